@@ -1,0 +1,120 @@
+"""Abstract values: what is known of an array without its numbers.
+
+Values that flow through interpreters are plain `ndarray`s, NumPy scalars, Python scalars and tracers. A Python
+`int`, `float` or `complex` **is** the weak value: NumPy's promotion (NEP 50) then applies to it by itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+_SHORT = {
+    "bool": "bool", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16",
+    "uint32": "u32", "uint64": "u64", "float32": "f32", "float64": "f64", "complex64": "c64", "complex128": "c128",
+}  # fmt: skip
+
+
+class Aval:
+    """Shape, dtype and weakness of an array.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    dtype : numpy.dtype
+    weak : bool
+        True where the dtype came from a Python scalar and gives way to any array of the same kind (NEP 50).
+    """
+
+    __slots__ = ("dtype", "shape", "weak")
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype, weak: bool = False):
+        self.shape = shape
+        self.dtype = dtype
+        self.weak = weak
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        n = 1
+        for extent in self.shape:
+            n *= extent
+        return n
+
+    def strong(self) -> Aval:
+        """The same aval, not weak."""
+        return Aval(self.shape, self.dtype) if self.weak else self
+
+    def with_shape(self, shape: tuple[int, ...]) -> Aval:
+        """The same dtype and weakness with another shape."""
+        return Aval(shape, self.dtype, self.weak)
+
+    def with_dtype(self, dtype: np.dtype) -> Aval:
+        """The same shape with another dtype, not weak."""
+        return Aval(self.shape, dtype)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            type(other) is Aval
+            and self.shape == other.shape
+            and self.dtype == other.dtype
+            and self.weak == other.weak
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype, self.weak))
+
+    def __repr__(self) -> str:
+        return f"{self}"
+
+    def __str__(self) -> str:
+        name = _SHORT.get(self.dtype.name, self.dtype.name)
+        return f"{name}[{','.join(map(str, self.shape))}]{'*' if self.weak else ''}"
+
+
+_WEAK: dict[type, Aval] = {
+    bool: Aval((), np.dtype(bool)),
+    int: Aval((), np.dtype(np.int64), weak=True),
+    float: Aval((), np.dtype(np.float64), weak=True),
+    complex: Aval((), np.dtype(np.complex128), weak=True),
+}
+
+
+def aval_of(x: Any) -> Aval:
+    """The aval of a value that flows through interpreters (array, NumPy or Python scalar, tracer)."""
+    aval = _WEAK.get(type(x))
+    if aval is not None:
+        return aval
+    if isinstance(x, (np.ndarray, np.generic)):
+        return Aval(x.shape, x.dtype)
+    return x.aval
+
+
+class Zero:
+    """A symbolic zero: the tangent or cotangent of a value that does not matter.
+
+    Parameters
+    ----------
+    like : Aval or a value
+        What the zero is a zero of.
+    """
+
+    __slots__ = ("_like",)
+
+    def __init__(self, like: Any):
+        self._like = like
+
+    @property
+    def aval(self) -> Aval:
+        """Shape and dtype of the zero (never weak)."""
+        like = self._like
+        return (like if type(like) is Aval else aval_of(like)).strong()
+
+    def __repr__(self) -> str:
+        return f"Zero({self.aval})"

@@ -1,0 +1,166 @@
+"""The intermediate representation: variables, literals, equations, jaxprs.
+
+A `Jaxpr` is typed, closed (the arrays it captured are attached) and printable one equation a line. What is derived
+from it (its linearisation, its transpose, its batched form, its kernel) is kept on it and dies with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from threading import RLock
+from typing import Any
+
+from .aval import Aval, aval_of
+from .primitive import Effect, Primitive
+from .printing import show
+from .source import Source
+
+
+class Var:
+    """A variable: the output of exactly one equation, an input, or a captured constant."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: Aval):
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Var:{self.aval}"
+
+
+class Literal:
+    """A number in the place of a variable: a Python scalar (weak) or a NumPy scalar."""
+
+    __slots__ = ("aval", "value")
+
+    def __init__(self, value: Any):
+        self.value = value
+        self.aval = aval_of(value)
+
+    def __repr__(self) -> str:
+        return f"{self.value}:{self.aval}"
+
+
+Atom = Var | Literal
+
+
+class Eqn:
+    """``outvars = primitive[params] invars``, with the user's line and what it does besides computing."""
+
+    __slots__ = ("effects", "invars", "outvars", "params", "primitive", "source")
+
+    def __init__(
+        self,
+        primitive: Primitive,
+        invars: Sequence[Atom],
+        outvars: Sequence[Var],
+        params: dict[str, Any],
+        source: Source | None = None,
+    ):
+        self.primitive = primitive
+        self.invars = tuple(invars)
+        self.outvars = tuple(outvars)
+        self.params = params
+        self.effects: Effect = primitive.effects(**params)
+        self.source = source
+
+    def replace(self, invars: Sequence[Atom] | None = None, outvars: Sequence[Var] | None = None) -> Eqn:
+        """The same equation between other variables."""
+        return Eqn(
+            self.primitive,
+            self.invars if invars is None else invars,
+            self.outvars if outvars is None else outvars,
+            self.params,
+            self.source,
+        )
+
+    def __repr__(self) -> str:
+        return f"{self.primitive.name}{list(self.invars)} -> {list(self.outvars)}"
+
+
+class Jaxpr:
+    """A pure function of arrays as a list of equations.
+
+    Parameters
+    ----------
+    invars : sequence of Var
+    eqns : sequence of Eqn
+    outvars : sequence of Var or Literal
+    constvars, consts : sequences of Var and of arrays
+        The captured arrays (read-only copies) and the variables that name them.
+    name : str
+        The name of the function, for printing and for kernels.
+    stats : object, optional
+        Counters of the `jit` object that this jaxpr was traced for; what is derived from it counts there too.
+    """
+
+    __slots__ = ("__weakref__", "_derived", "_lock", "constvars", "consts", "eqns", "invars", "name", "outvars", "stats")
+
+    def __init__(
+        self,
+        invars: Sequence[Var],
+        eqns: Sequence[Eqn],
+        outvars: Sequence[Atom],
+        constvars: Sequence[Var] = (),
+        consts: Sequence[Any] = (),
+        name: str = "f",
+        stats: Any = None,
+    ):
+        self.invars = tuple(invars)
+        self.eqns = tuple(eqns)
+        self.outvars = tuple(outvars)
+        self.constvars = tuple(constvars)
+        self.consts = tuple(consts)
+        self.name = name
+        self.stats = stats
+        self._derived: dict[Hashable, Any] = {}
+        self._lock = RLock()
+
+    @property
+    def in_avals(self) -> list[Aval]:
+        """The avals of the inputs."""
+        return [v.aval for v in self.invars]
+
+    @property
+    def out_avals(self) -> list[Aval]:
+        """The avals of the outputs."""
+        return [v.aval for v in self.outvars]
+
+    @property
+    def effects(self) -> Effect:
+        """The union of the equations' effects."""
+        found = Effect.NONE
+        for eqn in self.eqns:
+            found |= eqn.effects
+        return found
+
+    def derive(self, key: Hashable, build: Callable[[], Any]) -> Any:
+        """``build()``, computed once for each key and kept as long as this jaxpr lives (safe among threads)."""
+        found = self._derived.get(key)
+        if found is None:
+            with self._lock:
+                found = self._derived.get(key)
+                if found is None:
+                    found = self._derived[key] = build()
+        return found
+
+    def forget(self) -> None:
+        """Drop everything derived."""
+        with self._lock:
+            self._derived.clear()
+
+    def __str__(self) -> str:
+        return show(self)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:
+    """The jaxprs among an equation's parameters."""
+    for value in params.values():
+        if isinstance(value, Jaxpr):
+            yield value
+        elif isinstance(value, tuple):
+            yield from (v for v in value if isinstance(v, Jaxpr))
+

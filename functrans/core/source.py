@@ -1,0 +1,78 @@
+"""Where in the user's code something happened.
+
+A `Source` holds a code object and an instruction offset, never a frame: a frame would keep every array that is
+local to it alive for as long as the jaxpr lives.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from dataclasses import dataclass
+from types import CodeType, FrameType
+
+import numpy as np
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_SKIPPED = (_PACKAGE, os.path.dirname(os.path.abspath(np.__file__)) + os.sep)
+_STDLIB = tuple(os.path.join(os.path.dirname(os.__file__), name) for name in ("contextlib.py", "functools.py"))
+_is_internal: dict[CodeType, bool] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A place in the user's code: a code object and the offset of the instruction that ran."""
+
+    code: CodeType
+    lasti: int
+
+    @property
+    def filename(self) -> str:
+        """The file of the code object, as Python recorded it."""
+        return self.code.co_filename
+
+    @property
+    def line(self) -> int:
+        """The line number of the instruction (1-based)."""
+        for start, stop, line in self.code.co_lines():
+            if start <= self.lasti < stop and line is not None:
+                return line
+        return self.code.co_firstlineno
+
+    @property
+    def function(self) -> str:
+        """The qualified name of the function the instruction belongs to."""
+        return self.code.co_qualname
+
+    @property
+    def text(self) -> str:
+        """The source line itself, stripped; empty where it cannot be read."""
+        return linecache.getline(self.filename, self.line).strip()
+
+    def __str__(self) -> str:
+        return f"{os.path.basename(self.filename)}:{self.line} ({self.function})"
+
+    def describe(self) -> str:
+        """Two lines for an error message: the place, then the text of the line."""
+        place = f"{self.filename}:{self.line}, in {self.function}"
+        return f"{place}\n    {self.text}" if self.text else place
+
+
+def _internal(code: CodeType) -> bool:
+    known = _is_internal.get(code)
+    if known is None:
+        name = code.co_filename
+        known = name.startswith(_SKIPPED) or name in _STDLIB or name.startswith("<frozen")
+        _is_internal[code] = known
+    return known
+
+
+def user_source() -> Source | None:
+    """The innermost frame outside functrans and NumPy; None when there is none."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if not _internal(frame.f_code):
+            return Source(frame.f_code, frame.f_lasti)
+        frame = frame.f_back
+    return None

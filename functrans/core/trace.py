@@ -1,0 +1,358 @@
+"""The current trace, and the values that stand for arrays while it looks on.
+
+Every primitive that is bound goes to one interpreter: the *current trace*, a context variable (so each thread,
+and each level of nesting, has its own). An interpreter deals with its own tracers, and passes everything else to
+its parent; the outermost, `EvalTrace`, computes with NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import errors
+from .aval import Aval
+
+if TYPE_CHECKING:
+    from .primitive import Primitive
+
+
+class Trace:
+    """An interpreter of primitives. Subclasses set `parent` and write `process`."""
+
+    __slots__ = ("__weakref__", "parent")
+
+    parent: Trace
+
+    def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """Apply `prim` to values of which some may be tracers of this trace."""
+        raise NotImplementedError
+
+
+class EvalTrace(Trace):
+    """Computes with NumPy. The end of every chain of parents."""
+
+    __slots__ = ()
+
+    def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        weak = prim.weak
+        for a in args:
+            kind = type(a)
+            if kind is np.ndarray:
+                weak = False
+            elif kind not in _PYTHON_NUMBERS:
+                weak = False
+                if isinstance(a, Tracer):
+                    raise leaked(a)
+        if weak and args:
+            return prim.impl(*args, **params).item()
+        return prim.impl(*args, **params)
+
+
+_PYTHON_NUMBERS = frozenset((int, float, complex))
+eval_trace = EvalTrace()
+current_trace: ContextVar[Trace] = ContextVar("functrans_trace", default=eval_trace)
+
+
+@contextmanager
+def tracing(trace: Trace) -> Iterator[None]:
+    """Make `trace` the current one inside a ``with`` block."""
+    token = current_trace.set(trace)
+    try:
+        yield
+    finally:
+        current_trace.reset(token)
+
+
+def leaked(tracer: Tracer) -> errors.UnexpectedTracerError:
+    """The error for a tracer that outlived its trace."""
+    return errors.UnexpectedTracerError(
+        f"a traced value of type {tracer.aval} was used after the function it was traced in had returned "
+        f"(a leak from {tracer.describe()}). Return the value from that function instead of storing it in a global, "
+        "a list or an attribute"
+    )
+
+
+class Operators:
+    """What Python's operators, NumPy's ufuncs and functions, and method names do to tracers.
+
+    `primitives/` fills `operator` (by special-method name) and `ufunc`; `numpy/` fills `function` and `method`.
+    """
+
+    def __init__(self) -> None:
+        self.operator: dict[str, Callable[..., Any]] = {}
+        self.ufunc: dict[np.ufunc, Callable[..., Any]] = {}
+        self.function: dict[Callable[..., Any], Callable[..., Any]] = {}
+        self.method: dict[str, Callable[..., Any]] = {}
+        self.property: dict[str, Callable[..., Any]] = {}
+
+
+operators = Operators()
+_operator = operators.operator
+
+
+class Tracer:
+    """A value of a trace: it has a shape and a dtype, and behaves like an ndarray that cannot be changed."""
+
+    __slots__ = ("_trace",)
+    __array_priority__ = 1000.0
+    _trace: Trace
+
+    aval: Aval
+
+    def concrete(self) -> Any:
+        """The value behind the tracer where there is one (eager differentiation), else None."""
+        return None
+
+    def describe(self) -> str:
+        """Which transformation the tracer belongs to, for messages."""
+        return type(self._trace).__name__
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.aval.shape)
+
+    @property
+    def size(self) -> int:
+        return self.aval.size
+
+    @property
+    def weak_type(self) -> bool:
+        return self.aval.weak
+
+    # --- where Python wants a concrete value ---------------------------------------------------------------------
+
+    def _need(self, error: type[errors.FunctransError], what: str, cure: str) -> Any:
+        value = self.concrete()
+        if value is None:
+            raise error(f"{what} of a traced value of type {self.aval} (traced by {self.describe()}): {cure}")
+        return value
+
+    def __bool__(self) -> bool:
+        return bool(
+            self._need(
+                errors.TracerBoolConversionError,
+                "truth value",
+                "its number is not known while tracing. Choose with `where(condition, a, b)`, combine conditions with "
+                "& | ~, or mark the argument static (`jit(f, static_argnums=...)`)",
+            )
+        )
+
+    def _scalar(self, kind: str) -> Any:
+        return self._need(
+            errors.TracerScalarConversionError,
+            f"{kind}()",
+            f"its number is not known while tracing. Use functions of functrans.numpy instead of {kind}() or the "
+            "math module, `.astype` to change the dtype, or mark the argument static",
+        )
+
+    def __float__(self) -> float:
+        return float(self._scalar("float"))
+
+    def __int__(self) -> int:
+        return int(self._scalar("int"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex"))
+
+    def __index__(self) -> int:
+        return self._need(
+            errors.TracerIntegerConversionError,
+            "integer value",
+            "its number is not known while tracing. To index a NumPy array `X` with it, write "
+            "`functrans.numpy.asarray(X)[i]`; for `range` and shapes, mark the argument static",
+        ).__index__()
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        raise errors.TracerArrayConversionError(
+            f"a traced value of type {self.aval} (traced by {self.describe()}) cannot become a NumPy array. Build arrays "
+            "with `functrans.numpy.stack`/`asarray` instead of `np.array`, write into them with `x.at[i].set(v)` instead of "
+            "`x[i] = v`, and call functions of functrans instead of SciPy's"
+        )
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise errors.ImmutableArrayError(
+            "a traced value cannot be changed in place: write `x = x.at[i].set(v)` (or .add, .multiply, .min, .max)"
+        )
+
+    def __len__(self) -> int:
+        if not self.aval.shape:
+            raise TypeError("len() of unsized object")
+        return self.aval.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.aval.shape:
+            raise TypeError("iteration over a 0-d array")
+        return (self[i] for i in range(self.aval.shape[0]))
+
+    def __hash__(self) -> int:
+        raise TypeError(f"unhashable type: a traced array ({self.aval})")
+
+    def __repr__(self) -> str:
+        return f"Traced<{self.aval}> by {self.describe()}"
+
+    def __format__(self, spec: str) -> str:
+        value = self.concrete()
+        return repr(self) if value is None else format(value, spec)
+
+    # --- NumPy's protocols ----------------------------------------------------------------------------------------
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, **kwargs: Any) -> Any:
+        found = operators.ufunc.get(ufunc)
+        if found is None:
+            raise errors.NoRuleError(
+                f"np.{ufunc.__name__} of a traced value of type {self.aval}: functrans has no such function"
+            )
+        if method == "__call__":
+            return found(*args, **kwargs)
+        return operators.function[np.ufunc](found, ufunc, method, *args, **kwargs)
+
+    def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+        found = operators.function.get(func)
+        if found is None:
+            return operators.function[NotImplemented](func, args, kwargs)
+        return found(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        found = operators.property.get(name)
+        if found is not None:
+            return found(self)
+        method = operators.method.get(name)
+        if method is not None:
+            return partial(method, self)
+        raise AttributeError(f"a traced array has no attribute '{name}'")
+
+    # --- operators: a table look-up, filled by primitives/ ---------------------------------------------------------
+
+    def __add__(self, other: Any) -> Any:
+        return _operator["add"](self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return _operator["add"](other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return _operator["sub"](self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _operator["sub"](other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return _operator["mul"](self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return _operator["mul"](other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return _operator["truediv"](self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _operator["truediv"](other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return _operator["floordiv"](self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return _operator["floordiv"](other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return _operator["mod"](self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return _operator["mod"](other, self)
+
+    def __divmod__(self, other: Any) -> Any:
+        return _operator["floordiv"](self, other), _operator["mod"](self, other)
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return _operator["floordiv"](other, self), _operator["mod"](other, self)
+
+    def __pow__(self, other: Any) -> Any:
+        return _operator["pow"](self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return _operator["pow"](other, self)
+
+    def __matmul__(self, other: Any) -> Any:
+        return _operator["matmul"](self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return _operator["matmul"](other, self)
+
+    def __and__(self, other: Any) -> Any:
+        return _operator["and"](self, other)
+
+    def __rand__(self, other: Any) -> Any:
+        return _operator["and"](other, self)
+
+    def __or__(self, other: Any) -> Any:
+        return _operator["or"](self, other)
+
+    def __ror__(self, other: Any) -> Any:
+        return _operator["or"](other, self)
+
+    def __xor__(self, other: Any) -> Any:
+        return _operator["xor"](self, other)
+
+    def __rxor__(self, other: Any) -> Any:
+        return _operator["xor"](other, self)
+
+    def __lshift__(self, other: Any) -> Any:
+        return _operator["lshift"](self, other)
+
+    def __rlshift__(self, other: Any) -> Any:
+        return _operator["lshift"](other, self)
+
+    def __rshift__(self, other: Any) -> Any:
+        return _operator["rshift"](self, other)
+
+    def __rrshift__(self, other: Any) -> Any:
+        return _operator["rshift"](other, self)
+
+    def __neg__(self) -> Any:
+        return _operator["neg"](self)
+
+    def __pos__(self) -> Any:
+        return _operator["pos"](self)
+
+    def __abs__(self) -> Any:
+        return _operator["abs"](self)
+
+    def __invert__(self) -> Any:
+        return _operator["invert"](self)
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        return _operator["round"](self, ndigits)
+
+    def __lt__(self, other: Any) -> Any:
+        return _operator["lt"](self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return _operator["le"](self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return _operator["gt"](self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return _operator["ge"](self, other)
+
+    def __eq__(self, other: Any) -> Any:
+        return _operator["eq"](self, other)
+
+    def __ne__(self, other: Any) -> Any:
+        return _operator["ne"](self, other)
+
+    def __getitem__(self, index: Any) -> Any:
+        return _operator["getitem"](self, index)
