@@ -1,0 +1,260 @@
+"""The node types of pytrees: how each is taken apart, put together, and how its children are named.
+
+The table is keyed on the exact type: a subclass of dict or list is a leaf until it is registered. The one
+exception is a namedtuple, recognised by its `_fields`.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import PytreeError
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceKey:
+    """The step of a key path into a tuple or list: ``[idx]``."""
+
+    idx: int
+
+    def __str__(self) -> str:
+        return f"[{self.idx!r}]"
+
+
+@dataclass(frozen=True, slots=True)
+class DictKey:
+    """The step of a key path into a dictionary: ``['key']``."""
+
+    key: Hashable
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+
+@dataclass(frozen=True, slots=True)
+class GetAttrKey:
+    """The step of a key path into an object's attribute: ``.name``."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class FlattenedIndexKey:
+    """The step of a key path into a registered node that does not name its children."""
+
+    key: int
+
+    def __str__(self) -> str:
+        return f"[<flat index {self.key}>]"
+
+
+KeyEntry = Any
+KeyPath = tuple[KeyEntry, ...]
+
+
+def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
+    """The text of a key path.
+
+    Parameters
+    ----------
+    keys : tuple of key entries
+    simple : bool
+        Only the key, index or name of each entry, without brackets and dots.
+    separator : str
+        Put between the entries.
+
+    Examples
+    --------
+    >>> path = (DictKey("layers"), SequenceKey(0), GetAttrKey("bias"))
+    >>> keystr(path)
+    "['layers'][0].bias"
+    >>> keystr(path, simple=True, separator="/")
+    'layers/0/bias'
+    """
+    return separator.join(_simple(key) if simple else str(key) for key in keys)
+
+
+def _simple(key: KeyEntry) -> str:
+    for name in ("key", "idx", "name"):
+        if hasattr(key, name):
+            return str(getattr(key, name))
+    return str(key)
+
+
+class UnsortableKeysError(Exception):
+    """A dictionary whose keys have no order; turned into a `PytreeError` where the key path is known."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeKind:
+    """How nodes of one type are taken apart and put together.
+
+    Parameters
+    ----------
+    type : type
+    flatten : callable
+        From a node to ``(children, aux)``; `aux` is hashable and comparable.
+    unflatten : callable
+        From ``(aux, children)`` to a node.
+    keys : callable
+        From ``(node, aux, n)`` to the `n` key entries of the children.
+    show : callable
+        From ``(aux, texts of the children)`` to the text in a printed tree structure.
+    """
+
+    type: type
+    flatten: Callable[[Any], tuple[Iterable[Any], Any]]
+    unflatten: Callable[[Any, Any], Any]
+    keys: Callable[[Any, Any, int], Iterable[KeyEntry]]
+    show: Callable[[Any, list[str]], str]
+
+
+def _flat_keys(node: Any, aux: Any, n: int) -> Iterable[KeyEntry]:
+    return map(FlattenedIndexKey, range(n))
+
+
+def _sequence_keys(node: Any, aux: Any, n: int) -> Iterable[KeyEntry]:
+    return map(SequenceKey, range(n))
+
+
+def _show_tuple(aux: Any, texts: list[str]) -> str:
+    return f"({texts[0]},)" if len(texts) == 1 else f"({', '.join(texts)})"
+
+
+def _show_dict(aux: Any, texts: list[str]) -> str:
+    return "{" + ", ".join(f"{key!r}: {text}" for key, text in zip(aux, texts)) + "}"
+
+
+def _custom_shower(name: str, label: Callable[[Any], Any] = repr) -> Callable[[Any, list[str]], str]:
+    def show(aux: Any, texts: list[str]) -> str:
+        return f"CustomNode({name}[{label(aux)}], [{', '.join(texts)}])"
+
+    return show
+
+
+def _sorted_keys(tree: dict) -> tuple:
+    try:
+        return tuple(sorted(tree))
+    except TypeError:
+        raise UnsortableKeysError from None
+
+
+def _flatten_dict(tree: dict) -> tuple[Iterable[Any], Any]:
+    keys = _sorted_keys(tree)
+    return [tree[key] for key in keys], keys
+
+
+def _flatten_defaultdict(tree: defaultdict) -> tuple[Iterable[Any], Any]:
+    keys = _sorted_keys(tree)
+    return [tree[key] for key in keys], (tree.default_factory, keys)
+
+
+TUPLE = NodeKind(
+    tuple, lambda node: (node, None), lambda aux, children: tuple(children), _sequence_keys, _show_tuple
+)
+LIST = NodeKind(
+    list,
+    lambda node: (node, None),
+    lambda aux, children: list(children),
+    _sequence_keys,
+    lambda aux, texts: f"[{', '.join(texts)}]",
+)
+DICT = NodeKind(
+    dict,
+    _flatten_dict,
+    lambda keys, children: dict(zip(keys, children)),
+    lambda node, keys, n: map(DictKey, keys),
+    _show_dict,
+)
+NONE = NodeKind(
+    type(None), lambda node: ((), None), lambda aux, children: None, _flat_keys, lambda aux, texts: "None"
+)
+_ORDERED_DICT = NodeKind(
+    OrderedDict,
+    lambda node: (node.values(), tuple(node)),
+    lambda keys, children: OrderedDict(zip(keys, children)),
+    lambda node, keys, n: map(DictKey, keys),
+    _custom_shower("OrderedDict"),
+)
+_DEFAULT_DICT = NodeKind(
+    defaultdict,
+    _flatten_defaultdict,
+    lambda aux, children: defaultdict(aux[0], zip(aux[1], children)),
+    lambda node, aux, n: map(DictKey, aux[1]),
+    _custom_shower("defaultdict"),
+)
+# All namedtuples share one kind; the class is the aux data.
+_NAMEDTUPLE = NodeKind(
+    tuple,
+    lambda node: (node, type(node)),
+    lambda cls, children: cls(*children),
+    lambda node, cls, n: map(GetAttrKey, cls._fields),
+    _custom_shower("namedtuple", lambda cls: cls.__name__),
+)
+
+_KINDS: dict[type, NodeKind] = {
+    kind.type: kind for kind in (TUPLE, LIST, DICT, NONE, _ORDERED_DICT, _DEFAULT_DICT)
+}
+
+# Types known to be leaves, learnt as they are met, so that a flat container is recognised by one set operation
+# in C. Bounded, because the set keeps classes alive.
+LEAF_TYPES: set[type] = {bool, int, float, complex, str}
+_MOST_LEAF_TYPES = 256
+
+
+def kind_of(node: Any) -> NodeKind | None:
+    """The kind of a node, or None for a leaf."""
+    cls = type(node)
+    kind = _KINDS.get(cls)
+    if kind is not None:
+        return kind
+    if isinstance(node, tuple) and hasattr(cls, "_fields"):
+        return _NAMEDTUPLE
+    if cls not in LEAF_TYPES and len(LEAF_TYPES) < _MOST_LEAF_TYPES:
+        LEAF_TYPES.add(cls)
+        if cls in _KINDS:  # registered by another thread in between
+            LEAF_TYPES.discard(cls)
+            return _KINDS[cls]
+    return None
+
+
+def kind_of_type(cls: type) -> NodeKind:
+    """The kind of a registered type or of a namedtuple class (used to unpickle a `PyTreeDef`)."""
+    return _KINDS.get(cls, _NAMEDTUPLE)
+
+
+def is_namedtuple_kind(kind: NodeKind) -> bool:
+    """Whether `kind` is the one that all namedtuple classes share."""
+    return kind is _NAMEDTUPLE
+
+
+def register_kind(
+    cls: type,
+    flatten: Callable[[Any], tuple[Iterable[Any], Any]],
+    unflatten: Callable[[Any, Any], Any],
+    keys: Callable[[Any, Any, int], Iterable[KeyEntry]] | None = None,
+) -> None:
+    """Make `cls` a node type of pytrees.
+
+    Raises
+    ------
+    PytreeError
+        If `cls` is not a class, or has been registered before.
+    """
+    if not isinstance(cls, type):
+        raise PytreeError(f"a pytree node type must be a class, got {cls!r}")
+    if cls in _KINDS:
+        raise PytreeError(f"{cls.__name__} is a pytree node type already: register each class once")
+
+    def unflatten_from_tuple(aux: Any, children: Iterable[Any]) -> Any:
+        return unflatten(aux, tuple(children))
+
+    show = _custom_shower(cls.__name__)
+    _KINDS[cls] = NodeKind(cls, flatten, unflatten_from_tuple, keys or _flat_keys, show)
+    LEAF_TYPES.discard(cls)
