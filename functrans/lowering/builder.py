@@ -1,0 +1,431 @@
+"""The builder of loop IR: what kernel rules are written against (`functrans.core.kernel`), implemented.
+
+Equal pure operations inside a block become one, and so do equal loads of input buffers. Folding is light and only
+of integers, so that the structure of a kernel does not come to depend on sizes: extents combine to extents, and
+zeros and ones vanish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from . import loopir as ir
+from .loopcheck import real_dtype, result_dtype
+from .loopir import BOOL, INT64
+
+#: BLAS functions that return a number: "type" of the routine, "real" for its real type, "int" for int32.
+RETURNS = {"dot": "type", "dotu": "type", "dotc": "type", "nrm2": "real", "asum": "real"}
+LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+
+
+class Scalar:
+    """A scalar of a kernel (see `functrans.core.kernel.Scalar`): an operand and the builder it belongs to."""
+
+    __slots__ = ("builder", "operand")
+
+    def __init__(self, builder: Builder, operand: ir.Operand):
+        self.builder = builder
+        self.operand = operand
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The scalar's dtype."""
+        return self.operand.dtype
+
+    def _binary(self, op: str, other: Any) -> Scalar:
+        return self.builder.binary(op, self, other)
+
+    def _reflected(self, op: str, other: Any) -> Scalar:
+        return self.builder.binary(op, self.builder.scalar(other, self.dtype), self)
+
+    def __add__(self, other: Any) -> Scalar:
+        return self._binary("add", other)
+
+    def __radd__(self, other: Any) -> Scalar:
+        return self._reflected("add", other)
+
+    def __sub__(self, other: Any) -> Scalar:
+        return self._binary("sub", other)
+
+    def __rsub__(self, other: Any) -> Scalar:
+        return self._reflected("sub", other)
+
+    def __mul__(self, other: Any) -> Scalar:
+        return self._binary("mul", other)
+
+    def __rmul__(self, other: Any) -> Scalar:
+        return self._reflected("mul", other)
+
+    def __truediv__(self, other: Any) -> Scalar:
+        return self._binary("div", other)
+
+    def __rtruediv__(self, other: Any) -> Scalar:
+        return self._reflected("div", other)
+
+    def __neg__(self) -> Scalar:
+        return self.builder.unary("neg", self)
+
+    def __and__(self, other: Any) -> Scalar:
+        return self._binary("and", other)
+
+    def __or__(self, other: Any) -> Scalar:
+        return self._binary("or", other)
+
+    def __xor__(self, other: Any) -> Scalar:
+        return self._binary("xor", other)
+
+    def __invert__(self) -> Scalar:
+        return self.builder.unary("not", self)
+
+    def __lshift__(self, other: Any) -> Scalar:
+        return self._binary("shl", other)
+
+    def __rshift__(self, other: Any) -> Scalar:
+        return self._binary("shr", other)
+
+    def __lt__(self, other: Any) -> Scalar:
+        return self._binary("lt", other)
+
+    def __le__(self, other: Any) -> Scalar:
+        return self._binary("le", other)
+
+    def __gt__(self, other: Any) -> Scalar:
+        return self._binary("gt", other)
+
+    def __ge__(self, other: Any) -> Scalar:
+        return self._binary("ge", other)
+
+    def eq(self, other: Any) -> Scalar:
+        """Equality (``==`` compares the Python objects)."""
+        return self._binary("eq", other)
+
+    def ne(self, other: Any) -> Scalar:
+        """Inequality, true for NaN."""
+        return self._binary("ne", other)
+
+    def __bool__(self) -> bool:
+        raise TypeError("a kernel's scalar has no truth value: use `where`, `guarded` or `if_`")
+
+    def __repr__(self) -> str:
+        return f"Scalar({self.operand!r})"
+
+
+class LocalHandle:
+    """A scalar variable of a kernel (see `functrans.core.kernel.Local`)."""
+
+    __slots__ = ("builder", "var")
+
+    def __init__(self, builder: Builder, var: ir.LocalVar):
+        self.builder = builder
+        self.var = var
+
+    def get(self) -> Scalar:
+        """The variable's value now."""
+        value = ir.Value(self.var.dtype)
+        self.builder.append(ir.Get(value, self.var))
+        return Scalar(self.builder, value)
+
+    def set(self, value: Scalar) -> None:
+        """Assign."""
+        self.builder.append(ir.Set(self.var, self.builder.scalar(value, self.var.dtype).operand))
+
+
+def make_const(value: Any, dtype: np.dtype) -> ir.Const:
+    """A literal, rounded to `dtype`.
+
+    Raises
+    ------
+    OverflowError
+        If an integer does not fit.
+    """
+    return ir.Const(np.asarray(value, dtype).item() if dtype.kind in "fcb" else int(dtype.type(value)), dtype)
+
+
+class Builder:
+    """Builds one kernel, statement by statement.
+
+    Parameters
+    ----------
+    name : str
+        The kernel's name.
+
+    Attributes
+    ----------
+    equation : int
+        The number that `fail_if` reports; set it before calling a rule.
+    """
+
+    def __init__(self, name: str):
+        self.kernel = ir.Kernel(name, [], ir.Block())
+        self.equation = 0
+        self._blocks = [self.kernel.body]
+        self._known: list[dict[Any, Scalar]] = [{}]
+        self._names: set[str] = set()
+
+    def finish(self) -> ir.Kernel:
+        """The kernel."""
+        return self.kernel
+
+    def buffer(
+        self, name: str, dtype: np.dtype, shape: tuple[int, ...], role: str, storage: str | None = None
+    ) -> ir.BufferDecl:
+        """Declare a buffer; the name is made unique with a number."""
+        unique, n = name, 1
+        while unique in self._names:
+            n += 1
+            unique = f"{name}_{n}"
+        self._names.add(unique)
+        decl = ir.BufferDecl(unique, dtype, tuple(shape), role, storage)
+        self.kernel.buffers.append(decl)
+        return decl
+
+    def append(self, statement: ir.Statement) -> None:
+        """Add a statement at the current place."""
+        self._blocks[-1].statements.append(statement)
+
+    @contextmanager
+    def inside(self, block: ir.Block) -> Iterator[None]:
+        """Build in `block` for a while."""
+        self._blocks.append(block)
+        self._known.append({})
+        try:
+            yield
+        finally:
+            self._blocks.pop()
+            self._known.pop()
+
+    # --- operands -------------------------------------------------------------------------------------------------
+
+    def scalar(self, x: Any, dtype: np.dtype = INT64) -> Scalar:
+        """`x` itself, or a Python number as a scalar of `dtype`; Python ints of dtype int64 count as extents."""
+        if isinstance(x, Scalar):
+            return x
+        if dtype == INT64 and type(x) is int:
+            return Scalar(self, ir.Extent(x))
+        return self.const(x, dtype)
+
+    def const(self, value: Any, dtype: np.dtype) -> Scalar:
+        """A data literal."""
+        return Scalar(self, make_const(value, np.dtype(dtype)))
+
+    def extent(self, n: int) -> Scalar:
+        """A number that follows from shapes: it may become a run-time parameter."""
+        return Scalar(self, ir.Extent(n))
+
+    def _index(self, index: Sequence[Scalar | int]) -> tuple[ir.Operand, ...]:
+        return tuple(x.operand if isinstance(x, Scalar) else ir.Extent(int(x)) for x in index)
+
+    # --- pure operations ------------------------------------------------------------------------------------------
+
+    def _remember(self, key: Any, make: Callable[[], Scalar]) -> Scalar:
+        for known in reversed(self._known):
+            found = known.get(key)
+            if found is not None:
+                return found
+        made = self._known[-1][key] = make()
+        return made
+
+    def let(
+        self, op: str, args: tuple[Scalar, ...], dtype: np.dtype | None = None, reassoc: bool = False
+    ) -> Scalar:
+        """The operation `op` of `loopir.OPERATIONS`, without folding."""
+        operands = tuple(a.operand for a in args)
+        to = result_dtype(op, tuple(a.dtype for a in operands)) if dtype is None else dtype
+
+        def make() -> Scalar:
+            value = ir.Value(to)
+            self.append(ir.Let(value, op, operands, reassoc))
+            return Scalar(self, value)
+
+        return self._remember((op, operands, to, reassoc), make)
+
+    def unary(self, op: str, x: Scalar) -> Scalar:
+        """``neg`` or ``not``."""
+        a = x.operand
+        if op == "neg" and type(a) is ir.Extent:
+            return self.extent(-a.value)
+        if op == "neg" and type(a) is ir.Const and a.dtype.kind in "fc":
+            return self.const(-a.value, a.dtype)
+        return self.let(op, (x,))
+
+    def binary(self, op: str, x: Scalar, other: Any, *, reassoc: bool = False) -> Scalar:
+        """A binary operator on scalars of one dtype; `reassoc` allows reordering (sums and products of reductions).
+
+        Raises
+        ------
+        TypeError
+            If the dtypes differ, or the operator does not take them.
+        """
+        shift = op in ("shl", "shr")
+        y = (
+            other
+            if isinstance(other, Scalar)
+            else self.const(other, x.dtype)
+            if shift
+            else self.scalar(other, x.dtype)
+        )
+        kind = x.dtype.kind
+        if x.dtype != y.dtype or (op == "div" and kind not in "fc") or (shift and kind not in "iu"):
+            raise TypeError(f"kernel rule: {op} of {x.dtype} and {y.dtype}")
+        if kind == "b":
+            op = {"add": "or", "mul": "and"}.get(op, op)
+            if op == "sub":
+                raise TypeError("kernel rule: sub of booleans")
+        elif kind in "iu":
+            folded = _fold_integers(op, x, y)
+            if folded is not None:
+                return folded
+        return self.let(op, (x, y), reassoc=reassoc and kind in "fc")
+
+    def call(self, name: str, *args: Scalar) -> Scalar:
+        """A function of `UNARY_CALLS` or `BINARY_CALLS`."""
+        kind = args[0].dtype.kind
+        if kind == "b" and name in ("min", "max"):
+            return self.binary("and" if name == "min" else "or", *args)
+        if kind != "c" and name in ("real", "conj"):
+            return args[0]
+        if kind in "biu" and name in ("floor", "ceil", "trunc", "rint"):
+            return args[0]
+        if kind in "bu" and name == "abs":
+            return args[0]
+        if kind != "c" and name == "imag":
+            return self.const(0, args[0].dtype)
+        if name in ("idiv", "irem") and all(type(a.operand) is ir.Extent for a in args):
+            a, b = args[0].operand.value, args[1].operand.value
+            quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+            return self.extent(quotient if name == "idiv" else a - quotient * b)
+        return self.let(name, args)
+
+    def cast(self, x: Scalar, dtype: np.dtype) -> Scalar:
+        """NumPy's ``astype``."""
+        dtype = np.dtype(dtype)
+        if x.dtype == dtype:
+            return x
+        if type(x.operand) is ir.Const:
+            with np.errstate(all="ignore"):
+                a = np.asarray(x.operand.value, x.dtype)
+                a = a.real if x.dtype.kind == "c" and dtype.kind not in "cb" else a
+                if dtype.kind in "bc" or a.dtype.kind != "f" or np.isfinite(a):
+                    return self.const(a.astype(dtype)[()], dtype)
+        return self.let("cast", (x,), dtype)
+
+    def where(self, condition: Scalar, x: Scalar, y: Scalar) -> Scalar:
+        """`x` where the condition holds, else `y`."""
+        y = self.scalar(y, x.dtype)
+        c = condition.operand
+        if x.operand == y.operand:
+            return x
+        if type(c) is ir.Const:
+            return x if c.value else y
+        if x.dtype != y.dtype or condition.dtype != BOOL:
+            raise TypeError(f"kernel rule: where of {condition.dtype}, {x.dtype} and {y.dtype}")
+        return self.let("select", (condition, x, y))
+
+    # --- statements -----------------------------------------------------------------------------------------------
+
+    def guarded(self, condition: Scalar, read: Callable[[], Scalar], otherwise: Scalar) -> Scalar:
+        """``read()`` where the condition holds, else `otherwise`."""
+        result = self.local(otherwise)
+        with self.if_(condition):
+            result.set(read())
+        return result.get()
+
+    def fail_if(self, condition: Scalar) -> None:
+        """Report failure of the current `equation`."""
+        self.append(ir.Fail(condition.operand, self.equation))
+
+    @contextmanager
+    def loop(self, stop: int | Scalar, start: int | Scalar = 0, *, reverse: bool = False) -> Iterator[Scalar]:
+        """A loop; the context value is the index."""
+        var, body = ir.Value(INT64), ir.Block()
+        self.append(ir.For(var, self.scalar(start).operand, self.scalar(stop).operand, body, reverse))
+        with self.inside(body):
+            yield Scalar(self, var)
+
+    @contextmanager
+    def if_(self, condition: Scalar) -> Iterator[None]:
+        """Statements under a condition."""
+        then = ir.Block()
+        self.append(ir.If(condition.operand, then, ir.Block()))
+        with self.inside(then):
+            yield
+
+    def local(self, initial: Scalar) -> LocalHandle:
+        """A new variable."""
+        var = ir.LocalVar(initial.dtype)
+        self.append(ir.Local(var, initial.operand))
+        return LocalHandle(self, var)
+
+    def scratch(self, shape: tuple[int, ...], dtype: np.dtype) -> ir.BufferDecl:
+        """Temporary memory."""
+        return self.buffer("work", np.dtype(dtype), tuple(shape), "scratch")
+
+    def load(self, buffer: ir.BufferDecl, index: Sequence[Scalar | int]) -> Scalar:
+        """One element."""
+        place = self._index(index)
+
+        def make() -> Scalar:
+            value = ir.Value(buffer.dtype)
+            self.append(ir.Load(value, buffer, place))
+            return Scalar(self, value)
+
+        return self._remember(("load", id(buffer), place), make) if buffer.role == "in" else make()
+
+    def store(self, buffer: ir.BufferDecl, index: Sequence[Scalar | int], value: Any) -> None:
+        """Write one element."""
+        self.append(ir.Store(buffer, self._index(index), self.scalar(value, buffer.dtype).operand))
+
+    def copy(self, target: ir.BufferDecl, source: ir.BufferDecl) -> None:
+        """All of `source` into `target`."""
+        self.append(ir.Copy(target, source))
+
+    def extern(self, name: str, *args: Any) -> Scalar | None:
+        """A BLAS or LAPACK routine by its name without the type letter."""
+        dtype = next(b.dtype for b in map(_buffer_of, args) if b is not None)
+        passed = tuple(self._argument(a, dtype) for a in args)
+        value = None
+        if name in RETURNS:
+            value = ir.Value(dtype if RETURNS[name] == "type" else real_dtype(dtype))
+        self.append(ir.Call(name, LETTERS[dtype.name], passed, value))
+        return None if value is None else Scalar(self, value)
+
+    def _argument(self, a: Any, dtype: np.dtype) -> Any:
+        if isinstance(a, str):
+            return a
+        if isinstance(a, LocalHandle):
+            return a.var
+        if isinstance(a, ir.BufferDecl):
+            return ir.Ref(a)
+        if isinstance(a, tuple):
+            return ir.Ref(a[0], self.scalar(a[1]).operand)
+        if isinstance(a, (bool, int, np.integer)):
+            return ir.Extent(int(a))
+        return a.operand if isinstance(a, Scalar) else make_const(a, dtype)
+
+
+def _buffer_of(a: Any) -> ir.BufferDecl | None:
+    a = a[0] if isinstance(a, tuple) else a
+    return a if isinstance(a, ir.BufferDecl) else None
+
+
+def _fold_integers(op: str, x: Scalar, y: Scalar) -> Scalar | None:
+    a, b = x.operand, y.operand
+    if type(a) is ir.Extent and type(b) is ir.Extent and op in ("add", "sub", "mul"):
+        n = {"add": a.value + b.value, "sub": a.value - b.value, "mul": a.value * b.value}[op]
+        return x.builder.extent(n)
+    known_a = a.value if type(a) in (ir.Extent, ir.Const) else None
+    known_b = b.value if type(b) in (ir.Extent, ir.Const) else None
+    if op == "add" and known_a == 0:
+        return y
+    if op in ("add", "sub") and known_b == 0:
+        return x
+    if op == "mul":
+        if known_a == 1 or known_b == 0:
+            return y
+        if known_b == 1 or known_a == 0:
+            return x
+    return None

@@ -1,0 +1,393 @@
+"""The loop IR: structured, typed, in SSA form but for locals; what is left of a jaxpr when its loops are decided.
+
+A `Kernel` is a list of buffer declarations and a `Block` of statements:
+
+=============================== =============================================================================
+``Let(value, op, args)``         a pure scalar operation of `OPERATIONS`
+``Load(value, buffer, index)``   one element
+``Store(buffer, index, x)``      write one element
+``For(var, start, stop, body)``  a counted loop, downwards if `reverse`
+``If(condition, then, orelse)``  values leave it through locals
+``Local(var, init)``             declares a scalar variable; ``Get(value, var)``, ``Set(var, x)``
+``Copy(target, source)``         a whole buffer
+``Call(routine, args, ...)``     BLAS or LAPACK
+``Fail(condition, equation)``    reports failure of an equation in the kernel's status
+=============================== =============================================================================
+
+Operands are `Value` (what a statement defines), `Const` (data literals), `Extent` (numbers that come from shapes:
+extents, strides, offsets) and, after outlining, `Param` (a number given at run time). Buffers are row-major and
+contiguous; the multi-index of an access is kept until emission. Booleans are one byte in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..core.kernel import BINARY_CALLS, UNARY_CALLS
+
+BOOL = np.dtype(np.bool_)
+INT32 = np.dtype(np.int32)
+INT64 = np.dtype(np.int64)
+
+COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+#: Operations with the number of their operands. ``cast`` goes to its value's dtype; ``select`` takes a condition first.
+#: ``shl``/``shr`` want an amount in range; ``div`` is for floats and complex numbers; ``not`` is bitwise.
+OPERATIONS: dict[str, int] = {
+    **dict.fromkeys(("neg", "not", "cast"), 1),
+    **dict.fromkeys(("add", "sub", "mul", "div", "and", "or", "xor", "shl", "shr"), 2),
+    **dict.fromkeys(COMPARISONS, 2),
+    "select": 3,
+    **dict.fromkeys(UNARY_CALLS, 1),
+    **dict.fromkeys(BINARY_CALLS, 2),
+}
+
+ROLES = ("in", "out", "scratch", "stack")
+
+
+class Value:
+    """What a statement defines; its identity is its name."""
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, dtype: np.dtype):
+        self.dtype = dtype
+
+    def __repr__(self) -> str:
+        return f"Value:{self.dtype.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A data literal: a Python bool, int, float or complex that `dtype` holds exactly."""
+
+    value: Any
+    dtype: np.dtype
+
+    def __eq__(self, other: object) -> bool:
+        # repr tells -0.0 from 0.0 and nan from nothing.
+        return type(other) is Const and self.dtype == other.dtype and repr(self.value) == repr(other.value)
+
+    def __hash__(self) -> int:
+        return hash((repr(self.value), self.dtype))
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """An int64 number that follows from shapes."""
+
+    value: int
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Always int64."""
+        return INT64
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A number given at run time.
+
+    Parameters
+    ----------
+    slot : int
+        Position among the kernel's ``ints`` where `dtype` is int64, else among its ``floats``; a complex parameter takes
+        `slot` (real part) and ``slot + 1``.
+    dtype : numpy.dtype
+        int64, float32, float64, complex64 or complex128.
+    """
+
+    slot: int
+    dtype: np.dtype
+
+
+Operand = Value | Const | Extent | Param
+
+
+@dataclass(eq=False, slots=True)
+class BufferDecl:
+    """A C-contiguous array in memory.
+
+    Parameters
+    ----------
+    name : str
+        For the printed kernel: a Python identifier.
+    dtype : numpy.dtype
+    shape : tuple of int (or Param after outlining)
+    role : {'in', 'out', 'scratch', 'stack'}
+        'in' is never written. 'stack' has a small literal shape and lives in the kernel's frame.
+    storage : str, optional
+        Declarations with the same storage name are the same memory (reuse, reshapes); by default each has its own.
+        Different storages never overlap: their pointers are marked ``noalias``.
+    """
+
+    name: str
+    dtype: np.dtype
+    shape: tuple[Any, ...]
+    role: str
+    storage: str | None = None
+
+    @property
+    def size(self) -> int:
+        """The number of elements (before outlining)."""
+        n = 1
+        for extent in self.shape:
+            n *= extent
+        return n
+
+    @property
+    def place(self) -> str:
+        """The name of the storage."""
+        return self.name if self.storage is None else self.storage
+
+
+class LocalVar:
+    """A scalar variable."""
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, dtype: np.dtype):
+        self.dtype = dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """The address of a buffer's element number `offset`, as an argument of a routine."""
+
+    buffer: BufferDecl
+    offset: Operand = Extent(0)
+
+
+@dataclass(eq=False, slots=True)
+class Let:
+    """``value = op(*args)``. With `reassoc` a sum may be reordered (reductions)."""
+
+    value: Value
+    op: str
+    args: tuple[Operand, ...]
+    reassoc: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Load:
+    """``value = buffer[index]``; `part` 0 or 1 reads the real or imaginary part of a complex element."""
+
+    value: Value
+    buffer: BufferDecl
+    index: tuple[Operand, ...]
+    part: int | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Store:
+    """``buffer[index] = x``; `part` as in `Load`."""
+
+    buffer: BufferDecl
+    index: tuple[Operand, ...]
+    x: Operand
+    part: int | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Block:
+    """A list of statements."""
+
+    statements: list[Any] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class For:
+    """``for var in range(start, stop)``, from ``stop - 1`` down to `start` if `reverse`."""
+
+    var: Value
+    start: Operand
+    stop: Operand
+    body: Block
+    reverse: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class If:
+    """``if condition: then; else: orelse``."""
+
+    condition: Operand
+    then: Block
+    orelse: Block
+
+
+@dataclass(eq=False, slots=True)
+class Local:
+    """Declares a variable, visible to the end of the block."""
+
+    var: LocalVar
+    init: Operand
+
+
+@dataclass(eq=False, slots=True)
+class Get:
+    """``value = var``."""
+
+    value: Value
+    var: LocalVar
+
+
+@dataclass(eq=False, slots=True)
+class Set:
+    """``var = x``."""
+
+    var: LocalVar
+    x: Operand
+
+
+@dataclass(eq=False, slots=True)
+class Copy:
+    """All of `source` into `target`, of equal size and dtype; nothing if they share storage."""
+
+    target: BufferDecl
+    source: BufferDecl
+
+
+@dataclass(eq=False, slots=True)
+class Call:
+    """``value = routine(*args)`` in Fortran's convention; `letter` is the routine's type.
+
+    Arguments: one-character strings, operands (int64 is passed as int32, the rest as they are; by address),
+    `Ref` (arrays), `LocalVar` (int32, written by the routine). `value` is None for a subroutine.
+    """
+
+    routine: str
+    letter: str
+    args: tuple[Any, ...]
+    value: Value | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Fail:
+    """Set bit ``min(equation, 62)`` of the kernel's status where the condition holds."""
+
+    condition: Operand
+    equation: int
+
+
+Statement = Let | Load | Store | For | If | Local | Get | Set | Copy | Call | Fail
+
+
+@dataclass(eq=False, slots=True)
+class Kernel:
+    """A function of buffers and parameters that returns a status, zero for success.
+
+    `ints` and `floats` are the numbers of parameter slots (zero before outlining).
+    """
+
+    name: str
+    buffers: list[BufferDecl]
+    body: Block
+    ints: int = 0
+    floats: int = 0
+
+    @property
+    def storages(self) -> list[str]:
+        """The storages whose addresses the caller gives, in the order of `CompiledKernel.run`."""
+        return list(dict.fromkeys(b.place for b in self.buffers if b.role != "stack"))
+
+
+# --- walking -----------------------------------------------------------------------------------------------------
+
+
+def blocks_of(statement: Statement) -> tuple[Block, ...]:
+    """The blocks inside a statement."""
+    if type(statement) is For:
+        return (statement.body,)
+    if type(statement) is If:
+        return (statement.then, statement.orelse)
+    return ()
+
+
+def walk(block: Block) -> Iterator[Statement]:
+    """All statements, outer ones before inner ones."""
+    for statement in block.statements:
+        yield statement
+        for inner in blocks_of(statement):
+            yield from walk(inner)
+
+
+def operands_of(statement: Statement) -> tuple[Any, ...]:
+    """The operands a statement reads (for a `Call` its arguments as they are)."""
+    match statement:
+        case Let(args=args) | Call(args=args):
+            return args
+        case Load(index=index):
+            return index
+        case Store(index=index, x=x):
+            return (*index, x)
+        case For(start=start, stop=stop):
+            return (start, stop)
+        case If(condition=condition) | Fail(condition=condition):
+            return (condition,)
+        case Local(init=x) | Set(x=x):
+            return (x,)
+    return ()
+
+
+def map_operands(kernel: Kernel, f: Callable[[Operand], Operand]) -> Kernel:
+    """A copy of a kernel with every operand replaced by ``f(operand)``.
+
+    Extents of buffer shapes are passed as `Extent` too (but for 'stack' buffers), and may become `Param`. Values and
+    local variables are shared with the original.
+    """
+    return _Mapping(kernel, f).kernel
+
+
+class _Mapping:
+    def __init__(self, kernel: Kernel, f: Callable[[Operand], Operand]):
+        self.f = f
+        self.buffers = {id(b): self.decl(b) for b in kernel.buffers}
+        self.kernel = Kernel(
+            kernel.name, list(self.buffers.values()), self.block(kernel.body), kernel.ints, kernel.floats
+        )
+
+    def decl(self, b: BufferDecl) -> BufferDecl:
+        shape = b.shape if b.role == "stack" else tuple(self.extent(n) for n in b.shape)
+        return BufferDecl(b.name, b.dtype, shape, b.role, b.storage)
+
+    def extent(self, n: Any) -> Any:
+        new = self.f(Extent(n) if isinstance(n, int) else n)
+        return new.value if type(new) is Extent else new
+
+    def block(self, block: Block) -> Block:
+        return Block([self.statement(s) for s in block.statements])
+
+    def argument(self, a: Any) -> Any:
+        if isinstance(a, (str, LocalVar)):
+            return a
+        if type(a) is Ref:
+            return Ref(self.buffers[id(a.buffer)], self.f(a.offset))
+        return self.f(a)
+
+    def statement(self, s: Statement) -> Statement:
+        f, buffers = self.f, self.buffers
+        match s:
+            case Let():
+                return Let(s.value, s.op, tuple(map(f, s.args)), s.reassoc)
+            case Load():
+                return Load(s.value, buffers[id(s.buffer)], tuple(map(f, s.index)), s.part)
+            case Store():
+                return Store(buffers[id(s.buffer)], tuple(map(f, s.index)), f(s.x), s.part)
+            case For():
+                return For(s.var, f(s.start), f(s.stop), self.block(s.body), s.reverse)
+            case If():
+                return If(f(s.condition), self.block(s.then), self.block(s.orelse))
+            case Local():
+                return Local(s.var, f(s.init))
+            case Set():
+                return Set(s.var, f(s.x))
+            case Copy():
+                return Copy(buffers[id(s.target)], buffers[id(s.source)])
+            case Call():
+                return Call(s.routine, s.letter, tuple(map(self.argument, s.args)), s.value)
+            case Fail():
+                return Fail(f(s.condition), s.equation)
+        return s
