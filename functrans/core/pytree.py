@@ -34,8 +34,9 @@ IsLeaf = Callable[[Any], bool] | None
 class PyTreeDef:
     """The structure of a pytree.
 
-    Made by `tree_structure` and `tree_flatten`, not directly. Two definitions are equal if the node types, the
-    aux data (keys of a dictionary, class of a namedtuple, what a registered type says) and the children are.
+    Made by `tree_structure` and `tree_flatten`, not directly. Two definitions are equal if the node types,
+    the aux data (keys of a dictionary, class of a namedtuple, what a registered type says) and the children
+    are.
 
     Attributes
     ----------
@@ -53,6 +54,8 @@ class PyTreeDef:
 
     __slots__ = ("_aux", "_children", "_flat", "_hash", "_kind", "num_leaves", "num_nodes")
 
+    num_leaves: int
+    num_nodes: int
     _kind: NodeKind | None
     _hash: int | None
 
@@ -151,8 +154,8 @@ class PyTreeDef:
                 value = hash((None if kind is None else kind.type, self._aux, self._children))
             except TypeError as error:
                 raise PytreeError(
-                    f"the aux data of a pytree node must be hashable; {_kind_name(kind)} gave {self._aux!r}"
-                    f" ({error}). Return it from the flatten function as a tuple, string or number, or make it a child"
+                    f"the aux data of a pytree node must be hashable; {_kind_name(kind)} gave"
+                    f" {self._aux!r} ({error}). Return a tuple, string or number, or make it a child"
                 ) from None
             self._hash = value
         return value

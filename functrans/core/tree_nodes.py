@@ -202,8 +202,8 @@ _KINDS: dict[type, NodeKind] = {
     kind.type: kind for kind in (TUPLE, LIST, DICT, NONE, _ORDERED_DICT, _DEFAULT_DICT)
 }
 
-# Types known to be leaves, learnt as they are met, so that a flat container is recognised by one set operation
-# in C. Bounded, because the set keeps classes alive.
+# Types known to be leaves, learnt as they are met, so that a flat container is recognised by one set
+# operation in C. Bounded, because the set keeps classes alive.
 LEAF_TYPES: set[type] = {bool, int, float, complex, str}
 _MOST_LEAF_TYPES = 256
 

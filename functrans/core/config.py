@@ -1,0 +1,309 @@
+"""Options: values for the whole process, and patches of them for one context.
+
+`config.x = v` sets the value of the process; `config.patch(x=v)` overrides it in the running thread (or task)
+until the block or the call ends. Compiled functions ask for `trace_key` at each call, so it is kept ready.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import os
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from threading import Lock
+from typing import Any, Generic, TypeVar, overload
+
+from .errors import ConfigError, UnknownOptionError
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Patch:
+    """The overrides of a context, and the key they give (until the process-wide values change)."""
+
+    __slots__ = ("key", "outer", "overrides", "version")
+
+    def __init__(self, overrides: dict[str, Any], outer: _Patch | None):
+        self.overrides = overrides
+        self.outer = outer
+        self.version = -1
+        self.key: tuple[Any, ...] = ()
+
+
+class _Store:
+    """The values of the process. Apart from `Config`, whose `__getattr__` makes reading an attribute slower."""
+
+    __slots__ = ("current", "key", "lock", "patch", "values", "version")
+
+    def __init__(self, values: dict[str, Any]):
+        self.patch: ContextVar[_Patch | None] = ContextVar("functrans_config_patch", default=None)
+        self.current = self.patch.get
+        self.values = values
+        self.version = 0
+        self.lock = Lock()
+        self.key = self.key_with({})
+
+    def set(self, name: str, value: Any) -> None:
+        with self.lock:
+            self.values = {**self.values, name: value}
+            self.key = self.key_with({})
+            self.version += 1
+
+    def key_with(self, overrides: dict[str, Any]) -> tuple[Any, ...]:
+        values = {**self.values, **overrides}
+        return tuple([values[name] for name, option in _OPTIONS.items() if option.traced])
+
+    def trace_key(self) -> tuple[Any, ...]:
+        patch = self.current()
+        if patch is None:
+            return self.key
+        if patch.version != self.version:
+            version = self.version  # read first: a change in between makes the key stale, not wrong for good
+            patch.key = self.key_with(patch.overrides)
+            patch.version = version
+        return patch.key
+
+
+class _Option(Generic[T]):
+    """One option: default, check, and whether it changes what is traced or compiled."""
+
+    def __init__(self, default: T, check: Callable[[Any], str | None], doc: str, traced: bool = True):
+        self.default = default
+        self.check = check
+        self.traced = traced
+        self.__doc__ = doc
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> _Option[T]: ...
+    @overload
+    def __get__(self, instance: Config, owner: type) -> T: ...
+    def __get__(self, instance: Config | None, owner: type) -> T | _Option[T]:
+        if instance is None:
+            return self
+        store = instance._store
+        patch = store.current()
+        if patch is not None and self.name in patch.overrides:
+            return patch.overrides[self.name]
+        return store.values[self.name]
+
+    def __set__(self, instance: Config, value: T) -> None:
+        instance._store.set(self.name, self.checked(value, f"config.{self.name}"))
+
+    def checked(self, value: Any, where: str) -> T:
+        """The value, if the option takes it."""
+        allowed = self.check(value)
+        if allowed is not None:
+            raise ConfigError(f"{where} must be {allowed}, got {value!r}")
+        return value
+
+    def parsed(self, text: str) -> Any:
+        """The value that an environment variable means; the text itself if it means none."""
+        if isinstance(self.default, bool):
+            return _BOOLEANS.get(text.strip().lower(), text)
+        if isinstance(self.default, int):
+            try:
+                return int(text)
+            except ValueError:
+                return text
+        return text.strip()
+
+
+_BOOLEANS = {
+    "1": True, "true": True, "yes": True, "on": True,
+    "0": False, "false": False, "no": False, "off": False, "": False,
+}  # fmt: skip
+
+
+def _boolean(value: Any) -> str | None:
+    return None if isinstance(value, bool) else "True or False"
+
+
+def _at_least(least: int) -> Callable[[Any], str | None]:
+    def check(value: Any) -> str | None:
+        good = isinstance(value, int) and not isinstance(value, bool) and value >= least
+        return None if good else f"an integer of at least {least}"
+
+    return check
+
+
+def _one_of(*choices: str) -> Callable[[Any], str | None]:
+    def check(value: Any) -> str | None:
+        return None if isinstance(value, str) and value in choices else " or ".join(map(repr, choices))
+
+    return check
+
+
+class Config:
+    """The options of functrans. There is one object, ``functrans.config``.
+
+    Parameters
+    ----------
+    environment : mapping of str to str
+        Where initial values are read from.
+
+    Notes
+    -----
+    An environment variable ``FUNCTRANS_<NAME>`` (for example ``FUNCTRANS_NUM_THREADS=4``) gives the initial
+    value of the option; true and false are written ``1`` and ``0``, or ``true`` and ``false``.
+
+    Attributes
+    ----------
+    specialize_below : int
+        Extents and strides up to this one are compiled in as literals; larger ones are run-time parameters.
+        Default 16.
+    strict : bool
+        Compiled arithmetic equals NumPy's bit for bit: scalar libm, no contraction. Default False.
+    debug_nans : bool
+        Raise where a NaN first appears. Default False.
+    linalg_errors : {'raise', 'nan'}
+        What a failed decomposition does: raise `numpy.linalg.LinAlgError`, or fill its result with NaN.
+    num_threads : int
+        Threads that a large loop of a kernel is split across. Default 1.
+    backend : {'llvm', 'python'}
+        What kernels are made of: LLVM inside a Numba-jitted function, or readable Python source.
+    disable_jit : bool
+        Run everything as Python and NumPy. Default False.
+    verify : bool
+        Check every jaxpr between passes. Default False.
+
+    Raises
+    ------
+    ConfigError
+        When an option is set to a value that it does not take.
+    UnknownOptionError
+        When an option does not exist; an `AttributeError` that names the nearest one.
+
+    Examples
+    --------
+    >>> with config.patch(strict=True, num_threads=2):
+    ...     config.strict, config.num_threads
+    (True, 2)
+    >>> config.strict
+    False
+    """
+
+    specialize_below = _Option(16, _at_least(0), "Extents up to this one are literals.")
+    strict = _Option(False, _boolean, "Compiled arithmetic equals NumPy's bit for bit.")
+    debug_nans = _Option(False, _boolean, "Raise where a NaN first appears.")
+    linalg_errors = _Option("raise", _one_of("raise", "nan"), "What a failed decomposition does.")
+    num_threads = _Option(1, _at_least(1), "Threads that a large loop is split across.")
+    backend = _Option("llvm", _one_of("llvm", "python"), "What kernels are made of.")
+    disable_jit = _Option(False, _boolean, "Run everything as Python and NumPy.")
+    _store: _Store
+
+    verify = _Option(False, _boolean, "Check every jaxpr between passes.", traced=False)
+
+    def __init__(self, environment: Mapping[str, str]):
+        # Through the instance's dictionary: __setattr__ takes options only.
+        values = {name: option.default for name, option in _OPTIONS.items()}
+        for name, option in _OPTIONS.items():
+            variable = f"FUNCTRANS_{name.upper()}"
+            if variable in environment:
+                values[name] = option.checked(
+                    option.parsed(environment[variable]), f"environment variable {variable}"
+                )
+        self.__dict__["_store"] = _Store(values)
+
+    def patch(self, **options: Any) -> _Patcher:
+        """Override options in this thread, for a block or for the calls of a function.
+
+        Parameters
+        ----------
+        **options
+            Values by name of option.
+
+        Returns
+        -------
+        context manager and decorator
+            May be nested and used again; the former values come back however the block ends.
+
+        Raises
+        ------
+        ConfigError, UnknownOptionError
+            At once, before the block is entered.
+
+        Notes
+        -----
+        A thread started inside the block does not see the patch: it starts from the values of the process.
+        Setting ``config.x`` inside a block that patches `x` changes the process, not the block.
+
+        Examples
+        --------
+        >>> @config.patch(backend="python")
+        ... def backend():
+        ...     return config.backend
+        >>> backend(), config.backend
+        ('python', 'llvm')
+        """
+        checked = {
+            name: self._option(name).checked(value, f"config.{name}") for name, value in options.items()
+        }
+        return _Patcher(self._store.patch, checked)
+
+    def trace_key(self) -> tuple[Any, ...]:
+        """The options that affect what is traced or compiled: part of the key of every cache."""
+        return self._store.trace_key()
+
+    def _option(self, name: str) -> _Option[Any]:
+        option = _OPTIONS.get(name)
+        if option is None:
+            raise _unknown(name)
+        return option
+
+    def __getattr__(self, name: str) -> Any:
+        raise _unknown(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._option(name)
+        object.__setattr__(self, name, value)
+
+    def __dir__(self) -> list[str]:
+        return [*_OPTIONS, "patch", "trace_key"]
+
+    def __repr__(self) -> str:
+        return f"Config({', '.join(f'{name}={getattr(self, name)!r}' for name in _OPTIONS)})"
+
+
+class _Patcher:
+    """The context manager and decorator that `Config.patch` returns."""
+
+    def __init__(self, variable: ContextVar[_Patch | None], options: dict[str, Any]):
+        self._variable = variable
+        self._options = options
+
+    def __enter__(self) -> None:
+        outer = self._variable.get()
+        overrides = self._options if outer is None else {**outer.overrides, **self._options}
+        self._variable.set(_Patch(overrides, outer))
+
+    def __exit__(self, *exception: object) -> None:
+        # The former patch hangs on the present one, not on this object, which several threads may be using.
+        patch = self._variable.get()
+        self._variable.set(None if patch is None else patch.outer)
+
+    def __call__(self, f: F) -> F:
+        @functools.wraps(f)
+        def patched(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return f(*args, **kwargs)
+
+        return patched  # type: ignore[return-value]
+
+
+def _unknown(name: str) -> UnknownOptionError:
+    near = difflib.get_close_matches(name, _OPTIONS, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"the options are {', '.join(_OPTIONS)}"
+    return UnknownOptionError(f"config has no option {name!r}: {hint}")
+
+
+_OPTIONS: dict[str, _Option[Any]] = {
+    name: option for name, option in vars(Config).items() if isinstance(option, _Option)
+}
+
+config = Config(os.environ)
+trace_key = config._store.trace_key  # as `config.trace_key`, in half the time

@@ -1,0 +1,90 @@
+"""Pytree functions under the short names of ``jax.tree``."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from .core.pytree import PyTree
+from .core.pytree import tree_flatten as flatten
+from .core.pytree import tree_flatten_with_path as flatten_with_path
+from .core.pytree import tree_leaves as leaves
+from .core.pytree import tree_map as map
+from .core.pytree import tree_structure as structure
+from .core.pytree import tree_unflatten as unflatten
+from .tree_util import tree_all as all
+from .tree_util import tree_broadcast as broadcast
+from .tree_util import tree_leaves_with_path as leaves_with_path
+from .tree_util import tree_map_with_path as map_with_path
+from .tree_util import tree_reduce as reduce
+from .tree_util import tree_transpose as transpose
+
+__all__ = [
+    "all",
+    "broadcast",
+    "flatten",
+    "flatten_with_path",
+    "leaves",
+    "leaves_with_path",
+    "map",
+    "map_only",
+    "map_with_path",
+    "reduce",
+    "static",
+    "structure",
+    "transpose",
+    "unflatten",
+]
+
+
+def map_only(
+    predicate: type | tuple[type, ...] | Callable[[Any], bool],
+) -> Callable[[Callable[[Any], Any], PyTree], PyTree]:
+    """A `map` that changes only the leaves for which a predicate holds.
+
+    Parameters
+    ----------
+    predicate : callable, type or tuple of types
+        A type stands for ``isinstance``.
+
+    Returns
+    -------
+    callable
+        ``mapper(f, tree)``.
+
+    Examples
+    --------
+    >>> map_only(float)(lambda x: x / 2, {"rate": 3.0, "steps": 10})
+    {'rate': 1.5, 'steps': 10}
+    """
+    if isinstance(predicate, (type, tuple)):
+        return map_only(lambda leaf: isinstance(leaf, predicate))
+
+    def mapper(f: Callable[[Any], Any], tree: PyTree) -> PyTree:
+        return map(lambda leaf: f(leaf) if predicate(leaf) else leaf, tree)
+
+    return mapper
+
+
+def static(**kwargs: Any) -> Any:
+    """A dataclass field that belongs to the structure of the pytree (see `tree_util.register_dataclass`).
+
+    Parameters
+    ----------
+    **kwargs
+        As for `dataclasses.field`.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from functrans import tree_util
+    >>> @tree_util.register_dataclass
+    ... @dataclass
+    ... class Power:
+    ...     base: float
+    ...     exponent: int = static(default=2)
+    >>> leaves(Power(3.0))
+    [3.0]
+    """
+    return dataclasses.field(metadata={**kwargs.pop("metadata", {}), "static": True}, **kwargs)

@@ -1,0 +1,188 @@
+"""Options: process-wide values, patches of a context, environment variables."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from functrans.core.config import Config, config, trace_key
+from functrans.core.errors import ConfigError, FunctransError
+
+
+def test_defaults():
+    fresh = Config({})
+    assert (fresh.specialize_below, fresh.strict, fresh.debug_nans) == (16, False, False)
+    assert (fresh.linalg_errors, fresh.num_threads, fresh.backend) == ("raise", 1, "llvm")
+    assert (fresh.disable_jit, fresh.verify) == (False, False)
+
+
+def test_patch_nests_and_restores_on_exceptions():
+    fresh = Config({})
+    with fresh.patch(strict=True, num_threads=3):
+        with pytest.raises(ZeroDivisionError), fresh.patch(num_threads=5, verify=True):
+            assert (fresh.strict, fresh.num_threads, fresh.verify) == (True, 5, True)
+            raise ZeroDivisionError
+        assert (fresh.strict, fresh.num_threads, fresh.verify) == (True, 3, False)
+    assert (fresh.strict, fresh.num_threads) == (False, 1)
+
+
+def test_one_patch_object_may_be_entered_again():
+    fresh = Config({})
+    patch = fresh.patch(strict=True)
+    with patch, fresh.patch(strict=False), patch:
+        assert fresh.strict
+    assert not fresh.strict
+
+
+def test_patch_decorates_and_keeps_the_name():
+    fresh = Config({})
+
+    @fresh.patch(backend="python")
+    def countdown(n):
+        return [fresh.backend] if n == 0 else [fresh.backend, *countdown(n - 1)]
+
+    assert countdown.__name__ == "countdown"
+    assert countdown(2) == ["python"] * 3
+    assert fresh.backend == "llvm"
+
+
+def test_setting_is_process_wide_and_below_patches():
+    fresh = Config({})
+    seen = []
+    fresh.num_threads = 4
+    with fresh.patch(num_threads=2):
+        fresh.num_threads = 8
+        fresh.strict = True
+        seen.append((fresh.num_threads, fresh.strict))
+        thread = threading.Thread(target=lambda: seen.append((fresh.num_threads, fresh.strict)))
+        thread.start()
+        thread.join()
+    assert seen == [(2, True), (8, True)]
+    assert fresh.num_threads == 8
+
+
+def test_threads_patch_independently():
+    fresh = Config({})
+    barrier = threading.Barrier(32)
+    wrong = []
+
+    def work(i):
+        with fresh.patch(specialize_below=i):
+            barrier.wait()
+            for _ in range(50):
+                if fresh.specialize_below != i or fresh.trace_key()[0] != i:
+                    wrong.append(i)
+            barrier.wait()
+        if fresh.specialize_below != 16:
+            wrong.append(i)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(32)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_tasks_patch_independently():
+    fresh = Config({})
+
+    async def work(i):
+        with fresh.patch(num_threads=i):
+            await asyncio.sleep(0)
+            return fresh.num_threads
+
+    async def main():
+        return await asyncio.gather(*(work(i) for i in range(1, 6)))
+
+    assert asyncio.run(main()) == [1, 2, 3, 4, 5]
+
+
+def test_trace_key_follows_what_affects_tracing():
+    fresh = Config({})
+    start = fresh.trace_key()
+    assert hash(start) == hash(fresh.trace_key())
+    for change in [
+        {"specialize_below": 2},
+        {"strict": True},
+        {"debug_nans": True},
+        {"linalg_errors": "nan"},
+        {"num_threads": 2},
+        {"backend": "python"},
+        {"disable_jit": True},
+    ]:
+        with fresh.patch(**change):
+            assert fresh.trace_key() != start, change
+    with fresh.patch(verify=True):
+        assert fresh.trace_key() == start
+    with fresh.patch(strict=True):
+        before = fresh.trace_key()
+        fresh.num_threads = 7
+        assert fresh.trace_key() != before
+    assert fresh.trace_key() != start
+    fresh.num_threads = 1
+    assert fresh.trace_key() == start
+    assert trace_key() == config.trace_key()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("backend", "gpu", "'llvm' or 'python'"),
+        ("linalg_errors", None, "'raise' or 'nan'"),
+        ("specialize_below", -1, "at least 0"),
+        ("specialize_below", 2.5, "integer"),
+        ("num_threads", 0, "at least 1"),
+        ("num_threads", True, "integer"),
+        ("strict", 1, "True or False"),
+    ],
+)
+def test_a_bad_value_names_the_option_and_the_choices(name, value, words):
+    fresh = Config({})
+    before = repr(fresh)
+    for attempt in (lambda: setattr(fresh, name, value), lambda: fresh.patch(**{name: value})):
+        with pytest.raises(ConfigError, match=words) as caught:
+            attempt()
+        assert f"config.{name}" in str(caught.value)
+        assert repr(value) in str(caught.value)
+        assert isinstance(caught.value, ValueError)
+    assert repr(fresh) == before
+
+
+def test_an_unknown_option_names_the_nearest():
+    fresh = Config({})
+    for attempt in (
+        lambda: fresh.strickt,
+        lambda: setattr(fresh, "strickt", True),
+        lambda: fresh.patch(strickt=True),
+    ):
+        with pytest.raises(AttributeError, match="did you mean 'strict'") as caught:
+            attempt()
+        assert isinstance(caught.value, FunctransError)
+    with pytest.raises(AttributeError, match="the options are specialize_below"):
+        _ = fresh.zzzzzz
+    assert not hasattr(fresh, "strickt")
+
+
+def test_environment_variables_give_initial_values():
+    fresh = Config({"FUNCTRANS_NUM_THREADS": "4", "FUNCTRANS_STRICT": "True", "FUNCTRANS_BACKEND": " python"})
+    assert (fresh.num_threads, fresh.strict, fresh.backend) == (4, True, "python")
+    assert Config({"FUNCTRANS_STRICT": "0"}).strict is False
+    for name, text in [("NUM_THREADS", "many"), ("STRICT", "maybe"), ("BACKEND", "gpu")]:
+        with pytest.raises(ConfigError, match=f"environment variable FUNCTRANS_{name}.*{text}"):
+            Config({f"FUNCTRANS_{name}": text})
+
+
+def test_the_process_reads_its_environment():
+    code = "from functrans.core.config import config; print(config.specialize_below)"
+    environment = {**os.environ, "FUNCTRANS_SPECIALIZE_BELOW": "7", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert done.stdout.strip() == "7", done.stderr
+
+
+def test_the_options_are_listed():
+    assert "strict" in dir(config)
+    assert repr(Config({})).startswith("Config(specialize_below=16, strict=False")
