@@ -33,7 +33,7 @@ class _Patch:
 
 
 class _Store:
-    """The values of the process. Apart from `Config`, whose `__getattr__` makes reading an attribute slower."""
+    """The values of the process. Apart from `Config`, whose `__getattr__` makes attributes slow to read."""
 
     __slots__ = ("current", "key", "lock", "patch", "values", "version")
 

@@ -1,0 +1,290 @@
+"""dtypes: which are supported, and NumPy 2's promotion (NEP 50) with weak Python scalars.
+
+NumPy itself is asked, and the answer is kept: `np.result_type` for promotion, `ufunc.resolve_dtypes` for the
+loop that a ufunc computes in. There is one difference: where NumPy would compute in float16 (``np.sin`` of
+int8 or bool), which is not supported, functrans computes in float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from .errors import DtypeError, UnsupportedDtypeError
+
+BOOL = np.dtype(np.bool_)
+INT64 = np.dtype(np.int64)
+FLOAT32 = np.dtype(np.float32)
+FLOAT64 = np.dtype(np.float64)
+COMPLEX64 = np.dtype(np.complex64)
+COMPLEX128 = np.dtype(np.complex128)
+
+SUPPORTED: tuple[np.dtype, ...] = (
+    BOOL,
+    *(np.dtype(f"{kind}{size}") for kind in ("int", "uint") for size in (8, 16, 32, 64)),
+    FLOAT32,
+    FLOAT64,
+    COMPLEX64,
+    COMPLEX128,
+)
+_SUPPORTED = frozenset(SUPPORTED)
+# One object for each dtype, whatever alias it came by (on Linux, long and long long are both int64).
+_CANONICAL: dict[np.dtype, np.dtype] = {dtype: dtype for dtype in SUPPORTED}
+
+_PYTHON_SCALARS: dict[type, np.dtype] = {bool: BOOL, int: INT64, float: FLOAT64, complex: COMPLEX128}
+# What stands for a weak dtype in NumPy's functions. A Python bool is not weak: it is a bool array of no axes.
+_WEAK_VALUES: dict[str, Any] = {"i": 0, "u": 0, "f": 0.0, "c": 0j}
+_WEAK_TYPES: dict[str, type] = {"i": int, "u": int, "f": float, "c": complex}
+
+_CURES = {
+    "e": "use float32",
+    "g": "use float64",
+    "G": "use complex128",
+    "O": "convert the elements to numbers: np.asarray(x, dtype=float); ragged lists cannot be converted",
+    "S": "encode text as integers, for example with np.unique(x, return_inverse=True)",
+    "U": "encode text as integers, for example with np.unique(x, return_inverse=True)",
+    "T": "encode text as integers, for example with np.unique(x, return_inverse=True)",
+    "M": "convert dates to numbers: (x - x[0]) / np.timedelta64(1, 's')",
+    "m": "convert durations to numbers: x / np.timedelta64(1, 's')",
+    "V": "pass each field as an array of its own, for example in a dictionary",
+}
+
+
+def check_supported(dtype: np.dtype, what: str) -> np.dtype:
+    """The dtype in its canonical form, if functrans has arrays of it.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+    what : str
+        What has the dtype, for the message: ``"sin: argument 0"``.
+
+    Raises
+    ------
+    UnsupportedDtypeError
+        Says what to use instead.
+
+    Examples
+    --------
+    >>> check_supported(np.dtype("int32"), "sum: argument 0")
+    dtype('int32')
+    """
+    canonical_dtype = _CANONICAL.get(dtype)
+    if canonical_dtype is not None:
+        return canonical_dtype
+    raise UnsupportedDtypeError(
+        f"{what} has dtype {_describe(dtype)}, which is not supported: {_cure(dtype)}"
+    )
+
+
+def _describe(dtype: np.dtype) -> str:
+    return str(dtype) if dtype.isnative or dtype.kind == "V" else f"{dtype} (not in native byte order)"
+
+
+def _cure(dtype: np.dtype) -> str:
+    if not dtype.isnative and dtype.newbyteorder("=") in _SUPPORTED:
+        return f"convert it with x.astype(np.{dtype.newbyteorder('=').name})"
+    cure = _CURES.get(dtype.char)
+    if cure is None:
+        return f"use one of {', '.join(map(str, SUPPORTED))}"
+    if dtype.char in "egG":
+        return f"{cure}, as x.astype(np.{cure.rsplit(maxsplit=1)[-1]})"
+    return cure
+
+
+def canonical(dtype: Any, what: str = "dtype argument") -> np.dtype:
+    """The supported `numpy.dtype` that a user's dtype means.
+
+    Parameters
+    ----------
+    dtype : dtype-like
+        ``float``, ``np.float32``, ``"int8"``, a `numpy.dtype`.
+    what : str
+        For the message.
+
+    Raises
+    ------
+    UnsupportedDtypeError
+        If NumPy knows the dtype and functrans does not, or if it is no dtype.
+
+    Examples
+    --------
+    >>> canonical(int), canonical("f4")
+    (dtype('int64'), dtype('float32'))
+    """
+    try:
+        found = np.dtype(dtype)
+    except TypeError as error:
+        raise UnsupportedDtypeError(
+            f"{what}: {dtype!r} is not a dtype ({error}); use one of {', '.join(map(str, SUPPORTED))}"
+        ) from None
+    return check_supported(found, what)
+
+
+def is_float(dtype: np.dtype) -> bool:
+    """Whether the dtype is real floating point."""
+    return dtype.kind == "f"
+
+
+def is_complex(dtype: np.dtype) -> bool:
+    """Whether the dtype is complex."""
+    return dtype.kind == "c"
+
+
+def is_inexact(dtype: np.dtype) -> bool:
+    """Whether the dtype is floating point, real or complex: whether it has derivatives."""
+    return dtype.kind in "fc"
+
+
+def is_integer(dtype: np.dtype) -> bool:
+    """Whether the dtype is a signed or unsigned integer (not bool)."""
+    return dtype.kind in "iu"
+
+
+def real_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype of the real part: float32 for complex64, any other than complex unchanged."""
+    if dtype.kind != "c":
+        return dtype
+    return FLOAT32 if dtype.itemsize == 8 else FLOAT64
+
+
+def complex_dtype(dtype: np.dtype) -> np.dtype:
+    """The complex dtype that holds the values: complex64 for float32, complex128 for float64 and integers."""
+    if dtype.kind == "c":
+        return dtype
+    return COMPLEX64 if dtype == FLOAT32 else COMPLEX128
+
+
+def python_scalar_dtype(cls: type) -> np.dtype:
+    """The default dtype of a Python scalar: bool, int64, float64 or complex128.
+
+    Raises
+    ------
+    UnsupportedDtypeError
+        If `cls` is not bool, int, float or complex.
+    """
+    dtype = _PYTHON_SCALARS.get(cls)
+    if dtype is None:
+        raise UnsupportedDtypeError(
+            f"{cls.__name__} is not a type of Python scalar: use bool, int, float or complex"
+        )
+    return dtype
+
+
+def promote(dtypes_and_weak: Sequence[tuple[np.dtype, bool]]) -> tuple[np.dtype, bool]:
+    """The common dtype of several operands, as ``np.result_type`` gives it.
+
+    Parameters
+    ----------
+    dtypes_and_weak : sequence of (numpy.dtype, bool)
+        A weak dtype is that of a Python scalar: of its kind alone.
+
+    Returns
+    -------
+    dtype : numpy.dtype
+    weak : bool
+        Whether all operands are weak.
+
+    Raises
+    ------
+    DtypeError
+        If there are no operands.
+
+    Examples
+    --------
+    >>> promote([(np.dtype("int8"), False), (np.dtype("float64"), True)])
+    (dtype('float64'), False)
+    >>> promote([(np.dtype("float32"), False), (np.dtype("complex128"), True)])
+    (dtype('complex64'), False)
+    """
+    if len(dtypes_and_weak) == 2:
+        return _promote_pair(*dtypes_and_weak[0], *dtypes_and_weak[1])
+    return _promote_many(tuple(dtypes_and_weak))
+
+
+@lru_cache(maxsize=4096)
+def _promote_pair(a: np.dtype, a_weak: bool, b: np.dtype, b_weak: bool) -> tuple[np.dtype, bool]:
+    return _promote_many(((a, a_weak), (b, b_weak)))
+
+
+@lru_cache(maxsize=4096)
+def _promote_many(operands: tuple[tuple[np.dtype, bool], ...]) -> tuple[np.dtype, bool]:
+    if not operands:
+        raise DtypeError("promotion of no operands: pass at least one array")
+    values = [_WEAK_VALUES.get(dtype.kind, dtype) if weak else dtype for dtype, weak in operands]
+    result = np.result_type(*values)
+    return _CANONICAL.get(result, result), all(weak for _, weak in operands)
+
+
+@lru_cache(maxsize=8192)
+def resolve_ufunc(
+    ufunc: np.ufunc, operands: tuple[tuple[np.dtype, bool], ...]
+) -> tuple[tuple[np.dtype, ...], tuple[np.dtype, ...]]:
+    """The dtypes that a NumPy ufunc computes in.
+
+    Parameters
+    ----------
+    ufunc : numpy.ufunc
+    operands : tuple of (numpy.dtype, bool)
+        dtype and weakness of each input.
+
+    Returns
+    -------
+    inputs : tuple of numpy.dtype
+        What the inputs are cast to.
+    outputs : tuple of numpy.dtype
+
+    Raises
+    ------
+    DtypeError
+        If the ufunc has no loop for these dtypes.
+
+    Notes
+    -----
+    NumPy computes ``sin`` of int8, uint8 and bool in float16; functrans, which has no float16, in float32.
+
+    Examples
+    --------
+    >>> resolve_ufunc(np.true_divide, ((np.dtype("int32"), False), (np.dtype("int64"), True)))
+    ((dtype('float64'), dtype('float64')), (dtype('float64'),))
+    >>> resolve_ufunc(np.sin, ((np.dtype("int8"), False),))
+    ((dtype('float32'),), (dtype('float32'),))
+    """
+    if len(operands) != ufunc.nin:
+        raise DtypeError(f"{ufunc.__name__} takes {ufunc.nin} arrays, got {len(operands)}")
+    resolved = _resolve(ufunc, operands)
+    if any(dtype.char == "O" for dtype in resolved):
+        # NumPy compares two Python integers as objects, because they may be large; here they are int64.
+        resolved = _resolve(ufunc, tuple((dtype, False) for dtype, _ in operands))
+    if any(dtype.char == "e" for dtype in resolved):
+        # The float32 loop of the same form, which NumPy takes if what it would cast to float16 is float32.
+        raised = tuple(
+            (FLOAT32, False) if inner.char == "e" else operand for operand, inner in zip(operands, resolved)
+        )
+        resolved = _resolve(ufunc, raised)
+    canonical_dtypes = tuple(check_supported(dtype, ufunc.__name__) for dtype in resolved)
+    return canonical_dtypes[: ufunc.nin], canonical_dtypes[ufunc.nin :]
+
+
+def _resolve(ufunc: np.ufunc, operands: tuple[tuple[np.dtype, bool], ...]) -> tuple[np.dtype, ...]:
+    wanted = [_WEAK_TYPES.get(dtype.kind, dtype) if weak else dtype for dtype, weak in operands]
+    try:
+        return ufunc.resolve_dtypes((*wanted, *[None] * ufunc.nout))
+    except TypeError:
+        met = ", ".join(f"{dtype}{' (weak)' if weak else ''}" for dtype, weak in operands)
+        cure = _ufunc_cure(ufunc, {dtype.kind for dtype, _ in operands})
+        raise DtypeError(f"{ufunc.__name__} does not take {met}: {cure}") from None
+
+
+def _ufunc_cure(ufunc: np.ufunc, kinds: set[str]) -> str:
+    loops = {loop.split("->")[0] for loop in ufunc.types}
+    if "c" in kinds and not any("D" in loop for loop in loops):
+        return "it is not defined for complex numbers; take x.real, x.imag or abs(x) first"
+    if kinds & set("fc") and not any("d" in loop for loop in loops):
+        return "convert the arguments to an integer or bool dtype with .astype"
+    if kinds == {"b"}:
+        return "convert bool arguments with .astype(int), or use the logical functions"
+    return f"bring the arguments to one dtype with .astype (NumPy's loops are {', '.join(ufunc.types)})"
