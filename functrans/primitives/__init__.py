@@ -1,0 +1,1 @@
+"""First-order primitives, one file per mathematical family, each record with every rule in sight."""
