@@ -2,8 +2,8 @@
 
 432 men released from prison were followed for a year. Did financial aid keep them out of it? Cox's model:
 a man with covariates x is arrested at the rate base(t) * exp(x @ beta), whatever base(t) is. So the chance
-that it is just he who is arrested, of all who are free at the time, depends on beta alone. The product of these
-chances is the partial likelihood. It is written by hand below; its derivatives and kernels are not.
+that it is just he who is arrested, of all who are free at the time, depends on beta alone. The product of
+these chances is the partial likelihood, written by hand below. Its derivatives and kernels are not.
 
     python examples/cox_regression.py --show    the estimates, then the traced program and its kernel
 """
