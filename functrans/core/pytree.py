@@ -52,7 +52,7 @@ class PyTreeDef:
     (10, {'a': 20})
     """
 
-    __slots__ = ("_aux", "_children", "_flat", "_hash", "_kind", "num_leaves", "num_nodes")
+    __slots__ = ("_aux", "_children", "_flat", "_hash", "_kind", "_shared", "num_leaves", "num_nodes")
 
     num_leaves: int
     num_nodes: int
@@ -64,6 +64,7 @@ class PyTreeDef:
         self._aux = aux
         self._children = children
         self._hash = None
+        self._shared = False
         leaves = nodes = 0
         for child in children:
             leaves += child.num_leaves
@@ -195,17 +196,26 @@ def _same_aux(a: Any, b: Any) -> bool:
 
 LEAF = PyTreeDef(None, None, ())
 _NONE_DEF = PyTreeDef(NONE, None, ())
+_SHARED_KINDS = frozenset({TUPLE, LIST, DICT})
 _MOST_SHARED = 64
 _TUPLE_DEFS = [PyTreeDef(TUPLE, None, (LEAF,) * n) for n in range(_MOST_SHARED)]
 _LIST_DEFS = [PyTreeDef(LIST, None, (LEAF,) * n) for n in range(_MOST_SHARED)]
+for _treedef in (LEAF, _NONE_DEF, *_TUPLE_DEFS, *_LIST_DEFS):
+    _treedef._shared = True
 # From the keys of a dictionary, in their order, to a getter of the values in sorted order and the definition.
 # Only for string keys: 1, True and 1.0 are one key of a dictionary.
 _DICT_DEFS: dict[tuple[str, ...], tuple[Callable[[dict], Iterable[Any]], PyTreeDef]] = {}
 _STR_ONLY = frozenset({str})
+# Nested tuples, lists and string-keyed dictionaries, by kind, keys and identity of the children, which the
+# value keeps alive. Nodes with aux data of users' own are not shared: the data would never be freed.
+_NESTED_DEFS: dict[tuple[Any, ...], PyTreeDef] = {}
+_MOST_NESTED = 4096
 
 
-def _flat_def(kind: NodeKind, shared: list[PyTreeDef], n: int) -> PyTreeDef:
-    return shared[n] if n < _MOST_SHARED else PyTreeDef(kind, None, (LEAF,) * n)
+def _flat_def(kind: NodeKind, n: int) -> PyTreeDef:
+    if n < _MOST_SHARED:
+        return _TUPLE_DEFS[n] if kind is TUPLE else _LIST_DEFS[n]
+    return PyTreeDef(kind, None, (LEAF,) * n)
 
 
 def _dict_def(keys: tuple[str, ...]) -> tuple[Callable[[dict], Iterable[Any]], PyTreeDef] | None:
@@ -216,8 +226,8 @@ def _dict_def(keys: tuple[str, ...]) -> tuple[Callable[[dict], Iterable[Any]], P
     ordered = tuple(sorted(keys))
     getter = itemgetter(*ordered) if len(keys) > 1 else dict.values
     entry = (getter, PyTreeDef(DICT, ordered, (LEAF,) * len(keys)))
-    _DICT_DEFS[keys] = entry
-    return entry
+    entry[1]._shared = True
+    return _DICT_DEFS.setdefault(keys, entry)
 
 
 def _flatten_into(tree: PyTree, leaves: list[Any]) -> PyTreeDef:
@@ -225,28 +235,42 @@ def _flatten_into(tree: PyTree, leaves: list[Any]) -> PyTreeDef:
     if cls in LEAF_TYPES:
         leaves.append(tree)
         return LEAF
+    kind: NodeKind | None
+    children: Iterable[Any]
     if cls is tuple or cls is list:
+        kind, children, aux = (TUPLE if cls is tuple else LIST), tree, None
         if LEAF_TYPES.issuperset(map(type, tree)):
             leaves.extend(tree)
-            if cls is tuple:
-                return _flat_def(TUPLE, _TUPLE_DEFS, len(tree))
-            return _flat_def(LIST, _LIST_DEFS, len(tree))
-    elif cls is dict and LEAF_TYPES.issuperset(map(type, tree.values())):
-        keys = tuple(tree)
-        entry = _DICT_DEFS.get(keys)
-        if entry is None:
-            entry = _dict_def(keys)
-        if entry is not None:
-            leaves.extend(entry[0](tree))
-            return entry[1]
+            return _flat_def(kind, len(tree))
     elif tree is None:
         return _NONE_DEF
-    kind = kind_of(tree)
-    if kind is None:
-        leaves.append(tree)
-        return LEAF
-    children, aux = kind.flatten(tree)
-    return PyTreeDef(kind, aux, tuple([_flatten_into(child, leaves) for child in children]))
+    else:
+        if cls is dict and LEAF_TYPES.issuperset(map(type, tree.values())):
+            keys = tuple(tree)
+            entry = _DICT_DEFS.get(keys) or _dict_def(keys)
+            if entry is not None:
+                leaves.extend(entry[0](tree))
+                return entry[1]
+        kind = kind_of(tree)
+        if kind is None:
+            leaves.append(tree)
+            return LEAF
+        children, aux = kind.flatten(tree)
+    defs = tuple([_flatten_into(child, leaves) for child in children])
+    if kind in _SHARED_KINDS:
+        return _NESTED_DEFS.get((kind, aux, *map(id, defs))) or _nested_def(kind, aux, defs)
+    return PyTreeDef(kind, aux, defs)
+
+
+def _nested_def(kind: NodeKind, aux: Any, children: tuple[PyTreeDef, ...]) -> PyTreeDef:
+    treedef = PyTreeDef(kind, aux, children)
+    plain = aux is None or _STR_ONLY.issuperset(map(type, aux))
+    if plain and all(child._shared for child in children):
+        if len(_NESTED_DEFS) >= _MOST_NESTED:
+            _NESTED_DEFS.clear()
+        treedef = _NESTED_DEFS.setdefault((kind, aux, *map(id, children)), treedef)
+        treedef._shared = True
+    return treedef
 
 
 def _flatten_until(tree: PyTree, leaves: list[Any], is_leaf: Callable[[Any], bool]) -> PyTreeDef:

@@ -1,7 +1,9 @@
 """Pytrees: round trips, structures as keys, prefixes, and where errors point."""
 
 import copy
+import gc
 import pickle
+import weakref
 from collections import OrderedDict, defaultdict, namedtuple
 
 import numpy as np
@@ -137,6 +139,28 @@ def test_arrays_and_instances_of_unregistered_classes_are_leaves():
 def test_long_containers():
     assert tree_unflatten(tree_structure(tuple(range(500))), range(500)) == tuple(range(500))
     assert tree_structure(list(range(500))).num_leaves == 500
+
+
+def test_structures_without_data_of_users_are_shared():
+    tree = ({"w": 1, "b": (2, None)}, [3, (4, {})])
+    assert tree_structure(tree) is tree_structure(copy.deepcopy(tree))
+
+
+def test_aux_data_is_not_kept_alive():
+    class Tag:
+        pass
+
+    class Holder:
+        def __init__(self, tag):
+            self.tag = tag
+
+    register_kind(Holder, lambda node: ((1,), node.tag), lambda aux, children: Holder(aux))
+    tag = Tag()
+    watcher = weakref.ref(tag)
+    assert tree_structure(({"a": Holder(tag)}, [Holder(tag)])).num_leaves == 2
+    del tag
+    gc.collect()
+    assert watcher() is None
 
 
 def test_is_leaf():
