@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Aval, Zero
+from ..core.dtypes import FLOAT64
 from ..core.kernel import KernelRule, Pointwise
 from ..core.primitive import Linear, Primitive
 from .linear import (
@@ -24,6 +25,7 @@ from .linear import (
     add_p,
     broadcast_shapes,
     broadcast_to,
+    dtype_of,
     elementwise_batch,
     same_dtype,
     shape_of,
@@ -54,7 +56,7 @@ def elementwise(
     transposes : sequence of callable or None
         For each operand ``transpose(ct, *operands)`` with `Linear` in the place of the linear one.
     kernel : callable or KernelRule
-        ``emit(k, *scalars)``.
+        ``emit(k, *scalars, **params)``.
     kinds : str
         The dtype kinds that it takes, as in `numpy.dtype.kind`.
     out : callable, optional
@@ -63,7 +65,7 @@ def elementwise(
         Whether the output of weak operands is weak (false for comparisons).
     """
 
-    def abstract(*avals: Aval) -> Aval:
+    def abstract(*avals: Aval, **params: Any) -> Aval:
         dtype = same_dtype(name, avals, kinds)
         shape = broadcast_shapes(name, *[a.shape for a in avals])
         return Aval(shape, dtype if out is None else out(dtype), weak and all(a.weak for a in avals))
@@ -72,14 +74,21 @@ def elementwise(
         name,
         abstract,
         impl,
-        jvp=lambda primals, tangents: _sum_of_terms(prim, terms, primals, tangents),
+        jvp=lambda primals, tangents, **params: _sum_of_terms(prim, terms, primals, tangents, **params),
         transpose=_elementwise_transpose(transposes) if transposes else None,
-        batch=lambda size, args, dims: elementwise_batch(prim, args, dims),
+        batch=lambda size, args, dims, **params: elementwise_batch(prim, args, dims, **params),
         kernel=Pointwise(kernel) if callable(kernel) else kernel,
         weak=weak,
         file=sys._getframe(1).f_code.co_filename,
     )
     return prim
+
+
+def literal(value: float, like: Any) -> Any:
+    """`value` in the dtype of `like`, so that a rule can combine the two."""
+    dtype = dtype_of(like)
+    # NumPy takes a Python float faster than any scalar of its own.
+    return value if dtype is FLOAT64 else dtype.type(value)
 
 
 def _sum_of_terms(

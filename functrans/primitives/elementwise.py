@@ -1,0 +1,255 @@
+"""Arithmetic, comparison, selection and casts, element by element.
+
+The records that most rules of other families are written with. Division with remainder and rounding stand in
+``rounding.py``, bits and integer functions in ``bits.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.aval import Aval, Zero
+from ..core.dtypes import BOOL
+from ..core.errors import DtypeError
+from ..core.kernel import Pointwise
+from ..core.primitive import Linear, Primitive
+from .families import elementwise, literal
+from .linear import (
+    Rule,
+    broadcast_shapes,
+    broadcast_to,
+    dtype_of,
+    elementwise_batch,
+    same_dtype,
+    shape_of,
+    unbroadcast,
+)
+
+# --- arithmetic ---------------------------------------------------------------------------------------------
+
+neg_p = elementwise(
+    "neg",
+    np.negative,
+    terms=(lambda t, ans, x: neg_p.bind(t),),
+    transposes=(lambda ct, x: neg_p.bind(ct),),
+    kernel=lambda k, x: -x,
+    kinds="iufc",
+)
+
+sub_p = elementwise(
+    "sub",
+    np.subtract,
+    terms=(lambda t, ans, x, y: t, lambda t, ans, x, y: neg_p.bind(t)),
+    transposes=(lambda ct, x, y: ct, lambda ct, x, y: neg_p.bind(ct)),
+    kernel=lambda k, x, y: x - y,
+    kinds="iufc",
+)
+
+mul_p = elementwise(
+    "mul",
+    np.multiply,
+    terms=(lambda t, ans, x, y: mul_p.bind(t, y), lambda t, ans, x, y: mul_p.bind(x, t)),
+    transposes=(lambda ct, x, y: mul_p.bind(ct, y), lambda ct, x, y: mul_p.bind(x, ct)),
+    kernel=lambda k, x, y: x & y if x.dtype.kind == "b" else x * y,
+)
+
+div_p = elementwise(
+    "div",
+    np.true_divide,
+    terms=(
+        lambda t, ans, x, y: div_p.bind(t, y),
+        lambda t, ans, x, y: mul_p.bind(t, neg_p.bind(div_p.bind(ans, y))),
+    ),
+    transposes=(lambda ct, x, y: div_p.bind(ct, y), None),
+    kernel=lambda k, x, y: x / y,
+    kinds="fc",
+)
+
+
+def _share(x: Any, y: Any) -> Any:
+    """How much of the tangent of `x` enters a maximum of `x` and `y`: 1, at a tie 1/2, else 0."""
+    tie = select_p.bind(eq_p.bind(x, y), literal(0.5, x), literal(0.0, x))
+    return select_p.bind(gt_p.bind(x, y), literal(1.0, x), tie)
+
+
+def _max_kernel(k: Any, x: Any, y: Any) -> Any:
+    if x.dtype.kind != "c":
+        return k.call("max", x, y)
+    return k.where(_is_nan_kernel(x) | _at_least(k, x, y, strict=False), x, y)
+
+
+def _min_kernel(k: Any, x: Any, y: Any) -> Any:
+    if x.dtype.kind != "c":
+        return k.call("min", x, y)
+    return k.where(_is_nan_kernel(x) | _at_least(k, y, x, strict=False), x, y)
+
+
+def _is_nan_kernel(x: Any) -> Any:
+    return x.ne(x)
+
+
+max_p = elementwise(
+    "max",
+    np.maximum,
+    terms=(
+        lambda t, ans, x, y: mul_p.bind(t, _share(x, y)),
+        lambda t, ans, x, y: mul_p.bind(t, _share(y, x)),
+    ),
+    kernel=_max_kernel,
+)
+
+min_p = elementwise(
+    "min",
+    np.minimum,
+    terms=(
+        lambda t, ans, x, y: mul_p.bind(t, _share(y, x)),
+        lambda t, ans, x, y: mul_p.bind(t, _share(x, y)),
+    ),
+    kernel=_min_kernel,
+)
+
+# --- comparison ---------------------------------------------------------------------------------------------
+
+
+def _at_least(k: Any, x: Any, y: Any, *, strict: bool) -> Any:
+    """``x >= y`` (``x > y`` if `strict`); complex numbers in NumPy's lexicographic order."""
+    if x.dtype.kind != "c":
+        return x > y if strict else x >= y
+    a, b, c, d = k.call("real", x), k.call("imag", x), k.call("real", y), k.call("imag", y)
+    ordered = (a > c) & b.eq(b) & d.eq(d)
+    return ordered | (a.eq(c) & (b > d if strict else b >= d))
+
+
+def _comparison(name: str, impl: Rule, kernel: Rule) -> Primitive:
+    return elementwise(name, impl, kernel=kernel, out=lambda dtype: BOOL, weak=False)
+
+
+eq_p = _comparison("eq", np.equal, lambda k, x, y: x.eq(y))
+ne_p = _comparison("ne", np.not_equal, lambda k, x, y: x.ne(y))
+gt_p = _comparison("gt", np.greater, lambda k, x, y: _at_least(k, x, y, strict=True))
+lt_p = _comparison("lt", np.less, lambda k, x, y: _at_least(k, y, x, strict=True))
+ge_p = _comparison("ge", np.greater_equal, lambda k, x, y: _at_least(k, x, y, strict=False))
+le_p = _comparison("le", np.less_equal, lambda k, x, y: _at_least(k, y, x, strict=False))
+
+# --- select -------------------------------------------------------------------------------------------------
+
+
+def _select_abstract(pred: Aval, on_true: Aval, on_false: Aval) -> Aval:
+    if pred.dtype != BOOL:
+        raise DtypeError(
+            f"select: the predicate has dtype {pred.dtype}, want bool; compare it with something"
+        )
+    dtype = same_dtype("select", (on_true, on_false))
+    return Aval(broadcast_shapes("select", pred.shape, on_true.shape, on_false.shape), dtype)
+
+
+def _select_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    pred, x, y = primals
+    _, s, t = tangents
+    ans = select_p.bind(pred, x, y)
+    if type(s) is Zero and type(t) is Zero:
+        return ans, Zero(ans)
+    zero = literal(0.0, ans)
+    out = select_p.bind(pred, zero if type(s) is Zero else s, zero if type(t) is Zero else t)
+    return ans, broadcast_to(out, shape_of(ans))
+
+
+def _select_transpose(ct: Any, pred: Any, x: Any, y: Any) -> list[Any]:
+    zero = literal(0.0, ct)
+    return [
+        None,
+        unbroadcast(select_p.bind(pred, ct, zero), x.aval) if type(x) is Linear else None,
+        unbroadcast(select_p.bind(pred, zero, ct), y.aval) if type(y) is Linear else None,
+    ]
+
+
+select_p = Primitive(
+    "select",
+    _select_abstract,
+    np.where,
+    jvp=_select_jvp,
+    transpose=_select_transpose,
+    batch=lambda size, args, dims: elementwise_batch(select_p, args, dims),
+    kernel=Pointwise(lambda k, pred, x, y: k.where(pred, x, y)),
+)
+
+# --- clamp --------------------------------------------------------------------------------------------------
+
+
+def _inside(t: Any, low: Any, x: Any, high: Any) -> Any:
+    """`t` where `x` lies strictly between the bounds, else zero."""
+    zero = literal(0.0, t)
+    return select_p.bind(gt_p.bind(x, low), select_p.bind(lt_p.bind(x, high), t, zero), zero)
+
+
+clamp_p = elementwise(
+    "clamp",
+    lambda low, x, high: np.minimum(np.maximum(x, low), high),
+    terms=(
+        lambda t, ans, low, x, high: select_p.bind(
+            gt_p.bind(low, x), select_p.bind(gt_p.bind(high, low), t, literal(0.0, t)), literal(0.0, t)
+        ),
+        lambda t, ans, low, x, high: _inside(t, low, x, high),
+        lambda t, ans, low, x, high: select_p.bind(lt_p.bind(high, max_p.bind(x, low)), t, literal(0.0, t)),
+    ),
+    kernel=lambda k, low, x, high: _min_kernel(k, _max_kernel(k, x, low), high),
+)
+
+# --- casts --------------------------------------------------------------------------------------------------
+
+
+def _cast(x: Any, *, dtype: np.dtype, weak: bool = False) -> Any:
+    if not isinstance(x, np.ndarray | np.generic):
+        x = np.asarray(x)[()]
+    if x.dtype.kind == "c" and dtype.kind not in "cb":
+        x = x.real
+    out = x.astype(dtype, copy=False)
+    return out.item() if weak else out
+
+
+def _cast_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, dtype: np.dtype, weak: bool = False
+) -> tuple[Any, Any]:
+    ans = convert_element_type_p.bind(*primals, dtype=dtype, weak=weak)
+    (t,) = tangents
+    if type(t) is Zero or dtype.kind not in "fc":
+        return ans, Zero(ans)
+    return ans, t if dtype_of(t) == dtype else convert_element_type_p.bind(t, dtype=dtype, weak=False)
+
+
+convert_element_type_p = Primitive(
+    "convert_element_type",
+    lambda x, *, dtype, weak=False: Aval(x.shape, dtype, weak),
+    _cast,
+    jvp=_cast_jvp,
+    transpose=lambda ct, x, *, dtype, weak=False: [convert(ct, x.aval.dtype)],
+    batch=lambda size, args, dims, **params: elementwise_batch(convert_element_type_p, args, dims, **params),
+    kernel=Pointwise(lambda k, x, *, dtype, weak=False: k.cast(x, dtype)),
+)
+
+
+def convert(x: Any, dtype: np.dtype) -> Any:
+    """`x` in another dtype; itself where it has that dtype already (then it may be weak)."""
+    return x if dtype_of(x) == dtype else convert_element_type_p.bind(x, dtype=dtype, weak=False)
+
+
+# --- stop_gradient ------------------------------------------------------------------------------------------
+
+
+def _stop_gradient_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    ans = stop_gradient_p.bind(*primals)
+    return ans, Zero(ans)
+
+
+stop_gradient_p = Primitive(
+    "stop_gradient",
+    lambda x: x,
+    lambda x: x if isinstance(x, np.ndarray) else np.asarray(x)[()],
+    jvp=_stop_gradient_jvp,
+    batch=lambda size, args, dims: (stop_gradient_p.bind(*args), dims[0]),
+    kernel=Pointwise(lambda k, x: x),
+    weak=True,
+)

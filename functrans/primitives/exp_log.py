@@ -1,0 +1,224 @@
+"""Exponentials, logarithms, powers and roots."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .elementwise import div_p, eq_p, mul_p, select_p, sub_p
+from .families import elementwise, literal
+from .linear import add_p
+from .rounding import is_finite_p
+
+LN2 = math.log(2.0)
+LN10 = math.log(10.0)
+
+# --- exponentials -------------------------------------------------------------------------------------------
+
+exp_p = elementwise(
+    "exp",
+    np.exp,
+    terms=(lambda t, ans, x: mul_p.bind(t, ans),),
+    kernel=lambda k, x: k.call("exp", x),
+    kinds="fc",
+)
+
+exp2_p = elementwise(
+    "exp2",
+    np.exp2,
+    terms=(lambda t, ans, x: mul_p.bind(t, mul_p.bind(ans, literal(LN2, x))),),
+    kernel=lambda k, x: k.call("exp2", x),
+    kinds="fc",
+)
+
+expm1_p = elementwise(
+    "expm1",
+    np.expm1,
+    terms=(lambda t, ans, x: mul_p.bind(t, add_p.bind(ans, literal(1.0, x))),),
+    kernel=lambda k, x: k.call("expm1", x),
+    kinds="fc",
+)
+
+# --- logarithms ---------------------------------------------------------------------------------------------
+
+log_p = elementwise(
+    "log",
+    np.log,
+    terms=(lambda t, ans, x: div_p.bind(t, x),),
+    kernel=lambda k, x: k.call("log", x),
+    kinds="fc",
+)
+
+log2_p = elementwise(
+    "log2",
+    np.log2,
+    terms=(lambda t, ans, x: div_p.bind(t, mul_p.bind(x, literal(LN2, x))),),
+    kernel=lambda k, x: k.call("log2", x),
+    kinds="fc",
+)
+
+log10_p = elementwise(
+    "log10",
+    np.log10,
+    terms=(lambda t, ans, x: div_p.bind(t, mul_p.bind(x, literal(LN10, x))),),
+    kernel=lambda k, x: k.call("log10", x),
+    kinds="fc",
+)
+
+log1p_p = elementwise(
+    "log1p",
+    np.log1p,
+    terms=(lambda t, ans, x: div_p.bind(t, add_p.bind(x, literal(1.0, x))),),
+    kernel=lambda k, x: k.call("log1p", x),
+    kinds="fc",
+)
+
+
+def _log_share(x: Any, ans: Any) -> Any:
+    """``exp(x - ans)``, how much of the tangent of `x` enters ``logaddexp``; never NaN at infinities.
+
+    Where both operands are ``-inf`` it is 0, where one is ``inf`` it is 1 for that one.
+    """
+    zero, inf = literal(0.0, x), literal(math.inf, x)
+    x = select_p.bind(eq_p.bind(x, inf), zero, x)
+    ans = select_p.bind(is_finite_p.bind(ans), ans, zero)
+    return sub_p.bind(x, ans)
+
+
+def _logaddexp_kernel(base: float, exp: str, log: str | None) -> Any:
+    def emit(k: Any, x: Any, y: Any) -> Any:
+        top, gap = k.call("max", x, y), k.call("abs", x - y)
+        one = k.const(1, x.dtype)
+        # Equal infinities have no difference.
+        if log is None:
+            return k.where(x.eq(y), x + math.log(2.0), top + k.call("log1p", k.call("exp", -gap)))
+        rest = k.call("log1p", k.call(exp, -gap)) * (1 / math.log(base))
+        return k.where(x.eq(y), x + one, top + rest)
+
+    return emit
+
+
+logaddexp_p = elementwise(
+    "logaddexp",
+    np.logaddexp,
+    terms=(
+        lambda t, ans, x, y: mul_p.bind(t, exp_p.bind(_log_share(x, ans))),
+        lambda t, ans, x, y: mul_p.bind(t, exp_p.bind(_log_share(y, ans))),
+    ),
+    kernel=_logaddexp_kernel(math.e, "exp", None),
+    kinds="f",
+)
+
+logaddexp2_p = elementwise(
+    "logaddexp2",
+    np.logaddexp2,
+    terms=(
+        lambda t, ans, x, y: mul_p.bind(t, exp2_p.bind(_log_share(x, ans))),
+        lambda t, ans, x, y: mul_p.bind(t, exp2_p.bind(_log_share(y, ans))),
+    ),
+    kernel=_logaddexp_kernel(2.0, "exp2", "log2"),
+    kinds="f",
+)
+
+# --- powers -------------------------------------------------------------------------------------------------
+
+
+def multiplied(x: Any, n: int) -> Any:
+    """``x ** n`` for ``n >= 1`` by squaring, for anything with a product."""
+    result = None
+    while True:
+        if n & 1:
+            result = x if result is None else result * x
+        n >>= 1
+        if not n:
+            return result
+        x = x * x
+
+
+def _integer_pow(x: Any, *, y: int) -> Any:
+    if y == 2:
+        return np.square(x)
+    if y == 0:
+        return np.ones_like(x)[()]
+    if not isinstance(x, np.ndarray | np.generic):
+        x = np.asarray(x)
+    power = multiplied(x, abs(y))
+    return np.asarray(power)[()] if y > 0 else np.reciprocal(power)
+
+
+def _integer_pow_kernel(k: Any, x: Any, *, y: int) -> Any:
+    one = k.const(1, x.dtype)
+    if y == 0:
+        return one
+    power = multiplied(x, abs(y))
+    return power if y > 0 else one / power
+
+
+def _integer_pow_term(t: Any, ans: Any, x: Any, *, y: int) -> Any:
+    if y == 0:
+        return mul_p.bind(t, literal(0.0, x))
+    if y == 1:
+        return t
+    inner = x if y == 2 else integer_pow_p.bind(x, y=y - 1)
+    return mul_p.bind(t, mul_p.bind(inner, literal(float(y), x)))
+
+
+integer_pow_p = elementwise(
+    "integer_pow", _integer_pow, terms=(_integer_pow_term,), kernel=_integer_pow_kernel, kinds="iufc"
+)
+
+
+def _pow_base_term(t: Any, ans: Any, x: Any, y: Any) -> Any:
+    """``y x**(y - 1)``, and 0 where ``y == 0``, also at ``x == 0``."""
+    zero, one = literal(0.0, x), literal(1.0, x)
+    none = eq_p.bind(y, zero)
+    power = pow_p.bind(x, select_p.bind(none, one, sub_p.bind(y, one)))
+    return mul_p.bind(t, mul_p.bind(y, power))
+
+
+def _pow_exponent_term(t: Any, ans: Any, x: Any, y: Any) -> Any:
+    """``x**y log(x)``, and 0 where ``x == 0``, which holds on the right of ``y == 0``."""
+    safe = select_p.bind(eq_p.bind(x, literal(0.0, x)), literal(1.0, x), x)
+    return mul_p.bind(t, mul_p.bind(log_p.bind(safe), ans))
+
+
+pow_p = elementwise(
+    "pow",
+    np.power,
+    terms=(_pow_base_term, _pow_exponent_term),
+    kernel=lambda k, x, y: k.call("pow", x, y) if x.dtype.kind in "fc" else _integer_by_integer(k, x, y),
+    kinds="iufc",
+)
+
+
+def _integer_by_integer(k: Any, x: Any, y: Any) -> Any:
+    """Squaring over all bits of the exponent; products wrap as NumPy's."""
+    bits = 8 * y.dtype.itemsize - (y.dtype.kind == "i")
+    one, zero = k.const(1, x.dtype), k.const(0, x.dtype)
+    result = one
+    for bit in range(bits):
+        digit = (y & k.const(1 << bit, y.dtype)).ne(zero)
+        result = k.where(digit, result * x, result)
+        x = x * x
+    return result
+
+
+# --- roots --------------------------------------------------------------------------------------------------
+
+sqrt_p = elementwise(
+    "sqrt",
+    np.sqrt,
+    terms=(lambda t, ans, x: mul_p.bind(t, div_p.bind(literal(0.5, x), ans)),),
+    kernel=lambda k, x: k.call("sqrt", x),
+    kinds="fc",
+)
+
+cbrt_p = elementwise(
+    "cbrt",
+    np.cbrt,
+    terms=(lambda t, ans, x: mul_p.bind(t, div_p.bind(literal(1 / 3, x), integer_pow_p.bind(ans, y=2))),),
+    kernel=lambda k, x: k.call("cbrt", x),
+    kinds="f",
+)

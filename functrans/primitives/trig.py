@@ -1,0 +1,97 @@
+"""Trigonometric and hyperbolic functions, their inverses, and hypot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core.primitive import Primitive
+from .elementwise import div_p, eq_p, mul_p, neg_p, select_p, sub_p
+from .exp_log import integer_pow_p, sqrt_p
+from .families import elementwise, literal
+from .linear import Rule, add_p
+
+
+def _one(x: Any) -> Any:
+    return literal(1.0, x)
+
+
+def _unary(name: str, impl: Rule, term: Rule) -> Primitive:
+    return elementwise(name, impl, terms=(term,), kernel=lambda k, x: k.call(name, x), kinds="fc")
+
+
+def _square(x: Any) -> Any:
+    return integer_pow_p.bind(x, y=2)
+
+
+def _one_minus_square(x: Any) -> Any:
+    """``1 - x**2`` without cancellation near ``|x| = 1``."""
+    return mul_p.bind(sub_p.bind(_one(x), x), add_p.bind(_one(x), x))
+
+
+# --- trigonometric ------------------------------------------------------------------------------------------
+
+sin_p = _unary("sin", np.sin, lambda t, ans, x: mul_p.bind(t, cos_p.bind(x)))
+cos_p = _unary("cos", np.cos, lambda t, ans, x: mul_p.bind(t, neg_p.bind(sin_p.bind(x))))
+tan_p = _unary("tan", np.tan, lambda t, ans, x: mul_p.bind(t, add_p.bind(_one(x), _square(ans))))
+
+arcsin_p = _unary("arcsin", np.arcsin, lambda t, ans, x: div_p.bind(t, sqrt_p.bind(_one_minus_square(x))))
+arccos_p = _unary(
+    "arccos", np.arccos, lambda t, ans, x: neg_p.bind(div_p.bind(t, sqrt_p.bind(_one_minus_square(x))))
+)
+arctan_p = _unary("arctan", np.arctan, lambda t, ans, x: div_p.bind(t, add_p.bind(_one(x), _square(x))))
+
+# --- hyperbolic ---------------------------------------------------------------------------------------------
+
+sinh_p = _unary("sinh", np.sinh, lambda t, ans, x: mul_p.bind(t, cosh_p.bind(x)))
+cosh_p = _unary("cosh", np.cosh, lambda t, ans, x: mul_p.bind(t, sinh_p.bind(x)))
+tanh_p = _unary("tanh", np.tanh, lambda t, ans, x: mul_p.bind(t, _one_minus_square(ans)))
+
+arcsinh_p = _unary(
+    "arcsinh", np.arcsinh, lambda t, ans, x: div_p.bind(t, sqrt_p.bind(add_p.bind(_one(x), _square(x))))
+)
+# Two roots, not the root of the product: the same on the real line, and the right branch for complex numbers.
+arccosh_p = _unary(
+    "arccosh",
+    np.arccosh,
+    lambda t, ans, x: div_p.bind(
+        t, mul_p.bind(sqrt_p.bind(sub_p.bind(x, _one(x))), sqrt_p.bind(add_p.bind(x, _one(x))))
+    ),
+)
+arctanh_p = _unary("arctanh", np.arctanh, lambda t, ans, x: div_p.bind(t, _one_minus_square(x)))
+
+# --- of two numbers -----------------------------------------------------------------------------------------
+
+
+def _norm(y: Any, x: Any) -> Any:
+    return add_p.bind(_square(x), _square(y))
+
+
+arctan2_p = elementwise(
+    "arctan2",
+    np.arctan2,
+    terms=(
+        lambda t, ans, y, x: mul_p.bind(t, div_p.bind(x, _norm(y, x))),
+        lambda t, ans, y, x: mul_p.bind(t, neg_p.bind(div_p.bind(y, _norm(y, x)))),
+    ),
+    kernel=lambda k, y, x: k.call("arctan2", y, x),
+    kinds="f",
+)
+
+
+def _direction(x: Any, ans: Any) -> Any:
+    """``x / ans``, and 0 at the origin, as ``abs`` has it."""
+    return div_p.bind(x, select_p.bind(eq_p.bind(ans, literal(0.0, ans)), _one(ans), ans))
+
+
+hypot_p = elementwise(
+    "hypot",
+    np.hypot,
+    terms=(
+        lambda t, ans, x, y: mul_p.bind(t, _direction(x, ans)),
+        lambda t, ans, x, y: mul_p.bind(t, _direction(y, ans)),
+    ),
+    kernel=lambda k, x, y: k.call("hypot", x, y),
+    kinds="f",
+)
