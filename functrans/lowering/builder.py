@@ -216,6 +216,10 @@ class Builder:
         """A number that follows from shapes: it may become a run-time parameter."""
         return Scalar(self, ir.Extent(n))
 
+    def parameter(self, slot: int, dtype: np.dtype) -> Scalar:
+        """A run-time parameter; the kernel's `ints` and `floats` are for the caller to set."""
+        return Scalar(self, ir.Param(slot, dtype))
+
     def _index(self, index: Sequence[Scalar | int]) -> tuple[ir.Operand, ...]:
         return tuple(x.operand if isinstance(x, Scalar) else ir.Extent(int(x)) for x in index)
 

@@ -1,0 +1,113 @@
+"""Addresses of BLAS, LAPACK and special functions in SciPy, and their use from Python.
+
+SciPy's Cython modules export C functions: those of ``scipy.linalg.cython_blas`` and ``cython_lapack`` take addresses,
+as Fortran does; matrices are column-major, so that a row-major C = A B is asked for as C' = B' A'. Kernels call
+them by symbols, which `publish` makes known to LLVM; the Python form of a kernel calls them through ctypes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+PREFIX = "functrans."
+_MODULES = ("scipy.linalg.cython_blas", "scipy.linalg.cython_lapack")
+#: Special functions: the module, and the name of the double version in it.
+SPECIAL = {"psi": ("scipy.special.cython_special", "__pyx_fuse_1psi")}
+
+
+def symbol(routine: str) -> str:
+    """The name under which LLVM code calls a routine (``dgemm``, ``psi``)."""
+    return PREFIX + routine
+
+
+@functools.cache
+def address(routine: str) -> int:
+    """The address of a routine.
+
+    Raises
+    ------
+    KeyError
+        If SciPy exports no such routine.
+    """
+    if routine in SPECIAL:
+        module, name = SPECIAL[routine]
+        return _capsule(module, name)
+    for module in _MODULES:
+        if routine in importlib.import_module(module).__pyx_capi__:
+            return _capsule(module, routine)
+    raise KeyError(f"SciPy exports no routine '{routine}'")
+
+
+def _capsule(module: str, name: str) -> int:
+    capsule = importlib.import_module(module).__pyx_capi__[name]
+    get_name = ctypes.pythonapi.PyCapsule_GetName
+    get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return get_pointer(capsule, get_name(capsule))
+
+
+def publish(symbols: Iterable[str]) -> None:
+    """Tell LLVM the addresses behind symbols that start with `PREFIX`."""
+    import llvmlite.binding as llvm
+
+    for name in symbols:
+        if llvm.address_of_symbol(name) is None:
+            llvm.add_symbol(name, address(name.removeprefix(PREFIX)))
+
+
+class _Complex64(ctypes.Structure):
+    _fields_ = (("real", ctypes.c_float), ("imag", ctypes.c_float))
+
+
+class _Complex128(ctypes.Structure):
+    _fields_ = (("real", ctypes.c_double), ("imag", ctypes.c_double))
+
+
+_RESULTS: dict[str, Any] = {"s": ctypes.c_float, "d": ctypes.c_double, "c": _Complex64, "z": _Complex128}
+
+
+@functools.cache
+def python_routine(routine: str, result: str) -> Callable[..., Any]:
+    """A routine as a Python function.
+
+    Parameters
+    ----------
+    routine : str
+        With its letter: ``"dgemm"``.
+    result : {'', 's', 'd', 'c', 'z'}
+        The type of what it returns, '' for a subroutine.
+
+    Returns
+    -------
+    callable
+        Takes one-character strings, numbers (Python ints as int32, NumPy scalars as they are), arrays, pairs
+        ``(array, offset)``.
+    """
+    function = ctypes.CFUNCTYPE(_RESULTS.get(result))(address(routine))
+
+    def call(*args: Any) -> Any:
+        kept = [_memory(a) for a in args]
+        found = function(*(ctypes.c_void_p(m.ctypes.data + skip) for m, skip in kept))
+        if result in ("c", "z"):
+            return np.dtype("c8" if result == "c" else "c16").type(complex(found.real, found.imag))
+        return None if found is None else np.dtype("f4" if result == "s" else "f8").type(found)
+
+    return call
+
+
+def _memory(a: Any) -> tuple[np.ndarray, int]:
+    """An argument as an array, and an offset in bytes."""
+    if isinstance(a, str):
+        return np.frombuffer(a.encode(), np.uint8), 0
+    if isinstance(a, tuple):
+        return a[0], int(a[1]) * a[0].itemsize
+    if isinstance(a, np.ndarray):
+        return a, 0
+    return np.array([a], np.int32 if isinstance(a, (int, np.int64)) else None), 0

@@ -1,0 +1,370 @@
+"""Loop IR to LLVM text.
+
+A kernel becomes two functions. ``NAME`` is the entry, ``i64 (i64 arrays, i64 numbers)``: `arrays` is the address of
+a Python tuple of ndarrays, whose data pointers it reads, and `numbers` that of the parameter words. It calls
+``NAME.body``, which is not inlined (an inlined copy would be optimised twice and lose its vector width) and whose
+pointers do not alias. Floats in comments of the text are left out: equal kernels have equal text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import llvm_ops as ops
+from . import loopir as ir
+from .blas import symbol
+from .complex_parts import C_BINARY, C_UNARY, has_complex, split_complex
+from .maths import PURE, Maths
+
+#: Where CPython keeps the items of a tuple and NumPy the data pointer of an array (checked by `compile`).
+TUPLE_ITEMS = 24
+ARRAY_DATA = 16
+#: How C's complex numbers come back, by size in bytes (x86-64 and AArch64 outside of Windows).
+COMPLEX = {16: "{ double, double }", 8: "<2 x float>"}
+C_FUNCTIONS = frozenset((*C_UNARY.values(), *C_BINARY.values()))
+
+
+@dataclass(frozen=True)
+class LLVMKernel:
+    """Text of a module, its entry's name, and the BLAS and special-function symbols that it needs."""
+
+    text: str
+    entry: str
+    symbols: frozenset[str]
+
+
+def emit_llvm(kernel: ir.Kernel, name: str, *, strict: bool = False) -> LLVMKernel:
+    """The LLVM module of an outlined kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    name : str
+        The symbol of the entry, unique in the process.
+    strict : bool
+        No contraction, and the C library's scalar functions everywhere.
+    """
+    if has_complex(kernel):
+        kernel = split_complex(kernel)
+    return _Function(kernel, name, strict).module()
+
+
+class _Function:
+    """Emits one kernel; implements `llvm_ops.Emitter`."""
+
+    def __init__(self, kernel: ir.Kernel, name: str, strict: bool):
+        self.kernel = kernel
+        self.name = name
+        self.fast = "" if strict else "contract "
+        self.library = Maths(strict)
+        self.head: list[str] = []  # allocas and what is computed once
+        self.lines: list[str] = []
+        self.globals: dict[str, str] = {}
+        self.symbols: set[str] = set()
+        self.count = 0
+        self.label = "entry"
+        self.values: dict[ir.Value, str] = {}
+        self.locals: dict[ir.LocalVar, str] = {}
+        self.storages = kernel.storages
+        self.bases: dict[str, str] = {place: f"%s{i}" for i, place in enumerate(self.storages)}
+
+    # --- pieces ---------------------------------------------------------------------------------------------------
+
+    def fresh(self) -> str:
+        self.count += 1
+        return f"%v{self.count}"
+
+    def new(self, code: str) -> str:
+        """Append ``name = code`` and return the name."""
+        name = self.fresh()
+        self.lines.append(f"  {name} = {code}")
+        return name
+
+    def alloca(self, code: str) -> str:
+        """A slot in the frame."""
+        name = self.fresh()
+        self.head.append(f"  {name} = alloca {code}")
+        return name
+
+    def maths(self, name: str, dtype: np.dtype, args: list[str]) -> str:
+        """A call of a mathematical function."""
+        t = ops.llvm_type(dtype)
+        function = self.library.use(name, dtype)
+        code = f"call {t} @{function.symbol}({', '.join(f'{t} {a}' for a in args)}){function.attributes}"
+        return self.new(code)
+
+    def operand(self, x: Any) -> str:
+        kind = type(x)
+        if kind is ir.Value:
+            return self.values[x]
+        if kind is ir.Extent:
+            return str(x.value)
+        if kind is ir.Const:
+            return ops.literal(x.value, x.dtype)
+        return self.parameter(x)
+
+    def parameter(self, x: ir.Param) -> str:
+        if x.dtype == ir.INT64:
+            return f"%i{x.slot}"
+        return f"%f{x.slot}" if x.dtype == np.float64 else f"%g{x.slot}"
+
+    def extent(self, n: Any) -> str:
+        return str(n) if isinstance(n, int) else self.operand(n)
+
+    def address(self, buffer: ir.BufferDecl, index: tuple[Any, ...], part: int | None) -> str:
+        """The address of an element."""
+        linear: Any = None
+        for extent, i in zip(buffer.shape, index):
+            here = self.operand(i)
+            if linear is None or linear == "0":
+                linear = here
+            else:
+                scaled = self.new(f"mul i64 {linear}, {self.extent(extent)}")
+                linear = scaled if here == "0" else self.new(f"add i64 {scaled}, {here}")
+        return self.element(buffer, linear or "0", part)
+
+    def element(self, buffer: ir.BufferDecl, linear: str, part: int | None = None) -> str:
+        """The address of element number `linear`, or of a part of it."""
+        base = self.bases[buffer.place]
+        if linear == "0" and not part:
+            return base
+        if buffer.dtype.kind != "c":
+            return self.new(
+                f"getelementptr inbounds {ops.memory_type(buffer.dtype)}, ptr {base}, i64 {linear}"
+            )
+        t = "float" if buffer.dtype.itemsize == 8 else "double"
+        return self.new(f"getelementptr inbounds {{ {t}, {t} }}, ptr {base}, i64 {linear}, i32 {part or 0}")
+
+    # --- statements -----------------------------------------------------------------------------------------------
+
+    def block(self, block: ir.Block) -> None:
+        for s in block.statements:
+            _EMIT[type(s)](self, s)
+
+    def let(self, s: ir.Let) -> None:
+        args = [self.operand(a) for a in s.args]
+        if s.op in C_FUNCTIONS:
+            found = self.c_function(s.op, args)
+        elif s.op in ("real", "imag") and s.args[0].dtype.kind == "c":
+            found = self.part(args[0], s.args[0].dtype, s.op == "imag")
+        elif s.op == "cast":
+            found = ops.cast(self, args[0], s.args[0].dtype, s.value.dtype)
+        elif s.op == "select":
+            found = ops.select(self, s.value.dtype, args)
+        else:
+            found = ops.operation(self, s.op, args, s.args[0].dtype, s.reassoc)
+        self.values[s.value] = found
+
+    def c_function(self, name: str, args: list[str]) -> str:
+        """A C function of complex doubles, whose parts travel in registers of their own."""
+        self.globals[name] = f"declare {COMPLEX[16]} @{name}({', '.join(['double'] * len(args))})"
+        return self.new(f"call {COMPLEX[16]} @{name}({', '.join(f'double {a}' for a in args)}){PURE}")
+
+    def part(self, x: str, dtype: np.dtype, imag: bool) -> str:
+        """A part of the complex number that a C function returned."""
+        if dtype.itemsize == 16:
+            return self.new(f"extractvalue {COMPLEX[16]} {x}, {int(imag)}")
+        return self.new(f"extractelement {COMPLEX[8]} {x}, i32 {int(imag)}")
+
+    def load(self, s: ir.Load) -> None:
+        t, align = ops.memory_type(s.value.dtype), s.value.dtype.itemsize
+        found = self.new(f"load {t}, ptr {self.address(s.buffer, s.index, s.part)}, align {align}")
+        self.values[s.value] = self.new(f"icmp ne i8 {found}, 0") if s.value.dtype.kind == "b" else found
+
+    def store(self, s: ir.Store) -> None:
+        x, dtype = self.operand(s.x), s.x.dtype
+        if dtype.kind == "b":
+            x = self.new(f"zext i1 {x} to i8")
+        target = self.address(s.buffer, s.index, s.part)
+        self.lines.append(f"  store {ops.memory_type(dtype)} {x}, ptr {target}, align {dtype.itemsize}")
+
+    def mark(self, label: str) -> None:
+        """Begin a basic block."""
+        self.lines.append(f"{label}:")
+        self.label = label
+
+    def loop(self, s: ir.For) -> None:
+        start, stop = self.operand(s.start), self.operand(s.stop)
+        self.count += 1
+        n = self.count
+        entered = self.new(f"icmp slt i64 {start}, {stop}")
+        self.lines.append(f"  br i1 {entered}, label %pre{n}, label %end{n}")
+        self.mark(f"pre{n}")
+        last = self.new(f"sub i64 {self.new(f'add i64 {start}, {stop}')}, 1") if s.reverse else ""
+        self.lines.append(f"  br label %body{n}")
+        self.mark(f"body{n}")
+        counter = self.fresh()
+        phi = len(self.lines)
+        self.lines.append("")
+        self.values[s.var] = self.new(f"sub i64 {last}, {counter}") if s.reverse else counter
+        self.block(s.body)
+        step = self.new(f"add nsw i64 {counter}, 1")
+        again = self.new(f"icmp slt i64 {step}, {stop}")
+        self.lines.append(f"  br i1 {again}, label %body{n}, label %end{n}")
+        self.lines[phi] = f"  {counter} = phi i64 [ {start}, %pre{n} ], [ {step}, %{self.label} ]"
+        self.mark(f"end{n}")
+
+    def branch(self, s: ir.If) -> None:
+        self.count += 1
+        n = self.count
+        orelse = "else" if s.orelse.statements else "end"
+        self.lines.append(f"  br i1 {self.operand(s.condition)}, label %then{n}, label %{orelse}{n}")
+        self.mark(f"then{n}")
+        self.block(s.then)
+        self.lines.append(f"  br label %end{n}")
+        if s.orelse.statements:
+            self.mark(f"else{n}")
+            self.block(s.orelse)
+            self.lines.append(f"  br label %end{n}")
+        self.mark(f"end{n}")
+
+    def local(self, s: ir.Local) -> None:
+        t = ops.llvm_type(s.var.dtype)
+        slot = self.locals[s.var] = self.alloca(t)
+        self.lines.append(f"  store {t} {self.operand(s.init)}, ptr {slot}")
+
+    def get(self, s: ir.Get) -> None:
+        self.values[s.value] = self.new(f"load {ops.llvm_type(s.value.dtype)}, ptr {self.locals[s.var]}")
+
+    def set(self, s: ir.Set) -> None:
+        t = ops.llvm_type(s.var.dtype)
+        self.lines.append(f"  store {t} {self.operand(s.x)}, ptr {self.locals[s.var]}")
+
+    def copy(self, s: ir.Copy) -> None:
+        target, source = self.bases[s.target.place], self.bases[s.source.place]
+        if target == source:
+            return
+        size = str(s.target.dtype.itemsize)
+        for n in s.target.shape:
+            size = self.new(f"mul i64 {size}, {self.extent(n)}")
+        self.lines.append(
+            f"  call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)"
+        )
+
+    def fail(self, s: ir.Fail) -> None:
+        bit = 1 << min(s.equation, 62)
+        old = self.new("load i64, ptr %status")
+        found = self.new(f"select i1 {self.operand(s.condition)}, i64 {bit}, i64 0")
+        self.lines.append(f"  store i64 {self.new(f'or i64 {old}, {found}')}, ptr %status")
+
+    def call(self, s: ir.Call) -> None:
+        name = symbol(s.letter + s.routine)
+        self.symbols.add(name)
+        args = [f"ptr {self.pass_by_address(a)}" for a in s.args]
+        if s.value is None:
+            t = "void"
+        else:
+            t = COMPLEX[s.value.dtype.itemsize] if s.value.dtype.kind == "c" else ops.llvm_type(s.value.dtype)
+        self.globals[name] = f"declare {t} @{name}({', '.join(['ptr'] * len(args))})"
+        code = f"call {t} @{name}({', '.join(args)})"
+        if s.value is None:
+            self.lines.append(f"  {code}")
+        else:
+            self.values[s.value] = self.new(code)
+
+    def pass_by_address(self, a: Any) -> str:
+        if isinstance(a, str):
+            name = f"@{self.name}.{ord(a)}"
+            self.globals[name] = f"{name} = private constant i8 {ord(a)}"
+            return name
+        if type(a) is ir.LocalVar:
+            return self.locals[a]
+        if type(a) is ir.Ref:
+            return self.element(a.buffer, self.operand(a.offset))
+        if isinstance(a, tuple):
+            return self.complex_by_address(a)
+        x = self.operand(a)
+        if a.dtype == ir.INT64:
+            x, t = self.new(f"trunc i64 {x} to i32"), "i32"
+        else:
+            t = ops.llvm_type(a.dtype)
+        slot = self.alloca(t)
+        self.lines.append(f"  store {t} {x}, ptr {slot}")
+        return slot
+
+    def complex_by_address(self, pair: tuple[Any, Any]) -> str:
+        t = ops.llvm_type(pair[0].dtype)
+        slot = self.alloca(f"[2 x {t}]")
+        self.lines.append(f"  store {t} {self.operand(pair[0])}, ptr {slot}")
+        second = self.new(f"getelementptr {t}, ptr {slot}, i64 1")
+        self.lines.append(f"  store {t} {self.operand(pair[1])}, ptr {second}")
+        return slot
+
+    # --- the module -----------------------------------------------------------------------------------------------
+
+    def module(self) -> LLVMKernel:
+        kernel = self.kernel
+        for b in kernel.buffers:
+            if b.role == "stack" and b.place not in self.bases:
+                self.bases[b.place] = self.stack(b)
+        self.block(kernel.body)
+        arguments = [f"ptr noalias %s{i}" for i in range(len(self.storages))]
+        arguments += [f"i64 %i{i}" for i in range(kernel.ints)] + [
+            f"double %f{i}" for i in range(kernel.floats)
+        ]
+        operands = [x for s in ir.walk(kernel.body) for x in ir.operands_of(s)]
+        operands += [part for x in operands if isinstance(x, tuple) for part in x]
+        narrow = {x for x in operands if type(x) is ir.Param}
+        head = [f"  %g{x.slot} = fptrunc double %f{x.slot} to float" for x in narrow if x.dtype == np.float32]
+        body = [
+            *(self.globals[k] for k in sorted(self.globals)),
+            *self.library.declarations(),
+            f"define internal i64 @{self.name}.body({', '.join(arguments)}) noinline nounwind "
+            f"{self.library.function_attributes} {{",
+            "entry:",
+            "  %status = alloca i64",
+            *self.head,
+            "  store i64 0, ptr %status",
+            *sorted(head),
+            *self.lines,
+            "  %result = load i64, ptr %status",
+            "  ret i64 %result",
+            "}",
+            *self.entry(arguments),
+        ]
+        return LLVMKernel("\n".join(body) + "\n", self.name, frozenset(self.symbols | self.library.symbols))
+
+    def stack(self, b: ir.BufferDecl) -> str:
+        size = max(x.size * x.dtype.itemsize for x in self.kernel.buffers if x.place == b.place)
+        return self.alloca(f"[{max(size, 1)} x i8], align 64")
+
+    def entry(self, arguments: list[str]) -> list[str]:
+        """The function that fetches the arguments."""
+        lines = [
+            f"define i64 @{self.name}(i64 %arrays, i64 %numbers) nounwind {{",
+            "  %tuple = inttoptr i64 %arrays to ptr",
+            "  %words = inttoptr i64 %numbers to ptr",
+        ]
+        for i in range(len(self.storages)):
+            lines += [
+                f"  %item{i} = getelementptr i8, ptr %tuple, i64 {TUPLE_ITEMS + 8 * i}",
+                f"  %array{i} = load ptr, ptr %item{i}",
+                f"  %field{i} = getelementptr i8, ptr %array{i}, i64 {ARRAY_DATA}",
+                f"  %s{i} = load ptr, ptr %field{i}",
+            ]
+        for i in range(self.kernel.ints + self.kernel.floats):
+            name, t = (f"%i{i}", "i64") if i < self.kernel.ints else (f"%f{i - self.kernel.ints}", "double")
+            lines += [
+                f"  %word{i} = getelementptr i64, ptr %words, i64 {i}",
+                f"  {name} = load {t}, ptr %word{i}",
+            ]
+        call = ", ".join(a.replace(" noalias", "") for a in arguments)
+        return [*lines, f"  %r = call i64 @{self.name}.body({call})", "  ret i64 %r", "}"]
+
+
+_EMIT: dict[type, Any] = {
+    ir.Let: _Function.let,
+    ir.Load: _Function.load,
+    ir.Store: _Function.store,
+    ir.For: _Function.loop,
+    ir.If: _Function.branch,
+    ir.Local: _Function.local,
+    ir.Get: _Function.get,
+    ir.Set: _Function.set,
+    ir.Copy: _Function.copy,
+    ir.Fail: _Function.fail,
+    ir.Call: _Function.call,
+}

@@ -1,0 +1,108 @@
+"""The names that the Python form of a kernel uses: NumPy's and SciPy's functions on scalars.
+
+Casts follow ``ndarray.astype`` (a NumPy scalar type would refuse NaN as an integer); `min` and `max` are Python's on
+integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import loopir as ir
+from .blas import python_routine
+from .builder import LETTERS, RETURNS
+from .loopcheck import real_dtype
+
+_NUMPY = (
+    "abs", "floor", "ceil", "trunc", "rint", "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p",
+    "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh",
+    "power", "arctan2", "hypot", "fmod", "copysign", "nextafter", "minimum", "maximum", "real", "imag", "conj",
+    "array", "empty",
+)  # fmt: skip
+_DTYPES = (
+    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64",
+    "complex128",
+)  # fmt: skip
+
+
+def _caster(name: str) -> Callable[[Any], Any]:
+    dtype = np.dtype(name)
+
+    def cast(x: Any) -> Any:
+        return np.asarray(x).astype(dtype)[()]
+
+    cast.__name__ = name
+    return cast
+
+
+def _irem(a: Any, b: Any) -> Any:
+    """The remainder of truncating division, of Python or NumPy integers."""
+    if type(a) is int and type(b) is int:
+        return abs(a) % abs(b) * (1 if a >= 0 else -1)
+    return np.fmod(a, b)
+
+
+def _idiv(a: Any, b: Any) -> Any:
+    """Division that truncates towards zero."""
+    return (a - _irem(a, b)) // b
+
+
+def namespace(kernel: ir.Kernel) -> dict[str, Any]:
+    """The globals of a kernel's Python form."""
+    from scipy import special
+
+    names: dict[str, Any] = {name: getattr(np, name) for name in _NUMPY}
+    names.update((name, _caster(name)) for name in _DTYPES)
+    names.update(erf=special.erf, erfc=special.erfc, lgamma=special.gammaln, digamma=special.psi)
+    names.update(trigamma=_trigamma, idiv=_idiv, irem=_irem)
+    for width in (64, 128):
+        names[f"make_complex{width}"] = lambda re, im, c=np.dtype(f"c{width // 8}"): c.type(complex(re, im))
+    for s in ir.walk(kernel.body):
+        if type(s) is ir.Call:
+            names[s.letter + s.routine] = python_routine(s.letter + s.routine, _result_letter(s))
+    return names
+
+
+def njit_namespace() -> dict[str, Any]:
+    """The globals for the Python form under ``@njit``: names that Numba itself knows."""
+    import math
+
+    names: dict[str, Any] = {name: getattr(np, name) for name in (*_NUMPY, *_DTYPES)}
+    names.update(erf=math.erf, erfc=math.erfc, lgamma=math.lgamma)
+    return names
+
+
+def _trigamma(x: Any) -> Any:
+    from scipy import special
+
+    return special.polygamma(1, x).astype(np.asarray(x).dtype)[()]
+
+
+def _result_letter(s: ir.Call) -> str:
+    if s.value is None:
+        return ""
+    dtype = s.value.dtype
+    return LETTERS[(real_dtype(dtype) if RETURNS[s.routine] == "real" else dtype).name]
+
+
+def python_function(kernel: ir.Kernel, source: str) -> Callable[..., int]:
+    """The function that a kernel's Python form defines."""
+    names = namespace(kernel)
+    exec(compile(source, f"<kernel {kernel.name}>", "exec"), names)
+    return names[kernel.name]
+
+
+def views(kernel: ir.Kernel, arrays: tuple[np.ndarray, ...], ints: tuple[int, ...]) -> list[np.ndarray]:
+    """Every declared buffer as an array, given one array (of any shape) for each storage."""
+    memory = {place: a.reshape(-1).view(np.uint8) for place, a in zip(kernel.storages, arrays, strict=True)}
+    found = []
+    for b in kernel.buffers:
+        if b.role == "stack":
+            continue
+        shape = tuple(n if isinstance(n, int) else ints[n.slot] for n in b.shape)
+        size = int(np.prod(shape, dtype=np.int64)) * b.dtype.itemsize
+        found.append(memory[b.place][:size].view(b.dtype).reshape(shape))
+    return found
