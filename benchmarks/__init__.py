@@ -1,0 +1,1 @@
+"""functrans beside JAX, hand-written Numba and HIPS autograd; README.md here says how to run it."""

@@ -1,0 +1,44 @@
+"""Command line of the benchmarks."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+
+from .environment import describe, on_one_core, require
+
+COMMANDS = {
+    "compile": "cold compile time of small programs",
+    "run": "compiled value and gradient of typical workloads",
+    "eager": "cost of an operation under eager grad",
+    "dispatch": "cost of calling a compiled function",
+    "batch": "further batch sizes: traces and compiles",
+}
+
+
+def main() -> int:
+    """Parse the command line, pin the process to one core, run one benchmark."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="functrans beside JAX, Numba and autograd"
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    for name, text in COMMANDS.items():
+        command = commands.add_parser(name, help=text, description=text)
+        command.add_argument("--repeats", type=int, help="samples of each measurement (default: its own)")
+        if name in ("compile", "run"):
+            command.add_argument("--only", default="", help="only the workloads with this text in their name")
+        if name == "compile":
+            command.add_argument("--long", action="store_true", help="also the 500-op programs (a minute)")
+    options = parser.parse_args()
+    if options.repeats is not None and options.repeats < 1:
+        parser.error(f"--repeats must be at least 1, got {options.repeats}")
+    require("jax", "autograd")
+    on_one_core()
+    print(describe(), flush=True)
+    # Late, after the environment is set: the modules import NumPy and Numba, which read it once.
+    return importlib.import_module(f".{options.command}", __package__).main(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,87 @@
+"""The contestants behind one set of names."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Backend:
+    """What a workload needs of a contestant."""
+
+    name: str
+    api: ModuleType
+    """Holds `grad`, `value_and_grad`, and where there is one `jit`, `hessian`."""
+    numpy: ModuleType
+    special: ModuleType
+    linalg: ModuleType | None
+    asarray: Callable[[Any], Any]
+    """From NumPy's array to the contestant's own: what its users hold between calls."""
+    wait: Callable[[Any], Any]
+    """Returns a result when it has been computed (JAX returns earlier)."""
+    clear: Callable[[], None]
+    """Forgets everything traced and compiled."""
+
+    def bind(self, f: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+        """A new function of the arrays alone, `f` with this contestant's namespaces filled in."""
+        spaces = {"np": self.numpy, "special": self.special, "linalg": self.linalg}
+        wanted = {p.name for p in inspect.signature(f).parameters.values() if p.kind is p.KEYWORD_ONLY}
+        filled = {name: space for name, space in spaces.items() if name in wanted} | options
+
+        def bound(*arguments: Any) -> Any:
+            return f(*arguments, **filled)
+
+        bound.__name__ = bound.__qualname__ = f.__name__
+        return bound
+
+    def arrays(self, tree: Any) -> Any:
+        """The NumPy arrays in nested tuples, lists and dictionaries as arrays of the contestant."""
+        if isinstance(tree, dict):
+            return {key: self.arrays(value) for key, value in tree.items()}
+        if isinstance(tree, tuple | list):
+            return type(tree)(self.arrays(part) for part in tree)
+        return self.asarray(tree)
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+def _nothing() -> None:
+    pass
+
+
+def _namespaces(package: str, *names: str) -> list[ModuleType]:
+    return [importlib.import_module(f"{package}.{name}") for name in names]
+
+
+@functools.cache
+def functrans() -> Backend:
+    """functrans: its own immutable arrays."""
+    api = importlib.import_module("functrans")
+    numpy, special, linalg = _namespaces("functrans", "numpy", "scipy.special", "scipy.linalg")
+    return Backend("functrans", api, numpy, special, linalg, numpy.asarray, _same, api.clear_caches)
+
+
+@functools.cache
+def jax() -> Backend:
+    """JAX on the CPU in double precision (the environment says so): its own arrays, waited for."""
+    api = importlib.import_module("jax")
+    numpy, special, linalg = _namespaces("jax", "numpy", "scipy.special", "scipy.linalg")
+    return Backend("JAX", api, numpy, special, linalg, numpy.asarray, api.block_until_ready, api.clear_caches)
+
+
+@functools.cache
+def autograd() -> Backend:
+    """HIPS autograd: NumPy's arrays, no compilation."""
+    api = importlib.import_module("autograd")
+    numpy, special = _namespaces("autograd", "numpy", "scipy.special")
+    return Backend("autograd", api, numpy, special, None, np.asarray, _same, _nothing)

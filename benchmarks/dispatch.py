@@ -1,0 +1,87 @@
+"""Cost of calling a compiled function that has next to nothing to do."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+from numba import njit
+
+from . import backends
+from .measure import alternate, disagreement, number, ratio, table
+
+
+def one(x: Any) -> Any:
+    """Array in, array out."""
+    return x * 2.0 + 1.0
+
+
+def tree(p: Any) -> Any:
+    """A small pytree in, the same structure out."""
+    (a, b), c = p["layers"], p["scale"]
+    return {"layers": (a * c, b * c), "scale": c + 1.0}
+
+
+def norm(x: Any) -> Any:
+    """A scalar, to be differentiated."""
+    return (x * x).sum()
+
+
+@njit
+def _tree_by_hand(p: Any) -> Any:
+    a, b, c = p
+    return a * c, b * c, c + 1.0
+
+
+@njit
+def _norm_by_hand(x: Any) -> Any:
+    gradient = numpy.empty_like(x)
+    total = 0.0
+    for i in range(x.size):
+        total += x[i] * x[i]
+        gradient[i] = 2 * x[i]
+    return total, gradient
+
+
+def main(options: argparse.Namespace) -> int:
+    """Print microseconds a call; 1 where results differ."""
+    x = numpy.linspace(0, 1, 10)
+    parameters = {"layers": (x, x[:5].copy()), "scale": numpy.array(2.0)}
+    flat = (x, x[:5].copy(), 2.0)
+    by_hand = njit(one)
+    rows, faults = [], []
+    cases: list[tuple[str, str, Any, Callable[..., Any], Callable[[], Any]]] = [
+        ("one array, float64 (10,)", "", x, one, lambda: by_hand(x)),
+        ("Python float", "", 0.5, one, lambda: by_hand(0.5)),
+        ("pytree, float64 (10,), (5,), ()", "", parameters, tree, lambda: _tree_by_hand(flat)),
+        ("jit(value_and_grad), float64 (10,)", "value_and_grad", x, norm, lambda: _norm_by_hand(x)),
+        ("value_and_grad(jit), float64 (10,)", "inside", x, norm, lambda: _norm_by_hand(x)),
+    ]
+    for name, transform, argument, f, hand in cases:
+        calls = {"Numba": hand}
+        for backend in (backends.functrans(), backends.jax()):
+            compiled = _compile(backend.api, f, transform)
+            own = argument if isinstance(argument, float) else backend.arrays(argument)
+            calls[backend.name] = lambda b=backend, c=compiled, a=own: b.wait(c(a))
+            if backend.name == "functrans":
+                calls["functrans, ndarray"] = lambda c=compiled, a=argument: c(a)
+        faults += [
+            f"{name}: {who} differs from Numba"
+            for who, call in calls.items()
+            if not disagreement(call(), hand()) < 1e-12
+        ]
+        times = {who: 1e6 * t for who, t in alternate(calls, options.repeats or 21).items()}
+        columns = [times[who] for who in ("functrans", "functrans, ndarray", "JAX", "Numba")]
+        rows.append([name, *map(number, columns), ratio(columns[0], columns[2])])
+    print("Median microseconds of one call. 'ndarray': functrans given NumPy arrays instead of its own.\n")
+    header = ("call", "functrans", "functrans, ndarray", "JAX", "Numba njit", "functrans / JAX")
+    print(table(header, rows), "", *faults, sep="\n")
+    return 1 if faults else 0
+
+
+def _compile(api: Any, f: Callable[..., Any], transform: str) -> Callable[..., Any]:
+    if transform == "inside":
+        return api.value_and_grad(api.jit(f))
+    return api.jit(api.value_and_grad(f) if transform else f)

@@ -1,0 +1,46 @@
+"""Cost of an operation under eager `grad`, forward and backward: functrans beside HIPS autograd and JAX."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import Any
+
+import numpy
+
+from . import backends
+from .measure import alternate, disagreement, number, ratio, table
+
+
+def chain(x: Any, *, np: Any, ops: int) -> Any:
+    """Multiply, add, sine, exponential in turn; stays of order one. The sum is not counted."""
+    for _ in range(ops // 4):
+        x = np.exp(np.sin(x * 0.7 + 0.1))
+    return np.sum(x)
+
+
+def main(options: argparse.Namespace) -> int:
+    """Print microseconds an operation; 1 where the gradients differ."""
+    contestants = (backends.functrans(), backends.autograd(), backends.jax())
+    rows, faults = [], []
+    for what, x in (("float", 0.3), ("float64 (10,)", numpy.linspace(0, 1, 10))):
+        for ops in (100, 1000):
+            calls, results = {}, {}
+            for backend in contestants:
+                gradient = backend.api.grad(backend.bind(chain, ops=ops))
+                argument = x if isinstance(x, float) else backend.asarray(x)
+                calls[backend.name] = lambda b=backend, g=gradient, a=argument: b.wait(g(a))
+                results[backend.name] = calls[backend.name]()
+            calls["NumPy forward"] = lambda x=x, ops=ops: chain(x, np=numpy, ops=ops)
+            for name, result in results.items():
+                difference = disagreement(result, results["autograd"])
+                if not difference < 1e-10 or not math.isfinite(difference):
+                    faults.append(f"{name}, {what}, {ops} ops: differs from autograd by {difference:.1e}")
+            times = {name: 1e6 * t / ops for name, t in alternate(calls, options.repeats or 11).items()}
+            own, other = times["functrans"], times["autograd"]
+            columns = (own, other, times["JAX"], times["NumPy forward"])
+            rows.append([f"{what}, {ops} ops", *map(number, columns), ratio(own, other)])
+    print("Median microseconds an operation of grad(f)(x), nothing compiled: forward and backward.\n")
+    header = ("chain", "functrans", "autograd", "JAX", "NumPy, forward only", "functrans / autograd")
+    print(table(header, rows), "", *faults, sep="\n")
+    return 1 if faults else 0

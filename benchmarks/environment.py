@@ -1,0 +1,69 @@
+"""One core, one thread, for every contestant: set before anything is imported that reads it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import sys
+
+_MARK = "FUNCTRANS_BENCHMARKS_CORE"
+_ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "NUMBA_NUM_THREADS": "1",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+    "JAX_PLATFORMS": "cpu",
+    "JAX_ENABLE_X64": "1",
+    # A compile that is read from disk is no compile.
+    "JAX_ENABLE_COMPILATION_CACHE": "0",
+}
+
+
+def require(*packages: str) -> None:
+    """Exit with code 2 and a message where packages of the `bench` extra are missing."""
+    missing = [name for name in packages if importlib.util.find_spec(name) is None]
+    if missing:
+        print(
+            f"benchmarks: {' and '.join(missing)} not installed. They come with the extra `bench`:"
+            " python -m pip install '.[bench]'",
+            file=sys.stderr,
+        )
+        raise SystemExit(2)
+
+
+def on_one_core() -> None:
+    """Start this process anew, pinned to one core and with one-thread libraries, unless it already is."""
+    if _MARK in os.environ:
+        return
+    core = "any"
+    if hasattr(os, "sched_setaffinity"):
+        # The last one: the first serves most interrupts.
+        core = str(max(os.sched_getaffinity(0)))
+        os.sched_setaffinity(0, {int(core)})
+    flags = " ".join(filter(None, (os.environ.get("XLA_FLAGS"), _ENVIRONMENT["XLA_FLAGS"])))
+    environment = {**os.environ, **_ENVIRONMENT, "XLA_FLAGS": flags, _MARK: core}
+    os.execve(sys.executable, [sys.executable, "-m", __package__, *sys.argv[1:]], environment)
+
+
+def describe() -> str:
+    """Machine and versions, as one line above every table."""
+    names = ("functrans", "jax", "autograd", "numpy", "scipy", "numba", "llvmlite")
+    versions = []
+    for name in names:
+        try:
+            versions.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            versions.append(f"{name} from the source tree")
+    where = f"{_processor()}, core {os.environ[_MARK]}"
+    return f"{where}; Python {platform.python_version()}, {', '.join(versions)}\n"
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()

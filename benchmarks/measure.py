@@ -1,0 +1,100 @@
+"""Timing in alternation, comparison of results, and tables."""
+
+from __future__ import annotations
+
+import gc
+import math
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+
+def alternate(
+    calls: Mapping[str, Callable[[], object]], repeats: int = 15, sample: float = 0.005
+) -> dict[str, float]:
+    """Median seconds of one call of each contestant.
+
+    Samples are taken in turn, so that a slow moment of the machine meets all contestants alike; the order
+    changes from round to round. A sample is one call, or as many as fill `sample` seconds.
+    """
+    counts = {}
+    for name, call in calls.items():
+        call()
+        start = perf_counter()
+        call()
+        counts[name] = max(1, math.ceil(sample / max(perf_counter() - start, 1e-8)))
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    names = list(calls)
+    for r in range(repeats):
+        turn = r % len(names)
+        for name in names[turn:] + names[:turn]:
+            times[name].append(_sample(calls[name], counts[name]))
+    return {name: float(np.median(t)) for name, t in times.items()}
+
+
+def _sample(call: Callable[[], object], count: int) -> float:
+    """Mean seconds of `count` calls, the garbage collector held off."""
+    gc.collect()
+    gc.disable()
+    try:
+        start = perf_counter()
+        for _ in range(count):
+            call()
+        return (perf_counter() - start) / count
+    finally:
+        gc.enable()
+
+
+def leaves(tree: Any) -> list[np.ndarray]:
+    """The arrays of nested tuples, lists and dictionaries, in order, as NumPy arrays."""
+    if isinstance(tree, dict):
+        return [leaf for key in sorted(tree) for leaf in leaves(tree[key])]
+    if isinstance(tree, tuple | list):
+        return [leaf for part in tree for leaf in leaves(part)]
+    return [np.asarray(tree)]
+
+
+def disagreement(result: Any, reference: Any) -> float:
+    """Largest difference of two results, each array relative to the largest element of the reference."""
+    a, b = leaves(result), leaves(reference)
+    if [x.shape for x in a] != [x.shape for x in b]:
+        return math.inf
+    worst = 0.0
+    for x, y in zip(a, b, strict=True):
+        size = np.abs(y).max(initial=0.0) or 1.0
+        difference = np.abs(x.astype(float) - y.astype(float)).max(initial=0.0) / size
+        worst = max(worst, float(difference) if np.isfinite(difference) else math.inf)
+    return worst
+
+
+def shapes(arguments: Any) -> str:
+    """Dtypes and shapes of the arguments of a workload, such as ``float64 (3, 4), int64 (7,)``."""
+    return ", ".join(f"{a.dtype} {a.shape}" for a in leaves(arguments))
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table with aligned columns: text left, numbers right."""
+    widths = [max(len(row[k]) for row in (header, *rows)) for k in range(len(header))]
+    left = [any(row[k][:1].isalpha() for row in rows) for k in range(len(header))]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = [c.ljust(w) if lt else c.rjust(w) for c, w, lt in zip(cells, widths, left, strict=True)]
+        return f"| {' | '.join(padded)} |"
+
+    rule = "|".join("-" * (w + 2) if lt else "-" * (w + 1) + ":" for w, lt in zip(widths, left, strict=True))
+    return "\n".join([line(header), f"|{rule}|", *(line(row) for row in rows)])
+
+
+def number(value: float | None) -> str:
+    """Three significant digits; a dash where nothing was measured."""
+    if value is None:
+        return "-"
+    digits = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 2
+    return f"{value:.{digits}f}"
+
+
+def ratio(a: float | None, b: float | None) -> str:
+    """How many times `b` goes into `a`."""
+    return "-" if a is None or b is None else f"{a / b:.2f}"
