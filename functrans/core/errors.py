@@ -86,6 +86,14 @@ class IndexOutOfBoundsError(FunctransError, IndexError):
     """
 
 
+class InvalidIndexError(FunctransError, IndexError):
+    """An index expression that does not fit the array: too many indices, a float, two ellipses, index arrays that do
+    not broadcast, a boolean mask of another shape.
+
+    ``x[0, 0, 0]`` of a 2-d `x`; ``x[1.0]``. Convert indices to integers, and count the axes of ``x.shape``.
+    """
+
+
 class GradientError(FunctransError, TypeError):
     """A derivative that does not exist: of a function that is not scalar, or in an argument that is not float.
 

@@ -1,0 +1,472 @@
+"""Gather and scatter, in one canonical form.
+
+The operand has `k` integer index arrays of one common shape ``S``, which index its `k` axes ``axes``; the other axes are
+taken whole. So a gather has shape ``S + rest``, and a scatter takes updates of that shape. What NumPy's index
+expressions have besides (slices, new axes, the place of the result's axes) is done around it, by `indexing`;
+what becomes of indices out of bounds is told by ``mode``, see `bounds`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..core.aval import Aval, Zero, aval_of
+from ..core.errors import DtypeError, IndexOutOfBoundsError, ShapeError
+from ..core.kernel import Block, BlockEmitter, Buffer, Indexed
+from ..core.primitive import Linear, Primitive
+from .bounds import fill_for, kernel_index, raises, resolve
+from .create import iota
+from .elementwise import convert_element_type_p, div_p, eq_p, max_p, min_p, mul_p, select_p
+from .linear import (
+    Rule,
+    add_p,
+    batched_first,
+    broadcast_in_dim_p,
+    dtype_of,
+    instantiate,
+    move_batch_axis,
+    reshape_p,
+    shape_of,
+    zeros,
+)
+from .shape import jointly_linear_jvp, loops
+
+_INT64 = np.dtype(np.int64)
+
+
+def rest_of(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The extents of the axes that are taken whole."""
+    return tuple([n for d, n in enumerate(shape) if d not in axes])
+
+
+def indexed_shape(
+    name: str, x: Aval, indices: Sequence[Aval], axes: tuple[int, ...], mode: str
+) -> tuple[int, ...]:
+    """``S + rest``, if operand and indices fit together."""
+    if not indices or len(indices) != len(axes) or len(set(axes)) != len(axes) or not _fit(axes, x.ndim):
+        raise ShapeError(
+            f"{name}: {len(indices)} index arrays for axes {axes} of an array of shape {x.shape}"
+        )
+    common = indices[0].shape
+    for i in indices:
+        if i.dtype.kind not in "iu":
+            raise DtypeError(f"{name}: index arrays must be integers, got {i.dtype}")
+        if i.shape != common:
+            raise ShapeError(f"{name}: index arrays of different shapes {common} and {i.shape}")
+    if mode not in ("fill", "drop") and prod(common):
+        for d in axes:
+            if x.shape[d] == 0:
+                raise IndexOutOfBoundsError(f"{name}: nothing can be taken from axis {d} of size 0")
+    return common + rest_of(x.shape, axes)
+
+
+def _fit(axes: tuple[int, ...], ndim: int) -> bool:
+    return all(0 <= d < ndim for d in axes)
+
+
+@lru_cache(maxsize=1024)
+def _leading(axes: tuple[int, ...], ndim: int) -> tuple[int, ...] | None:
+    """The permutation that brings the indexed axes to the front; None where they stand there."""
+    order = axes + tuple([d for d in range(ndim) if d not in axes])
+    return None if order == tuple(range(ndim)) else order
+
+
+def _with_leading(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    order = _leading(axes, x.ndim)
+    return x if order is None else x.transpose(order)
+
+
+# --- gather -------------------------------------------------------------------------------------------------
+
+
+def _gather_abstract(
+    x: Aval, *indices: Aval, axes: tuple[int, ...], mode: str, fill_value: Any = None
+) -> Aval:
+    return Aval(indexed_shape("gather", x, indices, axes, mode), x.dtype)
+
+
+def _gather_impl(
+    x: Any, *indices: Any, axes: tuple[int, ...], mode: str, fill_value: Any = None
+) -> np.ndarray:
+    if mode == "raise":
+        try:
+            return _take(x, indices, axes)
+        except IndexError:
+            resolve(indices, x.shape, axes, mode)  # names the culprit
+            raise
+    found, valid = resolve(indices, x.shape, axes, mode)
+    if valid is None or valid.all():
+        return _take(x, found, axes)
+    fill = fill_for(x.dtype, fill_value)
+    if x.size == 0:
+        return np.full(valid.shape + rest_of(x.shape, axes), fill, x.dtype)
+    taken = _take(x, found, axes)
+    return np.where(valid.reshape(valid.shape + (1,) * (taken.ndim - valid.ndim)), taken, fill)
+
+
+def _take(x: np.ndarray, indices: Sequence[Any], axes: tuple[int, ...]) -> np.ndarray:
+    i = indices[0]
+    if axes == (0,) and type(i) is np.ndarray and i.dtype == _INT64 and x.flags.c_contiguous:
+        return x.take(i, 0)  # three times as quick as x[i]
+    return _with_leading(x, axes)[tuple(indices)]
+
+
+def _gather_transpose(
+    ct: Any, x: Linear, *indices: Any, axes: tuple[int, ...], mode: str, fill_value: Any = None
+) -> list[Any]:
+    back = scatter_add_p.bind(zeros(x.aval), ct, *indices, axes=axes, mode=mode)
+    return [back, *[None] * len(indices)]
+
+
+def batched_indices(
+    size: int, indices: Sequence[Any], dims: Sequence[int | None], shared_lane: bool
+) -> list[Any]:
+    """Index arrays with the batch axis first; with a number of the lane before them where lanes index their own operand."""
+    moved = [batched_first(size, i, d) for i, d in zip(indices, dims)]
+    if shared_lane:
+        return moved
+    return [iota(shape_of(moved[0]), 0), *moved]
+
+
+def _gather_batch(
+    size: int, args: Sequence[Any], dims: Sequence[int | None], *, axes: tuple[int, ...], **params: Any
+) -> tuple[Any, int]:
+    x, d = args[0], dims[0]
+    if all(e is None for e in dims[1:]):
+        assert d is not None
+        shifted = tuple([a + (a >= d) for a in axes])
+        before = d - sum(a < d for a in shifted)  # among the axes that are taken whole
+        out = gather_p.bind(x, *args[1:], axes=shifted, **params)
+        return out, len(shape_of(args[1])) + before
+    indices = batched_indices(size, args[1:], dims[1:], d is None)
+    if d is not None:
+        x = move_batch_axis(x, d, 0)
+        axes = (0, *[a + 1 for a in axes])
+    return gather_p.bind(x, *indices, axes=axes, **params), 0
+
+
+def _gather_kernel(
+    k: Any,
+    index: Any,
+    x: Any,
+    *indices: Any,
+    out: Aval,
+    axes: tuple[int, ...],
+    mode: str,
+    fill_value: Any = None,
+) -> Any:
+    common = indices[0].aval.ndim
+    place: list[Any] = [None] * x.aval.ndim
+    valid = None
+    for d, array in zip(axes, indices):
+        place[d], inside = kernel_index(k, array[index[:common]], x.aval.shape[d], mode)
+        if inside is not None and mode == "raise":
+            k.fail_if(~inside)
+            place[d] = k.where(inside, place[d], k.const(0, place[d].dtype))
+        elif inside is not None:
+            valid = inside if valid is None else valid & inside
+    rest = iter(index[common:])
+    place = [next(rest) if i is None else i for i in place]
+    if valid is None:
+        return x[place]
+    return k.guarded(valid, lambda: x[place], k.const(fill_for(out.dtype, fill_value), out.dtype))
+
+
+def _gather_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    ans = gather_p.bind(*primals, **params)
+    t = tangents[0]
+    if type(t) is Zero:
+        return ans, Zero(ans)
+    if params["mode"] in ("fill", "drop"):
+        params = {**params, "fill_value": 0}  # what lies outside does not depend on x
+    return ans, gather_p.bind(t, *primals[1:], **params)
+
+
+gather_p = Primitive(
+    "gather",
+    _gather_abstract,
+    _gather_impl,
+    jvp=_gather_jvp,
+    transpose=_gather_transpose,
+    batch=_gather_batch,
+    kernel=Indexed(_gather_kernel),
+    effects=raises,
+)
+
+
+# --- scatter ------------------------------------------------------------------------------------------------
+
+
+def _scatter_abstract(name: str) -> Rule:
+    def abstract(
+        x: Aval, updates: Aval, *indices: Aval, axes: tuple[int, ...], mode: str, unique_indices: bool = False
+    ) -> Aval:
+        expected = indexed_shape(name, x, indices, axes, mode)
+        if updates.shape != expected or updates.dtype != x.dtype:
+            raise ShapeError(
+                f"{name}: updates have type {updates.strong()}, want {Aval(expected, x.dtype)} for an operand of type {x}"
+            )
+        return x.strong()
+
+    return abstract
+
+
+def _scatter_impl(ufunc: np.ufunc | None) -> Rule:
+    def impl(
+        x: Any, updates: Any, *indices: Any, axes: tuple[int, ...], mode: str, unique_indices: bool = False
+    ) -> np.ndarray:
+        out = np.array(x, order="C")
+        updates = np.asarray(updates)
+        found, valid = resolve(indices, out.shape, axes, mode)
+        if valid is not None and not valid.all():
+            found, updates = [i[valid] for i in found], updates[valid]
+        place = tuple(found)
+        view = _with_leading(out, axes)
+        if not updates.size:
+            return out
+        if ufunc is None:
+            view[place] = updates
+        elif unique_indices or found[0].size == 1:
+            view[place] = ufunc(view[place], updates)
+        else:
+            _accumulate(ufunc, out, updates, found, axes)
+        return out
+
+    return impl
+
+
+def _accumulate(
+    ufunc: np.ufunc, out: np.ndarray, updates: np.ndarray, indices: list[np.ndarray], axes: tuple[int, ...]
+) -> None:
+    """``ufunc.at`` on a flat view: NumPy is quick there, and an order of magnitude slower with several axes."""
+    steps = [s // out.itemsize for s in out.strides]
+    flat = sum(i * steps[d] for d, i in zip(axes, indices))
+    rest = [d for d in range(out.ndim) if d not in axes]
+    for d in rest:
+        flat = np.add.outer(flat, np.arange(0, out.shape[d] * steps[d], steps[d]))
+    ufunc.at(out.reshape(-1), flat.reshape(-1), updates.reshape(-1))
+
+
+def _scatter_batch(prim: Callable[[], Primitive]) -> Rule:
+    def batch(
+        size: int, args: Sequence[Any], dims: Sequence[int | None], *, axes: tuple[int, ...], **params: Any
+    ) -> tuple[Any, int]:
+        x = batched_first(size, args[0], dims[0])
+        updates = batched_first(size, args[1], dims[1])
+        axes = tuple([a + 1 for a in axes])
+        indices = args[2:]
+        if all(d is None for d in dims[2:]):
+            updates = move_batch_axis(updates, 0, len(shape_of(indices[0])))
+        else:
+            indices = batched_indices(size, indices, dims[2:], False)
+            axes = (0, *axes)
+        return prim().bind(x, updates, *indices, axes=axes, **params), 0
+
+    return batch
+
+
+def _scatter_kernel(combine: Rule | None) -> Block:
+    def emit(
+        k: BlockEmitter,
+        operands: Sequence[Buffer],
+        results: Sequence[Buffer],
+        *,
+        axes: tuple[int, ...],
+        mode: str,
+        unique_indices: bool = False,
+    ) -> None:
+        x, updates, *indices = operands
+        out = results[0]
+        k.copy(out, x)
+        common = indices[0].shape
+        with loops(k, common) as at:
+            place: list[Any] = [None] * len(x.shape)
+            valid = None
+            for d, array in zip(axes, indices):
+                place[d], inside = kernel_index(k, k.load(array, at), x.shape[d], mode)
+                if inside is not None:
+                    valid = inside if valid is None else valid & inside
+            if valid is not None and mode == "raise":
+                k.fail_if(~valid)
+            with nullcontext() if valid is None else k.if_(valid), loops(k, rest_of(x.shape, axes)) as others:
+                left = iter(others)
+                target = [next(left) if i is None else i for i in place]
+                value = k.load(updates, [*at, *others])
+                k.store(out, target, value if combine is None else combine(k, k.load(out, target), value))
+
+    return Block(emit, reuse=0)
+
+
+def _gathered(x: Any, indices: Sequence[Any], axes: tuple[int, ...], mode: str, fill_value: Any = 0) -> Any:
+    """What a scatter at these indices meets; `fill_value` where it is left out."""
+    fill = {"fill_value": fill_value} if mode in ("fill", "drop") else {}
+    return gather_p.bind(x, *indices, axes=axes, mode=mode, **fill)
+
+
+def _as_rows(condition: Any, shape: tuple[int, ...]) -> Any:
+    """A condition for each index, as one for each update."""
+    return broadcast_in_dim_p.bind(
+        condition, shape=shape, broadcast_dimensions=tuple(range(len(shape_of(condition))))
+    )
+
+
+def _is_last(shape: tuple[int, ...], indices: Sequence[Any], axes: tuple[int, ...], mode: str) -> Any:
+    """For each index whether its update is the one that stays: the last at its place."""
+    common = shape_of(indices[0])
+    number = reshape_p.bind(iota((prod(common),), 0), shape=common)
+    places = zeros(Aval(tuple([shape[d] for d in axes]), np.dtype(np.int64)))
+    every = tuple(range(len(axes)))
+    winner = scatter_p.bind(places, number, *indices, axes=every, mode=mode)
+    return eq_p.bind(_gathered(winner, indices, every, mode, -1), number)
+
+
+def _scatter_transpose(
+    ct: Any,
+    x: Any,
+    updates: Any,
+    *indices: Any,
+    axes: tuple[int, ...],
+    mode: str,
+    unique_indices: bool = False,
+) -> list[Any]:
+    cts: list[Any] = [None] * (2 + len(indices))
+    common = shape_of(indices[0])
+    if type(x) is Linear:
+        nothing = zeros(Aval(common + rest_of(shape_of(ct), axes), dtype_of(ct)))
+        cts[0] = scatter_p.bind(ct, nothing, *indices, axes=axes, mode=mode, unique_indices=unique_indices)
+    if type(updates) is Linear:
+        back = _gathered(ct, indices, axes, mode)
+        if not unique_indices and prod(common) > 1:
+            last = _as_rows(_is_last(shape_of(ct), indices, axes, mode), shape_of(back))
+            back = select_p.bind(last, back, zeros(aval_of(back)))
+        cts[1] = back
+    return cts
+
+
+scatter_p = Primitive(
+    "scatter",
+    _scatter_abstract("scatter"),
+    _scatter_impl(None),
+    # The last update at a place wins, for tangents as for numbers: so the operation is linear, with repeated indices too.
+    jvp=jointly_linear_jvp(lambda: scatter_p, 2),
+    transpose=_scatter_transpose,
+    batch=_scatter_batch(lambda: scatter_p),
+    kernel=_scatter_kernel(None),
+    effects=raises,
+)
+
+
+def _scatter_add_transpose(
+    ct: Any,
+    x: Any,
+    updates: Any,
+    *indices: Any,
+    axes: tuple[int, ...],
+    mode: str,
+    unique_indices: bool = False,
+) -> list[Any]:
+    back = _gathered(ct, indices, axes, mode) if type(updates) is Linear else None
+    return [ct if type(x) is Linear else None, back, *[None] * len(indices)]
+
+
+scatter_add_p = Primitive(
+    "scatter_add",
+    _scatter_abstract("scatter_add"),
+    _scatter_impl(np.add),
+    jvp=jointly_linear_jvp(lambda: scatter_add_p, 2),
+    transpose=_scatter_add_transpose,
+    batch=_scatter_batch(lambda: scatter_add_p),
+    kernel=_scatter_kernel(add_p.kernel.emit),
+    effects=raises,
+)
+
+
+def _others(x: Any, updates: Any, indices: Sequence[Any], params: dict[str, Any]) -> Any:
+    """For each update the product of all else at its place: what its tangent is multiplied with."""
+    axes, mode = params["axes"], params["mode"]
+    if params.get("unique_indices") or prod(shape_of(indices[0])) == 1:
+        return _gathered(x, indices, axes, mode)
+    dtype = dtype_of(x)
+    zero, one = dtype.type(0), dtype.type(1)
+    is_zero = eq_p.bind(updates, zero)
+    nonzero = select_p.bind(is_zero, one, updates)
+    product = _gathered(scatter_mul_p.bind(x, nonzero, *indices, **params), indices, axes, mode)
+    nothing = zeros(Aval(shape_of(x), dtype))
+    ones = convert_element_type_p.bind(is_zero, dtype=dtype)
+    zeros_met = _gathered(
+        scatter_add_p.bind(nothing, ones, *indices, axes=axes, mode=mode), indices, axes, mode
+    )
+    # All others are nonzero where no zero was met, or none but the update itself.
+    all_nonzero = eq_p.bind(zeros_met, ones)
+    return select_p.bind(all_nonzero, div_p.bind(product, nonzero), zero)
+
+
+def _scatter_mul_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    x, updates, *indices = primals
+    t_x, t_u = tangents[:2]
+    ans = scatter_mul_p.bind(x, updates, *indices, **params)
+    if type(t_x) is Zero and type(t_u) is Zero:
+        return ans, Zero(ans)
+    t = zeros(aval_of(ans)) if type(t_x) is Zero else scatter_mul_p.bind(t_x, updates, *indices, **params)
+    if type(t_u) is not Zero:
+        t = scatter_add_p.bind(t, mul_p.bind(_others(x, updates, indices, params), t_u), *indices, **params)
+    return ans, t
+
+
+def _scatter_mul_transpose(ct: Any, x: Any, updates: Any, *indices: Any, **params: Any) -> list[Any]:
+    return [scatter_mul_p.bind(ct, updates, *indices, **params), None, *[None] * len(indices)]
+
+
+scatter_mul_p = Primitive(
+    "scatter_mul",
+    _scatter_abstract("scatter_mul"),
+    _scatter_impl(np.multiply),
+    jvp=_scatter_mul_jvp,
+    transpose=_scatter_mul_transpose,
+    batch=_scatter_batch(lambda: scatter_mul_p),
+    kernel=_scatter_kernel(mul_p.kernel.emit),
+    effects=raises,
+)
+
+
+def _extremal_jvp(prim: Callable[[], Primitive]) -> Rule:
+    """The tangent of the extreme element; equal ones share it evenly."""
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        x, updates, *indices = primals
+        ans = prim().bind(*primals, **params)
+        if all(type(t) is Zero for t in tangents):
+            return ans, Zero(ans)
+        t_x, t_u = map(instantiate, tangents[:2])
+        dtype = dtype_of(ans)
+        met = _gathered(ans, indices, params["axes"], params["mode"])
+        here = convert_element_type_p.bind(eq_p.bind(x, ans), dtype=dtype)
+        there = convert_element_type_p.bind(eq_p.bind(updates, met), dtype=dtype)
+        number = scatter_add_p.bind(here, there, *indices, **params)
+        t = scatter_add_p.bind(mul_p.bind(t_x, here), mul_p.bind(t_u, there), *indices, **params)
+        return ans, div_p.bind(t, number)
+
+    return jvp
+
+
+def _extremal(name: str, ufunc: np.ufunc, combine: Rule) -> Primitive:
+    prim = Primitive(
+        name,
+        _scatter_abstract(name),
+        _scatter_impl(ufunc),
+        jvp=_extremal_jvp(lambda: prim),
+        batch=_scatter_batch(lambda: prim),
+        kernel=_scatter_kernel(combine),
+        effects=raises,
+    )
+    return prim
+
+
+scatter_min_p = _extremal("scatter_min", np.minimum, min_p.kernel.emit)
+scatter_max_p = _extremal("scatter_max", np.maximum, max_p.kernel.emit)
