@@ -1,0 +1,254 @@
+"""Local rules of `simplify`: equations that equal one of their operands, or a cheaper equation, to the last bit.
+
+A rule takes the rewriter and an equation whose operands are already rewritten, and returns an atom that equals its
+output, another equation for the same output, or None. Rules that would change a rounding, a signed zero or a NaN
+are not here: ``x + 0.0`` stays (it turns -0 into 0), ``x - 0.0`` goes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core.ir import Atom, Eqn, Literal, Var
+from ..primitives.linear import broadcast_in_dim_p, reshape_p, transpose_p
+
+
+class Rewriter:
+    """The state of one pass: what replaces each variable, and the equations so far."""
+
+    def __init__(self) -> None:
+        self.env: dict[Var, Atom] = {}
+        self.eqns: list[Eqn] = []
+        self.producer: dict[Var, Eqn] = {}
+
+    def read(self, a: Atom) -> Atom:
+        """What stands for `a` now."""
+        return self.env.get(a, a) if type(a) is Var else a
+
+    def emit(self, eqn: Eqn) -> None:
+        """Append an equation."""
+        self.eqns.append(eqn)
+        for v in eqn.outvars:
+            self.producer[v] = eqn
+
+    def made_by(self, a: Atom, name: str) -> Eqn | None:
+        """The equation that gives `a`, if its primitive has that name."""
+        found = self.producer.get(a) if type(a) is Var else None
+        return found if found is not None and found.primitive.name == name else None
+
+    def uniform(self, a: Atom) -> Any:
+        """The Python number that every element of `a` equals, or None."""
+        while type(a) is Var:
+            source = self.made_by(a, "broadcast_in_dim")
+            if source is None:
+                return None
+            a = source.invars[0]
+        value = a.value  # type: ignore[union-attr]
+        return value.item() if isinstance(value, (np.generic, np.ndarray)) else value
+
+
+Rule = Callable[[Rewriter, Eqn], Atom | Eqn | None]
+
+
+def _is(value: Any, number: float) -> bool:
+    """Whether a uniform value is that number, zeros told apart by sign."""
+    if value is None or isinstance(value, (bool, complex)) or value != number:
+        return False
+    return number != 0 or isinstance(value, int) or math.copysign(1, value) == math.copysign(1, number)
+
+
+def _add(rw: Rewriter, eqn: Eqn) -> Atom | None:
+    x, y = eqn.invars
+    # -0.0 is the neutral element of addition; integers have but one zero.
+    if _is(rw.uniform(y), -0.0):
+        return x
+    return y if _is(rw.uniform(x), -0.0) else None
+
+
+def _sub(rw: Rewriter, eqn: Eqn) -> Atom | None:
+    x, y = eqn.invars
+    return x if _is(rw.uniform(y), 0.0) else None
+
+
+def _mul(rw: Rewriter, eqn: Eqn) -> Atom | None:
+    x, y = eqn.invars
+    if _is(rw.uniform(y), 1):
+        return x
+    return y if _is(rw.uniform(x), 1) else None
+
+
+def _div(rw: Rewriter, eqn: Eqn) -> Atom | None:
+    x, y = eqn.invars
+    return x if _is(rw.uniform(y), 1) and eqn.outvars[0].aval.dtype.kind in "fc" else None
+
+
+def _pow(rw: Rewriter, eqn: Eqn) -> Atom | None:
+    x, y = eqn.invars
+    return x if _is(rw.uniform(y), 1) else None
+
+
+def _inverse_pair(rw: Rewriter, eqn: Eqn) -> Atom | None:
+    """``neg(neg(x))``, ``not(not(x))``."""
+    inner = rw.made_by(eqn.invars[0], eqn.primitive.name)
+    return None if inner is None else inner.invars[0]
+
+
+def _identity(rw: Rewriter, eqn: Eqn) -> Atom | None:
+    return eqn.invars[0]
+
+
+def _select(rw: Rewriter, eqn: Eqn) -> Atom | None:
+    _, x, y = eqn.invars
+    return x if x is y else None
+
+
+def _convert(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
+    x, to = eqn.invars[0], eqn.outvars[0].aval.dtype
+    if x.aval.dtype == to:
+        return x
+    inner = rw.made_by(x, eqn.primitive.name)
+    if inner is None:
+        return None
+    source = inner.invars[0]
+    # Through a dtype that holds every value of the first, the second cast alone decides.
+    if source.aval.dtype.kind not in "b" and np.can_cast(source.aval.dtype, x.aval.dtype, "safe"):
+        return source if source.aval.dtype == to else _exact_cast(eqn, source)
+    return None
+
+
+def _exact_cast(eqn: Eqn, source: Atom) -> Eqn | None:
+    a, b = source.aval.dtype, eqn.outvars[0].aval.dtype
+    # float64 and complex128 do not hold every 64-bit integer, though NumPy calls the cast safe.
+    wide = a.kind in "iu" and a.itemsize == 8
+    return None if wide or a.kind != b.kind else eqn.replace([source])
+
+
+def _reshape(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
+    x, shape = eqn.invars[0], eqn.outvars[0].aval.shape
+    if x.aval.shape == shape:
+        return x
+    inner = rw.made_by(x, "reshape")
+    if inner is not None:
+        return eqn.replace([inner.invars[0]])
+    spread = rw.made_by(x, "broadcast_in_dim")
+    if spread is not None and not spread.invars[0].aval.shape:
+        return _broadcast_of(eqn, spread.invars[0], ())
+    if not x.aval.shape:
+        return _broadcast_of(eqn, x, ())
+    return None
+
+
+def _broadcast_of(eqn: Eqn, x: Atom, axes: tuple[int, ...]) -> Eqn:
+    shape = eqn.outvars[0].aval.shape
+    params = {"shape": shape, "broadcast_dimensions": axes}
+    return Eqn(broadcast_in_dim_p, [x], eqn.outvars, params, eqn.source)
+
+
+def _broadcast(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
+    x, axes = eqn.invars[0], eqn.params["broadcast_dimensions"]
+    if x.aval.shape == eqn.outvars[0].aval.shape and axes == tuple(range(x.aval.ndim)):
+        return x
+    inner = rw.made_by(x, "broadcast_in_dim")
+    if inner is None:
+        return None
+    return _broadcast_of(eqn, inner.invars[0], tuple(axes[d] for d in inner.params["broadcast_dimensions"]))
+
+
+def _transpose(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
+    x, order = eqn.invars[0], eqn.params["permutation"]
+    if order == tuple(range(len(order))):
+        return x
+    long = [d for d in order if x.aval.shape[d] != 1]
+    if long == sorted(long):  # only unit axes move
+        return Eqn(reshape_p, [x], eqn.outvars, {"shape": eqn.outvars[0].aval.shape}, eqn.source)
+    inner = rw.made_by(x, "transpose")
+    if inner is not None:
+        first = inner.params["permutation"]
+        order = tuple(first[d] for d in order)
+        return Eqn(transpose_p, inner.invars, eqn.outvars, {"permutation": order}, eqn.source)
+    spread = rw.made_by(x, "broadcast_in_dim")
+    if spread is not None:
+        place = {d: i for i, d in enumerate(order)}
+        return _broadcast_of(
+            eqn, spread.invars[0], tuple(place[d] for d in spread.params["broadcast_dimensions"])
+        )
+    return _transposed_dot(rw, eqn)
+
+
+def _transposed_dot(rw: Rewriter, eqn: Eqn) -> Eqn | None:
+    """``transpose(dot(x, y))`` as ``dot(y, x)``, where only the free axes of the two change places."""
+    dot = rw.made_by(eqn.invars[0], "dot_general")
+    if dot is None:
+        return None
+    (lc, rc), (lb, rb) = dot.params["dimension_numbers"]
+    x, y = dot.invars
+    nb, nx, ny = len(lb), x.aval.ndim - len(lc) - len(lb), y.aval.ndim - len(rc) - len(rb)
+    swapped = (*range(nb), *range(nb + nx, nb + nx + ny), *range(nb, nb + nx))
+    if eqn.params["permutation"] != swapped:
+        return None
+    params = {**dot.params, "dimension_numbers": ((rc, lc), (rb, lb))}
+    return Eqn(dot.primitive, [y, x], eqn.outvars, params, eqn.source)
+
+
+def _dot(rw: Rewriter, eqn: Eqn) -> Eqn | None:
+    """Transposed operands read in place: the routines take a transpose for free."""
+    (lc, rc), (lb, rb) = eqn.params["dimension_numbers"]
+    x, lc, lb = _untransposed(rw, eqn.invars[0], lc, lb)
+    y, rc, rb = _untransposed(rw, eqn.invars[1], rc, rb)
+    if x is eqn.invars[0] and y is eqn.invars[1]:
+        return None
+    params = {**eqn.params, "dimension_numbers": ((lc, rc), (lb, rb))}
+    return Eqn(eqn.primitive, [x, y], eqn.outvars, params, eqn.source)
+
+
+def _untransposed(
+    rw: Rewriter, x: Atom, contracted: tuple[int, ...], batch: tuple[int, ...]
+) -> tuple[Atom, tuple[int, ...], tuple[int, ...]]:
+    inner = rw.made_by(x, "transpose")
+    if inner is None:
+        return x, contracted, batch
+    order = inner.params["permutation"]
+    free = [order[d] for d in range(len(order)) if d not in contracted and d not in batch]
+    if free != sorted(free):  # the result's axes would change their order
+        return x, contracted, batch
+    return inner.invars[0], tuple(order[d] for d in contracted), tuple(order[d] for d in batch)
+
+
+def _reduce(rw: Rewriter, eqn: Eqn) -> Eqn | None:
+    """A reduction of a transpose reduces the other axes of the operand, if the kept ones stay in order."""
+    inner = rw.made_by(eqn.invars[0], "transpose")
+    if inner is None or not eqn.params["axes"]:
+        return None
+    order, axes = inner.params["permutation"], eqn.params["axes"]
+    kept = [order[d] for d in range(len(order)) if d not in axes]
+    if kept != sorted(kept):
+        return None
+    params = {**eqn.params, "axes": tuple(sorted(order[d] for d in axes))}
+    return Eqn(eqn.primitive, inner.invars, eqn.outvars, params, eqn.source)
+
+
+#: By name of primitive. These are identities between operations, not rules of a primitive.
+RULES: dict[str, Rule] = {
+    "add": _add,
+    "sub": _sub,
+    "mul": _mul,
+    "div": _div,
+    "pow": _pow,
+    "neg": _inverse_pair,
+    "not": _inverse_pair,
+    "copy": _identity,
+    "stop_gradient": _identity,
+    "select": _select,
+    "convert_element_type": _convert,
+    "reshape": _reshape,
+    "broadcast_in_dim": _broadcast,
+    "transpose": _transpose,
+    "dot_general": _dot,
+    **dict.fromkeys(
+        ("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_and", "reduce_or"), _reduce
+    ),
+}

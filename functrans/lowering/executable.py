@@ -1,0 +1,169 @@
+"""A jaxpr as a callable: kernels and host calls in sequence, behind a wrapper that costs as little as it can."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import partial
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from ..core.config import config
+from ..core.ir import Jaxpr, Var
+from ..core.printing import show
+from . import loopir as ir
+from .cache import kernels
+from .compile import CompiledKernel, Options
+from .emit_python import emit_python
+from .failure import evaluate
+from .nests import build
+from .outline import outline
+from .plan import plan, scratch_bytes
+from .simplify import simplify
+from .steps import HostStep, KernelStep, split
+from .wrapper import write_wrapper
+
+#: Kernels that touch at least this many elements release the GIL.
+LARGE = 20_000
+
+
+def compile_jaxpr(jaxpr: Jaxpr) -> Executable:
+    """The jaxpr as an `Executable`; kernels are compiled at its first call, or by `Executable.compile`.
+
+    Options are read now, from `config`.
+    """
+    return Executable(jaxpr)
+
+
+@dataclass(eq=False)
+class KernelUnit:
+    """One kernel of an executable.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        Outlined.
+    code : CompiledKernel
+        May be shared with other executables.
+    compiled_now : bool
+        False where the cache had it.
+    """
+
+    kernel: ir.Kernel
+    ints: tuple[int, ...]
+    floats: tuple[float, ...]
+    interface: dict[str, Var]
+    scratch: dict[str, int]
+    large: bool
+    code: CompiledKernel
+    compiled_now: bool
+
+    @property
+    def python_source(self) -> str:
+        """The readable Python form, with this program's names."""
+        return emit_python(self.kernel)
+
+    @property
+    def llvm(self) -> str:
+        """The LLVM text given to Numba; empty on other routes."""
+        return self.code.llvm
+
+    @property
+    def route(self) -> str:
+        """How the kernel was made: 'intrinsic', 'njit' or 'python'."""
+        return self.code.route
+
+
+class Executable:
+    """``exe(*arrays) -> list of ndarray``.
+
+    Parameters
+    ----------
+    jaxpr : Jaxpr
+
+    Attributes
+    ----------
+    call : callable
+        The same as calling the object, a little quicker after the first call (ask for it anew then).
+    kernels : list of KernelUnit
+        Compiles if that has not happened yet.
+
+    Notes
+    -----
+    Arguments are ndarrays, NumPy or Python scalars of the shapes and dtypes of ``jaxpr.in_avals``, with any strides; they
+    are not modified. Results are new ndarrays that alias neither arguments nor each other. Several threads may call
+    at once.
+    """
+
+    def __init__(self, jaxpr: Jaxpr):
+        self.jaxpr = jaxpr
+        self.simplified = simplify(jaxpr)
+        self.steps = split(self.simplified)
+        self._options = Options(strict=config.strict, backend=config.backend)
+        self._specialize_below = config.specialize_below
+        self._units: dict[KernelStep, KernelUnit] | None = None
+        self._lock = Lock()
+
+    def __call__(self, *arrays: Any) -> list[np.ndarray]:
+        return self.call(*arrays)
+
+    def call(self, *arrays: Any) -> list[np.ndarray]:  # the wrapper takes its place in the instance
+        return self.compile().call(*arrays)
+
+    def compile(self) -> Executable:
+        """Compile now what is not compiled; returns the executable itself."""
+        with self._lock:
+            if self._units is None:
+                units = {s: self._build(s) for s in self.steps if isinstance(s, KernelStep)}
+                wrapper = write_wrapper(self.simplified, self.steps, units, partial(_failed, self.simplified))
+                self.__dict__["call"] = wrapper
+                self._units = units
+        return self
+
+    def _build(self, step: KernelStep) -> KernelUnit:
+        nests = build(step.jaxpr, strict=self._options.strict)
+        kernel = plan(nests.kernel, self._specialize_below)
+        kernel.name = _identifier(self.jaxpr.name)
+        work = sum(b.size for b in kernel.buffers)
+        outlined, ints = outline(kernel, self._specialize_below)
+        code, now = kernels.get(outlined, self._options)
+        if self.jaxpr.stats is not None:
+            self.jaxpr.stats.count_kernel(code.route, now)
+        scratch = scratch_bytes(kernel)
+        return KernelUnit(
+            outlined, ints, nests.floats, nests.interface, scratch, work >= LARGE, code, now
+        )
+
+    @property
+    def kernels(self) -> list[KernelUnit]:
+        """The compiled kernels, in the order of execution."""
+        self.compile()
+        assert self._units is not None
+        return list(self._units.values())
+
+    def as_text(self) -> str:
+        """The program as readable Python kernels and host calls."""
+        self.compile()
+        assert self._units is not None
+        parts = []
+        for step in self.steps:
+            if isinstance(step, HostStep):
+                eqn = step.eqn
+                text = show(Jaxpr([a for a in eqn.invars if type(a) is Var], [eqn], eqn.outvars))
+                parts.append(f"# host call:{text.splitlines()[1]}")
+            else:
+                parts.append(self._units[step].python_source)
+        return "\n\n".join(parts) + "\n"
+
+
+def _failed(jaxpr: Jaxpr, arrays: tuple[Any, ...]) -> list[np.ndarray]:
+    """What a call gives whose kernel reported failure: NumPy's error, or its results where it has none."""
+    outs = evaluate(jaxpr, arrays)
+    return [np.array(x, v.aval.dtype, order="C") for x, v in zip(outs, jaxpr.outvars)]
+
+
+def _identifier(name: str) -> str:
+    found = re.sub(r"\W", "_", name)
+    return found if found.isidentifier() and found.isascii() else f"kernel_{found}" if found.isascii() else "kernel"

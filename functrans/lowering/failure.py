@@ -1,0 +1,58 @@
+"""What a kernel's failure means: the jaxpr evaluated by NumPy, whose error names the culprit and the user's line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core import errors
+from ..core.ir import Atom, Eqn, Jaxpr, Literal
+from ..core.source import Source
+
+
+def evaluate(jaxpr: Jaxpr, arrays: Sequence[Any]) -> list[Any]:
+    """The outputs of a jaxpr without calls, by its primitives' NumPy functions.
+
+    Raises
+    ------
+    FunctransError
+        Whatever an equation raises, with the line of the user's code that the equation came from.
+    """
+    env: dict[Atom, Any] = dict(zip(jaxpr.constvars, jaxpr.consts))
+    env.update((v, np.asarray(x, v.aval.dtype)) for v, x in zip(jaxpr.invars, arrays, strict=True))
+
+    def read(a: Atom) -> Any:
+        return a.value if type(a) is Literal else env[a]
+
+    with np.errstate(all="ignore"):
+        for eqn in jaxpr.eqns:
+            env.update(zip(eqn.outvars, call_host(eqn, [read(a) for a in eqn.invars])))
+    return [read(a) for a in jaxpr.outvars]
+
+
+def call_host(eqn: Eqn, args: Sequence[Any]) -> tuple[Any, ...]:
+    """One equation by NumPy."""
+    try:
+        outs = eqn.primitive.impl(*args, **eqn.params)
+    except (errors.FunctransError, IndexError, np.linalg.LinAlgError) as error:
+        raise _at(error, eqn.source) from None
+    return tuple(outs) if eqn.primitive.multiple else (outs,)
+
+
+def _at(error: Exception, source: Source | None) -> Exception:
+    """The same error, told at the line where the equation was traced."""
+    if source is None:
+        return error
+    kind = type(error)
+    message = str(error)
+    if isinstance(error, errors.FunctransError):
+        if error.source is not None:
+            message = message.removesuffix(f"\n  at {error.source.describe()}")
+    elif isinstance(error, np.linalg.LinAlgError):
+        kind = errors.LinAlgError
+    else:
+        kind = errors.IndexOutOfBoundsError
+    return kind(message, source)
+

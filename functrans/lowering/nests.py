@@ -1,0 +1,344 @@
+"""Fused roots to loop IR: the tree of loops written out, every value evaluated where it is read."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
+from ..core.kernel import Block, Indexed, Pointwise, Reduction, Reshape
+from ..core.printing import variable_name
+from . import loopir as ir
+from .access import reshape_index
+from .builder import Builder, Scalar
+from .folds import Accumulator, accumulate, neutral, single
+from .fuse import Fusion, Loop, fuse
+from .outline import Literals
+from .roots import Root, Roots, reduced_axes
+from .storage import shared_storage
+
+Index = tuple[Scalar, ...]
+
+
+@dataclass
+class Nests:
+    """The loops of a jaxpr.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        Neither planned nor outlined yet; float literals are parameters already.
+    floats : tuple of float
+        The values of these parameters.
+    interface : dict of str to Var
+        The inputs and outputs, by the storage that holds them.
+    """
+
+    kernel: ir.Kernel
+    floats: tuple[float, ...]
+    interface: dict[str, Var]
+
+
+def build(jaxpr: Jaxpr, *, strict: bool = False) -> Nests:
+    """The loops of a jaxpr.
+
+    Parameters
+    ----------
+    jaxpr : Jaxpr
+        All of its equations have kernel rules; its outputs are distinct variables that its equations define.
+    strict : bool
+        Sums are not reordered.
+    """
+    roots = Roots(jaxpr)
+    emitter = _Nests(jaxpr, roots, fuse(roots), not strict)
+    emitter.body(emitter.fusion.body, [])
+    kernel = emitter.builder.finish()
+    kernel.floats = len(emitter.literals.values)
+    return Nests(kernel, tuple(emitter.literals.values), emitter.interface)
+
+
+class _Builder(Builder):
+    """A builder that also remembers values by what they are values of."""
+
+    def known(self, key: Any) -> Scalar | None:
+        for known in reversed(self._known):
+            found = known.get(key)
+            if found is not None:
+                return found
+        return None
+
+    def note(self, key: Any, value: Scalar) -> Scalar:
+        self._known[-1][key] = value
+        return value
+
+
+class _Source:
+    """An operand of an indexed rule."""
+
+    __slots__ = ("atom", "aval", "nests")
+
+    def __init__(self, nests: _Nests, atom: Atom):
+        self.nests = nests
+        self.atom = atom
+        self.aval = atom.aval
+
+    def __getitem__(self, index: Sequence[Scalar | int]) -> Scalar:
+        b = self.nests.builder
+        return self.nests.read(self.atom, tuple([b.scalar(i) for i in index]))
+
+
+class _Nests:
+    def __init__(self, jaxpr: Jaxpr, roots: Roots, fusion: Fusion, reassoc: bool):
+        self.builder = _Builder(jaxpr.name)
+        self.roots = roots
+        self.fusion = fusion
+        self.reassoc = reassoc
+        self.literals = Literals()
+        self.outputs = set(jaxpr.outvars)
+        self.shared = shared_storage(roots, fusion)
+        self.buffers: dict[Var, ir.BufferDecl] = {}
+        self.registers: dict[Var, Scalar] = {}
+        self.folds: dict[Root, Accumulator] = {}
+        self.zero = self.builder.extent(0)
+        self.names = _names(jaxpr)
+        self.interface: dict[str, Var] = {}
+        for v in (*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars):
+            assert type(v) is Var
+            self.interface[self.buffer(v).place] = v
+
+    # --- buffers -------------------------------------------------------------------------------------------------
+
+    def buffer(self, v: Var) -> ir.BufferDecl:
+        """The memory of a kept value (or of a reshape of one)."""
+        found = self.buffers.get(v)
+        if found is None:
+            found = self.buffers[v] = self._declare(v)
+        return found
+
+    def _declare(self, v: Var) -> ir.BufferDecl:
+        owner = self.shared.get(v)
+        storage = None
+        role = "in" if v in self.roots.inputs else "out" if v in self.outputs else "scratch"
+        if owner is not None:
+            holder = self.buffer(owner)
+            role, storage = holder.role, holder.place
+        axes = self.fusion.kept_axes.get(v)
+        shape = v.aval.shape if axes is None else tuple([v.aval.shape[a] for a in axes])
+        return self.builder.buffer(self.names.get(v, "literal"), v.aval.dtype, shape, role, storage)
+
+    def load(self, v: Var, index: Index) -> Scalar:
+        axes = self.fusion.kept_axes.get(v)
+        place = index if axes is None else [index[a] for a in axes]
+        return self.builder.load(self.buffer(v), place)
+
+    def keep(self, v: Var, index: Index, value: Scalar) -> None:
+        """Note a finished root's value, in memory or in a register."""
+        axes = self.fusion.kept_axes[v]
+        if axes is None:
+            self.registers[v] = value
+            return
+        self.builder.store(self.buffer(v), [index[a] for a in axes], value)
+        self.builder.note(_key(v, index), value)
+
+    # --- values --------------------------------------------------------------------------------------------------
+
+    def read(self, atom: Atom, index: Index) -> Scalar:
+        """The element of a value at an index."""
+        found = self._leaf(atom, index)
+        if found is not None:
+            return found
+        # An explicit stack: chains of elementwise operations may be longer than Python's.
+        waiting = [(atom, index)]
+        while waiting:
+            v, where = waiting[-1]
+            if self.builder.known(_key(v, where)) is not None:
+                waiting.pop()
+                continue
+            missing = self._missing(self.roots.producer[v], where)
+            if missing:
+                waiting += missing
+                continue
+            self.builder.note(_key(v, where), self._evaluate(self.roots.producer[v], where))
+            waiting.pop()
+        found = self.builder.known(_key(atom, index))
+        assert found is not None
+        return found
+
+    def _leaf(self, atom: Atom, index: Index) -> Scalar | None:
+        """The element, if it can be had without evaluating an equation."""
+        if type(atom) is Literal:
+            return self.literal(atom)
+        found = self.registers.get(atom)
+        if found is not None:
+            return found
+        key = _key(atom, index)
+        found = self.builder.known(key)
+        if found is not None:
+            return found
+        roots = self.roots
+        if atom in roots.kept or atom in roots.inputs or atom in roots.views:
+            return self.builder.note(key, self.load(atom, index))
+        return None
+
+    def literal(self, atom: Literal) -> Scalar:
+        """A literal of the jaxpr: a parameter, or a constant in the code."""
+        param = self.literals.operand(atom.value, atom.aval.dtype)
+        if param is None:
+            return self.builder.const(atom.value, atom.aval.dtype)
+        return self.builder.parameter(param.slot, param.dtype)
+
+    def _missing(self, eqn: Eqn, index: Index) -> list[tuple[Atom, Index]]:
+        """The operands that must be evaluated first, for rules that tell the index beforehand."""
+        rule = eqn.primitive.kernel
+        if isinstance(rule, Indexed):
+            return []
+        places = [(a, self._operand_index(eqn, a, index)) for a in eqn.invars]
+        return [(a, i) for a, i in places if self._leaf(a, i) is None]
+
+    def _operand_index(self, eqn: Eqn, a: Atom, index: Index) -> Index:
+        shape = a.aval.shape
+        if isinstance(eqn.primitive.kernel, Reshape):
+            place = reshape_index(shape, eqn.outvars[0].aval.shape, index)
+            return tuple([self.builder.scalar(i) for i in place])
+        if len(shape) == len(index) and 1 not in shape:
+            return index
+        shift = len(index) - len(shape)
+        return tuple([self.zero if n == 1 else index[d + shift] for d, n in enumerate(shape)])
+
+    def _evaluate(self, eqn: Eqn, index: Index) -> Scalar:
+        """The rule of an equation at an index of its output."""
+        b, rule = self.builder, eqn.primitive.kernel
+        before, b.equation = b.equation, self.roots.number[eqn]
+        if isinstance(rule, Pointwise):
+            args = [self.read(a, self._operand_index(eqn, a, index)) for a in eqn.invars]
+            value = rule.emit(b, *args, **eqn.params)
+        elif isinstance(rule, Indexed):
+            sources = [_Source(self, a) for a in eqn.invars]
+            value = rule.emit(b, index, *sources, out=eqn.outvars[0].aval, **eqn.params)
+        else:
+            (a,) = eqn.invars
+            value = self.read(a, self._operand_index(eqn, a, index))
+        b.equation = before
+        return value
+
+    # --- loops ---------------------------------------------------------------------------------------------------
+
+    def body(self, items: Iterable[Loop | Root], at: list[Scalar]) -> None:
+        """Write the items of a body, inside the loops whose indices are `at`."""
+        for item in items:
+            if isinstance(item, Root):
+                self.root(item, at)
+                continue
+            for fold in item.folds:
+                self.begin(fold, at)
+            with self.builder.loop(item.extent) as i:
+                self.body(item.body, [*at, i])
+            for fold in item.folds:
+                if fold in self.folds:
+                    self.keep(fold.var, self._index(fold, at), self.folds[fold].result())
+
+    def _space(self, root: Root, at: Sequence[Scalar]) -> Index:
+        """The index into a root's space; zero along loops not entered yet."""
+        index = [self.zero] * len(root.space)
+        for axis, i in zip(root.loops, at):
+            index[axis] = i
+        return tuple(index)
+
+    def _index(self, root: Root, at: Sequence[Scalar]) -> Index:
+        space = self._space(root, at)
+        return tuple([space[a] for a in root.axes])
+
+    def root(self, root: Root, at: list[Scalar]) -> None:
+        """Evaluate a root in the innermost of its loops."""
+        eqn, v = root.eqn, root.var
+        if root.kind == "block":
+            assert eqn is not None
+            self.block(eqn)
+        elif root.kind == "copy":
+            if self.buffer(v).place != self.buffer(self.roots.base(v)).place:
+                self.builder.copy(self.buffer(v), self.buffer(self.roots.base(v)))
+        elif eqn is None:
+            atom = next(a for a, w in self.roots.literals.items() if w is v)
+            self.keep(v, (), self.literal(atom))
+        elif not isinstance(eqn.primitive.kernel, Reduction):
+            index = self._index(root, at)
+            for a, i in self._missing(eqn, index):
+                self.read(a, i)
+            self.keep(v, index, self._evaluate(eqn, index))
+        else:
+            x = self.read(eqn.invars[0], self._space(root, at))
+            if root.kind == "map":
+                fold = eqn.primitive.kernel.fold
+                self.keep(v, self._index(root, at), single(self.builder, fold, x, v.aval.dtype))
+            else:
+                self.take(root, x, at)
+
+    def block(self, eqn: Eqn) -> None:
+        """The statements of a block rule."""
+        rule = eqn.primitive.kernel
+        assert isinstance(rule, Block)
+        operands = [self.buffer(a if type(a) is Var else self.roots.literals[a]) for a in eqn.invars]  # type: ignore[index]
+        self.builder.equation = self.roots.number[eqn]
+        rule.emit(self.builder, operands, [self.buffer(v) for v in eqn.outvars], **eqn.params)
+
+    # --- reductions ----------------------------------------------------------------------------------------------
+
+    def _in_memory(self, root: Root) -> list[int]:
+        """The axes of a fold's value that run inside of the reduction: it is then accumulated in its buffer."""
+        inner = root.loops[root.done :]
+        return [a for a, axis in enumerate(root.axes) if axis in inner]
+
+    def begin(self, root: Root, at: list[Scalar]) -> None:
+        """What must happen before a fold's outermost reduced loop."""
+        eqn, v = root.eqn, root.var
+        assert eqn is not None
+        fold = eqn.primitive.kernel.fold  # type: ignore[union-attr]
+        axes = self._in_memory(root)
+        if not axes:
+            source = eqn.invars[0].aval.dtype
+            self.folds[root] = Accumulator(self.builder, fold, source, v.aval.dtype, self.reassoc)
+            return
+        zero = self.builder.const(neutral(fold, v.aval.dtype), v.aval.dtype)
+        self._fill(v, list(self._index(root, at)), axes, zero)
+
+    def _fill(self, v: Var, index: list[Scalar], axes: list[int], value: Scalar) -> None:
+        if not axes:
+            kept = self.fusion.kept_axes[v]
+            assert kept is not None
+            self.builder.store(self.buffer(v), [index[a] for a in kept], value)
+            return
+        with self.builder.loop(v.aval.shape[axes[0]]) as i:
+            index[axes[0]] = i
+            self._fill(v, index, axes[1:], value)
+
+    def take(self, root: Root, x: Scalar, at: list[Scalar]) -> None:
+        """One element of a fold."""
+        eqn, v = root.eqn, root.var
+        assert eqn is not None
+        if root in self.folds:
+            axes = reduced_axes(eqn)
+            space = self._space(root, at)
+            self.folds[root].take(x, [space[a] for a in axes], [root.space[a] for a in axes])
+            return
+        kept = self.fusion.kept_axes[v]
+        assert kept is not None
+        index = self._index(root, at)
+        fold = eqn.primitive.kernel.fold  # type: ignore[union-attr]
+        accumulate(self.builder, fold, self.buffer(v), [index[a] for a in kept], x, self.reassoc)
+
+
+def _key(v: Atom, index: Index) -> Any:
+    return (v, *[i.operand for i in index])
+
+
+def _names(jaxpr: Jaxpr) -> dict[Var, str]:
+    """The names that the printed jaxpr gives its variables, as identifiers."""
+    names: dict[Var, str] = {}
+    numbers = count()
+    for v in (*jaxpr.constvars, *jaxpr.invars, *[v for e in jaxpr.eqns for v in e.outvars]):
+        name = variable_name(next(numbers))
+        names[v] = name + "_" if keyword.iskeyword(name) else name
+    return names

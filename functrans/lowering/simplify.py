@@ -1,0 +1,239 @@
+"""Jaxpr to jaxpr: calls inlined, dead and common equations removed, algebra that is exact in IEEE arithmetic.
+
+What each pass does with effects: an equation with any effect is never removed as dead. Equal equations are shared
+if they have no effect or can only raise. The order of equations never changes, so host calls keep theirs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ..core.aval import Aval
+from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
+from ..core.kernel import Pointwise
+from ..core.primitive import Effect
+from ..primitives.linear import reshape_p
+from .algebra import RULES, Rewriter
+
+#: Primitives that only hold a jaxpr (``params["jaxpr"]``), to be evaluated in their place.
+CALLS = frozenset({"call"})
+
+
+def simplify(jaxpr: Jaxpr) -> Jaxpr:
+    """An equivalent jaxpr with fewer equations.
+
+    Parameters
+    ----------
+    jaxpr : Jaxpr
+
+    Returns
+    -------
+    Jaxpr
+        With the same inputs and as many outputs, without calls; captured arrays of rank 0 have become literals.
+    """
+    eqns, outvars, consts = inline_calls(jaxpr)
+    eqns, outvars = rewrite(eqns, outvars)
+    eqns = remove_dead(eqns, outvars)
+    eqns = raise_reshapes(eqns, outvars)
+    eqns, outvars = rewrite(eqns, outvars)
+    eqns = remove_dead(eqns, outvars)
+    used = {a for e in eqns for a in e.invars} | set(outvars)
+    kept = [(v, c) for v, c in consts.items() if v in used]
+    return Jaxpr(
+        jaxpr.invars, eqns, outvars, [v for v, _ in kept], [c for _, c in kept], jaxpr.name, jaxpr.stats
+    )
+
+
+# --- calls -------------------------------------------------------------------------------------------------------
+
+
+def inline_calls(jaxpr: Jaxpr) -> tuple[list[Eqn], list[Atom], dict[Var, Any]]:
+    """The equations with the bodies of calls in their place, the outputs, and all captured arrays."""
+    inliner = _Inliner()
+    env = dict(zip(jaxpr.invars, jaxpr.invars))
+    outvars = inliner.body(jaxpr, env)
+    return inliner.eqns, outvars, inliner.consts
+
+
+class _Inliner:
+    def __init__(self) -> None:
+        self.eqns: list[Eqn] = []
+        self.consts: dict[Var, Any] = {}
+        self.known: dict[int, Atom] = {}  # one variable for each captured array, by identity
+
+    def const(self, var: Var, value: Any) -> Atom:
+        found = self.known.get(id(value))
+        if found is None:
+            if np.ndim(value) == 0:
+                found = Literal(value if not isinstance(value, np.ndarray) else value[()])
+            else:
+                found = Var(var.aval)
+                self.consts[found] = value
+            self.known[id(value)] = found
+        return found
+
+    def body(self, jaxpr: Jaxpr, env: dict[Var, Atom]) -> list[Atom]:
+        for v, c in zip(jaxpr.constvars, jaxpr.consts):
+            env[v] = self.const(v, c)
+
+        def read(a: Atom) -> Atom:
+            return env[a] if type(a) is Var else a
+
+        for eqn in jaxpr.eqns:
+            invars = [read(a) for a in eqn.invars]
+            if eqn.primitive.name in CALLS:
+                inner = eqn.params["jaxpr"]
+                env.update(zip(eqn.outvars, self.body(inner, dict(zip(inner.invars, invars)))))
+            else:
+                # A jaxpr may be called twice: its variables are made anew.
+                outvars = [Var(v.aval) for v in eqn.outvars]
+                env.update(zip(eqn.outvars, outvars))
+                self.eqns.append(eqn.replace(invars, outvars))
+        return [read(a) for a in jaxpr.outvars]
+
+
+# --- common and foldable equations ---------------------------------------------------------------------------------
+
+
+def rewrite(eqns: Iterable[Eqn], outvars: Iterable[Atom]) -> tuple[list[Eqn], list[Atom]]:
+    """One pass of algebra, folding of literals and sharing of equal equations."""
+    rw = Rewriter()
+    seen: dict[Any, tuple[Var, ...]] = {}
+    for eqn in eqns:
+        new = _apply(rw, eqn.replace([rw.read(a) for a in eqn.invars]))
+        if new is None:
+            continue
+        key = _key(new)
+        if key is None:
+            rw.emit(new)
+            continue
+        shared = seen.setdefault(key, new.outvars)
+        if shared is new.outvars:
+            rw.emit(new)
+        else:
+            rw.env.update(zip(new.outvars, shared))
+    return rw.eqns, [rw.read(a) for a in outvars]
+
+
+def _apply(rw: Rewriter, eqn: Eqn) -> Eqn | None:
+    """The equation that is left after all rules, or None when its output is now known under another name."""
+    if eqn.effects or len(eqn.outvars) != 1:
+        return eqn
+    for _ in range(8):
+        out = eqn.outvars[0]
+        rule = RULES.get(eqn.primitive.name)
+        found = _fold(eqn) or (rule(rw, eqn) if rule is not None else None)
+        if found is None:
+            return eqn
+        if type(found) is not Eqn:
+            if found.aval.shape != out.aval.shape or found.aval.dtype != out.aval.dtype:
+                return eqn
+            rw.env[out] = found
+            return None
+        eqn = found
+    return eqn
+
+
+def _fold(eqn: Eqn) -> Literal | None:
+    """The number that an equation between literals gives."""
+    if not eqn.invars or not all(type(a) is Literal for a in eqn.invars):
+        return None
+    aval = eqn.outvars[0].aval
+    if aval.shape or type(eqn.primitive.kernel) is not Pointwise:
+        return None
+    values = [np.asarray(a.value, a.aval.dtype)[()] for a in eqn.invars]  # type: ignore[union-attr]
+    with np.errstate(all="ignore"):
+        value = np.asarray(eqn.primitive.impl(*values, **eqn.params))
+    return Literal(value[()]) if value.dtype == aval.dtype and value.shape == () else None
+
+
+def _key(eqn: Eqn) -> Any:
+    """Equal for equations that compute the same; None for one that must not be shared."""
+    if eqn.effects & ~Effect.RAISE:
+        return None
+    atoms = tuple([a if type(a) is Var else (repr(a.value), a.aval) for a in eqn.invars])  # type: ignore[union-attr]
+    key = (eqn.primitive, atoms, tuple(sorted(eqn.params.items())), len(eqn.outvars))
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def remove_dead(eqns: list[Eqn], outvars: Iterable[Atom]) -> list[Eqn]:
+    """Without the equations that nobody needs; those with an effect stay."""
+    needed = set(outvars)
+    kept = []
+    for eqn in reversed(eqns):
+        if eqn.effects or any(v in needed for v in eqn.outvars):
+            needed.update(eqn.invars)
+            kept.append(eqn)
+    return kept[::-1]
+
+
+# --- reshapes ----------------------------------------------------------------------------------------------------
+
+
+def raise_reshapes(eqns: list[Eqn], outvars: Iterable[Atom]) -> list[Eqn]:
+    """Reshapes moved above elementwise operations, towards inputs and buffers, where they cost nothing.
+
+    ``reshape(f(x, y))`` becomes ``f(reshape(x), reshape(y))`` where nothing else reads ``f(x, y)`` and the operands have
+    its shape or none.
+    """
+    if not any(e.primitive is reshape_p for e in eqns):
+        return eqns
+    return _Raiser(eqns, outvars).done[::-1]
+
+
+class _Raiser:
+    """Goes through the equations from the last to the first; reshapes wait at their operand's definition."""
+
+    def __init__(self, eqns: list[Eqn], outvars: Iterable[Atom]):
+        self.readers = Counter(a for e in eqns for a in set(e.invars))
+        self.readers.update(outvars)
+        self.waiting: dict[Atom, dict[tuple[int, ...], Var]] = {}
+        self.done: list[Eqn] = []
+        for eqn in reversed(eqns):
+            self.visit(eqn)
+        for a in list(self.waiting):
+            self.settle(a)
+
+    def ask(self, a: Atom, result: Var) -> Var:
+        """The variable that will hold `a` in the shape of `result`."""
+        return self.waiting.setdefault(a, {}).setdefault(result.aval.shape, result)
+
+    def settle(self, a: Atom) -> None:
+        for shape, r in self.waiting.pop(a, {}).items():
+            self.done.append(Eqn(reshape_p, [a], [r], {"shape": shape}))
+
+    def visit(self, eqn: Eqn) -> None:
+        out = eqn.outvars[0]
+        if eqn.primitive is reshape_p and self.ask(eqn.invars[0], out) is out:
+            self.settle(out)
+            return
+        waiting = self.waiting.get(out, {})
+        if len(waiting) == 1 and self.readers[out] == 1 and _same_shape(eqn):
+            ((shape, result),) = self.waiting.pop(out).items()
+            invars = [
+                self.ask(a, Var(Aval(shape, a.aval.dtype))) if a.aval.shape else a for a in eqn.invars
+            ]
+            self.done.append(eqn.replace(invars, [result]))
+            return
+        for v in eqn.outvars:
+            self.settle(v)
+        self.done.append(eqn)
+
+
+def _same_shape(eqn: Eqn) -> bool:
+    """Whether an equation is elementwise without broadcasting but of scalars."""
+    shape = eqn.outvars[0].aval.shape
+    return (
+        type(eqn.primitive.kernel) is Pointwise
+        and not eqn.effects
+        and len(shape) > 0
+        and all(a.aval.shape in ((), shape) for a in eqn.invars)
+    )

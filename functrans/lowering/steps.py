@@ -1,0 +1,93 @@
+"""A jaxpr as a sequence of kernels and host calls.
+
+An equation without a kernel rule, or with an effect other than raising, is a host call: NumPy evaluates it. All
+equations between two rounds of host calls form one kernel; each is computed as early as its operands allow, but
+an equation that would only carry more memory from one kernel to the next waits for its reader.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
+from ..core.kernel import Block
+from ..core.primitive import Effect
+
+
+@dataclass(eq=False)
+class KernelStep:
+    """Equations that become one kernel, as a jaxpr of their own."""
+
+    jaxpr: Jaxpr
+
+
+@dataclass(eq=False)
+class HostStep:
+    """One equation that NumPy evaluates."""
+
+    eqn: Eqn
+
+
+Step = KernelStep | HostStep
+
+
+def is_host(eqn: Eqn) -> bool:
+    """Whether an equation is a host call."""
+    return eqn.primitive.kernel is None or bool(eqn.effects & ~Effect.RAISE)
+
+
+def split(jaxpr: Jaxpr) -> list[Step]:
+    """The steps of a simplified jaxpr, in the order of execution."""
+    levels = _levels(jaxpr)
+    steps: list[Step] = []
+    for level in sorted(set(levels.values())):
+        eqns = [e for e in jaxpr.eqns if levels[e] == level]
+        if level % 2:
+            steps += [HostStep(e) for e in eqns]
+        else:
+            steps.append(KernelStep(_part(jaxpr, eqns, levels, level)))
+    return steps
+
+
+def _levels(jaxpr: Jaxpr) -> dict[Eqn, int]:
+    """Even levels are kernels, odd ones rounds of host calls."""
+    at: dict[Atom, int] = {}
+    levels: dict[Eqn, int] = {}
+    last_host = 0
+    for e in jaxpr.eqns:
+        operands = [at.get(a, -1) for a in e.invars]
+        if is_host(e):
+            level = max([1, *[n + (n % 2 == 0) for n in operands]])
+            if e.effects & ~Effect.RAISE:
+                level = last_host = max(level, last_host)
+        else:
+            level = max([0, *[n + n % 2 for n in operands if n >= 0]])
+        levels[e] = level
+        at.update(dict.fromkeys(e.outvars, level))
+    if last_host or any(n % 2 for n in levels.values()):
+        _delay(jaxpr, levels)
+    return levels
+
+
+def _delay(jaxpr: Jaxpr, levels: dict[Eqn, int]) -> None:
+    """Move equations that enlarge their operands (broadcasts) to the kernel that reads them."""
+    first: dict[Atom, float] = dict.fromkeys(jaxpr.outvars, -1)
+    for e in reversed(jaxpr.eqns):
+        reader = min((first.get(v, inf) for v in e.outvars), default=inf)
+        if not is_host(e) and not e.effects and not isinstance(e.primitive.kernel, Block):
+            smaller = sum(a.aval.size for a in e.invars if type(a) is Var) <= e.outvars[0].aval.size
+            if smaller and reader != inf and reader % 2 == 0 and reader > levels[e]:
+                levels[e] = int(reader)
+        for a in e.invars:
+            first[a] = min(first.get(a, inf), levels[e])
+
+
+def _part(jaxpr: Jaxpr, eqns: list[Eqn], levels: dict[Eqn, int], level: int) -> Jaxpr:
+    """The equations of one kernel as a jaxpr: inputs are what it reads, outputs what is read elsewhere."""
+    mine = {v for e in eqns for v in e.outvars}
+    read = dict.fromkeys(a for e in eqns for a in e.invars if type(a) is Var and a not in mine)
+    elsewhere: set[Atom] = {a for a in jaxpr.outvars if type(a) is not Literal}
+    elsewhere.update(a for e in jaxpr.eqns if levels[e] != level for a in e.invars)
+    outs = [v for e in eqns for v in e.outvars if v in elsewhere]
+    return Jaxpr(tuple(read), eqns, outs, name=jaxpr.name)

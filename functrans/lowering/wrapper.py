@@ -1,0 +1,180 @@
+"""The Python function in front of an executable's kernels, written out so that a call does nothing it need not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
+from .failure import call_host
+from .steps import HostStep, KernelStep, Step
+
+if TYPE_CHECKING:
+    from .executable import KernelUnit
+
+#: NumPy's flags for arrays that are C-contiguous and aligned, as ``x.flags.num`` has them.
+TIDY = 0x1 | 0x100
+#: Scratch memory of up to this many bytes is kept from call to call.
+POOLED = 1 << 27
+
+
+def tidy(x: Any, dtype: np.dtype) -> np.ndarray:
+    """`x` as a C-contiguous, aligned ndarray of a dtype; copied only where it must be."""
+    a = np.asarray(x, dtype, order="C")
+    return a if a.flags.num & TIDY == TIDY else a.copy(order="C")
+
+
+def host_results(eqn: Eqn, *args: Any) -> list[np.ndarray]:
+    """The outputs of a host call, each in memory of its own, as its variable's type says."""
+    with np.errstate(all="ignore"):
+        outs = call_host(eqn, args)
+    results = []
+    for x, v in zip(outs, eqn.outvars, strict=True):
+        a = tidy(x, v.aval.dtype)
+        if a.base is not None or any(a is b for b in args):
+            a = a.copy()
+        results.append(a.reshape(v.aval.shape) if a.shape != v.aval.shape else a)
+    return results
+
+
+def make_scratch(sizes: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+    """Uninitialised memory for each scratch storage of a kernel."""
+    return tuple([np.empty(n, np.uint8) for n in sizes])
+
+
+def write_wrapper(
+    jaxpr: Jaxpr,
+    steps: list[Step],
+    units: Mapping[KernelStep, KernelUnit],
+    failed: Callable[[tuple[Any, ...]], list[np.ndarray]],
+) -> Callable[..., list[np.ndarray]]:
+    """A function of the inputs that runs the steps and returns the list of outputs.
+
+    Parameters
+    ----------
+    jaxpr : Jaxpr
+        Simplified.
+    steps : list of steps
+    units : mapping
+        The compiled kernel of each kernel step.
+    failed : callable
+        Called with the tuple of inputs where a kernel reports failure; its result is returned.
+    """
+    writer = _Writer(jaxpr)
+    for step in steps:
+        if isinstance(step, HostStep):
+            writer.host(step)
+        else:
+            writer.kernel(step, units[step])
+    writer.returns()
+    writer.names["failed"] = failed
+    return writer.function()
+
+
+class _Writer:
+    def __init__(self, jaxpr: Jaxpr):
+        self.jaxpr = jaxpr
+        self.names: dict[str, Any] = {"ndarray": np.ndarray, "empty": np.empty, "array": np.array, "tidy": tidy}
+        self.text: dict[Atom, str] = {}
+        self.lines: list[str] = []
+        self.count = 0
+        self.arguments = [self.name(v, "x") for v in jaxpr.invars]
+        for v, c in zip(jaxpr.constvars, jaxpr.consts):
+            self.names[self.name(v, "c")] = tidy(c, v.aval.dtype)
+        for v in jaxpr.invars:
+            x, dtype = self.text[v], self.constant("d", v.aval.dtype)
+            # A call of isinstance costs less than an attribute of flags: it comes first.
+            self.lines += [f"if not isinstance({x}, ndarray) or {x}.flags.num & {TIDY} != {TIDY}:"]
+            self.lines += [f"    {x} = tidy({x}, {dtype})"]
+
+    def name(self, a: Atom, stem: str) -> str:
+        found = self.text[a] = self.fresh(stem)
+        return found
+
+    def fresh(self, stem: str) -> str:
+        self.count += 1
+        return f"{stem}{self.count}"
+
+    def constant(self, stem: str, value: Any) -> str:
+        """The name of a global that holds a value."""
+        found = self.fresh(stem)
+        self.names[found] = value
+        return found
+
+    def read(self, a: Atom) -> str:
+        if type(a) is Literal:
+            return self.constant("n", a.value)
+        return self.text[a]
+
+    def kernel(self, step: KernelStep, unit: KernelUnit) -> None:
+        for a in step.jaxpr.outvars:
+            self.lines.append(f"{self.name(a, 'y')} = empty({self._layout(a)})")
+        places = [
+            f"s{{}}[{list(unit.scratch).index(p)}]" if p in unit.scratch else self.text[unit.interface[p]]
+            for p in unit.kernel.storages
+        ]
+        run = self.constant("run", unit.code.bind(unit.ints, unit.floats, nogil=unit.large))
+        arrays = "".join(f"{p}, " for p in places)
+        status = self.fresh("status")
+        if not unit.scratch:
+            self.lines.append(f"{status} = run(({arrays}))".replace("run(", f"{run}("))
+        else:
+            self._with_scratch(unit, run, status, arrays)
+        # Whether a kernel can fail stands in its text; one test costs 10 ns.
+        self.lines += [f"if {status}:", f"    return failed(({''.join(f'{x}, ' for x in self.arguments)}))"]
+
+    def _layout(self, a: Atom) -> str:
+        shape = self.constant("shape", a.aval.shape)
+        return shape if a.aval.dtype == np.float64 else f"{shape}, {self.constant('d', a.aval.dtype)}"
+
+    def _with_scratch(self, unit: KernelUnit, run: str, status: str, arrays: str) -> None:
+        sizes = tuple(unit.scratch.values())
+        make = self.constant("make", partial(make_scratch, sizes))
+        number = self.fresh("")
+        taken = arrays.replace("s{}", f"s{number}")
+        if sum(sizes) > POOLED:
+            self.lines += [f"s{number} = {make}()", f"{status} = {run}(({taken}))", f"del s{number}"]
+            return
+        # list.pop and list.append are atomic: each call has scratch of its own, also among threads.
+        pool = self.constant("pool", [])
+        self.lines += [
+            "try:",
+            f"    s{number} = {pool}.pop()",
+            "except IndexError:",
+            f"    s{number} = {make}()",
+            f"{status} = {run}(({taken}))",
+            f"{pool}.append(s{number})",
+        ]
+
+    def host(self, step: HostStep) -> None:
+        eqn = step.eqn
+        call = self.constant("host", partial(host_results, eqn))
+        args = ", ".join(map(self.read, eqn.invars))
+        names = [self.name(v, "h") for v in eqn.outvars]
+        self.lines.append(f"{''.join(f'{n}, ' for n in names)} = {call}({args})" if names else f"{call}({args})")
+
+    def returns(self) -> None:
+        inputs = {*self.jaxpr.invars, *self.jaxpr.constvars}
+        seen: set[Atom] = set()
+        outs = []
+        for a in self.jaxpr.outvars:
+            text = self.read(a)
+            if type(a) is Literal or a in inputs or a in seen:
+                text = f"array({text}, {self.constant('d', a.aval.dtype)})"
+            seen.add(a)
+            outs.append(text)
+        self.lines.append(f"return [{', '.join(outs)}]")
+
+    def function(self) -> Callable[..., list[np.ndarray]]:
+        # Globals of the wrapper are bound as defaults: local variables are quicker to read.
+        bound = "".join(f", {n}={n}" for n in self.names)
+        arguments = "".join(f"{x}, " for x in self.arguments)
+        head = f"def call({arguments}{'/, ' if self.arguments else ''}*{bound}):"
+        if not bound:
+            head = f"def call({arguments}):"
+        source = "\n    ".join([head, *self.lines])
+        exec(compile(source, f"<wrapper of {self.jaxpr.name}>", "exec"), self.names)
+        return self.names.pop("call")
