@@ -18,7 +18,10 @@ import numpy as np
 PREFIX = "functrans."
 _MODULES = ("scipy.linalg.cython_blas", "scipy.linalg.cython_lapack")
 #: Special functions: the module, and the name of the double version in it.
-SPECIAL = {"psi": ("scipy.special.cython_special", "__pyx_fuse_1psi")}
+SPECIAL = {
+    "psi": ("scipy.special.cython_special", "__pyx_fuse_1psi"),
+    "gammaln": ("scipy.special.cython_special", "gammaln"),
+}
 
 
 def symbol(routine: str) -> str:

@@ -262,13 +262,16 @@ class _Splitter:
         return re * factor, im * factor
 
     def op_exp2(self, x: Pair) -> Pair:
-        ln2 = 0.6931471805599453
-        return self.c_function("cexp", (x[0] * ln2, x[1] * ln2))
+        b, dtype, ln2 = self.b, x[0].dtype, 0.6931471805599453
+        re, im = self.c_function("cexp", (b.cast(x[0], F64) * ln2, b.cast(x[1], F64) * ln2))
+        return b.cast(re, dtype), b.cast(im, dtype)
 
     def op_log1p(self, x: Pair) -> Pair:
-        """As NumPy: log(hypot(x + 1, y)) + i atan2(y, x + 1)."""
-        re = x[0] + 1.0
-        return self.b.call("log", self.b.call("hypot", re, x[1])), self.b.call("arctan2", x[1], re)
+        """As NumPy: log(hypot(x + 1, y)) + i atan2(y, x + 1), of doubles."""
+        b, dtype = self.b, x[0].dtype
+        re, im = b.cast(x[0], F64) + 1.0, b.cast(x[1], F64)
+        size, angle = b.call("log", b.call("hypot", re, im)), b.call("arctan2", im, re)
+        return b.cast(size, dtype), b.cast(angle, dtype)
 
     def op_expm1(self, x: Pair) -> Pair:
         """As NumPy: expm1(x) cos(y) - 2 sin(y / 2)^2, exp(x) sin(y)."""

@@ -23,6 +23,8 @@ _INFIX = {
     "shl": ("<<", 4), "shr": (">>", 4), "lt": ("<", 0), "le": ("<=", 0), "gt": (">", 0), "ge": (">=", 0),
     "eq": ("==", 0), "ne": ("!=", 0),
 }  # fmt: skip
+#: NumPy's complex scalars disagree with its arrays about the order of NaN.
+_ORDER = {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
 _SELECT, _COMPARE, _UNARY, _ATOM = -1, 0, 7, 9
 #: dtypes whose Python numbers compute as NumPy's do (but for division and overflow, which `_Source.typed` guards).
 _NATURAL = ("bool", "int64", "float64", "complex128")
@@ -202,6 +204,8 @@ class _Source:
         if plain and not self.natural(s, dtype):
             args = [self.typed(args[0], dtype), *args[1:]]
             plain = False
+        if op in _ORDER and dtype.kind == "c":
+            return _Expr(f"{_ORDER[op]}({args[0].text}, {args[1].text})")
         if op in _INFIX:
             sign, binding = _INFIX[op]
             left = _COMPARE + 1 if binding == _COMPARE else binding

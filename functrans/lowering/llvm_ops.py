@@ -107,6 +107,8 @@ def _integer(e: Emitter, op: str, args: list[str], dtype: np.dtype) -> str:
         return e.new(f"xor {t} {args[0]}, -1")
     if op in ("min", "max"):
         return intrinsic(e, f"llvm.{'s' if signed else 'u'}{op}.{t}", t, args)
+    if op == "abs" and not signed:
+        return args[0]
     if op == "abs":
         return e.new(f"call {t} @llvm.abs.{t}({t} {args[0]}, i1 false)")
     return e.maths(op, dtype, args)

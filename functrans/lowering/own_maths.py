@@ -6,10 +6,15 @@ Each is a function definition that the kernel's module carries and LLVM inlines.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .blas import symbol
+from .llvm_expr import FunctionText
+
+
+_SCIPY = {"digamma": "psi", "lgamma": "gammaln"}
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,9 @@ def definition_of(name: str, t: str, kind: str) -> Definition:
         return _narrowed(name, double)
     if kind in "iu":
         return _integer_power(t)
-    return {"digamma": _digamma, "trigamma": _trigamma}[name]()
+    if name in _SCIPY:
+        return _scipy(name, _SCIPY[name])
+    return _trigamma()
 
 
 def _define(name: str, text: str, symbols: frozenset[str] = frozenset(), **texts: str) -> Definition:
@@ -53,18 +60,19 @@ def _narrowed(name: str, double: Definition) -> Definition:
     return Definition(own, {**double.texts, own: text}, double.symbols)
 
 
-def _digamma() -> Definition:
-    own, psi = "functrans.digamma.f64", symbol("psi")
-    text = f"""declare double @{psi}(double, i32)
+def _scipy(name: str, routine: str) -> Definition:
+    """A special function of SciPy, whose Cython form takes an unused integer besides."""
+    own, target = f"functrans.{name}.f64", symbol(routine)
+    text = f"""declare double @{target}(double, i32)
 define internal double @{own}(double %x) alwaysinline nounwind {{
-  %r = call double @{psi}(double %x, i32 0) nounwind willreturn memory(none)
+  %r = call double @{target}(double %x, i32 0) nounwind willreturn memory(none)
   ret double %r
 }}"""
-    return _define(own, text, frozenset({psi}))
+    return _define(own, text, frozenset({target}))
 
 
 def _integer_power(t: str) -> Definition:
-    """Square and multiply; a negative exponent gives 0, 1 or -1 as the exact quotient truncates."""
+    """Square and multiply; the exponent must not be negative."""
     own = f"functrans.pow.{t}"
     text = f"""define internal {t} @{own}({t} %x, {t} %n) nounwind {{
 entry:
@@ -87,4 +95,30 @@ end:
 
 
 def _trigamma() -> Definition:
-    raise NotImplementedError
+    """The second derivative of the logarithm of the gamma function.
+
+    Reflection to x > 0 (DLMF 5.15.6), recurrence to x >= 12 (5.15.5), asymptotic series (5.15.8). Poles give infinity.
+    """
+    f = FunctionText("functrans.trigamma.f64", "double")
+    x = f.arguments[0]
+    left = x <= 0.0
+    y = f.select(left, 1.0 - x, x)
+    low = y < 12.0
+    total = f.number(0.0)
+    for k in range(12):
+        s = y + float(k)
+        total = total + 1.0 / (s * s)
+    z = f.select(low, y + 12.0, y)
+    w = 1.0 / z
+    w2 = w * w
+    series = f.polynomial(w2, [1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6])
+    tail = w + w2 * (0.5 + w * series)
+    right = f.select(low, total + tail, tail)
+    # sin(pi x) of the distance to the nearest integer, by Taylor: pi / 2 at most.
+    distance = (x - f.intrinsic("rint", x)) * math.pi
+    d2 = distance * distance
+    taylor = [(-1) ** k / math.factorial(2 * k + 1) for k in range(12)]
+    ratio = math.pi / (distance * f.polynomial(d2, taylor))
+    reflected = ratio * ratio - right
+    pole = f.select(f.intrinsic("floor", x).eq(x), math.inf, reflected)
+    return _define(f.name, f.finish(f.select(left, pole, right)))

@@ -19,7 +19,7 @@ from .loopcheck import real_dtype
 _NUMPY = (
     "abs", "floor", "ceil", "trunc", "rint", "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p",
     "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh",
-    "power", "arctan2", "hypot", "fmod", "copysign", "nextafter", "minimum", "maximum", "real", "imag", "conj",
+    "less", "less_equal", "greater", "greater_equal", "arctan2", "hypot", "fmod", "copysign", "nextafter", "minimum", "maximum", "real", "imag", "conj",
     "array", "empty",
 )  # fmt: skip
 _DTYPES = (
@@ -36,6 +36,12 @@ def _caster(name: str) -> Callable[[Any], Any]:
 
     cast.__name__ = name
     return cast
+
+
+def _power(x: Any, y: Any) -> Any:
+    """``pow`` of C: for one exponent NumPy takes short cuts that differ at infinity."""
+    dtype = np.result_type(x, y)
+    return np.power(np.array([x, x], dtype), np.array([y, y], dtype))[0]
 
 
 def _irem(a: Any, b: Any) -> Any:
@@ -56,8 +62,11 @@ def namespace(kernel: ir.Kernel) -> dict[str, Any]:
 
     names: dict[str, Any] = {name: getattr(np, name) for name in _NUMPY}
     names.update((name, _caster(name)) for name in _DTYPES)
+    # The dtypes' names are functions that cast here.
+    names.update(empty=lambda shape, cast: np.empty(shape, cast.__name__))
+    names.update(array=lambda items, cast: np.array(items, cast.__name__))
     names.update(erf=special.erf, erfc=special.erfc, lgamma=special.gammaln, digamma=special.psi)
-    names.update(trigamma=_trigamma, idiv=_idiv, irem=_irem)
+    names.update(trigamma=_trigamma, power=_power, idiv=_idiv, irem=_irem)
     for width in (64, 128):
         names[f"make_complex{width}"] = lambda re, im, c=np.dtype(f"c{width // 8}"): c.type(complex(re, im))
     for s in ir.walk(kernel.body):
@@ -71,7 +80,7 @@ def njit_namespace() -> dict[str, Any]:
     import math
 
     names: dict[str, Any] = {name: getattr(np, name) for name in (*_NUMPY, *_DTYPES)}
-    names.update(erf=math.erf, erfc=math.erfc, lgamma=math.lgamma)
+    names.update(erf=math.erf, erfc=math.erfc, lgamma=math.lgamma, power=np.power)
     return names
 
 

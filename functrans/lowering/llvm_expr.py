@@ -1,0 +1,179 @@
+"""A small language for writing LLVM functions of numbers in Python, without branches.
+
+The functions are meant to be inlined in loops and vectorised with them, so they choose with `FunctionText.select`. Every
+operation rounds once: where a fused multiply-add is meant, it is written.
+
+>>> f = FunctionText("square", "double")
+>>> x = f.arguments[0]
+>>> print(f.finish(x * x))
+define internal double @square(double %x0) alwaysinline nounwind {
+  %v1 = fmul double %x0, %x0
+  ret double %v1
+}
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+_SUFFIX = {"double": "f64", "float": "f32"}
+_WORD = {"double": "i64", "float": "i32"}
+
+
+class Number:
+    """A value of such a function: combine with operators; Python numbers become literals of the same type."""
+
+    __slots__ = ("function", "text", "type")
+
+    def __init__(self, function: FunctionText, text: str, type_: str):
+        self.function = function
+        self.text = text
+        self.type = type_
+
+    def _combine(self, op: str, other: Any, result: str = "") -> Number:
+        f = self.function
+        return f.new(f"{op} {self.type} {self.text}, {f.number(other, self.type).text}", result or self.type)
+
+    def _arithmetic(self, op: str, other: Any) -> Number:
+        return self._combine(("f" if self.type in _SUFFIX else "") + op, other)
+
+    def _compare(self, op: str, other: Any) -> Number:
+        return self._combine(f"fcmp o{op}" if self.type in _SUFFIX else f"icmp s{op}", other, "i1")
+
+    def __add__(self, other: Any) -> Number:
+        return self._arithmetic("add", other)
+
+    def __sub__(self, other: Any) -> Number:
+        return self._arithmetic("sub", other)
+
+    def __mul__(self, other: Any) -> Number:
+        return self._arithmetic("mul", other)
+
+    def __truediv__(self, other: Any) -> Number:
+        return self._combine("fdiv", other)
+
+    def __radd__(self, other: Any) -> Number:
+        return self.function.number(other, self.type) + self
+
+    def __rsub__(self, other: Any) -> Number:
+        return self.function.number(other, self.type) - self
+
+    def __rmul__(self, other: Any) -> Number:
+        return self.function.number(other, self.type) * self
+
+    def __rtruediv__(self, other: Any) -> Number:
+        return self.function.number(other, self.type) / self
+
+    def __neg__(self) -> Number:
+        return self.function.new(f"fneg {self.type} {self.text}", self.type)
+
+    def __lt__(self, other: Any) -> Number:
+        return self._compare("lt", other)
+
+    def __le__(self, other: Any) -> Number:
+        return self._compare("le", other)
+
+    def __gt__(self, other: Any) -> Number:
+        return self._compare("gt", other)
+
+    def __ge__(self, other: Any) -> Number:
+        return self._compare("ge", other)
+
+    def eq(self, other: Any) -> Number:
+        """Equality."""
+        return self._combine("fcmp oeq" if self.type in _SUFFIX else "icmp eq", other, "i1")
+
+    def __and__(self, other: Any) -> Number:
+        return self._combine("and", other)
+
+    def __or__(self, other: Any) -> Number:
+        return self._combine("or", other)
+
+    def __xor__(self, other: Any) -> Number:
+        return self._combine("xor", other)
+
+    def __lshift__(self, other: int) -> Number:
+        return self._combine("shl", other)
+
+    def __rshift__(self, other: int) -> Number:
+        return self._combine("ashr", other)
+
+
+class FunctionText:
+    """A function under construction.
+
+    Parameters
+    ----------
+    name : str
+    type_ : {'double', 'float'}
+        Of the arguments and the result.
+    arity : int
+    """
+
+    def __init__(self, name: str, type_: str, arity: int = 1):
+        self.name = name
+        self.type = type_
+        self.arguments = [Number(self, f"%x{i}", type_) for i in range(arity)]
+        self._lines: list[str] = []
+
+    def new(self, code: str, type_: str) -> Number:
+        """Append an instruction."""
+        text = f"%v{len(self._lines) + 1}"
+        self._lines.append(f"  {text} = {code}")
+        return Number(self, text, type_)
+
+    def number(self, x: Any, type_: str = "") -> Number:
+        """`x`, or a literal of the type."""
+        if isinstance(x, Number):
+            return x
+        type_ = type_ or self.type
+        if type_ == "float":
+            x = struct.unpack("f", struct.pack("f", x))[0]
+        return Number(self, "0x" + struct.pack(">d", x).hex().upper() if type_ in _SUFFIX else str(x), type_)
+
+    def fma(self, a: Number, b: Any, c: Any) -> Number:
+        """``a * b + c``, rounded once."""
+        t = a.type
+        args = ", ".join(f"{t} {self.number(v, t).text}" for v in (a, b, c))
+        return self.new(f"call {t} @llvm.fma.{_SUFFIX[t]}({args})", t)
+
+    def intrinsic(self, name: str, *args: Number) -> Number:
+        """LLVM's function of floats: ``rint``, ``fabs``, ``sqrt``, ``copysign``, ``floor``."""
+        t = args[0].type
+        listed = ", ".join(f"{t} {a.text}" for a in args)
+        return self.new(f"call {t} @llvm.{name}.{_SUFFIX[t]}({listed})", t)
+
+    def select(self, condition: Number, x: Any, y: Any) -> Number:
+        """`x` where the condition holds, else `y`."""
+        t = x.type if isinstance(x, Number) else y.type if isinstance(y, Number) else self.type
+        return self.new(
+            f"select i1 {condition.text}, {t} {self.number(x, t).text}, {t} {self.number(y, t).text}", t
+        )
+
+    def bits(self, x: Number) -> Number:
+        """A float's bits as an integer."""
+        return self.new(f"bitcast {x.type} {x.text} to {_WORD[x.type]}", _WORD[x.type])
+
+    def from_bits(self, x: Number) -> Number:
+        """The float with these bits."""
+        return self.new(f"bitcast {x.type} {x.text} to {self.type}", self.type)
+
+    def to_float(self, x: Number) -> Number:
+        """An integer's value as a float."""
+        return self.new(f"sitofp {x.type} {x.text} to {self.type}", self.type)
+
+    def polynomial(self, x: Number, coefficients: Sequence[float]) -> Number:
+        """``c[0] + c[1] x + ...`` by Horner's rule."""
+        *rest, last = coefficients
+        result = self.number(last, x.type)
+        for c in reversed(rest):
+            result = self.fma(result, x, c)
+        return result
+
+    def finish(self, result: Number) -> str:
+        """The function's text."""
+        arguments = ", ".join(f"{self.type} {a.text}" for a in self.arguments)
+        head = f"define internal {self.type} @{self.name}({arguments}) alwaysinline nounwind {{"
+        return "\n".join([head, *self._lines, f"  ret {self.type} {result.text}", "}"])
