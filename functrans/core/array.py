@@ -1,0 +1,339 @@
+"""`Array`: the immutable subclass of ndarray that users receive.
+
+Interpreters and rules work on plain ndarrays, since NumPy is several times slower on a subclass. Public
+functions `unwrap` on the way in and `wrap` on the way out.
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from .errors import ArgumentError, ImmutableArrayError
+from .trace import Tracer, operators
+
+_ndarray = np.ndarray
+_asarray = np.asarray
+_view = np.ndarray.view
+_setflags = np.ndarray.setflags
+
+
+def wrap(x: Any) -> Any:
+    """What a user receives for `x`: an `Array` for an ndarray or a number, anything else as it is.
+
+    The flags of `x` stay as they are: the array is a read-only view of it.
+    """
+    kind = type(x)
+    if kind is not _ndarray:
+        if not isinstance(x, np.generic | int | float | complex):
+            return x
+        x = _asarray(x)
+    array = _view(x, Array)
+    _setflags(array, False)  # type: ignore[call-arg]  # by position: half the time of write=False
+    return array
+
+
+def wrap_all(x: Any) -> Any:
+    """`wrap` inside tuples, named tuples, lists and dicts too, as NumPy's functions return them."""
+    if isinstance(x, tuple):
+        parts = [wrap_all(part) for part in x]
+        return type(x)(*parts) if hasattr(x, "_fields") else type(x)(parts)
+    if type(x) is list:
+        return [wrap_all(part) for part in x]
+    if type(x) is dict:
+        return {key: wrap_all(part) for key, part in x.items()}
+    return wrap(x) if isinstance(x, _ndarray | np.generic) else x
+
+
+def unwrap(x: Any) -> Any:
+    """The plain (read-only) ndarray behind an `Array`; anything else as it is."""
+    return _view(x, _ndarray) if type(x) is Array else x
+
+
+def unwrap_all(x: Any) -> Any:
+    """`unwrap` inside tuples, lists and dicts too."""
+    kind = type(x)
+    if kind is Array:
+        return _view(x, _ndarray)
+    if kind is tuple or kind is list:
+        return kind([unwrap_all(part) for part in x])
+    if kind is dict:
+        return {key: unwrap_all(part) for key, part in x.items()}
+    return x
+
+
+def _has_tracer(x: Any) -> bool:
+    if isinstance(x, Tracer):
+        return True
+    if type(x) is tuple or type(x) is list:
+        return any(_has_tracer(part) for part in x)
+    return type(x) is dict and any(_has_tracer(part) for part in x.values())
+
+
+def _refuse(what: str, instead: str) -> NoReturn:
+    raise ImmutableArrayError(f"{what}: an Array of functrans cannot be changed in place. {instead}")
+
+
+_COPY = "Or take a copy that is yours: np.array(x)"
+
+
+class _Flags:
+    """The flags of an `Array`: to be read, not to be set."""
+
+    __slots__ = ("_flags",)
+
+    def __init__(self, flags: Any):
+        object.__setattr__(self, "_flags", flags)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._flags, name)
+
+    def __getitem__(self, key: str) -> Any:
+        return self._flags[key]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if value:
+            _refuse(f"x.flags.{name} = {value}", "Take a copy that is yours: y = np.array(x)")
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.__setattr__(key.lower(), value)
+
+    def __repr__(self) -> str:
+        return repr(self._flags)
+
+
+class Array(np.ndarray):
+    """An array that never changes: what functions of functrans return.
+
+    It is an ndarray, and NumPy, SciPy, Matplotlib and pandas take it as one. What would change it raises
+    `ImmutableArrayError`; ``x += 1`` binds the name to a new array. ``np.array(x)`` is a plain array, yours
+    to change.
+
+    Make one with `functrans.numpy.asarray` and its like.
+
+    Attributes
+    ----------
+    at
+        Changed copies: ``x.at[i].set(v)``, ``.add``, ``.multiply``, ``.min``, ``.max``, and reads that say
+        what an index out of bounds means: ``x.at[i].get(mode="clip")``.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> x = fnp.array([1.0, 2.0])
+    >>> y = x
+    >>> y += 1.0
+    >>> x, y
+    (Array([1., 2.]), Array([2., 3.]))
+    """
+
+    __slots__ = ()
+    __array_priority__ = 100.0
+    __hash__ = None
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Array:
+        """Refused: `functrans.numpy.asarray` makes Arrays."""
+        raise ArgumentError(
+            "Array(...) makes no arrays: write functrans.numpy.asarray(...), or zeros, ones, full"
+        )
+
+    # --- NumPy's protocols ----------------------------------------------------------------------------------
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        plain = []
+        for x in inputs:
+            if type(x) is Array:
+                plain.append(_view(x, _ndarray))
+            elif isinstance(x, Tracer):
+                return NotImplemented
+            else:
+                plain.append(x)
+        if kwargs:
+            _check_out(ufunc.__name__, kwargs)
+            kwargs = {key: unwrap(value) for key, value in kwargs.items()}
+        if method == "at" and type(inputs[0]) is Array:
+            _refuse(
+                f"np.{ufunc.__name__}.at(x, ...)", f"Write x = x.at[i].add(v) (or .multiply, .min). {_COPY}"
+            )
+        out = getattr(ufunc, method)(*plain, **kwargs)
+        return out if out is NotImplemented or "out" in kwargs else wrap_all(out)
+
+    def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+        if any(issubclass(kind, Tracer) for kind in types):
+            return NotImplemented
+        if func in _WRITERS and args and type(args[0]) is Array:
+            _refuse(f"np.{func.__name__}(x, ...)", f"{_WRITERS[func]}. {_COPY}")
+        _check_out(func.__name__, kwargs)
+        return wrap_all(func(*unwrap_all(args), **unwrap_all(kwargs)))
+
+    # --- reading --------------------------------------------------------------------------------------------
+
+    def __getitem__(self, index: Any) -> Any:
+        if _has_tracer(index):
+            return operators.operator["getitem"](self, index)
+        return wrap(_ndarray.__getitem__(_view(self, _ndarray), unwrap_all(index)))
+
+    @property
+    def at(self) -> Any:
+        """Changed copies: ``x.at[i].set(v)`` and its like."""
+        return operators.property["at"](self)
+
+    @property
+    def flags(self) -> Any:
+        """Memory layout, read-only."""
+        return _Flags(_ndarray.flags.__get__(self))
+
+    def view(self, dtype: Any = None, type: Any = None) -> Any:
+        """The same memory as another dtype, or as another class of array (``x.view(np.ndarray)``)."""
+        plain = _view(self, _ndarray)
+        if isinstance(dtype, builtins.type) and issubclass(dtype, _ndarray):
+            dtype, type = None, dtype
+        plain = plain if dtype is None else plain.view(dtype)
+        return wrap(plain) if type is None or type is Array else plain.view(type)
+
+    def copy(self, order: Any = "C") -> Any:
+        """The same values in memory of their own (``np.array(x)`` can be written to, this cannot)."""
+        return wrap(_view(self, _ndarray).copy(order))
+
+    def __copy__(self) -> Array:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Array:
+        return self
+
+    def __reduce__(self) -> Any:
+        return wrap, (_view(self, _ndarray),)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.__reduce__()
+
+    def __repr__(self) -> str:
+        # "array(" and "Array(" are of equal length: the lines stay aligned.
+        return f"A{repr(_view(self, _ndarray))[1:]}"
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        return wrap(_view(self, _ndarray).round(ndigits or 0))
+
+    def __str__(self) -> str:
+        return str(_view(self, _ndarray))
+
+    # --- what would change it -------------------------------------------------------------------------------
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        _refuse("x[i] = v", f"Write x = x.at[i].set(v) (or .add, .multiply, .min, .max). {_COPY}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        _refuse(f"x.{name} = ...", _ATTRIBUTES.get(name, "Make a new array instead"))
+
+    def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
+        """Refused for ``write=True``."""
+        if write:
+            _refuse("x.setflags(write=True)", "Take a copy that is yours: y = np.array(x)")
+
+
+_ATTRIBUTES = {
+    "shape": "Write x = x.reshape(shape)",
+    "dtype": "Write x = x.view(dtype), or x.astype(dtype) to convert the numbers",
+    "real": "Write x = v + 1j * x.imag",
+    "imag": "Write x = x.real + 1j * v",
+    "flat": "Write x = x.at[...].set(v)",
+}
+
+_WRITERS: dict[Any, str] = {
+    np.copyto: "Write x = functrans.numpy.broadcast_to(v, x.shape)",
+    np.put: "Write x = x.ravel().at[i].set(v).reshape(x.shape)",
+    np.place: "Write x = functrans.numpy.where(mask, v, x)",
+    np.putmask: "Write x = functrans.numpy.where(mask, v, x)",
+    np.fill_diagonal: "Write i = functrans.numpy.arange(len(x)); x = x.at[i, i].set(v)",
+    np.put_along_axis: "Write x = x.at[...].set(v) with the indices of all axes",
+}
+
+
+def _check_out(name: str, kwargs: dict[str, Any]) -> None:
+    out = kwargs.get("out")
+    if type(out) is Array or (type(out) is tuple and any(type(o) is Array for o in out)):
+        _refuse(f"np.{name}(..., out=x)", f"Use the returned value: x = np.{name}(...). {_COPY}")
+
+
+# --- operators, without the detour through __array_ufunc__ --------------------------------------------------
+
+
+def _binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable[..., Any]:
+    generic = getattr(_ndarray, name)
+
+    def method(self: Array, other: Any) -> Any:
+        kind = type(other)
+        if kind is Array:
+            other = _view(other, _ndarray)
+        elif kind is not float and kind is not int and kind is not _ndarray:
+            return generic(self, other)
+        plain = _view(self, _ndarray)
+        return wrap(op(other, plain) if swapped else op(plain, other))
+
+    method.__name__ = name
+    method.__qualname__ = f"Array.{name}"
+    return method
+
+
+def _unchanged(self: Array, other: Any) -> Any:
+    """In-place operators are not taken, so that Python evaluates ``x = x + other``."""
+    return NotImplemented
+
+
+def _refused_method(name: str, instead: str) -> Callable[..., Any]:
+    def method(self: Array, *args: Any, **kwargs: Any) -> NoReturn:
+        _refuse(f"x.{name}(...)", f"{instead}. {_COPY}")
+
+    method.__name__ = name
+    method.__qualname__ = f"Array.{name}"
+    method.__doc__ = f"Refused: an Array cannot be changed. {instead}."
+    return method
+
+
+def _plain_method(name: str) -> Callable[..., Any]:
+    """The method of ndarray on the plain array, so that what it returns can be made read-only."""
+    generic = getattr(_ndarray, name)
+
+    def method(self: Array, *args: Any, **kwargs: Any) -> Any:
+        if _has_tracer(args) or (kwargs and _has_tracer(kwargs)):
+            return operators.method[name](self, *args, **kwargs)
+        _check_out(name, kwargs)
+        return wrap_all(generic(_view(self, _ndarray), *unwrap_all(args), **unwrap_all(kwargs)))
+
+    method.__name__ = name
+    method.__qualname__ = f"Array.{name}"
+    method.__doc__ = generic.__doc__
+    return method
+
+
+for _name in (
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift",
+):  # fmt: skip
+    _op = getattr(operator, f"{_name}_" if _name in ("and", "or") else _name)
+    setattr(Array, f"__{_name}__", _binary(f"__{_name}__", _op, swapped=False))
+    setattr(Array, f"__r{_name}__", _binary(f"__r{_name}__", _op, swapped=True))
+    setattr(Array, f"__i{_name}__", _unchanged)
+setattr(Array, "__imatmul__", _unchanged)  # noqa: B010
+for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
+    setattr(Array, f"__{_name}__", _binary(f"__{_name}__", getattr(operator, _name), swapped=False))
+for _name, _instead in (
+    ("sort", "Write x = functrans.numpy.sort(x)"),
+    ("partition", "Write x = np.partition(x, k)"),
+    ("fill", "Write x = functrans.numpy.full_like(x, v)"),
+    ("put", "Write x = x.ravel().at[i].set(v).reshape(x.shape)"),
+    ("resize", "Write x = np.resize(x, shape)"),
+    ("setfield", "Write x = x.at[i].set(v)"),
+):
+    setattr(Array, _name, _refused_method(_name, _instead))
+for _name in (
+    "all", "any", "argmax", "argmin", "argsort", "astype", "byteswap", "choose", "clip", "compress", "conj",
+    "conjugate", "cumprod", "cumsum", "diagonal", "dot", "flatten", "max", "mean", "min", "nonzero", "prod",
+    "ravel", "repeat", "reshape", "round", "searchsorted", "squeeze", "std", "sum",
+    "swapaxes", "take", "trace", "transpose", "var",
+):  # fmt: skip
+    setattr(Array, _name, _plain_method(_name))
+del _name, _op, _instead
