@@ -107,9 +107,9 @@ class _Matrix(NamedTuple):
         """Where the matrix of one batch index begins."""
         return self.buffer, _offset(index, self.batch)
 
-    def flags(self, rows: int, depth: int) -> tuple[str, int]:
-        """Whether BLAS, to which rows are columns, must transpose it (to depth x rows), and the leading dimension."""
-        return ("N", max(self.free, depth)) if self.contract == 1 else ("T", max(self.contract, rows))
+    def layout(self, extent: int, depth: int) -> tuple[bool, int]:
+        """Whether the contracted axis is the one that lies in memory, and the leading dimension."""
+        return (True, max(self.free, depth)) if self.contract == 1 else (False, max(self.contract, extent))
 
 
 def _offset(index: Sequence[Scalar], strides: Sequence[int]) -> Any:
@@ -174,13 +174,13 @@ def _by_blas(k: BlockEmitter, left: _Side, right: _Side, out: Buffer, rows: int,
         elif columns == 1:
             _gemv(k, x, y, target, b, rows, depth)
         else:
-            # BLAS reads rows as columns: what it computes is the transposed product, y.T @ x.T.
-            trans_x, lead_x = x.flags(rows, depth)
-            trans_y, lead_y = y.flags(columns, depth)
+            # BLAS takes what lies in memory as columns: it computes the transposed product, y.T @ x.T.
+            x_flat, x_lead = x.layout(rows, depth)
+            y_flat, y_lead = y.layout(columns, depth)
             # fmt: off
             k.extern(
-                "gemm", trans_y, trans_x, columns, rows, depth,
-                1.0, y.start(b), lead_y, x.start(b), lead_x, 0.0, target, columns,
+                "gemm", "T" if y_flat else "N", "N" if x_flat else "T", columns, rows, depth,
+                1.0, y.start(b), y_lead, x.start(b), x_lead, 0.0, target, columns,
             )
             # fmt: on
 
@@ -188,12 +188,10 @@ def _by_blas(k: BlockEmitter, left: _Side, right: _Side, out: Buffer, rows: int,
 def _gemv(
     k: BlockEmitter, matrix: _Matrix, vector: _Matrix, target: Any, b: Sequence[Scalar], rows: int, depth: int
 ) -> None:
-    trans, lead = matrix.flags(rows, depth)
-    # In memory the matrix is depth x rows by columns ("N" above), of which gemv needs the transpose; or the reverse.
-    shape = (depth, rows) if trans == "N" else (rows, depth)
-    flipped = "T" if trans == "N" else "N"
+    flat, lead = matrix.layout(rows, depth)
+    trans, shape = ("T", (depth, rows)) if flat else ("N", (rows, depth))
     # fmt: off
     k.extern(
-        "gemv", flipped, *shape, 1.0, matrix.start(b), lead, vector.start(b), vector.contract, 0.0, target, 1,
+        "gemv", trans, *shape, 1.0, matrix.start(b), lead, vector.start(b), vector.contract, 0.0, target, 1,
     )
     # fmt: on

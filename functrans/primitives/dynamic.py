@@ -113,7 +113,7 @@ def _dynamic_slice_kernel(
     k: Any, index: Any, x: Any, *starts: Any, out: Aval, slice_sizes: tuple[int, ...]
 ) -> Any:
     extents = zip(starts, x.aval.shape, slice_sizes)
-    return x[[i + _kernel_start(k, s[()], n, m) for i, (s, n, m) in zip(index, extents)]]
+    return x[[i if n == m else i + _kernel_start(k, s[()], n, m) for i, (s, n, m) in zip(index, extents)]]
 
 
 dynamic_slice_p = Primitive(

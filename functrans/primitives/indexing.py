@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.array import unwrap
 from ..core.errors import (
     IndexOutOfBoundsError,
     InvalidIndexError,
@@ -399,6 +400,7 @@ def getitem(x: Any, index: Any) -> Any:
     NonConcreteBooleanIndexError
         A boolean mask whose numbers are unknown.
     """
+    x = unwrap(x)
     return take(x, plan_index(index, shape_of(x), staged=is_staged(x)))
 
 

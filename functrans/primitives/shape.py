@@ -303,7 +303,9 @@ def _slice_batch(
 def _slice_kernel(
     k: Any, index: Any, x: Any, *, out: Aval, start_indices: Any, limit_indices: Any, strides: Any
 ) -> Any:
-    return x[[i * step + start for i, start, step in zip(index, start_indices, strides)]]
+    # An index that is not shifted stays what it is: then the reader sees along which axis it walks.
+    shifted = [i if step == 1 else i * step for i, step in zip(index, strides)]
+    return x[[i + start if start else i for i, start in zip(shifted, start_indices)]]
 
 
 slice_p = Primitive(
