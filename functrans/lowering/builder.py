@@ -320,13 +320,13 @@ class Builder:
     def where(self, condition: Scalar, x: Scalar, y: Scalar) -> Scalar:
         """`x` where the condition holds, else `y`."""
         y = self.scalar(y, x.dtype)
+        if x.dtype != y.dtype or condition.dtype != BOOL:
+            raise TypeError(f"kernel rule: where of {condition.dtype}, {x.dtype} and {y.dtype}")
         c = condition.operand
         if x.operand == y.operand:
             return x
         if type(c) is ir.Const:
             return x if c.value else y
-        if x.dtype != y.dtype or condition.dtype != BOOL:
-            raise TypeError(f"kernel rule: where of {condition.dtype}, {x.dtype} and {y.dtype}")
         return self.let("select", (condition, x, y))
 
     # --- statements -----------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ import numpy as np
 
 from . import loopir as ir
 from .loopir import INT64
+from .runtime import NAMES
 
 _INFIX = {
     "add": ("+", 5), "sub": ("-", 5), "mul": ("*", 6), "div": ("/", 6), "and": ("&", 3), "or": ("|", 1), "xor": ("^", 2),
@@ -83,7 +84,7 @@ class _Source:
         self.explicit = explicit
         self.lines: list[str] = []
         self.indent = "    "
-        self.taken = {"status", *keyword.kwlist}
+        self.taken = {"status", *NAMES, *keyword.kwlist}
         self.exprs: dict[Any, _Expr] = {}
         self.pending: dict[ir.Value, _Expr] = {}
         self.uses: dict[ir.Value, int] = {}
@@ -105,7 +106,7 @@ class _Source:
 
     def name(self, base: str) -> str:
         found, n = base, 1
-        while found in self.taken or hasattr(np, found):
+        while found in self.taken:
             n += 1
             found = f"{base}{n}"
         self.taken.add(found)
@@ -314,14 +315,15 @@ class _Source:
             self.nested("else:", s.orelse)
 
     def emit_local(self, s: ir.Local) -> None:
-        x = self.typed_unless_natural(self.operand(s.init), s.var.dtype)
-        name = self.name("s" if s.var not in self.boxed else "info")
-        self.exprs[s.var] = _Expr(name)
+        x = self.operand(s.init)
         if s.var in self.boxed:
+            name = self.name("info")
             self.line(f"{name} = array([{x.text}], {s.var.dtype.name})")
             self.exprs[s.var] = _Expr(f"{name}[0]")
         else:
-            self.line(f"{name} = {x.text}")
+            name = self.name("s")
+            self.line(f"{name} = {self.typed_unless_natural(x, s.var.dtype).text}")
+            self.exprs[s.var] = _Expr(name)
 
     def typed_unless_natural(self, x: _Expr, dtype: np.dtype) -> _Expr:
         return x if dtype.name in _NATURAL else self.typed(x, dtype)

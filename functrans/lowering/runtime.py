@@ -26,6 +26,10 @@ _DTYPES = (
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64",
     "complex128",
 )  # fmt: skip
+#: Every name that the Python form may use (but for routines of BLAS and LAPACK).
+NAMES = frozenset(
+    (*_NUMPY, *_DTYPES, "erf", "erfc", "lgamma", "digamma", "trigamma", "power", "idiv", "irem", "min", "max", "range")
+) | {"make_complex64", "make_complex128", "complex"}
 
 
 def _caster(name: str) -> Callable[[Any], Any]:
