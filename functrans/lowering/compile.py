@@ -88,12 +88,12 @@ class CompiledKernel:
         """
         if self.route != "intrinsic":
             return self._bind_python(ints, floats)
-        from .entry import callers
+        from .entry import caller
 
         words = np.frombuffer(
             struct.pack(f"{len(ints)}q{len(floats)}d", *ints, *floats) or bytes(8), np.int64
         )
-        numbers, address, call = words.ctypes.data, self._address, callers()[nogil]
+        numbers, address, call = words.ctypes.data, self._address, caller(nogil)
 
         def run(arrays: tuple[np.ndarray, ...], _keep: Any = (words, self.entry)) -> int:
             return call(address, id(arrays), numbers)

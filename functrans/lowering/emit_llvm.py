@@ -22,6 +22,8 @@ from .maths import PURE, Maths
 #: Where CPython keeps the items of a tuple and NumPy the data pointer of an array (checked by `compile`).
 TUPLE_ITEMS = 24
 ARRAY_DATA = 16
+#: Loops of at most so many rounds may be unrolled.
+SHORT = 32
 #: How C's complex numbers come back, by size in bytes (x86-64 and AArch64 outside of Windows).
 COMPLEX = {16: "{ double, double }", 8: "<2 x float>"}
 C_FUNCTIONS = frozenset((*C_UNARY.values(), *C_BINARY.values()))
@@ -65,6 +67,7 @@ class _Function:
         self.globals: dict[str, str] = {}
         self.symbols: set[str] = set()
         self.count = 0
+        self.loops = 0
         self.label = "entry"
         self.values: dict[ir.Value, str] = {}
         self.locals: dict[ir.LocalVar, str] = {}
@@ -203,9 +206,17 @@ class _Function:
         self.block(s.body)
         step = self.new(f"add nsw i64 {counter}, 1")
         again = self.new(f"icmp slt i64 {step}, {stop}")
-        self.lines.append(f"  br i1 {again}, label %body{n}, label %end{n}")
+        self.lines.append(f"  br i1 {again}, label %body{n}, label %end{n}{self.hint(s)}")
         self.lines[phi] = f"  {counter} = phi i64 [ {start}, %pre{n} ], [ {step}, %{self.label} ]"
         self.mark(f"end{n}")
+
+    def hint(self, s: ir.For) -> str:
+        """No unrolling but of short loops: the vectoriser interleaves, and the rest doubles the time of compilation."""
+        a, b = s.start, s.stop
+        if type(a) is ir.Extent and type(b) is ir.Extent and b.value - a.value <= SHORT:
+            return ""
+        self.loops += 1
+        return f", !llvm.loop !{self.loops}"
 
     def branch(self, s: ir.If) -> None:
         self.count += 1
@@ -324,6 +335,8 @@ class _Function:
             "  ret i64 %result",
             "}",
             *self.entry(arguments),
+            '!0 = !{!"llvm.loop.unroll.disable"}',
+            *(f"!{i} = distinct !{{!{i}, !0}}" for i in range(1, self.loops + 1)),
         ]
         return LLVMKernel("\n".join(body) + "\n", self.name, frozenset(self.symbols | self.library.symbols))
 

@@ -33,7 +33,7 @@ def compile_entry(code: LLVMKernel) -> tuple[Any, int]:
     """The jitted entry of a kernel and the address of the kernel's code.
 
     The entry may be called from jitted code with two integers, the addresses of a tuple of arrays and of the parameter
-    words; from Python, pass the address to what `callers` gives.
+    words; from Python, pass the address to what `caller` gives.
     """
     import numba
     from numba.core import types
@@ -87,9 +87,8 @@ def _kernel_intrinsic() -> Any:
 
 
 @functools.cache
-def callers() -> tuple[Callable[[int, int, int], int], Callable[[int, int, int], int]]:
-    """``call(address, arrays, numbers) -> status``, holding the GIL and releasing it."""
-    import numba
+def _jump() -> Any:
+    """The jitted form of a call of an address."""
     from llvmlite import ir
     from numba.core import types
     from numba.extending import intrinsic
@@ -104,17 +103,24 @@ def callers() -> tuple[Callable[[int, int, int], int], Callable[[int, int, int],
 
         return types.intp(types.intp, types.intp, types.intp), generate
 
+    return jump
+
+
+@functools.cache
+def caller(nogil: bool) -> Callable[[int, int, int], int]:
+    """``call(address, arrays, numbers) -> status`` of a kernel's address, holding the GIL or releasing it."""
+    import numba
+    from numba.core import types
+
+    jump = _jump()
+
     def call(address: int, arrays: int, numbers: int) -> int:
         return jump(address, arrays, numbers)
 
     signature = types.intp(types.intp, types.intp, types.intp)
-
-    def build(nogil: bool) -> Callable[[int, int, int], int]:
-        dispatcher = numba.njit(signature, nogil=nogil, no_cfunc_wrapper=True)(call)
-        (result,) = dispatcher.overloads.values()
-        return result.entry_point
-
-    return build(False), build(True)
+    dispatcher = numba.njit(signature, nogil=nogil, no_cfunc_wrapper=True, no_rewrites=True)(call)
+    (result,) = dispatcher.overloads.values()
+    return result.entry_point
 
 
 @functools.cache
