@@ -129,7 +129,9 @@ class Local(Protocol):
 class BlockEmitter(IndexEmitter, Protocol):
     """What a `Block` rule may say besides: loops, loads, stores, scratch memory, BLAS and LAPACK."""
 
-    def loop(self, stop: int | Scalar, start: int | Scalar = 0, *, reverse: bool = False) -> AbstractContextManager[Scalar]:
+    def loop(
+        self, stop: int | Scalar, start: int | Scalar = 0, *, reverse: bool = False
+    ) -> AbstractContextManager[Scalar]:
         """A loop whose context value is the int64 index from `start` to `stop` - 1 (downwards if `reverse`)."""
         ...
 
@@ -205,10 +207,14 @@ class Block:
 
     `reuse` names the operand whose buffer the first result may overwrite when nobody else reads it (the rule must
     then begin with ``k.copy(results[0], operands[reuse])``, which costs nothing in that case); None for none.
+
+    Operands from number `streamed_from` on are only read by ``k.load``, each element about once. They need not be in
+    memory: what computes them is put in the place of the load.
     """
 
     emit: Callable[..., None]
     reuse: int | None = None
+    streamed_from: int | None = None
 
 
 KernelRule = Pointwise | Indexed | Reduction | Reshape | Block

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.aval import Aval
 from ..core.ir import Eqn
-from ..core.kernel import Indexed, Pointwise, Reduction, Reshape
+from ..core.kernel import Block, Indexed, Pointwise, Reduction, Reshape
 from .loopcheck import result_dtype
 from .loopir import COMPARISONS, INT64, OPERATIONS
 
@@ -36,10 +36,15 @@ class Access(NamedTuple):
 
 
 class Accesses(NamedTuple):
-    """The reads of an equation and the cost of one output element, reads not counted."""
+    """The reads of an equation and the cost of one output element, reads not counted.
+
+    `guarded` are the operands that are read under a condition, where calls of the mathematical library would keep the
+    loop from being vectorised.
+    """
 
     reads: tuple[Access, ...]
     cost: int
+    guarded: frozenset[int] = frozenset()
 
 
 class _Watch:
@@ -90,6 +95,8 @@ class _Operand:
             getattr(i, "axis", None) if n != 1 else None for i, n in zip(index, self.aval.shape, strict=True)
         )
         self.emitter.reads.append(Access(self.number, where))
+        if self.emitter.conditions:
+            self.emitter.conditional.add(self.number)
         return _Watch(self.emitter, self.aval.dtype)
 
 
@@ -98,7 +105,9 @@ class _Watcher:
 
     def __init__(self) -> None:
         self.cost = 0
+        self.conditions = 0
         self.reads: list[Access] = []
+        self.conditional: set[int] = set()
 
     def made(self, op: str, x: _Watch, dtype: np.dtype | None = None) -> _Watch:
         self.cost += _COSTS.get(op, 1 if op in _CHEAP else _DEAR)
@@ -120,14 +129,17 @@ class _Watcher:
 
     def guarded(self, condition: _Watch, read: Callable[[], _Watch], otherwise: Any) -> _Watch:
         self.cost += 4
-        return read()
+        self.conditions += 1
+        result = read()
+        self.conditions -= 1
+        return result
 
     def fail_if(self, condition: _Watch) -> None:
         self.cost += 1
 
 
 def accesses(eqn: Eqn) -> Accesses:
-    """The reads of an equation that fuses (any rule but `Block`)."""
+    """The reads of an equation that need no memory (of a `Block` those of its streamed operands)."""
     rule, out = eqn.primitive.kernel, eqn.outvars[0].aval
     if type(rule) is Pointwise:
         reads = [Access(i, _aligned(a.aval, out)) for i, a in enumerate(eqn.invars)]
@@ -136,12 +148,22 @@ def accesses(eqn: Eqn) -> Accesses:
         return Accesses((Access(0, tuple(range(eqn.invars[0].aval.ndim))),), 1)
     if type(rule) is Reshape:
         return Accesses((Access(0, reshape_map(eqn.invars[0].aval.shape, out.shape)),), 0)
+    if type(rule) is Block:
+        streamed = range(len(eqn.invars))[streamed_from(eqn) :]
+        return Accesses(tuple([Access(i, (None,) * eqn.invars[i].aval.ndim) for i in streamed]), 0)
     assert type(rule) is Indexed
     watcher = _Watcher()
     operands = [_Operand(watcher, i, a.aval) for i, a in enumerate(eqn.invars)]
     index = tuple(_Watch(watcher, INT64, axis) for axis in range(out.ndim))
     rule.emit(watcher, index, *operands, out=out, **eqn.params)
-    return Accesses(tuple(dict.fromkeys(watcher.reads)), watcher.cost)
+    return Accesses(tuple(dict.fromkeys(watcher.reads)), watcher.cost, frozenset(watcher.conditional))
+
+
+def streamed_from(eqn: Eqn) -> int:
+    """The first operand of a block that needs no memory."""
+    rule = eqn.primitive.kernel
+    assert type(rule) is Block
+    return len(eqn.invars) if rule.streamed_from is None else rule.streamed_from
 
 
 def pointwise_cost(eqn: Eqn) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..core.ir import Atom, Eqn, Literal, Var
 from ..primitives.linear import broadcast_in_dim_p, reshape_p, transpose_p
+from .moves import window_p
 
 
 class Rewriter:
@@ -218,8 +219,14 @@ def _untransposed(
     return inner.invars[0], tuple(order[d] for d in contracted), tuple(order[d] for d in batch)
 
 
-def _reduce(rw: Rewriter, eqn: Eqn) -> Eqn | None:
-    """A reduction of a transpose reduces the other axes of the operand, if the kept ones stay in order."""
+def _reduce(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
+    """A reduction of a transpose reduces the other axes of the operand, if the kept ones stay in order.
+
+    One along axes of extent 1 is a reshape.
+    """
+    x, out = eqn.invars[0], eqn.outvars[0]
+    if x.aval.size == out.aval.size > 0 and x.aval.dtype == out.aval.dtype:
+        return Eqn(reshape_p, [x], [out], {"shape": out.aval.shape}, eqn.source)
     inner = rw.made_by(eqn.invars[0], "transpose")
     if inner is None or not eqn.params["axes"]:
         return None
@@ -229,6 +236,16 @@ def _reduce(rw: Rewriter, eqn: Eqn) -> Eqn | None:
         return None
     params = {**eqn.params, "axes": tuple(sorted(order[d] for d in axes))}
     return Eqn(eqn.primitive, inner.invars, eqn.outvars, params, eqn.source)
+
+
+def _pad(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
+    """A pad without gaps is a window onto its operand: an index and a condition."""
+    config = eqn.params["padding_config"]
+    if all(c == (0, 0, 0) for c in config):
+        return eqn.invars[0]
+    if any(interior for _, _, interior in config):
+        return None
+    return Eqn(window_p, eqn.invars, eqn.outvars, eqn.params, eqn.source)
 
 
 #: By name of primitive. These are identities between operations, not rules of a primitive.
@@ -248,6 +265,7 @@ RULES: dict[str, Rule] = {
     "broadcast_in_dim": _broadcast,
     "transpose": _transpose,
     "dot_general": _dot,
+    "pad": _pad,
     **dict.fromkeys(
         ("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_and", "reduce_or"), _reduce
     ),

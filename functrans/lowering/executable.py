@@ -15,6 +15,7 @@ from ..core.ir import Jaxpr, Var
 from ..core.printing import show
 from . import loopir as ir
 from .cache import kernels
+from .collapse import collapse
 from .compile import CompiledKernel, Options
 from .emit_python import emit_python
 from .failure import evaluate
@@ -124,7 +125,7 @@ class Executable:
 
     def _build(self, step: KernelStep) -> KernelUnit:
         nests = build(step.jaxpr, strict=self._options.strict)
-        kernel = plan(nests.kernel, self._specialize_below)
+        kernel = plan(collapse(nests.kernel), self._specialize_below)
         kernel.name = _identifier(self.jaxpr.name)
         work = sum(b.size for b in kernel.buffers)
         outlined, ints = outline(kernel, self._specialize_below)
@@ -133,7 +134,7 @@ class Executable:
             self.jaxpr.stats.count_kernel(code.route, now)
         scratch = scratch_bytes(kernel)
         return KernelUnit(
-            outlined, ints, nests.floats, nests.interface, scratch, work >= LARGE, code, now
+            outlined, ints, nests.floats, nests.interface, scratch, bool(work >= LARGE), code, now
         )
 
     @property

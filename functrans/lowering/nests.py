@@ -12,7 +12,7 @@ from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ..core.kernel import Block, Indexed, Pointwise, Reduction, Reshape
 from ..core.printing import variable_name
 from . import loopir as ir
-from .access import reshape_index
+from .access import reshape_index, streamed_from
 from .builder import Builder, Scalar
 from .folds import Accumulator, accumulate, neutral, single
 from .fuse import Fusion, Loop, fuse
@@ -63,6 +63,10 @@ def build(jaxpr: Jaxpr, *, strict: bool = False) -> Nests:
 class _Builder(Builder):
     """A builder that also remembers values by what they are values of."""
 
+    def load(self, buffer: Any, index: Sequence[Scalar | int]) -> Scalar:
+        """One element of a buffer, or of a value that is computed where it is read."""
+        return buffer[index] if type(buffer) is _Source else super().load(buffer, index)
+
     def known(self, key: Any) -> Scalar | None:
         for known in reversed(self._known):
             found = known.get(key)
@@ -76,14 +80,16 @@ class _Builder(Builder):
 
 
 class _Source:
-    """An operand of an indexed rule."""
+    """An operand of an indexed rule, or a streamed operand of a block."""
 
-    __slots__ = ("atom", "aval", "nests")
+    __slots__ = ("atom", "aval", "dtype", "nests", "shape")
 
     def __init__(self, nests: _Nests, atom: Atom):
         self.nests = nests
         self.atom = atom
         self.aval = atom.aval
+        self.shape = atom.aval.shape
+        self.dtype = atom.aval.dtype
 
     def __getitem__(self, index: Sequence[Scalar | int]) -> Scalar:
         b = self.nests.builder
@@ -280,7 +286,12 @@ class _Nests:
         """The statements of a block rule."""
         rule = eqn.primitive.kernel
         assert isinstance(rule, Block)
-        operands = [self.buffer(a if type(a) is Var else self.roots.literals[a]) for a in eqn.invars]  # type: ignore[index]
+        first = streamed_from(eqn)
+        operands: list[Any] = [
+            self.buffer(a if type(a) is Var else self.roots.literals[a])  # type: ignore[index]
+            for a in eqn.invars[:first]
+        ]
+        operands += [_Source(self, a) for a in eqn.invars[first:]]
         self.builder.equation = self.roots.number[eqn]
         rule.emit(self.builder, operands, [self.buffer(v) for v in eqn.outvars], **eqn.params)
 

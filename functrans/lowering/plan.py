@@ -43,7 +43,7 @@ def plan(kernel: ir.Kernel, specialize_below: int) -> ir.Kernel:
         The same object; buffers that nothing touches are gone.
     """
     lives = _lives(kernel)
-    kernel.buffers = [b for b in kernel.buffers if b.role != "scratch" or b.place in lives]
+    _drop_untouched(kernel)
     slots: list[_Life] = []
     for life in sorted(lives.values(), key=lambda life: life.first):
         if _on_stack(life, specialize_below):
@@ -69,6 +69,15 @@ def scratch_bytes(kernel: ir.Kernel) -> dict[str, int]:
         if b.role == "scratch":
             sizes[b.place] = max(sizes.get(b.place, 0), b.size * b.dtype.itemsize)
     return sizes
+
+
+def _drop_untouched(kernel: ir.Kernel) -> None:
+    """Remove declarations that nothing uses, as long as each input and output has one."""
+    touched = {id(b) for s in kernel.body.statements for b in _touched(s)}
+    places = {b.place for b in kernel.buffers if id(b) in touched}
+    kernel.buffers = [
+        b for b in kernel.buffers if id(b) in touched or (b.role != "scratch" and b.place not in places)
+    ]
 
 
 def _on_stack(life: _Life, specialize_below: int) -> bool:

@@ -15,10 +15,13 @@ from math import prod
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ..core.kernel import Block, Reduction, Reshape
 from ..core.primitive import Effect
-from .access import Accesses, IndexMap, accesses, reshape_inlines
+from .access import Accesses, IndexMap, accesses, reshape_inlines, streamed_from
 
 #: A value of at most this cost (in additions, loads counted) is computed again rather than kept.
 CHEAP = 8
+#: The same where it would be computed `MANY` times for each element (a row added to a matrix).
+TRIVIAL = 2
+MANY = 4
 #: The most equations inlined into one root, and about the most in one loop body.
 LARGEST = 1000
 #: A leading reduced axis up to this extent becomes the innermost loop, unrolled, instead of passes over memory.
@@ -94,9 +97,7 @@ class Roots:
         self.inputs = {*jaxpr.invars, *jaxpr.constvars}
         self.producer = {v: e for e in jaxpr.eqns for v in e.outvars}
         self.number = {e: n for n, e in enumerate(jaxpr.eqns)}
-        self.accesses: dict[Eqn, Accesses] = {
-            e: accesses(e) for e in jaxpr.eqns if not isinstance(e.primitive.kernel, Block)
-        }
+        self.accesses: dict[Eqn, Accesses] = {e: accesses(e) for e in jaxpr.eqns}
         self.views: dict[Var, Var] = {}
         self.literals: dict[Literal, Var] = {}
         self.pinned: set[Atom] = set(jaxpr.outvars)
@@ -113,7 +114,7 @@ class Roots:
             rule = e.primitive.kernel
             if isinstance(rule, Block):
                 self.pinned.update(e.outvars)
-                for a in e.invars:
+                for a in e.invars[: streamed_from(e)]:
                     self.pinned.add(a if type(a) is Var else self._literal(a))
             elif isinstance(rule, Reshape) and type(e.invars[0]) is Var:
                 out = e.outvars[0]
@@ -130,7 +131,7 @@ class Roots:
         return found
 
     def _choose(self) -> None:
-        spread = self._spread_values()
+        spread, enlarged = self._spread_values()
         cost: dict[Atom, int] = {}
         weight: dict[Atom, int] = {}
         for e in self.jaxpr.eqns:
@@ -140,33 +141,42 @@ class Roots:
             kept = isinstance(rule, (Block, Reduction)) or v in self.pinned or bool(e.effects & Effect.RAISE)
             if not kept:
                 reads = {(e.invars[i], index) for i, index in self.accesses[e].reads}
-                own = self.accesses[e].cost + sum(cost.get(x, 1) for x, _ in reads)
+                own = self.accesses[e].cost + sum(cost.get(x, 1) for x, _ in reads if type(x) is Var)
                 heavy = 1 + sum(weight.get(x, 0) for x, _ in reads)
-                kept = (own > CHEAP and v in spread) or heavy > LARGEST
+                kept = own > CHEAP and v in spread or own > TRIVIAL and v in enlarged or heavy > LARGEST
                 if not kept:
                     cost[v], weight[v] = own, heavy
             if kept:
                 self.kept.update(e.outvars)
 
-    def _spread_values(self) -> set[Atom]:
-        """The values read at several places, or more often than they have elements."""
-        found: set[Atom] = set()
+    def _spread_values(self) -> tuple[set[Atom], set[Atom]]:
+        """The values read at several places or under a condition, and those read more often than they have elements."""
+        spread: set[Atom] = set()
+        enlarged: set[Atom] = set()
         seen: set[Atom] = set()
         for e, a in self.accesses.items():
-            places = prod(e.outvars[0].aval.shape)
-            for x, _ in {(e.invars[i], index) for i, index in a.reads}:
-                if x in seen or (places > x.aval.size and type(e.primitive.kernel) is not Reduction):
-                    found.add(x)
-                seen.add(x)
-        return found
+            whole = isinstance(e.primitive.kernel, (Reduction, Block))
+            places = 0 if whole else e.outvars[0].aval.size
+            for x in {(e.invars[i], index): i for i, index in a.reads}:
+                if x[0] in seen:
+                    spread.add(x[0])
+                seen.add(x[0])
+                if places >= MANY * x[0].aval.size:
+                    enlarged.add(x[0])
+                elif places > x[0].aval.size:
+                    spread.add(x[0])
+            spread.update(e.invars[i] for i in a.guarded)
+        return spread, enlarged
 
     # --- how they iterate ----------------------------------------------------------------------------------------
 
     def _roots_of(self, e: Eqn) -> Iterable[Root]:
         v, rule, number = e.outvars[0], e.primitive.kernel, self.number[e]
         if isinstance(rule, Block):
-            reads = [self._whole(a if type(a) is Var else self.literals[a]) for a in e.invars]
-            yield Root(v, e, "block", reads=reads, number=number)
+            in_memory = e.invars[: streamed_from(e)]
+            reads = [self._whole(a if type(a) is Var else self.literals[a]) for a in in_memory]
+            streamed, weight = self._collect(e, ())
+            yield Root(v, e, "block", reads=reads + streamed, weight=weight, number=number)
         elif v in self.views:
             if v in self.jaxpr.outvars:
                 yield Root(v, e, "copy", reads=[self._whole(v)], number=number)
