@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..core.kernel import Block, BlockEmitter, Buffer
 from .families import elementwise
+from .shape import loops
 
 and_p = elementwise("and", np.bitwise_and, kernel=lambda k, x, y: x & y, kinds="biu")
 or_p = elementwise("or", np.bitwise_or, kernel=lambda k, x, y: x | y, kinds="biu")
@@ -40,3 +43,50 @@ def _shift_right_kernel(k: Any, x: Any, amount: Any) -> Any:
 
 shift_left_p = elementwise("shift_left", np.left_shift, kernel=_shift_left_kernel, kinds="iu")
 shift_right_p = elementwise("shift_right", np.right_shift, kernel=_shift_right_kernel, kinds="iu")
+
+# --- greatest common divisor --------------------------------------------------------------------------------
+
+_STEPS = {8: 13, 16: 24, 32: 47, 64: 93}
+"""Euclid's algorithm takes most steps for neighbouring Fibonacci numbers; so many fit in the width."""
+
+
+def _euclid(k: BlockEmitter, x: Any, y: Any) -> Any:
+    """The greatest common divisor of two unsigned numbers."""
+    a, b = k.local(x), k.local(y)
+    with k.loop(_STEPS[8 * x.dtype.itemsize]), k.if_(b.get().ne(0)):
+        divisor = b.get()
+        rest = k.call("irem", a.get(), divisor)
+        a.set(divisor)
+        b.set(rest)
+    return a.get()
+
+
+def _integer_block(combine: Callable[[BlockEmitter, Any, Any], Any]) -> Block:
+    """A block that applies `combine` to the sizes of all elements, unsigned (so that INT_MIN has one)."""
+
+    def size_at(k: BlockEmitter, x: Buffer, index: Sequence[Any]) -> Any:
+        own = index[len(index) - len(x.shape) :]
+        number = k.load(x, [0 if n == 1 else i for n, i in zip(x.shape, own)])
+        if x.dtype.kind == "u":
+            return number
+        unsigned = np.dtype(f"u{x.dtype.itemsize}")
+        return k.cast(k.where(number < 0, -number, number), unsigned)
+
+    def emit(k: BlockEmitter, operands: Sequence[Buffer], results: Sequence[Buffer]) -> None:
+        (out,) = results
+        with loops(k, out.shape) as index:
+            x, y = [size_at(k, a, index) for a in operands]
+            k.store(out, index, k.cast(combine(k, x, y), out.dtype))
+
+    return Block(emit)
+
+
+def _least_multiple(k: BlockEmitter, x: Any, y: Any) -> Any:
+    divisor = _euclid(k, x, y)
+    none = divisor.eq(0)
+    quotient = k.call("idiv", x, k.where(none, k.const(1, x.dtype), divisor))
+    return k.where(none, k.const(0, x.dtype), quotient * y)
+
+
+gcd_p = elementwise("gcd", np.gcd, kernel=_integer_block(_euclid), kinds="iu")
+lcm_p = elementwise("lcm", np.lcm, kernel=_integer_block(_least_multiple), kinds="iu")

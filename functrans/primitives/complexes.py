@@ -22,7 +22,7 @@ def _zero_part(ct: Any) -> Any:
     return literal(0.0, ct)
 
 
-real_p = elementwise(
+real_p: Primitive = elementwise(
     "real",
     np.real,
     terms=(lambda t, ans, z: real_p.bind(t),),
@@ -32,7 +32,7 @@ real_p = elementwise(
     out=real_dtype,
 )
 
-imag_p = elementwise(
+imag_p: Primitive = elementwise(
     "imag",
     np.imag,
     terms=(lambda t, ans, z: imag_p.bind(t),),
@@ -43,7 +43,7 @@ imag_p = elementwise(
     out=real_dtype,
 )
 
-conj_p = elementwise(
+conj_p: Primitive = elementwise(
     "conj",
     np.conjugate,
     terms=(lambda t, ans, z: conj_p.bind(t),),
@@ -65,7 +65,7 @@ def _complex_term_x(t: Any, ans: Any, x: Any, y: Any) -> Any:
     return complex_p.bind(t, _zero_part(t))
 
 
-complex_p = elementwise(
+complex_p: Primitive = elementwise(
     "complex",
     _complex,
     terms=(_complex_term_x, lambda t, ans, x, y: complex_p.bind(_zero_part(t), t)),

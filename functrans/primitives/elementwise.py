@@ -30,7 +30,7 @@ from .linear import (
 
 # --- arithmetic ---------------------------------------------------------------------------------------------
 
-neg_p = elementwise(
+neg_p: Primitive = elementwise(
     "neg",
     np.negative,
     terms=(lambda t, ans, x: neg_p.bind(t),),
@@ -39,7 +39,7 @@ neg_p = elementwise(
     kinds="iufc",
 )
 
-sub_p = elementwise(
+sub_p: Primitive = elementwise(
     "sub",
     np.subtract,
     terms=(lambda t, ans, x, y: t, lambda t, ans, x, y: neg_p.bind(t)),
@@ -48,7 +48,7 @@ sub_p = elementwise(
     kinds="iufc",
 )
 
-mul_p = elementwise(
+mul_p: Primitive = elementwise(
     "mul",
     np.multiply,
     terms=(lambda t, ans, x, y: mul_p.bind(t, y), lambda t, ans, x, y: mul_p.bind(x, t)),
@@ -56,7 +56,7 @@ mul_p = elementwise(
     kernel=lambda k, x, y: x & y if x.dtype.kind == "b" else x * y,
 )
 
-div_p = elementwise(
+div_p: Primitive = elementwise(
     "div",
     np.true_divide,
     terms=(
@@ -91,7 +91,7 @@ def _is_nan_kernel(x: Any) -> Any:
     return x.ne(x)
 
 
-max_p = elementwise(
+max_p: Primitive = elementwise(
     "max",
     np.maximum,
     terms=(
@@ -101,7 +101,7 @@ max_p = elementwise(
     kernel=_max_kernel,
 )
 
-min_p = elementwise(
+min_p: Primitive = elementwise(
     "min",
     np.minimum,
     terms=(
@@ -185,7 +185,7 @@ def _inside(t: Any, low: Any, x: Any, high: Any) -> Any:
     return select_p.bind(gt_p.bind(x, low), select_p.bind(lt_p.bind(x, high), t, zero), zero)
 
 
-clamp_p = elementwise(
+clamp_p: Primitive = elementwise(
     "clamp",
     lambda low, x, high: np.minimum(np.maximum(x, low), high),
     terms=(

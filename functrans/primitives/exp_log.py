@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.primitive import Primitive
 from .elementwise import div_p, eq_p, mul_p, select_p, sub_p
 from .families import elementwise, literal
 from .linear import add_p
@@ -17,7 +18,7 @@ LN10 = math.log(10.0)
 
 # --- exponentials -------------------------------------------------------------------------------------------
 
-exp_p = elementwise(
+exp_p: Primitive = elementwise(
     "exp",
     np.exp,
     terms=(lambda t, ans, x: mul_p.bind(t, ans),),
@@ -25,7 +26,7 @@ exp_p = elementwise(
     kinds="fc",
 )
 
-exp2_p = elementwise(
+exp2_p: Primitive = elementwise(
     "exp2",
     np.exp2,
     terms=(lambda t, ans, x: mul_p.bind(t, mul_p.bind(ans, literal(LN2, x))),),
@@ -33,7 +34,7 @@ exp2_p = elementwise(
     kinds="fc",
 )
 
-expm1_p = elementwise(
+expm1_p: Primitive = elementwise(
     "expm1",
     np.expm1,
     terms=(lambda t, ans, x: mul_p.bind(t, add_p.bind(ans, literal(1.0, x))),),
@@ -43,7 +44,7 @@ expm1_p = elementwise(
 
 # --- logarithms ---------------------------------------------------------------------------------------------
 
-log_p = elementwise(
+log_p: Primitive = elementwise(
     "log",
     np.log,
     terms=(lambda t, ans, x: div_p.bind(t, x),),
@@ -51,7 +52,7 @@ log_p = elementwise(
     kinds="fc",
 )
 
-log2_p = elementwise(
+log2_p: Primitive = elementwise(
     "log2",
     np.log2,
     terms=(lambda t, ans, x: div_p.bind(t, mul_p.bind(x, literal(LN2, x))),),
@@ -59,7 +60,7 @@ log2_p = elementwise(
     kinds="fc",
 )
 
-log10_p = elementwise(
+log10_p: Primitive = elementwise(
     "log10",
     np.log10,
     terms=(lambda t, ans, x: div_p.bind(t, mul_p.bind(x, literal(LN10, x))),),
@@ -67,7 +68,7 @@ log10_p = elementwise(
     kinds="fc",
 )
 
-log1p_p = elementwise(
+log1p_p: Primitive = elementwise(
     "log1p",
     np.log1p,
     terms=(lambda t, ans, x: div_p.bind(t, add_p.bind(x, literal(1.0, x))),),
@@ -100,7 +101,7 @@ def _logaddexp_kernel(base: float, exp: str, log: str | None) -> Any:
     return emit
 
 
-logaddexp_p = elementwise(
+logaddexp_p: Primitive = elementwise(
     "logaddexp",
     np.logaddexp,
     terms=(
@@ -111,7 +112,7 @@ logaddexp_p = elementwise(
     kinds="f",
 )
 
-logaddexp2_p = elementwise(
+logaddexp2_p: Primitive = elementwise(
     "logaddexp2",
     np.logaddexp2,
     terms=(
@@ -165,7 +166,7 @@ def _integer_pow_term(t: Any, ans: Any, x: Any, *, y: int) -> Any:
     return mul_p.bind(t, mul_p.bind(inner, literal(float(y), x)))
 
 
-integer_pow_p = elementwise(
+integer_pow_p: Primitive = elementwise(
     "integer_pow", _integer_pow, terms=(_integer_pow_term,), kernel=_integer_pow_kernel, kinds="iufc"
 )
 
@@ -184,7 +185,7 @@ def _pow_exponent_term(t: Any, ans: Any, x: Any, y: Any) -> Any:
     return mul_p.bind(t, mul_p.bind(log_p.bind(safe), ans))
 
 
-pow_p = elementwise(
+pow_p: Primitive = elementwise(
     "pow",
     np.power,
     terms=(_pow_base_term, _pow_exponent_term),
@@ -207,7 +208,7 @@ def _integer_by_integer(k: Any, x: Any, y: Any) -> Any:
 
 # --- roots --------------------------------------------------------------------------------------------------
 
-sqrt_p = elementwise(
+sqrt_p: Primitive = elementwise(
     "sqrt",
     np.sqrt,
     terms=(lambda t, ans, x: mul_p.bind(t, div_p.bind(literal(0.5, x), ans)),),
@@ -215,7 +216,7 @@ sqrt_p = elementwise(
     kinds="fc",
 )
 
-cbrt_p = elementwise(
+cbrt_p: Primitive = elementwise(
     "cbrt",
     np.cbrt,
     terms=(lambda t, ans, x: mul_p.bind(t, div_p.bind(literal(1 / 3, x), integer_pow_p.bind(ans, y=2))),),

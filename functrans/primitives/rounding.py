@@ -33,7 +33,7 @@ def _rounding(name: str, impl: Rule) -> Primitive:
 floor_p = _rounding("floor", np.floor)
 ceil_p = _rounding("ceil", np.ceil)
 trunc_p = _rounding("trunc", np.trunc)
-rint_p = elementwise(
+rint_p: Primitive = elementwise(
     "rint",
     np.rint,
     terms=(None,),
@@ -105,11 +105,11 @@ def _fmod_kernel(k: Any, x: Any, y: Any) -> Any:
     return k.where(zero if minus is None else zero | minus, k.const(0, x.dtype), rest)
 
 
-floor_divide_p = elementwise(
+floor_divide_p: Primitive = elementwise(
     "floor_divide", np.floor_divide, terms=(None, None), kernel=_floor_divide_kernel, kinds="iuf"
 )
 
-remainder_p = elementwise(
+remainder_p: Primitive = elementwise(
     "remainder",
     np.remainder,
     terms=(
@@ -120,7 +120,7 @@ remainder_p = elementwise(
     kinds="iuf",
 )
 
-fmod_p = elementwise(
+fmod_p: Primitive = elementwise(
     "fmod",
     np.fmod,
     terms=(
@@ -157,9 +157,9 @@ def _sign_kernel(k: Any, x: Any) -> Any:
     return k.where(x > 0, one, k.where(x < 0, -one, rest))
 
 
-sign_p = elementwise("sign", np.sign, terms=(None,), kernel=_sign_kernel, kinds="iuf")
+sign_p: Primitive = elementwise("sign", np.sign, terms=(None,), kernel=_sign_kernel, kinds="iuf")
 
-signbit_p = elementwise(
+signbit_p: Primitive = elementwise(
     "signbit",
     np.signbit,
     kernel=lambda k, x: k.call("copysign", k.const(1, x.dtype), x) < 0,
@@ -168,7 +168,7 @@ signbit_p = elementwise(
     weak=False,
 )
 
-copysign_p = elementwise(
+copysign_p: Primitive = elementwise(
     "copysign",
     np.copysign,
     terms=(
@@ -179,7 +179,7 @@ copysign_p = elementwise(
     kinds="f",
 )
 
-nextafter_p = elementwise(
+nextafter_p: Primitive = elementwise(
     "nextafter",
     np.nextafter,
     # A step of one unit in the last place: the identity, as far as derivatives see.

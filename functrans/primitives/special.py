@@ -28,11 +28,15 @@ def _bell(x: Any, factor: float) -> Any:
 
 _SLOPE = 2 / math.sqrt(math.pi)
 
-erf_p = _real("erf", scipy.special.erf, lambda t, ans, x: mul_p.bind(t, _bell(x, _SLOPE)))
-erfc_p = _real("erfc", scipy.special.erfc, lambda t, ans, x: mul_p.bind(t, _bell(x, -_SLOPE)))
+erf_p: Primitive = _real("erf", scipy.special.erf, lambda t, ans, x: mul_p.bind(t, _bell(x, _SLOPE)))
+erfc_p: Primitive = _real("erfc", scipy.special.erfc, lambda t, ans, x: mul_p.bind(t, _bell(x, -_SLOPE)))
 
-lgamma_p = _real("lgamma", scipy.special.gammaln, lambda t, ans, x: mul_p.bind(t, digamma_p.bind(x)))
-digamma_p = _real("digamma", scipy.special.psi, lambda t, ans, x: mul_p.bind(t, polygamma_p.bind(x, m=1)))
+lgamma_p: Primitive = _real(
+    "lgamma", scipy.special.gammaln, lambda t, ans, x: mul_p.bind(t, digamma_p.bind(x))
+)
+digamma_p: Primitive = _real(
+    "digamma", scipy.special.psi, lambda t, ans, x: mul_p.bind(t, polygamma_p.bind(x, m=1))
+)
 
 # --- polygamma ----------------------------------------------------------------------------------------------
 
@@ -112,7 +116,7 @@ def _polygamma_kernel(k: Any, x: Any, *, m: int) -> Any:
     return k.cast(k.where(pole, k.const(_sign(m) * math.inf, FLOAT64), value), x.dtype)
 
 
-polygamma_p = elementwise(
+polygamma_p: Primitive = elementwise(
     "polygamma",
     _polygamma,
     terms=(lambda t, ans, x, *, m: mul_p.bind(t, polygamma_p.bind(x, m=m + 1)),),

@@ -32,34 +32,38 @@ def _one_minus_square(x: Any) -> Any:
 
 # --- trigonometric ------------------------------------------------------------------------------------------
 
-sin_p = _unary("sin", np.sin, lambda t, ans, x: mul_p.bind(t, cos_p.bind(x)))
-cos_p = _unary("cos", np.cos, lambda t, ans, x: mul_p.bind(t, neg_p.bind(sin_p.bind(x))))
-tan_p = _unary("tan", np.tan, lambda t, ans, x: mul_p.bind(t, add_p.bind(_one(x), _square(ans))))
+sin_p: Primitive = _unary("sin", np.sin, lambda t, ans, x: mul_p.bind(t, cos_p.bind(x)))
+cos_p: Primitive = _unary("cos", np.cos, lambda t, ans, x: mul_p.bind(t, neg_p.bind(sin_p.bind(x))))
+tan_p: Primitive = _unary("tan", np.tan, lambda t, ans, x: mul_p.bind(t, add_p.bind(_one(x), _square(ans))))
 
-arcsin_p = _unary("arcsin", np.arcsin, lambda t, ans, x: div_p.bind(t, sqrt_p.bind(_one_minus_square(x))))
-arccos_p = _unary(
+arcsin_p: Primitive = _unary(
+    "arcsin", np.arcsin, lambda t, ans, x: div_p.bind(t, sqrt_p.bind(_one_minus_square(x)))
+)
+arccos_p: Primitive = _unary(
     "arccos", np.arccos, lambda t, ans, x: neg_p.bind(div_p.bind(t, sqrt_p.bind(_one_minus_square(x))))
 )
-arctan_p = _unary("arctan", np.arctan, lambda t, ans, x: div_p.bind(t, add_p.bind(_one(x), _square(x))))
+arctan_p: Primitive = _unary(
+    "arctan", np.arctan, lambda t, ans, x: div_p.bind(t, add_p.bind(_one(x), _square(x)))
+)
 
 # --- hyperbolic ---------------------------------------------------------------------------------------------
 
-sinh_p = _unary("sinh", np.sinh, lambda t, ans, x: mul_p.bind(t, cosh_p.bind(x)))
-cosh_p = _unary("cosh", np.cosh, lambda t, ans, x: mul_p.bind(t, sinh_p.bind(x)))
-tanh_p = _unary("tanh", np.tanh, lambda t, ans, x: mul_p.bind(t, _one_minus_square(ans)))
+sinh_p: Primitive = _unary("sinh", np.sinh, lambda t, ans, x: mul_p.bind(t, cosh_p.bind(x)))
+cosh_p: Primitive = _unary("cosh", np.cosh, lambda t, ans, x: mul_p.bind(t, sinh_p.bind(x)))
+tanh_p: Primitive = _unary("tanh", np.tanh, lambda t, ans, x: mul_p.bind(t, _one_minus_square(ans)))
 
-arcsinh_p = _unary(
+arcsinh_p: Primitive = _unary(
     "arcsinh", np.arcsinh, lambda t, ans, x: div_p.bind(t, sqrt_p.bind(add_p.bind(_one(x), _square(x))))
 )
 # Two roots, not the root of the product: the same on the real line, and the right branch for complex numbers.
-arccosh_p = _unary(
+arccosh_p: Primitive = _unary(
     "arccosh",
     np.arccosh,
     lambda t, ans, x: div_p.bind(
         t, mul_p.bind(sqrt_p.bind(sub_p.bind(x, _one(x))), sqrt_p.bind(add_p.bind(x, _one(x))))
     ),
 )
-arctanh_p = _unary("arctanh", np.arctanh, lambda t, ans, x: div_p.bind(t, _one_minus_square(x)))
+arctanh_p: Primitive = _unary("arctanh", np.arctanh, lambda t, ans, x: div_p.bind(t, _one_minus_square(x)))
 
 # --- of two numbers -----------------------------------------------------------------------------------------
 
@@ -68,7 +72,7 @@ def _norm(y: Any, x: Any) -> Any:
     return add_p.bind(_square(x), _square(y))
 
 
-arctan2_p = elementwise(
+arctan2_p: Primitive = elementwise(
     "arctan2",
     np.arctan2,
     terms=(
@@ -85,7 +89,7 @@ def _direction(x: Any, ans: Any) -> Any:
     return div_p.bind(x, select_p.bind(eq_p.bind(ans, literal(0.0, ans)), _one(ans), ans))
 
 
-hypot_p = elementwise(
+hypot_p: Primitive = elementwise(
     "hypot",
     np.hypot,
     terms=(

@@ -1,0 +1,146 @@
+"""From what a user passes to what interpreters take: arrays, numbers, nested lists, tracers within."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..core.array import Array, wrap
+from ..core.aval import aval_of
+from ..core.dtypes import BOOL, SUPPORTED, check_supported, promote
+from ..core.errors import ArgumentError, ShapeError
+from ..core.trace import Tracer
+from .elementwise import convert, convert_element_type_p
+from .linear import broadcast_in_dim_p, shape_of
+from .shape import concatenate_p
+
+Key = Any
+"""What decides promotion: a dtype, or for weak values the Python type ``int``, ``float`` or ``complex``."""
+
+PYTHON_KEYS: dict[type, Key] = {int: int, float: float, complex: complex, bool: BOOL}
+WEAK_KEYS: dict[str, Key] = {"i": int, "f": float, "c": complex}
+WEAK_DTYPES: dict[type, np.dtype] = {kind: np.dtype(kind) for kind in (int, float, complex)}
+_SUPPORTED = frozenset(SUPPORTED)
+_view = np.ndarray.view
+
+
+def key_of(x: Any) -> Key:
+    """The `Key` of a value that flows through interpreters."""
+    key = PYTHON_KEYS.get(type(x))
+    if key is not None:
+        return key
+    if isinstance(x, Tracer):
+        aval = x.aval
+        return WEAK_KEYS[aval.dtype.kind] if aval.weak else aval.dtype
+    return x.dtype
+
+
+def operand(x: Any, name: str, position: int = 0) -> Any:
+    """`x` as a value that flows through interpreters: ndarray, NumPy or Python number, or tracer.
+
+    Parameters
+    ----------
+    x : array_like
+        Also what NumPy makes an array of, and a nested list or tuple, with tracers among its elements.
+    name : str
+        The function, for messages.
+    position : int
+        Which of its arguments.
+
+    Raises
+    ------
+    ArgumentError
+        If `x` is no array.
+    UnsupportedDtypeError
+        If its dtype is not supported.
+    """
+    kind = type(x)
+    if kind is Array:
+        x = _view(x, np.ndarray)
+    elif kind in PYTHON_KEYS or isinstance(x, Tracer):
+        return x
+    elif isinstance(x, list | tuple):
+        return stacked(x, name, position)
+    elif kind is not np.ndarray and not isinstance(x, np.generic):
+        if not (isinstance(x, np.ndarray) or hasattr(x, "__array__") or hasattr(x, "__array_interface__")):
+            _not_an_array(x, name, position)
+        x = np.asarray(x)
+    if x.dtype not in _SUPPORTED:
+        check_supported(x.dtype, f"{name}: argument {position}")
+    return x
+
+
+def _not_an_array(x: Any, name: str, position: int) -> NoReturn:
+    raise ArgumentError(
+        f"{name}: argument {position} is {_shown(x)} of type {type(x).__name__}; want an array, a number "
+        "or a nested list of numbers"
+    )
+
+
+def _shown(x: Any) -> str:
+    text = repr(x)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def has_tracer(x: Any) -> bool:
+    """Whether a nested list or tuple holds a tracer."""
+    if type(x) is list or type(x) is tuple:
+        return any(has_tracer(part) for part in x)
+    return isinstance(x, Tracer)
+
+
+def stacked(x: Sequence[Any], name: str, position: int = 0) -> Any:
+    """A nested list as one array; tracers among its elements are joined by ``concatenate``.
+
+    Raises
+    ------
+    ShapeError
+        If the elements have different shapes.
+    """
+    if not has_tracer(x):
+        try:
+            array = np.array(x)
+        except ValueError as error:
+            raise ShapeError(f"{name}: argument {position} is a list that makes no array: {error}") from None
+        check_supported(array.dtype, f"{name}: argument {position}")
+        return array
+    parts = [operand(part, name, position) for part in x]
+    shapes = {shape_of(part) for part in parts}
+    if len(shapes) != 1:
+        listed = ", ".join(map(str, sorted(shapes)))
+        raise ShapeError(
+            f"{name}: argument {position} is a list whose elements have different shapes ({listed}); only "
+            "elements of one shape make an array"
+        )
+    return stack(parts)
+
+
+def stack(parts: Sequence[Any]) -> Any:
+    """Values of one shape along a new first axis, in their common dtype."""
+    avals = [aval_of(part) for part in parts]
+    dtype, _ = promote([(a.dtype, a.weak) for a in avals])
+    shape = avals[0].shape
+    axes = tuple(range(1, len(shape) + 1))
+    rows = [
+        broadcast_in_dim_p.bind(strong(part, dtype), shape=(1, *shape), broadcast_dimensions=axes)
+        for part in parts
+    ]
+    return concatenate_p.bind(*rows, dimension=0)
+
+
+def strong(x: Any, dtype: np.dtype) -> Any:
+    """`x` in a dtype, and not weak."""
+    if type(x) in PYTHON_KEYS:
+        return dtype.type(x)
+    if isinstance(x, Tracer) and x.aval.weak:
+        return convert_element_type_p.bind(x, dtype=dtype, weak=False)
+    return convert(x, dtype)
+
+
+def finish(x: Any) -> Any:
+    """What the user receives: tracers and weak (Python) numbers as they are, arrays as `Array`."""
+    if isinstance(x, Tracer) or type(x) in PYTHON_KEYS:
+        return x
+    return wrap(x)

@@ -1,0 +1,254 @@
+"""NumPy's promotion around elementwise operations: `unary` and `binary` make a public function of one.
+
+This is where an eager program spends its time besides NumPy, so what promotion decides is looked up by the
+operands' keys (dtype, or Python type where weak) and costs one dictionary access after the first call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core.dtypes import FLOAT64, canonical, check_supported, resolve_ufunc
+from ..core.errors import ArgumentError, ImmutableArrayError
+from ..core.trace import Tracer, operators
+from .elementwise import convert_element_type_p
+from .operands import PYTHON_KEYS, WEAK_DTYPES, WEAK_KEYS, Key, finish, key_of, operand, strong
+
+Cast = Callable[[Any], Any] | None
+Plan = tuple[Cast, ...]
+Body = Callable[..., Any]
+
+
+def resolved(ufunc: np.ufunc, keys: tuple[Key, ...]) -> tuple[np.dtype, ...]:
+    """The dtypes that the ufunc's operands are cast to."""
+    operands = tuple(
+        [
+            (WEAK_DTYPES[k], True)
+            if k in WEAK_DTYPES
+            else (check_supported(k, f"{ufunc.__name__}: argument {i}"), False)
+            for i, k in enumerate(keys)
+        ]
+    )
+    return resolve_ufunc(ufunc, operands)[0]
+
+
+def _make_plan(ufunc: np.ufunc, keys: tuple[Key, ...], keep_weak: bool) -> Plan:
+    """How each operand comes to the dtype that the ufunc computes in; None where nothing is to be done.
+
+    Where all operands are weak the result is weak if `keep_weak` (operators), else strong (functions).
+    """
+    dtypes = resolved(ufunc, keys)
+    weak = [k in WEAK_DTYPES for k in keys]
+    if all(weak):
+        return tuple([_weak_cast(k, d) if keep_weak else _strong_cast(d) for k, d in zip(keys, dtypes)])
+    return tuple([_cast(k, d) for k, d in zip(keys, dtypes)])
+
+
+def _cast(key: Key, dtype: np.dtype) -> Cast:
+    """Of an operand beside a strong one: a weak float64 may stay, it takes part as a number."""
+    if WEAK_DTYPES.get(key, key) == dtype:
+        return None
+
+    def cast(x: Any) -> Any:
+        if type(x) not in PYTHON_KEYS:
+            return convert_element_type_p.bind(x, dtype=dtype, weak=False)
+        # A Python float is what NumPy multiplies by fastest.
+        return float(x) if dtype is FLOAT64 else dtype.type(x)
+
+    return cast
+
+
+def _strong_cast(dtype: np.dtype) -> Cast:
+    return lambda x: strong(x, dtype)
+
+
+def _weak_cast(key: Key, dtype: np.dtype) -> Cast:
+    if WEAK_DTYPES[key] == dtype:
+        return None
+    number = WEAK_KEYS[dtype.kind]
+
+    def cast(x: Any) -> Any:
+        if type(x) in PYTHON_KEYS:
+            return number(x)
+        return convert_element_type_p.bind(x, dtype=dtype, weak=True)
+
+    return cast
+
+
+def _with_options(function: Body, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """The keyword arguments of NumPy's ufuncs: `dtype` is taken, the others only at their defaults."""
+    dtype = options.pop("dtype", None)
+    refuse_out(name, options.pop("out", None))
+    if options.pop("where", True) is not True:
+        raise ArgumentError(
+            f"{name}: where= leaves elements of the result undefined; write "
+            f"functrans.numpy.where(condition, {name}(...), other)"
+        )
+    if options:
+        raise ArgumentError(
+            f"{name}: unknown keyword argument {next(iter(options))!r}; dtype= is the only one taken"
+        )
+    if dtype is not None:
+        to = canonical(dtype, f"{name}: dtype")
+        args = tuple([strong(operand(x, name, i), to) for i, x in enumerate(args)])
+    return function(*args)
+
+
+def refuse_out(name: str, out: Any) -> None:
+    """Raise if an array to write into was given."""
+    if out is not None and out != (None,):
+        raise ImmutableArrayError(
+            f"{name}(..., out=x): functrans writes into no array. Use the returned value"
+        )
+
+
+def unary(ufunc: np.ufunc, body: Body, summary: str) -> Body:
+    """The public function of one operand, which `body` computes when it has NumPy's dtype.
+
+    Parameters
+    ----------
+    ufunc : numpy.ufunc
+        Decides the dtype.
+    body : callable
+        ``body(x)``, for example the `bind` of a primitive.
+    summary : str
+        For its docstring.
+    """
+    called = ufunc.__name__
+    plans: dict[Key, Cast] = {}
+
+    def function(x: Any, /, **options: Any) -> Any:
+        if options:
+            return _with_options(function, called, (x,), options)
+        if not isinstance(x, Tracer):
+            x = operand(x, called)
+        key = key_of(x)
+        try:
+            cast = plans[key]
+        except KeyError:
+            cast = plans[key] = _make_plan(ufunc, (key,), keep_weak=False)[0]
+        return finish(body(x if cast is None else cast(x)))
+
+    return publish(function, ufunc, summary)
+
+
+def unary_operator(ufunc: np.ufunc, body: Body) -> Body:
+    """Python's operator of one operand: like `unary`, but a weak operand gives a weak result."""
+    plans: dict[Key, Cast] = {}
+
+    def apply(x: Any) -> Any:
+        key = key_of(x)
+        try:
+            cast = plans[key]
+        except KeyError:
+            cast = plans[key] = _make_plan(ufunc, (key,), keep_weak=True)[0]
+        return finish(body(x if cast is None else cast(x)))
+
+    return apply
+
+
+def binary(ufunc: np.ufunc, body: Body, summary: str) -> Body:
+    """The public function of two operands; see `unary`."""
+    called = ufunc.__name__
+    plans: dict[tuple[Key, Key], Plan] = {}
+
+    def function(x: Any, y: Any, /, **options: Any) -> Any:
+        if options:
+            return _with_options(function, called, (x, y), options)
+        if not isinstance(x, Tracer):
+            x = operand(x, called, 0)
+        if not isinstance(y, Tracer):
+            y = operand(y, called, 1)
+        key = (key_of(x), key_of(y))
+        try:
+            cast_x, cast_y = plans[key]
+        except KeyError:
+            cast_x, cast_y = plans[key] = _make_plan(ufunc, key, keep_weak=False)
+        if cast_x is not None:
+            x = cast_x(x)
+        if cast_y is not None:
+            y = cast_y(y)
+        return finish(body(x, y))
+
+    return publish(function, ufunc, summary)
+
+
+def binary_operator(ufunc: np.ufunc, body: Body) -> Body:
+    """Python's operator of two operands; NotImplemented where one is no array."""
+    plans: dict[tuple[Key, Key], Plan] = {}
+    name = ufunc.__name__
+
+    def apply(x: Any, y: Any) -> Any:
+        if not isinstance(x, Tracer):
+            x = operator_operand(x, name, 0)
+            if x is NotImplemented:
+                return NotImplemented
+        if not isinstance(y, Tracer):
+            y = operator_operand(y, name, 1)
+            if y is NotImplemented:
+                return NotImplemented
+        key = (key_of(x), key_of(y))
+        try:
+            cast_x, cast_y = plans[key]
+        except KeyError:
+            cast_x, cast_y = plans[key] = _make_plan(ufunc, key, keep_weak=True)
+        if cast_x is not None:
+            x = cast_x(x)
+        if cast_y is not None:
+            y = cast_y(y)
+        return finish(body(x, y))
+
+    return apply
+
+
+def operator_operand(x: Any, name: str, position: int) -> Any:
+    """The operand of a Python operator; NotImplemented where it is no array: Python then asks the other side."""
+    kind = type(x)
+    if kind in PYTHON_KEYS:
+        return x
+    if isinstance(x, np.ndarray | np.generic | list | tuple):
+        return operand(x, name, position)
+    return NotImplemented
+
+
+_DOC = """{summary}
+
+Parameters
+----------
+{operands} : array_like
+    {shapes}
+**options
+    ``dtype=`` casts first. `out` is refused, and so is `where`.
+
+Returns
+-------
+Array
+    Shape and dtype are those of `numpy.{name}`.
+
+Raises
+------
+DtypeError
+    If `numpy.{name}` does not take these dtypes.{errors}
+"""
+
+_SHAPE_ERROR = """
+ShapeError
+    If the shapes do not broadcast together."""
+
+
+def publish(function: Body, ufunc: np.ufunc, summary: str) -> Body:
+    """Give `function` its name and docstring, and make it what the ufunc does to tracers."""
+    name = ufunc.__name__
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = _DOC.format(
+        summary=summary,
+        name=name,
+        operands="x" if ufunc.nin == 1 else "x, y",
+        shapes="Of any shape." if ufunc.nin == 1 else "Of shapes that broadcast together.",
+        errors="" if ufunc.nin == 1 else _SHAPE_ERROR,
+    )
+    operators.ufunc[ufunc] = function
+    return function

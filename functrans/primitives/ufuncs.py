@@ -1,0 +1,198 @@
+"""NumPy's ufuncs as functions of arrays and tracers, and Python's operators of tracers.
+
+Each has NumPy's promotion. `operators.ufunc` and `operators.operator` are filled here: so ``np.sin(t)`` and
+``t * 2`` work on tracers with the rooms up to this one alone.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..core.trace import operators
+from . import bits, comparing, complexes, composed, elementwise, exp_log, linear, rounding, trig
+from .comparing import equal as equal
+from .comparing import greater as greater
+from .comparing import greater_equal as greater_equal
+from .comparing import less as less
+from .comparing import less_equal as less_equal
+from .comparing import not_equal as not_equal
+from .composed import identity
+from .operands import finish
+from .powers import float_power as float_power
+from .powers import power as power
+from .powers import power_operator
+from .promotion import binary, binary_operator, publish, unary, unary_operator
+
+# --- arithmetic ---------------------------------------------------------------------------------------------
+
+add = binary(np.add, linear.add_p.bind, "Sum.")
+subtract = binary(np.subtract, elementwise.sub_p.bind, "Difference.")
+multiply = binary(np.multiply, elementwise.mul_p.bind, "Product.")
+divide = binary(np.divide, elementwise.div_p.bind, "Quotient; integers are divided as floats.")
+true_divide = divide
+floor_divide = binary(
+    np.floor_divide,
+    rounding.floor_divide_p.bind,
+    "Largest integer not above the quotient. Its derivative is 0.",
+)
+remainder = binary(
+    np.remainder, rounding.remainder_p.bind, "Remainder with the sign of the divisor, as Python's ``%``."
+)
+mod = remainder
+fmod = binary(np.fmod, rounding.fmod_p.bind, "Remainder with the sign of the dividend, as C's fmod.")
+negative = unary(np.negative, elementwise.neg_p.bind, "Negative.")
+positive = unary(np.positive, identity, "The number itself.")
+absolute = unary(np.absolute, complexes.abs_p.bind, "Absolute value; the derivative at 0 is 0.")
+fabs = unary(np.fabs, complexes.abs_p.bind, "Absolute value as a float; the derivative at 0 is 0.")
+square = unary(np.square, composed.square, "Square.")
+reciprocal = unary(
+    np.reciprocal, composed.reciprocal, "``1 / x``; of an integer, truncated to 0 but for 1 and -1."
+)
+sign = unary(np.sign, composed.sign, "-1, 0 or 1, with derivative 0; of a complex number ``x / |x|``.")
+maximum = binary(
+    np.maximum,
+    elementwise.max_p.bind,
+    "The larger of two; NaN wins. At a tie the derivative is shared by halves.",
+)
+minimum = binary(
+    np.minimum,
+    elementwise.min_p.bind,
+    "The smaller of two; NaN wins. At a tie the derivative is shared by halves.",
+)
+fmax = binary(
+    np.fmax, composed.fmax, "The larger of two; NaN loses. At a tie the derivative is shared by halves."
+)
+fmin = binary(
+    np.fmin, composed.fmin, "The smaller of two; NaN loses. At a tie the derivative is shared by halves."
+)
+heaviside = binary(np.heaviside, composed.heaviside, "Step function: 0 left of 0, 1 right of it, `y` at 0.")
+conjugate = unary(np.conjugate, composed.conjugate, "Complex conjugate.")
+
+# --- rounding, and the parts of floats ----------------------------------------------------------------------
+
+floor = unary(np.floor, rounding.floor_p.bind, "Largest integer not above. Its derivative is 0.")
+ceil = unary(np.ceil, rounding.ceil_p.bind, "Smallest integer not below. Its derivative is 0.")
+trunc = unary(np.trunc, rounding.trunc_p.bind, "Integer part. Its derivative is 0.")
+rint = unary(np.rint, rounding.rint_p.bind, "Nearest integer, the even one of two. Its derivative is 0.")
+signbit = unary(np.signbit, rounding.signbit_p.bind, "Whether the sign is negative, also of a zero or NaN.")
+copysign = binary(np.copysign, rounding.copysign_p.bind, "Size of the first with the sign of the second.")
+nextafter = binary(
+    np.nextafter, rounding.nextafter_p.bind, "Next float after the first in the direction of the second."
+)
+spacing = unary(np.spacing, composed.spacing, "Distance to the next float away from 0.")
+ldexp = binary(np.ldexp, composed.ldexp, "``x * 2**y`` with integers `y`.")
+isfinite = unary(np.isfinite, composed.is_finite, "Whether neither infinite nor NaN.")
+isinf = unary(np.isinf, composed.is_inf, "Whether infinite.")
+isnan = unary(np.isnan, composed.is_nan, "Whether NaN.")
+
+# --- exponentials, logarithms, roots ------------------------------------------------------------------------
+
+exp = unary(np.exp, exp_log.exp_p.bind, "Exponential function.")
+exp2 = unary(np.exp2, exp_log.exp2_p.bind, "``2**x``.")
+expm1 = unary(np.expm1, exp_log.expm1_p.bind, "``exp(x) - 1``, precise near 0.")
+log = unary(np.log, exp_log.log_p.bind, "Natural logarithm.")
+log2 = unary(np.log2, exp_log.log2_p.bind, "Logarithm to base 2.")
+log10 = unary(np.log10, exp_log.log10_p.bind, "Logarithm to base 10.")
+log1p = unary(np.log1p, exp_log.log1p_p.bind, "``log(1 + x)``, precise near 0.")
+logaddexp = binary(np.logaddexp, exp_log.logaddexp_p.bind, "``log(exp(x) + exp(y))`` without overflow.")
+logaddexp2 = binary(np.logaddexp2, exp_log.logaddexp2_p.bind, "``log2(2**x + 2**y)`` without overflow.")
+sqrt = unary(np.sqrt, exp_log.sqrt_p.bind, "Square root; the derivative at 0 is infinite.")
+cbrt = unary(np.cbrt, exp_log.cbrt_p.bind, "Cube root; the derivative at 0 is infinite.")
+
+# --- trigonometric and hyperbolic ---------------------------------------------------------------------------
+
+sin = unary(np.sin, trig.sin_p.bind, "Sine of an angle in radians.")
+cos = unary(np.cos, trig.cos_p.bind, "Cosine of an angle in radians.")
+tan = unary(np.tan, trig.tan_p.bind, "Tangent of an angle in radians.")
+arcsin = unary(np.arcsin, trig.arcsin_p.bind, "Angle in radians whose sine it is.")
+arccos = unary(np.arccos, trig.arccos_p.bind, "Angle in radians whose cosine it is.")
+arctan = unary(np.arctan, trig.arctan_p.bind, "Angle in radians whose tangent it is.")
+arctan2 = binary(
+    np.arctan2, trig.arctan2_p.bind, "Angle in radians of the point with ordinate `x` and abscissa `y`."
+)
+hypot = binary(
+    np.hypot, trig.hypot_p.bind, "``sqrt(x**2 + y**2)`` without overflow; the derivative at the origin is 0."
+)
+sinh = unary(np.sinh, trig.sinh_p.bind, "Hyperbolic sine.")
+cosh = unary(np.cosh, trig.cosh_p.bind, "Hyperbolic cosine.")
+tanh = unary(np.tanh, trig.tanh_p.bind, "Hyperbolic tangent.")
+arcsinh = unary(np.arcsinh, trig.arcsinh_p.bind, "Inverse hyperbolic sine.")
+arccosh = unary(np.arccosh, trig.arccosh_p.bind, "Inverse hyperbolic cosine.")
+arctanh = unary(np.arctanh, trig.arctanh_p.bind, "Inverse hyperbolic tangent.")
+degrees = unary(np.degrees, composed.scaled(180 / math.pi), "Radians in degrees.")
+radians = unary(np.radians, composed.scaled(math.pi / 180), "Degrees in radians.")
+rad2deg = unary(np.rad2deg, composed.scaled(180 / math.pi), "Radians in degrees.")
+deg2rad = unary(np.deg2rad, composed.scaled(math.pi / 180), "Degrees in radians.")
+
+# --- logic and bits -----------------------------------------------------------------------------------------
+
+logical_and = binary(np.logical_and, composed.logical_and, "Whether both differ from 0.")
+logical_or = binary(np.logical_or, composed.logical_or, "Whether one differs from 0, or both.")
+logical_xor = binary(np.logical_xor, composed.logical_xor, "Whether just one differs from 0.")
+logical_not = unary(np.logical_not, composed.logical_not, "Whether equal to 0.")
+bitwise_and = binary(np.bitwise_and, bits.and_p.bind, "Bits set in both.")
+bitwise_or = binary(np.bitwise_or, bits.or_p.bind, "Bits set in one, or both.")
+bitwise_xor = binary(np.bitwise_xor, bits.xor_p.bind, "Bits set in just one.")
+invert = unary(np.invert, bits.not_p.bind, "Bits inverted; of booleans, not.")
+bitwise_not = invert
+left_shift = binary(np.left_shift, bits.shift_left_p.bind, "``x * 2**y`` by bits.")
+right_shift = binary(np.right_shift, bits.shift_right_p.bind, "``x // 2**y`` by bits.")
+gcd = binary(np.gcd, bits.gcd_p.bind, "Greatest common divisor.")
+lcm = binary(np.lcm, bits.lcm_p.bind, "Least common multiple.")
+
+# --- of two results -----------------------------------------------------------------------------------------
+
+
+def _divmod(x: Any, y: Any, /, **options: Any) -> tuple[Any, Any]:
+    return floor_divide(x, y, **options), remainder(x, y, **options)
+
+
+def _modf(x: Any, /, **options: Any) -> tuple[Any, Any]:
+    whole = trunc(x, **options)
+    return _fraction(x, **options), whole
+
+
+_fraction = unary(np.trunc, composed.fraction, "")
+operators.ufunc[np.trunc] = trunc
+divmod = publish(_divmod, np.divmod, "Floored quotient and remainder, a tuple.")
+modf = publish(_modf, np.modf, "Fractional and integer part, a tuple.")
+
+# --- Python's operators -------------------------------------------------------------------------------------
+
+_BINARY = {
+    "add": (np.add, linear.add_p),
+    "sub": (np.subtract, elementwise.sub_p),
+    "mul": (np.multiply, elementwise.mul_p),
+    "truediv": (np.true_divide, elementwise.div_p),
+    "floordiv": (np.floor_divide, rounding.floor_divide_p),
+    "mod": (np.remainder, rounding.remainder_p),
+    "and": (np.bitwise_and, bits.and_p),
+    "or": (np.bitwise_or, bits.or_p),
+    "xor": (np.bitwise_xor, bits.xor_p),
+    "lshift": (np.left_shift, bits.shift_left_p),
+    "rshift": (np.right_shift, bits.shift_right_p),
+}
+_UNARY = {
+    "neg": (np.negative, elementwise.neg_p.bind),
+    "pos": (np.positive, identity),
+    "abs": (np.absolute, complexes.abs_p.bind),
+    "invert": (np.invert, bits.not_p.bind),
+}
+
+
+def _round(x: Any, ndigits: int | None = None) -> Any:
+    return finish(composed.rounded(x, 0 if ndigits is None else ndigits))
+
+
+operators.operator.update(
+    {
+        **{name: binary_operator(ufunc, prim.bind) for name, (ufunc, prim) in _BINARY.items()},
+        **{name: unary_operator(ufunc, body) for name, (ufunc, body) in _UNARY.items()},
+        **comparing.OPERATORS,
+        "pow": power_operator,
+        "round": _round,
+    }
+)
