@@ -1,0 +1,50 @@
+"""How the functions of this namespace reach tracers, and what they do with the arrays of a caller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..core.array import Array
+from ..core.aval import aval_of
+from ..core.trace import Tracer, operators
+from ..primitives.operands import finish, operand, strong
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def implements(*functions: Callable[..., Any], method: str | None = None) -> Callable[[F], F]:
+    """Register a function as what NumPy's functions, and a method of that name, do to tracers."""
+
+    def register(f: F) -> F:
+        for g in functions:
+            operators.function[g] = f
+        if method is not None:
+            operators.method[method] = f
+        return f
+
+    return register
+
+
+def array_operand(x: Any, name: str, position: int = 0) -> Any:
+    """`x` as a value with a dtype of its own: an ndarray, NumPy number or tracer, never weak."""
+    x = operand(x, name, position)
+    if type(x) is np.ndarray or isinstance(x, np.generic) or (isinstance(x, Tracer) and not x.aval.weak):
+        return x
+    return strong(x, aval_of(x).dtype)
+
+
+def owned(out: Any, *given: Any) -> Any:
+    """`finish`, of a copy where `out` is a view of what the caller gave and may still change."""
+    if type(out) is np.ndarray:
+        for x in given:
+            if type(x) in _SAFE or isinstance(x, Tracer):
+                continue
+            if np.may_share_memory(out, x if isinstance(x, np.ndarray) else np.asarray(x)):
+                return finish(out.copy())
+    return finish(out)
+
+
+_SAFE = frozenset((Array, int, float, complex, bool, list, tuple))

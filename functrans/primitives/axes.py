@@ -1,0 +1,84 @@
+"""Axes and shapes as users write them, checked: negative axes, single numbers for tuples, ``-1`` in a shape."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ..core.errors import ArgumentError, ArgumentValueError, AxisError, ShapeError
+
+
+def one_axis(axis: Any, ndim: int, name: str) -> int:
+    """The axis counted from the front.
+
+    Raises
+    ------
+    AxisError
+        If there is no such axis.
+    ArgumentError
+        If it is no integer.
+    """
+    try:
+        d = operator.index(axis)
+    except TypeError:
+        raise ArgumentError(f"{name}: axis must be an integer, got {axis!r}") from None
+    if not -ndim <= d < ndim:
+        raise AxisError(f"{name}: axis {d} is out of bounds for array of dimension {ndim}")
+    return d + ndim if d < 0 else d
+
+
+def many_axes(axes: Any, ndim: int, name: str) -> tuple[int, ...]:
+    """Distinct axes counted from the front; one integer is a tuple of it."""
+    listed = tuple(axes) if isinstance(axes, Iterable) else (axes,)
+    found = tuple([one_axis(a, ndim, name) for a in listed])
+    if len(set(found)) != len(found):
+        raise ArgumentValueError(f"{name}: an axis is named twice in {tuple(listed)}")
+    return found
+
+
+def as_shape(shape: Any, name: str) -> tuple[int, ...]:
+    """A shape as a tuple of ints; one integer is a shape of one axis.
+
+    Raises
+    ------
+    ArgumentError
+        If it holds something else than integers.
+    TracerIntegerConversionError
+        If it holds traced numbers: shapes must be known while tracing.
+    """
+    listed: Sequence[Any] = tuple(shape) if isinstance(shape, Iterable) else (shape,)
+    found = []
+    for n in listed:
+        try:
+            found.append(operator.index(n))
+        except TypeError as error:
+            if isinstance(error, ArgumentError) or type(error) is not TypeError:
+                raise
+            raise ArgumentError(
+                f"{name}: a shape must be integers, got {n!r} of type {type(n).__name__}"
+            ) from None
+    return tuple(found)
+
+
+def positive_shape(shape: Any, name: str) -> tuple[int, ...]:
+    """`as_shape` without negative numbers."""
+    found = as_shape(shape, name)
+    if any(n < 0 for n in found):
+        raise ArgumentValueError(f"{name}: negative dimensions are not allowed, got shape {found}")
+    return found
+
+
+def filled_shape(shape: tuple[int, ...], size: int, name: str, own: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape with its ``-1`` replaced by what is left of `size`."""
+    known = 1
+    for n in shape:
+        if n != -1:
+            known *= n
+    if shape.count(-1) > 1:
+        raise ArgumentValueError(f"{name}: only one axis can be -1, got shape {shape}")
+    if -1 in shape and known > 0 and size % known == 0:
+        return tuple([size // known if n == -1 else n for n in shape])
+    if -1 in shape or known != size or any(n < 0 for n in shape):
+        raise ShapeError(f"{name}: cannot reshape array of shape {own} and size {size} into shape {shape}")
+    return shape

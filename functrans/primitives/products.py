@@ -1,0 +1,217 @@
+"""Products of arrays by labelled axes, and NumPy's matmul family, whose ufuncs and operator are registered here.
+
+`contract` is einsum of two operands: it chooses between dot_general and, where nothing is summed, multiplication.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.aval import aval_of
+from ..core.dtypes import promote
+from ..core.errors import ShapeError
+from ..core.trace import operators
+from .composed import conjugate
+from .dot import DimensionNumbers, dot_general_p
+from .elementwise import mul_p
+from .linear import reduce_sum_p, reshape_p, shape_of, transpose_p
+from .operands import finish, operand, strong
+from .promotion import operator_operand, refuse_out
+
+Labels = tuple[Any, ...]
+Axes = tuple[int, ...]
+
+# --- contraction by labels ------------------------------------------------------------------------------------
+
+
+class _Prepared(NamedTuple):
+    """What is done to an operand before the product: axes summed, then a shape without the axes that are broadcast."""
+
+    summed: Axes
+    shape: Axes | None
+    labels: Labels
+
+
+class _Contraction(NamedTuple):
+    x: _Prepared
+    y: _Prepared
+    dimension_numbers: DimensionNumbers | None
+    order: Axes | None
+
+
+def contract(x: Any, x_labels: Labels, y: Any, y_labels: Labels, out: Labels) -> Any:
+    """The product of two operands of one dtype, summed over labels that are not in `out`.
+
+    Labels are distinct within each operand; an axis of extent 1 is broadcast against the other operand's. `out` names
+    labels of the operands only.
+    """
+    plan = _contraction(shape_of(x), x_labels, shape_of(y), y_labels, out)
+    x, y = _prepare(x, plan.x), _prepare(y, plan.y)
+    if plan.dimension_numbers is None:
+        return mul_p.bind(_spread(x, plan.x.labels, out), _spread(y, plan.y.labels, out))
+    product = dot_general_p.bind(x, y, dimension_numbers=plan.dimension_numbers)
+    return product if plan.order is None else transpose_p.bind(product, permutation=plan.order)
+
+
+@lru_cache(maxsize=4096)
+def _contraction(
+    x_shape: Axes, x_labels: Labels, y_shape: Axes, y_labels: Labels, out: Labels
+) -> _Contraction:
+    extents: dict[Any, int] = {}
+    for shape, labels in ((x_shape, x_labels), (y_shape, y_labels)):
+        for n, label in zip(shape, labels):
+            if extents.get(label, 1) == 1:
+                extents[label] = n
+            elif n not in (1, extents[label]):
+                raise ShapeError(
+                    f"shapes {x_shape} and {y_shape} do not fit: extents {extents[label]} and {n} meet (axis '{label}')"
+                )
+    x = _preparation(x_shape, x_labels, y_labels, out, extents)
+    y = _preparation(y_shape, y_labels, x_labels, out, extents)
+    batch = [a for a in x.labels if a in y.labels and a in out]
+    summed = [a for a in x.labels if a in y.labels and a not in out]
+    if not summed:
+        return _Contraction(x, y, None, None)
+    dims = (
+        (_places(x.labels, summed), _places(y.labels, summed)),
+        (_places(x.labels, batch), _places(y.labels, batch)),
+    )
+    shared = {*batch, *summed}
+    labels = (*batch, *[a for a in x.labels if a not in shared], *[a for a in y.labels if a not in shared])
+    order = _places(labels, out)
+    return _Contraction(x, y, dims, None if order == tuple(range(len(out))) else order)
+
+
+def _places(labels: Labels, wanted: Any) -> Axes:
+    return tuple([labels.index(a) for a in wanted])
+
+
+def _preparation(
+    shape: Axes, labels: Labels, others: Labels, out: Labels, extents: dict[Any, int]
+) -> _Prepared:
+    summed = tuple([d for d, a in enumerate(labels) if a not in others and a not in out])
+    rest = [(n, a) for d, (n, a) in enumerate(zip(shape, labels)) if d not in summed]
+    # An axis of extent 1 that meets a longer one is broadcast: it is left out, the other operand's is free.
+    kept = [(n, a) for n, a in rest if not (n == 1 and a in others and extents[a] != 1)]
+    new_shape = None if len(kept) == len(rest) else tuple([n for n, _ in kept])
+    return _Prepared(summed, new_shape, tuple([a for _, a in kept]))
+
+
+def _prepare(x: Any, how: _Prepared) -> Any:
+    if how.summed:
+        x = reduce_sum_p.bind(x, axes=how.summed)
+    return x if how.shape is None else reshape_p.bind(x, shape=how.shape)
+
+
+def _spread(x: Any, labels: Labels, out: Labels) -> Any:
+    """Axes in the order of `out`, of extent 1 where the operand has none (leading ones left out)."""
+    order = _places(labels, [a for a in out if a in labels])
+    if order != tuple(range(len(order))):
+        x = transpose_p.bind(x, permutation=order)
+    extents = dict(zip(labels, (shape_of(x)[order.index(d)] for d in range(len(order)))))
+    shape = tuple([extents.get(a, 1) for a in out])
+    while shape and shape[0] == 1 and out[len(out) - len(shape)] not in labels:
+        shape = shape[1:]
+    return x if shape == shape_of(x) else reshape_p.bind(x, shape=shape)
+
+
+# --- matmul and its family ------------------------------------------------------------------------------------
+
+
+def pair(x: Any, y: Any, name: str) -> tuple[Any, Any]:
+    """Two operands in their common dtype, not weak."""
+    x, y = operand(x, name, 0), operand(y, name, 1)
+    a, b = aval_of(x), aval_of(y)
+    if a.dtype == b.dtype and not (a.weak or b.weak):
+        return x, y
+    dtype, _ = promote([(a.dtype, a.weak), (b.dtype, b.weak)])
+    return strong(x, dtype), strong(y, dtype)
+
+
+class _Signature(NamedTuple):
+    """The core axes of a function of the family, and what it is of complex numbers."""
+
+    x: str
+    y: str
+    out: str
+    conjugated: bool = False
+
+
+def _family(ufunc: np.ufunc, signature: _Signature) -> Callable[..., Any]:
+    name = ufunc.__name__
+
+    def function(x1: Any, x2: Any, /, **options: Any) -> Any:
+        refuse_out(name, options.pop("out", None))
+        dtype = options.pop("dtype", None)
+        if options:
+            raise TypeError(f"{name}: unknown keyword argument {next(iter(options))!r}")
+        x, y = pair(x1, x2, name)
+        if dtype is not None:
+            x, y = strong(x, np.dtype(dtype)), strong(y, np.dtype(dtype))
+        return finish(_apply(name, signature, x, y))
+
+    function.__name__ = function.__qualname__ = name
+    operators.ufunc[ufunc] = function
+    return function
+
+
+def _apply(name: str, signature: _Signature, x: Any, y: Any) -> Any:
+    x_labels, y_labels, out = _labels(name, signature, shape_of(x), shape_of(y))
+    return contract(conjugate(x) if signature.conjugated else x, x_labels, y, y_labels, out)
+
+
+@lru_cache(maxsize=4096)
+def _labels(name: str, signature: _Signature, x_shape: Axes, y_shape: Axes) -> tuple[Labels, Labels, Labels]:
+    x_core, y_core, out_core = signature.x, signature.y, signature.out
+    if name == "matmul":  # vectors are rows on the left, columns on the right, and leave no axis
+        if len(x_shape) == 1:
+            x_core, out_core = "k", out_core.replace("i", "")
+        if len(y_shape) == 1:
+            y_core, out_core = "k", out_core.replace("j", "")
+    for position, (shape, core) in enumerate(((x_shape, x_core), (y_shape, y_core))):
+        if len(shape) < len(core):
+            raise ShapeError(
+                f"{name}: operand {position} of shape {shape} has not enough axes (want at least {len(core)}); for numbers "
+                "use multiplication"
+            )
+    x_batch, y_batch = x_shape[: len(x_shape) - len(x_core)], y_shape[: len(y_shape) - len(y_core)]
+    k, m = x_shape[len(x_batch) + x_core.index("k")], y_shape[len(y_batch) + y_core.index("k")]
+    if k != m:
+        raise ShapeError(
+            f"{name}: shapes {x_shape} and {y_shape} do not fit: the summed axes have extents {k} and {m}. "
+            "Transpose one of the operands"
+        )
+    try:
+        ndim = len(np.broadcast_shapes(x_batch, y_batch))
+    except ValueError:
+        raise ShapeError(
+            f"{name}: the batch axes of shapes {x_shape} and {y_shape} do not broadcast"
+        ) from None
+    batch = tuple(range(ndim))
+    return (
+        (*batch[ndim - len(x_batch) :], *x_core),
+        (*batch[ndim - len(y_batch) :], *y_core),
+        (*batch, *out_core),
+    )
+
+
+_MATMUL = _Signature("ik", "kj", "ij")
+matmul = _family(np.matmul, _MATMUL)
+vecdot = _family(np.vecdot, _Signature("k", "k", "", conjugated=True))
+matvec = _family(np.matvec, _Signature("ik", "k", "i")) if hasattr(np, "matvec") else None
+vecmat = _family(np.vecmat, _Signature("k", "kj", "j", conjugated=True)) if hasattr(np, "vecmat") else None
+
+
+def _matmul_operator(x: Any, y: Any) -> Any:
+    x, y = operator_operand(x, "matmul", 0), operator_operand(y, "matmul", 1)
+    if x is NotImplemented or y is NotImplemented:
+        return NotImplemented
+    x, y = pair(x, y, "matmul")
+    return finish(_apply("matmul", _MATMUL, x, y))
+
+
+operators.operator["matmul"] = _matmul_operator
