@@ -164,6 +164,10 @@ class FunctionText:
         """An integer's value as a float."""
         return self.new(f"sitofp {x.type} {x.text} to {self.type}", self.type)
 
+    def shift_right(self, x: Number, count: int) -> Number:
+        """A logical shift of an integer."""
+        return self.new(f"lshr {x.type} {x.text}, {count}", x.type)
+
     def polynomial(self, x: Number, coefficients: Sequence[float]) -> Number:
         """``c[0] + c[1] x + ...`` by Horner's rule."""
         *rest, last = coefficients

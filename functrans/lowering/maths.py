@@ -2,12 +2,13 @@
 
 In order of preference:
 
-1. code of our own (`own_maths`), inlined and vectorised with the loop around it;
+1. code of our own (`inline_maths`), inlined and vectorised with the loop around it, where it is faster;
 2. glibc's libmvec: a call of the scalar function carries the attribute ``vector-function-abi-variant`` that names
    the vector variants, each of them only if the loaded library has it (a missing one would be a jump to nowhere);
-3. the C library's scalar function.
+3. code of our own that is slower than libmvec's, where that is missing;
+4. the C library's scalar function.
 
-Strict kernels use 3 alone.
+Strict kernels use 4 alone.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .inline_maths import FASTER, FUNCTIONS
 from .llvm_ops import llvm_type
-from .own_maths import definition_of, inlined
+from .own_maths import definition_of
 
 #: The C library's name of each function.
 LIBM = {
@@ -78,16 +80,19 @@ class Maths:
 
     def _find(self, name: str, dtype: np.dtype) -> Function:
         t = llvm_type(dtype)
-        if (
-            name not in LIBM
-            or (dtype.kind in "iu" and name == "pow")
-            or (not self.strict and inlined(name, t))
-        ):
+        if name not in LIBM or dtype.kind in "iu":
             return self._define(name, t, dtype.kind)
         symbol = LIBM[name] + ("f" if t == "float" else "")
         arity = 2 if name in BINARY else 1
+        variants = ""
+        if not self.strict:
+            if name in FASTER and t == "double":
+                return self._define(name, t, dtype.kind)
+            variants = self._variants(symbol, t, arity)
+            if not variants and name in FUNCTIONS:
+                return self._define(name, t, dtype.kind)
         self._declarations[symbol] = f"declare {t} @{symbol}({', '.join([t] * arity)})"
-        return Function(symbol, PURE + ("" if self.strict else self._variants(symbol, t, arity)))
+        return Function(symbol, PURE + variants)
 
     def _variants(self, symbol: str, t: str, arity: int) -> str:
         """The attribute that lists the vector variants of a C function, declared on the way."""

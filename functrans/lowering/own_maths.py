@@ -1,4 +1,4 @@
-"""Mathematical functions written out in LLVM: what the C library lacks.
+"""Mathematical functions as LLVM definitions: what the C library lacks, and the functions of `inline_maths`.
 
 Each is a function definition that the kernel's module carries and LLVM inlines.
 """
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .blas import symbol
+from .inline_maths import FUNCTIONS
 from .llvm_expr import FunctionText
 
 
@@ -26,11 +27,6 @@ class Definition:
     symbols: frozenset[str] = frozenset()
 
 
-def inlined(name: str, t: str) -> bool:
-    """Whether own code replaces the C library's function."""
-    return False
-
-
 @functools.cache
 def definition_of(name: str, t: str, kind: str) -> Definition:
     """The definition of a function of LLVM type `t`; `kind` tells signed from unsigned integers."""
@@ -39,6 +35,9 @@ def definition_of(name: str, t: str, kind: str) -> Definition:
         return _narrowed(name, double)
     if kind in "iu":
         return _integer_power(t)
+    if name in FUNCTIONS:
+        f = FunctionText(f"functrans.{name}.f64", "double")
+        return _define(f.name, f.finish(FUNCTIONS[name](f, f.arguments[0])))
     if name in _SCIPY:
         return _scipy(name, _SCIPY[name])
     return _trigamma()
