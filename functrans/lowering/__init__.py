@@ -1,6 +1,6 @@
 """From a jaxpr to machine code.
 
-=================== =============================================================================================
+=================== =========================================================================================
 `simplify`          jaxpr to jaxpr: calls inlined, dead and common equations removed, exact algebra
 `fuse`              equations gathered in groups that become one loop nest each
 `nests`             groups to the typed loop IR, through `builder` and the kernel rules of the primitives
@@ -11,7 +11,7 @@
 `compile`           LLVM through `numba.extending.intrinsic` inside a Numba-jitted entry
 `cache`             compiled kernels by outlined text
 `executable`        the steps of a jaxpr (kernels and host calls) as a callable
-=================== =============================================================================================
+=================== =========================================================================================
 
 `loopir` declares the loop IR that stands between the two halves.
 """

@@ -1,8 +1,9 @@
 """Addresses of BLAS, LAPACK and special functions in SciPy, and their use from Python.
 
-SciPy's Cython modules export C functions: those of ``scipy.linalg.cython_blas`` and ``cython_lapack`` take addresses,
-as Fortran does; matrices are column-major, so that a row-major C = A B is asked for as C' = B' A'. Kernels call
-them by symbols, which `publish` makes known to LLVM; the Python form of a kernel calls them through ctypes.
+SciPy's Cython modules export C functions: those of ``scipy.linalg.cython_blas`` and ``cython_lapack`` take
+addresses, as Fortran does; matrices are column-major, so that a row-major C = A B is asked for as C' = B'
+A'. Kernels call them by symbols, which `publish` makes known to LLVM; the Python form of a kernel calls
+them through ctypes.
 """
 
 from __future__ import annotations

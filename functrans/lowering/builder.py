@@ -1,8 +1,8 @@
 """The builder of loop IR: what kernel rules are written against (`functrans.core.kernel`), implemented.
 
-Equal pure operations inside a block become one, and so do equal loads of input buffers. Folding is light and only
-of integers, so that the structure of a kernel does not come to depend on sizes: extents combine to extents, and
-zeros and ones vanish.
+Equal pure operations inside a block become one, and so do equal loads of input buffers. Folding is light
+and only of integers, so that the structure of a kernel does not come to depend on sizes: extents combine to
+extents, and zeros and ones vanish.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class Builder:
         return self.kernel
 
     def buffer(
-        self, name: str, dtype: np.dtype, shape: tuple[int, ...], role: str, storage: str | None = None
+        self, name: str, dtype: np.dtype, shape: tuple[Any, ...], role: str, storage: str | None = None
     ) -> ir.BufferDecl:
         """Declare a buffer; the name is made unique with a number."""
         unique, n = name, 1
@@ -198,10 +198,10 @@ class Builder:
             self._blocks.pop()
             self._known.pop()
 
-    # --- operands -------------------------------------------------------------------------------------------------
+    # --- operands --------------------------------------------------------------------------------------
 
     def scalar(self, x: Any, dtype: np.dtype = INT64) -> Scalar:
-        """`x` itself, or a Python number as a scalar of `dtype`; Python ints of dtype int64 count as extents."""
+        """`x` itself, or a Python number as a scalar of `dtype`; ints for int64 count as extents."""
         if isinstance(x, Scalar):
             return x
         if dtype == INT64 and type(x) is int:
@@ -223,7 +223,7 @@ class Builder:
     def _index(self, index: Sequence[Scalar | int]) -> tuple[ir.Operand, ...]:
         return tuple(x.operand if isinstance(x, Scalar) else ir.Extent(int(x)) for x in index)
 
-    # --- pure operations ------------------------------------------------------------------------------------------
+    # --- pure operations -------------------------------------------------------------------------------
 
     def _remember(self, key: Any, make: Callable[[], Scalar]) -> Scalar:
         for known in reversed(self._known):
@@ -257,7 +257,7 @@ class Builder:
         return self.let(op, (x,))
 
     def binary(self, op: str, x: Scalar, other: Any, *, reassoc: bool = False) -> Scalar:
-        """A binary operator on scalars of one dtype; `reassoc` allows reordering (sums and products of reductions).
+        """A binary operator on scalars of one dtype; `reassoc` allows reordering (in reductions).
 
         Raises
         ------
@@ -299,7 +299,7 @@ class Builder:
         if kind != "c" and name == "imag":
             return self.const(0, args[0].dtype)
         if name in ("idiv", "irem") and all(type(a.operand) is ir.Extent for a in args):
-            a, b = args[0].operand.value, args[1].operand.value
+            a, b = _integer(args[0].operand), _integer(args[1].operand)
             quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
             return self.extent(quotient if name == "idiv" else a - quotient * b)
         return self.let(name, args)
@@ -329,7 +329,7 @@ class Builder:
             return x if c.value else y
         return self.let("select", (condition, x, y))
 
-    # --- statements -----------------------------------------------------------------------------------------------
+    # --- statements ------------------------------------------------------------------------------------
 
     def guarded(self, condition: Scalar, read: Callable[[], Scalar], otherwise: Scalar) -> Scalar:
         """``read()`` where the condition holds, else `otherwise`."""
@@ -416,13 +416,17 @@ def _buffer_of(a: Any) -> ir.BufferDecl | None:
     return a if isinstance(a, ir.BufferDecl) else None
 
 
+def _integer(x: ir.Operand) -> Any:
+    """The number behind a literal or an extent, else None."""
+    return x.value if isinstance(x, (ir.Extent, ir.Const)) else None
+
+
 def _fold_integers(op: str, x: Scalar, y: Scalar) -> Scalar | None:
     a, b = x.operand, y.operand
     if type(a) is ir.Extent and type(b) is ir.Extent and op in ("add", "sub", "mul"):
         n = {"add": a.value + b.value, "sub": a.value - b.value, "mul": a.value * b.value}[op]
         return x.builder.extent(n)
-    known_a = a.value if type(a) in (ir.Extent, ir.Const) else None
-    known_b = b.value if type(b) in (ir.Extent, ir.Const) else None
+    known_a, known_b = _integer(a), _integer(b)
     if op == "add" and known_a == 0:
         return y
     if op in ("add", "sub") and known_b == 0:

@@ -1,8 +1,8 @@
 """From an outlined kernel to something that runs.
 
-Three routes: ``intrinsic`` (LLVM inside a Numba-jitted entry), ``njit`` (the Python form under plain ``@njit``) and
-``python`` (the Python form as it is). The first is tested on a small kernel once per process; where it fails, the
-others serve, with a warning.
+Three routes: ``intrinsic`` (LLVM inside a Numba-jitted entry), ``njit`` (the Python form under plain
+``@njit``) and ``python`` (the Python form as it is). The first is tested on a small kernel once per process;
+where it fails, the others serve, with a warning.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ class CompiledKernel:
         Returns
         -------
         callable
-            ``run(arrays) -> status``: `arrays` must be a tuple of C-contiguous, aligned ndarrays, one for each of
-            ``kernel.storages``, large enough for the declarations. Nothing is checked.
+            ``run(arrays) -> status``: `arrays` must be a tuple of C-contiguous, aligned ndarrays, one for
+            each of ``kernel.storages``, large enough for the declarations. Nothing is checked.
         """
         if self.route != "intrinsic":
             return self._bind_python(ints, floats)
@@ -152,11 +152,12 @@ def _by_njit(kernel: ir.Kernel) -> CompiledKernel:
         if b.role != "stack"
     ]
     numbers = [numba.types.int64] * kernel.ints + [numba.types.float64] * kernel.floats
-    entry = numba.njit(tuple(arrays + numbers), error_model="numpy")(names[kernel.name])
+    signature: Any = (*arrays, *numbers)
+    entry = numba.njit(signature, error_model="numpy")(names[kernel.name])
     return CompiledKernel(kernel, "njit", entry)
 
 
-# --- the self-test -------------------------------------------------------------------------------------------------
+# --- the self-test -------------------------------------------------------------------------------------
 
 _route: list[str] = []
 _route_lock = threading.Lock()

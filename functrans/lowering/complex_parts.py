@@ -1,9 +1,9 @@
 """Complex numbers taken apart: a kernel in which every scalar is real.
 
-A complex value becomes a pair of real ones, a complex buffer is read and written by parts. Arithmetic is written
-out; division and the functions of the C library follow NumPy at infinities and NaN. What remains complex are the
-results of C functions (``cexp`` and its like, internal operations with the parts as arguments), which
-``real`` and ``imag`` take apart at once.
+A complex value becomes a pair of real ones, a complex buffer is read and written by parts. Arithmetic is
+written out; division and the functions of the C library follow NumPy at infinities and NaN. What remains
+complex are the results of C functions (``cexp`` and its like, internal operations with the parts as
+arguments), which ``real`` and ``imag`` take apart at once.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ C128 = np.dtype("c16")
 F64 = np.dtype("f8")
 #: The C library's functions of one complex number, called on doubles.
 C_UNARY = {
-    "exp": "cexp", "log": "clog", "sqrt": "csqrt", "sin": "csin", "cos": "ccos", "tan": "ctan", "arcsin": "casin",
-    "arccos": "cacos", "arctan": "catan", "sinh": "csinh", "cosh": "ccosh", "tanh": "ctanh", "arcsinh": "casinh",
-    "arccosh": "cacosh", "arctanh": "catanh",
+    "exp": "cexp", "log": "clog", "sqrt": "csqrt", "sin": "csin", "cos": "ccos", "tan": "ctan",
+    "arcsin": "casin", "arccos": "cacos", "arctan": "catan", "sinh": "csinh", "cosh": "ccosh",
+    "tanh": "ctanh", "arcsinh": "casinh", "arccosh": "cacosh", "arctanh": "catanh",
 }  # fmt: skip
 C_BINARY = {"pow": "cpow"}
 
@@ -129,10 +129,11 @@ class _Splitter:
         """A C function of doubles, rounded to the parts' dtype."""
         b, dtype = self.b, args[0][0].dtype
         flat = tuple(b.cast(x, F64) for pair in args for x in pair)
-        re, im = self.parts(b.let(name, flat, C128).operand)
+        whole = b.let(name, flat, C128)
+        re, im = b.let("real", (whole,)), b.let("imag", (whole,))
         return b.cast(re, dtype), b.cast(im, dtype)
 
-    # --- operations -----------------------------------------------------------------------------------------------
+    # --- operations ------------------------------------------------------------------------------------
 
     def let(self, s: ir.Let) -> None:
         b, op = self.b, s.op

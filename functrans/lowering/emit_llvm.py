@@ -1,9 +1,9 @@
 """Loop IR to LLVM text.
 
-A kernel becomes two functions. ``NAME`` is the entry, ``i64 (i64 arrays, i64 numbers)``: `arrays` is the address of
-a Python tuple of ndarrays, whose data pointers it reads, and `numbers` that of the parameter words. It calls
-``NAME.body``, which is not inlined (an inlined copy would be optimised twice and lose its vector width) and whose
-pointers do not alias. Floats in comments of the text are left out: equal kernels have equal text.
+A kernel becomes two functions. ``NAME`` is the entry, ``i64 (i64 arrays, i64 numbers)``: `arrays` is the
+address of a Python tuple of ndarrays, whose data pointers it reads, and `numbers` that of the parameter
+words. It calls ``NAME.body``, which is not inlined (an inlined copy would be optimised twice and lose its
+vector width) and whose pointers do not alias.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class _Function:
         self.storages = kernel.storages
         self.bases: dict[str, str] = {place: f"%s{i}" for i, place in enumerate(self.storages)}
 
-    # --- pieces ---------------------------------------------------------------------------------------------------
+    # --- pieces ----------------------------------------------------------------------------------------
 
     def fresh(self) -> str:
         self.count += 1
@@ -141,7 +141,7 @@ class _Function:
         t = "float" if buffer.dtype.itemsize == 8 else "double"
         return self.new(f"getelementptr inbounds {{ {t}, {t} }}, ptr {base}, i64 {linear}, i32 {part or 0}")
 
-    # --- statements -----------------------------------------------------------------------------------------------
+    # --- statements ------------------------------------------------------------------------------------
 
     def block(self, block: ir.Block) -> None:
         for s in block.statements:
@@ -211,7 +211,7 @@ class _Function:
         self.mark(f"end{n}")
 
     def hint(self, s: ir.For) -> str:
-        """No unrolling but of short loops: the vectoriser interleaves, and the rest doubles the time of compilation."""
+        """Only short loops are unrolled: the vectoriser interleaves, more doubles the compile time."""
         a, b = s.start, s.stop
         if type(a) is ir.Extent and type(b) is ir.Extent and b.value - a.value <= SHORT:
             return ""
@@ -304,7 +304,7 @@ class _Function:
         self.lines.append(f"  store {t} {self.operand(pair[1])}, ptr {second}")
         return slot
 
-    # --- the module -----------------------------------------------------------------------------------------------
+    # --- the module ------------------------------------------------------------------------------------
 
     def module(self) -> LLVMKernel:
         kernel = self.kernel

@@ -1,10 +1,12 @@
 """Loop IR to readable Python.
 
-The source takes one NumPy array for each buffer, then the parameters; it is what is printed, what a debugger steps
-through, and the oracle that the LLVM route is tested against. It runs on NumPy scalars, which wrap and round as the
-dtype says. Names such as ``exp`` and ``float32`` come from `functrans.lowering.runtime`.
+The source takes one NumPy array for each buffer, then the parameters; it is what is printed, what a
+debugger steps through, and the oracle that the LLVM route is tested against. It runs on NumPy scalars,
+which wrap and round as the dtype says. Names such as ``exp`` and ``float32`` come from
+`functrans.lowering.runtime`.
 
-Values that are used once stand in the expression that uses them, as long as nothing they read is written in between.
+Values that are used once stand in the expression that uses them, as long as nothing they read is written in
+between.
 """
 
 from __future__ import annotations
@@ -20,14 +22,15 @@ from .loopir import INT64
 from .runtime import NAMES
 
 _INFIX = {
-    "add": ("+", 5), "sub": ("-", 5), "mul": ("*", 6), "div": ("/", 6), "and": ("&", 3), "or": ("|", 1), "xor": ("^", 2),
-    "shl": ("<<", 4), "shr": (">>", 4), "lt": ("<", 0), "le": ("<=", 0), "gt": (">", 0), "ge": (">=", 0),
-    "eq": ("==", 0), "ne": ("!=", 0),
+    "add": ("+", 5), "sub": ("-", 5), "mul": ("*", 6), "div": ("/", 6), "and": ("&", 3), "or": ("|", 1),
+    "xor": ("^", 2), "shl": ("<<", 4), "shr": (">>", 4), "lt": ("<", 0), "le": ("<=", 0), "gt": (">", 0),
+    "ge": (">=", 0), "eq": ("==", 0), "ne": ("!=", 0),
 }  # fmt: skip
 #: NumPy's complex scalars disagree with its arrays about the order of NaN.
 _ORDER = {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
 _SELECT, _COMPARE, _UNARY, _ATOM = -1, 0, 7, 9
-#: dtypes whose Python numbers compute as NumPy's do (but for division and overflow, which `_Source.typed` guards).
+#: dtypes whose Python numbers compute as NumPy's do (but for division and overflow, which `_Source.typed`
+#: guards).
 _NATURAL = ("bool", "int64", "float64", "complex128")
 _WIDTH = 72
 
@@ -141,7 +144,7 @@ class _Source:
     def line(self, text: str) -> None:
         self.lines.append(self.indent + text)
 
-    # --- expressions ----------------------------------------------------------------------------------------------
+    # --- expressions -----------------------------------------------------------------------------------
 
     def operand(self, x: Any) -> _Expr:
         if type(x) is ir.Value:
@@ -241,7 +244,7 @@ class _Source:
             x = _Expr(f"{x.at(_ATOM)}.real")
         return _Expr(f"{target.name}({x.text})")
 
-    # --- statements -----------------------------------------------------------------------------------------------
+    # --- statements ------------------------------------------------------------------------------------
 
     def define(self, value: ir.Value, e: _Expr) -> None:
         """Keep an expression for its one use, or give it a name."""

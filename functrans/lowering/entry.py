@@ -1,9 +1,9 @@
 """The LLVM route: kernels inside Numba-jitted entries, and the quick call of them.
 
-One intrinsic serves all kernels: its literal argument is a number under which the kernel's LLVM text waits. The
-entry is an ``@njit`` function whose body is that intrinsic, so that compiling it compiles the kernel, in Numba's
-library and under Numba's symbol resolution. Entries have no CPython wrapper of their own (it would cost 10 ms
-each): one jitted caller for all takes the address of an entry.
+One intrinsic serves all kernels: its literal argument is a number under which the kernel's LLVM text waits.
+The entry is an ``@njit`` function whose body is that intrinsic, so that compiling it compiles the kernel,
+in Numba's library and under Numba's symbol resolution. Entries have no CPython wrapper of their own (it
+would cost 10 ms each): one jitted caller for all takes the address of an entry.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def unique_symbol() -> str:
 def compile_entry(code: LLVMKernel) -> tuple[Any, int]:
     """The jitted entry of a kernel and the address of the kernel's code.
 
-    The entry may be called from jitted code with two integers, the addresses of a tuple of arrays and of the parameter
-    words; from Python, pass the address to what `caller` gives.
+    The entry may be called from jitted code with two integers, the addresses of a tuple of arrays and of
+    the parameter words; from Python, pass the address to what `caller` gives.
     """
     import numba
     from numba.core import types
@@ -42,13 +42,13 @@ def compile_entry(code: LLVMKernel) -> tuple[Any, int]:
     number = next(_numbers)
     _texts[number] = code
     try:
-        options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "no_rewrites": True}
+        options: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "no_rewrites": True}
         entry = numba.njit(types.intp(types.intp, types.intp), **options)(
             _make_entry(number, _kernel_intrinsic())
         )
     finally:
         del _texts[number]
-    (result,) = entry.overloads.values()
+    result: Any = next(iter(entry.overloads.values()))
     found = result.library.get_pointer_to_function(code.entry)
     if not found:
         raise RuntimeError(f"Numba's library has no symbol {code.entry}")
@@ -118,8 +118,9 @@ def caller(nogil: bool) -> Callable[[int, int, int], int]:
         return jump(address, arrays, numbers)
 
     signature = types.intp(types.intp, types.intp, types.intp)
-    dispatcher = numba.njit(signature, nogil=nogil, no_cfunc_wrapper=True, no_rewrites=True)(call)
-    (result,) = dispatcher.overloads.values()
+    options: Any = {"no_cfunc_wrapper": True, "no_rewrites": True}
+    dispatcher = numba.njit(signature, nogil=nogil, **options)(call)
+    result: Any = next(iter(dispatcher.overloads.values()))
     return result.entry_point
 
 

@@ -1,8 +1,9 @@
-"""Elementary functions of doubles without branches or tables, to be inlined and vectorised with the loop around.
+"""Elementary functions of doubles without branches or tables, to be inlined and vectorised with the loop
+around.
 
-Within 2 units in the last place over the whole range, and right at zeros, infinities, NaN and denormals. A libmvec
-call spills every vector register around itself; in a loop with several live accumulators these are twice as fast.
-The polynomials are Chebyshev interpolants of the functions named, computed with 150 digits.
+Within 2 units in the last place over the whole range, and right at zeros, infinities, NaN and denormals. A
+libmvec call spills every vector register around itself; in a loop with several live accumulators these are
+twice as fast. The polynomials are Chebyshev interpolants of the functions named, computed with 150 digits.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def expm1(f: FunctionText, x: Number) -> Number:
 
 
 def tanh(f: FunctionText, x: Number) -> Number:
-    """t / (t + 2) with t = expm1(2 abs(x)), and x's sign."""
+    """Hyperbolic tangent: t / (t + 2) with t = expm1(2 abs(x)), and x's sign."""
     y = f.intrinsic("fabs", x)
     y = f.select(y > 20.0, 20.0, y)
     k, p = _reduce(f, y + y)
@@ -103,7 +104,7 @@ def _split(f: FunctionText, x: Number) -> tuple[Number, Number]:
 
 
 def _log_parts(f: FunctionText, g: Number) -> tuple[Number, Number]:
-    """h = g**2 / 2 and the small part q with log(1 + g) = g - (h - q)."""
+    """The parts h = g**2 / 2 and the small part q with log(1 + g) = g - (h - q)."""
     s = g / (g + 2.0)
     z = s * s
     h = g * g * 0.5

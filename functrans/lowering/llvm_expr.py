@@ -1,7 +1,7 @@
 """A small language for writing LLVM functions of numbers in Python, without branches.
 
-The functions are meant to be inlined in loops and vectorised with them, so they choose with `FunctionText.select`. Every
-operation rounds once: where a fused multiply-add is meant, it is written.
+The functions are meant to be inlined in loops and vectorised with them, so they choose with
+`FunctionText.select`. Every operation rounds once: where a fused multiply-add is meant, it is written.
 
 >>> f = FunctionText("square", "double")
 >>> x = f.arguments[0]

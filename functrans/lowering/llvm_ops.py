@@ -1,8 +1,8 @@
 """LLVM instructions of the loop IR's operations on real numbers, integers and booleans.
 
-Every function returns the text of an instruction sequence through an `Emitter`, which gives names to values. Flags:
-`contract` (a multiplication and an addition may become one rounding) unless strict, `reassoc` where the IR allows
-it; never `nnan` nor `ninf`, which would break isnan and isinf.
+Every function returns the text of an instruction sequence through an `Emitter`, which gives names to
+values. Flags: `contract` (a multiplication and an addition may become one rounding) unless strict, `reassoc`
+where the IR allows it; never `nnan` nor `ninf`, which would break isnan and isinf.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _float_to_integer(e: Emitter, x: str, s: str, target: np.dtype) -> str:
         large = e.new(f"fcmp oge {s} {x}, {half}")
         low = e.new(f"fsub {s} {x}, {half}")
         small = e.new(f"freeze i64 {e.new(f'fptosi {s} {x} to i64')}")
-        above = e.new(f"xor i64 {e.new(f'freeze i64 ' + e.new(f'fptosi {s} {low} to i64'))}, {-(2**63)}")
+        above = e.new(f"xor i64 {e.new('freeze i64 ' + e.new(f'fptosi {s} {low} to i64'))}, {-(2**63)}")
         return e.new(f"select i1 {large}, i64 {above}, i64 {small}")
     wide = "i64" if target.itemsize == 8 or target == np.uint32 else "i32"
     found = e.new(f"freeze {wide} {e.new(f'fptosi {s} {x} to {wide}')}")

@@ -168,13 +168,13 @@ class _Verifier:
             case Local():
                 self.operand(s.init, s.var.dtype, scope)
                 self.define(s.var, scope)
-            case Get() | Set():
+            case Get():
                 self.need(s.var in scope, "the local is not declared here")
-                if type(s) is Set:
-                    self.operand(s.x, s.var.dtype, scope)
-                else:
-                    self.need(s.value.dtype == s.var.dtype, "the value's dtype is not the local's")
-                    self.define(s.value, scope)
+                self.need(s.value.dtype == s.var.dtype, "the value's dtype is not the local's")
+                self.define(s.value, scope)
+            case Set():
+                self.need(s.var in scope, "the local is not declared here")
+                self.operand(s.x, s.var.dtype, scope)
             case Copy():
                 self.need(
                     id(s.target) in self.buffers and id(s.source) in self.buffers, "buffer not declared"

@@ -1,4 +1,5 @@
-"""The loop IR: structured, typed, in SSA form but for locals; what is left of a jaxpr when its loops are decided.
+"""The loop IR: structured, typed, in SSA form but for locals; what is left of a jaxpr when its loops are
+decided.
 
 A `Kernel` is a list of buffer declarations and a `Block` of statements:
 
@@ -14,9 +15,10 @@ A `Kernel` is a list of buffer declarations and a `Block` of statements:
 ``Fail(condition, equation)``    reports failure of an equation in the kernel's status
 =============================== =============================================================================
 
-Operands are `Value` (what a statement defines), `Const` (data literals), `Extent` (numbers that come from shapes:
-extents, strides, offsets) and, after outlining, `Param` (a number given at run time). Buffers are row-major and
-contiguous; the multi-index of an access is kept until emission. Booleans are one byte in memory.
+Operands are `Value` (what a statement defines), `Const` (data literals), `Extent` (numbers that come from
+shapes: extents, strides, offsets) and, after outlining, `Param` (a number given at run time). Buffers are
+row-major and contiguous; the multi-index of an access is kept until emission. Booleans are one byte in
+memory.
 """
 
 from __future__ import annotations
@@ -34,8 +36,9 @@ INT32 = np.dtype(np.int32)
 INT64 = np.dtype(np.int64)
 
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
-#: Operations with the number of their operands. ``cast`` goes to its value's dtype; ``select`` takes a condition first.
-#: ``shl``/``shr`` want an amount in range; ``div`` is for floats and complex numbers; ``not`` is bitwise.
+#: Operations with the number of their operands. ``cast`` goes to its value's dtype; ``select`` takes a
+#: condition first. ``shl``/``shr`` want an amount in range; ``div`` is for floats and complex numbers;
+#: ``not`` is bitwise.
 OPERATIONS: dict[str, int] = {
     **dict.fromkeys(("neg", "not", "cast"), 1),
     **dict.fromkeys(("add", "sub", "mul", "div", "and", "or", "xor", "shl", "shr"), 2),
@@ -94,8 +97,8 @@ class Param:
     Parameters
     ----------
     slot : int
-        Position among the kernel's ``ints`` where `dtype` is int64, else among its ``floats``; a complex parameter takes
-        `slot` (real part) and ``slot + 1``.
+        Position among the kernel's ``ints`` where `dtype` is int64, else among its ``floats``; a complex
+        parameter takes `slot` (real part) and ``slot + 1``.
     dtype : numpy.dtype
         int64, float32, float64, complex64 or complex128.
     """
@@ -120,8 +123,8 @@ class BufferDecl:
     role : {'in', 'out', 'scratch', 'stack'}
         'in' is never written. 'stack' has a small literal shape and lives in the kernel's frame.
     storage : str, optional
-        Declarations with the same storage name are the same memory (reuse, reshapes); by default each has its own.
-        Different storages never overlap: their pointers are marked ``noalias``.
+        Declarations with the same storage name are the same memory (reuse, reshapes); by default each has
+        its own. Different storages never overlap: their pointers are marked ``noalias``.
     """
 
     name: str
@@ -294,7 +297,7 @@ class Kernel:
         return list(dict.fromkeys(b.place for b in self.buffers if b.role != "stack"))
 
 
-# --- walking -----------------------------------------------------------------------------------------------------
+# --- walking -------------------------------------------------------------------------------------------
 
 
 def blocks_of(statement: Statement) -> tuple[Block, ...]:
@@ -335,8 +338,8 @@ def operands_of(statement: Statement) -> tuple[Any, ...]:
 def map_operands(kernel: Kernel, f: Callable[[Operand], Operand]) -> Kernel:
     """A copy of a kernel with every operand replaced by ``f(operand)``.
 
-    Extents of buffer shapes are passed as `Extent` too (but for 'stack' buffers), and may become `Param`. Values and
-    local variables are shared with the original.
+    Extents of buffer shapes are passed as `Extent` too (but for 'stack' buffers), and may become `Param`.
+    Values and local variables are shared with the original.
     """
     return _Mapping(kernel, f).kernel
 

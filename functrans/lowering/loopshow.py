@@ -1,4 +1,4 @@
-"""The text of a kernel: deterministic, with canonical names, so that equal text means the same machine code."""
+"""The text of a kernel: deterministic, with canonical names; equal text means equal machine code."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""Mathematical functions in kernels: which symbol computes what, and how a loop that calls it stays a vector loop.
+"""Mathematical functions in kernels: which symbol computes what, and how loops with calls stay vector loops.
 
 In order of preference:
 
 1. code of our own (`inline_maths`), inlined and vectorised with the loop around it, where it is faster;
-2. glibc's libmvec: a call of the scalar function carries the attribute ``vector-function-abi-variant`` that names
-   the vector variants, each of them only if the loaded library has it (a missing one would be a jump to nowhere);
+2. glibc's libmvec: a call of the scalar function carries the attribute ``vector-function-abi-variant`` that
+   names the vector variants, each of them only if the loaded library has it (a missing one would be a jump
+   to nowhere);
 3. code of our own that is slower than libmvec's, where that is missing;
 4. the C library's scalar function.
 
@@ -25,14 +26,14 @@ from .own_maths import definition_of
 
 #: The C library's name of each function.
 LIBM = {
-    "exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log2": "log2", "log10": "log10", "log1p": "log1p",
-    "sin": "sin", "cos": "cos", "tan": "tan", "arcsin": "asin", "arccos": "acos", "arctan": "atan",
-    "sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
-    "erf": "erf", "erfc": "erfc", "cbrt": "cbrt", "pow": "pow", "arctan2": "atan2",
-    "hypot": "hypot", "nextafter": "nextafter",
+    "exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log2": "log2", "log10": "log10",
+    "log1p": "log1p", "sin": "sin", "cos": "cos", "tan": "tan", "arcsin": "asin", "arccos": "acos",
+    "arctan": "atan", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "arcsinh": "asinh",
+    "arccosh": "acosh", "arctanh": "atanh", "erf": "erf", "erfc": "erfc", "cbrt": "cbrt", "pow": "pow",
+    "arctan2": "atan2", "hypot": "hypot", "nextafter": "nextafter",
 }  # fmt: skip
 BINARY = ("pow", "arctan2", "hypot", "nextafter")
-#: A call of one of these neither reads nor writes memory as far as a kernel is concerned (nobody reads errno).
+#: A call of one of these neither reads nor writes memory that a kernel knows of (nobody reads errno).
 PURE = " nounwind willreturn memory(none)"
 
 

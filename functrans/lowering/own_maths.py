@@ -14,7 +14,6 @@ from .blas import symbol
 from .inline_maths import FUNCTIONS
 from .llvm_expr import FunctionText
 
-
 _SCIPY = {"digamma": "psi", "lgamma": "gammaln"}
 
 
@@ -96,7 +95,8 @@ end:
 def _trigamma() -> Definition:
     """The second derivative of the logarithm of the gamma function.
 
-    Reflection to x > 0 (DLMF 5.15.6), recurrence to x >= 12 (5.15.5), asymptotic series (5.15.8). Poles give infinity.
+    Reflection to x > 0 (DLMF 5.15.6), recurrence to x >= 12 (5.15.5), asymptotic series (5.15.8). Poles
+    give infinity.
     """
     f = FunctionText("functrans.trigamma.f64", "double")
     x = f.arguments[0]

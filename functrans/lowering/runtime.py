@@ -1,7 +1,7 @@
 """The names that the Python form of a kernel uses: NumPy's and SciPy's functions on scalars.
 
-Casts follow ``ndarray.astype`` (a NumPy scalar type would refuse NaN as an integer); `min` and `max` are Python's on
-integers.
+Casts follow ``ndarray.astype`` (a NumPy scalar type would refuse NaN as an integer); `min` and `max` are
+Python's on integers.
 """
 
 from __future__ import annotations
@@ -17,18 +17,32 @@ from .builder import LETTERS, RETURNS
 from .loopcheck import real_dtype
 
 _NUMPY = (
-    "abs", "floor", "ceil", "trunc", "rint", "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p",
-    "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh",
-    "less", "less_equal", "greater", "greater_equal", "arctan2", "hypot", "fmod", "copysign", "nextafter", "minimum", "maximum", "real", "imag", "conj",
-    "array", "empty",
+    "abs", "floor", "ceil", "trunc", "rint", "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10",
+    "log1p", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh",
+    "arccosh", "arctanh", "less", "less_equal", "greater", "greater_equal", "arctan2", "hypot", "fmod",
+    "copysign", "nextafter", "minimum", "maximum", "real", "imag", "conj", "array", "empty",
 )  # fmt: skip
 _DTYPES = (
-    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64",
-    "complex128",
+    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
+    "complex64", "complex128",
 )  # fmt: skip
 #: Every name that the Python form may use (but for routines of BLAS and LAPACK).
 NAMES = frozenset(
-    (*_NUMPY, *_DTYPES, "erf", "erfc", "lgamma", "digamma", "trigamma", "power", "idiv", "irem", "min", "max", "range")
+    (
+        *_NUMPY,
+        *_DTYPES,
+        "erf",
+        "erfc",
+        "lgamma",
+        "digamma",
+        "trigamma",
+        "power",
+        "idiv",
+        "irem",
+        "min",
+        "max",
+        "range",
+    )
 ) | {"make_complex64", "make_complex128", "complex"}
 
 
@@ -60,6 +74,10 @@ def _idiv(a: Any, b: Any) -> Any:
     return (a - _irem(a, b)) // b
 
 
+def _complex_maker(type_: Callable[[complex], Any]) -> Callable[[Any, Any], Any]:
+    return lambda re, im: type_(complex(re, im))
+
+
 def namespace(kernel: ir.Kernel) -> dict[str, Any]:
     """The globals of a kernel's Python form."""
     from scipy import special
@@ -71,8 +89,7 @@ def namespace(kernel: ir.Kernel) -> dict[str, Any]:
     names.update(array=lambda items, cast: np.array(items, cast.__name__))
     names.update(erf=special.erf, erfc=special.erfc, lgamma=special.gammaln, digamma=special.psi)
     names.update(trigamma=_trigamma, power=_power, idiv=_idiv, irem=_irem)
-    for width in (64, 128):
-        names[f"make_complex{width}"] = lambda re, im, c=np.dtype(f"c{width // 8}"): c.type(complex(re, im))
+    names.update(make_complex64=_complex_maker(np.complex64), make_complex128=_complex_maker(np.complex128))
     for s in ir.walk(kernel.body):
         if type(s) is ir.Call:
             names[s.letter + s.routine] = python_routine(s.letter + s.routine, _result_letter(s))

@@ -74,10 +74,10 @@ def test_gemv_and_ger(run, dtype):
     b.extern("gemv", "T", n, m, 1.0, a, n, x, 1, 0.0, y, 1)
     b.copy(outer, a)
     b.extern("ger" if dtype.kind == "f" else "geru", n, m, -1.0, x, 1, y, 1, outer, n)
-    A, X, Y, O = random(dtype, m, n), random(dtype, n), np.zeros(m, dtype), np.zeros((m, n), dtype)
-    run(b, A, X, Y, O)
+    A, X, Y, out = random(dtype, m, n), random(dtype, n), np.zeros(m, dtype), np.zeros((m, n), dtype)
+    run(b, A, X, Y, out)
     close(Y, A @ X)
-    close(O, A - np.outer(Y, X))
+    close(out, A - np.outer(Y, X))
 
 
 def test_dot_products_and_norms(run, dtype):
@@ -117,11 +117,11 @@ def test_cholesky_and_triangular_solve(run, dtype):
     b.store(infos, (1,), info.get())
     m = random(dtype, n, n)
     A, B = m @ m.conj().T + n * np.eye(n, dtype=dtype), random(dtype, n, 2)
-    F, X, I = np.zeros((n, n), dtype), np.zeros((n, 2), dtype), np.full(2, -9, I4)
-    run(b, A, B, F, X, I)
+    F, X, status = np.zeros((n, n), dtype), np.zeros((n, 2), dtype), np.full(2, -9, I4)
+    run(b, A, B, F, X, status)
     close(X, np.linalg.solve(np.linalg.cholesky(A), B).astype(dtype))
-    assert I[0] == 0
-    assert I[1] == n
+    assert status[0] == 0
+    assert status[1] == n
 
 
 def test_syrk(run, dtype):

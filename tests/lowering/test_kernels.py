@@ -218,9 +218,8 @@ def test_complex_locals_branches_and_zero_dimensional_buffers(run):
     b = Builder("horner")
     c, z, y = b.buffer("c", C16, (5,), "in"), b.buffer("z", C16, (), "in"), b.buffer("y", C16, (), "out")
     total = b.local(b.const(1 + 2j, C16))
-    with b.loop(5) as i:
-        with b.if_(b.call("imag", b.load(c, (i,))) > 0.0):
-            total.set(total.get() * b.load(z, ()) + b.load(c, (i,)))
+    with b.loop(5) as i, b.if_(b.call("imag", b.load(c, (i,))) > 0.0):
+        total.set(total.get() * b.load(z, ()) + b.load(c, (i,)))
     b.store(y, (), total.get())
     data, at, out = rng.normal(size=5) + 1j * rng.normal(size=5), np.array(0.3 - 0.7j), np.zeros((), C16)
     assert run(b, [data, at, out]) == 0

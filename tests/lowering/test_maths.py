@@ -1,4 +1,4 @@
-"""Accuracy of inlined and vector functions over their whole range, and what serves where libmvec is missing."""
+"""Accuracy of inlined and vector functions over their range, and what serves where libmvec is missing."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,8 @@ def error(found, name, x):
 
         expected = special.erf(x)
     else:
-        expected = exact(x.astype(np.longdouble))
+        with np.errstate(divide="ignore"):
+            expected = exact(x.astype(np.longdouble))
     with np.errstate(over="ignore", invalid="ignore"):
         rounded = expected.astype(x.dtype)
         ulp = np.spacing(np.abs(rounded))

@@ -308,8 +308,8 @@ def test_functions_of_two_numbers(name, dtype, options):
 
 
 COMPLEX_CALLS = (
-    "abs", "sqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos",
-    "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "real", "imag", "conj",
+    "abs", "sqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin",
+    "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "real", "imag", "conj",
 )  # fmt: skip
 
 
@@ -319,7 +319,8 @@ COMPLEX_CALLS = (
 def test_functions_of_complex_numbers(name, dtype, options):
     x = values(dtype)
     with np.errstate(all="ignore"):
-        # complex64 is judged by the complex128 function, but for the Python form, which is NumPy's complex64 itself.
+        # complex64 is judged by the complex128 function, but for the Python form, which is NumPy's
+        # complex64 itself.
         expected = reference(name)(x if options is PYTHON else x.astype("c16"))
         expected = expected.astype(dtype if expected.dtype.kind == "c" else real_dtype(dtype))
     found = evaluate(lambda k, a: k.call(name, a), [x], expected.dtype, options)
