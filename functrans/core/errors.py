@@ -42,7 +42,7 @@ class ShapeError(FunctransError, ValueError):
     """
 
 
-class AxisError(FunctransError, ValueError, IndexError):
+class AxisError(FunctransError, np.exceptions.AxisError):
     """An axis that the array does not have.
 
     ``fnp.sum(x, axis=2)`` of a 2-d `x`. Axes run from ``-x.ndim`` to ``x.ndim - 1``.

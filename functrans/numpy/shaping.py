@@ -15,18 +15,29 @@ from ..primitives.elementwise import convert, sub_p
 from ..primitives.index import gather_p
 from ..primitives.linear import (
     broadcast_in_dim_p,
-    broadcast_shapes as common_shape,
-    broadcast_to as spread,
     move_batch_axis,
     reshape_p,
     shape_of,
     transpose_p,
 )
+from ..primitives.linear import (
+    broadcast_shapes as common_shape,
+)
+from ..primitives.linear import (
+    broadcast_to as spread,
+)
 from ..primitives.operands import operand
 from ..primitives.shape import concatenate_p, rev_p, slice_along
 from .dispatch import array_operand, implements, owned
 
-# --- reshape ----------------------------------------------------------------------------------------------------
+__all__ = [
+    "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_shapes",
+    "broadcast_to", "expand_dims", "flip", "fliplr", "flipud", "matrix_transpose", "moveaxis",
+    "permute_dims", "ravel", "repeat", "reshape", "roll", "rollaxis", "rot90", "squeeze",
+    "swapaxes", "tile", "transpose",
+]  # fmt: skip
+
+# --- reshape ------------------------------------------------------------------------------------------------
 
 
 def _reshaped(x: Any, shape: tuple[int, ...], order: str, name: str) -> Any:
@@ -125,7 +136,9 @@ def squeeze(a: Any, axis: Any = None) -> Any:
         else many_axes(axis, len(shape), "squeeze")
     )
     if any(shape[d] != 1 for d in axes):
-        raise ShapeError(f"squeeze: cannot leave out axis {axis} of an array of shape {shape}: its extent is not 1")
+        raise ShapeError(
+            f"squeeze: cannot leave out axis {axis} of an array of shape {shape}: its extent is not 1"
+        )
     return owned(reshape_p.bind(x, shape=tuple([n for d, n in enumerate(shape) if d not in axes])), a)
 
 
@@ -175,7 +188,7 @@ atleast_1d = _at_least("atleast_1d", 1)
 atleast_2d = _at_least("atleast_2d", 2)
 atleast_3d = _at_least("atleast_3d", 3)
 
-# --- transpose --------------------------------------------------------------------------------------------------
+# --- transpose ----------------------------------------------------------------------------------------------
 
 
 def _permuted(x: Any, axes: tuple[int, ...]) -> Any:
@@ -283,7 +296,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     return owned(move_batch_axis(x, d, begin - (d < begin)), a)
 
 
-# --- broadcast --------------------------------------------------------------------------------------------------
+# --- broadcast ----------------------------------------------------------------------------------------------
 
 
 @implements(np.broadcast_to)
@@ -338,7 +351,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     return tuple(common_shape("broadcast_shapes", *listed)) if listed else ()
 
 
-# --- flip, roll, repeat -----------------------------------------------------------------------------------------
+# --- flip, roll, repeat -------------------------------------------------------------------------------------
 
 
 @implements(np.flip)
@@ -497,6 +510,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     if axis is None:
         x, d = reshape_p.bind(x, shape=(int(np.prod(shape_of(x), dtype=np.int64)),)), 0
     else:
+        x = x if shape_of(x) else reshape_p.bind(x, shape=(1,))
         d = one_axis(axis, len(shape_of(x)), "repeat")
     shape = shape_of(x)
     if isinstance(repeats, Tracer) and repeats.ndim == 0:

@@ -120,7 +120,7 @@ def stacked(x: Sequence[Any], name: str, position: int = 0) -> Any:
 def stack(parts: Sequence[Any]) -> Any:
     """Values of one shape along a new first axis, in their common dtype."""
     avals = [aval_of(part) for part in parts]
-    dtype, _ = promote([(a.dtype, a.weak) for a in avals])
+    dtype, _ = promote([(a.dtype, False) for a in avals])  # in lists NumPy knows no weak numbers
     shape = avals[0].shape
     axes = tuple(range(1, len(shape) + 1))
     rows = [

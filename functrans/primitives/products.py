@@ -25,7 +25,7 @@ from .promotion import operator_operand, refuse_out
 Labels = tuple[Any, ...]
 Axes = tuple[int, ...]
 
-# --- contraction by labels ------------------------------------------------------------------------------------
+# --- contraction by labels ----------------------------------------------------------------------------------
 
 
 class _Prepared(NamedTuple):
@@ -70,8 +70,9 @@ def _contraction(
                 raise ShapeError(
                     f"shapes {x_shape} and {y_shape} do not fit: extents {extents[label]} and {n} meet (axis '{label}')"
                 )
-    x = _preparation(x_shape, x_labels, y_labels, out, extents)
-    y = _preparation(y_shape, y_labels, x_labels, out, extents)
+    x_kept, y_kept = _unbroadcast(x_shape, x_labels, extents), _unbroadcast(y_shape, y_labels, extents)
+    x = _preparation(x_shape, x_labels, x_kept, y_kept, out)
+    y = _preparation(y_shape, y_labels, y_kept, x_kept, out)
     batch = [a for a in x.labels if a in y.labels and a in out]
     summed = [a for a in x.labels if a in y.labels and a not in out]
     if not summed:
@@ -90,15 +91,17 @@ def _places(labels: Labels, wanted: Any) -> Axes:
     return tuple([labels.index(a) for a in wanted])
 
 
-def _preparation(
-    shape: Axes, labels: Labels, others: Labels, out: Labels, extents: dict[Any, int]
-) -> _Prepared:
-    summed = tuple([d for d, a in enumerate(labels) if a not in others and a not in out])
-    rest = [(n, a) for d, (n, a) in enumerate(zip(shape, labels)) if d not in summed]
-    # An axis of extent 1 that meets a longer one is broadcast: it is left out, the other operand's is free.
-    kept = [(n, a) for n, a in rest if not (n == 1 and a in others and extents[a] != 1)]
-    new_shape = None if len(kept) == len(rest) else tuple([n for n, _ in kept])
-    return _Prepared(summed, new_shape, tuple([a for _, a in kept]))
+def _unbroadcast(shape: Axes, labels: Labels, extents: dict[Any, int]) -> Labels:
+    """Without axes of extent 1 that are broadcast against a longer one: that one is then free, or summed alone."""
+    return tuple([a for n, a in zip(shape, labels) if n != 1 or extents[a] == 1])
+
+
+def _preparation(shape: Axes, labels: Labels, kept: Labels, others: Labels, out: Labels) -> _Prepared:
+    left = tuple([a for a in kept if a in others or a in out])
+    summed = tuple([d for d, a in enumerate(labels) if a in kept and a not in left])
+    rest = [n for d, n in enumerate(shape) if d not in summed]
+    new_shape = tuple([n for n, a in zip(shape, labels) if a in left])
+    return _Prepared(summed, None if len(rest) == len(new_shape) else new_shape, left)
 
 
 def _prepare(x: Any, how: _Prepared) -> Any:
@@ -119,16 +122,18 @@ def _spread(x: Any, labels: Labels, out: Labels) -> Any:
     return x if shape == shape_of(x) else reshape_p.bind(x, shape=shape)
 
 
-# --- matmul and its family ------------------------------------------------------------------------------------
+# --- matmul and its family ----------------------------------------------------------------------------------
 
 
 def pair(x: Any, y: Any, name: str) -> tuple[Any, Any]:
-    """Two operands in their common dtype, not weak."""
+    """Two operands in their common dtype. Python numbers are float64, int64, ... here, as in NumPy: only ufuncs know
+    weak ones.
+    """
     x, y = operand(x, name, 0), operand(y, name, 1)
     a, b = aval_of(x), aval_of(y)
     if a.dtype == b.dtype and not (a.weak or b.weak):
         return x, y
-    dtype, _ = promote([(a.dtype, a.weak), (b.dtype, b.weak)])
+    dtype, _ = promote([(a.dtype, False), (b.dtype, False)])
     return strong(x, dtype), strong(y, dtype)
 
 

@@ -1,0 +1,339 @@
+"""Several arrays as one, one as several, and padding."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.aval import aval_of
+from ..core.dtypes import canonical, promote
+from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
+from ..core.trace import Tracer
+from ..primitives.axes import one_axis
+from ..primitives.index import gather_p
+from ..primitives.linear import move_batch_axis, reshape_p, shape_of
+from ..primitives.operands import finish, operand, strong
+from ..primitives.promotion import refuse_out
+from ..primitives.shape import concatenate_p, pad_p, slice_along
+from .dispatch import array_operand, implements, owned
+from .shaping import atleast_1d, atleast_2d, atleast_3d
+
+__all__ = [
+    "append", "array_split", "column_stack", "concat", "concatenate", "dsplit", "dstack", "hsplit",
+    "hstack", "pad", "split", "stack", "unstack", "vsplit", "vstack",
+]  # fmt: skip
+
+# --- joining ------------------------------------------------------------------------------------------------
+
+
+def _values(arrays: Any, name: str) -> list[Any]:
+    """The arrays to be joined: an array in the place of a sequence is the sequence of its rows."""
+    if isinstance(arrays, Tracer) or (isinstance(arrays, np.ndarray) and arrays.ndim):
+        arrays = [arrays[i] for i in range(len(arrays))]
+    if not isinstance(arrays, Sequence):
+        raise ArgumentError(f"{name}: want a sequence of arrays, got {type(arrays).__name__}")
+    if not arrays:
+        raise ArgumentValueError(f"{name}: need at least one array")
+    return [operand(a, name, i) for i, a in enumerate(arrays)]
+
+
+def _common(values: list[Any], dtype: Any, name: str) -> list[Any]:
+    """Values in one dtype."""
+    if dtype is None:
+        avals = [aval_of(v) for v in values]
+        to, _ = promote([(a.dtype, False) for a in avals])
+    else:
+        to = canonical(dtype, f"{name}: dtype")
+    return [strong(v, to) for v in values]
+
+
+def _joined(values: list[Any], axis: Any, name: str, dtype: Any = None) -> Any:
+    values = _common(values, dtype, name)
+    if axis is None:
+        values = [reshape_p.bind(v, shape=(int(np.prod(shape_of(v), dtype=np.int64)),)) for v in values]
+        axis = 0
+    shape = shape_of(values[0])
+    if not shape:
+        raise ShapeError(f"{name}: arrays without axes cannot be joined; use stack")
+    d = one_axis(axis, len(shape), name)
+    for v in values:
+        other = shape_of(v)
+        if len(other) != len(shape) or other[:d] + other[d + 1 :] != shape[:d] + shape[d + 1 :]:
+            listed = ", ".join(str(shape_of(w)) for w in values)
+            raise ShapeError(f"{name}: shapes {listed} do not fit: all axes but number {d} must be equal")
+    return concatenate_p.bind(*values, dimension=d)
+
+
+@implements(np.concatenate)
+def concatenate(
+    arrays: Any, /, axis: int | None = 0, out: None = None, *, dtype: Any = None, casting: str = "same_kind"
+) -> Any:
+    """Arrays joined along an axis they have.
+
+    Parameters
+    ----------
+    arrays : sequence of array_like
+        Of equal shapes but for `axis`.
+    axis : int or None
+        None joins the flat arrays.
+    dtype : dtype-like, optional
+        Of the result; by default the common dtype.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.concatenate([[1, 2], [3.0]])
+    Array([1., 2., 3.])
+    """
+    refuse_out("concatenate", out)
+    return finish(_joined(_values(arrays, "concatenate"), axis, "concatenate", dtype))
+
+
+concat = concatenate
+
+
+@implements(np.stack)
+def stack(
+    arrays: Any, axis: int = 0, out: None = None, *, dtype: Any = None, casting: str = "same_kind"
+) -> Any:
+    """Arrays of one shape joined along a new axis.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.stack([[1, 2], [3, 4]], axis=1)
+    Array([[1, 3],
+           [2, 4]])
+    """
+    refuse_out("stack", out)
+    values = _values(arrays, "stack")
+    shape = shape_of(values[0])
+    if any(shape_of(v) != shape for v in values):
+        listed = ", ".join(str(shape_of(v)) for v in values)
+        raise ShapeError(f"stack: all arrays must have one shape, got {listed}")
+    d = one_axis(axis, len(shape) + 1, "stack")
+    values = _common(values, dtype, "stack")
+    rows = [reshape_p.bind(v, shape=(*shape[:d], 1, *shape[d:])) for v in values]
+    return finish(concatenate_p.bind(*rows, dimension=d))
+
+
+def _piled(name: str, widen: Callable[..., Any], axis: int, doc: str) -> Any:
+    def function(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+        values = [operand(widen(v), name) for v in _values(tup, name)]
+        along = 0 if name == "hstack" and len(shape_of(values[0])) == 1 else axis
+        return finish(_joined(values, along, name, dtype))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return implements(getattr(np, name))(function)
+
+
+vstack = _piled(
+    "vstack", atleast_2d, 0, "Arrays on top of one another: joined along axis 0, vectors as rows."
+)
+hstack = _piled("hstack", atleast_1d, 1, "Arrays side by side: joined along axis 1, vectors along axis 0.")
+dstack = _piled("dstack", atleast_3d, 2, "Arrays behind one another: joined along axis 2.")
+
+
+@implements(np.column_stack)
+def column_stack(tup: Any) -> Any:
+    """Vectors as the columns of a matrix; matrices are joined as they are.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.column_stack(([1, 2], [3, 4]))
+    Array([[1, 3],
+           [2, 4]])
+    """
+    values = []
+    for v in _values(tup, "column_stack"):
+        shape = shape_of(v)
+        values.append(array_operand(v, "column_stack") if len(shape) > 1 else _column(v))
+    return finish(_joined(values, 1, "column_stack"))
+
+
+def _column(v: Any) -> Any:
+    v = array_operand(v, "column_stack")
+    return reshape_p.bind(v, shape=(shape_of(v)[0] if shape_of(v) else 1, 1))
+
+
+@implements(np.append)
+def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+    """`values` joined to the end of `arr`; both flat where no axis is given."""
+    return finish(_joined([operand(arr, "append", 0), operand(values, "append", 1)], axis, "append"))
+
+
+# --- splitting ----------------------------------------------------------------------------------------------
+
+
+def _cuts(name: str, n: int, indices_or_sections: Any, equal: bool) -> list[int]:
+    """Where the pieces begin and end."""
+    if hasattr(indices_or_sections, "__len__"):
+        inner = [min(max(i + n if i < 0 else i, 0), n) for i in map(operator.index, indices_or_sections)]
+        return [0, *inner, n]
+    sections = operator.index(indices_or_sections)
+    if sections <= 0:
+        raise ArgumentValueError(f"{name}: number of sections must be larger than 0, got {sections}")
+    if equal and n % sections:
+        raise ArgumentValueError(
+            f"{name}: an axis of extent {n} cannot be divided into {sections} equal parts"
+        )
+    size, extra = divmod(n, sections)
+    return [i * size + min(i, extra) for i in range(sections + 1)]
+
+
+def _pieces(name: str, ary: Any, indices_or_sections: Any, axis: int, equal: bool) -> list[Any]:
+    x = array_operand(ary, name)
+    shape = shape_of(x)
+    d = one_axis(axis, len(shape), name)
+    cuts = _cuts(name, shape[d], indices_or_sections, equal)
+    return [
+        owned(slice_along(x, shape, d, start, max(start, stop)), ary) for start, stop in zip(cuts, cuts[1:])
+    ]
+
+
+@implements(np.split)
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """Pieces of an array along an axis: so many equal ones, or cut at the indices given.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.split(fnp.arange(4), [1, 3])
+    [Array([0]), Array([1, 2]), Array([3])]
+    """
+    return _pieces("split", ary, indices_or_sections, axis, True)
+
+
+@implements(np.array_split)
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """Like `split`, but the first pieces may be longer by one."""
+    return _pieces("array_split", ary, indices_or_sections, axis, False)
+
+
+def _split_along(name: str, axis: int) -> Any:
+    def function(ary: Any, indices_or_sections: Any) -> list[Any]:
+        ndim = len(shape_of(operand(ary, name)))
+        if ndim < {"hsplit": 1, "vsplit": 2, "dsplit": 3}[name]:
+            raise ShapeError(f"{name}: an array of {ndim} axes cannot be split along axis {axis}")
+        along = 0 if name == "hsplit" and ndim == 1 else axis
+        return _pieces(name, ary, indices_or_sections, along, True)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"`split` along axis {axis}{', of a vector along axis 0' if name == 'hsplit' else ''}."
+    return implements(getattr(np, name))(function)
+
+
+hsplit = _split_along("hsplit", 1)
+vsplit = _split_along("vsplit", 0)
+dsplit = _split_along("dsplit", 2)
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+    """The subarrays along an axis, without it.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.unstack(fnp.array([[1, 2], [3, 4]]), axis=1)
+    (Array([1, 3]), Array([2, 4]))
+    """
+    value = array_operand(x, "unstack")
+    shape = shape_of(value)
+    d = one_axis(axis, len(shape), "unstack")
+    rest = shape[:d] + shape[d + 1 :]
+    parts = [slice_along(value, shape, d, i, i + 1) for i in range(shape[d])]
+    return tuple([owned(reshape_p.bind(p, shape=rest), x) for p in parts])
+
+
+if hasattr(np, "unstack"):
+    implements(np.unstack)(unstack)
+
+# --- padding ------------------------------------------------------------------------------------------------
+
+_INDEXED_MODES = ("edge", "reflect", "symmetric", "wrap")
+
+
+@implements(np.pad)
+def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Any:
+    """The array with elements put before and behind it along each axis.
+
+    Parameters
+    ----------
+    array : array_like
+    pad_width : int, pair, or sequence of pairs; or dict from axis to one of them
+        How many before and behind: for all axes alike, or for each axis.
+    mode : {'constant', 'edge', 'reflect', 'symmetric', 'wrap', 'empty'}
+        'empty' pads with zeros.
+    constant_values : number, pair, or sequence of pairs
+        For 'constant'; may be traced. Default 0.
+    reflect_type : {'even'}
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.pad([1, 2, 3], (1, 2), mode="reflect")
+    Array([2, 1, 2, 3, 2, 1])
+    """
+    x = array_operand(array, "pad")
+    shape = shape_of(x)
+    widths = _pad_widths(pad_width, len(shape))
+    if mode == "empty":
+        mode = "constant"
+    constant = kwargs.pop("constant_values", 0) if mode == "constant" else 0
+    if kwargs.pop("reflect_type", "even") != "even" or kwargs:
+        raise ArgumentError(f"pad: mode {mode!r} does not take {sorted(kwargs) or 'reflect_type'}")
+    if mode == "constant":
+        return owned(_pad_constant(x, widths, constant), array)
+    if mode not in _INDEXED_MODES:
+        known = ", ".join(map(repr, ("constant", *_INDEXED_MODES, "empty")))
+        raise ArgumentValueError(f"pad: mode must be one of {known}, got {mode!r}")
+    for d, width in enumerate(widths):
+        if width != (0, 0):
+            try:
+                places = np.pad(np.arange(shape[d]), width, mode)  # type: ignore[call-overload]
+            except ValueError as error:
+                raise ArgumentValueError(f"pad: {error}") from None
+            x = move_batch_axis(gather_p.bind(x, places, axes=(d,), mode="promise_in_bounds"), 0, d)
+    return owned(x, array)
+
+
+def _pad_widths(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
+    if isinstance(pad_width, dict):
+        given = {one_axis(d, ndim, "pad"): width for d, width in pad_width.items()}
+        pad_width = [np.broadcast_to(given.get(d, 0), (2,)) for d in range(ndim)]
+    widths = np.asarray(pad_width)
+    if widths.dtype.kind not in "iu":
+        raise ArgumentError(f"pad: pad_width must be integers, got {pad_width!r}")
+    try:
+        widths = np.broadcast_to(widths, (ndim, 2))
+    except ValueError:
+        raise ShapeError(f"pad: pad_width {pad_width!r} does not fit an array of {ndim} axes") from None
+    if (widths < 0).any():
+        raise ArgumentValueError(f"pad: pad_width must not be negative, got {pad_width!r}")
+    return [(int(lo), int(hi)) for lo, hi in widths]
+
+
+def _pad_constant(x: Any, widths: list[tuple[int, int]], constant: Any) -> Any:
+    dtype, ndim = x.dtype, len(widths)
+    value = operand(constant, "pad")
+    if not shape_of(value):
+        return pad_p.bind(x, strong(value, dtype), padding_config=tuple([(lo, hi, 0) for lo, hi in widths]))
+    # Other numbers for each side: axis by axis, so that later axes own the corners, as in NumPy.
+    values = np.broadcast_to(np.asarray(value), (ndim, 2)).astype(dtype)
+    for d, (lo, hi) in enumerate(widths):
+        for low, high, number in ((lo, 0, values[d, 0]), (0, hi, values[d, 1])):
+            config = [(0, 0, 0)] * ndim
+            config[d] = (low, high, 0)
+            if low or high:
+                x = pad_p.bind(x, number, padding_config=tuple(config))
+    return x

@@ -1,0 +1,405 @@
+"""Products: dot, matmul and its family, einsum, tensordot, kron, cross."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..core.aval import aval_of
+from ..core.dtypes import canonical, promote
+from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
+from ..core.trace import operators
+from ..primitives.axes import many_axes, one_axis
+from ..primitives.composed import conjugate
+from ..primitives.create import iota
+from ..primitives.dot import dot_general_p
+from ..primitives.elementwise import mul_p, sub_p
+from ..primitives.index import gather_p
+from ..primitives.linear import (
+    broadcast_shapes,
+    move_batch_axis,
+    reduce_sum_p,
+    reshape_p,
+    shape_of,
+    transpose_p,
+)
+from ..primitives.operands import finish, operand, strong
+from ..primitives.products import contract, matmul, matvec, pair, vecdot, vecmat
+from ..primitives.promotion import refuse_out
+from ..primitives.shape import concatenate_p, slice_along
+from .dispatch import implements, owned
+
+__all__ = [
+    "cross", "dot", "einsum", "einsum_path", "inner", "kron", "matmul", "matvec", "outer",
+    "tensordot", "vdot", "vecdot", "vecmat",
+]  # fmt: skip
+
+# --- sums of products ---------------------------------------------------------------------------------------
+
+
+def _dot(x: Any, y: Any, x_axes: tuple[int, ...], y_axes: tuple[int, ...]) -> Any:
+    return dot_general_p.bind(x, y, dimension_numbers=((x_axes, y_axes), ((), ())))
+
+
+def _check_summed(name: str, x: Any, y: Any, d: int, e: int) -> None:
+    if shape_of(x)[d] != shape_of(y)[e]:
+        raise ShapeError(
+            f"{name}: shapes {shape_of(x)} and {shape_of(y)} do not fit: extent {shape_of(x)[d]} (axis {d}) meets "
+            f"{shape_of(y)[e]} (axis {e})"
+        )
+
+
+@implements(np.dot, method="dot")
+def dot(a: Any, b: Any, out: None = None) -> Any:
+    """The product summed over the last axis of `a` and the last but one of `b` (the only one, if it is a vector).
+
+    Parameters
+    ----------
+    a, b : array_like
+        With a number on one side it is multiplication.
+
+    Returns
+    -------
+    Array, shape ``a.shape[:-1] + b.shape[:-2] + b.shape[-1:]``
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.dot([1.0, 2.0], [3.0, 4.0])
+    Array(11.)
+    """
+    refuse_out("dot", out)
+    x, y = pair(a, b, "dot")
+    n, m = len(shape_of(x)), len(shape_of(y))
+    if not n or not m:
+        return finish(mul_p.bind(x, y))
+    e = max(0, m - 2)
+    _check_summed("dot", x, y, n - 1, e)
+    return finish(_dot(x, y, (n - 1,), (e,)))
+
+
+@implements(np.inner)
+def inner(a: Any, b: Any, /) -> Any:
+    """The product summed over the last axes of both.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.inner([1, 2], [[1, 0], [0, 1]])
+    Array([1, 2])
+    """
+    x, y = pair(a, b, "inner")
+    n, m = len(shape_of(x)), len(shape_of(y))
+    if not n or not m:
+        return finish(mul_p.bind(x, y))
+    _check_summed("inner", x, y, n - 1, m - 1)
+    return finish(_dot(x, y, (n - 1,), (m - 1,)))
+
+
+@implements(np.vdot)
+def vdot(a: Any, b: Any, /) -> Any:
+    """The scalar product of the flat arrays; `a` is conjugated.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.vdot([1j, 2], [1j, 2])
+    Array(5.+0.j)
+    """
+    x, y = pair(a, b, "vdot")
+    x, y = _flat(x), _flat(y)
+    _check_summed("vdot", x, y, 0, 0)
+    return finish(_dot(conjugate(x), y, (0,), (0,)))
+
+
+def _flat(x: Any) -> Any:
+    return reshape_p.bind(x, shape=(int(np.prod(shape_of(x), dtype=np.int64)),))
+
+
+@implements(np.outer)
+def outer(a: Any, b: Any, out: None = None) -> Any:
+    """All products of an element of `a` and one of `b`, both flat.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.outer([1, 2], [3, 4])
+    Array([[3, 4],
+           [6, 8]])
+    """
+    refuse_out("outer", out)
+    x, y = pair(a, b, "outer")
+    x, y = _flat(x), _flat(y)
+    return finish(mul_p.bind(reshape_p.bind(x, shape=(*shape_of(x), 1)), y))
+
+
+@implements(np.tensordot)
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    """The product summed over pairs of axes.
+
+    Parameters
+    ----------
+    a, b : array_like
+    axes : int or pair of sequences of int
+        The last `axes` of `a` with the first of `b`; or the axes of `a` and those of `b`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.tensordot(fnp.ones((2, 3)), fnp.ones((3, 4)), axes=1).shape
+    (2, 4)
+    """
+    x, y = pair(a, b, "tensordot")
+    n, m = len(shape_of(x)), len(shape_of(y))
+    if hasattr(axes, "__len__") or hasattr(axes, "__iter__"):
+        left, right = axes
+        x_axes, y_axes = many_axes(left, n, "tensordot"), many_axes(right, m, "tensordot")
+    else:
+        if not 0 <= axes <= min(n, m):
+            raise ArgumentValueError(f"tensordot: {axes} axes of shapes {shape_of(x)} and {shape_of(y)}")
+        x_axes, y_axes = tuple(range(n - axes, n)), tuple(range(axes))
+    if len(x_axes) != len(y_axes):
+        raise ArgumentValueError(f"tensordot: axes {axes} name different numbers of axes")
+    for d, e in zip(x_axes, y_axes):
+        _check_summed("tensordot", x, y, d, e)
+    return finish(_dot(x, y, x_axes, y_axes))
+
+
+# --- einsum -------------------------------------------------------------------------------------------------
+
+einsum_path = np.einsum_path
+
+
+@implements(np.einsum)
+def einsum(*operands: Any, out: None = None, dtype: Any = None, optimize: Any = True, **options: Any) -> Any:
+    """Sums of products after Einstein's convention.
+
+    Parameters
+    ----------
+    *operands
+        Subscripts (``"ij,jk->ik"``, ellipses too) and arrays; or arrays and lists of labels in turn.
+    dtype : dtype-like, optional
+        To compute in.
+    optimize : bool, str or path
+        The order of the products of three operands and more, as `numpy.einsum_path` takes it. Two operands at a time
+        are multiplied, by ``dot_general`` where something is summed.
+
+    Raises
+    ------
+    ArgumentValueError
+        If subscripts and operands do not fit together.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.einsum("ij,j->i", fnp.array([[1, 2], [3, 4]]), fnp.array([1, 1]))
+    Array([3, 7])
+    """
+    refuse_out("einsum", out)
+    options.pop("casting", None)
+    options.pop("order", None)
+    if options:
+        raise ArgumentError(f"einsum: unknown keyword argument {next(iter(options))!r}")
+    subscripts, given = (
+        _interleaved(operands) if not isinstance(operands[0], str) else (operands[0], operands[1:])
+    )
+    values = [operand(a, "einsum", i + 1) for i, a in enumerate(given)]
+    avals = [aval_of(v) for v in values]
+    if dtype is None:
+        to, _ = promote([(a.dtype, False) for a in avals]) if avals else (None, None)
+    else:
+        to = canonical(dtype, "einsum: dtype")
+    if to is None:
+        raise ArgumentValueError("einsum: needs at least one operand")
+    values = [strong(v, to) for v in values]
+    terms, result = _subscripts(subscripts.replace(" ", ""), tuple([a.shape for a in avals]))
+    pairs = [_diagonals(v, t) for v, t in zip(values, terms)]
+    for places in _path(tuple([(shape_of(v), labels) for v, labels in pairs]), result, optimize):
+        chosen = [pairs[i] for i in places]
+        pairs = [p for i, p in enumerate(pairs) if i not in places]
+        pairs.append(_combine(chosen, pairs, result))
+    (value, labels), *_ = pairs
+    return owned(_final(value, labels, result), *given)
+
+
+def _interleaved(operands: Sequence[Any]) -> tuple[str, list[Any]]:
+    """Arrays and label lists in turn, as subscripts and arrays."""
+    arrays, lists = list(operands[: len(operands) // 2 * 2 : 2]), list(operands[1::2])
+    last = operands[-1] if len(operands) % 2 else None
+    labels = sorted({label for row in [*lists, last or []] for label in row if label is not Ellipsis})
+    if len(labels) > len(string.ascii_letters):
+        raise ArgumentValueError(f"einsum: at most {len(string.ascii_letters)} labels, got {len(labels)}")
+    letters = dict(zip(labels, string.ascii_letters))
+    letters[Ellipsis] = "..."
+    text = ",".join("".join(letters[a] for a in row) for row in lists)
+    return (text if last is None else f"{text}->{''.join(letters[a] for a in last)}"), arrays
+
+
+@lru_cache(maxsize=1024)
+def _subscripts(text: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[list[tuple], tuple]:
+    """Labels of each operand and of the result; axes of an ellipsis are numbered from the last."""
+    left, arrow, right = text.partition("->")
+    parts = left.split(",")
+    if len(parts) != len(shapes):
+        raise ArgumentValueError(f"einsum: {text!r} names {len(parts)} operands, got {len(shapes)}")
+    terms = [_term(part, len(shape), text, shape) for part, shape in zip(parts, shapes)]
+    dots = sorted({a for t in terms for a in t if isinstance(a, int)})
+    if arrow:
+        if right.count("...") == 0 and dots and "..." in left:
+            raise ArgumentValueError(f"einsum: {text!r}: the result must have an ellipsis too")
+        head, dotted, tail = right.partition("...")
+        result = (*head, *(dots if dotted else []), *tail)
+    else:
+        letters = [a for t in terms for a in t if isinstance(a, str)]
+        result = (*dots, *sorted(a for a in set(letters) if letters.count(a) == 1))
+    known = {a for t in terms for a in t}
+    if len(set(result)) != len(result) or not set(result) <= known:
+        raise ArgumentValueError(
+            f"einsum: {text!r}: the result names an axis twice, or one that no operand has"
+        )
+    return terms, result
+
+
+def _term(part: str, ndim: int, text: str, shape: tuple[int, ...]) -> tuple:
+    head, dotted, tail = part.partition("...")
+    named = len(head) + len(tail)
+    if not all(c.isalpha() for c in head + tail) or named > ndim or (not dotted and named != ndim):
+        raise ArgumentValueError(f"einsum: {part!r} in {text!r} does not fit an operand of shape {shape}")
+    return (*head, *range(named - ndim, 0), *tail)
+
+
+def _diagonals(x: Any, labels: tuple) -> tuple[Any, tuple]:
+    """Repeated labels of one operand: its diagonals."""
+    while len(set(labels)) != len(labels):
+        label = next(a for a in labels if labels.count(a) > 1)
+        axes = tuple([d for d, a in enumerate(labels) if a == label])
+        extents = {shape_of(x)[d] for d in axes}
+        if len(extents) != 1:
+            raise ShapeError(f"einsum: axes '{label}' of shape {shape_of(x)} have different extents")
+        places = [iota((extents.pop(),), 0)] * len(axes)
+        x = gather_p.bind(x, *places, axes=axes, mode="promise_in_bounds")
+        labels = (label, *[a for a in labels if a != label])
+    return x, labels
+
+
+@lru_cache(maxsize=1024)
+def _best_path(terms: tuple, result: tuple, optimize: Any) -> list[tuple[int, ...]]:
+    letters: dict[Any, str] = {}
+    for _, labels in terms:
+        for a in labels:
+            letters.setdefault(a, string.ascii_letters[len(letters)])
+    text = ",".join("".join(letters[a] for a in labels) for _, labels in terms)
+    text += "->" + "".join(letters[a] for a in result)
+    # Numbers without memory: only the shapes matter.
+    arrays = [np.broadcast_to(0.0, shape) for shape, _ in terms]
+    path, _ = np.einsum_path(
+        text, *arrays, optimize=list(optimize) if isinstance(optimize, tuple) else optimize
+    )
+    return [tuple(step) for step in path[1:]]
+
+
+def _path(terms: tuple, result: tuple, optimize: Any) -> list[tuple[int, ...]]:
+    """Which operands are multiplied at each step; what comes of it goes to the end."""
+    if len(terms) <= 2:
+        return [tuple(range(len(terms)))]
+    if isinstance(optimize, (list, tuple)):
+        optimize = tuple([tuple(s) if isinstance(s, list) else s for s in optimize])
+    if optimize is False:
+        return [(0, 1)] + [(0, len(terms) - 1 - i) for i in range(1, len(terms) - 1)]
+    return _best_path(terms, result, optimize)
+
+
+def _combine(chosen: list, others: list, result: tuple) -> tuple[Any, tuple]:
+    """The product of some operands, summed over labels that nobody else needs."""
+    while len(chosen) > 2:
+        chosen = [_combine(chosen[:2], others + chosen[2:], result), *chosen[2:]]
+    if len(chosen) == 1:
+        return chosen[0]
+    (x, x_labels), (y, y_labels) = chosen
+    needed = {*result, *[a for _, labels in others for a in labels]}
+    out = tuple([a for a in dict.fromkeys((*x_labels, *y_labels)) if a in needed])
+    if not others and set(out) == set(result):
+        out = result
+    return contract(x, x_labels, y, y_labels, out), out
+
+
+def _final(x: Any, labels: tuple, result: tuple) -> Any:
+    summed = tuple([d for d, a in enumerate(labels) if a not in result])
+    if summed:
+        x = reduce_sum_p.bind(x, axes=summed)
+        labels = tuple([a for a in labels if a in result])
+    order = tuple([labels.index(a) for a in result])
+    return x if order == tuple(range(len(order))) else transpose_p.bind(x, permutation=order)
+
+
+# --- others -------------------------------------------------------------------------------------------------
+
+
+@implements(np.kron)
+def kron(a: Any, b: Any) -> Any:
+    """The Kronecker product: every element of `a` replaced by its multiple of `b`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.kron([1, 10], [1, 2])
+    Array([ 1,  2, 10, 20])
+    """
+    x, y = pair(a, b, "kron")
+    ndim = max(len(shape_of(x)), len(shape_of(y)))
+    n = (1,) * (ndim - len(shape_of(x))) + shape_of(x)
+    m = (1,) * (ndim - len(shape_of(y))) + shape_of(y)
+    x = reshape_p.bind(x, shape=tuple([k for extent in n for k in (extent, 1)]))
+    y = reshape_p.bind(y, shape=tuple([k for extent in m for k in (1, extent)]))
+    return finish(reshape_p.bind(mul_p.bind(x, y), shape=tuple([i * j for i, j in zip(n, m)])))
+
+
+@implements(np.cross)
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+    """The vector product of three-dimensional vectors.
+
+    Parameters
+    ----------
+    a, b : array_like
+        3 elements along the axes of the vectors; the other axes broadcast.
+    axisa, axisb, axisc : int
+        Where the vectors lie in `a`, in `b` and in the result.
+    axis : int, optional
+        All three of them.
+
+    Raises
+    ------
+    ShapeError
+        If vectors have not three elements (two, which NumPy used to take, are not taken).
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.cross([1, 0, 0], [0, 1, 0])
+    Array([0, 0, 1])
+    """
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    x, y = pair(a, b, "cross")
+    x = move_batch_axis(x, one_axis(axisa, len(shape_of(x)), "cross"), len(shape_of(x)) - 1)
+    y = move_batch_axis(y, one_axis(axisb, len(shape_of(y)), "cross"), len(shape_of(y)) - 1)
+    if shape_of(x)[-1] != 3 or shape_of(y)[-1] != 3:
+        raise ShapeError(f"cross: vectors must have 3 elements, got shapes {shape_of(x)} and {shape_of(y)}")
+    ndim = len(broadcast_shapes("cross", shape_of(x), shape_of(y)))
+    u, v = _parts(x), _parts(y)
+    rows = [sub_p.bind(mul_p.bind(u[i], v[j]), mul_p.bind(u[j], v[i])) for i, j in ((1, 2), (2, 0), (0, 1))]
+    out = concatenate_p.bind(*rows, dimension=ndim - 1)
+    return finish(move_batch_axis(out, ndim - 1, one_axis(axisc, ndim, "cross")))
+
+
+def _parts(x: Any) -> list[Any]:
+    shape = shape_of(x)
+    return [slice_along(x, shape, len(shape) - 1, i, i + 1) for i in range(3)]
+
+
+for _ufunc, _function in ((np.matmul, matmul), (np.vecdot, vecdot)):
+    operators.function[_ufunc] = _function
