@@ -391,10 +391,12 @@ class Builder:
         """A BLAS or LAPACK routine by its name without the type letter."""
         dtype = next(b.dtype for b in map(_buffer_of, args) if b is not None)
         passed = tuple(self._argument(a, dtype) for a in args)
-        value = None
+        value, letter = None, LETTERS[dtype.name]
         if name in RETURNS:
             value = ir.Value(dtype if RETURNS[name] == "type" else real_dtype(dtype))
-        self.append(ir.Call(name, LETTERS[dtype.name], passed, value))
+            if value.dtype != dtype:
+                letter = LETTERS[value.dtype.name] + letter  # scnrm2
+        self.append(ir.Call(name, letter, passed, value))
         return None if value is None else Scalar(self, value)
 
     def _argument(self, a: Any, dtype: np.dtype) -> Any:

@@ -67,7 +67,7 @@ class _Function:
         self.globals: dict[str, str] = {}
         self.symbols: set[str] = set()
         self.count = 0
-        self.loops = 0
+        self.loops: list[str] = []  # the hints of each
         self.label = "entry"
         self.values: dict[ir.Value, str] = {}
         self.locals: dict[ir.LocalVar, str] = {}
@@ -215,8 +215,8 @@ class _Function:
         a, b = s.start, s.stop
         if type(a) is ir.Extent and type(b) is ir.Extent and b.value - a.value <= SHORT:
             return ""
-        self.loops += 1
-        return f", !llvm.loop !{self.loops}"
+        self.loops.append("!0, !1" if _folds_extremes(s.body) else "!0")
+        return f", !llvm.loop !{len(self.loops) + 1}"
 
     def branch(self, s: ir.If) -> None:
         self.count += 1
@@ -336,7 +336,8 @@ class _Function:
             "}",
             *self.entry(arguments),
             '!0 = !{!"llvm.loop.unroll.disable"}',
-            *(f"!{i} = distinct !{{!{i}, !0}}" for i in range(1, self.loops + 1)),
+            '!1 = !{!"llvm.loop.interleave.count", i32 4}',
+            *(f"!{i} = distinct !{{!{i}, {hints}}}" for i, hints in enumerate(self.loops, 2)),
         ]
         return LLVMKernel("\n".join(body) + "\n", self.name, frozenset(self.symbols | self.library.symbols))
 
@@ -366,6 +367,12 @@ class _Function:
             ]
         call = ", ".join(a.replace(" noalias", "") for a in arguments)
         return [*lines, f"  %r = call i64 @{self.name}.body({call})", "  ret i64 %r", "}"]
+
+
+def _folds_extremes(block: ir.Block) -> bool:
+    """Whether a variable is a running minimum or maximum of floats, which LLVM alone does not interleave."""
+    folds = [s.value for s in block.statements if type(s) is ir.Let and s.op in ("min", "max")]
+    return any(type(s) is ir.Set and s.x in folds and s.x.dtype.kind == "f" for s in block.statements)
 
 
 _EMIT: dict[type, Any] = {

@@ -84,7 +84,9 @@ def _float(e: Emitter, op: str, args: list[str], dtype: np.dtype, reassoc: str) 
         return e.new(f"fcmp {_FLOAT_COMPARE[op]} {t} {args[0]}, {args[1]}")
     if op in _INTRINSICS:
         suffix = "f64" if t == "double" else "f32"
-        return intrinsic(e, f"llvm.{_INTRINSICS[op]}.{suffix}", t, args)
+        # NumPy leaves open which of two zeros is the greater; so do we, at half the cost.
+        flags = e.fast and e.fast + "nsz " if op in ("min", "max") else e.fast
+        return intrinsic(e, f"llvm.{_INTRINSICS[op]}.{suffix}", t, args, flags)
     return e.maths(op, dtype, args)
 
 
@@ -114,11 +116,9 @@ def _integer(e: Emitter, op: str, args: list[str], dtype: np.dtype) -> str:
     return e.maths(op, dtype, args)
 
 
-def intrinsic(e: Emitter, name: str, t: str, args: list[str]) -> str:
+def intrinsic(e: Emitter, name: str, t: str, args: list[str], flags: str = "") -> str:
     """A call of an LLVM intrinsic of operands and result of type `t`."""
-    return e.new(
-        f"call {e.fast if t in ('float', 'double') else ''}{t} @{name}({', '.join(f'{t} {a}' for a in args)})"
-    )
+    return e.new(f"call {flags}{t} @{name}({', '.join(f'{t} {a}' for a in args)})")
 
 
 def select(e: Emitter, dtype: np.dtype, args: list[str]) -> str:
