@@ -24,7 +24,7 @@ C_UNARY = {
     "arcsin": "casin", "arccos": "cacos", "arctan": "catan", "sinh": "csinh", "cosh": "ccosh",
     "tanh": "ctanh", "arcsinh": "casinh", "arccosh": "cacosh", "arctanh": "catanh",
 }  # fmt: skip
-C_BINARY = {"pow": "cpow"}
+C_FUNCTIONS = frozenset((*C_UNARY.values(), "cpow"))
 
 Pair = tuple[Scalar, Scalar]
 
@@ -175,8 +175,8 @@ class _Splitter:
 
     def operation(self, op: str, args: list[Pair], reassoc: bool) -> Pair | Scalar:
         b = self.b
-        if op in C_UNARY or op in C_BINARY:
-            return self.c_function(C_UNARY.get(op) or C_BINARY[op], *args)
+        if op in C_UNARY:
+            return self.c_function(C_UNARY[op], *args)
         if op in ("add", "sub"):
             (ar, ai), (br, bi) = args
             return b.binary(op, ar, br, reassoc=reassoc), b.binary(op, ai, bi, reassoc=reassoc)
@@ -251,6 +251,16 @@ class _Splitter:
         nan = x[0].ne(x[0]) | x[1].ne(x[1])
         take = first | nan
         return self.b.where(take, x[0], y[0]), self.b.where(take, x[1], y[1])
+
+    def op_pow(self, x: Pair, y: Pair) -> Pair:
+        """C's power, with NumPy's answers where it gives NaN: z**0 is 1, and 0**y is 0 for positive y."""
+        b, dtype = self.b, x[0].dtype
+        zero = x[0].eq(0.0) & x[1].eq(0.0)
+        positive = (y[0] > 0.0) & y[1].eq(0.0)
+        one = y[0].eq(0.0) & y[1].eq(0.0)
+        at_zero = b.where(positive, b.const(0.0, dtype), b.const(float("nan"), dtype))
+        re, im = (b.where(zero, at_zero, part) for part in self.c_function("cpow", x, y))
+        return b.where(one, b.const(1.0, dtype), re), b.where(one, b.const(0.0, dtype), im)
 
     def op_log2(self, x: Pair) -> Pair:
         return self.scaled_log(x, 1.4426950408889634)

@@ -16,7 +16,7 @@ import numpy as np
 from . import llvm_ops as ops
 from . import loopir as ir
 from .blas import symbol
-from .complex_parts import C_BINARY, C_UNARY, has_complex, split_complex
+from .complex_parts import C_FUNCTIONS, has_complex, split_complex
 from .maths import PURE, Maths
 
 #: Where CPython keeps the items of a tuple and NumPy the data pointer of an array (checked by `compile`).
@@ -26,7 +26,6 @@ ARRAY_DATA = 16
 SHORT = 32
 #: How C's complex numbers come back, by size in bytes (x86-64 and AArch64 outside of Windows).
 COMPLEX = {16: "{ double, double }", 8: "<2 x float>"}
-C_FUNCTIONS = frozenset((*C_UNARY.values(), *C_BINARY.values()))
 
 
 @dataclass(frozen=True)

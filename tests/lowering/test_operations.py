@@ -336,9 +336,16 @@ def test_complex_power_and_parts(dtype, options):
     keep = (np.abs(x) < 100) & (np.abs(x) > 0.01) & (np.abs(y) < 4)
     found = evaluate(lambda k, a, b: k.call("pow", a, b), [x[keep], y[keep]], dtype, options)
     np.testing.assert_allclose(found, np.power(x[keep], y[keep]), rtol=1e-13 if dtype == "c16" else 2e-5)
-    re, im = x.real.copy(), y.imag.copy()
+    x = np.array([0, 0, 0, 0, 2j, 0, 1 + 1j], dtype)
+    y = np.array([0, 1, 2.5, -1, 0, 1j, 2], dtype)
+    with np.errstate(all="ignore"):
+        expected = np.power(x, y)
+    found = evaluate(lambda k, a, b: k.call("pow", a, b), [x, y], dtype, options)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+    re, im = values(real_dtype(dtype)), values(real_dtype(dtype), 3)
     np.testing.assert_array_equal(
-        evaluate(lambda k, a, b: k.call("complex", a, b), [re, im], dtype, options), re + 1j * im
+        evaluate(lambda k, a, b: k.call("complex", a, b), [re, im], dtype, options),
+        np.stack([re, im], axis=1).view(dtype).ravel(),
     )
 
 
