@@ -1,7 +1,7 @@
 """What an equation reads, and at what cost: its kernel rule run on scalars that only watch.
 
-An *index map* tells, for each axis of an operand, which axis of the output indexes it; None where the index is
-computed (a slice's offset, a gather) or does not matter (axes of extent 1).
+An *index map* tells, for each axis of an operand, which axis of the output indexes it; None where the index
+is computed (a slice's offset, a gather) or does not matter (axes of extent 1).
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from .loopir import COMPARISONS, INT64, OPERATIONS
 
 IndexMap = tuple[int | None, ...]
 
-#: Costs of operations, in additions; what is not listed is cheap if it is no call of the mathematical library.
+#: Costs of operations, in additions; what is not listed is cheap if it is no call of the mathematical
+#: library.
 _COSTS = {"div": 4, "sqrt": 4, "idiv": 20, "irem": 20, "pow": 40}
-_CHEAP = frozenset(
-    ("neg", "not", "cast", "add", "sub", "mul", "and", "or", "xor", "shl", "shr", "select", "abs", "floor", "ceil")
-    + ("trunc", "rint", "real", "imag", "conj", "copysign", "complex", "min", "max", *COMPARISONS)
-)
+_CHEAP = frozenset((
+    "neg", "not", "cast", "add", "sub", "mul", "and", "or", "xor", "shl", "shr", "select", "abs", "floor",
+    "ceil", "trunc", "rint", "real", "imag", "conj", "copysign", "complex", "min", "max", *COMPARISONS
+))  # fmt: skip
 _DEAR = 20
 
 
@@ -32,14 +33,14 @@ class Access(NamedTuple):
     """One operand read at one place."""
 
     operand: int
-    index: IndexMap
+    place: IndexMap
 
 
 class Accesses(NamedTuple):
     """The reads of an equation and the cost of one output element, reads not counted.
 
-    `guarded` are the operands that are read under a condition, where calls of the mathematical library would keep the
-    loop from being vectorised.
+    `guarded` are the operands that are read under a condition, where calls of the mathematical library would
+    keep the loop from being vectorised.
     """
 
     reads: tuple[Access, ...]
@@ -180,11 +181,13 @@ def _aligned(operand: Aval, out: Aval) -> IndexMap:
     return tuple(None if n == 1 else d + shift for d, n in enumerate(operand.shape))
 
 
-# --- reshapes ----------------------------------------------------------------------------------------------------
+# --- reshapes -----------------------------------------------------------------------------------------------
 
 
 def reshape_groups(source: tuple[int, ...], target: tuple[int, ...]) -> list[tuple[list[int], list[int]]]:
-    """The axes of both shapes, units left out, in the smallest groups of equal products. Neither shape holds a zero."""
+    """The axes of both shapes, units left out, in the smallest groups of equal products. Neither shape holds
+    a zero.
+    """
     groups = []
     i = j = 0
     while i < len(source) or j < len(target):

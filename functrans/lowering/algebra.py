@@ -1,8 +1,9 @@
-"""Local rules of `simplify`: equations that equal one of their operands, or a cheaper equation, to the last bit.
+"""Local rules of `simplify`: equations that equal one of their operands, or a cheaper equation, to the last
+bit.
 
-A rule takes the rewriter and an equation whose operands are already rewritten, and returns an atom that equals its
-output, another equation for the same output, or None. Rules that would change a rounding, a signed zero or a NaN
-are not here: ``x + 0.0`` stays (it turns -0 into 0), ``x - 0.0`` goes.
+A rule takes the rewriter and an equation whose operands are already rewritten, and returns an atom that
+equals its output, another equation for the same output, or None. Rules that would change a rounding, a signed
+zero or a NaN are not here: ``x + 0.0`` stays (it turns -0 into 0), ``x - 0.0`` goes.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.ir import Atom, Eqn, Literal, Var
+from ..core.ir import Atom, Eqn, Var
 from ..primitives.linear import broadcast_in_dim_p, reshape_p, transpose_p
 from .moves import window_p
 
@@ -28,7 +29,7 @@ class Rewriter:
 
     def read(self, a: Atom) -> Atom:
         """What stands for `a` now."""
-        return self.env.get(a, a) if type(a) is Var else a
+        return self.env.get(a, a) if isinstance(a, Var) else a
 
     def emit(self, eqn: Eqn) -> None:
         """Append an equation."""
@@ -38,17 +39,17 @@ class Rewriter:
 
     def made_by(self, a: Atom, name: str) -> Eqn | None:
         """The equation that gives `a`, if its primitive has that name."""
-        found = self.producer.get(a) if type(a) is Var else None
+        found = self.producer.get(a) if isinstance(a, Var) else None
         return found if found is not None and found.primitive.name == name else None
 
     def uniform(self, a: Atom) -> Any:
         """The Python number that every element of `a` equals, or None."""
-        while type(a) is Var:
+        while isinstance(a, Var):
             source = self.made_by(a, "broadcast_in_dim")
             if source is None:
                 return None
             a = source.invars[0]
-        value = a.value  # type: ignore[union-attr]
+        value = a.value
         return value.item() if isinstance(value, (np.generic, np.ndarray)) else value
 
 
@@ -112,20 +113,21 @@ def _convert(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
     if x.aval.dtype == to:
         return x
     inner = rw.made_by(x, eqn.primitive.name)
-    if inner is None:
+    if inner is None or not _holds_all(inner.invars[0].aval.dtype, x.aval.dtype):
         return None
-    source = inner.invars[0]
     # Through a dtype that holds every value of the first, the second cast alone decides.
-    if source.aval.dtype.kind not in "b" and np.can_cast(source.aval.dtype, x.aval.dtype, "safe"):
-        return source if source.aval.dtype == to else _exact_cast(eqn, source)
-    return None
+    source = inner.invars[0]
+    if source.aval.dtype == to:
+        return source
+    return eqn.replace([source]) if source.aval.dtype.kind == to.kind else None
 
 
-def _exact_cast(eqn: Eqn, source: Atom) -> Eqn | None:
-    a, b = source.aval.dtype, eqn.outvars[0].aval.dtype
-    # float64 and complex128 do not hold every 64-bit integer, though NumPy calls the cast safe.
-    wide = a.kind in "iu" and a.itemsize == 8
-    return None if wide or a.kind != b.kind else eqn.replace([source])
+def _holds_all(source: np.dtype, target: np.dtype) -> bool:
+    """Whether `target` has every value of `source`; NumPy calls a cast of int64 to float64 safe, which it is
+    not.
+    """
+    wide = source.kind in "iu" and source.itemsize == 8 and target.kind in "fc"
+    return source.kind != "b" and not wide and np.can_cast(source, target, "safe")
 
 
 def _reshape(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:

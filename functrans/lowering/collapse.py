@@ -1,8 +1,8 @@
 """Nested loops over adjacent axes that are always used together become one loop.
 
-An elementwise operation on an array of a million rows of 3 has an inner loop of three iterations; over the same
-memory as one axis of three million elements it runs at full width. The accesses go through declarations of other
-shapes with the same storage.
+An elementwise operation on an array of a million rows of 3 has an inner loop of three iterations; over the
+same memory as one axis of three million elements it runs at full width. The accesses go through declarations
+of other shapes with the same storage.
 """
 
 from __future__ import annotations
@@ -39,9 +39,11 @@ class _Collapse:
         if len(outer.body.statements) != 1:
             return False
         (inner,) = outer.body.statements
-        if type(inner) is not ir.For or not (_plain(outer) and _plain(inner)):
+        if not isinstance(inner, ir.For):
             return False
-        n, m = outer.stop.value, inner.stop.value
+        n, m = _trips(outer), _trips(inner)
+        if n is None or m is None:
+            return False
         sites = _pairs(inner.body, outer.var, inner.var, m)
         if sites is None:
             return False
@@ -68,21 +70,25 @@ class _Collapse:
         return found
 
 
-def _plain(loop: ir.For) -> bool:
-    return loop.start == ir.Extent(0) and type(loop.stop) is ir.Extent and not loop.reverse
+def _trips(loop: ir.For) -> int | None:
+    """How often a plain loop runs."""
+    plain = loop.start == ir.Extent(0) and not loop.reverse
+    return loop.stop.value if plain and isinstance(loop.stop, ir.Extent) else None
 
 
 def _pairs(block: ir.Block, i: ir.Value, j: ir.Value, m: int) -> list[_Site] | None:
-    """Where `i` and `j` index adjacent axes, the second of extent `m`; None if either is used in any other way."""
+    """Where `i` and `j` index adjacent axes, the second of extent `m`; None if either is used in any other
+    way.
+    """
     sites: list[_Site] = []
     for s in ir.walk(block):
         used = [x for x in _all_operands(s) if x is i or x is j]
         if not used:
             continue
-        if type(s) not in (ir.Load, ir.Store) or len(used) != 2:
+        if not isinstance(s, (ir.Load, ir.Store)) or len(used) != 2:
             return None
-        place = next((p for p, x in enumerate(s.index) if x is i), -1)
-        if place < 0 or place + 1 >= len(s.index) or s.index[place + 1] is not j or s.buffer.shape[place + 1] != m:
+        place = next((p for p, x in enumerate(s.index) if x is i), len(s.index))
+        if place + 1 >= len(s.index) or s.index[place + 1] is not j or s.buffer.shape[place + 1] != m:
             return None
         sites.append((s, place))
     return sites

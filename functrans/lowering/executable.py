@@ -1,4 +1,4 @@
-"""A jaxpr as a callable: kernels and host calls in sequence, behind a wrapper that costs as little as it can."""
+"""A jaxpr as a callable: kernels and host calls in sequence, behind a wrapper that costs little."""
 
 from __future__ import annotations
 
@@ -93,9 +93,9 @@ class Executable:
 
     Notes
     -----
-    Arguments are ndarrays, NumPy or Python scalars of the shapes and dtypes of ``jaxpr.in_avals``, with any strides; they
-    are not modified. Results are new ndarrays that alias neither arguments nor each other. Several threads may call
-    at once.
+    Arguments are ndarrays, NumPy or Python scalars of the shapes and dtypes of ``jaxpr.in_avals``, with any
+    strides; they are not modified. Results are new ndarrays that alias neither arguments nor each other.
+    Several threads may call at once.
     """
 
     def __init__(self, jaxpr: Jaxpr):
@@ -108,9 +108,11 @@ class Executable:
         self._lock = Lock()
 
     def __call__(self, *arrays: Any) -> list[np.ndarray]:
+        """Run the steps."""
         return self.call(*arrays)
 
-    def call(self, *arrays: Any) -> list[np.ndarray]:  # the wrapper takes its place in the instance
+    def call(self, *arrays: Any) -> list[np.ndarray]:
+        """Run the steps; the first call compiles them and puts the wrapper in the place of this method."""
         return self.compile().call(*arrays)
 
     def compile(self) -> Executable:
@@ -152,7 +154,7 @@ class Executable:
         for step in self.steps:
             if isinstance(step, HostStep):
                 eqn = step.eqn
-                text = show(Jaxpr([a for a in eqn.invars if type(a) is Var], [eqn], eqn.outvars))
+                text = show(Jaxpr([a for a in eqn.invars if isinstance(a, Var)], [eqn], eqn.outvars))
                 parts.append(f"# host call:{text.splitlines()[1]}")
             else:
                 parts.append(self._units[step].python_source)
@@ -167,4 +169,10 @@ def _failed(jaxpr: Jaxpr, arrays: tuple[Any, ...]) -> list[np.ndarray]:
 
 def _identifier(name: str) -> str:
     found = re.sub(r"\W", "_", name)
-    return found if found.isidentifier() and found.isascii() else f"kernel_{found}" if found.isascii() else "kernel"
+    return (
+        found
+        if found.isidentifier() and found.isascii()
+        else f"kernel_{found}"
+        if found.isascii()
+        else "kernel"
+    )

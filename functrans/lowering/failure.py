@@ -1,4 +1,6 @@
-"""What a kernel's failure means: the jaxpr evaluated by NumPy, whose error names the culprit and the user's line."""
+"""What a kernel's failure means: the jaxpr evaluated by NumPy, whose error names the culprit and the user's
+line.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ def evaluate(jaxpr: Jaxpr, arrays: Sequence[Any]) -> list[Any]:
     env.update((v, np.asarray(x, v.aval.dtype)) for v, x in zip(jaxpr.invars, arrays, strict=True))
 
     def read(a: Atom) -> Any:
-        return a.value if type(a) is Literal else env[a]
+        return a.value if isinstance(a, Literal) else env[a]
 
     with np.errstate(all="ignore"):
         for eqn in jaxpr.eqns:
@@ -55,4 +57,3 @@ def _at(error: Exception, source: Source | None) -> Exception:
     else:
         kind = errors.IndexOutOfBoundsError
     return kind(message, source)
-

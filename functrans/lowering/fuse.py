@@ -1,9 +1,10 @@
 """Roots in loop nests: which of them share loops, and how little of each must be kept.
 
-The result is a tree: loops, with the roots that are evaluated in them. Each root starts as a chain of loops of its
-own and is merged, loop by loop from the outside, into a nest built before, where that is right and shares something.
-Two loops may become one if what the second root reads of the first is read only at the iteration that computes it.
-So softmax runs row by row (maximum, exponentials, sum, division), with one row of exponentials kept.
+The result is a tree: loops, with the roots that are evaluated in them. Each root starts as a chain of loops
+of its own and is merged, loop by loop from the outside, into a nest built before, where that is right and
+shares something. Two loops may become one if what the second root reads of the first is read only at the
+iteration that computes it. So softmax runs row by row (maximum, exponentials, sum, division), with one row of
+exponentials kept.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ class Loop:
     extent: int
     body: list[Loop | Root] = field(default_factory=list)
     folds: list[Root] = field(default_factory=list)
-    members: list[Root] = field(default_factory=list)
+    members: dict[Root, None] = field(default_factory=dict)
+    reads: set[Var] = field(default_factory=set)
     weight: int = 0
 
 
@@ -68,7 +70,8 @@ class _Tree:
         if loop is None:
             loop = Loop(root.space[root.loops[depth]])
             body.append(loop)
-        loop.members.append(root)
+        loop.members[root] = None
+        loop.reads.update(v for v, _ in root.reads)
         loop.weight += root.weight
         self.paths[root].append(loop)
         if root.kind == "fold" and depth == root.done:
@@ -80,7 +83,7 @@ class _Tree:
         needed = {self.roots[v] for v, _ in root.reads if v in self.roots}
         extent = root.space[root.loops[depth]]
         for item in reversed(body):
-            members = item.members if isinstance(item, Loop) else [item]
+            members = item.members.keys() if isinstance(item, Loop) else {item}
             if isinstance(item, Loop) and item.extent == extent and self._may_join(item, depth, root):
                 return item
             if not needed.isdisjoint(members):
@@ -91,25 +94,21 @@ class _Tree:
         if loop.weight + root.weight > LARGEST:
             return False
         shares = False
-        members = set(loop.members)
         for v, index in root.reads:
+            shares = shares or v in loop.reads
             other = self.roots.get(v)
-            if other in members:
+            if other in loop.members:
                 shares = True
                 if other.done <= depth or other.kind not in ("map", "fold"):
                     return False
                 axis = other.axis_of_loop(depth)
                 if axis is None or index[axis] != root.loops[depth]:
                     return False
-        return shares or self._common_reads(loop, root)
-
-    def _common_reads(self, loop: Loop, root: Root) -> bool:
-        mine = {v for v, _ in root.reads}
-        return any(v in mine for other in loop.members for v, _ in other.reads)
+        return shares
 
 
 def _kept_axes(roots: Roots, paths: dict[Root, list[Loop]]) -> dict[Var, tuple[int, ...] | None]:
-    """The axes that the buffer of each root needs: none that run along a loop shared with all of its readers."""
+    """The axes that the buffer of each root needs: none along loops shared with all of its readers."""
     shared = {r: r.done for r in roots.roots if r.kind in ("map", "fold")}
     by_var = {r.var: r for r in shared}
     for reader in roots.roots:

@@ -1,9 +1,10 @@
-"""Operations that only lowering knows: forms of a primitive that suit a kernel better. `algebra` puts them in."""
+"""Operations that only lowering knows: forms of a primitive that suit a kernel better. `algebra` puts them
+in.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ..core.aval import Aval
 from ..core.kernel import Indexed, IndexEmitter, Operand, Scalar

@@ -17,7 +17,7 @@ from .builder import Builder, Scalar
 from .folds import Accumulator, accumulate, neutral, single
 from .fuse import Fusion, Loop, fuse
 from .outline import Literals
-from .roots import Root, Roots, reduced_axes
+from .roots import Root, Roots, fold_of, reduced_axes
 from .storage import shared_storage
 
 Index = tuple[Scalar, ...]
@@ -112,10 +112,10 @@ class _Nests:
         self.names = _names(jaxpr)
         self.interface: dict[str, Var] = {}
         for v in (*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars):
-            assert type(v) is Var
+            assert isinstance(v, Var)
             self.interface[self.buffer(v).place] = v
 
-    # --- buffers -------------------------------------------------------------------------------------------------
+    # --- buffers --------------------------------------------------------------------------------------------
 
     def buffer(self, v: Var) -> ir.BufferDecl:
         """The memory of a kept value (or of a reshape of one)."""
@@ -149,7 +149,7 @@ class _Nests:
         self.builder.store(self.buffer(v), [index[a] for a in axes], value)
         self.builder.note(_key(v, index), value)
 
-    # --- values --------------------------------------------------------------------------------------------------
+    # --- values ---------------------------------------------------------------------------------------------
 
     def read(self, atom: Atom, index: Index) -> Scalar:
         """The element of a value at an index."""
@@ -160,6 +160,7 @@ class _Nests:
         waiting = [(atom, index)]
         while waiting:
             v, where = waiting[-1]
+            assert isinstance(v, Var)
             if self.builder.known(_key(v, where)) is not None:
                 waiting.pop()
                 continue
@@ -175,7 +176,7 @@ class _Nests:
 
     def _leaf(self, atom: Atom, index: Index) -> Scalar | None:
         """The element, if it can be had without evaluating an equation."""
-        if type(atom) is Literal:
+        if isinstance(atom, Literal):
             return self.literal(atom)
         found = self.registers.get(atom)
         if found is not None:
@@ -220,7 +221,7 @@ class _Nests:
         before, b.equation = b.equation, self.roots.number[eqn]
         if isinstance(rule, Pointwise):
             args = [self.read(a, self._operand_index(eqn, a, index)) for a in eqn.invars]
-            value = rule.emit(b, *args, **eqn.params)
+            value: Any = rule.emit(b, *args, **eqn.params)
         elif isinstance(rule, Indexed):
             sources = [_Source(self, a) for a in eqn.invars]
             value = rule.emit(b, index, *sources, out=eqn.outvars[0].aval, **eqn.params)
@@ -230,7 +231,7 @@ class _Nests:
         b.equation = before
         return value
 
-    # --- loops ---------------------------------------------------------------------------------------------------
+    # --- loops ----------------------------------------------------------------------------------------------
 
     def body(self, items: Iterable[Loop | Root], at: list[Scalar]) -> None:
         """Write the items of a body, inside the loops whose indices are `at`."""
@@ -277,8 +278,7 @@ class _Nests:
         else:
             x = self.read(eqn.invars[0], self._space(root, at))
             if root.kind == "map":
-                fold = eqn.primitive.kernel.fold
-                self.keep(v, self._index(root, at), single(self.builder, fold, x, v.aval.dtype))
+                self.keep(v, self._index(root, at), single(self.builder, fold_of(eqn), x, v.aval.dtype))
             else:
                 self.take(root, x, at)
 
@@ -288,17 +288,16 @@ class _Nests:
         assert isinstance(rule, Block)
         first = streamed_from(eqn)
         operands: list[Any] = [
-            self.buffer(a if type(a) is Var else self.roots.literals[a])  # type: ignore[index]
-            for a in eqn.invars[:first]
+            self.buffer(a if isinstance(a, Var) else self.roots.literals[a]) for a in eqn.invars[:first]
         ]
         operands += [_Source(self, a) for a in eqn.invars[first:]]
         self.builder.equation = self.roots.number[eqn]
         rule.emit(self.builder, operands, [self.buffer(v) for v in eqn.outvars], **eqn.params)
 
-    # --- reductions ----------------------------------------------------------------------------------------------
+    # --- reductions -----------------------------------------------------------------------------------------
 
     def _in_memory(self, root: Root) -> list[int]:
-        """The axes of a fold's value that run inside of the reduction: it is then accumulated in its buffer."""
+        """The axes of a fold's value that run inside of the reduction; it is summed in memory if any."""
         inner = root.loops[root.done :]
         return [a for a, axis in enumerate(root.axes) if axis in inner]
 
@@ -306,7 +305,7 @@ class _Nests:
         """What must happen before a fold's outermost reduced loop."""
         eqn, v = root.eqn, root.var
         assert eqn is not None
-        fold = eqn.primitive.kernel.fold  # type: ignore[union-attr]
+        fold = fold_of(eqn)
         axes = self._in_memory(root)
         if not axes:
             source = eqn.invars[0].aval.dtype
@@ -337,7 +336,7 @@ class _Nests:
         kept = self.fusion.kept_axes[v]
         assert kept is not None
         index = self._index(root, at)
-        fold = eqn.primitive.kernel.fold  # type: ignore[union-attr]
+        fold = fold_of(eqn)
         accumulate(self.builder, fold, self.buffer(v), [index[a] for a in kept], x, self.reassoc)
 
 

@@ -1,7 +1,7 @@
 """Numbers out of the code: shapes and literals that would otherwise make a new kernel of each value.
 
-Literals of the jaxpr become parameters while the loops are built (`Literals`); what a kernel rule writes as a constant
-(the coefficients of a polynomial) stays. Extents, strides and offsets become parameters here.
+Literals of the jaxpr become parameters while the loops are built (`Literals`); what a kernel rule writes as a
+constant (the coefficients of a polynomial) stays. Extents, strides and offsets become parameters here.
 
 Equal numbers share a parameter only where they must be equal: two axes of 64 are one parameter if a loop runs
 along both, and two otherwise, so that the same program at batch size 63 has the same text.
@@ -85,7 +85,9 @@ class _Outline(ir._Mapping):
             self.join(*s)
         super().__init__(kernel, self.loose)
 
-    def join(self, buffer: ir.BufferDecl, index: tuple[ir.Operand, ...], loops: dict[ir.Value, ir.For]) -> None:
+    def join(
+        self, buffer: ir.BufferDecl, index: tuple[ir.Operand, ...], loops: dict[ir.Value, ir.For]
+    ) -> None:
         for n, i, dim in zip(buffer.shape, index, self.dims[id(buffer)]):
             loop = loops.get(i) if type(i) is ir.Value else None
             if loop is not None and loop.start == ir.Extent(0) and loop.stop == ir.Extent(n):
@@ -106,7 +108,7 @@ class _Outline(ir._Mapping):
     def alone(self, x: Any) -> Any:
         return self.param(x.value, object()) if type(x) is ir.Extent else x
 
-    # --- where `_Mapping` meets numbers that belong to a group -----------------------------------------------------
+    # --- where `_Mapping` meets numbers that belong to a group ----------------------------------------------
 
     def decl(self, b: ir.BufferDecl) -> ir.BufferDecl:
         shape: list[Any] = []

@@ -1,7 +1,7 @@
 """Where the scratch buffers of a kernel live: small ones on the stack, the rest sharing memory by liveness.
 
-Storages never overlap, so their pointers may be marked ``noalias``; two buffers that are not needed at the same time
-get the same storage (not merely the same bytes), which keeps that promise.
+Storages never overlap, so their pointers may be marked ``noalias``; two buffers that are not needed at the
+same time get the same storage (not merely the same bytes), which keeps that promise.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Which values of a kernel are computed once and kept, and how each of them iterates.
 
-Every equation that fuses can be evaluated at an index by evaluating its operands, so a value need not exist in
-memory. The values that are computed once and kept are the *roots*: outputs, reductions, what blocks (BLAS, LAPACK,
-scatters) read and write, what may raise, and whatever is too dear to be computed again where it is read more than
-once. Everything else is inlined into the roots that read it.
+Every equation that fuses can be evaluated at an index by evaluating its operands, so a value need not exist
+in memory. The values that are computed once and kept are the *roots*: outputs, reductions, what blocks (BLAS,
+LAPACK, scatters) read and write, what may raise, and whatever is too dear to be computed again where it is
+read more than once. Everything else is inlined into the roots that read it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ TRIVIAL = 2
 MANY = 4
 #: The most equations inlined into one root, and about the most in one loop body.
 LARGEST = 1000
-#: A leading reduced axis up to this extent becomes the innermost loop, unrolled, instead of passes over memory.
+#: A leading reduced axis up to this extent becomes the innermost loop, unrolled, instead of passes over
+#: memory.
 SHORT = 8
 
 
@@ -45,7 +46,8 @@ class Root:
     loops : tuple of int
         The axes of `space` in the order of loops, outermost first; axes of extent 1 have none.
     done : int
-        How many of the loops the finished value lives in: all for a map, for a fold those outside of the reduction.
+        How many of the loops the finished value lives in: all for a map, for a fold those outside of the
+        reduction.
     axes : tuple of int
         For each axis of the value the axis of `space` that runs along it.
     reads : list of (Var, IndexMap)
@@ -107,7 +109,7 @@ class Roots:
         self.roots = [Root(v, None, "map") for v in self.literals.values()]
         self.roots += [r for e in jaxpr.eqns for r in self._roots_of(e)]
 
-    # --- which values are kept -----------------------------------------------------------------------------------
+    # --- which values are kept ------------------------------------------------------------------------------
 
     def _pin(self) -> None:
         for e in reversed(self.jaxpr.eqns):
@@ -115,8 +117,8 @@ class Roots:
             if isinstance(rule, Block):
                 self.pinned.update(e.outvars)
                 for a in e.invars[: streamed_from(e)]:
-                    self.pinned.add(a if type(a) is Var else self._literal(a))
-            elif isinstance(rule, Reshape) and type(e.invars[0]) is Var:
+                    self.pinned.add(a if isinstance(a, Var) else self._literal(a))
+            elif isinstance(rule, Reshape) and isinstance(e.invars[0], Var):
                 out = e.outvars[0]
                 whole = not reshape_inlines(e.invars[0].aval.shape, out.aval.shape)
                 # An inlined reshape costs nothing either, but a block wants the buffer itself.
@@ -141,16 +143,18 @@ class Roots:
             kept = isinstance(rule, (Block, Reduction)) or v in self.pinned or bool(e.effects & Effect.RAISE)
             if not kept:
                 reads = {(e.invars[i], index) for i, index in self.accesses[e].reads}
-                own = self.accesses[e].cost + sum(cost.get(x, 1) for x, _ in reads if type(x) is Var)
+                own = self.accesses[e].cost + sum(cost.get(x, 1) for x, _ in reads if isinstance(x, Var))
                 heavy = 1 + sum(weight.get(x, 0) for x, _ in reads)
-                kept = own > CHEAP and v in spread or own > TRIVIAL and v in enlarged or heavy > LARGEST
+                kept = (own > CHEAP and v in spread) or (own > TRIVIAL and v in enlarged) or heavy > LARGEST
                 if not kept:
                     cost[v], weight[v] = own, heavy
             if kept:
                 self.kept.update(e.outvars)
 
     def _spread_values(self) -> tuple[set[Atom], set[Atom]]:
-        """The values read at several places or under a condition, and those read more often than they have elements."""
+        """The values read at several places or under a condition, and those read more often than they have
+        elements.
+        """
         spread: set[Atom] = set()
         enlarged: set[Atom] = set()
         seen: set[Atom] = set()
@@ -168,13 +172,13 @@ class Roots:
             spread.update(e.invars[i] for i in a.guarded)
         return spread, enlarged
 
-    # --- how they iterate ----------------------------------------------------------------------------------------
+    # --- how they iterate -----------------------------------------------------------------------------------
 
     def _roots_of(self, e: Eqn) -> Iterable[Root]:
         v, rule, number = e.outvars[0], e.primitive.kernel, self.number[e]
         if isinstance(rule, Block):
             in_memory = e.invars[: streamed_from(e)]
-            reads = [self._whole(a if type(a) is Var else self.literals[a]) for a in in_memory]
+            reads = [self._whole(a if isinstance(a, Var) else self.literals[a]) for a in in_memory]
             streamed, weight = self._collect(e, ())
             yield Root(v, e, "block", reads=reads + streamed, weight=weight, number=number)
         elif v in self.views:
@@ -208,7 +212,7 @@ class Roots:
             count += 1
             for i, index in self.accesses[eqn].reads:
                 x = eqn.invars[i]
-                if type(x) is not Var:
+                if not isinstance(x, Var):
                     continue
                 place = x, tuple([None if d is None else where[d] for d in index])
                 if place in seen:
@@ -255,3 +259,10 @@ def _iterate(v: Var, e: Eqn) -> Root:
 def reduced_axes(e: Eqn) -> tuple[int, ...]:
     """The axes that a reduction folds."""
     return tuple(e.params["axes"])
+
+
+def fold_of(e: Eqn) -> str:
+    """The name of what a reduction does."""
+    rule = e.primitive.kernel
+    assert isinstance(rule, Reduction)
+    return rule.fold

@@ -1,7 +1,8 @@
 """Jaxpr to jaxpr: calls inlined, dead and common equations removed, algebra that is exact in IEEE arithmetic.
 
-What each pass does with effects: an equation with any effect is never removed as dead. Equal equations are shared
-if they have no effect or can only raise. The order of equations never changes, so host calls keep theirs.
+What each pass does with effects: an equation with any effect is never removed as dead. Equal equations are
+shared if they have no effect or can only raise. The order of equations never changes, so host calls keep
+theirs.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def simplify(jaxpr: Jaxpr) -> Jaxpr:
     Returns
     -------
     Jaxpr
-        With the same inputs and as many outputs, without calls; captured arrays of rank 0 have become literals.
+        With the same inputs and as many outputs, without calls; captured arrays of rank 0 have become
+        literals.
     """
     eqns, outvars, consts = inline_calls(jaxpr)
     eqns, outvars = rewrite(eqns, outvars)
@@ -48,13 +50,13 @@ def simplify(jaxpr: Jaxpr) -> Jaxpr:
     )
 
 
-# --- calls -------------------------------------------------------------------------------------------------------
+# --- calls --------------------------------------------------------------------------------------------------
 
 
 def inline_calls(jaxpr: Jaxpr) -> tuple[list[Eqn], list[Atom], dict[Var, Any]]:
     """The equations with the bodies of calls in their place, the outputs, and all captured arrays."""
     inliner = _Inliner()
-    env = dict(zip(jaxpr.invars, jaxpr.invars))
+    env: dict[Var, Atom] = dict(zip(jaxpr.invars, jaxpr.invars))
     outvars = inliner.body(jaxpr, env)
     return inliner.eqns, outvars, inliner.consts
 
@@ -81,13 +83,14 @@ class _Inliner:
             env[v] = self.const(v, c)
 
         def read(a: Atom) -> Atom:
-            return env[a] if type(a) is Var else a
+            return env[a] if isinstance(a, Var) else a
 
         for eqn in jaxpr.eqns:
             invars = [read(a) for a in eqn.invars]
             if eqn.primitive.name in CALLS:
                 inner = eqn.params["jaxpr"]
-                env.update(zip(eqn.outvars, self.body(inner, dict(zip(inner.invars, invars)))))
+                inner_env: dict[Var, Atom] = dict(zip(inner.invars, invars))
+                env.update(zip(eqn.outvars, self.body(inner, inner_env)))
             else:
                 # A jaxpr may be called twice: its variables are made anew.
                 outvars = [Var(v.aval) for v in eqn.outvars]
@@ -96,7 +99,7 @@ class _Inliner:
         return [read(a) for a in jaxpr.outvars]
 
 
-# --- common and foldable equations ---------------------------------------------------------------------------------
+# --- common and foldable equations --------------------------------------------------------------------------
 
 
 def rewrite(eqns: Iterable[Eqn], outvars: Iterable[Atom]) -> tuple[list[Eqn], list[Atom]]:
@@ -129,7 +132,7 @@ def _apply(rw: Rewriter, eqn: Eqn) -> Eqn | None:
         found = _fold(eqn) or (rule(rw, eqn) if rule is not None else None)
         if found is None:
             return eqn
-        if type(found) is not Eqn:
+        if not isinstance(found, Eqn):
             if found.aval.shape != out.aval.shape or found.aval.dtype != out.aval.dtype:
                 return eqn
             rw.env[out] = found
@@ -140,12 +143,13 @@ def _apply(rw: Rewriter, eqn: Eqn) -> Eqn | None:
 
 def _fold(eqn: Eqn) -> Literal | None:
     """The number that an equation between literals gives."""
-    if not eqn.invars or not all(type(a) is Literal for a in eqn.invars):
+    literals = [a for a in eqn.invars if isinstance(a, Literal)]
+    if not literals or len(literals) != len(eqn.invars):
         return None
     aval = eqn.outvars[0].aval
     if aval.shape or type(eqn.primitive.kernel) is not Pointwise:
         return None
-    values = [np.asarray(a.value, a.aval.dtype)[()] for a in eqn.invars]  # type: ignore[union-attr]
+    values = [np.asarray(a.value, a.aval.dtype)[()] for a in literals]
     with np.errstate(all="ignore"):
         value = np.asarray(eqn.primitive.impl(*values, **eqn.params))
     return Literal(value[()]) if value.dtype == aval.dtype and value.shape == () else None
@@ -155,7 +159,7 @@ def _key(eqn: Eqn) -> Any:
     """Equal for equations that compute the same; None for one that must not be shared."""
     if eqn.effects & ~Effect.RAISE:
         return None
-    atoms = tuple([a if type(a) is Var else (repr(a.value), a.aval) for a in eqn.invars])  # type: ignore[union-attr]
+    atoms = tuple([a if isinstance(a, Var) else (repr(a.value), a.aval) for a in eqn.invars])
     key = (eqn.primitive, atoms, tuple(sorted(eqn.params.items())), len(eqn.outvars))
     try:
         hash(key)
@@ -175,14 +179,14 @@ def remove_dead(eqns: list[Eqn], outvars: Iterable[Atom]) -> list[Eqn]:
     return kept[::-1]
 
 
-# --- reshapes ----------------------------------------------------------------------------------------------------
+# --- reshapes -----------------------------------------------------------------------------------------------
 
 
 def raise_reshapes(eqns: list[Eqn], outvars: Iterable[Atom]) -> list[Eqn]:
     """Reshapes moved above elementwise operations, towards inputs and buffers, where they cost nothing.
 
-    ``reshape(f(x, y))`` becomes ``f(reshape(x), reshape(y))`` where nothing else reads ``f(x, y)`` and the operands have
-    its shape or none.
+    ``reshape(f(x, y))`` becomes ``f(reshape(x), reshape(y))`` where nothing else reads ``f(x, y)`` and the
+    operands have its shape or none.
     """
     if not any(e.primitive is reshape_p for e in eqns):
         return eqns
@@ -218,9 +222,7 @@ class _Raiser:
         waiting = self.waiting.get(out, {})
         if len(waiting) == 1 and self.readers[out] == 1 and _same_shape(eqn):
             ((shape, result),) = self.waiting.pop(out).items()
-            invars = [
-                self.ask(a, Var(Aval(shape, a.aval.dtype))) if a.aval.shape else a for a in eqn.invars
-            ]
+            invars = [self.ask(a, Var(Aval(shape, a.aval.dtype))) if a.aval.shape else a for a in eqn.invars]
             self.done.append(eqn.replace(invars, [result]))
             return
         for v in eqn.outvars:

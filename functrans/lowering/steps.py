@@ -1,8 +1,8 @@
 """A jaxpr as a sequence of kernels and host calls.
 
-An equation without a kernel rule, or with an effect other than raising, is a host call: NumPy evaluates it. All
-equations between two rounds of host calls form one kernel; each is computed as early as its operands allow, but
-an equation that would only carry more memory from one kernel to the next waits for its reader.
+An equation without a kernel rule, or with an effect other than raising, is a host call: NumPy evaluates it.
+All equations between two rounds of host calls form one kernel; each is computed as early as its operands
+allow, but an equation that would only carry more memory from one kernel to the next waits for its reader.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _delay(jaxpr: Jaxpr, levels: dict[Eqn, int]) -> None:
     for e in reversed(jaxpr.eqns):
         reader = min((first.get(v, inf) for v in e.outvars), default=inf)
         if not is_host(e) and not e.effects and not isinstance(e.primitive.kernel, Block):
-            smaller = sum(a.aval.size for a in e.invars if type(a) is Var) <= e.outvars[0].aval.size
+            smaller = sum(a.aval.size for a in e.invars if isinstance(a, Var)) <= e.outvars[0].aval.size
             if smaller and reader != inf and reader % 2 == 0 and reader > levels[e]:
                 levels[e] = int(reader)
         for a in e.invars:
@@ -86,8 +86,8 @@ def _delay(jaxpr: Jaxpr, levels: dict[Eqn, int]) -> None:
 def _part(jaxpr: Jaxpr, eqns: list[Eqn], levels: dict[Eqn, int], level: int) -> Jaxpr:
     """The equations of one kernel as a jaxpr: inputs are what it reads, outputs what is read elsewhere."""
     mine = {v for e in eqns for v in e.outvars}
-    read = dict.fromkeys(a for e in eqns for a in e.invars if type(a) is Var and a not in mine)
-    elsewhere: set[Atom] = {a for a in jaxpr.outvars if type(a) is not Literal}
+    read = dict.fromkeys(a for e in eqns for a in e.invars if isinstance(a, Var) and a not in mine)
+    elsewhere: set[Atom] = {a for a in jaxpr.outvars if not isinstance(a, Literal)}
     elsewhere.update(a for e in jaxpr.eqns if levels[e] != level for a in e.invars)
     outs = [v for e in eqns for v in e.outvars if v in elsewhere]
     return Jaxpr(tuple(read), eqns, outs, name=jaxpr.name)

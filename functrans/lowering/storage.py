@@ -1,4 +1,4 @@
-"""Values that live in another value's memory from the start: reshapes, and what a block overwrites in place."""
+"""Values that live in another one's memory from the start: reshapes, and what a block overwrites."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from .roots import Root, Roots
 def shared_storage(roots: Roots, fusion: Fusion) -> dict[Var, Var]:
     """For values without memory of their own the value in whose memory they live.
 
-    A reshape lives in its operand; but an operand that is no output itself lives in the output that reshapes it. The
-    first result of a block takes the operand that its rule may overwrite, if nothing else reads that any more.
+    A reshape lives in its operand; but an operand that is no output itself lives in the output that reshapes
+    it. The first result of a block takes the operand that its rule may overwrite, if nothing else reads that
+    any more.
     """
     outputs = set(roots.jaxpr.outvars)
     owner: dict[Var, Var] = {}
@@ -36,12 +37,12 @@ def shared_storage(roots: Roots, fusion: Fusion) -> dict[Var, Var]:
         if not isinstance(rule, Block) or rule.reuse is None:
             continue
         operand = item.eqn.invars[rule.reuse]
-        base = roots.base(operand) if type(operand) is Var else roots.literals[operand]  # type: ignore[index]
-        mine = [v for v, _ in item.reads].count(base) == 1
+        base = roots.base(operand) if isinstance(operand, Var) else roots.literals[operand]
         result = home(item.var)
-        if mine and last[base] == [item] and home(base) is base and base not in roots.inputs | outputs:
-            if result is not base:
-                owner[base] = result
+        only_here = last[base] == [item] and [v for v, _ in item.reads].count(base) == 1
+        owned = home(base) is base and base is not result and base not in roots.inputs | outputs
+        if only_here and owned:
+            owner[base] = result
     return owner
 
 

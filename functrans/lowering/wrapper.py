@@ -1,4 +1,6 @@
-"""The Python function in front of an executable's kernels, written out so that a call does nothing it need not."""
+"""The Python function in front of an executable's kernels, written out so that a call does nothing it need
+not.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
+from ..core.ir import Atom, Eqn, Jaxpr, Literal
 from .failure import call_host
 from .steps import HostStep, KernelStep, Step
 
@@ -77,7 +79,12 @@ def write_wrapper(
 class _Writer:
     def __init__(self, jaxpr: Jaxpr):
         self.jaxpr = jaxpr
-        self.names: dict[str, Any] = {"ndarray": np.ndarray, "empty": np.empty, "array": np.array, "tidy": tidy}
+        self.names: dict[str, Any] = {
+            "ndarray": np.ndarray,
+            "empty": np.empty,
+            "array": np.array,
+            "tidy": tidy,
+        }
         self.text: dict[Atom, str] = {}
         self.lines: list[str] = []
         self.count = 0
@@ -105,7 +112,7 @@ class _Writer:
         return found
 
     def read(self, a: Atom) -> str:
-        if type(a) is Literal:
+        if isinstance(a, Literal):
             return self.constant("n", a.value)
         return self.text[a]
 
@@ -154,7 +161,9 @@ class _Writer:
         call = self.constant("host", partial(host_results, eqn))
         args = ", ".join(map(self.read, eqn.invars))
         names = [self.name(v, "h") for v in eqn.outvars]
-        self.lines.append(f"{''.join(f'{n}, ' for n in names)} = {call}({args})" if names else f"{call}({args})")
+        self.lines.append(
+            f"{''.join(f'{n}, ' for n in names)} = {call}({args})" if names else f"{call}({args})"
+        )
 
     def returns(self) -> None:
         inputs = {*self.jaxpr.invars, *self.jaxpr.constvars}
@@ -162,7 +171,7 @@ class _Writer:
         outs = []
         for a in self.jaxpr.outvars:
             text = self.read(a)
-            if type(a) is Literal or a in inputs or a in seen:
+            if isinstance(a, Literal) or a in inputs or a in seen:
                 text = f"array({text}, {self.constant('d', a.aval.dtype)})"
             seen.add(a)
             outs.append(text)
