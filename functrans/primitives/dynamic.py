@@ -186,5 +186,5 @@ dynamic_update_slice_p = Primitive(
     jvp=jointly_linear_jvp(lambda: dynamic_update_slice_p, 2),
     transpose=_dynamic_update_slice_transpose,
     batch=_dynamic_update_slice_batch,
-    kernel=Block(_dynamic_update_slice_kernel, reuse=0),
+    kernel=Block(_dynamic_update_slice_kernel, reuse=0, streamed_from=1),
 )

@@ -300,7 +300,7 @@ def _scatter_kernel(combine: Rule | None) -> Block:
                 value = k.load(updates, [*at, *others])
                 k.store(out, target, value if combine is None else combine(k, k.load(out, target), value))
 
-    return Block(emit, reuse=0)
+    return Block(emit, reuse=0, streamed_from=1)
 
 
 def _gathered(x: Any, indices: Sequence[Any], axes: tuple[int, ...], mode: str, fill_value: Any = 0) -> Any:

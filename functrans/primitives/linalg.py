@@ -28,7 +28,7 @@ from .linear import (
 )
 from .shape import loops
 
-# --- small algebra --------------------------------------------------------------------------------------------
+# --- small algebra ------------------------------------------------------------------------------------------
 
 
 def matrix_transpose(x: Any, conjugate: bool = False) -> Any:
@@ -64,7 +64,7 @@ def _check_kind(name: str, dtype: np.dtype) -> None:
         raise DtypeError(f"{name}: dtype {dtype} is not supported; convert to float with .astype(float)")
 
 
-# --- cholesky -------------------------------------------------------------------------------------------------
+# --- cholesky -----------------------------------------------------------------------------------------------
 
 
 def _cholesky_abstract(x: Aval, *, on_error: str) -> Aval:
@@ -169,7 +169,7 @@ cholesky_p = Primitive(
 )
 
 
-# --- triangular_solve -----------------------------------------------------------------------------------------
+# --- triangular_solve ---------------------------------------------------------------------------------------
 
 
 def solve(

@@ -119,7 +119,7 @@ concatenate_p = Primitive(
     jvp=jointly_linear_jvp(lambda: concatenate_p),
     transpose=_concatenate_transpose,
     batch=_concatenate_batch,
-    kernel=Block(_concatenate_kernel),
+    kernel=Block(_concatenate_kernel, streamed_from=0),
 )
 
 
@@ -222,7 +222,7 @@ pad_p = Primitive(
     jvp=jointly_linear_jvp(lambda: pad_p),
     transpose=_pad_transpose,
     batch=_pad_batch,
-    kernel=Block(_pad_kernel),
+    kernel=Block(_pad_kernel, streamed_from=0),
 )
 
 

@@ -1,0 +1,20 @@
+"""``functrans.lax``: the operations themselves, under JAX's names.
+
+Unlike `functrans.numpy` they neither promote nor broadcast: operands have one dtype (Python numbers take it on), and one
+shape or no axes. Arrays are NumPy's, and so are the dtypes.
+
+Examples
+--------
+>>> from functrans import lax
+>>> import numpy as np
+>>> lax.mul(np.array([1.0, 2.0]), 3.0)
+Array([3., 6.])
+"""
+
+from . import arrays, elementwise, linalg
+from .arrays import *  # noqa: F403
+from .elementwise import *  # noqa: F403
+
+__all__ = ["linalg"]
+__all__ += arrays.__all__
+__all__ += elementwise.__all__

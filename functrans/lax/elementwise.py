@@ -1,0 +1,276 @@
+"""Elementwise operations, strict: operands of one dtype, of one shape or without axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.aval import aval_of
+from ..core.dtypes import canonical
+from ..core.errors import ArgumentValueError, DtypeError, ShapeError
+from ..core.primitive import Primitive
+from ..primitives import bits, complexes, exp_log, rounding, special, trig
+from ..primitives import elementwise as ew
+from ..primitives.families import literal
+from ..primitives.linear import add_p, dtype_of
+from ..primitives.operands import finish, operand, strong
+
+__all__ = [
+    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_not", "bitwise_or",
+    "bitwise_xor", "cbrt", "ceil", "clamp", "complex", "conj", "convert_element_type", "cos", "cosh", "digamma", "div",
+    "eq", "erf", "erfc", "exp", "exp2", "expm1", "floor", "ge", "gt", "imag", "integer_pow", "is_finite", "le", "lgamma",
+    "log", "log1p", "logistic", "lt", "max", "min", "mul", "ne", "neg", "nextafter", "pow", "real", "reciprocal", "rem",
+    "round", "rsqrt", "select", "select_n", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sin",
+    "sinh", "sqrt", "square", "stop_gradient", "sub", "tan", "tanh",
+]  # fmt: skip
+
+
+def operands(name: str, *given: Any) -> list[Any]:
+    """The operands in their one dtype, which Python numbers take on.
+
+    Raises
+    ------
+    DtypeError
+        If arrays have different dtypes.
+    ShapeError
+        If they have different shapes (numbers without axes go with any).
+    """
+    values = [operand(x, name, i) for i, x in enumerate(given)]
+    avals = [aval_of(v) for v in values]
+    own = {a.dtype for a in avals if not a.weak} or {np.result_type(*[a.dtype for a in avals])}
+    if len(own) > 1:
+        listed = ", ".join(str(a.dtype) for a in avals)
+        raise DtypeError(
+            f"lax.{name}: operands have different dtypes ({listed}); convert them with lax.convert_element_type, or use "
+            "functrans.numpy, which promotes"
+        )
+    shapes = {a.shape for a in avals} - {()}
+    if len(shapes) > 1:
+        listed = ", ".join(str(a.shape) for a in avals)
+        raise ShapeError(
+            f"lax.{name}: operands have different shapes ({listed}); broadcast them first, or use functrans.numpy"
+        )
+    (dtype,) = own
+    return [strong(v, dtype) for v in values]
+
+
+def _bound(prim: Primitive, values: Sequence[Any]) -> Any:
+    prim.abstract(*[aval_of(v) for v in values])  # evaluation does not check dtypes
+    return prim.bind(*values)
+
+
+def _function(name: str, prim: Primitive, count: int, doc: str) -> Callable[..., Any]:
+    def unary(x: Any) -> Any:
+        return finish(_bound(prim, operands(name, x)))
+
+    def binary(x: Any, y: Any) -> Any:
+        return finish(_bound(prim, operands(name, x, y)))
+
+    function = unary if count == 1 else binary
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""{doc}
+
+    Raises
+    ------
+    DtypeError, ShapeError
+        See `functrans.lax`: operands have one dtype, and one shape or no axes.
+    """
+    return function
+
+
+neg = _function("neg", ew.neg_p, 1, "``-x``.")
+sign = _function("sign", rounding.sign_p, 1, "-1, 0 or 1.")
+floor = _function("floor", rounding.floor_p, 1, "The largest integer not above `x`.")
+ceil = _function("ceil", rounding.ceil_p, 1, "The least integer not below `x`.")
+is_finite = _function("is_finite", rounding.is_finite_p, 1, "Neither NaN nor infinite.")
+exp = _function("exp", exp_log.exp_p, 1, "``e**x``.")
+exp2 = _function("exp2", exp_log.exp2_p, 1, "``2**x``.")
+expm1 = _function("expm1", exp_log.expm1_p, 1, "``e**x - 1``, accurate near 0.")
+log = _function("log", exp_log.log_p, 1, "The natural logarithm.")
+log1p = _function("log1p", exp_log.log1p_p, 1, "``log(1 + x)``, accurate near 0.")
+sqrt = _function("sqrt", exp_log.sqrt_p, 1, "The square root.")
+cbrt = _function("cbrt", exp_log.cbrt_p, 1, "The cube root.")
+sin = _function("sin", trig.sin_p, 1, "The sine.")
+cos = _function("cos", trig.cos_p, 1, "The cosine.")
+tan = _function("tan", trig.tan_p, 1, "The tangent.")
+asin = _function("asin", trig.arcsin_p, 1, "The inverse sine.")
+acos = _function("acos", trig.arccos_p, 1, "The inverse cosine.")
+atan = _function("atan", trig.arctan_p, 1, "The inverse tangent.")
+sinh = _function("sinh", trig.sinh_p, 1, "The hyperbolic sine.")
+cosh = _function("cosh", trig.cosh_p, 1, "The hyperbolic cosine.")
+tanh = _function("tanh", trig.tanh_p, 1, "The hyperbolic tangent.")
+asinh = _function("asinh", trig.arcsinh_p, 1, "The inverse hyperbolic sine.")
+acosh = _function("acosh", trig.arccosh_p, 1, "The inverse hyperbolic cosine.")
+atanh = _function("atanh", trig.arctanh_p, 1, "The inverse hyperbolic tangent.")
+erf = _function("erf", special.erf_p, 1, "The error function.")
+erfc = _function("erfc", special.erfc_p, 1, "``1 - erf(x)``, accurate for large `x`.")
+lgamma = _function(
+    "lgamma", special.lgamma_p, 1, "The logarithm of the absolute value of the gamma function."
+)
+digamma = _function("digamma", special.digamma_p, 1, "The derivative of `lgamma`.")
+abs = _function("abs", complexes.abs_p, 1, "The absolute value.")
+real = _function("real", complexes.real_p, 1, "The real part of a complex number.")
+imag = _function("imag", complexes.imag_p, 1, "The imaginary part of a complex number.")
+bitwise_not = _function("bitwise_not", bits.not_p, 1, "All bits inverted.")
+add = _function("add", add_p, 2, "``x + y``.")
+sub = _function("sub", ew.sub_p, 2, "``x - y``.")
+mul = _function("mul", ew.mul_p, 2, "``x * y``.")
+max = _function("max", ew.max_p, 2, "The larger; NaN where one is NaN.")
+min = _function("min", ew.min_p, 2, "The smaller; NaN where one is NaN.")
+rem = _function(
+    "rem", rounding.fmod_p, 2, "The remainder of division rounded towards zero, with the sign of `x`."
+)
+pow = _function("pow", exp_log.pow_p, 2, "``x**y``.")
+atan2 = _function("atan2", trig.arctan2_p, 2, "The angle of the point ``(y, x)``; `x` is its ordinate here.")
+nextafter = _function("nextafter", rounding.nextafter_p, 2, "The next number from `x` towards `y`.")
+complex = _function("complex", complexes.complex_p, 2, "``x + 1j * y``.")
+bitwise_and = _function("bitwise_and", bits.and_p, 2, "Bits set in both.")
+bitwise_or = _function("bitwise_or", bits.or_p, 2, "Bits set in one or both.")
+bitwise_xor = _function("bitwise_xor", bits.xor_p, 2, "Bits set in one only.")
+shift_left = _function("shift_left", bits.shift_left_p, 2, "Bits moved up by `y` places.")
+eq = _function("eq", ew.eq_p, 2, "``x == y``.")
+ne = _function("ne", ew.ne_p, 2, "``x != y``.")
+lt = _function("lt", ew.lt_p, 2, "``x < y``.")
+le = _function("le", ew.le_p, 2, "``x <= y``.")
+gt = _function("gt", ew.gt_p, 2, "``x > y``.")
+ge = _function("ge", ew.ge_p, 2, "``x >= y``.")
+
+
+def conj(x: Any) -> Any:
+    """The complex conjugate; of a real number the complex number with that real part."""
+    (value,) = operands("conj", x)
+    if dtype_of(value).kind != "c":
+        return complex(value, value.dtype.type(0))
+    return finish(complexes.conj_p.bind(value))
+
+
+def div(x: Any, y: Any) -> Any:
+    """``x / y``; of integers rounded towards zero."""
+    a, b = operands("div", x, y)
+    if dtype_of(a).kind in "fc":
+        return finish(_bound(ew.div_p, (a, b)))
+    whole = ew.sub_p.bind(a, _bound(rounding.fmod_p, (a, b)))
+    return finish(rounding.floor_divide_p.bind(whole, b))
+
+
+def square(x: Any) -> Any:
+    """``x * x``."""
+    return integer_pow(x, 2)
+
+
+def integer_pow(x: Any, y: int) -> Any:
+    """``x**y`` for an integer `y` that is known."""
+    (value,) = operands("integer_pow", x)
+    if y >= 0:
+        return finish(exp_log.integer_pow_p.bind(value, y=int(y)))
+    return div(literal(1, value), exp_log.integer_pow_p.bind(value, y=-int(y)))
+
+
+def reciprocal(x: Any) -> Any:
+    """``1 / x``."""
+    (value,) = operands("reciprocal", x)
+    return finish(_bound(ew.div_p, (dtype_of(value).type(1), value)))
+
+
+def rsqrt(x: Any) -> Any:
+    """``1 / sqrt(x)``."""
+    (value,) = operands("rsqrt", x)
+    root = _bound(exp_log.sqrt_p, (value,))
+    return finish(ew.div_p.bind(literal(1.0, root), root))
+
+
+def logistic(x: Any) -> Any:
+    """``1 / (1 + exp(-x))``."""
+    (value,) = operands("logistic", x)
+    one = literal(1.0, value)
+    return finish(ew.div_p.bind(one, add_p.bind(one, _bound(exp_log.exp_p, (ew.neg_p.bind(value),)))))
+
+
+def round(x: Any, rounding_method: int = 0) -> Any:
+    """The nearest integer; halves away from zero (method 0) or to the even one (method 1)."""
+    (value,) = operands("round", x)
+    if int(rounding_method) not in (0, 1):
+        raise ArgumentValueError(f"lax.round: rounding_method must be 0 or 1, got {rounding_method!r}")
+    if int(rounding_method) == 1:
+        return finish(_bound(rounding.rint_p, (value,)))
+    # From the truncated number on, since adding a half may round.
+    whole = _bound(rounding.trunc_p, (value,))
+    rest = complexes.abs_p.bind(ew.sub_p.bind(value, whole))
+    away = add_p.bind(whole, rounding.copysign_p.bind(literal(1.0, value), value))
+    return finish(ew.select_p.bind(ew.ge_p.bind(rest, literal(0.5, rest)), away, whole))
+
+
+def shift_right_arithmetic(x: Any, y: Any) -> Any:
+    """Bits moved down by `y` places, the sign kept."""
+    return finish(_shifted("shift_right_arithmetic", x, y, "i"))
+
+
+def shift_right_logical(x: Any, y: Any) -> Any:
+    """Bits moved down by `y` places, zeros put in."""
+    return finish(_shifted("shift_right_logical", x, y, "u"))
+
+
+def _shifted(name: str, x: Any, y: Any, kind: str) -> Any:
+    a, b = operands(name, x, y)
+    own = dtype_of(a)
+    if own.kind not in "iu":
+        raise DtypeError(f"lax.{name}: want integers, got {own}")
+    other = np.dtype(f"{kind}{own.itemsize}")
+    return ew.convert(bits.shift_right_p.bind(ew.convert(a, other), ew.convert(b, other)), own)
+
+
+def clamp(min: Any, x: Any, max: Any) -> Any:
+    """`x` where it lies between the bounds, else the nearer bound."""
+    return finish(_bound(ew.clamp_p, operands("clamp", min, x, max)))
+
+
+def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+    """`on_true` where `pred` holds, else `on_false`; `pred` has their shape or none."""
+    condition = operand(pred, "select", 0)
+    a, b = operands("select", on_true, on_false)
+    avals = [aval_of(v) for v in (condition, a, b)]
+    if avals[1].shape != avals[2].shape or avals[0].shape not in ((), avals[1].shape):
+        raise ShapeError(
+            f"lax.select: shapes {', '.join(str(v.shape) for v in avals)} differ; broadcast the operands first"
+        )
+    ew.select_p.abstract(*avals)
+    return finish(ew.select_p.bind(condition, a, b))
+
+
+def select_n(which: Any, *cases: Any) -> Any:
+    """The case whose number stands in `which` (a bool: the first or the second)."""
+    number = operand(which, "select_n", 0)
+    if dtype_of(number).kind == "b":
+        if len(cases) != 2:
+            raise ArgumentValueError(f"lax.select_n: a bool chooses between 2 cases, got {len(cases)}")
+        return select(number, cases[1], cases[0])
+    if dtype_of(number) != np.int32 or not cases:
+        raise DtypeError(f"lax.select_n: `which` must be bool or int32, got {dtype_of(number)}")
+    out = operands("select_n", *cases)[-1]
+    for i in range(len(cases) - 2, -1, -1):
+        out = select(ew.eq_p.bind(number, np.int32(i)), cases[i], out)
+    return finish(out)
+
+
+def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+    """The array in another dtype, cast as NumPy casts."""
+    (value,) = operands("convert_element_type", operand)
+    return finish(ew.convert(value, canonical(new_dtype, "lax.convert_element_type: new_dtype")))
+
+
+def stop_gradient(x: Any) -> Any:
+    """`x` itself, which derivatives take for a constant.
+
+    Parameters
+    ----------
+    x : array_like
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> lax.stop_gradient(2.0)
+    2.0
+    """
+    return finish(ew.stop_gradient_p.bind(operand(x, "stop_gradient")))

@@ -1,0 +1,87 @@
+"""``functrans.lax.linalg``: decompositions under JAX's names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.config import config
+from ..primitives.elementwise import mul_p
+from ..primitives.families import literal
+from ..primitives.linalg import cholesky_p, matrix_transpose, triangular_solve_p
+from ..primitives.linear import add_p
+from ..primitives.operands import finish
+from .elementwise import operands
+
+__all__ = ["cholesky", "triangular_solve"]
+
+
+def cholesky(a: Any, *, symmetrize_input: bool = True) -> Any:
+    """The lower factor `L` with ``a = L @ L.T.conj()``.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+        float32, float64, complex64 or complex128; positive definite.
+    symmetrize_input : bool
+        Factor ``(a + a.T.conj()) / 2``; else only the lower triangle is read.
+
+    Returns
+    -------
+    Array, shape (..., n, n)
+
+    Raises
+    ------
+    LinAlgError
+        If a matrix is not positive definite (NaN instead under ``config.patch(linalg_errors="nan")``).
+    """
+    (x,) = operands("linalg.cholesky", a)
+    if symmetrize_input:
+        x = mul_p.bind(literal(0.5, x), add_p.bind(x, matrix_transpose(x, conjugate=True)))
+    return finish(cholesky_p.bind(x, on_error=config.linalg_errors))
+
+
+def triangular_solve(
+    a: Any,
+    b: Any,
+    *,
+    left_side: bool = False,
+    lower: bool = False,
+    transpose_a: bool = False,
+    conjugate_a: bool = False,
+    unit_diagonal: bool = False,
+) -> Any:
+    """The solution of ``op(a) x = b`` (or ``x op(a) = b``) for a triangular matrix.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+        Only one triangle is read.
+    b : array_like, shape (..., n, m), or (..., m, n) if not `left_side`
+    left_side : bool
+        Whether the matrix stands to the left of the unknown.
+    lower : bool
+        Which triangle holds the matrix.
+    transpose_a, conjugate_a : bool
+        What ``op`` does.
+    unit_diagonal : bool
+        Take the diagonal for ones.
+
+    Returns
+    -------
+    Array
+        Of the shape of `b`. A zero on the diagonal gives infinities and NaN (`functrans.scipy.linalg.solve_triangular`
+        raises).
+    """
+    x, y = operands("linalg.triangular_solve", a)[0], operands("linalg.triangular_solve", b)[0]
+    return finish(
+        triangular_solve_p.bind(
+            x,
+            y,
+            left_side=left_side,
+            lower=lower,
+            transpose_a=transpose_a,
+            conjugate_a=conjugate_a,
+            unit_diagonal=unit_diagonal,
+            check=False,
+        )
+    )
