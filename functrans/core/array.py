@@ -306,7 +306,7 @@ def _plain_method(name: str) -> Callable[..., Any]:
 
     method.__name__ = name
     method.__qualname__ = f"Array.{name}"
-    method.__doc__ = generic.__doc__
+    method.__doc__ = f"As `numpy.ndarray.{name}`; the result is an `Array`."
     return method
 
 

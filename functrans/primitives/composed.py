@@ -40,8 +40,8 @@ def constant(value: Any, x: Any, *others: Any) -> Any:
 
 
 def identity(x: Any) -> Any:
-    """``positive``, and what rounding is for integers."""
-    return x
+    """The same values; a copy of an array, as the caller may change his."""
+    return x.copy() if type(x) is np.ndarray else x
 
 
 def square(x: Any) -> Any:
@@ -68,11 +68,11 @@ def sign(x: Any) -> Any:
 
 def conjugate(x: Any) -> Any:
     """The complex conjugate; a real number as it is."""
-    return conj_p.bind(x) if dtype_of(x).kind == "c" else x
+    return conj_p.bind(x) if dtype_of(x).kind == "c" else identity(x)
 
 
 def real(x: Any) -> Any:
-    """The real part."""
+    """The real part; a real number as it is."""
     return real_p.bind(x) if dtype_of(x).kind == "c" else x
 
 
@@ -195,7 +195,7 @@ def rounded(x: Any, decimals: int) -> Any:
     dtype = dtype_of(x)
     if dtype.kind in "iub":
         if decimals >= 0 or dtype.kind == "b":
-            return x
+            return identity(x)
         wide = rounded(convert(x, FLOAT64), decimals)
         return convert(wide, dtype)
     if decimals == 0:

@@ -198,12 +198,19 @@ def _integer_by_integer(k: Any, x: Any, y: Any) -> Any:
     """Squaring over all bits of the exponent; products wrap as NumPy's."""
     bits = 8 * y.dtype.itemsize - (y.dtype.kind == "i")
     one, zero = k.const(1, x.dtype), k.const(0, x.dtype)
-    result = one
+    result, base = one, x
     for bit in range(bits):
         digit = (y & k.const(1 << bit, y.dtype)).ne(zero)
         result = k.where(digit, result * x, result)
         x = x * x
-    return result
+    if y.dtype.kind == "u":
+        return result
+    # NumPy refuses a negative exponent; a kernel, which cannot, truncates the fraction.
+    return k.where(
+        y < 0,
+        k.where(base.eq(1) | (base.eq(-1) & (y & one).eq(0)), one, k.where(base.eq(-1), -one, zero)),
+        result,
+    )
 
 
 # --- roots --------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 from ..core.dtypes import FLOAT64
 from ..core.errors import ArgumentValueError
 from ..core.trace import Tracer
-from .composed import constant
+from .composed import constant, identity
 from .elementwise import convert_element_type_p
 from .exp_log import integer_pow_p, pow_p, sqrt_p
 from .linear import dtype_of
@@ -47,7 +47,7 @@ def _power_by_integer(x: Any, n: int, dtype: np.dtype, weak: bool) -> Any:
         x = strong(x, dtype)
     if n == 0:
         return WEAK_KEYS[dtype.kind](1) if weak else constant(dtype.type(1), x)
-    return x if n == 1 else integer_pow_p.bind(x, y=n)
+    return identity(x) if n == 1 else integer_pow_p.bind(x, y=n)
 
 
 def _weak_tracer(x: Any, dtype: np.dtype) -> Any:

@@ -7,11 +7,12 @@ operands' keys (dtype, or Python type where weak) and costs one dictionary acces
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from ..core.dtypes import FLOAT64, canonical, check_supported, resolve_ufunc
+from ..core.dtypes import FLOAT64, canonical, check_supported, promote, resolve_ufunc
 from ..core.errors import ArgumentError, ImmutableArrayError
 from ..core.trace import Tracer, operators
 from .elementwise import convert_element_type_p
@@ -63,6 +64,23 @@ def _cast(key: Key, dtype: np.dtype) -> Cast:
 
 def _strong_cast(dtype: np.dtype) -> Cast:
     return lambda x: strong(x, dtype)
+
+
+def common_dtype(keys: tuple[Key, ...]) -> tuple[np.dtype, bool]:
+    """The dtype that ``np.result_type`` gives, and whether all are weak."""
+    return promote([(WEAK_DTYPES[k], True) if k in WEAK_DTYPES else (k, False) for k in keys])
+
+
+@lru_cache(maxsize=4096)
+def _common_plan(keys: tuple[Key, ...]) -> tuple[Cast, ...]:
+    dtype, weak = common_dtype(keys)
+    return tuple([_strong_cast(dtype) if weak else _cast(k, dtype) for k in keys])
+
+
+def common(*values: Any) -> list[Any]:
+    """The values in the dtype that ``np.result_type`` gives them (from which Python numbers keep away)."""
+    plan = _common_plan(tuple(map(key_of, values)))
+    return [x if cast is None else cast(x) for x, cast in zip(values, plan)]
 
 
 def _weak_cast(key: Key, dtype: np.dtype) -> Cast:
@@ -205,7 +223,7 @@ def binary_operator(ufunc: np.ufunc, body: Body) -> Body:
 
 
 def operator_operand(x: Any, name: str, position: int) -> Any:
-    """The operand of a Python operator; NotImplemented where it is no array: Python then asks the other side."""
+    """The operand of a Python operator; NotImplemented where it is none: Python then asks the other side."""
     kind = type(x)
     if kind in PYTHON_KEYS:
         return x

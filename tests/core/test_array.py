@@ -60,13 +60,55 @@ def test_constructor_is_refused():
 
 def test_results_of_numpy_are_arrays(x):
     results = [
-        x + 1, 1 + x, x - x, 2.0 * x, x / X, X / x, x @ x.T, x**2, -x, abs(x), x > 2, x == x, divmod(x, 2)[1],
-        np.sin(x), np.add(x, 1), np.add.reduce(x), np.add.outer(x, x), np.modf(x)[0], np.maximum(X, x),
-        x.sum(), x.sum(axis=0), x.mean(), x.T, x.reshape(3, 2), x[0], x[0, 1], x[x > 2], x[[1, 0]],
-        x.astype(int), x.copy(), x.ravel(), x.real, x.flatten(), x.max(axis=1), x.argsort(), x.nonzero()[0],
-        x.view(np.int64), np.sum(x), np.where(x > 2, x, 0), np.concatenate([x, x]), np.linalg.inv(x[:, :2]),
-        np.linalg.eigh(x[:, :2])[1], np.split(x, 2)[0], np.fft.fft(x), scipy.special.erf(x), next(iter(x)), np.linalg.svd(x).S, np.median(x),
-    ]  # fmt: skip
+        x + 1,
+        1 + x,
+        x - x,
+        2.0 * x,
+        x / X,
+        X / x,
+        x @ x.T,
+        x**2,
+        -x,
+        abs(x),
+        x > 2,
+        x == x,
+        divmod(x, 2)[1],
+        np.sin(x),
+        np.add(x, 1),
+        np.add.reduce(x),
+        np.add.outer(x, x),
+        np.modf(x)[0],
+        np.maximum(X, x),
+        x.sum(),
+        x.sum(axis=0),
+        x.mean(),
+        x.T,
+        x.reshape(3, 2),
+        x[0],
+        x[0, 1],
+        x[x > 2],
+        x[[1, 0]],
+        x.astype(int),
+        x.copy(),
+        x.ravel(),
+        x.real,
+        x.flatten(),
+        x.max(axis=1),
+        x.argsort(),
+        x.nonzero()[0],
+        x.view(np.int64),
+        np.sum(x),
+        np.where(x > 2, x, 0),
+        np.concatenate([x, x]),
+        np.linalg.inv(x[:, :2]),
+        np.linalg.eigh(x[:, :2])[1],
+        np.split(x, 2)[0],
+        np.fft.fft(x),
+        scipy.special.erf(x),
+        next(iter(x)),
+        np.linalg.svd(x).S,
+        np.median(x),
+    ]
     for k, a in enumerate(results):
         assert is_array(a), (k, type(a))
         with pytest.raises(ImmutableArrayError):
@@ -76,12 +118,29 @@ def test_results_of_numpy_are_arrays(x):
 
 def test_results_agree_with_numpy(x):
     for f in (
-        lambda a: a + 1, lambda a: 1 - a, lambda a: 2.0 / a, lambda a: a // 2, lambda a: 7 % a, lambda a: a**2,
-        lambda a: 2**a, lambda a: a @ a.T, lambda a: np.array([1, 2, 3]) + a, lambda a: a.sum(axis=1, keepdims=True),
-        lambda a: a.clip(2, 4), lambda a: a.take([0, 2], axis=1), lambda a: np.percentile(a, 30), lambda a: a.dot(a.T),
-        lambda a: a < 3, lambda a: 3 <= a, lambda a: a != a[0], lambda a: np.float32(2) * a, lambda a: a * [1, 2, 3],
-        lambda a: a.astype(int) & 3, lambda a: 1 << a.astype(int), lambda a: ~a.astype(bool),
-    ):  # fmt: skip
+        lambda a: a + 1,
+        lambda a: 1 - a,
+        lambda a: 2.0 / a,
+        lambda a: a // 2,
+        lambda a: 7 % a,
+        lambda a: a**2,
+        lambda a: 2**a,
+        lambda a: a @ a.T,
+        lambda a: np.array([1, 2, 3]) + a,
+        lambda a: a.sum(axis=1, keepdims=True),
+        lambda a: a.clip(2, 4),
+        lambda a: a.take([0, 2], axis=1),
+        lambda a: np.percentile(a, 30),
+        lambda a: a.dot(a.T),
+        lambda a: a < 3,
+        lambda a: 3 <= a,  # noqa: SIM300
+        lambda a: a != a[0],
+        lambda a: np.float32(2) * a,
+        lambda a: a * [1, 2, 3],
+        lambda a: a.astype(int) & 3,
+        lambda a: 1 << a.astype(int),
+        lambda a: ~a.astype(bool),
+    ):
         ours, theirs = f(x), f(X)
         assert np.array_equal(ours, theirs)
         assert ours.dtype == theirs.dtype
@@ -89,8 +148,14 @@ def test_results_agree_with_numpy(x):
 
 def test_augmented_assignment_rebinds(x):
     for statement in (
-        "y += 1", "y -= 1", "y *= 2", "y /= 2", "y //= 2", "y %= 2", "y **= 2",
-    ):  # fmt: skip
+        "y += 1",
+        "y -= 1",
+        "y *= 2",
+        "y /= 2",
+        "y //= 2",
+        "y %= 2",
+        "y **= 2",
+    ):
         names = {"y": x}
         exec(statement, names)
         assert names["y"] is not x

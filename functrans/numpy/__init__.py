@@ -1,0 +1,218 @@
+# ruff: noqa: F401, PLE0605
+"""NumPy's functions for arrays and traced values, with NumPy's signatures and dtypes.
+
+``import functrans.numpy as fnp``. Results are `Array`, an immutable ndarray. NumPy's own functions work on
+traced values too: ``np.sum(t)`` calls what stands here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.array import Array as ndarray
+from ..primitives.products import matmul, matvec, vecdot, vecmat
+from ..primitives.ufuncs import (
+    absolute,
+    add,
+    arccos,
+    arccosh,
+    arcsin,
+    arcsinh,
+    arctan,
+    arctan2,
+    arctanh,
+    bitwise_and,
+    bitwise_or,
+    bitwise_xor,
+    cbrt,
+    ceil,
+    conjugate,
+    copysign,
+    cos,
+    cosh,
+    deg2rad,
+    degrees,
+    divide,
+    divmod,
+    equal,
+    exp,
+    exp2,
+    expm1,
+    fabs,
+    float_power,
+    floor,
+    floor_divide,
+    fmax,
+    fmin,
+    fmod,
+    gcd,
+    greater,
+    greater_equal,
+    heaviside,
+    hypot,
+    invert,
+    isfinite,
+    isinf,
+    isnan,
+    lcm,
+    ldexp,
+    left_shift,
+    less,
+    less_equal,
+    log,
+    log1p,
+    log2,
+    log10,
+    logaddexp,
+    logaddexp2,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    maximum,
+    minimum,
+    mod,
+    modf,
+    multiply,
+    negative,
+    nextafter,
+    not_equal,
+    positive,
+    power,
+    rad2deg,
+    radians,
+    reciprocal,
+    remainder,
+    right_shift,
+    rint,
+    sign,
+    signbit,
+    sin,
+    sinh,
+    spacing,
+    sqrt,
+    square,
+    subtract,
+    tan,
+    tanh,
+    true_divide,
+    trunc,
+)  # fmt: skip
+from . import missing as _missing
+from .creation import (
+    arange,
+    array,
+    asarray,
+    astype,
+    copy,
+    empty,
+    empty_like,
+    eye,
+    full,
+    full_like,
+    identity,
+    indices,
+    linspace,
+    logspace,
+    meshgrid,
+    ones,
+    ones_like,
+    tri,
+    zeros,
+    zeros_like,
+)  # fmt: skip
+from .indexing import diag, diagflat, diagonal, take, take_along_axis, trace, tril, triu
+from .joining import (
+    append,
+    array_split,
+    column_stack,
+    concat,
+    concatenate,
+    dsplit,
+    dstack,
+    hsplit,
+    hstack,
+    pad,
+    split,
+    stack,
+    unstack,
+    vsplit,
+    vstack,
+)  # fmt: skip
+from .products import cross, dot, einsum, einsum_path, inner, kron, outer, tensordot, vdot
+from .reductions import all, amax, amin, any, argmax, argmin, count_nonzero, max, min, prod, ptp, sum
+from .selection import (
+    allclose,
+    angle,
+    around,
+    array_equal,
+    array_equiv,
+    clip,
+    fix,
+    imag,
+    isclose,
+    iscomplex,
+    isneginf,
+    isposinf,
+    isreal,
+    nan_to_num,
+    real,
+    round,
+    select,
+    where,
+)  # fmt: skip
+from .shaping import (
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    broadcast_arrays,
+    broadcast_shapes,
+    broadcast_to,
+    expand_dims,
+    flip,
+    fliplr,
+    flipud,
+    matrix_transpose,
+    moveaxis,
+    permute_dims,
+    ravel,
+    repeat,
+    reshape,
+    roll,
+    rollaxis,
+    rot90,
+    squeeze,
+    swapaxes,
+    tile,
+    transpose,
+)  # fmt: skip
+from .statistics import average, mean, std, var
+from .types import can_cast, iscomplexobj, isrealobj, isscalar, ndim, result_type, shape, size
+
+# --- other names of the same functions ----------------------------------------------------------------------
+
+abs = absolute
+conj = conjugate
+pow = power
+acos, acosh, asin, asinh, atan, atan2, atanh = arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh
+bitwise_not = bitwise_invert = invert
+bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
+
+# --- what is NumPy's own ------------------------------------------------------------------------------------
+
+pi, e, euler_gamma, inf, nan, newaxis = np.pi, np.e, np.euler_gamma, np.inf, np.nan, np.newaxis
+bool_ = bool = np.bool_
+int8, int16, int32, int64 = np.int8, np.int16, np.int32, np.int64
+uint8, uint16, uint32, uint64 = np.uint8, np.uint16, np.uint32, np.uint64
+float32, float64, complex64, complex128 = np.float32, np.float64, np.complex64, np.complex128
+number, inexact, floating, complexfloating = np.number, np.inexact, np.floating, np.complexfloating
+integer, signedinteger, unsignedinteger, generic = (
+    np.integer,
+    np.signedinteger,
+    np.unsignedinteger,
+    np.generic,
+)
+dtype, finfo, iinfo = np.dtype, np.finfo, np.iinfo
+promote_types, issubdtype, isdtype = np.promote_types, np.issubdtype, np.isdtype
+
+__all__ = sorted(name for name in globals() if not name.startswith("_") and name not in ("annotations", "np"))

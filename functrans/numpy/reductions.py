@@ -1,0 +1,433 @@
+"""Reductions: sum, prod, max, min, any, all, argmax, argmin, count_nonzero, and what ufuncs reduce by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..core.dtypes import BOOL, INT64, canonical
+from ..core.errors import ArgumentValueError, ImmutableArrayError, NoRuleError
+from ..core.primitive import Primitive
+from ..core.trace import Tracer, operators
+from ..primitives import ufuncs
+from ..primitives.axes import many_axes, one_axis
+from ..primitives.composed import truth
+from ..primitives.elementwise import convert, select_p
+from ..primitives.linear import dtype_of, reduce_sum_p, reshape_p, shape_of
+from ..primitives.operands import finish, operand
+from ..primitives.promotion import refuse_out
+from ..primitives.reduce import (
+    argmax_p,
+    argmin_p,
+    reduce_and_p,
+    reduce_max_p,
+    reduce_min_p,
+    reduce_or_p,
+    reduce_prod_p,
+)
+from .dispatch import array_operand, implements
+
+_UINT64 = np.dtype(np.uint64)
+_NO_VALUE = getattr(np, "_NoValue", None)
+
+
+def reduced(prim: Primitive, x: Any, axis: Any, keepdims: bool, name: str) -> Any:
+    """`prim` of a strong value along `axis` as a user gives it: None for all, an integer, a tuple."""
+    shape = shape_of(x)
+    axes = tuple(range(len(shape))) if axis is None else many_axes(axis, len(shape), name)
+    out = prim.bind(x, axes=axes)
+    if keepdims is True or (keepdims and keepdims is not _NO_VALUE):
+        out = reshape_p.bind(out, shape=tuple([1 if d in axes else n for d, n in enumerate(shape)]))
+    return out
+
+
+def accumulator(dtype: np.dtype) -> np.dtype:
+    """The dtype in which NumPy adds and multiplies: small integers and booleans as 64 bit integers."""
+    if dtype.kind == "b" or (dtype.kind == "i" and dtype.itemsize < 8):
+        return INT64
+    return _UINT64 if dtype.kind == "u" and dtype.itemsize < 8 else dtype
+
+
+def masked(x: Any, where: Any, neutral: Any, name: str) -> Any:
+    """`x` with a neutral element where the mask is false."""
+    if where is True or where is None or where is _NO_VALUE:
+        return x
+    return select_p.bind(truth(operand(where, f"{name}: where")), x, dtype_of(x).type(neutral))
+
+
+def _with_initial(combine: Callable[..., Any], out: Any, initial: Any, neutral: Any = None) -> Any:
+    if initial is None or initial is _NO_VALUE or (neutral is not None and initial is neutral):
+        return finish(out)
+    dtype = dtype_of(out)
+    return combine(out, operand(initial, "initial") if isinstance(initial, Tracer) else dtype.type(initial))
+
+
+# --- sum and prod -------------------------------------------------------------------------------------------
+
+
+@implements(np.sum, method="sum")
+def sum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Any:
+    """Sum along axes.
+
+    Parameters
+    ----------
+    a : array_like
+    axis : int or tuple of int, optional
+        By default all.
+    dtype : dtype-like, optional
+        What to add in. Booleans and small integers are added as int64 or uint64.
+    keepdims : bool
+        Keep summed axes with extent 1.
+    initial : scalar, optional
+        Added to the sum.
+    where : array_like of bool, optional
+        Only these elements are added. Broadcast against `a`.
+
+    Returns
+    -------
+    Array
+
+    Raises
+    ------
+    AxisError
+        If there is no such axis.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.sum([[1.0, 2.0], [3.0, 4.0]], axis=0)
+    Array([4., 6.])
+    """
+    if out is not None:
+        refuse_out("sum", out)
+    x = array_operand(a, "sum")
+    own = dtype_of(x)
+    to = accumulator(own) if dtype is None else canonical(dtype, "sum: dtype")
+    if to != own:
+        x = convert(x, to)
+    if where is not True:
+        x = masked(x, where, 0, "sum")
+    return _with_initial(ufuncs.add, reduced(reduce_sum_p, x, axis, keepdims, "sum"), initial)
+
+
+@implements(np.prod, method="prod")
+def prod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Any:
+    """Product along axes; for the parameters see `sum`.
+
+    Notes
+    -----
+    The derivative multiplies the other factors, without division: it is right where factors are 0.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.prod([2, 3, 4])
+    Array(24)
+    """
+    refuse_out("prod", out)
+    x = array_operand(a, "prod")
+    x = convert(x, accumulator(dtype_of(x)) if dtype is None else canonical(dtype, "prod: dtype"))
+    x = masked(x, where, 1, "prod")
+    if dtype_of(x) == BOOL:
+        return finish(reduced(reduce_and_p, x, axis, keepdims, "prod"))
+    return _with_initial(ufuncs.multiply, reduced(reduce_prod_p, x, axis, keepdims, "prod"), initial)
+
+
+# --- max and min --------------------------------------------------------------------------------------------
+
+
+def _lowest(dtype: np.dtype, sign: int) -> Any:
+    """What loses against every number of a dtype: ``sign=-1`` for max, 1 for min."""
+    if dtype.kind == "b":
+        return sign > 0
+    if dtype.kind in "fc":
+        return sign * np.inf
+    return np.iinfo(dtype).max if sign > 0 else np.iinfo(dtype).min
+
+
+def _extremum(
+    name: str,
+    prim: Primitive,
+    combine: Callable[..., Any],
+    sign: int,
+    a: Any,
+    axis: Any,
+    keepdims: Any,
+    initial: Any,
+    where: Any,
+) -> Any:
+    x = array_operand(a, name)
+    if initial is _NO_VALUE:
+        initial = None
+    if initial is None and where is not True and where is not _NO_VALUE:
+        raise ArgumentValueError(f"{name}: where= needs initial=, the result where no element is chosen")
+    x = masked(x, where, _lowest(dtype_of(x), sign), name)
+    shape = shape_of(x)
+    axes = range(len(shape)) if axis is None else many_axes(axis, len(shape), name)
+    if 0 in [shape[d] for d in axes]:
+        if initial is None:
+            raise ArgumentValueError(
+                f"{name}: zero-size array of shape {shape} has no {name}imum along axis {axis}; give initial="
+            )
+        kept = tuple([1 if d in axes else n for d, n in enumerate(shape) if d not in axes or keepdims])
+        return finish(np.full(kept, initial, dtype_of(x)))
+    return _with_initial(combine, reduced(prim, x, axis, keepdims, name), initial)
+
+
+@implements(np.max, np.amax, method="max")
+def max(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True
+) -> Any:
+    """Largest element along axes; NaN wins.
+
+    Parameters
+    ----------
+    a : array_like
+    axis : int or tuple of int, optional
+        By default all.
+    keepdims : bool
+        Keep reduced axes with extent 1.
+    initial : scalar, optional
+        The least that the result can be; needed with `where` and for empty arrays.
+    where : array_like of bool, optional
+        Only these elements compete.
+
+    Returns
+    -------
+    Array
+
+    Raises
+    ------
+    ArgumentValueError
+        If there is no element and no `initial`.
+
+    Notes
+    -----
+    The derivative is shared evenly by all elements that are largest.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.max([[1.0, 5.0], [3.0, 4.0]], axis=1)
+    Array([5., 4.])
+    """
+    refuse_out("max", out)
+    return _extremum("max", reduce_max_p, ufuncs.maximum, -1, a, axis, keepdims, initial, where)
+
+
+@implements(np.min, np.amin, method="min")
+def min(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True
+) -> Any:
+    """Smallest element along axes; NaN wins. See `max`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.min([[1.0, 5.0], [3.0, 4.0]], axis=1)
+    Array([1., 3.])
+    """
+    refuse_out("min", out)
+    return _extremum("min", reduce_min_p, ufuncs.minimum, 1, a, axis, keepdims, initial, where)
+
+
+amax, amin = max, min
+
+
+@implements(np.ptp)
+def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    """Largest minus smallest element along axes.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.ptp([3, 9, 4])
+    Array(6)
+    """
+    refuse_out("ptp", out)
+    return ufuncs.subtract(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
+
+
+# --- truth --------------------------------------------------------------------------------------------------
+
+
+@implements(np.any, method="any")
+def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True) -> Any:
+    """Whether an element differs from 0 along axes; false of nothing.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.any([[0, 1], [0, 0]], axis=1)
+    Array([ True, False])
+    """
+    refuse_out("any", out)
+    x = masked(truth(array_operand(a, "any")), where, False, "any")
+    return finish(reduced(reduce_or_p, x, axis, keepdims, "any"))
+
+
+@implements(np.all, method="all")
+def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True) -> Any:
+    """Whether all elements differ from 0 along axes; true of nothing.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.all([[1, 1], [0, 1]], axis=1)
+    Array([ True, False])
+    """
+    refuse_out("all", out)
+    x = masked(truth(array_operand(a, "all")), where, True, "all")
+    return finish(reduced(reduce_and_p, x, axis, keepdims, "all"))
+
+
+@implements(np.count_nonzero)
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """How many elements differ from 0 along axes.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.count_nonzero([0, 2, 3])
+    Array(2)
+    """
+    x = convert(truth(array_operand(a, "count_nonzero")), INT64)
+    return finish(reduced(reduce_sum_p, x, axis, keepdims, "count_nonzero"))
+
+
+# --- positions ----------------------------------------------------------------------------------------------
+
+
+def _position(name: str, prim: Primitive, a: Any, axis: Any, keepdims: Any) -> Any:
+    x = array_operand(a, name)
+    shape = shape_of(x)
+    if axis is None:
+        x = reshape_p.bind(x, shape=(int(np.prod(shape)),))
+        d, kept = 0, (1,) * len(shape)
+    else:
+        d = one_axis(axis, len(shape), name)
+        kept = (*shape[:d], 1, *shape[d + 1 :])
+    if shape_of(x)[d] == 0:
+        raise ArgumentValueError(
+            f"{name}: attempt to get {name} of an empty sequence (shape {shape}, axis {axis})"
+        )
+    out = prim.bind(x, axes=(d,))
+    return finish(reshape_p.bind(out, shape=kept) if keepdims is True else out)
+
+
+@implements(np.argmax, method="argmax")
+def argmax(a: Any, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Any:
+    """Position of the (first) largest element; NaN counts as largest.
+
+    Parameters
+    ----------
+    a : array_like
+    axis : int, optional
+        By default the position in the flattened array.
+    keepdims : bool
+        Keep the axis with extent 1.
+
+    Returns
+    -------
+    Array of int64
+
+    Raises
+    ------
+    ArgumentValueError
+        If there is no element.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.argmax([[1, 5], [7, 2]], axis=0)
+    Array([1, 0])
+    """
+    refuse_out("argmax", out)
+    return _position("argmax", argmax_p, a, axis, keepdims)
+
+
+@implements(np.argmin, method="argmin")
+def argmin(a: Any, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Any:
+    """Position of the (first) smallest element; NaN counts as smallest. See `argmax`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.argmin([3, 1, 2])
+    Array(1)
+    """
+    refuse_out("argmin", out)
+    return _position("argmin", argmin_p, a, axis, keepdims)
+
+
+# --- methods of ufuncs --------------------------------------------------------------------------------------
+
+_REDUCTIONS: dict[np.ufunc, Callable[..., Any]] = {
+    np.add: sum,
+    np.multiply: prod,
+    np.maximum: max,
+    np.minimum: min,
+    np.logical_and: all,
+    np.logical_or: any,
+}
+
+
+def _ufunc_method(
+    function: Callable[..., Any], ufunc: np.ufunc, method: str, *args: Any, **options: Any
+) -> Any:
+    """``np.add.reduce(t)`` and its like of traced values."""
+    if method == "reduce" and ufunc in _REDUCTIONS:
+        return _ufunc_reduce(_REDUCTIONS[ufunc], *args, **options)
+    if method == "outer" and ufunc.nin == 2:
+        x, y = array_operand(args[0], ufunc.__name__), array_operand(args[1], ufunc.__name__, 1)
+        spread = reshape_p.bind(x, shape=shape_of(x) + (1,) * len(shape_of(y)))
+        return function(spread, y, **options)
+    if method == "at":
+        raise ImmutableArrayError(
+            f"np.{ufunc.__name__}.at: a traced value cannot be changed in place: write x = x.at[i].add(v) "
+            "(or .multiply, .min, .max)"
+        )
+    return _no_method(ufunc, method)
+
+
+def _ufunc_reduce(
+    function: Callable[..., Any],
+    array: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    **options: Any,
+) -> Any:
+    if dtype is not None:
+        options["dtype"] = dtype
+    return function(array, axis=axis, out=None if out == (None,) else out, keepdims=keepdims, **options)
+
+
+def _no_method(ufunc: np.ufunc, method: str) -> NoReturn:
+    known = ", ".join(sorted(f"np.{u.__name__}.reduce" for u in _REDUCTIONS))
+    raise NoRuleError(
+        f"np.{ufunc.__name__}.{method} of a traced value: functrans has {known}, and np.<ufunc>.outer; write "
+        "others with functions of functrans.numpy"
+    )
+
+
+operators.function[np.ufunc] = _ufunc_method

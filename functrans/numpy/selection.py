@@ -1,0 +1,404 @@
+"""Choosing and comparing element by element: where, select, clip, round, isclose, parts of numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.dtypes import FLOAT64
+from ..core.errors import ArgumentError, ArgumentValueError
+from ..core.trace import operators
+from ..primitives import ufuncs
+from ..primitives.bits import and_p, or_p
+from ..primitives.complexes import abs_p, complex_p
+from ..primitives.composed import imag as imag_part
+from ..primitives.composed import real as real_part
+from ..primitives.composed import rounded, truth
+from ..primitives.elementwise import convert, eq_p, le_p, mul_p, select_p, sub_p
+from ..primitives.families import literal
+from ..primitives.linear import add_p, dtype_of, shape_of
+from ..primitives.operands import finish, operand
+from ..primitives.promotion import common, refuse_out
+from ..primitives.rounding import is_finite_p, is_nan_p
+from ..primitives.trig import arctan2_p
+from .dispatch import array_operand, implements, owned
+from .reductions import all as all_of
+
+# --- where --------------------------------------------------------------------------------------------------
+
+
+@implements(np.where)
+def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+    """`x` where the condition holds, else `y`.
+
+    Parameters
+    ----------
+    condition : array_like
+        True where not 0.
+    x, y : array_like
+        Of shapes that broadcast with the condition's.
+
+    Returns
+    -------
+    Array
+        In the common dtype of `x` and `y`.
+
+    Raises
+    ------
+    ArgumentError
+        If `x` or `y` is missing: the positions of true elements have no fixed shape.
+
+    Notes
+    -----
+    Both sides are computed. Where the derivative of the side not chosen is infinite or NaN, the result's is NaN:
+    choose a harmless argument as well, as in ``where(x > 0, log(where(x > 0, x, 1)), 0)``.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.where([True, False], 1.0, [5, 6])
+    Array([1., 6.])
+    """
+    if x is None or y is None:
+        raise ArgumentError(
+            "where: want where(condition, x, y). Positions of true elements, where(condition), have a shape that "
+            "depends on numbers: take them with np.nonzero outside of the function"
+        )
+    c = truth(operand(condition, "where"))
+    on_true, on_false = common(operand(x, "where", 1), operand(y, "where", 2))
+    return finish(select_p.bind(c, on_true, on_false))
+
+
+@implements(np.select)
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+    """The choice that belongs to the first condition that holds, else `default`.
+
+    Parameters
+    ----------
+    condlist : sequence of array_like of bool
+    choicelist : sequence of array_like
+        One for each condition.
+    default : array_like
+
+    Returns
+    -------
+    Array
+
+    Raises
+    ------
+    ArgumentValueError
+        If the lists are empty or of different lengths.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> x = fnp.array([0, 1, 2])
+    >>> fnp.select([x < 1, x < 2], [x - 10, x + 10], 99)
+    Array([-10,  11,  99])
+    """
+    if len(condlist) != len(choicelist) or not condlist:
+        raise ArgumentValueError(
+            f"select: {len(condlist)} conditions and {len(choicelist)} choices; want as many, at least one"
+        )
+    *choices, out = common(*[operand(x, "select", 1) for x in choicelist], operand(default, "select", 2))
+    for condition, choice in reversed(list(zip(condlist, choices))):
+        c = operand(condition, "select")
+        if dtype_of(c).kind != "b":
+            raise ArgumentError(f"select: a condition has dtype {dtype_of(c)}, want bool")
+        out = select_p.bind(c, choice, out)
+    return finish(out)
+
+
+@implements(np.clip)
+def clip(
+    a: Any, a_min: Any = None, a_max: Any = None, out: None = None, *, min: Any = None, max: Any = None
+) -> Any:
+    """Numbers below `a_min` raised to it, numbers above `a_max` lowered to it.
+
+    Parameters
+    ----------
+    a : array_like
+    a_min, a_max : array_like, optional
+        Broadcast against `a`. Also given as `min` and `max`.
+
+    Returns
+    -------
+    Array
+
+    Notes
+    -----
+    At a bound the derivative is shared by halves, as for `maximum` and `minimum`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.clip([1.0, 5.0, 9.0], 2.0, 6.0)
+    Array([2., 5., 6.])
+    """
+    refuse_out("clip", out)
+    low = a_min if min is None else min
+    high = a_max if max is None else max
+    x = operand(a, "clip")
+    if low is not None:
+        x = ufuncs.maximum(x, low)
+    if high is not None:
+        x = ufuncs.minimum(x, high)
+    return owned(operand(x, "clip"), a)
+
+
+def _clip_method(a: Any, min: Any = None, max: Any = None, out: None = None) -> Any:
+    return clip(a, min, max, out)
+
+
+operators.method["clip"] = _clip_method
+
+
+@implements(np.nan_to_num)
+def nan_to_num(
+    x: Any, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Any:
+    """NaN replaced by 0 and infinities by the largest numbers.
+
+    Parameters
+    ----------
+    x : array_like
+    copy : bool
+        Has no meaning here.
+    nan, posinf, neginf : float
+        What to put in the places.
+
+    Returns
+    -------
+    Array
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.nan_to_num([1.0, fnp.nan, fnp.inf], posinf=9.0)
+    Array([1., 0., 9.])
+    """
+    value = array_operand(x, "nan_to_num")
+    dtype = dtype_of(value)
+    if dtype.kind == "c":
+        parts = [_finite(part(value), nan, posinf, neginf) for part in (real_part, imag_part)]
+        return finish(complex_p.bind(*parts))
+    return owned(value if dtype.kind in "biu" else _finite(value, nan, posinf, neginf), x)
+
+
+def _finite(x: Any, nan: float, posinf: float | None, neginf: float | None) -> Any:
+    info = np.finfo(dtype_of(x))
+    highest = literal(float(info.max) if posinf is None else posinf, x)
+    lowest = literal(float(info.min) if neginf is None else neginf, x)
+    out = select_p.bind(eq_p.bind(x, literal(math.inf, x)), highest, x)
+    out = select_p.bind(eq_p.bind(x, literal(-math.inf, x)), lowest, out)
+    return select_p.bind(is_nan_p.bind(x), literal(nan, x), out)
+
+
+# --- rounding -----------------------------------------------------------------------------------------------
+
+
+@implements(np.round, np.around, method="round")
+def round(a: Any, decimals: int = 0, out: None = None) -> Any:
+    """To the nearest number of that many decimals, the even one of two. The derivative is 0.
+
+    Parameters
+    ----------
+    a : array_like
+    decimals : int
+        Negative for tens, hundreds.
+
+    Returns
+    -------
+    Array
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.round([1.25, 2.5, 3.75], 1), fnp.round(2.5)
+    (Array([1.2, 2.5, 3.8]), Array(2.))
+    """
+    refuse_out("round", out)
+    return finish(rounded(array_operand(a, "round"), decimals))
+
+
+around = round
+
+
+@implements(np.fix)
+def fix(x: Any, out: None = None) -> Any:
+    """Rounded towards 0.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.fix([1.7, -1.7])
+    Array([ 1., -1.])
+    """
+    refuse_out("fix", out)
+    return ufuncs.trunc(x)
+
+
+# --- parts of numbers ---------------------------------------------------------------------------------------
+
+
+@implements(np.real)
+def real(val: Any) -> Any:
+    """The real part.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.real([1 + 2j, 3])
+    Array([1., 3.])
+    """
+    return owned(real_part(array_operand(val, "real")), val)
+
+
+@implements(np.imag)
+def imag(val: Any) -> Any:
+    """The imaginary part; zeros for real numbers.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.imag([1 + 2j, 3])
+    Array([2., 0.])
+    """
+    return owned(imag_part(array_operand(val, "imag")), val)
+
+
+@implements(np.angle)
+def angle(z: Any, deg: bool = False) -> Any:
+    """The argument of complex numbers, in radians or degrees.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.angle([1j, -1j], deg=True)
+    Array([ 90., -90.])
+    """
+    x = array_operand(z, "angle")
+    if dtype_of(x).kind in "biu":
+        x = convert(x, FLOAT64)
+    out = arctan2_p.bind(imag_part(x), real_part(x))
+    return finish(mul_p.bind(out, literal(180 / math.pi, out)) if deg else out)
+
+
+@implements(np.isreal)
+def isreal(x: Any) -> Any:
+    """Whether the imaginary part is 0."""
+    part = imag_part(array_operand(x, "isreal"))
+    return finish(eq_p.bind(part, dtype_of(part).type(0)))
+
+
+@implements(np.iscomplex)
+def iscomplex(x: Any) -> Any:
+    """Whether the imaginary part is not 0."""
+    return ufuncs.logical_not(isreal(x))
+
+
+@implements(np.isposinf)
+def isposinf(x: Any, out: None = None) -> Any:
+    """Whether positive infinity."""
+    return ufuncs.equal(x, math.inf)
+
+
+@implements(np.isneginf)
+def isneginf(x: Any, out: None = None) -> Any:
+    """Whether negative infinity."""
+    return ufuncs.equal(x, -math.inf)
+
+
+operators.property["real"] = real
+operators.property["imag"] = imag
+operators.method["conj"] = operators.method["conjugate"] = ufuncs.conjugate
+
+
+# --- nearly equal -------------------------------------------------------------------------------------------
+
+
+@implements(np.isclose)
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    """Whether ``|a - b| <= atol + rtol * |b|``; infinities are close where equal.
+
+    Parameters
+    ----------
+    a, b : array_like
+    rtol, atol : float
+    equal_nan : bool
+        Whether NaN is close to NaN.
+
+    Returns
+    -------
+    Array of bool
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.isclose([1.0, 1.1], [1.0 + 1e-9, 1.2])
+    Array([ True, False])
+    """
+    x, y = common(operand(a, "isclose"), operand(b, "isclose", 1))
+    if dtype_of(x).kind not in "fc":
+        x, y = common(x, y, np.float64(0))[:2]
+    size = abs_p.bind(y)
+    bound = add_p.bind(literal(atol, size), mul_p.bind(literal(rtol, size), size))
+    near = and_p.bind(le_p.bind(abs_p.bind(sub_p.bind(x, y)), bound), is_finite_p.bind(y))
+    out = or_p.bind(near, eq_p.bind(x, y))
+    if equal_nan:
+        out = or_p.bind(out, and_p.bind(is_nan_p.bind(x), is_nan_p.bind(y)))
+    return finish(out)
+
+
+@implements(np.allclose)
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    """Whether all elements are close; see `isclose`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.allclose([1.0, 2.0], [1.0, 2.0 + 1e-9])
+    Array(True)
+    """
+    return all_of(isclose(a, b, rtol, atol, equal_nan))
+
+
+@implements(np.array_equal)
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    """Whether shapes and all elements are equal.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.array_equal([1, 2], [1, 2]), fnp.array_equal([1, 2], [1, 2, 3])
+    (Array(True), Array(False))
+    """
+    x, y = operand(a1, "array_equal"), operand(a2, "array_equal", 1)
+    if shape_of(x) != shape_of(y):
+        return finish(np.False_)
+    same = operand(ufuncs.equal(x, y), "array_equal")
+    if equal_nan:
+        both = ufuncs.logical_and(ufuncs.isnan(x), ufuncs.isnan(y))
+        same = operand(ufuncs.logical_or(same, both), "array_equal")
+    return all_of(same)
+
+
+@implements(np.array_equiv)
+def array_equiv(a1: Any, a2: Any) -> Any:
+    """Whether the shapes broadcast together and all elements are then equal.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.array_equiv([1, 2], [[1, 2], [1, 2]])
+    Array(True)
+    """
+    x, y = operand(a1, "array_equiv"), operand(a2, "array_equiv", 1)
+    try:
+        np.broadcast_shapes(shape_of(x), shape_of(y))
+    except ValueError:
+        return finish(np.False_)
+    return all_of(ufuncs.equal(x, y))

@@ -1,0 +1,158 @@
+"""Constants, dtypes, and questions about types: what NumPy has of them, for tracers too."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from ..core.array import Array
+from ..core.dtypes import check_supported
+from ..core.errors import ArgumentError
+from ..core.trace import Tracer, operators
+from ..primitives.operands import WEAK_DTYPES, key_of, operand
+from ..primitives.promotion import common_dtype
+from .dispatch import implements
+
+
+@implements(np.result_type)
+def result_type(*arrays_and_dtypes: Any) -> np.dtype:
+    """The dtype of the operands together; Python numbers give way to arrays.
+
+    Parameters
+    ----------
+    *arrays_and_dtypes : array_like or dtype-like
+
+    Returns
+    -------
+    numpy.dtype
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import functrans.numpy as fnp
+    >>> fnp.result_type(np.float32(1), 2.0), fnp.result_type("int8", np.int32)
+    (dtype('float32'), dtype('int32'))
+    """
+    keys = []
+    for i, x in enumerate(arrays_and_dtypes):
+        if isinstance(x, np.dtype | str | type):
+            keys.append(check_supported(np.dtype(x), f"result_type: argument {i}"))
+        else:
+            keys.append(key_of(operand(x, "result_type", i)))
+    return common_dtype(tuple(keys))[0]
+
+
+@implements(np.shape)
+def shape(a: Any) -> tuple[int, ...]:
+    """The shape, a tuple of ints.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.shape([[1, 2, 3]])
+    (1, 3)
+    """
+    return tuple(getattr(operand(a, "shape"), "shape", ()))
+
+
+@implements(np.ndim)
+def ndim(a: Any) -> int:
+    """The number of axes.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.ndim(3.0)
+    0
+    """
+    return len(shape(a))
+
+
+@implements(np.size)
+def size(a: Any, axis: int | None = None) -> int:
+    """The number of elements, in all or along an axis.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.size([[1, 2, 3]]), fnp.size([[1, 2, 3]], 1)
+    (3, 3)
+    """
+    extents = shape(a)
+    if axis is not None:
+        return extents[axis]
+    n = 1
+    for extent in extents:
+        n *= extent
+    return n
+
+
+@implements(np.iscomplexobj)
+def iscomplexobj(x: Any) -> bool:
+    """Whether the dtype is complex, whatever the numbers are.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.iscomplexobj(1.0)
+    False
+    """
+    key = key_of(operand(x, "iscomplexobj"))
+    return bool(WEAK_DTYPES.get(key, key).kind == "c")
+
+
+@implements(np.isrealobj)
+def isrealobj(x: Any) -> bool:
+    """Whether the dtype is not complex.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.isrealobj(1.0)
+    True
+    """
+    return not iscomplexobj(x)
+
+
+def isscalar(element: Any) -> bool:
+    """Whether a number, or a traced value or array without axes.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.isscalar(3.0), fnp.isscalar([3.0])
+    (True, False)
+    """
+    if isinstance(element, Tracer | Array):
+        return element.ndim == 0
+    return bool(np.isscalar(element))
+
+
+@implements(np.can_cast)
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    """Whether a dtype (or an array's) can be cast to another by a rule of NumPy.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.can_cast("int32", "float64")
+    True
+    """
+    return bool(np.can_cast(from_.dtype if isinstance(from_, Tracer | Array) else from_, to, casting))
+
+
+def _item(x: Any, *index: Any) -> Any:
+    """``t.item()``: the Python number, where there is one."""
+    if index:
+        return x[index if len(index) > 1 else index[0]].item()
+    if x.size != 1:
+        raise ArgumentError(f"item: an array of shape {x.shape} is not one number; index it first")
+    number = {"b": bool, "i": operator.index, "u": operator.index, "f": float, "c": complex}[x.dtype.kind]
+    return number(x.reshape(()))
+
+
+operators.method["item"] = _item
+operators.property["itemsize"] = lambda x: x.dtype.itemsize
+operators.property["nbytes"] = lambda x: x.size * x.dtype.itemsize
