@@ -15,8 +15,11 @@ from typing import Any
 import numpy as np
 
 from ..core.ir import Atom, Eqn, Var
+from ..core.primitive import Primitive
+from ..primitives.elementwise import convert_element_type_p
 from ..primitives.linear import broadcast_in_dim_p, reshape_p, transpose_p
-from .moves import window_p
+from ..primitives.reduce import reduce_max_p, reduce_min_p
+from .moves import place_p, window_p
 
 
 class Rewriter:
@@ -36,6 +39,12 @@ class Rewriter:
         self.eqns.append(eqn)
         for v in eqn.outvars:
             self.producer[v] = eqn
+
+    def new(self, prim: Primitive, *args: Atom, **params: Any) -> Var:
+        """The result of a new equation."""
+        out = Var(prim.abstract(*[a.aval for a in args], **params))
+        self.emit(Eqn(prim, args, [out], params))
+        return out
 
     def made_by(self, a: Atom, name: str) -> Eqn | None:
         """The equation that gives `a`, if its primitive has that name."""
@@ -250,6 +259,20 @@ def _pad(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
     return Eqn(window_p, eqn.invars, eqn.outvars, eqn.params, eqn.source)
 
 
+def _extremum(rw: Rewriter, eqn: Eqn) -> Eqn | None:
+    """``argmax`` as the first place that equals the maximum: two reductions, which vectorise."""
+    x, axes = eqn.invars[0], eqn.params["axes"]
+    if x.aval.dtype.kind == "c":
+        return None
+    if x.aval.dtype.kind == "b":
+        x = rw.new(convert_element_type_p, x, dtype=np.dtype(np.int8))
+    extreme = rw.new(reduce_max_p if eqn.primitive.name == "argmax" else reduce_min_p, x, axes=axes)
+    kept = tuple(d for d in range(x.aval.ndim) if d not in axes)
+    spread = rw.new(broadcast_in_dim_p, extreme, shape=x.aval.shape, broadcast_dimensions=kept)
+    places = rw.new(place_p, x, spread, axis=axes[0])
+    return Eqn(reduce_min_p, [places], eqn.outvars, {"axes": axes}, eqn.source)
+
+
 #: By name of primitive. These are identities between operations, not rules of a primitive.
 RULES: dict[str, Rule] = {
     "add": _add,
@@ -267,6 +290,8 @@ RULES: dict[str, Rule] = {
     "broadcast_in_dim": _broadcast,
     "transpose": _transpose,
     "dot_general": _dot,
+    "argmax": _extremum,
+    "argmin": _extremum,
     "pad": _pad,
     **dict.fromkeys(
         ("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_and", "reduce_or"), _reduce

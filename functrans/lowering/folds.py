@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .builder import Builder, LocalHandle, Scalar
-from .loopir import INT64, BufferDecl
-
-EXTREMES = ("argmax", "argmin")
+from .builder import Builder, Scalar
+from .loopir import BufferDecl
 
 
 def neutral(fold: str, dtype: np.dtype) -> Any:
@@ -39,47 +37,24 @@ def combine(b: Builder, fold: str, acc: Scalar, x: Scalar, reassoc: bool) -> Sca
     return b.binary("or" if fold == "any" else "and", acc, x)
 
 
-def single(b: Builder, fold: str, x: Scalar, dtype: np.dtype) -> Scalar:
-    """The fold of one element."""
-    return b.const(0, dtype) if fold in EXTREMES else b.cast(x, dtype)
-
-
 class Accumulator:
-    """A fold in scalar variables."""
+    """A fold in a scalar variable."""
 
-    def __init__(self, b: Builder, fold: str, source: np.dtype, dtype: np.dtype, reassoc: bool):
+    def __init__(self, b: Builder, fold: str, dtype: np.dtype, reassoc: bool):
         self.builder = b
         self.fold = fold
         self.dtype = dtype
         self.reassoc = reassoc
-        self.place: LocalHandle | None = None
-        if fold in EXTREMES:
-            self.place = b.local(b.const(0, INT64))
-            dtype = source
-        self.best = b.local(b.const(neutral(fold, dtype), dtype))
+        self.variable = b.local(b.const(neutral(fold, dtype), dtype))
 
-    def take(self, x: Scalar, index: Sequence[Scalar], extents: Sequence[int]) -> None:
-        """One element, at `index` along the reduced axes."""
-        b = self.builder
-        if self.place is None:
-            self.best.set(combine(b, self.fold, self.best.get(), b.cast(x, self.dtype), self.reassoc))
-            return
-        best = self.best.get()
-        better = x > best if self.fold == "argmax" else x < best
-        if x.dtype.kind == "b":
-            better = x & ~best if self.fold == "argmax" else best & ~x
-        if x.dtype.kind == "f":
-            better = better | (x.ne(x) & best.eq(best))  # the first NaN wins
-        flat = index[0]
-        for i, n in zip(index[1:], extents[1:]):
-            flat = flat * n + i
-        self.place.set(b.where(better, flat, self.place.get()))
-        self.best.set(b.where(better, x, best))
+    def take(self, x: Scalar) -> None:
+        """One element."""
+        x = self.builder.cast(x, self.dtype)
+        self.variable.set(combine(self.builder, self.fold, self.variable.get(), x, self.reassoc))
 
     def result(self) -> Scalar:
         """The folded value."""
-        found = self.best if self.place is None else self.place
-        return self.builder.cast(found.get(), self.dtype)
+        return self.variable.get()
 
 
 def accumulate(

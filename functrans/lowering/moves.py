@@ -5,6 +5,9 @@ in.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from ..core.aval import Aval
 from ..core.kernel import Indexed, IndexEmitter, Operand, Scalar
@@ -34,3 +37,29 @@ def _window_kernel(
 
 #: ``pad`` without gaps between elements, read through its index: it fuses, and a sum of pads is one pass.
 window_p = Primitive("window", pad_p.abstract, pad_p.impl, kernel=Indexed(_window_kernel))
+
+
+def _place_impl(x: Any, extreme: Any, *, axis: int) -> np.ndarray:
+    n = x.shape[axis]
+    found = (x == extreme) | ((x != x) & (extreme != extreme))
+    places = np.arange(n).reshape([-1 if d == axis else 1 for d in range(x.ndim)])
+    return np.where(found, places, n)
+
+
+def _place_kernel(
+    k: IndexEmitter, index: Sequence[Scalar], x: Operand, extreme: Operand, *, out: Aval, axis: int
+) -> Scalar:
+    a, b = x[index], extreme[index]
+    found = a.eq(b)
+    if a.dtype.kind == "f":
+        found = found | (a.ne(a) & b.ne(b))
+    return k.where(found, index[axis], index[axis] * 0 + out.shape[axis])
+
+
+#: The index along ``axis`` where an element equals the extreme one (or both are NaN), else the axis' extent.
+place_p = Primitive(
+    "place",
+    lambda x, extreme, *, axis: Aval(x.shape, np.dtype(np.int64)),
+    _place_impl,
+    kernel=Indexed(_place_kernel),
+)

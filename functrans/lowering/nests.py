@@ -14,10 +14,10 @@ from ..core.printing import variable_name
 from . import loopir as ir
 from .access import reshape_index, streamed_from
 from .builder import Builder, Scalar
-from .folds import Accumulator, accumulate, neutral, single
+from .folds import Accumulator, accumulate, neutral
 from .fuse import Fusion, Loop, fuse
 from .outline import Literals
-from .roots import Root, Roots, fold_of, reduced_axes
+from .roots import Root, Roots, fold_of
 from .storage import shared_storage
 
 Index = tuple[Scalar, ...]
@@ -278,7 +278,7 @@ class _Nests:
         else:
             x = self.read(eqn.invars[0], self._space(root, at))
             if root.kind == "map":
-                self.keep(v, self._index(root, at), single(self.builder, fold_of(eqn), x, v.aval.dtype))
+                self.keep(v, self._index(root, at), self.builder.cast(x, v.aval.dtype))
             else:
                 self.take(root, x, at)
 
@@ -308,8 +308,7 @@ class _Nests:
         fold = fold_of(eqn)
         axes = self._in_memory(root)
         if not axes:
-            source = eqn.invars[0].aval.dtype
-            self.folds[root] = Accumulator(self.builder, fold, source, v.aval.dtype, self.reassoc)
+            self.folds[root] = Accumulator(self.builder, fold, v.aval.dtype, self.reassoc)
             return
         zero = self.builder.const(neutral(fold, v.aval.dtype), v.aval.dtype)
         self._fill(v, list(self._index(root, at)), axes, zero)
@@ -329,9 +328,7 @@ class _Nests:
         eqn, v = root.eqn, root.var
         assert eqn is not None
         if root in self.folds:
-            axes = reduced_axes(eqn)
-            space = self._space(root, at)
-            self.folds[root].take(x, [space[a] for a in axes], [root.space[a] for a in axes])
+            self.folds[root].take(x)
             return
         kept = self.fusion.kept_axes[v]
         assert kept is not None

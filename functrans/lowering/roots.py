@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from math import prod
 
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
-from ..core.kernel import Block, Reduction, Reshape
+from ..core.kernel import Block, Indexed, Reduction, Reshape
 from ..core.primitive import Effect
 from .access import Accesses, IndexMap, accesses, reshape_inlines, streamed_from
+from .moves import place_p
 
 #: A value of at most this cost (in additions, loads counted) is computed again rather than kept.
 CHEAP = 8
@@ -134,6 +135,7 @@ class Roots:
 
     def _choose(self) -> None:
         spread, enlarged = self._spread_values()
+        exact = self._compared_values()
         cost: dict[Atom, int] = {}
         weight: dict[Atom, int] = {}
         for e in self.jaxpr.eqns:
@@ -145,7 +147,12 @@ class Roots:
                 reads = {(e.invars[i], index) for i, index in self.accesses[e].reads}
                 own = self.accesses[e].cost + sum(cost.get(x, 1) for x, _ in reads if isinstance(x, Var))
                 heavy = 1 + sum(weight.get(x, 0) for x, _ in reads)
-                kept = (own > CHEAP and v in spread) or (own > TRIVIAL and v in enlarged) or heavy > LARGEST
+                kept = (
+                    heavy > LARGEST
+                    or (own > CHEAP and v in spread)
+                    or (own > TRIVIAL and v in enlarged)
+                    or (own > 1 and v in spread and v in exact)
+                )
                 if not kept:
                     cost[v], weight[v] = own, heavy
             if kept:
@@ -171,6 +178,17 @@ class Roots:
                     spread.add(x[0])
             spread.update(e.invars[i] for i in a.guarded)
         return spread, enlarged
+
+    def _compared_values(self) -> set[Atom]:
+        """Values that are tested for equality, maybe with their own maximum: computed twice, they might be rounded
+        in two ways."""
+        found: set[Atom] = set()
+        for e in reversed(self.jaxpr.eqns):
+            rule = e.primitive.kernel
+            moves = isinstance(rule, (Indexed, Reshape)) and e.outvars[0] in found
+            if moves or e.primitive is place_p or e.primitive.name in ("eq", "ne"):
+                found.update(a for a in e.invars if a.aval.dtype.kind in "fc")
+        return found
 
     # --- how they iterate -----------------------------------------------------------------------------------
 
@@ -249,8 +267,7 @@ def _iterate(v: Var, e: Eqn) -> Root:
         loops = tuple(d for d in kept if space[d] != 1)
         return Root(v, e, "map", space, loops, len(loops), kept)
     loops = tuple(d for d, n in enumerate(space) if n != 1)
-    short = prod(space[d] for d in reduced) <= SHORT
-    if short or rule.fold in ("argmax", "argmin"):
+    if prod(space[d] for d in reduced) <= SHORT:
         loops = (*(d for d in loops if d not in reduced), *sorted(reduced))
     done = next(p for p, d in enumerate(loops) if d in reduced)
     return Root(v, e, "fold", space, loops, done, kept)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import inf
 
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
-from ..core.kernel import Block
+from ..core.kernel import Block, Reduction
 from ..core.primitive import Effect
 
 
@@ -34,7 +34,12 @@ Step = KernelStep | HostStep
 
 def is_host(eqn: Eqn) -> bool:
     """Whether an equation is a host call."""
-    return eqn.primitive.kernel is None or bool(eqn.effects & ~Effect.RAISE)
+    rule = eqn.primitive.kernel
+    if rule is None or eqn.effects & ~Effect.RAISE:
+        return True
+    # NumPy orders complex numbers; processors do not.
+    complex_operand = any(a.aval.dtype.kind == "c" for a in eqn.invars)
+    return isinstance(rule, Reduction) and rule.fold not in ("sum", "prod") and complex_operand
 
 
 def split(jaxpr: Jaxpr) -> list[Step]:
