@@ -53,8 +53,8 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
 
     Notes
     -----
-    Both sides are computed. Where the derivative of the side not chosen is infinite or NaN, the result's is NaN:
-    choose a harmless argument as well, as in ``where(x > 0, log(where(x > 0, x, 1)), 0)``.
+    Both sides are computed. Where the derivative of the side not chosen is infinite or NaN, the result's
+    is NaN; choose a harmless argument as well: ``where(x > 0, log(where(x > 0, x, 1)), 0)``.
 
     Examples
     --------
@@ -64,8 +64,8 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     """
     if x is None or y is None:
         raise ArgumentError(
-            "where: want where(condition, x, y). Positions of true elements, where(condition), have a shape that "
-            "depends on numbers: take them with np.nonzero outside of the function"
+            "where: want where(condition, x, y). Positions of true elements, where(condition), have a "
+            "shape that depends on numbers: take them with np.nonzero outside of the function"
         )
     c = truth(operand(condition, "where"))
     on_true, on_false = common(operand(x, "where", 1), operand(y, "where", 2))

@@ -223,7 +223,8 @@ def average(
         d = 0 if axis is None or isinstance(axis, tuple) else one_axis(axis, len(shape), "average")
         if axis is None or isinstance(axis, tuple) or shape_of(w) != (shape[d],):
             raise ShapeError(
-                f"average: weights of shape {shape_of(w)} fit neither an array of shape {shape} nor axis {axis}"
+                f"average: weights of shape {shape_of(w)} fit neither an array of shape {shape} "
+                f"nor axis {axis}"
             )
         w = reshape_p.bind(w, shape=tuple([shape[d] if i == d else 1 for i in range(len(shape))]))
     x, w = (_floating(v, None, "average") for v in common(x, w))

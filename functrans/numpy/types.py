@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from ..core.array import Array
 from ..core.dtypes import check_supported
 from ..core.errors import ArgumentError
 from ..core.trace import Tracer, operators
-from ..primitives.operands import WEAK_DTYPES, key_of, operand
+from ..primitives.operands import key_of, operand
 from ..primitives.promotion import common_dtype
 from .dispatch import implements
 
@@ -100,7 +101,7 @@ def iscomplexobj(x: Any) -> bool:
     False
     """
     key = key_of(operand(x, "iscomplexobj"))
-    return bool(WEAK_DTYPES.get(key, key).kind == "c")
+    return key is complex or getattr(key, "kind", "") == "c"
 
 
 @implements(np.isrealobj)
@@ -149,8 +150,16 @@ def _item(x: Any, *index: Any) -> Any:
         return x[index if len(index) > 1 else index[0]].item()
     if x.size != 1:
         raise ArgumentError(f"item: an array of shape {x.shape} is not one number; index it first")
-    number = {"b": bool, "i": operator.index, "u": operator.index, "f": float, "c": complex}[x.dtype.kind]
-    return number(x.reshape(()))
+    return _NUMBERS[x.dtype.kind](x.reshape(()))
+
+
+_NUMBERS: dict[str, Callable[[Any], Any]] = {
+    "b": bool,
+    "i": operator.index,
+    "u": operator.index,
+    "f": float,
+    "c": complex,
+}
 
 
 operators.method["item"] = _item

@@ -1,8 +1,9 @@
-"""Special functions: erf, erfc, lgamma and its derivatives of all orders, the polygamma functions."""
+"""Special functions: erf, the gamma function's logarithm and its derivatives, logistic, x log y."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -11,10 +12,10 @@ import scipy.special
 
 from ..core.dtypes import FLOAT64
 from ..core.primitive import Primitive
-from .elementwise import mul_p, neg_p
-from .exp_log import exp_p, integer_pow_p, multiplied
+from .elementwise import div_p, eq_p, mul_p, neg_p, select_p, sub_p
+from .exp_log import exp_p, integer_pow_p, log1p_p, log_p, multiplied
 from .families import elementwise, literal
-from .linear import Rule
+from .linear import Rule, add_p
 
 
 def _real(name: str, impl: Rule, term: Rule) -> Primitive:
@@ -36,6 +37,96 @@ lgamma_p: Primitive = _real(
 )
 digamma_p: Primitive = _real(
     "digamma", scipy.special.psi, lambda t, ans, x: mul_p.bind(t, polygamma_p.bind(x, m=1))
+)
+
+# --- logistic -----------------------------------------------------------------------------------------------
+
+
+def _logistic_kernel(k: Any, x: Any) -> Any:
+    one = k.const(1, x.dtype)
+    small = k.call("exp", -k.call("abs", x))
+    return k.where(x >= 0, one, small) / (small + one)
+
+
+logistic_p: Primitive = elementwise(
+    "logistic",
+    scipy.special.expit,
+    terms=(lambda t, ans, x: mul_p.bind(t, mul_p.bind(ans, sub_p.bind(literal(1.0, ans), ans))),),
+    kernel=_logistic_kernel,
+    kinds="f",
+)
+
+
+def _logit_kernel(k: Any, x: Any) -> Any:
+    one = k.const(1, x.dtype)
+    # Near 1/2, where the quotient is near 1, its logarithm loses digits.
+    twice = x * 2.0 - one
+    middle = k.call("log1p", twice) - k.call("log1p", -twice)
+    return k.where(k.call("abs", twice) < 0.4, middle, k.call("log", x / (one - x)))
+
+
+logit_p: Primitive = elementwise(
+    "logit",
+    scipy.special.logit,
+    terms=(lambda t, ans, x: div_p.bind(t, mul_p.bind(x, sub_p.bind(literal(1.0, x), x))),),
+    kernel=_logit_kernel,
+    kinds="f",
+)
+
+# --- x log y ------------------------------------------------------------------------------------------------
+
+
+def _is_zero(x: Any) -> Any:
+    return eq_p.bind(x, literal(0.0, x))
+
+
+def _ratio(x: Any, y: Any) -> Any:
+    """``x / y``, and 0 where `x` is 0."""
+    return div_p.bind(x, select_p.bind(_is_zero(x), literal(1.0, x), y))
+
+
+def _x_times(log: str) -> Callable[..., Any]:
+    def emit(k: Any, x: Any, y: Any) -> Any:
+        # 0 where x is 0, but NaN stays.
+        return k.where(x.eq(0.0) & y.eq(y), k.const(0, x.dtype), x * k.call(log, y))
+
+    return emit
+
+
+xlogy_p: Primitive = elementwise(
+    "xlogy",
+    scipy.special.xlogy,
+    terms=(
+        lambda t, ans, x, y: mul_p.bind(t, log_p.bind(y)),
+        lambda t, ans, x, y: mul_p.bind(t, _ratio(x, y)),
+    ),
+    kernel=_x_times("log"),
+    kinds="f",
+)
+
+xlog1py_p: Primitive = elementwise(
+    "xlog1py",
+    scipy.special.xlog1py,
+    terms=(
+        lambda t, ans, x, y: mul_p.bind(t, log1p_p.bind(y)),
+        lambda t, ans, x, y: mul_p.bind(t, _ratio(x, add_p.bind(y, literal(1.0, y)))),
+    ),
+    kernel=_x_times("log1p"),
+    kinds="f",
+)
+
+
+def _entr_kernel(k: Any, x: Any) -> Any:
+    zero, low = k.const(0, x.dtype), k.const(-math.inf, x.dtype)
+    return k.where(x.eq(0.0), zero, k.where(x < 0.0, low, -x * k.call("log", x)))
+
+
+entr_p: Primitive = elementwise(
+    "entr",
+    scipy.special.entr,
+    terms=(lambda t, ans, x: mul_p.bind(t, sub_p.bind(literal(-1.0, x), log_p.bind(x))),),
+    kernel=_entr_kernel,
+    kinds="f",
 )
 
 # --- polygamma ----------------------------------------------------------------------------------------------

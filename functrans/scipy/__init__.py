@@ -1,0 +1,1 @@
+"""SciPy's functions for arrays and traced values: `special` and `linalg`."""
