@@ -17,7 +17,7 @@ from . import llvm_ops as ops
 from . import loopir as ir
 from .blas import symbol
 from .complex_parts import C_FUNCTIONS, has_complex, split_complex
-from .maths import PURE, Maths
+from .maths import LIBM, PURE, Maths
 
 #: Where CPython keeps the items of a tuple and NumPy the data pointer of an array (checked by `compile`).
 TUPLE_ITEMS = 24
@@ -68,6 +68,7 @@ class _Function:
         self.count = 0
         self.loops: list[str] = []  # the hints of each
         self.label = "entry"
+        self.accumulators = 0  # variables that the innermost loop around updates
         self.values: dict[ir.Value, str] = {}
         self.locals: dict[ir.LocalVar, str] = {}
         self.storages = kernel.storages
@@ -94,7 +95,7 @@ class _Function:
     def maths(self, name: str, dtype: np.dtype, args: list[str]) -> str:
         """A call of a mathematical function."""
         t = ops.llvm_type(dtype)
-        function = self.library.use(name, dtype)
+        function = self.library.use(name, dtype, self.accumulators >= 2)
         code = f"call {t} @{function.symbol}({', '.join(f'{t} {a}' for a in args)}){function.attributes}"
         return self.new(code)
 
@@ -202,7 +203,9 @@ class _Function:
         phi = len(self.lines)
         self.lines.append("")
         self.values[s.var] = self.new(f"sub i64 {last}, {counter}") if s.reverse else counter
+        outer, self.accumulators = self.accumulators, sum(type(x) is ir.Set for x in s.body.statements)
         self.block(s.body)
+        self.accumulators = outer
         step = self.new(f"add nsw i64 {counter}, 1")
         again = self.new(f"icmp slt i64 {step}, {stop}")
         self.lines.append(f"  br i1 {again}, label %body{n}, label %end{n}{self.hint(s)}")
@@ -370,8 +373,12 @@ class _Function:
 
 def _folds_extremes(block: ir.Block) -> bool:
     """Whether a variable is a running minimum or maximum of floats, which LLVM alone does not interleave."""
-    folds = [s.value for s in block.statements if type(s) is ir.Let and s.op in ("min", "max")]
-    return any(type(s) is ir.Set and s.x in folds and s.x.dtype.kind == "f" for s in block.statements)
+    if len(block.statements) > 12:
+        return False
+    lets = [s for s in block.statements if type(s) is ir.Let]
+    folds = [s.value for s in lets if s.op in ("min", "max") and s.value.dtype.kind == "f"]
+    simple = not any(s.op in LIBM for s in lets)
+    return simple and any(type(s) is ir.Set and s.x in folds for s in block.statements)
 
 
 _EMIT: dict[type, Any] = {

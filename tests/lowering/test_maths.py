@@ -6,7 +6,7 @@ import pytest
 from functrans.lowering import maths
 from functrans.lowering.builder import Builder
 from functrans.lowering.compile import compile_kernel
-from functrans.lowering.inline_maths import FUNCTIONS
+from functrans.lowering.inline_maths import FASTER, FUNCTIONS
 
 F8, F4 = np.dtype("f8"), np.dtype("f4")
 RANGES = {
@@ -21,12 +21,16 @@ RANGES = {
 }
 
 
-def apply(name, x):
+def apply(name, x, accumulators=0):
     n = len(x)
     b = Builder(name)
     source, target = b.buffer("x", x.dtype, (n,), "in"), b.buffer("y", x.dtype, (n,), "out")
+    totals = [b.local(b.const(0.0, x.dtype)) for _ in range(accumulators)]
     with b.loop(n) as i:
-        b.store(target, (i,), b.call(name, b.load(source, (i,))))
+        v = b.load(source, (i,))
+        b.store(target, (i,), b.call(name, v))
+        for total in totals:
+            total.set(total.get() + v)
     kernel, out = compile_kernel(b.finish()), np.zeros_like(x)
     kernel.run((x, out))
     return out, kernel
@@ -64,9 +68,17 @@ def test_accuracy(name, dtype):
     assert error(apply(name, x)[0], name, x) <= 4
 
 
+@pytest.mark.parametrize("name", sorted(FASTER))
+def test_accuracy_where_several_sums_are_kept(name):
+    x = samples(name, F8)
+    found, kernel = apply(name, x, accumulators=2)
+    assert f"call double @functrans.{name}.f64" in kernel.llvm
+    assert error(found, name, x) <= 2.5
+
+
 @pytest.fixture
 def no_libmvec(monkeypatch):
-    monkeypatch.setattr(maths, "_host", lambda: maths._Host((), 0))
+    monkeypatch.setattr(maths, "_host", lambda: maths._Host((), 0, True))
 
 
 @pytest.mark.parametrize("name", RANGES)
