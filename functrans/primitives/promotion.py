@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from ..core.dtypes import FLOAT64, canonical, check_supported, promote, resolve_ufunc
-from ..core.errors import ArgumentError, ImmutableArrayError
+from ..core.errors import ArgumentError, ImmutableArrayError, ShapeError
 from ..core.trace import Tracer, operators
 from .elementwise import convert_element_type_p
+from .linear import broadcast_shapes, shape_of
 from .operands import PYTHON_KEYS, WEAK_DTYPES, WEAK_KEYS, Key, finish, key_of, operand, strong
 
 Cast = Callable[[Any], Any] | None
@@ -56,8 +57,8 @@ def _cast(key: Key, dtype: np.dtype) -> Cast:
     def cast(x: Any) -> Any:
         if type(x) not in PYTHON_KEYS:
             return convert_element_type_p.bind(x, dtype=dtype, weak=False)
-        # A Python float is what NumPy multiplies by fastest.
-        return float(x) if dtype is FLOAT64 else dtype.type(x)
+        # A Python float is what NumPy multiplies by fastest. A bool is not weak, so must not become one.
+        return float(x) if dtype is FLOAT64 and type(x) is not bool else dtype.type(x)
 
     return cast
 
@@ -117,10 +118,19 @@ def _with_options(function: Body, name: str, args: tuple[Any, ...], options: dic
 
 def refuse_out(name: str, out: Any) -> None:
     """Raise if an array to write into was given."""
-    if out is not None and out != (None,):
+    if out is not None and not (type(out) is tuple and out == (None,)):
         raise ImmutableArrayError(
             f"{name}(..., out=x): functrans writes into no array. Use the returned value"
         )
+
+
+def _named(error: ValueError, name: str, x: Any, y: Any) -> ValueError:
+    """The error of shapes that do not fit, which names the function and the shapes; others as they are."""
+    try:
+        broadcast_shapes(name, shape_of(x), shape_of(y))
+    except ShapeError as better:
+        return better
+    return error
 
 
 def unary(ufunc: np.ufunc, body: Body, summary: str) -> Body:
@@ -189,7 +199,10 @@ def binary(ufunc: np.ufunc, body: Body, summary: str) -> Body:
             x = cast_x(x)
         if cast_y is not None:
             y = cast_y(y)
-        return finish(body(x, y))
+        try:
+            return finish(body(x, y))
+        except ValueError as error:
+            raise _named(error, called, x, y) from None
 
     return publish(function, ufunc, summary)
 
@@ -197,15 +210,15 @@ def binary(ufunc: np.ufunc, body: Body, summary: str) -> Body:
 def binary_operator(ufunc: np.ufunc, body: Body) -> Body:
     """Python's operator of two operands; NotImplemented where one is no array."""
     plans: dict[tuple[Key, Key], Plan] = {}
-    name = ufunc.__name__
+    called = ufunc.__name__
 
     def apply(x: Any, y: Any) -> Any:
         if not isinstance(x, Tracer):
-            x = operator_operand(x, name, 0)
+            x = operator_operand(x, called, 0)
             if x is NotImplemented:
                 return NotImplemented
         if not isinstance(y, Tracer):
-            y = operator_operand(y, name, 1)
+            y = operator_operand(y, called, 1)
             if y is NotImplemented:
                 return NotImplemented
         key = (key_of(x), key_of(y))
@@ -217,7 +230,10 @@ def binary_operator(ufunc: np.ufunc, body: Body) -> Body:
             x = cast_x(x)
         if cast_y is not None:
             y = cast_y(y)
-        return finish(body(x, y))
+        try:
+            return finish(body(x, y))
+        except ValueError as error:
+            raise _named(error, called, x, y) from None
 
     return apply
 
