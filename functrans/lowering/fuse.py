@@ -37,10 +37,13 @@ class Fusion:
         In the order of execution. A root in a body is evaluated there.
     kept_axes : dict of Var to tuple of int
         For each fused root the axes of its value that its buffer has; None if it lives in a register.
+    paths : dict of Root to list of Loop
+        The loops around each root, outermost first.
     """
 
     body: list[Loop | Root]
     kept_axes: dict[Var, tuple[int, ...] | None]
+    paths: dict[Root, list[Loop]]
 
 
 def fuse(roots: Roots) -> Fusion:
@@ -48,7 +51,7 @@ def fuse(roots: Roots) -> Fusion:
     tree = _Tree()
     for root in roots.roots:
         tree.place(tree.body, 0, root)
-    return Fusion(tree.body, _kept_axes(roots, tree.paths))
+    return Fusion(tree.body, _kept_axes(roots, tree.paths), tree.paths)
 
 
 class _Tree:

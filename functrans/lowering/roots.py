@@ -180,8 +180,7 @@ class Roots:
         return spread, enlarged
 
     def _compared_values(self) -> set[Atom]:
-        """Values that are tested for equality, maybe with their own maximum: computed twice, they might be rounded
-        in two ways."""
+        """Values tested for equality, maybe with their own maximum: computed twice, they might differ."""
         found: set[Atom] = set()
         for e in reversed(self.jaxpr.eqns):
             rule = e.primitive.kernel

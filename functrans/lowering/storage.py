@@ -1,6 +1,8 @@
-"""Values that live in another one's memory from the start: reshapes, and what a block overwrites."""
+"""Values that live in another one's memory from the start: reshapes, and what is overwritten in place."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from ..core.ir import Var
 from ..core.kernel import Block
@@ -11,53 +13,109 @@ from .roots import Root, Roots
 def shared_storage(roots: Roots, fusion: Fusion) -> dict[Var, Var]:
     """For values without memory of their own the value in whose memory they live.
 
-    A reshape lives in its operand; but an operand that is no output itself lives in the output that reshapes
-    it. The first result of a block takes the operand that its rule may overwrite, if nothing else reads that
-    any more.
+    * A reshape lives in its operand; but an operand that is no output lives in the output that reshapes it.
+    * The first result of a block takes the operand that its rule may overwrite, if nothing else reads that
+    any more. * A value that is read for the last time, element by element, by a loop that stores another of
+    the same shape,
+      lives where that one will be stored.
     """
-    outputs = set(roots.jaxpr.outvars)
-    owner: dict[Var, Var] = {}
+    return _Sharing(roots, fusion).owner
 
-    def home(v: Var) -> Var:
-        while v in owner:
-            v = owner[v]
+
+class _Sharing:
+    def __init__(self, roots: Roots, fusion: Fusion):
+        self.roots = roots
+        self.fusion = fusion
+        self.outputs = set(roots.jaxpr.outvars)
+        self.owner: dict[Var, Var] = {}
+        self.last: dict[Var, Loop | Root] = {}
+        for item in fusion.body:
+            self.last.update((v, item) for root in _members(item) for v, _ in root.reads)
+        self.views()
+        for item in reversed(fusion.body):
+            if isinstance(item, Loop):
+                self.loop(item)
+            elif item.kind == "block":
+                self.block(item)
+
+    def home(self, v: Var) -> Var:
+        while v in self.owner:
+            v = self.owner[v]
         return v
 
-    for v in roots.views:
-        base = roots.base(v)
-        if v not in outputs:
-            owner[v] = base
-        elif base not in roots.inputs and base not in outputs and base not in owner:
-            owner[base] = v
-    last = _last_readers(fusion)
-    for item in reversed(fusion.body):
-        if not isinstance(item, Root) or item.kind != "block" or item.eqn is None:
-            continue
+    def free(self, v: Var) -> bool:
+        """Whether a value has memory of its own that nobody outside the kernel sees."""
+        return v not in self.owner and v not in self.roots.inputs and v not in self.outputs
+
+    def views(self) -> None:
+        for v in self.roots.views:
+            base = self.roots.base(v)
+            if v not in self.outputs:
+                self.owner[v] = base
+            elif self.free(base):
+                self.owner[base] = v
+
+    def block(self, item: Root) -> None:
+        """A block that may overwrite an operand."""
+        assert item.eqn is not None
         rule = item.eqn.primitive.kernel
         if not isinstance(rule, Block) or rule.reuse is None:
-            continue
+            return
         operand = item.eqn.invars[rule.reuse]
-        base = roots.base(operand) if isinstance(operand, Var) else roots.literals[operand]
-        result = home(item.var)
-        only_here = last[base] == [item] and [v for v, _ in item.reads].count(base) == 1
-        owned = home(base) is base and base is not result and base not in roots.inputs | outputs
-        if only_here and owned:
-            owner[base] = result
-    return owner
+        base = self.roots.base(operand) if isinstance(operand, Var) else self.roots.literals[operand]
+        read_once = [v for v, _ in item.reads].count(base) == 1
+        if self.last[base] is item and read_once and self.free(base) and self.home(item.var) is not base:
+            self.owner[base] = self.home(item.var)
+
+    def loop(self, item: Loop) -> None:
+        """Values stored by a nest, in the place of values that it reads for the last time."""
+        readers: dict[Var, list[tuple[Root, tuple[int | None, ...]]]] = {}
+        for root in item.members:
+            for v, index in root.reads:
+                readers.setdefault(v, []).append((root, index))
+        taken: set[Var] = set()
+        for source, reads in readers.items():
+            if self.last[source] is not item or not self.free(source) or not self._whole(source):
+                continue
+            for target in item.members:
+                fits = target.kind == "map" and target.var not in taken and self._whole(target.var)
+                if fits and self._replaces(target, source, reads):
+                    self.owner[source] = self.home(target.var)
+                    taken.add(target.var)
+                    break
+
+    def _whole(self, v: Var) -> bool:
+        """Whether a value is in memory with all of its axes."""
+        axes = self.fusion.kept_axes.get(v, tuple(range(v.aval.ndim)))
+        return axes is not None and len(axes) == v.aval.ndim and v.aval.ndim > 0
+
+    def _replaces(self, target: Root, source: Var, reads: list[tuple[Root, tuple[int | None, ...]]]) -> bool:
+        """Whether each element of `source` is last read just before the same one of `target` is stored."""
+        a, b = source.aval, target.var.aval
+        if a.shape != b.shape or a.dtype != b.dtype or self.home(target.var) is source:
+            return False
+        path = self.fusion.paths[target]
+        order = path[-1].body if path else []
+        places = [_position(target, axis, n) for axis, n in zip(target.axes, b.shape)]
+        for reader, index in reads:
+            if self.fusion.paths[reader] != path or reader not in order:
+                return False
+            if order.index(reader) > order.index(target):
+                return False
+            if [_position(reader, axis, n) for axis, n in zip(index, a.shape)] != places:
+                return False
+        return True
 
 
-def _last_readers(fusion: Fusion) -> dict[Var, list[Root]]:
-    """Who reads each value in the last item of the body that reads it."""
-    last: dict[Var, list[Root]] = {}
-    for item in fusion.body:
-        for v, readers in _readers(item).items():
-            last[v] = readers
-    return last
+def _position(root: Root, axis: int | None, extent: int) -> int | None:
+    """Which of a root's loops runs along an axis; -1 if none, None if the index is computed."""
+    if extent == 1:
+        return -1
+    return None if axis is None else root.loops.index(axis)
 
 
-def _readers(item: Loop | Root) -> dict[Var, list[Root]]:
-    found: dict[Var, list[Root]] = {}
-    for root in [item] if isinstance(item, Root) else item.members:
-        for v in dict.fromkeys(v for v, _ in root.reads):
-            found.setdefault(v, []).append(root)
-    return found
+def _members(item: Loop | Root) -> Iterator[Root]:
+    if isinstance(item, Loop):
+        yield from item.members
+    else:
+        yield item

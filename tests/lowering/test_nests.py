@@ -215,6 +215,25 @@ def test_outputs_that_are_reshapes_of_each_other(run):
     assert not any(np.shares_memory(a, b) for n, a in enumerate(outs) for b in [x, *outs[:n]])
 
 
+def test_overwriting_in_place_is_not_seen(run):
+    x = RNG.normal(size=(6, 6))
+
+    def f(x):
+        e = exp_p.bind(x)
+        total = reduce_sum_p.bind(e, axes=(0, 1))
+        shares = div_p.bind(e, broadcast_in_dim_p.bind(total, shape=(6, 6), broadcast_dimensions=()))
+        mirrored = add_p.bind(transpose_p.bind(shares, permutation=(1, 0)), shares)
+        return mirrored, div_p.bind(shares, rows_total(mirrored))
+
+    def rows_total(x):
+        return along(x, reduce_sum_p.bind(x, axes=(1,)), 0)
+
+    shares = special.softmax(x)
+    mirrored = shares.T + shares
+    for a, b in zip(run(f, x), (mirrored, shares / mirrored.sum(1)[:, None]), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-13)
+
+
 def test_complex_and_mixed_dtypes(run):
     z = RNG.normal(size=(4, 3)) + 1j * RNG.normal(size=(4, 3))
 
