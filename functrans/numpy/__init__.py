@@ -7,6 +7,8 @@ traced values too: ``np.sum(t)`` calls what stands here.
 
 from __future__ import annotations
 
+from types import ModuleType as _ModuleType
+
 import numpy as np
 
 from ..core.array import Array as ndarray
@@ -215,4 +217,8 @@ integer, signedinteger, unsignedinteger, generic = (
 dtype, finfo, iinfo = np.dtype, np.finfo, np.iinfo
 promote_types, issubdtype, isdtype = np.promote_types, np.issubdtype, np.isdtype
 
-__all__ = sorted(name for name in globals() if not name.startswith("_") and name not in ("annotations", "np"))
+__all__ = sorted(
+    name
+    for name, value in globals().items()
+    if not name.startswith("_") and name != "annotations" and not isinstance(value, _ModuleType)
+)

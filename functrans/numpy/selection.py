@@ -346,7 +346,9 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
         x, y = common(x, y, np.float64(0))[:2]
     size = abs_p.bind(y)
     bound = add_p.bind(literal(atol, size), mul_p.bind(literal(rtol, size), size))
-    near = and_p.bind(le_p.bind(abs_p.bind(sub_p.bind(x, y)), bound), is_finite_p.bind(y))
+    with np.errstate(invalid="ignore"):  # of equal infinities
+        gap = abs_p.bind(sub_p.bind(x, y))
+    near = and_p.bind(le_p.bind(gap, bound), is_finite_p.bind(y))
     out = or_p.bind(near, eq_p.bind(x, y))
     if equal_nan:
         out = or_p.bind(out, and_p.bind(is_nan_p.bind(x), is_nan_p.bind(y)))

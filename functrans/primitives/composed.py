@@ -78,7 +78,7 @@ def real(x: Any) -> Any:
 
 def imag(x: Any) -> Any:
     """The imaginary part; zeros for real numbers."""
-    return imag_p.bind(x) if dtype_of(x).kind == "c" else constant(literal(0, x), x)
+    return imag_p.bind(x) if dtype_of(x).kind == "c" else constant(dtype_of(x).type(0), x)
 
 
 def scaled(factor: float) -> Any:

@@ -1,0 +1,62 @@
+"""Questions about types, the namespace, and what NumPy has that functrans has not."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import functrans.numpy as fnp
+from functrans.core.dtypes import SUPPORTED
+from functrans.core.errors import UnsupportedDtypeError
+from functrans.core.trace import operators
+from functrans.numpy import creation
+from functrans.numpy.missing import nearest
+
+
+def test_result_type():
+    values = [*[np.zeros(1, d) for d in SUPPORTED], *SUPPORTED, np.int8, "float32", True, 2, 0.5, 1j]
+    for x, y in itertools.product(values, values):
+        assert fnp.result_type(x, y) == np.result_type(x, y), (x, y)
+    with pytest.raises(UnsupportedDtypeError):
+        fnp.result_type(np.float16)
+
+
+def test_shapes():
+    for x in (np.zeros((2, 3)), [[1, 2]], 3.0, []):
+        assert fnp.shape(x) == np.shape(x)
+        assert fnp.ndim(x) == np.ndim(x)
+        assert fnp.size(x) == np.size(x)
+    assert fnp.size(np.zeros((2, 3)), 1) == 3
+
+
+def test_kinds():
+    assert fnp.iscomplexobj(1j)
+    assert fnp.iscomplexobj(np.zeros(2, np.complex64))
+    assert fnp.isrealobj([1.0])
+    assert fnp.isscalar(fnp.sin(1.0))
+    assert not fnp.isscalar(fnp.sin([1.0]))
+    assert fnp.can_cast(fnp.sin(1.0), np.complex128)
+
+
+def test_names_of_numpy_mean_the_same():
+    for name in fnp.__all__:
+        assert hasattr(np, name) or name in ("matvec", "vecmat", "unstack"), name
+        ours = getattr(fnp, name)
+        if isinstance(ours, type | float | None):
+            assert ours is getattr(np, name) or name == "ndarray"
+
+
+def test_functions_of_numpy_are_registered():
+    """What has NumPy's name here is also what NumPy's function does to traced values."""
+    known = {**operators.function, **operators.ufunc}
+    theirs_too = {"promote_types", "issubdtype", "isdtype", "isscalar", "einsum_path", "broadcast_shapes"}
+    made_of_nothing = vars(creation)
+    for name in set(fnp.__all__) - set(made_of_nothing):
+        theirs = getattr(np, name, None)
+        if callable(theirs) and not isinstance(theirs, type) and name not in theirs_too:
+            assert theirs in known, name
+
+
+def test_nearest_names():
+    assert "np.sum" in nearest(np.nansum)
+    assert "np.argmax" in nearest(np.nanargmax)

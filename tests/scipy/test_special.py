@@ -1,0 +1,96 @@
+"""functrans.scipy.special against SciPy."""
+
+import numpy as np
+import pytest
+import scipy.special as sp
+
+import functrans.scipy.special as fsp
+from functrans.core.array import Array
+from functrans.core.errors import ArgumentError, ArgumentValueError, AxisError, DtypeError
+
+UNARY = ("erf", "erfc", "gammaln", "digamma", "psi", "expit", "logit", "entr")
+X = np.array([-2.5, -0.7, -1e-9, 0.0, 1e-9, 0.3, 0.5, 1.0, 2.5, 40.0, np.inf, -np.inf, np.nan])
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_unary(name):
+    ours, theirs = getattr(fsp, name), getattr(sp, name)
+    for x in (
+        X,
+        X.astype(np.float32),
+        X[:, None][::-1],
+        0.5,
+        np.float32(0.5),
+        1,
+        np.arange(3, dtype=np.int32),
+        [],
+    ):
+        a, b = ours(x), np.asarray(theirs(x))
+        assert type(a) is Array
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("name", ["xlogy", "xlog1py"])
+def test_binary(name):
+    ours, theirs = getattr(fsp, name), getattr(sp, name)
+    np.testing.assert_array_equal(ours(X, X[:, None]), theirs(X, X[:, None]))
+    assert ours(np.float32(2), 3.0).dtype == theirs(np.float32(2), 3.0).dtype
+    assert ours(0, 0) == 0
+
+
+def test_polygamma():
+    x = np.array([-3.7, -2.5, -0.3, 0.2, 1.0, 5.5, 30.0])
+    for n in range(6):
+        # SciPy adds terms of both signs left of 0.
+        np.testing.assert_allclose(fsp.polygamma(n, x), sp.polygamma(n, x), rtol=1e-11)
+    assert fsp.polygamma(1, np.float32(2)).dtype == np.float32
+    # DLMF 5.15.2 and 5.4.14: zeta values.
+    np.testing.assert_allclose(fsp.polygamma(1, 1), np.pi**2 / 6, rtol=1e-15)
+    np.testing.assert_allclose(fsp.polygamma(3, 1), np.pi**4 / 15, rtol=1e-15)
+    assert np.array_equal(fsp.polygamma(1, [0.0, -1.0, -2.0]), [np.inf] * 3)
+    assert fsp.polygamma(1, -1e22) == np.inf
+    with pytest.raises(ArgumentValueError, match="negative"):
+        fsp.polygamma(-1, x)
+    with pytest.raises(ArgumentError, match="integer"):
+        fsp.polygamma(1.5, x)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, (0, 2), -1])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_logsumexp(axis, keepdims):
+    a = np.random.default_rng(0).normal(size=(2, 3, 4)) * 300
+    b = np.random.default_rng(1).normal(size=(3, 4))
+    np.testing.assert_allclose(
+        fsp.logsumexp(a, axis, keepdims=keepdims), sp.logsumexp(a, axis, keepdims=keepdims)
+    )
+    ours = fsp.logsumexp(a, axis, b, keepdims, return_sign=True)
+    theirs = sp.logsumexp(a, axis, b, keepdims, return_sign=True)
+    for x, y in zip(ours, theirs):
+        np.testing.assert_allclose(x, y, rtol=1e-12)
+    weights = np.abs(b)
+    np.testing.assert_allclose(fsp.logsumexp(a, axis, weights), sp.logsumexp(a, axis, weights))
+
+
+def test_logsumexp_at_the_edges():
+    inf = np.inf
+    for a in ([-inf, -inf], [inf, 1.0], [-inf, 2.0], [inf, -inf], [np.nan, 1.0], 3.0, [1, 2, 3]):
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose(fsp.logsumexp(a), sp.logsumexp(a))
+    with np.errstate(all="ignore"):
+        assert fsp.logsumexp(np.zeros((0, 2)), 0).tolist() == [-inf, -inf]
+    assert fsp.logsumexp([inf, 1.0], b=[0.0, 1.0]) == 1.0
+    with np.errstate(all="ignore"):
+        assert np.isnan(fsp.logsumexp([1.0, 2.0], b=[1.0, -1.0]))
+    assert fsp.logsumexp(np.float32([1, 2])).dtype == np.float32
+    with pytest.raises(AxisError):
+        fsp.logsumexp([1.0], axis=1)
+    with pytest.raises(DtypeError, match="complex"):
+        fsp.logsumexp([1j])
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1])
+def test_softmax(axis):
+    x = np.random.default_rng(0).normal(size=(3, 4)) * 100
+    np.testing.assert_allclose(fsp.softmax(x, axis), sp.softmax(x, axis), rtol=1e-12)
+    np.testing.assert_allclose(fsp.log_softmax(x, axis), sp.log_softmax(x, axis), rtol=1e-12)
