@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 PREFIX = "functrans."
+C_PREFIX = "functrans.c."
 _MODULES = ("scipy.linalg.cython_blas", "scipy.linalg.cython_lapack")
 #: Special functions: the module, and the name of the double version in it.
 SPECIAL = {
@@ -58,12 +59,25 @@ def _capsule(module: str, name: str) -> int:
 
 
 def publish(symbols: Iterable[str]) -> None:
-    """Tell LLVM the addresses behind symbols that start with `PREFIX`."""
+    """Tell LLVM the addresses behind symbols that start with `PREFIX`.
+
+    Raises
+    ------
+    KeyError
+        If there is no such function: a call of it would be a jump to nowhere.
+    """
     import llvmlite.binding as llvm
 
     for name in symbols:
-        if llvm.address_of_symbol(name) is None:
-            llvm.add_symbol(name, address(name.removeprefix(PREFIX)))
+        if llvm.address_of_symbol(name) is not None:
+            continue
+        if name.startswith(C_PREFIX):
+            found = llvm.address_of_symbol(name.removeprefix(C_PREFIX))
+        else:
+            found = address(name.removeprefix(PREFIX))
+        if found is None:
+            raise KeyError(f"the C library has no function for '{name}'")
+        llvm.add_symbol(name, found)
 
 
 class _Complex64(ctypes.Structure):

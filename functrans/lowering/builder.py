@@ -298,6 +298,10 @@ class Builder:
             return args[0]
         if kind != "c" and name == "imag":
             return self.const(0, args[0].dtype)
+        if name == "pow" and kind == "f":
+            power = _simple_power(self, *args)
+            if power is not None:
+                return power
         if name in ("idiv", "irem") and all(type(a.operand) is ir.Extent for a in args):
             a, b = _integer(args[0].operand), _integer(args[1].operand)
             quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
@@ -411,6 +415,19 @@ class Builder:
         if isinstance(a, (bool, int, np.integer)):
             return ir.Extent(int(a))
         return a.operand if isinstance(a, Scalar) else make_const(a, dtype)
+
+
+def _simple_power(b: Builder, x: Scalar, y: Scalar) -> Scalar | None:
+    """Powers that need no general function, exactly rounded."""
+    if type(x.operand) is ir.Const and x.operand.value == 2.0:
+        return b.let("exp2", (y,))
+    if type(y.operand) is not ir.Const:
+        return None
+    if y.operand.value == 2.0:
+        return x * x
+    if y.operand.value == 1.0:
+        return x
+    return 1.0 / x if y.operand.value == -1.0 else None
 
 
 def _buffer_of(a: Any) -> ir.BufferDecl | None:

@@ -22,6 +22,7 @@ from . import runtime
 from .builder import Builder
 from .emit_llvm import emit_llvm
 from .emit_python import emit_python
+from .entry import caller, compile_entry, layout_is_known, unique_symbol
 
 Run = Callable[[tuple[np.ndarray, ...]], int]
 
@@ -88,8 +89,6 @@ class CompiledKernel:
         """
         if self.route != "intrinsic":
             return self._bind_python(ints, floats)
-        from .entry import caller
-
         words = np.frombuffer(
             struct.pack(f"{len(ints)}q{len(floats)}d", *ints, *floats) or bytes(8), np.int64
         )
@@ -134,8 +133,6 @@ def compile_kernel(kernel: ir.Kernel, options: Options = Options()) -> CompiledK
 
 
 def _by_intrinsic(kernel: ir.Kernel, options: Options) -> CompiledKernel:
-    from .entry import compile_entry, unique_symbol
-
     code = emit_llvm(kernel, unique_symbol(), strict=options.strict)
     entry, address = compile_entry(code)
     return CompiledKernel(kernel, "intrinsic", entry, code.text, _address=address)
@@ -174,8 +171,6 @@ def best_route() -> str:
 
 def _find_route() -> str:
     try:
-        from .entry import layout_is_known
-
         if not layout_is_known():
             raise RuntimeError("arrays lie in memory in an unknown way")
         self_test(lambda kernel: _by_intrinsic(kernel, Options()))

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .blas import C_PREFIX
 from .inline_maths import FASTER, FUNCTIONS, tanh_from
 from .llvm_expr import FunctionText
 from .llvm_ops import llvm_type
@@ -98,8 +99,12 @@ class Maths:
                 return self._define(name, t, dtype.kind)
             if own and name == "tanh" and t == "double":
                 return self._tanh()
-        self._declarations[symbol] = f"declare {t} @{symbol}({', '.join([t] * arity)})"
-        return Function(symbol, PURE + variants)
+        # Under a name of ours: where LLVM knows the C function, it rewrites cos(-x) as a new call of cos, which has
+        # lost its vector variants.
+        ours = C_PREFIX + symbol
+        self.symbols.add(ours)
+        self._declarations[ours] = f"declare {t} @{ours}({', '.join([t] * arity)})"
+        return Function(ours, PURE + variants)
 
     def _tanh(self) -> Function:
         """By libmvec's expm1, which takes half the time of its tanh."""
@@ -120,7 +125,7 @@ class Maths:
                 v = f"<{lanes} x {t}>"
                 self._declarations[variant] = f"declare {v} @{variant}({', '.join([v] * arity)})"
                 self._vector.append(variant)
-                found.append(f"{variant}({variant})")
+                found.append(f"_ZGV{isa}N{lanes}{'v' * arity}_{C_PREFIX}{symbol}({variant})")
         return f' "vector-function-abi-variant"="{",".join(found)}"' if found else ""
 
     def _define(self, name: str, t: str, kind: str) -> Function:

@@ -6,10 +6,12 @@ Python's on integers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from . import loopir as ir
 from .blas import python_routine
@@ -80,8 +82,6 @@ def _complex_maker(type_: Callable[[complex], Any]) -> Callable[[Any, Any], Any]
 
 def namespace(kernel: ir.Kernel) -> dict[str, Any]:
     """The globals of a kernel's Python form."""
-    from scipy import special
-
     names: dict[str, Any] = {name: getattr(np, name) for name in _NUMPY}
     names.update((name, _caster(name)) for name in _DTYPES)
     # The dtypes' names are functions that cast here.
@@ -98,16 +98,12 @@ def namespace(kernel: ir.Kernel) -> dict[str, Any]:
 
 def njit_namespace() -> dict[str, Any]:
     """The globals for the Python form under ``@njit``: names that Numba itself knows."""
-    import math
-
     names: dict[str, Any] = {name: getattr(np, name) for name in (*_NUMPY, *_DTYPES)}
     names.update(erf=math.erf, erfc=math.erfc, lgamma=math.lgamma, power=np.power)
     return names
 
 
 def _trigamma(x: Any) -> Any:
-    from scipy import special
-
     return special.polygamma(1, x).astype(np.asarray(x).dtype)[()]
 
 

@@ -57,6 +57,17 @@ def test_integers_fold_and_floats_do_not():
     assert lets(b) == ["add", "mul"]
 
 
+def test_simple_powers_are_written_out():
+    b = Builder("k")
+    x = b.parameter(0, F8)
+    b.call("pow", x, b.const(2.0, F8))
+    b.call("pow", x, b.const(-1.0, F8))
+    b.call("pow", b.const(2.0, F8), x)
+    assert b.call("pow", x, b.const(1.0, F8)) is x
+    b.call("pow", x, b.const(0.5, F8))  # sqrt differs at -0.0 and -inf
+    assert lets(b) == ["mul", "div", "exp2", "pow"]
+
+
 def test_casts_and_choices_fold():
     b = Builder("k")
     x = b.parameter(0, F8)

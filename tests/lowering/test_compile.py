@@ -69,7 +69,7 @@ def test_fallback_to_njit_and_to_python(monkeypatch):
         raise RuntimeError("no such thing")
 
     monkeypatch.setattr(compiling, "_route", [])
-    monkeypatch.setattr(entry, "compile_entry", fails)
+    monkeypatch.setattr(compiling, "compile_entry", fails)
     with pytest.warns(RuntimeWarning, match="slower route 'njit'.*|no such thing"):
         kernel = compile_kernel(doubling())
     assert kernel.route == "njit"
