@@ -53,8 +53,8 @@ def plan(kernel: ir.Kernel, specialize_below: int) -> ir.Kernel:
         if not free:
             slots.append(_Life(life.buffers, life.first, life.last))
             continue
-        # The free slot that fits best: the least memory besides what is there already.
-        slot = min(free, key=lambda s: abs(s.nbytes - life.nbytes))
+        # The one used last is warm in the cache. Sizes must not decide: each batch size would be a kernel.
+        slot = max(free, key=lambda s: s.last)
         for b in life.buffers:
             b.storage = slot.buffers[0].place
         slot.buffers = slot.buffers + life.buffers
