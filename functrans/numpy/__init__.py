@@ -100,7 +100,7 @@ from ..primitives.ufuncs import (
     true_divide,
     trunc,
 )  # fmt: skip
-from . import missing as _missing
+from . import linalg, missing as _missing
 from .creation import (
     arange,
     array,

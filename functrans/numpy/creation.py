@@ -137,6 +137,7 @@ def _dtype(dtype: Any, name: str, default: np.dtype = _FLOAT64) -> np.dtype:
     return default if dtype is None else canonical(dtype, f"{name}: dtype")
 
 
+@implements(np.zeros)
 def zeros(shape: Any, dtype: Any = float, order: str = "C", **kwargs: Any) -> Any:
     """Zeros.
 
@@ -149,16 +150,19 @@ def zeros(shape: Any, dtype: Any = float, order: str = "C", **kwargs: Any) -> An
     return finish(full_of(positive_shape(shape, "zeros"), 0, _dtype(dtype, "zeros")))
 
 
+@implements(np.ones)
 def ones(shape: Any, dtype: Any = None, order: str = "C", **kwargs: Any) -> Any:
     """Ones."""
     return finish(full_of(positive_shape(shape, "ones"), 1, _dtype(dtype, "ones")))
 
 
+@implements(np.empty)
 def empty(shape: Any, dtype: Any = float, order: str = "C", **kwargs: Any) -> Any:
     """Zeros: no array of functrans holds what nobody wrote."""
     return zeros(shape, dtype)
 
 
+@implements(np.full)
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", **kwargs: Any) -> Any:
     """One number (or an array that broadcasts) everywhere; the number may be traced.
 
@@ -230,6 +234,7 @@ def full_like(
     return finish(_filled(extents, array_operand(fill_value, "full_like", 1), to))
 
 
+@implements(np.eye)
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, order: str = "C", **kwargs: Any) -> Any:
     """Ones on diagonal `k`.
 
@@ -244,11 +249,13 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, order: str
     return finish(eye_of(rows, columns, operator.index(k), _dtype(dtype, "eye")))
 
 
+@implements(np.identity)
 def identity(n: int, dtype: Any = None, **kwargs: Any) -> Any:
     """The identity matrix."""
     return eye(n, dtype=float if dtype is None else dtype)
 
 
+@implements(np.tri)
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, **kwargs: Any) -> Any:
     """Ones on and below diagonal `k`."""
     rows, columns = positive_shape((N, N if M is None else M), "tri")
@@ -259,6 +266,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, **kwargs: 
 # --- counted ------------------------------------------------------------------------------------------------
 
 
+@implements(np.arange)
 def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, **kwargs: Any) -> Any:
     """Numbers from `start` (default 0) in steps of `step` (default 1), before `stop`.
 
@@ -298,6 +306,7 @@ def _counted(count: int, first: Any, step: Any) -> Any:
     return add_p.bind(numbers, first) if first else numbers
 
 
+@implements(np.linspace)
 def linspace(
     start: Any,
     stop: Any,
@@ -362,6 +371,7 @@ def _spaced(x: Any, y: Any, count: int, endpoint: bool) -> tuple[Any, Any]:
     return values, step
 
 
+@implements(np.logspace)
 def logspace(
     start: Any,
     stop: Any,
@@ -422,6 +432,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     return tuple([owned(x, a) for x, a in zip(values, xi)])
 
 
+@implements(np.indices)
 def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     """The index along each axis, at every place of an array of the shape `dimensions`.
 

@@ -24,7 +24,7 @@ from ..primitives.linear import broadcast_to, reduce_sum_p, reshape_p, shape_of
 from ..primitives.operands import finish, operand, strong
 from ..primitives.products import matmul, vecdot
 from ..primitives.reduce import reduce_max_p, reduce_min_p
-from .dispatch import implements
+from .dispatch import implements, owned
 from .indexing import diagonal as diagonal_of
 from .indexing import trace as trace_of
 from .products import cross, dot, tensordot
@@ -306,4 +306,4 @@ def matrix_power(a: Any, n: int) -> Any:
         exponent >>= 1
         if exponent:
             value = matrix_product(value, value)
-    return finish(out)
+    return owned(out, a)

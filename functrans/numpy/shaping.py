@@ -516,8 +516,10 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     if isinstance(repeats, Tracer) and repeats.ndim == 0:
         repeats = operator.index(repeats)
     counts = np.asarray(repeats)
-    if counts.dtype.kind not in "iu" or (counts.size and counts.min() < 0):
-        raise ArgumentError(f"repeat: repeats must be integers that are not negative, got {repeats!r}")
+    if counts.dtype.kind not in "iu":
+        raise ArgumentError(f"repeat: repeats must be integers, got {repeats!r}")
+    if counts.size and counts.min() < 0:
+        raise ArgumentValueError(f"repeat: repeats must not be negative, got {repeats!r}")
     if counts.size == 1:
         count = int(counts.reshape(()))
         wide = (*shape[: d + 1], count, *shape[d + 1 :])

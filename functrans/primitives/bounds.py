@@ -49,6 +49,8 @@ def resolve(
             continue
         if i.dtype != np.int64:
             i = i.astype(np.int64)
+        if not n and i.size and mode in ("clip", "wrap"):
+            raise IndexOutOfBoundsError(f"nothing can be taken from axis {d} of size 0")
         if mode == "wrap":
             found.append(i % n if n else i)
             continue
