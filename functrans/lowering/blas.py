@@ -26,6 +26,10 @@ SPECIAL = {
 }
 
 
+class MissingRoutineError(LookupError):
+    """A routine that a kernel calls is not in the libraries loaded here."""
+
+
 def symbol(routine: str) -> str:
     """The name under which LLVM code calls a routine (``dgemm``, ``psi``)."""
     return PREFIX + routine
@@ -37,7 +41,7 @@ def address(routine: str) -> int:
 
     Raises
     ------
-    KeyError
+    MissingRoutineError
         If SciPy exports no such routine.
     """
     if routine in SPECIAL:
@@ -46,7 +50,7 @@ def address(routine: str) -> int:
     for module in _MODULES:
         if routine in importlib.import_module(module).__pyx_capi__:
             return _capsule(module, routine)
-    raise KeyError(f"SciPy exports no routine '{routine}'")
+    raise MissingRoutineError(f"SciPy exports no routine '{routine}'")
 
 
 def _capsule(module: str, name: str) -> int:
@@ -63,7 +67,7 @@ def publish(symbols: Iterable[str]) -> None:
 
     Raises
     ------
-    KeyError
+    MissingRoutineError
         If there is no such function: a call of it would be a jump to nowhere.
     """
     import llvmlite.binding as llvm
@@ -76,7 +80,7 @@ def publish(symbols: Iterable[str]) -> None:
         else:
             found = address(name.removeprefix(PREFIX))
         if found is None:
-            raise KeyError(f"the C library has no function for '{name}'")
+            raise MissingRoutineError(f"the C library has no function for '{name}'")
         llvm.add_symbol(name, found)
 
 

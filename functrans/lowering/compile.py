@@ -19,6 +19,7 @@ import numpy as np
 
 from . import loopir as ir
 from . import runtime
+from .blas import MissingRoutineError
 from .builder import Builder
 from .emit_llvm import emit_llvm
 from .emit_python import emit_python
@@ -121,7 +122,12 @@ def compile_kernel(kernel: ir.Kernel, options: Options = Options()) -> CompiledK
     """Compile an outlined kernel by the best route that works here."""
     route = "python" if options.backend == "python" else best_route()
     if route == "intrinsic":
-        return _by_intrinsic(kernel, options)
+        try:
+            return _by_intrinsic(kernel, options)
+        except MissingRoutineError as error:
+            warnings.warn(
+                f"kernel '{kernel.name}' runs as Python: {error.args[0]}", RuntimeWarning, stacklevel=2
+            )
     if route == "njit" and not any(type(s) is ir.Call for s in ir.walk(kernel.body)):
         try:
             return _by_njit(kernel)

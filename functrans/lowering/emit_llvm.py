@@ -8,6 +8,7 @@ vector width) and whose pointers do not alias.
 
 from __future__ import annotations
 
+import platform
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from . import llvm_ops as ops
 from . import loopir as ir
-from .blas import symbol
+from .blas import C_PREFIX, symbol
 from .complex_parts import C_FUNCTIONS, has_complex, split_complex
 from .maths import LIBM, PURE, Maths
 
@@ -24,8 +25,11 @@ TUPLE_ITEMS = 24
 ARRAY_DATA = 16
 #: Loops of at most so many rounds may be unrolled.
 SHORT = 32
-#: How C's complex numbers come back, by size in bytes (x86-64 and AArch64 outside of Windows).
-COMPLEX = {16: "{ double, double }", 8: "<2 x float>"}
+#: How C's complex numbers come back, by size in bytes (outside of Windows).
+COMPLEX = {
+    16: "{ double, double }",
+    8: "<2 x float>" if platform.machine() in ("x86_64", "AMD64") else "{ float, float }",
+}
 
 
 @dataclass(frozen=True)
@@ -163,14 +167,19 @@ class _Function:
 
     def c_function(self, name: str, args: list[str]) -> str:
         """A C function of complex doubles, whose parts travel in registers of their own."""
-        self.globals[name] = f"declare {COMPLEX[16]} @{name}({', '.join(['double'] * len(args))})"
-        return self.new(f"call {COMPLEX[16]} @{name}({', '.join(f'double {a}' for a in args)}){PURE}")
+        ours = C_PREFIX + name
+        self.symbols.add(ours)
+        self.globals[ours] = f"declare {COMPLEX[16]} @{ours}({', '.join(['double'] * len(args))})"
+        return self.new(f"call {COMPLEX[16]} @{ours}({', '.join(f'double {a}' for a in args)}){PURE}")
 
     def part(self, x: str, dtype: np.dtype, imag: bool) -> str:
         """A part of the complex number that a C function returned."""
-        if dtype.itemsize == 16:
-            return self.new(f"extractvalue {COMPLEX[16]} {x}, {int(imag)}")
-        return self.new(f"extractelement {COMPLEX[8]} {x}, i32 {int(imag)}")
+        t = COMPLEX[dtype.itemsize]
+        return self.new(
+            f"extractelement {t} {x}, i32 {int(imag)}"
+            if t[0] == "<"
+            else f"extractvalue {t} {x}, {int(imag)}"
+        )
 
     def load(self, s: ir.Load) -> None:
         t, align = ops.memory_type(s.value.dtype), s.value.dtype.itemsize

@@ -99,8 +99,8 @@ class Maths:
                 return self._define(name, t, dtype.kind)
             if own and name == "tanh" and t == "double":
                 return self._tanh()
-        # Under a name of ours: where LLVM knows the C function, it rewrites cos(-x) as a new call of cos, which has
-        # lost its vector variants.
+        # Under a name of ours: where LLVM knows the C function, it rewrites cos(-x) as a new call of cos,
+        # which has lost its vector variants.
         ours = C_PREFIX + symbol
         self.symbols.add(ours)
         self._declarations[ours] = f"declare {t} @{ours}({', '.join([t] * arity)})"

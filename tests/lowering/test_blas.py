@@ -132,5 +132,5 @@ def test_syrk(run, dtype):
 
 
 def test_unknown_routine():
-    with pytest.raises(KeyError, match="dnothing"):
+    with pytest.raises(blas.MissingRoutineError, match="dnothing"):
         blas.address("dnothing")

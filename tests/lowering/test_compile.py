@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from functrans.lowering import compile as compiling
-from functrans.lowering import entry
+from functrans.lowering import entry, maths
 from functrans.lowering import loopir as ir
 from functrans.lowering.builder import Builder
 from functrans.lowering.compile import Options, best_route, compile_kernel, self_test
@@ -83,6 +83,20 @@ def test_fallback_to_njit_and_to_python(monkeypatch):
         kernel = compile_kernel(doubling())
     assert kernel.route == "python"
     assert kernel.run((x, y), (5,)) == 0
+
+
+def test_a_missing_routine_makes_a_python_kernel(monkeypatch):
+    monkeypatch.setitem(maths.LIBM, "cbrt", "no_such_cube_root")
+    b = Builder("roots")
+    x, y = b.buffer("x", F8, (3,), "in"), b.buffer("y", F8, (3,), "out")
+    with b.loop(3) as i:
+        b.store(y, (i,), b.call("cbrt", b.load(x, (i,))))
+    with pytest.warns(RuntimeWarning, match="no_such_cube_root"):
+        kernel = compile_kernel(b.finish())
+    assert kernel.route == "python"
+    out = np.zeros(3)
+    assert kernel.run((np.array([8.0, 27.0, -1.0]), out)) == 0
+    np.testing.assert_allclose(out, [2, 3, -1])
 
 
 def test_the_njit_route_wraps_and_rounds_narrow_numbers():
