@@ -19,6 +19,7 @@ from ..core.kernel import Pointwise
 from ..core.primitive import Effect
 from ..primitives.linear import reshape_p
 from .algebra import RULES, Rewriter
+from .windows import gather_windows
 
 #: Primitives that only hold a jaxpr (``params["jaxpr"]``), to be evaluated in their place.
 CALLS = frozenset({"call"})
@@ -40,7 +41,8 @@ def simplify(jaxpr: Jaxpr) -> Jaxpr:
     eqns, outvars, consts = inline_calls(jaxpr)
     eqns, outvars = rewrite(eqns, outvars)
     eqns = remove_dead(eqns, outvars)
-    eqns = raise_reshapes(eqns, outvars)
+    eqns = gather_windows(eqns, outvars)
+    eqns = raise_reshapes(remove_dead(eqns, outvars), outvars)
     eqns, outvars = rewrite(eqns, outvars)
     eqns = remove_dead(eqns, outvars)
     used = {a for e in eqns for a in e.invars} | set(outvars)

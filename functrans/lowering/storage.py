@@ -14,7 +14,7 @@ def shared_storage(roots: Roots, fusion: Fusion) -> dict[Var, Var]:
     """For values without memory of their own the value in whose memory they live.
 
     * A reshape lives in its operand; but an operand that is no output lives in the output that reshapes it.
-    * The first result of a block takes the operand that its rule may overwrite, if it is read for the last time.
+    * The first result of a block takes the operand that its rule may overwrite, if nothing reads it later.
     * A value that is read for the last time, element by element, by a loop that stores another of the same
       shape, lives where that one will be stored.
     """

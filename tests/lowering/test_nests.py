@@ -234,6 +234,33 @@ def test_overwriting_in_place_is_not_seen(run):
         np.testing.assert_allclose(a, b, rtol=1e-13)
 
 
+def test_long_sums_of_small_windows(run, stage):
+    x = RNG.normal(size=(6, 9))
+
+    def window(x, i, j, n):
+        whole = {"start_indices": (0, 0), "limit_indices": (1, n), "strides": (1, 1)}
+        piece = mul_p.bind(slice_p.bind(x, **whole), 1.0 + i)
+        return pad_p.bind(piece, 0.0, padding_config=((i, 5 - i, 0), (j, 9 - n - j, 0)))
+
+    places = [(0, 0, 2), (3, 4, 1), (3, 4, 5), (5, 8, 1), (3, 3, 2), (1, 0, 1)]
+
+    def f(x):
+        total = window(x, *places[0])
+        for n, place in enumerate(places[1:]):
+            total = add_p.bind(total, window(x, *place)) if n % 2 else add_p.bind(window(x, *place), total)
+            if n == 2:
+                total = add_p.bind(total, x)
+        return total
+
+    expected = x.copy()
+    for i, j, n in places:
+        expected[i, j : j + n] += x[0, :n] * (1 + i)
+    np.testing.assert_allclose(run(f, x)[0], expected, rtol=1e-14)
+    names = [e.primitive.name for e in simplify(stage(f, x)).eqns]
+    assert "add" not in names
+    assert names.count("sum_of_windows") == 1
+
+
 def test_complex_and_mixed_dtypes(run):
     z = RNG.normal(size=(4, 3)) + 1j * RNG.normal(size=(4, 3))
 

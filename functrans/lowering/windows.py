@@ -1,0 +1,136 @@
+"""Long sums of small windows, written piece by piece into one array.
+
+The gradient of a program that reads many elements of an array one by one is a sum of pads, each zero but for
+one element. Added as arrays they cost (number of pads) x (size of the array); here each piece is added where
+it stands. The order of additions at each element stays what it was.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.aval import Aval
+from ..core.ir import Atom, Eqn, Literal, Var
+from ..core.kernel import Block, BlockEmitter, Buffer, Scalar
+from ..core.primitive import Primitive
+from .moves import window_p
+
+#: Sums with fewer windows, or with windows that are larger on average than the array by this factor, stay
+#: sums.
+FEWEST = 4
+
+
+def _sum_impl(*xs: Any, starts: tuple[tuple[int, ...], ...], shape: tuple[int, ...]) -> np.ndarray:
+    out = np.zeros(shape, xs[0].dtype)
+    for x, start in zip(xs, starts):
+        out[tuple(slice(i, i + n) for i, n in zip(start, x.shape))] += x
+    return out
+
+
+def _sum_kernel(
+    k: BlockEmitter,
+    operands: Sequence[Buffer],
+    results: Sequence[Buffer],
+    *,
+    starts: tuple[tuple[int, ...], ...],
+    shape: tuple[int, ...],
+) -> None:
+    out = results[0]
+
+    def loops(extents: Sequence[int], index: list[Scalar | int], body: Any) -> None:
+        if len(index) == len(extents):
+            body(index)
+        elif extents[len(index)] == 1:
+            loops(extents, [*index, 0], body)
+        else:
+            with k.loop(extents[len(index)]) as i:
+                loops(extents, [*index, i], body)
+
+    zero = k.const(0, out.dtype)
+    loops(shape, [], lambda index: k.store(out, index, zero))
+    for x, start in zip(operands, starts):
+
+        def add(index: list[Scalar | int], x: Buffer = x, start: tuple[int, ...] = start) -> None:
+            place = [i + n for i, n in zip(index, start)]
+            k.store(out, place, k.load(out, place) + k.load(x, index))
+
+        loops(x.shape, [], add)
+
+
+#: The sum of arrays that stand at ``starts`` in an array of zeros.
+sum_of_windows_p = Primitive(
+    "sum_of_windows",
+    lambda *xs, starts, shape: Aval(shape, xs[0].dtype),
+    _sum_impl,
+    kernel=Block(_sum_kernel, streamed_from=0),
+)
+
+
+def gather_windows(eqns: list[Eqn], outvars: Iterable[Atom]) -> list[Eqn]:
+    """Equations with long sums of windows replaced; the equations that they replace are left dead."""
+    producer = {e.outvars[0]: e for e in eqns}
+    windows = [e for e in eqns if _is_window(e)]
+    if len(windows) < FEWEST:
+        return eqns
+    uses = Counter(a for e in eqns for a in e.invars)
+    uses.update(outvars)
+    inner = {a for e in eqns if e.primitive.name == "add" for a in e.invars if uses[a] == 1}
+    return [_replaced(e, producer, uses, inner) for e in eqns]
+
+
+def _is_window(e: Eqn) -> bool:
+    if e.primitive is not window_p:
+        return False
+    value = e.invars[1]
+    zero = isinstance(value, Literal) and not value.value
+    return zero and all(lo >= 0 and hi >= 0 for lo, hi, _ in e.params["padding_config"])
+
+
+def _replaced(e: Eqn, producer: dict[Var, Eqn], uses: Counter[Atom], inner: set[Atom]) -> Eqn:
+    """The sum that an addition ends, in one equation if that is worth it."""
+    out = e.outvars[0]
+    if e.primitive.name != "add" or out in inner:
+        return e
+    terms = _terms(e, producer, uses)
+    pieces = [t for t in terms if isinstance(t, Eqn)]
+    small = sum(t.invars[0].aval.size for t in pieces) * FEWEST <= len(pieces) * out.aval.size
+    if len(pieces) < FEWEST or not small:
+        return e
+    operands: list[Atom] = []
+    starts = []
+    for t in terms:
+        operands.append(t.invars[0] if isinstance(t, Eqn) else t)
+        pads = t.params["padding_config"] if isinstance(t, Eqn) else ((0, 0, 0),) * out.aval.ndim
+        starts.append(tuple([lo for lo, _, _ in pads]))
+    params = {"starts": tuple(starts), "shape": out.aval.shape}
+    return Eqn(sum_of_windows_p, operands, [out], params, e.source)
+
+
+def _terms(e: Eqn, producer: dict[Var, Eqn], uses: Counter[Atom]) -> list[Atom | Eqn]:
+    """The terms of a sum in the order in which they are added: windows as equations, others as they are."""
+    terms: list[Atom | Eqn] = []
+    shape = e.outvars[0].aval.shape
+    while True:
+        x, y = e.invars
+        if x.aval.shape != shape or y.aval.shape != shape:
+            return [e.outvars[0]]
+        chain = [a for a in (x, y) if isinstance(a, Var) and uses[a] == 1 and _adds(producer.get(a))]
+        if len(chain) != 1:
+            break
+        terms.append(_term(y if chain[0] is x else x, producer))
+        e = producer[chain[0]]
+    terms += [_term(y, producer), _term(x, producer)]
+    return terms[::-1]
+
+
+def _adds(e: Eqn | None) -> bool:
+    return e is not None and e.primitive.name == "add"
+
+
+def _term(a: Atom, producer: dict[Var, Eqn]) -> Atom | Eqn:
+    found = producer.get(a) if isinstance(a, Var) else None
+    return found if found is not None and _is_window(found) else a
