@@ -37,11 +37,12 @@ from ..primitives.shape import concatenate_p, pad_p, rev_p, slice_p
 from .elementwise import operands
 
 __all__ = [
-    "argmax", "argmin", "batch_matmul", "broadcast", "broadcast_in_dim", "broadcast_shapes", "broadcasted_iota",
-    "collapse", "concatenate", "dot", "dot_general", "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim",
-    "dynamic_update_index_in_dim", "dynamic_update_slice", "dynamic_update_slice_in_dim", "expand_dims", "full",
-    "full_like", "index_in_dim", "iota", "pad", "reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod",
-    "reduce_sum", "reshape", "rev", "slice", "slice_in_dim", "squeeze", "transpose", "zeros_like_array",
+    "argmax", "argmin", "batch_matmul", "broadcast", "broadcast_in_dim", "broadcast_shapes",
+    "broadcasted_iota", "collapse", "concatenate", "dot", "dot_general", "dynamic_index_in_dim",
+    "dynamic_slice", "dynamic_slice_in_dim", "dynamic_update_index_in_dim", "dynamic_update_slice",
+    "dynamic_update_slice_in_dim", "expand_dims", "full", "full_like", "index_in_dim", "iota", "pad",
+    "reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod", "reduce_sum", "reshape", "rev",
+    "slice", "slice_in_dim", "squeeze", "transpose", "zeros_like_array",
 ]  # fmt: skip
 
 
@@ -137,7 +138,9 @@ def concatenate(operands: Any, dimension: int) -> Any:
 
 
 def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
-    """For each axis ``(low, high, interior)`` elements of `padding_value` before, behind and between; negative ones crop."""
+    """For each axis ``(low, high, interior)`` elements of `padding_value` before, behind and between;
+    negative ones crop.
+    """
     x, value = operands("pad", operand, padding_value)
     config = tuple([_ints(c, "pad") for c in padding_config])
     pad_p.abstract(aval_of(x), aval_of(value), padding_config=config)

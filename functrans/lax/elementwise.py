@@ -18,12 +18,13 @@ from ..primitives.linear import add_p, dtype_of
 from ..primitives.operands import finish, operand, strong
 
 __all__ = [
-    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_not", "bitwise_or",
-    "bitwise_xor", "cbrt", "ceil", "clamp", "complex", "conj", "convert_element_type", "cos", "cosh", "digamma", "div",
-    "eq", "erf", "erfc", "exp", "exp2", "expm1", "floor", "ge", "gt", "imag", "integer_pow", "is_finite", "le", "lgamma",
-    "log", "log1p", "logistic", "lt", "max", "min", "mul", "ne", "neg", "nextafter", "pow", "real", "reciprocal", "rem",
-    "round", "rsqrt", "select", "select_n", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sin",
-    "sinh", "sqrt", "square", "stop_gradient", "sub", "tan", "tanh",
+    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
+    "bitwise_not", "bitwise_or", "bitwise_xor", "cbrt", "ceil", "clamp", "complex", "conj",
+    "convert_element_type", "cos", "cosh", "digamma", "div", "eq", "erf", "erfc", "exp", "exp2", "expm1",
+    "floor", "ge", "gt", "imag", "integer_pow", "is_finite", "le", "lgamma", "log", "log1p", "logistic",
+    "lt", "max", "min", "mul", "ne", "neg", "nextafter", "pow", "real", "reciprocal", "rem", "round",
+    "rsqrt", "select", "select_n", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign",
+    "sin", "sinh", "sqrt", "square", "stop_gradient", "sub", "tan", "tanh",
 ]  # fmt: skip
 
 
@@ -43,14 +44,15 @@ def operands(name: str, *given: Any) -> list[Any]:
     if len(own) > 1:
         listed = ", ".join(str(a.dtype) for a in avals)
         raise DtypeError(
-            f"lax.{name}: operands have different dtypes ({listed}); convert them with lax.convert_element_type, or use "
-            "functrans.numpy, which promotes"
+            f"lax.{name}: operands have different dtypes ({listed}); convert them with "
+            "lax.convert_element_type, or use functrans.numpy, which promotes"
         )
     shapes = {a.shape for a in avals} - {()}
     if len(shapes) > 1:
         listed = ", ".join(str(a.shape) for a in avals)
         raise ShapeError(
-            f"lax.{name}: operands have different shapes ({listed}); broadcast them first, or use functrans.numpy"
+            f"lax.{name}: operands have different shapes ({listed}); broadcast them first, or use "
+            "functrans.numpy"
         )
     (dtype,) = own
     return [strong(v, dtype) for v in values]
@@ -233,7 +235,8 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
     avals = [aval_of(v) for v in (condition, a, b)]
     if avals[1].shape != avals[2].shape or avals[0].shape not in ((), avals[1].shape):
         raise ShapeError(
-            f"lax.select: shapes {', '.join(str(v.shape) for v in avals)} differ; broadcast the operands first"
+            f"lax.select: shapes {', '.join(str(v.shape) for v in avals)} differ; broadcast the operands "
+            "first"
         )
     ew.select_p.abstract(*avals)
     return finish(ew.select_p.bind(condition, a, b))

@@ -69,8 +69,8 @@ def triangular_solve(
     Returns
     -------
     Array
-        Of the shape of `b`. A zero on the diagonal gives infinities and NaN (`functrans.scipy.linalg.solve_triangular`
-        raises).
+        Of the shape of `b`. A zero on the diagonal gives infinities and NaN
+        (`functrans.scipy.linalg.solve_triangular` raises).
     """
     x, y = operands("linalg.triangular_solve", a)[0], operands("linalg.triangular_solve", b)[0]
     return finish(

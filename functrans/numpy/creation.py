@@ -58,8 +58,8 @@ def asarray(a: Any, dtype: Any = None, order: Any = None, *, copy: bool | None =
     Parameters
     ----------
     a : array_like
-        Also a nested list with traced values among its elements. An ndarray is copied, so that changing it later
-        does not change the result; an `Array` is not.
+        Also a nested list with traced values among its elements. An ndarray is copied, so that changing it
+        later does not change the result; an `Array` is not.
     dtype : dtype-like, optional
 
     Returns
@@ -282,7 +282,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, **
     to = None if dtype is None else canonical(dtype, "arange: dtype")
     if given[1] is None:
         given[:2] = [0, given[0]]
-    values = np.arange(given[0], given[1], 1 if given[2] is None else given[2], to)
+    values = np.arange(given[0], given[1], 1 if given[2] is None else given[2], to)  # type: ignore[call-overload]
     if not _staged() or values.size < 2 or values.dtype.kind == "b":
         return finish(values)
     return finish(_counted(len(values), values[0], values[1] - values[0]))
@@ -317,7 +317,8 @@ def linspace(
     axis: int = 0,
     **kwargs: Any,
 ) -> Any:
-    """Numbers evenly spaced from `start` to `stop`, which may be arrays and traced; derivatives flow through both.
+    """Numbers evenly spaced from `start` to `stop`, which may be arrays and traced; derivatives flow through
+    both.
 
     Parameters
     ----------

@@ -60,8 +60,8 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
     axis : int, optional
         By default the flat array is indexed.
     mode : {'raise', 'wrap', 'clip', 'fill'}
-        What happens to an index out of bounds: `IndexOutOfBoundsError`; it is taken modulo the extent; it becomes the
-        nearest valid one (negative ones 0); the element is NaN (or the least integer).
+        What happens to an index out of bounds: `IndexOutOfBoundsError`; it is taken modulo the extent; it
+        becomes the nearest valid one (negative ones 0); the element is NaN (or the least integer).
 
     Returns
     -------
@@ -244,7 +244,7 @@ def tril(m: Any, k: int = 0) -> Any:
            [1., 1.]])
     """
     x = _matrix(m, "tril")
-    mask = lower_mask(*shape_of(x)[-2:], operator.index(k))
+    mask = lower_mask(shape_of(x)[-2], shape_of(x)[-1], operator.index(k))
     return finish(select_p.bind(mask, x, x.dtype.type(0)))
 
 
@@ -252,5 +252,5 @@ def tril(m: Any, k: int = 0) -> Any:
 def triu(m: Any, k: int = 0) -> Any:
     """Zeros below diagonal `k` of the last two axes."""
     x = _matrix(m, "triu")
-    mask = lower_mask(*shape_of(x)[-2:], operator.index(k) - 1)
+    mask = lower_mask(shape_of(x)[-2], shape_of(x)[-1], operator.index(k) - 1)
     return finish(select_p.bind(mask, x.dtype.type(0), x))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -196,9 +197,7 @@ def _pieces(name: str, ary: Any, indices_or_sections: Any, axis: int, equal: boo
     shape = shape_of(x)
     d = one_axis(axis, len(shape), name)
     cuts = _cuts(name, shape[d], indices_or_sections, equal)
-    return [
-        owned(slice_along(x, shape, d, start, max(start, stop)), ary) for start, stop in zip(cuts, cuts[1:])
-    ]
+    return [owned(slice_along(x, shape, d, start, max(start, stop)), ary) for start, stop in pairwise(cuts)]
 
 
 @implements(np.split)

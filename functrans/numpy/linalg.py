@@ -32,8 +32,8 @@ from .products import outer as outer_of
 from .shaping import matrix_transpose
 
 __all__ = [
-    "LinAlgError", "cholesky", "cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose",
-    "multi_dot", "norm", "outer", "tensordot", "trace", "vecdot", "vector_norm",
+    "LinAlgError", "cholesky", "cross", "diagonal", "matmul", "matrix_norm", "matrix_power",
+    "matrix_transpose", "multi_dot", "norm", "outer", "tensordot", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
 
@@ -64,12 +64,13 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     Raises
     ------
     LinAlgError
-        If a matrix is not positive definite (NaN instead under ``config.patch(linalg_errors="nan")``), or not square.
+        If a matrix is not positive definite (NaN instead under ``config.patch(linalg_errors="nan")``), or not
+        square.
 
     Notes
     -----
-    Derivatives are those of the function of the triangle that is read: the gradient in `a` is zero in the other
-    triangle. Where `a` is made symmetric before, gradients in what it is made of are the usual ones.
+    Derivatives are those of the function of the triangle that is read: the gradient in `a` is zero in the
+    other triangle. Where `a` is made symmetric before, gradients in what it is made of are the usual ones.
 
     Examples
     --------
@@ -98,8 +99,8 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     ----------
     x : array_like
     ord : {None, 'fro', inf, -inf, 1, -1} or, of vectors, any number
-        None is the 2-norm of vectors and the Frobenius norm of matrices (of all elements, if `axis` is None too).
-        Norms of matrices by singular values (2, -2, 'nuc') are missing.
+        None is the 2-norm of vectors and the Frobenius norm of matrices (of all elements, if `axis` is None
+        too). Norms of matrices by singular values (2, -2, 'nuc') are missing.
     axis : int or pair of int, optional
         Along which vectors, or matrices, lie.
     keepdims : bool

@@ -48,14 +48,15 @@ def _dot(x: Any, y: Any, x_axes: tuple[int, ...], y_axes: tuple[int, ...]) -> An
 def _check_summed(name: str, x: Any, y: Any, d: int, e: int) -> None:
     if shape_of(x)[d] != shape_of(y)[e]:
         raise ShapeError(
-            f"{name}: shapes {shape_of(x)} and {shape_of(y)} do not fit: extent {shape_of(x)[d]} (axis {d}) meets "
-            f"{shape_of(y)[e]} (axis {e})"
+            f"{name}: shapes {shape_of(x)} and {shape_of(y)} do not fit: extent {shape_of(x)[d]} (axis {d}) "
+            f"meets {shape_of(y)[e]} (axis {e})"
         )
 
 
 @implements(np.dot, method="dot")
 def dot(a: Any, b: Any, out: None = None) -> Any:
-    """The product summed over the last axis of `a` and the last but one of `b` (the only one, if it is a vector).
+    """The product summed over the last axis of `a` and the last but one of `b` (the only one, if it is a
+    vector).
 
     Parameters
     ----------
@@ -185,8 +186,8 @@ def einsum(*operands: Any, out: None = None, dtype: Any = None, optimize: Any = 
     dtype : dtype-like, optional
         To compute in.
     optimize : bool, str or path
-        The order of the products of three operands and more, as `numpy.einsum_path` takes it. Two operands at a time
-        are multiplied, by ``dot_general`` where something is summed.
+        The order of the products of three operands and more, as `numpy.einsum_path` takes it. Two operands at
+        a time are multiplied, by ``dot_general`` where something is summed.
 
     Raises
     ------
@@ -287,7 +288,7 @@ def _diagonals(x: Any, labels: tuple) -> tuple[Any, tuple]:
 
 
 @lru_cache(maxsize=1024)
-def _best_path(terms: tuple, result: tuple, optimize: Any) -> list[tuple[int, ...]]:
+def _best_path(terms: tuple, result: tuple, optimize: Any) -> Sequence[tuple[int, ...]]:
     letters: dict[Any, str] = {}
     for _, labels in terms:
         for a in labels:
@@ -302,7 +303,7 @@ def _best_path(terms: tuple, result: tuple, optimize: Any) -> list[tuple[int, ..
     return [tuple(step) for step in path[1:]]
 
 
-def _path(terms: tuple, result: tuple, optimize: Any) -> list[tuple[int, ...]]:
+def _path(terms: tuple, result: tuple, optimize: Any) -> Sequence[tuple[int, ...]]:
     """Which operands are multiplied at each step; what comes of it goes to the end."""
     if len(terms) <= 2:
         return [tuple(range(len(terms)))]

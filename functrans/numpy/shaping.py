@@ -177,7 +177,7 @@ def _at_least(name: str, ndim: int) -> Any:
         return found[0] if len(found) == 1 else found
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""Arrays with at least {ndim} axes: new ones of extent 1 are put in where NumPy puts them.
+    function.__doc__ = f"""Arrays with at least {ndim} axes: new ones of extent 1 stand where NumPy puts them.
 
     One array gives an array, several a tuple.
     """
@@ -225,7 +225,7 @@ permute_dims = transpose
 
 def _transpose_method(x: Any, *axes: Any) -> Any:
     if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
-        axes = axes[0] or ()
+        axes = tuple(axes[0] or ())
     return transpose(x, axes or None)
 
 
@@ -497,7 +497,8 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     ----------
     a : array_like
     repeats : int or sequence of int
-        One number, or one for each element along the axis. Known while tracing, since the shape depends on it.
+        One number, or one for each element along the axis. Known while tracing, since the shape depends on
+        it.
     axis : int, optional
 
     Examples

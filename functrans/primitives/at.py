@@ -45,24 +45,26 @@ class At:
 
 
 class AtIndex:
-    """Elements of an array named by an index expression: read them, or get a copy of the array that has them changed.
+    """Elements of an array named by an index expression: read them, or get a copy of the array that has them
+    changed.
 
-    All methods take `mode`, which says what happens to an index out of bounds, negative ones counted from the end first:
+    All methods take `mode`, which says what happens to an index out of bounds, negative ones counted from the
+    end first:
 
     * ``"raise"`` (the default): `IndexOutOfBoundsError`, from a compiled function too.
     * ``"clip"``: the nearest element (``"promise_in_bounds"`` is taken as this).
     * ``"wrap"``: the index modulo the size of the axis.
     * ``"fill"``, ``"drop"``: `get` gives `fill_value` for it, the others leave it out.
 
-    `unique_indices`: promises that no element is named twice, which makes derivatives of `set` and `multiply` cheaper.
-    `indices_are_sorted` is accepted for the sake of code written for JAX, and makes no difference.
+    `unique_indices`: promises that no element is named twice, which makes derivatives of `set` and `multiply`
+    cheaper. `indices_are_sorted` is accepted for the sake of code written for JAX, and makes no difference.
 
     Notes
     -----
-    Where index arrays name an element repeatedly, `add`, `multiply`, `min` and `max` take every value (as ``np.add.at``
-    does), and `set` keeps the last one, as NumPy's assignment does; its derivative is that of the value kept. Values
-    are cast to the dtype of the array as by NumPy: `set` casts any value, the others raise `DtypeError` if the
-    result does not fit the array's kind (``int`` array, ``float`` value).
+    Where index arrays name an element repeatedly, `add`, `multiply`, `min` and `max` take every value (as
+    ``np.add.at`` does), and `set` keeps the last one, as NumPy's assignment does; its derivative is that of
+    the value kept. Values are cast to the dtype of the array as by NumPy: `set` casts any value, the others
+    raise `DtypeError` if the result does not fit the array's kind (``int`` array, ``float`` value).
 
     Examples
     --------
@@ -93,7 +95,9 @@ class AtIndex:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
     ) -> Any:
-        """The elements. `fill_value` defaults to NaN, the lowest signed or the highest unsigned integer, or True."""
+        """The elements. `fill_value` defaults to NaN, the lowest signed or the highest unsigned integer, or
+        True.
+        """
         x = unwrap(self._x)
         plan = _plan(x, self._index, mode)
         fill = None if fill_value is None or fill_value != fill_value else fill_value
@@ -126,15 +130,21 @@ class AtIndex:
         return self._changed(values, pow_p, None, options)
 
     def min(self, values: Any, **options: Any) -> Any:
-        """The array with ``x[index] = minimum(x[index], values)``; at ties the derivative is shared evenly."""
+        """The array with ``x[index] = minimum(x[index], values)``; at ties the derivative is shared
+        evenly.
+        """
         return self._changed(values, min_p, scatter_min_p, options)
 
     def max(self, values: Any, **options: Any) -> Any:
-        """The array with ``x[index] = maximum(x[index], values)``; at ties the derivative is shared evenly."""
+        """The array with ``x[index] = maximum(x[index], values)``; at ties the derivative is shared
+        evenly.
+        """
         return self._changed(values, max_p, scatter_max_p, options)
 
     def apply(self, func: Callable[[Any], Any], **options: Any) -> Any:
-        """The array with ``x[index] = func(x[index])``; `func` is elementwise, and applied once to each element named."""
+        """The array with ``x[index] = func(x[index])``; `func` is elementwise, and applied once to each
+        element named.
+        """
         options.pop("unique_indices", None)
         return self.set(func(self.get(mode=options.get("mode"))), **options)
 
@@ -187,8 +197,8 @@ def _updates(x: Any, values: Any, op: Any) -> Any:
             result = np.dtype(float)
         if not np.can_cast(result, dtype, "same_kind"):
             raise DtypeError(
-                f"x.at[...] of an array of dtype {dtype}: with {_described(met)} the result is {result}, which does not "
-                "fit. Convert the array (x.astype(...)) or the values first"
+                f"x.at[...] of an array of dtype {dtype}: with {_described(met)} the result is {result}, "
+                "which does not fit. Convert the array (x.astype(...)) or the values first"
             )
     if isinstance(values, Tracer):
         return convert(values, dtype)
@@ -273,7 +283,8 @@ def _where_mask(x: Any, mask: Any, values: Any, op: Any) -> Any:
         raise InvalidIndexError(f"boolean index of shape {rows} did not match indexed array of shape {shape}")
     if len(shape_of(values)) > len(shape) - len(rows):
         raise NonConcreteBooleanIndexError(
-            f"x.at[mask] with a traced mask takes values of shape {shape[len(rows) :]} or a scalar, got shape "
+            f"x.at[mask] with a traced mask takes values of shape {shape[len(rows) :]} or a scalar, got "
+            "shape "
             f"{shape_of(values)}: how many elements the mask names is unknown. Use where(mask, values, x)"
         )
     values = _fitted(values, shape[len(rows) :])

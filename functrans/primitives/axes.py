@@ -1,4 +1,6 @@
-"""Axes and shapes as users write them, checked: negative axes, single numbers for tuples, ``-1`` in a shape."""
+"""Axes and shapes as users write them, checked: negative axes, single numbers for tuples, ``-1`` in a
+shape.
+"""
 
 from __future__ import annotations
 

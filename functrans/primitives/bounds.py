@@ -74,13 +74,16 @@ def check_bounds(i: np.ndarray, n: int, axis: int) -> None:
     place = tuple(np.argwhere(bad)[0].tolist())
     where = f" (at position {place[0] if len(place) == 1 else place} of the index array)" if place else ""
     raise IndexOutOfBoundsError(
-        f"index {int(i[place])} is out of bounds for axis {axis} with size {n}{where}. Where indices may lie outside on "
+        f"index {int(i[place])} is out of bounds for axis {axis} with size {n}{where}. Where indices may "
+        "lie outside on "
         'purpose, use x.at[i].get(mode="clip") or mode="fill", x.at[i].set(v, mode="drop")'
     )
 
 
 def fill_for(dtype: np.dtype, fill_value: Any = None) -> Any:
-    """The number that stands for elements out of bounds: NaN, the lowest signed or the highest unsigned integer, True."""
+    """The number that stands for elements out of bounds: NaN, the lowest signed or the highest unsigned
+    integer, True.
+    """
     if fill_value is not None:
         return np.asarray(fill_value).astype(dtype)[()]
     if dtype.kind in "fc":

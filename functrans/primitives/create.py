@@ -36,7 +36,7 @@ def _iota_kernel(k: Any, index: Any, *, out: Aval, dtype: np.dtype, shape: Any, 
     return k.cast(index[dimension], dtype)
 
 
-iota_p = Primitive("iota", _iota_abstract, _iota_impl, kernel=Indexed(_iota_kernel))
+iota_p: Primitive = Primitive("iota", _iota_abstract, _iota_impl, kernel=Indexed(_iota_kernel))
 
 
 def iota(shape: tuple[int, ...], dimension: int, dtype: np.dtype = _INT64) -> Any:

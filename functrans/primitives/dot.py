@@ -1,7 +1,8 @@
 """dot_general: every product of arrays that is summed over some axes and runs over others in parallel.
 
-``dimension_numbers = ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch))``. The result's axes are the batch axes, then
-the free axes of the left operand, then those of the right one. Its kernel stands in `dot_kernel`.
+``dimension_numbers = ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch))``. The result's axes are the
+batch axes, then the free axes of the left operand, then those of the right one. Its kernel stands in
+`dot_kernel`.
 """
 
 from __future__ import annotations
@@ -96,7 +97,8 @@ def _dot_impl(x: Any, y: Any, *, dimension_numbers: DimensionNumbers) -> Any:
     if plan.flat:
         return np.dot(x, y)
     batch, x_free, y_free, contract = plan.batch, plan.x_free, plan.y_free, plan.contract
-    # One axis each is what matmul takes (and passes to BLAS without copies); merge or insert axes until it is so.
+    # One axis each is what matmul takes (and passes to BLAS without copies); merge or insert axes until it is
+    # so.
     left, right = x.shape[: batch + x_free], y.shape[batch + contract :]
     x3 = x if x_free == contract == 1 else _merged(x, batch, x_free)
     y3 = y if y_free == contract == 1 else _merged(y, batch, contract)
@@ -144,7 +146,8 @@ def _back(ndim: int, other_ndim: int, dimension_numbers: DimensionNumbers, opera
     start = len(batch) + (0 if operand else len(free))
     ct_contract = tuple(range(start, start + len(other_free)))
     dims = ((ct_contract, other_free), (tuple(range(len(batch))), other_batch))
-    # The product's axes: batch, the operand's free axes, and the contracted ones in the other operand's order.
+    # The product's axes: batch, the operand's free axes, and the contracted ones in the other operand's
+    # order.
     contracted = [contract[i] for i in sorted(range(len(contract)), key=other_contract.__getitem__)]
     axes = (*batch, *free, *contracted)
     order = tuple(sorted(range(ndim), key=axes.__getitem__))
@@ -191,7 +194,7 @@ def _dot_batch(
     return dot_general_p.bind(x, y, dimension_numbers=dims_new), place
 
 
-dot_general_p = Primitive(
+dot_general_p: Primitive = Primitive(
     "dot_general",
     _dot_abstract,
     _dot_impl,

@@ -1,12 +1,14 @@
-"""The kernel of dot_general: BLAS for large products of floats and complex numbers, plain loops for all others.
+"""The kernel of dot_general: BLAS for large products of floats and complex numbers, plain loops for all
+others.
 
-BLAS takes matrices of which one axis has stride 1, transposed or not; so most products need no copies: batch axes may
-stand anywhere, they only shift the start. Operands whose axes cannot be merged so are packed first.
+BLAS takes matrices of which one axis has stride 1, transposed or not; so most products need no copies: batch
+axes may stand anywhere, they only shift the start. Operands whose axes cannot be merged so are packed first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
 
@@ -16,7 +18,9 @@ from .shape import loops
 Axes = tuple[int, ...]
 
 _BLAS_FROM = 512
-"""Multiplications in one matrix product from which a call of BLAS is quicker than loops (a call costs about 80 ns)."""
+"""Multiplications in one matrix product from which a call of BLAS is quicker than loops (a call costs about
+80 ns).
+"""
 _BLAS_DOT_FROM = 32
 """The same for one scalar product: loops add in order, one addition after the other."""
 
@@ -96,7 +100,9 @@ def _by_loops(k: BlockEmitter, left: _Side, right: _Side, out: Buffer) -> None:
 
 
 class _Matrix(NamedTuple):
-    """A matrix in a buffer: strides of the batch axes, and of the merged free and contracted axes, in elements."""
+    """A matrix in a buffer: strides of the batch axes, and of the merged free and contracted axes, in
+    elements.
+    """
 
     buffer: Buffer
     batch: list[int]
@@ -130,7 +136,7 @@ def _strides(shape: Sequence[int]) -> list[int]:
 def _merged_stride(shape: Sequence[int], strides: Sequence[int], axes: Axes) -> int | None:
     """The stride of several axes taken as one; None where they are not equally spaced."""
     live = [(shape[d], strides[d]) for d in axes if shape[d] != 1]
-    if any(s != n * t for (_, s), (n, t) in zip(live, live[1:])):
+    if any(s != n * t for (_, s), (n, t) in pairwise(live)):
         return None
     return live[-1][1] if live else 1
 

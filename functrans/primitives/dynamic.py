@@ -60,7 +60,9 @@ def _is_batched_start(dims: Sequence[int | None]) -> bool:
 def _lane_indices(
     size: int, shape: tuple[int, ...], sizes: tuple[int, ...], starts: Sequence[Any], dims: Sequence[Any]
 ) -> tuple[list[int], list[Any]]:
-    """The axes that are not taken whole, and for each lane and element the index along them (lane number first)."""
+    """The axes that are not taken whole, and for each lane and element the index along them (lane number
+    first).
+    """
     partial = [d for d, (n, m) in enumerate(zip(shape, sizes)) if m != n]
     common = (size, *[sizes[d] for d in partial])
     indices = [iota(common, 0)]
@@ -116,7 +118,7 @@ def _dynamic_slice_kernel(
     return x[[i if n == m else i + _kernel_start(k, s[()], n, m) for i, (s, n, m) in zip(index, extents)]]
 
 
-dynamic_slice_p = Primitive(
+dynamic_slice_p: Primitive = Primitive(
     "dynamic_slice",
     _dynamic_slice_abstract,
     lambda x, *starts, slice_sizes: x[_clamped(starts, x.shape, slice_sizes)],
@@ -179,7 +181,7 @@ def _dynamic_update_slice_kernel(k: BlockEmitter, operands: Any, results: Sequen
         k.store(results[0], [i + b for i, b in zip(index, begin)], k.load(update, index))
 
 
-dynamic_update_slice_p = Primitive(
+dynamic_update_slice_p: Primitive = Primitive(
     "dynamic_update_slice",
     _dynamic_update_slice_abstract,
     _dynamic_update_slice_impl,

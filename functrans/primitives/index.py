@@ -1,9 +1,9 @@
 """Gather and scatter, in one canonical form.
 
-The operand has `k` integer index arrays of one common shape ``S``, which index its `k` axes ``axes``; the other axes are
-taken whole. So a gather has shape ``S + rest``, and a scatter takes updates of that shape. What NumPy's index
-expressions have besides (slices, new axes, the place of the result's axes) is done around it, by `indexing`;
-what becomes of indices out of bounds is told by ``mode``, see `bounds`.
+The operand has `k` integer index arrays of one common shape ``S``, which index its `k` axes ``axes``; the
+other axes are taken whole. So a gather has shape ``S + rest``, and a scatter takes updates of that shape.
+What NumPy's index expressions have besides (slices, new axes, the place of the result's axes) is done around
+it, by `indexing`; what becomes of indices out of bounds is told by ``mode``, see `bounds`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from ..core.aval import Aval, Zero, aval_of
 from ..core.errors import DtypeError, IndexOutOfBoundsError, ShapeError
-from ..core.kernel import Block, BlockEmitter, Buffer, Indexed
+from ..core.kernel import Block, BlockEmitter, Buffer, Indexed, Pointwise
 from ..core.primitive import Linear, Primitive
 from .bounds import fill_for, kernel_index, raises, resolve
 from .create import iota
@@ -59,7 +59,7 @@ def indexed_shape(
             raise DtypeError(f"{name}: index arrays must be integers, got {i.dtype}")
         if i.shape != common:
             raise ShapeError(f"{name}: index arrays of different shapes {common} and {i.shape}")
-    if mode not in ("fill", "drop") and prod(common):
+    if mode not in ("fill", "drop") and 0 not in common:
         for d in axes:
             if x.shape[d] == 0:
                 raise IndexOutOfBoundsError(f"{name}: nothing can be taken from axis {d} of size 0")
@@ -127,7 +127,9 @@ def _gather_transpose(
 def batched_indices(
     size: int, indices: Sequence[Any], dims: Sequence[int | None], shared_lane: bool
 ) -> list[Any]:
-    """Index arrays with the batch axis first; with a number of the lane before them where lanes index their own operand."""
+    """Index arrays with the batch axis first; with a number of the lane before them where lanes index their
+    own operand.
+    """
     moved = [batched_first(size, i, d) for i, d in zip(indices, dims)]
     if shared_lane:
         return moved
@@ -188,7 +190,7 @@ def _gather_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) 
     return ans, gather_p.bind(t, *primals[1:], **params)
 
 
-gather_p = Primitive(
+gather_p: Primitive = Primitive(
     "gather",
     _gather_abstract,
     _gather_impl,
@@ -210,7 +212,8 @@ def _scatter_abstract(name: str) -> Rule:
         expected = indexed_shape(name, x, indices, axes, mode)
         if updates.shape != expected or updates.dtype != x.dtype:
             raise ShapeError(
-                f"{name}: updates have type {updates.strong()}, want {Aval(expected, x.dtype)} for an operand of type {x}"
+                f"{name}: updates have type {updates.strong()}, want {Aval(expected, x.dtype)} for an "
+                f"operand of type {x}"
             )
         return x.strong()
 
@@ -244,9 +247,13 @@ def _scatter_impl(ufunc: np.ufunc | None) -> Rule:
 def _accumulate(
     ufunc: np.ufunc, out: np.ndarray, updates: np.ndarray, indices: list[np.ndarray], axes: tuple[int, ...]
 ) -> None:
-    """``ufunc.at`` on a flat view: NumPy is quick there, and an order of magnitude slower with several axes."""
+    """``ufunc.at`` on a flat view: NumPy is quick there, and an order of magnitude slower with several
+    axes.
+    """
     steps = [s // out.itemsize for s in out.strides]
-    flat = sum(i * steps[d] for d, i in zip(axes, indices))
+    flat = np.zeros(indices[0].shape, np.int64)
+    for d, i in zip(axes, indices):
+        flat = flat + i * steps[d]
     rest = [d for d in range(out.ndim) if d not in axes]
     for d in rest:
         flat = np.add.outer(flat, np.arange(0, out.shape[d] * steps[d], steps[d]))
@@ -271,7 +278,11 @@ def _scatter_batch(prim: Callable[[], Primitive]) -> Rule:
     return batch
 
 
-def _scatter_kernel(combine: Rule | None) -> Block:
+def _scatter_kernel(combination: Primitive | None) -> Block:
+    """`combination` of the element there is and the update; None: the update."""
+    rule = None if combination is None else combination.kernel
+    combine = rule.emit if isinstance(rule, Pointwise) else None
+
     def emit(
         k: BlockEmitter,
         operands: Sequence[Buffer],
@@ -349,11 +360,12 @@ def _scatter_transpose(
     return cts
 
 
-scatter_p = Primitive(
+scatter_p: Primitive = Primitive(
     "scatter",
     _scatter_abstract("scatter"),
     _scatter_impl(None),
-    # The last update at a place wins, for tangents as for numbers: so the operation is linear, with repeated indices too.
+    # The last update at a place wins, for tangents as for numbers: so the operation is linear, with repeated
+    # indices too.
     jvp=jointly_linear_jvp(lambda: scatter_p, 2),
     transpose=_scatter_transpose,
     batch=_scatter_batch(lambda: scatter_p),
@@ -375,14 +387,14 @@ def _scatter_add_transpose(
     return [ct if type(x) is Linear else None, back, *[None] * len(indices)]
 
 
-scatter_add_p = Primitive(
+scatter_add_p: Primitive = Primitive(
     "scatter_add",
     _scatter_abstract("scatter_add"),
     _scatter_impl(np.add),
     jvp=jointly_linear_jvp(lambda: scatter_add_p, 2),
     transpose=_scatter_add_transpose,
     batch=_scatter_batch(lambda: scatter_add_p),
-    kernel=_scatter_kernel(add_p.kernel.emit),
+    kernel=_scatter_kernel(add_p),
     effects=raises,
 )
 
@@ -423,14 +435,14 @@ def _scatter_mul_transpose(ct: Any, x: Any, updates: Any, *indices: Any, **param
     return [scatter_mul_p.bind(ct, updates, *indices, **params), None, *[None] * len(indices)]
 
 
-scatter_mul_p = Primitive(
+scatter_mul_p: Primitive = Primitive(
     "scatter_mul",
     _scatter_abstract("scatter_mul"),
     _scatter_impl(np.multiply),
     jvp=_scatter_mul_jvp,
     transpose=_scatter_mul_transpose,
     batch=_scatter_batch(lambda: scatter_mul_p),
-    kernel=_scatter_kernel(mul_p.kernel.emit),
+    kernel=_scatter_kernel(mul_p),
     effects=raises,
 )
 
@@ -455,8 +467,8 @@ def _extremal_jvp(prim: Callable[[], Primitive]) -> Rule:
     return jvp
 
 
-def _extremal(name: str, ufunc: np.ufunc, combine: Rule) -> Primitive:
-    prim = Primitive(
+def _extremal(name: str, ufunc: np.ufunc, combine: Primitive) -> Primitive:
+    prim: Primitive = Primitive(
         name,
         _scatter_abstract(name),
         _scatter_impl(ufunc),
@@ -468,5 +480,5 @@ def _extremal(name: str, ufunc: np.ufunc, combine: Rule) -> Primitive:
     return prim
 
 
-scatter_min_p = _extremal("scatter_min", np.minimum, min_p.kernel.emit)
-scatter_max_p = _extremal("scatter_max", np.maximum, max_p.kernel.emit)
+scatter_min_p = _extremal("scatter_min", np.minimum, min_p)
+scatter_max_p = _extremal("scatter_max", np.maximum, max_p)

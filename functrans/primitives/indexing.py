@@ -1,7 +1,8 @@
 """NumPy's index expressions: ``x[...]`` and ``x.at[...]`` of traced values and of arrays.
 
-An expression is read into a `Plan`: a slice of every axis (integers are slices of one element), a reshape that drops the
-axes of integers and puts in new ones, and a gather by the index arrays. Reading follows the plan, writing runs it backwards.
+An expression is read into a `Plan`: a slice of every axis (integers are slices of one element), a reshape
+that drops the axes of integers and puts in new ones, and a gather by the index arrays. Reading follows the
+plan, writing runs it backwards.
 """
 
 from __future__ import annotations
@@ -155,8 +156,8 @@ def _concrete_mask(e: Tracer) -> np.ndarray:
     found = e.concrete()
     if found is None:
         raise NonConcreteBooleanIndexError(
-            f"a boolean mask of type {e.aval} as an index, traced by {e.describe()}: the shape of the result would depend "
-            "on data. Use where(mask, x, fill), or x.at[mask].set(v) with a scalar v"
+            f"a boolean mask of type {e.aval} as an index, traced by {e.describe()}: the shape of the "
+            "result would depend on data. Use where(mask, x, fill), or x.at[mask].set(v) with a scalar v"
         )
     return np.asarray(found)
 
@@ -199,11 +200,14 @@ def _consumed(entry: Any) -> int:
 
 
 def _with_ellipsis(entries: list[Any], shape: tuple[int, ...]) -> list[Any]:
-    """Slices for the axes that are not mentioned. The ellipsis stays before them: it separates index arrays."""
+    """Slices for the axes that are not mentioned. The ellipsis stays before them: it separates index
+    arrays.
+    """
     used = sum(map(_consumed, entries))
     if used > len(shape):
         raise InvalidIndexError(
-            f"too many indices for array: array is {len(shape)}-dimensional (shape {shape}), but {used} were indexed"
+            f"too many indices for array: array is {len(shape)}-dimensional (shape {shape}), but {used} "
+            "were indexed"
         )
     places = [i for i, e in enumerate(entries) if e is Ellipsis]
     if len(places) > 1:

@@ -158,7 +158,7 @@ def offset_of(index: Sequence[Any], shape: Sequence[int]) -> Any:
     return total
 
 
-cholesky_p = Primitive(
+cholesky_p: Primitive = Primitive(
     "cholesky",
     _cholesky_abstract,
     _cholesky_impl,
@@ -329,7 +329,7 @@ def _solve_kernel(
         )
 
 
-triangular_solve_p = Primitive(
+triangular_solve_p: Primitive = Primitive(
     "triangular_solve",
     _solve_abstract,
     _solve_impl,

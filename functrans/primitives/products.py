@@ -1,6 +1,8 @@
-"""Products of arrays by labelled axes, and NumPy's matmul family, whose ufuncs and operator are registered here.
+"""Products of arrays by labelled axes, and NumPy's matmul family, whose ufuncs and operator are registered
+here.
 
-`contract` is einsum of two operands: it chooses between dot_general and, where nothing is summed, multiplication.
+`contract` is einsum of two operands: it chooses between dot_general and, where nothing is summed,
+multiplication.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ Axes = tuple[int, ...]
 
 
 class _Prepared(NamedTuple):
-    """What is done to an operand before the product: axes summed, then a shape without the axes that are broadcast."""
+    """What is done to an operand before the product: axes summed, then a shape without the axes that are
+    broadcast.
+    """
 
     summed: Axes
     shape: Axes | None
@@ -46,8 +50,8 @@ class _Contraction(NamedTuple):
 def contract(x: Any, x_labels: Labels, y: Any, y_labels: Labels, out: Labels) -> Any:
     """The product of two operands of one dtype, summed over labels that are not in `out`.
 
-    Labels are distinct within each operand; an axis of extent 1 is broadcast against the other operand's. `out` names
-    labels of the operands only.
+    Labels are distinct within each operand; an axis of extent 1 is broadcast against the other operand's.
+    `out` names labels of the operands only.
     """
     plan = _contraction(shape_of(x), x_labels, shape_of(y), y_labels, out)
     x, y = _prepare(x, plan.x), _prepare(y, plan.y)
@@ -68,7 +72,8 @@ def _contraction(
                 extents[label] = n
             elif n not in (1, extents[label]):
                 raise ShapeError(
-                    f"shapes {x_shape} and {y_shape} do not fit: extents {extents[label]} and {n} meet (axis '{label}')"
+                    f"shapes {x_shape} and {y_shape} do not fit: extents {extents[label]} and {n} meet "
+                    f"(axis '{label}')"
                 )
     x_kept, y_kept = _unbroadcast(x_shape, x_labels, extents), _unbroadcast(y_shape, y_labels, extents)
     x = _preparation(x_shape, x_labels, x_kept, y_kept, out)
@@ -92,7 +97,9 @@ def _places(labels: Labels, wanted: Any) -> Axes:
 
 
 def _unbroadcast(shape: Axes, labels: Labels, extents: dict[Any, int]) -> Labels:
-    """Without axes of extent 1 that are broadcast against a longer one: that one is then free, or summed alone."""
+    """Without axes of extent 1 that are broadcast against a longer one: that one is then free, or summed
+    alone.
+    """
     return tuple([a for n, a in zip(shape, labels) if n != 1 or extents[a] == 1])
 
 
@@ -126,8 +133,8 @@ def _spread(x: Any, labels: Labels, out: Labels) -> Any:
 
 
 def pair(x: Any, y: Any, name: str) -> tuple[Any, Any]:
-    """Two operands in their common dtype. Python numbers are float64, int64, ... here, as in NumPy: only ufuncs know
-    weak ones.
+    """Two operands in their common dtype. Python numbers are float64, int64, ... here, as in NumPy: only
+    ufuncs know weak ones.
     """
     x, y = operand(x, name, 0), operand(y, name, 1)
     a, b = aval_of(x), aval_of(y)
@@ -180,8 +187,8 @@ def _labels(name: str, signature: _Signature, x_shape: Axes, y_shape: Axes) -> t
     for position, (shape, core) in enumerate(((x_shape, x_core), (y_shape, y_core))):
         if len(shape) < len(core):
             raise ShapeError(
-                f"{name}: operand {position} of shape {shape} has not enough axes (want at least {len(core)}); for numbers "
-                "use multiplication"
+                f"{name}: operand {position} of shape {shape} has not enough axes (want at least "
+                f"{len(core)}); for numbers use multiplication"
             )
     x_batch, y_batch = x_shape[: len(x_shape) - len(x_core)], y_shape[: len(y_shape) - len(y_core)]
     k, m = x_shape[len(x_batch) + x_core.index("k")], y_shape[len(y_batch) + y_core.index("k")]

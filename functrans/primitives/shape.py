@@ -112,7 +112,7 @@ def _concatenate_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer
         start += x.shape[dimension]
 
 
-concatenate_p = Primitive(
+concatenate_p: Primitive = Primitive(
     "concatenate",
     _concatenate_abstract,
     lambda *xs, dimension: np.concatenate(xs, dimension),
@@ -130,8 +130,8 @@ def _pad_abstract(x: Aval, value: Aval, *, padding_config: PaddingConfig) -> Ava
     dtype = same_dtype("pad", (x, value))
     if value.shape != () or len(padding_config) != x.ndim or any(i < 0 for _, _, i in padding_config):
         raise ShapeError(
-            f"pad: padding {padding_config} and a padding value of shape {value.shape} do not fit an array of shape "
-            f"{x.shape}: one (low, high, interior) for each axis with interior >= 0, and a scalar"
+            f"pad: padding {padding_config} and a padding value of shape {value.shape} do not fit an array "
+            f"of shape {x.shape}: one (low, high, interior) for each axis with interior >= 0, and a scalar"
         )
     return Aval(_padded_shape(x.shape, padding_config), dtype)
 
@@ -215,7 +215,7 @@ def _pad_kernel(
         k.store(out, target, k.load(x, source))
 
 
-pad_p = Primitive(
+pad_p: Primitive = Primitive(
     "pad",
     _pad_abstract,
     _pad_impl,
@@ -246,7 +246,7 @@ def _rev_kernel(k: Any, index: Any, x: Any, *, out: Aval, dimensions: tuple[int,
     return x[[-i + (out.shape[d] - 1) if d in dimensions else i for d, i in enumerate(index)]]
 
 
-rev_p = Primitive(
+rev_p: Primitive = Primitive(
     "rev",
     _rev_abstract,
     lambda x, *, dimensions: np.flip(x, dimensions),
@@ -268,8 +268,8 @@ def _slice_abstract(
         for start, limit, step, n in zip(start_indices, limit_indices, strides, x.shape)
     ):
         raise ArgumentValueError(
-            f"slice: start {start_indices}, limit {limit_indices} and strides {strides} do not fit an array of shape "
-            f"{x.shape}: for each axis 0 <= start <= limit <= extent and stride >= 1"
+            f"slice: start {start_indices}, limit {limit_indices} and strides {strides} do not fit an array "
+            f"of shape {x.shape}: for each axis 0 <= start <= limit <= extent and stride >= 1"
         )
     extents = zip(start_indices, limit_indices, strides)
     return Aval(tuple([(limit - start + step - 1) // step for start, limit, step in extents]), x.dtype)
@@ -308,7 +308,7 @@ def _slice_kernel(
     return x[[i + start if start else i for i, start in zip(shifted, start_indices)]]
 
 
-slice_p = Primitive(
+slice_p: Primitive = Primitive(
     "slice",
     _slice_abstract,
     lambda x, *, start_indices, limit_indices, strides: x[

@@ -1,7 +1,8 @@
-"""``functrans.scipy.linalg``: SciPy's names for the decompositions there are, in batches and with derivatives.
+"""``functrans.scipy.linalg``: SciPy's names for the decompositions there are, in batches and with
+derivatives.
 
-`overwrite_a` and `overwrite_b` are accepted and ignored: no argument is ever changed. `check_finite` looks at numbers that
-are known; inside compiled functions NaN is passed on.
+`overwrite_a` and `overwrite_b` are accepted and ignored: no argument is ever changed. `check_finite` looks at
+numbers that are known; inside compiled functions NaN is passed on.
 """
 
 from __future__ import annotations
@@ -68,12 +69,13 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
     Raises
     ------
     LinAlgError
-        If the matrix is not positive definite (NaN instead under ``config.patch(linalg_errors="nan")``), or not square.
+        If the matrix is not positive definite (NaN instead under ``config.patch(linalg_errors="nan")``), or
+        not square.
 
     Notes
     -----
-    Derivatives are those of the function of the triangle that is read: the gradient in `a` is zero in the other
-    triangle. Where `a` is made symmetric before, gradients in what it is made of are the usual ones.
+    Derivatives are those of the function of the triangle that is read: the gradient in `a` is zero in the
+    other triangle. Where `a` is made symmetric before, gradients in what it is made of are the usual ones.
 
     Examples
     --------
@@ -184,7 +186,8 @@ def solve_triangular(
     Raises
     ------
     LinAlgError
-        If a diagonal element is zero (infinities and NaN instead under ``config.patch(linalg_errors="nan")``).
+        If a diagonal element is zero (infinities and NaN instead under
+        ``config.patch(linalg_errors="nan")``).
 
     Examples
     --------
