@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..control.call import call_p
 from ..core.aval import Aval
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ..core.kernel import Pointwise
@@ -20,9 +21,6 @@ from ..core.primitive import Effect
 from ..primitives.linear import reshape_p
 from .algebra import RULES, Rewriter
 from .windows import gather_windows
-
-#: Primitives that only hold a jaxpr (``params["jaxpr"]``), to be evaluated in their place.
-CALLS = frozenset({"call"})
 
 
 def simplify(jaxpr: Jaxpr) -> Jaxpr:
@@ -89,7 +87,7 @@ class _Inliner:
 
         for eqn in jaxpr.eqns:
             invars = [read(a) for a in eqn.invars]
-            if eqn.primitive.name in CALLS:
+            if eqn.primitive is call_p:
                 inner = eqn.params["jaxpr"]
                 inner_env: dict[Var, Atom] = dict(zip(inner.invars, invars))
                 env.update(zip(eqn.outvars, self.body(inner, inner_env)))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from functrans.control.call import call_p
 from functrans.core.aval import aval_of
 from functrans.core.ir import Eqn, Jaxpr, Literal, Var
 from functrans.core.primitive import Effect, Primitive
@@ -171,12 +172,11 @@ def test_host_calls_are_neither_removed_nor_shared_nor_reordered(stage):
 
 def test_calls_are_inlined(stage):
     inner = stage(lambda x, y: mul_p.bind(exp_p.bind(x), add_p.bind(y, X)), X, X)
-    call = Primitive("call", lambda *avals, jaxpr: tuple(jaxpr.out_avals), None, multiple=True)
     a, b = Var(aval_of(X)), Var(aval_of(X))
     outs = [Var(aval_of(X)), Var(aval_of(X))]
     eqns = [
-        Eqn(call, [a, b], outs[:1], {"jaxpr": inner}),
-        Eqn(call, [a, outs[0]], outs[1:], {"jaxpr": inner}),
+        Eqn(call_p, [a, b], outs[:1], {"jaxpr": inner}),
+        Eqn(call_p, [a, outs[0]], outs[1:], {"jaxpr": inner}),
     ]
     simple = simplify(Jaxpr([a, b], eqns, outs))
     assert names(simple) == ["exp", "add", "mul", "add", "mul"]
