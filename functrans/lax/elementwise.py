@@ -112,6 +112,7 @@ lgamma = _function(
     "lgamma", special.lgamma_p, 1, "The logarithm of the absolute value of the gamma function."
 )
 digamma = _function("digamma", special.digamma_p, 1, "The derivative of `lgamma`.")
+logistic = _function("logistic", special.logistic_p, 1, "``1 / (1 + exp(-x))``.")
 abs = _function("abs", complexes.abs_p, 1, "The absolute value.")
 real = _function("real", complexes.real_p, 1, "The real part of a complex number.")
 imag = _function("imag", complexes.imag_p, 1, "The imaginary part of a complex number.")
@@ -181,13 +182,6 @@ def rsqrt(x: Any) -> Any:
     (value,) = operands("rsqrt", x)
     root = _bound(exp_log.sqrt_p, (value,))
     return finish(ew.div_p.bind(literal(1.0, root), root))
-
-
-def logistic(x: Any) -> Any:
-    """``1 / (1 + exp(-x))``."""
-    (value,) = operands("logistic", x)
-    one = literal(1.0, value)
-    return finish(ew.div_p.bind(one, add_p.bind(one, _bound(exp_log.exp_p, (ew.neg_p.bind(value),)))))
 
 
 def round(x: Any, rounding_method: int = 0) -> Any:

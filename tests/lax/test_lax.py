@@ -1,0 +1,188 @@
+"""functrans.lax: the names, their strictness, and values against NumPy and SciPy."""
+
+import numpy as np
+import pytest
+from scipy import special
+
+from functrans import lax
+from functrans.core.errors import (
+    ArgumentError,
+    ArgumentValueError,
+    AxisError,
+    DtypeError,
+    LinAlgError,
+    ShapeError,
+)
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.uniform(0.1, 0.9, (3, 4)), RNG.uniform(0.1, 0.9, (3, 4))
+N, M = RNG.integers(1, 9, (3, 4)), RNG.integers(1, 4, (3, 4))
+REFERENCES = {
+    "neg": np.negative, "conj": np.conj, "lgamma": special.gammaln, "digamma": special.psi, "erf":
+    special.erf, "erfc": special.erfc, "is_finite": np.isfinite, "rsqrt": lambda x: 1 / np.sqrt(x),
+    "logistic": special.expit, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "asinh":
+    np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "add": np.add, "sub": np.subtract, "mul":
+    np.multiply, "div": np.divide, "rem": np.fmod, "max": np.maximum, "min": np.minimum, "pow":
+    np.power, "atan2": np.arctan2, "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le":
+    np.less_equal, "gt": np.greater, "ge": np.greater_equal, "complex": lambda x, y: x + 1j * y,
+}  # fmt: skip
+
+
+def reference(name):
+    return REFERENCES.get(name) or getattr(np, name)
+
+
+UNARY = """neg sign floor ceil is_finite exp exp2 expm1 log log1p sqrt rsqrt cbrt sin cos tan asin acos atan sinh cosh
+tanh asinh atanh erf erfc lgamma digamma abs square reciprocal logistic""".split()
+BINARY = "add sub mul div rem max min pow atan2 nextafter complex eq ne lt le gt ge".split()
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_unary(name):
+    for x in (X, X.astype(np.float32)):
+        got = getattr(lax, name)(x)
+        assert got.dtype == reference(name)(x).dtype
+        np.testing.assert_allclose(got, reference(name)(x), rtol=1e-5 if x.dtype == np.float32 else 1e-13)
+
+
+def test_logistic_at_the_ends():
+    x = np.array([-1000.0, -30.0, 0.0, 30.0, 1000.0, np.inf, -np.inf])
+    np.testing.assert_allclose(lax.logistic(x), special.expit(x), rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_binary(name):
+    np.testing.assert_allclose(getattr(lax, name)(X, Y), reference(name)(X, Y), rtol=1e-14)
+    np.testing.assert_allclose(getattr(lax, name)(X, 0.5), reference(name)(X, 0.5), rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["bitwise_and", "bitwise_or", "bitwise_xor"])
+def test_bits(name):
+    np.testing.assert_array_equal(getattr(lax, name)(N, M), getattr(np, name)(N, M))
+    np.testing.assert_array_equal(lax.bitwise_not(N), ~N)
+    np.testing.assert_array_equal(lax.shift_left(N, M), N << M)
+    small = np.array([-8, 127, 1], np.int8)
+    np.testing.assert_array_equal(lax.shift_right_arithmetic(small, np.int8(1)), small >> 1)
+    logical = (small.view(np.uint8) >> 1).view(np.int8)
+    np.testing.assert_array_equal(lax.shift_right_logical(small, np.int8(1)), logical)
+
+
+def test_integer_division_truncates():
+    x, y = np.array([7, -7, 7, -7]), np.array([2, 2, -2, -2])
+    np.testing.assert_array_equal(lax.div(x, y), [3, -3, -3, 3])
+    np.testing.assert_array_equal(lax.rem(x, y), [1, -1, 1, -1])
+
+
+def test_rounding():
+    x = np.array([-2.5, -0.5, 0.5, 1.5, 2.4, 0.49999999999999994])
+    np.testing.assert_array_equal(lax.round(x), [-3, -1, 1, 2, 2, 0])
+    np.testing.assert_array_equal(lax.round(x, 1), np.rint(x))
+
+
+def test_operands_must_agree():
+    with pytest.raises(DtypeError, match=r"lax.add: operands have different dtypes \(float64, float32\)"):
+        lax.add(X, Y.astype(np.float32))
+    with pytest.raises(ShapeError, match=r"lax.add: operands have different shapes \(\(3, 4\), \(4,\)\)"):
+        lax.add(X, Y[0])
+    with pytest.raises(DtypeError, match="sin"):
+        lax.sin(N)
+    assert lax.add(X.astype(np.float32), 1.0).dtype == np.float32
+
+
+def test_choosing():
+    pred = X > 0.5
+    np.testing.assert_array_equal(lax.select(pred, X, Y), np.where(pred, X, Y))
+    np.testing.assert_array_equal(lax.select_n(pred, X, Y), np.where(pred, Y, X))
+    which = (N % 3).astype(np.int32)
+    np.testing.assert_array_equal(lax.select_n(which, X, Y, -X), np.choose(which, [X, Y, -X]))
+    np.testing.assert_array_equal(lax.clamp(0.3, X, 0.6), np.clip(X, 0.3, 0.6))
+    assert lax.convert_element_type(X, np.int32).dtype == np.int32
+    with pytest.raises(ShapeError):
+        lax.select(pred[0], X, Y)
+
+
+def test_shapes():
+    x = np.arange(24.0).reshape(2, 3, 4)
+    np.testing.assert_array_equal(lax.reshape(x, (4, 6)), x.reshape(4, 6))
+    np.testing.assert_array_equal(lax.reshape(x, (4, 6), (2, 0, 1)), x.transpose(2, 0, 1).reshape(4, 6))
+    np.testing.assert_array_equal(lax.transpose(x, (2, 0, 1)), x.transpose(2, 0, 1))
+    np.testing.assert_array_equal(lax.broadcast(x, (5,)), np.broadcast_to(x, (5, 2, 3, 4)))
+    np.testing.assert_array_equal(
+        lax.broadcast_in_dim(x[0], (3, 2, 4), (0, 2)), np.broadcast_to(x[0][:, None], (3, 2, 4))
+    )
+    np.testing.assert_array_equal(lax.squeeze(x[:, :1], (1,)), x[:, 0])
+    assert lax.expand_dims(x, (0, -1)).shape == (1, 2, 3, 4, 1)
+    assert lax.collapse(x, 1).shape == (2, 12)
+    assert lax.collapse(x, 0, 2).shape == (6, 4)
+    np.testing.assert_array_equal(lax.rev(x, (0, 2)), x[::-1, :, ::-1])
+    np.testing.assert_array_equal(lax.concatenate([x, x], 1), np.concatenate([x, x], 1))
+    padded = np.pad(x[0], ((1, 0), (0, 0)), constant_values=7)[:, :-1]
+    np.testing.assert_array_equal(lax.pad(x[0], 7.0, ((1, 0, 0), (0, -1, 0))), padded)
+
+
+def test_slices():
+    x = np.arange(24.0).reshape(4, 6)
+    np.testing.assert_array_equal(lax.slice(x, (1, 0), (3, 6), (1, 2)), x[1:3, ::2])
+    np.testing.assert_array_equal(lax.slice_in_dim(x, -3, None, 2, axis=1), x[:, -3::2])
+    np.testing.assert_array_equal(lax.index_in_dim(x, -1, 1), x[:, -1:])
+    np.testing.assert_array_equal(lax.index_in_dim(x, 2, 0, keepdims=False), x[2])
+    np.testing.assert_array_equal(lax.dynamic_slice(x, (9, -2), (2, 2)), x[2:4, 4:6])
+    np.testing.assert_array_equal(lax.dynamic_slice_in_dim(x, 5, 3, axis=1), x[:, 3:])
+    np.testing.assert_array_equal(lax.dynamic_index_in_dim(x, 1, 0, keepdims=False), x[1])
+    expected = x.copy()
+    expected[2:4, 1:3] = 0
+    np.testing.assert_array_equal(lax.dynamic_update_slice(x, np.zeros((2, 2)), (2, 1)), expected)
+    expected = x.copy()
+    expected[:, 2] = 1
+    np.testing.assert_array_equal(lax.dynamic_update_index_in_dim(x, np.ones(4), 2, 1), expected)
+    expected = x.copy()
+    expected[1:2] = 1
+    np.testing.assert_array_equal(lax.dynamic_update_slice_in_dim(x, np.ones((1, 6)), 1, 0), expected)
+    with pytest.raises(ArgumentValueError, match="want 2 starts"):
+        lax.dynamic_slice(x, (1,), (2, 2))
+    with pytest.raises(ShapeError, match="does not fit"):
+        lax.dynamic_slice(x, (0, 0), (5, 2))
+
+
+def test_new_arrays():
+    np.testing.assert_array_equal(lax.iota(np.int32, 3), np.arange(3, dtype=np.int32))
+    np.testing.assert_array_equal(lax.broadcasted_iota(float, (2, 3), 1), np.indices((2, 3))[1])
+    np.testing.assert_array_equal(lax.full((2, 3), 7), np.full((2, 3), 7))
+    assert lax.full_like(X, 1, np.int8).dtype == np.int8
+    with pytest.raises(ArgumentError, match="must be a number"):
+        lax.full((2,), X)
+
+
+def test_reductions():
+    np.testing.assert_allclose(lax.reduce_sum(X, (0,)), X.sum(0))
+    np.testing.assert_allclose(lax.reduce_prod(X, (0, 1)), X.prod())
+    np.testing.assert_array_equal(lax.reduce_max(X, (-1,)), X.max(-1))
+    np.testing.assert_array_equal(lax.reduce_min(X, ()), X)
+    np.testing.assert_array_equal(lax.reduce_and(X > 0.5, (0,)), (X > 0.5).all(0))
+    np.testing.assert_array_equal(lax.reduce_or(X > 0.5, (0,)), (X > 0.5).any(0))
+    np.testing.assert_array_equal(lax.argmax(X, 1, np.int32), X.argmax(1))
+    np.testing.assert_array_equal(lax.argmin(X, 1, np.int32), X.argmin(1))
+    assert lax.reduce_sum(N.astype(np.int8), (0,)).dtype == np.int8
+    with pytest.raises(AxisError):
+        lax.reduce_sum(X, (2,))
+
+
+def test_products():
+    np.testing.assert_allclose(lax.dot(X, Y.T), X @ Y.T)
+    np.testing.assert_allclose(lax.dot(X[0], Y[0]), X[0] @ Y[0])
+    stack = np.stack([X, Y])
+    np.testing.assert_allclose(lax.batch_matmul(stack, stack.swapaxes(1, 2)), stack @ stack.swapaxes(1, 2))
+    np.testing.assert_allclose(lax.dot_general(X, Y, (([0, 1], [0, 1]), ([], []))), np.sum(X * Y))
+    assert lax.dot(N.astype(np.int8), M.T.astype(np.int8), preferred_element_type=np.int32).dtype == np.int32
+    with pytest.raises(DtypeError):
+        lax.dot(X, Y.T.astype(np.float32))
+
+
+def test_linalg():
+    a = X @ X.T + np.eye(3)
+    np.testing.assert_allclose(lax.linalg.cholesky(a), np.linalg.cholesky(a))
+    upper = np.triu(a)
+    np.testing.assert_allclose(upper @ lax.linalg.triangular_solve(upper, X, left_side=True), X)
+    np.testing.assert_allclose(lax.linalg.triangular_solve(upper, X.T, lower=False) @ upper, X.T)
+    with pytest.raises(LinAlgError):
+        lax.linalg.cholesky(-a)
