@@ -9,7 +9,6 @@ twice as fast. The polynomials are Chebyshev interpolants of the functions named
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from .llvm_expr import FunctionText, Number
 
@@ -81,24 +80,15 @@ def expm1(f: FunctionText, x: Number) -> Number:
     return f.select(f.intrinsic("fabs", x) < 1e-300, x, result + result)
 
 
-def tanh_from(f: FunctionText, x: Number, expm1_of: Callable[[Number], Number]) -> Number:
+def tanh(f: FunctionText, x: Number) -> Number:
     """Hyperbolic tangent: t / (t + 2) with t = expm1(2 abs(x)), and x's sign."""
     y = f.intrinsic("fabs", x)
     y = f.select(y > 20.0, 20.0, y)
-    t = expm1_of(y + y)
+    k, p = _reduce(f, y + y)
+    s = _power_of_two(f, k)
+    t = f.fma(s, p, s - 1.0)
     result = f.intrinsic("copysign", t / (t + 2.0), x)
     return f.select(f.intrinsic("fabs", x) < 1e-300, x, result)
-
-
-def tanh(f: FunctionText, x: Number) -> Number:
-    """Hyperbolic tangent."""
-
-    def expm1_of(y: Number) -> Number:
-        k, p = _reduce(f, y)
-        s = _power_of_two(f, k)
-        return f.fma(s, p, s - 1.0)
-
-    return tanh_from(f, x, expm1_of)
 
 
 _SQRT_HALF_BITS = 0x3FE6A09E667F3BCD

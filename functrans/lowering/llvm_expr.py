@@ -145,10 +145,6 @@ class FunctionText:
         listed = ", ".join(f"{t} {a.text}" for a in args)
         return self.new(f"call {t} @llvm.{name}.{_SUFFIX[t]}({listed})", t)
 
-    def call(self, symbol: str, attributes: str, x: Number) -> Number:
-        """A call of a function of one number."""
-        return self.new(f"call {x.type} @{symbol}({x.type} {x.text}){attributes}", x.type)
-
     def select(self, condition: Number, x: Any, y: Any) -> Number:
         """`x` where the condition holds, else `y`."""
         t = x.type if isinstance(x, Number) else y.type if isinstance(y, Number) else self.type

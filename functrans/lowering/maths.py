@@ -23,8 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .blas import C_PREFIX
-from .inline_maths import FASTER, FUNCTIONS, tanh_from
-from .llvm_expr import FunctionText
+from .inline_maths import FASTER, FUNCTIONS
 from .llvm_ops import llvm_type
 from .own_maths import definition_of
 
@@ -97,23 +96,12 @@ class Maths:
             variants = self._variants(symbol, t, arity)
             if own and not variants:
                 return self._define(name, t, dtype.kind)
-            if own and name == "tanh" and t == "double":
-                return self._tanh()
         # Under a name of ours: where LLVM knows the C function, it rewrites cos(-x) as a new call of cos,
         # which has lost its vector variants.
         ours = C_PREFIX + symbol
         self.symbols.add(ours)
         self._declarations[ours] = f"declare {t} @{ours}({', '.join([t] * arity)})"
         return Function(ours, PURE + variants)
-
-    def _tanh(self) -> Function:
-        """By libmvec's expm1, which takes half the time of its tanh."""
-        inner = self.use("expm1", np.dtype("f8"))
-        f = FunctionText("functrans.tanh.calling.f64", "double")
-        x = f.arguments[0]
-        result = tanh_from(f, x, lambda y: f.call(inner.symbol, inner.attributes, y))
-        self._declarations[f.name] = f.finish(result)
-        return Function(f.name, PURE)
 
     def _variants(self, symbol: str, t: str, arity: int) -> str:
         """The attribute that lists the vector variants of a C function, declared on the way."""
