@@ -55,6 +55,9 @@ class EvalTrace(Trace):
 
 
 _PYTHON_NUMBERS = frozenset((int, float, complex))
+#: What promotion goes by (a dtype, or a Python type for weak values): of Python's numbers, and of weak dtypes by kind.
+PYTHON_KEYS: dict[type, Any] = {int: int, float: float, complex: complex, bool: np.dtype(bool)}
+WEAK_KEYS: dict[str, type] = {"i": int, "f": float, "c": complex}
 eval_trace = EvalTrace()
 current_trace: ContextVar[Trace] = ContextVar("functrans_trace", default=eval_trace)
 
@@ -132,6 +135,11 @@ class Tracer:
     @property
     def weak_type(self) -> bool:
         return self.aval.weak
+
+    def key(self) -> Any:
+        """What decides promotion: the dtype, or the Python type where weak."""
+        aval = self.aval
+        return WEAK_KEYS[aval.dtype.kind] if aval.weak else aval.dtype
 
     # --- where Python wants a concrete value ---------------------------------------------------------------------
 

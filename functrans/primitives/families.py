@@ -20,6 +20,7 @@ from ..core.aval import Aval, Zero
 from ..core.dtypes import FLOAT64
 from ..core.kernel import KernelRule, Pointwise
 from ..core.primitive import Linear, Primitive
+from ..core.trace import current_trace
 from .linear import (
     Rule,
     add_p,
@@ -66,21 +67,33 @@ def elementwise(
     """
 
     def abstract(*avals: Aval, **params: Any) -> Aval:
+        first = avals[0]
+        dtype = first.dtype
+        if out is None and dtype.kind in kinds:
+            # Nearly always nothing has to be built.
+            if len(avals) == 1:
+                return first if weak or not first.weak else first.strong()
+            if len(avals) == 2:
+                second = avals[1]
+                if second.dtype is dtype and not first.weak and second.shape in (first.shape, ()):
+                    return first
         dtype = same_dtype(name, avals, kinds)
         shape = broadcast_shapes(name, *[a.shape for a in avals])
         return Aval(shape, dtype if out is None else out(dtype), weak and all(a.weak for a in avals))
 
-    prim = Primitive(
+    this: list[Primitive] = []
+    prim: Primitive = Primitive(
         name,
         abstract,
         impl,
-        jvp=lambda primals, tangents, **params: _sum_of_terms(prim, terms, primals, tangents, **params),
+        jvp={1: _unary_jvp, 2: _binary_jvp}.get(len(terms), _sum_of_terms)(this, terms),
         transpose=_elementwise_transpose(transposes) if transposes else None,
         batch=lambda size, args, dims, **params: elementwise_batch(prim, args, dims, **params),
         kernel=Pointwise(kernel) if callable(kernel) else kernel,
         weak=weak,
         file=sys._getframe(1).f_code.co_filename,
     )
+    this.append(prim)
     return prim
 
 
@@ -91,27 +104,67 @@ def literal(value: float, like: Any) -> Any:
     return value if dtype is FLOAT64 else dtype.type(value)
 
 
-def _sum_of_terms(
-    prim: Primitive,
-    terms: Sequence[Rule | None],
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    **params: Any,
-) -> tuple[Any, Any]:
-    """The jvp of a primitive from one term for each operand."""
-    ans = prim.bind(*primals, **params)
-    total = None
-    for term, t in zip(terms, tangents):
-        if type(t) is not Zero and term is not None:
-            part = term(t, ans, *primals, **params)
+# One jvp for each number of operands: this is where eager differentiation spends its time. `this` will hold the
+# primitive that the rule belongs to.
+
+
+def _unary_jvp(this: list[Primitive], terms: Sequence[Rule | None]) -> Rule:
+    (term,) = terms
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        ans = current_trace.get().process(this[0], (x,), params)
+        if term is None or type(t) is Zero:
+            return ans, Zero(ans)
+        return ans, term(t, ans, x, **params)
+
+    return jvp
+
+
+def _binary_jvp(this: list[Primitive], terms: Sequence[Rule | None]) -> Rule:
+    first, second = terms
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        (x, y), (s, t) = primals, tangents
+        ans = current_trace.get().process(this[0], (x, y), params)
+        total = None
+        if type(s) is not Zero and first is not None:
+            total = first(s, ans, x, y, **params)
+        if type(t) is not Zero and second is not None:
+            part = second(t, ans, x, y, **params)
             total = part if total is None else add_p.bind(total, part)
-    if total is None:
-        return ans, Zero(ans)
-    shape = shape_of(ans)
-    return ans, total if shape_of(total) == shape else broadcast_to(total, shape)
+        if total is None:
+            return ans, Zero(ans)
+        return ans, broadcast_to(total, shape_of(ans))
+
+    return jvp
+
+
+def _sum_of_terms(this: list[Primitive], terms: Sequence[Rule | None]) -> Rule:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        ans = this[0].bind(*primals, **params)
+        total = None
+        for term, t in zip(terms, tangents):
+            if type(t) is not Zero and term is not None:
+                part = term(t, ans, *primals, **params)
+                total = part if total is None else add_p.bind(total, part)
+        return ans, Zero(ans) if total is None else broadcast_to(total, shape_of(ans))
+
+    return jvp
 
 
 def _elementwise_transpose(transposes: Sequence[Rule | None]) -> Rule:
+    def of_two(ct: Any, x: Any, y: Any) -> list[Any]:
+        if type(y) is not Linear:
+            out = first(ct, x, y)
+            aval = x.aval
+            return [out if shape_of(out) == aval.shape else unbroadcast(out, aval), None]
+        return transpose(ct, x, y)
+
+    if len(transposes) == 2:
+        first = transposes[0]
+        assert first is not None, "linear in the first operand at least"
+
     def transpose(ct: Any, *args: Any, **params: Any) -> list[Any]:
         cts: list[Any] = [None] * len(args)
         for i, a in enumerate(args):
@@ -121,4 +174,4 @@ def _elementwise_transpose(transposes: Sequence[Rule | None]) -> Rule:
                 cts[i] = unbroadcast(rule(ct, *args, **params), a.aval)
         return cts
 
-    return transpose
+    return of_two if len(transposes) == 2 else transpose

@@ -9,9 +9,9 @@ import numpy as np
 
 from ..core.array import Array, wrap
 from ..core.aval import aval_of
-from ..core.dtypes import BOOL, SUPPORTED, check_supported, promote
+from ..core.dtypes import SUPPORTED, check_supported, promote
 from ..core.errors import ArgumentError, ShapeError
-from ..core.trace import Tracer
+from ..core.trace import PYTHON_KEYS, Tracer
 from .elementwise import convert, convert_element_type_p
 from .linear import broadcast_in_dim_p, shape_of
 from .shape import concatenate_p
@@ -19,8 +19,6 @@ from .shape import concatenate_p
 Key = Any
 """What decides promotion: a dtype, or for weak values the Python type ``int``, ``float`` or ``complex``."""
 
-PYTHON_KEYS: dict[type, Key] = {int: int, float: float, complex: complex, bool: BOOL}
-WEAK_KEYS: dict[str, Key] = {"i": int, "f": float, "c": complex}
 WEAK_DTYPES: dict[type, np.dtype] = {kind: np.dtype(kind) for kind in (int, float, complex)}
 _SUPPORTED = frozenset(SUPPORTED)
 _view = np.ndarray.view
@@ -31,10 +29,7 @@ def key_of(x: Any) -> Key:
     key = PYTHON_KEYS.get(type(x))
     if key is not None:
         return key
-    if isinstance(x, Tracer):
-        aval = x.aval
-        return WEAK_KEYS[aval.dtype.kind] if aval.weak else aval.dtype
-    return x.dtype
+    return x.key() if isinstance(x, Tracer) else x.dtype
 
 
 def operand(x: Any, name: str, position: int = 0) -> Any:

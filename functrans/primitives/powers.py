@@ -8,12 +8,12 @@ import numpy as np
 
 from ..core.dtypes import FLOAT64
 from ..core.errors import ArgumentValueError
-from ..core.trace import Tracer
+from ..core.trace import PYTHON_KEYS, WEAK_KEYS, Tracer
 from .composed import constant, identity
 from .elementwise import convert_element_type_p
 from .exp_log import integer_pow_p, pow_p, sqrt_p
 from .linear import dtype_of
-from .operands import PYTHON_KEYS, WEAK_DTYPES, WEAK_KEYS, finish, key_of, operand, strong
+from .operands import WEAK_DTYPES, finish, key_of, operand, strong
 from .promotion import Body, binary, binary_operator, publish, resolved, unary_operator
 
 _LARGEST_EXPONENT = 16

@@ -14,10 +14,10 @@ import numpy as np
 
 from ..core.dtypes import FLOAT64, canonical, check_supported, promote, resolve_ufunc
 from ..core.errors import ArgumentError, ImmutableArrayError, ShapeError
-from ..core.trace import Tracer, operators
+from ..core.trace import PYTHON_KEYS, WEAK_KEYS, Tracer, operators
 from .elementwise import convert_element_type_p
 from .linear import broadcast_shapes, shape_of
-from .operands import PYTHON_KEYS, WEAK_DTYPES, WEAK_KEYS, Key, finish, key_of, operand, strong
+from .operands import WEAK_DTYPES, Key, finish, key_of, operand, strong
 
 Cast = Callable[[Any], Any] | None
 Plan = tuple[Cast, ...]
@@ -158,7 +158,8 @@ def unary(ufunc: np.ufunc, body: Body, summary: str) -> Body:
             cast = plans[key]
         except KeyError:
             cast = plans[key] = _make_plan(ufunc, (key,), keep_weak=False)[0]
-        return finish(body(x if cast is None else cast(x)))
+        out = body(x if cast is None else cast(x))
+        return out if isinstance(out, Tracer) else finish(out)
 
     return publish(function, ufunc, summary)
 
@@ -200,9 +201,10 @@ def binary(ufunc: np.ufunc, body: Body, summary: str) -> Body:
         if cast_y is not None:
             y = cast_y(y)
         try:
-            return finish(body(x, y))
+            out = body(x, y)
         except ValueError as error:
             raise _named(error, called, x, y) from None
+        return out if isinstance(out, Tracer) else finish(out)
 
     return publish(function, ufunc, summary)
 
@@ -231,9 +233,10 @@ def binary_operator(ufunc: np.ufunc, body: Body) -> Body:
         if cast_y is not None:
             y = cast_y(y)
         try:
-            return finish(body(x, y))
+            out = body(x, y)
         except ValueError as error:
             raise _named(error, called, x, y) from None
+        return out if isinstance(out, Tracer) else finish(out)
 
     return apply
 
