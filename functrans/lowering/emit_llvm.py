@@ -20,9 +20,9 @@ from .blas import C_PREFIX, symbol
 from .complex_parts import C_FUNCTIONS, has_complex, split_complex
 from .maths import LIBM, PURE, Maths
 
-#: Where CPython keeps the items of a tuple and NumPy the data pointer of an array (checked by `compile`).
-TUPLE_ITEMS = 24
-ARRAY_DATA = 16
+#: Where CPython keeps the items of a tuple and NumPy the data pointer of an array (`entry` checks it).
+TUPLE_ITEMS = tuple.__basicsize__
+ARRAY_DATA = object.__basicsize__
 #: Loops of at most so many rounds may be unrolled.
 SHORT = 32
 #: How C's complex numbers come back, by size in bytes (outside of Windows).
