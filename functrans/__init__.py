@@ -1,0 +1,60 @@
+"""functrans: composable transformations of NumPy programs, compiled through Numba.
+
+``import functrans as ft`` gives the transformations (`jit`, `grad`, `vmap`, ...); ``ft.numpy``, ``ft.lax``, ``ft.scipy``,
+``ft.testing`` and the other namespaces load when first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from .api.derivatives import jvp, linear_transpose, linearize, vjp
+from .api.grad import grad, value_and_grad
+from .api.jacobian import hessian, jacfwd, jacrev
+from .api.jit import clear_caches, disable_jit, jit
+from .api.stages import eval_shape, make_jaxpr
+from .api.values import ShapeDtypeStruct
+from .api.vmap import vmap
+from .core import errors
+from .core.aval import Zero
+from .core.array import Array
+from .core.config import config
+
+__version__ = "0.1.0"
+
+_NAMESPACES = ("flatten_util", "lax", "numpy", "scipy", "testing", "tree", "tree_util")
+
+__all__ = [
+    "Array",
+    "ShapeDtypeStruct",
+    "Zero",
+    "clear_caches",
+    "config",
+    "disable_jit",
+    "errors",
+    "eval_shape",
+    "grad",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jit",
+    "jvp",
+    "linear_transpose",
+    "linearize",
+    "make_jaxpr",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+    *_NAMESPACES,
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMESPACES:
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module 'functrans' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

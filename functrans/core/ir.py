@@ -94,7 +94,18 @@ class Jaxpr:
         Counters of the `jit` object that this jaxpr was traced for; what is derived from it counts there too.
     """
 
-    __slots__ = ("__weakref__", "_derived", "_lock", "constvars", "consts", "eqns", "invars", "name", "outvars", "stats")
+    __slots__ = (
+        "__weakref__",
+        "_derived",
+        "_lock",
+        "constvars",
+        "consts",
+        "eqns",
+        "invars",
+        "name",
+        "outvars",
+        "stats",
+    )
 
     def __init__(
         self,
@@ -163,4 +174,3 @@ def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:
             yield value
         elif isinstance(value, tuple):
             yield from (v for v in value if isinstance(v, Jaxpr))
-

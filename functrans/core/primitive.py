@@ -110,4 +110,3 @@ class Primitive:
 
     def __repr__(self) -> str:
         return self.name
-

@@ -9,6 +9,7 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+from contextvars import ContextVar
 from dataclasses import dataclass
 from types import CodeType, FrameType
 
@@ -16,7 +17,9 @@ import numpy as np
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _SKIPPED = (_PACKAGE, os.path.dirname(os.path.abspath(np.__file__)) + os.sep)
-_STDLIB = tuple(os.path.join(os.path.dirname(os.__file__), name) for name in ("contextlib.py", "functools.py"))
+_STDLIB = tuple(
+    os.path.join(os.path.dirname(os.__file__), name) for name in ("contextlib.py", "functools.py")
+)
 _is_internal: dict[CodeType, bool] = {}
 
 
@@ -68,8 +71,15 @@ def _internal(code: CodeType) -> bool:
     return known
 
 
+#: The place of the equation that is being replayed, while a jaxpr is derived from another.
+replayed: ContextVar[Source | None] = ContextVar("functrans_replayed", default=None)
+
+
 def user_source() -> Source | None:
-    """The innermost frame outside functrans and NumPy; None when there is none."""
+    """The innermost frame outside functrans and NumPy, or that of the equation replayed; None when there is none."""
+    known = replayed.get()
+    if known is not None:
+        return known
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if not _internal(frame.f_code):

@@ -1,0 +1,279 @@
+"""The products: `jvp`, `vjp`, `linearize`, `linear_transpose`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.aval import Aval, Zero, aval_of
+from ..core.dtypes import is_complex, is_inexact
+from ..core.errors import ArgumentError, GradientError, ShapeError
+from ..core.pytree import PyTree, PyTreeDef, tree_flatten, tree_structure, tree_unflatten
+from ..control.call import call_p
+from ..primitives.elementwise import convert_element_type_p
+from ..primitives.linear import instantiate
+from ..transforms.jvp import jvp as jvp_flat
+from ..transforms.linearize import linearize as linearize_flat
+from ..transforms.linearize import replay
+from ..transforms.stage import stage
+from ..transforms.transpose import backward, transpose_jaxpr
+from .values import Flat, argument_name, flatten_values, name_of, result, results, struct_aval, value_of
+
+
+def _spread(fun: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    return fun(*args)
+
+
+def _flatten_primals(fun: Callable[..., Any], primals: Sequence[Any]) -> tuple[list[Any], PyTreeDef]:
+    leaves: list[Any] = []
+    for i, x in enumerate(primals):
+        leaves += flatten_values(x, lambda i=i: f"{name_of(fun)}: {argument_name(fun, i)}")[0]  # type: ignore[misc]
+    return leaves, tree_structure(tuple(primals))
+
+
+def fitted(x: Any, aval: Aval, what: str) -> Any:
+    """A tangent or cotangent in the shape and dtype of its primal.
+
+    Raises
+    ------
+    ShapeError
+        If the shape differs.
+    GradientError
+        If a complex number is given for a real one.
+    """
+    x = value_of(x, lambda: what)
+    own = aval_of(x)
+    if own.shape != aval.shape:
+        raise ShapeError(
+            f"{what} has shape {own.shape}, but its primal has shape {aval.shape}; they must be equal"
+        )
+    if not is_inexact(aval.dtype):
+        return Zero(aval)
+    if own.dtype == aval.dtype:
+        return x
+    if is_complex(own.dtype) and not is_complex(aval.dtype):
+        raise GradientError(f"{what} is complex, but its primal is of dtype {aval.dtype}; take the real part")
+    return convert_element_type_p.bind(x, dtype=aval.dtype)
+
+
+def _fit_tree(tree: PyTree, treedef: PyTreeDef, avals: Sequence[Aval], what: str) -> list[Any]:
+    """The leaves of a tangent or cotangent tree, each fitted to its aval; a missing one (None) is zero."""
+    leaves, found = tree_flatten(tree, is_leaf=lambda x: x is None)
+    if (
+        len(leaves) != len(avals)
+        or found.num_leaves != treedef.num_leaves
+        or tree_structure(tree_unflatten(found, [0] * len(leaves)))
+        != tree_structure(tree_unflatten(treedef, [0] * len(avals)))
+    ):
+        raise ArgumentError(f"{what} must have the structure {treedef}, but has {tree_structure(tree)}")
+    many = len(avals) > 1
+    return [
+        Zero(a)
+        if x is None or getattr(getattr(x, "dtype", None), "names", 0) == ()
+        else fitted(x, a, f"{what}, leaf {i}" if many else what)
+        for i, (x, a) in enumerate(zip(leaves, avals))
+    ]
+
+
+def jvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], *, has_aux: bool = False
+) -> tuple[Any, ...]:
+    """Value and directional derivative (Jacobian-vector product).
+
+    Parameters
+    ----------
+    fun : callable
+        Of arrays, or trees of arrays.
+    primals : tuple or list
+        The positional arguments at which to differentiate.
+    tangents : tuple or list
+        The direction, of the same structure and shapes; None (or a ``float0`` array) stands for zero.
+    has_aux : bool
+        Whether `fun` returns a pair whose second part is not differentiated.
+
+    Returns
+    -------
+    (out, tangent_out) or (out, tangent_out, aux)
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        If structures or shapes of primals and tangents differ.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> ft.jvp(fnp.sin, (0.0,), (2.0,))
+    (Array(0.), Array(2.))
+    """
+    if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
+        raise ArgumentError(
+            "jvp: primals and tangents must be tuples or lists of arguments, got "
+            f"{type(primals).__name__} and {type(tangents).__name__}: write jvp(f, (x,), (t,))"
+        )
+    leaves, treedef = _flatten_primals(fun, primals)
+    ts = _fit_tree(tuple(tangents), treedef, [aval_of(x) for x in leaves], "jvp: tangents")
+    flat = Flat(fun, treedef, _spread, has_aux)
+    outs, out_ts = jvp_flat(flat, leaves, ts)
+    ids = {id(x) for x in (*leaves, *ts)}
+    out = results(flat.out_tree, outs, ids)
+    tangent = results(flat.out_tree, [instantiate(t) for t in out_ts], ids)
+    return (out, tangent, flat.aux) if has_aux else (out, tangent)
+
+
+class VJP:
+    """What `vjp` returns: cotangent of the output in, tuple of cotangents of the arguments out. May be called often."""
+
+    def __init__(self, name: str, linear: Any, in_tree: PyTreeDef, in_avals: list[Aval], out_tree: PyTreeDef):
+        self._name = name
+        self._linear = linear
+        self._in_tree = in_tree
+        self._in_avals = in_avals
+        self._out_tree = out_tree
+        self._out_avals = [aval_of(x) for x in linear.outs]
+
+    def __call__(self, cotangent: PyTree) -> PyTree:
+        cts = _fit_tree(cotangent, self._out_tree, self._out_avals, f"vjp of {self._name}: the cotangent")
+        found = backward(self._linear.tape, self._linear.tangents, cts, self._linear.inputs)
+        values = [instantiate(Zero(a) if c is None else c) for c, a in zip(found, self._in_avals)]
+        return results(self._in_tree, values, {id(c) for c in cts})
+
+    def __repr__(self) -> str:
+        return f"<vjp of {self._name}: {self._out_tree} -> {self._in_tree}>"
+
+
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """Value, and the function from output cotangents to argument cotangents (vector-Jacobian product).
+
+    Parameters
+    ----------
+    fun : callable
+    *primals
+        The arguments, arrays or trees of arrays. Integers get a zero cotangent.
+    has_aux : bool
+        As for `jvp`.
+
+    Returns
+    -------
+    (out, vjp_fun) or (out, vjp_fun, aux)
+        ``vjp_fun(ct)`` returns a tuple with a cotangent for each primal. It stays valid whatever happens to the
+        arrays given here.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> y, pull = ft.vjp(lambda x, y: x * y, 2.0, 3.0)
+    >>> pull(1.0)
+    (Array(3.), Array(2.))
+    """
+    leaves, treedef = _flatten_primals(fun, primals)
+    flat = Flat(fun, treedef, _spread, has_aux)
+    perturbed = [is_inexact(aval_of(x).dtype) for x in leaves]
+    linear = linearize_flat(flat, leaves, perturbed, retain=True)
+    out = results(flat.out_tree, linear.outs, {id(x) for x in leaves})
+    pull = VJP(name_of(fun), linear, treedef, [aval_of(x) for x in leaves], flat.out_tree)
+    return (out, pull, flat.aux) if has_aux else (out, pull)
+
+
+class Pushforward:
+    """What `linearize` returns: tangents of the arguments in, tangent of the output out."""
+
+    def __init__(self, name: str, linear: Any, in_tree: PyTreeDef, in_avals: list[Aval], out_tree: PyTreeDef):
+        self._name = name
+        self._linear = linear
+        self._in_tree = in_tree
+        self._in_avals = in_avals
+        self._out_tree = out_tree
+
+    def __call__(self, *tangents: Any) -> PyTree:
+        ts = _fit_tree(tangents, self._in_tree, self._in_avals, f"linearize of {self._name}: tangents")
+        outs = replay(self._linear, [instantiate(t) for t in ts])
+        return results(self._out_tree, [instantiate(t) for t in outs], {id(t) for t in ts})
+
+    def __repr__(self) -> str:
+        return f"<linearized {self._name}: {self._in_tree} -> {self._out_tree}>"
+
+
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """Value, and the derivative there as a linear function that is cheap to apply many times.
+
+    Parameters
+    ----------
+    fun : callable
+    *primals
+        The arguments.
+    has_aux : bool
+        As for `jvp`.
+
+    Returns
+    -------
+    (out, jvp_fun) or (out, jvp_fun, aux)
+        ``jvp_fun(*tangents)`` gives the output's tangent.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> y, push = ft.linearize(lambda x: x ** 3, 2.0)
+    >>> push(1.0)
+    Array(12.)
+    """
+    leaves, treedef = _flatten_primals(fun, primals)
+    flat = Flat(fun, treedef, _spread, has_aux)
+    perturbed = [is_inexact(aval_of(x).dtype) for x in leaves]
+    linear = linearize_flat(flat, leaves, perturbed, retain=True)
+    out = results(flat.out_tree, linear.outs, {id(x) for x in leaves})
+    push = Pushforward(name_of(fun), linear, treedef, [aval_of(x) for x in leaves], flat.out_tree)
+    return (out, push, flat.aux) if has_aux else (out, push)
+
+
+def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[PyTree], PyTree]:
+    """The transpose of a linear function.
+
+    Parameters
+    ----------
+    fun : callable
+        Linear in all its arguments; else a `NoRuleError` says which operation is not.
+    *primals
+        Arrays, or `ShapeDtypeStruct`s, that give the types of its arguments.
+
+    Returns
+    -------
+    callable
+        From a cotangent of the output to a tuple of cotangents of the arguments.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> ft.linear_transpose(lambda x: 3.0 * x, 1.0)(2.0)
+    (Array(6.),)
+    """
+    leaves, treedef = tree_flatten(primals)
+    avals = [
+        struct_aval(x, lambda: f"linear_transpose of {name_of(fun)}: an argument").strong() for x in leaves
+    ]
+    for a in avals:
+        if not is_inexact(a.dtype):
+            raise GradientError(
+                f"linear_transpose of {name_of(fun)}: arguments must be float or complex, got {a.dtype}"
+            )
+    flat = Flat(fun, treedef, _spread)
+    jaxpr = stage(flat, avals, name_of(fun))
+
+    def transposed(cotangent: PyTree) -> PyTree:
+        cts = _fit_tree(
+            cotangent, flat.out_tree, jaxpr.out_avals, f"linear_transpose of {name_of(fun)}: the cotangent"
+        )
+        nonzero = tuple(type(c) is not Zero for c in cts)
+        body, has = transpose_jaxpr(jaxpr, (True,) * len(avals), nonzero, None)
+        found = iter(call_p.bind(*body_inputs(cts), jaxpr=body))
+        values = [next(found) if h else instantiate(Zero(a)) for h, a in zip(has, avals)]
+        return results(treedef, values, {id(c) for c in cts})
+
+    return transposed
+
+
+def body_inputs(cotangents: Sequence[Any]) -> list[Any]:
+    """The cotangents that are not symbolic zeros."""
+    return [c for c in cotangents if type(c) is not Zero]

@@ -1,0 +1,207 @@
+"""Gradients of scalar functions: `grad`, `value_and_grad`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core.aval import Zero, aval_of
+from ..core.dtypes import is_complex, is_inexact
+from ..core.errors import ArgumentError, ArgumentValueError, GradientError
+from ..core.pytree import tree_structure, tree_unflatten
+from ..primitives.linear import instantiate
+from ..transforms.linearize import linearize
+from ..transforms.transpose import backward
+from .values import Flat, argument_name, flatten_values, name_of, result, results
+
+Argnums = int | Sequence[int]
+
+
+def checked_argnums(what: str, fun: Callable[..., Any], argnums: Argnums, nargs: int) -> tuple[int, ...]:
+    """`argnums` as a tuple of positions from 0 to `nargs` - 1.
+
+    Raises
+    ------
+    ArgumentError, ArgumentValueError
+        If they are not integers, lie beyond the last argument, or repeat.
+    """
+    numbers = (argnums,) if isinstance(argnums, int) else argnums
+    if not isinstance(numbers, tuple | list) or not all(type(i) is int for i in numbers):
+        raise ArgumentError(
+            f"{what} of {name_of(fun)}: argnums must be an int or a tuple of ints, got {argnums!r}"
+        )
+    for i in numbers:
+        if not -nargs <= i < nargs:
+            raise ArgumentValueError(
+                f"{what} of {name_of(fun)}: argnums={argnums!r}, but it was called with {nargs} positional "
+                f"argument{'s' if nargs != 1 else ''}; count from 0, and pass what you differentiate by position"
+            )
+    found = tuple([i % nargs for i in numbers])
+    if len(set(found)) != len(found):
+        raise ArgumentValueError(f"{what} of {name_of(fun)}: argnums={argnums!r} names an argument twice")
+    return found
+
+
+def check_input(what: str, fun: Callable[..., Any], position: int, value: Any, holomorphic: bool) -> None:
+    """Raise `GradientError` where a derivative in an argument leaf does not exist."""
+    dtype = aval_of(value).dtype
+    if not is_inexact(dtype):
+        raise GradientError(
+            f"{what} of {name_of(fun)}: {argument_name(fun, position)} has dtype {dtype}, and derivatives exist only in "
+            f"float and complex arguments. Pass a float (1.0 instead of 1, x.astype(float)), or choose others by argnums"
+        )
+    if holomorphic and not is_complex(dtype):
+        raise GradientError(
+            f"{what} of {name_of(fun)}: holomorphic=True needs complex arguments, but {argument_name(fun, position)} "
+            f"has dtype {dtype}"
+        )
+
+
+def _check_output(
+    what: str, fun: Callable[..., Any], flat: Flat, outs: Sequence[Any], holomorphic: bool
+) -> None:
+    if len(outs) != 1 or flat.out_tree != tree_structure(0):
+        raise GradientError(
+            f"{what} of {name_of(fun)}: it must return one scalar, but returned the structure {flat.out_tree}"
+            + ("; for (value, auxiliary data) pass has_aux=True" if not flat.has_aux else "")
+        )
+    aval = aval_of(outs[0])
+    if aval.shape:
+        raise GradientError(
+            f"{what} of {name_of(fun)}: it must return a scalar, but returned an array of shape {aval.shape}. "
+            "Reduce it (sum, mean), or use jacrev, jacfwd or vjp"
+        )
+    if holomorphic != is_complex(aval.dtype) or not is_inexact(aval.dtype):
+        cure = (
+            "Return a float; integers and booleans have no derivative"
+            if not is_complex(aval.dtype)
+            else "Take the real part or abs, or pass holomorphic=True if the function is holomorphic"
+        )
+        raise GradientError(
+            f"{what} of {name_of(fun)}: it returned a scalar of dtype {aval.dtype}"
+            f"{' with holomorphic=True' if holomorphic else ''}. {cure}"
+        )
+
+
+def value_and_grad(
+    fun: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
+    """The function that returns the value of `fun` and its gradient.
+
+    Parameters
+    ----------
+    fun : callable
+        Returns a scalar (shape ``()``), or with `has_aux` a pair (scalar, anything).
+    argnums : int or tuple of int
+        The positional arguments in which to differentiate: arrays or trees of arrays, of float or complex dtype.
+    has_aux : bool
+        Whether `fun` returns auxiliary data besides the scalar.
+    holomorphic : bool
+        Promise that `fun` is complex-differentiable; arguments and output are then complex.
+
+    Returns
+    -------
+    callable
+        Of the same arguments; returns ``(value, gradient)`` or ``((value, aux), gradient)``. The gradient has the
+        structure, shapes and dtypes of the argument (a tuple of such for several `argnums`).
+
+    Raises
+    ------
+    GradientError
+        When called: the output is no scalar, or an argument is an integer.
+    ArgumentValueError
+        When called: `argnums` names no argument.
+
+    Notes
+    -----
+    Reverse mode: the function is evaluated once, and its derivative's linear program transposed; cost a small
+    multiple of the function's, whatever the size of the argument. For a real function of complex ``z = x + iy`` the
+    gradient is ``df/dx - i df/dy`` (as in JAX): descend along its conjugate.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> ft.value_and_grad(lambda x: fnp.sum(x ** 2))(fnp.asarray([1.0, 2.0]))
+    (Array(5.), Array([2., 4.]))
+    """
+
+    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"), updated=())
+    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
+        return _value_and_grad("grad", fun, argnums, has_aux, holomorphic, args, kwargs)
+
+    return value_and_gradient
+
+
+def grad(
+    fun: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
+    """The gradient of a scalar function, as a function.
+
+    Parameters, errors and notes as for `value_and_grad`.
+
+    Returns
+    -------
+    callable
+        Returns the gradient, or with `has_aux` ``(gradient, aux)``.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> ft.grad(fnp.tanh)(0.0)
+    Array(1.)
+    >>> ft.grad(ft.grad(lambda x: x ** 3))(2.0)
+    Array(12.)
+    """
+
+    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"), updated=())
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        value, found = _value_and_grad("grad", fun, argnums, has_aux, holomorphic, args, kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return gradient
+
+
+def _value_and_grad(
+    what: str,
+    fun: Callable[..., Any],
+    argnums: Argnums,
+    has_aux: bool,
+    holomorphic: bool,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> tuple[Any, Any]:
+    numbers = checked_argnums(what, fun, argnums, len(args))
+    leaves: list[Any] = []
+    trees = []
+    for i in numbers:
+        found, tree = flatten_values(
+            args[i], lambda i=i: f"{what} of {name_of(fun)}: {argument_name(fun, i)}"
+        )  # type: ignore[misc]
+        for x in found:
+            check_input(what, fun, i, x, holomorphic)
+        leaves += found
+        trees.append(tree)
+
+    def call(fun: Callable[..., Any], parts: tuple[Any, ...]) -> Any:
+        full = list(args)
+        for i, part in zip(numbers, parts):
+            full[i] = part
+        return fun(*full, **kwargs)
+
+    in_tree = tree_structure(tuple([tree_unflatten(t, [0] * t.num_leaves) for t in trees]))
+    flat = Flat(fun, in_tree, call, has_aux)
+    linear = linearize(flat, leaves, [True] * len(leaves))
+    _check_output(what, fun, flat, linear.outs, holomorphic)
+    one = aval_of(linear.outs[0]).dtype.type(1)
+    cts = backward(linear.tape, linear.tangents, [one], linear.inputs)
+    ids = {id(x) for x in leaves}
+    gradients = results(in_tree, [instantiate(Zero(x) if c is None else c) for c, x in zip(cts, leaves)], ids)
+    value = result(linear.outs[0], ids)
+    return (value, flat.aux) if has_aux else value, gradients[0] if isinstance(argnums, int) else gradients

@@ -1,0 +1,196 @@
+"""Whole derivatives: `jacfwd`, `jacrev`, `hessian`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core.aval import Aval, Zero, aval_of
+from ..core.dtypes import is_complex, is_inexact
+from ..core.errors import GradientError
+from ..core.pytree import PyTree, PyTreeDef, tree_structure, tree_unflatten
+from ..primitives.create import eye
+from ..primitives.linear import batched_first, instantiate, move_batch_axis, reshape_p
+from ..transforms.batch import batch
+from ..transforms.linearize import Linearized, linearize, replay
+from ..transforms.transpose import backward
+from .grad import Argnums, check_input, checked_argnums
+from .values import Flat, argument_name, flatten_values, name_of, results
+
+
+def jacfwd(
+    fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[..., Any]:
+    """The Jacobian, one column for each input element: for functions with few inputs.
+
+    Parameters
+    ----------
+    fun : callable
+        Returns an array or a tree of arrays.
+    argnums, has_aux, holomorphic
+        As for `grad`.
+
+    Returns
+    -------
+    callable
+        Of the same arguments; returns the output's tree with, at each leaf, the argument's tree with leaves of shape
+        ``output.shape + input.shape``; with `has_aux` a pair of that and the auxiliary data.
+
+    Notes
+    -----
+    The function is linearised once, and its linear program applied to all basis directions in one batch.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> ft.jacfwd(lambda x: x ** 2)(fnp.asarray([1.0, 2.0]))
+    Array([[2., 0.],
+           [0., 4.]])
+    """
+    return _jacobian("jacfwd", _columns, fun, argnums, has_aux, holomorphic)
+
+
+def jacrev(
+    fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[..., Any]:
+    """The Jacobian, one row for each output element: for functions with few outputs.
+
+    Parameters and result as for `jacfwd`.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> ft.jacrev(lambda x: x[0] * x)(fnp.asarray([1.0, 2.0]))
+    Array([[2., 0.],
+           [2., 1.]])
+    """
+    return _jacobian("jacrev", _rows, fun, argnums, has_aux, holomorphic)
+
+
+def hessian(
+    fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[..., Any]:
+    """The matrix of second derivatives: ``jacfwd(jacrev(fun))``.
+
+    Parameters as for `jacfwd`.
+
+    Returns
+    -------
+    callable
+        Returns, for a scalar function of an array of shape ``s``, an array of shape ``s + s``; in general the
+        output's tree of the argument's tree of the argument's tree.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> ft.hessian(lambda x: x[0] * x[1] ** 2)(fnp.asarray([3.0, 2.0]))
+    Array([[0., 4.],
+           [4., 6.]])
+    """
+    inner = jacrev(fun, argnums, has_aux, holomorphic)
+    return jacfwd(inner, argnums, has_aux, holomorphic)
+
+
+def _jacobian(
+    what: str,
+    blocks_of: Callable[..., list[list[Any]]],
+    fun: Callable[..., Any],
+    argnums: Argnums,
+    has_aux: bool,
+    holomorphic: bool,
+) -> Callable[..., Any]:
+    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"), updated=())
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        numbers = checked_argnums(what, fun, argnums, len(args))
+        leaves: list[Any] = []
+        trees = []
+        for i in numbers:
+            found, tree = flatten_values(
+                args[i], lambda i=i: f"{what} of {name_of(fun)}: {argument_name(fun, i)}"
+            )  # type: ignore[misc]
+            for x in found:
+                check_input(what, fun, i, x, holomorphic)
+                _check_real_input(what, fun, i, x, holomorphic)
+            leaves += found
+            trees.append(tree)
+
+        def call(fun: Callable[..., Any], parts: tuple[Any, ...]) -> Any:
+            full = list(args)
+            for i, part in zip(numbers, parts):
+                full[i] = part
+            return fun(*full, **kwargs)
+
+        in_tree = tree_structure(tuple([tree_unflatten(t, [0] * t.num_leaves) for t in trees]))
+        flat = Flat(fun, in_tree, call, has_aux)
+        linear = linearize(flat, leaves, [True] * len(leaves))
+        _check_outputs(what, fun, linear.outs, holomorphic)
+        blocks = blocks_of(linear, [aval_of(x) for x in leaves], [aval_of(x) for x in linear.outs])
+        found = _assembled(flat.out_tree, in_tree, blocks, isinstance(argnums, int))
+        return (found, flat.aux) if has_aux else found
+
+    return jacobian
+
+
+def _check_real_input(what: str, fun: Callable[..., Any], i: int, x: Any, holomorphic: bool) -> None:
+    if is_complex(aval_of(x).dtype) and not holomorphic:
+        raise GradientError(
+            f"{what} of {name_of(fun)}: {argument_name(fun, i)} is complex. Pass holomorphic=True if the function is "
+            "complex-differentiable, or differentiate in its real and imaginary parts"
+        )
+
+
+def _check_outputs(what: str, fun: Callable[..., Any], outs: Sequence[Any], holomorphic: bool) -> None:
+    for x in outs:
+        dtype = aval_of(x).dtype
+        if is_inexact(dtype) and is_complex(dtype) != holomorphic:
+            raise GradientError(
+                f"{what} of {name_of(fun)}: it returned an array of dtype {dtype} with holomorphic={holomorphic}; "
+                "return complex arrays with holomorphic=True, and real ones without"
+            )
+
+
+def _basis(aval: Aval) -> Any:
+    """The unit arrays of a type, along a new first axis."""
+    return reshape_p.bind(eye(aval.size, aval.size, 0, aval.dtype), shape=(aval.size, *aval.shape))
+
+
+def _columns(linear: Linearized, ins: Sequence[Aval], outs: Sequence[Aval]) -> list[list[Any]]:
+    """``blocks[output][input]`` of shape ``output.shape + input.shape``, by pushing basis vectors forward."""
+    blocks: list[list[Any]] = [[] for _ in outs]
+    for i, a in enumerate(ins):
+
+        def push(direction: Any, i: int = i) -> list[Any]:
+            tangents = [direction if j == i else instantiate(Zero(b)) for j, b in enumerate(ins)]
+            return [instantiate(t) for t in replay(linear, tangents)]
+
+        found, dims = batch(push, a.size, [_basis(a)], [0])
+        for row, x, d, out in zip(blocks, found, dims, outs):
+            last = move_batch_axis(batched_first(a.size, x, d), 0, out.ndim)
+            row.append(reshape_p.bind(last, shape=out.shape + a.shape))
+    return blocks
+
+
+def _rows(linear: Linearized, ins: Sequence[Aval], outs: Sequence[Aval]) -> list[list[Any]]:
+    """The same blocks, by pulling basis covectors back."""
+    blocks: list[list[Any]] = []
+    for j, out in enumerate(outs):
+
+        def pull(direction: Any, j: int = j) -> list[Any]:
+            cts = [direction if k == j else Zero(o) for k, o in enumerate(outs)]
+            found = backward(linear.tape, linear.tangents, cts, linear.inputs)
+            return [instantiate(Zero(a) if c is None else c) for c, a in zip(found, ins)]
+
+        found, dims = batch(pull, out.size, [_basis(out)], [0])
+        blocks.append(
+            [
+                reshape_p.bind(batched_first(out.size, x, d), shape=out.shape + a.shape)
+                for x, d, a in zip(found, dims, ins)
+            ]
+        )
+    return blocks
+
+
+def _assembled(out_tree: PyTreeDef, in_tree: PyTreeDef, blocks: list[list[Any]], single: bool) -> PyTree:
+    parts = [results(in_tree, row) for row in blocks]
+    return tree_unflatten(out_tree, [p[0] for p in parts] if single else parts)

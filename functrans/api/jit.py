@@ -1,0 +1,342 @@
+"""`jit`: trace once for each type of arguments, run the kernels from then on."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from threading import RLock
+from types import MethodType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..control.call import call_p, executable, set_compiler
+from ..core.array import Array, wrap
+from ..core.aval import aval_of
+from ..core.config import config, trace_key
+from ..core.errors import ArgumentError
+from ..core.ir import Jaxpr
+from ..core.pytree import PyTreeDef, tree_unflatten
+from ..core.trace import Tracer, current_trace, eval_trace
+from ..core.tree_nodes import kind_of
+from ..lowering.cache import kernels
+from ..lowering.executable import compile_jaxpr
+from ..transforms.stage import stage
+from .static import Signature, Split, check_types
+from .stats import CacheInfo, Stats
+from .values import Flat, flatten_values, given, name_of, results
+
+_PYTHON_NUMBERS = frozenset((int, float, complex, bool))
+
+set_compiler(lambda jaxpr: compile_jaxpr(jaxpr))
+
+
+class Traced(NamedTuple):
+    """A traced function: its jaxpr, the structure of its result, and values of enclosing traces that it captured."""
+
+    jaxpr: Jaxpr
+    out_tree: PyTreeDef
+    captured: tuple[Any, ...]
+
+
+class Cache:
+    """What has been traced of one function under one set of options; shared by its `Jitted` objects."""
+
+    def __init__(self) -> None:
+        self.traced: dict[Hashable, Traced] = {}
+        self.runners: dict[Hashable, Callable[..., Any]] = {}
+        self.stats = Stats()
+        self.lock = RLock()
+
+    def clear(self) -> None:
+        """Forget everything, the kernels too."""
+        with self.lock:
+            for traced in self.traced.values():
+                traced.jaxpr.forget()
+            self.traced.clear()
+            self.runners.clear()
+
+
+class _Caches:
+    """The caches of all jitted functions; each lives as long as its function."""
+
+    def __init__(self) -> None:
+        self.by_function: weakref.WeakKeyDictionary[Any, dict[Hashable, Cache]] = weakref.WeakKeyDictionary()
+        self.everything: weakref.WeakSet[Cache] = weakref.WeakSet()
+        self.lock = RLock()
+
+    def get(self, fun: Callable[..., Any], options: Hashable) -> Cache:
+        with self.lock:
+            try:
+                cache = self.by_function.setdefault(fun, {}).setdefault(options, Cache())
+            except TypeError:  # no weak reference, or not hashable
+                cache = Cache()
+            self.everything.add(cache)
+            return cache
+
+    def clear(self) -> None:
+        for cache in list(self.everything):
+            cache.clear()
+
+
+caches = _Caches()
+
+
+class Jitted:
+    """A compiled function; see `jit`."""
+
+    def __init__(self, fun: Callable[..., Any], signature: Signature):
+        functools.update_wrapper(self, fun, updated=())
+        self._fun = fun
+        self._signature = signature
+        self._cache = caches.get(fun, signature.key)
+        self._runners = self._cache.runners
+        self._hit = self._cache.stats.hit
+        self._plain = not signature.has_static
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._plain and not kwargs and current_trace.get() is eval_trace:
+            key: list[Any] = [trace_key()]
+            for a in args:
+                kind = type(a)
+                if kind is np.ndarray or kind is Array:
+                    key.append(a.dtype)
+                    key.append(a.shape)
+                elif kind in _PYTHON_NUMBERS:
+                    key.append(kind)
+                else:
+                    break
+            else:
+                runner = self._runners.get(tuple(key))
+                if runner is not None:
+                    self._hit()
+                    return runner(*args)
+                return self._call(args, kwargs, tuple(key))
+        return self._call(args, kwargs, None)
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any], fast_key: Hashable) -> Any:
+        if config.disable_jit:
+            return self._fun(*args, **kwargs)
+        split = self._signature.split(self._fun, args, kwargs)
+        values, treedef = flatten_values(split.dynamic, lambda: f"jit of {name_of(self._fun)}: the arguments")
+        traced = self._traced(split, values, treedef)
+        if current_trace.get() is not eval_trace:
+            outs = call_p.bind(*traced.captured, *values, jaxpr=traced.jaxpr)
+            return tree_unflatten(traced.out_tree, [given(x) for x in outs])
+        run = executable(traced.jaxpr)
+        outs = run(*values)
+        if fast_key is not None:
+            self._runners[fast_key] = _runner(run, traced.out_tree)
+        return tree_unflatten(traced.out_tree, [wrap(x) for x in outs])
+
+    def _traced(self, split: Split, values: list[Any], treedef: PyTreeDef) -> Traced:
+        avals = [aval_of(x) for x in values]
+        key = (trace_key(), treedef, split.static, *avals)
+        cache = self._cache
+        found = cache.traced.get(key)
+        if found is not None:
+            self._hit()
+            return found
+        with cache.lock:
+            found = cache.traced.get(key)
+            if found is not None:
+                self._hit()
+                return found
+            cache.stats.miss()
+            flat = Flat(self._fun, treedef, lambda f, dynamic: split.call(f, dynamic))
+            jaxpr = stage(flat, avals, name_of(self._fun), cache.stats)
+            traced = _closed(jaxpr, flat.out_tree)
+            if not traced.captured:
+                cache.traced[key] = traced
+            return traced
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """A jitted method: `self` is an argument where its class is a registered tree, else one cache an instance."""
+        if instance is None:
+            return self
+        if kind_of(instance) is not None:
+            return functools.partial(self, instance)
+        name = f"_jitted_{name_of(self._fun)}"
+        store = getattr(instance, "__dict__", None)
+        found = None if store is None else store.get(name)
+        if found is None:
+            found = Jitted(MethodType(self._fun, instance), self._signature.bound())
+            if store is not None:
+                store[name] = found
+        return found
+
+    def trace(self, *args: Any, **kwargs: Any) -> tuple[Traced, list[Any], PyTreeDef]:
+        """The traced function at these arguments, their values and structure (`ShapeDtypeStruct`s will do)."""
+        split = self._signature.split(self._fun, args, kwargs)
+        values, treedef = flatten_values(split.dynamic, lambda: f"jit of {name_of(self._fun)}: the arguments")
+        return self._traced(split, values, treedef), values, treedef
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """What the function becomes for arguments like these, without running it.
+
+        Returns
+        -------
+        Lowered
+            With ``.jaxpr``, ``.as_text()`` (the readable Python kernels) and ``.compile()``.
+        """
+        traced, _, treedef = self.trace(*args, **kwargs)
+        return Lowered(traced, treedef)
+
+    def cache_info(self) -> CacheInfo:
+        """Counts of traces, kernels compiled, hits and misses, the kernels of derivatives included."""
+        return self._cache.stats.info()
+
+    def clear_cache(self) -> None:
+        """Forget what was traced and compiled for this function."""
+        self._cache.clear()
+
+    def __repr__(self) -> str:
+        return f"<jit of {name_of(self._fun)}>"
+
+
+def _runner(run: Any, out_tree: PyTreeDef) -> Callable[..., Any]:
+    """The shortest way from arguments to results, for calls without trees."""
+    call = run.compile().call
+    if out_tree.num_leaves == 1 and tree_unflatten(out_tree, [0]) == 0:
+        return lambda *args: wrap(call(*args)[0])
+    if tree_unflatten(out_tree, list(range(out_tree.num_leaves))) == tuple(range(out_tree.num_leaves)):
+        return lambda *args: tuple([wrap(x) for x in call(*args)])
+    return lambda *args: tree_unflatten(out_tree, [wrap(x) for x in call(*args)])
+
+
+def _closed(jaxpr: Jaxpr, out_tree: PyTreeDef) -> Traced:
+    """Captured tracers become leading inputs; arrays stay constants of the jaxpr."""
+    traced = [(v, c) for v, c in zip(jaxpr.constvars, jaxpr.consts) if isinstance(c, Tracer)]
+    if not traced:
+        return Traced(jaxpr, out_tree, ())
+    kept = [(v, c) for v, c in zip(jaxpr.constvars, jaxpr.consts) if not isinstance(c, Tracer)]
+    closed = Jaxpr(
+        [v for v, _ in traced] + list(jaxpr.invars),
+        jaxpr.eqns,
+        jaxpr.outvars,
+        [v for v, _ in kept],
+        [c for _, c in kept],
+        jaxpr.name,
+        jaxpr.stats,
+    )
+    return Traced(closed, out_tree, tuple(c for _, c in traced))
+
+
+class Lowered:
+    """A function lowered for one type of arguments.
+
+    Attributes
+    ----------
+    jaxpr : Jaxpr
+    """
+
+    def __init__(self, traced: Traced, in_tree: PyTreeDef):
+        self.jaxpr = traced.jaxpr
+        self._traced = traced
+        self._in_tree = in_tree
+
+    def as_text(self) -> str:
+        """The kernels as readable Python, with host calls between them."""
+        return executable(self.jaxpr).as_text()  # type: ignore[attr-defined]
+
+    def compile(self) -> Compiled:
+        """Compile now; returns a callable that takes arguments of exactly these types."""
+        executable(self.jaxpr).compile()  # type: ignore[attr-defined]
+        return Compiled(self._traced, self._in_tree)
+
+    def __repr__(self) -> str:
+        return f"<lowered {self.jaxpr.name}>"
+
+
+class Compiled:
+    """A compiled function for one type of arguments (static arguments are left out of the call)."""
+
+    def __init__(self, traced: Traced, in_tree: PyTreeDef):
+        self._traced = traced
+        self._in_tree = in_tree
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        values, treedef = flatten_values(
+            (args, kwargs), lambda: f"compiled {self._traced.jaxpr.name}: the arguments"
+        )
+        check_types(self._traced.jaxpr, self._in_tree, treedef, values)
+        outs = call_p.bind(*self._traced.captured, *values, jaxpr=self._traced.jaxpr)
+        return results(self._traced.out_tree, outs)
+
+    def as_text(self) -> str:
+        """As `Lowered.as_text`."""
+        return executable(self._traced.jaxpr).as_text()  # type: ignore[attr-defined]
+
+
+def jit(
+    fun: Callable[..., Any] | None = None,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+) -> Any:
+    """Compile a function: traced once for each type of its arguments, then run as Numba-jitted kernels.
+
+    Parameters
+    ----------
+    fun : callable
+        A pure function of arrays, numbers and trees of them. Without it, `jit` returns a decorator.
+    static_argnums, static_argnames : int or str, or sequences of them
+        Arguments that are constants of the program (a flag, a shape, a function); they must be hashable, and each new
+        value traces anew. Given one of the two, the other is found from the signature.
+    donate_argnums, donate_argnames
+        Accepted for programs written for JAX; inputs are never overwritten.
+
+    Returns
+    -------
+    Jitted
+        Called like `fun`. With ``.lower(...)``, ``.cache_info()``, ``.clear_cache()``.
+
+    Raises
+    ------
+    StaticArgumentError
+        If a static argument does not exist, or when called is not hashable.
+    ConcretizationError
+        When called: `fun` asks for a number (``if x > 0``, ``float(x)``) while only shapes and dtypes are known.
+
+    Notes
+    -----
+    `fun` runs only to be recorded: prints and other side effects happen once for each new type of arguments. What it
+    captured is a constant from then on. Results are shared by all `jit` objects of one function, and live as long as it.
+    Sizes and most numbers are run-time parameters of the kernel: a new batch size is traced but not compiled.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> @ft.jit
+    ... def f(x):
+    ...     return fnp.sum(fnp.sin(x) ** 2 + fnp.cos(x) ** 2)
+    >>> f(fnp.arange(4.0))
+    Array(4.)
+    """
+    if fun is None:
+        return lambda f: jit(f, static_argnums=static_argnums, static_argnames=static_argnames)
+    if not callable(fun):
+        raise ArgumentError(f"jit: want a function, got {fun!r} of type {type(fun).__name__}")
+    return Jitted(fun, Signature(fun, static_argnums, static_argnames))
+
+
+def disable_jit(disable: bool = True) -> Any:
+    """Context manager (and decorator) under which jitted functions run as plain Python and NumPy.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> with ft.disable_jit():
+    ...     ft.jit(lambda x: 2.0 * x if x > 0 else x)(3.0)
+    6.0
+    """
+    return config.patch(disable_jit=disable)
+
+
+def clear_caches() -> None:
+    """Forget everything that was traced and compiled."""
+    caches.clear()
+    kernels.clear()

@@ -1,0 +1,83 @@
+"""Looking at a function without running it: `make_jaxpr`, `eval_shape`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core.ir import Jaxpr
+from ..core.pytree import PyTree, tree_flatten, tree_unflatten
+from ..transforms.stage import stage
+from .static import Signature
+from .values import Flat, name_of, struct_aval, struct_of
+
+
+def _staged(fun: Callable[..., Any], signature: Signature, args: Any, kwargs: Any) -> tuple[Jaxpr, Any]:
+    split = signature.split(fun, args, kwargs)
+    leaves, treedef = tree_flatten(split.dynamic)
+    avals = [struct_aval(x, lambda: f"an argument of {name_of(fun)}") for x in leaves]
+    flat = Flat(fun, treedef, split.call)
+    return stage(flat, avals, name_of(fun)), flat.out_tree
+
+
+def make_jaxpr(
+    fun: Callable[..., Any], static_argnums: int | Sequence[int] | None = None, return_shape: bool = False
+) -> Callable[..., Any]:
+    """The function that shows what `fun` is traced to.
+
+    Parameters
+    ----------
+    fun : callable
+    static_argnums : int or sequence of int
+        As for `jit`.
+    return_shape : bool
+        Return the tree of output shapes as well.
+
+    Returns
+    -------
+    callable
+        Of `fun`'s arguments (arrays, numbers or `ShapeDtypeStruct`s); returns a `Jaxpr`, which prints one equation a
+        line (with `functrans.core.printing.show`, the source lines too).
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> print(ft.make_jaxpr(lambda x: fnp.sin(x) * 2.0)(1.0))
+    lambda a:f64[]*.
+      b:f64[] = convert_element_type[dtype=float64, weak=False] a
+      c:f64[] = sin b
+      d:f64[] = mul c 2.0:f64[]
+      return (d,)
+    """
+    signature = Signature(fun, static_argnums, None)
+
+    def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
+        jaxpr, out_tree = _staged(fun, signature, args, kwargs)
+        if return_shape:
+            return jaxpr, tree_unflatten(out_tree, [struct_of(a) for a in jaxpr.out_avals])
+        return jaxpr
+
+    return jaxpr_of
+
+
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> PyTree:
+    """The shapes and dtypes of a function's results, computed without numbers.
+
+    Parameters
+    ----------
+    fun : callable
+    *args, **kwargs
+        Its arguments: arrays, numbers or `ShapeDtypeStruct`s.
+
+    Returns
+    -------
+    tree of ShapeDtypeStruct
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> ft.eval_shape(lambda x: fnp.sum(x, axis=0), ft.ShapeDtypeStruct((10, 3), "float32"))
+    ShapeDtypeStruct(shape=(3,), dtype=dtype('float32'), weak_type=False)
+    """
+    jaxpr, out_tree = _staged(fun, Signature(fun, None, None), args, kwargs)
+    return tree_unflatten(out_tree, [struct_of(a) for a in jaxpr.out_avals])

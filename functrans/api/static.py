@@ -1,0 +1,170 @@
+"""Which arguments of a jitted function are static, and their separation from the arrays."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..core.aval import aval_of
+from ..core.errors import ArgumentError, StaticArgumentError
+from ..core.ir import Jaxpr
+from ..core.pytree import PyTree, PyTreeDef
+from .values import argument_name, name_of
+
+
+@dataclass(frozen=True)
+class Split:
+    """The arguments of one call: the trees of arrays, and the static rest as a hashable key."""
+
+    dynamic: tuple[tuple[Any, ...], dict[str, Any]]
+    static: tuple[tuple[int | str, Any], ...]
+
+    def call(self, fun: Callable[..., Any], dynamic: PyTree) -> Any:
+        """`fun` with the static arguments put back in their places."""
+        args, kwargs = list(dynamic[0]), dict(dynamic[1])
+        for place, value in self.static:  # ascending positions first
+            if isinstance(place, int):
+                args.insert(place, value)
+            else:
+                kwargs[place] = value
+        return fun(*args, **kwargs)
+
+
+class Signature:
+    """The static arguments of a function, by position and by name.
+
+    Parameters
+    ----------
+    fun : callable
+    argnums : int or sequence of int
+    argnames : str or sequence of str
+
+    Raises
+    ------
+    StaticArgumentError
+        If they name no parameter of `fun`.
+    """
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        argnums: int | Sequence[int] | None,
+        argnames: str | Iterable[str] | None,
+    ):
+        numbers = () if argnums is None else (argnums,) if isinstance(argnums, int) else tuple(argnums)
+        names = () if argnames is None else (argnames,) if isinstance(argnames, str) else tuple(argnames)
+        self._check_types(fun, numbers, names)
+        parameters = _parameters(fun) if numbers or names else None
+        if parameters is not None:
+            numbers, names = _complete(fun, parameters, numbers, names)
+        self.argnums = tuple(sorted(set(numbers)))
+        self.argnames = frozenset(names)
+        self.has_static = bool(self.argnums or self.argnames)
+
+    @staticmethod
+    def _check_types(fun: Callable[..., Any], numbers: tuple[Any, ...], names: tuple[Any, ...]) -> None:
+        if not all(type(i) is int for i in numbers) or not all(isinstance(n, str) for n in names):
+            raise ArgumentError(
+                f"jit of {name_of(fun)}: static_argnums must be ints and static_argnames strings, got {numbers!r} and "
+                f"{names!r}"
+            )
+
+    @property
+    def key(self) -> Hashable:
+        """What tells two sets of options apart."""
+        return self.argnums, self.argnames
+
+    def bound(self) -> Signature:
+        """The signature of the method bound to an instance: without its first parameter."""
+        found = object.__new__(Signature)
+        found.argnums = tuple(i - 1 for i in self.argnums if i > 0)
+        found.argnames = self.argnames
+        found.has_static = bool(found.argnums or found.argnames)
+        return found
+
+    def split(self, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Split:
+        """Take the static arguments out of a call.
+
+        Raises
+        ------
+        StaticArgumentError
+            If one is not hashable.
+        """
+        if not self.has_static:
+            return Split((args, kwargs), ())
+        numbers = {i % len(args) if i < 0 else i for i in self.argnums if -len(args) <= i < len(args)}
+        static: list[tuple[int | str, Any]] = [(i, args[i]) for i in sorted(numbers)]
+        static += [(n, kwargs[n]) for n in sorted(self.argnames & kwargs.keys())]
+        for place, value in static:
+            _check_hashable(fun, place, value)
+        dynamic = tuple([a for i, a in enumerate(args) if i not in numbers])
+        return Split((dynamic, {n: v for n, v in kwargs.items() if n not in self.argnames}), tuple(static))
+
+
+def _parameters(fun: Callable[..., Any]) -> list[inspect.Parameter] | None:
+    try:
+        return list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        return None
+
+
+def _complete(
+    fun: Callable[..., Any],
+    parameters: list[inspect.Parameter],
+    numbers: tuple[int, ...],
+    names: tuple[str, ...],
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Names for the given numbers and numbers for the given names, as far as the signature tells."""
+    kinds = inspect.Parameter
+    positional = [p for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)]
+    variadic = any(p.kind is kinds.VAR_POSITIONAL for p in parameters)
+    keywords = any(p.kind is kinds.VAR_KEYWORD for p in parameters)
+    for i in numbers:
+        if not variadic and not -len(positional) <= i < len(positional):
+            raise StaticArgumentError(
+                f"jit of {name_of(fun)}: static_argnums={numbers} but the function has {len(positional)} positional parameters"
+            )
+    for n in names:
+        if not keywords and n not in [p.name for p in parameters]:
+            listed = ", ".join(p.name for p in parameters)
+            raise StaticArgumentError(
+                f"jit of {name_of(fun)}: static_argnames names {n!r}, but the parameters are ({listed})"
+            )
+    at = {p.name: i for i, p in enumerate(positional)}
+    if not variadic:
+        numbers = tuple(i % len(positional) for i in numbers)
+    more_numbers = tuple(at[n] for n in names if n in at)
+    more_names = tuple(
+        positional[i].name
+        for i in numbers
+        if 0 <= i < len(positional) and positional[i].kind is kinds.POSITIONAL_OR_KEYWORD
+    )
+    return numbers + more_numbers, names + more_names
+
+
+def _check_hashable(fun: Callable[..., Any], place: int | str, value: Any) -> None:
+    try:
+        hash(value)
+    except TypeError as error:
+        where = argument_name(fun, place) if isinstance(place, int) else f"argument '{place}'"
+        raise StaticArgumentError(
+            f"jit of {name_of(fun)}: the static {where} is a {type(value).__name__} and not hashable ({error}). Static "
+            "arguments are part of the cache key: pass a tuple instead of a list, or an array as an ordinary argument"
+        ) from None
+
+
+def check_types(jaxpr: Jaxpr, expected: PyTreeDef, met: PyTreeDef, values: Sequence[Any]) -> None:
+    """Raise `ArgumentError` where the arguments are not what a compiled function was compiled for."""
+    if met != expected:
+        raise ArgumentError(
+            f"compiled {jaxpr.name}: arguments have the structure {met}, but it was compiled for {expected}"
+        )
+    avals = [aval_of(x) for x in values]
+    wanted = jaxpr.in_avals[len(jaxpr.in_avals) - len(avals) :]
+    for i, (a, b) in enumerate(zip(avals, wanted)):
+        if a.shape != b.shape or a.dtype != b.dtype:
+            raise ArgumentError(
+                f"compiled {jaxpr.name}: argument leaf {i} is {a}, but it was compiled for {b}"
+            )

@@ -1,0 +1,58 @@
+"""What a jitted function did so far."""
+
+from __future__ import annotations
+
+from itertools import count
+from threading import Lock
+from typing import NamedTuple
+
+
+class CacheInfo(NamedTuple):
+    """Counts of one jitted function.
+
+    Attributes
+    ----------
+    traces : int
+        How often the Python function was run to record it.
+    compiles : int
+        Kernels compiled, those of derivatives included; one that another function had compiled is not counted.
+    hits, misses : int
+        Calls that found a recording of their types, and calls that did not.
+    routes : dict of str to int
+        Kernels by how they were made: ``"intrinsic"`` (LLVM through a Numba intrinsic), ``"njit"``, ``"python"``.
+    """
+
+    traces: int
+    compiles: int
+    hits: int
+    misses: int
+    routes: dict[str, int]
+
+
+class Stats:
+    """Counters that many threads may raise."""
+
+    def __init__(self) -> None:
+        self._hits = count()
+        self.hit = self._hits.__next__  # atomic, and quicker than a lock
+        self._lock = Lock()
+        self._misses = 0
+        self._compiles = 0
+        self._routes: dict[str, int] = {}
+
+    def miss(self) -> None:
+        """Count a call that has to trace."""
+        with self._lock:
+            self._misses += 1
+
+    def count_kernel(self, route: str, compiled: bool) -> None:
+        """Count a kernel made by `route`; `compiled` is false where the kernel cache had it."""
+        with self._lock:
+            self._compiles += compiled
+            self._routes[route] = self._routes.get(route, 0) + 1
+
+    def info(self) -> CacheInfo:
+        """The counts now."""
+        with self._lock:
+            hits = int(repr(self._hits)[6:-1])
+            return CacheInfo(self._misses, self._compiles, hits, self._misses, dict(self._routes))

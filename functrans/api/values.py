@@ -1,0 +1,187 @@
+"""From a user's arguments to flat values and back."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..core.array import Array, wrap
+from ..core.aval import Aval, aval_of
+from ..core.errors import ArgumentError
+from ..core.pytree import PyTree, PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
+from ..core.trace import Tracer, current_trace, eval_trace
+from ..core.tree_nodes import keystr
+from ..primitives.operands import PYTHON_KEYS, operand
+
+
+@dataclass(frozen=True)
+class ShapeDtypeStruct:
+    """The shape and dtype of an array, in the place of one.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    dtype : numpy.dtype
+    weak_type : bool
+        Whether the dtype came from a Python scalar.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> ft.eval_shape(lambda x: x @ x.T, ft.ShapeDtypeStruct((3, 5), "float32"))
+    ShapeDtypeStruct(shape=(3, 3), dtype=dtype('float32'), weak_type=False)
+    """
+
+    shape: tuple[int, ...]
+    dtype: Any
+    weak_type: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", tuple(self.shape))
+        object.__setattr__(self, "dtype", np.dtype(self.dtype))
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+
+def name_of(fun: Callable[..., Any]) -> str:
+    """The name of a function for messages and printing."""
+    found = getattr(fun, "__name__", None)
+    return found if isinstance(found, str) else type(fun).__name__
+
+
+def argument_name(fun: Callable[..., Any], position: int) -> str:
+    """``argument 1 ('w')``, with the name where the signature tells it."""
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        return f"argument {position}"
+    if position < len(parameters) and parameters[position].kind in (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    ):
+        return f"argument {position} ('{parameters[position].name}')"
+    return f"argument {position}"
+
+
+def value_of(x: Any, what: Callable[[], str]) -> Any:
+    """A leaf as a value that flows through interpreters; lists are trees here, not arrays.
+
+    Raises
+    ------
+    ArgumentError, UnsupportedDtypeError
+        Naming ``what()``.
+    """
+    kind = type(x)
+    if kind in PYTHON_KEYS or isinstance(x, Tracer):
+        return x
+    if isinstance(x, np.ndarray | np.generic) or hasattr(x, "__array__"):
+        return operand(x, what()) if kind is not np.ndarray and kind is not Array else operand(x, "")
+    raise ArgumentError(
+        f"{what()} is {str(x)[:60]!r} of type {type(x).__name__}; want an array, a number, or a tree (tuple, list, dict, "
+        "registered class) of them. Bind other values with functools.partial, or make the argument static under jit"
+    )
+
+
+def flatten_values(tree: PyTree, what: Callable[[], str]) -> tuple[list[Any], PyTreeDef]:
+    """The leaves of an argument as values."""
+    leaves, treedef = tree_flatten(tree)
+    try:
+        return [value_of(x, what) for x in leaves], treedef
+    except (ArgumentError, TypeError):
+        for path, leaf in tree_flatten_with_path(tree)[0]:
+            value_of(leaf, lambda path=path: f"{what()}{keystr(path)}")  # type: ignore[misc]
+        raise
+
+
+def returned_values(fun: Callable[..., Any], tree: PyTree) -> tuple[list[Any], PyTreeDef]:
+    """The leaves of what a traced function returned, as values."""
+    return flatten_values(tree, lambda: f"the result of {name_of(fun)}")
+
+
+class Flat:
+    """A user's function as a function of flat values; remembers the structure of what it returned.
+
+    Parameters
+    ----------
+    fun : callable
+    treedef : PyTreeDef
+        Of the arguments that `call` receives.
+    call : callable
+        ``call(fun, tree) -> result``.
+    has_aux : bool
+        Whether the result is a pair, of which the second part is kept aside in `aux`.
+    """
+
+    __slots__ = ("aux", "call", "fun", "has_aux", "out_tree", "treedef")
+
+    def __init__(
+        self, fun: Callable[..., Any], treedef: PyTreeDef, call: Callable[..., Any], has_aux: bool = False
+    ):
+        self.fun = fun
+        self.treedef = treedef
+        self.call = call
+        self.has_aux = has_aux
+        self.out_tree: Any = None
+        self.aux: Any = None
+
+    def __call__(self, *values: Any) -> list[Any]:
+        out = self.call(self.fun, tree_unflatten(self.treedef, [given(x) for x in values]))
+        if self.has_aux:
+            if not (isinstance(out, tuple) and len(out) == 2):
+                raise ArgumentError(
+                    f"has_aux=True: {name_of(self.fun)} must return a pair (output, auxiliary data), but returned "
+                    f"{type(out).__name__}"
+                )
+            out, self.aux = out
+        leaves, self.out_tree = returned_values(self.fun, out)
+        return leaves
+
+
+def given(x: Any) -> Any:
+    """What a user's function receives for a value: tracers and Python numbers as they are, arrays as `Array`."""
+    return wrap(x) if isinstance(x, np.ndarray | np.generic) else x
+
+
+def result(x: Any, inputs: Collection[int] = ()) -> Any:
+    """What a transformation hands out for a value: an `Array` of its own at the top, tracers as they are.
+
+    Parameters
+    ----------
+    x : value
+    inputs : collection of int
+        The ``id`` of values that came from the user, which are copied.
+    """
+    if type(x) is np.ndarray and (x.base is not None or id(x) in inputs):
+        x = x.copy()
+    if type(x) in PYTHON_KEYS:
+        return wrap(x) if current_trace.get() is eval_trace else x
+    return given(x)
+
+
+def results(treedef: PyTreeDef, values: Sequence[Any], inputs: Collection[int] = ()) -> PyTree:
+    """A tree of results."""
+    return tree_unflatten(treedef, [result(x, inputs) for x in values])
+
+
+def struct_aval(x: Any, what: Callable[[], str]) -> Aval:
+    """The aval of an argument of `eval_shape` and its like: an array, a number, or anything with shape and dtype."""
+    if isinstance(x, ShapeDtypeStruct):
+        return Aval(x.shape, x.dtype, x.weak_type)
+    return aval_of(value_of(x, what))
+
+
+def struct_of(aval: Aval) -> ShapeDtypeStruct:
+    """An aval as users see it."""
+    return ShapeDtypeStruct(aval.shape, aval.dtype, aval.weak)

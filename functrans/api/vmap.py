@@ -1,0 +1,141 @@
+"""Batching over axes of the arguments: `vmap`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core.errors import ArgumentError, ArgumentValueError, AxisError
+from ..core.pytree import flatten_axes
+from ..primitives.linear import batched_first, move_batch_axis, shape_of
+from ..transforms.batch import batch
+from .values import Flat, argument_name, flatten_values, name_of, results
+
+
+def vmap(
+    fun: Callable[..., Any],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    *,
+    axis_size: int | None = None,
+) -> Callable[..., Any]:
+    """The function that applies `fun` to every example along an axis, without a loop.
+
+    Parameters
+    ----------
+    fun : callable
+    in_axes : int, None, or tuple or list of them (or of trees of them)
+        For each positional argument the axis to map over, None for an argument that is the same for all examples.
+        A single value serves all arguments; within an argument that is a tree, a prefix tree of axes. Keyword arguments
+        are mapped over axis 0.
+    out_axes : int, None, or tree of them
+        Where the mapped axis stands in the results; None for results that do not depend on the example.
+    axis_size : int, optional
+        The number of examples; needed only where no argument is mapped.
+
+    Returns
+    -------
+    callable
+
+    Raises
+    ------
+    ArgumentValueError
+        When called: sizes of mapped axes differ, or nothing is mapped and no `axis_size` given.
+    AxisError
+        When called: an argument lacks the axis.
+    PytreeError
+        When called: `in_axes` or `out_axes` is no prefix of the tree it describes.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> x = fnp.asarray([[1.0, 2.0], [3.0, 4.0]])
+    >>> ft.vmap(fnp.dot, in_axes=(0, None))(x, fnp.asarray([1.0, 1.0]))
+    Array([3., 7.])
+    """
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if not (in_axes is None or isinstance(in_axes, int | tuple)):
+        raise ArgumentError(
+            f"vmap of {name_of(fun)}: in_axes must be an int, None, or a tuple with an entry for each positional argument, "
+            f"got {in_axes!r}"
+        )
+
+    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"), updated=())
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+            raise ArgumentValueError(
+                f"vmap of {name_of(fun)}: in_axes has {len(in_axes)} entries for {len(args)} positional arguments"
+            )
+        values, treedef = flatten_values((args, kwargs), lambda: f"vmap of {name_of(fun)}: the arguments")
+        axes = _argument_axes(fun, args, kwargs, in_axes)
+        dims = [_checked_axis(fun, x, d, args) for x, d in zip(values, axes)]
+        size = _batch_size(fun, values, dims, axis_size)
+        flat = Flat(fun, treedef, lambda f, tree: f(*tree[0], **tree[1]))
+        outs, found = batch(flat, size, values, dims)
+        wanted = flatten_axes(f"vmap of {name_of(fun)}: out_axes", flat.out_tree, out_axes)
+        ids = {id(x) for x in values}
+        return results(flat.out_tree, [_placed(fun, size, *p) for p in zip(outs, found, wanted)], ids)
+
+    return mapped
+
+
+def _argument_axes(
+    fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], in_axes: Any
+) -> list[Any]:
+    _, treedef = flatten_values(args, lambda: "an argument")
+    axes = flatten_axes(f"vmap of {name_of(fun)}: in_axes", treedef, in_axes)
+    leaves, _ = flatten_values(kwargs, lambda: "a keyword argument")
+    return axes + [0] * len(leaves)
+
+
+def _checked_axis(fun: Callable[..., Any], x: Any, axis: Any, args: Sequence[Any]) -> int | None:
+    if axis is None:
+        return None
+    rank = len(shape_of(x))
+    if type(axis) is not int:
+        raise ArgumentError(f"vmap of {name_of(fun)}: axes must be ints or None, got {axis!r}")
+    if not -rank <= axis < rank:
+        at = next((i for i, a in enumerate(args) if a is x), None)
+        where = "an argument" if at is None else argument_name(fun, at)
+        raise AxisError(
+            f"vmap of {name_of(fun)}: in_axes asks for axis {axis} of {where} of shape {shape_of(x)}; use None for an "
+            "argument that is not mapped"
+        )
+    return axis % rank
+
+
+def _batch_size(
+    fun: Callable[..., Any], values: Sequence[Any], dims: Sequence[int | None], axis_size: int | None
+) -> int:
+    sizes = {shape_of(x)[d] for x, d in zip(values, dims) if d is not None}
+    if axis_size is not None:
+        sizes.add(axis_size)
+    if len(sizes) == 1:
+        return sizes.pop()
+    if not sizes:
+        raise ArgumentValueError(
+            f"vmap of {name_of(fun)}: no argument is mapped (in_axes are all None); give axis_size, or an axis"
+        )
+    met = ", ".join(f"axis {d} of shape {shape_of(x)}" for x, d in zip(values, dims) if d is not None)
+    given = f" and axis_size={axis_size}" if axis_size is not None else ""
+    raise ArgumentValueError(f"vmap of {name_of(fun)}: the mapped axes differ in size: {met}{given}")
+
+
+def _placed(fun: Callable[..., Any], size: int, x: Any, dim: int | None, wanted: Any) -> Any:
+    """The result with its batch axis where `out_axes` wants it."""
+    if wanted is None:
+        if dim is not None:
+            raise ArgumentValueError(
+                f"vmap of {name_of(fun)}: out_axes is None for a result that differs between examples (one example has "
+                f"shape {shape_of(x)[:dim] + shape_of(x)[dim + 1 :]}); give it an axis"
+            )
+        return x
+    rank = len(shape_of(x)) + (dim is None)
+    if type(wanted) is not int or not -rank <= wanted < rank:
+        raise AxisError(
+            f"vmap of {name_of(fun)}: out_axes asks for axis {wanted!r} of a result with {rank} axes"
+        )
+    first = x if dim is not None else batched_first(size, x, None)
+    return move_batch_axis(first, dim or 0, wanted % rank)

@@ -1,0 +1,1 @@
+"""The interpreters. One file, one interpreter: evaluate, stage, jvp, linearize, transpose, batch."""

@@ -1,0 +1,99 @@
+"""Batching: each value may carry one axis more, each primitive's batch rule moves it through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from ..core.aval import Aval, aval_of
+from ..core.ir import Jaxpr
+from ..core.primitive import Primitive
+from ..core.trace import Trace, Tracer, current_trace, tracing
+from ..primitives.linear import batched_first
+from .evaluate import evaluate
+from .stage import stage
+
+
+class BatchTracer(Tracer):
+    """A batched value and the place of its batch axis; its own shape is that of one example."""
+
+    __slots__ = ("aval", "dim", "value")
+
+    def __init__(self, trace: BatchTrace, value: Any, dim: int):
+        self._trace = trace
+        self.value = value
+        self.dim = dim
+        whole = aval_of(value)
+        self.aval = Aval(whole.shape[:dim] + whole.shape[dim + 1 :], whole.dtype, whole.weak)
+
+    def describe(self) -> str:
+        return "vmap"
+
+
+class BatchTrace(Trace):
+    """Moves batch axes of one size through primitives."""
+
+    __slots__ = ("size",)
+
+    def __init__(self, parent: Trace, size: int):
+        self.parent = parent
+        self.size = size
+
+    def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        mine = [type(a) is BatchTracer and a._trace is self for a in args]
+        if True not in mine:
+            return self.parent.process(prim, args, params)
+        values = [a.value if m else a for a, m in zip(args, mine)]
+        dims = [a.dim if m else None for a, m in zip(args, mine)]
+        rule = prim.batch if prim.batch is not None else prim.rule("batch")
+        token = current_trace.set(self.parent)
+        try:
+            out, dim = rule(self.size, values, dims, **params)
+        finally:
+            current_trace.reset(token)
+        if prim.multiple:
+            return [self.lift(x, d) for x, d in zip(out, dim)]
+        return self.lift(out, dim)
+
+    def lift(self, x: Any, dim: int | None) -> Any:
+        """A tracer for a value with a batch axis; the value itself without."""
+        return x if dim is None else BatchTracer(self, x, dim)
+
+    def lower(self, x: Any) -> tuple[Any, int | None]:
+        """The value and batch axis of something that the traced function returned."""
+        if type(x) is BatchTracer and x._trace is self:
+            return x.value, x.dim
+        return x, None
+
+
+def batch(
+    fun: Callable[..., Sequence[Any]], size: int, args: Sequence[Any], dims: Sequence[int | None]
+) -> tuple[list[Any], list[int | None]]:
+    """Outputs and their batch axes (None: not batched) of a function of flat values."""
+    trace = BatchTrace(current_trace.get(), size)
+    with tracing(trace):
+        outs = fun(*[trace.lift(x, d) for x, d in zip(args, dims)])
+    pairs = [trace.lower(x) for x in outs]
+    return [x for x, _ in pairs], [d for _, d in pairs]
+
+
+def batch_jaxpr(
+    jaxpr: Jaxpr, size: int, dims: tuple[int | None, ...], key: Hashable
+) -> tuple[Jaxpr, tuple[int | None, ...]]:
+    """The batched jaxpr, kept on `jaxpr` under `key`, and the batch axis of each output (0, or None: not batched)."""
+
+    def build() -> tuple[Jaxpr, tuple[int | None, ...]]:
+        out_dims: list[int | None] = []
+
+        def batched(*args: Any) -> list[Any]:
+            outs, found = batch(lambda *xs: evaluate(jaxpr, xs), size, args, dims)
+            out_dims.extend(None if d is None else 0 for d in found)
+            return [x if d is None else batched_first(size, x, d) for x, d in zip(outs, found)]
+
+        avals = [
+            a if d is None else Aval((*a.shape[:d], size, *a.shape[d:]), a.dtype, a.weak)
+            for a, d in zip(jaxpr.in_avals, dims)
+        ]
+        return stage(batched, avals, f"vmap({jaxpr.name})", jaxpr.stats), tuple(out_dims)
+
+    return jaxpr.derive(("batch", size, dims, key), build)

@@ -1,0 +1,153 @@
+"""Forward mode: each value carries a tangent, each primitive's jvp rule pushes both.
+
+The rule of a primitive runs one level down (`JVPTrace.inner`), so that what it binds is computed, or differentiated
+once more, by the trace outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from ..core.aval import Aval, Zero, aval_of
+from ..core.ir import Jaxpr
+from ..core.primitive import Primitive
+from ..core.trace import PYTHON_KEYS, Trace, Tracer, current_trace, tracing
+from ..primitives.linear import instantiate
+from .evaluate import evaluate
+from .stage import stage
+
+
+class JVPTracer(Tracer):
+    """A primal and its tangent."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, trace: JVPTrace, primal: Any, tangent: Any):
+        self._trace = trace
+        self.primal = primal
+        self.tangent = tangent
+
+    @property
+    def aval(self) -> Aval:  # type: ignore[override]
+        return aval_of(self.primal)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return getattr(self.primal, "shape", ())
+
+    @property
+    def dtype(self) -> Any:
+        found = getattr(self.primal, "dtype", None)
+        return self.aval.dtype if found is None else found
+
+    def key(self) -> Any:
+        primal = self.primal
+        found = PYTHON_KEYS.get(type(primal))
+        if found is not None:
+            return found
+        return primal.key() if isinstance(primal, Tracer) else primal.dtype
+
+    def concrete(self) -> Any:
+        value = self.primal
+        return value.concrete() if isinstance(value, Tracer) else value
+
+    def describe(self) -> str:
+        return "jvp"
+
+
+class JVPTrace(Trace):
+    """Pushes tangents forward.
+
+    Attributes
+    ----------
+    inner : Trace
+        Where the rules run.
+    """
+
+    __slots__ = ("inner",)
+
+    def __init__(self, parent: Trace):
+        self.parent = parent
+        self.inner = parent
+
+    def rule(self, prim: Primitive) -> Callable[..., Any]:
+        """The rule of `prim` that this interpreter applies."""
+        return prim.jvp if prim.jvp is not None else prim.rule("jvp")
+
+    def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        primals = []
+        tangents = []
+        perturbed = False
+        for a in args:
+            if type(a) is JVPTracer and a._trace is self:
+                primals.append(a.primal)
+                tangents.append(a.tangent)
+                perturbed = True
+            else:
+                primals.append(a)
+                tangents.append(Zero(a))
+        if not perturbed:
+            return self.parent.process(prim, args, params)
+        rule = self.rule(prim)
+        token = current_trace.set(self.inner)
+        try:
+            out, tangent = rule(primals, tangents, **params)
+        finally:
+            current_trace.reset(token)
+        if prim.multiple:
+            return [self.pair(x, t) for x, t in zip(out, tangent)]
+        return out if type(tangent) is Zero else JVPTracer(self, out, tangent)
+
+    def pair(self, primal: Any, tangent: Any) -> Any:
+        """A tracer for the pair; the primal alone where the tangent is a symbolic zero."""
+        return primal if type(tangent) is Zero else JVPTracer(self, primal, tangent)
+
+    def split(self, x: Any) -> tuple[Any, Any]:
+        """Primal and tangent of a value that the traced function returned."""
+        if type(x) is JVPTracer and x._trace is self:
+            return x.primal, x.tangent
+        return x, Zero(x)
+
+
+def jvp(
+    fun: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """Outputs and output tangents (values or `Zero`) of a function of flat values."""
+    trace = JVPTrace(current_trace.get())
+    with tracing(trace):
+        outs = fun(*[trace.pair(x, t) for x, t in zip(primals, tangents)])
+    pairs = [trace.split(x) for x in outs]
+    return [x for x, _ in pairs], [t for _, t in pairs]
+
+
+def jvp_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...], key: Hashable) -> tuple[Jaxpr, tuple[bool, ...]]:
+    """The jaxpr from (inputs, tangents of the perturbed ones) to (outputs, their tangents that are not zero).
+
+    Returns
+    -------
+    Jaxpr
+    tuple of bool
+        For each output, whether it has a tangent.
+    """
+
+    def build() -> tuple[Jaxpr, tuple[bool, ...]]:
+        mask: list[bool] = []
+
+        def pushed(*values: Any) -> list[Any]:
+            given = iter(values[len(jaxpr.invars) :])
+            primals = values[: len(jaxpr.invars)]
+            tangents = [next(given) if p else Zero(x) for x, p in zip(primals, perturbed)]
+            outs, out_tangents = jvp(lambda *xs: evaluate(jaxpr, xs), primals, tangents)
+            mask.extend(type(t) is not Zero for t in out_tangents)
+            return [*outs, *[t for t in out_tangents if type(t) is not Zero]]
+
+        avals = [*jaxpr.in_avals, *[a for a, p in zip(jaxpr.in_avals, perturbed) if p]]
+        return stage(pushed, avals, f"jvp({jaxpr.name})", jaxpr.stats), tuple(mask)
+
+    return jaxpr.derive(("jvp", perturbed, key), build)
+
+
+def instantiated(tangents: Sequence[Any]) -> list[Any]:
+    """Tangents or cotangents as values."""
+    return [instantiate(t) for t in tangents]

@@ -1,0 +1,154 @@
+"""Stage a Python function out to a jaxpr: every primitive becomes an equation.
+
+All primitives bound while the trace is current are staged, also those whose operands are all known: a `zeros`
+inside a jitted function is an equation, not a constant of that size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.array import unwrap
+from ..core.aval import Aval
+from ..core.dtypes import check_supported
+from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
+from ..core.primitive import Effect, Primitive
+from ..core.source import user_source
+from ..core.trace import Trace, Tracer, current_trace, leaked, tracing
+
+_NUMBERS = frozenset((int, float, complex, bool))
+
+
+class StagedTracer(Tracer):
+    """A value that is known by its aval only, and named by a variable."""
+
+    __slots__ = ("aval", "var")
+
+    def __init__(self, trace: StageTrace, var: Var):
+        self._trace = trace
+        self.var = var
+        self.aval = var.aval
+
+    def describe(self) -> str:
+        return f"jit of {self._trace.name}"
+
+
+class StageTrace(Trace):
+    """Collects equations. Values of enclosing traces, and arrays, become constants.
+
+    Parameters
+    ----------
+    parent : Trace
+        The trace that was current outside.
+    name : str
+        The function's name, for messages.
+    """
+
+    __slots__ = ("consts", "done", "eqns", "name")
+
+    def __init__(self, parent: Trace, name: str):
+        self.parent = parent
+        self.name = name
+        self.eqns: list[Eqn] = []
+        self.consts: dict[int, tuple[Var, Any, Any]] = {}
+        self.done = False
+
+    def input(self, aval: Aval) -> StagedTracer:
+        """A new input."""
+        return StagedTracer(self, Var(aval))
+
+    def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        invars = [a.var if type(a) is StagedTracer and a._trace is self else self.atom(a) for a in args]
+        out = prim.abstract(*[v.aval for v in invars], **params)
+        outvars = [Var(a) for a in out] if prim.multiple else [Var(out)]
+        self.eqns.append(Eqn(prim, invars, outvars, params, user_source()))
+        if prim.multiple:
+            return [StagedTracer(self, v) for v in outvars]
+        return StagedTracer(self, outvars[0])
+
+    def atom(self, x: Any) -> Atom:
+        """The variable or literal that stands for a value."""
+        if type(x) is StagedTracer and x._trace is self:
+            return x.var
+        if type(x) in _NUMBERS or isinstance(x, np.generic):
+            return Literal(x)
+        found = self.consts.get(id(x))
+        if found is None:
+            found = self.consts[id(x)] = (*self._constant(x), x)
+        return found[0]
+
+    def _constant(self, x: Any) -> tuple[Var, Any]:
+        if isinstance(x, Tracer):
+            if not self._encloses(x._trace):
+                raise leaked(x)
+            return Var(x.aval), x
+        check_supported(x.dtype, "captured constant")
+        value = unwrap(x)
+        if value.flags.writeable:
+            value = value.copy()
+            value.flags.writeable = False
+        return Var(Aval(value.shape, value.dtype)), value
+
+    def _encloses(self, trace: Trace) -> bool:
+        above: Trace | None = self.parent
+        while above is not None:
+            if above is trace:
+                return True
+            above = getattr(above, "parent", None)
+        return False
+
+    def jaxpr(self, inputs: Sequence[StagedTracer], outs: Sequence[Any], stats: Any = None) -> Jaxpr:
+        """Close the trace: the jaxpr from `inputs` to `outs`, without dead equations and constants."""
+        outvars = [self.atom(unwrap(x)) for x in outs]
+        self.done = True
+        eqns = live_equations(self.eqns, outvars)
+        used = {v for e in eqns for v in e.invars if type(v) is Var}
+        used.update(v for v in outvars if type(v) is Var)
+        kept = [(var, value) for var, value, _ in self.consts.values() if var in used]
+        return Jaxpr(
+            [t.var for t in inputs],
+            eqns,
+            outvars,
+            [v for v, _ in kept],
+            [c for _, c in kept],
+            self.name,
+            stats,
+        )
+
+
+def live_equations(eqns: Sequence[Eqn], outvars: Sequence[Atom]) -> list[Eqn]:
+    """The equations that an output needs, and those with an effect."""
+    needed = {v for v in outvars if type(v) is Var}
+    live = []
+    for eqn in reversed(eqns):
+        if eqn.effects is not Effect.NONE or not needed.isdisjoint(eqn.outvars):
+            live.append(eqn)
+            needed.update(v for v in eqn.invars if type(v) is Var)
+    return live[::-1]
+
+
+def stage(
+    fun: Callable[..., Sequence[Any]], avals: Sequence[Aval], name: str = "f", stats: Any = None
+) -> Jaxpr:
+    """The jaxpr of a function of flat values.
+
+    Parameters
+    ----------
+    fun : callable
+        ``fun(*tracers) -> sequence of values``.
+    avals : sequence of Aval
+        The types of its arguments.
+    name, stats
+        As in `Jaxpr`.
+    """
+    trace = StageTrace(current_trace.get(), name)
+    inputs = [trace.input(a) for a in avals]
+    try:
+        with tracing(trace):
+            outs = fun(*inputs)
+        return trace.jaxpr(inputs, outs, stats)
+    finally:
+        trace.done = True

@@ -1,0 +1,119 @@
+"""Transposition: a linear program run backwards, cotangents of its outputs to cotangents of its inputs.
+
+Reverse mode is nothing else: `linearize`, then this. Variables used twice have their cotangents added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from ..core.aval import Zero
+from ..core.ir import Jaxpr, Literal, Var
+from ..core.primitive import Linear
+from ..primitives.linear import add_p
+from .linearize import Entry, live_entries
+from .stage import stage
+
+
+def backward(
+    tape: Sequence[Entry], outs: Sequence[Any], cotangents: Sequence[Any], inputs: Sequence[Linear | None]
+) -> list[Any]:
+    """Cotangents (values or `Zero`) of `inputs`.
+
+    Parameters
+    ----------
+    tape : sequence of Entry
+        In the order of evaluation.
+    outs : sequence of Linear or Zero
+        The linear variables that the tape computes.
+    cotangents : sequence
+        A value or a `Zero` for each of `outs`.
+    inputs : sequence of Linear or None
+        None gives None.
+    """
+    cts: dict[Linear, Any] = {}
+    for v, ct in zip(outs, cotangents):
+        if type(v) is Linear and type(ct) is not Zero:
+            _accumulate(cts, v, ct)
+    for prim, args, params, results in reversed(tape):
+        if prim.multiple:
+            ct = [cts.pop(v, None) for v in results]
+            if all(c is None for c in ct):
+                continue
+            ct = [Zero(v.aval) if c is None else c for v, c in zip(results, ct)]
+        else:
+            ct = cts.pop(results[0], None)
+            if ct is None:
+                continue
+        rule = prim.transpose if prim.transpose is not None else prim.rule("transpose")
+        for a, new in zip(args, rule(ct, *args, **params)):
+            if type(a) is Linear and new is not None and type(new) is not Zero:
+                _accumulate(cts, a, new)
+    return [None if v is None else cts.get(v, Zero(v.aval)) for v in inputs]
+
+
+def _accumulate(cts: dict[Linear, Any], v: Linear, ct: Any) -> None:
+    old = cts.get(v)
+    cts[v] = ct if old is None else add_p.bind(old, ct)
+
+
+def transpose_jaxpr(
+    jaxpr: Jaxpr, linear: tuple[bool, ...], nonzero: tuple[bool, ...], key: Hashable
+) -> tuple[Jaxpr, tuple[bool, ...]]:
+    """The jaxpr from (inputs that are not linear, cotangents that are not zero) to cotangents of linear inputs.
+
+    Parameters
+    ----------
+    jaxpr : Jaxpr
+    linear : tuple of bool
+        For each input, whether the jaxpr is linear in it.
+    nonzero : tuple of bool
+        For each output, whether its cotangent is given.
+    key : hashable
+        Under which the result is kept on `jaxpr`.
+
+    Returns
+    -------
+    Jaxpr
+    tuple of bool
+        For each linear input, whether the new jaxpr has an output for it (else its cotangent is zero).
+    """
+
+    def build() -> tuple[Jaxpr, tuple[bool, ...]]:
+        mask: list[bool] = []
+        inputs = [Linear(v.aval) for v, p in zip(jaxpr.invars, linear) if p]
+
+        def transposed(*values: Any) -> list[Any]:
+            given = iter(values)
+            env: dict[Var, Any] = dict(zip(jaxpr.constvars, jaxpr.consts))
+            fresh = iter(inputs)
+            for v, p in zip(jaxpr.invars, linear):
+                env[v] = next(fresh) if p else next(given)
+            cotangents = [next(given) if p else Zero(v.aval) for v, p in zip(jaxpr.outvars, nonzero)]
+            outs, tape = _linear_part(jaxpr, env)
+            cts = backward(live_entries(tape, outs), outs, cotangents, inputs)
+            mask.extend(type(ct) is not Zero for ct in cts)
+            return [ct for ct in cts if type(ct) is not Zero]
+
+        avals = [v.aval for v, p in zip(jaxpr.invars, linear) if not p]
+        avals += [v.aval for v, p in zip(jaxpr.outvars, nonzero) if p]
+        return stage(transposed, avals, f"transpose({jaxpr.name})", jaxpr.stats), tuple(mask)
+
+    return jaxpr.derive(("transpose", linear, nonzero, key), build)
+
+
+def _linear_part(jaxpr: Jaxpr, env: dict[Var, Any]) -> tuple[list[Any], list[Entry]]:
+    """Evaluate the equations without a linear operand; the others as a tape."""
+    tape = []
+    for eqn in jaxpr.eqns:
+        args = tuple([a.value if type(a) is Literal else env[a] for a in eqn.invars])
+        if any(type(a) is Linear for a in args):
+            outs = tuple([Linear(v.aval) for v in eqn.outvars])
+            tape.append(Entry(eqn.primitive, args, eqn.params, outs))
+            env.update(zip(eqn.outvars, outs))
+        else:
+            out = eqn.primitive.bind(*args, **eqn.params)
+            env.update(zip(eqn.outvars, out if eqn.primitive.multiple else (out,)))
+    outs = [a.value if type(a) is Literal else env[a] for a in jaxpr.outvars]
+    return outs, tape
