@@ -1,1 +1,10 @@
-"""First-order primitives, one file per mathematical family, each record with every rule in sight."""
+"""First-order primitives, one file per mathematical family, each record with every rule in sight.
+
+Importing any of them fills the tables of `core.trace.operators`: Python's operators, NumPy's ufuncs, indexing and
+``.at`` of tracers.
+"""
+
+from . import at as at
+from . import indexing as indexing
+from . import products as products
+from . import ufuncs as ufuncs
