@@ -16,7 +16,7 @@ import numpy as np
 from ..core.aval import aval_of
 from ..core.dtypes import promote
 from ..core.errors import ShapeError
-from ..core.trace import operators
+from ..core.trace import Tracer, operators
 from .composed import conjugate
 from .dot import DimensionNumbers, dot_general_p
 from .elementwise import mul_p
@@ -219,9 +219,9 @@ vecmat = _family(np.vecmat, _Signature("k", "kj", "j", conjugated=True)) if hasa
 
 
 def _matmul_operator(x: Any, y: Any) -> Any:
-    x, y = operator_operand(x, "matmul", 0), operator_operand(y, "matmul", 1)
-    if x is NotImplemented or y is NotImplemented:
-        return NotImplemented
+    for position, side in enumerate((x, y)):
+        if not isinstance(side, Tracer) and operator_operand(side, "matmul", position) is NotImplemented:
+            return NotImplemented
     x, y = pair(x, y, "matmul")
     return finish(_apply("matmul", _MATMUL, x, y))
 
