@@ -60,7 +60,7 @@ class _Collapse:
         shape = (*buffer.shape[:place], n * m, *buffer.shape[place + 2 :])
         found = self.views.get((id(buffer), shape))
         if found is None:
-            name = f"{buffer.name}_flat"
+            name = f"{buffer.name.removesuffix('_flat')}_flat"
             while name in self.names:
                 name += "_"
             self.names.add(name)

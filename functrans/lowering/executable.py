@@ -100,9 +100,9 @@ class Executable:
 
     def __init__(self, jaxpr: Jaxpr):
         self.jaxpr = jaxpr
-        self.simplified = simplify(jaxpr)
-        self.steps = split(self.simplified)
         self._options = Options(strict=config.strict, backend=config.backend)
+        self.simplified = simplify(jaxpr, strict=config.strict)
+        self.steps = split(self.simplified)
         self._specialize_below = config.specialize_below
         self._units: dict[KernelStep, KernelUnit] | None = None
         self._lock = Lock()

@@ -106,6 +106,7 @@ class _Nests:
         self.outputs = set(jaxpr.outvars)
         self.shared = shared_storage(roots, fusion)
         self.buffers: dict[Var, ir.BufferDecl] = {}
+        self.originals: dict[Var, ir.BufferDecl] = {}
         self.registers: dict[Var, Scalar] = {}
         self.folds: dict[Root, Accumulator] = {}
         self.zero = self.builder.extent(0)
@@ -135,10 +136,24 @@ class _Nests:
         shape = v.aval.shape if axes is None else tuple([v.aval.shape[a] for a in axes])
         return self.builder.buffer(self.names.get(v, "literal"), v.aval.dtype, shape, role, storage)
 
+    def source(self, v: Var) -> ir.BufferDecl:
+        """The memory to read a value from: of an output that is a copy of a reshape, the original's."""
+        found = self.buffer(v)
+        if v not in self.roots.views or v not in self.outputs:
+            return found
+        base = self.buffer(self.roots.base(v))
+        if base.place == found.place:
+            return found
+        if v not in self.originals:
+            self.originals[v] = self.builder.buffer(
+                found.name, found.dtype, v.aval.shape, base.role, base.place
+            )
+        return self.originals[v]
+
     def load(self, v: Var, index: Index) -> Scalar:
         axes = self.fusion.kept_axes.get(v)
         place = index if axes is None else [index[a] for a in axes]
-        return self.builder.load(self.buffer(v), place)
+        return self.builder.load(self.source(v), place)
 
     def keep(self, v: Var, index: Index, value: Scalar) -> None:
         """Note a finished root's value, in memory or in a register."""
@@ -288,7 +303,7 @@ class _Nests:
         assert isinstance(rule, Block)
         first = streamed_from(eqn)
         operands: list[Any] = [
-            self.buffer(a if isinstance(a, Var) else self.roots.literals[a]) for a in eqn.invars[:first]
+            self.source(a if isinstance(a, Var) else self.roots.literals[a]) for a in eqn.invars[:first]
         ]
         operands += [_Source(self, a) for a in eqn.invars[first:]]
         self.builder.equation = self.roots.number[eqn]

@@ -7,28 +7,28 @@ theirs.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from ..control.call import call_p
-from ..core.aval import Aval
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ..core.kernel import Pointwise
 from ..core.primitive import Effect
-from ..primitives.linear import reshape_p
 from .algebra import RULES, Rewriter
-from .windows import gather_windows
+from .reshapes import raise_reshapes
+from .sums import gather_sums
 
 
-def simplify(jaxpr: Jaxpr) -> Jaxpr:
+def simplify(jaxpr: Jaxpr, *, strict: bool = False) -> Jaxpr:
     """An equivalent jaxpr with fewer equations.
 
     Parameters
     ----------
     jaxpr : Jaxpr
+    strict : bool
+        Keep the order of additions, too.
 
     Returns
     -------
@@ -39,8 +39,9 @@ def simplify(jaxpr: Jaxpr) -> Jaxpr:
     eqns, outvars, consts = inline_calls(jaxpr)
     eqns, outvars = rewrite(eqns, outvars)
     eqns = remove_dead(eqns, outvars)
-    eqns = gather_windows(eqns, outvars)
-    eqns = raise_reshapes(remove_dead(eqns, outvars), outvars)
+    if not strict:
+        eqns = remove_dead(gather_sums(eqns, outvars), outvars)
+    eqns = raise_reshapes(eqns, outvars)
     eqns, outvars = rewrite(eqns, outvars)
     eqns = remove_dead(eqns, outvars)
     used = {a for e in eqns for a in e.invars} | set(outvars)
@@ -177,65 +178,3 @@ def remove_dead(eqns: list[Eqn], outvars: Iterable[Atom]) -> list[Eqn]:
             needed.update(eqn.invars)
             kept.append(eqn)
     return kept[::-1]
-
-
-# --- reshapes -----------------------------------------------------------------------------------------------
-
-
-def raise_reshapes(eqns: list[Eqn], outvars: Iterable[Atom]) -> list[Eqn]:
-    """Reshapes moved above elementwise operations, towards inputs and buffers, where they cost nothing.
-
-    ``reshape(f(x, y))`` becomes ``f(reshape(x), reshape(y))`` where nothing else reads ``f(x, y)`` and the
-    operands have its shape or none.
-    """
-    if not any(e.primitive is reshape_p for e in eqns):
-        return eqns
-    return _Raiser(eqns, outvars).done[::-1]
-
-
-class _Raiser:
-    """Goes through the equations from the last to the first; reshapes wait at their operand's definition."""
-
-    def __init__(self, eqns: list[Eqn], outvars: Iterable[Atom]):
-        self.readers = Counter(a for e in eqns for a in set(e.invars))
-        self.readers.update(outvars)
-        self.waiting: dict[Atom, dict[tuple[int, ...], Var]] = {}
-        self.done: list[Eqn] = []
-        for eqn in reversed(eqns):
-            self.visit(eqn)
-        for a in list(self.waiting):
-            self.settle(a)
-
-    def ask(self, a: Atom, result: Var) -> Var:
-        """The variable that will hold `a` in the shape of `result`."""
-        return self.waiting.setdefault(a, {}).setdefault(result.aval.shape, result)
-
-    def settle(self, a: Atom) -> None:
-        for shape, r in self.waiting.pop(a, {}).items():
-            self.done.append(Eqn(reshape_p, [a], [r], {"shape": shape}))
-
-    def visit(self, eqn: Eqn) -> None:
-        out = eqn.outvars[0]
-        if eqn.primitive is reshape_p and self.ask(eqn.invars[0], out) is out:
-            self.settle(out)
-            return
-        waiting = self.waiting.get(out, {})
-        if len(waiting) == 1 and self.readers[out] == 1 and _same_shape(eqn):
-            ((shape, result),) = self.waiting.pop(out).items()
-            invars = [self.ask(a, Var(Aval(shape, a.aval.dtype))) if a.aval.shape else a for a in eqn.invars]
-            self.done.append(eqn.replace(invars, [result]))
-            return
-        for v in eqn.outvars:
-            self.settle(v)
-        self.done.append(eqn)
-
-
-def _same_shape(eqn: Eqn) -> bool:
-    """Whether an equation is elementwise without broadcasting but of scalars."""
-    shape = eqn.outvars[0].aval.shape
-    return (
-        type(eqn.primitive.kernel) is Pointwise
-        and not eqn.effects
-        and len(shape) > 0
-        and all(a.aval.shape in ((), shape) for a in eqn.invars)
-    )

@@ -261,6 +261,24 @@ def test_long_sums_of_small_windows(run, stage):
     assert names.count("sum_of_windows") == 1
 
 
+def test_reshape_that_is_copied_out_and_read(run):
+    x = RNG.normal(size=(3, 4))
+    numbers = {"dimension_numbers": (((0,), (0,)), ((), ()))}
+
+    def f(x):
+        flat = reshape_p.bind(x, shape=(12,))
+        return (
+            flat,
+            exp_p.bind(flat),
+            reshape_p.bind(exp_p.bind(x), shape=(12,)),
+            dot_general_p.bind(flat, flat, **numbers),
+        )
+
+    flat = x.ravel()
+    for a, b in zip(run(f, x), (flat, np.exp(flat), np.exp(flat), flat @ flat), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-14)
+
+
 def test_complex_and_mixed_dtypes(run):
     z = RNG.normal(size=(4, 3)) + 1j * RNG.normal(size=(4, 3))
 

@@ -1,8 +1,11 @@
-"""Long sums of small windows, written piece by piece into one array.
+"""Sums of arrays that are mostly zero, added where they are not.
 
 The gradient of a program that reads many elements of an array one by one is a sum of pads, each zero but for
 one element. Added as arrays they cost (number of pads) x (size of the array); here each piece is added where
-it stands. The order of additions at each element stays what it was.
+it stands, in the same order.
+
+The gradient of a look-up is a scatter into zeros, which is added to other gradients: it goes into them
+directly. Where an index occurs twice this changes the order of additions.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from ..core.aval import Aval
 from ..core.ir import Atom, Eqn, Literal, Var
 from ..core.kernel import Block, BlockEmitter, Buffer, Scalar
 from ..core.primitive import Primitive
+from ..primitives.index import scatter_add_p
+from ..primitives.linear import add_p, broadcast_in_dim_p
 from .moves import window_p
 
 #: Sums with fewer windows, or with windows that are larger on average than the array by this factor, stay
@@ -70,30 +75,77 @@ sum_of_windows_p = Primitive(
 )
 
 
-def gather_windows(eqns: list[Eqn], outvars: Iterable[Atom]) -> list[Eqn]:
-    """Equations with long sums of windows replaced; the equations that they replace are left dead."""
+def gather_sums(eqns: list[Eqn], outvars: Iterable[Atom]) -> list[Eqn]:
+    """Equations with sums of sparse arrays replaced; the equations that they replace are left dead."""
+    outs = tuple(outvars)
+    return _gather_windows(_into_sums(eqns, outs), outs)
+
+
+# --- scatters -----------------------------------------------------------------------------------------------
+
+
+def _into_sums(eqns: list[Eqn], outvars: tuple[Atom, ...]) -> list[Eqn]:
+    """``x + scatter_add(0, updates)`` as ``scatter_add(x, updates)``."""
+    if not any(e.primitive is scatter_add_p for e in eqns):
+        return eqns
+    producer = {v: e for e in eqns for v in e.outvars}
+    readers = Counter(a for e in eqns for a in e.invars)
+    readers.update(outvars)
+    replaced: dict[Eqn, Eqn] = {}
+    gone: set[Eqn] = set()
+    for e in eqns:
+        found = _scatter_term(e, producer, readers)
+        if found is not None:
+            scatter, other = found
+            gone.add(scatter)
+            replaced[e] = Eqn(
+                scatter_add_p, [other, *scatter.invars[1:]], e.outvars, scatter.params, scatter.source
+            )
+    return [replaced.get(e, e) for e in eqns if e not in gone]
+
+
+def _scatter_term(e: Eqn, producer: dict[Var, Eqn], readers: Counter[Atom]) -> tuple[Eqn, Atom] | None:
+    """The scatter into zeros that an addition adds to something, and that."""
+    if e.primitive is not add_p or any(a.aval.shape != e.outvars[0].aval.shape for a in e.invars):
+        return None
+    for term, other in (e.invars, e.invars[::-1]):
+        scatter = producer.get(term) if isinstance(term, Var) and readers[term] == 1 else None
+        if scatter is not None and scatter.primitive is scatter_add_p:
+            zeros = producer.get(scatter.invars[0])  # type: ignore[arg-type]
+            if zeros is not None and zeros.primitive is broadcast_in_dim_p and _is_zero(zeros.invars[0]):
+                return scatter, other
+    return None
+
+
+def _is_zero(a: Atom) -> bool:
+    return isinstance(a, Literal) and not a.value
+
+
+# --- windows ------------------------------------------------------------------------------------------------
+
+
+def _gather_windows(eqns: list[Eqn], outvars: tuple[Atom, ...]) -> list[Eqn]:
+    """Long sums of windows, each in one equation."""
     producer = {e.outvars[0]: e for e in eqns}
     windows = [e for e in eqns if _is_window(e)]
     if len(windows) < FEWEST:
         return eqns
     uses = Counter(a for e in eqns for a in e.invars)
     uses.update(outvars)
-    inner = {a for e in eqns if e.primitive.name == "add" for a in e.invars if uses[a] == 1}
+    inner = {a for e in eqns if e.primitive is add_p for a in e.invars if uses[a] == 1}
     return [_replaced(e, producer, uses, inner) for e in eqns]
 
 
 def _is_window(e: Eqn) -> bool:
     if e.primitive is not window_p:
         return False
-    value = e.invars[1]
-    zero = isinstance(value, Literal) and not value.value
-    return zero and all(lo >= 0 and hi >= 0 for lo, hi, _ in e.params["padding_config"])
+    return _is_zero(e.invars[1]) and all(lo >= 0 and hi >= 0 for lo, hi, _ in e.params["padding_config"])
 
 
 def _replaced(e: Eqn, producer: dict[Var, Eqn], uses: Counter[Atom], inner: set[Atom]) -> Eqn:
     """The sum that an addition ends, in one equation if that is worth it."""
     out = e.outvars[0]
-    if e.primitive.name != "add" or out in inner:
+    if e.primitive is not add_p or out in inner:
         return e
     terms = _terms(e, producer, uses)
     pieces = [t for t in terms if isinstance(t, Eqn)]
@@ -128,7 +180,7 @@ def _terms(e: Eqn, producer: dict[Var, Eqn], uses: Counter[Atom]) -> list[Atom |
 
 
 def _adds(e: Eqn | None) -> bool:
-    return e is not None and e.primitive.name == "add"
+    return e is not None and e.primitive is add_p
 
 
 def _term(a: Atom, producer: dict[Var, Eqn]) -> Atom | Eqn:
