@@ -231,12 +231,12 @@ def _linearize_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...]) -> LinearizedJax
     eqns = [linear.equation(e) for e in found.tape]
     tangents = [linear.variable(t) for t in found.tangents if type(t) is Linear]
     residuals = list(linear.residuals.values())
-    places = {id(t.var): ("in", i) for i, t in enumerate(inputs)}
+    places = {id(t._var): ("in", i) for i, t in enumerate(inputs)}
     for i, x in enumerate(found.outs):
         if type(x) is StagedTracer:
-            places.setdefault(id(x.var), ("out", i))
-    fresh = [t for t, _ in residuals if id(t.var) not in places]
-    places.update({id(t.var): ("out", len(found.outs) + i) for i, t in enumerate(fresh)})
+            places.setdefault(id(x._var), ("out", i))
+    fresh = [t for t, _ in residuals if id(t._var) not in places]
+    places.update({id(t._var): ("out", len(found.outs) + i) for i, t in enumerate(fresh)})
     primal = outer.jaxpr(inputs, [*found.outs, *fresh], jaxpr.stats)
     invars = [v for _, v in residuals] + [linear.variable(v) for v in found.inputs if v is not None]
     consts = linear.consts
@@ -250,7 +250,7 @@ def _linearize_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...]) -> LinearizedJax
         jaxpr.stats,
     )
     nonzero = tuple(type(t) is Linear for t in found.tangents)
-    return LinearizedJaxpr(primal, body, tuple(places[id(t.var)] for t, _ in residuals), nonzero)
+    return LinearizedJaxpr(primal, body, tuple(places[id(t._var)] for t, _ in residuals), nonzero)
 
 
 class _TapeToJaxpr:
@@ -272,7 +272,7 @@ class _TapeToJaxpr:
         if type(x) is Linear:
             return self.variable(x)
         if type(x) is StagedTracer and x._trace is self.outer:
-            return self.residuals.setdefault(x.var, (x, Var(x.aval)))[1]
+            return self.residuals.setdefault(x._var, (x, Var(x.aval)))[1]
         if isinstance(x, np.ndarray | Tracer):
             return self.constants.setdefault(id(x), (Var(aval_of(x)), x))[0]
         return Literal(x)

@@ -25,11 +25,11 @@ _NUMBERS = frozenset((int, float, complex, bool))
 class StagedTracer(Tracer):
     """A value that is known by its aval only, and named by a variable."""
 
-    __slots__ = ("aval", "var")
+    __slots__ = ("_var", "aval")
 
     def __init__(self, trace: StageTrace, var: Var):
         self._trace = trace
-        self.var = var
+        self._var = var
         self.aval = var.aval
 
     def describe(self) -> str:
@@ -61,7 +61,7 @@ class StageTrace(Trace):
         return StagedTracer(self, Var(aval))
 
     def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        invars = [a.var if type(a) is StagedTracer and a._trace is self else self.atom(a) for a in args]
+        invars = [a._var if type(a) is StagedTracer and a._trace is self else self.atom(a) for a in args]
         out = prim.abstract(*[v.aval for v in invars], **params)
         outvars = [Var(a) for a in out] if prim.multiple else [Var(out)]
         self.eqns.append(Eqn(prim, invars, outvars, params, user_source()))
@@ -72,7 +72,7 @@ class StageTrace(Trace):
     def atom(self, x: Any) -> Atom:
         """The variable or literal that stands for a value."""
         if type(x) is StagedTracer and x._trace is self:
-            return x.var
+            return x._var
         if type(x) in _NUMBERS or isinstance(x, np.generic):
             return Literal(x)
         found = self.consts.get(id(x))
@@ -109,7 +109,7 @@ class StageTrace(Trace):
         used.update(v for v in outvars if type(v) is Var)
         kept = [(var, value) for var, value, _ in self.consts.values() if var in used]
         return Jaxpr(
-            [t.var for t in inputs],
+            [t._var for t in inputs],
             eqns,
             outvars,
             [v for v, _ in kept],
