@@ -188,7 +188,8 @@ class Tracer:
         raise errors.TracerArrayConversionError(
             f"a traced value of type {self.aval} (traced by {self.describe()}) cannot become a NumPy array. Build arrays "
             "with `functrans.numpy.stack`/`asarray` instead of `np.array`, write into them with `x.at[i].set(v)` instead of "
-            "`x[i] = v`, and call functions of functrans instead of SciPy's"
+            "`x[i] = v`, index a NumPy array `X` as `functrans.numpy.asarray(X)[i]`, and call functions of functrans "
+            "instead of SciPy's"
         )
 
     def __setitem__(self, index: Any, value: Any) -> None:

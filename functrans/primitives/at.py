@@ -254,6 +254,8 @@ def _scattered(x: Any, plan: Plan, values: Any, op: Any, scatter: Any, unique: b
     order = plan.order()
     if order is not None:
         values = transpose_p.bind(values, permutation=tuple(sorted(range(len(order)), key=order.__getitem__)))
+    if plan.mode == "promise_in_bounds":  # constants, looked at while tracing
+        unique = unique or _all_different(plan)
     params = {"axes": plan.axes, "mode": plan.mode, "unique_indices": unique}
     if op is sub_p:
         new = scatter_add_p.bind(view, neg_p.bind(values), *plan.indices, **params)
@@ -264,6 +266,14 @@ def _scattered(x: Any, plan: Plan, values: Any, op: Any, scatter: Any, unique: b
     else:
         new = scatter.bind(view, values, *plan.indices, **params)
     return _put(x, plan, new)
+
+
+def _all_different(plan: Plan) -> bool:
+    """Whether constant indices name no element twice."""
+    if np.size(plan.indices[0]) < 2:
+        return True
+    flat = np.ravel_multi_index(tuple(plan.indices), tuple([plan.view[d] for d in plan.axes]))
+    return len(np.unique(flat)) == np.size(flat)
 
 
 def _traced_mask(index: Any) -> Any:

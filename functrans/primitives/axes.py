@@ -49,7 +49,8 @@ def as_shape(shape: Any, name: str) -> tuple[int, ...]:
     TracerIntegerConversionError
         If it holds traced numbers: shapes must be known while tracing.
     """
-    listed: Sequence[Any] = tuple(shape) if isinstance(shape, Iterable) else (shape,)
+    many = isinstance(shape, Iterable) and getattr(shape, "ndim", 1) > 0
+    listed: Sequence[Any] = tuple(shape) if many else (shape,)
     found = []
     for n in listed:
         try:

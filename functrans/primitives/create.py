@@ -62,4 +62,5 @@ def eye(rows: int, columns: int, offset: int, dtype: np.dtype) -> Any:
 
 def diagonal_mask(rows: int, columns: int, offset: int = 0) -> Any:
     """True where ``column - row == offset``."""
-    return eq_p.bind(add_p.bind(iota((rows, 1), 0), np.int64(offset)), iota((1, columns), 1))
+    row = iota((rows, 1), 0)
+    return eq_p.bind(add_p.bind(row, np.int64(offset)) if offset else row, iota((1, columns), 1))

@@ -330,7 +330,8 @@ def _as_rows(condition: Any, shape: tuple[int, ...]) -> Any:
 def _is_last(shape: tuple[int, ...], indices: Sequence[Any], axes: tuple[int, ...], mode: str) -> Any:
     """For each index whether its update is the one that stays: the last at its place."""
     common = shape_of(indices[0])
-    number = reshape_p.bind(iota((prod(common),), 0), shape=common)
+    number = iota((prod(common),), 0)
+    number = number if len(common) == 1 else reshape_p.bind(number, shape=common)
     places = zeros(Aval(tuple([shape[d] for d in axes]), np.dtype(np.int64)))
     every = tuple(range(len(axes)))
     winner = scatter_p.bind(places, number, *indices, axes=every, mode=mode)

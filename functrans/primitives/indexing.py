@@ -18,6 +18,7 @@ from ..core.errors import (
     IndexOutOfBoundsError,
     InvalidIndexError,
     NonConcreteBooleanIndexError,
+    TracerIntegerConversionError,
 )
 from ..core.trace import Tracer, operators
 from .bounds import check_bounds
@@ -346,6 +347,12 @@ class _Reader:
 
 
 def _slice_indices(entry: slice, n: int) -> tuple[int, int, int]:
+    for bound in (entry.start, entry.stop, entry.step):
+        if is_staged(bound):
+            raise TracerIntegerConversionError(
+                f"a slice with the traced bound {bound!r}: the shape of the result would depend on data. For a "
+                "slice of fixed length use lax.dynamic_slice(x, (start,), (length,)); or mark the argument static"
+            )
     try:
         return entry.indices(n)
     except ValueError:
