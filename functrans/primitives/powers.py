@@ -9,7 +9,7 @@ import numpy as np
 from ..core.dtypes import FLOAT64
 from ..core.errors import ArgumentValueError
 from ..core.trace import PYTHON_KEYS, WEAK_KEYS, Tracer
-from .composed import constant, identity
+from .composed import constant, identity, square
 from .elementwise import convert_element_type_p
 from .exp_log import integer_pow_p, pow_p, sqrt_p
 from .linear import dtype_of
@@ -55,7 +55,7 @@ def _weak_tracer(x: Any, dtype: np.dtype) -> Any:
 
 
 def _power(ufunc: np.ufunc) -> tuple[Body, Body]:
-    """The public function and the operator; ``x**0.5`` is a square root for the operator, as NumPy's is."""
+    """The public function and the operator, which has ways of its own for squares and square roots."""
     general = binary(ufunc, pow_p.bind, "")
     general_operator = binary_operator(ufunc, pow_p.bind)
 
@@ -76,16 +76,20 @@ def _power(ufunc: np.ufunc) -> tuple[Body, Body]:
 
     def apply(x: Any, y: Any) -> Any:
         if isinstance(x, Tracer):
+            if type(y) is int and y == 2:
+                return _square(x)
+            if type(y) is float and y == 0.5:
+                return _root(x)
             found = by_integer(x, y, keep_weak=True)
             if found is not None:
                 return finish(found)
-            if type(y) is float and y == 0.5:
-                return _root(x)
         return general_operator(x, y)
 
     return function, apply
 
 
+# What NumPy's operator does for these exponents (a square of booleans is int8, their power by 2 int64).
+_square = unary_operator(np.square, square)
 _root = unary_operator(np.sqrt, sqrt_p.bind)
 _function, power_operator = _power(np.power)
 power = publish(

@@ -118,7 +118,7 @@ def _with_options(function: Body, name: str, args: tuple[Any, ...], options: dic
 
 def refuse_out(name: str, out: Any) -> None:
     """Raise if an array to write into was given."""
-    if out is not None and not (type(out) is tuple and out == (None,)):
+    if out is not None and not (type(out) is tuple and out[0] is None):
         raise ImmutableArrayError(
             f"{name}(..., out=x): functrans writes into no array. Use the returned value"
         )
