@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Aval, Zero
-from ..core.config import trace_key
+from ..core.config import config, trace_key
+from ..core.errors import JaxprError
 from ..core.ir import Jaxpr
 from ..core.primitive import Effect, Linear, Primitive
 from ..core.trace import eval_trace, tracing
@@ -44,6 +45,8 @@ def _impl(*args: Any, jaxpr: Jaxpr) -> list[Any]:
 
 
 def _abstract(*avals: Aval, jaxpr: Jaxpr) -> tuple[Aval, ...]:
+    if config.verify and [(a.shape, a.dtype) for a in avals] != [(a.shape, a.dtype) for a in jaxpr.in_avals]:
+        raise JaxprError(f"call of '{jaxpr.name}': the operands are {avals}, but its inputs {jaxpr.in_avals}")
     return tuple(jaxpr.out_avals)
 
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.aval import Aval, Zero, aval_of
+from ..core.check import verified
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ..core.primitive import Linear, Primitive
 from ..core.trace import Trace, Tracer, current_trace, tracing
@@ -237,7 +238,7 @@ def _linearize_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...]) -> LinearizedJax
             places.setdefault(id(x._var), ("out", i))
     fresh = [t for t, _ in residuals if id(t._var) not in places]
     places.update({id(t._var): ("out", len(found.outs) + i) for i, t in enumerate(fresh)})
-    primal = outer.jaxpr(inputs, [*found.outs, *fresh], jaxpr.stats)
+    primal = verified(outer.jaxpr(inputs, [*found.outs, *fresh], jaxpr.stats), "linearize")
     invars = [v for _, v in residuals] + [linear.variable(v) for v in found.inputs if v is not None]
     consts = linear.consts
     body = Jaxpr(
@@ -250,6 +251,7 @@ def _linearize_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...]) -> LinearizedJax
         jaxpr.stats,
     )
     nonzero = tuple(type(t) is Linear for t in found.tangents)
+    verified(body, "linearize")
     return LinearizedJaxpr(primal, body, tuple(places[id(t._var)] for t, _ in residuals), nonzero)
 
 

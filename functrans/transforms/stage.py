@@ -13,6 +13,7 @@ import numpy as np
 
 from ..core.array import unwrap
 from ..core.aval import Aval
+from ..core.check import verified
 from ..core.dtypes import check_supported
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ..core.primitive import Effect, Primitive
@@ -149,6 +150,6 @@ def stage(
     try:
         with tracing(trace):
             outs = fun(*inputs)
-        return trace.jaxpr(inputs, outs, stats)
+        return verified(trace.jaxpr(inputs, outs, stats), "staging")
     finally:
         trace.done = True

@@ -1,0 +1,138 @@
+"""The verifier of jaxprs: what every interpreter and pass relies on, checked.
+
+It runs between passes where ``config.verify`` is set (in the tests), and never in use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from .aval import Aval, aval_of
+from .config import config
+from .errors import FunctransError, JaxprError
+from .ir import Atom, Eqn, Jaxpr, Literal, Var, subjaxprs
+from .source import Source
+from .trace import Tracer
+
+_NUMBERS = (bool, int, float, complex, np.generic)
+
+
+def verified(jaxpr: Jaxpr, stage: str) -> Jaxpr:
+    """`jaxpr` itself, checked first where ``config.verify`` is set; `stage` tells who made it."""
+    if config.verify:
+        check_jaxpr(jaxpr, stage)
+    return jaxpr
+
+
+def check_jaxpr(jaxpr: Jaxpr, stage: str = "") -> None:
+    """Check that a jaxpr, and every jaxpr inside it, is well formed.
+
+    Each variable is defined once and before it is used; the avals of an equation's outputs are what its primitive's
+    abstract rule says; a literal is a number of its aval; constants are arrays of the avals of their variables;
+    effects are those of the primitive.
+
+    Parameters
+    ----------
+    jaxpr : Jaxpr
+    stage : str
+        What made the jaxpr, for the message.
+
+    Raises
+    ------
+    JaxprError
+        Naming the equation, and the user's line that it came from.
+
+    Examples
+    --------
+    >>> from functrans.core.aval import aval_of
+    >>> check_jaxpr(Jaxpr([], [], [Var(aval_of(1.0))]))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.JaxprError: jaxpr 'f': output 0: variable Var:f64[]* is used but not defined...
+    """
+    _Checker(jaxpr, stage).run()
+
+
+class _Checker:
+    """One pass over a jaxpr, with the variables defined so far."""
+
+    def __init__(self, jaxpr: Jaxpr, stage: str):
+        self.jaxpr = jaxpr
+        self.stage = stage
+        self.defined: set[Var] = set()
+
+    def run(self) -> None:
+        jaxpr = self.jaxpr
+        if len(jaxpr.constvars) != len(jaxpr.consts):
+            self.fail("constants", f"{len(jaxpr.constvars)} variables for {len(jaxpr.consts)} arrays")
+        for i, (v, value) in enumerate(zip(jaxpr.constvars, jaxpr.consts)):
+            self.define(v, f"constant {i}")
+            self.constant(v, value, f"constant {i}")
+        for i, v in enumerate(jaxpr.invars):
+            self.define(v, f"input {i}")
+        for i, eqn in enumerate(jaxpr.eqns):
+            self.equation(i, eqn)
+        for i, a in enumerate(jaxpr.outvars):
+            self.use(a, f"output {i}")
+
+    def fail(self, where: str, problem: str, source: Source | None = None) -> NoReturn:
+        made = f" after {self.stage}" if self.stage else ""
+        raise JaxprError(f"jaxpr '{self.jaxpr.name}'{made}: {where}: {problem}", source)
+
+    def define(self, v: Any, where: str, source: Source | None = None) -> None:
+        if type(v) is not Var:
+            self.fail(where, f"must be a variable, but is {v!r}", source)
+        if v in self.defined:
+            self.fail(where, f"variable {v!r} is defined twice", source)
+        self.defined.add(v)
+
+    def use(self, a: Atom, where: str, source: Source | None = None) -> None:
+        if type(a) is Literal:
+            if not isinstance(a.value, _NUMBERS):
+                self.fail(where, f"a literal must be a number, but is a {type(a.value).__name__}", source)
+            if aval_of(a.value) != a.aval:
+                self.fail(where, f"literal {a.value!r} is {aval_of(a.value)}, but says {a.aval}", source)
+        elif type(a) is not Var:
+            self.fail(where, f"must be a variable or a literal, but is {a!r}", source)
+        elif a not in self.defined:
+            self.fail(where, f"variable {a!r} is used but not defined before", source)
+
+    def constant(self, v: Var, value: Any, where: str) -> None:
+        if not isinstance(value, np.ndarray | np.generic | Tracer):
+            self.fail(where, f"must be an array, but is a {type(value).__name__}")
+        met = aval_of(value)
+        if not _alike(met, v.aval):
+            self.fail(where, f"the array is {met}, but its variable {v.aval}")
+
+    def equation(self, i: int, eqn: Eqn) -> None:
+        where = f"equation {i} ({eqn!r})"
+        for a in eqn.invars:
+            self.use(a, where, eqn.source)
+        for inner in subjaxprs(eqn.params):
+            _Checker(inner, f"{self.stage}, in {where}" if self.stage else f"in {where}").run()
+        found = self.abstract(eqn, where)
+        if len(found) != len(eqn.outvars):
+            self.fail(where, f"{len(eqn.outvars)} outputs, but the primitive has {len(found)}", eqn.source)
+        for v, aval in zip(eqn.outvars, found):
+            self.define(v, where, eqn.source)
+            if not _alike(v.aval, aval):
+                self.fail(where, f"an output is {v.aval}, but the abstract rule says {aval}", eqn.source)
+        expected = eqn.primitive.effects(**eqn.params)
+        if eqn.effects != expected:
+            self.fail(where, f"effects are {eqn.effects}, but the primitive has {expected}", eqn.source)
+
+    def abstract(self, eqn: Eqn, where: str) -> Sequence[Aval]:
+        """What the primitive's abstract rule says of the outputs."""
+        try:
+            found = eqn.primitive.abstract(*[a.aval for a in eqn.invars], **eqn.params)
+        except (FunctransError, TypeError, ValueError) as error:
+            self.fail(where, f"the abstract rule refuses the operands: {error}", eqn.source)
+        return found if eqn.primitive.multiple else (found,)
+
+
+def _alike(a: Aval, b: Aval) -> bool:
+    """Equal but for weakness, which decides promotion while tracing and nothing afterwards."""
+    return a.shape == b.shape and a.dtype == b.dtype
