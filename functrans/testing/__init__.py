@@ -1,0 +1,52 @@
+"""Tests of derivatives, batching and kernels, for your functions and for every primitive.
+
+`check` tries all laws on a function at a point. Each law is a function of its own: `jvp_is_slope`, `vjp_is_adjoint` and
+so on (`LAWS`). `check_primitive` derives the tests of a primitive from its record.
+"""
+
+from .checking import LAWS, check
+from .domain import Bools, Case, Distinct, Domain, Indices, Interval, Numbers, PositiveDefinite, Triangular
+from .finite_difference import directional_derivative, is_kink, jacobian
+from .laws import (
+    derivatives_are_linear,
+    gradients_keep_types,
+    hessian_is_symmetric,
+    inputs_stay,
+    is_smooth,
+    jit_and_grad_commute,
+    jit_is_eager,
+    jvp_is_slope,
+    vjp_is_adjoint,
+    vmap_is_loop,
+)
+from .primitive import check_primitive
+from .report import LawViolation
+
+__all__ = [
+    "LAWS",
+    "Bools",
+    "Case",
+    "Distinct",
+    "Domain",
+    "Indices",
+    "Interval",
+    "LawViolation",
+    "Numbers",
+    "PositiveDefinite",
+    "Triangular",
+    "check",
+    "check_primitive",
+    "derivatives_are_linear",
+    "directional_derivative",
+    "gradients_keep_types",
+    "hessian_is_symmetric",
+    "inputs_stay",
+    "is_kink",
+    "is_smooth",
+    "jacobian",
+    "jit_and_grad_commute",
+    "jit_is_eager",
+    "jvp_is_slope",
+    "vjp_is_adjoint",
+    "vmap_is_loop",
+]

@@ -1,0 +1,143 @@
+"""`check`: all laws for a function at a point, in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ..api.derivatives import jvp, vjp
+from ..api.values import name_of
+from ..core.errors import ArgumentValueError
+from . import laws as _laws
+from .setting import Wrt, proving
+
+#: The laws by name, in the order in which `check` tries them.
+LAWS: dict[str, Callable[..., None]] = {
+    law.__name__: law
+    for law in (
+        _laws.jvp_is_slope,
+        _laws.vjp_is_adjoint,
+        _laws.derivatives_are_linear,
+        _laws.gradients_keep_types,
+        _laws.hessian_is_symmetric,
+        _laws.vmap_is_loop,
+        _laws.jit_is_eager,
+        _laws.jit_and_grad_commute,
+        _laws.inputs_stay,
+    )
+}
+_FORWARD = {"jvp_is_slope"}
+_REVERSE = {"vjp_is_adjoint", "jit_and_grad_commute", "inputs_stay"}
+_BOTH = {"derivatives_are_linear", "gradients_keep_types", "hessian_is_symmetric"}
+
+
+def check(
+    f: Callable[..., Any],
+    *args: Any,
+    order: int = 2,
+    modes: Iterable[str] = ("fwd", "rev"),
+    laws: str | Iterable[str] = "all",
+    wrt: Wrt = None,
+    rng: int = 0,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> None:
+    """Try every law of transformations on a function at a point.
+
+    Parameters
+    ----------
+    f : callable
+        Of arrays or trees of arrays, returning the same.
+    *args
+        The point, best a generic one: no zeros, no ties.
+    order : int
+        Derivatives up to this order are tested (0: none).
+    modes : iterable of {'fwd', 'rev'}
+        Forward mode, reverse mode, or both.
+    laws : 'all' or iterable of str
+        Names of laws: keys of `functrans.testing.LAWS`.
+    wrt : int, sequence of int or None
+        Positions of the arguments to differentiate in; None: all float and complex leaves.
+    rng : int
+        Seed of the random directions.
+    rtol, atol : float, optional
+        Tolerances in the place of each law's own.
+
+    Raises
+    ------
+    LawViolation
+        An `AssertionError` whose message names the law, the place of the largest error, and a line to repeat it. A point
+        where `f` has a kink is reported as "non-differentiable (kink)", not as a wrong gradient.
+    ArgumentValueError
+        For a mode or law that does not exist.
+
+    Notes
+    -----
+    Derivatives of order `k` are compared with finite differences of those of order `k` - 1, up to `order`.
+    The laws about `jit` need a function that can be traced: leave them out (``laws=``) for one with Python control flow
+    on values.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> from functrans.testing import check
+    >>> check(lambda x: fnp.sum(fnp.sin(x) * x), fnp.asarray([0.3, -1.2]))
+    """
+    modes = (modes,) if isinstance(modes, str) else tuple(modes)
+    chosen = list(LAWS) if laws == "all" else [laws] if isinstance(laws, str) else list(laws)
+    for what, value, known in (("mode", modes, ("fwd", "rev")), ("law", chosen, LAWS)):
+        for name in value:
+            if name not in known:
+                raise ArgumentValueError(f"check: there is no {what} {name!r}; there are {', '.join(known)}")
+    options = {"rng": rng, "rtol": rtol, "atol": atol}
+    with proving("the function can be called", "check", f, args, rng, wrt) as setting:
+        differentiable = bool(setting.active) and bool(setting.evaluate(setting.primals))
+    if differentiable and order > 0:
+        _laws.is_smooth(f, *args, rng=rng, wrt=wrt)
+    for name in chosen:
+        law = LAWS[name]
+        if name not in _FORWARD | _REVERSE | _BOTH:
+            law(f, *args, **options)
+        elif differentiable and _applies(name, order, modes):
+            own = {"rng": rng} if name in ("gradients_keep_types", "inputs_stay") else options
+            law(f, *args, wrt=wrt, **own)
+    if differentiable and order > 1:
+        _check_derivatives(f, args, order, modes, set(chosen), wrt, options)
+
+
+def _applies(name: str, order: int, modes: tuple[str, ...]) -> bool:
+    if name == "hessian_is_symmetric":
+        return order > 1 and len(modes) == 2
+    if name in _FORWARD:
+        return order > 0 and "fwd" in modes
+    if name in _REVERSE:
+        return order > 0 and "rev" in modes
+    return order > 0 and len(modes) == 2
+
+
+def _check_derivatives(
+    f: Callable[..., Any],
+    args: tuple[Any, ...],
+    order: int,
+    modes: tuple[str, ...],
+    chosen: set[str],
+    wrt: Wrt,
+    options: dict[str, Any],
+) -> None:
+    """The derivative laws for the derivative, as a function of the point."""
+    with proving("the derivative can be called", "check", f, args, options["rng"], wrt) as s:
+        direction = tuple(s.like(s.primals))
+        weights = tuple(s.like(s.evaluate(s.primals)))
+        primals = s.primals
+
+    def pushed(*xs: Any) -> Any:
+        return jvp(s.smooth, xs, direction)[1]
+
+    def pulled(*xs: Any) -> Any:
+        return vjp(s.smooth, *xs)[1](weights)
+
+    for mode, derivative, word in (("fwd", pushed, "jvp"), ("rev", pulled, "vjp")):
+        if mode in modes:
+            derivative.__name__ = f"{word} of {name_of(f)}"
+            below = [name for name in LAWS if name in chosen & {"jvp_is_slope", "vjp_is_adjoint"}]
+            check(derivative, *primals, order=order - 1, modes=modes, laws=below, **options)

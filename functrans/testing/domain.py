@@ -1,0 +1,262 @@
+"""Where a primitive is tested: a `Domain` tells its operands and parameters, samples follow from it.
+
+Samples are deterministic, drawn from a seeded generator. An operand is described by something with
+``draw(random, dtype)``: `Numbers` by default, others where not every number will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+MARGIN = 1e-2
+"""How far samples stay from the points to avoid."""
+
+DTYPES: dict[str, tuple[np.dtype, ...]] = {
+    kind: tuple(np.dtype(name) for name in names.split())
+    for kind, names in {
+        "b": "bool",
+        "i": "int8 int16 int32 int64",
+        "u": "uint8 uint16 uint32 uint64",
+        "f": "float32 float64",
+        "c": "complex64 complex128",
+    }.items()
+}
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Numbers from `low` to `high`, `MARGIN` away from the points `avoid`.
+
+    Both parts of a complex number come from ``complex_range`` (there are other edges: branch cuts), away from 0 and
+    ±1. Integers come from ``integers``, as far as the dtype holds them.
+    """
+
+    low: float = -2.0
+    high: float = 2.0
+    avoid: tuple[float, ...] = (0.0,)
+    complex_range: tuple[float, float] = (-1.6, 1.6)
+    integers: tuple[int, int] = (-6, 6)
+
+    def draw(self, random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        """An array of random numbers."""
+        if dtype.kind == "b":
+            return random.integers(0, 2, shape).astype(bool)
+        if dtype.kind in "iu":
+            low, high = self.integers
+            return random.integers(0 if dtype.kind == "u" and low < 0 else low, high + 1, shape).astype(dtype)
+        if dtype.kind == "c":
+            low, high = self.complex_range
+            real, imag = (_apart(random.uniform(low, high, shape), (-1.0, 0.0, 1.0)) for _ in range(2))
+            return np.asarray(real + 1j * imag).astype(dtype)
+        x = _apart(random.uniform(self.low, self.high, shape), self.avoid)
+        return np.asarray(np.clip(x, self.low, self.high)).astype(dtype)
+
+
+def _apart(x: Any, points: Sequence[float]) -> Any:
+    for p in points:
+        x = np.where(np.abs(x - p) < MARGIN, p + np.where(x < p, -2 * MARGIN, 2 * MARGIN), x)
+    return x
+
+
+class Operand(Protocol):
+    """Describes one operand."""
+
+    shape: tuple[int, ...]
+    fixed: bool  # has a dtype of its own, and no derivative is asked for
+
+    def draw(self, random: np.random.Generator, dtype: np.dtype) -> np.ndarray:
+        """A sample; `dtype` is that under test."""
+        ...
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Numbers of the dtype under test."""
+
+    shape: tuple[int, ...]
+    interval: Interval = Interval()
+    fixed = False
+
+    def draw(self, random: np.random.Generator, dtype: np.dtype) -> np.ndarray:
+        """Random numbers of the interval."""
+        return self.interval.draw(random, self.shape, dtype)
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """Numbers that keep a distance from one another: no ties for max and min."""
+
+    shape: tuple[int, ...]
+    fixed = False
+
+    def draw(self, random: np.random.Generator, dtype: np.dtype) -> np.ndarray:
+        """A permutation of equally spaced numbers (of small integers, with wrapping)."""
+        size = int(np.prod(self.shape))
+        ranks = random.permutation(size).reshape(self.shape)
+        if dtype.kind in "biu":
+            return ranks.astype(dtype)
+        x = 0.13 * (ranks - 0.37 * size)
+        return np.asarray(x + 1j * random.permutation(size).reshape(self.shape) * 0.11 if dtype.kind == "c" else x).astype(
+            dtype
+        )
+
+
+@dataclass(frozen=True)
+class Indices:
+    """Integers from `low` to `high` - 1, of a dtype of their own."""
+
+    shape: tuple[int, ...]
+    low: int
+    high: int
+    dtype: np.dtype = np.dtype(np.int64)
+    fixed = True
+
+    def draw(self, random: np.random.Generator, dtype: np.dtype) -> np.ndarray:
+        """Random indices, with repetitions."""
+        return np.asarray(random.integers(self.low, self.high, self.shape)).astype(self.dtype)
+
+
+@dataclass(frozen=True)
+class Bools:
+    """A condition."""
+
+    shape: tuple[int, ...]
+    fixed = True
+
+    def draw(self, random: np.random.Generator, dtype: np.dtype) -> np.ndarray:
+        """Random booleans."""
+        return np.asarray(random.integers(0, 2, self.shape)).astype(bool)
+
+
+@dataclass(frozen=True)
+class PositiveDefinite:
+    """Symmetric (Hermitian) positive definite matrices, well conditioned."""
+
+    shape: tuple[int, ...]
+    fixed = False
+
+    def draw(self, random: np.random.Generator, dtype: np.dtype) -> np.ndarray:
+        """``A A^H + n I``."""
+        a = Interval().draw(random, self.shape, dtype)
+        return (a @ np.swapaxes(a, -1, -2).conj() + self.shape[-1] * np.eye(self.shape[-1])).astype(dtype)
+
+
+@dataclass(frozen=True)
+class Triangular:
+    """Matrices of which either triangle is well conditioned."""
+
+    shape: tuple[int, ...]
+    fixed = False
+
+    def draw(self, random: np.random.Generator, dtype: np.dtype) -> np.ndarray:
+        """Small numbers, and a diagonal of about 2."""
+        return (0.3 * Interval().draw(random, self.shape, dtype) + 2 * np.eye(self.shape[-1])).astype(dtype)
+
+
+class Case(NamedTuple):
+    """Operands and parameters that go together."""
+
+    operands: tuple[Operand, ...]
+    params: Mapping[str, Any] = {}
+
+
+_PAIRS = (((3, 4), (3, 4)), ((), ()), ((3, 1), (1, 4)), ((4,), (3, 4)), ((3, 4), ()), ((0, 3), (3,)), ((1,), (1, 1)))
+"""Shapes of two operands: equal, 0-d, broadcast to either side, against a number, empty, of size 1."""
+_SINGLES = ((3, 4), (), (0, 3), (1,), (2, 1, 3))
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The domain entry of a primitive: what its tests need to know besides its record.
+
+    Parameters
+    ----------
+    *intervals : Interval
+        For an elementwise primitive, one for each operand; shapes follow.
+    cases : sequence of Case
+        For other primitives: operands and parameters.
+    params : sequence of mapping
+        Parameters of an elementwise primitive.
+    kinds : str
+        dtype kinds that it takes.
+    linear : sequence of tuple of int
+        The sets of operands in which it is linear together; each is put to its transpose rule.
+    smooth : bool
+        Whether to test derivatives against finite differences.
+    order : int
+        Highest order of derivatives tested.
+    special : bool
+        Whether kernels meet NaN, infinities, signed zeros, denormals and extreme integers.
+    complex_special : bool
+        The same for complex numbers (C's annex G is nobody's strength).
+    narrow : tuple of dtype names
+        dtypes left out.
+    rtol, atol : float
+        Of kernels against NumPy, in double precision; in single, 1e8 times as much.
+    """
+
+    intervals: tuple[Interval, ...] = ()
+    cases: tuple[Case, ...] = ()
+    params: tuple[Mapping[str, Any], ...] = ({},)
+    kinds: str = "fc"
+    linear: tuple[tuple[int, ...], ...] = ()
+    smooth: bool = True
+    order: int = 2
+    special: bool = True
+    complex_special: bool = True
+    without: tuple[str, ...] = ()
+    rtol: float = 1e-14
+    atol: float = 0.0
+    signed_zeros: bool = True
+    shapes: tuple[Any, ...] = field(default=(), repr=False)
+
+    def all_cases(self) -> list[Case]:
+        """The explicit cases, or for an elementwise primitive those of all shapes with all parameters."""
+        if not self.intervals:
+            return list(self.cases)
+        count = len(self.intervals)
+        found = []
+        for params in self.params:
+            for shapes in self.shapes or _shapes(count):
+                found.append(Case(tuple(map(Numbers, shapes, self.intervals)), params))
+        return found
+
+    def dtypes(self) -> list[np.dtype]:
+        """The dtypes that the primitive takes."""
+        return [d for kind in self.kinds for d in DTYPES[kind] if d.name not in self.without]
+
+
+def _shapes(count: int) -> list[tuple[tuple[int, ...], ...]]:
+    if count == 1:
+        return [(s,) for s in _SINGLES]
+    return [(a, *[b] * (count - 1)) for a, b in _PAIRS]
+
+
+_SPECIAL_FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, np.inf, -np.inf, np.nan)
+
+
+def special_numbers(dtype: np.dtype, interval: Interval) -> np.ndarray:
+    """The corners of a dtype: NaN, infinities, zeros of both signs, denormals, the largest; extreme integers.
+
+    Integers keep to the interval where it is not the usual one.
+    """
+    if dtype.kind == "b":
+        return np.array([False, True])
+    if dtype.kind in "iu":
+        low, high = interval.integers
+        info = np.iinfo(dtype)
+        if (low, high) == Interval.integers:
+            return np.array([info.min, info.min + 1, 0, 1, 2, 3, info.max - 1, info.max, -1 if info.min else 5], dtype)
+        return np.arange(max(low, info.min), min(high, info.max) + 1).astype(dtype)
+    real = np.dtype(dtype.type(0).real.dtype)
+    info = np.finfo(real)
+    if dtype.kind == "f":
+        return np.array([*_SPECIAL_FLOATS, info.tiny, -info.tiny, info.smallest_subnormal, -info.smallest_subnormal, info.max], real)
+    parts = np.array([0.0, -0.0, 1.5, -2.0, np.inf, -np.inf, np.nan], real)
+    out = np.empty((parts.size, parts.size), dtype)
+    out.real, out.imag = parts[:, None], parts
+    return out.ravel()

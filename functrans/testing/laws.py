@@ -1,0 +1,336 @@
+"""The laws of transformations, each to be called on a function at a point.
+
+Every law has the form ``law(f, *args, rng=0, ...)``: `f` takes and returns trees of arrays, `args` is the point, `rng`
+seeds the random directions. A law that does not hold raises `LawViolation`, an `AssertionError`, whose message tells
+the law, the direction, the place of the largest error and a line that repeats it. What raises inside a law is
+reported the same way, chained.
+
+Complex numbers pair without conjugation, as cotangents do: ``<x, y> = Re sum(x * y)``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import numpy as fnp
+from ..api.derivatives import jvp, vjp
+from ..api.jit import jit
+from ..api.vmap import vmap
+from ..core.array import unwrap
+from ..core.config import config
+from .finite_difference import directional_derivative, is_kink
+from .setting import Setting, Wrt, pairing, proving
+
+_MIXES = 26
+"""At most so many mixes of batched arguments: all of them for three."""
+
+
+def is_smooth(f: Callable[..., Any], *args: Any, rng: int = 0, wrt: Wrt = None) -> None:
+    """The function has a derivative at the point: no kink, no step, no edge of its domain."""
+    with proving("there is a derivative", "is_smooth", f, args, rng, wrt) as s:
+        for where, v in s.directions():
+            if is_kink(s.evaluate, s.primals, v):
+                s.report.fail(
+                    where,
+                    "the point is non-differentiable (kink), or next to such a point: slopes to either side differ. "
+                    "Choose another point; numerical derivatives say nothing here",
+                )
+
+
+def jvp_is_slope(
+    f: Callable[..., Any],
+    *args: Any,
+    rng: int = 0,
+    wrt: Wrt = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> None:
+    """Forward mode agrees with finite differences, in all arguments together and in each alone."""
+    with proving("jvp = finite differences", "jvp_is_slope", f, args, rng, wrt) as s:
+        tolerances = s.tolerances(rtol, atol, 1e-7)
+        for where, v in s.directions():
+            slopes, errors = directional_derivative(s.evaluate, s.primals, v)
+            out, tangent = jvp(s.smooth, tuple(s.primals), tuple(v))
+            for k, (slope, error) in enumerate(zip(slopes, errors)):
+                s.report.close(f"direction in {where}, value {k}", out[k], s.evaluate(s.primals)[k], rtol=1e-12)
+                s.report.close(
+                    f"direction in {where}, output {k}",
+                    tangent[k],
+                    slope,
+                    error=np.where(np.isfinite(error), 10 * error, 0.0),
+                    names=("jvp gives", "finite differences give"),
+                    **tolerances,
+                )
+
+
+def vjp_is_adjoint(
+    f: Callable[..., Any],
+    *args: Any,
+    rng: int = 0,
+    wrt: Wrt = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> None:
+    """Reverse mode is the adjoint of forward mode: ``<J v, w> = <v, J^T w>``; each output alone, too."""
+    with proving("<J v, w> = <v, J^T w>", "vjp_is_adjoint", f, args, rng, wrt) as s:
+        tolerances = s.tolerances(rtol, atol, 1e-9)
+        outs, pull = vjp(s.smooth, *s.primals)
+        everything = s.like(outs)
+        weights = [everything]
+        if len(outs) > 1:
+            weights += [[w if n == k else np.zeros_like(w) for n, w in enumerate(everything)] for k in range(len(outs))]
+        for where, v in s.directions():
+            _, tangent = jvp(s.smooth, tuple(s.primals), tuple(v))
+            full = [np.zeros_like(x) if d is None else d for x, d in zip(s.primals, v)]
+            for w in weights:
+                forward, size = pairing(tangent, w)
+                backward, other = pairing(full, pull(tuple(w)))
+                s.report.close(
+                    f"direction in {where}",
+                    backward,
+                    forward,
+                    error=tolerances["rtol"] * max(size, other),
+                    rtol=0.0,
+                    atol=tolerances["atol"],
+                    names=("<v, J^T w> is", "<J v, w> is"),
+                )
+
+
+def derivatives_are_linear(
+    f: Callable[..., Any],
+    *args: Any,
+    rng: int = 0,
+    wrt: Wrt = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> None:
+    """jvp and vjp are linear in tangent and cotangent, and take zero to exactly zero."""
+    with proving("derivatives are linear", "derivatives_are_linear", f, args, rng, wrt) as s:
+        tolerances = s.tolerances(rtol, atol, 1e-9)
+        outs, pull = vjp(s.smooth, *s.primals)
+        maps = [
+            ("the tangent", lambda v: jvp(s.smooth, tuple(s.primals), tuple(v))[1], s.primals),
+            ("the cotangent", lambda w: pull(tuple(w)), outs),
+        ]
+        for where, apply, like in maps:
+            u, v = s.like(like), s.like(like)
+            mixed = apply([(2.0 * a - 0.75 * b).astype(a.dtype) for a, b in zip(u, v)])
+            parts = zip(mixed, apply(u), apply(v), apply([np.zeros_like(a) for a in u]))
+            for k, (whole, first, second, nothing) in enumerate(parts):
+                first, second = np.asarray(first), np.asarray(second)
+                size = max(np.abs(2.0 * first).max(initial=0), np.abs(0.75 * second).max(initial=0))
+                s.report.close(
+                    f"sums and multiples of {where}, result {k}",
+                    whole,
+                    2.0 * first - 0.75 * second,
+                    error=tolerances["rtol"] * size,
+                    **tolerances,
+                )
+                s.report.close(f"{where} is zero, result {k}", nothing, np.zeros_like(first), rtol=0.0)
+
+
+def vmap_is_loop(
+    f: Callable[..., Any],
+    *args: Any,
+    rng: int = 0,
+    sizes: Sequence[int] = (0, 1, 3),
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> None:
+    """vmap equals a loop over examples, for batch axes first, last or absent, in every mix (of many: some)."""
+    with proving("vmap = loop", "vmap_is_loop", f, args, rng) as s:
+        tolerances = s.tolerances(rtol, atol, 1e-10)
+        places = [dict.fromkeys([None, 0, x.ndim]) for x in s.leaves]
+        mixes = [m for m in itertools.islice(itertools.product(*places), 4096) if any(d is not None for d in m)]
+        if len(mixes) > _MIXES:
+            mixes = [mixes[i] for i in s.random.choice(len(mixes), _MIXES, replace=False)]
+        plain = [np.asarray(unwrap(y)) for y in s.flat(*s.leaves)]
+        for size, mix in itertools.product(sizes, mixes):
+            lanes = [[_neighbour(s, x) for x in s.leaves] for _ in range(size)]
+            stacked = [x if d is None else _stack([lane[i] for lane in lanes], x, d)
+                       for i, (x, d) in enumerate(zip(s.leaves, mix))]  # fmt: skip
+            got = vmap(s.flat, in_axes=tuple(mix))(*stacked)
+            for k, y in enumerate(plain):
+                where = f"in_axes {mix}, batch of {size}, output {k}"
+                s.report.same_type(where, got[k], np.empty((size, *y.shape), y.dtype))
+            for n, lane in enumerate(lanes):
+                own = s.flat(*[lane[i] if d is not None else x for i, (x, d) in enumerate(zip(s.leaves, mix))])
+                for k, y in enumerate(own):
+                    where = f"in_axes {mix}, batch of {size}, lane {n}, output {k}"
+                    s.report.close(where, got[k][n], y, names=("vmap gives", "the loop gives"), **tolerances)
+
+
+def _neighbour(s: Setting, x: np.ndarray) -> np.ndarray:
+    """Another value near by; integers stay, since they may be indices."""
+    if x.dtype.kind not in "fc":
+        return x
+    return (x * (1.0 + 0.02 * s.random.uniform(-1, 1, x.shape))).astype(x.dtype)
+
+
+def _stack(lanes: list[np.ndarray], like: np.ndarray, axis: int) -> np.ndarray:
+    return np.stack(lanes, axis) if lanes else np.zeros((*like.shape[:axis], 0, *like.shape[axis:]), like.dtype)
+
+
+def jit_is_eager(
+    f: Callable[..., Any],
+    *args: Any,
+    rng: int = 0,
+    backends: Sequence[str] = ("llvm", "python"),
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> None:
+    """A kernel computes what NumPy computes, of the same types, by every backend, for strided arguments too."""
+    with proving("jit = eager", "jit_is_eager", f, args, rng) as s:
+        tolerances = s.tolerances(rtol, atol, 1e-12)
+        if s.narrow and rtol is None:
+            tolerances = {"rtol": 1e-5, "atol": 1e-5}
+        expected = s.flat(*s.given)
+        layouts = {"as given": s.given, "reversed strides": [_reversed(x) for x in s.given]}
+        for backend in backends:
+            with config.patch(backend=backend):
+                compiled = jit(s.flat)
+                for layout, leaves in layouts.items():
+                    for k, (x, y) in enumerate(zip(compiled(*leaves), expected)):
+                        where = f"backend {backend}, arguments {layout}, output {k}"
+                        s.report.same_type(where, x, y)
+                        s.report.close(where, x, y, names=("the kernel gives", "NumPy gives"), **tolerances)
+
+
+def _reversed(x: Any) -> Any:
+    """Equal elements behind negative strides."""
+    if not isinstance(x, np.ndarray):
+        return x
+    every = (slice(None, None, -1),) * x.ndim
+    return np.ascontiguousarray(unwrap(x)[every])[every] if x.ndim else x
+
+
+def jit_and_grad_commute(
+    f: Callable[..., Any],
+    *args: Any,
+    rng: int = 0,
+    wrt: Wrt = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> None:
+    """The gradient of a compiled function, the compiled gradient and the eager gradient are one."""
+    with proving("jit of grad = grad of jit = grad", "jit_and_grad_commute", f, args, rng, wrt) as s:
+        tolerances = s.tolerances(rtol, atol, 1e-10)
+        scalar = s.objective(s.like(s.evaluate(s.primals)))
+
+        def gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
+            def of(*xs: Any) -> Any:
+                out, pull = vjp(fun, *xs)
+                return pull(np.ones((), out.dtype))
+
+            return of
+
+        expected = gradient(scalar)(*s.primals)
+        forms = {
+            "grad of jit": gradient(jit(scalar)),
+            "jit of grad": jit(gradient(scalar)),
+            "jit of grad of jit": jit(gradient(jit(scalar))),
+        }
+        for form, of in forms.items():
+            for k, (x, y) in enumerate(zip(of(*s.primals), expected)):
+                where = f"{form}, gradient in {s.names[s.active[k]]}"
+                s.report.same_type(where, x, y)
+                s.report.close(where, x, y, names=(f"{form} gives", "eager grad gives"), **tolerances)
+
+
+def gradients_keep_types(f: Callable[..., Any], *args: Any, rng: int = 0, wrt: Wrt = None) -> None:
+    """Tangents have the shapes and dtypes of outputs, cotangents those of inputs."""
+    with proving("derivatives have the types of values", "gradients_keep_types", f, args, rng, wrt) as s:
+        plain = s.evaluate(s.primals)
+        outs, tangents = jvp(s.smooth, tuple(s.primals), tuple(s.like(s.primals)))
+        again, pull = vjp(s.smooth, *s.primals)
+        for k, y in enumerate(plain):
+            for what, x in (("output of jvp", outs), ("tangent", tangents), ("output of vjp", again)):
+                s.report.same_type(f"{what} {k}", x[k], y)
+        for k, (x, ct) in enumerate(zip(s.primals, pull(tuple(s.like(plain))))):
+            s.report.same_type(f"cotangent of {s.names[s.active[k]]}", ct, x)
+
+
+def inputs_stay(f: Callable[..., Any], *args: Any, rng: int = 0, wrt: Wrt = None) -> None:
+    """Arguments are never written to nor aliased: changing one afterwards changes no result and no stored vjp."""
+    with proving("inputs are neither modified nor aliased", "inputs_stay", f, args, rng, wrt) as s:
+        before = [x.copy() for x in s.leaves]
+        mine = [x.copy() for x in s.leaves]
+        primals = [mine[i] for i in s.active]
+        outs, pull = vjp(s.smooth, *primals)
+        weights = s.like(outs)
+        cotangents = pull(tuple(weights))
+        results = {
+            "jit": jit(s.flat)(*mine),
+            "jvp": jvp(s.smooth, tuple(primals), tuple(s.like(primals)))[0],
+            "vjp": outs,
+            "vmap": vmap(s.flat)(*[x[None] for x in mine]),
+            "the cotangents": cotangents,
+        }
+        for i, x in enumerate(mine):
+            s.report.close(f"{s.names[i]} after the calls", x, before[i], rtol=0.0)
+            for what, ys in results.items():
+                if any(np.shares_memory(x, np.asarray(y)) for y in ys):
+                    s.report.fail(f"{s.names[i]} and a result of {what}", "they share memory")
+        kept = [np.array(ct) for ct in cotangents]
+        for x in mine:
+            x[...] = 0
+        for k, (x, y) in enumerate(zip(pull(tuple(weights)), kept)):
+            where = f"the stored vjp, after changing the arguments, in {s.names[s.active[k]]}"
+            s.report.close(where, x, y, rtol=0.0)
+
+
+def hessian_is_symmetric(
+    f: Callable[..., Any],
+    *args: Any,
+    rng: int = 0,
+    wrt: Wrt = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> None:
+    """Second derivatives: forward over reverse, reverse over reverse, reverse over forward and finite differences of
+    the gradient agree, and the Hessian is symmetric.
+    """  # fmt: skip
+    with proving("second derivatives agree", "hessian_is_symmetric", f, args, rng, wrt) as s:
+        tolerances = s.tolerances(rtol, atol, 1e-6)
+        scalar = s.objective(s.like(s.evaluate(s.primals)))
+        x, u, v = tuple(s.primals), tuple(s.like(s.primals)), tuple(s.like(s.primals))
+
+        def gradient(fun: Callable[..., Any], *xs: Any) -> Any:
+            out, pull = vjp(fun, *xs)
+            return pull(np.ones((), out.dtype))
+
+        def along(*xs: Any) -> Any:
+            parts = [fnp.sum(fnp.real(g * d)) for g, d in zip(gradient(scalar, *xs), u)]
+            return sum(parts[1:], start=parts[0])
+
+        slopes, errors = directional_derivative(lambda xs: [np.asarray(g) for g in gradient(scalar, *xs)], x, u)
+        forms = {
+            "forward over reverse": jvp(lambda *xs: gradient(scalar, *xs), x, u)[1],
+            "reverse over reverse": gradient(along, *x),
+            "reverse over forward": gradient(lambda *xs: jvp(scalar, xs, u)[1], *x),
+        }
+        for form, product in forms.items():
+            for k, (slope, error) in enumerate(zip(slopes, errors)):
+                s.report.close(
+                    f"{form}, in {s.names[s.active[k]]}",
+                    product[k],
+                    slope,
+                    error=np.where(np.isfinite(error), 10 * error, 0.0),
+                    names=(f"{form} gives", "finite differences of the gradient give"),
+                    **tolerances,
+                )
+        left, size = pairing(forms["forward over reverse"], v)
+        right, other = pairing(jvp(lambda *xs: gradient(scalar, *xs), x, v)[1], u)
+        s.report.close(
+            "two random directions",
+            left,
+            right,
+            rtol=0.0,
+            atol=tolerances["atol"],
+            error=1e-3 * tolerances["rtol"] * max(size, other),
+            names=("<H u, v> is", "<u, H v> is"),
+        )

@@ -1,0 +1,368 @@
+"""`check_primitive`: the tests of a primitive, derived from its record.
+
+Which slots the record has decides which laws are tried: `abstract` against `impl`, `jvp` against finite differences,
+`transpose` by the dot-product law, `batch` against a loop, `kernel` against `impl` through `jit`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..api.jit import jit
+from ..core.array import unwrap
+from ..core.aval import Aval, Zero, aval_of
+from ..core.config import config
+from ..core.primitive import Linear, Primitive
+from . import laws
+from .domain import Case, Domain, special_numbers
+from .report import Report
+from .setting import normal, pairing
+
+_DOUBLE = {"f": np.dtype(np.float64), "c": np.dtype(np.complex128)}
+_MIXES = 30
+
+
+class _Sample(NamedTuple):
+    """A case with numbers of one dtype."""
+
+    case: Case
+    dtype: np.dtype
+    operands: list[np.ndarray]
+
+    def describe(self) -> str:
+        shapes = ", ".join(f"{x.dtype}{list(x.shape)}" for x in self.operands)
+        params = ", ".join(f"{k}={v}" for k, v in self.case.params.items())
+        return f"operands {shapes}" + (f", {params}" if params else "")
+
+
+def check_primitive(
+    prim: Primitive, domain: Domain, *, rng: int = 0, backends: Sequence[str] = ("llvm", "python")
+) -> None:
+    """Test every rule of a primitive.
+
+    Parameters
+    ----------
+    prim : Primitive
+    domain : Domain
+        Its operands and parameters.
+    rng : int
+        Seed of the samples.
+    backends : sequence of {'llvm', 'python'}
+        What kernels are made of.
+
+    Raises
+    ------
+    LawViolation
+        For the first law that does not hold, with the operands it was tried on.
+
+    Notes
+    -----
+    Kernels meet contiguous, strided, reversed, broadcast, 0-d, empty and size-1 operands and, unless the domain says
+    otherwise, NaN, infinities, signed zeros, denormals and extreme integers.
+    """
+    for report, run in _laws(prim, domain, rng, tuple(backends)):
+        with report.chained(), config.patch(specialize_below=2), np.errstate(all="ignore"):
+            run(report)
+
+
+Law = Callable[[Report], None]
+
+
+def _laws(prim: Primitive, domain: Domain, rng: int, backends: tuple[str, ...]) -> list[tuple[Report, Law]]:
+    def report(title: str) -> Report:
+        line = f"functrans.testing.check_primitive({prim.name}_p, domain, rng={rng})"
+        return Report(title, f"primitive {prim.name} ({prim.file})", line, rng)
+
+    found: list[tuple[Report, Law]] = [
+        (report("impl gives what abstract says"), lambda r: _check_abstract(r, prim, domain, rng))
+    ]
+    if prim.jvp is not None and domain.smooth:
+        title = "jvp = finite differences, and its transpose"
+        found.append((report(title), lambda r: _check_derivatives(r, prim, domain, rng)))
+    if prim.jvp is not None:
+        title = "tangents have the types of values"
+        found.append((report(title), lambda r: _check_tangent_types(r, prim, domain, rng)))
+    if prim.transpose is not None:
+        title = "<J v, w> = <v, J^T w>"
+        found.append((report(title), lambda r: _check_transpose(r, prim, domain, rng)))
+    if prim.batch is not None:
+        found.append((report("batch = loop"), lambda r: _check_batch(r, prim, domain, rng)))
+    if prim.kernel is not None:
+        title = "kernel = NumPy"
+        found += [(report(title), lambda r, b=b: _check_kernel(r, prim, domain, rng, b)) for b in backends]
+    return found
+
+
+def _samples(domain: Domain, rng: int, kinds: str, *, all_dtypes: bool = True) -> list[_Sample]:
+    """Every case in the widest dtype of each kind; the first case in every dtype."""
+    random = np.random.default_rng(rng)
+    found = []
+    for n, case in enumerate(domain.all_cases()):
+        for dtype in domain.dtypes():
+            main = dtype in (np.float64, np.complex128) or dtype.kind == "b" or dtype == np.int64
+            if dtype.kind in kinds and (main or (n == 0 and all_dtypes)):
+                found.append(_Sample(case, dtype, [o.draw(random, dtype) for o in case.operands]))
+        if domain.kinds == "" and n >= 0:  # no operand of the dtype under test
+            found.append(_Sample(case, np.dtype(bool), [o.draw(random, np.dtype(bool)) for o in case.operands]))
+    return found
+
+
+def _outputs(prim: Primitive, out: Any) -> list[Any]:
+    return list(out) if prim.multiple else [out]
+
+
+def _impl(prim: Primitive, operands: Sequence[Any], params: Any) -> list[np.ndarray]:
+    return [np.asarray(y) for y in _outputs(prim, prim.impl(*operands, **params))]
+
+
+def _check_abstract(report: Report, prim: Primitive, domain: Domain, rng: int) -> None:
+    for s in _samples(domain, rng, "biufc"):
+        before = [x.copy() for x in s.operands]
+        outs = _impl(prim, s.operands, s.case.params)
+        avals = _outputs(prim, prim.abstract(*map(aval_of, s.operands), **s.case.params))
+        for y, aval in zip(outs, avals, strict=True):
+            report.same_type(s.describe(), y, np.empty(aval.shape, aval.dtype))
+        for x, y in zip(s.operands, before):
+            if x.tobytes() != y.tobytes():
+                report.fail(s.describe(), "impl has written into an operand")
+
+
+# --- derivatives --------------------------------------------------------------------------------------------------
+
+
+def _moving(s: _Sample) -> list[int]:
+    """The operands with a derivative."""
+    return [i for i, (o, x) in enumerate(zip(s.case.operands, s.operands)) if not o.fixed and x.dtype.kind in "fc"]
+
+
+def _function(prim: Primitive, s: _Sample) -> Callable[..., Any]:
+    """The primitive as a function of the operands with a derivative."""
+    moving = _moving(s)
+
+    def f(*xs: Any) -> Any:
+        operands: list[Any] = list(s.operands)
+        for i, x in zip(moving, xs):
+            operands[i] = unwrap(x)
+        return prim.bind(*operands, **s.case.params)
+
+    f.__name__ = f"{prim.name} at {s.describe()}"
+    return f
+
+
+def _check_derivatives(report: Report, prim: Primitive, domain: Domain, rng: int) -> None:
+    for s in _samples(domain, rng, "fc", all_dtypes=False):
+        xs = [s.operands[i] for i in _moving(s)]
+        if not xs or all(y.dtype.kind not in "fc" for y in _impl(prim, s.operands, s.case.params)):
+            continue
+        f = _function(prim, s)
+        laws.is_smooth(f, *xs, rng=rng)
+        laws.jvp_is_slope(f, *xs, rng=rng)
+        laws.vjp_is_adjoint(f, *xs, rng=rng)
+        laws.derivatives_are_linear(f, *xs, rng=rng)
+        if domain.order > 1:
+            laws.hessian_is_symmetric(f, *xs, rng=rng)
+
+
+def _check_tangent_types(report: Report, prim: Primitive, domain: Domain, rng: int) -> None:
+    assert prim.jvp is not None
+    random = np.random.default_rng(rng)
+    for s in _samples(domain, rng, "fc"):
+        tangents = [
+            normal(random, x.shape, x.dtype) if i in _moving(s) else Zero(x) for i, x in enumerate(s.operands)
+        ]
+        outs, found = prim.jvp(s.operands, tangents, **s.case.params)
+        wide = None
+        if s.dtype in (np.float32, np.complex64):
+            wide = _wide_tangents(prim, s, tangents)
+        pairs = zip(_outputs(prim, outs), _outputs(prim, found), _impl(prim, s.operands, s.case.params))
+        for k, (y, t, plain) in enumerate(pairs):
+            report.same_type(f"{s.describe()}, the value", y, plain)
+            if type(t) is Zero:
+                t = np.zeros(t.aval.shape, t.aval.dtype)
+            report.same_type(f"{s.describe()}, the tangent", t, plain)
+            if wide is not None and type(wide[k]) is not Zero:
+                size = 1e-4 * np.abs(wide[k]).max(initial=0)
+                where = f"{s.describe()}, the tangent in single and double precision"
+                report.close(where, t, wide[k], rtol=1e-3, atol=size)
+
+
+def _wide_tangents(prim: Primitive, s: _Sample, tangents: Sequence[Any]) -> list[Any] | None:
+    """The tangents in double precision of the same numbers; None where the dtype is a parameter."""
+    assert prim.jvp is not None
+    if "dtype" in s.case.params:
+        return None
+    double = _DOUBLE[s.dtype.kind]
+    operands = [x.astype(double) if x.dtype == s.dtype else x for x in s.operands]
+    wide = [Zero(x) if type(t) is Zero else t.astype(double) for x, t in zip(operands, tangents)]
+    return _outputs(prim, prim.jvp(operands, wide, **s.case.params)[1])
+
+
+def _check_transpose(report: Report, prim: Primitive, domain: Domain, rng: int) -> None:
+    assert prim.transpose is not None
+    if not domain.linear:
+        report.fail("the domain", "the record has a transpose rule: say in which operands it is linear (linear=...)")
+    random = np.random.default_rng(rng)
+    for s, linear in itertools.product(_samples(domain, rng, "fc"), domain.linear):
+        if any(s.case.operands[i].fixed for i in linear):
+            report.fail(s.describe(), f"linear={linear} names an operand without derivative")
+        operands, params = s.operands, s.case.params
+        v = {i: normal(random, operands[i].shape, operands[i].dtype) for i in linear}
+        image = _impl(prim, [v.get(i, x) for i, x in enumerate(operands)], params)
+        origin = _impl(prim, [np.zeros_like(x) if i in v else x for i, x in enumerate(operands)], params)
+        cts = [normal(random, y.shape, y.dtype) for y in image]
+        if any(y.dtype.kind not in "fc" for y in image):
+            continue
+        given = [Linear(aval_of(x)) if i in v else x for i, x in enumerate(operands)]
+        back = prim.transpose(cts if prim.multiple else cts[0], *given, **params)
+        where = f"{s.describe()}, linear in operands {linear}"
+        if len(back) != len(operands):
+            report.fail(where, f"the rule returned {len(back)} cotangents for {len(operands)} operands")
+        for i in linear:
+            if back[i] is None or type(back[i]) is Zero:
+                back[i] = np.zeros_like(operands[i])
+            report.same_type(f"{where}, the cotangent of operand {i}", back[i], operands[i])
+        forward, size = pairing([y - z for y, z in zip(image, origin)], cts)
+        backward, other = pairing([v[i] for i in linear], [back[i] for i in linear])
+        eps = 1e-4 if np.finfo(image[0].dtype).eps > 1e-8 or np.finfo(s.dtype).eps > 1e-8 else 1e-11
+        names = ("<v, J^T w> is", "<J v, w> is")
+        report.close(where, backward, forward, rtol=0.0, error=eps * max(size, other), names=names)
+
+
+# --- batching -----------------------------------------------------------------------------------------------------
+
+
+def _check_batch(report: Report, prim: Primitive, domain: Domain, rng: int) -> None:
+    assert prim.batch is not None
+    random = np.random.default_rng(rng)
+    samples = _samples(domain, rng, "biufc", all_dtypes=False)
+    kinds = {s.dtype.kind for s in samples}
+    # One kind of numbers is enough for all cases, where there is a choice; any for the first.
+    chosen = "f" if "f" in kinds else min(kinds)
+    first = samples[0].case if samples else None
+    for s in samples:
+        if s.dtype.kind != chosen and s.case is not first:
+            continue
+        places = [list(dict.fromkeys([None, 0, x.ndim])) for x in s.operands]
+        mixes = [m for m in itertools.islice(itertools.product(*places), 5000) if any(d is not None for d in m)]
+        if len(mixes) > _MIXES:
+            mixes = [mixes[i] for i in random.choice(len(mixes), _MIXES, replace=False)]
+        for n, dims in enumerate(mixes):
+            _check_mix(report, prim, domain, s, dims, 1 if n % 5 == 4 else 3, random)
+
+
+def _check_mix(
+    report: Report,
+    prim: Primitive,
+    domain: Domain,
+    s: _Sample,
+    dims: tuple[int | None, ...],
+    size: int,
+    random: np.random.Generator,
+) -> None:
+    assert prim.batch is not None
+    params = s.case.params
+    lanes = [
+        [x if d is None else o.draw(random, s.dtype) for o, x, d in zip(s.case.operands, s.operands, dims)]
+        for _ in range(size)
+    ]
+    args = [x if d is None else np.stack([lane[i] for lane in lanes], d)
+            for i, (x, d) in enumerate(zip(s.operands, dims))]  # fmt: skip
+    out, out_dims = prim.batch(size, args, dims, **params)
+    for y, place in zip(_outputs(prim, out), _outputs(prim, out_dims)):
+        where = f"{s.describe()}, batch axes {dims} of size {size}"
+        if place is None or np.shape(y)[place] != size:
+            report.fail(where, f"the result of shape {np.shape(y)} is said to have its batch axis at {place}")
+    for n, lane in enumerate(lanes):
+        for k, expected in enumerate(_impl(prim, lane, params)):
+            got = np.take(_outputs(prim, out)[k], n, _outputs(prim, out_dims)[k])
+            where = f"{s.describe()}, batch axes {dims} of size {size}, lane {n}"
+            report.same_type(where, got, expected)
+            exact = expected.dtype.kind in "biu"
+            report.close(where, got, expected, rtol=0.0 if exact else 1e-10, atol=0.0 if exact else 1e-10)
+
+
+# --- kernels ------------------------------------------------------------------------------------------------------
+
+
+def _check_kernel(report: Report, prim: Primitive, domain: Domain, rng: int, backend: str) -> None:
+    """All samples in one program of independent equations: one compilation for each primitive."""
+    samples = _samples(domain, rng, "biufc")
+    if domain.special and domain.intervals:
+        samples += _special_samples(domain)
+    starts = np.cumsum([0, *[len(s.operands) for s in samples]])
+
+    def program(*flat: Any) -> Any:
+        outs = []
+        for s, start in zip(samples, starts):
+            outs += _outputs(prim, prim.bind(*flat[start : start + len(s.operands)], **s.case.params))
+        return outs
+
+    program.__name__ = f"{prim.name}_everywhere"
+    compiled = jit(program)
+    expected = [_impl(prim, s.operands, s.case.params) for s in samples]
+    with config.patch(backend=backend):
+        for layout, arrange in _LAYOUTS.items():
+            found = iter(compiled(*[arrange(x) for s in samples for x in s.operands]))
+            for s, ys in zip(samples, expected):
+                for y in ys:
+                    where = f"backend {backend}, {layout} {s.describe()}"
+                    _compare(report, where, s, unwrap(next(found)), y, domain)
+
+
+def _compare(report: Report, where: str, s: _Sample, got: Any, y: np.ndarray, domain: Domain) -> None:
+    report.same_type(where, got, y)
+    if y.dtype.kind in "biu":
+        report.close(where, got, y, rtol=0.0)
+        return
+    narrow = 1e8 if y.dtype in (np.float32, np.complex64) else 1.0
+    try:
+        report.close(
+            where,
+            got,
+            y,
+            rtol=min(1e-3, domain.rtol * narrow),
+            atol=domain.atol * narrow,
+            signed_zeros=domain.signed_zeros,
+            names=("the kernel gives", "NumPy gives"),
+        )
+    except AssertionError as error:
+        if y.size and all(x.shape == y.shape for x in s.operands):
+            bad = ~(np.isclose(got, y, rtol=domain.rtol * narrow, atol=domain.atol, equal_nan=True) & (np.signbit(np.real(got)) == np.signbit(np.real(y))))
+            error.add_note(f"  operands there: {[x[bad][:4].tolist() for x in s.operands]}")
+        raise
+
+
+def _special_samples(domain: Domain) -> list[_Sample]:
+    """For each dtype every combination of special numbers, as long vectors."""
+    found = []
+    for params, dtype in itertools.product(domain.params, domain.dtypes()):
+        if dtype.kind == "c" and not domain.complex_special:
+            continue
+        numbers = [special_numbers(dtype, interval) for interval in domain.intervals]
+        grids = [g.ravel() for g in np.meshgrid(*numbers, indexing="ij")]
+        found.append(_Sample(Case((), params), dtype, grids))
+    return found
+
+
+def _strided(x: np.ndarray) -> np.ndarray:
+    """Every second element of something larger."""
+    out = np.zeros(tuple(2 * n + 1 for n in x.shape), x.dtype)[(slice(1, None, 2),) * x.ndim]
+    out[...] = x
+    return out
+
+
+def _reversed(x: np.ndarray) -> np.ndarray:
+    every = (slice(None, None, -1),) * x.ndim
+    return np.ascontiguousarray(x[every])[every] if x.ndim else x
+
+
+_LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "contiguous": lambda x: x,
+    "strided": _strided,
+    "reversed": _reversed,
+    "Fortran-ordered": np.asfortranarray,
+}

@@ -1,0 +1,133 @@
+"""What a law says when it does not hold: law, direction, seed, place of the largest error, and a line to repeat it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import numpy as np
+
+
+class LawViolation(AssertionError):
+    """A law that does not hold, or that could not be tried because something raised (then chained to it).
+
+    Attributes
+    ----------
+    law : str
+        The law in words.
+    seed : int
+        Of the random directions.
+    """
+
+    def __init__(self, message: str, law: str, seed: int):
+        super().__init__(message)
+        self.law = law
+        self.seed = seed
+
+
+class Report:
+    """Compares, and complains in one form.
+
+    Parameters
+    ----------
+    law : str
+        The law in words.
+    subject : str
+        The name of the function or primitive.
+    reproduce : str
+        A line of Python that tries the law again.
+    seed : int
+    """
+
+    def __init__(self, law: str, subject: str, reproduce: str, seed: int):
+        self.law = law
+        self.subject = subject
+        self.reproduce = reproduce
+        self.seed = seed
+
+    def fail(self, where: str, what: str) -> NoReturn:
+        """Raise a `LawViolation`."""
+        raise LawViolation(self._text(where, what), self.law, self.seed)
+
+    def _text(self, where: str, what: str) -> str:
+        return (
+            f"{self.subject}: the law '{self.law}' does not hold\n  where: {where}\n  {what}\n"
+            f"  seed: {self.seed}\n  reproduce: {self.reproduce}"
+        )
+
+    @contextmanager
+    def chained(self) -> Iterator[None]:
+        """Exceptions of the block become `LawViolation`s, chained."""
+        try:
+            yield
+        except AssertionError:
+            raise
+        except Exception as error:
+            what = f"{type(error).__name__} was raised: {error}"
+            raise LawViolation(self._text("inside the law", what), self.law, self.seed) from error
+
+    def same_type(self, where: str, got: Any, expected: Any) -> None:
+        """Shapes and dtypes must be equal."""
+        a, b = np.asarray(got), np.asarray(expected)
+        if a.shape != b.shape or a.dtype != b.dtype:
+            self.fail(where, f"got an array of shape {a.shape} and dtype {a.dtype}, want {b.shape}, {b.dtype}")
+
+    def close(
+        self,
+        where: str,
+        got: Any,
+        expected: Any,
+        *,
+        rtol: float,
+        atol: float = 0.0,
+        error: Any = 0.0,
+        names: tuple[str, str] = ("got", "expected"),
+        signed_zeros: bool = False,
+    ) -> None:
+        """Equal up to ``max(atol, rtol |expected|, error)``; NaN equals NaN, an infinity itself.
+
+        `signed_zeros`: zeros must have equal signs.
+        """
+        a, b = np.asarray(got), np.asarray(expected)
+        if a.shape != b.shape:
+            self.fail(where, f"{names[0]} has shape {a.shape}, {names[1]} has shape {b.shape}")
+        with np.errstate(all="ignore"):
+            good, difference = _agreement(a, b, rtol, atol, error)
+            if signed_zeros and a.dtype.kind in "fc":
+                good = good & _equal_zeros(a, b)
+        if good.all():
+            return
+        bad = np.where(good, -1.0, np.where(np.isnan(difference), np.inf, difference))
+        place = np.unravel_index(int(np.argmax(bad)), bad.shape)
+        index = tuple(int(i) for i in place)
+        self.fail(
+            where,
+            f"largest error at index {index} of shape {b.shape}: {names[0]} {a[index]!r}, {names[1]} {b[index]!r} "
+            f"({int((~good).sum())} of {b.size} elements differ)",
+        )
+
+
+def _agreement(a: np.ndarray, b: np.ndarray, rtol: float, atol: float, error: Any) -> tuple[Any, Any]:
+    if a.dtype.kind in "biu" and b.dtype.kind in "biu" and not rtol and not atol:
+        good = np.asarray(a == b)
+        return good, (~good).astype(float)
+    if a.dtype.kind == "c" or b.dtype.kind == "c":
+        # Part by part, so that a NaN or an infinity in one does not hide the other; the tolerance is of the whole.
+        size = np.abs(b)
+        size = np.where(np.isfinite(size), size, 0.0)
+        atol = np.maximum(atol, rtol * size)
+        real, d = _agreement(np.real(a), np.real(b), rtol, atol, error)
+        imag, e = _agreement(np.imag(a), np.imag(b), rtol, atol, error)
+        return real & imag, np.maximum(d, e)
+    a, b = a.astype(float), b.astype(float)
+    difference = np.abs(a - b)
+    tolerance = np.maximum(np.maximum(atol, rtol * np.abs(b)), error)
+    good = (a == b) | (np.isnan(a) & np.isnan(b)) | (np.isfinite(b) & (difference <= tolerance))
+    return np.asarray(good), np.asarray(difference)
+
+
+def _equal_zeros(a: np.ndarray, b: np.ndarray) -> Any:
+    if a.dtype.kind == "c":
+        return _equal_zeros(a.real, b.real) & _equal_zeros(a.imag, b.imag)
+    return (a != 0) | (b != 0) | (np.signbit(a) == np.signbit(b))

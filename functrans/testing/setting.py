@@ -1,0 +1,166 @@
+"""A function of trees at a point, as the laws see it: flat, with random directions, and a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from .. import numpy as fnp
+from ..api.values import name_of
+from ..core.array import unwrap, wrap
+from ..core.aval import aval_of
+from ..core.config import config
+from ..core.errors import ArgumentError
+from ..core.pytree import tree_flatten, tree_flatten_with_path, tree_leaves, tree_unflatten
+from ..core.tree_nodes import keystr
+from .report import Report
+
+Wrt = int | Sequence[int] | None
+
+
+class Setting:
+    """A function at a point.
+
+    Parameters
+    ----------
+    report : Report
+    f : callable
+        Of trees of arrays.
+    args : tuple
+        Its arguments at the point.
+    rng : int
+        Seed of the random directions.
+    wrt : int, sequence of int or None
+        Positions of the arguments to differentiate in; None: all float and complex leaves.
+
+    Attributes
+    ----------
+    leaves : list of ndarray
+        All leaves of the arguments.
+    active : list of int
+        Numbers of the leaves that are differentiated.
+    primals : list of ndarray
+        The active leaves.
+    """
+
+    def __init__(self, report: Report, f: Callable[..., Any], args: tuple[Any, ...], rng: int, wrt: Wrt):
+        self.report = report
+        self.f = f
+        pairs, self._treedef = tree_flatten_with_path(args)
+        self.given = [x for _, x in pairs]
+        self.names = [f"argument {path[0].idx}{keystr(path[1:])}" for path, _ in pairs]
+        self.leaves = [np.array(unwrap(x)) for x in self.given]
+        chosen = _positions(wrt, len(args))
+        self.active = [
+            i
+            for i, (path, _) in enumerate(pairs)
+            if self.leaves[i].dtype.kind in "fc" and (chosen is None or path[0].idx in chosen)
+        ]
+        if chosen is not None and not self.active:
+            raise ArgumentError(f"wrt={wrt}: these arguments have no float or complex leaf to differentiate in")
+        self.primals = [self.leaves[i] for i in self.active]
+        self.random = np.random.default_rng(rng)
+        self._smooth: list[int] | None = None
+
+    # --- the function ---------------------------------------------------------------------------------------
+
+    def flat(self, *leaves: Any) -> tuple[Any, ...]:
+        """All output leaves for all input leaves."""
+        values = [wrap(x) if isinstance(x, np.ndarray | np.generic) else x for x in leaves]
+        return tuple(tree_leaves(self.f(*tree_unflatten(self._treedef, values))))
+
+    def smooth(self, *primals: Any) -> tuple[Any, ...]:
+        """The float and complex outputs for the active leaves, the others fixed."""
+        leaves: list[Any] = list(self.leaves)
+        for i, x in zip(self.active, primals):
+            leaves[i] = x
+        outs = self.flat(*leaves)
+        if self._smooth is None:
+            self._smooth = [i for i, y in enumerate(outs) if aval_of(unwrap(y)).dtype.kind in "fc"]
+        return tuple([outs[i] for i in self._smooth])
+
+    def evaluate(self, primals: Sequence[Any]) -> list[np.ndarray]:
+        """`smooth` as finite differences want it."""
+        with np.errstate(all="ignore"):
+            return [np.asarray(unwrap(y)) for y in self.smooth(*primals)]
+
+    def objective(self, weights: Sequence[np.ndarray]) -> Callable[..., Any]:
+        """The real scalar ``Re sum(w * output)`` of the active leaves."""
+
+        def scalar(*primals: Any) -> Any:
+            parts = [fnp.sum(y * w) for y, w in zip(self.smooth(*primals), weights)]
+            total = sum(parts[1:], start=parts[0])
+            return fnp.real(total) if np.dtype(total.dtype).kind == "c" else total
+
+        return scalar
+
+    # --- directions -----------------------------------------------------------------------------------------
+
+    def like(self, values: Sequence[Any]) -> list[np.ndarray]:
+        """Normal random numbers of the shapes and dtypes of `values`."""
+        return [normal(self.random, np.shape(x), np.asarray(x).dtype) for x in values]
+
+    def directions(self) -> Iterator[tuple[str, list[np.ndarray | None]]]:
+        """A direction in all active leaves, then in each alone (the others have no tangent at all)."""
+        every = self.like(self.primals)
+        yield "all arguments" if len(every) > 1 else self.names[self.active[0]], list(every)
+        if len(every) > 1:
+            for k, i in enumerate(self.active):
+                yield f"{self.names[i]} alone", [v if n == k else None for n, v in enumerate(every)]
+
+    @property
+    def narrow(self) -> bool:
+        """Whether single precision takes part, of inputs or outputs."""
+        kinds = [x.dtype for x in self.primals] + [y.dtype for y in self.evaluate(self.primals)]
+        return any(d in (np.float32, np.complex64) for d in kinds)
+
+    def tolerances(self, rtol: float | None, atol: float | None, default: float) -> dict[str, float]:
+        """`rtol` and `atol`, by default `default` in double precision and 1e-3 in single."""
+        if rtol is None or atol is None:
+            default = 1e-3 if self.narrow else default
+        return {"rtol": default if rtol is None else rtol, "atol": default if atol is None else atol}
+
+
+def normal(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Normal random numbers of a float or complex dtype."""
+    x = random.standard_normal(shape)
+    if dtype.kind == "c":
+        x = x + 1j * random.standard_normal(shape)
+    return np.asarray(x).astype(dtype)
+
+
+def pairing(xs: Sequence[Any], ys: Sequence[Any]) -> tuple[float, float]:
+    """``Re sum(x * y)`` without conjugation, and the same sum of absolute values (what rounding is relative to)."""
+    wide = [(np.asarray(x).astype(complex), np.asarray(y).astype(complex)) for x, y in zip(xs, ys)]
+    total = sum(float(np.sum(x * y).real) for x, y in wide)
+    return total, sum(float(np.sum(np.abs(x * y))) for x, y in wide)
+
+
+def _positions(wrt: Wrt, count: int) -> set[int] | None:
+    if wrt is None:
+        return None
+    found = {wrt} if isinstance(wrt, int) else set(wrt)
+    if not all(-count <= i < count for i in found):
+        raise ArgumentError(f"wrt={wrt}: there are {count} arguments, positions run from 0 to {count - 1}")
+    return {i % count for i in found}
+
+
+@contextmanager
+def proving(
+    title: str, law: str, f: Callable[..., Any], args: tuple[Any, ...], rng: int, wrt: Wrt = None
+) -> Iterator[Setting]:
+    """The setting of one law. Exceptions are chained; sizes are run-time parameters of kernels as far as possible."""
+    name = name_of(f)
+    suffix = "" if wrt is None else f", wrt={wrt}"
+    report = Report(title, name, f"functrans.testing.{law}({name}, *args, rng={rng}{suffix})", rng)
+    with report.chained(), config.patch(specialize_below=2):
+        yield Setting(report, f, args, rng, wrt)
+
+
+def copied(tree: Any) -> Any:
+    """The tree with writable copies of its arrays."""
+    leaves, treedef = tree_flatten(tree)
+    return tree_unflatten(treedef, [np.array(unwrap(x)) if isinstance(x, np.ndarray) else x for x in leaves])
