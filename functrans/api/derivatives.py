@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
+from ..control.call import call_p
 from ..core.aval import Aval, Zero, aval_of
 from ..core.dtypes import is_complex, is_inexact
-from ..core.errors import ArgumentError, GradientError, ShapeError
+from ..core.errors import ArgumentError, GradientError, NoRuleError, ShapeError
 from ..core.pytree import PyTree, PyTreeDef, tree_flatten, tree_structure, tree_unflatten
-from ..control.call import call_p
+from ..core.tree_nodes import keystr
 from ..primitives.elementwise import convert_element_type_p
 from ..primitives.linear import instantiate
 from ..transforms.jvp import jvp as jvp_flat
+from ..transforms.linearize import Linearized, replay
 from ..transforms.linearize import linearize as linearize_flat
-from ..transforms.linearize import replay
 from ..transforms.stage import stage
 from ..transforms.transpose import backward, transpose_jaxpr
-from .values import Flat, argument_name, flatten_values, name_of, result, results, struct_aval, value_of
+from .values import Flat, argument_name, flatten_values, name_of, results, struct_aval, value_of
 
 
 def _spread(fun: Callable[..., Any], args: tuple[Any, ...]) -> Any:
@@ -29,8 +28,17 @@ def _spread(fun: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 def _flatten_primals(fun: Callable[..., Any], primals: Sequence[Any]) -> tuple[list[Any], PyTreeDef]:
     leaves: list[Any] = []
     for i, x in enumerate(primals):
-        leaves += flatten_values(x, lambda i=i: f"{name_of(fun)}: {argument_name(fun, i)}")[0]  # type: ignore[misc]
+        place = f"{name_of(fun)}: {argument_name(fun, i)}"
+        leaves += flatten_values(x, lambda path, place=place: f"{place}{keystr(path)}")[0]  # type: ignore[misc]
     return leaves, tree_structure(tuple(primals))
+
+
+def _linearized(flat: Flat, leaves: Sequence[Any]) -> tuple[Linearized, Any]:
+    """The linearisation to keep, in all float and complex arguments, and the auxiliary data."""
+    perturbed = [is_inexact(aval_of(x).dtype) for x in leaves]
+    linear = linearize_flat(flat, leaves, perturbed, retain=True)
+    outs, aux = flat.separate(linear.outs)
+    return linear._replace(outs=outs, tangents=linear.tangents[: len(outs)]), aux
 
 
 def fitted(x: Any, aval: Aval, what: str) -> Any:
@@ -117,10 +125,11 @@ def jvp(
     ts = _fit_tree(tuple(tangents), treedef, [aval_of(x) for x in leaves], "jvp: tangents")
     flat = Flat(fun, treedef, _spread, has_aux)
     outs, out_ts = jvp_flat(flat, leaves, ts)
+    outs, aux = flat.separate(outs)
     ids = {id(x) for x in (*leaves, *ts)}
     out = results(flat.out_tree, outs, ids)
-    tangent = results(flat.out_tree, [instantiate(t) for t in out_ts], ids)
-    return (out, tangent, flat.aux) if has_aux else (out, tangent)
+    tangent = results(flat.out_tree, [instantiate(t) for t in out_ts[: len(outs)]], ids)
+    return (out, tangent, aux) if has_aux else (out, tangent)
 
 
 class VJP:
@@ -170,11 +179,11 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
     """
     leaves, treedef = _flatten_primals(fun, primals)
     flat = Flat(fun, treedef, _spread, has_aux)
-    perturbed = [is_inexact(aval_of(x).dtype) for x in leaves]
-    linear = linearize_flat(flat, leaves, perturbed, retain=True)
-    out = results(flat.out_tree, linear.outs, {id(x) for x in leaves})
+    linear, aux = _linearized(flat, leaves)
+    ids = {id(x) for x in leaves}
+    out = results(flat.out_tree, linear.outs, ids)
     pull = VJP(name_of(fun), linear, treedef, [aval_of(x) for x in leaves], flat.out_tree)
-    return (out, pull, flat.aux) if has_aux else (out, pull)
+    return (out, pull, aux) if has_aux else (out, pull)
 
 
 class Pushforward:
@@ -221,11 +230,11 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     """
     leaves, treedef = _flatten_primals(fun, primals)
     flat = Flat(fun, treedef, _spread, has_aux)
-    perturbed = [is_inexact(aval_of(x).dtype) for x in leaves]
-    linear = linearize_flat(flat, leaves, perturbed, retain=True)
-    out = results(flat.out_tree, linear.outs, {id(x) for x in leaves})
+    linear, aux = _linearized(flat, leaves)
+    ids = {id(x) for x in leaves}
+    out = results(flat.out_tree, linear.outs, ids)
     push = Pushforward(name_of(fun), linear, treedef, [aval_of(x) for x in leaves], flat.out_tree)
-    return (out, push, flat.aux) if has_aux else (out, push)
+    return (out, push, aux) if has_aux else (out, push)
 
 
 def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[PyTree], PyTree]:
@@ -266,14 +275,14 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[PyTree
             cotangent, flat.out_tree, jaxpr.out_avals, f"linear_transpose of {name_of(fun)}: the cotangent"
         )
         nonzero = tuple(type(c) is not Zero for c in cts)
-        body, has = transpose_jaxpr(jaxpr, (True,) * len(avals), nonzero, None)
-        found = iter(call_p.bind(*body_inputs(cts), jaxpr=body))
+        try:
+            body, has = transpose_jaxpr(jaxpr, (True,) * len(avals), nonzero, None)
+        except NoRuleError as error:
+            raise GradientError(
+                f"linear_transpose of {name_of(fun)}: the function is not linear ({error.message})"
+            ) from None
+        found = iter(call_p.bind(*[c for c in cts if type(c) is not Zero], jaxpr=body))
         values = [next(found) if h else instantiate(Zero(a)) for h, a in zip(has, avals)]
         return results(treedef, values, {id(c) for c in cts})
 
     return transposed
-
-
-def body_inputs(cotangents: Sequence[Any]) -> list[Any]:
-    """The cotangents that are not symbolic zeros."""
-    return [c for c in cotangents if type(c) is not Zero]

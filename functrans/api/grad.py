@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..core.aval import Zero, aval_of
+from ..core.aval import aval_of
 from ..core.dtypes import is_complex, is_inexact
 from ..core.errors import ArgumentError, ArgumentValueError, GradientError
-from ..core.pytree import tree_structure, tree_unflatten
+from ..core.pytree import PyTreeDef, tree_structure
+from ..core.tree_nodes import keystr
 from ..primitives.linear import instantiate
 from ..transforms.linearize import linearize
 from ..transforms.transpose import backward
@@ -43,8 +44,54 @@ def checked_argnums(what: str, fun: Callable[..., Any], argnums: Argnums, nargs:
     return found
 
 
-def check_input(what: str, fun: Callable[..., Any], position: int, value: Any, holomorphic: bool) -> None:
-    """Raise `GradientError` where a derivative in an argument leaf does not exist."""
+class Selected(NamedTuple):
+    """The arguments in which a function is differentiated.
+
+    Attributes
+    ----------
+    leaves : list
+        Their values.
+    tree : PyTreeDef
+        Of the tuple of them.
+    call : callable
+        ``call(fun, tuple of them)`` with all other arguments put in.
+    """
+
+    leaves: list[Any]
+    tree: PyTreeDef
+    call: Callable[..., Any]
+
+
+def select(
+    what: str,
+    fun: Callable[..., Any],
+    argnums: Argnums,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    holomorphic: bool,
+) -> Selected:
+    """Take the differentiated arguments out of a call, checked; `what` names the transformation."""
+    numbers = checked_argnums(what, fun, argnums, len(args))
+    leaves: list[Any] = []
+    for i in numbers:
+        place = argument_name(fun, i)
+        found, _ = flatten_values(
+            args[i], lambda path, place=place: f"{what} of {name_of(fun)}: {place}{keystr(path)}"
+        )  # type: ignore[misc]
+        for x in found:
+            _check_input(what, fun, i, x, holomorphic)
+        leaves += found
+
+    def call(fun: Callable[..., Any], parts: tuple[Any, ...]) -> Any:
+        full = list(args)
+        for i, part in zip(numbers, parts):
+            full[i] = part
+        return fun(*full, **kwargs)
+
+    return Selected(leaves, tree_structure(tuple([args[i] for i in numbers])), call)
+
+
+def _check_input(what: str, fun: Callable[..., Any], position: int, value: Any, holomorphic: bool) -> None:
     dtype = aval_of(value).dtype
     if not is_inexact(dtype):
         raise GradientError(
@@ -55,6 +102,11 @@ def check_input(what: str, fun: Callable[..., Any], position: int, value: Any, h
         raise GradientError(
             f"{what} of {name_of(fun)}: holomorphic=True needs complex arguments, but {argument_name(fun, position)} "
             f"has dtype {dtype}"
+        )
+    if what == "jacfwd" and is_complex(dtype) and not holomorphic:
+        raise GradientError(
+            f"{what} of {name_of(fun)}: {argument_name(fun, position)} is complex. Pass holomorphic=True if the function "
+            "is complex-differentiable, or differentiate in its real and imaginary parts"
         )
 
 
@@ -177,31 +229,14 @@ def _value_and_grad(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> tuple[Any, Any]:
-    numbers = checked_argnums(what, fun, argnums, len(args))
-    leaves: list[Any] = []
-    trees = []
-    for i in numbers:
-        found, tree = flatten_values(
-            args[i], lambda i=i: f"{what} of {name_of(fun)}: {argument_name(fun, i)}"
-        )  # type: ignore[misc]
-        for x in found:
-            check_input(what, fun, i, x, holomorphic)
-        leaves += found
-        trees.append(tree)
-
-    def call(fun: Callable[..., Any], parts: tuple[Any, ...]) -> Any:
-        full = list(args)
-        for i, part in zip(numbers, parts):
-            full[i] = part
-        return fun(*full, **kwargs)
-
-    in_tree = tree_structure(tuple([tree_unflatten(t, [0] * t.num_leaves) for t in trees]))
-    flat = Flat(fun, in_tree, call, has_aux)
-    linear = linearize(flat, leaves, [True] * len(leaves))
-    _check_output(what, fun, flat, linear.outs, holomorphic)
-    one = aval_of(linear.outs[0]).dtype.type(1)
-    cts = backward(linear.tape, linear.tangents, [one], linear.inputs)
-    ids = {id(x) for x in leaves}
-    gradients = results(in_tree, [instantiate(Zero(x) if c is None else c) for c, x in zip(cts, leaves)], ids)
-    value = result(linear.outs[0], ids)
-    return (value, flat.aux) if has_aux else value, gradients[0] if isinstance(argnums, int) else gradients
+    chosen = select(what, fun, argnums, args, kwargs, holomorphic)
+    flat = Flat(fun, chosen.tree, chosen.call, has_aux)
+    linear = linearize(flat, chosen.leaves, [True] * len(chosen.leaves))
+    outs, aux = flat.separate(linear.outs)
+    _check_output(what, fun, flat, outs, holomorphic)
+    one = aval_of(outs[0]).dtype.type(1)
+    cts = backward(linear.tape, linear.tangents[:1], [one], linear.inputs)
+    ids = {id(x) for x in chosen.leaves}
+    gradients = results(chosen.tree, [instantiate(ct) for ct in cts], ids)
+    value = result(outs[0], ids)
+    return (value, aux) if has_aux else value, gradients[0] if isinstance(argnums, int) else gradients

@@ -9,14 +9,14 @@ from typing import Any
 from ..core.aval import Aval, Zero, aval_of
 from ..core.dtypes import is_complex, is_inexact
 from ..core.errors import GradientError
-from ..core.pytree import PyTree, PyTreeDef, tree_structure, tree_unflatten
+from ..core.pytree import PyTree, PyTreeDef, tree_unflatten
 from ..primitives.create import eye
 from ..primitives.linear import batched_first, instantiate, move_batch_axis, reshape_p
 from ..transforms.batch import batch
 from ..transforms.linearize import Linearized, linearize, replay
 from ..transforms.transpose import backward
-from .grad import Argnums, check_input, checked_argnums
-from .values import Flat, argument_name, flatten_values, name_of, results
+from .grad import Argnums, select
+from .values import Flat, name_of, results
 
 
 def jacfwd(
@@ -102,42 +102,16 @@ def _jacobian(
 ) -> Callable[..., Any]:
     @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"), updated=())
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        numbers = checked_argnums(what, fun, argnums, len(args))
-        leaves: list[Any] = []
-        trees = []
-        for i in numbers:
-            found, tree = flatten_values(
-                args[i], lambda i=i: f"{what} of {name_of(fun)}: {argument_name(fun, i)}"
-            )  # type: ignore[misc]
-            for x in found:
-                check_input(what, fun, i, x, holomorphic)
-                _check_real_input(what, fun, i, x, holomorphic)
-            leaves += found
-            trees.append(tree)
-
-        def call(fun: Callable[..., Any], parts: tuple[Any, ...]) -> Any:
-            full = list(args)
-            for i, part in zip(numbers, parts):
-                full[i] = part
-            return fun(*full, **kwargs)
-
-        in_tree = tree_structure(tuple([tree_unflatten(t, [0] * t.num_leaves) for t in trees]))
-        flat = Flat(fun, in_tree, call, has_aux)
-        linear = linearize(flat, leaves, [True] * len(leaves))
-        _check_outputs(what, fun, linear.outs, holomorphic)
-        blocks = blocks_of(linear, [aval_of(x) for x in leaves], [aval_of(x) for x in linear.outs])
-        found = _assembled(flat.out_tree, in_tree, blocks, isinstance(argnums, int))
-        return (found, flat.aux) if has_aux else found
+        chosen = select(what, fun, argnums, args, kwargs, holomorphic)
+        flat = Flat(fun, chosen.tree, chosen.call, has_aux)
+        linear = linearize(flat, chosen.leaves, [True] * len(chosen.leaves))
+        outs, aux = flat.separate(linear.outs)
+        _check_outputs(what, fun, outs, holomorphic)
+        blocks = blocks_of(linear, [aval_of(x) for x in chosen.leaves], [aval_of(x) for x in outs])
+        found = _assembled(flat.out_tree, chosen.tree, blocks, isinstance(argnums, int))
+        return (found, aux) if has_aux else found
 
     return jacobian
-
-
-def _check_real_input(what: str, fun: Callable[..., Any], i: int, x: Any, holomorphic: bool) -> None:
-    if is_complex(aval_of(x).dtype) and not holomorphic:
-        raise GradientError(
-            f"{what} of {name_of(fun)}: {argument_name(fun, i)} is complex. Pass holomorphic=True if the function is "
-            "complex-differentiable, or differentiate in its real and imaginary parts"
-        )
 
 
 def _check_outputs(what: str, fun: Callable[..., Any], outs: Sequence[Any], holomorphic: bool) -> None:
@@ -162,7 +136,7 @@ def _columns(linear: Linearized, ins: Sequence[Aval], outs: Sequence[Aval]) -> l
 
         def push(direction: Any, i: int = i) -> list[Any]:
             tangents = [direction if j == i else instantiate(Zero(b)) for j, b in enumerate(ins)]
-            return [instantiate(t) for t in replay(linear, tangents)]
+            return [instantiate(t) for t in replay(linear, tangents)[: len(outs)]]
 
         found, dims = batch(push, a.size, [_basis(a)], [0])
         for row, x, d, out in zip(blocks, found, dims, outs):
@@ -178,8 +152,8 @@ def _rows(linear: Linearized, ins: Sequence[Aval], outs: Sequence[Aval]) -> list
 
         def pull(direction: Any, j: int = j) -> list[Any]:
             cts = [direction if k == j else Zero(o) for k, o in enumerate(outs)]
-            found = backward(linear.tape, linear.tangents, cts, linear.inputs)
-            return [instantiate(Zero(a) if c is None else c) for c, a in zip(found, ins)]
+            found = backward(linear.tape, linear.tangents[: len(outs)], cts, linear.inputs)
+            return [instantiate(ct) for ct in found]
 
         found, dims = batch(pull, out.size, [_basis(out)], [0])
         blocks.append(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
 from threading import RLock
 from types import MethodType
 from typing import Any, NamedTuple
@@ -13,19 +14,19 @@ import numpy as np
 
 from ..control.call import call_p, executable, set_compiler
 from ..core.array import Array, wrap
-from ..core.aval import aval_of
+from ..core.aval import Aval, aval_of
 from ..core.config import config, trace_key
 from ..core.errors import ArgumentError
 from ..core.ir import Jaxpr
-from ..core.pytree import PyTreeDef, tree_unflatten
+from ..core.pytree import PyTreeDef, tree_flatten, tree_unflatten
 from ..core.trace import Tracer, current_trace, eval_trace
-from ..core.tree_nodes import kind_of
+from ..core.tree_nodes import keystr, kind_of
 from ..lowering.cache import kernels
 from ..lowering.executable import compile_jaxpr
 from ..transforms.stage import stage
 from .static import Signature, Split, check_types
 from .stats import CacheInfo, Stats
-from .values import Flat, flatten_values, given, name_of, results
+from .values import Flat, argument_at, flatten_values, given, name_of, results, struct_aval
 
 _PYTHON_NUMBERS = frozenset((int, float, complex, bool))
 
@@ -119,8 +120,8 @@ class Jitted:
         if config.disable_jit:
             return self._fun(*args, **kwargs)
         split = self._signature.split(self._fun, args, kwargs)
-        values, treedef = flatten_values(split.dynamic, lambda: f"jit of {name_of(self._fun)}: the arguments")
-        traced = self._traced(split, values, treedef)
+        values, treedef = flatten_values(split.dynamic, partial(argument_at, "jit", self._fun))
+        traced = self._traced(split, [aval_of(x) for x in values], treedef)
         if current_trace.get() is not eval_trace:
             outs = call_p.bind(*traced.captured, *values, jaxpr=traced.jaxpr)
             return tree_unflatten(traced.out_tree, [given(x) for x in outs])
@@ -130,9 +131,8 @@ class Jitted:
             self._runners[fast_key] = _runner(run, traced.out_tree)
         return tree_unflatten(traced.out_tree, [wrap(x) for x in outs])
 
-    def _traced(self, split: Split, values: list[Any], treedef: PyTreeDef) -> Traced:
-        avals = [aval_of(x) for x in values]
-        key = (trace_key(), treedef, split.static, *avals)
+    def _traced(self, split: Split, avals: list[Aval], treedef: PyTreeDef) -> Traced:
+        key = (trace_key(), treedef, split.key, *avals)
         cache = self._cache
         found = cache.traced.get(key)
         if found is not None:
@@ -156,7 +156,7 @@ class Jitted:
         if instance is None:
             return self
         if kind_of(instance) is not None:
-            return functools.partial(self, instance)
+            return partial(self, instance)
         name = f"_jitted_{name_of(self._fun)}"
         store = getattr(instance, "__dict__", None)
         found = None if store is None else store.get(name)
@@ -166,11 +166,12 @@ class Jitted:
                 store[name] = found
         return found
 
-    def trace(self, *args: Any, **kwargs: Any) -> tuple[Traced, list[Any], PyTreeDef]:
-        """The traced function at these arguments, their values and structure (`ShapeDtypeStruct`s will do)."""
+    def trace(self, *args: Any, **kwargs: Any) -> tuple[Traced, PyTreeDef]:
+        """The traced function at these arguments (`ShapeDtypeStruct`s will do), and their structure."""
         split = self._signature.split(self._fun, args, kwargs)
-        values, treedef = flatten_values(split.dynamic, lambda: f"jit of {name_of(self._fun)}: the arguments")
-        return self._traced(split, values, treedef), values, treedef
+        leaves, treedef = tree_flatten(split.dynamic)
+        avals = [struct_aval(x, lambda: f"jit of {name_of(self._fun)}: an argument") for x in leaves]
+        return self._traced(split, avals, treedef), treedef
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """What the function becomes for arguments like these, without running it.
@@ -180,7 +181,7 @@ class Jitted:
         Lowered
             With ``.jaxpr``, ``.as_text()`` (the readable Python kernels) and ``.compile()``.
         """
-        traced, _, treedef = self.trace(*args, **kwargs)
+        traced, treedef = self.trace(*args, **kwargs)
         return Lowered(traced, treedef)
 
     def cache_info(self) -> CacheInfo:
@@ -258,7 +259,7 @@ class Compiled:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         values, treedef = flatten_values(
-            (args, kwargs), lambda: f"compiled {self._traced.jaxpr.name}: the arguments"
+            (args, kwargs), lambda path: f"compiled {self._traced.jaxpr.name}: the arguments" + keystr(path)
         )
         check_types(self._traced.jaxpr, self._in_tree, treedef, values)
         outs = call_p.bind(*self._traced.captured, *values, jaxpr=self._traced.jaxpr)

@@ -21,6 +21,11 @@ class Split:
     dynamic: tuple[tuple[Any, ...], dict[str, Any]]
     static: tuple[tuple[int | str, Any], ...]
 
+    @property
+    def key(self) -> Hashable:
+        """The static values with their types: 1, 1.0 and True are equal, but make different programs."""
+        return tuple([(place, type(value), value) for place, value in self.static])
+
     def call(self, fun: Callable[..., Any], dynamic: PyTree) -> Any:
         """`fun` with the static arguments put back in their places."""
         args, kwargs = list(dynamic[0]), dict(dynamic[1])

@@ -9,13 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from ..core.array import Array, wrap
+from ..core.array import wrap
 from ..core.aval import Aval, aval_of
-from ..core.errors import ArgumentError
-from ..core.pytree import PyTree, PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
+from ..core.dtypes import SUPPORTED, check_supported
+from ..core.errors import ArgumentError, DtypeError
+from ..core.pytree import PyTree, PyTreeDef, tree_flatten, tree_flatten_with_path, tree_map, tree_unflatten
 from ..core.trace import Tracer, current_trace, eval_trace
-from ..core.tree_nodes import keystr
-from ..primitives.operands import PYTHON_KEYS, operand
+from ..core.tree_nodes import KeyPath, SequenceKey, keystr
+from ..primitives.operands import PYTHON_KEYS
+from ..transforms.jvp import JVPTrace
+
+_SUPPORTED = frozenset(SUPPORTED)
+
+_SUPPORTED = frozenset(SUPPORTED)
 
 
 @dataclass(frozen=True)
@@ -75,39 +81,73 @@ def argument_name(fun: Callable[..., Any], position: int) -> str:
     return f"argument {position}"
 
 
-def value_of(x: Any, what: Callable[[], str]) -> Any:
+def argument_at(what: str, fun: Callable[..., Any], path: KeyPath) -> str:
+    """How messages name a leaf of ``(args, kwargs)``: ``jit of f: argument 1 ('w')['bias']``."""
+    head, *rest = path
+    if head == SequenceKey(0):
+        place = argument_name(fun, rest[0].idx)
+    else:
+        place = f"argument {rest[0].key!r}"
+    return f"{what} of {name_of(fun)}: {place}{keystr(tuple(rest[1:]))}"
+
+
+def value_of(x: Any, where: Callable[[], str]) -> Any:
     """A leaf as a value that flows through interpreters; lists are trees here, not arrays.
 
     Raises
     ------
     ArgumentError, UnsupportedDtypeError
-        Naming ``what()``.
+        Naming ``where()``.
     """
     kind = type(x)
     if kind in PYTHON_KEYS or isinstance(x, Tracer):
         return x
-    if isinstance(x, np.ndarray | np.generic) or hasattr(x, "__array__"):
-        return operand(x, what()) if kind is not np.ndarray and kind is not Array else operand(x, "")
+    if isinstance(x, np.ndarray | np.generic):
+        if x.dtype not in _SUPPORTED:
+            check_supported(x.dtype, where())
+        return np.asarray(x) if isinstance(x, np.ndarray) and kind is not np.ndarray else x
+    if hasattr(x, "__array__"):
+        return value_of(np.asarray(x), where)
     raise ArgumentError(
-        f"{what()} is {str(x)[:60]!r} of type {type(x).__name__}; want an array, a number, or a tree (tuple, list, dict, "
+        f"{where()} is {str(x)[:60]!r} of type {type(x).__name__}; want an array, a number, or a tree (tuple, list, dict, "
         "registered class) of them. Bind other values with functools.partial, or make the argument static under jit"
     )
 
 
-def flatten_values(tree: PyTree, what: Callable[[], str]) -> tuple[list[Any], PyTreeDef]:
-    """The leaves of an argument as values."""
+def flatten_values(tree: PyTree, where: Callable[[KeyPath], str]) -> tuple[list[Any], PyTreeDef]:
+    """The leaves of an argument as values; `where` names a leaf by its key path."""
     leaves, treedef = tree_flatten(tree)
     try:
-        return [value_of(x, what) for x in leaves], treedef
-    except (ArgumentError, TypeError):
+        return [value_of(x, _unnamed) for x in leaves], treedef
+    except (ArgumentError, DtypeError):
         for path, leaf in tree_flatten_with_path(tree)[0]:
-            value_of(leaf, lambda path=path: f"{what()}{keystr(path)}")  # type: ignore[misc]
+            value_of(leaf, lambda path=path: where(path))  # type: ignore[misc]
         raise
+
+
+def _unnamed() -> str:
+    return "a value"
 
 
 def returned_values(fun: Callable[..., Any], tree: PyTree) -> tuple[list[Any], PyTreeDef]:
     """The leaves of what a traced function returned, as values."""
-    return flatten_values(tree, lambda: f"the result of {name_of(fun)}")
+    return flatten_values(tree, lambda path: f"the result of {name_of(fun)}{keystr(path)}")
+
+
+@dataclass(frozen=True)
+class _Primal:
+    """An array among auxiliary data, without the tangent that the differentiated function gave it."""
+
+    value: Any
+
+
+def _primal(x: Any) -> Any:
+    if isinstance(x, Tracer):
+        trace = current_trace.get()
+        return _Primal(trace.split(x)[0] if isinstance(trace, JVPTrace) else x)
+    if isinstance(x, np.ndarray | np.generic) and x.dtype in _SUPPORTED:
+        return _Primal(unwrap(x))
+    return x
 
 
 class Flat:
@@ -121,10 +161,11 @@ class Flat:
     call : callable
         ``call(fun, tree) -> result``.
     has_aux : bool
-        Whether the result is a pair, of which the second part is kept aside in `aux`.
+        Whether the result is a pair, of which the second part is not differentiated. Traced values in it are returned
+        behind the outputs, so that the interpreter takes its tracers back; see `separate`.
     """
 
-    __slots__ = ("aux", "call", "fun", "has_aux", "out_tree", "treedef")
+    __slots__ = ("_aux", "call", "fun", "has_aux", "out_tree", "treedef")
 
     def __init__(
         self, fun: Callable[..., Any], treedef: PyTreeDef, call: Callable[..., Any], has_aux: bool = False
@@ -134,19 +175,35 @@ class Flat:
         self.call = call
         self.has_aux = has_aux
         self.out_tree: Any = None
-        self.aux: Any = None
+        self._aux: tuple[list[Any], Any] = ([], None)
 
     def __call__(self, *values: Any) -> list[Any]:
         out = self.call(self.fun, tree_unflatten(self.treedef, [given(x) for x in values]))
-        if self.has_aux:
-            if not (isinstance(out, tuple) and len(out) == 2):
-                raise ArgumentError(
-                    f"has_aux=True: {name_of(self.fun)} must return a pair (output, auxiliary data), but returned "
-                    f"{type(out).__name__}"
-                )
-            out, self.aux = out
-        leaves, self.out_tree = returned_values(self.fun, out)
-        return leaves
+        if not self.has_aux:
+            leaves, self.out_tree = returned_values(self.fun, out)
+            return leaves
+        if not (isinstance(out, tuple) and len(out) == 2):
+            raise ArgumentError(
+                f"has_aux=True: {name_of(self.fun)} must return a pair (output, auxiliary data), but returned "
+                f"{type(out).__name__}"
+            )
+        leaves, self.out_tree = returned_values(self.fun, out[0])
+        self._aux = tree_flatten(out[1])
+        return leaves + [x for x in self._aux[0] if isinstance(x, Tracer)]
+
+    def separate(self, outs: list[Any]) -> tuple[list[Any], Any]:
+        """The outputs proper, and the auxiliary data with the values that its tracers stood for."""
+        n = self.out_tree.num_leaves
+        if not self.has_aux:
+            return outs, None
+        lowered = iter(outs[n:])
+        leaves, tree = self._aux
+        found = [result(next(lowered)) if isinstance(x, Tracer) else x for x in leaves]
+        return outs[:n], tree_unflatten(tree, found)
+
+    def aux_result(self, inputs: Collection[int] = ()) -> PyTree:
+        """The auxiliary data as the user receives it; what is no array (a string, a number) stays as it is."""
+        return tree_map(lambda x: result(x.value, inputs) if type(x) is _Primal else x, self.aux)
 
 
 def given(x: Any) -> Any:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from ..core.errors import ArgumentError, ArgumentValueError, AxisError
-from ..core.pytree import flatten_axes
+from ..core.pytree import flatten_axes, tree_structure
 from ..primitives.linear import batched_first, move_batch_axis, shape_of
 from ..transforms.batch import batch
-from .values import Flat, argument_name, flatten_values, name_of, results
+from .values import Flat, argument_at, argument_name, flatten_values, name_of, results
 
 
 def vmap(
@@ -68,7 +69,7 @@ def vmap(
             raise ArgumentValueError(
                 f"vmap of {name_of(fun)}: in_axes has {len(in_axes)} entries for {len(args)} positional arguments"
             )
-        values, treedef = flatten_values((args, kwargs), lambda: f"vmap of {name_of(fun)}: the arguments")
+        values, treedef = flatten_values((args, kwargs), partial(argument_at, "vmap", fun))
         axes = _argument_axes(fun, args, kwargs, in_axes)
         dims = [_checked_axis(fun, x, d, args) for x, d in zip(values, axes)]
         size = _batch_size(fun, values, dims, axis_size)
@@ -84,10 +85,8 @@ def vmap(
 def _argument_axes(
     fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], in_axes: Any
 ) -> list[Any]:
-    _, treedef = flatten_values(args, lambda: "an argument")
-    axes = flatten_axes(f"vmap of {name_of(fun)}: in_axes", treedef, in_axes)
-    leaves, _ = flatten_values(kwargs, lambda: "a keyword argument")
-    return axes + [0] * len(leaves)
+    axes = flatten_axes(f"vmap of {name_of(fun)}: in_axes", tree_structure(args), in_axes)
+    return axes + [0] * tree_structure(kwargs).num_leaves
 
 
 def _checked_axis(fun: Callable[..., Any], x: Any, axis: Any, args: Sequence[Any]) -> int | None:

@@ -23,6 +23,7 @@ class FunctransError(Exception):
     """
 
     def __init__(self, message: str, source: Source | None = None):
+        self.message = message
         self.source = source if source is not None else user_source()
         place = f"\n  at {self.source.describe()}" if self.source is not None else ""
         super().__init__(message + place)

@@ -69,12 +69,17 @@ def _no_effects(**params: Any) -> Effect:
 
 
 def _file_of_caller() -> str:
-    """The file the record is written in, relative to the package's parent."""
+    """The file the record is written in."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename in (__file__, "<string>"):
         frame = frame.f_back
+    return frame.f_code.co_filename
+
+
+def _in_package(file: str) -> str:
+    """A file of this package relative to the folder that the package is in; any other as it is."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    return os.path.relpath(frame.f_code.co_filename, root)
+    return os.path.relpath(file, root) if file.startswith(root) else file
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +109,7 @@ class Primitive:
         found = getattr(self, slot)
         if found is None:
             raise NoRuleError(
-                f"primitive '{self.name}' has no {slot} rule; write it in its record in {self.file}"
+                f"primitive '{self.name}' has no {slot} rule; write it in its record in {_in_package(self.file)}"
             )
         return found
 
