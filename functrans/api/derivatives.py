@@ -37,7 +37,7 @@ def _linearized(flat: Flat, leaves: Sequence[Any]) -> tuple[Linearized, Any]:
     """The linearisation to keep, in all float and complex arguments, and the auxiliary data."""
     perturbed = [is_inexact(aval_of(x).dtype) for x in leaves]
     linear = linearize_flat(flat, leaves, perturbed, retain=True)
-    outs, aux = flat.separate(linear.outs)
+    outs, aux = flat.separate(linear.outs, {id(x) for x in leaves})
     return linear._replace(outs=outs, tangents=linear.tangents[: len(outs)]), aux
 
 
@@ -125,8 +125,8 @@ def jvp(
     ts = _fit_tree(tuple(tangents), treedef, [aval_of(x) for x in leaves], "jvp: tangents")
     flat = Flat(fun, treedef, _spread, has_aux)
     outs, out_ts = jvp_flat(flat, leaves, ts)
-    outs, aux = flat.separate(outs)
     ids = {id(x) for x in (*leaves, *ts)}
+    outs, aux = flat.separate(outs, ids)
     out = results(flat.out_tree, outs, ids)
     tangent = results(flat.out_tree, [instantiate(t) for t in out_ts[: len(outs)]], ids)
     return (out, tangent, aux) if has_aux else (out, tangent)
@@ -279,7 +279,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[PyTree
             body, has = transpose_jaxpr(jaxpr, (True,) * len(avals), nonzero, None)
         except NoRuleError as error:
             raise GradientError(
-                f"linear_transpose of {name_of(fun)}: the function is not linear ({error.message})"
+                f"linear_transpose of {name_of(fun)}: the function is not linear: {error.message}"
             ) from None
         found = iter(call_p.bind(*[c for c in cts if type(c) is not Zero], jaxpr=body))
         values = [next(found) if h else instantiate(Zero(a)) for h, a in zip(has, avals)]

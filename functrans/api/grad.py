@@ -232,11 +232,11 @@ def _value_and_grad(
     chosen = select(what, fun, argnums, args, kwargs, holomorphic)
     flat = Flat(fun, chosen.tree, chosen.call, has_aux)
     linear = linearize(flat, chosen.leaves, [True] * len(chosen.leaves))
-    outs, aux = flat.separate(linear.outs)
+    ids = {id(x) for x in chosen.leaves}
+    outs, aux = flat.separate(linear.outs, ids)
     _check_output(what, fun, flat, outs, holomorphic)
     one = aval_of(outs[0]).dtype.type(1)
     cts = backward(linear.tape, linear.tangents[:1], [one], linear.inputs)
-    ids = {id(x) for x in chosen.leaves}
     gradients = results(chosen.tree, [instantiate(ct) for ct in cts], ids)
     value = result(outs[0], ids)
     return (value, aux) if has_aux else value, gradients[0] if isinstance(argnums, int) else gradients

@@ -105,7 +105,7 @@ def _jacobian(
         chosen = select(what, fun, argnums, args, kwargs, holomorphic)
         flat = Flat(fun, chosen.tree, chosen.call, has_aux)
         linear = linearize(flat, chosen.leaves, [True] * len(chosen.leaves))
-        outs, aux = flat.separate(linear.outs)
+        outs, aux = flat.separate(linear.outs, {id(x) for x in chosen.leaves})
         _check_outputs(what, fun, outs, holomorphic)
         blocks = blocks_of(linear, [aval_of(x) for x in chosen.leaves], [aval_of(x) for x in outs])
         found = _assembled(flat.out_tree, chosen.tree, blocks, isinstance(argnums, int))

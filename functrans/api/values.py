@@ -13,13 +13,10 @@ from ..core.array import wrap
 from ..core.aval import Aval, aval_of
 from ..core.dtypes import SUPPORTED, check_supported
 from ..core.errors import ArgumentError, DtypeError
-from ..core.pytree import PyTree, PyTreeDef, tree_flatten, tree_flatten_with_path, tree_map, tree_unflatten
+from ..core.pytree import PyTree, PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
 from ..core.trace import Tracer, current_trace, eval_trace
 from ..core.tree_nodes import KeyPath, SequenceKey, keystr
 from ..primitives.operands import PYTHON_KEYS
-from ..transforms.jvp import JVPTrace
-
-_SUPPORTED = frozenset(SUPPORTED)
 
 _SUPPORTED = frozenset(SUPPORTED)
 
@@ -134,22 +131,6 @@ def returned_values(fun: Callable[..., Any], tree: PyTree) -> tuple[list[Any], P
     return flatten_values(tree, lambda path: f"the result of {name_of(fun)}{keystr(path)}")
 
 
-@dataclass(frozen=True)
-class _Primal:
-    """An array among auxiliary data, without the tangent that the differentiated function gave it."""
-
-    value: Any
-
-
-def _primal(x: Any) -> Any:
-    if isinstance(x, Tracer):
-        trace = current_trace.get()
-        return _Primal(trace.split(x)[0] if isinstance(trace, JVPTrace) else x)
-    if isinstance(x, np.ndarray | np.generic) and x.dtype in _SUPPORTED:
-        return _Primal(unwrap(x))
-    return x
-
-
 class Flat:
     """A user's function as a function of flat values; remembers the structure of what it returned.
 
@@ -191,19 +172,23 @@ class Flat:
         self._aux = tree_flatten(out[1])
         return leaves + [x for x in self._aux[0] if isinstance(x, Tracer)]
 
-    def separate(self, outs: list[Any]) -> tuple[list[Any], Any]:
-        """The outputs proper, and the auxiliary data with the values that its tracers stood for."""
+    def separate(self, outs: list[Any], inputs: Collection[int] = ()) -> tuple[list[Any], Any]:
+        """The outputs proper, and the auxiliary data with the values that its tracers stood for.
+
+        `inputs` are the ``id`` of values that came from the user; none of them is handed out.
+        """
         n = self.out_tree.num_leaves
         if not self.has_aux:
             return outs, None
         lowered = iter(outs[n:])
         leaves, tree = self._aux
-        found = [result(next(lowered)) if isinstance(x, Tracer) else x for x in leaves]
+        found = [result(next(lowered), inputs) if isinstance(x, Tracer) else _own(x) for x in leaves]
         return outs[:n], tree_unflatten(tree, found)
 
-    def aux_result(self, inputs: Collection[int] = ()) -> PyTree:
-        """The auxiliary data as the user receives it; what is no array (a string, a number) stays as it is."""
-        return tree_map(lambda x: result(x.value, inputs) if type(x) is _Primal else x, self.aux)
+
+def _own(x: Any) -> Any:
+    """A leaf of auxiliary data: an array in memory of its own, anything else as it is."""
+    return wrap(np.array(x)) if isinstance(x, np.ndarray | np.generic) and x.dtype in _SUPPORTED else x
 
 
 def given(x: Any) -> Any:
