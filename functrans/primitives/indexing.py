@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from ..core.trace import Tracer, operators
 from .bounds import check_bounds
 from .elementwise import convert
 from .index import gather_p, rest_of
+from .item import getitem_p
 from .linear import broadcast_to, reshape_p, shape_of, transpose_p
 from .shape import concatenate_p, rev_p, slice_p
 
@@ -39,6 +41,8 @@ class Plan(NamedTuple):
         The slice of each axis of the array.
     flipped : tuple of int
         Axes whose slice runs backwards.
+    index : tuple
+        Slices, integers and new axes once more, as `item.getitem_p` takes them.
     view : tuple of int
         The shape behind slices, integers and new axes.
     axes : tuple of int
@@ -57,6 +61,7 @@ class Plan(NamedTuple):
     limits: tuple[int, ...]
     strides: tuple[int, ...]
     flipped: tuple[int, ...]
+    index: tuple[Any, ...]
     view: tuple[int, ...]
     axes: tuple[int, ...]
     indices: list[Any]
@@ -98,11 +103,39 @@ def plan_index(index: Any, shape: tuple[int, ...], mode: str = "raise", staged: 
     staged : bool
         Whether the array's numbers are unknown: then constant indices are checked now, once.
     """
-    entries = _with_ellipsis(_entries(index), shape)
+    key = _basic_key(index)
+    if key is not None:
+        return _basic_plan(key, shape, mode)
+    return _read(_entries(index), shape, mode, staged)
+
+
+def _read(entries: list[Any], shape: tuple[int, ...], mode: str, staged: bool) -> Plan:
     reader = _Reader(shape, mode)
-    for entry in entries:
+    for entry in _with_ellipsis(entries, shape):
         reader.read(entry)
     return reader.finish(staged)
+
+
+_INT_OR_NONE = frozenset((int, type(None)))
+
+
+def _basic_key(index: Any) -> tuple[Any, ...] | None:
+    """An expression of plain integers, slices of them, None and Ellipsis, as something to look its plan up by."""
+    key: list[Any] = []
+    for e in index if type(index) is tuple else (index,):
+        kind = type(e)
+        if kind is int or e is None or e is Ellipsis:
+            key.append(e)
+        elif kind is slice and {type(e.start), type(e.stop), type(e.step)} <= _INT_OR_NONE:
+            key.append((e.start, e.stop, e.step))
+        else:
+            return None
+    return tuple(key)
+
+
+@lru_cache(maxsize=4096)
+def _basic_plan(key: tuple[Any, ...], shape: tuple[int, ...], mode: str) -> Plan:
+    return _read([slice(*e) if type(e) is tuple else e for e in key], shape, mode, False)
 
 
 class _Mask(NamedTuple):
@@ -228,6 +261,7 @@ class _Reader:
         self.limits: list[int] = []
         self.strides: list[int] = []
         self.flipped: list[int] = []
+        self.index: list[Any] = []
         self.view: list[int] = []
         self.axes: list[int] = []
         self.original: list[int] = []  # the array's axes, for messages
@@ -242,6 +276,7 @@ class _Reader:
             self.run_ended = self.first is not None
             if entry is None:
                 self.view.append(1)
+                self.index.append(None)
             elif entry is not Ellipsis:
                 self.slice(entry)
             return
@@ -266,6 +301,7 @@ class _Reader:
         start, stop, step = _slice_indices(entry, self.shape[self.axis])
         count = len(range(start, stop, step))
         self.view.append(count)
+        self.index.append((start, start + count * step, step) if count else (0, 0, 1))
         if not count:
             self.take(0, 0, 1)
         elif step > 0:
@@ -278,6 +314,7 @@ class _Reader:
         n = self.shape[self.axis]
         if -n <= i < n:
             i = i + n if i < 0 else i
+            self.index.append(i)
             self.take(i, i + 1, 1)
         elif self.mode == "raise":
             raise IndexOutOfBoundsError(f"index {i} is out of bounds for axis {self.axis} with size {n}")
@@ -287,6 +324,7 @@ class _Reader:
     def array(self, a: Any) -> None:
         n = self.shape[self.axis]
         self.original.append(self.axis)
+        self.index.append((0, n, 1))
         self.take(0, n, 1)
         self.axes.append(len(self.view))
         self.view.append(n)
@@ -297,6 +335,7 @@ class _Reader:
             self.original.append(self.axis)
             self.axes.append(len(self.view))
             self.view.append(1)
+            self.index.append(None)
             self.indices.append(mask.positions[0])
             return
         for d, extent in enumerate(mask.shape):
@@ -325,6 +364,7 @@ class _Reader:
             tuple(self.limits),
             tuple(self.strides),
             tuple(self.flipped),
+            tuple(self.index),
             tuple(self.view),
             tuple(self.axes),
             indices,
@@ -350,8 +390,9 @@ def _slice_indices(entry: slice, n: int) -> tuple[int, int, int]:
     for bound in (entry.start, entry.stop, entry.step):
         if is_staged(bound):
             raise TracerIntegerConversionError(
-                f"a slice with the traced bound {bound!r}: the shape of the result would depend on data. For a "
-                "slice of fixed length use lax.dynamic_slice(x, (start,), (length,)); or mark the argument static"
+                f"a slice with the traced bound {bound!r}: the shape of the result would depend on data. "
+                "For a slice of fixed length use lax.dynamic_slice(x, (start,), (length,)); or mark the argument "
+                "static"
             )
     try:
         return entry.indices(n)
@@ -381,6 +422,10 @@ def is_staged(x: Any) -> bool:
 def take_view(x: Any, plan: Plan) -> Any:
     """The slices, integers and new axes of an expression."""
     shape = shape_of(x)
+    if not is_staged(x):
+        if plan.view == shape and plan.is_whole(shape):
+            return x
+        return getitem_p.bind(x, index=plan.index, shape=plan.view)
     if plan.sliced_shape() != shape:
         x = slice_p.bind(x, start_indices=plan.starts, limit_indices=plan.limits, strides=plan.strides)
     if plan.flipped:
@@ -412,7 +457,10 @@ def getitem(x: Any, index: Any) -> Any:
         A boolean mask whose numbers are unknown.
     """
     x = unwrap(x)
-    return take(x, plan_index(index, shape_of(x), staged=is_staged(x)))
+    staged = is_staged(x)
+    if type(index) is np.ndarray and index.dtype.kind in "iu" and index.ndim and not staged and shape_of(x):
+        return gather_p.bind(x, index, axes=(0,), mode="raise")
+    return take(x, plan_index(index, shape_of(x), staged=staged))
 
 
 operators.operator["getitem"] = getitem
