@@ -99,7 +99,9 @@ class Executable:
     """
 
     def __init__(self, jaxpr: Jaxpr):
-        self.jaxpr = jaxpr
+        # Not the jaxpr itself: it keeps this object, and a cycle would keep its arrays alive.
+        self._name = jaxpr.name
+        self._stats = jaxpr.stats
         self._options = Options(strict=config.strict, backend=config.backend)
         self.simplified = simplify(jaxpr, strict=config.strict)
         self.steps = split(self.simplified)
@@ -128,12 +130,12 @@ class Executable:
     def _build(self, step: KernelStep) -> KernelUnit:
         nests = build(step.jaxpr, strict=self._options.strict)
         kernel = plan(collapse(nests.kernel), self._specialize_below)
-        kernel.name = _identifier(self.jaxpr.name)
+        kernel.name = _identifier(self._name)
         work = sum(b.size for b in kernel.buffers)
         outlined, ints = outline(kernel, self._specialize_below)
         code, now = kernels.get(outlined, self._options)
-        if self.jaxpr.stats is not None:
-            self.jaxpr.stats.count_kernel(code.route, now)
+        if self._stats is not None:
+            self._stats.count_kernel(code.route, now)
         scratch = scratch_bytes(kernel)
         return KernelUnit(
             outlined, ints, nests.floats, nests.interface, scratch, bool(work >= LARGE), code, now
