@@ -46,7 +46,7 @@ def make_jaxpr(
     lambda a:f64[]*.
       b:f64[] = convert_element_type[dtype=float64, weak=False] a
       c:f64[] = sin b
-      d:f64[] = mul c 2.0:f64[]
+      d:f64[] = mul c 2.0
       return (d,)
     """
     signature = Signature(fun, static_argnums, None)

@@ -20,6 +20,15 @@ class FunctransError(Exception):
         What was wrong, what was met, how to fix it.
     source : Source, optional
         The user's line; by default the innermost frame outside functrans.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> try:
+    ...     ft.grad(lambda x: x * 2)(3)
+    ... except ft.errors.FunctransError as error:
+    ...     print(type(error).__name__)
+    GradientError
     """
 
     def __init__(self, message: str, source: Source | None = None):
@@ -46,19 +55,37 @@ class ShapeError(FunctransError, ValueError):
 class AxisError(FunctransError, np.exceptions.AxisError):
     """An axis that the array does not have.
 
-    ``fnp.sum(x, axis=2)`` of a 2-d `x`. Axes run from ``-x.ndim`` to ``x.ndim - 1``.
+    >>> import functrans.numpy as fnp
+    >>> fnp.sum(fnp.ones((3, 4)), axis=2)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.AxisError: sum: axis 2 is out of bounds for array of dimension 2...
+
+    Axes run from ``-x.ndim`` to ``x.ndim - 1``. Inside ``vmap`` a value has the shape of one example.
     """
 
 
 class DtypeError(FunctransError, TypeError):
     """A dtype that the operation does not take.
 
-    ``fnp.bitwise_and(1.0, 2.0)``: convert with ``.astype`` first.
+    >>> import functrans.numpy as fnp
+    >>> fnp.bitwise_and(1.0, 2.0)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.DtypeError: bitwise_and does not take float64 (weak), float64 (weak)...
+
+    Convert with ``.astype`` first, or use the function for that dtype (``logical_and``).
     """
 
 
 class UnsupportedDtypeError(DtypeError):
     """A dtype that functrans has no arrays of: float16, longdouble, object, strings, dates, records.
+
+    >>> import numpy as np, functrans.numpy as fnp
+    >>> fnp.asarray(np.ones(3, np.float16))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.UnsupportedDtypeError: asarray: argument 0 has dtype float16, which is not supported: use float32...
 
     Convert before the call: ``x.astype(np.float32)``.
     """
@@ -67,22 +94,41 @@ class UnsupportedDtypeError(DtypeError):
 class ArgumentError(FunctransError, TypeError):
     """An argument of the wrong kind: a value that is not an array, a wrong `argnums`, a bad option.
 
-    The message names the argument by position and name and shows what was met.
+    >>> import functrans as ft
+    >>> ft.jvp(lambda x: x, 1.0, 1.0)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.ArgumentError: jvp: primals and tangents must be tuples or lists of arguments...
+
+    The message names the argument and shows what was met.
     """
 
 
 class ArgumentValueError(FunctransError, ValueError):
     """An argument of the right kind with a value that cannot be used.
 
-    For example an `argnums` beyond the last argument, or `in_axes` that match no argument.
+    >>> import functrans as ft
+    >>> ft.grad(lambda x: x, argnums=2)(1.0)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.ArgumentValueError: grad of <lambda>: argnums=2, but it was called with 1 positional...
+
+    Other examples: mapped axes of different sizes in ``vmap``, an integer array to a negative power. The message says
+    which values would do.
     """
 
 
 class IndexOutOfBoundsError(FunctransError, IndexError):
-    """An index outside the array, met eagerly or inside a compiled kernel.
+    """An index outside the array, met while tracing or inside a compiled kernel.
 
-    As NumPy does, functrans raises; the message names the index, the axis and its size, and your line. Where
-    indices may lie outside on purpose, say what to do: ``x.at[i].get(mode="clip")`` (or ``"fill"``, ``"wrap"``),
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> ft.jit(lambda x, i: x[i])(fnp.arange(3.0), 5)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.IndexOutOfBoundsError: index 5 is out of bounds for axis 0 with size 3...
+
+    As NumPy does, functrans raises, compiled too; the message names the index, the axis and its size, and your line.
+    Where indices may lie outside on purpose, say what to do: ``x.at[i].get(mode="clip")`` (or ``"fill"``, ``"wrap"``),
     ``x.at[i].set(v, mode="drop")``.
     """
 
@@ -91,76 +137,151 @@ class InvalidIndexError(FunctransError, IndexError):
     """An index expression that does not fit the array: too many indices, a float, two ellipses, index arrays that do
     not broadcast, a boolean mask of another shape.
 
-    ``x[0, 0, 0]`` of a 2-d `x`; ``x[1.0]``. Convert indices to integers, and count the axes of ``x.shape``.
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> ft.jit(lambda x: x[0, 0])(fnp.arange(3.0))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.InvalidIndexError: too many indices for array: array is 1-dimensional (shape (3,)), but 2 were indexed...
+
+    Convert indices to integers, and count the axes of ``x.shape``.
     """
 
 
 class GradientError(FunctransError, TypeError):
     """A derivative that does not exist: of a function that is not scalar, or in an argument that is not float.
 
-    ``grad(lambda x: x * 2)(fnp.ones(3))``: the output has shape (3,). Sum it, or use ``jacrev``/``vjp``.
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> ft.grad(lambda x: x * 2)(fnp.ones(3))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.GradientError: grad of <lambda>: it must return a scalar, but returned an array of shape (3,)...
 
-    ``grad(f)(3)``: 3 is an integer. Pass ``3.0``.
+    Sum it, or use ``jacrev`` or ``vjp``.
+
+    >>> ft.grad(lambda x: x * 2)(3)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.GradientError: grad of <lambda>: argument 0 ('x') has dtype int64...
+
+    Pass ``3.0``, or ``x.astype(float)``; integer arguments among others are left out by ``argnums``.
     """
 
 
 class ConcretizationError(FunctransError, TypeError):
     """A value was needed while only its shape and dtype are known.
 
-    Base class of the errors below. Inside ``jit`` (and for a batched value inside ``vmap``) numbers do not exist
+    Base class of the errors that follow. Inside ``jit`` (and for a batched value inside ``vmap``) numbers do not exist
     yet: a traced value cannot become a Python number, choose a branch, or be written into a NumPy array.
+
+    >>> import functrans as ft
+    >>> try:
+    ...     ft.jit(lambda x: int(x))(2.5)
+    ... except ft.errors.ConcretizationError as error:
+    ...     print(type(error).__name__)
+    TracerScalarConversionError
+
+    Outside ``jit``, ``grad`` and its like see numbers, and the same function works. Inside, compute with functions of
+    ``functrans.numpy``, or mark the argument static.
     """
 
 
 class TracerBoolConversionError(ConcretizationError):
     """A traced value was used as a condition: ``if x > 0``, ``while``, ``and``, ``not``, ``x in y``.
 
+    >>> import functrans as ft
+    >>> ft.jit(lambda x: x if x > 0 else -x)(3.0)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.TracerBoolConversionError: truth value of a traced value of type bool[]...
+
     Choose with ``fnp.where(x > 0, a, b)``, combine with ``&``, ``|``, ``~``, or mark the argument static:
-    ``jit(f, static_argnums=0)``.
+    ``jit(f, static_argnums=0)``. For a missing argument write ``x is None``, not ``x == None``.
     """
 
 
 class TracerArrayConversionError(ConcretizationError):
-    """A traced value met something that wants a plain NumPy array: ``np.array([t])``, ``np.zeros(3)[0] = t``,
-    a SciPy function.
+    """A traced value met something that wants a plain NumPy array: ``np.array([t])``, ``X[t]`` with a plain ndarray
+    `X`, a SciPy function.
 
-    Use the function of the same name in ``functrans.numpy`` (``fnp.stack``), or ``x.at[i].set(t)`` to write.
+    >>> import numpy as np, functrans as ft
+    >>> ft.grad(lambda t: np.array([t, t]).sum())(1.0)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.TracerArrayConversionError: a traced value of type f64[]* (traced by jvp) cannot become...
+
+    Use the function of functrans (``fnp.stack([t, t])``, ``fnp.asarray(X)[t]``), and ``x.at[i].set(t)`` to write.
     """
 
 
 class TracerScalarConversionError(ConcretizationError):
-    """A traced value met ``float``, ``int``, ``complex``, ``round``, ``math.sin`` or ``range``.
+    """A traced value met ``float``, ``int``, ``complex`` or a function of the ``math`` module.
 
-    Use ``functrans.numpy`` functions on it, or mark the argument static.
+    >>> import math, functrans as ft
+    >>> ft.jit(lambda x: math.sin(x))(1.0)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.TracerScalarConversionError: float() of a traced value of type f64[]*...
+
+    Use functions of ``functrans.numpy`` on it, ``.astype`` to change the dtype, or mark the argument static.
     """
 
 
 class TracerIntegerConversionError(ConcretizationError):
-    """A traced value was used where Python wants an integer: an index of a list or of a plain ndarray, ``range``.
+    """A traced value was used where Python wants an integer: ``range``, the index of a list, a shape.
 
-    ``X[t]`` with a plain ndarray `X`: write ``functrans.numpy.asarray(X)[t]``.
+    >>> import functrans as ft
+    >>> ft.jit(lambda n: sum(range(n)))(3)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.TracerIntegerConversionError: integer value of a traced value of type i64[]*...
+
+    Mark the argument static (``static_argnums``). Instead of a list of numbers index an array:
+    ``fnp.asarray([1, 2, 3])[n]``.
     """
 
 
 class NonConcreteBooleanIndexError(ConcretizationError, IndexError):
     """A traced boolean mask as an index: the shape of the result would depend on data.
 
-    Use ``fnp.where(mask, x, fill)``, or ``x.at[...]`` with ``fnp.where``.
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> ft.jit(lambda x: fnp.sum(x[x > 0]))(fnp.arange(3.0))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.NonConcreteBooleanIndexError: a boolean mask of type bool[3] as an index...
+
+    Use ``fnp.where(mask, x, fill)``, or ``x.at[mask].set(v)`` with a scalar `v`. Outside ``jit`` masks work.
     """
 
 
 class UnexpectedTracerError(FunctransError, RuntimeError):
     """A traced value outlived the function it was traced in (a leak).
 
-    It was stored in a global, a list or an attribute by a function under ``jit``, ``grad`` or ``vmap``, and used
-    afterwards. Return the value from the function instead.
+    >>> import functrans as ft
+    >>> kept = []
+    >>> def f(x):
+    ...     kept.append(x)
+    ...     return x
+    >>> y = ft.jit(f)(1.0)
+    >>> kept[0] + 1.0
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.UnexpectedTracerError: a traced value of type f64[]* was used after the function...
+
+    Return the value from the function instead of storing it in a global, a list or an attribute.
     """
 
 
 class ImmutableArrayError(FunctransError, ValueError, TypeError):
     """An attempt to change an `Array` in place: ``x[i] = v``, ``out=x``, ``x.sort()``, ``x.flags.writeable = True``.
 
-    Arrays of functrans never change. Write ``x = x.at[i].set(v)``, use the returned value (``y = fnp.sort(x)``), or
+    >>> import functrans.numpy as fnp
+    >>> x = fnp.zeros(3)
+    >>> x[0] = 1.0
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.ImmutableArrayError: x[i] = v: an Array of functrans cannot be changed in place...
+
+    Arrays of functrans never change. Write ``x = x.at[0].set(1.0)``, use the returned value (``y = np.sort(x)``), or
     take a copy that is yours: ``np.array(x)``.
     """
 
@@ -168,41 +289,107 @@ class ImmutableArrayError(FunctransError, ValueError, TypeError):
 class StaticArgumentError(FunctransError, ValueError):
     """A static argument of ``jit`` that is not hashable, or `static_argnums` that name no argument.
 
+    >>> import functrans as ft
+    >>> ft.jit(lambda x, sizes: x, static_argnums=1)(1.0, [2, 3])
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.StaticArgumentError: jit of <lambda>: the static argument 1 ('sizes') is a list and not hashable...
+
     Static arguments are part of the cache key: pass a tuple instead of a list, a frozen dataclass instead of a
     dictionary, and arrays as ordinary arguments.
     """
 
 
 class NoRuleError(FunctransError, NotImplementedError):
-    """A primitive lacks the rule that a transformation asked for. The message names the file to open."""
+    """An operation lacks what a transformation asked of it: functrans does not have it, or its derivative, or it is
+    not linear.
+
+    >>> import numpy as np, functrans as ft
+    >>> ft.grad(lambda x: np.sum(np.unwrap(x)))(np.ones(3))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.NoRuleError: np.unwrap of a traced value of type f64[3]...
+
+    Write it with functions that there are; the message names the nearest. For a primitive without a rule the message
+    names the file with its record.
+    """
 
 
 class JaxprError(FunctransError, TypeError):
-    """A jaxpr that is not well formed, found by the verifier: a fault in functrans or in a rule."""
+    """A jaxpr that is not well formed, found by the verifier: a fault in functrans or in a primitive's rule.
+
+    >>> import numpy as np, functrans as ft
+    >>> from functrans.core.aval import Aval
+    >>> from functrans.core.check import check_jaxpr
+    >>> from functrans.core.ir import Jaxpr, Var
+    >>> never_computed = Var(Aval((), np.dtype(float)))
+    >>> check_jaxpr(Jaxpr([], [], [never_computed]))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.JaxprError: jaxpr 'f': output 0: variable Var:f64[] is used but not defined before...
+
+    Users see it only with ``config.verify = True``; then please report it, with the program.
+    """
 
 
 class LinAlgError(FunctransError, np.linalg.LinAlgError):
     """A decomposition failed: a matrix that is not positive definite, or singular.
 
-    Caught by ``except numpy.linalg.LinAlgError``. ``config.patch(linalg_errors="nan")`` fills the result with NaN instead.
+    >>> import numpy as np, functrans as ft, functrans.numpy as fnp
+    >>> ft.jit(fnp.linalg.cholesky)(-np.eye(2))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.LinAlgError: cholesky: the matrix is not positive definite...
+
+    Caught by ``except numpy.linalg.LinAlgError``. Add a small multiple of the identity; or let the result be NaN:
+
+    >>> with ft.config.patch(linalg_errors="nan"):
+    ...     bool(np.isnan(fnp.linalg.cholesky(-np.eye(2))).any())
+    True
     """
 
 
 class PytreeError(FunctransError, ValueError):
     """Trees that do not fit together, or a tree that cannot be taken apart.
 
-    ``tree_map(f, (1, 2), (1, 2, 3))``: the trees differ in structure; the message names the key path at which they
-    part. ``tree_leaves({1: x, "a": y})``: keys of a dictionary must have an order; use one type of key, or an
-    `OrderedDict`, which keeps its own.
+    >>> import functrans as ft
+    >>> ft.tree.map(lambda x, y: x + y, (1, 2), (1, 2, 3))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.PytreeError: tree_map: tree 2 does not match at the root: expected a tuple of length 2...
+
+    The message names the key path at which the trees part.
+
+    >>> ft.tree.leaves({1: 0.0, "a": 0.0})
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.PytreeError: the keys of the dictionary at tree cannot be sorted (types met: int, str)...
+
+    Keys of a dictionary must have an order: use one type of key, or an `OrderedDict`, which keeps its own.
     """
 
 
 class ConfigError(FunctransError, ValueError):
-    """A value that an option does not take: ``config.backend = "gpu"``, or ``FUNCTRANS_BACKEND=gpu``.
+    """A value that an option does not take, assigned or given by an environment variable (``FUNCTRANS_BACKEND=gpu``).
+
+    >>> import functrans as ft
+    >>> ft.config.backend = "gpu"
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.ConfigError: config.backend must be 'llvm' or 'python', got 'gpu'...
 
     The message names the option and the values allowed.
     """
 
 
 class UnknownOptionError(FunctransError, AttributeError):
-    """An option that does not exist: ``config.strickt = True``. The message names the nearest one."""
+    """An option that does not exist.
+
+    >>> import functrans as ft
+    >>> ft.config.strickt = True
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.UnknownOptionError: config has no option 'strickt': did you mean 'strict'?...
+
+    The message names the nearest one.
+    """

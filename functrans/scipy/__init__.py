@@ -1,1 +1,5 @@
 """SciPy's functions for arrays and traced values: `special` and `linalg`."""
+
+from . import linalg, special
+
+__all__ = ["linalg", "special"]

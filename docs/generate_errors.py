@@ -1,0 +1,60 @@
+"""Write docs/errors.md from the docstrings of the error classes; with --check, only say whether it is current."""
+
+import inspect
+import re
+import sys
+from pathlib import Path
+
+from functrans.core import errors
+
+PAGE = Path(__file__).with_name("errors.md")
+HEAD = """# Errors
+
+Written by `docs/generate_errors.py` from the docstrings of the classes in `functrans/core/errors.py`; change it there.
+
+Every error that functrans raises on purpose is a `functrans.errors.FunctransError`, and also an error of the kind that
+Python or NumPy would raise there (in brackets), so that `except ValueError` and `except IndexError` do what they do for
+NumPy. Its message ends with your file, line and source text.
+"""
+
+
+def classes():
+    """The error classes in the order of the file."""
+    return [
+        c
+        for c in vars(errors).values()
+        if isinstance(c, type) and issubclass(c, errors.FunctransError) and c.__module__ == errors.__name__
+    ]
+
+
+def markdown(docstring):
+    """A docstring's reStructuredText as Markdown: examples fenced, double backticks single."""
+    parts = []
+    for paragraph in inspect.cleandoc(docstring).split("\n\n"):
+        if paragraph.startswith(">>> "):
+            parts.append(f"```python\n{paragraph}\n\n```")
+        elif not set(paragraph.splitlines()[-1]) <= {"-"} and "\n----" not in paragraph:
+            parts.append(re.sub(r"``(.+?)``", r"`\1`", paragraph))
+    return "\n\n".join(parts)
+
+
+def section(cls):
+    """One class: name, standard classes it belongs to, help."""
+    standard = [b for b in cls.__mro__[1:] if not issubclass(b, errors.FunctransError)]
+    nearest = [b for b in cls.__bases__ if b in standard]
+    own = [b.__name__ for b in cls.__bases__ if issubclass(b, errors.FunctransError)]
+    kinds = ", ".join([*own, *(f"{b.__module__}.{b.__name__}".removeprefix("builtins.") for b in nearest)])
+    return f"## {cls.__name__}\n\n({kinds})\n\n{markdown(cls.__doc__)}\n"
+
+
+def page():
+    """The whole text."""
+    return "\n".join([HEAD, *(section(c) for c in classes())])
+
+
+if __name__ == "__main__":
+    text = page()
+    if "--check" not in sys.argv:
+        PAGE.write_text(text)
+    elif not PAGE.exists() or PAGE.read_text() != text:
+        sys.exit("docs/errors.md is not current: run python docs/generate_errors.py")

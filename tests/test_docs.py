@@ -1,0 +1,133 @@
+"""The pages tell the truth: their code runs, prints what they say, and their links lead somewhere."""
+
+import contextlib
+import doctest
+import importlib
+import importlib.util
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from functrans.core.config import config
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PACKAGE = ROOT / "functrans"
+MODULES = sorted(
+    ".".join(("functrans", *p.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
+    for p in PACKAGE.rglob("*.py")
+    if ">>> " in p.read_text()
+)
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(autouse=True)
+def _as_a_reader_sees_it():
+    """Default printing and options, whatever tests ran before."""
+    with np.printoptions(precision=8, threshold=1000, linewidth=75, suppress=False, floatmode="maxprec"):
+        with config.patch(verify=True):
+            yield
+
+
+def blocks(text):
+    """Fenced blocks of a page: (language, body, line of the body's first line)."""
+    return [(m[1], m[2], text.count("\n", 0, m.start(2)) + 1) for m in FENCE.finditer(text)]
+
+
+def run_session(body, names, page, line):
+    """A block of ``>>>`` lines."""
+    test = doctest.DocTestParser().get_doctest(body, names, page.name, str(page), line - 1)
+    report = io.StringIO()
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    runner.run(test, out=report.write, clear_globs=False)
+    names.update(test.globs)  # the parser copies the names it is given
+    assert runner.summarize(verbose=False).failed == 0, report.getvalue()
+
+
+def run_program(body, names, page, line):
+    """A block of plain statements; returns what it prints."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        # Compiled under the page's own name and line, so that messages can show the user's line.
+        exec(compile("\n" * (line - 1) + body, str(page), "exec"), names)
+    return printed.getvalue()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_code_on_a_page(page):
+    names = {"__name__": "__page__"}
+    printed = None
+    for language, body, line in blocks(page.read_text()):
+        if language == "python" and body.startswith(">>>"):
+            run_session(body, names, page, line)
+            printed = None
+        elif language == "python":
+            printed = run_program(body, names, page, line)
+        elif language == "text" and printed is not None:
+            assert body == printed, f"{page.name}:{line}: what the block above prints"
+            printed = None
+
+
+def test_readme_states_its_output():
+    text = (ROOT / "README.md").read_text()
+    languages = [language for language, _, _ in blocks(text)]
+    assert languages.index("text") == languages.index("python") + 1
+    assert len(blocks(text)[languages.index("python")][1].splitlines()) < 20
+    assert all(f"<!-- ci: {name} -->" in text for name in ("example", "tests"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_lead_somewhere(page):
+    text = FENCE.sub("", page.read_text())
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_named_files_exist(page):
+    text = FENCE.sub("", page.read_text())
+    pattern = r"`((?:functrans|tests|examples|docs|benchmarks)/[\w/.]*)`"
+    for path in re.findall(pattern, text):
+        assert (ROOT / path).exists(), f"{page.name}: {path}"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstrings(name):
+    module = importlib.import_module(name)
+    report = io.StringIO()
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    for test in doctest.DocTestFinder(exclude_empty=True).find(module, name):
+        runner.run(test, out=report.write)
+    assert runner.summarize(verbose=False).failed == 0, report.getvalue()
+
+
+def test_public_names_have_docstrings_with_examples():
+    import functrans as ft
+
+    missing = [
+        name
+        for name in ft.__all__
+        if callable(found := getattr(ft, name))
+        and found.__module__.startswith("functrans.api")
+        and ">>> " not in (found.__doc__ or "")
+    ]
+    assert missing == [], "no example in the docstrings of these"
+
+
+def test_page_of_errors_is_current():
+    spec = importlib.util.spec_from_file_location("generate_errors", ROOT / "docs" / "generate_errors.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    assert script.PAGE.read_text() == script.page(), "run python docs/generate_errors.py"
+
+
+def test_each_error_has_a_failing_program():
+    from functrans.core import errors
+
+    for name, found in vars(errors).items():
+        if isinstance(found, type) and issubclass(found, errors.FunctransError):
+            assert ">>> " in (found.__doc__ or ""), f"{name}: a program that fails, in its docstring"
