@@ -104,7 +104,7 @@ def _jacobian(
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen = select(what, fun, argnums, args, kwargs, holomorphic)
         flat = Flat(fun, chosen.tree, chosen.call, has_aux)
-        linear = linearize(flat, chosen.leaves, [True] * len(chosen.leaves))
+        linear = linearize(flat, chosen.leaves, [True] * len(chosen.leaves)).pruned()
         outs, aux = flat.separate(linear.outs, {id(x) for x in chosen.leaves})
         _check_outputs(what, fun, outs, holomorphic)
         blocks = blocks_of(linear, [aval_of(x) for x in chosen.leaves], [aval_of(x) for x in outs])

@@ -22,8 +22,10 @@ from ..core.check import verified
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ..core.primitive import Linear, Primitive
 from ..core.trace import Trace, Tracer, current_trace, tracing
+from ..primitives.elementwise import mul_p
+from ..primitives.linear import add_p, broadcast_to, shape_of
 from .evaluate import evaluate
-from .jvp import JVPTrace
+from .jvp import JVPTrace, JVPTracer
 from .stage import StagedTracer, StageTrace
 
 
@@ -34,6 +36,9 @@ class Entry(NamedTuple):
     args: tuple[Any, ...]
     params: dict[str, Any]
     outs: tuple[Linear, ...]
+
+
+_NOTHING: dict[str, Any] = {}
 
 
 class LinearTracer(Tracer):
@@ -75,12 +80,10 @@ class TangentTrace(Trace):
         self.tape: list[Entry] = []
 
     def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        linear = False
         for a in args:
             if type(a) is LinearTracer and a._trace is self:
-                linear = True
                 break
-        if not linear:
+        else:
             out = self.parent.process(prim, args, params)
             return self._kept(out, args) if self.retain else out
         plain = tuple([a.linear if type(a) is LinearTracer and a._trace is self else a for a in args])
@@ -114,6 +117,81 @@ class LinearizeTrace(JVPTrace):
         self.parent = parent
         self.tangents = self.inner = TangentTrace(parent, retain)
 
+    def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        factors = prim.factors
+        if factors is None:
+            return JVPTrace.process(self, prim, args, params)
+        if len(args) == 1:
+            (a,) = args
+            if type(a) is not JVPTracer or a._trace is not self:
+                return self.parent.process(prim, args, params)
+            if type(a.tangent) is LinearTracer:
+                return self._unary_product(prim, a.primal, a.tangent.linear, factors[0], params)
+        primals = []
+        moving = []
+        for a, factor in zip(args, factors):
+            if type(a) is JVPTracer and a._trace is self:
+                if type(a.tangent) is not LinearTracer:
+                    return JVPTrace.process(self, prim, args, params)
+                primals.append(a.primal)
+                if factor is not None:
+                    moving.append((a.tangent.linear, factor))
+            else:
+                primals.append(a)
+        return self._product(prim, primals, moving, params)
+
+    def _unary_product(
+        self, prim: Primitive, x: Any, v: Linear, factor: Callable[..., Any] | None, params: dict[str, Any]
+    ) -> Any:
+        tangents = self.tangents
+        primal_trace = tangents if tangents.retain else self.parent
+        token = current_trace.set(primal_trace)
+        try:
+            ans = primal_trace.process(prim, (x,), params)
+            if factor is None:
+                return ans
+            d = factor(ans, x, **params)
+        finally:
+            current_trace.reset(token)
+        out = Linear(v.aval)
+        tangents.tape.append(Entry(mul_p, (v, d), _NOTHING, (out,)))
+        return JVPTracer(self, ans, LinearTracer(tangents, out))
+
+    def _product(
+        self,
+        prim: Primitive,
+        primals: Sequence[Any],
+        moving: Sequence[tuple[Linear, Callable[..., Any]]],
+        params: dict[str, Any],
+    ) -> Any:
+        """The short way of elementwise operations: what the jvp rule would have recorded is known beforehand."""
+        primal_trace = self.tangents if self.tangents.retain else self.parent
+        token = current_trace.set(primal_trace)
+        try:
+            ans = primal_trace.process(prim, tuple(primals), params)
+            if not moving:
+                return ans
+            shape = shape_of(ans)
+            found = []
+            for v, factor in moving:
+                d = factor(ans, *primals, **params)
+                spread = v.aval.shape != shape and shape_of(d) != shape
+                found.append((v, broadcast_to(d, shape) if spread else d))
+        finally:
+            current_trace.reset(token)
+        tape = self.tangents.tape
+        total = None
+        for v, d in found:
+            out = Linear(v.aval if v.aval.shape == shape else Aval(shape, v.aval.dtype))
+            tape.append(Entry(mul_p, (v, d), _NOTHING, (out,)))
+            if total is not None:
+                both = (total, out)
+                out = Linear(out.aval)
+                tape.append(Entry(add_p, both, _NOTHING, (out,)))
+            total = out
+        assert total is not None
+        return JVPTracer(self, ans, LinearTracer(self.tangents, total))
+
     def rule(self, prim: Primitive) -> Callable[..., Any]:
         if prim.linearize is not None:
             return prim.linearize
@@ -139,6 +217,30 @@ class Linearized(NamedTuple):
     tangents: list[Any]
     tape: list[Entry]
 
+    def pruned(self) -> Linearized:
+        """Without the entries that no output needs (transposition passes over them by itself)."""
+        needed = {t for t in self.tangents if type(t) is Linear}
+        live = []
+        for entry in reversed(self.tape):
+            if not needed.isdisjoint(entry.outs):
+                live.append(entry)
+                needed.update(a for a in entry.args if type(a) is Linear)
+        return self._replace(tape=live[::-1])
+
+    def secured(self) -> Linearized:
+        """With residuals that nobody else can write to; each is copied at most once."""
+        copies: dict[int, Any] = {}
+
+        def own(x: Any) -> Any:
+            if not isinstance(x, np.ndarray):
+                return x
+            found = copies.get(id(x))
+            if found is None:
+                found = copies[id(x)] = secure(x)
+            return found
+
+        return self._replace(tape=[e._replace(args=tuple([own(a) for a in e.args])) for e in self.tape])
+
 
 def linearize(
     fun: Callable[..., Sequence[Any]],
@@ -160,32 +262,21 @@ def linearize(
         outs = fun(*[x if t is None else trace.pair(x, t) for x, t in zip(primals, tracers)])
     pairs = [trace.split(x) for x in outs]
     tangents = [t if type(t) is Zero else t.linear for _, t in pairs]
-    tape = live_entries(trace.tangents.tape, tangents)
-    if retain:
-        tape = [Entry(e.primitive, tuple([secure(a) for a in e.args]), e.params, e.outs) for e in tape]
     inputs = [None if t is None else t.linear for t in tracers]
-    return Linearized([x for x, _ in pairs], inputs, tangents, tape)
+    found = Linearized([x for x, _ in pairs], inputs, tangents, trace.tangents.tape)
+    return found.pruned().secured() if retain else found
 
 
 def secure(x: Any) -> Any:
-    """`x`, or a copy where it is (a view of) an array that somebody may still write to."""
+    """`x`, or a read-only copy where it is (a view of) an array that somebody may still write to."""
     base = x
     while isinstance(base, np.ndarray):
         if base.flags.writeable:
-            return x.copy()
+            copy = x.copy()
+            copy.flags.writeable = False
+            return copy
         base = base.base
     return x
-
-
-def live_entries(tape: Sequence[Entry], outs: Sequence[Any]) -> list[Entry]:
-    """The entries that an output needs."""
-    needed = {v for v in outs if type(v) is Linear}
-    live = []
-    for entry in reversed(tape):
-        if not needed.isdisjoint(entry.outs):
-            live.append(entry)
-            needed.update(a for a in entry.args if type(a) is Linear)
-    return live[::-1]
 
 
 def replay(linearized: Linearized, tangents: Sequence[Any]) -> list[Any]:
@@ -227,7 +318,7 @@ def _linearize_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...]) -> LinearizedJax
     outer = StageTrace(current_trace.get(), jaxpr.name)
     inputs = [outer.input(a) for a in jaxpr.in_avals]
     with tracing(outer):
-        found = linearize(lambda *xs: evaluate(jaxpr, xs), inputs, perturbed)
+        found = linearize(lambda *xs: evaluate(jaxpr, xs), inputs, perturbed).pruned()
     linear = _TapeToJaxpr(outer)
     eqns = [linear.equation(e) for e in found.tape]
     tangents = [linear.variable(t) for t in found.tangents if type(t) is Linear]

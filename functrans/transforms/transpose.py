@@ -12,7 +12,7 @@ from ..core.aval import Zero
 from ..core.ir import Jaxpr, Literal, Var
 from ..core.primitive import Linear
 from ..primitives.linear import add_p
-from .linearize import Entry, live_entries
+from .linearize import Entry
 from .stage import stage
 
 
@@ -92,7 +92,7 @@ def transpose_jaxpr(
                 env[v] = next(fresh) if p else next(given)
             cotangents = [next(given) if p else Zero(v.aval) for v, p in zip(jaxpr.outvars, nonzero)]
             outs, tape = _linear_part(jaxpr, env)
-            cts = backward(live_entries(tape, outs), outs, cotangents, inputs)
+            cts = backward(tape, outs, cotangents, inputs)
             mask.extend(type(ct) is not Zero for ct in cts)
             return [ct for ct in cts if type(ct) is not Zero]
 
@@ -115,5 +115,4 @@ def _linear_part(jaxpr: Jaxpr, env: dict[Var, Any]) -> tuple[list[Any], list[Ent
         else:
             out = eqn.primitive.bind(*args, **eqn.params)
             env.update(zip(eqn.outvars, out if eqn.primitive.multiple else (out,)))
-    outs = [a.value if type(a) is Literal else env[a] for a in jaxpr.outvars]
-    return outs, tape
+    return [a.value if type(a) is Literal else env[a] for a in jaxpr.outvars], tape
