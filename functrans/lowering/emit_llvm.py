@@ -19,6 +19,7 @@ from . import loopir as ir
 from .blas import C_PREFIX, symbol
 from .complex_parts import C_FUNCTIONS, has_complex, split_complex
 from .maths import LIBM, PURE, Maths
+from .parts import PartCall, split
 
 #: Where CPython keeps the items of a tuple and NumPy the data pointer of an array (`entry` checks it).
 TUPLE_ITEMS = tuple.__basicsize__
@@ -60,17 +61,20 @@ def emit_llvm(kernel: ir.Kernel, name: str, *, strict: bool = False) -> LLVMKern
 class _Function:
     """Emits one kernel; implements `llvm_ops.Emitter`."""
 
-    def __init__(self, kernel: ir.Kernel, name: str, strict: bool):
+    def __init__(self, kernel: ir.Kernel, name: str, strict: bool, whole: _Function | None = None):
         self.kernel = kernel
         self.name = name
+        self.strict = strict
         self.fast = "" if strict else "contract "
-        self.library = Maths(strict)
         self.head: list[str] = []  # allocas and what is computed once
         self.lines: list[str] = []
-        self.globals: dict[str, str] = {}
-        self.symbols: set[str] = set()
         self.count = 0
-        self.loops: list[str] = []  # the hints of each
+        self.is_entry = False  # whether parameters are read from memory
+        # What belongs to the module, shared by the functions of a kernel in parts.
+        self.library: Maths = Maths(strict) if whole is None else whole.library
+        self.globals: dict[str, str] = {} if whole is None else whole.globals
+        self.symbols: set[str] = set() if whole is None else whole.symbols
+        self.loops: list[str] = [] if whole is None else whole.loops  # the hints of each
         self.label = "entry"
         self.accumulators = 0  # variables that the innermost loop around updates
         self.values: dict[ir.Value, str] = {}
@@ -114,6 +118,8 @@ class _Function:
         return self.parameter(x)
 
     def parameter(self, x: ir.Param) -> str:
+        if self.is_entry:
+            return self.word(x)
         if x.dtype == ir.INT64:
             return f"%i{x.slot}"
         return f"%f{x.slot}" if x.dtype == np.float64 else f"%g{x.slot}"
@@ -318,23 +324,79 @@ class _Function:
     # --- the module ------------------------------------------------------------------------------------
 
     def module(self) -> LLVMKernel:
-        kernel = self.kernel
-        for b in kernel.buffers:
-            if b.role == "stack" and b.place not in self.bases:
-                self.bases[b.place] = self.stack(b)
-        self.block(kernel.body)
-        arguments = [f"ptr noalias %s{i}" for i in range(len(self.storages))]
-        arguments += [f"i64 %i{i}" for i in range(kernel.ints)] + [
-            f"double %f{i}" for i in range(kernel.floats)
-        ]
-        operands = [x for s in ir.walk(kernel.body) for x in ir.operands_of(s)]
-        operands += [part for x in operands if isinstance(x, tuple) for part in x]
-        narrow = {x for x in operands if type(x) is ir.Param}
-        head = [f"  %g{x.slot} = fptrunc double %f{x.slot} to float" for x in narrow if x.dtype == np.float32]
+        calls = split(self.kernel)
+        functions = [*self.function(), *self.entry()] if calls is None else self.in_parts(calls)
         body = [
             *(self.globals[k] for k in sorted(self.globals)),
             *self.library.declarations(),
-            f"define internal i64 @{self.name}.body({', '.join(arguments)}) noinline nounwind "
+            *functions,
+            '!0 = !{!"llvm.loop.unroll.disable"}',
+            '!1 = !{!"llvm.loop.interleave.count", i32 4}',
+            *(f"!{i} = distinct !{{!{i}, {hints}}}" for i, hints in enumerate(self.loops, 2)),
+        ]
+        return LLVMKernel("\n".join(body) + "\n", self.name, frozenset(self.symbols | self.library.symbols))
+
+    def arguments(self) -> list[str]:
+        """The parameters of the function that does the work."""
+        return [
+            *(f"ptr noalias %s{i}" for i in range(len(self.storages))),
+            *(f"i64 %i{i}" for i in range(self.kernel.ints)),
+            *(f"double %f{i}" for i in range(self.kernel.floats)),
+        ]
+
+    def function(self) -> list[str]:
+        """The function of all statements."""
+        for b in self.kernel.buffers:
+            if b.role == "stack" and b.place not in self.bases:
+                self.bases[b.place] = self.stack(b)
+        self.block(self.kernel.body)
+        return self.text()
+
+    def in_parts(self, calls: list[PartCall]) -> list[str]:
+        """The functions of the parts, and an entry that calls them."""
+        lines: list[str] = []
+        names: dict[int, str] = {}
+        self.is_entry = True
+        for call in calls:
+            name = names.get(id(call.part))
+            if name is None:
+                name = names[id(call.part)] = f"{self.name}.part{len(names)}"
+                lines += _Function(call.part, name, self.strict, self).function()
+            self.part_call(f"{name}.body", call)
+        result = ["  %result = load i64, ptr %status", "  ret i64 %result", "}"]
+        head = ["  %status = alloca i64", *self.head, "  store i64 0, ptr %status"]
+        return [*lines, *self.entry_head(), *head, *self.lines, *result]
+
+    def part_call(self, name: str, call: PartCall) -> None:
+        for b in self.kernel.buffers:
+            if b.place in call.places and b.place not in self.bases:
+                self.bases[b.place] = self.stack(b)
+        slots = [self.alloca(ops.memory_type(v.dtype)) for v in call.results]
+        arguments = [f"ptr {self.bases[place]}" for place in call.places] + [f"ptr {slot}" for slot in slots]
+        arguments += [f"i64 {self.operand(x)}" for x in call.ints]
+        arguments += [f"double {self.as_double(x)}" for x in call.floats]
+        old = self.new("load i64, ptr %status")
+        found = self.new(f"call i64 @{name}({', '.join(arguments)})")
+        self.lines.append(f"  store i64 {self.new(f'or i64 {old}, {found}')}, ptr %status")
+        for v, slot in zip(call.results, slots):
+            self.values[v] = self.new(f"load {ops.memory_type(v.dtype)}, ptr {slot}")
+
+    def as_double(self, x: Any) -> str:
+        """A floating-point operand as parameters are passed."""
+        if type(x) is ir.Param:
+            return self.word(x)
+        return (
+            self.operand(x) if x.dtype == np.float64 else self.new(f"fpext float {self.operand(x)} to double")
+        )
+
+    def text(self) -> list[str]:
+        """The function around the lines."""
+        operands = [x for s in ir.walk(self.kernel.body) for x in ir.operands_of(s)]
+        operands += [part for x in operands if isinstance(x, tuple) for part in x]
+        narrow = {x for x in operands if type(x) is ir.Param}
+        head = [f"  %g{x.slot} = fptrunc double %f{x.slot} to float" for x in narrow if x.dtype == np.float32]
+        return [
+            f"define internal i64 @{self.name}.body({', '.join(self.arguments())}) noinline nounwind "
             f"{self.library.function_attributes} {{",
             "entry:",
             "  %status = alloca i64",
@@ -345,19 +407,14 @@ class _Function:
             "  %result = load i64, ptr %status",
             "  ret i64 %result",
             "}",
-            *self.entry(arguments),
-            '!0 = !{!"llvm.loop.unroll.disable"}',
-            '!1 = !{!"llvm.loop.interleave.count", i32 4}',
-            *(f"!{i} = distinct !{{!{i}, {hints}}}" for i, hints in enumerate(self.loops, 2)),
         ]
-        return LLVMKernel("\n".join(body) + "\n", self.name, frozenset(self.symbols | self.library.symbols))
 
     def stack(self, b: ir.BufferDecl) -> str:
         size = max(x.size * x.dtype.itemsize for x in self.kernel.buffers if x.place == b.place)
         return self.alloca(f"[{max(size, 1)} x i8], align 64")
 
-    def entry(self, arguments: list[str]) -> list[str]:
-        """The function that fetches the arguments."""
+    def entry_head(self) -> list[str]:
+        """The beginning of the entry: fetches the storages."""
         lines = [
             f"define i64 @{self.name}(i64 %arrays, i64 %numbers) nounwind {{",
             "  %tuple = inttoptr i64 %arrays to ptr",
@@ -370,14 +427,27 @@ class _Function:
                 f"  %field{i} = getelementptr i8, ptr %array{i}, i64 {ARRAY_DATA}",
                 f"  %s{i} = load ptr, ptr %field{i}",
             ]
-        for i in range(self.kernel.ints + self.kernel.floats):
-            name, t = (f"%i{i}", "i64") if i < self.kernel.ints else (f"%f{i - self.kernel.ints}", "double")
+        return lines
+
+    def entry(self) -> list[str]:
+        """The function that fetches the arguments and passes them on."""
+        kernel = self.kernel
+        words = [(f"%i{i}", "i64") for i in range(kernel.ints)]
+        words += [(f"%f{i}", "double") for i in range(kernel.floats)]
+        lines = self.entry_head()
+        for i, (name, t) in enumerate(words):
             lines += [
                 f"  %word{i} = getelementptr i64, ptr %words, i64 {i}",
                 f"  {name} = load {t}, ptr %word{i}",
             ]
-        call = ", ".join(a.replace(" noalias", "") for a in arguments)
+        call = ", ".join(a.replace(" noalias", "") for a in self.arguments())
         return [*lines, f"  %r = call i64 @{self.name}.body({call})", "  ret i64 %r", "}"]
+
+    def word(self, x: ir.Param) -> str:
+        """A parameter read from memory, where it is needed: the entry of a kernel in parts may have hundreds."""
+        is_int = x.dtype == ir.INT64
+        place = self.new(f"getelementptr i64, ptr %words, i64 {x.slot + (0 if is_int else self.kernel.ints)}")
+        return self.new(f"load {'i64' if is_int else 'double'}, ptr {place}")
 
 
 def _folds_extremes(block: ir.Block) -> bool:

@@ -233,7 +233,6 @@ class _Nests:
     def _evaluate(self, eqn: Eqn, index: Index) -> Scalar:
         """The rule of an equation at an index of its output."""
         b, rule = self.builder, eqn.primitive.kernel
-        before, b.equation = b.equation, self.roots.number[eqn]
         if isinstance(rule, Pointwise):
             args = [self.read(a, self._operand_index(eqn, a, index)) for a in eqn.invars]
             value: Any = rule.emit(b, *args, **eqn.params)
@@ -243,7 +242,6 @@ class _Nests:
         else:
             (a,) = eqn.invars
             value = self.read(a, self._operand_index(eqn, a, index))
-        b.equation = before
         return value
 
     # --- loops ----------------------------------------------------------------------------------------------
@@ -306,7 +304,6 @@ class _Nests:
             self.source(a if isinstance(a, Var) else self.roots.literals[a]) for a in eqn.invars[:first]
         ]
         operands += [_Source(self, a) for a in eqn.invars[first:]]
-        self.builder.equation = self.roots.number[eqn]
         rule.emit(self.builder, operands, [self.buffer(v) for v in eqn.outvars], **eqn.params)
 
     # --- reductions -----------------------------------------------------------------------------------------

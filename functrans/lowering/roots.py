@@ -66,7 +66,6 @@ class Root:
     axes: tuple[int, ...] = ()
     reads: list[tuple[Var, IndexMap]] = field(default_factory=list)
     weight: int = 1
-    number: int = 0
 
     def axis_of_loop(self, depth: int) -> int | None:
         """The axis of the value that the loop at `depth` runs along; None for a reduced one."""
@@ -99,7 +98,6 @@ class Roots:
         self.jaxpr = jaxpr
         self.inputs = {*jaxpr.invars, *jaxpr.constvars}
         self.producer = {v: e for e in jaxpr.eqns for v in e.outvars}
-        self.number = {e: n for n, e in enumerate(jaxpr.eqns)}
         self.accesses: dict[Eqn, Accesses] = {e: accesses(e) for e in jaxpr.eqns}
         self.views: dict[Var, Var] = {}
         self.literals: dict[Literal, Var] = {}
@@ -192,18 +190,17 @@ class Roots:
     # --- how they iterate -----------------------------------------------------------------------------------
 
     def _roots_of(self, e: Eqn) -> Iterable[Root]:
-        v, rule, number = e.outvars[0], e.primitive.kernel, self.number[e]
+        v, rule = e.outvars[0], e.primitive.kernel
         if isinstance(rule, Block):
             in_memory = e.invars[: streamed_from(e)]
             reads = [self._whole(a if isinstance(a, Var) else self.literals[a]) for a in in_memory]
             streamed, weight = self._collect(e, ())
-            yield Root(v, e, "block", reads=reads + streamed, weight=weight, number=number)
+            yield Root(v, e, "block", reads=reads + streamed, weight=weight)
         elif v in self.views:
             if v in self.jaxpr.outvars:
-                yield Root(v, e, "copy", reads=[self._whole(v)], number=number)
+                yield Root(v, e, "copy", reads=[self._whole(v)])
         elif v in self.kept:
             root = _iterate(v, e)
-            root.number = number
             own = range(len(root.space)) if isinstance(rule, Reduction) else range(v.aval.ndim)
             root.reads, root.weight = self._collect(e, tuple(own))
             yield root

@@ -1,0 +1,100 @@
+"""Kernels in parts: equal parts are shared, and what crosses a cut arrives."""
+
+import numpy as np
+import pytest
+
+from functrans.core import errors
+from functrans.core.config import config
+from functrans.lowering import parts
+from functrans.lowering.builder import Builder
+from functrans.lowering.compile import Options, compile_kernel
+from functrans.lowering.executable import compile_jaxpr
+from functrans.primitives.elementwise import mul_p, sub_p
+from functrans.primitives.exp_log import exp_p
+from functrans.primitives.index import gather_p
+from functrans.primitives.linear import add_p, broadcast_in_dim_p, reduce_sum_p, transpose_p
+from functrans.primitives.trig import tanh_p
+
+F8, F4, INT = np.dtype("f8"), np.dtype("f4"), np.dtype("i8")
+
+
+def layers(dtype, count):
+    """Each layer needs the whole of the one before: two loops and a number that crosses them."""
+
+    def f(x):
+        for _ in range(count):
+            mirrored = tanh_p.bind(add_p.bind(x, transpose_p.bind(x, permutation=(1, 0))))
+            total = mul_p.bind(reduce_sum_p.bind(mirrored, axes=(0, 1)), dtype.type(1e-3))
+            x = sub_p.bind(mirrored, broadcast_in_dim_p.bind(total, shape=x.shape, broadcast_dimensions=()))
+        return x, total
+
+    return f
+
+
+@pytest.mark.parametrize("dtype", [F8, F4])
+def test_equal_layers_are_compiled_once(stage, dtype):
+    x = np.random.default_rng(0).normal(size=(20, 20)).astype(dtype)
+    expected = x
+    for _ in range(12):
+        expected = np.tanh(expected + expected.T)
+        total = expected.sum() * dtype.type(1e-3)
+        expected = expected - total
+    executable = compile_jaxpr(stage(layers(dtype, 12), x))
+    calls = parts.split(executable.kernels[0].kernel)
+    assert len(calls) >= 12
+    assert len({id(c.part) for c in calls}) <= 5
+    outs = executable(x)
+    np.testing.assert_allclose(outs[0], expected, rtol=50 * np.finfo(dtype).eps * 100)
+    np.testing.assert_allclose(outs[1], total, rtol=1e-3 if dtype == F4 else 1e-10)
+    assert executable.kernels[0].llvm.count("define internal") == len({id(c.part) for c in calls})
+
+
+def test_small_kernels_stay_whole(stage):
+    executable = compile_jaxpr(stage(lambda x: exp_p.bind(x), np.ones(3)))
+    assert parts.split(executable.kernels[0].kernel) is None
+
+
+def test_failure_in_a_part(stage):
+    x, good = np.random.default_rng(0).normal(size=(20, 20)), np.arange(5)
+
+    def f(x, i):
+        y, _ = layers(F8, 14)(x)
+        return gather_p.bind(y, i, axes=(0,), mode="raise")
+
+    executable = compile_jaxpr(stage(f, x, good))
+    assert parts.split(executable.kernels[0].kernel) is not None
+    assert executable(x, good)[0].shape == (5, 20)
+    with pytest.raises(errors.IndexOutOfBoundsError):
+        executable(x, good + 18)
+
+
+def test_what_cannot_be_a_parameter_is_not_cut(monkeypatch):
+    """Booleans, variables and buffers on the stack that several loops use."""
+    monkeypatch.setattr(parts, "FEWEST", 2)
+    b = Builder("f")
+    x, y = b.buffer("x", F8, (8,), "in"), b.buffer("y", F8, (8,), "out")
+    s = b.buffer("s", F8, (8,), "stack")
+    first = b.load(x, (0,))
+    positive = first > 0.0
+    total = b.local(b.const(0.0, F8))
+    with b.loop(8) as i:
+        b.store(s, (i,), b.load(x, (i,)) * 2.0)
+    with b.loop(8) as i:
+        total.set(total.get() + b.load(s, (i,)))
+    with b.loop(8) as i:
+        b.store(s, (i,), b.load(s, (i,)) + first)
+    mean = total.get() / 8.0
+    whole = b.cast(mean, INT)
+    narrow = b.cast(mean, F4)
+    with b.loop(8) as i:
+        b.store(y, (i,), b.where(positive, b.load(s, (i,)) - mean, mean) + b.cast(whole, F8))
+    with b.loop(8) as i:
+        b.store(y, (i,), b.load(y, (i,)) + b.cast(narrow, F8))
+    kernel = b.finish()
+    assert len(parts.split(kernel)) >= 2
+    values = np.linspace(1, 3, 8)
+    expected = 2 * values + values[0] - 4 + 4 + 4
+    with config.patch(verify=True):
+        out = np.empty(8)
+        assert compile_kernel(kernel, Options()).run((values, out)) == 0
+    np.testing.assert_allclose(out, expected, rtol=1e-14)
