@@ -27,9 +27,9 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 @pytest.fixture(autouse=True)
 def _as_a_reader_sees_it():
     """Default printing and options, whatever tests ran before."""
-    with np.printoptions(precision=8, threshold=1000, linewidth=75, suppress=False, floatmode="maxprec"):
-        with config.patch(verify=True):
-            yield
+    printing = np.printoptions(precision=8, threshold=1000, linewidth=75, suppress=False, floatmode="maxprec")
+    with printing, config.patch(verify=True):
+        yield
 
 
 def blocks(text):

@@ -144,6 +144,7 @@ class VJP:
         self._out_avals = [aval_of(x) for x in linear.outs]
 
     def __call__(self, cotangent: PyTree) -> PyTree:
+        """Cotangents of the arguments, a tuple, for a `cotangent` of the structure and shapes of the output."""
         cts = _fit_tree(cotangent, self._out_tree, self._out_avals, f"vjp of {self._name}: the cotangent")
         found = backward(self._linear.tape, self._linear.tangents, cts, self._linear.inputs)
         values = [instantiate(Zero(a) if c is None else c) for c, a in zip(found, self._in_avals)]
@@ -197,6 +198,7 @@ class Pushforward:
         self._out_tree = out_tree
 
     def __call__(self, *tangents: Any) -> PyTree:
+        """The tangent of the output, for a tangent of each argument."""
         ts = _fit_tree(tangents, self._in_tree, self._in_avals, f"linearize of {self._name}: tangents")
         outs = replay(self._linear, [instantiate(t) for t in ts])
         return results(self._out_tree, [instantiate(t) for t in outs], {id(t) for t in ts})

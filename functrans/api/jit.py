@@ -84,6 +84,23 @@ class _Caches:
 caches = _Caches()
 
 
+def _add_types(key: list[Any], leaves: Sequence[Any]) -> bool:
+    """Append what a kernel depends on of each leaf to `key`; false where one is neither array nor number."""
+    for x in leaves:
+        kind = type(x)
+        if kind is np.ndarray or kind is Array:
+            key.append(x.dtype)
+            key.append(x.shape)
+        elif kind in _PYTHON_NUMBERS:
+            key.append(kind)
+        elif isinstance(x, np.generic):
+            key.append(x.dtype)
+            key.append(())
+        else:
+            return False
+    return True
+
+
 class Jitted:
     """A compiled function; see `jit`."""
 
@@ -97,24 +114,21 @@ class Jitted:
         self._plain = not signature.has_static
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._plain and not kwargs and current_trace.get() is eval_trace:
-            key: list[Any] = [trace_key()]
-            for a in args:
-                kind = type(a)
-                if kind is np.ndarray or kind is Array:
-                    key.append(a.dtype)
-                    key.append(a.shape)
-                elif kind in _PYTHON_NUMBERS:
-                    key.append(kind)
-                else:
-                    break
-            else:
-                runner = self._runners.get(tuple(key))
-                if runner is not None:
-                    self._hit()
-                    return runner(*args)
-                return self._call(args, kwargs, tuple(key))
-        return self._call(args, kwargs, None)
+        """The results of the function, by its kernels; traced and compiled first where these types are new."""
+        if not self._plain or current_trace.get() is not eval_trace:
+            return self._call(args, kwargs, None)
+        leaves: Sequence[Any] = args
+        key: list[Any] = [trace_key()]
+        if kwargs or not _add_types(key, args):
+            leaves, treedef = tree_flatten((args, kwargs))
+            key = [trace_key(), treedef]
+            if not _add_types(key, leaves):
+                return self._call(args, kwargs, None)
+        runner = self._runners.get(tuple(key))
+        if runner is None:
+            return self._call(args, kwargs, tuple(key))
+        self._hit()
+        return runner(*leaves)
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any], fast_key: Hashable) -> Any:
         if config.disable_jit:
@@ -197,7 +211,7 @@ class Jitted:
 
 
 def _runner(run: Any, out_tree: PyTreeDef) -> Callable[..., Any]:
-    """The shortest way from arguments to results, for calls without trees."""
+    """The shortest way from leaves to results."""
     call = run.compile().call
     if out_tree.num_leaves == 1 and tree_unflatten(out_tree, [0]) == 0:
         return lambda *args: wrap(call(*args)[0])
@@ -258,6 +272,7 @@ class Compiled:
         self._in_tree = in_tree
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The results for arguments of the types that it was compiled for; an `ArgumentError` for others."""
         values, treedef = flatten_values(
             (args, kwargs), lambda path: f"compiled {self._traced.jaxpr.name}: the arguments" + keystr(path)
         )
@@ -305,8 +320,8 @@ def jit(
     Notes
     -----
     `fun` runs only to be recorded: prints and other side effects happen once for each new type of arguments. What it
-    captured is a constant from then on. Results are shared by all `jit` objects of one function, and live as long as it.
-    Sizes and most numbers are run-time parameters of the kernel: a new batch size is traced but not compiled.
+    captured is a constant from then on. What was traced and compiled is shared by all `jit` objects of one function, and
+    lives as long as it. Sizes and most numbers are run-time parameters of the kernel: a new batch size is traced but not compiled.
 
     Examples
     --------

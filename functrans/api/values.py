@@ -159,6 +159,7 @@ class Flat:
         self._aux: tuple[list[Any], Any] = ([], None)
 
     def __call__(self, *values: Any) -> list[Any]:
+        """The function at these values: the leaves of its result; keeps its structure, and auxiliary data."""
         out = self.call(self.fun, tree_unflatten(self.treedef, [given(x) for x in values]))
         if not self.has_aux:
             leaves, self.out_tree = returned_values(self.fun, out)
