@@ -32,24 +32,27 @@ def free_axes(ndim: int, contract: Axes, batch: Axes) -> Axes:
 
 
 def _dot_abstract(x: Aval, y: Aval, *, dimension_numbers: DimensionNumbers) -> Aval:
+    dtype = x.dtype if x.dtype is y.dtype else same_dtype("dot_general", (x, y))
+    return Aval(_dot_shape(x.shape, y.shape, dimension_numbers), dtype)
+
+
+@lru_cache(maxsize=4096)
+def _dot_shape(x_shape: Axes, y_shape: Axes, dimension_numbers: DimensionNumbers) -> Axes:
     (x_contract, y_contract), (x_batch, y_batch) = dimension_numbers
-    dtype = same_dtype("dot_general", (x, y))
-    for a, contract, batch in ((x, x_contract, x_batch), (y, y_contract, y_batch)):
+    for own, contract, batch in ((x_shape, x_contract, x_batch), (y_shape, y_contract, y_batch)):
         used = contract + batch
-        if len(set(used)) != len(used) or any(not 0 <= d < a.ndim for d in used):
-            raise ShapeError(
-                f"dot_general: axes {contract} and {batch} do not fit an array of shape {a.shape}"
-            )
+        if len(set(used)) != len(used) or any(not 0 <= d < len(own) for d in used):
+            raise ShapeError(f"dot_general: axes {contract} and {batch} do not fit an array of shape {own}")
     for kind, ds, es in (("contracted", x_contract, y_contract), ("batch", x_batch, y_batch)):
-        if [x.shape[d] for d in ds] != [y.shape[e] for e in es]:
+        if [x_shape[d] for d in ds] != [y_shape[e] for e in es]:
             raise ShapeError(
-                f"dot_general: shapes {x.shape} and {y.shape} differ along the {kind} axes {ds} and {es}; "
+                f"dot_general: shapes {x_shape} and {y_shape} differ along the {kind} axes {ds} and {es}; "
                 "transpose or reshape one of the operands"
             )
-    shape = [x.shape[d] for d in x_batch]
-    shape += [x.shape[d] for d in free_axes(x.ndim, x_contract, x_batch)]
-    shape += [y.shape[d] for d in free_axes(y.ndim, y_contract, y_batch)]
-    return Aval(tuple(shape), dtype)
+    shape = [x_shape[d] for d in x_batch]
+    shape += [x_shape[d] for d in free_axes(len(x_shape), x_contract, x_batch)]
+    shape += [y_shape[d] for d in free_axes(len(y_shape), y_contract, y_batch)]
+    return tuple(shape)
 
 
 # --- NumPy --------------------------------------------------------------------------------------------------
@@ -129,7 +132,10 @@ def _dot_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> 
 
 
 class _Back(NamedTuple):
-    """The product that takes a cotangent to an operand's, and the transposition behind it."""
+    """The product that takes a cotangent to an operand's, and the transposition behind it.
+
+    For the right operand the other one stands on the left: in matrix products nothing is to be transposed.
+    """
 
     dimension_numbers: DimensionNumbers
     order: Axes | None
@@ -145,11 +151,16 @@ def _back(ndim: int, other_ndim: int, dimension_numbers: DimensionNumbers, opera
     other_free = free_axes(other_ndim, other_contract, other_batch)
     start = len(batch) + (0 if operand else len(free))
     ct_contract = tuple(range(start, start + len(other_free)))
-    dims = ((ct_contract, other_free), (tuple(range(len(batch))), other_batch))
+    ct_batch = tuple(range(len(batch)))
     # The product's axes: batch, the operand's free axes, and the contracted ones in the other operand's
     # order.
     contracted = [contract[i] for i in sorted(range(len(contract)), key=other_contract.__getitem__)]
-    axes = (*batch, *free, *contracted)
+    if operand:
+        dims = ((other_free, ct_contract), (other_batch, ct_batch))
+        axes = (*batch, *contracted, *free)
+    else:
+        dims = ((ct_contract, other_free), (ct_batch, other_batch))
+        axes = (*batch, *free, *contracted)
     order = tuple(sorted(range(ndim), key=axes.__getitem__))
     return _Back(dims, None if order == tuple(range(ndim)) else order)
 
@@ -159,7 +170,8 @@ def _dot_transpose(ct: Any, x: Any, y: Any, *, dimension_numbers: DimensionNumbe
     for i, (a, other) in enumerate(((x, y), (y, x))):
         if type(a) is Linear:
             back = _back(a.aval.ndim, len(shape_of(other)), dimension_numbers, i)
-            out = dot_general_p.bind(ct, other, dimension_numbers=back.dimension_numbers)
+            pair = (other, ct) if i else (ct, other)
+            out = dot_general_p.bind(*pair, dimension_numbers=back.dimension_numbers)
             cts[i] = out if back.order is None else transpose_p.bind(out, permutation=back.order)
     return cts
 

@@ -49,21 +49,27 @@ def indexed_shape(
     name: str, x: Aval, indices: Sequence[Aval], axes: tuple[int, ...], mode: str
 ) -> tuple[int, ...]:
     """``S + rest``, if operand and indices fit together."""
-    if not indices or len(indices) != len(axes) or len(set(axes)) != len(axes) or not _fit(axes, x.ndim):
-        raise ShapeError(
-            f"{name}: {len(indices)} index arrays for axes {axes} of an array of shape {x.shape}"
-        )
-    common = indices[0].shape
     for i in indices:
         if i.dtype.kind not in "iu":
             raise DtypeError(f"{name}: index arrays must be integers, got {i.dtype}")
-        if i.shape != common:
-            raise ShapeError(f"{name}: index arrays of different shapes {common} and {i.shape}")
+    return _indexed_shape(name, x.shape, tuple([i.shape for i in indices]), axes, mode)
+
+
+@lru_cache(maxsize=4096)
+def _indexed_shape(
+    name: str, shape: tuple[int, ...], indices: tuple[tuple[int, ...], ...], axes: tuple[int, ...], mode: str
+) -> tuple[int, ...]:
+    if not indices or len(indices) != len(axes) or len(set(axes)) != len(axes) or not _fit(axes, len(shape)):
+        raise ShapeError(f"{name}: {len(indices)} index arrays for axes {axes} of an array of shape {shape}")
+    common = indices[0]
+    for i in indices:
+        if i != common:
+            raise ShapeError(f"{name}: index arrays of different shapes {common} and {i}")
     if mode not in ("fill", "drop") and 0 not in common:
         for d in axes:
-            if x.shape[d] == 0:
+            if shape[d] == 0:
                 raise IndexOutOfBoundsError(f"{name}: nothing can be taken from axis {d} of size 0")
-    return common + rest_of(x.shape, axes)
+    return common + rest_of(shape, axes)
 
 
 def _fit(axes: tuple[int, ...], ndim: int) -> bool:
@@ -220,28 +226,55 @@ def _scatter_abstract(name: str) -> Rule:
     return abstract
 
 
+_FEW = 256
+"""Updates up to which ``ufunc.at`` on several axes is quick enough."""
+
+
 def _scatter_impl(ufunc: np.ufunc | None) -> Rule:
     def impl(
-        x: Any, updates: Any, *indices: Any, axes: tuple[int, ...], mode: str, unique_indices: bool = False
+        x: Any,
+        updates: Any,
+        *indices: Any,
+        axes: tuple[int, ...],
+        mode: str,
+        unique_indices: bool = False,
     ) -> np.ndarray:
         out = np.array(x, order="C")
         updates = np.asarray(updates)
+        view = _with_leading(out, axes)
+        if mode == "raise" and updates.size <= _FEW:
+            try:
+                return _write(ufunc, out, view, updates, indices, unique_indices)
+            except IndexError:
+                resolve(indices, out.shape, axes, mode)  # names the culprit
+                raise
         found, valid = resolve(indices, out.shape, axes, mode)
         if valid is not None and not valid.all():
             found, updates = [i[valid] for i in found], updates[valid]
-        place = tuple(found)
-        view = _with_leading(out, axes)
-        if not updates.size:
-            return out
-        if ufunc is None:
-            view[place] = updates
-        elif unique_indices or found[0].size == 1:
-            view[place] = ufunc(view[place], updates)
-        else:
-            _accumulate(ufunc, out, updates, found, axes)
+        if ufunc is None or unique_indices or updates.size <= _FEW:
+            return _write(ufunc, out, view, updates, found, unique_indices)
+        _accumulate(ufunc, out, updates, found, axes)
         return out
 
     return impl
+
+
+def _write(
+    ufunc: np.ufunc | None,
+    out: np.ndarray,
+    view: np.ndarray,
+    updates: np.ndarray,
+    indices: Sequence[Any],
+    unique: bool,
+) -> np.ndarray:
+    place = tuple(indices)
+    if ufunc is None:
+        view[place] = updates
+    elif unique or np.size(indices[0]) == 1:
+        view[place] = ufunc(view[place], updates)
+    else:
+        ufunc.at(view, place, updates)
+    return out
 
 
 def _accumulate(

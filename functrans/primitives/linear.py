@@ -7,6 +7,7 @@ the helpers for that stand here, below the families.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..core.aval import Aval, Zero, aval_of
 from ..core.errors import DtypeError, ShapeError
 from ..core.kernel import Indexed, Pointwise, Reduction, Reshape
 from ..core.primitive import Linear, Primitive
+from ..core.trace import current_trace, eval_trace
 
 Rule = Callable[..., Any]
 
@@ -80,6 +82,8 @@ def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
 
 def zeros(aval: Aval) -> Any:
     """A zero array of a type, as a scalar broadcast (never a large constant in a jaxpr)."""
+    if current_trace.get() is eval_trace:
+        return np.zeros(aval.shape, aval.dtype)
     return broadcast_to(aval.dtype.type(0), aval.shape)
 
 
@@ -192,7 +196,7 @@ def _reshape_batch(
 reshape_p = Primitive(
     "reshape",
     _reshape_abstract,
-    lambda x, *, shape: np.reshape(x, shape),
+    lambda x, *, shape: x.reshape(shape) if isinstance(x, np.ndarray) else np.reshape(x, shape),
     jvp=linear_jvp(lambda: reshape_p),
     transpose=lambda ct, x, *, shape: [reshape_p.bind(ct, shape=x.aval.shape)],
     batch=_reshape_batch,
@@ -219,6 +223,7 @@ def _transpose_batch(
     return transpose_p.bind(args[0], permutation=(d, *order)), 0
 
 
+@lru_cache(maxsize=1024)
 def _inverse(permutation: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(range(len(permutation)), key=permutation.__getitem__))
 
@@ -226,7 +231,7 @@ def _inverse(permutation: tuple[int, ...]) -> tuple[int, ...]:
 transpose_p = Primitive(
     "transpose",
     _transpose_abstract,
-    lambda x, *, permutation: np.transpose(x, permutation),
+    lambda x, *, permutation: (x if isinstance(x, np.ndarray) else np.asarray(x)).transpose(permutation),
     jvp=linear_jvp(lambda: transpose_p),
     transpose=lambda ct, x, *, permutation: [transpose_p.bind(ct, permutation=_inverse(permutation))],
     batch=_transpose_batch,
@@ -248,8 +253,15 @@ def _broadcast_abstract(x: Aval, *, shape: tuple[int, ...], broadcast_dimensions
 
 def _broadcast_impl(x: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> np.ndarray:
     x = np.asarray(x)
-    if broadcast_dimensions == tuple(range(len(shape) - x.ndim, len(shape))):
-        return np.broadcast_to(x, shape)
+    if x.flags.c_contiguous and x.size:
+        # What np.broadcast_to does, in half its time.
+        strides = [0] * len(shape)
+        for n, step, d in zip(x.shape, x.strides, broadcast_dimensions):
+            if n != 1:
+                strides[d] = step
+        out: np.ndarray = np.ndarray(shape, x.dtype, x, 0, strides)
+        out.flags.writeable = False
+        return out
     spread = [1] * len(shape)
     for n, d in zip(x.shape, broadcast_dimensions):
         spread[d] = n
