@@ -100,9 +100,9 @@ class Distinct:
         if dtype.kind in "biu":
             return ranks.astype(dtype)
         x = 0.13 * (ranks - 0.37 * size)
-        return np.asarray(x + 1j * random.permutation(size).reshape(self.shape) * 0.11 if dtype.kind == "c" else x).astype(
-            dtype
-        )
+        return np.asarray(
+            x + 1j * random.permutation(size).reshape(self.shape) * 0.11 if dtype.kind == "c" else x
+        ).astype(dtype)
 
 
 @dataclass(frozen=True)
@@ -158,13 +158,22 @@ class Triangular:
 
 
 class Case(NamedTuple):
-    """Operands and parameters that go together."""
+    """Operands and parameters that go together; `smooth` is false where finite differences have nothing to say."""
 
     operands: tuple[Operand, ...]
     params: Mapping[str, Any] = {}
+    smooth: bool = True
 
 
-_PAIRS = (((3, 4), (3, 4)), ((), ()), ((3, 1), (1, 4)), ((4,), (3, 4)), ((3, 4), ()), ((0, 3), (3,)), ((1,), (1, 1)))
+_PAIRS = (
+    ((3, 4), (3, 4)),
+    ((), ()),
+    ((3, 1), (1, 4)),
+    ((4,), (3, 4)),
+    ((3, 4), ()),
+    ((0, 3), (3,)),
+    ((1,), (1, 1)),
+)
 """Shapes of two operands: equal, 0-d, broadcast to either side, against a number, empty, of size 1."""
 _SINGLES = ((3, 4), (), (0, 3), (1,), (2, 1, 3))
 
@@ -191,12 +200,14 @@ class Domain:
         Highest order of derivatives tested.
     special : bool
         Whether kernels meet NaN, infinities, signed zeros, denormals and extreme integers.
-    complex_special : bool
-        The same for complex numbers (C's annex G is nobody's strength).
-    narrow : tuple of dtype names
-        dtypes left out.
+    complex_special : {'all', 'finite', 'none'}
+        The same for complex numbers; 'finite': zeros of all signs, but neither NaN nor infinities.
+    without : tuple of str
+        Names of dtypes left out.
     rtol, atol : float
         Of kernels against NumPy, in double precision; in single, 1e8 times as much.
+    signed_zeros : str
+        Kinds of numbers whose zeros must have NumPy's signs.
     """
 
     intervals: tuple[Interval, ...] = ()
@@ -207,11 +218,11 @@ class Domain:
     smooth: bool = True
     order: int = 2
     special: bool = True
-    complex_special: bool = True
+    complex_special: str = "all"
     without: tuple[str, ...] = ()
     rtol: float = 1e-14
     atol: float = 0.0
-    signed_zeros: bool = True
+    signed_zeros: str = "fc"
     shapes: tuple[Any, ...] = field(default=(), repr=False)
 
     def all_cases(self) -> list[Case]:
@@ -239,10 +250,20 @@ def _shapes(count: int) -> list[tuple[tuple[int, ...], ...]]:
 _SPECIAL_FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, np.inf, -np.inf, np.nan)
 
 
-def special_numbers(dtype: np.dtype, interval: Interval) -> np.ndarray:
+def sprinkled(x: np.ndarray, random: np.random.Generator, finite: bool = False) -> np.ndarray:
+    """`x` with corners of its dtype at about a third of the places (NaN, infinity, zeros, a denormal)."""
+    if x.dtype.kind not in "fc":
+        return x
+    real = x.real.dtype
+    numbers = [0.0, -0.0, np.finfo(real).smallest_subnormal, *(() if finite else (np.inf, np.nan))]
+    chosen = random.choice(np.array(numbers, real), x.shape)
+    return np.where(random.random(x.shape) < 0.3, chosen, x).astype(x.dtype)
+
+
+def special_numbers(dtype: np.dtype, interval: Interval, finite: bool = False) -> np.ndarray:
     """The corners of a dtype: NaN, infinities, zeros of both signs, denormals, the largest; extreme integers.
 
-    Integers keep to the interval where it is not the usual one.
+    Integers keep to the interval where it is not the usual one. `finite`: no NaN and infinities among complex numbers.
     """
     if dtype.kind == "b":
         return np.array([False, True])
@@ -250,13 +271,25 @@ def special_numbers(dtype: np.dtype, interval: Interval) -> np.ndarray:
         low, high = interval.integers
         info = np.iinfo(dtype)
         if (low, high) == Interval.integers:
-            return np.array([info.min, info.min + 1, 0, 1, 2, 3, info.max - 1, info.max, -1 if info.min else 5], dtype)
+            return np.array(
+                [info.min, info.min + 1, 0, 1, 2, 3, info.max - 1, info.max, -1 if info.min else 5], dtype
+            )
         return np.arange(max(low, info.min), min(high, info.max) + 1).astype(dtype)
     real = np.dtype(dtype.type(0).real.dtype)
     info = np.finfo(real)
     if dtype.kind == "f":
-        return np.array([*_SPECIAL_FLOATS, info.tiny, -info.tiny, info.smallest_subnormal, -info.smallest_subnormal, info.max], real)
-    parts = np.array([0.0, -0.0, 1.5, -2.0, np.inf, -np.inf, np.nan], real)
+        return np.array(
+            [
+                *_SPECIAL_FLOATS,
+                info.tiny,
+                -info.tiny,
+                info.smallest_subnormal,
+                -info.smallest_subnormal,
+                info.max,
+            ],
+            real,
+        )
+    parts = np.array([0.0, -0.0, 1.5, -2.0, *(() if finite else (np.inf, -np.inf, np.nan))], real)
     out = np.empty((parts.size, parts.size), dtype)
     out.real, out.imag = parts[:, None], parts
     return out.ravel()

@@ -56,7 +56,9 @@ def jvp_is_slope(
             slopes, errors = directional_derivative(s.evaluate, s.primals, v)
             out, tangent = jvp(s.smooth, tuple(s.primals), tuple(v))
             for k, (slope, error) in enumerate(zip(slopes, errors)):
-                s.report.close(f"direction in {where}, value {k}", out[k], s.evaluate(s.primals)[k], rtol=1e-12)
+                s.report.close(
+                    f"direction in {where}, value {k}", out[k], s.evaluate(s.primals)[k], rtol=1e-12
+                )
                 s.report.close(
                     f"direction in {where}, output {k}",
                     tangent[k],
@@ -82,7 +84,10 @@ def vjp_is_adjoint(
         everything = s.like(outs)
         weights = [everything]
         if len(outs) > 1:
-            weights += [[w if n == k else np.zeros_like(w) for n, w in enumerate(everything)] for k in range(len(outs))]
+            weights += [
+                [w if n == k else np.zeros_like(w) for n, w in enumerate(everything)]
+                for k in range(len(outs))
+            ]
         for where, v in s.directions():
             _, tangent = jvp(s.smooth, tuple(s.primals), tuple(v))
             full = [np.zeros_like(x) if d is None else d for x, d in zip(s.primals, v)]
@@ -145,7 +150,9 @@ def vmap_is_loop(
     with proving("vmap = loop", "vmap_is_loop", f, args, rng) as s:
         tolerances = s.tolerances(rtol, atol, 1e-10)
         places = [dict.fromkeys([None, 0, x.ndim]) for x in s.leaves]
-        mixes = [m for m in itertools.islice(itertools.product(*places), 4096) if any(d is not None for d in m)]
+        mixes = [
+            m for m in itertools.islice(itertools.product(*places), 4096) if any(d is not None for d in m)
+        ]
         if len(mixes) > _MIXES:
             mixes = [mixes[i] for i in s.random.choice(len(mixes), _MIXES, replace=False)]
         plain = [np.asarray(unwrap(y)) for y in s.flat(*s.leaves)]
@@ -158,7 +165,9 @@ def vmap_is_loop(
                 where = f"in_axes {mix}, batch of {size}, output {k}"
                 s.report.same_type(where, got[k], np.empty((size, *y.shape), y.dtype))
             for n, lane in enumerate(lanes):
-                own = s.flat(*[lane[i] if d is not None else x for i, (x, d) in enumerate(zip(s.leaves, mix))])
+                own = s.flat(
+                    *[lane[i] if d is not None else x for i, (x, d) in enumerate(zip(s.leaves, mix))]
+                )
                 for k, y in enumerate(own):
                     where = f"in_axes {mix}, batch of {size}, lane {n}, output {k}"
                     s.report.close(where, got[k][n], y, names=("vmap gives", "the loop gives"), **tolerances)
@@ -172,7 +181,9 @@ def _neighbour(s: Setting, x: np.ndarray) -> np.ndarray:
 
 
 def _stack(lanes: list[np.ndarray], like: np.ndarray, axis: int) -> np.ndarray:
-    return np.stack(lanes, axis) if lanes else np.zeros((*like.shape[:axis], 0, *like.shape[axis:]), like.dtype)
+    return (
+        np.stack(lanes, axis) if lanes else np.zeros((*like.shape[:axis], 0, *like.shape[axis:]), like.dtype)
+    )
 
 
 def jit_is_eager(
@@ -307,7 +318,9 @@ def hessian_is_symmetric(
             parts = [fnp.sum(fnp.real(g * d)) for g, d in zip(gradient(scalar, *xs), u)]
             return sum(parts[1:], start=parts[0])
 
-        slopes, errors = directional_derivative(lambda xs: [np.asarray(g) for g in gradient(scalar, *xs)], x, u)
+        slopes, errors = directional_derivative(
+            lambda xs: [np.asarray(g) for g in gradient(scalar, *xs)], x, u
+        )
         forms = {
             "forward over reverse": jvp(lambda *xs: gradient(scalar, *xs), x, u)[1],
             "reverse over reverse": gradient(along, *x),

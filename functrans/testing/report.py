@@ -71,7 +71,9 @@ class Report:
         """Shapes and dtypes must be equal."""
         a, b = np.asarray(got), np.asarray(expected)
         if a.shape != b.shape or a.dtype != b.dtype:
-            self.fail(where, f"got an array of shape {a.shape} and dtype {a.dtype}, want {b.shape}, {b.dtype}")
+            self.fail(
+                where, f"got an array of shape {a.shape} and dtype {a.dtype}, want {b.shape}, {b.dtype}"
+            )
 
     def close(
         self,

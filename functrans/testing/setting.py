@@ -60,7 +60,9 @@ class Setting:
             if self.leaves[i].dtype.kind in "fc" and (chosen is None or path[0].idx in chosen)
         ]
         if chosen is not None and not self.active:
-            raise ArgumentError(f"wrt={wrt}: these arguments have no float or complex leaf to differentiate in")
+            raise ArgumentError(
+                f"wrt={wrt}: these arguments have no float or complex leaf to differentiate in"
+            )
         self.primals = [self.leaves[i] for i in self.active]
         self.random = np.random.default_rng(rng)
         self._smooth: list[int] | None = None

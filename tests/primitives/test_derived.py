@@ -1,0 +1,31 @@
+"""No primitive escapes: each has a domain entry in one of the files ``test_derived_*.py``."""
+
+import importlib
+import pkgutil
+import runpy
+from pathlib import Path
+
+from functrans import primitives
+from functrans.core.primitive import Primitive
+
+ENTRIES = sorted(Path(__file__).parent.glob("test_derived_*.py"))
+
+
+def _every_primitive():
+    modules = [
+        importlib.import_module(f"{primitives.__name__}.{m.name}")
+        for m in pkgutil.iter_modules(primitives.__path__)
+    ]
+    return {value for module in modules for value in vars(module).values() if isinstance(value, Primitive)}
+
+
+def test_every_primitive_has_one_domain_entry():
+    entries = [prim for path in ENTRIES for prim in runpy.run_path(str(path))["DOMAINS"]]
+    missing = sorted(prim.name for prim in _every_primitive() - set(entries))
+    assert not missing, f"primitives without a domain entry in tests/primitives/test_derived_*.py: {missing}"
+    assert len(entries) == len(set(entries))
+
+
+def test_names_of_primitives_are_unique():
+    names = [prim.name for prim in _every_primitive()]
+    assert len(names) == len(set(names))
