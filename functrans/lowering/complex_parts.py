@@ -253,10 +253,10 @@ class _Splitter:
         return self.b.where(take, x[0], y[0]), self.b.where(take, x[1], y[1])
 
     def op_pow(self, x: Pair, y: Pair) -> Pair:
-        """C's power, with NumPy's answers where it gives NaN: z**0 is 1, and 0**y is 0 for positive y."""
+        """C's power, with NumPy's answers where it gives NaN: z**0 is 1, and 0**y is 0 where Re y > 0."""
         b, dtype = self.b, x[0].dtype
         zero = x[0].eq(0.0) & x[1].eq(0.0)
-        positive = (y[0] > 0.0) & y[1].eq(0.0)
+        positive = y[0] > 0.0
         one = y[0].eq(0.0) & y[1].eq(0.0)
         at_zero = b.where(positive, b.const(0.0, dtype), b.const(float("nan"), dtype))
         re, im = (b.where(zero, at_zero, part) for part in self.c_function("cpow", x, y))

@@ -21,7 +21,7 @@ LN10 = math.log(10.0)
 exp_p: Primitive = elementwise(
     "exp",
     np.exp,
-    terms=(lambda t, ans, x: mul_p.bind(t, ans),),
+    factors=(lambda ans, x: ans,),
     kernel=lambda k, x: k.call("exp", x),
     kinds="fc",
 )
@@ -29,7 +29,7 @@ exp_p: Primitive = elementwise(
 exp2_p: Primitive = elementwise(
     "exp2",
     np.exp2,
-    terms=(lambda t, ans, x: mul_p.bind(t, mul_p.bind(ans, literal(LN2, x))),),
+    factors=(lambda ans, x: mul_p.bind(ans, literal(LN2, x)),),
     kernel=lambda k, x: k.call("exp2", x),
     kinds="fc",
 )
@@ -37,7 +37,7 @@ exp2_p: Primitive = elementwise(
 expm1_p: Primitive = elementwise(
     "expm1",
     np.expm1,
-    terms=(lambda t, ans, x: mul_p.bind(t, add_p.bind(ans, literal(1.0, x))),),
+    factors=(lambda ans, x: add_p.bind(ans, literal(1.0, x)),),
     kernel=lambda k, x: k.call("expm1", x),
     kinds="fc",
 )
@@ -104,9 +104,9 @@ def _logaddexp_kernel(base: float, exp: str, log: str | None) -> Any:
 logaddexp_p: Primitive = elementwise(
     "logaddexp",
     np.logaddexp,
-    terms=(
-        lambda t, ans, x, y: mul_p.bind(t, exp_p.bind(_log_share(x, ans))),
-        lambda t, ans, x, y: mul_p.bind(t, exp_p.bind(_log_share(y, ans))),
+    factors=(
+        lambda ans, x, y: exp_p.bind(_log_share(x, ans)),
+        lambda ans, x, y: exp_p.bind(_log_share(y, ans)),
     ),
     kernel=_logaddexp_kernel(math.e, "exp", None),
     kinds="f",
@@ -115,9 +115,9 @@ logaddexp_p: Primitive = elementwise(
 logaddexp2_p: Primitive = elementwise(
     "logaddexp2",
     np.logaddexp2,
-    terms=(
-        lambda t, ans, x, y: mul_p.bind(t, exp2_p.bind(_log_share(x, ans))),
-        lambda t, ans, x, y: mul_p.bind(t, exp2_p.bind(_log_share(y, ans))),
+    factors=(
+        lambda ans, x, y: exp2_p.bind(_log_share(x, ans)),
+        lambda ans, x, y: exp2_p.bind(_log_share(y, ans)),
     ),
     kernel=_logaddexp_kernel(2.0, "exp2", "log2"),
     kinds="f",
@@ -154,41 +154,52 @@ def _integer_pow_kernel(k: Any, x: Any, *, y: int) -> Any:
     if y == 0:
         return one
     power = multiplied(x, abs(y))
-    return power if y > 0 else one / power
+    if y > 0:
+        return power
+    return _complex_reciprocal(k, power) if x.dtype.kind == "c" else one / power
 
 
-def _integer_pow_term(t: Any, ans: Any, x: Any, *, y: int) -> Any:
-    if y == 0:
-        return mul_p.bind(t, literal(0.0, x))
-    if y == 1:
-        return t
+def _complex_reciprocal(k: Any, z: Any) -> Any:
+    """NumPy's ``reciprocal``, which differs from ``1 / z`` at zero and infinity."""
+    x, y = k.call("real", z), k.call("imag", z)
+    one = k.const(1, x.dtype)
+    wide = k.call("abs", y) <= k.call("abs", x)
+    ratio = k.where(wide, y, x) / k.where(wide, x, y)
+    size = k.where(wide, x, y) + k.where(wide, y, x) * ratio
+    small, large = ratio / size, one / size
+    return k.call("complex", k.where(wide, large, small), -k.where(wide, small, large))
+
+
+def _integer_pow_factor(ans: Any, x: Any, *, y: int) -> Any:
+    if y in (0, 1):
+        return literal(float(y), x)
     inner = x if y == 2 else integer_pow_p.bind(x, y=y - 1)
-    return mul_p.bind(t, mul_p.bind(inner, literal(float(y), x)))
+    return mul_p.bind(inner, literal(float(y), x))
 
 
 integer_pow_p: Primitive = elementwise(
-    "integer_pow", _integer_pow, terms=(_integer_pow_term,), kernel=_integer_pow_kernel, kinds="iufc"
+    "integer_pow", _integer_pow, factors=(_integer_pow_factor,), kernel=_integer_pow_kernel, kinds="iufc"
 )
 
 
-def _pow_base_term(t: Any, ans: Any, x: Any, y: Any) -> Any:
+def _pow_base_factor(ans: Any, x: Any, y: Any) -> Any:
     """``y x**(y - 1)``, and 0 where ``y == 0``, also at ``x == 0``."""
     zero, one = literal(0.0, x), literal(1.0, x)
     none = eq_p.bind(y, zero)
     power = pow_p.bind(x, select_p.bind(none, one, sub_p.bind(y, one)))
-    return mul_p.bind(t, mul_p.bind(y, power))
+    return mul_p.bind(y, power)
 
 
-def _pow_exponent_term(t: Any, ans: Any, x: Any, y: Any) -> Any:
+def _pow_exponent_factor(ans: Any, x: Any, y: Any) -> Any:
     """``x**y log(x)``, and 0 where ``x == 0``, which holds on the right of ``y == 0``."""
     safe = select_p.bind(eq_p.bind(x, literal(0.0, x)), literal(1.0, x), x)
-    return mul_p.bind(t, mul_p.bind(log_p.bind(safe), ans))
+    return mul_p.bind(log_p.bind(safe), ans)
 
 
 pow_p: Primitive = elementwise(
     "pow",
     np.power,
-    terms=(_pow_base_term, _pow_exponent_term),
+    factors=(_pow_base_factor, _pow_exponent_factor),
     kernel=lambda k, x, y: k.call("pow", x, y) if x.dtype.kind in "fc" else _integer_by_integer(k, x, y),
     kinds="iufc",
 )
@@ -218,7 +229,7 @@ def _integer_by_integer(k: Any, x: Any, y: Any) -> Any:
 sqrt_p: Primitive = elementwise(
     "sqrt",
     np.sqrt,
-    terms=(lambda t, ans, x: mul_p.bind(t, div_p.bind(literal(0.5, x), ans)),),
+    factors=(lambda ans, x: div_p.bind(literal(0.5, x), ans),),
     kernel=lambda k, x: k.call("sqrt", x),
     kinds="fc",
 )
@@ -226,7 +237,7 @@ sqrt_p: Primitive = elementwise(
 cbrt_p: Primitive = elementwise(
     "cbrt",
     np.cbrt,
-    terms=(lambda t, ans, x: mul_p.bind(t, div_p.bind(literal(1 / 3, x), integer_pow_p.bind(ans, y=2))),),
+    factors=(lambda ans, x: div_p.bind(literal(1 / 3, x), integer_pow_p.bind(ans, y=2)),),
     kernel=lambda k, x: k.call("cbrt", x),
     kinds="f",
 )

@@ -18,8 +18,8 @@ from .families import elementwise, literal
 from .linear import Rule, add_p
 
 
-def _real(name: str, impl: Rule, term: Rule) -> Primitive:
-    return elementwise(name, impl, terms=(term,), kernel=lambda k, x: k.call(name, x), kinds="f")
+def _real(name: str, impl: Rule, factor: Rule) -> Primitive:
+    return elementwise(name, impl, factors=(factor,), kernel=lambda k, x: k.call(name, x), kinds="f")
 
 
 def _bell(x: Any, factor: float) -> Any:
@@ -29,15 +29,11 @@ def _bell(x: Any, factor: float) -> Any:
 
 _SLOPE = 2 / math.sqrt(math.pi)
 
-erf_p: Primitive = _real("erf", scipy.special.erf, lambda t, ans, x: mul_p.bind(t, _bell(x, _SLOPE)))
-erfc_p: Primitive = _real("erfc", scipy.special.erfc, lambda t, ans, x: mul_p.bind(t, _bell(x, -_SLOPE)))
+erf_p: Primitive = _real("erf", scipy.special.erf, lambda ans, x: _bell(x, _SLOPE))
+erfc_p: Primitive = _real("erfc", scipy.special.erfc, lambda ans, x: _bell(x, -_SLOPE))
 
-lgamma_p: Primitive = _real(
-    "lgamma", scipy.special.gammaln, lambda t, ans, x: mul_p.bind(t, digamma_p.bind(x))
-)
-digamma_p: Primitive = _real(
-    "digamma", scipy.special.psi, lambda t, ans, x: mul_p.bind(t, polygamma_p.bind(x, m=1))
-)
+lgamma_p: Primitive = _real("lgamma", scipy.special.gammaln, lambda ans, x: digamma_p.bind(x))
+digamma_p: Primitive = _real("digamma", scipy.special.psi, lambda ans, x: polygamma_p.bind(x, m=1))
 
 # --- logistic -----------------------------------------------------------------------------------------------
 
@@ -51,7 +47,7 @@ def _logistic_kernel(k: Any, x: Any) -> Any:
 logistic_p: Primitive = elementwise(
     "logistic",
     scipy.special.expit,
-    terms=(lambda t, ans, x: mul_p.bind(t, mul_p.bind(ans, sub_p.bind(literal(1.0, ans), ans))),),
+    factors=(lambda ans, x: mul_p.bind(ans, sub_p.bind(literal(1.0, ans), ans)),),
     kernel=_logistic_kernel,
     kinds="f",
 )
@@ -96,9 +92,9 @@ def _x_times(log: str) -> Callable[..., Any]:
 xlogy_p: Primitive = elementwise(
     "xlogy",
     scipy.special.xlogy,
-    terms=(
-        lambda t, ans, x, y: mul_p.bind(t, log_p.bind(y)),
-        lambda t, ans, x, y: mul_p.bind(t, _ratio(x, y)),
+    factors=(
+        lambda ans, x, y: log_p.bind(y),
+        lambda ans, x, y: _ratio(x, y),
     ),
     kernel=_x_times("log"),
     kinds="f",
@@ -107,9 +103,9 @@ xlogy_p: Primitive = elementwise(
 xlog1py_p: Primitive = elementwise(
     "xlog1py",
     scipy.special.xlog1py,
-    terms=(
-        lambda t, ans, x, y: mul_p.bind(t, log1p_p.bind(y)),
-        lambda t, ans, x, y: mul_p.bind(t, _ratio(x, add_p.bind(y, literal(1.0, y)))),
+    factors=(
+        lambda ans, x, y: log1p_p.bind(y),
+        lambda ans, x, y: _ratio(x, add_p.bind(y, literal(1.0, y))),
     ),
     kernel=_x_times("log1p"),
     kinds="f",
@@ -124,7 +120,7 @@ def _entr_kernel(k: Any, x: Any) -> Any:
 entr_p: Primitive = elementwise(
     "entr",
     scipy.special.entr,
-    terms=(lambda t, ans, x: mul_p.bind(t, sub_p.bind(literal(-1.0, x), log_p.bind(x))),),
+    factors=(lambda ans, x: sub_p.bind(literal(-1.0, x), log_p.bind(x)),),
     kernel=_entr_kernel,
     kinds="f",
 )
@@ -150,8 +146,9 @@ def _cotangent_derivative(m: int) -> tuple[int, ...]:
 
 def _reflected(x: Any, cot: Any, positive: Any, m: int) -> Any:
     """Value left of 0, from ``m! zeta(m + 1, 1 - x)`` and ``cot(pi x)`` (DLMF 5.15.6)."""
-    polynomial = cot * 0.0
-    for c in reversed(_cotangent_derivative(m)):
+    *rest, leading = _cotangent_derivative(m)
+    polynomial = cot * float(leading) + float(rest.pop())  # no zero times an infinite cotangent, at the poles
+    for c in reversed(rest):
         polynomial = polynomial * cot + float(c)
     return polynomial * -(math.pi ** (m + 1)) - positive
 
@@ -210,7 +207,7 @@ def _polygamma_kernel(k: Any, x: Any, *, m: int) -> Any:
 polygamma_p: Primitive = elementwise(
     "polygamma",
     _polygamma,
-    terms=(lambda t, ans, x, *, m: mul_p.bind(t, polygamma_p.bind(x, m=m + 1)),),
+    factors=(lambda ans, x, *, m: polygamma_p.bind(x, m=m + 1),),
     kernel=_polygamma_kernel,
     kinds="f",
 )
