@@ -95,8 +95,9 @@ def _check_input(what: str, fun: Callable[..., Any], position: int, value: Any, 
     dtype = aval_of(value).dtype
     if not is_inexact(dtype):
         raise GradientError(
-            f"{what} of {name_of(fun)}: {argument_name(fun, position)} has dtype {dtype}, and derivatives exist only in "
-            f"float and complex arguments. Pass a float (1.0 instead of 1, x.astype(float)), or choose others by argnums"
+            f"{what} of {name_of(fun)}: {argument_name(fun, position)} has dtype {dtype}, and derivatives exist only "
+            "in float and complex arguments. Pass a float (1.0 instead of 1, x.astype(float)), or choose others "
+            "by argnums"
         )
     if holomorphic and not is_complex(dtype):
         raise GradientError(
@@ -105,8 +106,8 @@ def _check_input(what: str, fun: Callable[..., Any], position: int, value: Any, 
         )
     if what == "jacfwd" and is_complex(dtype) and not holomorphic:
         raise GradientError(
-            f"{what} of {name_of(fun)}: {argument_name(fun, position)} is complex. Pass holomorphic=True if the function "
-            "is complex-differentiable, or differentiate in its real and imaginary parts"
+            f"{what} of {name_of(fun)}: {argument_name(fun, position)} is complex. Pass holomorphic=True if the "
+            "function is complex-differentiable, or differentiate in its real and imaginary parts"
         )
 
 

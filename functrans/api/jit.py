@@ -320,8 +320,9 @@ def jit(
     Notes
     -----
     `fun` runs only to be recorded: prints and other side effects happen once for each new type of arguments. What it
-    captured is a constant from then on. What was traced and compiled is shared by all `jit` objects of one function, and
-    lives as long as it. Sizes and most numbers are run-time parameters of the kernel: a new batch size is traced but not compiled.
+    captured is a constant from then on. What was traced and compiled is shared by all `jit` objects of one
+    function, and lives as long as it. Sizes and most numbers are run-time parameters of the kernel: a new batch
+    size is traced but not compiled.
 
     Examples
     --------

@@ -129,7 +129,8 @@ def _complete(
     for i in numbers:
         if not variadic and not -len(positional) <= i < len(positional):
             raise StaticArgumentError(
-                f"jit of {name_of(fun)}: static_argnums={numbers} but the function has {len(positional)} positional parameters"
+                f"jit of {name_of(fun)}: static_argnums={numbers}, but the function has "
+                f"{len(positional)} positional parameters"
             )
     for n in names:
         if not keywords and n not in [p.name for p in parameters]:

@@ -106,8 +106,8 @@ def value_of(x: Any, where: Callable[[], str]) -> Any:
     if hasattr(x, "__array__"):
         return value_of(np.asarray(x), where)
     raise ArgumentError(
-        f"{where()} is {str(x)[:60]!r} of type {type(x).__name__}; want an array, a number, or a tree (tuple, list, dict, "
-        "registered class) of them. Bind other values with functools.partial, or make the argument static under jit"
+        f"{where()} is {str(x)[:60]!r} of type {type(x).__name__}; want an array, a number, or a tree "
+        "(tuple, list, dict, registered class) of them. Bind other values with functools.partial, or make the argument static under jit"
     )
 
 

@@ -59,8 +59,8 @@ def vmap(
         in_axes = tuple(in_axes)
     if not (in_axes is None or isinstance(in_axes, int | tuple)):
         raise ArgumentError(
-            f"vmap of {name_of(fun)}: in_axes must be an int, None, or a tuple with an entry for each positional argument, "
-            f"got {in_axes!r}"
+            f"vmap of {name_of(fun)}: in_axes must be an int, None, or a tuple with an entry for each "
+            f"positional argument, got {in_axes!r}"
         )
 
     @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"), updated=())
