@@ -11,6 +11,7 @@ slot           call                                                        retur
 ``transpose``  ``(ct, *args, **params)``, linear args are `Linear`         list: a cotangent or None for each arg
 ``batch``      ``(size, args, dims, **params)``, dims are int or None      ``(out, dim)`` (tuples if `multiple`)
 ``kernel``     a rule of `functrans.core.kernel`                           see there
+``factors``    each ``(ans, *arrays, **params)``, or None; elementwise     what multiplies that operand's tangent
 ``linearize``  ``(trace, primals, tangents, **params)``, higher-order only ``(outs, tangents)``
 ============== =========================================================== ======================================
 
@@ -93,6 +94,7 @@ class Primitive:
     transpose: Callable[..., Any] | None = None
     batch: Callable[..., Any] | None = None
     kernel: KernelRule | None = None
+    factors: tuple[Callable[..., Any] | None, ...] | None = None  # as jvp, which it saves linearize
     linearize: Callable[..., Any] | None = None
     effects: Callable[..., Effect] = _no_effects
     multiple: bool = False

@@ -17,6 +17,7 @@ from ..core.errors import DtypeError
 from ..core.kernel import Pointwise
 from ..core.primitive import Linear, Primitive
 from .families import elementwise, literal
+from .families import mul_p as mul_p
 from .linear import (
     Rule,
     broadcast_shapes,
@@ -46,14 +47,6 @@ sub_p: Primitive = elementwise(
     transposes=(lambda ct, x, y: ct, lambda ct, x, y: neg_p.bind(ct)),
     kernel=lambda k, x, y: x - y,
     kinds="iufc",
-)
-
-mul_p: Primitive = elementwise(
-    "mul",
-    np.multiply,
-    terms=(lambda t, ans, x, y: mul_p.bind(t, y), lambda t, ans, x, y: mul_p.bind(x, t)),
-    transposes=(lambda ct, x, y: mul_p.bind(ct, y), lambda ct, x, y: mul_p.bind(x, ct)),
-    kernel=lambda k, x, y: x & y if x.dtype.kind == "b" else x * y,
 )
 
 div_p: Primitive = elementwise(
@@ -94,20 +87,14 @@ def _is_nan_kernel(x: Any) -> Any:
 max_p: Primitive = elementwise(
     "max",
     np.maximum,
-    terms=(
-        lambda t, ans, x, y: mul_p.bind(t, _share(x, y)),
-        lambda t, ans, x, y: mul_p.bind(t, _share(y, x)),
-    ),
+    factors=(lambda ans, x, y: _share(x, y), lambda ans, x, y: _share(y, x)),
     kernel=_max_kernel,
 )
 
 min_p: Primitive = elementwise(
     "min",
     np.minimum,
-    terms=(
-        lambda t, ans, x, y: mul_p.bind(t, _share(y, x)),
-        lambda t, ans, x, y: mul_p.bind(t, _share(x, y)),
-    ),
+    factors=(lambda ans, x, y: _share(y, x), lambda ans, x, y: _share(x, y)),
     kernel=_min_kernel,
 )
 

@@ -1,11 +1,14 @@
 """What follows from a primitive's family, so that no rule is written twice.
 
-`elementwise` fills in broadcasting, batching, the jvp from one term for each operand, and transposition where the
-operation is linear.
+`elementwise` fills in broadcasting, batching, the jvp from the derivative in each operand, and transposition where
+the operation is linear. A derivative is written in one of two ways; None stands for an operand on which the output
+does not depend smoothly (``floor``).
 
-A *term*, as in ``terms=(lambda t, ans, x: mul(t, cos(x)),)``, is the contribution of one operand's tangent `t`; None
-marks an operand on which the output does not depend smoothly (``floor``). A *transpose*, as in ``transposes=(lambda ct, x,
-y: mul(ct, y), ...)``, takes the output's cotangent to that operand's, for operands in which the operation is linear.
+* A *factor*, as in ``factors=(lambda ans, x: cos(x),)``, is what the operand's tangent is multiplied by.
+* A *term*, as in ``terms=(lambda t, ans, x: div(t, x),)``, is what the operand's tangent `t` contributes.
+
+A *transpose*, as in ``transposes=(lambda ct, x, y: div(ct, y), None)``, takes the output's cotangent to that
+operand's, for operands in which the operation is linear.
 """
 
 from __future__ import annotations
@@ -38,7 +41,8 @@ def elementwise(
     name: str,
     impl: Rule,
     *,
-    terms: Sequence[Rule | None] = (),
+    factors: Sequence[Rule | None] | None = None,
+    terms: Sequence[Rule | None] | None = None,
     transposes: Sequence[Rule | None] = (),
     kernel: Rule | KernelRule | None = None,
     kinds: str = "biufc",
@@ -52,8 +56,11 @@ def elementwise(
     name : str
     impl : callable
         NumPy's function (a ufunc as it is, where one exists).
-    terms : sequence of callable or None
-        For each operand ``term(t, ans, *operands)``; empty where no derivative exists anywhere (comparisons).
+    factors : sequence of callable or None, optional
+        For each operand ``factor(ans, *operands)``. Without `factors` and `terms` there is no derivative anywhere
+        (comparisons).
+    terms : sequence of callable or None, optional
+        For each operand ``term(t, ans, *operands)``, instead of `factors`.
     transposes : sequence of callable or None
         For each operand ``transpose(ct, *operands)`` with `Linear` in the place of the linear one.
     kernel : callable or KernelRule
@@ -65,7 +72,40 @@ def elementwise(
     weak : bool
         Whether the output of weak operands is weak (false for comparisons).
     """
+    if terms is None:
+        factors = (None,) * _MOST_OPERANDS if factors is None else factors
+        terms = [None if factor is None else _product(factor) for factor in factors]
+    # The primitive that the jvp rule belongs to, when it is made.
+    this: list[Primitive] = []
+    prim: Primitive = Primitive(
+        name,
+        _elementwise_abstract(name, kinds, out, weak),
+        impl,
+        jvp={1: _unary_jvp, 2: _binary_jvp}.get(len(terms), _sum_of_terms)(this, terms),
+        factors=None if factors is None else tuple(factors),
+        transpose=_elementwise_transpose(transposes) if transposes else None,
+        batch=lambda size, args, dims, **params: elementwise_batch(prim, args, dims, **params),
+        kernel=Pointwise(kernel) if callable(kernel) else kernel,
+        weak=weak,
+        file=sys._getframe(1).f_code.co_filename,
+    )
+    this.append(prim)
+    return prim
 
+
+_MOST_OPERANDS = 3
+
+
+def literal(value: float, like: Any) -> Any:
+    """`value` in the dtype of `like`, so that a rule can combine the two."""
+    dtype = dtype_of(like)
+    # NumPy takes a Python float faster than any scalar of its own.
+    return value if dtype is FLOAT64 else dtype.type(value)
+
+
+def _elementwise_abstract(
+    name: str, kinds: str, out: Callable[[np.dtype], np.dtype] | None, weak: bool
+) -> Rule:
     def abstract(*avals: Aval, **params: Any) -> Aval:
         first = avals[0]
         dtype = first.dtype
@@ -81,31 +121,19 @@ def elementwise(
         shape = broadcast_shapes(name, *[a.shape for a in avals])
         return Aval(shape, dtype if out is None else out(dtype), weak and all(a.weak for a in avals))
 
-    this: list[Primitive] = []
-    prim: Primitive = Primitive(
-        name,
-        abstract,
-        impl,
-        jvp={1: _unary_jvp, 2: _binary_jvp}.get(len(terms), _sum_of_terms)(this, terms),
-        transpose=_elementwise_transpose(transposes) if transposes else None,
-        batch=lambda size, args, dims, **params: elementwise_batch(prim, args, dims, **params),
-        kernel=Pointwise(kernel) if callable(kernel) else kernel,
-        weak=weak,
-        file=sys._getframe(1).f_code.co_filename,
-    )
-    this.append(prim)
-    return prim
+    return abstract
 
 
-def literal(value: float, like: Any) -> Any:
-    """`value` in the dtype of `like`, so that a rule can combine the two."""
-    dtype = dtype_of(like)
-    # NumPy takes a Python float faster than any scalar of its own.
-    return value if dtype is FLOAT64 else dtype.type(value)
+# --- derivatives -------------------------------------------------------------------------------------------
+
+# One jvp for each number of operands: this is where eager differentiation spends its time.
 
 
-# One jvp for each number of operands: this is where eager differentiation spends its time. `this` will hold the
-# primitive that the rule belongs to.
+def _product(factor: Rule) -> Rule:
+    def term(t: Any, ans: Any, *operands: Any, **params: Any) -> Any:
+        return mul_p.bind(t, factor(ans, *operands, **params))
+
+    return term
 
 
 def _unary_jvp(this: list[Primitive], terms: Sequence[Rule | None]) -> Rule:
@@ -155,15 +183,13 @@ def _sum_of_terms(this: list[Primitive], terms: Sequence[Rule | None]) -> Rule:
 
 def _elementwise_transpose(transposes: Sequence[Rule | None]) -> Rule:
     def of_two(ct: Any, x: Any, y: Any) -> list[Any]:
-        if type(y) is not Linear:
-            out = first(ct, x, y)
-            aval = x.aval
-            return [out if shape_of(out) == aval.shape else unbroadcast(out, aval), None]
-        return transpose(ct, x, y)
+        if type(y) is Linear:
+            return transpose(ct, x, y)
+        out = first(ct, x, y)
+        return [out if shape_of(out) == x.aval.shape else unbroadcast(out, x.aval), None]
 
-    if len(transposes) == 2:
-        first = transposes[0]
-        assert first is not None, "linear in the first operand at least"
+    first = transposes[0]
+    assert first is not None, "linear in the first operand at least"
 
     def transpose(ct: Any, *args: Any, **params: Any) -> list[Any]:
         cts: list[Any] = [None] * len(args)
@@ -175,3 +201,15 @@ def _elementwise_transpose(transposes: Sequence[Rule | None]) -> Rule:
         return cts
 
     return of_two if len(transposes) == 2 else transpose
+
+
+# --- the product, which all derivatives are made with ------------------------------------------------------
+
+
+mul_p: Primitive = elementwise(
+    "mul",
+    np.multiply,
+    factors=(lambda ans, x, y: y, lambda ans, x, y: x),
+    transposes=(lambda ct, x, y: mul_p.bind(ct, y), lambda ct, x, y: mul_p.bind(x, ct)),
+    kernel=lambda k, x, y: x & y if x.dtype.kind == "b" else x * y,
+)

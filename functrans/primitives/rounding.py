@@ -24,7 +24,7 @@ def _rounding(name: str, impl: Rule) -> Primitive:
     return elementwise(
         name,
         impl,
-        terms=(None,),
+        factors=(None,),
         kernel=lambda k, x: k.call(name, x) if x.dtype.kind == "f" else x,
         kinds="biuf",
     )
@@ -36,7 +36,7 @@ trunc_p = _rounding("trunc", np.trunc)
 rint_p: Primitive = elementwise(
     "rint",
     np.rint,
-    terms=(None,),
+    factors=(None,),
     kernel=lambda k, x: _by_parts(k, lambda part: k.call("rint", part), x),
     kinds="fc",
 )
@@ -106,7 +106,7 @@ def _fmod_kernel(k: Any, x: Any, y: Any) -> Any:
 
 
 floor_divide_p: Primitive = elementwise(
-    "floor_divide", np.floor_divide, terms=(None, None), kernel=_floor_divide_kernel, kinds="iuf"
+    "floor_divide", np.floor_divide, factors=(None, None), kernel=_floor_divide_kernel, kinds="iuf"
 )
 
 remainder_p: Primitive = elementwise(
@@ -157,7 +157,7 @@ def _sign_kernel(k: Any, x: Any) -> Any:
     return k.where(x > 0, one, k.where(x < 0, -one, rest))
 
 
-sign_p: Primitive = elementwise("sign", np.sign, terms=(None,), kernel=_sign_kernel, kinds="iuf")
+sign_p: Primitive = elementwise("sign", np.sign, factors=(None,), kernel=_sign_kernel, kinds="iuf")
 
 signbit_p: Primitive = elementwise(
     "signbit",

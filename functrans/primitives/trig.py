@@ -17,8 +17,9 @@ def _one(x: Any) -> Any:
     return literal(1.0, x)
 
 
-def _unary(name: str, impl: Rule, term: Rule) -> Primitive:
-    return elementwise(name, impl, terms=(term,), kernel=lambda k, x: k.call(name, x), kinds="fc")
+def _unary(name: str, impl: Rule, factor: Rule | None = None, term: Rule | None = None) -> Primitive:
+    derivative: dict[str, Any] = {"factors": (factor,)} if term is None else {"terms": (term,)}
+    return elementwise(name, impl, **derivative, kernel=lambda k, x: k.call(name, x), kinds="fc")
 
 
 def _square(x: Any) -> Any:
@@ -32,38 +33,40 @@ def _one_minus_square(x: Any) -> Any:
 
 # --- trigonometric ------------------------------------------------------------------------------------------
 
-sin_p: Primitive = _unary("sin", np.sin, lambda t, ans, x: mul_p.bind(t, cos_p.bind(x)))
-cos_p: Primitive = _unary("cos", np.cos, lambda t, ans, x: mul_p.bind(t, neg_p.bind(sin_p.bind(x))))
-tan_p: Primitive = _unary("tan", np.tan, lambda t, ans, x: mul_p.bind(t, add_p.bind(_one(x), _square(ans))))
+sin_p: Primitive = _unary("sin", np.sin, lambda ans, x: cos_p.bind(x))
+cos_p: Primitive = _unary("cos", np.cos, lambda ans, x: neg_p.bind(sin_p.bind(x)))
+tan_p: Primitive = _unary("tan", np.tan, lambda ans, x: add_p.bind(_one(x), _square(ans)))
 
 arcsin_p: Primitive = _unary(
-    "arcsin", np.arcsin, lambda t, ans, x: div_p.bind(t, sqrt_p.bind(_one_minus_square(x)))
+    "arcsin", np.arcsin, term=lambda t, ans, x: div_p.bind(t, sqrt_p.bind(_one_minus_square(x)))
 )
 arccos_p: Primitive = _unary(
-    "arccos", np.arccos, lambda t, ans, x: neg_p.bind(div_p.bind(t, sqrt_p.bind(_one_minus_square(x))))
+    "arccos", np.arccos, term=lambda t, ans, x: neg_p.bind(div_p.bind(t, sqrt_p.bind(_one_minus_square(x))))
 )
 arctan_p: Primitive = _unary(
-    "arctan", np.arctan, lambda t, ans, x: div_p.bind(t, add_p.bind(_one(x), _square(x)))
+    "arctan", np.arctan, term=lambda t, ans, x: div_p.bind(t, add_p.bind(_one(x), _square(x)))
 )
 
 # --- hyperbolic ---------------------------------------------------------------------------------------------
 
-sinh_p: Primitive = _unary("sinh", np.sinh, lambda t, ans, x: mul_p.bind(t, cosh_p.bind(x)))
-cosh_p: Primitive = _unary("cosh", np.cosh, lambda t, ans, x: mul_p.bind(t, sinh_p.bind(x)))
-tanh_p: Primitive = _unary("tanh", np.tanh, lambda t, ans, x: mul_p.bind(t, _one_minus_square(ans)))
+sinh_p: Primitive = _unary("sinh", np.sinh, lambda ans, x: cosh_p.bind(x))
+cosh_p: Primitive = _unary("cosh", np.cosh, lambda ans, x: sinh_p.bind(x))
+tanh_p: Primitive = _unary("tanh", np.tanh, lambda ans, x: _one_minus_square(ans))
 
 arcsinh_p: Primitive = _unary(
-    "arcsinh", np.arcsinh, lambda t, ans, x: div_p.bind(t, sqrt_p.bind(add_p.bind(_one(x), _square(x))))
+    "arcsinh", np.arcsinh, term=lambda t, ans, x: div_p.bind(t, sqrt_p.bind(add_p.bind(_one(x), _square(x))))
 )
 # Two roots, not the root of the product: the same on the real line, and the right branch for complex numbers.
 arccosh_p: Primitive = _unary(
     "arccosh",
     np.arccosh,
-    lambda t, ans, x: div_p.bind(
+    term=lambda t, ans, x: div_p.bind(
         t, mul_p.bind(sqrt_p.bind(sub_p.bind(x, _one(x))), sqrt_p.bind(add_p.bind(x, _one(x))))
     ),
 )
-arctanh_p: Primitive = _unary("arctanh", np.arctanh, lambda t, ans, x: div_p.bind(t, _one_minus_square(x)))
+arctanh_p: Primitive = _unary(
+    "arctanh", np.arctanh, term=lambda t, ans, x: div_p.bind(t, _one_minus_square(x))
+)
 
 # --- of two numbers -----------------------------------------------------------------------------------------
 
@@ -75,9 +78,9 @@ def _norm(y: Any, x: Any) -> Any:
 arctan2_p: Primitive = elementwise(
     "arctan2",
     np.arctan2,
-    terms=(
-        lambda t, ans, y, x: mul_p.bind(t, div_p.bind(x, _norm(y, x))),
-        lambda t, ans, y, x: mul_p.bind(t, neg_p.bind(div_p.bind(y, _norm(y, x)))),
+    factors=(
+        lambda ans, y, x: div_p.bind(x, _norm(y, x)),
+        lambda ans, y, x: neg_p.bind(div_p.bind(y, _norm(y, x))),
     ),
     kernel=lambda k, y, x: k.call("arctan2", y, x),
     kinds="f",
@@ -92,9 +95,9 @@ def _direction(x: Any, ans: Any) -> Any:
 hypot_p: Primitive = elementwise(
     "hypot",
     np.hypot,
-    terms=(
-        lambda t, ans, x, y: mul_p.bind(t, _direction(x, ans)),
-        lambda t, ans, x, y: mul_p.bind(t, _direction(y, ans)),
+    factors=(
+        lambda ans, x, y: _direction(x, ans),
+        lambda ans, x, y: _direction(y, ans),
     ),
     kernel=lambda k, x, y: k.call("hypot", x, y),
     kinds="f",
