@@ -207,10 +207,15 @@ class _Nests:
 
     def literal(self, atom: Literal) -> Scalar:
         """A literal of the jaxpr: a parameter, or a constant in the code."""
-        param = self.literals.operand(atom.value, atom.aval.dtype)
-        if param is None:
-            return self.builder.const(atom.value, atom.aval.dtype)
-        return self.builder.parameter(param.slot, param.dtype)
+        dtype = atom.aval.dtype
+        param = self.literals.operand(atom.value, dtype)
+        if param is not None:
+            return self.builder.parameter(param.slot, param.dtype)
+        if dtype == ir.INT64 and abs(int(atom.value)) < 1 << 31:
+            # Often a bound that follows from a shape; in any case outlined as extents are. (Extents fold without
+            # wrapping, so larger numbers stay data.)
+            return self.builder.extent(int(atom.value))
+        return self.builder.const(atom.value, dtype)
 
     def _missing(self, eqn: Eqn, index: Index) -> list[tuple[Atom, Index]]:
         """The operands that must be evaluated first, for rules that tell the index beforehand."""

@@ -10,7 +10,15 @@ from functrans.lowering.loopcheck import verify
 from functrans.lowering.nests import build
 from functrans.lowering.simplify import simplify
 from functrans.primitives.dot import dot_general_p
-from functrans.primitives.elementwise import convert_element_type_p, div_p, gt_p, mul_p, select_p, sub_p
+from functrans.primitives.elementwise import (
+    convert_element_type_p,
+    div_p,
+    gt_p,
+    min_p,
+    mul_p,
+    select_p,
+    sub_p,
+)
 from functrans.primitives.exp_log import exp_p, log_p
 from functrans.primitives.index import gather_p, scatter_add_p, scatter_p
 from functrans.primitives.linear import add_p, broadcast_in_dim_p, reduce_sum_p, reshape_p, transpose_p
@@ -316,10 +324,12 @@ def test_kernel_text_has_no_numbers_that_vary(stage):
     for n, scale in ((20, 1.5), (21, 1.5), (64, 0.1), (30, 7.0)):
         with config.patch(backend="python"):
             x = np.ones((n, 64))
-            executable = compile_jaxpr(
-                stage(lambda x, s=scale: reduce_sum_p.bind(exp_p.bind(mul_p.bind(x, s)), axes=(1,)), x)
-            )
-            texts.add(executable.kernels[0].python_source)
+
+            def f(x, scale=scale, bound=n + 100):
+                total = reduce_sum_p.bind(exp_p.bind(mul_p.bind(x, scale)), axes=(1,))
+                return total, min_p.bind(argmax_p.bind(x, axes=(1,)), np.int64(bound))
+
+            texts.add(compile_jaxpr(stage(f, x)).kernels[0].python_source)
     assert len(texts) == 1
 
 
