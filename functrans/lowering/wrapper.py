@@ -82,6 +82,7 @@ class _Writer:
         self.names: dict[str, Any] = {
             "ndarray": np.ndarray,
             "empty": np.empty,
+            "flags": vars(np.ndarray)["flags"].__get__,
             "array": np.array,
             "tidy": tidy,
         }
@@ -93,8 +94,9 @@ class _Writer:
             self.names[self.name(v, "c")] = tidy(c, v.aval.dtype)
         for v in jaxpr.invars:
             x, dtype = self.text[v], self.constant("d", v.aval.dtype)
-            # A call of isinstance costs less than an attribute of flags: it comes first.
-            self.lines += [f"if not isinstance({x}, ndarray) or {x}.flags.num & {TIDY} != {TIDY}:"]
+            # A call of isinstance costs less than an attribute of flags: it comes first. ndarray's own getter,
+            # since a subclass may have put a slower property in its place.
+            self.lines += [f"if not isinstance({x}, ndarray) or flags({x}).num & {TIDY} != {TIDY}:"]
             self.lines += [f"    {x} = tidy({x}, {dtype})"]
 
     def name(self, a: Atom, stem: str) -> str:
