@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from ..core.aval import aval_of
 from ..core.dtypes import is_complex, is_inexact
 from ..core.errors import ArgumentError, ArgumentValueError, GradientError
 from ..core.pytree import PyTreeDef, tree_structure
-from ..core.tree_nodes import keystr
+from ..core.tree_nodes import KeyPath, keystr
 from ..primitives.linear import instantiate
 from ..transforms.linearize import linearize
 from ..transforms.transpose import backward
@@ -75,9 +76,7 @@ def select(
     leaves: list[Any] = []
     for i in numbers:
         place = argument_name(fun, i)
-        found, _ = flatten_values(
-            args[i], lambda path, place=place: f"{what} of {name_of(fun)}: {place}{keystr(path)}"
-        )  # type: ignore[misc]
+        found, _ = flatten_values(args[i], partial(_leaf_name, f"{what} of {name_of(fun)}: {place}"))
         for x in found:
             _check_input(what, fun, i, x, holomorphic)
         leaves += found
@@ -89,6 +88,10 @@ def select(
         return fun(*full, **kwargs)
 
     return Selected(leaves, tree_structure(tuple([args[i] for i in numbers])), call)
+
+
+def _leaf_name(place: str, path: KeyPath) -> str:
+    return f"{place}{keystr(path)}"
 
 
 def _check_input(what: str, fun: Callable[..., Any], position: int, value: Any, holomorphic: bool) -> None:

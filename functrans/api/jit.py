@@ -108,10 +108,14 @@ class Jitted:
         functools.update_wrapper(self, fun, updated=())
         self._fun = fun
         self._signature = signature
-        self._cache = caches.get(fun, signature.key)
-        self._runners = self._cache.runners
-        self._hit = self._cache.stats.hit
-        self._plain = not signature.has_static
+        self._bound: dict[int, tuple[weakref.ref[Any], Cache]] = {}
+        self._use(caches.get(fun, signature.key))
+
+    def _use(self, cache: Cache) -> None:
+        self._cache = cache
+        self._runners = cache.runners
+        self._hit = cache.stats.hit
+        self._plain = not self._signature.has_static
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The results of the function, by its kernels; traced and compiled first where these types are new."""
@@ -171,14 +175,33 @@ class Jitted:
             return self
         if kind_of(instance) is not None:
             return partial(self, instance)
-        name = f"_jitted_{name_of(self._fun)}"
-        store = getattr(instance, "__dict__", None)
-        found = None if store is None else store.get(name)
+        bound = object.__new__(Jitted)
+        bound.__dict__.update(self.__dict__)
+        bound._fun = bound.__wrapped__ = MethodType(self._fun, instance)  # type: ignore[attr-defined]
+        bound._signature = self._signature.bound()
+        bound._use(self._cache_of(instance))
+        return bound
+
+    def _cache_of(self, instance: Any) -> Cache:
+        """The cache of the method bound to `instance`: dies with the instance, which it does not keep alive."""
+        key = id(instance)
+        found = self._bound.get(key)
         if found is None:
-            found = Jitted(MethodType(self._fun, instance), self._signature.bound())
-            if store is not None:
-                store[name] = found
-        return found
+            own = weakref.ref(self)
+
+            def forget(_: Any) -> None:
+                jitted = own()
+                if jitted is not None:
+                    jitted._bound.pop(key, None)
+
+            cache = Cache()
+            caches.everything.add(cache)
+            try:
+                found = weakref.ref(instance, forget), cache
+            except TypeError:  # slots without room for weak references: traced anew at each access
+                return cache
+            found = self._bound.setdefault(key, found)
+        return found[1]
 
     def trace(self, *args: Any, **kwargs: Any) -> tuple[Traced, PyTreeDef]:
         """The traced function at these arguments (`ShapeDtypeStruct`s will do), and their structure."""

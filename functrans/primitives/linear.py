@@ -161,7 +161,7 @@ def _add_transpose(ct: Any, *args: Any) -> list[Any]:
     return [unbroadcast(ct, a.aval) if type(a) is Linear else None for a in args]
 
 
-add_p = Primitive(
+add_p: Primitive = Primitive(
     "add",
     _add_abstract,
     np.add,
@@ -193,11 +193,12 @@ def _reshape_batch(
     return reshape_p.bind(move_batch_axis(args[0], dims[0], 0), shape=(size, *shape)), 0
 
 
-reshape_p = Primitive(
+reshape_p: Primitive = Primitive(
     "reshape",
     _reshape_abstract,
     lambda x, *, shape: x.reshape(shape) if isinstance(x, np.ndarray) else np.reshape(x, shape),
     jvp=linear_jvp(lambda: reshape_p),
+    linear=True,
     transpose=lambda ct, x, *, shape: [reshape_p.bind(ct, shape=x.aval.shape)],
     batch=_reshape_batch,
     kernel=Reshape(),
@@ -228,11 +229,12 @@ def _inverse(permutation: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(range(len(permutation)), key=permutation.__getitem__))
 
 
-transpose_p = Primitive(
+transpose_p: Primitive = Primitive(
     "transpose",
     _transpose_abstract,
     lambda x, *, permutation: (x if isinstance(x, np.ndarray) else np.asarray(x)).transpose(permutation),
     jvp=linear_jvp(lambda: transpose_p),
+    linear=True,
     transpose=lambda ct, x, *, permutation: [transpose_p.bind(ct, permutation=_inverse(permutation))],
     batch=_transpose_batch,
     kernel=Indexed(lambda k, index, x, *, out, permutation: x[[index[i] for i in _inverse(permutation)]]),
@@ -294,11 +296,12 @@ def _broadcast_kernel(k: Any, index: Any, x: Any, *, out: Aval, shape: Any, broa
     return x[[0 if n == 1 else index[d] for n, d in zip(x.aval.shape, broadcast_dimensions)]]
 
 
-broadcast_in_dim_p = Primitive(
+broadcast_in_dim_p: Primitive = Primitive(
     "broadcast_in_dim",
     _broadcast_abstract,
     _broadcast_impl,
     jvp=linear_jvp(lambda: broadcast_in_dim_p),
+    linear=True,
     transpose=_broadcast_transpose,
     batch=_broadcast_batch,
     kernel=Indexed(_broadcast_kernel),
@@ -332,11 +335,12 @@ def reduction_batch(prim: Callable[[], Primitive]) -> Rule:
     return batch
 
 
-reduce_sum_p = Primitive(
+reduce_sum_p: Primitive = Primitive(
     "reduce_sum",
     lambda x, *, axes: Aval(reduced_shape("reduce_sum", x, axes), x.dtype),
     lambda x, *, axes: np.add.reduce(x, axis=axes, dtype=x.dtype),
     jvp=linear_jvp(lambda: reduce_sum_p),
+    linear=True,
     transpose=_reduce_sum_transpose,
     batch=reduction_batch(lambda: reduce_sum_p),
     kernel=Reduction("sum"),

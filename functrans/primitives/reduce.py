@@ -93,7 +93,7 @@ def _prod_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axes: tuple[in
     return ans, reshape_p.bind(_product_tangent(*flat)[1], shape=shape_of(ans))
 
 
-reduce_prod_p = Primitive(
+reduce_prod_p: Primitive = Primitive(
     "reduce_prod",
     _abstract("reduce_prod", "iufc"),
     lambda x, *, axes: np.multiply.reduce(x, axis=axes, dtype=x.dtype),

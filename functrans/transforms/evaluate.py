@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.ir import Jaxpr, Literal, Var
+from ..core.ir import Atom, Jaxpr, Literal
 from ..core.source import replayed
 
 
 def evaluate(jaxpr: Jaxpr, args: Sequence[Any]) -> list[Any]:
     """The outputs of `jaxpr` at `args` (one value for each of its inputs)."""
-    env: dict[Var, Any] = dict(zip(jaxpr.constvars, jaxpr.consts))
+    env: dict[Atom, Any] = dict(zip(jaxpr.constvars, jaxpr.consts))
     env.update(zip(jaxpr.invars, args))
     before = replayed.get()
     try:

@@ -27,6 +27,7 @@ class StagedTracer(Tracer):
     """A value that is known by its aval only, and named by a variable."""
 
     __slots__ = ("_var", "aval")
+    _trace: StageTrace
 
     def __init__(self, trace: StageTrace, var: Var):
         self._trace = trace

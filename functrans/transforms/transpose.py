@@ -9,7 +9,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from ..core.aval import Zero
-from ..core.ir import Jaxpr, Literal, Var
+from ..core.ir import Atom, Jaxpr, Literal
 from ..core.primitive import Linear
 from ..primitives.linear import add_p
 from .linearize import Entry
@@ -86,7 +86,7 @@ def transpose_jaxpr(
 
         def transposed(*values: Any) -> list[Any]:
             given = iter(values)
-            env: dict[Var, Any] = dict(zip(jaxpr.constvars, jaxpr.consts))
+            env: dict[Atom, Any] = dict(zip(jaxpr.constvars, jaxpr.consts))
             fresh = iter(inputs)
             for v, p in zip(jaxpr.invars, linear):
                 env[v] = next(fresh) if p else next(given)
@@ -103,7 +103,7 @@ def transpose_jaxpr(
     return jaxpr.derive(("transpose", linear, nonzero, key), build)
 
 
-def _linear_part(jaxpr: Jaxpr, env: dict[Var, Any]) -> tuple[list[Any], list[Entry]]:
+def _linear_part(jaxpr: Jaxpr, env: dict[Atom, Any]) -> tuple[list[Any], list[Entry]]:
     """Evaluate the equations without a linear operand; the others as a tape."""
     tape = []
     for eqn in jaxpr.eqns:
