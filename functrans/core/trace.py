@@ -164,7 +164,8 @@ class Tracer:
             errors.TracerScalarConversionError,
             f"{kind}()",
             f"its number is not known while tracing. Use functions of functrans.numpy instead of {kind}() or the "
-            "math module, `.astype` to change the dtype, or mark the argument static",
+            "math module, `.astype` to change the dtype, `x = x.at[i].set(v)` instead of `x[i] = v` to write it into an "
+            "array, or mark the argument static",
         )
 
     def __float__(self) -> float:

@@ -1,0 +1,110 @@
+"""What keeps arrays alive: the function and what was traced of it, nothing else, and no cycle (the collector is off)."""
+
+import contextlib
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+
+
+class Tracked(np.ndarray):
+    """An array that weak references may point to, wherever views and copies of it go."""
+
+
+@pytest.fixture(autouse=True)
+def _no_collector():
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def big():
+    return np.ones(1000)
+
+
+def alive(*arrays):
+    return [weakref.ref(a) for a in arrays]
+
+
+STACKS = {
+    "jit": lambda f, x: ft.jit(f)(x),
+    "grad": lambda f, x: ft.grad(f)(x),
+    "grad-jit": lambda f, x: ft.grad(ft.jit(f))(x),
+    "jit-grad": lambda f, x: ft.jit(ft.grad(f))(x),
+    "vmap": lambda f, x: ft.vmap(f)(np.ones((2, 1000))),
+    "vmap-grad-jit": lambda f, x: ft.vmap(ft.grad(ft.jit(f)))(np.ones((2, 1000))),
+    "hessian": lambda f, x: ft.hessian(ft.jit(f))(np.ones(3)),
+    "jvp-jit": lambda f, x: ft.jvp(ft.jit(f), (x,), (x,)),
+    "vjp": lambda f, x: ft.vjp(f, x)[1](1.0),
+    "vjp-jit": lambda f, x: ft.vjp(ft.jit(f), x)[1](1.0),
+    "linearize": lambda f, x: ft.linearize(f, x)[1](x),
+    "make_jaxpr": lambda f, x: ft.make_jaxpr(f)(x),
+    "lower": lambda f, x: ft.jit(f).lower(x).compile()(x),
+}
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_nothing_outlives_the_function(name):
+    w, x = big()[:3] if name == "hessian" else big(), big()
+    f = lambda x: fnp.sum(fnp.sin(x * w) * x)
+    refs = alive(w, x, f)
+    out = STACKS[name](f, x)
+    del f, w, x, out
+    assert [r() for r in refs] == [None] * 3
+
+
+def test_the_jit_object_takes_jaxpr_and_constants_along():
+    w = big()
+    f = ft.jit(lambda x: fnp.sum(x * w))
+    ft.grad(f)(w)
+    jaxpr = f.lower(w).jaxpr
+    refs = [weakref.ref(jaxpr), weakref.ref(f), *alive(*jaxpr.consts)]
+    assert len(refs) == 3
+    del f, jaxpr
+    assert [r() for r in refs] == [None] * 3
+
+
+def test_arguments_and_results_are_not_kept_by_the_cache():
+    f = ft.jit(lambda x: (x * 2, x))
+    x = big()
+    outs = f(x)
+    ft.vjp(f, x)
+    refs = alive(x, *outs)
+    del x, outs
+    assert [r() for r in refs] == [None] * 3
+
+
+def test_methods_and_their_instances():
+    class Model:
+        def __init__(self):
+            self.w = big()
+
+        @ft.jit
+        def loss(self, x):
+            return fnp.sum(self.w * x)
+
+    model = Model()
+    model.loss(2.0)
+    ft.grad(model.loss)(3.0)
+    refs = alive(model, model.w)
+    del model
+    assert [r() for r in refs] == [None] * 2
+
+
+def test_a_failed_call_keeps_nothing():
+    x = big()
+
+    def f(x):
+        return fnp.sum(x[fnp.asarray([2000])])
+
+    refs = alive(x, f)
+    for g in (f, ft.jit(f), ft.grad(ft.jit(f)), ft.vmap(f)):
+        with contextlib.suppress(IndexError, ValueError):
+            g(fnp.asarray(x))
+    del x, f, g
+    assert [r() for r in refs] == [None] * 2
