@@ -66,8 +66,8 @@ def check(
     Raises
     ------
     LawViolation
-        An `AssertionError` whose message names the law, the place of the largest error, and a line to repeat it. A point
-        where `f` has a kink is reported as "non-differentiable (kink)", not as a wrong gradient.
+        An `AssertionError` whose message names the law, the place of the largest error, and a line to repeat it.
+        A point where `f` has a kink is reported as "non-differentiable (kink)", not as a wrong gradient.
     ArgumentValueError
         For a mode or law that does not exist.
 

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ..core.dtypes import INT64
+
 MARGIN = 1e-2
 """How far samples stay from the points to avoid."""
 
@@ -46,8 +48,10 @@ class Interval:
         if dtype.kind == "b":
             return random.integers(0, 2, shape).astype(bool)
         if dtype.kind in "iu":
-            low, high = self.integers
-            return random.integers(0 if dtype.kind == "u" and low < 0 else low, high + 1, shape).astype(dtype)
+            first, last = self.integers
+            return random.integers(0 if dtype.kind == "u" and first < 0 else first, last + 1, shape).astype(
+                dtype
+            )
         if dtype.kind == "c":
             low, high = self.complex_range
             real, imag = (_apart(random.uniform(low, high, shape), (-1.0, 0.0, 1.0)) for _ in range(2))
@@ -63,10 +67,13 @@ def _apart(x: Any, points: Sequence[float]) -> Any:
 
 
 class Operand(Protocol):
-    """Describes one operand."""
+    """Describes one operand. `fixed`: it has a dtype of its own, and no derivative is asked for."""
 
-    shape: tuple[int, ...]
-    fixed: bool  # has a dtype of its own, and no derivative is asked for
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def fixed(self) -> bool: ...
 
     def draw(self, random: np.random.Generator, dtype: np.dtype) -> np.ndarray:
         """A sample; `dtype` is that under test."""
@@ -112,7 +119,7 @@ class Indices:
     shape: tuple[int, ...]
     low: int
     high: int
-    dtype: np.dtype = np.dtype(np.int64)
+    dtype: np.dtype = INT64
     fixed = True
 
     def draw(self, random: np.random.Generator, dtype: np.dtype) -> np.ndarray:
@@ -233,7 +240,7 @@ class Domain:
         found = []
         for params in self.params:
             for shapes in self.shapes or _shapes(count):
-                found.append(Case(tuple(map(Numbers, shapes, self.intervals)), params))
+                found.append(Case(tuple([Numbers(s, i) for s, i in zip(shapes, self.intervals)]), params))
         return found
 
     def dtypes(self) -> list[np.dtype]:
@@ -245,51 +252,3 @@ def _shapes(count: int) -> list[tuple[tuple[int, ...], ...]]:
     if count == 1:
         return [(s,) for s in _SINGLES]
     return [(a, *[b] * (count - 1)) for a, b in _PAIRS]
-
-
-_SPECIAL_FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, np.inf, -np.inf, np.nan)
-
-
-def sprinkled(x: np.ndarray, random: np.random.Generator, finite: bool = False) -> np.ndarray:
-    """`x` with corners of its dtype at about a third of the places (NaN, infinity, zeros, a denormal)."""
-    if x.dtype.kind not in "fc":
-        return x
-    real = x.real.dtype
-    numbers = [0.0, -0.0, np.finfo(real).smallest_subnormal, *(() if finite else (np.inf, np.nan))]
-    chosen = random.choice(np.array(numbers, real), x.shape)
-    return np.where(random.random(x.shape) < 0.3, chosen, x).astype(x.dtype)
-
-
-def special_numbers(dtype: np.dtype, interval: Interval, finite: bool = False) -> np.ndarray:
-    """The corners of a dtype: NaN, infinities, zeros of both signs, denormals, the largest; extreme integers.
-
-    Integers keep to the interval where it is not the usual one. `finite`: no NaN and infinities among complex numbers.
-    """
-    if dtype.kind == "b":
-        return np.array([False, True])
-    if dtype.kind in "iu":
-        low, high = interval.integers
-        info = np.iinfo(dtype)
-        if (low, high) == Interval.integers:
-            return np.array(
-                [info.min, info.min + 1, 0, 1, 2, 3, info.max - 1, info.max, -1 if info.min else 5], dtype
-            )
-        return np.arange(max(low, info.min), min(high, info.max) + 1).astype(dtype)
-    real = np.dtype(dtype.type(0).real.dtype)
-    info = np.finfo(real)
-    if dtype.kind == "f":
-        return np.array(
-            [
-                *_SPECIAL_FLOATS,
-                info.tiny,
-                -info.tiny,
-                info.smallest_subnormal,
-                -info.smallest_subnormal,
-                info.max,
-            ],
-            real,
-        )
-    parts = np.array([0.0, -0.0, 1.5, -2.0, *(() if finite else (np.inf, -np.inf, np.nan))], real)
-    out = np.empty((parts.size, parts.size), dtype)
-    out.real, out.imag = parts[:, None], parts
-    return out.ravel()

@@ -23,6 +23,7 @@ from ..api.vmap import vmap
 from ..core.array import unwrap
 from ..core.config import config
 from .finite_difference import directional_derivative, is_kink
+from .report import Tolerance
 from .setting import Setting, Wrt, pairing, proving
 
 _MIXES = 26
@@ -51,13 +52,13 @@ def jvp_is_slope(
 ) -> None:
     """Forward mode agrees with finite differences, in all arguments together and in each alone."""
     with proving("jvp = finite differences", "jvp_is_slope", f, args, rng, wrt) as s:
-        tolerances = s.tolerances(rtol, atol, 1e-7)
+        tolerance = s.tolerance(rtol, atol, 1e-7)
         for where, v in s.directions():
             slopes, errors = directional_derivative(s.evaluate, s.primals, v)
             out, tangent = jvp(s.smooth, tuple(s.primals), tuple(v))
             for k, (slope, error) in enumerate(zip(slopes, errors)):
                 s.report.close(
-                    f"direction in {where}, value {k}", out[k], s.evaluate(s.primals)[k], rtol=1e-12
+                    f"direction in {where}, value {k}", out[k], s.evaluate(s.primals)[k], Tolerance(1e-12)
                 )
                 s.report.close(
                     f"direction in {where}, output {k}",
@@ -65,7 +66,7 @@ def jvp_is_slope(
                     slope,
                     error=np.where(np.isfinite(error), 10 * error, 0.0),
                     names=("jvp gives", "finite differences give"),
-                    **tolerances,
+                    tolerance=tolerance,
                 )
 
 
@@ -79,7 +80,7 @@ def vjp_is_adjoint(
 ) -> None:
     """Reverse mode is the adjoint of forward mode: ``<J v, w> = <v, J^T w>``; each output alone, too."""
     with proving("<J v, w> = <v, J^T w>", "vjp_is_adjoint", f, args, rng, wrt) as s:
-        tolerances = s.tolerances(rtol, atol, 1e-9)
+        tolerance = s.tolerance(rtol, atol, 1e-9)
         outs, pull = vjp(s.smooth, *s.primals)
         everything = s.like(outs)
         weights = [everything]
@@ -98,9 +99,8 @@ def vjp_is_adjoint(
                     f"direction in {where}",
                     backward,
                     forward,
-                    error=tolerances["rtol"] * max(size, other),
-                    rtol=0.0,
-                    atol=tolerances["atol"],
+                    Tolerance(atol=tolerance.atol),
+                    error=tolerance.rtol * max(size, other),
                     names=("<v, J^T w> is", "<J v, w> is"),
                 )
 
@@ -113,9 +113,9 @@ def derivatives_are_linear(
     rtol: float | None = None,
     atol: float | None = None,
 ) -> None:
-    """jvp and vjp are linear in tangent and cotangent, and take zero to exactly zero."""
+    """Jvp and vjp are linear in tangent and cotangent, and take zero to exactly zero."""
     with proving("derivatives are linear", "derivatives_are_linear", f, args, rng, wrt) as s:
-        tolerances = s.tolerances(rtol, atol, 1e-9)
+        tolerance = s.tolerance(rtol, atol, 1e-9)
         outs, pull = vjp(s.smooth, *s.primals)
         maps = [
             ("the tangent", lambda v: jvp(s.smooth, tuple(s.primals), tuple(v))[1], s.primals),
@@ -132,10 +132,10 @@ def derivatives_are_linear(
                     f"sums and multiples of {where}, result {k}",
                     whole,
                     2.0 * first - 0.75 * second,
-                    error=tolerances["rtol"] * size,
-                    **tolerances,
+                    error=tolerance.rtol * size,
+                    tolerance=tolerance,
                 )
-                s.report.close(f"{where} is zero, result {k}", nothing, np.zeros_like(first), rtol=0.0)
+                s.report.close(f"{where} is zero, result {k}", nothing, np.zeros_like(first))
 
 
 def vmap_is_loop(
@@ -146,9 +146,9 @@ def vmap_is_loop(
     rtol: float | None = None,
     atol: float | None = None,
 ) -> None:
-    """vmap equals a loop over examples, for batch axes first, last or absent, in every mix (of many: some)."""
+    """Vmap equals a loop over examples, for batch axes first, last or absent, in every mix (of many: some)."""
     with proving("vmap = loop", "vmap_is_loop", f, args, rng) as s:
-        tolerances = s.tolerances(rtol, atol, 1e-10)
+        tolerance = s.tolerance(rtol, atol, 1e-10)
         places = [dict.fromkeys([None, 0, x.ndim]) for x in s.leaves]
         mixes = [
             m for m in itertools.islice(itertools.product(*places), 4096) if any(d is not None for d in m)
@@ -170,7 +170,9 @@ def vmap_is_loop(
                 )
                 for k, y in enumerate(own):
                     where = f"in_axes {mix}, batch of {size}, lane {n}, output {k}"
-                    s.report.close(where, got[k][n], y, names=("vmap gives", "the loop gives"), **tolerances)
+                    s.report.close(
+                        where, got[k][n], y, names=("vmap gives", "the loop gives"), tolerance=tolerance
+                    )
 
 
 def _neighbour(s: Setting, x: np.ndarray) -> np.ndarray:
@@ -196,9 +198,7 @@ def jit_is_eager(
 ) -> None:
     """A kernel computes what NumPy computes, of the same types, by every backend, for strided arguments too."""
     with proving("jit = eager", "jit_is_eager", f, args, rng) as s:
-        tolerances = s.tolerances(rtol, atol, 1e-12)
-        if s.narrow and rtol is None:
-            tolerances = {"rtol": 1e-5, "atol": 1e-5}
+        tolerance = s.tolerance(rtol, atol, 1e-12, 1e-5)
         expected = s.flat(*s.given)
         layouts = {"as given": s.given, "reversed strides": [_reversed(x) for x in s.given]}
         for backend in backends:
@@ -208,7 +208,9 @@ def jit_is_eager(
                     for k, (x, y) in enumerate(zip(compiled(*leaves), expected)):
                         where = f"backend {backend}, arguments {layout}, output {k}"
                         s.report.same_type(where, x, y)
-                        s.report.close(where, x, y, names=("the kernel gives", "NumPy gives"), **tolerances)
+                        s.report.close(
+                            where, x, y, names=("the kernel gives", "NumPy gives"), tolerance=tolerance
+                        )
 
 
 def _reversed(x: Any) -> Any:
@@ -229,7 +231,7 @@ def jit_and_grad_commute(
 ) -> None:
     """The gradient of a compiled function, the compiled gradient and the eager gradient are one."""
     with proving("jit of grad = grad of jit = grad", "jit_and_grad_commute", f, args, rng, wrt) as s:
-        tolerances = s.tolerances(rtol, atol, 1e-10)
+        tolerance = s.tolerance(rtol, atol, 1e-10)
         scalar = s.objective(s.like(s.evaluate(s.primals)))
 
         def gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
@@ -249,7 +251,7 @@ def jit_and_grad_commute(
             for k, (x, y) in enumerate(zip(of(*s.primals), expected)):
                 where = f"{form}, gradient in {s.names[s.active[k]]}"
                 s.report.same_type(where, x, y)
-                s.report.close(where, x, y, names=(f"{form} gives", "eager grad gives"), **tolerances)
+                s.report.close(where, x, y, names=(f"{form} gives", "eager grad gives"), tolerance=tolerance)
 
 
 def gradients_keep_types(f: Callable[..., Any], *args: Any, rng: int = 0, wrt: Wrt = None) -> None:
@@ -282,7 +284,7 @@ def inputs_stay(f: Callable[..., Any], *args: Any, rng: int = 0, wrt: Wrt = None
             "the cotangents": cotangents,
         }
         for i, x in enumerate(mine):
-            s.report.close(f"{s.names[i]} after the calls", x, before[i], rtol=0.0)
+            s.report.close(f"{s.names[i]} after the calls", x, before[i])
             for what, ys in results.items():
                 if any(np.shares_memory(x, np.asarray(y)) for y in ys):
                     s.report.fail(f"{s.names[i]} and a result of {what}", "they share memory")
@@ -291,7 +293,7 @@ def inputs_stay(f: Callable[..., Any], *args: Any, rng: int = 0, wrt: Wrt = None
             x[...] = 0
         for k, (x, y) in enumerate(zip(pull(tuple(weights)), kept)):
             where = f"the stored vjp, after changing the arguments, in {s.names[s.active[k]]}"
-            s.report.close(where, x, y, rtol=0.0)
+            s.report.close(where, x, y)
 
 
 def hessian_is_symmetric(
@@ -306,7 +308,7 @@ def hessian_is_symmetric(
     the gradient agree, and the Hessian is symmetric.
     """  # fmt: skip
     with proving("second derivatives agree", "hessian_is_symmetric", f, args, rng, wrt) as s:
-        tolerances = s.tolerances(rtol, atol, 1e-6)
+        tolerance = s.tolerance(rtol, atol, 1e-6)
         scalar = s.objective(s.like(s.evaluate(s.primals)))
         x, u, v = tuple(s.primals), tuple(s.like(s.primals)), tuple(s.like(s.primals))
 
@@ -334,7 +336,7 @@ def hessian_is_symmetric(
                     slope,
                     error=np.where(np.isfinite(error), 10 * error, 0.0),
                     names=(f"{form} gives", "finite differences of the gradient give"),
-                    **tolerances,
+                    tolerance=tolerance,
                 )
         left, size = pairing(forms["forward over reverse"], v)
         right, other = pairing(jvp(lambda *xs: gradient(scalar, *xs), x, v)[1], u)
@@ -342,8 +344,7 @@ def hessian_is_symmetric(
             "two random directions",
             left,
             right,
-            rtol=0.0,
-            atol=tolerances["atol"],
-            error=1e-3 * tolerances["rtol"] * max(size, other),
+            Tolerance(atol=tolerance.atol),
+            error=1e-3 * tolerance.rtol * max(size, other),
             names=("<H u, v> is", "<u, H v> is"),
         )

@@ -8,35 +8,24 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from ..api.jit import jit
 from ..core.array import unwrap
-from ..core.aval import Aval, Zero, aval_of
+from ..core.aval import Zero, aval_of
 from ..core.config import config
 from ..core.primitive import Linear, Primitive
 from . import laws
-from .domain import Case, Domain, special_numbers, sprinkled
-from .report import Report
+from .domain import Domain
+from .report import Report, Tolerance
+from .samples import LAYOUTS, Sample, samples, special_samples, sprinkled_samples
 from .setting import normal, pairing
 
 _DOUBLE = {"f": np.dtype(np.float64), "c": np.dtype(np.complex128)}
 _MIXES = 30
-
-
-class _Sample(NamedTuple):
-    """A case with numbers of one dtype."""
-
-    case: Case
-    dtype: np.dtype
-    operands: list[np.ndarray]
-
-    def describe(self) -> str:
-        shapes = ", ".join(f"{x.dtype}{list(x.shape)}" for x in self.operands)
-        params = ", ".join(f"{k}={v}" for k, v in self.case.params.items())
-        return f"operands {shapes}" + (f", {params}" if params else "")
 
 
 def check_primitive(
@@ -93,23 +82,7 @@ def _laws(prim: Primitive, domain: Domain, rng: int, backends: tuple[str, ...]) 
         found.append((report("batch = loop"), lambda r: _check_batch(r, prim, domain, rng)))
     if prim.kernel is not None:
         title = "kernel = NumPy"
-        found += [(report(title), lambda r, b=b: _check_kernel(r, prim, domain, rng, b)) for b in backends]
-    return found
-
-
-def _samples(domain: Domain, rng: int, kinds: str, *, all_dtypes: bool = True) -> list[_Sample]:
-    """Every case in the widest dtype of each kind; the first case in every dtype."""
-    random = np.random.default_rng(rng)
-    found = []
-    for n, case in enumerate(domain.all_cases()):
-        for dtype in domain.dtypes():
-            main = dtype in (np.float64, np.complex128) or dtype.kind == "b" or dtype == np.int64
-            if dtype.kind in kinds and (main or (n == 0 and all_dtypes)):
-                found.append(_Sample(case, dtype, [o.draw(random, dtype) for o in case.operands]))
-        if domain.kinds == "" and n >= 0:  # no operand of the dtype under test
-            found.append(
-                _Sample(case, np.dtype(bool), [o.draw(random, np.dtype(bool)) for o in case.operands])
-            )
+        found += [(report(title), partial(_check_kernel, prim, domain, rng, b)) for b in backends]
     return found
 
 
@@ -122,7 +95,7 @@ def _impl(prim: Primitive, operands: Sequence[Any], params: Any) -> list[np.ndar
 
 
 def _check_abstract(report: Report, prim: Primitive, domain: Domain, rng: int) -> None:
-    for s in _samples(domain, rng, "biufc"):
+    for s in samples(domain, rng, "biufc"):
         before = [x.copy() for x in s.operands]
         outs = _impl(prim, s.operands, s.case.params)
         avals = _outputs(prim, prim.abstract(*map(aval_of, s.operands), **s.case.params))
@@ -136,14 +109,14 @@ def _check_abstract(report: Report, prim: Primitive, domain: Domain, rng: int) -
 # --- derivatives --------------------------------------------------------------------------------------------------
 
 
-def _moving(s: _Sample) -> list[int]:
+def _moving(s: Sample) -> list[int]:
     """The operands with a derivative."""
     return [
         i for i, (o, x) in enumerate(zip(s.case.operands, s.operands)) if not o.fixed and x.dtype.kind in "fc"
     ]
 
 
-def _function(prim: Primitive, s: _Sample) -> Callable[..., Any]:
+def _function(prim: Primitive, s: Sample) -> Callable[..., Any]:
     """The primitive as a function of the operands with a derivative."""
     moving = _moving(s)
 
@@ -158,7 +131,7 @@ def _function(prim: Primitive, s: _Sample) -> Callable[..., Any]:
 
 
 def _check_derivatives(report: Report, prim: Primitive, domain: Domain, rng: int) -> None:
-    for s in _samples(domain, rng, "fc", all_dtypes=False):
+    for s in samples(domain, rng, "fc", all_dtypes=False):
         xs = [s.operands[i] for i in _moving(s)]
         if (
             not s.case.smooth
@@ -178,7 +151,7 @@ def _check_derivatives(report: Report, prim: Primitive, domain: Domain, rng: int
 def _check_tangent_types(report: Report, prim: Primitive, domain: Domain, rng: int) -> None:
     assert prim.jvp is not None
     random = np.random.default_rng(rng)
-    for s in _samples(domain, rng, "fc"):
+    for s in samples(domain, rng, "fc"):
         tangents = [
             normal(random, x.shape, x.dtype) if i in _moving(s) else Zero(x) for i, x in enumerate(s.operands)
         ]
@@ -195,10 +168,10 @@ def _check_tangent_types(report: Report, prim: Primitive, domain: Domain, rng: i
             if wide is not None and type(wide[k]) is not Zero:
                 size = 1e-4 * np.abs(wide[k]).max(initial=0)
                 where = f"{s.describe()}, the tangent in single and double precision"
-                report.close(where, t, wide[k], rtol=1e-3, atol=size)
+                report.close(where, t, wide[k], Tolerance(1e-3, size))
 
 
-def _wide_tangents(prim: Primitive, s: _Sample, tangents: Sequence[Any]) -> list[Any] | None:
+def _wide_tangents(prim: Primitive, s: Sample, tangents: Sequence[Any]) -> list[Any] | None:
     """The tangents in double precision of the same numbers; None where the dtype is a parameter."""
     assert prim.jvp is not None
     if "dtype" in s.case.params:
@@ -216,7 +189,7 @@ def _check_transpose(report: Report, prim: Primitive, domain: Domain, rng: int) 
             "the domain", "the record has a transpose rule: say in which operands it is linear (linear=...)"
         )
     random = np.random.default_rng(rng)
-    smooth = [s for s in _samples(domain, rng, "fc") if s.case.smooth]
+    smooth = [s for s in samples(domain, rng, "fc") if s.case.smooth]
     for s, linear in itertools.product(smooth, domain.linear):
         if any(s.case.operands[i].fixed for i in linear):
             report.fail(s.describe(), f"linear={linear} names an operand without derivative")
@@ -240,7 +213,7 @@ def _check_transpose(report: Report, prim: Primitive, domain: Domain, rng: int) 
         backward, other = pairing([v[i] for i in linear], [back[i] for i in linear])
         eps = 1e-4 if np.finfo(image[0].dtype).eps > 1e-8 or np.finfo(s.dtype).eps > 1e-8 else 1e-11
         names = ("<v, J^T w> is", "<J v, w> is")
-        report.close(where, backward, forward, rtol=0.0, error=eps * max(size, other), names=names)
+        report.close(where, backward, forward, error=eps * max(size, other), names=names)
 
 
 # --- batching -----------------------------------------------------------------------------------------------------
@@ -249,12 +222,12 @@ def _check_transpose(report: Report, prim: Primitive, domain: Domain, rng: int) 
 def _check_batch(report: Report, prim: Primitive, domain: Domain, rng: int) -> None:
     assert prim.batch is not None
     random = np.random.default_rng(rng)
-    samples = _samples(domain, rng, "biufc", all_dtypes=False)
-    kinds = {s.dtype.kind for s in samples}
+    every = samples(domain, rng, "biufc", all_dtypes=False)
+    kinds = {s.dtype.kind for s in every}
     # One kind of numbers is enough for all cases, where there is a choice; any for the first.
     chosen = "f" if "f" in kinds else min(kinds)
-    first = samples[0].case if samples else None
-    for s in samples:
+    first = every[0].case if every else None
+    for s in every:
         if s.dtype.kind != chosen and s.case is not first:
             continue
         places = [list(dict.fromkeys([None, 0, x.ndim])) for x in s.operands]
@@ -271,7 +244,7 @@ def _check_mix(
     report: Report,
     prim: Primitive,
     domain: Domain,
-    s: _Sample,
+    s: Sample,
     dims: tuple[int | None, ...],
     size: int,
     random: np.random.Generator,
@@ -295,106 +268,49 @@ def _check_mix(
             where = f"{s.describe()}, batch axes {dims} of size {size}, lane {n}"
             report.same_type(where, got, expected)
             exact = expected.dtype.kind in "biu"
-            report.close(where, got, expected, rtol=0.0 if exact else 1e-10, atol=0.0 if exact else 1e-10)
+            report.close(where, got, expected, Tolerance() if exact else Tolerance(1e-10, 1e-10))
 
 
 # --- kernels ------------------------------------------------------------------------------------------------------
 
 
-def _check_kernel(report: Report, prim: Primitive, domain: Domain, rng: int, backend: str) -> None:
+def _check_kernel(prim: Primitive, domain: Domain, rng: int, backend: str, report: Report) -> None:
     """All samples in one program of independent equations: one compilation for each primitive."""
-    samples = _samples(domain, rng, "biufc")
+    tried = samples(domain, rng, "biufc")
     if domain.special:
-        samples += _special_samples(domain) if domain.intervals else _sprinkled_samples(samples, domain, rng)
-    starts = np.cumsum([0, *[len(s.operands) for s in samples]])
+        tried += special_samples(domain) if domain.intervals else sprinkled_samples(tried, domain, rng)
+    starts = np.cumsum([0, *[len(s.operands) for s in tried]])
 
     def program(*flat: Any) -> Any:
         outs = []
-        for s, start in zip(samples, starts):
+        for s, start in zip(tried, starts):
             outs += _outputs(prim, prim.bind(*flat[start : start + len(s.operands)], **s.case.params))
         return outs
 
     program.__name__ = f"{prim.name}_everywhere"
     compiled = jit(program)
-    expected = [_impl(prim, s.operands, s.case.params) for s in samples]
+    expected = [_impl(prim, s.operands, s.case.params) for s in tried]
     with config.patch(backend=backend):
-        layouts = (
-            _LAYOUTS if backend == "llvm" else {name: _LAYOUTS[name] for name in ("contiguous", "reversed")}
-        )
-        for layout, arrange in layouts.items():
-            found = iter(compiled(*[arrange(x) for s in samples for x in s.operands]))
-            for s, ys in zip(samples, expected):
+        for layout, arrange in LAYOUTS.items():
+            found = iter(compiled(*[arrange(x) for s in tried for x in s.operands]))
+            for s, ys in zip(tried, expected):
                 for y in ys:
                     where = f"backend {backend}, {layout} {s.describe()}"
                     _compare(report, where, s, unwrap(next(found)), y, domain)
 
 
-def _compare(report: Report, where: str, s: _Sample, got: Any, y: np.ndarray, domain: Domain) -> None:
+def _compare(report: Report, where: str, s: Sample, got: Any, y: np.ndarray, domain: Domain) -> None:
     report.same_type(where, got, y)
     if y.dtype.kind in "biu":
-        report.close(where, got, y, rtol=0.0)
+        report.close(where, got, y, operands=s.operands)
         return
     narrow = 1e8 if y.dtype in (np.float32, np.complex64) else 1.0
-    try:
-        report.close(
-            where,
-            got,
-            y,
-            rtol=min(1e-3, domain.rtol * narrow),
-            atol=domain.atol * narrow,
-            signed_zeros=y.dtype.kind in domain.signed_zeros,
-            names=("the kernel gives", "NumPy gives"),
-        )
-    except AssertionError as error:
-        if y.size and all(x.shape == y.shape for x in s.operands):
-            bad = ~(
-                np.isclose(got, y, rtol=domain.rtol * narrow, atol=domain.atol, equal_nan=True)
-                & (np.signbit(np.real(got)) == np.signbit(np.real(y)))
-            )
-            error.add_note(f"  operands there: {[x[bad][:4].tolist() for x in s.operands]}")
-        raise
-
-
-def _special_samples(domain: Domain) -> list[_Sample]:
-    """For each dtype every combination of special numbers, as long vectors."""
-    found = []
-    for params, dtype in itertools.product(domain.params, domain.dtypes()):
-        if dtype.kind == "c" and domain.complex_special == "none":
-            continue
-        finite = domain.complex_special == "finite"
-        numbers = [special_numbers(dtype, interval, finite) for interval in domain.intervals]
-        grids = [g.ravel() for g in np.meshgrid(*numbers, indexing="ij")]
-        found.append(_Sample(Case((), params), dtype, grids))
-    return found
-
-
-def _sprinkled_samples(samples: Sequence[_Sample], domain: Domain, rng: int) -> list[_Sample]:
-    """The same samples with special numbers among theirs."""
-    random = np.random.default_rng(rng)
-    found = []
-    for s in samples:
-        if s.dtype.kind == "f" or (s.dtype.kind == "c" and domain.complex_special != "none"):
-            finite = s.dtype.kind == "c" and domain.complex_special == "finite"
-            operands = [sprinkled(x, random, finite) for x in s.operands]
-            found.append(_Sample(s.case, s.dtype, operands))
-    return found
-
-
-def _strided(x: np.ndarray) -> np.ndarray:
-    """Every second element of something larger."""
-    out = np.zeros(tuple(2 * n + 1 for n in x.shape), x.dtype)[(..., *(slice(1, None, 2),) * x.ndim)]
-    out[...] = x
-    return out
-
-
-def _reversed(x: np.ndarray) -> np.ndarray:
-    every = (slice(None, None, -1),) * x.ndim
-    return np.ascontiguousarray(x[every])[every] if x.ndim else x
-
-
-_LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "contiguous": lambda x: x,
-    "strided": _strided,
-    "reversed": _reversed,
-    "Fortran-ordered": lambda x: np.array(x, order="F"),
-}
+    report.close(
+        where,
+        got,
+        y,
+        Tolerance(min(1e-3, domain.rtol * narrow), domain.atol * narrow),
+        signed_zeros=y.dtype.kind in domain.signed_zeros,
+        names=("the kernel gives", "NumPy gives"),
+        operands=s.operands,
+    )

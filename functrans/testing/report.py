@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -24,6 +24,16 @@ class LawViolation(AssertionError):
         super().__init__(message)
         self.law = law
         self.seed = seed
+
+
+class Tolerance(NamedTuple):
+    """Relative and absolute tolerance."""
+
+    rtol: float = 0.0
+    atol: float = 0.0
+
+
+_EXACT = Tolerance()
 
 
 class Report:
@@ -80,22 +90,22 @@ class Report:
         where: str,
         got: Any,
         expected: Any,
+        tolerance: Tolerance = _EXACT,
         *,
-        rtol: float,
-        atol: float = 0.0,
         error: Any = 0.0,
         names: tuple[str, str] = ("got", "expected"),
         signed_zeros: bool = False,
+        operands: Sequence[np.ndarray] = (),
     ) -> None:
         """Equal up to ``max(atol, rtol |expected|, error)``; NaN equals NaN, an infinity itself.
 
-        `signed_zeros`: zeros must have equal signs.
+        `signed_zeros`: zeros must have equal signs. `operands` of the same shape are shown at the place of the error.
         """
         a, b = np.asarray(got), np.asarray(expected)
         if a.shape != b.shape:
             self.fail(where, f"{names[0]} has shape {a.shape}, {names[1]} has shape {b.shape}")
         with np.errstate(all="ignore"):
-            good, difference = _agreement(a, b, rtol, atol, error)
+            good, difference = _agreement(a, b, *tolerance, error)
             if signed_zeros and a.dtype.kind in "fc":
                 good = good & _equal_zeros(a, b)
         if good.all():
@@ -103,14 +113,16 @@ class Report:
         bad = np.where(good, -1.0, np.where(np.isnan(difference), np.inf, difference))
         place = np.unravel_index(int(np.argmax(bad)), bad.shape)
         index = tuple(int(i) for i in place)
+        met = ", ".join(repr(x[index]) for x in operands if x.shape == b.shape)
         self.fail(
             where,
             f"largest error at index {index} of shape {b.shape}: {names[0]} {a[index]!r}, {names[1]} {b[index]!r} "
-            f"({int((~good).sum())} of {b.size} elements differ)",
+            f"({int((~good).sum())} of {b.size} elements differ)"
+            + (f"\n  operands there: {met}" if met else ""),
         )
 
 
-def _agreement(a: np.ndarray, b: np.ndarray, rtol: float, atol: float, error: Any) -> tuple[Any, Any]:
+def _agreement(a: np.ndarray, b: np.ndarray, rtol: float, atol: Any, error: Any) -> tuple[Any, Any]:
     if a.dtype.kind in "biu" and b.dtype.kind in "biu" and not rtol and not atol:
         good = np.asarray(a == b)
         return good, (~good).astype(float)

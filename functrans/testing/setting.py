@@ -16,7 +16,7 @@ from ..core.config import config
 from ..core.errors import ArgumentError
 from ..core.pytree import tree_flatten, tree_flatten_with_path, tree_leaves, tree_unflatten
 from ..core.tree_nodes import keystr
-from .report import Report
+from .report import Report, Tolerance
 
 Wrt = int | Sequence[int] | None
 
@@ -119,11 +119,13 @@ class Setting:
         kinds = [x.dtype for x in self.primals] + [y.dtype for y in self.evaluate(self.primals)]
         return any(d in (np.float32, np.complex64) for d in kinds)
 
-    def tolerances(self, rtol: float | None, atol: float | None, default: float) -> dict[str, float]:
-        """`rtol` and `atol`, by default `default` in double precision and 1e-3 in single."""
+    def tolerance(
+        self, rtol: float | None, atol: float | None, double: float, single: float = 1e-3
+    ) -> Tolerance:
+        """`rtol` and `atol`; by default `double`, and `single` where single precision takes part."""
         if rtol is None or atol is None:
-            default = 1e-3 if self.narrow else default
-        return {"rtol": default if rtol is None else rtol, "atol": default if atol is None else atol}
+            double = single if self.narrow else double
+        return Tolerance(double if rtol is None else rtol, double if atol is None else atol)
 
 
 def normal(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
