@@ -208,7 +208,7 @@ class _Nests:
     def literal(self, atom: Literal) -> Scalar:
         """A literal of the jaxpr: a parameter, or a constant in the code."""
         dtype = atom.aval.dtype
-        param = self.literals.operand(atom.value, dtype)
+        param = self.literals.operand(atom)
         if param is not None:
             return self.builder.parameter(param.slot, param.dtype)
         if dtype == ir.INT64 and abs(int(atom.value)) < 1 << 31:

@@ -15,27 +15,33 @@ from typing import Any
 
 import numpy as np
 
+from ..core.ir import Literal
 from . import loopir as ir
 
 _COMMON = (0.0, 1.0, -1.0, 2.0, 0.5)
 
 
 class Literals:
-    """The float and complex literals of one kernel that are given at run time."""
+    """The float and complex literals of one kernel that are given at run time.
+
+    Equal ones share a parameter, but for whole numbers, which often are extents that may be equal by chance
+    (a mean divides by one).
+    """
 
     def __init__(self) -> None:
         self.values: list[float] = []
         self._slots: dict[Any, int] = {}
 
-    def operand(self, value: Any, dtype: np.dtype) -> ir.Param | None:
+    def operand(self, literal: Literal) -> ir.Param | None:
         """The parameter for a literal; None if it should stay in the code."""
+        dtype = literal.aval.dtype
         if dtype.kind not in "fc":
             return None
-        number = np.asarray(value, dtype).item()
+        number = np.asarray(literal.value, dtype).item()
         parts = (number.real, number.imag) if dtype.kind == "c" else (number,)
         if all(p in _COMMON or not math.isfinite(p) for p in parts):
             return None
-        key = repr(number), dtype
+        key = literal if parts[0].is_integer() else (repr(number), dtype)
         slot = self._slots.get(key)
         if slot is None:
             slot = self._slots[key] = len(self.values)
@@ -83,7 +89,7 @@ class _Outline(ir._Mapping):
         self.dims = {id(b): [_Dim() for _ in b.shape] for b in kernel.buffers}
         for s in _accesses(kernel.body, {}):
             self.join(*s)
-        super().__init__(kernel, self.loose)
+        super().__init__(kernel, self.alone)
 
     def join(
         self, buffer: ir.BufferDecl, index: tuple[ir.Operand, ...], loops: dict[ir.Value, ir.For]
@@ -96,17 +102,16 @@ class _Outline(ir._Mapping):
     def param(self, n: int, group: Any) -> ir.Operand:
         if abs(n) <= self.largest:
             return ir.Extent(n)
-        slot = self.slots.get((group, n))
+        slot = None if group is None else self.slots.get(group)
         if slot is None:
-            slot = self.slots[group, n] = len(self.values)
+            slot = len(self.values)
             self.values.append(n)
+            if group is not None:
+                self.slots[group] = slot
         return ir.Param(slot, ir.INT64)
 
-    def loose(self, x: ir.Operand) -> ir.Operand:
-        return self.param(x.value, None) if type(x) is ir.Extent else x
-
     def alone(self, x: Any) -> Any:
-        return self.param(x.value, object()) if type(x) is ir.Extent else x
+        return self.param(x.value, None) if type(x) is ir.Extent else x
 
     # --- where `_Mapping` meets numbers that belong to a group ----------------------------------------------
 
@@ -118,7 +123,6 @@ class _Outline(ir._Mapping):
         return ir.BufferDecl(b.name, b.dtype, tuple(shape), b.role, b.storage)
 
     def argument(self, a: Any) -> Any:
-        # Nothing is gained by sharing the arguments of a routine, and coincidences would show.
         if type(a) is ir.Ref:
             return ir.Ref(self.buffers[id(a.buffer)], self.alone(a.offset))
         return a if isinstance(a, (str, ir.LocalVar)) else self.alone(a)
@@ -127,7 +131,7 @@ class _Outline(ir._Mapping):
         if type(s) is not ir.For or type(s.stop) is not ir.Extent:
             return super().statement(s)
         stop = self.param(s.stop.value, self.groups.find(s))
-        return ir.For(s.var, self.loose(s.start), stop, self.block(s.body), s.reverse)
+        return ir.For(s.var, self.alone(s.start), stop, self.block(s.body), s.reverse)
 
 
 class _Dim:

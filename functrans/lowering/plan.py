@@ -101,14 +101,15 @@ def _lives(kernel: ir.Kernel) -> dict[str, _Life]:
     return lives
 
 
-def _touched(statement: ir.Statement) -> set[ir.BufferDecl]:
-    found: set[ir.BufferDecl] = set()
+def _touched(statement: ir.Statement) -> list[ir.BufferDecl]:
+    """The buffers that a statement uses, in order: the plan must not depend on the order of a set."""
+    found: dict[ir.BufferDecl, None] = {}
     for s in (statement, *[s for block in ir.blocks_of(statement) for s in ir.walk(block)]):
         match s:
             case ir.Load(buffer=buffer) | ir.Store(buffer=buffer):
-                found.add(buffer)
+                found[buffer] = None
             case ir.Copy(target=target, source=source):
-                found.update((target, source))
+                found.update({target: None, source: None})
             case ir.Call(args=args):
-                found.update(a.buffer for a in args if type(a) is ir.Ref)
-    return found
+                found.update((a.buffer, None) for a in args if type(a) is ir.Ref)
+    return list(found)

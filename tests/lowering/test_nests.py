@@ -7,6 +7,7 @@ from scipy import special
 from functrans.core.config import config
 from functrans.lowering.executable import compile_jaxpr
 from functrans.lowering.loopcheck import verify
+from functrans.lowering.loopshow import show
 from functrans.lowering.nests import build
 from functrans.lowering.simplify import simplify
 from functrans.primitives.dot import dot_general_p
@@ -330,6 +331,26 @@ def test_kernel_text_has_no_numbers_that_vary(stage):
                 return total, min_p.bind(argmax_p.bind(x, axes=(1,)), np.int64(bound))
 
             texts.add(compile_jaxpr(stage(f, x)).kernels[0].python_source)
+    assert len(texts) == 1
+
+
+def test_batch_sizes_share_a_kernel_also_where_they_equal_other_extents(stage):
+    numbers = {"dimension_numbers": (((1,), (0,)), ((), ()))}
+
+    def f(x, w, b, labels):
+        scores = add_p.bind(dot_general_p.bind(x, w, **numbers), b)
+        rows_max = reduce_max_p.bind(scores, axes=(1,))
+        e = exp_p.bind(sub_p.bind(scores, along(scores, rows_max, 0)))
+        picked = gather_p.bind(e, np.arange(len(x)), labels, axes=(0, 1), mode="raise")
+        logs = log_p.bind(div_p.bind(picked, reduce_sum_p.bind(e, axes=(1,))))
+        return div_p.bind(reduce_sum_p.bind(logs, axes=(0,)), float(len(x))), reduce_sum_p.bind(e, axes=(0,))
+
+    texts = set()
+    for n in (17, 20, 24, 32, 57, 64, 100):
+        x, w, b = np.ones((n, 32)), np.ones((32, 24)), np.ones(24)
+        with config.patch(backend="python"):
+            units = compile_jaxpr(stage(f, x, w, b, np.zeros(n, int))).kernels
+        texts.add("".join(show(u.kernel) for u in units))
     assert len(texts) == 1
 
 

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from functrans.core.ir import Literal
 from functrans.lowering import loopir as ir
 from functrans.lowering.builder import Builder
 from functrans.lowering.collapse import collapse
@@ -13,7 +14,7 @@ from functrans.lowering.loopshow import show
 from functrans.lowering.outline import Literals, outline
 from functrans.lowering.plan import plan, scratch_bytes
 
-F8, F4, C16 = np.dtype("f8"), np.dtype("f4"), np.dtype("c16")
+F8 = np.dtype("f8")
 
 
 def add_one(b, target, source, *extents):
@@ -124,11 +125,14 @@ def test_small_extents_are_literals():
 
 def test_literals_share_slots_and_common_ones_stay():
     literals = Literals()
-    for common in (0.0, -0.0, 1, -1.0, 2.0, 0.5, np.inf, -np.inf, np.nan):
-        assert literals.operand(common, F8) is None
-    assert literals.operand(3, np.dtype("i8")) is None
-    assert literals.operand(3.5, F8) == literals.operand(np.float64(3.5), F8)
-    assert literals.operand(3.5, F4).slot == 1
-    assert literals.operand(1 - 3j, C16).slot == 2
-    assert literals.operand(0.25, F8).slot == 4
-    assert literals.values == [3.5, 3.5, 1.0, -3.0, 0.25]
+    for common in (0.0, -0.0, 1.0, -1.0, 2.0, 0.5, np.inf, -np.inf, np.nan):
+        assert literals.operand(Literal(common)) is None
+    assert literals.operand(Literal(3)) is None
+    assert literals.operand(Literal(3.5)) == literals.operand(Literal(np.float64(3.5)))
+    assert literals.operand(Literal(np.float32(3.5))).slot == 1
+    assert literals.operand(Literal(1 - 3j)).slot == 2
+    assert literals.operand(Literal(0.25)).slot == 4
+    extent = Literal(30.0)
+    assert literals.operand(extent) == literals.operand(extent)
+    assert literals.operand(Literal(30.0)) != literals.operand(extent)
+    assert literals.values == [3.5, 3.5, 1.0, -3.0, 0.25, 30.0, 30.0]
