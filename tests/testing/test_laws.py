@@ -1,0 +1,201 @@
+"""Each law holds for right functions, and is broken by the fault that it is there for."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import functrans.numpy as fnp
+from functrans.primitives import linear, trig
+from functrans.testing import (
+    LAWS,
+    LawViolation,
+    derivatives_are_linear,
+    gradients_keep_types,
+    hessian_is_symmetric,
+    inputs_stay,
+    is_smooth,
+    jit_and_grad_commute,
+    jit_is_eager,
+    jvp_is_slope,
+    vjp_is_adjoint,
+    vmap_is_loop,
+)
+
+X = np.array([0.3, -1.2, 0.8])
+
+
+def _faulty(prim, **slots):
+    """A primitive as a function, with other rules."""
+    broken = dataclasses.replace(prim, name=f"faulty_{prim.name}", **slots)
+    return lambda *args, **params: broken.bind(
+        *[np.asarray(x) if isinstance(x, np.ndarray) else x for x in args], **params
+    )
+
+
+def tree(x, rest):
+    w, n = rest["w"], rest["n"]
+    return {"a": fnp.sin(x) * w, "b": (fnp.sum(x**2) * n, fnp.argmax(x))}
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=lambda law: law.__name__)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+def test_holds_for_a_function_of_trees(law, dtype):
+    law(tree, X.astype(dtype), {"w": np.ones(3, dtype), "n": np.array(3)})
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=lambda law: law.__name__)
+@pytest.mark.parametrize(
+    "x", [np.array(0.7), np.zeros((0, 3)), np.ones((2, 1))[:, ::-1], np.broadcast_to(0.4, (2, 3)), 0.6]
+)
+def test_holds_for_every_layout(law, x):
+    law(lambda x: fnp.exp(x) * fnp.tanh(x), x)
+
+
+def test_wrong_jvp_names_law_and_argument():
+    def jvp(primals, tangents):
+        x, y = primals
+        s, t = tangents
+        return linear.add_p.bind(x, y), linear.add_p.bind(s, linear.add_p.bind(t, t))
+
+    with pytest.raises(LawViolation, match="jvp = finite differences") as caught:
+        jvp_is_slope(_faulty(linear.add_p, jvp=jvp), X, X)
+    message = str(caught.value)
+    assert "output 0" in message
+    assert "seed: 0" in message
+    assert "reproduce: functrans.testing.jvp_is_slope(<lambda>, *args, rng=0)" in message
+    assert caught.value.seed == 0
+
+
+def test_wrong_transpose():
+    wrong = dataclasses.replace(
+        linear.transpose_p,
+        transpose=lambda ct, x, *, permutation: [linear.transpose_p.bind(ct, permutation=permutation)],
+        jvp=linear.linear_jvp(lambda: wrong),
+    )
+    with pytest.raises(LawViolation, match="<J v, w>"):
+        vjp_is_adjoint(lambda x: wrong.bind(x, permutation=(2, 0, 1)), np.arange(27.0).reshape(3, 3, 3))
+
+
+def test_cotangent_that_is_ignored():
+    wrong = dataclasses.replace(
+        linear.reduce_sum_p,
+        transpose=lambda ct, x, *, axes: [np.ones(x.aval.shape)],
+        jvp=linear.linear_jvp(lambda: wrong),
+    )
+    f = lambda x: wrong.bind(x, axes=(0,))
+    with pytest.raises(LawViolation, match="<J v, w>"):
+        vjp_is_adjoint(f, X)
+    with pytest.raises(LawViolation, match="derivatives are linear"):
+        derivatives_are_linear(f, X)
+
+
+def test_tangent_of_another_dtype():
+    def jvp(primals, tangents):
+        ans = trig.sin_p.bind(*primals)
+        return ans, np.asarray(tangents[0], np.float64) * np.cos(primals[0]).astype(np.float64)
+
+    with pytest.raises(LawViolation, match="float64"):
+        gradients_keep_types(_faulty(trig.sin_p, jvp=jvp), X.astype(np.float32))
+
+
+def test_batch_rule_wrong_for_the_last_axis_only():
+    def batch(size, args, dims, *, axes):
+        (x,) = args
+        return linear.reduce_sum_p.bind(x, axes=tuple(d + 1 for d in axes)), 0
+
+    f = _faulty(linear.reduce_sum_p, batch=batch)
+    with pytest.raises(LawViolation, match=r"in_axes \(1,\)"):
+        vmap_is_loop(lambda x: f(x, axes=(0,)), X)
+
+
+def test_kernel_that_differs():
+    wrong = dataclasses.replace(trig.sin_p, kernel=trig.cos_p.kernel)
+    with pytest.raises(LawViolation, match="backend llvm") as caught:
+        jit_is_eager(lambda x: wrong.bind(np.asarray(x) if isinstance(x, np.ndarray) else x), X)
+    assert "NumPy gives" in str(caught.value)
+
+
+def test_closure_that_changes():
+    scale = [1.0]
+
+    def f(x):
+        scale[0] *= 2.0
+        return x * scale[0]
+
+    with pytest.raises(LawViolation, match="jit = eager"):
+        jit_is_eager(f, X)
+    with pytest.raises(LawViolation, match="jit of grad"):
+        jit_and_grad_commute(f, X)
+
+
+def test_function_that_writes_into_its_argument():
+    def f(x):
+        x[0] = 0.0
+        return x * 2.0
+
+    with pytest.raises(LawViolation, match=r"at\[i\]") as caught:
+        inputs_stay(f, X)
+    assert isinstance(caught.value.__cause__, TypeError)
+
+
+def test_second_derivative():
+    def jvp(primals, tangents):
+        (x,), (t,) = primals, tangents
+        # Right to first order; the cosine is held fixed.
+        return trig.sin_p.bind(x), linear.add_p.bind(t, t) * 0.5 * np.cos(_number(x))
+
+    with pytest.raises(LawViolation, match="second derivatives agree"):
+        hessian_is_symmetric(_faulty(trig.sin_p, jvp=jvp), X)
+
+
+def _number(x):
+    while hasattr(x, "concrete"):
+        x = x.concrete()
+    return np.asarray(x)
+
+
+def test_exception_is_chained():
+    def f(x):
+        raise ZeroDivisionError("of the user")
+
+    for law in LAWS.values():
+        with pytest.raises(LawViolation, match="ZeroDivisionError was raised: of the user") as caught:
+            law(f, X)
+        assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+@pytest.mark.parametrize(("f", "x"), [(fnp.abs, 0.0), (lambda x: fnp.maximum(x, 0.0), 1e-9), (fnp.sqrt, 0.0)])
+def test_kinks(f, x):
+    with pytest.raises(LawViolation, match=r"non-differentiable \(kink\)"):
+        is_smooth(f, np.array(x))
+
+
+def test_steep_is_no_kink():
+    is_smooth(fnp.tan, np.array(1.5))
+    jvp_is_slope(fnp.tan, np.array(1.5))
+
+
+def test_wrt_limits_the_directions():
+    f = lambda x, y: fnp.abs(x) * fnp.sin(y)
+    is_smooth(f, 0.0, 1.0, wrt=1)
+    with pytest.raises(LawViolation, match="kink"):
+        is_smooth(f, 0.0, 1.0, wrt=0)
+    with pytest.raises(LawViolation, match="wrt=2"):
+        is_smooth(f, 0.0, 1.0, wrt=2)
+
+
+def test_other_seeds_are_other_directions():
+    def points_of(seed):
+        seen = set()
+
+        def f(x):
+            if isinstance(x, np.ndarray):
+                seen.add(np.asarray(x).tobytes())
+            return fnp.sin(x)
+
+        jvp_is_slope(f, X, rng=seed)
+        return seen
+
+    assert points_of(0) == points_of(0)
+    assert points_of(0) & points_of(1) == {X.tobytes()}
