@@ -12,6 +12,7 @@ between.
 from __future__ import annotations
 
 import keyword
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -171,6 +172,11 @@ class _Source:
             text = text if text[0] == "(" else f"({text})"
         if "inf" in text or "nan" in text:
             return _Expr(f"{x.dtype.name}({text.strip('()')!r})")
+        if kind == "c":
+            parts = x.value.real, x.value.imag
+            if 0.0 in parts and any(math.copysign(1.0, p) < 0 for p in parts):
+                # -0-0j is an expression, and +0 in its real part
+                text = f"complex({parts[0]!r}, {parts[1]!r})"
         if self.explicit and x.dtype.name not in _NATURAL:
             return _Expr(f"{x.dtype.name}({text})")
         # The difference from an extent: next to a Python int this must wrap.
