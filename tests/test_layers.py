@@ -14,8 +14,7 @@ ROOMS = {
     3: ["transforms"],
     4: ["control", "custom"],
     5: ["lowering"],
-    6: ["api", "numpy", "lax", "scipy", "random", "nn", "tree", "tree_util", "flatten_util"]
-    + ["testing", "debug", "viz", "distributed"],
+    6: ["api", "numpy", "lax", "scipy", "random", "nn", "tree", "tree_util", "flatten_util", "testing", "debug", "viz", "distributed"],
     7: ["__init__"],
 }
 LEVEL = {room: level for level, rooms in ROOMS.items() for room in rooms}

@@ -1,4 +1,4 @@
-"""What goes wrong in users' programs: typed errors that name the argument, what was met, the user's line and the cure."""
+"""Users' mistakes: typed errors that name the argument, what was met, the user's line and the cure."""
 
 import math
 
@@ -355,7 +355,7 @@ def test_an_exception_while_tracing_leaves_the_state_usable(depth):
         broken[:] = [True]
         g = f
         for step in (stacks * 2)[k : k + depth]:
-            g = step((lambda g: lambda x: fnp.sum(g(x)))(g))
+            g = step((lambda g: lambda x: fnp.sum(g(x)))(g))  # noqa: B023
         with pytest.raises(RuntimeError, match="the user's own"):
             g(X)
         np.testing.assert_array_equal(fnp.sin(X), np.sin(X))

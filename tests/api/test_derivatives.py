@@ -127,12 +127,12 @@ def test_python_control_flow_sees_numbers():
 
 def test_integer_and_boolean_arguments():
     n = np.array([1, 2, 3])
-    out, pull = ft.vjp(lambda x, n: x * n, X, n)
+    _, pull = ft.vjp(lambda x, n: x * n, X, n)
     dx, dn = pull(np.ones(3))
     close(dx, n)
     assert dn.shape == (3,)
     close(dn, np.zeros(3))
-    _out, t = ft.jvp(lambda x, n: x * n, (X, n), (Y, None))
+    _, t = ft.jvp(lambda x, n: x * n, (X, n), (Y, None))
     close(t, Y * n)
     close(ft.grad(lambda x, m: fnp.sum(fnp.where(m, x, 0)))(X, n > 1), [0, 1, 1])
     close(ft.grad(lambda p: p["x"] * 2.0)({"x": 1.0})["x"], 2.0)
@@ -141,13 +141,13 @@ def test_integer_and_boolean_arguments():
 def test_vjp_and_jvp_agree_with_differences():
     f = lambda x, y: (fnp.outer(x, y), {"s": fnp.sum(x * y)})
     ct = np.linspace(-1, 1, 9).reshape(3, 3)
-    out, pull = ft.vjp(f, X, Y)
+    _, pull = ft.vjp(f, X, Y)
     dx, dy = pull((ct, {"s": 2.0}))
     close(dx, ct @ Y + 2 * Y)
     close(dy, ct.T @ X + 2 * X)
     dx, _ = pull((ct, {"s": None}))
     close(dx, ct @ Y)
-    _out, t = ft.jvp(f, (X, Y), (Y, X))
+    _, t = ft.jvp(f, (X, Y), (Y, X))
     close(t[0], np.outer(Y, Y) + np.outer(X, X))
     close(t[1]["s"], Y @ Y + X @ X)
 
@@ -209,7 +209,7 @@ def test_complex_functions_by_the_convention_of_jax(wrap):
     close(ft.grad(wrap(lambda z: fnp.sum(z**3)), holomorphic=True)(z), 3 * z**2)
     close(ft.jacfwd(wrap(lambda z: fnp.exp(z)), holomorphic=True)(z), np.diag(np.exp(z)))
     close(ft.jacrev(wrap(lambda z: fnp.exp(z)), holomorphic=True)(z), np.diag(np.exp(z)))
-    _out, t = ft.jvp(wrap(fnp.conj), (z,), (np.full(2, 1j),))
+    _, t = ft.jvp(wrap(fnp.conj), (z,), (np.full(2, 1j),))
     close(t, np.full(2, -1j))
     close(ft.grad(wrap(lambda x: fnp.abs(fnp.exp(1j * x) + 1.0)))(0.7), -np.sin(0.35))
 

@@ -1,4 +1,4 @@
-"""What keeps arrays alive: the function and what was traced of it, nothing else, and no cycle (the collector is off)."""
+"""What keeps arrays alive: the function and what was traced of it; no cycle (the collector is off)."""
 
 import contextlib
 import gc
@@ -9,10 +9,6 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
-
-
-class Tracked(np.ndarray):
-    """An array that weak references may point to, wherever views and copies of it go."""
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +47,7 @@ STACKS = {
 @pytest.mark.parametrize("name", STACKS)
 def test_nothing_outlives_the_function(name):
     w, x = big()[:3] if name == "hessian" else big(), big()
-    f = lambda x: fnp.sum(fnp.sin(x * w) * x)
+    f = lambda x: fnp.sum(fnp.sin(x * w) * x)  # noqa: F821
     refs = alive(w, x, f)
     out = STACKS[name](f, x)
     del f, w, x, out

@@ -166,18 +166,6 @@ def _slope(f, x):
     return value[0], error[0]
 
 
-class Level:
-    """One transformation, as functrans has it and by NumPy; it takes a map of arrays to a map of arrays."""
-
-    def __init__(self, name, transform, oracle=None):
-        self.name = name
-        self.transform = transform
-        self.oracle = oracle
-
-    def __repr__(self):
-        return self.name
-
-
 def _jvp(f):
     return lambda x: ft.jvp(f, (x,), (fnp.asarray(direction(x)),))[1]
 
@@ -213,7 +201,7 @@ def _oracle_vmap(f):
     return lambda x: np.stack([f(x), f(0.5 * x), f(-x)], -1)
 
 
-#: name: (transformation, oracle of values, or None where the oracle is the directional derivative, then weighed or not)
+#: name: (transformation, oracle): the oracle is a function of values, or the kind of a directional derivative.
 LEVELS = {
     "jit": (_jit, lambda f: f),
     "vmap": (_vmap, _oracle_vmap),
@@ -241,8 +229,8 @@ def stacks(max_depth=3):
 def apply_stack(program, names):
     """The transformed program, its oracle, and how many of the levels are derivatives.
 
-    Differences are taken once, at the innermost derivative; derivatives outside of it are checked against differences of
-    functrans's own inner derivative, which shorter stacks check.
+    Differences are taken of NumPy's values at the innermost derivative; derivatives outside of it are checked
+    against differences of functrans's own inner derivative, which shorter stacks check.
     """
     f, oracle, derivatives = program, program.reference, 0
     for name in reversed(names):

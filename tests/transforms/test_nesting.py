@@ -1,4 +1,4 @@
-"""Transformations of transformations, in all orders; values captured from levels outside; confusion of perturbations."""
+"""Transformations of transformations in all orders; values captured from outside; confused perturbations."""
 
 import itertools
 
@@ -137,16 +137,20 @@ def test_three_levels_of_all(names):
 JITS = [lambda f: f, ft.jit]
 
 
+def check_confusion(outer, inner, wrap):
+    assert outer(lambda x: x * inner(wrap(lambda y: x + y))(1.0))(1.0) == 1.0
+    assert outer(wrap(lambda x: x * inner(lambda y: x * y)(2.0)))(3.0) == 6.0
+    assert outer(lambda x: inner(wrap(lambda y: x * y * y))(x))(3.0) == 12.0
+    constant = outer(lambda x: x * inner(wrap(lambda y: x))(1.0))(1.0)
+    assert constant == 0.0
+
+
 @pytest.mark.parametrize("wrap", JITS, ids=["eager", "jit"])
 def test_perturbations_are_not_confused(wrap):
     """Siskind and Pearlmutter (2005): d/dx (x d/dy (x + y)) = 1, not 2; and its kin in reverse and mixed mode."""
     one = lambda f: lambda x: ft.jvp(f, (x,), (1.0,))[1]
     for outer, inner in itertools.product((one, ft.grad), repeat=2):
-        assert outer(lambda x: x * inner(wrap(lambda y: x + y))(1.0))(1.0) == 1.0
-        assert outer(wrap(lambda x: x * inner(lambda y: x * y)(2.0)))(3.0) == 6.0
-        assert outer(lambda x: inner(wrap(lambda y: x * y * y))(x))(3.0) == 12.0
-        constant = outer(lambda x: x * inner(wrap(lambda y: x))(1.0))(1.0)
-        assert constant == 0.0
+        check_confusion(outer, inner, wrap)
 
 
 def test_jit_inside_grad_captures_the_differentiated_value():
@@ -187,15 +191,16 @@ def test_high_orders(wrap):
     for derivative in expected:
         f = ft.grad(wrap(f))
         np.testing.assert_allclose(f(0.7), derivative(0.7), rtol=1e-13)
+    forward = lambda g: lambda x: ft.jvp(wrap(g), (x,), (1.0,))[1]
     g = lambda x: x**5
     for k in range(1, 6):
-        g = (lambda g: lambda x: ft.jvp(wrap(g), (x,), (1.0,))[1])(g)
+        g = forward(g)
         np.testing.assert_allclose(g(1.3), np.prod(range(6 - k, 6)) * 1.3 ** (5 - k), rtol=1e-12)
 
 
 def test_outputs_that_are_inputs_constants_or_equal():
     f = ft.jit(lambda x, y: (x, y, x, fnp.ones(3), x * 2))
-    outs, pull = ft.vjp(f, X, 2.0)
+    _, pull = ft.vjp(f, X, 2.0)
     dx, dy = pull((X, 3.0, X, X, X))
     np.testing.assert_allclose(dx, 4 * X)
     assert dy == 3.0
