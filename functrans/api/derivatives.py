@@ -168,8 +168,13 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
     Returns
     -------
     (out, vjp_fun) or (out, vjp_fun, aux)
-        ``vjp_fun(ct)`` returns a tuple with a cotangent for each primal. It stays valid whatever happens to the
-        arrays given here.
+        ``vjp_fun(ct)`` takes a cotangent of the structure and shapes of `out`, and returns a tuple with a cotangent for
+        each primal. It stays valid whatever happens to the arrays given here.
+
+    Notes
+    -----
+    `fun` is evaluated once, here; each call of ``vjp_fun`` costs a small multiple of that. What the derivative needs of
+    the evaluation is kept as long as ``vjp_fun``.
 
     Examples
     --------
@@ -221,7 +226,11 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     Returns
     -------
     (out, jvp_fun) or (out, jvp_fun, aux)
-        ``jvp_fun(*tangents)`` gives the output's tangent.
+        ``jvp_fun(*tangents)`` takes a tangent of the structure and shapes of each primal, and gives the output's.
+
+    Notes
+    -----
+    Unlike `jvp`, which evaluates `fun` each time, this does so once; ``jvp_fun`` runs linear operations only.
 
     Examples
     --------

@@ -56,7 +56,22 @@ def jacrev(
 ) -> Callable[..., Any]:
     """The Jacobian, one row for each output element: for functions with few outputs.
 
-    Parameters and result as for `jacfwd`.
+    Parameters
+    ----------
+    fun : callable
+        Returns an array or a tree of arrays.
+    argnums, has_aux, holomorphic
+        As for `grad`.
+
+    Returns
+    -------
+    callable
+        As for `jacfwd`: leaves of shape ``output.shape + input.shape``.
+
+    Notes
+    -----
+    The function is linearised once, and the transpose of its linear program applied to all basis covectors in one
+    batch.
 
     Examples
     --------
@@ -73,7 +88,12 @@ def hessian(
 ) -> Callable[..., Any]:
     """The matrix of second derivatives: ``jacfwd(jacrev(fun))``.
 
-    Parameters as for `jacfwd`.
+    Parameters
+    ----------
+    fun : callable
+        Usually returns a scalar.
+    argnums, has_aux, holomorphic
+        As for `grad`.
 
     Returns
     -------

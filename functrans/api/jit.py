@@ -217,6 +217,15 @@ class Jitted:
         -------
         Lowered
             With ``.jaxpr``, ``.as_text()`` (the readable Python kernels) and ``.compile()``.
+
+        Examples
+        --------
+        >>> import functrans as ft
+        >>> lowered = ft.jit(lambda x: 2.0 * x).lower(ft.ShapeDtypeStruct((3,), "float64"))
+        >>> print(lowered.jaxpr)
+        lambda a:f64[3].
+          b:f64[3] = mul 2.0 a
+          return (b,)
         """
         traced, treedef = self.trace(*args, **kwargs)
         return Lowered(traced, treedef)
@@ -355,6 +364,12 @@ def jit(
     ...     return fnp.sum(fnp.sin(x) ** 2 + fnp.cos(x) ** 2)
     >>> f(fnp.arange(4.0))
     Array(4.)
+
+    A static argument is part of the program, so Python may branch and loop on it:
+
+    >>> power = ft.jit(lambda x, n: x if n == 1 else x * x, static_argnums=1)
+    >>> power(3.0, 2), power(3.0, 1)
+    (Array(9.), Array(3.))
     """
     if fun is None:
         return lambda f: jit(f, static_argnums=static_argnums, static_argnames=static_argnames)

@@ -54,6 +54,14 @@ def vmap(
     >>> x = fnp.asarray([[1.0, 2.0], [3.0, 4.0]])
     >>> ft.vmap(fnp.dot, in_axes=(0, None))(x, fnp.asarray([1.0, 1.0]))
     Array([3., 7.])
+
+    Over columns, with the results as columns; and over a part of a tree:
+
+    >>> ft.vmap(lambda column: column / fnp.sum(column), in_axes=1, out_axes=1)(x)
+    Array([[0.25      , 0.33333333],
+           [0.75      , 0.66666667]])
+    >>> ft.vmap(lambda p: p["scale"] * p["x"], in_axes=({"scale": None, "x": 0},))({"scale": 10.0, "x": x[0]})
+    Array([10., 20.])
     """
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
