@@ -14,9 +14,22 @@ ROOMS = {
     3: ["transforms"],
     4: ["control", "custom"],
     5: ["lowering"],
-    6: ["api", "numpy", "lax", "scipy", "random", "nn", "tree", "tree_util", "flatten_util", "testing", "debug", "viz", "distributed"],
+    6: [
+        "api",
+        "numpy",
+        "lax",
+        "scipy",
+        "random",
+        "nn",
+        "tree",
+        "tree_util",
+        "flatten_util",
+        "testing",
+        "debug",
+    ],
     7: ["__init__"],
 }
+ROOMS[6] += ["viz", "distributed"]
 LEVEL = {room: level for level, rooms in ROOMS.items() for room in rooms}
 #: What a function may import: Numba, slow to load, and the optional extras.
 LATE = {"numba", "llvmlite", "matplotlib", "tqdm", "rocket_fft", "threadpoolctl", "mpi4py", "ml_dtypes"}

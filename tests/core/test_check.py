@@ -34,11 +34,11 @@ def test_variables_are_defined_once_and_before_use():
     x, y, z = Var(VECTOR), Var(VECTOR), Var(VECTOR)
     first, second = Eqn(add_p, [x, x], [y], {}), Eqn(add_p, [y, x], [z], {})
     check_jaxpr(Jaxpr([x], [first, second], [z]))
-    with pytest.raises(JaxprError, match="equation 0 .*used but not defined before"):
+    with pytest.raises(JaxprError, match=r"equation 0 .*used but not defined before"):
         check_jaxpr(Jaxpr([x], [second, first], [z]))
-    with pytest.raises(JaxprError, match="equation 1 .*defined twice"):
+    with pytest.raises(JaxprError, match=r"equation 1 .*defined twice"):
         check_jaxpr(Jaxpr([x], [first, first], [y]))
-    with pytest.raises(JaxprError, match="input 1: .*defined twice"):
+    with pytest.raises(JaxprError, match=r"input 1: .*defined twice"):
         check_jaxpr(Jaxpr([x, x], [], [x]))
     with pytest.raises(JaxprError, match="input 0: must be a variable"):
         check_jaxpr(Jaxpr([Literal(1.0)], [], []))
@@ -46,7 +46,7 @@ def test_variables_are_defined_once_and_before_use():
 
 def test_outputs_are_known():
     check_jaxpr(Jaxpr([], [], [Literal(1.0)]))
-    with pytest.raises(JaxprError, match="output 1: variable .* not defined"):
+    with pytest.raises(JaxprError, match=r"output 1: variable .* not defined"):
         check_jaxpr(Jaxpr([], [], [Literal(1.0), Var(VECTOR)]))
     with pytest.raises(JaxprError, match="output 0: must be a variable or a literal"):
         check_jaxpr(Jaxpr([], [], [1.0]))
@@ -56,9 +56,9 @@ def test_avals_agree_with_the_abstract_rule():
     with pytest.raises(JaxprError, match=r"an output is f32\[3\], but the abstract rule says f64\[3\]"):
         check_jaxpr(program(NARROW))
     x, y = Var(VECTOR), Var(NARROW)
-    with pytest.raises(JaxprError, match="equation 0 .*refuses the operands.*float32"):
+    with pytest.raises(JaxprError, match=r"equation 0 .*refuses the operands.*float32"):
         check_jaxpr(Jaxpr([x, y], [Eqn(add_p, [x, y], [Var(VECTOR)], {})], []))
-    with pytest.raises(JaxprError, match="equation 0 .*refuses the operands"):
+    with pytest.raises(JaxprError, match=r"equation 0 .*refuses the operands"):
         check_jaxpr(Jaxpr([x], [Eqn(reshape_p, [x], [Var(VECTOR)], {"size": 3})], []))
     with pytest.raises(JaxprError, match="2 outputs, but the primitive has 1"):
         check_jaxpr(Jaxpr([x], [Eqn(add_p, [x, x], [Var(VECTOR), Var(VECTOR)], {})], []))
@@ -90,7 +90,7 @@ def test_effects_are_recorded():
     gather = next(e for e in jaxpr.eqns if e.effects)
     assert jaxpr.effects == Effect.RAISE
     gather.effects = Effect.NONE
-    with pytest.raises(JaxprError, match="effects are .*NONE.*, but the primitive has .*RAISE"):
+    with pytest.raises(JaxprError, match=r"effects are .*NONE.*, but the primitive has .*RAISE"):
         check_jaxpr(jaxpr)
 
 
