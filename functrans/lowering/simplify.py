@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..control.call import call_p
+from ..core.check import check_jaxpr
+from ..core.config import config
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ..core.kernel import Pointwise
 from ..core.primitive import Effect
@@ -37,13 +39,24 @@ def simplify(jaxpr: Jaxpr, *, strict: bool = False) -> Jaxpr:
         literals.
     """
     eqns, outvars, consts = inline_calls(jaxpr)
-    eqns, outvars = rewrite(eqns, outvars)
+
+    def checked(stage: str, eqns: list[Eqn], outvars: list[Atom]) -> tuple[list[Eqn], list[Atom]]:
+        if config.verify:
+            check_jaxpr(_assembled(jaxpr, eqns, outvars, consts), stage)
+        return eqns, outvars
+
+    checked("inlining calls", eqns, outvars)
+    eqns, outvars = checked("rewriting", *rewrite(eqns, outvars))
     eqns = remove_dead(eqns, outvars)
     if not strict:
-        eqns = remove_dead(gather_sums(eqns, outvars), outvars)
-    eqns = raise_reshapes(eqns, outvars)
+        eqns, _ = checked("gathering sums", remove_dead(gather_sums(eqns, outvars), outvars), outvars)
+    eqns, _ = checked("raising reshapes", raise_reshapes(eqns, outvars), outvars)
     eqns, outvars = rewrite(eqns, outvars)
-    eqns = remove_dead(eqns, outvars)
+    eqns, outvars = checked("simplification", remove_dead(eqns, outvars), outvars)
+    return _assembled(jaxpr, eqns, outvars, consts)
+
+
+def _assembled(jaxpr: Jaxpr, eqns: list[Eqn], outvars: list[Atom], consts: dict[Var, Any]) -> Jaxpr:
     used = {a for e in eqns for a in e.invars} | set(outvars)
     kept = [(v, c) for v, c in consts.items() if v in used]
     return Jaxpr(
