@@ -1,7 +1,8 @@
 """Tests of derivatives, batching and kernels, for your functions and for every primitive.
 
 `check` tries all laws on a function at a point. Each law is a function of its own: `jvp_is_slope`, `vjp_is_adjoint` and
-so on (`LAWS`). `check_primitive` derives the tests of a primitive from its record.
+so on (`LAWS`). `check_primitive` derives the tests of a primitive from its record. `given_op`, `arrays` and `operands`
+are for property tests with Hypothesis.
 """
 
 from .checking import LAWS, check
@@ -21,6 +22,7 @@ from .laws import (
 )
 from .primitive import check_primitive
 from .report import LawViolation
+from .strategies import arrays, given_op, operands
 
 __all__ = [
     "LAWS",
@@ -34,10 +36,12 @@ __all__ = [
     "Numbers",
     "PositiveDefinite",
     "Triangular",
+    "arrays",
     "check",
     "check_primitive",
     "derivatives_are_linear",
     "directional_derivative",
+    "given_op",
     "gradients_keep_types",
     "hessian_is_symmetric",
     "inputs_stay",
@@ -47,6 +51,7 @@ __all__ = [
     "jit_and_grad_commute",
     "jit_is_eager",
     "jvp_is_slope",
+    "operands",
     "vjp_is_adjoint",
     "vmap_is_loop",
 ]

@@ -70,10 +70,14 @@ class Operand(Protocol):
     """Describes one operand. `fixed`: it has a dtype of its own, and no derivative is asked for."""
 
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def shape(self) -> tuple[int, ...]:
+        """Its shape."""
+        ...
 
     @property
-    def fixed(self) -> bool: ...
+    def fixed(self) -> bool:
+        """Whether it is no number of the dtype under test."""
+        ...
 
     def draw(self, random: np.random.Generator, dtype: np.dtype) -> np.ndarray:
         """A sample; `dtype` is that under test."""

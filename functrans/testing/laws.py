@@ -94,7 +94,10 @@ def vjp_is_adjoint(
             full = [np.zeros_like(x) if d is None else d for x, d in zip(s.primals, v)]
             for w in weights:
                 forward, size = pairing(tangent, w)
-                backward, other = pairing(full, pull(tuple(w)))
+                cotangents = pull(tuple(w))
+                for i, x, ct in zip(s.active, s.primals, cotangents):  # else broadcasting hides a missing sum
+                    s.report.same_type(f"the cotangent of {s.names[i]}", ct, x)
+                backward, other = pairing(full, cotangents)
                 s.report.close(
                     f"direction in {where}",
                     backward,

@@ -80,6 +80,9 @@ def _laws(prim: Primitive, domain: Domain, rng: int, backends: tuple[str, ...]) 
         found.append((report(title), lambda r: _check_transpose(r, prim, domain, rng)))
     if prim.batch is not None:
         found.append((report("batch = loop"), lambda r: _check_batch(r, prim, domain, rng)))
+    if prim.jvp is not None and prim.batch is not None and domain.smooth:
+        title = "transformations compose"
+        found.append((report(title), lambda r: _check_compositions(prim, domain, rng)))
     if prim.kernel is not None:
         title = "kernel = NumPy"
         found += [(report(title), partial(_check_kernel, prim, domain, rng, b)) for b in backends]
@@ -146,6 +149,17 @@ def _check_derivatives(report: Report, prim: Primitive, domain: Domain, rng: int
         laws.derivatives_are_linear(f, *xs, rng=rng)
         if domain.order > 1:
             laws.hessian_is_symmetric(f, *xs, rng=rng)
+
+
+def _check_compositions(prim: Primitive, domain: Domain, rng: int) -> None:
+    """jit, grad and vmap on top of one another, in the first case only."""
+    tried = [s for s in samples(domain, rng, "f", all_dtypes=False) if s.case.smooth and _moving(s)]
+    for s in tried[:1]:
+        xs = [s.operands[i] for i in _moving(s)]
+        if _impl(prim, s.operands, s.case.params)[0].dtype.kind in "fc":
+            f = _function(prim, s)
+            laws.jit_and_grad_commute(f, *xs, rng=rng)
+            laws.inputs_stay(f, *xs, rng=rng)
 
 
 def _check_tangent_types(report: Report, prim: Primitive, domain: Domain, rng: int) -> None:

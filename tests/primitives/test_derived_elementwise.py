@@ -57,9 +57,14 @@ ARITHMETIC = {
 COMPARISONS = {
     p: _binary()
     for p in (
-        elementwise.eq_p, elementwise.ne_p, elementwise.lt_p, elementwise.le_p, elementwise.gt_p, elementwise.ge_p,
+        elementwise.eq_p,
+        elementwise.ne_p,
+        elementwise.lt_p,
+        elementwise.le_p,
+        elementwise.gt_p,
+        elementwise.ge_p,
     )
-}  # fmt: skip
+}
 
 BITS = {
     bits.and_p: _binary(kinds="biu"),
@@ -109,7 +114,8 @@ EXPONENTIALS = {
     exp_log.logaddexp2_p: _binary(kinds="f"),
     exp_log.sqrt_p: _unary(POSITIVE),
     exp_log.cbrt_p: _unary(kinds="f"),
-    # NumPy multiplies where the exponent is a complex integer, and C's cpow does not: infinite bases and signs of zeros differ.
+    # NumPy multiplies where the exponent is a complex integer, and C's cpow does not: infinite bases and signs of
+    # zeros differ.
     exp_log.pow_p: _binary(POSITIVE, EXPONENT, kinds="iufc", complex_special="finite", signed_zeros="f"),
     exp_log.integer_pow_p: _unary(kinds="fc", params=tuple({"y": n} for n in (-3, -2, -1, 0, 1, 2, 3, 7))),
 }

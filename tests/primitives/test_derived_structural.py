@@ -52,20 +52,28 @@ def _arg_reduction():
 
 LINEAR = {
     linear.reshape_p: _one(
-        ((3, 4), {"shape": (2, 6)}), ((), {"shape": (1, 1)}), ((1,), {"shape": ()}), ((0, 3), {"shape": (3, 0, 2)}),
+        ((3, 4), {"shape": (2, 6)}),
+        ((), {"shape": (1, 1)}),
+        ((1,), {"shape": ()}),
+        ((0, 3), {"shape": (3, 0, 2)}),
         ((2, 3, 4), {"shape": (6, 4)}),
     ),
     linear.transpose_p: _one(
-        ((2, 3, 4), {"permutation": (2, 0, 1)}), ((3, 4), {"permutation": (1, 0)}), ((), {"permutation": ()}),
+        ((2, 3, 4), {"permutation": (2, 0, 1)}),
+        ((3, 4), {"permutation": (1, 0)}),
+        ((), {"permutation": ()}),
         ((0, 3), {"permutation": (1, 0)}),
     ),
     linear.broadcast_in_dim_p: _one(
-        ((3,), {"shape": (2, 3), "broadcast_dimensions": (1,)}), ((3,), {"shape": (3, 2), "broadcast_dimensions": (0,)}),
-        ((), {"shape": (2, 2), "broadcast_dimensions": ()}), ((1, 4), {"shape": (3, 2, 4), "broadcast_dimensions": (1, 2)}),
-        ((1,), {"shape": (0,), "broadcast_dimensions": (0,)}), ((0,), {"shape": (3, 0), "broadcast_dimensions": (1,)}),
+        ((3,), {"shape": (2, 3), "broadcast_dimensions": (1,)}),
+        ((3,), {"shape": (3, 2), "broadcast_dimensions": (0,)}),
+        ((), {"shape": (2, 2), "broadcast_dimensions": ()}),
+        ((1, 4), {"shape": (3, 2, 4), "broadcast_dimensions": (1, 2)}),
+        ((1,), {"shape": (0,), "broadcast_dimensions": (0,)}),
+        ((0,), {"shape": (3, 0), "broadcast_dimensions": (1,)}),
     ),
     linear.reduce_sum_p: _with_identity("iufc", linear=((0,),), rtol=1e-13, atol=1e-13, signed_zeros=""),
-}  # fmt: skip
+}
 
 PADDINGS = (
     ((1, 2, 0), (0, 0, 0)),
@@ -85,12 +93,18 @@ def _joined(shapes, dimension):
 
 SHAPES = {
     shape.slice_p: _one(
-        ((3, 4), _slice((1, 0), (3, 4), (1, 2))), ((7,), _slice((1,), (6,), (3,))), ((3, 4), _slice((2, 2), (2, 4), (1, 1))),
-        ((), _slice((), (), ())), ((0, 3), _slice((0, 0), (0, 2), (1, 1))),
+        ((3, 4), _slice((1, 0), (3, 4), (1, 2))),
+        ((7,), _slice((1,), (6,), (3,))),
+        ((3, 4), _slice((2, 2), (2, 4), (1, 1))),
+        ((), _slice((), (), ())),
+        ((0, 3), _slice((0, 0), (0, 2), (1, 1))),
     ),
     shape.rev_p: _one(
-        ((3, 4), {"dimensions": (0,)}), ((3, 4), {"dimensions": (0, 1)}), ((), {"dimensions": ()}),
-        ((2, 3, 2), {"dimensions": (1, 2)}), ((0, 3), {"dimensions": (1,)}),
+        ((3, 4), {"dimensions": (0,)}),
+        ((3, 4), {"dimensions": (0, 1)}),
+        ((), {"dimensions": ()}),
+        ((2, 3, 2), {"dimensions": (1, 2)}),
+        ((0, 3), {"dimensions": (1,)}),
     ),
     shape.pad_p: Domain(
         cases=(
@@ -104,11 +118,16 @@ SHAPES = {
         linear=((0,), (1,), (0, 1)),
     ),
     shape.concatenate_p: Domain(
-        cases=(_joined([(3, 2), (3, 1)], 1), _joined([(2, 3), (1, 3)], 0), _joined([(0, 3), (2, 3)], 0), _joined([(1,), (1,)], 0)),
+        cases=(
+            _joined([(3, 2), (3, 1)], 1),
+            _joined([(2, 3), (1, 3)], 0),
+            _joined([(0, 3), (2, 3)], 0),
+            _joined([(1,), (1,)], 0),
+        ),
         kinds=NUMBERS,
         linear=((0,), (1,), (0, 1)),
     ),
-}  # fmt: skip
+}
 
 REDUCTIONS = {
     reduce.reduce_prod_p: _with_identity("iufc", rtol=1e-13),
@@ -132,14 +151,19 @@ def _indexed(axes, mode, common, x=(4, 5), outside=0, dtype="int64", **more):
 
 
 PLACES = (
-    _indexed((0,), "raise", (3,)), _indexed((1,), "clip", (2, 3), outside=3), _indexed((0, 1), "wrap", (3,), outside=7),
-    _indexed((1, 0), "fill", (4,), outside=2), _indexed((0,), "drop", (), outside=2, dtype="int32"),
-    _indexed((1,), "promise_in_bounds", (3,)), _indexed((0,), "raise", (0,)), _indexed((0,), "raise", (5,), x=(1,)),
-    _indexed((1,), "fill", (2,), x=(3, 0), outside=2), _indexed((2, 0), "raise", (2,), x=(3, 2, 4)),
-)  # fmt: skip
-GATHERS = tuple(
-    Case((x, *indices), p, smooth=p["mode"] not in ("fill", "drop")) for x, indices, p in PLACES
-) + (
+    _indexed((0,), "raise", (3,)),
+    _indexed((1,), "clip", (2, 3), outside=3),
+    _indexed((0, 1), "wrap", (3,), outside=7),
+    _indexed((1, 0), "fill", (4,), outside=2),
+    _indexed((0,), "drop", (), outside=2, dtype="int32"),
+    _indexed((1,), "promise_in_bounds", (3,)),
+    _indexed((0,), "raise", (0,)),
+    _indexed((0,), "raise", (5,), x=(1,)),
+    _indexed((1,), "fill", (2,), x=(3, 0), outside=2),
+    _indexed((2, 0), "raise", (2,), x=(3, 2, 4)),
+)
+GATHERS = (
+    *tuple(Case((x, *indices), p, smooth=p["mode"] not in ("fill", "drop")) for x, indices, p in PLACES),
     Case(
         (N((4, 5)), Indices((3,), -7, 7), Indices((3,), -7, 7)),
         {"axes": (1, 0), "mode": "drop", "fill_value": 2},
@@ -149,11 +173,14 @@ GATHERS = tuple(
 )
 
 
-def _scatters(operand=Numbers, update=Interval(0.3, 1.9)):
+UPDATES = Interval(0.3, 1.9)
+
+
+def _scatters():
     cases = []
     for x, indices, params in PLACES:
         rest = tuple(n for d, n in enumerate(x.shape) if d not in params["axes"])
-        cases.append(Case((operand(x.shape), Numbers(indices[0].shape + rest, update), *indices), params))
+        cases.append(Case((N(x.shape), N(indices[0].shape + rest, UPDATES), *indices), params))
     return tuple(cases)
 
 
@@ -193,10 +220,16 @@ INDEXING = {
 }
 
 EXPRESSIONS = (  # shape of the array, index, shape of the item
-    ((4, 5), (1, (0, 5, 1)), (5,)), ((4, 5), ((3, -1, -1), (0, 5, 2)), (4, 3)), ((4, 5), (None, (1, 3, 1), 4), (1, 2)),
-    ((3,), (2,), ()), ((), (None,), (1,)), ((3, 0), (1, (0, 0, 1)), (0,)), ((4,), ((3, 0, -2), None), (2, 1)),
-    ((4,), ((2, 2, 1),), (0,)), ((1, 2), ((0, 1, 1), (1, -1, -1)), (1, 2)),
-)  # fmt: skip
+    ((4, 5), (1, (0, 5, 1)), (5,)),
+    ((4, 5), ((3, -1, -1), (0, 5, 2)), (4, 3)),
+    ((4, 5), (None, (1, 3, 1), 4), (1, 2)),
+    ((3,), (2,), ()),
+    ((), (None,), (1,)),
+    ((3, 0), (1, (0, 0, 1)), (0,)),
+    ((4,), ((3, 0, -2), None), (2, 1)),
+    ((4,), ((2, 2, 1),), (0,)),
+    ((1, 2), ((0, 1, 1), (1, -1, -1)), (1, 2)),
+)
 ITEMS = {
     item.getitem_p: _one(*((x, {"index": i, "shape": y}) for x, i, y in EXPRESSIONS)),
     item.putitem_p: _one(*((y, {"index": i, "shape": x}) for x, i, y in EXPRESSIONS)),
@@ -209,45 +242,85 @@ def _dot(x, y, contract, batch=((), ())):
 
 def _solve(a, b, **options):
     params = {
-        "left_side": True, "lower": True, "transpose_a": False, "conjugate_a": False, "unit_diagonal": False, "check": False,
-    }  # fmt: skip
+        "left_side": True,
+        "lower": True,
+        "transpose_a": False,
+        "conjugate_a": False,
+        "unit_diagonal": False,
+        "check": False,
+    }
     return Case((Triangular(a), N(b)), {**params, **options})
 
 
 ALGEBRA = {
     dot.dot_general_p: Domain(
         cases=(
-            _dot((3, 4), (4, 5), ((1,), (0,))), _dot((4,), (4,), ((0,), (0,))), _dot((3, 4), (4,), ((1,), (0,))),
-            _dot((4, 3), (5, 4), ((0,), (1,))), _dot((2, 3, 4), (2, 4, 3), ((2,), (1,)), ((0,), (0,))),
-            _dot((2,), (3,), ((), ())), _dot((), (3,), ((), ())), _dot((3, 0), (0, 2), ((1,), (0,))),
-            _dot((2, 3, 4), (4, 3), ((1, 2), (1, 0))), _dot((3, 2), (2, 3), ((), ()), ((0, 1), (1, 0))),
-            _dot((0, 3), (3, 2), ((1,), (0,))), _dot((1, 1), (1, 1), ((1,), (0,))), _dot((20, 24), (24, 18), ((1,), (0,))),
+            _dot((3, 4), (4, 5), ((1,), (0,))),
+            _dot((4,), (4,), ((0,), (0,))),
+            _dot((3, 4), (4,), ((1,), (0,))),
+            _dot((4, 3), (5, 4), ((0,), (1,))),
+            _dot((2, 3, 4), (2, 4, 3), ((2,), (1,)), ((0,), (0,))),
+            _dot((2,), (3,), ((), ())),
+            _dot((), (3,), ((), ())),
+            _dot((3, 0), (0, 2), ((1,), (0,))),
+            _dot((2, 3, 4), (4, 3), ((1, 2), (1, 0))),
+            _dot((3, 2), (2, 3), ((), ()), ((0, 1), (1, 0))),
+            _dot((0, 3), (3, 2), ((1,), (0,))),
+            _dot((1, 1), (1, 1), ((1,), (0,))),
+            _dot((20, 24), (24, 18), ((1,), (0,))),
         ),
-        kinds=NUMBERS, linear=((0,), (1,)), rtol=1e-12, atol=1e-13, signed_zeros="", special=False,
+        kinds=NUMBERS,
+        linear=((0,), (1,)),
+        rtol=1e-12,
+        atol=1e-13,
+        signed_zeros="",
+        special=False,
     ),
     linalg.cholesky_p: Domain(
-        cases=tuple(Case((PositiveDefinite(s),), {"on_error": e})
-                    for s, e in (((3, 3), "raise"), ((2, 3, 3), "nan"), ((1, 1), "raise"), ((0, 0), "raise"), ((0, 2, 2), "nan"))),
-        rtol=1e-12, atol=1e-13, special=False,
+        cases=tuple(
+            Case((PositiveDefinite(s),), {"on_error": e})
+            for s, e in (
+                ((3, 3), "raise"),
+                ((2, 3, 3), "nan"),
+                ((1, 1), "raise"),
+                ((0, 0), "raise"),
+                ((0, 2, 2), "nan"),
+            )
+        ),
+        rtol=1e-12,
+        atol=1e-13,
+        special=False,
     ),
     linalg.triangular_solve_p: Domain(
         cases=(
-            _solve((3, 3), (3, 2)), _solve((3, 3), (2, 3), left_side=False, lower=False),
-            _solve((3, 3), (3, 2), transpose_a=True, conjugate_a=True), _solve((3, 3), (3, 2), conjugate_a=True, lower=False),
-            _solve((2, 3, 3), (2, 3, 1), unit_diagonal=True, transpose_a=True), _solve((3, 3), (3, 2), check=True),
-            _solve((2, 3, 3), (2, 2, 3), left_side=False, transpose_a=True, conjugate_a=True), _solve((0, 0), (0, 2)),
-            _solve((2, 2), (2, 0)), _solve((1, 1), (1, 1)),
+            _solve((3, 3), (3, 2)),
+            _solve((3, 3), (2, 3), left_side=False, lower=False),
+            _solve((3, 3), (3, 2), transpose_a=True, conjugate_a=True),
+            _solve((3, 3), (3, 2), conjugate_a=True, lower=False),
+            _solve((2, 3, 3), (2, 3, 1), unit_diagonal=True, transpose_a=True),
+            _solve((3, 3), (3, 2), check=True),
+            _solve((2, 3, 3), (2, 2, 3), left_side=False, transpose_a=True, conjugate_a=True),
+            _solve((0, 0), (0, 2)),
+            _solve((2, 2), (2, 0)),
+            _solve((1, 1), (1, 1)),
         ),
-        linear=((1,),), rtol=1e-12, atol=1e-13, special=False,
+        linear=((1,),),
+        rtol=1e-12,
+        atol=1e-13,
+        special=False,
     ),
-}  # fmt: skip
+}
 
 CREATED = [
     {"dtype": np.dtype(name), "shape": s, "dimension": d}
     for name, s, d in (
-        ("int64", (3,), 0), ("float32", (2, 3), 1), ("float64", (0, 2), 0), ("complex128", (4, 1), 0), ("uint8", (300,), 0),
+        ("int64", (3,), 0),
+        ("float32", (2, 3), 1),
+        ("float64", (0, 2), 0),
+        ("complex128", (4, 1), 0),
+        ("uint8", (300,), 0),
     )
-]  # fmt: skip
+]
 CREATION = {create.iota_p: Domain(cases=tuple(Case((), params) for params in CREATED), kinds="")}
 
 DOMAINS = {**LINEAR, **SHAPES, **REDUCTIONS, **INDEXING, **ITEMS, **ALGEBRA, **CREATION}
