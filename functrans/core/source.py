@@ -6,12 +6,17 @@ local to it alive for as long as the jaxpr lives.
 
 from __future__ import annotations
 
+import cmath
 import linecache
+import math
+import opcode
 import os
+import re
 import sys
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import CodeType, FrameType
+from typing import Any
 
 import numpy as np
 
@@ -85,4 +90,36 @@ def user_source() -> Source | None:
         if not _internal(frame.f_code):
             return Source(frame.f_code, frame.f_lasti)
         frame = frame.f_back
+    return None
+
+
+def swallows(frame: FrameType) -> str | None:
+    """What in a frame asks for a Python number and would lose a derivative silently; None where nothing does.
+
+    An explicit ``float(t)`` says that a number is wanted. An assignment into an array (``buffer[0] = t``, ``buffer.fill(t)``) and
+    a function of the math module do not, though Python makes the same call for them.
+    """
+    code, at = frame.f_code, frame.f_lasti
+    if opcode.opname[code.co_code[at]].startswith("STORE_SUBSCR"):
+        return "assignment into an array"
+    position = next((p for i, p in enumerate(code.co_positions()) if 2 * i == at), (None,) * 4)
+    line, column = position[0], position[2]
+    if line is None or column is None:
+        return None
+    text = linecache.getline(code.co_filename, line).encode()[column:].decode(errors="ignore")
+    callee = _look_up(frame, re.match(r"[\w.]*", text).group())  # type: ignore[union-attr]
+    if any(callee is f for module in (math, cmath) for f in vars(module).values()):
+        return f"math.{callee.__name__}"
+    return f"ndarray.{callee.__name__}" if isinstance(getattr(callee, "__self__", None), np.ndarray) else None
+
+
+def _look_up(frame: FrameType, dotted: str) -> Any:
+    """The value of a dotted name in a frame, None where there is none."""
+    head, *rest = dotted.split(".")
+    for space in (frame.f_locals, frame.f_globals):
+        if head in space:
+            found = space[head]
+            for name in rest:
+                found = getattr(found, name, None)
+            return found
     return None

@@ -7,6 +7,7 @@ its parent; the outermost, `EvalTrace`, computes with NumPy.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -17,6 +18,7 @@ import numpy as np
 
 from . import errors
 from .aval import Aval
+from .source import swallows
 
 if TYPE_CHECKING:
     from .primitive import Primitive
@@ -160,13 +162,22 @@ class Tracer:
         )
 
     def _scalar(self, kind: str) -> Any:
-        return self._need(
+        cure = (
+            f"Use functions of functrans.numpy instead of {kind}() or the math module, `.astype` to change the dtype, "
+            "`x = x.at[i].set(v)` instead of `x[i] = v` to write it into an array"
+        )
+        value = self._need(
             errors.TracerScalarConversionError,
             f"{kind}()",
-            f"its number is not known while tracing. Use functions of functrans.numpy instead of {kind}() or the "
-            "math module, `.astype` to change the dtype, `x = x.at[i].set(v)` instead of `x[i] = v` to write it into an "
-            "array, or mark the argument static",
+            f"its number is not known while tracing. {cure}, or mark the argument static",
         )
+        taker = swallows(sys._getframe(2))
+        if taker is not None:
+            raise errors.TracerScalarConversionError(
+                f"{taker} of a value of type {self.aval} that is being differentiated: its derivative would be lost. {cure}; "
+                f"where a constant is meant, say so: {kind}(x)"
+            )
+        return value
 
     def __float__(self) -> float:
         return float(self._scalar("float"))
