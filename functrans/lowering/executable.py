@@ -19,6 +19,7 @@ from .collapse import collapse
 from .compile import CompiledKernel, Options
 from .emit_python import emit_python
 from .failure import evaluate
+from .loopcheck import verify
 from .nests import build
 from .outline import outline
 from .plan import plan, scratch_bytes
@@ -129,10 +130,11 @@ class Executable:
 
     def _build(self, step: KernelStep) -> KernelUnit:
         nests = build(step.jaxpr, strict=self._options.strict)
-        kernel = plan(collapse(nests.kernel), self._specialize_below)
+        kernel = plan(_verified(collapse(_verified(nests.kernel))), self._specialize_below)
         kernel.name = _identifier(self._name)
         work = sum(b.size for b in kernel.buffers)
-        outlined, ints = outline(kernel, self._specialize_below)
+        outlined, ints = outline(_verified(kernel), self._specialize_below)
+        _verified(outlined)
         code, now = kernels.get(outlined, self._options)
         if self._stats is not None:
             self._stats.count_kernel(code.route, now)
@@ -161,6 +163,13 @@ class Executable:
             else:
                 parts.append(self._units[step].python_source)
         return "\n\n".join(parts) + "\n"
+
+
+def _verified(kernel: ir.Kernel) -> ir.Kernel:
+    """The kernel itself, checked first where ``config.verify`` is set."""
+    if config.verify:
+        verify(kernel)
+    return kernel
 
 
 def _failed(jaxpr: Jaxpr, arrays: tuple[Any, ...]) -> list[np.ndarray]:
