@@ -148,7 +148,7 @@ class Config:
 
     Notes
     -----
-    An environment variable ``FUNCTRANS_<NAME>`` (for example ``FUNCTRANS_NUM_THREADS=4``) gives the initial
+    An environment variable ``FUNCTRANS_<NAME>`` (for example ``FUNCTRANS_STRICT=1``) gives the initial
     value of the option; true and false are written ``1`` and ``0``, or ``true`` and ``false``.
 
     Attributes
@@ -157,13 +157,10 @@ class Config:
         Extents and strides up to this one are compiled in as literals; larger ones are run-time parameters.
         Default 16.
     strict : bool
-        Compiled arithmetic equals NumPy's bit for bit: scalar libm, no contraction. Default False.
-    debug_nans : bool
-        Raise where a NaN first appears. Default False.
+        Compiled ``+ - * /`` and square roots equal NumPy's bit for bit: no contraction, no reordering, and scalar
+        libm for all other functions. Default False.
     linalg_errors : {'raise', 'nan'}
         What a failed decomposition does: raise `numpy.linalg.LinAlgError`, or fill its result with NaN.
-    num_threads : int
-        Threads that a large loop of a kernel is split across. Default 1.
     backend : {'llvm', 'python'}
         What kernels are made of: LLVM inside a Numba-jitted function, or readable Python source.
     disable_jit : bool
@@ -180,23 +177,20 @@ class Config:
 
     Examples
     --------
-    >>> with config.patch(strict=True, num_threads=2):
-    ...     config.strict, config.num_threads
+    >>> with config.patch(strict=True, specialize_below=2):
+    ...     config.strict, config.specialize_below
     (True, 2)
     >>> config.strict
     False
     """
 
     specialize_below = _Option(16, _at_least(0), "Extents up to this one are literals.")
-    strict = _Option(False, _boolean, "Compiled arithmetic equals NumPy's bit for bit.")
-    debug_nans = _Option(False, _boolean, "Raise where a NaN first appears.")
+    strict = _Option(False, _boolean, "No contraction, no reordering, scalar libm.")
     linalg_errors = _Option("raise", _one_of("raise", "nan"), "What a failed decomposition does.")
-    num_threads = _Option(1, _at_least(1), "Threads that a large loop is split across.")
     backend = _Option("llvm", _one_of("llvm", "python"), "What kernels are made of.")
     disable_jit = _Option(False, _boolean, "Run everything as Python and NumPy.")
-    _store: _Store
-
     verify = _Option(False, _boolean, "Check every jaxpr between passes.", traced=False)
+    _store: _Store
 
     def __init__(self, environment: Mapping[str, str]):
         # Through the instance's dictionary: __setattr__ takes options only.

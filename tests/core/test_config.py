@@ -14,19 +14,19 @@ from functrans.core.errors import ConfigError, FunctransError
 
 def test_defaults():
     fresh = Config({})
-    assert (fresh.specialize_below, fresh.strict, fresh.debug_nans) == (16, False, False)
-    assert (fresh.linalg_errors, fresh.num_threads, fresh.backend) == ("raise", 1, "llvm")
+    assert (fresh.specialize_below, fresh.strict) == (16, False)
+    assert (fresh.linalg_errors, fresh.backend) == ("raise", "llvm")
     assert (fresh.disable_jit, fresh.verify) == (False, False)
 
 
 def test_patch_nests_and_restores_on_exceptions():
     fresh = Config({})
-    with fresh.patch(strict=True, num_threads=3):
-        with pytest.raises(ZeroDivisionError), fresh.patch(num_threads=5, verify=True):
-            assert (fresh.strict, fresh.num_threads, fresh.verify) == (True, 5, True)
+    with fresh.patch(strict=True, specialize_below=3):
+        with pytest.raises(ZeroDivisionError), fresh.patch(specialize_below=5, verify=True):
+            assert (fresh.strict, fresh.specialize_below, fresh.verify) == (True, 5, True)
             raise ZeroDivisionError
-        assert (fresh.strict, fresh.num_threads, fresh.verify) == (True, 3, False)
-    assert (fresh.strict, fresh.num_threads) == (False, 1)
+        assert (fresh.strict, fresh.specialize_below, fresh.verify) == (True, 3, False)
+    assert (fresh.strict, fresh.specialize_below) == (False, 16)
 
 
 def test_one_patch_object_may_be_entered_again():
@@ -52,16 +52,16 @@ def test_patch_decorates_and_keeps_the_name():
 def test_setting_is_process_wide_and_below_patches():
     fresh = Config({})
     seen = []
-    fresh.num_threads = 4
-    with fresh.patch(num_threads=2):
-        fresh.num_threads = 8
+    fresh.specialize_below = 4
+    with fresh.patch(specialize_below=2):
+        fresh.specialize_below = 8
         fresh.strict = True
-        seen.append((fresh.num_threads, fresh.strict))
-        thread = threading.Thread(target=lambda: seen.append((fresh.num_threads, fresh.strict)))
+        seen.append((fresh.specialize_below, fresh.strict))
+        thread = threading.Thread(target=lambda: seen.append((fresh.specialize_below, fresh.strict)))
         thread.start()
         thread.join()
     assert seen == [(2, True), (8, True)]
-    assert fresh.num_threads == 8
+    assert fresh.specialize_below == 8
 
 
 def test_threads_patch_independently():
@@ -91,9 +91,9 @@ def test_tasks_patch_independently():
     fresh = Config({})
 
     async def work(i):
-        with fresh.patch(num_threads=i):
+        with fresh.patch(specialize_below=i):
             await asyncio.sleep(0)
-            return fresh.num_threads
+            return fresh.specialize_below
 
     async def main():
         return await asyncio.gather(*(work(i) for i in range(1, 6)))
@@ -108,9 +108,7 @@ def test_trace_key_follows_what_affects_tracing():
     for change in [
         {"specialize_below": 2},
         {"strict": True},
-        {"debug_nans": True},
         {"linalg_errors": "nan"},
-        {"num_threads": 2},
         {"backend": "python"},
         {"disable_jit": True},
     ]:
@@ -120,10 +118,10 @@ def test_trace_key_follows_what_affects_tracing():
         assert fresh.trace_key() == start
     with fresh.patch(strict=True):
         before = fresh.trace_key()
-        fresh.num_threads = 7
+        fresh.specialize_below = 7
         assert fresh.trace_key() != before
     assert fresh.trace_key() != start
-    fresh.num_threads = 1
+    fresh.specialize_below = 16
     assert fresh.trace_key() == start
     assert trace_key() == config.trace_key()
 
@@ -135,8 +133,8 @@ def test_trace_key_follows_what_affects_tracing():
         ("linalg_errors", None, "'raise' or 'nan'"),
         ("specialize_below", -1, "at least 0"),
         ("specialize_below", 2.5, "integer"),
-        ("num_threads", 0, "at least 1"),
-        ("num_threads", True, "integer"),
+        ("specialize_below", -7, "at least 0"),
+        ("specialize_below", True, "integer"),
         ("strict", 1, "True or False"),
     ],
 )
@@ -168,10 +166,10 @@ def test_an_unknown_option_names_the_nearest():
 
 
 def test_environment_variables_give_initial_values():
-    fresh = Config({"FUNCTRANS_NUM_THREADS": "4", "FUNCTRANS_STRICT": "True", "FUNCTRANS_BACKEND": " python"})
-    assert (fresh.num_threads, fresh.strict, fresh.backend) == (4, True, "python")
+    fresh = Config({"FUNCTRANS_SPECIALIZE_BELOW": "4", "FUNCTRANS_STRICT": "True", "FUNCTRANS_BACKEND": " python"})
+    assert (fresh.specialize_below, fresh.strict, fresh.backend) == (4, True, "python")
     assert Config({"FUNCTRANS_STRICT": "0"}).strict is False
-    for name, text in [("NUM_THREADS", "many"), ("STRICT", "maybe"), ("BACKEND", "gpu")]:
+    for name, text in [("SPECIALIZE_BELOW", "many"), ("STRICT", "maybe"), ("BACKEND", "gpu")]:
         with pytest.raises(ConfigError, match=f"environment variable FUNCTRANS_{name}.*{text}"):
             Config({f"FUNCTRANS_{name}": text})
 
