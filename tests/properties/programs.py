@@ -104,7 +104,7 @@ def programs(draw, max_steps=6):
     shape = draw(st.sampled_from(SHAPES))
     values = [_point(shape, draw(st.integers(0, 99)))]
     start, steps = values[0], []
-    for _ in range(draw(st.integers(1, max_steps))):
+    for _ in range(draw(st.integers(2, max_steps))):
         x = draw(st.sampled_from(range(max(0, len(values) - 2), len(values))))
         y = draw(st.sampled_from(range(len(values))))
         number = draw(st.integers(0, 3))
