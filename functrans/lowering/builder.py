@@ -443,8 +443,8 @@ def _integer(x: ir.Operand) -> Any:
 def _fold_integers(op: str, x: Scalar, y: Scalar) -> Scalar | None:
     a, b = x.operand, y.operand
     if type(a) is ir.Extent and type(b) is ir.Extent and op in ("add", "sub", "mul"):
-        n = {"add": a.value + b.value, "sub": a.value - b.value, "mul": a.value * b.value}[op]
-        return x.builder.extent(n)
+        n = a.value + b.value if op == "add" else a.value - b.value if op == "sub" else a.value * b.value
+        return x.builder.extent((n + 2**63) % 2**64 - 2**63)  # wraps as int64 does
     known_a, known_b = _integer(a), _integer(b)
     if op == "add" and known_a == 0:
         return y
