@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,16 @@ from ..primitives.axes import one_axis, positive_shape
 from ..primitives.create import eye as eye_of
 from ..primitives.create import full as full_of
 from ..primitives.create import iota
-from ..primitives.elementwise import convert, convert_element_type_p, div_p, eq_p, mul_p, select_p, sub_p
+from ..primitives.elementwise import (
+    convert,
+    convert_element_type_p,
+    div_p,
+    eq_p,
+    ge_p,
+    mul_p,
+    select_p,
+    sub_p,
+)
 from ..primitives.exp_log import pow_p
 from ..primitives.linear import (
     add_p,
@@ -31,7 +41,6 @@ from ..primitives.operands import finish, operand, strong
 from ..primitives.rounding import floor_p
 from ..primitives.shape import concatenate_p
 from .dispatch import array_operand, implements, owned
-from .indexing import lower_mask
 
 __all__ = [
     "arange", "array", "asarray", "astype", "copy", "empty", "empty_like", "eye", "full",
@@ -259,8 +268,12 @@ def identity(n: int, dtype: Any = None, **kwargs: Any) -> Any:
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, **kwargs: Any) -> Any:
     """Ones on and below diagonal `k`."""
     rows, columns = positive_shape((N, N if M is None else M), "tri")
-    mask = lower_mask(rows, columns, operator.index(k))
-    return finish(convert_element_type_p.bind(mask, dtype=_dtype(dtype, "tri")))
+    to = _dtype(dtype, "tri")
+    if not _staged():
+        return finish(np.tri(rows, columns, operator.index(k), to))
+    row, column = iota((rows, 1), 0), iota((1, columns), 1)
+    inside = ge_p.bind(add_p.bind(row, np.int64(operator.index(k))), column)
+    return finish(convert_element_type_p.bind(inside, dtype=to))
 
 
 # --- counted ------------------------------------------------------------------------------------------------
@@ -422,7 +435,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     values = []
     for d, a in enumerate(xi):
         x = array_operand(a, "meshgrid", d)
-        size = int(np.prod(shape_of(x), dtype=np.int64))
+        size = prod(shape_of(x))
         values.append(reshape_p.bind(x, shape=tuple([size if e == d else 1 for e in range(ndim)])))
     if indexing == "xy" and ndim > 1:
         order = (1, 0, *range(2, ndim))

@@ -9,8 +9,9 @@ import numpy as np
 
 from ..core.array import Array
 from ..core.aval import aval_of
-from ..core.trace import Tracer, operators
-from ..primitives.operands import finish, operand, strong
+from ..core.dtypes import canonical, promote
+from ..core.trace import PYTHON_KEYS, Tracer, operators
+from ..primitives.operands import WEAK_DTYPES, finish, key_of, operand, strong
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,14 +31,33 @@ def implements(*functions: Callable[..., Any], method: str | None = None) -> Cal
 
 def array_operand(x: Any, name: str, position: int = 0) -> Any:
     """`x` as a value with a dtype of its own: an ndarray, NumPy number or tracer, never weak."""
-    x = operand(x, name, position)
-    if type(x) is np.ndarray or isinstance(x, np.generic) or (isinstance(x, Tracer) and not x.aval.weak):
-        return x
-    return strong(x, aval_of(x).dtype)
+    if not isinstance(x, Tracer):
+        x = operand(x, name, position)
+        if type(x) in PYTHON_KEYS:
+            return strong(x, aval_of(x).dtype)
+    elif x.key() in WEAK_DTYPES:
+        return strong(x, x.dtype)
+    return x
+
+
+def in_one_dtype(values: list[Any], dtype: Any, name: str) -> list[Any]:
+    """Values in `dtype`, or in their common one. Python numbers are float64, int64, ... here, as NumPy's functions
+    other than ufuncs take them.
+    """
+    if dtype is not None:
+        to = canonical(dtype, f"{name}: dtype")
+    else:
+        keys = {key_of(v) for v in values}
+        if len(keys) == 1 and keys.isdisjoint(WEAK_DTYPES) and type(values[0]) is not bool:
+            return values
+        to, _ = promote([(aval_of(v).dtype, False) for v in values])
+    return [strong(v, to) for v in values]
 
 
 def owned(out: Any, *given: Any) -> Any:
     """`finish`, of a copy where `out` is a view of what the caller gave and may still change."""
+    if isinstance(out, Tracer):
+        return out
     if type(out) is np.ndarray:
         for x in given:
             if type(x) in _SAFE or isinstance(x, Tracer):

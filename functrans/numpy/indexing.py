@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from ..primitives.axes import many_axes, one_axis
 from ..primitives.create import diagonal_mask, full, iota
 from ..primitives.elementwise import convert, ge_p, max_p, select_p
 from ..primitives.index import gather_p
+from ..primitives.indexing import is_staged
 from ..primitives.linear import (
     add_p,
     broadcast_shapes,
@@ -79,7 +81,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
     x = array_operand(a, "take")
     i = _index_array(indices, "take")
     if axis is None:
-        x, d = reshape_p.bind(x, shape=(int(np.prod(shape_of(x), dtype=np.int64)),)), 0
+        x, d = reshape_p.bind(x, shape=(prod(shape_of(x)),)), 0
     else:
         x = x if shape_of(x) else reshape_p.bind(x, shape=(1,))
         d = one_axis(axis, len(shape_of(x)), "take")
@@ -114,8 +116,8 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1, mode: str = "
     """
     x, i = array_operand(arr, "take_along_axis"), _index_array(indices, "take_along_axis")
     if axis is None:
-        x, axis = reshape_p.bind(x, shape=(int(np.prod(shape_of(x), dtype=np.int64)),)), 0
-        i = reshape_p.bind(i, shape=(int(np.prod(shape_of(i), dtype=np.int64)),))
+        x, axis = reshape_p.bind(x, shape=(prod(shape_of(x)),)), 0
+        i = reshape_p.bind(i, shape=(prod(shape_of(i)),))
     shape, others = shape_of(x), shape_of(i)
     if len(shape) != len(others):
         raise ShapeError(f"take_along_axis: shapes {shape} and {others} must have the same number of axes")
@@ -143,7 +145,7 @@ def _diagonal(x: Any, offset: int, axis1: Any, axis2: Any, name: str) -> Any:
     k = operator.index(offset)
     row, column = max(0, -k), max(0, k)
     length = max(0, min(shape[d] - row, shape[e] - column))
-    steps = iota((length,), 0)
+    steps = iota((length,), 0) if is_staged(x) else np.arange(length)
     rows = add_p.bind(steps, np.int64(row)) if row else steps
     columns = add_p.bind(steps, np.int64(column)) if column else steps
     out = gather_p.bind(x, rows, columns, axes=(d, e), mode="promise_in_bounds")
@@ -204,21 +206,24 @@ def diag(v: Any, k: int = 0) -> Any:
     # Element i stands in row i + max(0, -k).
     column = pad_p.bind(x, zero, padding_config=((max(0, -k), max(0, k), 0),)) if k else x
     rows = reshape_p.bind(column, shape=(n, 1))
-    return finish(select_p.bind(diagonal_mask(n, n, k), rows, zero))
+    mask = diagonal_mask(n, n, k) if is_staged(x) else np.eye(n, k=k, dtype=bool)
+    return finish(select_p.bind(mask, rows, zero))
 
 
 @implements(np.diagflat)
 def diagflat(v: Any, k: int = 0) -> Any:
     """The elements of an array of any shape as a diagonal of a square matrix."""
     x = array_operand(v, "diagflat")
-    return diag(reshape_p.bind(x, shape=(int(np.prod(shape_of(x), dtype=np.int64)),)), k)
+    return diag(reshape_p.bind(x, shape=(prod(shape_of(x)),)), k)
 
 
 # --- triangles ----------------------------------------------------------------------------------------------
 
 
-def lower_mask(rows: int, columns: int, k: int) -> Any:
-    """True on and below diagonal `k`."""
+def lower_mask(x: Any, rows: int, columns: int, k: int) -> Any:
+    """True on and below diagonal `k`; made by the program where the numbers of `x` are unknown."""
+    if not is_staged(x):
+        return np.tri(rows, columns, k, bool)
     shifted = iota((rows, 1), 0)
     shifted = add_p.bind(shifted, np.int64(k)) if k else shifted
     return ge_p.bind(shifted, iota((1, columns), 1))
@@ -244,7 +249,7 @@ def tril(m: Any, k: int = 0) -> Any:
            [1., 1.]])
     """
     x = _matrix(m, "tril")
-    mask = lower_mask(shape_of(x)[-2], shape_of(x)[-1], operator.index(k))
+    mask = lower_mask(x, *shape_of(x)[-2:], operator.index(k))
     return finish(select_p.bind(mask, x, x.dtype.type(0)))
 
 
@@ -252,5 +257,5 @@ def tril(m: Any, k: int = 0) -> Any:
 def triu(m: Any, k: int = 0) -> Any:
     """Zeros below diagonal `k` of the last two axes."""
     x = _matrix(m, "triu")
-    mask = lower_mask(shape_of(x)[-2], shape_of(x)[-1], operator.index(k) - 1)
+    mask = lower_mask(x, *shape_of(x)[-2:], operator.index(k) - 1)
     return finish(select_p.bind(mask, x.dtype.type(0), x))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from ..core.aval import aval_of
-from ..core.dtypes import canonical, promote
 from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
 from ..core.trace import Tracer
 from ..primitives.axes import one_axis
@@ -19,7 +18,7 @@ from ..primitives.linear import move_batch_axis, reshape_p, shape_of
 from ..primitives.operands import finish, operand, strong
 from ..primitives.promotion import refuse_out
 from ..primitives.shape import concatenate_p, pad_p, slice_along
-from .dispatch import array_operand, implements, owned
+from .dispatch import array_operand, implements, in_one_dtype, owned
 from .shaping import atleast_1d, atleast_2d, atleast_3d
 
 __all__ = [
@@ -41,20 +40,10 @@ def _values(arrays: Any, name: str) -> list[Any]:
     return [operand(a, name, i) for i, a in enumerate(arrays)]
 
 
-def _common(values: list[Any], dtype: Any, name: str) -> list[Any]:
-    """Values in one dtype."""
-    if dtype is None:
-        avals = [aval_of(v) for v in values]
-        to, _ = promote([(a.dtype, False) for a in avals])
-    else:
-        to = canonical(dtype, f"{name}: dtype")
-    return [strong(v, to) for v in values]
-
-
 def _joined(values: list[Any], axis: Any, name: str, dtype: Any = None) -> Any:
-    values = _common(values, dtype, name)
+    values = in_one_dtype(values, dtype, name)
     if axis is None:
-        values = [reshape_p.bind(v, shape=(int(np.prod(shape_of(v), dtype=np.int64)),)) for v in values]
+        values = [reshape_p.bind(v, shape=(prod(shape_of(v)),)) for v in values]
         axis = 0
     shape = shape_of(values[0])
     if not shape:
@@ -62,6 +51,8 @@ def _joined(values: list[Any], axis: Any, name: str, dtype: Any = None) -> Any:
     d = one_axis(axis, len(shape), name)
     for v in values:
         other = shape_of(v)
+        if other == shape:
+            continue
         if len(other) != len(shape) or other[:d] + other[d + 1 :] != shape[:d] + shape[d + 1 :]:
             listed = ", ".join(str(shape_of(w)) for w in values)
             raise ShapeError(f"{name}: shapes {listed} do not fit: all axes but number {d} must be equal")
@@ -121,7 +112,7 @@ def stack(
         listed = ", ".join(str(shape_of(v)) for v in values)
         raise ShapeError(f"stack: all arrays must have one shape, got {listed}")
     d = one_axis(axis, len(shape) + 1, "stack")
-    values = _common(values, dtype, "stack")
+    values = in_one_dtype(values, dtype, "stack")
     rows = [reshape_p.bind(v, shape=(*shape[:d], 1, *shape[d:])) for v in values]
     return finish(concatenate_p.bind(*rows, dimension=d))
 

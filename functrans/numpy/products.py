@@ -5,12 +5,11 @@ from __future__ import annotations
 import string
 from collections.abc import Sequence
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from ..core.aval import aval_of
-from ..core.dtypes import canonical, promote
 from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
 from ..core.trace import operators
 from ..primitives.axes import many_axes, one_axis
@@ -27,11 +26,11 @@ from ..primitives.linear import (
     shape_of,
     transpose_p,
 )
-from ..primitives.operands import finish, operand, strong
+from ..primitives.operands import finish, operand
 from ..primitives.products import contract, matmul, matvec, pair, vecdot, vecmat
 from ..primitives.promotion import refuse_out
 from ..primitives.shape import concatenate_p, slice_along
-from .dispatch import implements, owned
+from .dispatch import implements, in_one_dtype, owned
 
 __all__ = [
     "cross", "dot", "einsum", "einsum_path", "inner", "kron", "matmul", "matvec", "outer",
@@ -118,7 +117,7 @@ def vdot(a: Any, b: Any, /) -> Any:
 
 
 def _flat(x: Any) -> Any:
-    return reshape_p.bind(x, shape=(int(np.prod(shape_of(x), dtype=np.int64)),))
+    return reshape_p.bind(x, shape=(prod(shape_of(x)),))
 
 
 @implements(np.outer)
@@ -208,16 +207,12 @@ def einsum(*operands: Any, out: None = None, dtype: Any = None, optimize: Any = 
     subscripts, given = (
         _interleaved(operands) if not isinstance(operands[0], str) else (operands[0], operands[1:])
     )
-    values = [operand(a, "einsum", i + 1) for i, a in enumerate(given)]
-    avals = [aval_of(v) for v in values]
-    if dtype is None:
-        to, _ = promote([(a.dtype, False) for a in avals]) if avals else (None, None)
-    else:
-        to = canonical(dtype, "einsum: dtype")
-    if to is None:
+    if not given:
         raise ArgumentValueError("einsum: needs at least one operand")
-    values = [strong(v, to) for v in values]
-    terms, result = _subscripts(subscripts.replace(" ", ""), tuple([a.shape for a in avals]))
+    values = in_one_dtype([operand(a, "einsum", i + 1) for i, a in enumerate(given)], dtype, "einsum")
+    terms, result = _subscripts(subscripts.replace(" ", ""), tuple([shape_of(v) for v in values]))
+    if len(values) == 2 and all(len(set(t)) == len(t) for t in terms):
+        return owned(contract(values[0], terms[0], values[1], terms[1], result), *given)
     pairs = [_diagonals(v, t) for v, t in zip(values, terms)]
     for places in _path(tuple([(shape_of(v), labels) for v, labels in pairs]), result, optimize):
         chosen = [pairs[i] for i in places]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ __all__ = [
 
 def _reshaped(x: Any, shape: tuple[int, ...], order: str, name: str) -> Any:
     own = shape_of(x)
-    shape = filled_shape(shape, int(np.prod(own, dtype=np.int64)), name, own)
+    shape = filled_shape(shape, prod(own), name, own)
     if order == "F":
         x = transpose_p.bind(x, permutation=tuple(range(len(own)))[::-1])
         x = reshape_p.bind(x, shape=shape[::-1])
@@ -223,6 +224,9 @@ def transpose(a: Any, axes: Any = None) -> Any:
 permute_dims = transpose
 
 
+_REVERSED = [tuple(range(n))[::-1] for n in range(65)]
+
+
 def _transpose_method(x: Any, *axes: Any) -> Any:
     if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
         axes = tuple(axes[0] or ())
@@ -230,7 +234,7 @@ def _transpose_method(x: Any, *axes: Any) -> Any:
 
 
 operators.method["transpose"] = _transpose_method
-operators.property["T"] = transpose
+operators.property["T"] = lambda x: transpose_p.bind(x, permutation=_REVERSED[x.ndim])
 
 
 @implements(*([np.matrix_transpose] if hasattr(np, "matrix_transpose") else []))
@@ -436,7 +440,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     x = array_operand(a, "roll")
     shape = shape_of(x)
     if axis is None:
-        flat = reshape_p.bind(x, shape=(int(np.prod(shape, dtype=np.int64)),))
+        flat = reshape_p.bind(x, shape=(prod(shape),))
         total = shift if isinstance(shift, Tracer) else int(np.sum(shift))
         return owned(reshape_p.bind(_rolled(flat, total, 0), shape=shape), a)
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
@@ -509,7 +513,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     """
     x = array_operand(a, "repeat")
     if axis is None:
-        x, d = reshape_p.bind(x, shape=(int(np.prod(shape_of(x), dtype=np.int64)),)), 0
+        x, d = reshape_p.bind(x, shape=(prod(shape_of(x)),)), 0
     else:
         x = x if shape_of(x) else reshape_p.bind(x, shape=(1,))
         d = one_axis(axis, len(shape_of(x)), "repeat")

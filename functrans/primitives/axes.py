@@ -49,6 +49,8 @@ def as_shape(shape: Any, name: str) -> tuple[int, ...]:
     TracerIntegerConversionError
         If it holds traced numbers: shapes must be known while tracing.
     """
+    if type(shape) is tuple and all(type(n) is int for n in shape):
+        return shape
     many = isinstance(shape, Iterable) and getattr(shape, "ndim", 1) > 0
     listed: Sequence[Any] = tuple(shape) if many else (shape,)
     found = []

@@ -103,10 +103,14 @@ def plan_index(index: Any, shape: tuple[int, ...], mode: str = "raise", staged: 
     staged : bool
         Whether the array's numbers are unknown: then constant indices are checked now, once.
     """
-    key = _basic_key(index)
-    if key is not None:
-        return _basic_plan(key, shape, mode)
-    return _read(_entries(index), shape, mode, staged)
+    key, arrays = _key(index)
+    if key is None or (arrays and staged):
+        return _read(_entries(index), shape, mode, staged)
+    plan = _known_plan(key, shape, mode)
+    if not arrays:
+        return plan
+    common = shape_of(plan.indices[0])
+    return plan._replace(indices=[i if i.shape == common else np.broadcast_to(i, common) for i in arrays])
 
 
 def _read(entries: list[Any], shape: tuple[int, ...], mode: str, staged: bool) -> Plan:
@@ -119,23 +123,34 @@ def _read(entries: list[Any], shape: tuple[int, ...], mode: str, staged: bool) -
 _INT_OR_NONE = frozenset((int, type(None)))
 
 
-def _basic_key(index: Any) -> tuple[Any, ...] | None:
-    """An expression of plain integers, slices of them, None and Ellipsis, as something to look its plan up by."""
+def _key(index: Any) -> tuple[tuple[Any, ...] | None, list[np.ndarray]]:
+    """What the plan of an expression follows from, if it is plain: integers, slices of them, None, Ellipsis, and the
+    shapes of integer arrays; and these arrays.
+    """
     key: list[Any] = []
+    arrays = []
     for e in index if type(index) is tuple else (index,):
         kind = type(e)
         if kind is int or e is None or e is Ellipsis:
             key.append(e)
         elif kind is slice and {type(e.start), type(e.stop), type(e.step)} <= _INT_OR_NONE:
             key.append((e.start, e.stop, e.step))
+        elif kind is np.ndarray and e.ndim and e.dtype.kind in "iu":
+            arrays.append(e)
+            key.append((e.shape,))
         else:
-            return None
-    return tuple(key)
+            return None, []
+    return tuple(key), arrays
 
 
 @lru_cache(maxsize=4096)
-def _basic_plan(key: tuple[Any, ...], shape: tuple[int, ...], mode: str) -> Plan:
-    return _read([slice(*e) if type(e) is tuple else e for e in key], shape, mode, False)
+def _known_plan(key: tuple[Any, ...], shape: tuple[int, ...], mode: str) -> Plan:
+    """The plan of a plain expression; arrays of zeros stand for the index arrays."""
+    entries = [
+        e if type(e) is not tuple else slice(*e) if len(e) == 3 else np.broadcast_to(np.int64(0), e[0])
+        for e in key
+    ]
+    return _read(entries, shape, mode, False)
 
 
 class _Mask(NamedTuple):

@@ -21,7 +21,7 @@ from .composed import conjugate
 from .dot import DimensionNumbers, dot_general_p
 from .elementwise import mul_p
 from .linear import reduce_sum_p, reshape_p, shape_of, transpose_p
-from .operands import finish, operand, strong
+from .operands import WEAK_DTYPES, finish, key_of, operand, strong
 from .promotion import operator_operand, refuse_out
 
 Labels = tuple[Any, ...]
@@ -53,7 +53,10 @@ def contract(x: Any, x_labels: Labels, y: Any, y_labels: Labels, out: Labels) ->
     Labels are distinct within each operand; an axis of extent 1 is broadcast against the other operand's.
     `out` names labels of the operands only.
     """
-    plan = _contraction(shape_of(x), x_labels, shape_of(y), y_labels, out)
+    return _carried_out(_contraction(shape_of(x), x_labels, shape_of(y), y_labels, out), x, y, out)
+
+
+def _carried_out(plan: _Contraction, x: Any, y: Any, out: Labels) -> Any:
     x, y = _prepare(x, plan.x), _prepare(y, plan.y)
     if plan.dimension_numbers is None:
         return mul_p.bind(_spread(x, plan.x.labels, out), _spread(y, plan.y.labels, out))
@@ -136,11 +139,12 @@ def pair(x: Any, y: Any, name: str) -> tuple[Any, Any]:
     """Two operands in their common dtype. Python numbers are float64, int64, ... here, as in NumPy: only
     ufuncs know weak ones.
     """
-    x, y = operand(x, name, 0), operand(y, name, 1)
-    a, b = aval_of(x), aval_of(y)
-    if a.dtype == b.dtype and not (a.weak or b.weak):
+    x = x if isinstance(x, Tracer) else operand(x, name, 0)
+    y = y if isinstance(y, Tracer) else operand(y, name, 1)
+    key = key_of(x)
+    if key is key_of(y) and key not in WEAK_DTYPES:
         return x, y
-    dtype, _ = promote([(a.dtype, False), (b.dtype, False)])
+    dtype, _ = promote([(aval_of(x).dtype, False), (aval_of(y).dtype, False)])
     return strong(x, dtype), strong(y, dtype)
 
 
@@ -172,11 +176,22 @@ def _family(ufunc: np.ufunc, signature: _Signature) -> Callable[..., Any]:
 
 
 def _apply(name: str, signature: _Signature, x: Any, y: Any) -> Any:
-    x_labels, y_labels, out = _labels(name, signature, shape_of(x), shape_of(y))
-    return contract(conjugate(x) if signature.conjugated else x, x_labels, y, y_labels, out)
+    key = (name, shape_of(x), shape_of(y))
+    found = _plans.get(key)
+    if found is None:
+        x_labels, y_labels, out = _labels(name, signature, shape_of(x), shape_of(y))
+        plan = _contraction(shape_of(x), x_labels, shape_of(y), y_labels, out)
+        if len(_plans) > _MOST_PLANS:
+            _plans.clear()
+        found = _plans[key] = (plan, out)
+    return _carried_out(found[0], conjugate(x) if signature.conjugated else x, y, found[1])
 
 
-@lru_cache(maxsize=4096)
+_MOST_PLANS = 4096
+_plans: dict[tuple[str, Axes, Axes], tuple[_Contraction, Labels]] = {}
+"""By function and shapes."""
+
+
 def _labels(name: str, signature: _Signature, x_shape: Axes, y_shape: Axes) -> tuple[Labels, Labels, Labels]:
     x_core, y_core, out_core = signature.x, signature.y, signature.out
     if name == "matmul":  # vectors are rows on the left, columns on the right, and leave no axis
@@ -219,9 +234,12 @@ vecmat = _family(np.vecmat, _Signature("k", "kj", "j", conjugated=True)) if hasa
 
 
 def _matmul_operator(x: Any, y: Any) -> Any:
-    for position, side in enumerate((x, y)):
-        if not isinstance(side, Tracer) and operator_operand(side, "matmul", position) is NotImplemented:
-            return NotImplemented
+    if not isinstance(x, Tracer):
+        x = operator_operand(x, "matmul", 0)
+    if not isinstance(y, Tracer):
+        y = operator_operand(y, "matmul", 1)
+    if x is NotImplemented or y is NotImplemented:
+        return NotImplemented
     x, y = pair(x, y, "matmul")
     return finish(_apply("matmul", _MATMUL, x, y))
 
