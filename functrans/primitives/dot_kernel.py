@@ -17,12 +17,10 @@ from .shape import loops
 
 Axes = tuple[int, ...]
 
-_BLAS_FROM = 512
-"""Multiplications in one matrix product from which a call of BLAS is quicker than loops (a call costs about
-80 ns).
+_GEMM_FROM, _GEMV_FROM, _DOT_FROM = 512, 200, 16
+"""Multiplications in one product from which BLAS is quicker than loops: of matrices (a call costs about 40 ns), of a
+matrix and a vector, of vectors (where a loop adds in order, one addition after the other, and a call costs 5 ns).
 """
-_BLAS_DOT_FROM = 32
-"""The same for one scalar product: loops add in order, one addition after the other."""
 
 
 def dot_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, dimension_numbers: Any) -> None:
@@ -32,8 +30,8 @@ def dot_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, dim
     left = _Side(x, x_batch, _free(x, x_contract, x_batch), x_contract)
     right = _Side(y, y_batch, _free(y, y_contract, y_batch), y_contract)
     rows, columns, depth = prod(left.extents(left.free)), prod(right.extents(right.free)), left.depth
-    least = _BLAS_DOT_FROM if rows == columns == 1 else _BLAS_FROM
-    if x.dtype.kind in "fc" and rows * columns * depth >= least:
+    vectors = (rows == 1) + (columns == 1)
+    if x.dtype.kind in "fc" and rows * columns * depth >= (_GEMM_FROM, _GEMV_FROM, _DOT_FROM)[vectors]:
         _by_blas(k, left, right, results[0], rows, columns)
     else:
         _by_loops(k, left, right, results[0])
