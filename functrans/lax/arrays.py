@@ -15,6 +15,7 @@ from ..core.dtypes import canonical
 from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
 from ..core.primitive import Primitive
 from ..core.trace import Tracer
+from ..numpy.dispatch import owned
 from ..primitives import create, reduce
 from ..primitives.axes import as_shape, filled_shape, many_axes, one_axis, positive_shape
 from ..primitives.dot import dot_general_p
@@ -63,7 +64,7 @@ def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = Non
     if dimensions is not None:
         x = transpose_p.bind(x, permutation=_ints(dimensions, "reshape"))
     shape = filled_shape(_ints(new_sizes, "reshape"), prod(shape_of(x)), "lax.reshape", shape_of(x))
-    return finish(reshape_p.bind(x, shape=shape))
+    return owned(reshape_p.bind(x, shape=shape), operand)
 
 
 def transpose(operand: Any, permutation: Sequence[int]) -> Any:
@@ -71,7 +72,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     x = _one("transpose", operand)
     order = _ints(permutation, "transpose")
     transpose_p.abstract(aval_of(x), permutation=order)
-    return finish(transpose_p.bind(x, permutation=order))
+    return owned(transpose_p.bind(x, permutation=order), operand)
 
 
 def broadcast(operand: Any, sizes: Sequence[int]) -> Any:
@@ -79,7 +80,7 @@ def broadcast(operand: Any, sizes: Sequence[int]) -> Any:
     x = _one("broadcast", operand)
     front = positive_shape(sizes, "lax.broadcast")
     axes = tuple(range(len(front), len(front) + len(shape_of(x))))
-    return finish(broadcast_in_dim_p.bind(x, shape=front + shape_of(x), broadcast_dimensions=axes))
+    return owned(broadcast_in_dim_p.bind(x, shape=front + shape_of(x), broadcast_dimensions=axes), operand)
 
 
 def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int]) -> Any:
@@ -90,7 +91,7 @@ def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: S
         "broadcast_dimensions": _ints(broadcast_dimensions, "broadcast_in_dim"),
     }
     broadcast_in_dim_p.abstract(aval_of(x), **params)
-    return finish(broadcast_in_dim_p.bind(x, **params))
+    return owned(broadcast_in_dim_p.bind(x, **params), operand)
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
@@ -105,7 +106,7 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     axes = many_axes(dimensions, len(shape), "lax.squeeze")
     if any(shape[d] != 1 for d in axes):
         raise ShapeError(f"lax.squeeze: axes {axes} of shape {shape} have not all extent 1")
-    return finish(reshape_p.bind(x, shape=tuple([n for d, n in enumerate(shape) if d not in axes])))
+    return owned(reshape_p.bind(x, shape=tuple([n for d, n in enumerate(shape) if d not in axes])), array)
 
 
 def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
@@ -114,7 +115,7 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
     axes = many_axes(dimensions, len(shape_of(x)) + len(dimensions), "lax.expand_dims")
     rest = iter(shape_of(x))
     shape = tuple([1 if d in axes else next(rest) for d in range(len(shape_of(x)) + len(axes))])
-    return finish(reshape_p.bind(x, shape=shape))
+    return owned(reshape_p.bind(x, shape=shape), array)
 
 
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
@@ -122,7 +123,7 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     x = _one("collapse", operand)
     shape = shape_of(x)
     first, stop, _ = _bounds(start_dimension, stop_dimension, len(shape))
-    return finish(reshape_p.bind(x, shape=(*shape[:first], prod(shape[first:stop]), *shape[stop:])))
+    return owned(reshape_p.bind(x, shape=(*shape[:first], prod(shape[first:stop]), *shape[stop:])), operand)
 
 
 def _bounds(start: int | None, stop: int | None, n: int) -> tuple[int, int, int]:
@@ -144,14 +145,14 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     x, value = operands("pad", operand, padding_value)
     config = tuple([_ints(c, "pad") for c in padding_config])
     pad_p.abstract(aval_of(x), aval_of(value), padding_config=config)
-    return finish(pad_p.bind(x, value, padding_config=config))
+    return owned(pad_p.bind(x, value, padding_config=config), operand)
 
 
 def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     """Elements in reverse order along some axes."""
     x = _one("rev", operand)
     axes = many_axes(dimensions, len(shape_of(x)), "lax.rev")
-    return finish(rev_p.bind(x, dimensions=axes) if axes else x)
+    return owned(rev_p.bind(x, dimensions=axes) if axes else x, operand)
 
 
 # --- slices -------------------------------------------------------------------------------------------------
@@ -171,7 +172,7 @@ def slice(
         "strides": (1,) * len(shape_of(x)) if strides is None else _ints(strides, "slice"),
     }
     slice_p.abstract(aval_of(x), **params)
-    return finish(slice_p.bind(x, **params))
+    return owned(slice_p.bind(x, **params), operand)
 
 
 def slice_in_dim(
@@ -232,7 +233,7 @@ def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int]) 
     starts = _starts(x, start_indices, "dynamic_slice")
     sizes = _ints(slice_sizes, "dynamic_slice")
     dynamic_slice_p.abstract(aval_of(x), *map(aval_of, starts), slice_sizes=sizes)
-    return finish(dynamic_slice_p.bind(x, *starts, slice_sizes=sizes))
+    return owned(dynamic_slice_p.bind(x, *starts, slice_sizes=sizes), operand)
 
 
 def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: int = 0) -> Any:
@@ -257,7 +258,7 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
     x, new = operands_of_update("dynamic_update_slice", operand, update)
     starts = _starts(x, start_indices, "dynamic_update_slice")
     dynamic_update_slice_p.abstract(aval_of(x), aval_of(new), *map(aval_of, starts))
-    return finish(dynamic_update_slice_p.bind(x, new, *starts))
+    return owned(dynamic_update_slice_p.bind(x, new, *starts), operand)
 
 
 def operands_of_update(name: str, operand: Any, update: Any) -> tuple[Any, Any]:
@@ -330,7 +331,7 @@ def _reduction(name: str, prim: Primitive, doc: str) -> Callable[..., Any]:
         x = _one(name, operand)
         d = many_axes(axes, len(shape_of(x)), f"lax.{name}")
         prim.abstract(aval_of(x), axes=d)
-        return finish(prim.bind(x, axes=d))
+        return owned(prim.bind(x, axes=d), operand)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{doc} along some axes; the dtype stays."

@@ -11,6 +11,7 @@ from ..core.aval import aval_of
 from ..core.dtypes import canonical
 from ..core.errors import ArgumentValueError, DtypeError, ShapeError
 from ..core.primitive import Primitive
+from ..numpy.dispatch import owned
 from ..primitives import bits, complexes, exp_log, rounding, special, trig
 from ..primitives import elementwise as ew
 from ..primitives.families import literal
@@ -167,7 +168,7 @@ def integer_pow(x: Any, y: int) -> Any:
     """``x**y`` for an integer `y` that is known."""
     (value,) = operands("integer_pow", x)
     if y >= 0:
-        return finish(exp_log.integer_pow_p.bind(value, y=int(y)))
+        return owned(exp_log.integer_pow_p.bind(value, y=int(y)), x)
     return div(literal(1, value), exp_log.integer_pow_p.bind(value, y=-int(y)))
 
 
@@ -254,7 +255,7 @@ def select_n(which: Any, *cases: Any) -> Any:
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     """The array in another dtype, cast as NumPy casts."""
     (value,) = operands("convert_element_type", operand)
-    return finish(ew.convert(value, canonical(new_dtype, "lax.convert_element_type: new_dtype")))
+    return owned(ew.convert(value, canonical(new_dtype, "lax.convert_element_type: new_dtype")), operand)
 
 
 def stop_gradient(x: Any) -> Any:
@@ -270,4 +271,4 @@ def stop_gradient(x: Any) -> Any:
     >>> lax.stop_gradient(2.0)
     2.0
     """
-    return finish(ew.stop_gradient_p.bind(operand(x, "stop_gradient")))
+    return owned(ew.stop_gradient_p.bind(operand(x, "stop_gradient")), x)

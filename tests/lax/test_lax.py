@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import special
 
+import functrans.numpy as fnp
 from functrans import lax
 from functrans.core.errors import (
     ArgumentError,
@@ -192,3 +193,39 @@ def test_linalg():
     np.testing.assert_allclose(lax.linalg.triangular_solve(upper, X.T, lower=False) @ upper, X.T)
     with pytest.raises(LinAlgError):
         lax.linalg.cholesky(-a)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: lax.reshape(x, (12,)),
+        lambda x: lax.transpose(x, (1, 0)),
+        lambda x: lax.broadcast(x, (2,)),
+        lambda x: lax.broadcast_in_dim(x, (3, 4), (0, 1)),
+        lambda x: lax.squeeze(x, ()),
+        lambda x: lax.expand_dims(x, (0,)),
+        lambda x: lax.collapse(x, 0),
+        lambda x: lax.pad(x, 0.0, [(0, 0, 0), (0, 0, 0)]),
+        lambda x: lax.rev(x, (0,)),
+        lambda x: lax.rev(x, ()),
+        lambda x: lax.slice(x, (0, 1), (3, 4)),
+        lambda x: lax.slice_in_dim(x, 1, 3),
+        lambda x: lax.index_in_dim(x, 1, keepdims=False),
+        lambda x: lax.dynamic_slice(x, (0, 0), (2, 2)),
+        lambda x: lax.dynamic_index_in_dim(x, 1),
+        lambda x: lax.dynamic_update_slice(x, np.zeros((0, 4)), (0, 0)),
+        lambda x: lax.reduce_max(x, ()),
+        lambda x: lax.integer_pow(x, 1),
+        lambda x: lax.convert_element_type(x, float),
+        lax.stop_gradient,
+    ],
+)
+def test_the_result_keeps_its_values_when_the_caller_changes_the_array(f):
+    x = X.copy()
+    before = np.array(f(X))
+    kept = f(x)
+    x[:] = 7.0
+    np.testing.assert_array_equal(kept, before)
+    array = fnp.asarray(X)
+    assert lax.stop_gradient(array).base is not None  # an Array never changes: no copy
+    assert np.shares_memory(lax.reshape(array, (12,)), array)
