@@ -104,7 +104,15 @@ def njit_namespace() -> dict[str, Any]:
 
 
 def _trigamma(x: Any) -> Any:
-    return special.polygamma(1, x).astype(np.asarray(x).dtype)[()]
+    wide = np.float64(x)
+    if wide < 0:
+        # SciPy's zeta steps up from a negative argument one by one, and never arrives from -1e20: reflect it.
+        sine = np.sin(np.pi * (wide - np.rint(wide)))
+        pole = np.floor(wide) == wide
+        value = np.inf if pole else (np.pi / sine) ** 2 - special.polygamma(1, 1 - wide)
+    else:
+        value = special.polygamma(1, wide)
+    return np.asarray(value).astype(np.asarray(x).dtype)[()]
 
 
 def _result_letter(s: ir.Call) -> str:

@@ -292,7 +292,7 @@ def _check_kernel(prim: Primitive, domain: Domain, rng: int, backend: str, repor
     """All samples in one program of independent equations: one compilation for each primitive."""
     tried = samples(domain, rng, "biufc")
     if domain.special:
-        tried += special_samples(domain) if domain.intervals else sprinkled_samples(tried, domain, rng)
+        tried += special_samples(domain, rng) if domain.intervals else sprinkled_samples(tried, domain, rng)
     starts = np.cumsum([0, *[len(s.operands) for s in tried]])
 
     def program(*flat: Any) -> Any:

@@ -38,8 +38,9 @@ def samples(domain: Domain, rng: int, kinds: str, *, all_dtypes: bool = True) ->
     return found
 
 
-def special_samples(domain: Domain) -> list[Sample]:
-    """For each dtype every combination of special numbers, as long vectors."""
+def special_samples(domain: Domain, rng: int) -> list[Sample]:
+    """For each dtype every combination of special numbers, as long vectors; and floats of every magnitude."""
+    random = np.random.default_rng(rng)
     found = []
     for params, dtype in itertools.product(domain.params, domain.dtypes()):
         if dtype.kind == "c" and domain.complex_special == "none":
@@ -47,8 +48,17 @@ def special_samples(domain: Domain) -> list[Sample]:
         finite = domain.complex_special == "finite"
         numbers = [special_numbers(dtype, interval, finite) for interval in domain.intervals]
         grids = [g.ravel() for g in np.meshgrid(*numbers, indexing="ij")]
+        if dtype.kind == "f":
+            grids = [np.concatenate([g, _of_every_magnitude(random, dtype)]) for g in grids]
         found.append(Sample(Case((), params), dtype, grids))
     return found
+
+
+def _of_every_magnitude(random: np.random.Generator, dtype: np.dtype) -> np.ndarray:
+    """Numbers from the least to the largest of the dtype, and common ones; enough for vector loops and their rests."""
+    limit = -float(np.log2(np.finfo(dtype).tiny))
+    size = np.concatenate([random.uniform(-limit, limit, 101), random.uniform(-6.0, 6.0, 200)])
+    return (np.exp2(size) * random.choice([-1.0, 1.0], size.shape)).astype(dtype)
 
 
 def sprinkled_samples(tried: Sequence[Sample], domain: Domain, rng: int) -> list[Sample]:
