@@ -132,21 +132,38 @@ def jvp(
     return (out, tangent, aux) if has_aux else (out, tangent)
 
 
-class VJP:
-    """What `vjp` returns: cotangent of the output in, tuple of cotangents of the arguments out. May be called often."""
+class _Derivative:
+    """The derivative of a function at a point, kept as a linear program."""
 
-    def __init__(self, name: str, linear: Any, in_tree: PyTreeDef, in_avals: list[Aval], out_tree: PyTreeDef):
+    def __init__(
+        self, name: str, linear: Linearized, in_tree: PyTreeDef, in_avals: list[Aval], out_tree: PyTreeDef
+    ):
         self._name = name
         self._linear = linear
         self._in_tree = in_tree
         self._in_avals = in_avals
         self._out_tree = out_tree
-        self._out_avals = [aval_of(x) for x in linear.outs]
+
+    @classmethod
+    def at(cls, fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool) -> tuple[Any, ...]:
+        """The value at `primals`, the derivative there, and the auxiliary data if there are any."""
+        leaves, in_tree = _flatten_primals(fun, primals)
+        flat = Flat(fun, in_tree, _spread, has_aux)
+        linear, aux = _linearized(flat, leaves)
+        out = results(flat.out_tree, linear.outs, {id(x) for x in leaves})
+        found = cls(name_of(fun), linear, in_tree, [aval_of(x) for x in leaves], flat.out_tree)
+        return (out, found, aux) if has_aux else (out, found)
+
+
+class VJP(_Derivative):
+    """What `vjp` returns: cotangent of the output in, tuple of cotangents of the arguments out. May be called often."""
 
     def __call__(self, cotangent: PyTree) -> PyTree:
         """Cotangents of the arguments, a tuple, for a `cotangent` of the structure and shapes of the output."""
-        cts = _fit_tree(cotangent, self._out_tree, self._out_avals, f"vjp of {self._name}: the cotangent")
-        found = backward(self._linear.tape, self._linear.tangents, cts, self._linear.inputs)
+        linear = self._linear
+        avals = [aval_of(x) for x in linear.outs]
+        cts = _fit_tree(cotangent, self._out_tree, avals, f"vjp of {self._name}: the cotangent")
+        found = backward(linear.tape, linear.tangents, cts, linear.inputs)
         values = [instantiate(Zero(a) if c is None else c) for c, a in zip(found, self._in_avals)]
         return results(self._in_tree, values, {id(c) for c in cts})
 
@@ -183,24 +200,11 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
     >>> pull(1.0)
     (Array(3.), Array(2.))
     """
-    leaves, treedef = _flatten_primals(fun, primals)
-    flat = Flat(fun, treedef, _spread, has_aux)
-    linear, aux = _linearized(flat, leaves)
-    ids = {id(x) for x in leaves}
-    out = results(flat.out_tree, linear.outs, ids)
-    pull = VJP(name_of(fun), linear, treedef, [aval_of(x) for x in leaves], flat.out_tree)
-    return (out, pull, aux) if has_aux else (out, pull)
+    return VJP.at(fun, primals, has_aux)
 
 
-class Pushforward:
+class Pushforward(_Derivative):
     """What `linearize` returns: tangents of the arguments in, tangent of the output out."""
-
-    def __init__(self, name: str, linear: Any, in_tree: PyTreeDef, in_avals: list[Aval], out_tree: PyTreeDef):
-        self._name = name
-        self._linear = linear
-        self._in_tree = in_tree
-        self._in_avals = in_avals
-        self._out_tree = out_tree
 
     def __call__(self, *tangents: Any) -> PyTree:
         """The tangent of the output, for a tangent of each argument."""
@@ -239,13 +243,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     >>> push(1.0)
     Array(12.)
     """
-    leaves, treedef = _flatten_primals(fun, primals)
-    flat = Flat(fun, treedef, _spread, has_aux)
-    linear, aux = _linearized(flat, leaves)
-    ids = {id(x) for x in leaves}
-    out = results(flat.out_tree, linear.outs, ids)
-    push = Pushforward(name_of(fun), linear, treedef, [aval_of(x) for x in leaves], flat.out_tree)
-    return (out, push, aux) if has_aux else (out, push)
+    return Pushforward.at(fun, primals, has_aux)
 
 
 def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[PyTree], PyTree]:

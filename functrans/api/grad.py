@@ -7,15 +7,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..core.aval import aval_of
 from ..core.dtypes import is_complex, is_inexact
 from ..core.errors import ArgumentError, ArgumentValueError, GradientError
-from ..core.pytree import PyTreeDef, tree_structure
+from ..core.pytree import PyTreeDef, tree_flatten_with_path, tree_structure
 from ..core.tree_nodes import KeyPath, keystr
 from ..primitives.linear import instantiate
 from ..transforms.linearize import linearize
 from ..transforms.transpose import backward
-from .values import Flat, argument_name, flatten_values, name_of, result, results
+from .values import Flat, argument_name, check_function, flatten_values, name_of, result, results
 
 Argnums = int | Sequence[int]
 
@@ -75,10 +77,11 @@ def select(
     numbers = checked_argnums(what, fun, argnums, len(args))
     leaves: list[Any] = []
     for i in numbers:
-        place = argument_name(fun, i)
-        found, _ = flatten_values(args[i], partial(_leaf_name, f"{what} of {name_of(fun)}: {place}"))
-        for x in found:
-            _check_input(what, fun, i, x, holomorphic)
+        where = partial(_leaf_name, what, fun, i)
+        found, _ = flatten_values(args[i], where)
+        for k, x in enumerate(found):
+            if not is_inexact(dtype := aval_of(x).dtype) or is_complex(dtype) or holomorphic:
+                _check_input(what, where(tree_flatten_with_path(args[i])[0][k][0]), dtype, holomorphic)
         leaves += found
 
     def call(fun: Callable[..., Any], parts: tuple[Any, ...]) -> Any:
@@ -90,26 +93,23 @@ def select(
     return Selected(leaves, tree_structure(tuple([args[i] for i in numbers])), call)
 
 
-def _leaf_name(place: str, path: KeyPath) -> str:
-    return f"{place}{keystr(path)}"
+def _leaf_name(what: str, fun: Callable[..., Any], position: int, path: KeyPath) -> str:
+    return f"{what} of {name_of(fun)}: {argument_name(fun, position)}{keystr(path)}"
 
 
-def _check_input(what: str, fun: Callable[..., Any], position: int, value: Any, holomorphic: bool) -> None:
-    dtype = aval_of(value).dtype
+def _check_input(what: str, where: str, dtype: np.dtype, holomorphic: bool) -> None:
     if not is_inexact(dtype):
         raise GradientError(
-            f"{what} of {name_of(fun)}: {argument_name(fun, position)} has dtype {dtype}, and derivatives exist only "
-            "in float and complex arguments. Pass a float (1.0 instead of 1, x.astype(float)), or choose others "
+            f"{where} has dtype {dtype}, and derivatives exist only in float and complex arguments. Pass a float (1.0 instead of 1, x.astype(float)), or choose others "
             "by argnums"
         )
     if holomorphic and not is_complex(dtype):
         raise GradientError(
-            f"{what} of {name_of(fun)}: holomorphic=True needs complex arguments, but {argument_name(fun, position)} "
-            f"has dtype {dtype}"
+            f"{where} has dtype {dtype}, but holomorphic=True needs complex arguments"
         )
     if what == "jacfwd" and is_complex(dtype) and not holomorphic:
         raise GradientError(
-            f"{what} of {name_of(fun)}: {argument_name(fun, position)} is complex. Pass holomorphic=True if the "
+            f"{where} is complex. Pass holomorphic=True if the "
             "function is complex-differentiable, or differentiate in its real and imaginary parts"
         )
 
@@ -185,6 +185,8 @@ def value_and_grad(
     (Array(5.), Array([2., 4.]))
     """
 
+    check_function("value_and_grad", fun)
+
     @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"), updated=())
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         return _value_and_grad("grad", fun, argnums, has_aux, holomorphic, args, kwargs)
@@ -215,6 +217,8 @@ def grad(
     >>> ft.grad(ft.grad(lambda x: x ** 3))(2.0)
     Array(12.)
     """
+
+    check_function("grad", fun)
 
     @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"), updated=())
     def gradient(*args: Any, **kwargs: Any) -> Any:

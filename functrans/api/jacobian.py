@@ -16,7 +16,7 @@ from ..transforms.batch import batch
 from ..transforms.linearize import Linearized, linearize, replay
 from ..transforms.transpose import backward
 from .grad import Argnums, select
-from .values import Flat, name_of, results
+from .values import Flat, check_function, name_of, results
 
 
 def jacfwd(
@@ -120,6 +120,8 @@ def _jacobian(
     has_aux: bool,
     holomorphic: bool,
 ) -> Callable[..., Any]:
+    check_function(what, fun)
+
     @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"), updated=())
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen = select(what, fun, argnums, args, kwargs, holomorphic)

@@ -26,7 +26,7 @@ from ..lowering.executable import compile_jaxpr
 from ..transforms.stage import stage
 from .static import Signature, Split, check_types
 from .stats import CacheInfo, Stats
-from .values import Flat, argument_at, flatten_values, given, name_of, results, struct_aval
+from .values import Flat, argument_at, check_function, flatten_values, given, name_of, results, struct_aval
 
 _PYTHON_NUMBERS = frozenset((int, float, complex, bool))
 
@@ -373,8 +373,7 @@ def jit(
     """
     if fun is None:
         return lambda f: jit(f, static_argnums=static_argnums, static_argnames=static_argnames)
-    if not callable(fun):
-        raise ArgumentError(f"jit: want a function, got {fun!r} of type {type(fun).__name__}")
+    check_function("jit", fun)
     return Jitted(fun, Signature(fun, static_argnums, static_argnames))
 
 

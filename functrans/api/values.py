@@ -64,6 +64,12 @@ def name_of(fun: Callable[..., Any]) -> str:
     return found if isinstance(found, str) else type(fun).__name__
 
 
+def check_function(what: str, fun: Any) -> None:
+    """Raise `ArgumentError` where a transformation is given something that cannot be called."""
+    if not callable(fun):
+        raise ArgumentError(f"{what}: want a function, got {str(fun)[:60]!r} of type {type(fun).__name__}")
+
+
 def argument_name(fun: Callable[..., Any], position: int) -> str:
     """``argument 1 ('w')``, with the name where the signature tells it."""
     try:
@@ -80,12 +86,17 @@ def argument_name(fun: Callable[..., Any], position: int) -> str:
 
 def argument_at(what: str, fun: Callable[..., Any], path: KeyPath) -> str:
     """How messages name a leaf of ``(args, kwargs)``: ``jit of f: argument 1 ('w')['bias']``."""
+    return f"{what} of {name_of(fun)}: {argument_place(fun, path)}"
+
+
+def argument_place(fun: Callable[..., Any], path: KeyPath) -> str:
+    """The same without the transformation and the function."""
     head, *rest = path
     if head == SequenceKey(0):
         place = argument_name(fun, rest[0].idx)
     else:
         place = f"argument {rest[0].key!r}"
-    return f"{what} of {name_of(fun)}: {place}{keystr(tuple(rest[1:]))}"
+    return f"{place}{keystr(tuple(rest[1:]))}"
 
 
 def value_of(x: Any, where: Callable[[], str]) -> Any:
@@ -102,12 +113,17 @@ def value_of(x: Any, where: Callable[[], str]) -> Any:
     if isinstance(x, np.ndarray | np.generic):
         if x.dtype not in _SUPPORTED:
             check_supported(x.dtype, where())
+        if isinstance(x, np.ma.MaskedArray):
+            raise ArgumentError(f"{where()} is a masked array, whose mask would be lost: fill it with x.filled(v)")
         return np.asarray(x) if isinstance(x, np.ndarray) and kind is not np.ndarray else x
     if hasattr(x, "__array__"):
         return value_of(np.asarray(x), where)
+    cure = "Bind other values with functools.partial, or make the argument static under jit"
+    if dataclasses.is_dataclass(x):
+        cure = "Register the class: @functrans.tree_util.register_dataclass above @dataclass"
     raise ArgumentError(
-        f"{where()} is {str(x)[:60]!r} of type {type(x).__name__}; want an array, a number, or a tree "
-        "(tuple, list, dict, registered class) of them. Bind other values with functools.partial, or make the argument static under jit"
+        f"{where()} is {str(x)[:60]!r} of type {kind.__name__}; want an array, a number, or a tree "
+        f"(tuple, list, dict, registered class) of them. {cure}"
     )
 
 

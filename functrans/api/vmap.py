@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 from ..core.errors import ArgumentError, ArgumentValueError, AxisError
-from ..core.pytree import flatten_axes, tree_structure
+from ..core.pytree import flatten_axes, tree_flatten_with_path, tree_structure
 from ..primitives.linear import batched_first, move_batch_axis, shape_of
 from ..transforms.batch import batch
-from .values import Flat, argument_at, argument_name, flatten_values, name_of, results
+from .values import Flat, argument_at, argument_place, check_function, flatten_values, name_of, results
 
 
 def vmap(
@@ -63,6 +63,7 @@ def vmap(
     >>> ft.vmap(lambda p: p["scale"] * p["x"], in_axes=({"scale": None, "x": 0},))({"scale": 10.0, "x": x[0]})
     Array([10., 20.])
     """
+    check_function("vmap", fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not (in_axes is None or isinstance(in_axes, int | tuple)):
@@ -79,8 +80,9 @@ def vmap(
             )
         values, treedef = flatten_values((args, kwargs), partial(argument_at, "vmap", fun))
         axes = _argument_axes(fun, args, kwargs, in_axes)
-        dims = [_checked_axis(fun, x, d, args) for x, d in zip(values, axes)]
-        size = _batch_size(fun, values, dims, axis_size)
+        places = partial(_places, fun, (args, kwargs))
+        dims = [_checked_axis(fun, x, d, places, i) for i, (x, d) in enumerate(zip(values, axes))]
+        size = _batch_size(fun, values, dims, places, axis_size)
         flat = Flat(fun, treedef, lambda f, tree: f(*tree[0], **tree[1]))
         outs, found = batch(flat, size, values, dims)
         wanted = flatten_axes(f"vmap of {name_of(fun)}: out_axes", flat.out_tree, out_axes)
@@ -97,24 +99,33 @@ def _argument_axes(
     return axes + [0] * tree_structure(kwargs).num_leaves
 
 
-def _checked_axis(fun: Callable[..., Any], x: Any, axis: Any, args: Sequence[Any]) -> int | None:
+def _places(fun: Callable[..., Any], tree: Any) -> list[str]:
+    """How messages name each leaf of the arguments: ``argument 1 ('w')['bias']``."""
+    return [argument_place(fun, path) for path, _ in tree_flatten_with_path(tree)[0]]
+
+
+def _checked_axis(
+    fun: Callable[..., Any], x: Any, axis: Any, places: Callable[[], list[str]], leaf: int
+) -> int | None:
     if axis is None:
         return None
     rank = len(shape_of(x))
     if type(axis) is not int:
         raise ArgumentError(f"vmap of {name_of(fun)}: axes must be ints or None, got {axis!r}")
     if not -rank <= axis < rank:
-        at = next((i for i, a in enumerate(args) if a is x), None)
-        where = "an argument" if at is None else argument_name(fun, at)
         raise AxisError(
-            f"vmap of {name_of(fun)}: in_axes asks for axis {axis} of {where} of shape {shape_of(x)}; use None for an "
-            "argument that is not mapped"
+            f"vmap of {name_of(fun)}: in_axes asks for axis {axis} of {places()[leaf]} of shape {shape_of(x)}; use None "
+            "for an argument that is not mapped"
         )
     return axis % rank
 
 
 def _batch_size(
-    fun: Callable[..., Any], values: Sequence[Any], dims: Sequence[int | None], axis_size: int | None
+    fun: Callable[..., Any],
+    values: Sequence[Any],
+    dims: Sequence[int | None],
+    places: Callable[[], list[str]],
+    axis_size: int | None,
 ) -> int:
     sizes = {shape_of(x)[d] for x, d in zip(values, dims) if d is not None}
     if axis_size is not None:
@@ -125,7 +136,9 @@ def _batch_size(
         raise ArgumentValueError(
             f"vmap of {name_of(fun)}: no argument is mapped (in_axes are all None); give axis_size, or an axis"
         )
-    met = ", ".join(f"axis {d} of shape {shape_of(x)}" for x, d in zip(values, dims) if d is not None)
+    met = ", ".join(
+        f"axis {d} of {place} of shape {shape_of(x)}" for x, d, place in zip(values, dims, places()) if d is not None
+    )
     given = f" and axis_size={axis_size}" if axis_size is not None else ""
     raise ArgumentValueError(f"vmap of {name_of(fun)}: the mapped axes differ in size: {met}{given}")
 
