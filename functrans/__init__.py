@@ -1,7 +1,7 @@
 """functrans: composable transformations of NumPy programs, compiled through Numba.
 
-``import functrans as ft`` gives the transformations (`jit`, `grad`, `vmap`, ...); ``ft.numpy``, ``ft.lax``, ``ft.scipy``,
-``ft.testing`` and the other namespaces load when first used.
+``import functrans as ft`` gives the transformations (`jit`, `grad`, `vmap`, ...); ``ft.numpy``, ``ft.lax``,
+``ft.scipy``, ``ft.testing`` and the other namespaces load when first used.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from .api.stages import eval_shape, make_jaxpr
 from .api.values import ShapeDtypeStruct
 from .api.vmap import vmap
 from .core import errors
-from .core.aval import Zero
 from .core.array import Array
+from .core.aval import Zero
 from .core.config import config
 
 __version__ = "0.1.0"
