@@ -95,6 +95,7 @@ class Primitive:
     batch: Callable[..., Any] | None = None
     kernel: KernelRule | None = None
     factors: tuple[Callable[..., Any] | None, ...] | None = None  # as jvp, which it saves linearize
+    linear: bool = False  # in the first operand, for all others fixed: the tangent goes the way of the value
     linearize: Callable[..., Any] | None = None
     effects: Callable[..., Effect] = _no_effects
     multiple: bool = False

@@ -25,7 +25,7 @@ def _zero_part(ct: Any) -> Any:
 real_p: Primitive = elementwise(
     "real",
     np.real,
-    terms=(lambda t, ans, z: real_p.bind(t),),
+    linear=True,
     transposes=(lambda ct, z: complex_p.bind(ct, _zero_part(ct)),),
     kernel=lambda k, z: k.call("real", z),
     kinds="c",
@@ -35,7 +35,7 @@ real_p: Primitive = elementwise(
 imag_p: Primitive = elementwise(
     "imag",
     np.imag,
-    terms=(lambda t, ans, z: imag_p.bind(t),),
+    linear=True,
     # imag(z) is the real part of -i z.
     transposes=(lambda ct, z: complex_p.bind(_zero_part(ct), neg_p.bind(ct)),),
     kernel=lambda k, z: k.call("imag", z),
@@ -46,7 +46,7 @@ imag_p: Primitive = elementwise(
 conj_p: Primitive = elementwise(
     "conj",
     np.conjugate,
-    terms=(lambda t, ans, z: conj_p.bind(t),),
+    linear=True,
     transposes=(lambda ct, z: conj_p.bind(ct),),
     kernel=lambda k, z: k.call("conj", z),
     kinds="c",

@@ -123,6 +123,7 @@ dynamic_slice_p: Primitive = Primitive(
     _dynamic_slice_abstract,
     lambda x, *starts, slice_sizes: x[_clamped(starts, x.shape, slice_sizes)],
     jvp=linear_jvp(lambda: dynamic_slice_p),
+    linear=True,
     transpose=_dynamic_slice_transpose,
     batch=_dynamic_slice_batch,
     kernel=Indexed(_dynamic_slice_kernel),

@@ -34,7 +34,7 @@ from .linear import (
 neg_p: Primitive = elementwise(
     "neg",
     np.negative,
-    terms=(lambda t, ans, x: neg_p.bind(t),),
+    linear=True,
     transposes=(lambda ct, x: neg_p.bind(ct),),
     kernel=lambda k, x: -x,
     kinds="iufc",
@@ -153,7 +153,7 @@ def _select_transpose(ct: Any, pred: Any, x: Any, y: Any) -> list[Any]:
     ]
 
 
-select_p = Primitive(
+select_p: Primitive = Primitive(
     "select",
     _select_abstract,
     np.where,
@@ -207,11 +207,12 @@ def _cast_jvp(
     return ans, t if dtype_of(t) == dtype else convert_element_type_p.bind(t, dtype=dtype, weak=False)
 
 
-convert_element_type_p = Primitive(
+convert_element_type_p: Primitive = Primitive(
     "convert_element_type",
     lambda x, *, dtype, weak=False: Aval(x.shape, dtype, weak),
     _cast,
     jvp=_cast_jvp,
+    linear=True,
     transpose=lambda ct, x, *, dtype, weak=False: [convert(ct, x.aval.dtype)],
     batch=lambda size, args, dims, **params: elementwise_batch(convert_element_type_p, args, dims, **params),
     kernel=Pointwise(lambda k, x, *, dtype, weak=False: k.cast(x, dtype)),
@@ -231,7 +232,7 @@ def _stop_gradient_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple
     return ans, Zero(ans)
 
 
-stop_gradient_p = Primitive(
+stop_gradient_p: Primitive = Primitive(
     "stop_gradient",
     lambda x: x,
     lambda x: x if isinstance(x, np.ndarray) else np.asarray(x)[()],

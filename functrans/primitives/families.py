@@ -44,6 +44,7 @@ def elementwise(
     factors: Sequence[Rule | None] | None = None,
     terms: Sequence[Rule | None] | None = None,
     transposes: Sequence[Rule | None] = (),
+    linear: bool = False,
     kernel: Rule | KernelRule | None = None,
     kinds: str = "biufc",
     out: Callable[[np.dtype], np.dtype] | None = None,
@@ -63,6 +64,8 @@ def elementwise(
         For each operand ``term(t, ans, *operands)``, instead of `factors`.
     transposes : sequence of callable or None
         For each operand ``transpose(ct, *operands)`` with `Linear` in the place of the linear one.
+    linear : bool
+        Whether it is linear in its one operand; then there is nothing else to say of its derivative.
     kernel : callable or KernelRule
         ``emit(k, *scalars, **params)``.
     kinds : str
@@ -72,7 +75,9 @@ def elementwise(
     weak : bool
         Whether the output of weak operands is weak (false for comparisons).
     """
-    if terms is None:
+    if linear:
+        terms = (lambda t, ans, x: prim.bind(t),)
+    elif terms is None:
         factors = (None,) * _MOST_OPERANDS if factors is None else factors
         terms = [None if factor is None else _product(factor) for factor in factors]
     # The primitive that the jvp rule belongs to, when it is made.
@@ -83,6 +88,7 @@ def elementwise(
         impl,
         jvp={1: _unary_jvp, 2: _binary_jvp}.get(len(terms), _sum_of_terms)(this, terms),
         factors=None if factors is None else tuple(factors),
+        linear=linear,
         transpose=_elementwise_transpose(transposes) if transposes else None,
         batch=lambda size, args, dims, **params: elementwise_batch(prim, args, dims, **params),
         kernel=Pointwise(kernel) if callable(kernel) else kernel,

@@ -251,6 +251,7 @@ rev_p: Primitive = Primitive(
     _rev_abstract,
     lambda x, *, dimensions: np.flip(x, dimensions),
     jvp=linear_jvp(lambda: rev_p),
+    linear=True,
     transpose=lambda ct, x, *, dimensions: [rev_p.bind(ct, dimensions=dimensions)],
     batch=_rev_batch,
     kernel=Indexed(_rev_kernel),
@@ -315,6 +316,7 @@ slice_p: Primitive = Primitive(
         tuple(map(slice, start_indices, limit_indices, strides))
     ],
     jvp=linear_jvp(lambda: slice_p),
+    linear=True,
     transpose=_slice_transpose,
     batch=_slice_batch,
     kernel=Indexed(_slice_kernel),

@@ -118,6 +118,8 @@ class LinearizeTrace(JVPTrace):
         self.tangents = self.inner = TangentTrace(parent, retain)
 
     def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if prim.linear:
+            return self._linear(prim, args, params)
         factors = prim.factors
         if factors is None:
             return JVPTrace.process(self, prim, args, params)
@@ -139,6 +141,26 @@ class LinearizeTrace(JVPTrace):
             else:
                 primals.append(a)
         return self._product(prim, primals, moving, params)
+
+    def _linear(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """The short way of linear operations: the tangent has the type of the output."""
+        for a in args[1:]:
+            if type(a) is JVPTracer and a._trace is self:
+                return JVPTrace.process(self, prim, args, params)
+        a = args[0]
+        if type(a) is not JVPTracer or a._trace is not self:
+            return self.parent.process(prim, args, params)
+        if type(a.tangent) is not LinearTracer:
+            return JVPTrace.process(self, prim, args, params)
+        tangents = self.tangents
+        primal_trace = tangents if tangents.retain else self.parent
+        ans = primal_trace.process(prim, (a.primal, *args[1:]), params)
+        aval = aval_of(ans)
+        if aval.dtype.kind not in "fc":
+            return ans
+        out = Linear(aval.strong())
+        tangents.tape.append(Entry(prim, (a.tangent.linear, *args[1:]), params, (out,)))
+        return JVPTracer(self, ans, LinearTracer(tangents, out))
 
     def _unary_product(
         self, prim: Primitive, x: Any, v: Linear, factor: Callable[..., Any] | None, params: dict[str, Any]
