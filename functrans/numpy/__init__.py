@@ -100,7 +100,8 @@ from ..primitives.ufuncs import (
     true_divide,
     trunc,
 )  # fmt: skip
-from . import linalg, missing as _missing
+from . import linalg
+from . import missing as _missing
 from .creation import (
     arange,
     array,
@@ -112,6 +113,7 @@ from .creation import (
     eye,
     full,
     full_like,
+    geomspace,
     identity,
     indices,
     linspace,
@@ -123,6 +125,7 @@ from .creation import (
     zeros,
     zeros_like,
 )  # fmt: skip
+from .differences import diff, trapezoid
 from .indexing import diag, diagflat, diagonal, take, take_along_axis, trace, tril, triu
 from .joining import (
     append,

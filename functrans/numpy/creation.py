@@ -27,7 +27,7 @@ from ..primitives.elementwise import (
     select_p,
     sub_p,
 )
-from ..primitives.exp_log import pow_p
+from ..primitives.exp_log import exp2_p, log2_p, pow_p
 from ..primitives.linear import (
     add_p,
     broadcast_shapes,
@@ -40,11 +40,11 @@ from ..primitives.linear import (
 from ..primitives.operands import finish, operand, strong
 from ..primitives.rounding import floor_p
 from ..primitives.shape import concatenate_p
-from .dispatch import array_operand, implements, owned
+from .dispatch import array_operand, implements, in_one_dtype, owned
 
 __all__ = [
     "arange", "array", "asarray", "astype", "copy", "empty", "empty_like", "eye", "full",
-    "full_like", "identity", "indices", "linspace", "logspace", "meshgrid", "ones", "ones_like",
+    "full_like", "geomspace", "identity", "indices", "linspace", "logspace", "meshgrid", "ones", "ones_like",
     "tri", "zeros", "zeros_like",
 ]  # fmt: skip
 
@@ -406,6 +406,29 @@ def logspace(
     exponents = operand(linspace(start, stop, num, endpoint, axis=axis), "logspace")
     powers = pow_p.bind(strong(operand(base, "logspace", 4), exponents.dtype), exponents)
     return finish(powers if dtype is None else convert(powers, canonical(dtype, "logspace: dtype")))
+
+
+@implements(np.geomspace)
+def geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> Any:
+    """Numbers in geometric progression from `start` to `stop`, which are positive.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.geomspace(1, 8, 4)
+    Array([1., 2., 4., 8.])
+    """
+    x, y = in_one_dtype([operand(start, "geomspace", 0), operand(stop, "geomspace", 1)], None, "geomspace")
+    if x.dtype.kind not in "f":
+        x, y = convert(x, _FLOAT64), convert(y, _FLOAT64)
+    known = [a.concrete() if isinstance(a, Tracer) else a for a in (x, y)]
+    if any(a is not None and np.any(np.asarray(a) <= 0) for a in known):
+        raise ArgumentValueError("geomspace: start and stop must be positive")
+    ends = log2_p.bind(x), log2_p.bind(y)
+    powers = exp2_p.bind(operand(linspace(*ends, num, endpoint, axis=axis), "geomspace"))
+    return finish(powers if dtype is None else convert(powers, canonical(dtype, "geomspace: dtype")))
 
 
 # --- meshes -------------------------------------------------------------------------------------------------

@@ -249,7 +249,8 @@ def tril(m: Any, k: int = 0) -> Any:
            [1., 1.]])
     """
     x = _matrix(m, "tril")
-    mask = lower_mask(x, *shape_of(x)[-2:], operator.index(k))
+    rows, columns = shape_of(x)[-2:]
+    mask = lower_mask(x, rows, columns, operator.index(k))
     return finish(select_p.bind(mask, x, x.dtype.type(0)))
 
 
@@ -257,5 +258,6 @@ def tril(m: Any, k: int = 0) -> Any:
 def triu(m: Any, k: int = 0) -> Any:
     """Zeros below diagonal `k` of the last two axes."""
     x = _matrix(m, "triu")
-    mask = lower_mask(x, *shape_of(x)[-2:], operator.index(k) - 1)
+    rows, columns = shape_of(x)[-2:]
+    mask = lower_mask(x, rows, columns, operator.index(k) - 1)
     return finish(select_p.bind(mask, x.dtype.type(0), x))

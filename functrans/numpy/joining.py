@@ -40,7 +40,8 @@ def _values(arrays: Any, name: str) -> list[Any]:
     return [operand(a, name, i) for i, a in enumerate(arrays)]
 
 
-def _joined(values: list[Any], axis: Any, name: str, dtype: Any = None) -> Any:
+def joined(values: list[Any], axis: Any, name: str, dtype: Any = None) -> Any:
+    """Values along an axis they have, in one dtype; flat ones if `axis` is None."""
     values = in_one_dtype(values, dtype, name)
     if axis is None:
         values = [reshape_p.bind(v, shape=(prod(shape_of(v)),)) for v in values]
@@ -86,7 +87,7 @@ def concatenate(
     Array([1., 2., 3.])
     """
     refuse_out("concatenate", out)
-    return finish(_joined(_values(arrays, "concatenate"), axis, "concatenate", dtype))
+    return finish(joined(_values(arrays, "concatenate"), axis, "concatenate", dtype))
 
 
 concat = concatenate
@@ -121,7 +122,7 @@ def _piled(name: str, widen: Callable[..., Any], axis: int, doc: str) -> Any:
     def function(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
         values = [operand(widen(v), name) for v in _values(tup, name)]
         along = 0 if name == "hstack" and len(shape_of(values[0])) == 1 else axis
-        return finish(_joined(values, along, name, dtype))
+        return finish(joined(values, along, name, dtype))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
@@ -150,7 +151,7 @@ def column_stack(tup: Any) -> Any:
     for v in _values(tup, "column_stack"):
         shape = shape_of(v)
         values.append(array_operand(v, "column_stack") if len(shape) > 1 else _column(v))
-    return finish(_joined(values, 1, "column_stack"))
+    return finish(joined(values, 1, "column_stack"))
 
 
 def _column(v: Any) -> Any:
@@ -161,7 +162,7 @@ def _column(v: Any) -> Any:
 @implements(np.append)
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     """`values` joined to the end of `arr`; both flat where no axis is given."""
-    return finish(_joined([operand(arr, "append", 0), operand(values, "append", 1)], axis, "append"))
+    return finish(joined([operand(arr, "append", 0), operand(values, "append", 1)], axis, "append"))
 
 
 # --- splitting ----------------------------------------------------------------------------------------------
