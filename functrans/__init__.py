@@ -1,6 +1,6 @@
 """functrans: composable transformations of NumPy programs, compiled through Numba.
 
-``import functrans as ft`` gives the transformations (`jit`, `grad`, `vmap`, ...); ``ft.numpy``, ``ft.lax``,
+``import functrans as ft`` gives the transformations (`jit`, `grad`, `vmap`, ...); ``ft.numpy``; ``ft.lax``,
 ``ft.scipy``, ``ft.testing`` and the other namespaces load when first used.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from . import numpy  # also teaches traced values NumPy's functions and methods
 from .api.derivatives import jvp, linear_transpose, linearize, vjp
 from .api.grad import grad, value_and_grad
 from .api.jacobian import hessian, jacfwd, jacrev
@@ -23,7 +24,7 @@ from .core.config import config
 
 __version__ = "0.1.0"
 
-_NAMESPACES = ("flatten_util", "lax", "numpy", "scipy", "testing", "tree", "tree_util")
+_LAZY = ("flatten_util", "lax", "scipy", "testing", "tree", "tree_util")
 
 __all__ = [
     "Array",
@@ -34,24 +35,30 @@ __all__ = [
     "disable_jit",
     "errors",
     "eval_shape",
+    "flatten_util",
     "grad",
     "hessian",
     "jacfwd",
     "jacrev",
     "jit",
     "jvp",
+    "lax",
     "linear_transpose",
     "linearize",
     "make_jaxpr",
+    "numpy",
+    "scipy",
+    "testing",
+    "tree",
+    "tree_util",
     "value_and_grad",
     "vjp",
     "vmap",
-    *_NAMESPACES,
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _NAMESPACES:
+    if name in _LAZY:
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module 'functrans' has no attribute '{name}'")
 

@@ -100,13 +100,11 @@ def _leaf_name(what: str, fun: Callable[..., Any], position: int, path: KeyPath)
 def _check_input(what: str, where: str, dtype: np.dtype, holomorphic: bool) -> None:
     if not is_inexact(dtype):
         raise GradientError(
-            f"{where} has dtype {dtype}, and derivatives exist only in float and complex arguments. Pass a float (1.0 instead of 1, x.astype(float)), or choose others "
-            "by argnums"
+            f"{where} has dtype {dtype}, and derivatives exist only in float and complex arguments. Pass a float "
+            "(1.0 instead of 1, x.astype(float)), or choose others by argnums"
         )
     if holomorphic and not is_complex(dtype):
-        raise GradientError(
-            f"{where} has dtype {dtype}, but holomorphic=True needs complex arguments"
-        )
+        raise GradientError(f"{where} has dtype {dtype}, but holomorphic=True needs complex arguments")
     if what == "jacfwd" and is_complex(dtype) and not holomorphic:
         raise GradientError(
             f"{where} is complex. Pass holomorphic=True if the "
@@ -184,7 +182,6 @@ def value_and_grad(
     >>> ft.value_and_grad(lambda x: fnp.sum(x ** 2))(fnp.asarray([1.0, 2.0]))
     (Array(5.), Array([2., 4.]))
     """
-
     check_function("value_and_grad", fun)
 
     @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"), updated=())
@@ -217,7 +214,6 @@ def grad(
     >>> ft.grad(ft.grad(lambda x: x ** 3))(2.0)
     Array(12.)
     """
-
     check_function("grad", fun)
 
     @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"), updated=())

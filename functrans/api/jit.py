@@ -16,7 +16,6 @@ from ..control.call import call_p, executable, set_compiler
 from ..core.array import Array, wrap
 from ..core.aval import Aval, aval_of
 from ..core.config import config, trace_key
-from ..core.errors import ArgumentError
 from ..core.ir import Jaxpr
 from ..core.pytree import PyTreeDef, tree_flatten, tree_unflatten
 from ..core.trace import Tracer, current_trace, eval_trace
@@ -237,6 +236,10 @@ class Jitted:
     def clear_cache(self) -> None:
         """Forget what was traced and compiled for this function."""
         self._cache.clear()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Jitted:
+        """The same object, as for a function."""
+        return self
 
     def __repr__(self) -> str:
         return f"<jit of {name_of(self._fun)}>"

@@ -9,7 +9,7 @@ from ..core.ir import Jaxpr
 from ..core.pytree import PyTree, tree_flatten, tree_unflatten
 from ..transforms.stage import stage
 from .static import Signature
-from .values import Flat, name_of, struct_aval, struct_of
+from .values import Flat, check_function, name_of, struct_aval, struct_of
 
 
 def _staged(fun: Callable[..., Any], signature: Signature, args: Any, kwargs: Any) -> tuple[Jaxpr, Any]:
@@ -49,6 +49,7 @@ def make_jaxpr(
       d:f64[] = mul c 2.0
       return (d,)
     """
+    check_function("make_jaxpr", fun)
     signature = Signature(fun, static_argnums, None)
 
     def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
@@ -79,5 +80,6 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> PyTree:
     >>> ft.eval_shape(lambda x: fnp.sum(x, axis=0), ft.ShapeDtypeStruct((10, 3), "float32"))
     ShapeDtypeStruct(shape=(3,), dtype=dtype('float32'), weak_type=False)
     """
+    check_function("eval_shape", fun)
     jaxpr, out_tree = _staged(fun, Signature(fun, None, None), args, kwargs)
     return tree_unflatten(out_tree, [struct_of(a) for a in jaxpr.out_avals])

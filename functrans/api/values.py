@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -114,7 +115,9 @@ def value_of(x: Any, where: Callable[[], str]) -> Any:
         if x.dtype not in _SUPPORTED:
             check_supported(x.dtype, where())
         if isinstance(x, np.ma.MaskedArray):
-            raise ArgumentError(f"{where()} is a masked array, whose mask would be lost: fill it with x.filled(v)")
+            raise ArgumentError(
+                f"{where()} is a masked array, whose mask would be lost: fill it with x.filled(v)"
+            )
         return np.asarray(x) if isinstance(x, np.ndarray) and kind is not np.ndarray else x
     if hasattr(x, "__array__"):
         return value_of(np.asarray(x), where)

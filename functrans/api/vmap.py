@@ -114,8 +114,8 @@ def _checked_axis(
         raise ArgumentError(f"vmap of {name_of(fun)}: axes must be ints or None, got {axis!r}")
     if not -rank <= axis < rank:
         raise AxisError(
-            f"vmap of {name_of(fun)}: in_axes asks for axis {axis} of {places()[leaf]} of shape {shape_of(x)}; use None "
-            "for an argument that is not mapped"
+            f"vmap of {name_of(fun)}: in_axes asks for axis {axis} of {places()[leaf]} of shape {shape_of(x)}; use "
+            "None for an argument that is not mapped"
         )
     return axis % rank
 
@@ -137,7 +137,9 @@ def _batch_size(
             f"vmap of {name_of(fun)}: no argument is mapped (in_axes are all None); give axis_size, or an axis"
         )
     met = ", ".join(
-        f"axis {d} of {place} of shape {shape_of(x)}" for x, d, place in zip(values, dims, places()) if d is not None
+        f"axis {d} of {place} of shape {shape_of(x)}"
+        for x, d, place in zip(values, dims, places())
+        if d is not None
     )
     given = f" and axis_size={axis_size}" if axis_size is not None else ""
     raise ArgumentValueError(f"vmap of {name_of(fun)}: the mapped axes differ in size: {met}{given}")

@@ -1,0 +1,1 @@
+"""What everything else stands on: avals, jaxprs, primitives, traces, arrays, pytrees, errors."""

@@ -168,7 +168,8 @@ class Array(np.ndarray):
         if func in _WRITERS and args and type(args[0]) is Array:
             _refuse(f"np.{func.__name__}(x, ...)", f"{_WRITERS[func]}. {_COPY}")
         _check_out(func.__name__, kwargs)
-        return wrap_all(func(*unwrap_all(args), **unwrap_all(kwargs)))
+        out = func(*unwrap_all(args), **unwrap_all(kwargs))
+        return out if func in _BUFFERS else wrap_all(out)
 
     # --- reading --------------------------------------------------------------------------------------------
 
@@ -196,8 +197,8 @@ class Array(np.ndarray):
         return wrap(plain) if type is None or type is Array else plain.view(type)
 
     def copy(self, order: Any = "C") -> Any:
-        """The same values in memory of their own (``np.array(x)`` can be written to, this cannot)."""
-        return wrap(_view(self, _ndarray).copy(order))
+        """A plain array with the same values, the caller's to change."""
+        return _view(self, _ndarray).copy(order)
 
     def __copy__(self) -> Array:
         return self
@@ -251,6 +252,9 @@ _WRITERS: dict[Any, str] = {
     np.fill_diagonal: "Write i = functrans.numpy.arange(len(x)); x = x.at[i, i].set(v)",
     np.put_along_axis: "Write x = x.at[...].set(v) with the indices of all axes",
 }
+
+#: What makes a new array to write into: a plain one, the caller's own (SciPy's solvers fill ``np.zeros_like(x0)``).
+_BUFFERS = frozenset((np.empty_like, np.zeros_like, np.ones_like, np.full_like, np.copy))
 
 
 def _check_out(name: str, kwargs: dict[str, Any]) -> None:

@@ -62,8 +62,13 @@ class Scalar(Protocol):
     def __le__(self, other: Any) -> Scalar: ...
     def __gt__(self, other: Any) -> Scalar: ...
     def __ge__(self, other: Any) -> Scalar: ...
-    def eq(self, other: Any) -> Scalar: ...
-    def ne(self, other: Any) -> Scalar: ...
+    def eq(self, other: Any) -> Scalar:
+        """Whether the two are equal (false for NaN)."""
+        ...
+
+    def ne(self, other: Any) -> Scalar:
+        """Whether the two differ (true for NaN)."""
+        ...
 
 
 class ScalarEmitter(Protocol):
@@ -82,7 +87,7 @@ class ScalarEmitter(Protocol):
         ...
 
     def cast(self, x: Scalar, dtype: np.dtype) -> Scalar:
-        """NumPy's ``astype`` of one number (bool from a number is ``x != 0``; real from complex drops the imaginary)."""
+        """NumPy's ``astype`` of one number (bool from a number is ``x != 0``; real from complex drops the rest)."""
         ...
 
     def where(self, condition: Scalar, x: Scalar, y: Scalar) -> Scalar:
@@ -122,8 +127,13 @@ class Buffer(Protocol):
 class Local(Protocol):
     """A scalar variable that can be assigned, for accumulators."""
 
-    def get(self) -> Scalar: ...
-    def set(self, value: Scalar) -> None: ...
+    def get(self) -> Scalar:
+        """The value now."""
+        ...
+
+    def set(self, value: Scalar) -> None:
+        """Assign."""
+        ...
 
 
 class BlockEmitter(IndexEmitter, Protocol):
@@ -188,7 +198,7 @@ class Indexed:
 
 @dataclass(frozen=True)
 class Reduction:
-    """A fold along ``params['axes']`` of the one operand: "sum", "prod", "max", "min", "any", "all", "argmax", "argmin".
+    """A fold along ``params['axes']`` of the one operand: sum, prod, max, min, any, all, argmax, argmin.
 
     max and min propagate NaN; argmax and argmin give the first (NaN counts as extreme), as int64.
     """

@@ -96,8 +96,8 @@ def user_source() -> Source | None:
 def swallows(frame: FrameType) -> str | None:
     """What in a frame asks for a Python number and would lose a derivative silently; None where nothing does.
 
-    An explicit ``float(t)`` says that a number is wanted. An assignment into an array (``buffer[0] = t``, ``buffer.fill(t)``) and
-    a function of the math module do not, though Python makes the same call for them.
+    An explicit ``float(t)`` says that a number is wanted. An assignment into an array (``buffer[0] = t``,
+    ``buffer.fill(t)``) and a function of the math module do not, though Python makes the same call for them.
     """
     code, at = frame.f_code, frame.f_lasti
     if opcode.opname[code.co_code[at]].startswith("STORE_SUBSCR"):

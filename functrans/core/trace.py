@@ -120,22 +120,27 @@ class Tracer:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The extents of the axes."""
         return self.aval.shape
 
     @property
     def dtype(self) -> np.dtype:
+        """The type of the elements."""
         return self.aval.dtype
 
     @property
     def ndim(self) -> int:
+        """The number of axes."""
         return len(self.aval.shape)
 
     @property
     def size(self) -> int:
+        """The number of elements."""
         return self.aval.size
 
     @property
     def weak_type(self) -> bool:
+        """Whether the dtype came from a Python scalar and gives way to an array's."""
         return self.aval.weak
 
     def key(self) -> Any:
@@ -174,8 +179,8 @@ class Tracer:
         taker = swallows(sys._getframe(2))
         if taker is not None:
             raise errors.TracerScalarConversionError(
-                f"{taker} of a value of type {self.aval} that is being differentiated: its derivative would be lost. {cure}; "
-                f"where a constant is meant, say so: {kind}(x)"
+                f"{taker} of a value of type {self.aval} that is being differentiated: its derivative would be "
+                f"lost. {cure}; where a constant is meant, say so: {kind}(x)"
             )
         return value
 
@@ -198,10 +203,10 @@ class Tracer:
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         raise errors.TracerArrayConversionError(
-            f"a traced value of type {self.aval} (traced by {self.describe()}) cannot become a NumPy array. Build arrays "
-            "with `functrans.numpy.stack`/`asarray` instead of `np.array`, write into them with `x.at[i].set(v)` instead of "
-            "`x[i] = v`, index a NumPy array `X` as `functrans.numpy.asarray(X)[i]`, and call functions of functrans "
-            "instead of SciPy's"
+            f"a traced value of type {self.aval} (traced by {self.describe()}) cannot become a NumPy array. Build "
+            "arrays with `functrans.numpy.stack`/`asarray` instead of `np.array`, write into them with "
+            "`x.at[i].set(v)` instead of `x[i] = v`, index a NumPy array `X` as "
+            "`functrans.numpy.asarray(X)[i]`, and call functions of functrans instead of SciPy's"
         )
 
     def __setitem__(self, index: Any, value: Any) -> None:

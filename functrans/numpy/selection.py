@@ -17,7 +17,7 @@ from ..primitives.complexes import abs_p, complex_p
 from ..primitives.composed import imag as imag_part
 from ..primitives.composed import real as real_part
 from ..primitives.composed import rounded, truth
-from ..primitives.elementwise import convert, eq_p, le_p, mul_p, select_p, sub_p
+from ..primitives.elementwise import clip_p, convert, eq_p, le_p, mul_p, select_p, sub_p
 from ..primitives.families import literal
 from ..primitives.linear import add_p, dtype_of, shape_of
 from ..primitives.operands import finish, operand
@@ -142,6 +142,9 @@ def clip(
     low = a_min if min is None else min
     high = a_max if max is None else max
     x = operand(a, "clip")
+    if low is not None and high is not None:
+        x, below, above = common(x, operand(low, "clip", 1), operand(high, "clip", 2))
+        return finish(clip_p.bind(below, x, above))
     if low is not None:
         x = ufuncs.maximum(x, low)
     if high is not None:

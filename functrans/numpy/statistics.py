@@ -14,6 +14,7 @@ from ..primitives.complexes import abs_p
 from ..primitives.composed import truth
 from ..primitives.elementwise import convert, div_p, max_p, mul_p, sub_p
 from ..primitives.exp_log import integer_pow_p, sqrt_p
+from ..primitives.families import literal
 from ..primitives.linear import broadcast_to, dtype_of, reduce_sum_p, reshape_p, shape_of
 from ..primitives.operands import finish, operand
 from ..primitives.promotion import common, refuse_out
@@ -29,19 +30,25 @@ def _floating(a: Any, dtype: Any, name: str) -> Any:
     return x if dtype_of(x).kind in "fc" else convert(x, FLOAT64)
 
 
+def _number(shape: tuple[int, ...], axis: Any, name: str) -> int:
+    axes = range(len(shape)) if axis is None else many_axes(axis, len(shape), name)
+    return prod([shape[d] for d in axes])
+
+
 def _count(x: Any, axis: Any, keepdims: bool, where: Any, name: str) -> Any:
     """How many elements enter each mean: a number of the real dtype of `x`, or an array with a mask."""
     shape = shape_of(x)
     real = real_dtype(dtype_of(x))
     if where is True:
-        axes = range(len(shape)) if axis is None else many_axes(axis, len(shape), name)
-        return real.type(prod([shape[d] for d in axes]))
+        return real.type(_number(shape, axis, name))
     mask = broadcast_to(truth(operand(where, f"{name}: where")), shape)
     return convert(reduced(reduce_sum_p, convert(mask, INT64), axis, keepdims, name), real)
 
 
 def _mean(x: Any, axis: Any, keepdims: bool, where: Any, name: str) -> Any:
     total = reduced(reduce_sum_p, masked(x, where, 0, name), axis, keepdims, name)
+    if where is True:
+        return div_p.bind(total, literal(float(_number(shape_of(x), axis, name)), x))
     return div_p.bind(total, convert(_count(x, axis, keepdims, where, name), dtype_of(x)))
 
 
@@ -92,6 +99,8 @@ def _variance(x: Any, axis: Any, ddof: Any, keepdims: bool, where: Any, mean: An
     squares = integer_pow_p.bind(abs_p.bind(gap) if dtype_of(x).kind == "c" else gap, y=2)
     total = reduced(reduce_sum_p, masked(squares, where, 0, name), axis, keepdims, name)
     real = dtype_of(total)
+    if where is True:
+        return div_p.bind(total, literal(max(_number(shape_of(x), axis, name) - ddof, 0.0), total))
     divisor = sub_p.bind(_count(x, axis, keepdims, where, name), real.type(ddof))
     return div_p.bind(total, max_p.bind(divisor, real.type(0)))
 

@@ -21,6 +21,8 @@ _GEMM_FROM, _GEMV_FROM, _DOT_FROM = 512, 200, 16
 """Multiplications in one product from which BLAS is quicker than loops: of matrices (a call costs about 40 ns), of a
 matrix and a vector, of vectors (where a loop adds in order, one addition after the other, and a call costs 5 ns).
 """
+_LONG = 16
+"""Extents from this one on count alike there: a kernel serves all sizes, so its form must not hang on a batch size."""
 
 
 def dot_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, dimension_numbers: Any) -> None:
@@ -31,7 +33,8 @@ def dot_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, dim
     right = _Side(y, y_batch, _free(y, y_contract, y_batch), y_contract)
     rows, columns, depth = prod(left.extents(left.free)), prod(right.extents(right.free)), left.depth
     vectors = (rows == 1) + (columns == 1)
-    if x.dtype.kind in "fc" and rows * columns * depth >= (_GEMM_FROM, _GEMV_FROM, _DOT_FROM)[vectors]:
+    work = min(rows, _LONG) * min(columns, _LONG) * min(depth, _LONG)
+    if x.dtype.kind in "fc" and work >= (_GEMM_FROM, _GEMV_FROM, _DOT_FROM)[vectors]:
         _by_blas(k, left, right, results[0], rows, columns)
     else:
         _by_loops(k, left, right, results[0])

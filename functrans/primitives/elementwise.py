@@ -62,10 +62,19 @@ div_p: Primitive = elementwise(
 )
 
 
-def _share(x: Any, y: Any) -> Any:
-    """How much of the tangent of `x` enters a maximum of `x` and `y`: 1, at a tie 1/2, else 0."""
-    tie = select_p.bind(eq_p.bind(x, y), literal(0.5, x), literal(0.0, x))
-    return select_p.bind(gt_p.bind(x, y), literal(1.0, x), tie)
+def _share_impl(x: Any, y: Any) -> Any:
+    # Of NaN neither comparison holds.
+    twice = np.add(np.greater(x, y), np.greater_equal(x, y), dtype=np.result_type(x, y))
+    return np.multiply(twice, literal(0.5, twice))
+
+
+def _share_kernel(k: Any, x: Any, y: Any) -> Any:
+    one, half, none = (k.const(number, x.dtype) for number in (1, 0.5, 0))
+    return k.where(_at_least(k, x, y, strict=True), one, k.where(x.eq(y), half, none))
+
+
+# How much of the tangent of `x` enters a maximum of `x` and `y`: 1, at a tie 1/2, else 0.
+share_p: Primitive = elementwise("share", _share_impl, kernel=_share_kernel, kinds="fc", weak=False)
 
 
 def _max_kernel(k: Any, x: Any, y: Any) -> Any:
@@ -87,14 +96,14 @@ def _is_nan_kernel(x: Any) -> Any:
 max_p: Primitive = elementwise(
     "max",
     np.maximum,
-    factors=(lambda ans, x, y: _share(x, y), lambda ans, x, y: _share(y, x)),
+    factors=(lambda ans, x, y: share_p.bind(x, y), lambda ans, x, y: share_p.bind(y, x)),
     kernel=_max_kernel,
 )
 
 min_p: Primitive = elementwise(
     "min",
     np.minimum,
-    factors=(lambda ans, x, y: _share(y, x), lambda ans, x, y: _share(x, y)),
+    factors=(lambda ans, x, y: share_p.bind(y, x), lambda ans, x, y: share_p.bind(x, y)),
     kernel=_min_kernel,
 )
 
@@ -129,6 +138,9 @@ def _select_abstract(pred: Aval, on_true: Aval, on_false: Aval) -> Aval:
         raise DtypeError(
             f"select: the predicate has dtype {pred.dtype}, want bool; compare it with something"
         )
+    shape = pred.shape
+    if on_true.dtype is on_false.dtype and on_true.shape in (shape, ()) and on_false.shape in (shape, ()):
+        return Aval(shape, on_true.dtype)
     dtype = same_dtype("select", (on_true, on_false))
     return Aval(broadcast_shapes("select", pred.shape, on_true.shape, on_false.shape), dtype)
 
@@ -172,15 +184,32 @@ def _inside(t: Any, low: Any, x: Any, high: Any) -> Any:
     return select_p.bind(gt_p.bind(x, low), select_p.bind(lt_p.bind(x, high), t, zero), zero)
 
 
+def _clipped(low: Any, x: Any, high: Any) -> Any:
+    return np.minimum(np.maximum(x, low), high)
+
+
 clamp_p: Primitive = elementwise(
     "clamp",
-    lambda low, x, high: np.minimum(np.maximum(x, low), high),
+    _clipped,
     terms=(
         lambda t, ans, low, x, high: select_p.bind(
             gt_p.bind(low, x), select_p.bind(gt_p.bind(high, low), t, literal(0.0, t)), literal(0.0, t)
         ),
         lambda t, ans, low, x, high: _inside(t, low, x, high),
         lambda t, ans, low, x, high: select_p.bind(lt_p.bind(high, max_p.bind(x, low)), t, literal(0.0, t)),
+    ),
+    kernel=lambda k, low, x, high: _min_kernel(k, _max_kernel(k, x, low), high),
+)
+
+
+# As clamp, but with the derivatives of the maximum and the minimum that it is made of, shared at ties.
+clip_p: Primitive = elementwise(
+    "clip",
+    _clipped,
+    factors=(
+        lambda ans, low, x, high: mul_p.bind(share_p.bind(low, x), share_p.bind(high, max_p.bind(x, low))),
+        lambda ans, low, x, high: mul_p.bind(share_p.bind(x, low), share_p.bind(high, x)),
+        lambda ans, low, x, high: share_p.bind(max_p.bind(x, low), high),
     ),
     kernel=lambda k, low, x, high: _min_kernel(k, _max_kernel(k, x, low), high),
 )

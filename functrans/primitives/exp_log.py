@@ -11,7 +11,6 @@ from ..core.primitive import Primitive
 from .elementwise import div_p, eq_p, mul_p, select_p, sub_p
 from .families import elementwise, literal
 from .linear import add_p
-from .rounding import is_finite_p
 
 LN2 = math.log(2.0)
 LN10 = math.log(10.0)
@@ -78,14 +77,13 @@ log1p_p: Primitive = elementwise(
 
 
 def _log_share(x: Any, ans: Any) -> Any:
-    """``exp(x - ans)``, how much of the tangent of `x` enters ``logaddexp``; never NaN at infinities.
+    """``x - ans``, the logarithm of how much of the tangent of `x` enters ``logaddexp``; 0 where they are equal.
 
-    Where both operands are ``-inf`` it is 0, where one is ``inf`` it is 1 for that one.
+    So it is not NaN at infinities, but 1 for an operand as infinite as the result.
     """
-    zero, inf = literal(0.0, x), literal(math.inf, x)
-    x = select_p.bind(eq_p.bind(x, inf), zero, x)
-    ans = select_p.bind(is_finite_p.bind(ans), ans, zero)
-    return sub_p.bind(x, ans)
+    zero = literal(0.0, x)
+    same = eq_p.bind(x, ans)
+    return sub_p.bind(select_p.bind(same, zero, x), select_p.bind(same, zero, ans))
 
 
 def _logaddexp_kernel(base: float, exp: str, log: str | None) -> Any:

@@ -106,7 +106,7 @@ def literal(value: float, like: Any) -> Any:
     """`value` in the dtype of `like`, so that a rule can combine the two."""
     dtype = dtype_of(like)
     # NumPy takes a Python float faster than any scalar of its own.
-    return value if dtype is FLOAT64 else dtype.type(value)
+    return float(value) if dtype is FLOAT64 else dtype.type(value)
 
 
 def _elementwise_abstract(

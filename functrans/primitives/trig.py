@@ -51,7 +51,7 @@ arctan_p: Primitive = _unary(
 
 sinh_p: Primitive = _unary("sinh", np.sinh, lambda ans, x: cosh_p.bind(x))
 cosh_p: Primitive = _unary("cosh", np.cosh, lambda ans, x: sinh_p.bind(x))
-tanh_p: Primitive = _unary("tanh", np.tanh, lambda ans, x: _one_minus_square(ans))
+tanh_p: Primitive = _unary("tanh", np.tanh, lambda ans, x: sub_p.bind(_one(x), _square(ans)))
 
 arcsinh_p: Primitive = _unary(
     "arcsinh", np.arcsinh, term=lambda t, ans, x: div_p.bind(t, sqrt_p.bind(add_p.bind(_one(x), _square(x))))

@@ -1,12 +1,12 @@
 """Linearisation: the primal computed now, the tangent recorded as a linear program for later.
 
-A jvp rule mixes the two: ``sin`` gives ``mul(t, cos(x))``. Run with a `TangentTrace` as the current trace it comes apart by
-itself: an operation without a linear operand (``cos(x)``) falls through to the trace outside, and one with a linear operand
-(the ``mul``) is recorded on the tape, with the values it met as *residuals*.
+A jvp rule mixes the two: ``sin`` gives ``mul(t, cos(x))``. Run with a `TangentTrace` as the current trace it comes
+apart by itself: an operation without a linear operand (``cos(x)``) falls through to the trace outside, and one with
+a linear operand (the ``mul``) is recorded on the tape, with the values it met as *residuals*.
 
 ::
 
-    jvp rule of sin --bind cos(x)----> TangentTrace --no linear operand--> parent: computed, staged, differentiated again
+    jvp rule of sin --bind cos(x)----> TangentTrace --no linear operand--> parent: computed, staged ...
                     --bind mul(t, c)-> TangentTrace --t is linear-------> tape: (mul, (t, c)) -> new linear variable
 """
 

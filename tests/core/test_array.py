@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.optimize
 import scipy.special
 
 from functrans.core.array import Array, unwrap, wrap
@@ -89,7 +90,6 @@ def test_results_of_numpy_are_arrays(x):
         x[x > 2],
         x[[1, 0]],
         x.astype(int),
-        x.copy(),
         x.ravel(),
         x.real,
         x.flatten(),
@@ -311,3 +311,20 @@ def test_pandas_takes_it(x):
     assert frame["b"].tolist() == [2.0, 5.0]
     assert (pd.Series([1.0, 2.0]) + x[:, 0]).tolist() == [2.0, 6.0]
     assert isinstance(x[:, 0] + pd.Series([1.0, 2.0]), pd.Series)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [np.zeros_like, np.ones_like, np.empty_like, lambda x: np.full_like(x, 2.0), np.copy, lambda x: x.copy()],
+)
+def test_new_buffers_are_the_callers_to_fill(f, x):
+    buffer = f(x)
+    assert type(buffer) is np.ndarray
+    buffer[...] = 3.0
+    assert np.array_equal(x, X)
+
+
+def test_scipys_solvers_start_from_an_array():
+    start = wrap(np.full(2, 0.5))
+    found = scipy.optimize.least_squares(lambda p: p**2 - [1.0, 4.0], start)
+    np.testing.assert_allclose(found.x, [1.0, 2.0], rtol=1e-6)

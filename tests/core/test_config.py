@@ -166,7 +166,9 @@ def test_an_unknown_option_names_the_nearest():
 
 
 def test_environment_variables_give_initial_values():
-    fresh = Config({"FUNCTRANS_SPECIALIZE_BELOW": "4", "FUNCTRANS_STRICT": "True", "FUNCTRANS_BACKEND": " python"})
+    fresh = Config(
+        {"FUNCTRANS_SPECIALIZE_BELOW": "4", "FUNCTRANS_STRICT": "True", "FUNCTRANS_BACKEND": " python"}
+    )
     assert (fresh.specialize_below, fresh.strict, fresh.backend) == (4, True, "python")
     assert Config({"FUNCTRANS_STRICT": "0"}).strict is False
     for name, text in [("SPECIALIZE_BELOW", "many"), ("STRICT", "maybe"), ("BACKEND", "gpu")]:

@@ -18,7 +18,7 @@ import functrans.numpy as fnp
         lambda t: t * int(t),
         lambda t: t * round(t),
         lambda t: t * len(f"{t:.0f}") * 2,
-        lambda t: t * len("%1.0f" % t) * 2,
+        lambda t: t * len("%1.0f" % t) * 2,  # noqa: UP031
         lambda t: t * 2 if float(t) > 1 else t,
         lambda t: t * np.float64(float(t)),
     ],
@@ -36,7 +36,9 @@ def test_an_explicit_conversion_gives_a_constant(fun):
     ],
 )
 def test_functions_of_the_math_module_are_refused(fun, taker):
-    with pytest.raises(ft.errors.TracerScalarConversionError, match=f"{taker} of a value .* being differentiated"):
+    with pytest.raises(
+        ft.errors.TracerScalarConversionError, match=f"{taker} of a value .* being differentiated"
+    ):
         ft.grad(fun)(2.0)
 
 
