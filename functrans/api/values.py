@@ -17,7 +17,7 @@ from ..core.errors import ArgumentError, DtypeError
 from ..core.pytree import PyTree, PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
 from ..core.trace import Tracer, current_trace, eval_trace
 from ..core.tree_nodes import KeyPath, SequenceKey, keystr
-from ..primitives.operands import PYTHON_KEYS
+from ..primitives.operands import PYTHON_KEYS, plain
 
 _SUPPORTED = frozenset(SUPPORTED)
 
@@ -118,9 +118,9 @@ def value_of(x: Any, where: Callable[[], str]) -> Any:
             raise ArgumentError(
                 f"{where()} is a masked array, whose mask would be lost: fill it with x.filled(v)"
             )
-        return np.asarray(x) if isinstance(x, np.ndarray) and kind is not np.ndarray else x
+        return x if kind is np.ndarray or isinstance(x, np.generic) else plain(x, where())
     if hasattr(x, "__array__"):
-        return value_of(np.asarray(x), where)
+        return value_of(plain(x, where()), where)
     cure = "Bind other values with functools.partial, or make the argument static under jit"
     if dataclasses.is_dataclass(x):
         cure = "Register the class: @functrans.tree_util.register_dataclass above @dataclass"

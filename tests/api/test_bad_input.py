@@ -1,5 +1,6 @@
 """Users' mistakes: typed errors that name the argument, what was met, the user's line and the cure."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -364,3 +365,35 @@ def test_an_exception_while_tracing_leaves_the_state_usable(depth):
         g(X)
         np.testing.assert_array_equal(ft.grad(f)(X), 4 * X)
         np.testing.assert_array_equal(ft.grad(ft.jit(f))(X), 4 * X)
+
+
+def test_leaves_are_named_by_their_path():
+    p = {"w": X, "n": np.arange(3)}
+    f = lambda p: fnp.sum(p["w"])
+    says = ["argument 0 ('p')['n']", "int64"]
+    fails(lambda: ft.grad(f)(p), error=errors.GradientError, says=says, line="ft.grad(f)(p)")
+    says = ["axis 0 of argument 0 ('p')['n'] of shape (3,)", "axis 0 of argument 0 ('p')['w'] of shape (2,)"]
+    fails(lambda: ft.vmap(f)({**p, "w": X[:2]}), error=ValueError, says=says, line="ft.vmap(f)")
+
+
+@pytest.mark.parametrize(
+    "name", ["jit", "grad", "value_and_grad", "vmap", "jacfwd", "jacrev", "hessian", "make_jaxpr"]
+)
+def test_transformations_of_what_is_no_function(name):
+    fails(lambda: getattr(ft, name)(X), error=errors.ArgumentError, says="want a function", line="getattr")
+
+
+def test_masked_arrays_and_dataclasses_say_the_cure():
+    x = np.ma.array([1.0, 2.0], mask=[0, 1])
+    fails(lambda: ft.jit(lambda x: x)(x), error=errors.ArgumentError, says="x.filled(v)", line="(x)(x)")
+    p = dataclasses.make_dataclass("P", ["w"])(X)
+    fails(
+        lambda: ft.jit(lambda p: p)(p), error=errors.ArgumentError, says="register_dataclass", line="(p)(p)"
+    )
+
+
+@pytest.mark.parametrize("call", [ft.jit(fnp.sum), lambda x: ft.grad(fnp.sum)(x), fnp.sum])
+def test_a_mask_is_not_lost(call):
+    masked = np.ma.masked_array([1.0, 2.0], mask=[False, True])
+    with pytest.raises(ft.errors.ArgumentError, match="masked array, and its mask would be lost"):
+        call(masked)

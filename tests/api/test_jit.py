@@ -128,6 +128,23 @@ def test_static_values_that_are_equal_but_of_other_types():
     assert f(x, True).dtype == (x * True).dtype
 
 
+def test_static_values_that_are_equal_within_a_tuple():
+    f = ft.jit(lambda x, n: x * n[0], static_argnums=1)
+    x = np.arange(3)
+    for n, dtype in (((2,), int), ((2.0,), float), ((True,), int)):
+        assert f(x, n).dtype == dtype
+
+
+def test_static_zeros_keep_their_signs_and_nan_is_traced_once():
+    f = ft.jit(lambda x, n: fnp.copysign(x, n), static_argnums=1)
+    assert f(1.0, 0.0) == 1.0
+    assert f(1.0, -0.0) == -1.0
+    traced = f.cache_info().traces
+    for _ in range(3):
+        f(1.0, float("nan"))
+    assert f.cache_info().traces == traced + 1
+
+
 def test_donated_arguments_are_accepted_and_not_touched():
     x = np.arange(3.0)
     f = ft.jit(lambda x: x + 1, donate_argnums=0)
