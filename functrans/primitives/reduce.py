@@ -7,6 +7,7 @@ sums and products of small integers are widened by the public functions.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,17 @@ import numpy as np
 from ..core.aval import Aval, Zero
 from ..core.dtypes import BOOL, INT64
 from ..core.errors import DtypeError, ShapeError
-from ..core.kernel import Reduction
+from ..core.kernel import Block, BlockEmitter, Buffer, Reduction
 from ..core.primitive import Primitive
 from .elementwise import convert, div_p, eq_p, mul_p
+from .families import literal
 from .linear import (
     Rule,
     add_p,
     broadcast_in_dim_p,
+    broadcast_to,
     dtype_of,
+    move_batch_axis,
     reduce_sum_p,
     reduced_shape,
     reduction_batch,
@@ -29,7 +33,7 @@ from .linear import (
     shape_of,
     transpose_p,
 )
-from .shape import slice_p
+from .shape import concatenate_p, loops, slice_along
 
 
 def _abstract(name: str, kinds: str, out: np.dtype | None = None, identity: bool = True) -> Rule:
@@ -60,40 +64,101 @@ def _no_jvp(prim: Callable[[], Primitive]) -> Rule:
 # --- prod ---------------------------------------------------------------------------------------------------
 
 
-def _product_tangent(x: Any, t: Any) -> tuple[Any, Any]:
-    """The product along the first axis and its tangent, by halves: no division, so zeros do no harm."""
-    n, *rest = shape_of(x)
+def _others_impl(x: Any) -> np.ndarray:
+    """The product of what stands before each element, times that of what stands behind it."""
+    n = len(x)
+    out = np.ones_like(x)
+    behind = np.ones_like(x)
+    np.multiply.accumulate(x[: n - 1], 0, out=out[1:])
+    np.multiply.accumulate(x[:0:-1], 0, out=behind[1:])
+    return np.multiply(out, behind[::-1], out=out)
 
-    def part(start: int, stop: int) -> list[Any]:
-        low, high, steps = (start, *[0] * len(rest)), (stop, *rest), (1, *[1] * len(rest))
-        return [slice_p.bind(a, start_indices=low, limit_indices=high, strides=steps) for a in (x, t)]
 
-    def times(a: Any, s: Any, b: Any, u: Any) -> tuple[Any, Any]:
-        return mul_p.bind(a, b), add_p.bind(mul_p.bind(s, b), mul_p.bind(a, u))
+def _others_kernel(k: BlockEmitter, operands: Sequence[Buffer], results: Sequence[Buffer]) -> None:
+    (x,), (out,) = operands, results
+    with loops(k, x.shape[1:]) as rest:
+        for reverse in (False, True):
+            product = k.local(k.const(1, x.dtype))
+            with k.loop(x.shape[0], reverse=reverse) as i:
+                index = [i, *rest]
+                before = product.get()
+                k.store(out, index, k.load(out, index) * before if reverse else before)
+                product.set(before * k.load(x, index))
 
+
+Pair = tuple[Any, Any]
+
+
+def _times(x: Pair, y: Pair) -> Pair:
+    """The product of two values with tangents."""
+    (a, s), (b, t) = x, y
+    return mul_p.bind(a, b), add_p.bind(mul_p.bind(s, b), mul_p.bind(a, t))
+
+
+def _part(x: Pair, start: int, stop: int) -> Pair:
+    shape = shape_of(x[0])
+    value, tangent = (slice_along(a, shape, 0, start, stop) for a in x)
+    return value, tangent
+
+
+def _others_of(x: Pair) -> Pair:
+    """`others_p` with its tangent, by halves: the others of `a` are the others of ``a * b``, and `b`."""
+    n = shape_of(x[0])[0]
     if n == 1:
-        return x, t
+        return broadcast_to(literal(1.0, x[0]), shape_of(x[0])), mul_p.bind(x[1], literal(0.0, x[0]))
     half = n // 2
-    product = _product_tangent(*times(*part(0, half), *part(half, 2 * half)))
-    return times(*product, *part(n - 1, n)) if n % 2 else product
+    a, b = _part(x, 0, half), _part(x, half, 2 * half)
+    both = _times(a, b)
+    rest = _others_of(both)
+    parts = [_times(rest, b), _times(rest, a)]
+    if n % 2:
+        last = _part(x, n - 1, n)
+        whole = _times(_part(rest, 0, 1), _part(both, 0, 1))
+        parts = [_times(part, last) for part in parts] + [whole]
+    value, tangent = (concatenate_p.bind(*side, dimension=0) for side in zip(*parts))
+    return value, tangent
+
+
+def _others_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> Pair:
+    (x,), (t,) = primals, tangents
+    ans = others_p.bind(x)
+    return (ans, Zero(ans)) if type(t) is Zero else (ans, _others_of((x, t))[1])
+
+
+def _others_batch(size: int, args: Sequence[Any], dims: Sequence[int]) -> tuple[Any, int]:
+    return others_p.bind(move_batch_axis(args[0], dims[0], 1)), 1
+
+
+# For each element, the product of all others along the first axis: without division, so zeros do no harm.
+others_p: Primitive = Primitive(
+    "others",
+    lambda x: x.strong(),
+    _others_impl,
+    jvp=_others_jvp,
+    batch=_others_batch,
+    kernel=Block(_others_kernel),
+)
 
 
 def _prod_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axes: tuple[int, ...]) -> tuple[Any, Any]:
     (x,), (t,) = primals, tangents
     ans = reduce_prod_p.bind(x, axes=axes)
     shape = shape_of(x)
-    kept = [d for d in range(len(shape)) if d not in axes]
-    n = int(np.prod([shape[d] for d in axes], dtype=int))
-    if type(t) is Zero or n == 0:
+    if type(t) is Zero or 0 in [shape[d] for d in axes]:
         return ans, Zero(ans)
-    order = (*axes, *kept)
+    order = (*axes, *[d for d in range(len(shape)) if d not in axes])
     straight = order == tuple(range(len(shape)))
-    flat = [a if straight else transpose_p.bind(a, permutation=order) for a in (x, t)]
-    flat = [reshape_p.bind(a, shape=(n, *[shape[d] for d in kept])) for a in flat]
-    return ans, reshape_p.bind(_product_tangent(*flat)[1], shape=shape_of(ans))
+    flat = x if straight else transpose_p.bind(x, permutation=order)
+    moved = shape_of(flat)
+    count = prod([shape[d] for d in axes])
+    flat = reshape_p.bind(flat, shape=(count, *moved[len(axes) :]))
+    factor = reshape_p.bind(others_p.bind(flat), shape=moved)
+    if not straight:
+        factor = transpose_p.bind(factor, permutation=tuple(sorted(range(len(order)), key=order.__getitem__)))
+    return ans, reduce_sum_p.bind(mul_p.bind(t, factor), axes=axes)
 
 
-reduce_prod_p: Primitive = Primitive(
+reduce_prod_p = Primitive(
     "reduce_prod",
     _abstract("reduce_prod", "iufc"),
     lambda x, *, axes: np.multiply.reduce(x, axis=axes, dtype=x.dtype),

@@ -112,6 +112,16 @@ def test_product_with_zeros_to_second_order(zeros, n):
     np.testing.assert_allclose(found if n > 1 else 0.0, expected, atol=1e-12)
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 6, 7])
+def test_others(check, n):
+    x = np.random.default_rng(n).normal(size=(n, 2))
+    x[0, 0] = 0.0
+    out = check(r.others_p, x)
+    np.testing.assert_allclose(out, [np.prod(np.delete(x, i, 0), 0) for i in range(n)], rtol=1e-13)
+    check(r.others_p, x[:, 0])
+    check(r.others_p, x[::-1] * (1 + 2j))
+
+
 def test_ties_share_evenly():
     x = np.array([[1.0, 3.0, 3.0], [2.0, 2.0, 2.0]])
     t = np.array([[1.0, 2.0, 4.0], [1.0, 2.0, 6.0]])
