@@ -103,7 +103,6 @@ from ..primitives.ufuncs import (
 from . import linalg
 from . import missing as _missing
 from .creation import (
-    arange,
     array,
     asarray,
     astype,
@@ -113,12 +112,7 @@ from .creation import (
     eye,
     full,
     full_like,
-    geomspace,
     identity,
-    indices,
-    linspace,
-    logspace,
-    meshgrid,
     ones,
     ones_like,
     tri,
@@ -144,7 +138,9 @@ from .joining import (
     vsplit,
     vstack,
 )  # fmt: skip
+from .moving import flip, fliplr, flipud, repeat, roll, rot90, tile
 from .products import cross, dot, einsum, einsum_path, inner, kron, outer, tensordot, vdot
+from .ranges import arange, geomspace, indices, linspace, logspace, meshgrid
 from .reductions import all, amax, amin, any, argmax, argmin, count_nonzero, max, min, prod, ptp, sum
 from .selection import (
     allclose,
@@ -174,21 +170,14 @@ from .shaping import (
     broadcast_shapes,
     broadcast_to,
     expand_dims,
-    flip,
-    fliplr,
-    flipud,
     matrix_transpose,
     moveaxis,
     permute_dims,
     ravel,
-    repeat,
     reshape,
-    roll,
     rollaxis,
-    rot90,
     squeeze,
     swapaxes,
-    tile,
     transpose,
 )  # fmt: skip
 from .statistics import average, mean, std, var

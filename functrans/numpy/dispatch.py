@@ -10,7 +10,7 @@ import numpy as np
 from ..core.array import Array
 from ..core.aval import aval_of
 from ..core.dtypes import canonical, promote
-from ..core.trace import PYTHON_KEYS, Tracer, operators
+from ..core.trace import PYTHON_KEYS, Tracer, current_trace, eval_trace, operators
 from ..primitives.operands import WEAK_DTYPES, finish, key_of, operand, strong
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -27,6 +27,11 @@ def implements(*functions: Callable[..., Any], method: str | None = None) -> Cal
         return f
 
     return register
+
+
+def staged() -> bool:
+    """Whether arrays should be made by the program: else NumPy makes them at once."""
+    return current_trace.get() is not eval_trace
 
 
 def array_operand(x: Any, name: str, position: int = 0) -> Any:
