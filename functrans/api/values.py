@@ -114,10 +114,6 @@ def value_of(x: Any, where: Callable[[], str]) -> Any:
     if isinstance(x, np.ndarray | np.generic):
         if x.dtype not in _SUPPORTED:
             check_supported(x.dtype, where())
-        if isinstance(x, np.ma.MaskedArray):
-            raise ArgumentError(
-                f"{where()} is a masked array, whose mask would be lost: fill it with x.filled(v)"
-            )
         return x if kind is np.ndarray or isinstance(x, np.generic) else plain(x, where())
     if hasattr(x, "__array__"):
         return value_of(plain(x, where()), where)

@@ -17,7 +17,7 @@ from .shape import loops
 
 Axes = tuple[int, ...]
 
-_GEMM_FROM, _GEMV_FROM, _DOT_FROM = 512, 200, 16
+_GEMM_FROM, _GEMV_FROM, _DOT_FROM = 200, 64, 16
 """Multiplications in one product from which BLAS is quicker than loops: of matrices (a call costs about 40 ns), of a
 matrix and a vector, of vectors (where a loop adds in order, one addition after the other, and a call costs 5 ns).
 """

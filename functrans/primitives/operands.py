@@ -61,10 +61,26 @@ def operand(x: Any, name: str, position: int = 0) -> Any:
     elif kind is not np.ndarray and not isinstance(x, np.generic):
         if not (isinstance(x, np.ndarray) or hasattr(x, "__array__") or hasattr(x, "__array_interface__")):
             _not_an_array(x, name, position)
-        x = np.asarray(x)
+        x = plain(x, f"{name}: argument {position}")
     if x.dtype not in _SUPPORTED:
         check_supported(x.dtype, f"{name}: argument {position}")
     return x
+
+
+def plain(x: Any, where: str) -> np.ndarray:
+    """The ndarray of a subclass, or of something that NumPy makes an array of.
+
+    Raises
+    ------
+    ArgumentError
+        If that would lose a mask.
+    """
+    if isinstance(x, np.ma.MaskedArray):
+        raise ArgumentError(
+            f"{where} is a masked array, and its mask would be lost: fill it (x.filled(0.0)) and pass the mask as an "
+            "array of its own, or choose the elements with where"
+        )
+    return np.asarray(x)
 
 
 def _not_an_array(x: Any, name: str, position: int) -> NoReturn:

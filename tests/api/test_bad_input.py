@@ -397,3 +397,27 @@ def test_a_mask_is_not_lost(call):
     masked = np.ma.masked_array([1.0, 2.0], mask=[False, True])
     with pytest.raises(ft.errors.ArgumentError, match="masked array, and its mask would be lost"):
         call(masked)
+
+
+@pytest.mark.parametrize(
+    "f", [lambda x: x * x, lambda x: 1.0 / x, lambda x: x @ x, lambda x: fnp.where(x > 0, x, 0.0), fnp.sin]
+)
+def test_the_transpose_of_a_function_that_is_not_linear(f):
+    says = "the function is not linear"
+    fails(lambda: ft.linear_transpose(f, X)(f(X)), error=errors.GradientError, says=says, line="(f, X)(f(X))")
+
+
+def test_a_traced_axis():
+    f = ft.jit(lambda x, axis: fnp.sum(x, axis=axis))  # axis
+    says = ["sum", "i64[]", "static"]
+    fails(lambda: f(X, 0), error=errors.TracerIntegerConversionError, says=says, line="# axis")
+
+
+def test_results_shaped_by_data():
+    f = ft.jit(lambda x: np.unique(x))  # unique
+    fails(lambda: f(X), error=errors.NoRuleError, says=["np.unique", "depends on numbers"], line="# unique")
+
+
+def test_a_value_that_is_differentiated_prints_its_numbers(capsys):
+    ft.grad(lambda x: (print(x), fnp.sum(x))[1])(X)
+    assert "[0. 1. 2.]" in capsys.readouterr().out
