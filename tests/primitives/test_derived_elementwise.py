@@ -45,6 +45,8 @@ ARITHMETIC = {
     elementwise.min_p: _binary(),
     elementwise.select_p: Domain(cases=_select_cases(), kinds="biufc", linear=((1,), (2,), (1, 2))),
     elementwise.clamp_p: Domain((Interval(-1.0, -0.5), WIDE, Interval(0.5, 1.5)), kinds="iuf"),
+    elementwise.clip_p: Domain((Interval(-1.0, -0.5), WIDE, Interval(0.5, 1.5)), kinds="iuf"),
+    elementwise.share_p: _binary(kinds="fc"),
     elementwise.stop_gradient_p: _unary(kinds="biufc", smooth=False),
     elementwise.convert_element_type_p: Domain(
         (Interval(-1.8, 2.2, avoid=(-1.0, 0.0, 1.0, 2.0)),),

@@ -131,6 +131,9 @@ SHAPES = {
 
 REDUCTIONS = {
     reduce.reduce_prod_p: _with_identity("iufc", rtol=1e-13),
+    reduce.others_p: Domain(
+        cases=tuple(Case((N(s),)) for s in ((5,), (4, 3), (1, 2), (3, 2, 2))), kinds="iufc", rtol=1e-12
+    ),
     reduce.reduce_max_p: _reduction(NUMBERS, Distinct),
     reduce.reduce_min_p: _reduction(NUMBERS, Distinct),
     reduce.reduce_and_p: _with_identity("b"),
