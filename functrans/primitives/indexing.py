@@ -41,7 +41,7 @@ class Plan(NamedTuple):
         The slice of each axis of the array.
     flipped : tuple of int
         Axes whose slice runs backwards.
-    index : tuple
+    expression : tuple
         Slices, integers and new axes once more, as `item.getitem_p` takes them.
     view : tuple of int
         The shape behind slices, integers and new axes.
@@ -61,7 +61,7 @@ class Plan(NamedTuple):
     limits: tuple[int, ...]
     strides: tuple[int, ...]
     flipped: tuple[int, ...]
-    index: tuple[Any, ...]
+    expression: tuple[Any, ...]
     view: tuple[int, ...]
     axes: tuple[int, ...]
     indices: list[Any]
@@ -440,7 +440,7 @@ def take_view(x: Any, plan: Plan) -> Any:
     if not is_staged(x):
         if plan.view == shape and plan.is_whole(shape):
             return x
-        return getitem_p.bind(x, index=plan.index, shape=plan.view)
+        return getitem_p.bind(x, index=plan.expression, shape=plan.view)
     if plan.sliced_shape() != shape:
         x = slice_p.bind(x, start_indices=plan.starts, limit_indices=plan.limits, strides=plan.strides)
     if plan.flipped:

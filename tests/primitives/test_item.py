@@ -24,9 +24,9 @@ def test_both_ways(check, expression, dtype):
     x = (X * 3).astype(dtype)
     plan = plan_index(expression, x.shape)
     linear = [(0,)] if np.dtype(dtype).kind in "fc" else ()
-    out = check(getitem_p, x, linear=linear, index=plan.index, shape=plan.shape)
+    out = check(getitem_p, x, linear=linear, index=plan.expression, shape=plan.shape)
     np.testing.assert_array_equal(out, x[expression])
-    back = check(putitem_p, np.asarray(out), linear=linear, index=plan.index, shape=x.shape)
+    back = check(putitem_p, np.asarray(out), linear=linear, index=plan.expression, shape=x.shape)
     expected = np.zeros_like(x)
     expected[expression] = x[expression]
     np.testing.assert_array_equal(back, expected)
