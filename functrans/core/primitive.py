@@ -26,7 +26,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from .aval import Aval
 from .errors import NoRuleError
@@ -60,6 +60,11 @@ class Linear:
 
     def __init__(self, aval: Aval):
         self.aval = aval
+
+    @property
+    def dtype(self) -> NoReturn:
+        """Refused: a rule asks for it where it wants a value, of which there is none."""
+        raise NoRuleError("it multiplies, divides or chooses by values of which both depend on its arguments")
 
     def __repr__(self) -> str:
         return f"Linear({self.aval})"

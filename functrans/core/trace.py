@@ -228,7 +228,9 @@ class Tracer:
         raise TypeError(f"unhashable type: a traced array ({self.aval})")
 
     def __repr__(self) -> str:
-        return f"Traced<{self.aval}> by {self.describe()}"
+        value = self.concrete()
+        kind = f"Traced<{self.aval}> by {self.describe()}"
+        return kind if value is None else f"{kind}: {value}"
 
     def __format__(self, spec: str) -> str:
         value = self.concrete()

@@ -8,7 +8,14 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..core.errors import ArgumentError, ArgumentValueError, AxisError, ShapeError
+from ..core.errors import (
+    ArgumentError,
+    ArgumentValueError,
+    AxisError,
+    ShapeError,
+    TracerIntegerConversionError,
+)
+from ..core.trace import Tracer
 
 
 def one_axis(axis: Any, ndim: int, name: str) -> int:
@@ -20,7 +27,14 @@ def one_axis(axis: Any, ndim: int, name: str) -> int:
         If there is no such axis.
     ArgumentError
         If it is no integer.
+    TracerIntegerConversionError
+        If it is traced: axes must be known while tracing.
     """
+    if isinstance(axis, Tracer) and axis.concrete() is None:
+        raise TracerIntegerConversionError(
+            f"{name}: the axis is a traced value of type {axis.aval}, and axes must be known while tracing. Mark the "
+            "argument static: jit(f, static_argnames='axis')"
+        )
     try:
         d = operator.index(axis)
     except TypeError:
@@ -32,7 +46,8 @@ def one_axis(axis: Any, ndim: int, name: str) -> int:
 
 def many_axes(axes: Any, ndim: int, name: str) -> tuple[int, ...]:
     """Distinct axes counted from the front; one integer is a tuple of it."""
-    listed = tuple(axes) if isinstance(axes, Iterable) else (axes,)
+    many = isinstance(axes, Iterable) and getattr(axes, "ndim", 1) > 0
+    listed = tuple(axes) if many else (axes,)
     found = tuple([one_axis(a, ndim, name) for a in listed])
     if len(set(found)) != len(found):
         raise ArgumentValueError(f"{name}: an axis is named twice in {tuple(listed)}")

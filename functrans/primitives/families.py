@@ -21,6 +21,7 @@ import numpy as np
 
 from ..core.aval import Aval, Zero
 from ..core.dtypes import FLOAT64
+from ..core.errors import NoRuleError
 from ..core.kernel import KernelRule, Pointwise
 from ..core.primitive import Linear, Primitive
 from ..core.trace import current_trace
@@ -188,25 +189,30 @@ def _sum_of_terms(this: list[Primitive], terms: Sequence[Rule | None]) -> Rule:
 
 
 def _elementwise_transpose(transposes: Sequence[Rule | None]) -> Rule:
-    def of_two(ct: Any, x: Any, y: Any) -> list[Any]:
-        if type(y) is Linear:
-            return transpose(ct, x, y)
-        out = first(ct, x, y)
-        return [out if shape_of(out) == x.aval.shape else unbroadcast(out, x.aval), None]
-
-    first = transposes[0]
-    assert first is not None, "linear in the first operand at least"
-
     def transpose(ct: Any, *args: Any, **params: Any) -> list[Any]:
         cts: list[Any] = [None] * len(args)
         for i, a in enumerate(args):
             if type(a) is Linear:
                 rule = transposes[i]
-                assert rule is not None, "linear in an operand without a transpose"
+                if rule is None:
+                    raise NoRuleError(f"it divides by a value of type {a.aval} that depends on its arguments")
                 cts[i] = unbroadcast(rule(ct, *args, **params), a.aval)
         return cts
 
-    return of_two if len(transposes) == 2 else transpose
+    first = transposes[0]
+    return transpose if first is None or len(transposes) != 2 else _short_transpose(first, transpose)
+
+
+def _short_transpose(first: Rule, general: Rule) -> Rule:
+    """For the commonest case: two operands, linear in the first."""
+
+    def transpose(ct: Any, x: Any, y: Any) -> list[Any]:
+        if type(y) is Linear:
+            return general(ct, x, y)
+        out = first(ct, x, y)
+        return [out if shape_of(out) == x.aval.shape else unbroadcast(out, x.aval), None]
+
+    return transpose
 
 
 # --- the product, which all derivatives are made with ------------------------------------------------------
