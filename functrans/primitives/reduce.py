@@ -158,7 +158,7 @@ def _prod_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axes: tuple[in
     return ans, reduce_sum_p.bind(mul_p.bind(t, factor), axes=axes)
 
 
-reduce_prod_p = Primitive(
+reduce_prod_p: Primitive = Primitive(
     "reduce_prod",
     _abstract("reduce_prod", "iufc"),
     lambda x, *, axes: np.multiply.reduce(x, axis=axes, dtype=x.dtype),
