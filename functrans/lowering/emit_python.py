@@ -170,12 +170,10 @@ class _Source:
         text, kind = repr(x.value), x.dtype.kind
         if kind == "c":
             text = text if text[0] == "(" else f"({text})"
-        if "inf" in text or "nan" in text:
-            return _Expr(f"{x.dtype.name}({text.strip('()')!r})")
-        if kind == "c":
             parts = x.value.real, x.value.imag
-            if 0.0 in parts and any(math.copysign(1.0, p) < 0 for p in parts):
-                # -0-0j is an expression, and +0 in its real part
+            signed_zero = 0.0 in parts and any(math.copysign(1.0, p) < 0 for p in parts)
+            if signed_zero or not math.isfinite(sum(parts)):
+                # -0-0j is an expression, and +0 in its real part; infj is a name
                 text = f"complex({parts[0]!r}, {parts[1]!r})"
         if self.explicit and x.dtype.name not in _NATURAL:
             return _Expr(f"{x.dtype.name}({text})")

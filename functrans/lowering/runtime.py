@@ -87,6 +87,7 @@ def namespace(kernel: ir.Kernel) -> dict[str, Any]:
     # The dtypes' names are functions that cast here.
     names.update(empty=lambda shape, cast: np.empty(shape, cast.__name__))
     names.update(array=lambda items, cast: np.array(items, cast.__name__))
+    names.update(inf=np.inf, nan=np.nan)
     names.update(erf=special.erf, erfc=special.erfc, lgamma=special.gammaln, digamma=special.psi)
     names.update(trigamma=_trigamma, power=_power, idiv=_idiv, irem=_irem)
     names.update(make_complex64=_complex_maker(np.complex64), make_complex128=_complex_maker(np.complex128))
@@ -99,6 +100,7 @@ def namespace(kernel: ir.Kernel) -> dict[str, Any]:
 def njit_namespace() -> dict[str, Any]:
     """The globals for the Python form under ``@njit``: names that Numba itself knows."""
     names: dict[str, Any] = {name: getattr(np, name) for name in (*_NUMPY, *_DTYPES)}
+    names.update(inf=np.inf, nan=np.nan)
     names.update(erf=math.erf, erfc=math.erfc, lgamma=math.lgamma, power=np.power)
     return names
 
