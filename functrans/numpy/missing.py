@@ -66,4 +66,4 @@ def _flat(x: Any) -> Any:
         yield x
 
 
-operators.function[NotImplemented] = _missing  # type: ignore[index]
+operators.function[NotImplemented] = _missing
