@@ -18,17 +18,29 @@ from ..transforms.linearize import Linearized, replay
 from ..transforms.linearize import linearize as linearize_flat
 from ..transforms.stage import stage
 from ..transforms.transpose import backward, transpose_jaxpr
-from .values import Flat, argument_name, flatten_values, name_of, results, struct_aval, value_of
+from .values import (
+    Flat,
+    argument_name,
+    check_function,
+    flatten_values,
+    name_of,
+    results,
+    struct_aval,
+    value_of,
+)
 
 
 def _spread(fun: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     return fun(*args)
 
 
-def _flatten_primals(fun: Callable[..., Any], primals: Sequence[Any]) -> tuple[list[Any], PyTreeDef]:
+def _flatten_primals(
+    what: str, fun: Callable[..., Any], primals: Sequence[Any]
+) -> tuple[list[Any], PyTreeDef]:
+    check_function(what, fun)
     leaves: list[Any] = []
     for i, x in enumerate(primals):
-        place = f"{name_of(fun)}: {argument_name(fun, i)}"
+        place = f"{what} of {name_of(fun)}: {argument_name(fun, i)}"
         leaves += flatten_values(x, lambda path, place=place: f"{place}{keystr(path)}")[0]  # type: ignore[misc]
     return leaves, tree_structure(tuple(primals))
 
@@ -121,7 +133,7 @@ def jvp(
             "jvp: primals and tangents must be tuples or lists of arguments, got "
             f"{type(primals).__name__} and {type(tangents).__name__}: write jvp(f, (x,), (t,))"
         )
-    leaves, treedef = _flatten_primals(fun, primals)
+    leaves, treedef = _flatten_primals("jvp", fun, primals)
     ts = _fit_tree(tuple(tangents), treedef, [aval_of(x) for x in leaves], "jvp: tangents")
     flat = Flat(fun, treedef, _spread, has_aux)
     outs, out_ts = jvp_flat(flat, leaves, ts)
@@ -133,7 +145,9 @@ def jvp(
 
 
 class _Derivative:
-    """The derivative of a function at a point, kept as a linear program."""
+    """The derivative of a function at a point, kept as a linear program; `what` is the transformation that gives it."""
+
+    what: str
 
     def __init__(
         self, name: str, linear: Linearized, in_tree: PyTreeDef, in_avals: list[Aval], out_tree: PyTreeDef
@@ -147,7 +161,7 @@ class _Derivative:
     @classmethod
     def at(cls, fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool) -> tuple[Any, ...]:
         """The value at `primals`, the derivative there, and the auxiliary data if there are any."""
-        leaves, in_tree = _flatten_primals(fun, primals)
+        leaves, in_tree = _flatten_primals(cls.what, fun, primals)
         flat = Flat(fun, in_tree, _spread, has_aux)
         linear, aux = _linearized(flat, leaves)
         out = results(flat.out_tree, linear.outs, {id(x) for x in leaves})
@@ -157,6 +171,8 @@ class _Derivative:
 
 class VJP(_Derivative):
     """What `vjp` returns: cotangent of the output in, tuple of cotangents of the arguments out. May be called often."""
+
+    what = "vjp"
 
     def __call__(self, cotangent: PyTree) -> PyTree:
         """Cotangents of the arguments, a tuple, for a `cotangent` of the structure and shapes of the output."""
@@ -205,6 +221,8 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
 
 class Pushforward(_Derivative):
     """What `linearize` returns: tangents of the arguments in, tangent of the output out."""
+
+    what = "linearize"
 
     def __call__(self, *tangents: Any) -> PyTree:
         """The tangent of the output, for a tangent of each argument."""
@@ -267,6 +285,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[PyTree
     >>> ft.linear_transpose(lambda x: 3.0 * x, 1.0)(2.0)
     (Array(6.),)
     """
+    check_function("linear_transpose", fun)
     leaves, treedef = tree_flatten(primals)
     avals = [
         struct_aval(x, lambda: f"linear_transpose of {name_of(fun)}: an argument").strong() for x in leaves

@@ -325,7 +325,7 @@ setattr(Array, "__imatmul__", _unchanged)  # noqa: B010
 for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
     setattr(Array, f"__{_name}__", _binary(f"__{_name}__", getattr(operator, _name), swapped=False))
 for _name, _instead in (
-    ("sort", "Write x = functrans.numpy.sort(x)"),
+    ("sort", "Write x = np.sort(x)"),
     ("partition", "Write x = np.partition(x, k)"),
     ("fill", "Write x = functrans.numpy.full_like(x, v)"),
     ("put", "Write x = x.ravel().at[i].set(v).reshape(x.shape)"),

@@ -19,9 +19,10 @@ from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
+import scipy
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_SKIPPED = (_PACKAGE, os.path.dirname(os.path.abspath(np.__file__)) + os.sep)
+_SKIPPED = (_PACKAGE, *[os.path.dirname(os.path.abspath(str(m.__file__))) + os.sep for m in (np, scipy)])
 _STDLIB = tuple(
     os.path.join(os.path.dirname(os.__file__), name) for name in ("contextlib.py", "functools.py")
 )

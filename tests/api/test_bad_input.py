@@ -400,7 +400,14 @@ def test_a_mask_is_not_lost(call):
 
 
 @pytest.mark.parametrize(
-    "f", [lambda x: x * x, lambda x: 1.0 / (x + 1.0), lambda x: x @ x, lambda x: fnp.where(x > 0, x, 0.0), fnp.sin]
+    "f",
+    [
+        lambda x: x * x,
+        lambda x: 1.0 / (x + 1.0),
+        lambda x: x @ x,
+        lambda x: fnp.where(x > 0, x, 0.0),
+        fnp.sin,
+    ],
 )
 def test_the_transpose_of_a_function_that_is_not_linear(f):
     says = "the function is not linear"
@@ -421,3 +428,17 @@ def test_results_shaped_by_data():
 def test_a_value_that_is_differentiated_prints_its_numbers(capsys):
     ft.grad(lambda x: (print(x), fnp.sum(x))[1])(X)
     assert "[0. 1. 2.]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: ft.vjp(3, 1.0),
+        lambda: ft.jvp(3, (1.0,), (1.0,)),
+        lambda: ft.linearize(3, 1.0),
+        lambda: ft.linear_transpose(3, 1.0),
+    ],
+)
+def test_products_want_a_function(call):
+    with pytest.raises(ft.errors.ArgumentError, match="want a function, got '3' of type int"):
+        call()
