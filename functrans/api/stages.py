@@ -37,7 +37,7 @@ def make_jaxpr(
     -------
     callable
         Of `fun`'s arguments (arrays, numbers or `ShapeDtypeStruct`s); returns a `Jaxpr`, which prints one equation a
-        line (with `functrans.core.printing.show`, the source lines too).
+        line (``.pretty_print(source_info=True)`` adds your file and line).
 
     Examples
     --------

@@ -160,6 +160,10 @@ class Jaxpr:
         with self._lock:
             self._derived.clear()
 
+    def pretty_print(self, *, source_info: bool = False) -> str:
+        """The text of the jaxpr, one equation a line; with `source_info` the user's file and line on each."""
+        return show(self, source=source_info)
+
     def __str__(self) -> str:
         return show(self)
 

@@ -54,3 +54,9 @@ def test_eval_shape_computes_nothing():
     assert out.shape == (10**6, 10**6)
     with pytest.raises(ft.errors.ShapeError):
         ft.eval_shape(lambda x: x @ x, ft.ShapeDtypeStruct((2, 3), "float64"))
+
+
+def test_pretty_print_shows_source_lines_on_request():
+    jaxpr = ft.make_jaxpr(lambda x: fnp.sin(x))(np.ones(3))
+    assert jaxpr.pretty_print() == str(jaxpr)
+    assert "test_stages.py:" in jaxpr.pretty_print(source_info=True)
