@@ -7,6 +7,7 @@ from typing import Any
 
 from ..control.call import call_p
 from ..core.aval import Aval, Zero, aval_of
+from ..core.config import trace_key
 from ..core.dtypes import is_complex, is_inexact
 from ..core.errors import ArgumentError, GradientError, NoRuleError, ShapeError
 from ..core.pytree import PyTree, PyTreeDef, tree_flatten, tree_structure, tree_unflatten
@@ -16,7 +17,7 @@ from ..primitives.linear import instantiate
 from ..transforms.jvp import jvp as jvp_flat
 from ..transforms.linearize import Linearized, replay
 from ..transforms.linearize import linearize as linearize_flat
-from ..transforms.stage import stage
+from ..transforms.stage import close, stage
 from ..transforms.transpose import backward, transpose_jaxpr
 from .values import (
     Flat,
@@ -296,7 +297,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[PyTree
                 f"linear_transpose of {name_of(fun)}: arguments must be float or complex, got {a.dtype}"
             )
     flat = Flat(fun, treedef, _spread)
-    jaxpr = stage(flat, avals, name_of(fun))
+    jaxpr, captured = close(stage(flat, avals, name_of(fun)))
 
     def transposed(cotangent: PyTree) -> PyTree:
         cts = _fit_tree(
@@ -304,12 +305,13 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[PyTree
         )
         nonzero = tuple(type(c) is not Zero for c in cts)
         try:
-            body, has = transpose_jaxpr(jaxpr, (True,) * len(avals), nonzero, None)
+            linear = (False,) * len(captured) + (True,) * len(avals)
+            body, has = transpose_jaxpr(jaxpr, linear, nonzero, trace_key())
         except NoRuleError as error:
             raise GradientError(
                 f"linear_transpose of {name_of(fun)}: the function is not linear: {error.message}"
             ) from None
-        found = iter(call_p.bind(*[c for c in cts if type(c) is not Zero], jaxpr=body))
+        found = iter(call_p.bind(*captured, *[c for c in cts if type(c) is not Zero], jaxpr=body))
         values = [next(found) if h else instantiate(Zero(a)) for h, a in zip(has, avals)]
         return results(treedef, values, {id(c) for c in cts})
 

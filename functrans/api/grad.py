@@ -186,7 +186,7 @@ def value_and_grad(
 
     @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"), updated=())
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
-        return _value_and_grad("grad", fun, argnums, has_aux, holomorphic, args, kwargs)
+        return _value_and_grad("value_and_grad", fun, argnums, has_aux, holomorphic, args, kwargs)
 
     return value_and_gradient
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from threading import RLock
 from types import MethodType
@@ -17,17 +18,18 @@ from ..core.array import Array, wrap
 from ..core.aval import Aval, aval_of
 from ..core.config import config, trace_key
 from ..core.ir import Jaxpr
-from ..core.pytree import PyTreeDef, tree_flatten, tree_unflatten
-from ..core.trace import Tracer, current_trace, eval_trace
+from ..core.pytree import PyTreeDef, tree_flatten, tree_structure, tree_unflatten
+from ..core.trace import Tracer, current_trace, eval_trace, leaked
 from ..core.tree_nodes import keystr, kind_of
 from ..lowering.cache import kernels
 from ..lowering.executable import compile_jaxpr
-from ..transforms.stage import stage
+from ..transforms.stage import close, stage
 from .static import Signature, Split, check_types
 from .stats import CacheInfo, Stats
 from .values import Flat, argument_at, check_function, flatten_values, given, name_of, results, struct_aval
 
 _PYTHON_NUMBERS = frozenset((int, float, complex, bool))
+_LEAF = tree_structure(0)
 
 set_compiler(lambda jaxpr: compile_jaxpr(jaxpr))
 
@@ -47,15 +49,27 @@ class Cache:
         self.traced: dict[Hashable, Traced] = {}
         self.runners: dict[Hashable, Callable[..., Any]] = {}
         self.stats = Stats()
-        self.lock = RLock()
+        self._locks: dict[Hashable, RLock] = {}
+
+    @contextmanager
+    def tracing(self, key: Hashable) -> Iterator[None]:
+        """Keep other threads from tracing for the same key.
+
+        One lock for each key: two functions that call each other, traced by two threads, would wait for each other
+        for ever at one lock for each function.
+        """
+        with self._locks.setdefault(key, RLock()):
+            try:
+                yield
+            finally:
+                self._locks.pop(key, None)
 
     def clear(self) -> None:
         """Forget everything, the kernels too."""
-        with self.lock:
-            for traced in self.traced.values():
-                traced.jaxpr.forget()
-            self.traced.clear()
-            self.runners.clear()
+        for traced in list(self.traced.values()):
+            traced.jaxpr.forget()
+        self.traced.clear()
+        self.runners.clear()
 
 
 class _Caches:
@@ -68,18 +82,32 @@ class _Caches:
 
     def get(self, fun: Callable[..., Any], options: Hashable) -> Cache:
         with self.lock:
+            if type(fun).__eq__ not in _IDENTITY:
+                return self.new()
             try:
                 cache = self.by_function.setdefault(fun, {}).setdefault(options, Cache())
-            except TypeError:  # no weak reference, or not hashable
-                cache = Cache()
+            except TypeError:  # no weak reference
+                return self.new()
             self.everything.add(cache)
             return cache
 
+    def new(self) -> Cache:
+        """A cache that is shared with nobody."""
+        cache = Cache()
+        with self.lock:
+            self.everything.add(cache)
+        return cache
+
     def clear(self) -> None:
-        for cache in list(self.everything):
+        with self.lock:
+            found = list(self.everything)
+        for cache in found:
             cache.clear()
 
 
+#: Functions that are equal only where they are the same: callables with an ``__eq__`` of their own may be equal and
+#: compute differently (a dataclass holding 1 and one holding 1.0).
+_IDENTITY: tuple[Any, ...] = (object.__eq__, MethodType.__eq__)
 caches = _Caches()
 
 
@@ -142,6 +170,9 @@ class Jitted:
         if current_trace.get() is not eval_trace:
             outs = call_p.bind(*traced.captured, *values, jaxpr=traced.jaxpr)
             return tree_unflatten(traced.out_tree, [given(x) for x in outs])
+        for x in values:
+            if isinstance(x, Tracer):
+                raise leaked(x)
         run = executable(traced.jaxpr)
         outs = run(*values)
         if fast_key is not None:
@@ -155,7 +186,7 @@ class Jitted:
         if found is not None:
             self._hit()
             return found
-        with cache.lock:
+        with cache.tracing(key):
             found = cache.traced.get(key)
             if found is not None:
                 self._hit()
@@ -163,8 +194,9 @@ class Jitted:
             cache.stats.miss()
             flat = Flat(self._fun, treedef, lambda f, dynamic: split.call(f, dynamic))
             jaxpr = stage(flat, avals, name_of(self._fun), cache.stats)
-            traced = _closed(jaxpr, flat.out_tree)
-            if not traced.captured:
+            closed, captured = close(jaxpr)
+            traced = Traced(closed, flat.out_tree, captured)
+            if not captured:
                 cache.traced[key] = traced
             return traced
 
@@ -193,8 +225,7 @@ class Jitted:
                 if jitted is not None:
                     jitted._bound.pop(key, None)
 
-            cache = Cache()
-            caches.everything.add(cache)
+            cache = caches.new()
             try:
                 found = weakref.ref(instance, forget), cache
             except TypeError:  # slots without room for weak references: traced anew at each access
@@ -248,29 +279,11 @@ class Jitted:
 def _runner(run: Any, out_tree: PyTreeDef) -> Callable[..., Any]:
     """The shortest way from leaves to results."""
     call = run.compile().call
-    if out_tree.num_leaves == 1 and tree_unflatten(out_tree, [0]) == 0:
+    if out_tree == _LEAF:
         return lambda *args: wrap(call(*args)[0])
-    if tree_unflatten(out_tree, list(range(out_tree.num_leaves))) == tuple(range(out_tree.num_leaves)):
+    if out_tree == tree_structure((0,) * out_tree.num_leaves):
         return lambda *args: tuple([wrap(x) for x in call(*args)])
     return lambda *args: tree_unflatten(out_tree, [wrap(x) for x in call(*args)])
-
-
-def _closed(jaxpr: Jaxpr, out_tree: PyTreeDef) -> Traced:
-    """Captured tracers become leading inputs; arrays stay constants of the jaxpr."""
-    traced = [(v, c) for v, c in zip(jaxpr.constvars, jaxpr.consts) if isinstance(c, Tracer)]
-    if not traced:
-        return Traced(jaxpr, out_tree, ())
-    kept = [(v, c) for v, c in zip(jaxpr.constvars, jaxpr.consts) if not isinstance(c, Tracer)]
-    closed = Jaxpr(
-        [v for v, _ in traced] + list(jaxpr.invars),
-        jaxpr.eqns,
-        jaxpr.outvars,
-        [v for v, _ in kept],
-        [c for _, c in kept],
-        jaxpr.name,
-        jaxpr.stats,
-    )
-    return Traced(closed, out_tree, tuple(c for _, c in traced))
 
 
 class Lowered:

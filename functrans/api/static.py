@@ -93,7 +93,7 @@ class Signature:
     def bound(self) -> Signature:
         """The signature of the method bound to an instance: without its first parameter."""
         found = object.__new__(Signature)
-        found.argnums = tuple(i - 1 for i in self.argnums if i > 0)
+        found.argnums = tuple(i - 1 if i > 0 else i for i in self.argnums if i)
         found.argnames = self.argnames
         found.has_static = bool(found.argnums or found.argnames)
         return found

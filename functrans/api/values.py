@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.array import wrap
+from ..core.array import secure, wrap
 from ..core.aval import Aval, aval_of
 from ..core.dtypes import SUPPORTED, check_supported
 from ..core.errors import ArgumentError, DtypeError
@@ -142,8 +142,9 @@ def _unnamed() -> str:
 
 
 def returned_values(fun: Callable[..., Any], tree: PyTree) -> tuple[list[Any], PyTreeDef]:
-    """The leaves of what a traced function returned, as values."""
-    return flatten_values(tree, lambda path: f"the result of {name_of(fun)}{keystr(path)}")
+    """The leaves of what a traced function returned, as values; arrays that it still holds are copied."""
+    leaves, treedef = flatten_values(tree, lambda path: f"the result of {name_of(fun)}{keystr(path)}")
+    return [secure(x) for x in leaves], treedef
 
 
 class Flat:

@@ -66,6 +66,18 @@ def unwrap_all(x: Any) -> Any:
     return x
 
 
+def secure(x: Any) -> Any:
+    """`x`, or a read-only copy where it is (a view of) an array that somebody may still write to."""
+    base = x
+    while isinstance(base, _ndarray):
+        if base.flags.writeable:
+            copy = x.copy()
+            copy.flags.writeable = False
+            return copy
+        base = base.base
+    return x
+
+
 def _has_tracer(x: Any) -> bool:
     if isinstance(x, Tracer):
         return True

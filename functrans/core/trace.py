@@ -227,6 +227,14 @@ class Tracer:
     def __hash__(self) -> int:
         raise TypeError(f"unhashable type: a traced array ({self.aval})")
 
+    def __copy__(self) -> Tracer:
+        """The same object: nothing can change it."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tracer:
+        """The same object: a copy would belong to a copied trace, that no interpreter runs."""
+        return self
+
     def __repr__(self) -> str:
         value = self.concrete()
         kind = f"Traced<{self.aval}> by {self.describe()}"

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.array import secure
 from ..core.aval import Aval, Zero, aval_of
 from ..core.check import verified
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
@@ -98,9 +99,10 @@ class TangentTrace(Trace):
 
     @staticmethod
     def _kept(out: Any, args: tuple[Any, ...]) -> Any:
-        """Mark a fresh result read-only, so that it is told from an array of the user's (see `secure`)."""
-        if type(out) is np.ndarray and not any(out is a for a in args):
-            out.flags.writeable = False
+        """Mark fresh results read-only, so that they are told from arrays of the user's (see `secure`)."""
+        for x in (out,) if type(out) is np.ndarray else out if isinstance(out, tuple | list) else ():
+            if type(x) is np.ndarray and not any(x is a for a in args):
+                x.flags.writeable = False
         return out
 
     def input(self, aval: Aval) -> LinearTracer:
@@ -287,18 +289,6 @@ def linearize(
     inputs = [None if t is None else t.linear for t in tracers]
     found = Linearized([x for x, _ in pairs], inputs, tangents, trace.tangents.tape)
     return found.pruned().secured() if retain else found
-
-
-def secure(x: Any) -> Any:
-    """`x`, or a read-only copy where it is (a view of) an array that somebody may still write to."""
-    base = x
-    while isinstance(base, np.ndarray):
-        if base.flags.writeable:
-            copy = x.copy()
-            copy.flags.writeable = False
-            return copy
-        base = base.base
-    return x
 
 
 def replay(linearized: Linearized, tangents: Sequence[Any]) -> list[Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.array import unwrap
+from ..core.array import secure, unwrap
 from ..core.aval import Aval
 from ..core.check import verified
 from ..core.dtypes import check_supported
@@ -49,14 +49,13 @@ class StageTrace(Trace):
         The function's name, for messages.
     """
 
-    __slots__ = ("consts", "done", "eqns", "name")
+    __slots__ = ("consts", "eqns", "name")
 
     def __init__(self, parent: Trace, name: str):
         self.parent = parent
         self.name = name
         self.eqns: list[Eqn] = []
         self.consts: dict[int, tuple[Var, Any, Any]] = {}
-        self.done = False
 
     def input(self, aval: Aval) -> StagedTracer:
         """A new input."""
@@ -88,10 +87,7 @@ class StageTrace(Trace):
                 raise leaked(x)
             return Var(x.aval), x
         check_supported(x.dtype, "captured constant")
-        value = unwrap(x)
-        if value.flags.writeable:
-            value = value.copy()
-            value.flags.writeable = False
+        value = secure(unwrap(x))
         return Var(Aval(value.shape, value.dtype)), value
 
     def _encloses(self, trace: Trace) -> bool:
@@ -105,7 +101,6 @@ class StageTrace(Trace):
     def jaxpr(self, inputs: Sequence[StagedTracer], outs: Sequence[Any], stats: Any = None) -> Jaxpr:
         """Close the trace: the jaxpr from `inputs` to `outs`, without dead equations and constants."""
         outvars = [self.atom(unwrap(x)) for x in outs]
-        self.done = True
         eqns = live_equations(self.eqns, outvars)
         used = {v for e in eqns for v in e.invars if type(v) is Var}
         used.update(v for v in outvars if type(v) is Var)
@@ -148,9 +143,25 @@ def stage(
     """
     trace = StageTrace(current_trace.get(), name)
     inputs = [trace.input(a) for a in avals]
-    try:
-        with tracing(trace):
-            outs = fun(*inputs)
-        return verified(trace.jaxpr(inputs, outs, stats), "staging")
-    finally:
-        trace.done = True
+    with tracing(trace):
+        outs = fun(*inputs)
+    return verified(trace.jaxpr(inputs, outs, stats), "staging")
+
+
+def close(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Any, ...]]:
+    """The jaxpr with captured values of enclosing traces as leading inputs, and these; arrays stay constants."""
+    pairs = list(zip(jaxpr.constvars, jaxpr.consts))
+    traced = [(v, c) for v, c in pairs if isinstance(c, Tracer)]
+    if not traced:
+        return jaxpr, ()
+    kept = [(v, c) for v, c in pairs if not isinstance(c, Tracer)]
+    closed = Jaxpr(
+        [v for v, _ in traced] + list(jaxpr.invars),
+        jaxpr.eqns,
+        jaxpr.outvars,
+        [v for v, _ in kept],
+        [c for _, c in kept],
+        jaxpr.name,
+        jaxpr.stats,
+    )
+    return closed, tuple(c for _, c in traced)

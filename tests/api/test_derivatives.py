@@ -1,5 +1,7 @@
 """`grad`, `vjp`, `jvp`, `linearize`, `jacfwd` and their kin: values by finite differences and closed forms."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -263,3 +265,30 @@ def test_strange_shapes():
         for f in (lambda x: fnp.sum(fnp.sin(x)), ft.jit(lambda x: fnp.sum(fnp.sin(x)))):
             close(ft.grad(f)(x), np.cos(x))
             assert ft.hessian(f)(x).shape == 2 * np.shape(x)
+
+
+def test_results_do_not_alias_arrays_that_the_function_holds():
+    held = np.array([1.0, 2.0])
+    outs = [
+        ft.jvp(lambda x: held, (1.0,), (1.0,))[0],
+        ft.vjp(lambda x: held, 1.0)[0],
+        ft.vmap(lambda x: held, out_axes=None)(np.ones(2)),
+    ]
+    held[0] = 7.0
+    for out in outs:
+        np.testing.assert_array_equal(out, [1.0, 2.0])
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, ft.jit])
+def test_linear_transpose_of_a_function_that_captured_traced_values(wrap):
+    def transposed(y):
+        return ft.linear_transpose(lambda x: y * y * x, 1.0)(2.0)[0]  # 2 y^2
+
+    close(wrap(transposed)(3.0), 18.0)
+    close(wrap(ft.grad(transposed))(3.0), 12.0)
+    close(wrap(ft.vmap(transposed))(np.arange(3.0)), [0.0, 2.0, 8.0])
+
+
+def test_copies_of_a_value_under_differentiation_keep_its_derivative():
+    for copied in (copy.copy, copy.deepcopy):
+        assert ft.grad(lambda x, copied=copied: copied(x) ** 2)(3.0) == 6.0

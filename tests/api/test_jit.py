@@ -408,3 +408,70 @@ def test_as_a_decorator_it_keeps_name_and_docstring():
     assert (f.__name__, f.__doc__) == ("f", "The docstring.")
     assert repr(f) == "<jit of f>"
     assert ft.jit(static_argnames="n")(lambda x, n: x * n)(2.0, n=3) == 6.0
+
+
+class Pair(NamedTuple):
+    first: object
+    second: object
+
+
+class Checked:
+    """A tree whose constructor takes arrays only."""
+
+    def __init__(self, value):
+        if type(value) is int:
+            raise TypeError("want an array")
+        self.value = value
+
+
+ft.tree_util.register_pytree_node(Checked, lambda c: ((c.value,), None), lambda _, parts: Checked(*parts))
+
+
+def test_later_calls_return_the_structure_of_the_first():
+    for make in (Pair, lambda a, b: (a, b), lambda a, b: [a, b], lambda a, b: (a, (b,))):
+        f = ft.jit(lambda x, make=make: make(x, x + 1.0))
+        first, later = f(1.0), f(1.0)
+        assert type(first) is type(later)
+        assert repr(first) == repr(later)
+    checked = ft.jit(lambda x: Checked(2.0 * x))
+    assert [float(checked(x).value) for x in (1.0, 2.0)] == [2.0, 4.0]
+
+
+def test_a_captured_view_of_a_writable_array_is_copied():
+    base = np.array([1.0, 2.0])
+    view = np.broadcast_to(base, (3, 2))
+    f = ft.jit(lambda x: fnp.sum(x * view))
+    assert f(1.0) == 9.0
+    base[0] = 100.0
+    assert f(1.0) == 9.0
+    assert ft.grad(f)(1.0) == 9.0
+
+
+def test_equal_callables_share_nothing():
+    @dataclass(frozen=True)
+    class Shift:
+        by: float
+
+        def __call__(self, x):
+            return fnp.asarray(self.by)
+
+    shifts = Shift(1), Shift(1.0)
+    assert shifts[0] == shifts[1]
+    assert [ft.jit(s)(0.0).dtype.kind for s in shifts] == ["i", "f"]
+
+
+def test_a_leaked_value_is_refused():
+    leaked = []
+    ft.jit(lambda x: leaked.append(x) or x)(1.0)
+    with pytest.raises(ft.errors.UnexpectedTracerError):
+        ft.jit(lambda x: 2.0 * x)(leaked[0])
+
+
+def test_a_static_argument_counted_from_the_end_of_a_method():
+    class Model:
+        @functools.partial(ft.jit, static_argnums=-1)
+        def scaled(self, *args):
+            return args[0] * (2.0 if args[-1] else 3.0)
+
+    assert Model().scaled(1.0, True) == 2.0
+    assert Model().scaled(1.0, False) == 3.0

@@ -104,3 +104,29 @@ def test_errors_stay_in_their_thread():
         return f(x, np.array([1, 2]))
 
     assert {float(x) for x in together(work)} == {3.0}
+
+
+def test_functions_that_call_each_other_are_traced_at_once():
+    met = threading.Barrier(2)
+
+    def up(x, n):
+        if n == 1:
+            met.wait(10.0)
+        return x if n == 0 else down_jit(x, n - 1) + 1.0
+
+    def down(x, n):
+        if n == 1:
+            met.wait(10.0)
+        return x if n == 0 else up_jit(x, n - 1) * 2.0
+
+    up_jit, down_jit = ft.jit(up, static_argnums=1), ft.jit(down, static_argnums=1)
+    found = {}
+    workers = [
+        threading.Thread(target=lambda f=f: found.setdefault(f, float(f(3.0, 1))), daemon=True)
+        for f in (up_jit, down_jit)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(30.0)
+    assert found == {up_jit: 4.0, down_jit: 6.0}
