@@ -55,10 +55,6 @@ class Aval:
         """The same dtype and weakness with another shape."""
         return Aval(shape, self.dtype, self.weak)
 
-    def with_dtype(self, dtype: np.dtype) -> Aval:
-        """The same shape with another dtype, not weak."""
-        return Aval(self.shape, dtype)
-
     def __eq__(self, other: object) -> bool:
         return (
             type(other) is Aval

@@ -144,6 +144,7 @@ class PyTreeDef:
             self.num_leaves == other.num_leaves
             and self._kind is other._kind
             and _same_aux(self._aux, other._aux)
+            and _same_types(self._aux, other._aux)
             and self._children == other._children
         )
 
@@ -192,6 +193,15 @@ def _same_aux(a: Any, b: Any) -> bool:
             f"the aux data of a pytree node must be comparable with ==; comparing {a!r} and {b!r} failed:"
             f" {error}. Make arrays children of the node"
         ) from error
+
+
+def _same_types(a: Any, b: Any) -> bool:
+    """Whether equal data make the same program: 1, 1.0 and True are equal, and so are 0.0 and -0.0, but do not."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, tuple):
+        return all(map(_same_types, a, b))
+    return not isinstance(a, float | complex) or repr(a) == repr(b)
 
 
 LEAF = PyTreeDef(None, None, ())

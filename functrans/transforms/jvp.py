@@ -13,7 +13,6 @@ from ..core.aval import Aval, Zero, aval_of
 from ..core.ir import Jaxpr
 from ..core.primitive import Primitive
 from ..core.trace import PYTHON_KEYS, Trace, Tracer, current_trace, tracing
-from ..primitives.linear import instantiate
 from .evaluate import evaluate
 from .stage import stage
 
@@ -146,8 +145,3 @@ def jvp_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...], key: Hashable) -> tuple
         return stage(pushed, avals, f"jvp({jaxpr.name})", jaxpr.stats), tuple(mask)
 
     return jaxpr.derive(("jvp", perturbed, key), build)
-
-
-def instantiated(tangents: Sequence[Any]) -> list[Any]:
-    """Tangents or cotangents as values."""
-    return [instantiate(t) for t in tangents]

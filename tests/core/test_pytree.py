@@ -301,3 +301,19 @@ def test_node_data():
     assert tree_structure({"a": 1}).node_data() == (dict, ("a",))
     assert tree_structure(Point(1, 2)).node_data() == (Point, Point)
     assert tree_structure(1).node_data() is None
+
+
+def test_structures_that_make_other_programs_differ():
+    class Scaled:
+        pass
+
+    register_kind(Scaled, lambda s: ((), s.by), lambda by, _: Scaled())
+
+    def scaled(by):
+        node = Scaled()
+        node.by = by
+        return tree_structure(node)
+
+    values = [1, 1.0, True, 0.0, -0.0, (1, 2), (1.0, 2), 0.0j]
+    for i, a in enumerate(values):
+        assert [scaled(a) == scaled(b) for b in values] == [i == j for j in range(len(values))]
