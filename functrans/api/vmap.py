@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from ..core.errors import ArgumentError, ArgumentValueError, AxisError
 from ..core.pytree import flatten_axes, tree_flatten_with_path, tree_structure
 from ..primitives.linear import batched_first, move_batch_axis, shape_of
@@ -129,7 +131,11 @@ def _batch_size(
 ) -> int:
     sizes = {shape_of(x)[d] for x, d in zip(values, dims) if d is not None}
     if axis_size is not None:
-        sizes.add(axis_size)
+        if not isinstance(axis_size, int | np.integer) or axis_size < 0:
+            raise ArgumentValueError(
+                f"vmap of {name_of(fun)}: axis_size must be an integer of at least 0, got {axis_size!r}"
+            )
+        sizes.add(int(axis_size))
     if len(sizes) == 1:
         return sizes.pop()
     if not sizes:

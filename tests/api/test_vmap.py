@@ -88,3 +88,9 @@ def test_per_example_gradients():
     for f in (ft.grad(loss), ft.jit(ft.grad(loss)), ft.grad(ft.jit(loss))):
         np.testing.assert_allclose(ft.vmap(f, (None, 0, 0))(w, x, y), expected)
         np.testing.assert_allclose(ft.jit(ft.vmap(f, (None, 0, 0)))(w, x, y), expected)
+
+
+@pytest.mark.parametrize("size", [-1, 1.0, "3"])
+def test_an_axis_size_that_is_none(size):
+    with pytest.raises(ft.errors.ArgumentValueError, match="axis_size"):
+        ft.vmap(lambda: 1.0, axis_size=size)()
