@@ -21,6 +21,7 @@ class JVPTracer(Tracer):
     """A primal and its tangent."""
 
     __slots__ = ("primal", "tangent")
+    _trace: JVPTrace
 
     def __init__(self, trace: JVPTrace, primal: Any, tangent: Any):
         self._trace = trace
@@ -52,7 +53,7 @@ class JVPTracer(Tracer):
         return value.concrete() if isinstance(value, Tracer) else value
 
     def describe(self) -> str:
-        return "jvp"
+        return self._trace.name
 
 
 class JVPTrace(Trace):
@@ -65,6 +66,7 @@ class JVPTrace(Trace):
     """
 
     __slots__ = ("inner",)
+    name = "jvp"
 
     def __init__(self, parent: Trace):
         self.parent = parent

@@ -114,6 +114,7 @@ class LinearizeTrace(JVPTrace):
     """A `JVPTrace` whose tangents are recorded."""
 
     __slots__ = ("tangents",)
+    name = "grad"
 
     def __init__(self, parent: Trace, retain: bool = False):
         self.parent = parent

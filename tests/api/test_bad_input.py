@@ -124,7 +124,7 @@ def test_leaked_tracers():
         kept.append(x * 2)
         return fnp.sum(x)
 
-    for transform, name in ((ft.jit, "jit of f"), (ft.grad, "jvp"), (ft.vmap, "vmap")):
+    for transform, name in ((ft.jit, "jit of f"), (ft.grad, "grad"), (ft.vmap, "vmap")):
         transform(f)(np.ones((2,)))
         says = [f"a leak from {name}", "Return the value"]
         use = lambda g=lambda x: x + 1: g(kept[-1])  # the use
