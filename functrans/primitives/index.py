@@ -20,9 +20,10 @@ from ..core.aval import Aval, Zero, aval_of
 from ..core.errors import DtypeError, IndexOutOfBoundsError, ShapeError
 from ..core.kernel import Block, BlockEmitter, Buffer, Indexed, Pointwise
 from ..core.primitive import Linear, Primitive
+from .bits import and_p
 from .bounds import fill_for, kernel_index, raises, resolve
 from .create import iota
-from .elementwise import convert_element_type_p, div_p, eq_p, max_p, min_p, mul_p, select_p
+from .elementwise import convert_element_type_p, div_p, eq_p, max_p, min_p, mul_p, ne_p, select_p
 from .linear import (
     Rule,
     add_p,
@@ -35,6 +36,7 @@ from .linear import (
     shape_of,
     zeros,
 )
+from .reduce import reduce_prod_p
 from .shape import jointly_linear_jvp, loops
 
 _INT64 = np.dtype(np.int64)
@@ -433,11 +435,33 @@ scatter_add_p: Primitive = Primitive(
 )
 
 
+#: Up to so many updates their products are formed pair by pair, which is differentiable to any order; beyond, by
+#: division, whose second derivatives miss terms where a factor is zero and its index repeats.
+_PAIRED = 128
+
+
+def _others_by_pairs(x: Any, updates: Any, indices: Sequence[Any], axes: tuple[int, ...], mode: str) -> Any:
+    shape, dtype = shape_of(updates), dtype_of(x)
+    n = prod(shape_of(indices[0]))
+    rows = (n, prod(shape) // n if n else 0)
+    size = prod(shape_of(x))
+    numbers = iota((size,), 0)
+    places = _gathered(reshape_p.bind(numbers, shape=shape_of(x)), indices, axes, mode, -1)
+    column = reshape_p.bind(places, shape=(n, 1, rows[1]))
+    row = reshape_p.bind(places, shape=(1, *rows))
+    another = and_p.bind(eq_p.bind(column, row), ne_p.bind(iota((n, 1, 1), 0), iota((1, n, 1), 1)))
+    factors = select_p.bind(another, reshape_p.bind(updates, shape=(1, *rows)), dtype.type(1))
+    product = reshape_p.bind(reduce_prod_p.bind(factors, axes=(1,)), shape=shape)
+    return mul_p.bind(_gathered(x, indices, axes, mode), product)
+
+
 def _others(x: Any, updates: Any, indices: Sequence[Any], params: dict[str, Any]) -> Any:
     """For each update the product of all else at its place: what its tangent is multiplied with."""
     axes, mode = params["axes"], params["mode"]
     if params.get("unique_indices") or prod(shape_of(indices[0])) == 1:
         return _gathered(x, indices, axes, mode)
+    if prod(shape_of(indices[0])) <= _PAIRED:
+        return _others_by_pairs(x, updates, indices, axes, mode)
     dtype = dtype_of(x)
     zero, one = dtype.type(0), dtype.type(1)
     is_zero = eq_p.bind(updates, zero)

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import functrans as ft
+import functrans.numpy as fnp
 from functrans.core.aval import Aval, aval_of
 from functrans.core.errors import DtypeError, IndexOutOfBoundsError, ShapeError
 from functrans.core.ir import Eqn, Jaxpr, Var
@@ -208,3 +210,12 @@ def test_operands_that_do_not_fit():
         gather_p.abstract(x, i, Aval((3,), np.dtype(int)), axes=(0, 1), mode="raise")
     with pytest.raises(ShapeError, match=r"want f64\[2,2\]"):
         scatter_p.abstract(x, x, i, axes=(0,), mode="raise")
+
+
+@pytest.mark.parametrize("factors", [[0.0, 5.0, 2.0], [0.0, 0.0, 3.0], [0.0, 0.0, 0.0], [4.0, 5.0, 6.0]])
+@pytest.mark.parametrize("stack", [lambda f: f, ft.jit])
+def test_second_derivatives_of_multiply_at_repeated_indices(factors, stack):
+    """``x * a * b`` at one place and ``y * c`` at another: the mixed derivative in a, b is x, all others are zero."""
+    x, i = fnp.asarray([2.0, 3.0]), np.array([0, 0, 1])
+    found = stack(ft.hessian(lambda v: fnp.sum(x.at[i].multiply(v))))(np.array(factors))
+    np.testing.assert_allclose(found, [[0.0, 2.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 0.0]], atol=1e-15)
