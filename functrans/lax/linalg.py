@@ -7,8 +7,9 @@ from typing import Any
 from ..core.config import config
 from ..primitives.elementwise import mul_p
 from ..primitives.families import literal
-from ..primitives.linalg import cholesky_p, matrix_transpose, triangular_solve_p
+from ..primitives.linalg import cholesky_p, triangular_solve_p
 from ..primitives.linear import add_p
+from ..primitives.matrices import matrix_transpose
 from ..primitives.operands import finish
 from .elementwise import operands
 

@@ -9,13 +9,11 @@ import numpy as np
 from scipy.linalg.blas import get_blas_funcs
 
 from ..core.aval import Aval, Zero
-from ..core.errors import DtypeError, LinAlgError
+from ..core.errors import LinAlgError
 from ..core.kernel import Block, BlockEmitter, Buffer
 from ..core.primitive import Effect, Linear, Primitive
 from .complexes import conj_p
-from .create import iota
-from .dot import dot_general_p
-from .elementwise import ge_p, gt_p, mul_p, neg_p, select_p, sub_p
+from .elementwise import mul_p, neg_p, sub_p
 from .linear import (
     add_p,
     batched_first,
@@ -24,52 +22,16 @@ from .linear import (
     reshape_p,
     same_dtype,
     shape_of,
-    transpose_p,
 )
+from .matrices import check_kind, check_square, matrix_product, matrix_transpose, offset_of, triangle
 from .shape import loops
-
-# --- small algebra ------------------------------------------------------------------------------------------
-
-
-def matrix_transpose(x: Any, conjugate: bool = False) -> Any:
-    """The last two axes exchanged; complex conjugate too if asked for."""
-    n = len(shape_of(x))
-    x = transpose_p.bind(x, permutation=(*range(n - 2), n - 1, n - 2))
-    return conj_p.bind(x) if conjugate and dtype_of(x).kind == "c" else x
-
-
-def matrix_product(x: Any, y: Any) -> Any:
-    """``x @ y`` of arrays with the same axes before the last two."""
-    n = len(shape_of(x))
-    batch = tuple(range(n - 2))
-    return dot_general_p.bind(x, y, dimension_numbers=(((n - 1,), (n - 2,)), (batch, batch)))
-
-
-def triangle(x: Any, lower: bool, strict: bool = False) -> Any:
-    """`x` with zeros outside one triangle; also on the diagonal if `strict`."""
-    n, m = shape_of(x)[-2:]
-    rows, columns = iota((n, 1), 0), iota((1, m), 1)
-    first, second = (rows, columns) if lower else (columns, rows)
-    inside = (gt_p if strict else ge_p).bind(first, second)
-    return select_p.bind(inside, x, dtype_of(x).type(0))
-
-
-def _check_square(name: str, a: Aval) -> None:
-    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        raise LinAlgError(f"{name}: the last two axes must be equal (square matrices), got shape {a.shape}")
-
-
-def _check_kind(name: str, dtype: np.dtype) -> None:
-    if dtype.kind not in "fc":
-        raise DtypeError(f"{name}: dtype {dtype} is not supported; convert to float with .astype(float)")
-
 
 # --- cholesky -----------------------------------------------------------------------------------------------
 
 
 def _cholesky_abstract(x: Aval, *, on_error: str) -> Aval:
-    _check_square("cholesky", x)
-    _check_kind("cholesky", x.dtype)
+    check_square("cholesky", x)
+    check_kind("cholesky", x.dtype)
     return x.strong()
 
 
@@ -147,17 +109,6 @@ def _cholesky_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], 
                 k.store(out, [*b, i, j], nan)
 
 
-def offset_of(index: Sequence[Any], shape: Sequence[int]) -> Any:
-    """Where in memory the matrix at a batch index begins, in elements."""
-    total: Any = 0
-    for d, i in enumerate(index):
-        step = 1
-        for n in shape[d + 1 :]:
-            step *= n
-        total = i * step + total
-    return total
-
-
 cholesky_p: Primitive = Primitive(
     "cholesky",
     _cholesky_abstract,
@@ -198,8 +149,8 @@ def solve(
 
 def _solve_abstract(a: Aval, b: Aval, *, left_side: bool, **params: Any) -> Aval:
     dtype = same_dtype("triangular_solve", (a, b))
-    _check_square("triangular_solve", a)
-    _check_kind("triangular_solve", dtype)
+    check_square("triangular_solve", a)
+    check_kind("triangular_solve", dtype)
     side = -2 if left_side else -1
     if b.ndim != a.ndim or a.shape[:-2] != b.shape[:-2] or b.shape[side] != a.shape[-1]:
         raise LinAlgError(

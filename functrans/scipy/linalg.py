@@ -16,8 +16,9 @@ from ..core.config import config
 from ..core.dtypes import FLOAT64, is_inexact, promote
 from ..core.errors import ArgumentValueError, LinAlgError
 from ..core.trace import Tracer
-from ..primitives.linalg import cholesky_p, matrix_transpose, solve
+from ..primitives.linalg import cholesky_p, solve
 from ..primitives.linear import broadcast_shapes, broadcast_to, reshape_p, shape_of
+from ..primitives.matrices import matrix_transpose
 from ..primitives.operands import finish, operand, strong
 
 __all__ = ["cho_factor", "cho_solve", "cholesky", "solve_triangular"]

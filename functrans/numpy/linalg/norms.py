@@ -1,0 +1,134 @@
+"""Norms of vectors and matrices."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import real_dtype
+from ...core.errors import ArgumentValueError, NoRuleError
+from ...primitives.axes import many_axes
+from ...primitives.complexes import abs_p, conj_p, real_p
+from ...primitives.elementwise import convert_element_type_p, div_p, mul_p, ne_p
+from ...primitives.exp_log import integer_pow_p, pow_p, sqrt_p
+from ...primitives.linear import reduce_sum_p, reshape_p, shape_of
+from ...primitives.operands import finish
+from ...primitives.reduce import reduce_max_p, reduce_min_p
+from ..dispatch import implements
+from .common import inexact
+
+
+@implements(np.linalg.norm)
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """The norm of vectors or matrices.
+
+    Parameters
+    ----------
+    x : array_like
+    ord : {None, 'fro', inf, -inf, 1, -1} or, of vectors, any number
+        None is the 2-norm of vectors and the Frobenius norm of matrices (of all elements, if `axis` is None
+        too). Norms of matrices by singular values (2, -2, 'nuc') are missing.
+    axis : int or pair of int, optional
+        Along which vectors, or matrices, lie.
+    keepdims : bool
+        Leave those axes with extent 1.
+
+    Notes
+    -----
+    The 2-norm has no derivative at 0: its gradient there is NaN.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.linalg.norm([3.0, 4.0])
+    Array(5.)
+    """
+    value = inexact(x, "norm")
+    ndim = len(shape_of(value))
+    if axis is None:
+        axes = tuple(range(ndim))
+        if ord is None:
+            return finish(_kept(_two(value, axes), value, axes, keepdims))
+        if ndim not in (1, 2):
+            raise ArgumentValueError(
+                f"norm: ord={ord!r} is for vectors and matrices, got {ndim} axes; give axis="
+            )
+    else:
+        axes = many_axes(axis, ndim, "norm")
+    if len(axes) == 1:
+        return finish(_kept(_vector(value, ord, axes), value, axes, keepdims))
+    if len(axes) == 2:
+        return finish(_kept(_matrix(value, ord, axes), value, axes, keepdims))
+    raise ArgumentValueError(f"norm: axis must be one axis or a pair, got {axis!r}")
+
+
+def _kept(out: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    if not keepdims:
+        return out
+    return reshape_p.bind(out, shape=tuple([1 if d in axes else n for d, n in enumerate(shape_of(x))]))
+
+
+def _two(x: Any, axes: tuple[int, ...]) -> Any:
+    if x.dtype.kind == "c":
+        squares = real_p.bind(mul_p.bind(x, conj_p.bind(x)))
+    else:
+        squares = integer_pow_p.bind(x, y=2)
+    return sqrt_p.bind(reduce_sum_p.bind(squares, axes=axes))
+
+
+def _vector(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
+    if ord is None or ord == 2:
+        return _two(x, axes)
+    if isinstance(ord, str):
+        raise ArgumentValueError(f"norm: ord={ord!r} is no norm of vectors")
+    size = abs_p.bind(x)
+    if ord == math.inf:
+        return reduce_max_p.bind(size, axes=axes)
+    if ord == -math.inf:
+        return reduce_min_p.bind(size, axes=axes)
+    if ord == 1:
+        return reduce_sum_p.bind(size, axes=axes)
+    dtype = real_dtype(x.dtype)
+    if ord == 0:
+        nonzero = convert_element_type_p.bind(ne_p.bind(x, x.dtype.type(0)), dtype=dtype)
+        return reduce_sum_p.bind(nonzero, axes=axes)
+    powers = reduce_sum_p.bind(pow_p.bind(size, dtype.type(ord)), axes=axes)
+    return pow_p.bind(powers, div_p.bind(dtype.type(1), dtype.type(ord)))
+
+
+def _matrix(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
+    if ord is None or ord == "fro":
+        return _two(x, axes)
+    rows, columns = axes
+    if ord in (1, -1, math.inf, -math.inf):
+        summed, kept = (rows, columns) if abs(ord) == 1 else (columns, rows)
+        sums = reduce_sum_p.bind(abs_p.bind(x), axes=(summed,))
+        prim = reduce_max_p if ord > 0 else reduce_min_p
+        return prim.bind(sums, axes=(kept - (summed < kept),))
+    if ord in (2, -2, "nuc"):
+        raise NoRuleError(
+            f"norm: ord={ord!r} of matrices needs singular values, which are not there yet; use 'fro'"
+        )
+    raise ArgumentValueError(f"norm: ord={ord!r} is no norm of matrices")
+
+
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    """The norm of vectors, which lie along `axis` (any number of axes; all, if None).
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.linalg.vector_norm([3.0, 4.0])
+    Array(5.)
+    """
+    value = inexact(x, "vector_norm")
+    ndim = len(shape_of(value))
+    axes = tuple(range(ndim)) if axis is None else many_axes(axis, ndim, "vector_norm")
+    return finish(_kept(_vector(value, ord, axes), value, axes, keepdims))
+
+
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    """The norm of the matrices in the last two axes; see `norm`."""
+    return norm(x, ord, (-2, -1), keepdims)

@@ -1,0 +1,78 @@
+"""Products, diagonals and traces that this namespace has in its own form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.errors import ArgumentValueError, ShapeError
+from ...primitives.linear import shape_of
+from ...primitives.operands import operand
+from ..dispatch import implements
+from ..indexing import diagonal as diagonal_of
+from ..indexing import trace as trace_of
+from ..products import dot
+from ..products import outer as outer_of
+
+
+def outer(x1: Any, x2: Any, /) -> Any:
+    """All products of elements of two vectors."""
+    for i, x in enumerate((x1, x2)):
+        if len(shape_of(operand(x, "outer", i))) != 1:
+            raise ShapeError("linalg.outer: want vectors; numpy.outer flattens")
+    return outer_of(x1, x2)
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    """The diagonals of the matrices in the last two axes."""
+    return diagonal_of(x, offset, -2, -1)
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    """The traces of the matrices in the last two axes."""
+    return trace_of(x, offset, -2, -1, dtype)
+
+
+@implements(np.linalg.multi_dot)
+def multi_dot(arrays: Sequence[Any], *, out: None = None) -> Any:
+    """The product of several matrices, in the cheapest order; the first and the last may be vectors.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.linalg.multi_dot([fnp.ones((2, 3)), fnp.ones((3, 4)), fnp.ones(4)])
+    Array([12., 12.])
+    """
+    values = [operand(a, "multi_dot", i) for i, a in enumerate(arrays)]
+    if len(values) < 2:
+        raise ArgumentValueError(f"multi_dot: want at least 2 arrays, got {len(values)}")
+    sizes = [shape_of(v)[0] if len(shape_of(v)) > 1 else 1 for v in values[:1]]
+    sizes += [shape_of(v)[0] for v in values[1:]]
+    sizes.append(shape_of(values[-1])[1] if len(shape_of(values[-1])) > 1 else 1)
+    order = _cheapest(tuple(sizes))
+    return _product(values, order, 0, len(values) - 1)
+
+
+def _cheapest(sizes: tuple[int, ...]) -> dict[tuple[int, int], int]:
+    """Where to split each run of factors so that the multiplications are fewest."""
+    count = len(sizes) - 1
+    cost = {(i, i): 0 for i in range(count)}
+    split: dict[tuple[int, int], int] = {}
+    for length in range(1, count):
+        for i in range(count - length):
+            j = i + length
+            options = {
+                s: cost[i, s] + cost[s + 1, j] + sizes[i] * sizes[s + 1] * sizes[j + 1] for s in range(i, j)
+            }
+            split[i, j] = min(options, key=options.__getitem__)
+            cost[i, j] = options[split[i, j]]
+    return split
+
+
+def _product(values: list[Any], split: dict[tuple[int, int], int], i: int, j: int) -> Any:
+    if i == j:
+        return values[i]
+    s = split[i, j]
+    return dot(_product(values, split, i, s), _product(values, split, s + 1, j))
