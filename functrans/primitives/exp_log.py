@@ -76,7 +76,7 @@ log1p_p: Primitive = elementwise(
 )
 
 
-def _log_share(x: Any, ans: Any) -> Any:
+def log_share(x: Any, ans: Any) -> Any:
     """``x - ans``, the logarithm of how much of the tangent of `x` enters ``logaddexp``; 0 where they are equal.
 
     So it is not NaN at infinities, but 1 for an operand as infinite as the result.
@@ -103,8 +103,8 @@ logaddexp_p: Primitive = elementwise(
     "logaddexp",
     np.logaddexp,
     factors=(
-        lambda ans, x, y: exp_p.bind(_log_share(x, ans)),
-        lambda ans, x, y: exp_p.bind(_log_share(y, ans)),
+        lambda ans, x, y: exp_p.bind(log_share(x, ans)),
+        lambda ans, x, y: exp_p.bind(log_share(y, ans)),
     ),
     kernel=_logaddexp_kernel(math.e, "exp", None),
     kinds="f",
@@ -114,8 +114,8 @@ logaddexp2_p: Primitive = elementwise(
     "logaddexp2",
     np.logaddexp2,
     factors=(
-        lambda ans, x, y: exp2_p.bind(_log_share(x, ans)),
-        lambda ans, x, y: exp2_p.bind(_log_share(y, ans)),
+        lambda ans, x, y: exp2_p.bind(log_share(x, ans)),
+        lambda ans, x, y: exp2_p.bind(log_share(y, ans)),
     ),
     kernel=_logaddexp_kernel(2.0, "exp2", "log2"),
     kinds="f",
