@@ -158,13 +158,13 @@ def _lu_solve_kernel(
                 source = k.cast(k.load(permutation, [*b, i]), index)
                 with k.loop(columns) as c:
                     k.store(out, [*b, i, c], k.load(right, [*b, source, c]))
-            substitute(k, lu, out, b, lower=True, unit=True)
-            substitute(k, lu, out, b, lower=False)
+            substitute(k, (lu, b), (out, b), lower=True, unit=True)
+            substitute(k, (lu, b), (out, b), lower=False)
         else:
             with k.loop(n) as i, k.loop(columns) as c:
                 k.store(inner, [i, c], k.load(right, [*b, i, c]))
-            substitute(k, lu, inner, b, lower=False, transpose=True)
-            substitute(k, lu, inner, b, lower=True, transpose=True, unit=True)
+            substitute(k, (lu, b), (inner, []), lower=False, transpose=True)
+            substitute(k, (lu, b), (inner, []), lower=True, transpose=True, unit=True)
             with k.loop(n) as i:
                 target = k.cast(k.load(permutation, [*b, i]), index)
                 with k.loop(columns) as c:
@@ -253,8 +253,8 @@ def _solve_kernel(
                 mine, theirs = k.load(out, [*b, i, c]), k.load(out, [*b, other, c])
                 k.store(out, [*b, i, c], theirs)
                 k.store(out, [*b, other, c], mine)
-        substitute(k, work, out, b, lower=False, transpose=True, unit=True, shared=True)
-        substitute(k, work, out, b, lower=True, transpose=True, shared=True)
+        substitute(k, (work, []), (out, b), lower=False, transpose=True, unit=True)
+        substitute(k, (work, []), (out, b), lower=True, transpose=True)
         if on_error == "nan":
             _nan_where_singular(k, work, [], out, b)
 

@@ -11,39 +11,28 @@ from .matrices import offset_of
 #: Up to this size loops are quicker than two calls of BLAS.
 SMALL = 8
 
+Place = tuple[Buffer, Sequence[Any]]
+"""A buffer, and the index of a matrix in it (of the axes before the last two)."""
+
 
 def substitute(
-    k: BlockEmitter,
-    factor: Buffer,
-    out: Buffer,
-    batch: Sequence[Any],
-    *,
-    lower: bool,
-    transpose: bool = False,
-    unit: bool = False,
-    shared: bool = False,
+    k: BlockEmitter, factor: Place, out: Place, *, lower: bool, transpose: bool = False, unit: bool = False
 ) -> None:
-    """Solve ``op(factor) x = out`` for the matrices at a batch index; `out` is overwritten.
+    """Solve ``op(factor) x = out`` for one matrix; `out` is overwritten.
 
     Parameters
     ----------
-    factor : Buffer, shape (..., n, n)
+    factor : Place, shape (..., n, n)
         Only one triangle is read.
-    out : Buffer, shape (..., n, m)
-    batch : sequence of Scalar
-        The index of the axes before the last two.
+    out : Place, shape (..., n, m)
     lower, transpose, unit : bool
         Which triangle is read, whether it is transposed, whether its diagonal is taken for ones.
-    shared : bool
-        Whether `factor` is one matrix without axes before the last two.
     """
-    own = [] if shared else list(batch)
-    if out.shape[-2] <= SMALL:
-        _by_loops(k, factor, own, out, batch, lower, transpose, unit)
+    n, columns = out[0].shape[-2:]
+    if n <= SMALL:
+        _by_loops(k, factor, out, lower, transpose, unit)
         return
-    n, columns = out.shape[-2:]
-    matrix = (factor, offset_of(own, factor.shape)) if own else (factor, 0)
-    target = (out, offset_of(batch, out.shape))
+    matrix, target = [(x, offset_of(at, x.shape)) for x, at in (factor, out)]
     # Rows are columns to BLAS: it sees both matrices transposed.
     uplo, diagonal = "U" if lower else "L", "U" if unit else "N"
     if columns == 1:
@@ -53,29 +42,17 @@ def substitute(
         k.extern("trsm", "R", uplo, trans, diagonal, columns, n, 1.0, matrix, n, target, max(columns, 1))
 
 
-def _by_loops(
-    k: BlockEmitter,
-    factor: Buffer,
-    own: Sequence[Any],
-    out: Buffer,
-    batch: Sequence[Any],
-    lower: bool,
-    transpose: bool,
-    unit: bool,
-) -> None:
-    n, columns = out.shape[-2:]
-
-    def element(i: Any, j: Any) -> Any:
-        return k.load(factor, [*own, j, i] if transpose else [*own, i, j])
-
+def _by_loops(k: BlockEmitter, factor: Place, out: Place, lower: bool, transpose: bool, unit: bool) -> None:
+    (matrix, own), (x, at) = factor, out
+    n, columns = x.shape[-2:]
     forward = lower != transpose
     with k.loop(n, reverse=not forward) as i:
         with k.loop(i if forward else n, 0 if forward else i + 1) as j:
-            multiplier = element(i, j)
+            multiplier = k.load(matrix, [*own, j, i] if transpose else [*own, i, j])
             with k.loop(columns) as c:
-                rest = k.load(out, [*batch, i, c]) - multiplier * k.load(out, [*batch, j, c])
-                k.store(out, [*batch, i, c], rest)
+                rest = k.load(x, [*at, i, c]) - multiplier * k.load(x, [*at, j, c])
+                k.store(x, [*at, i, c], rest)
         if not unit:
-            pivot = element(i, i)
+            pivot = k.load(matrix, [*own, i, i])
             with k.loop(columns) as c:
-                k.store(out, [*batch, i, c], k.load(out, [*batch, i, c]) / pivot)
+                k.store(x, [*at, i, c], k.load(x, [*at, i, c]) / pivot)
