@@ -81,6 +81,7 @@ class ScalarEmitter(Protocol):
     def call(self, name: str, *args: Scalar) -> Scalar:
         """A function of `UNARY_CALLS` or `BINARY_CALLS`; complex operands where NumPy takes them.
 
+        ``bits`` gives the bits of a float as a signed integer of its size.
         ``idiv`` and ``irem`` truncate towards zero and must not meet a zero divisor or overflow: guard with
         `where`. ``min`` and ``max`` propagate NaN.
         """
@@ -118,7 +119,7 @@ class IndexEmitter(ScalarEmitter, Protocol):
 
 
 class Buffer(Protocol):
-    """A C-contiguous array in memory, as a `Block` rule sees it."""
+    """A C-contiguous array in memory, or a row of one, as a `Block` rule sees it."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -145,8 +146,20 @@ class BlockEmitter(IndexEmitter, Protocol):
         """A loop whose context value is the int64 index from `start` to `stop` - 1 (downwards if `reverse`)."""
         ...
 
+    def while_(self, test: Callable[[], Scalar]) -> AbstractContextManager[None]:
+        """A loop that runs as long as ``test()``, evaluated before each iteration, holds."""
+        ...
+
     def if_(self, condition: Scalar) -> AbstractContextManager[None]:
         """Statements that run only where the condition holds."""
+        ...
+
+    def inline(self, jaxpr: Any, operands: Sequence[Buffer], results: Sequence[Buffer]) -> None:
+        """The statements of a jaxpr without captured arrays, from buffers to buffers.
+
+        A result may be the buffer of an operand: it holds the old value until the last operand is read. All other
+        memory is apart.
+        """
         ...
 
     def local(self, initial: Scalar) -> Local:
@@ -155,6 +168,10 @@ class BlockEmitter(IndexEmitter, Protocol):
 
     def scratch(self, shape: tuple[int, ...], dtype: np.dtype) -> Buffer:
         """Memory that lives until the rule's last statement, uninitialised."""
+        ...
+
+    def row(self, buffer: Buffer, index: Scalar | int) -> Buffer:
+        """The part of a buffer at an index of its first axis; it is a buffer, too."""
         ...
 
     def load(self, buffer: Buffer, index: Sequence[Scalar | int]) -> Scalar:

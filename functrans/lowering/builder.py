@@ -7,6 +7,7 @@ extents, and zeros and ones vanish.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -112,6 +113,30 @@ class Scalar:
 
     def __repr__(self) -> str:
         return f"Scalar({self.operand!r})"
+
+
+class View:
+    """A part of a buffer: the elements whose first indices are given. To a rule it is a buffer."""
+
+    __slots__ = ("buffer", "prefix", "shape")
+
+    def __init__(self, buffer: ir.BufferDecl, prefix: tuple[Scalar, ...]):
+        self.buffer = buffer
+        self.prefix = prefix
+        self.shape = buffer.shape[len(prefix) :]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The buffer's dtype."""
+        return self.buffer.dtype
+
+    @property
+    def key(self) -> Any:
+        """Equal for views of the same memory."""
+        return self.buffer.place, tuple([i.operand for i in self.prefix])
+
+
+Memory = ir.BufferDecl | View
 
 
 class LocalHandle:
@@ -355,6 +380,16 @@ class Builder:
             yield Scalar(self, var)
 
     @contextmanager
+    def while_(self, test: Callable[[], Scalar]) -> Iterator[None]:
+        """A loop that runs as long as ``test()``, evaluated before each iteration, holds."""
+        statements, body = ir.Block(), ir.Block()
+        with self.inside(statements):
+            condition = test()
+        self.append(ir.While(statements, condition.operand, body))
+        with self.inside(body):
+            yield
+
+    @contextmanager
     def if_(self, condition: Scalar) -> Iterator[None]:
         """Statements under a condition."""
         then = ir.Block()
@@ -372,8 +407,17 @@ class Builder:
         """Temporary memory."""
         return self.buffer("work", np.dtype(dtype), tuple(shape), "scratch")
 
-    def load(self, buffer: ir.BufferDecl, index: Sequence[Scalar | int]) -> Scalar:
+    def row(self, buffer: Memory, index: Scalar | int) -> View:
+        """The part of a buffer at an index of its first axis."""
+        i = self.scalar(index)
+        if isinstance(buffer, View):
+            return View(buffer.buffer, (*buffer.prefix, i))
+        return View(buffer, (i,))
+
+    def load(self, buffer: Memory, index: Sequence[Scalar | int]) -> Scalar:
         """One element."""
+        if isinstance(buffer, View):
+            buffer, index = buffer.buffer, (*buffer.prefix, *index)
         place = self._index(index)
 
         def make() -> Scalar:
@@ -383,13 +427,25 @@ class Builder:
 
         return self._remember(("load", id(buffer), place), make) if buffer.role == "in" else make()
 
-    def store(self, buffer: ir.BufferDecl, index: Sequence[Scalar | int], value: Any) -> None:
+    def store(self, buffer: Memory, index: Sequence[Scalar | int], value: Any) -> None:
         """Write one element."""
+        if isinstance(buffer, View):
+            buffer, index = buffer.buffer, (*buffer.prefix, *index)
         self.append(ir.Store(buffer, self._index(index), self.scalar(value, buffer.dtype).operand))
 
-    def copy(self, target: ir.BufferDecl, source: ir.BufferDecl) -> None:
+    def copy(self, target: Memory, source: Memory) -> None:
         """All of `source` into `target`."""
-        self.append(ir.Copy(target, source))
+        if isinstance(target, ir.BufferDecl) and isinstance(source, ir.BufferDecl):
+            self.append(ir.Copy(target, source))
+        elif memory_key(target) != memory_key(source):
+            self._copy_elements(target, source, ())
+
+    def _copy_elements(self, target: Memory, source: Memory, index: tuple[Scalar, ...]) -> None:
+        if len(index) == len(target.shape):
+            self.store(target, index, self.load(source, index))
+            return
+        with self.loop(target.shape[len(index)]) as i:
+            self._copy_elements(target, source, (*index, i))
 
     def extern(self, name: str, *args: Any) -> Scalar | None:
         """A BLAS or LAPACK routine by its name without the type letter."""
@@ -403,6 +459,13 @@ class Builder:
         self.append(ir.Call(name, letter, passed, value))
         return None if value is None else Scalar(self, value)
 
+    def _offset(self, view: View) -> Scalar:
+        """How many elements of the buffer stand before a view."""
+        offset = self.extent(0)
+        for i, n in zip(view.prefix, view.buffer.shape):
+            offset = offset * n + i
+        return offset * math.prod(view.shape)
+
     def _argument(self, a: Any, dtype: np.dtype) -> Any:
         if isinstance(a, str):
             return a
@@ -410,8 +473,13 @@ class Builder:
             return a.var
         if isinstance(a, ir.BufferDecl):
             return ir.Ref(a)
+        if isinstance(a, View):
+            return ir.Ref(a.buffer, self._offset(a).operand)
         if isinstance(a, tuple):
-            return ir.Ref(a[0], self.scalar(a[1]).operand)
+            buffer, offset = a
+            if isinstance(buffer, View):
+                return ir.Ref(buffer.buffer, (self._offset(buffer) + offset).operand)
+            return ir.Ref(buffer, self.scalar(offset).operand)
         if isinstance(a, (bool, int, np.integer)):
             return ir.Extent(int(a))
         return a.operand if isinstance(a, Scalar) else make_const(a, dtype)
@@ -430,9 +498,14 @@ def _simple_power(b: Builder, x: Scalar, y: Scalar) -> Scalar | None:
     return 1.0 / x if y.operand.value == -1.0 else None
 
 
-def _buffer_of(a: Any) -> ir.BufferDecl | None:
+def _buffer_of(a: Any) -> Memory | None:
     a = a[0] if isinstance(a, tuple) else a
-    return a if isinstance(a, ir.BufferDecl) else None
+    return a if isinstance(a, Memory) else None
+
+
+def memory_key(memory: Memory) -> Any:
+    """Equal for the same memory."""
+    return memory.key if isinstance(memory, View) else (memory.place, ())
 
 
 def _integer(x: ir.Operand) -> Any:

@@ -93,6 +93,9 @@ class _Splitter:
                     self.b.append(ir.Set(var, x.operand))
             case ir.For():
                 self.b.append(ir.For(s.var, s.start, s.stop, self.nested(s.body), s.reverse))
+            case ir.While():
+                test = self.nested(s.test)
+                self.b.append(ir.While(test, s.condition, self.nested(s.body)))
             case ir.If():
                 self.b.append(ir.If(s.condition, self.nested(s.then), self.nested(s.orelse)))
             case ir.Call():

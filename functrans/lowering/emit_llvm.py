@@ -235,6 +235,20 @@ class _Function:
         self.loops.append("!0, !1" if _folds_extremes(s.body) else "!0")
         return f", !llvm.loop !{len(self.loops) + 1}"
 
+    def repeat(self, s: ir.While) -> None:
+        self.count += 1
+        n = self.count
+        self.lines.append(f"  br label %test{n}")
+        self.mark(f"test{n}")
+        self.block(s.test)
+        self.lines.append(f"  br i1 {self.operand(s.condition)}, label %body{n}, label %end{n}")
+        self.mark(f"body{n}")
+        outer, self.accumulators = self.accumulators, sum(type(x) is ir.Set for x in s.body.statements)
+        self.block(s.body)
+        self.accumulators = outer
+        self.lines.append(f"  br label %test{n}")
+        self.mark(f"end{n}")
+
     def branch(self, s: ir.If) -> None:
         self.count += 1
         n = self.count
@@ -465,6 +479,7 @@ _EMIT: dict[type, Any] = {
     ir.Load: _Function.load,
     ir.Store: _Function.store,
     ir.For: _Function.loop,
+    ir.While: _Function.repeat,
     ir.If: _Function.branch,
     ir.Local: _Function.local,
     ir.Get: _Function.get,

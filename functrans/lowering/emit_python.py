@@ -237,6 +237,8 @@ class _Source:
         return dtype.name in _NATURAL and s.op not in ("div", "pow")
 
     def function(self, op: str, dtype: np.dtype) -> str:
+        if op == "bits":
+            return f"bits{dtype.itemsize * 8}"
         if op in ("min", "max"):
             return op if dtype.kind in "iu" else {"min": "minimum", "max": "maximum"}[op]
         return {"pow": "power", "complex": f"make_complex{dtype.itemsize * 16}"}.get(op, op)
@@ -314,6 +316,19 @@ class _Source:
         self.nested(f"for {name} in range({bounds}):", s.body)
         self.taken.discard(name)
 
+    def emit_while(self, s: ir.While) -> None:
+        self.flush()
+        self.line("while True:")
+        outer, self.indent = self.indent, self.indent + "    "
+        self.block(s.test)
+        condition = self.operand(s.condition)
+        self.flush()
+        self.line(f"if not {condition.at(_UNARY)}:")
+        self.line("    break")
+        self.block(s.body)
+        self.flush()
+        self.indent = outer
+
     def emit_if(self, s: ir.If) -> None:
         condition = self.operand(s.condition)
         self.flush()
@@ -383,6 +398,7 @@ _EMIT: dict[type, Any] = {
     ir.Load: _Source.emit_load,
     ir.Store: _Source.emit_store,
     ir.For: _Source.emit_for,
+    ir.While: _Source.emit_while,
     ir.If: _Source.emit_if,
     ir.Local: _Source.emit_local,
     ir.Get: _Source.emit_get,

@@ -32,6 +32,7 @@ from .loopir import (
     Set,
     Store,
     Value,
+    While,
 )
 
 
@@ -52,6 +53,8 @@ def result_dtype(op: str, dtypes: tuple[np.dtype, ...]) -> np.dtype:
         return dtypes[1]
     if op in ("abs", "real", "imag"):
         return real_dtype(dtypes[0])
+    if op == "bits":
+        return np.dtype(f"i{dtypes[0].itemsize}")
     if op == "complex":
         return np.dtype(f"c{dtypes[0].itemsize * 2}")
     return dtypes[0]
@@ -161,6 +164,12 @@ class _Verifier:
                 self.need(s.var.dtype == INT64, "a loop variable is int64")
                 self.define(s.var, inner)
                 self.block(s.body, inner)
+            case While():
+                tested = set(scope)
+                for inner in s.test.statements:
+                    self.statement(inner, tested)
+                self.operand(s.condition, BOOL, tested)
+                self.block(s.body, scope)
             case If():
                 self.operand(s.condition, BOOL, scope)
                 self.block(s.then, scope)

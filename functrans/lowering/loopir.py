@@ -8,6 +8,7 @@ A `Kernel` is a list of buffer declarations and a `Block` of statements:
 ``Load(value, buffer, index)``   one element
 ``Store(buffer, index, x)``      write one element
 ``For(var, start, stop, body)``  a counted loop, downwards if `reverse`
+``While(test, condition, body)``  repeats while the condition holds, which the statements of `test` compute
 ``If(condition, then, orelse)``  values leave it through locals
 ``Local(var, init)``             declares a scalar variable; ``Get(value, var)``, ``Set(var, x)``
 ``Copy(target, source)``         a whole buffer
@@ -38,9 +39,9 @@ INT64 = np.dtype(np.int64)
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 #: Operations with the number of their operands. ``cast`` goes to its value's dtype; ``select`` takes a
 #: condition first. ``shl``/``shr`` want an amount in range; ``div`` is for floats and complex numbers;
-#: ``not`` is bitwise.
+#: ``not`` is bitwise; ``bits`` gives those of a float, as a signed integer.
 OPERATIONS: dict[str, int] = {
-    **dict.fromkeys(("neg", "not", "cast"), 1),
+    **dict.fromkeys(("neg", "not", "cast", "bits"), 1),
     **dict.fromkeys(("add", "sub", "mul", "div", "and", "or", "xor", "shl", "shr"), 2),
     **dict.fromkeys(COMPARISONS, 2),
     "select": 3,
@@ -213,6 +214,15 @@ class For:
 
 
 @dataclass(eq=False, slots=True)
+class While:
+    """``while True: test; if not condition: break; body``: `test` defines the condition, which `body` does not see."""
+
+    test: Block
+    condition: Operand
+    body: Block
+
+
+@dataclass(eq=False, slots=True)
 class If:
     """``if condition: then; else: orelse``."""
 
@@ -275,7 +285,7 @@ class Fail:
     equation: int
 
 
-Statement = Let | Load | Store | For | If | Local | Get | Set | Copy | Call | Fail
+Statement = Let | Load | Store | For | While | If | Local | Get | Set | Copy | Call | Fail
 
 
 @dataclass(eq=False, slots=True)
@@ -306,6 +316,8 @@ def blocks_of(statement: Statement) -> tuple[Block, ...]:
         return (statement.body,)
     if type(statement) is If:
         return (statement.then, statement.orelse)
+    if type(statement) is While:
+        return (statement.test, statement.body)
     return ()
 
 
@@ -328,7 +340,7 @@ def operands_of(statement: Statement) -> tuple[Any, ...]:
             return (*index, x)
         case For(start=start, stop=stop):
             return (start, stop)
-        case If(condition=condition) | Fail(condition=condition):
+        case If(condition=condition) | Fail(condition=condition) | While(condition=condition):
             return (condition,)
         case Local(init=x) | Set(x=x):
             return (x,)
@@ -381,6 +393,8 @@ class _Mapping:
                 return Store(buffers[id(s.buffer)], tuple(map(f, s.index)), f(s.x), s.part)
             case For():
                 return For(s.var, f(s.start), f(s.stop), self.block(s.body), s.reverse)
+            case While():
+                return While(self.block(s.test), f(s.condition), self.block(s.body))
             case If():
                 return If(f(s.condition), self.block(s.then), self.block(s.orelse))
             case Local():

@@ -25,6 +25,7 @@ from .loopir import (
     Set,
     Store,
     Value,
+    While,
 )
 
 _SHORT = {"float": "f", "int": "i", "uint": "u", "complex": "c"}
@@ -130,6 +131,11 @@ class _Printer:
                     bounds = f"{show(s.start)}..{show(s.stop)}{' reverse' if s.reverse else ''}"
                     self.define(s.var)
                     out.append(f"{indent}for {self.values[s.var]} in {bounds}:")
+                    self.block(s.body, indent + "  ")
+                case While():
+                    out.append(f"{indent}while:")
+                    self.block(s.test, indent + "  ")
+                    out.append(f"{indent}do if {show(s.condition)}:")
                     self.block(s.body, indent + "  ")
                 case If():
                     out.append(f"{indent}if {show(s.condition)}:")

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Aval
-from ..core.kernel import Indexed, IndexEmitter, Operand, Scalar
+from ..core.ir import Eqn, Jaxpr, Var
+from ..core.kernel import Indexed, IndexEmitter, Operand, Pointwise, Scalar
 from ..core.primitive import Primitive
 from ..primitives.shape import pad_p
 
@@ -37,6 +38,23 @@ def _window_kernel(
 
 #: ``pad`` without gaps between elements, read through its index: it fuses, and a sum of pads is one pass.
 window_p = Primitive("window", pad_p.abstract, pad_p.impl, kernel=Indexed(_window_kernel))
+
+
+#: A value as it is, in memory of its own.
+same_p = Primitive("same", lambda x: x, lambda x: x, kernel=Pointwise(lambda k, x: x))
+
+
+def with_distinct_outputs(jaxpr: Jaxpr) -> Jaxpr:
+    """An equivalent jaxpr whose outputs are distinct variables that its equations define."""
+    defined = {v for e in jaxpr.eqns for v in e.outvars}
+    eqns, outvars = list(jaxpr.eqns), []
+    for a in jaxpr.outvars:
+        if a not in defined:
+            eqns.append(Eqn(same_p, [a], [Var(a.aval)], {}))
+            a = eqns[-1].outvars[0]
+        defined.discard(a)
+        outvars.append(a)
+    return Jaxpr(jaxpr.invars, eqns, outvars, jaxpr.constvars, jaxpr.consts, jaxpr.name, jaxpr.stats)
 
 
 def _place_impl(x: Any, extreme: Any, *, axis: int) -> np.ndarray:

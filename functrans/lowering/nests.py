@@ -13,12 +13,13 @@ from ..core.kernel import Block, Indexed, Pointwise, Reduction, Reshape
 from ..core.printing import variable_name
 from . import loopir as ir
 from .access import reshape_index, streamed_from
-from .builder import Builder, Scalar
+from .builder import Builder, Memory, Scalar, View, memory_key
 from .folds import Accumulator, accumulate, neutral
-from .fuse import Fusion, Loop, fuse
+from .fuse import Loop, fuse
+from .moves import with_distinct_outputs
 from .outline import Literals
 from .roots import Root, Roots, fold_of
-from .storage import shared_storage
+from .storage import home, shared_storage
 
 Index = tuple[Scalar, ...]
 
@@ -52,20 +53,54 @@ def build(jaxpr: Jaxpr, *, strict: bool = False) -> Nests:
     strict : bool
         Sums are not reordered.
     """
-    roots = Roots(jaxpr)
-    emitter = _Nests(jaxpr, roots, fuse(roots), not strict)
-    emitter.body(emitter.fusion.body, [])
-    kernel = emitter.builder.finish()
-    kernel.floats = len(emitter.literals.values)
-    return Nests(kernel, tuple(emitter.literals.values), emitter.interface)
+    builder = _Builder(jaxpr.name, not strict)
+    interface: dict[str, Var] = {}
+    places: dict[Var, Memory] = {}
+    names = _names(jaxpr)
+    for v, role in (
+        *((v, "in") for v in (*jaxpr.constvars, *jaxpr.invars)),
+        *((v, "out") for v in jaxpr.outvars),
+    ):
+        assert isinstance(v, Var)
+        decl = places[v] = builder.buffer(names[v], v.aval.dtype, v.aval.shape, role)
+        interface[decl.place] = v
+    _Nests(jaxpr, builder, places, names).write()
+    kernel = builder.finish()
+    kernel.floats = len(builder.literals.values)
+    return Nests(kernel, tuple(builder.literals.values), interface)
 
 
 class _Builder(Builder):
-    """A builder that also remembers values by what they are values of."""
+    """A builder that also remembers values by what they are values of, and writes whole jaxprs.
+
+    Parameters
+    ----------
+    name : str
+    reassoc : bool
+        Whether sums may be reordered.
+    """
+
+    def __init__(self, name: str, reassoc: bool):
+        super().__init__(name)
+        self.reassoc = reassoc
+        self.literals = Literals()
 
     def load(self, buffer: Any, index: Sequence[Scalar | int]) -> Scalar:
         """One element of a buffer, or of a value that is computed where it is read."""
         return buffer[index] if type(buffer) is _Source else super().load(buffer, index)
+
+    def inline(self, jaxpr: Jaxpr, operands: Sequence[Memory], results: Sequence[Memory]) -> None:
+        """The statements of a jaxpr; a result may be the memory of an operand (see `core.kernel`)."""
+        body = with_distinct_outputs(jaxpr)
+        places = dict(zip(body.invars, operands, strict=True))
+        inputs = {memory_key(m): v for v, m in places.items()}
+        updates = {}
+        for v, m in zip(body.outvars, results, strict=True):
+            assert isinstance(v, Var)
+            places[v] = m
+            if memory_key(m) in inputs:
+                updates[inputs[memory_key(m)]] = v
+        _Nests(body, self, places, _names(body), updates).write()
 
     def known(self, key: Any) -> Scalar | None:
         for known in reversed(self._known):
@@ -97,57 +132,91 @@ class _Source:
 
 
 class _Nests:
-    def __init__(self, jaxpr: Jaxpr, roots: Roots, fusion: Fusion, reassoc: bool):
-        self.builder = _Builder(jaxpr.name)
-        self.roots = roots
-        self.fusion = fusion
-        self.reassoc = reassoc
-        self.literals = Literals()
+    """Writes the statements of a jaxpr at the builder's present place.
+
+    Parameters
+    ----------
+    jaxpr : Jaxpr
+        See `build`.
+    builder : _Builder
+    places : dict of Var to memory
+        Where the inputs are and the outputs go.
+    names : dict of Var to str
+        For the buffers of what is kept in between.
+    updates : dict of Var to Var, optional
+        Inputs whose memory is an output's, too: the output that they are overwritten by.
+    """
+
+    def __init__(
+        self,
+        jaxpr: Jaxpr,
+        builder: _Builder,
+        places: dict[Var, Memory],
+        names: dict[Var, str],
+        updates: dict[Var, Var] | None = None,
+    ):
+        updates = updates or {}
+        self.builder = builder
+        self.roots = Roots(jaxpr)
+        self.fusion = fuse(self.roots)
         self.outputs = set(jaxpr.outvars)
-        self.shared = shared_storage(roots, fusion)
-        self.buffers: dict[Var, ir.BufferDecl] = {}
-        self.originals: dict[Var, ir.BufferDecl] = {}
+        self.shared = shared_storage(self.roots, self.fusion, updates)
+        self.buffers: dict[Var, Memory] = dict(places)
+        self.originals: dict[Var, Memory] = {}
         self.registers: dict[Var, Scalar] = {}
         self.folds: dict[Root, Accumulator] = {}
-        self.zero = self.builder.extent(0)
-        self.names = _names(jaxpr)
-        self.interface: dict[str, Var] = {}
-        for v in (*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars):
-            assert isinstance(v, Var)
-            self.interface[self.buffer(v).place] = v
+        self.zero = builder.extent(0)
+        self.names = names
+        self.moves: list[tuple[Memory, Memory]] = []
+        for old, new in updates.items():
+            if home(self.shared, old) is not new:
+                target = self.buffers[new]
+                self.buffers[new] = builder.buffer("next", target.dtype, tuple(target.shape), "scratch")
+                self.moves.append((target, self.buffers[new]))
+
+    def write(self) -> None:
+        """Write everything."""
+        self.body(self.fusion.body, [])
+        for target, source in self.moves:
+            self.builder.copy(target, source)
 
     # --- buffers --------------------------------------------------------------------------------------------
 
-    def buffer(self, v: Var) -> ir.BufferDecl:
+    def buffer(self, v: Var) -> Memory:
         """The memory of a kept value (or of a reshape of one)."""
         found = self.buffers.get(v)
         if found is None:
             found = self.buffers[v] = self._declare(v)
         return found
 
-    def _declare(self, v: Var) -> ir.BufferDecl:
+    def _declare(self, v: Var) -> Memory:
         owner = self.shared.get(v)
-        storage = None
-        role = "in" if v in self.roots.inputs else "out" if v in self.outputs else "scratch"
-        if owner is not None:
-            holder = self.buffer(owner)
-            role, storage = holder.role, holder.place
+        name = self.names.get(v, "literal")
         axes = self.fusion.kept_axes.get(v)
         shape = v.aval.shape if axes is None else tuple([v.aval.shape[a] for a in axes])
-        return self.builder.buffer(self.names.get(v, "literal"), v.aval.dtype, shape, role, storage)
+        if owner is None:
+            return self.builder.buffer(name, v.aval.dtype, shape, "scratch")
+        return self._of_shape(self.buffer(owner), name, shape)
 
-    def source(self, v: Var) -> ir.BufferDecl:
+    def _of_shape(self, memory: Memory, name: str, shape: tuple[int, ...]) -> Memory:
+        """Another declaration of some memory."""
+        b = self.builder
+        if isinstance(memory, View):
+            whole = memory.buffer
+            shape = (*whole.shape[: len(memory.prefix)], *shape)
+            return View(b.buffer(name, whole.dtype, shape, whole.role, whole.place), memory.prefix)
+        return b.buffer(name, memory.dtype, shape, memory.role, memory.place)
+
+    def source(self, v: Var) -> Memory:
         """The memory to read a value from: of an output that is a copy of a reshape, the original's."""
         found = self.buffer(v)
         if v not in self.roots.views or v not in self.outputs:
             return found
         base = self.buffer(self.roots.base(v))
-        if base.place == found.place:
+        if memory_key(base) == memory_key(found):
             return found
         if v not in self.originals:
-            self.originals[v] = self.builder.buffer(
-                found.name, found.dtype, v.aval.shape, base.role, base.place
-            )
+            self.originals[v] = self._of_shape(base, self.names.get(v, "literal"), v.aval.shape)
         return self.originals[v]
 
     def load(self, v: Var, index: Index) -> Scalar:
@@ -162,9 +231,13 @@ class _Nests:
             self.registers[v] = value
             return
         self.builder.store(self.buffer(v), [index[a] for a in axes], value)
-        self.builder.note(_key(v, index), value)
+        self.builder.note(self._key(v, index), value)
 
     # --- values ---------------------------------------------------------------------------------------------
+
+    def _key(self, v: Atom, index: Index) -> Any:
+        # A jaxpr may be written twice into one block: its variables mean something else each time.
+        return (self, v, *[i.operand for i in index])
 
     def read(self, atom: Atom, index: Index) -> Scalar:
         """The element of a value at an index."""
@@ -176,16 +249,16 @@ class _Nests:
         while waiting:
             v, where = waiting[-1]
             assert isinstance(v, Var)
-            if self.builder.known(_key(v, where)) is not None:
+            if self.builder.known(self._key(v, where)) is not None:
                 waiting.pop()
                 continue
             missing = self._missing(self.roots.producer[v], where)
             if missing:
                 waiting += missing
                 continue
-            self.builder.note(_key(v, where), self._evaluate(self.roots.producer[v], where))
+            self.builder.note(self._key(v, where), self._evaluate(self.roots.producer[v], where))
             waiting.pop()
-        found = self.builder.known(_key(atom, index))
+        found = self.builder.known(self._key(atom, index))
         assert found is not None
         return found
 
@@ -196,7 +269,7 @@ class _Nests:
         found = self.registers.get(atom)
         if found is not None:
             return found
-        key = _key(atom, index)
+        key = self._key(atom, index)
         found = self.builder.known(key)
         if found is not None:
             return found
@@ -208,7 +281,7 @@ class _Nests:
     def literal(self, atom: Literal) -> Scalar:
         """A literal of the jaxpr: a parameter, or a constant in the code."""
         dtype = atom.aval.dtype
-        param = self.literals.operand(atom)
+        param = self.builder.literals.operand(atom)
         if param is not None:
             return self.builder.parameter(param.slot, param.dtype)
         if dtype == ir.INT64 and abs(int(atom.value)) < 1 << 31:
@@ -283,8 +356,9 @@ class _Nests:
             assert eqn is not None
             self.block(eqn)
         elif root.kind == "copy":
-            if self.buffer(v).place != self.buffer(self.roots.base(v)).place:
-                self.builder.copy(self.buffer(v), self.buffer(self.roots.base(v)))
+            base = self.buffer(self.roots.base(v))
+            if memory_key(self.buffer(v)) != memory_key(base):
+                self.builder.copy(self.buffer(v), self.source(v))
         elif eqn is None:
             atom = next(a for a, w in self.roots.literals.items() if w is v)
             self.keep(v, (), self.literal(atom))
@@ -325,7 +399,7 @@ class _Nests:
         fold = fold_of(eqn)
         axes = self._in_memory(root)
         if not axes:
-            self.folds[root] = Accumulator(self.builder, fold, v.aval.dtype, self.reassoc)
+            self.folds[root] = Accumulator(self.builder, fold, v.aval.dtype, self.builder.reassoc)
             return
         zero = self.builder.const(neutral(fold, v.aval.dtype), v.aval.dtype)
         self._fill(v, list(self._index(root, at)), axes, zero)
@@ -351,11 +425,7 @@ class _Nests:
         assert kept is not None
         index = self._index(root, at)
         fold = fold_of(eqn)
-        accumulate(self.builder, fold, self.buffer(v), [index[a] for a in kept], x, self.reassoc)
-
-
-def _key(v: Atom, index: Index) -> Any:
-    return (v, *[i.operand for i in index])
+        accumulate(self.builder, fold, self.buffer(v), [index[a] for a in kept], x, self.builder.reassoc)
 
 
 def _names(jaxpr: Jaxpr) -> dict[Var, str]:

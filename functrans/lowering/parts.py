@@ -19,6 +19,7 @@ from .loopshow import show
 
 #: Kernels with fewer loops and calls than this stay whole.
 FEWEST = 12
+_HEAVY = (ir.For, ir.While, ir.Call)
 
 
 @dataclass(eq=False, slots=True)
@@ -46,7 +47,7 @@ class PartCall:
 
 def split(kernel: ir.Kernel) -> list[PartCall] | None:
     """The calls that do what a kernel does, or None if it should stay whole."""
-    heavy = sum(type(s) in (ir.For, ir.Call) for s in kernel.body.statements)
+    heavy = sum(type(s) in _HEAVY for s in kernel.body.statements)
     if heavy < FEWEST:
         return None
     return _Split(kernel).calls
@@ -145,12 +146,12 @@ def _chunks(statements: list[ir.Statement]) -> Iterator[list[ir.Statement]]:
     busy = -1  # the last statement that uses what a cut must not separate
     heavy = False
     for n, s in enumerate(statements):
-        begins = type(s) in (ir.For, ir.Call, ir.Local)
+        begins = type(s) in _HEAVY or type(s) is ir.Local
         if chunk and heavy and begins and n > busy:
             yield chunk
             chunk, heavy = [], False
         chunk.append(s)
-        heavy = heavy or type(s) in (ir.For, ir.Call)
+        heavy = heavy or type(s) in _HEAVY
         for x in _defines(s):
             if type(x) is ir.LocalVar or not _passes(x.dtype):
                 busy = max(busy, last_use.get(x, n))

@@ -10,22 +10,33 @@ from .fuse import Fusion, Loop
 from .roots import Root, Roots
 
 
-def shared_storage(roots: Roots, fusion: Fusion) -> dict[Var, Var]:
+def home(owner: dict[Var, Var], v: Var) -> Var:
+    """The value in whose memory `v` lives at last."""
+    while v in owner:
+        v = owner[v]
+    return v
+
+
+def shared_storage(roots: Roots, fusion: Fusion, updates: dict[Var, Var]) -> dict[Var, Var]:
     """For values without memory of their own the value in whose memory they live.
+
+    `updates` names inputs that an output must overwrite in the end: where it may do so at once, the input is said to
+    live in the output's memory.
 
     * A reshape lives in its operand; but an operand that is no output lives in the output that reshapes it.
     * The first result of a block takes the operand that its rule may overwrite, if nothing reads it later.
     * A value that is read for the last time, element by element, by a loop that stores another of the same
       shape, lives where that one will be stored.
     """
-    return _Sharing(roots, fusion).owner
+    return _Sharing(roots, fusion, updates).owner
 
 
 class _Sharing:
-    def __init__(self, roots: Roots, fusion: Fusion):
+    def __init__(self, roots: Roots, fusion: Fusion, updates: dict[Var, Var]):
         self.roots = roots
         self.fusion = fusion
         self.outputs = set(roots.jaxpr.outvars)
+        self.updates = updates
         self.owner: dict[Var, Var] = {}
         self.last: dict[Var, Loop | Root] = {}
         for item in fusion.body:
@@ -38,13 +49,17 @@ class _Sharing:
                 self.block(item)
 
     def home(self, v: Var) -> Var:
-        while v in self.owner:
-            v = self.owner[v]
-        return v
+        return home(self.owner, v)
 
     def free(self, v: Var) -> bool:
         """Whether a value has memory of its own that nobody outside the kernel sees."""
         return v not in self.owner and v not in self.roots.inputs and v not in self.outputs
+
+    def movable(self, v: Var, target: Var) -> bool:
+        """Whether a value may live in the memory of `target`."""
+        if v in self.updates:
+            return v not in self.owner and self.home(target) is self.updates[v]
+        return self.free(v)
 
     def views(self) -> None:
         for v in self.roots.views:
@@ -63,7 +78,12 @@ class _Sharing:
         operand = item.eqn.invars[rule.reuse]
         base = self.roots.base(operand) if isinstance(operand, Var) else self.roots.literals[operand]
         read_once = [v for v, _ in item.reads].count(base) == 1
-        if self.last[base] is item and read_once and self.free(base) and self.home(item.var) is not base:
+        if (
+            self.last[base] is item
+            and read_once
+            and self.movable(base, item.var)
+            and self.home(item.var) is not base
+        ):
             self.owner[base] = self.home(item.var)
 
     def loop(self, item: Loop) -> None:
@@ -73,12 +93,13 @@ class _Sharing:
             for v, index in root.reads:
                 readers.setdefault(v, []).append((root, index))
         taken: set[Var] = set()
-        for source, reads in readers.items():
-            if self.last[source] is not item or not self.free(source) or not self._whole(source):
+        for source in sorted(readers, key=lambda v: v not in self.updates):
+            reads = readers[source]
+            if self.last[source] is not item or not self._whole(source):
                 continue
             for target in item.members:
                 fits = target.kind == "map" and target.var not in taken and self._whole(target.var)
-                if fits and self._replaces(target, source, reads):
+                if fits and self.movable(source, target.var) and self._replaces(target, source, reads):
                     self.owner[source] = self.home(target.var)
                     taken.add(target.var)
                     break
