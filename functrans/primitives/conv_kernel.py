@@ -1,0 +1,270 @@
+"""The kernel of a convolution: direct loops over rows, or BLAS on unrolled windows.
+
+Either way the left operand is first written with its padding and dilation, so that no loop tests bounds, and the
+right one as it lies in memory; both are computed where they are read. Then there are three ways:
+
+* `_by_rows`: rows of the result are sums of shifted rows, several taps of the window in one loop. It needs no
+  memory, takes every dtype, and is quickest for few channels.
+* `_by_columns`: what lies under the windows is written out as columns of a matrix, for BLAS; quickest for many
+  channels.
+* `_by_windows`: the same with windows as rows, for large windows at few places: the derivative in the right operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import product
+from math import prod
+from typing import Any, NamedTuple
+
+from ..core.kernel import BlockEmitter, Buffer, Scalar
+from .shape import loops
+from .window_geometry import Padding, covered, fill, place
+
+Ints = tuple[int, ...]
+Index = Sequence[Any]
+
+_UNROLLED = 32
+"""Windows of at most so many taps are written out whole; of others some at a time."""
+_TAPS = 8
+_ROW = 2048
+"""Elements of a row done at a time under long windows, so that they stay in the cache."""
+_COLUMNS = 1 << 18
+"""About how many elements are written out as columns at a time."""
+_CHANNELS = 512
+"""Products of channels in and out from which BLAS is quicker than loops over rows."""
+
+
+class _Plan(NamedTuple):
+    """Extents: examples, groups, channels in and out, the window, its places, and what lies under them."""
+
+    n: int
+    g: int
+    i: int
+    o: int
+    window: Ints
+    places: Ints
+    under: Ints
+    strides: Ints
+    dilation: Ints
+
+    def at(self, p: Sequence[Any], k: Sequence[Any]) -> list[Any]:
+        """Where tap `k` of the window at place `p` reads."""
+        return [a * s + b * d for a, s, b, d in zip(p, self.strides, k, self.dilation)]
+
+
+def conv_kernel(
+    k: BlockEmitter,
+    operands: Any,
+    results: Sequence[Buffer],
+    *,
+    window_strides: Ints,
+    padding: Padding,
+    lhs_dilation: Ints,
+    rhs_dilation: Ints,
+) -> None:
+    """The `Block` rule of a convolution."""
+    (x, w), (out,) = operands, results
+    n, g, i, *spatial = x.shape
+    window, places = w.shape[3:], out.shape[3:]
+    under = tuple(map(covered, places, window, window_strides, rhs_dilation))
+    plan = _Plan(n, g, i, w.shape[1], window, places, under, window_strides, rhs_dilation)
+    if not prod(out.shape):
+        return
+    if not prod(w.shape):
+        with loops(k, out.shape) as index:
+            k.store(out, index, k.const(0, out.dtype))
+        return
+    base, low = lhs_dilation, tuple(lo for lo, _ in padding)
+    source = _Source(x, tuple(spatial), base, low)
+    blas = out.dtype.kind in "fc"
+    if blas and window and places[-1] < window[-1] and prod(window) > _UNROLLED:
+        _by_windows(k, source, w, out, plan)
+    elif blas and plan.i * plan.o >= _CHANNELS:
+        _by_columns(k, source, w, out, plan)
+    else:
+        _by_rows(k, source, w, out, plan)
+
+
+class _Source(NamedTuple):
+    """The left operand, and where its elements stand in the padded array."""
+
+    x: Any
+    spatial: Ints
+    base: Ints
+    low: Ints
+
+    def prepare(self, k: BlockEmitter, target: Buffer, channels: int) -> None:
+        """Zeros where none of its elements will be written."""
+        first = (channels,) if len(target.shape) > len(self.spatial) else ()
+        fill(
+            k, target, k.const(0, target.dtype), (*first, *self.spatial),
+            (*[1 for _ in first], *self.base), (*[0 for _ in first], *self.low),
+        )  # fmt: skip
+
+    def write(self, k: BlockEmitter, target: Buffer, n: Scalar, g: Scalar, channel: Any) -> None:
+        """The elements of one example and group: of one channel, or (None) of a number of them."""
+        if channel is None:
+            place(
+                k, target, lambda at: k.load(self.x, [n, g, *at]), (target.shape[0], *self.spatial),
+                (1, *self.base), (0, *self.low),
+            )  # fmt: skip
+        else:
+            place(
+                k, target, lambda at: k.load(self.x, [n, g, channel, *at]), self.spatial, self.base, self.low
+            )
+
+
+def _weights(k: BlockEmitter, w: Any) -> Buffer:
+    """The right operand in memory."""
+    packed = k.scratch(w.shape, w.dtype)
+    with loops(k, w.shape) as index:
+        k.store(packed, index, k.load(w, index))
+    return packed
+
+
+def _at_most(k: BlockEmitter, x: Scalar, n: int) -> Scalar:
+    """The smaller of a scalar and an extent."""
+    over = x - n
+    return k.where(over > 0, x - over, x)
+
+
+# --- loops over rows ----------------------------------------------------------------------------------------
+
+
+def _by_rows(k: BlockEmitter, source: _Source, w: Any, out: Buffer, plan: _Plan) -> None:
+    weights = _weights(k, w)
+    padded = k.scratch((plan.i, *plan.under), out.dtype)
+    source.prepare(k, padded, plan.i)
+    with k.loop(plan.n) as n, k.loop(plan.g) as g:
+        source.write(k, padded, n, g, None)
+        with k.loop(plan.o) as o, loops(k, plan.places[:-1]) as p:
+            row = _Row(k, plan, weights, padded, out, n, g, o, p)
+            if prod(plan.window) <= _UNROLLED:
+                taps = list(product(*map(range, plan.window)))
+                row.add(0, taps, begin=True)
+                with k.loop(plan.i, 1) as i:
+                    row.add(i, taps)
+            else:
+                _under_long_windows(k, plan, row)
+
+
+class _Row(NamedTuple):
+    """A row of the result: an index of all axes but the last."""
+
+    k: BlockEmitter
+    plan: _Plan
+    weights: Buffer
+    padded: Buffer
+    out: Buffer
+    n: Scalar
+    g: Scalar
+    o: Scalar
+    p: Index
+
+    def add(self, i: Any, taps: Sequence[Index], part: Any = None, begin: bool = False) -> None:
+        """Some taps of one channel, to a part of the row (from, to)."""
+        k, plan = self.k, self.plan
+        factors = [k.load(self.weights, [self.g, self.o, i, *tap]) for tap in taps]
+        with self._loop(part) as q:
+            target = [self.n, self.g, self.o, *self.p, *q]
+            total = None if begin else k.load(self.out, target)
+            for tap, factor in zip(taps, factors):
+                term = factor * k.load(self.padded, [i, *plan.at([*self.p, *q], tap)])
+                total = term if total is None else total + term
+            k.store(self.out, target, total)  # type: ignore[arg-type]
+
+    def clear(self, part: Any) -> None:
+        """Zeros."""
+        with self._loop(part) as q:
+            self.k.store(self.out, [self.n, self.g, self.o, *self.p, *q], self.k.const(0, self.out.dtype))
+
+    @contextmanager
+    def _loop(self, part: Any) -> Iterator[list[Any]]:
+        if part is None:
+            with loops(self.k, self.plan.places[-1:]) as q:
+                yield q
+        else:
+            with self.k.loop(part[1], part[0]) as i:
+                yield [i]
+
+
+def _under_long_windows(k: BlockEmitter, plan: _Plan, row: _Row) -> None:
+    length, count = plan.places[-1], plan.window[-1]
+    with k.loop(-(-length // _ROW)) as tile:
+        first = tile * _ROW
+        part = first, _at_most(k, first + _ROW, length)
+        row.clear(part)
+        with k.loop(plan.i) as i, loops(k, plan.window[:-1]) as t:
+            if count <= _UNROLLED // 2:
+                row.add(i, [[*t, j] for j in range(count)], part)
+                return
+            with k.loop(count // _TAPS) as block:
+                row.add(i, [[*t, block * _TAPS + j] for j in range(_TAPS)], part)
+            with k.loop(count, count // _TAPS * _TAPS) as last:
+                row.add(i, [[*t, last]], part)
+
+
+# --- BLAS ---------------------------------------------------------------------------------------------------
+
+
+def _by_columns(k: BlockEmitter, source: _Source, w: Any, out: Buffer, plan: _Plan) -> None:
+    weights = _weights(k, w)
+    padded = k.scratch((plan.i, *plan.under), out.dtype)
+    source.prepare(k, padded, plan.i)
+    depth, inner = plan.i * prod(plan.window), prod(plan.places[1:])
+    # Some rows of places at a time.
+    rows = plan.places[0] if plan.places else 1
+    some = min(max(_COLUMNS // (depth * inner), 1), rows)
+    columns = k.scratch((plan.i, *plan.window, some * inner), out.dtype)
+    with k.loop(plan.n) as n, k.loop(plan.g) as g:
+        source.write(k, padded, n, g, None)
+        with k.loop(-(-rows // some)) as tile:
+            first = tile * some
+            count = _at_most(k, first + some, rows) - first
+            with loops(k, (plan.i, *plan.window)) as it, k.loop(count) as r, loops(k, plan.places[1:]) as p:
+                at = plan.at([first + r, *p][: len(plan.places)], it[1:])
+                k.store(columns, [*it, _flat([r, *p], plan.places[1:])], k.load(padded, [it[0], *at]))
+            # What lies in memory as rows is columns to BLAS.
+            target = ((n * plan.g + g) * (plan.o * rows) + first) * inner
+            # fmt: off
+            k.extern(
+                "gemm", "N", "N", count * inner, plan.o, depth, 1.0, (columns, 0), some * inner,
+                (weights, g * (plan.o * depth)), depth, 0.0, (out, target), rows * inner,
+            )
+            # fmt: on
+
+
+def _flat(index: Index, extents: Sequence[int]) -> Any:
+    """The place in row-major order; `extents` are those of all axes but the first."""
+    total = index[0]
+    for i, n in zip(index[1:], extents):
+        total = total * n + i
+    return total
+
+
+def _by_windows(k: BlockEmitter, source: _Source, w: Any, out: Buffer, plan: _Plan) -> None:
+    weights = _weights(k, w)
+    padded = k.scratch(plan.under, out.dtype)
+    source.prepare(k, padded, 1)
+    size, count = prod(plan.window), prod(plan.places)
+    windows = k.scratch((plan.n, *plan.places, *plan.window), out.dtype)
+    sums = k.scratch((plan.o, plan.n, *plan.places), out.dtype)
+    zero = k.const(0, out.dtype)
+    with k.loop(plan.g) as g:
+        with loops(k, sums.shape) as index:
+            k.store(sums, index, zero)
+        with k.loop(plan.i) as i:
+            with k.loop(plan.n) as n:
+                source.write(k, padded, n, g, i)
+                with loops(k, plan.places) as p, loops(k, plan.window) as t:
+                    k.store(windows, [n, *p, *t], k.load(padded, plan.at(p, t)))
+            # fmt: off
+            k.extern(
+                "gemm", "T", "N", plan.n * count, plan.o, size, 1.0, (windows, 0), size,
+                (weights, (g * (plan.o * plan.i) + i) * size), plan.i * size, 1.0, (sums, 0), plan.n * count,
+            )
+            # fmt: on
+        with loops(k, sums.shape) as (o, n, *p):
+            k.store(out, [n, g, o, *p], k.load(sums, [o, n, *p]))
