@@ -184,8 +184,7 @@ def geomspace(
     Array([1., 2., 4., 8.])
     """
     x, y = in_one_dtype([operand(start, "geomspace", 0), operand(stop, "geomspace", 1)], None, "geomspace")
-    if x.dtype.kind not in "f":
-        x, y = convert(x, FLOAT64), convert(y, FLOAT64)
+    x, y = convert(x, FLOAT64), convert(y, FLOAT64)  # whatever the ends are, as NumPy
     known = [a.concrete() if isinstance(a, Tracer) else a for a in (x, y)]
     if any(a is not None and np.any(np.asarray(a) <= 0) for a in known):
         raise ArgumentValueError("geomspace: start and stop must be positive")

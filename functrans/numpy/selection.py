@@ -19,7 +19,7 @@ from ..primitives.composed import real as real_part
 from ..primitives.composed import rounded, truth
 from ..primitives.elementwise import clip_p, convert, eq_p, le_p, mul_p, select_p, sub_p
 from ..primitives.families import literal
-from ..primitives.linear import add_p, dtype_of, shape_of
+from ..primitives.linear import add_p, broadcast_shapes, dtype_of, shape_of
 from ..primitives.operands import finish, operand
 from ..primitives.promotion import common, refuse_out
 from ..primitives.rounding import is_finite_p, is_nan_p
@@ -69,6 +69,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
         )
     c = truth(operand(condition, "where"))
     on_true, on_false = common(operand(x, "where", 1), operand(y, "where", 2))
+    broadcast_shapes("where", shape_of(c), shape_of(on_true), shape_of(on_false))
     return finish(select_p.bind(c, on_true, on_false))
 
 
@@ -108,6 +109,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
         c = operand(condition, "select")
         if dtype_of(c).kind != "b":
             raise ArgumentError(f"select: a condition has dtype {dtype_of(c)}, want bool")
+        broadcast_shapes("select", shape_of(c), shape_of(choice), shape_of(out))
         out = select_p.bind(c, choice, out)
     return finish(out)
 
@@ -144,6 +146,7 @@ def clip(
     x = operand(a, "clip")
     if low is not None and high is not None:
         x, below, above = common(x, operand(low, "clip", 1), operand(high, "clip", 2))
+        broadcast_shapes("clip", shape_of(x), shape_of(below), shape_of(above))
         return finish(clip_p.bind(below, x, above))
     if low is not None:
         x = ufuncs.maximum(x, low)
@@ -345,6 +348,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     Array([ True, False])
     """
     x, y = common(operand(a, "isclose"), operand(b, "isclose", 1))
+    broadcast_shapes("isclose", shape_of(x), shape_of(y))
     if dtype_of(x).kind not in "fc":
         x, y = common(x, y, np.float64(0))[:2]
     size = abs_p.bind(y)

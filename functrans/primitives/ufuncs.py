@@ -151,12 +151,10 @@ def _divmod(x: Any, y: Any, /, **options: Any) -> tuple[Any, Any]:
 
 
 def _modf(x: Any, /, **options: Any) -> tuple[Any, Any]:
-    whole = trunc(x, **options)
-    return _fraction(x, **options), whole
+    return _fraction(x, **options), _whole(x, **options)
 
 
-_fraction = unary(np.trunc, composed.fraction, "")
-operators.ufunc[np.trunc] = trunc
+_fraction, _whole = unary(np.modf, composed.fraction, ""), unary(np.modf, rounding.trunc_p.bind, "")
 divmod = publish(_divmod, np.divmod, "Floored quotient and remainder, a tuple.")
 modf = publish(_modf, np.modf, "Fractional and integer part, a tuple.")
 

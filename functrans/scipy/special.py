@@ -11,6 +11,7 @@ from typing import Any
 
 import scipy.special as sp
 
+from ..core.aval import aval_of
 from ..core.dtypes import FLOAT64
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError
 from ..numpy.dispatch import array_operand
@@ -127,6 +128,7 @@ def _kept(x: Any, like: Any, axes: tuple[int, ...]) -> Any:
 
 def _top(x: Any, axes: tuple[int, ...]) -> Any:
     """The maximum along axes, a constant for derivatives; 0 where it is not finite. The axes are kept."""
+    reduce_max_p.abstract(aval_of(x), axes=axes)  # refuses to find the largest of nothing
     top = stop_gradient_p.bind(reduce_max_p.bind(x, axes=axes))
     return _kept(select_p.bind(is_finite_p.bind(top), top, literal(0.0, top)), x, axes)
 

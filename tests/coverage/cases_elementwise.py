@@ -10,8 +10,8 @@ SIGNED = R(2, 3, low=-1.7, high=1.8)
 TABLES = {
     "functrans.numpy": [
         Entry(
-            "sqrt square reciprocal exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh "
-            "arcsinh arctanh negative positive absolute conjugate",
+            "sqrt square reciprocal exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh "
+            "tanh arcsinh arctanh negative positive absolute conjugate",
             Call(R(2, 3)),
             Call(Z(3)),
         ),
