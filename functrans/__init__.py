@@ -10,6 +10,7 @@ import importlib
 from typing import Any
 
 from . import numpy  # also teaches traced values NumPy's functions and methods
+from .api.callback import io_callback, pure_callback
 from .api.derivatives import jvp, linear_transpose, linearize, vjp
 from .api.grad import grad, value_and_grad
 from .api.jacobian import hessian, jacfwd, jacrev
@@ -24,7 +25,7 @@ from .core.config import config
 
 __version__ = "0.1.0"
 
-_LAZY = ("flatten_util", "lax", "scipy", "testing", "tree", "tree_util")
+_LAZY = ("debug", "flatten_util", "lax", "scipy", "testing", "tree", "tree_util")
 
 __all__ = [
     "Array",
@@ -32,12 +33,14 @@ __all__ = [
     "Zero",
     "clear_caches",
     "config",
+    "debug",
     "disable_jit",
     "errors",
     "eval_shape",
     "flatten_util",
     "grad",
     "hessian",
+    "io_callback",
     "jacfwd",
     "jacrev",
     "jit",
@@ -47,6 +50,7 @@ __all__ = [
     "linearize",
     "make_jaxpr",
     "numpy",
+    "pure_callback",
     "scipy",
     "testing",
     "tree",

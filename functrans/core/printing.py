@@ -55,7 +55,8 @@ class _Printer:
             shown = {k: v for k, v in eqn.params.items() if v is not None}
             params = ", ".join(f"{k}={self.param(v, indent)}" for k, v in shown.items())
         args = " ".join(map(self.atom, eqn.invars))
-        line = f"{indent}{outs} = {eqn.primitive.name}{f'[{params}]' if params else ''} {args}".rstrip()
+        head = f"{outs} = " if outs else ""
+        line = f"{indent}{head}{eqn.primitive.name}{f'[{params}]' if params else ''} {args}".rstrip()
         return f"{line}  # {eqn.source}" if self.source and eqn.source is not None else line
 
     def lines(self, jaxpr: Jaxpr, indent: str) -> list[str]:

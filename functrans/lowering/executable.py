@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.config import config
-from ..core.ir import Jaxpr, Var
+from ..core.ir import Eqn, Jaxpr, Var
 from ..core.printing import show
 from . import loopir as ir
 from .cache import kernels
@@ -172,9 +173,12 @@ def _verified(kernel: ir.Kernel) -> ir.Kernel:
     return kernel
 
 
-def _failed(jaxpr: Jaxpr, arrays: tuple[Any, ...]) -> list[np.ndarray]:
-    """What a call gives whose kernel reported failure: NumPy's error, or its results where it has none."""
-    outs = evaluate(jaxpr, arrays)
+def _failed(jaxpr: Jaxpr, arrays: tuple[Any, ...], known: Mapping[Eqn, Sequence[Any]]) -> list[np.ndarray]:
+    """What a call gives whose kernel reported failure: NumPy's error, or its results where it has none.
+
+    `known` are the outputs of the host calls that were made before.
+    """
+    outs = evaluate(jaxpr, arrays, known)
     return [np.array(x, v.aval.dtype, order="C") for x, v in zip(outs, jaxpr.outvars)]
 
 

@@ -4,18 +4,30 @@ line.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from ..control.callback import CALLBACKS
 from ..core import errors
 from ..core.ir import Atom, Eqn, Jaxpr, Literal
-from ..core.source import Source
+from ..core.source import Source, replayed
 
 
-def evaluate(jaxpr: Jaxpr, arrays: Sequence[Any]) -> list[Any]:
+def evaluate(
+    jaxpr: Jaxpr, arrays: Sequence[Any], known: Mapping[Eqn, Sequence[Any]] = MappingProxyType({})
+) -> list[Any]:
     """The outputs of a jaxpr without calls, by its primitives' NumPy functions.
+
+    Parameters
+    ----------
+    jaxpr : Jaxpr
+    arrays : sequence
+        Its inputs.
+    known : mapping
+        The outputs of the host calls that were made already; they are not made again.
 
     Raises
     ------
@@ -28,19 +40,31 @@ def evaluate(jaxpr: Jaxpr, arrays: Sequence[Any]) -> list[Any]:
     def read(a: Atom) -> Any:
         return a.value if isinstance(a, Literal) else env[a]
 
-    with np.errstate(all="ignore"):
-        for eqn in jaxpr.eqns:
-            env.update(zip(eqn.outvars, call_host(eqn, [read(a) for a in eqn.invars])))
+    for eqn in jaxpr.eqns:
+        outs = known[eqn] if eqn in known else call_host(eqn, [read(a) for a in eqn.invars])
+        env.update(zip(eqn.outvars, outs))
     return [read(a) for a in jaxpr.outvars]
 
 
 def call_host(eqn: Eqn, args: Sequence[Any]) -> tuple[Any, ...]:
-    """One equation by NumPy."""
+    """One equation by NumPy, or by the user's function."""
+    if eqn.primitive in CALLBACKS:
+        return _call_back(eqn, args)
     try:
-        outs = eqn.primitive.impl(*args, **eqn.params)
+        with np.errstate(all="ignore"):
+            outs = eqn.primitive.impl(*args, **eqn.params)
     except (errors.FunctransError, IndexError, np.linalg.LinAlgError) as error:
         raise _at(error, eqn.source) from None
     return tuple(outs) if eqn.primitive.multiple else (outs,)
+
+
+def _call_back(eqn: Eqn, args: Sequence[Any]) -> tuple[Any, ...]:
+    """A callback of the user's: what it raises arrives as it is, with the line where it was traced."""
+    token = replayed.set(eqn.source)
+    try:
+        return tuple(eqn.primitive.impl(*args, **eqn.params))
+    finally:
+        replayed.reset(token)
 
 
 def _at(error: Exception, source: Source | None) -> Exception:

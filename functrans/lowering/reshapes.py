@@ -70,6 +70,9 @@ class _Raiser:
 
     def visit(self, eqn: Eqn) -> None:
         """Move the reshapes that wait for this equation's result above it, or put them behind it."""
+        if not eqn.outvars:
+            self.done.append(eqn)
+            return
         out = eqn.outvars[0]
         merges = eqn.primitive is reshape_p and not reshape_inlines(eqn.invars[0].aval.shape, out.aval.shape)
         if merges and self.ask(eqn.invars[0], out) is out:

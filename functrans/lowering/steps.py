@@ -3,6 +3,10 @@
 An equation without a kernel rule, or with an effect other than raising, is a host call: NumPy evaluates it.
 All equations between two rounds of host calls form one kernel; each is computed as early as its operands
 allow, but an equation that would only carry more memory from one kernel to the next waits for its reader.
+
+Host calls with effects happen in the order of the program. What may raise before one of them in the program has run
+before it; what may raise after it may run earlier, in a kernel: where that reports failure, the host calls that come
+first are made before the error is raised (`lowering/failure.py`).
 """
 
 from __future__ import annotations
@@ -59,18 +63,24 @@ def _levels(jaxpr: Jaxpr) -> dict[Eqn, int]:
     """Even levels are kernels, odd ones rounds of host calls."""
     at: dict[Atom, int] = {}
     levels: dict[Eqn, int] = {}
-    last_host = 0
+    last_host = last_raising = -1
     for e in jaxpr.eqns:
         operands = [at.get(a, -1) for a in e.invars]
         if is_host(e):
+            if e.effects:
+                operands.append(last_host)
+            if e.effects & ~Effect.RAISE:
+                operands.append(last_raising)
             level = max([1, *[n + (n % 2 == 0) for n in operands]])
             if e.effects & ~Effect.RAISE:
-                level = last_host = max(level, last_host)
+                last_host = level
         else:
             level = max([0, *[n + n % 2 for n in operands if n >= 0]])
+        if e.effects & Effect.RAISE:
+            last_raising = max(last_raising, level)
         levels[e] = level
         at.update(dict.fromkeys(e.outvars, level))
-    if last_host or any(n % 2 for n in levels.values()):
+    if any(n % 2 for n in levels.values()):
         _delay(jaxpr, levels)
     return levels
 

@@ -126,7 +126,7 @@ def _is_zero(a: Atom) -> bool:
 
 def _gather_windows(eqns: list[Eqn], outvars: tuple[Atom, ...]) -> list[Eqn]:
     """Long sums of windows, each in one equation."""
-    producer = {e.outvars[0]: e for e in eqns}
+    producer = {v: e for e in eqns for v in e.outvars}
     windows = [e for e in eqns if _is_window(e)]
     if len(windows) < FEWEST:
         return eqns

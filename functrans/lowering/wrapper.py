@@ -31,8 +31,7 @@ def tidy(x: Any, dtype: np.dtype) -> np.ndarray:
 
 def host_results(eqn: Eqn, *args: Any) -> list[np.ndarray]:
     """The outputs of a host call, each in memory of its own, as its variable's type says."""
-    with np.errstate(all="ignore"):
-        outs = call_host(eqn, args)
+    outs = call_host(eqn, args)
     results = []
     for x, v in zip(outs, eqn.outvars, strict=True):
         a = tidy(x, v.aval.dtype)
@@ -51,7 +50,7 @@ def write_wrapper(
     jaxpr: Jaxpr,
     steps: list[Step],
     units: Mapping[KernelStep, KernelUnit],
-    failed: Callable[[tuple[Any, ...]], list[np.ndarray]],
+    failed: Callable[[tuple[Any, ...], dict[Eqn, tuple[Any, ...]]], list[np.ndarray]],
 ) -> Callable[..., list[np.ndarray]]:
     """A function of the inputs that runs the steps and returns the list of outputs.
 
@@ -63,7 +62,8 @@ def write_wrapper(
     units : mapping
         The compiled kernel of each kernel step.
     failed : callable
-        Called with the tuple of inputs where a kernel reports failure; its result is returned.
+        Called where a kernel reports failure, with the tuple of inputs and the outputs of the host calls that were made
+        before; its result is returned.
     """
     writer = _Writer(jaxpr)
     for step in steps:
@@ -89,6 +89,7 @@ class _Writer:
         self.text: dict[Atom, str] = {}
         self.lines: list[str] = []
         self.count = 0
+        self.made: list[tuple[str, str]] = []  # host calls so far: the name of the equation, and its outputs
         self.arguments = [self.name(v, "x") for v in jaxpr.invars]
         for v, c in zip(jaxpr.constvars, jaxpr.consts):
             self.names[self.name(v, "c")] = tidy(c, v.aval.dtype)
@@ -133,7 +134,9 @@ class _Writer:
         else:
             self._with_scratch(unit, run, status, arrays)
         # Whether a kernel can fail stands in its text; one test costs 10 ns.
-        self.lines += [f"if {status}:", f"    return failed(({''.join(f'{x}, ' for x in self.arguments)}))"]
+        inputs = "".join(f"{x}, " for x in self.arguments)
+        made = ", ".join(f"{eqn}: ({outs})" for eqn, outs in self.made)
+        self.lines += [f"if {status}:", f"    return failed(({inputs}), {{{made}}})"]
 
     def _layout(self, a: Atom) -> str:
         shape = self.constant("shape", a.aval.shape)
@@ -162,10 +165,9 @@ class _Writer:
         eqn = step.eqn
         call = self.constant("host", partial(host_results, eqn))
         args = ", ".join(map(self.read, eqn.invars))
-        names = [self.name(v, "h") for v in eqn.outvars]
-        self.lines.append(
-            f"{''.join(f'{n}, ' for n in names)} = {call}({args})" if names else f"{call}({args})"
-        )
+        names = "".join(f"{self.name(v, 'h')}, " for v in eqn.outvars)
+        self.lines.append(f"{names} = {call}({args})" if names else f"{call}({args})")
+        self.made.append((self.constant("eqn", eqn), names))
 
     def returns(self) -> None:
         inputs = {*self.jaxpr.invars, *self.jaxpr.constvars}

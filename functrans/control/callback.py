@@ -1,0 +1,339 @@
+"""Calls of the user's Python functions from inside a program: ``pure_callback``, ``io_callback``, ``debug_callback``.
+
+What such an equation carries is a `HostCall`: the function, the structure of its arguments and results, and the mapped
+axes over which it is called lane by lane. The three differ in what transformations may do with them:
+
+================== =========== ========================= ================ ======================
+primitive          not needed  differentiated            ``vmap``         order
+================== =========== ========================= ================ ======================
+``pure_callback``  removed     error                     ``vmap_method``  free
+``io_callback``    kept        error                     each lane        kept; error if ordered
+``debug_callback`` kept        called with the primals   each lane        kept
+================== =========== ========================= ================ ======================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import MethodType
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..core.array import secure, wrap
+from ..core.aval import Aval, Zero
+from ..core.errors import CallbackError, NoRuleError
+from ..core.primitive import Effect, Primitive
+from ..core.pytree import PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
+from ..core.source import replayed, user_source
+from ..core.trace import Tracer, current_trace, eval_trace
+from ..core.tree_nodes import keystr
+from ..primitives.linear import batched_first, move_batch_axis
+
+SEQUENTIAL = ("sequential", "sequential_unrolled")
+VMAP_METHODS = (*SEQUENTIAL, "expand_dims", "broadcast_all", "legacy_vectorized")
+
+#: Python's numbers take the dtype that was promised, where NumPy's promotion would let them.
+_RANKS: dict[type, str] = {bool: "biufc", int: "iufc", float: "fc", complex: "c"}
+
+
+@dataclass(frozen=True, eq=False)
+class HostCall:
+    """A function of the user's, with what is needed to call it with flat values.
+
+    Attributes
+    ----------
+    function : callable
+    in_tree : PyTreeDef
+        Of ``(args, kwargs)``.
+    static : tuple of (int, object)
+        The leaves of the arguments that are no arrays (strings, flags), with their places.
+    out_tree : PyTreeDef or None
+        Of the result; None where it is not looked at.
+    lanes : tuple of (int, tuple of bool)
+        Mapped axes, outermost first: the size, and which operands have the axis. The function is called for each lane.
+    """
+
+    function: Callable[..., Any]
+    in_tree: PyTreeDef
+    static: tuple[tuple[int, Any], ...]
+    out_tree: PyTreeDef | None
+    lanes: tuple[tuple[int, tuple[bool, ...]], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The function's name, for messages and printing."""
+        found = getattr(self.function, "__name__", None)
+        return found if isinstance(found, str) else type(self.function).__name__
+
+    def __repr__(self) -> str:
+        return self.name
+
+    # Functions are compared by identity: an ``__eq__`` of the user's may call equal what computes differently.
+
+    def _key(self) -> Hashable:
+        f = self.function
+        function = (f.__func__, id(f.__self__)) if isinstance(f, MethodType) else id(f)
+        static = tuple([(place, id(x)) for place, x in self.static])
+        return function, self.in_tree, static, self.out_tree, self.lanes
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is HostCall and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def mapped(self, size: int, dims: Sequence[int | None]) -> HostCall:
+        """The call of each of `size` lanes; operands whose `dims` are not None have the axis, in front."""
+        lane = (size, tuple([d is not None for d in dims]))
+        return HostCall(self.function, self.in_tree, self.static, self.out_tree, (lane, *self.lanes))
+
+    def run(self, kind: str, values: Sequence[Any], avals: Sequence[Aval]) -> list[np.ndarray]:
+        """Call the function, and check what it returns.
+
+        Parameters
+        ----------
+        kind : str
+            Which primitive, for messages.
+        values : sequence
+            ndarrays and numbers, in the order of the leaves that are not static.
+        avals : sequence of Aval
+            What was promised.
+
+        Returns
+        -------
+        list of ndarray
+            Copies.
+        """
+        arrays = [secure(np.asarray(x)) for x in values]
+        return self._lanes(kind, arrays, avals, self.lanes)
+
+    def _lanes(
+        self, kind: str, arrays: Sequence[np.ndarray], avals: Sequence[Aval], lanes: Sequence[Any]
+    ) -> list[np.ndarray]:
+        if not lanes:
+            return self._once(kind, arrays, avals)
+        (size, mask), *inner = lanes
+        results = [np.empty(a.shape, a.dtype) for a in avals]
+        avals = [a.with_shape(a.shape[1:]) for a in avals]
+        for i in range(size):
+            lane = [x[i, ...] if m else x for x, m in zip(arrays, mask)]
+            for out, x in zip(results, self._lanes(kind, lane, avals, inner)):
+                out[i] = x
+        return results
+
+    def _once(self, kind: str, arrays: Sequence[np.ndarray], avals: Sequence[Aval]) -> list[np.ndarray]:
+        given = iter(arrays)
+        static = dict(self.static)
+        leaves = [static[i] if i in static else wrap(next(given)) for i in range(self.in_tree.num_leaves)]
+        args, kwargs = tree_unflatten(self.in_tree, leaves)
+        try:
+            with _outside():
+                found = self.function(*args, **kwargs)
+        except Exception as error:
+            source = user_source()
+            if source is not None:
+                error.add_note(f"in the callback '{self.name}' of {kind}, called\n  at {source.describe()}")
+            raise
+        return [] if self.out_tree is None else self._checked(kind, found, avals)
+
+    # --- results --------------------------------------------------------------------------------------------
+
+    def _checked(self, kind: str, found: Any, avals: Sequence[Aval]) -> list[np.ndarray]:
+        assert self.out_tree is not None
+        leaves, tree = tree_flatten(found)
+        if tree != self.out_tree and not _alike(self.out_tree, tree):
+            raise CallbackError(
+                f"{kind}: the callback '{self.name}' returned {_structure(tree)}, but result_shape_dtypes "
+                f"promise {_structure(self.out_tree)}"
+            )
+        return [self._leaf(kind, i, x, aval) for i, (x, aval) in enumerate(zip(leaves, avals))]
+
+    def _leaf(self, kind: str, place: int, x: Any, aval: Aval) -> np.ndarray:
+        if type(x) in _RANKS and not aval.shape and aval.dtype.kind in _RANKS[type(x)]:
+            return np.array(x, aval.dtype)
+        array = x if isinstance(x, np.ndarray | np.generic | Tracer) else np.asarray(x)
+        if array.shape != aval.shape or array.dtype != aval.dtype:
+            self._mismatch(kind, place, array, aval)
+        return np.array(array, aval.dtype, order="C", subok=False)
+
+    def _mismatch(self, kind: str, place: int, met: Any, aval: Aval) -> NoReturn:
+        assert self.out_tree is not None
+        tree = tree_unflatten(self.out_tree, list(range(self.out_tree.num_leaves)))
+        path = keystr(tree_flatten_with_path(tree)[0][place][0])
+        cure = "Return an array of that shape, or change result_shape_dtypes"
+        if met.shape == aval.shape:
+            cure = f"Convert it: np.asarray(result, np.{aval.dtype}), or change result_shape_dtypes"
+        raise CallbackError(
+            f"{kind}: the callback '{self.name}' returned an array of shape {met.shape} and dtype {met.dtype} at "
+            f"result{path}, but result_shape_dtypes promise shape {aval.shape} and dtype {aval.dtype}. {cure}"
+        )
+
+
+@contextmanager
+def _outside() -> Iterator[None]:
+    """Evaluation by NumPy, as if no transformation were under way."""
+    trace = current_trace.set(eval_trace)
+    source = replayed.set(None)
+    try:
+        yield
+    finally:
+        replayed.reset(source)
+        current_trace.reset(trace)
+
+
+def _structure(tree: PyTreeDef) -> str:
+    return "an array" if str(tree) == "*" else f"the structure {tree}"
+
+
+def _alike(wanted: PyTreeDef, met: PyTreeDef) -> bool:
+    """Equal but for the kinds of sequences: NumPy's functions return named tuples, and lists will do."""
+    a, b = wanted.node_data(), met.node_data()
+    if a is None or b is None:
+        return a is b
+    sequences = [issubclass(kind, tuple | list) for kind, _ in (a, b)]
+    if not all(sequences) and a != b:
+        return False
+    children, others = wanted.children(), met.children()
+    return len(children) == len(others) and all(map(_alike, children, others))
+
+
+# --- primitives ---------------------------------------------------------------------------------------------
+
+
+def _moved(args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
+    return [x if d is None else move_batch_axis(x, d, 0) for x, d in zip(args, dims)]
+
+
+def _batched(size: int, avals: Sequence[Aval]) -> tuple[Aval, ...]:
+    return tuple([a.with_shape((size, *a.shape)) for a in avals])
+
+
+def _no_derivative(kind: str, what: str, instead: str) -> Callable[..., NoReturn]:
+    def rule(*args: Any, call: HostCall, **params: Any) -> NoReturn:
+        raise CallbackError(
+            f"{kind}: the callback '{call.name}' has no {what}: callbacks do not support it. Please use {instead} "
+            "to say how to differentiate, or functrans.lax.stop_gradient on its arguments where no derivative is meant"
+        )
+
+    return rule
+
+
+def _jvp_of(kind: str, prim: Callable[[], Primitive]) -> Callable[..., Any]:
+    refuse = _no_derivative(kind, "derivative (JVP)", "custom_jvp or custom_vjp")
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        if any(type(t) is not Zero for t in tangents):
+            refuse(**params)
+        outs = prim().bind(*primals, **params)
+        return outs, [Zero(x) for x in outs]
+
+    return jvp
+
+
+def _pure_batch(
+    size: int,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    *,
+    call: HostCall,
+    result_avals: tuple[Aval, ...],
+    vmap_method: str | None,
+) -> tuple[Any, Any]:
+    if vmap_method is None:
+        raise NoRuleError(
+            f"vmap of pure_callback with the callback '{call.name}': say how by vmap_method= "
+            f"{', '.join(map(repr, VMAP_METHODS))}. 'sequential' calls it for each lane; with 'expand_dims' and "
+            "'broadcast_all' it is called once, with a leading axis on every argument"
+        )
+    values = _moved(args, dims)
+    if vmap_method in SEQUENTIAL:
+        call = call.mapped(size, dims)
+    elif vmap_method != "legacy_vectorized":
+        n = 1 if vmap_method == "expand_dims" else size
+        values = [batched_first(n, x, None) if d is None else x for x, d in zip(values, dims)]
+    avals = _batched(size, result_avals)
+    outs = pure_callback_p.bind(*values, call=call, result_avals=avals, vmap_method=vmap_method)
+    return outs, (0,) * len(avals)
+
+
+def _io_batch(
+    size: int,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    *,
+    call: HostCall,
+    result_avals: tuple[Aval, ...],
+    ordered: bool,
+) -> tuple[Any, Any]:
+    if ordered:
+        raise CallbackError(
+            f"vmap of io_callback with the callback '{call.name}' and ordered=True: lanes have no order. Pass "
+            "ordered=False, or call it outside of vmap with the whole batch"
+        )
+    avals = _batched(size, result_avals)
+    call = call.mapped(size, dims)
+    outs = io_callback_p.bind(*_moved(args, dims), call=call, result_avals=avals, ordered=False)
+    return outs, (0,) * len(avals)
+
+
+def _debug_batch(
+    size: int, args: Sequence[Any], dims: Sequence[int | None], *, call: HostCall, ordered: bool
+) -> tuple[Any, Any]:
+    debug_callback_p.bind(*_moved(args, dims), call=call.mapped(size, dims), ordered=ordered)
+    return [], ()
+
+
+def _debug_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    debug_callback_p.bind(*primals, **params)
+    return [], []
+
+
+def _show(*, call: HostCall, result_avals: Any = (), vmap_method: Any = None, ordered: bool = False) -> str:
+    parts = [f"callback={call.name}"]
+    if call.lanes:
+        parts.append(f"lanes={tuple(size for size, _ in call.lanes)}")
+    if vmap_method is not None:
+        parts.append(f"vmap_method={vmap_method}")
+    return ", ".join(parts + ["ordered=True"] * ordered)
+
+
+pure_callback_p: Primitive = Primitive(
+    "pure_callback",
+    lambda *avals, call, result_avals, vmap_method: result_avals,
+    lambda *args, call, result_avals, vmap_method: call.run("pure_callback", args, result_avals),
+    jvp=_jvp_of("pure_callback", lambda: pure_callback_p),
+    transpose=_no_derivative("pure_callback", "transpose", "custom_vjp"),
+    batch=_pure_batch,
+    multiple=True,
+    show=_show,
+)
+
+io_callback_p: Primitive = Primitive(
+    "io_callback",
+    lambda *avals, call, result_avals, ordered: result_avals,
+    lambda *args, call, result_avals, ordered: call.run("io_callback", args, result_avals),
+    jvp=_jvp_of("io_callback", lambda: io_callback_p),
+    transpose=_no_derivative("io_callback", "transpose", "custom_vjp"),
+    batch=_io_batch,
+    effects=lambda **params: Effect.HOST,
+    multiple=True,
+    show=_show,
+)
+
+debug_callback_p: Primitive = Primitive(
+    "debug_callback",
+    lambda *avals, call, ordered: (),
+    lambda *args, call, ordered: call.run("debug.callback", args, ()),
+    jvp=_debug_jvp,
+    # Of a linear program only the numbers that it computes are transposed.
+    transpose=lambda cts, *args, call, ordered: [None] * len(args),
+    batch=_debug_batch,
+    effects=lambda **params: Effect.HOST,
+    multiple=True,
+    show=_show,
+)
+
+CALLBACKS = frozenset((pure_callback_p, io_callback_p, debug_callback_p))

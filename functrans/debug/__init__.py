@@ -1,0 +1,19 @@
+"""Looking into a program while it runs: values printed or handed to a function, under any transformation.
+
+Examples
+--------
+>>> import functrans as ft
+>>> @ft.jit
+... def f(x):
+...     y = x * 2.0
+...     ft.debug.print("y = {y}", y=y)
+...     return y + 1.0
+>>> f(3.0)
+y = 6.0
+Array(7.)
+"""
+
+from .host import debug_callback as callback
+from .host import debug_print as print
+
+__all__ = ["callback", "print"]

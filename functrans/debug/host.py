@@ -1,0 +1,162 @@
+"""`debug.print` and `debug.callback`."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..api.callback import host_call
+from ..control.callback import debug_callback_p
+from ..core.errors import ArgumentError, FormatError
+
+
+def debug_callback(callback: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs: Any) -> None:
+    """Call a Python function with values of the program, to look at them.
+
+    Parameters
+    ----------
+    callback : callable
+        ``callback(*args, **kwargs)``. It receives `Array`s, which never change and may be kept. What it returns is not
+        looked at; what it raises arrives as it is, with a note that tells the line of this call.
+    *args, **kwargs
+        Trees of arrays and numbers. Other leaves (strings, flags) are passed as they are.
+    ordered : bool
+        Taken for programs written for JAX: calls always keep the order in which they are written.
+
+    Notes
+    -----
+    Under `jit` it is called each time that the program gets there. Under `grad`, `jvp` and `vjp` once, with the values
+    of the forward pass. Under `vmap` once for each lane (once in all, if no argument depends on the lane).
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> seen = []
+    >>> def loss(x):
+    ...     ft.debug.callback(lambda x: seen.append(float(x)), x)
+    ...     return x ** 2
+    >>> ft.jit(ft.grad(loss))(3.0)
+    Array(6.)
+    >>> seen
+    [3.0]
+    """
+    if not callable(callback):
+        raise ArgumentError(
+            f"debug.callback: want a function to call, got {str(callback)[:60]!r} of type {type(callback).__name__}"
+        )
+    call, values = host_call("debug.callback", callback, args, kwargs, None)
+    debug_callback_p.bind(*values, call=call, ordered=bool(ordered))
+
+
+def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
+    """Print values of the program when it gets there.
+
+    Parameters
+    ----------
+    fmt : str
+        A format string, as for ``str.format``; not an f-string, which is evaluated before numbers are known. Without
+        fields, `args` are printed behind it.
+    *args, **kwargs
+        What the fields stand for: trees of arrays and numbers, and anything else.
+    ordered : bool
+        Taken for programs written for JAX: lines always come in the order in which they are written.
+
+    Raises
+    ------
+    FormatError
+        At once, if fields and arguments do not fit.
+
+    Notes
+    -----
+    When it prints under `jit`, `grad` and `vmap`: see `debug.callback`. The line is flushed. Arrays are printed
+    under the ``np.printoptions`` that hold when the program runs.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> @ft.jit
+    ... def step(x, rate):
+    ...     ft.debug.print("x = {} at rate {rate:.2f}", x, rate=rate)
+    ...     return x * (1.0 - rate)
+    >>> _ = step(fnp.asarray([1.0, 2.0]), 0.125)
+    x = [1. 2.] at rate 0.12
+    >>> _ = ft.vmap(step, in_axes=(0, None))(fnp.asarray([1.0, 2.0]), 0.5)
+    x = 1.0 at rate 0.50
+    x = 2.0 at rate 0.50
+    """
+    if not isinstance(fmt, str):
+        raise ArgumentError(
+            f"debug.print: want a format string, got {type(fmt).__name__}: write debug.print('{{}}', x)"
+        )
+    fields = _checked(fmt, args, kwargs)
+    call, values = host_call("debug.print", _Print(fmt, fields), args, kwargs, None)
+    debug_callback_p.bind(*values, call=call, ordered=bool(ordered))
+
+
+@dataclass(frozen=True)
+class _Print:
+    """Prints one line."""
+
+    fmt: str
+    fields: bool
+
+    @property
+    def __name__(self) -> str:
+        return f"print({self.fmt!r})"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        if self.fields:
+            line = self.fmt.format(*args, **kwargs)
+        else:
+            line = " ".join([self.fmt.format(), *map(str, args)])
+        print(line, flush=True)
+
+
+class _Fields(string.Formatter):
+    """Goes through a format string without formatting; remembers which arguments it asks for."""
+
+    def __init__(self, fmt: str):
+        self.fmt = fmt
+        self.used: set[int | str] = set()
+
+    def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
+        """The argument itself; attributes and items of it may not be there before the program runs."""
+        head = field_name.split(".")[0].split("[")[0]
+        key: int | str = int(head) if head.isdigit() else head
+        given = key < len(args) if isinstance(key, int) else key in kwargs
+        if not given:
+            what = f"positional argument {key}" if isinstance(key, int) else repr(key)
+            raise FormatError(f"debug.print: {self.fmt!r} asks for {what}, which is not given")
+        self.used.add(key)
+        return "", key
+
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        """Nothing is converted."""
+        return value
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """Nothing is formatted."""
+        return ""
+
+
+def _checked(fmt: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a format string has fields; a `FormatError` where these and the arguments do not fit."""
+    fields = _Fields(fmt)
+    try:
+        fields.vformat(fmt, args, kwargs)
+        found = any(name is not None for _, name, _, _ in fields.parse(fmt))
+    except FormatError:
+        raise
+    except ValueError as error:
+        raise FormatError(f"debug.print: {fmt!r} is no format string: {error}") from None
+    unused = [repr(name) for name in kwargs if name not in fields.used]
+    if found:
+        unused += [f"positional argument {i}" for i in range(len(args)) if i not in fields.used]
+    if unused:
+        raise FormatError(
+            f"debug.print: {fmt!r} does not use {', '.join(unused)}. Name it in braces; and pass a plain string, "
+            "not an f-string"
+        )
+    return found
