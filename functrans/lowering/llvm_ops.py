@@ -80,6 +80,8 @@ def _float(e: Emitter, op: str, args: list[str], dtype: np.dtype, reassoc: str) 
         return e.new(f"{_FLOAT_ARITHMETIC[op]} {reassoc}{e.fast}{t} {args[0]}, {args[1]}")
     if op == "neg":
         return e.new(f"fneg {t} {args[0]}")
+    if op == "bits":
+        return e.new(f"bitcast {t} {args[0]} to i{8 * dtype.itemsize}")
     if op in COMPARISONS:
         return e.new(f"fcmp {_FLOAT_COMPARE[op]} {t} {args[0]}, {args[1]}")
     if op in _INTRINSICS:
