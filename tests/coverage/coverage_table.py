@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -192,7 +191,7 @@ class Entry:
     @property
     def id(self) -> str:
         """The name with its namespace, as users write it."""
-        return f"{self.namespace.removeprefix('functrans.')}.{self.name}"
+        return id_of(self.namespace, self.name)
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -222,26 +221,29 @@ class Entry:
 # --- the table ----------------------------------------------------------------------------------------------
 
 
-def public(namespace: str) -> list[str]:
-    """Names of the functions of a namespace: neither classes and constants, nor what is NumPy's own."""
+def id_of(namespace: str, name: str) -> str:
+    """The name with its namespace, as users write it."""
+    return f"{namespace.removeprefix('functrans.')}.{name}"
+
+
+def public(namespace: str) -> dict[str, Callable[..., Any]]:
+    """The functions of a namespace: neither classes and constants, nor what is NumPy's own."""
     try:
         module = importlib.import_module(namespace)
     except ModuleNotFoundError:
-        return []
+        return {}
     theirs = NAMESPACES[namespace]
-    return [
-        name
+    return {
+        name: f
         for name in sorted(module.__all__)
         if callable(f := getattr(module, name))
         and not isinstance(f, (type, np.dtype))
         and f is not getattr(theirs, name, None)
-    ]
+    }
 
 
 def load() -> dict[str, Entry]:
     """All entries of the files ``cases_*.py``, by id."""
-    if str(HERE) not in sys.path:
-        sys.path.insert(0, str(HERE))
     found: dict[str, Entry] = {}
     for path in sorted(HERE.glob("cases_*.py")):
         tables: Mapping[str, Iterable[Entry]] = importlib.import_module(path.stem).TABLES

@@ -14,11 +14,10 @@ from functrans.core.errors import FunctransError
 from functrans.core.trace import Tracer
 from functrans.testing.finite_difference import directional_derivative
 
-_spec = importlib.util.spec_from_file_location(
-    "coverage_table", Path(__file__).with_name("coverage_table.py")
-)
-table = sys.modules.setdefault("coverage_table", importlib.util.module_from_spec(_spec))
-_spec.loader.exec_module(table)
+sys.path.insert(0, str(Path(__file__).parent))
+
+import coverage_table as table
+
 ENTRIES = table.load()
 
 
@@ -145,12 +144,20 @@ class Setting:
 def test_every_public_function_has_an_entry(namespace):
     covered = table.covering(ENTRIES)
     module = importlib.import_module(namespace) if table.public(namespace) else None
-    missing = [n for n in table.public(namespace) if id(getattr(module, n)) not in covered]
+    missing = [n for n, f in table.public(namespace).items() if id(f) not in covered]
     assert not missing, f"no entry in tests/coverage/cases_*.py for: {' '.join(missing)}"
     mine = [e for e in ENTRIES.values() if e.namespace == namespace]
     assert not [e.id for e in mine if e.name not in getattr(module, "__all__", ())], (
         "entries that name nothing"
     )
+
+
+def test_the_page_is_current():
+    path = Path(__file__).parents[2] / "docs" / "generate_coverage.py"
+    spec = importlib.util.spec_from_file_location("generate_coverage", path)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    assert script.PAGE.read_text() == script.page(), "run python docs/generate_coverage.py"
 
 
 @every("value")

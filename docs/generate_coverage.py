@@ -1,0 +1,106 @@
+"""Write docs/coverage.md from the table in tests/coverage; with --check, only say whether it is current."""
+
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import functrans as ft
+from functrans.core.trace import Tracer
+from functrans.lowering.simplify import simplify
+from functrans.lowering.steps import HostStep, KernelStep, split
+
+PAGE = Path(__file__).with_name("coverage.md")
+sys.path.insert(0, str(PAGE.parents[1] / "tests" / "coverage"))
+
+import coverage_table as table  # noqa: E402
+
+HEAD = """# What there is
+
+Written by `docs/generate_coverage.py` from the table in `tests/coverage`, from which the tests of each function follow:
+values and dtypes against NumPy or SciPy, compiled, mapped, derivatives against finite differences.
+
+*Derivative*: yes, in both modes; zero where the result is a step function of float arguments; none where it is made of
+integers or does not depend on numbers. *Compiled to*: a kernel of native code; a host call, NumPy's or SciPy's function
+called between two kernels (its primitives in brackets); nothing where all is done while tracing; not compiled where the
+shape of the result depends on numbers (say `size=` where the function has it).
+"""
+
+
+def flat(x):
+    """The arrays among the parts of a result."""
+    if isinstance(x, (tuple, list)):
+        return [y for part in x for y in flat(part)]
+    if isinstance(x, dict):
+        return [y for part in x.values() for y in flat(part)]
+    return [x] if isinstance(x, (np.ndarray, np.generic, Tracer)) else []
+
+
+def results(entry, call):
+    """The arrays among the results of a call, as a function of the drawn arguments."""
+    return lambda *values: tuple(flat(call(entry.function, values)))
+
+
+def steps_of(entry):
+    """The steps of the programs that the calls of an entry become; None where none can be compiled."""
+    steps = None
+    for call in entry.calls:
+        if not call.eager:
+            jaxpr = ft.make_jaxpr(results(entry, call))(*call.values(entry.seed()))
+            steps = (steps or []) + split(simplify(jaxpr))
+    return steps
+
+
+def compiled_to(entry):
+    """What the calls of the entry become, seen in the steps of their programs."""
+    if "jit" in entry.skip:
+        return f"not compiled: {entry.skip['jit']}"
+    steps = steps_of(entry)
+    if steps is None:
+        return "not compiled"
+    hosts = dict.fromkeys(s.eqn.primitive.name for s in steps if isinstance(s, HostStep))
+    kernels = any(isinstance(s, KernelStep) for s in steps)
+    if hosts:
+        return f"{'kernel, ' if kernels else ''}host call ({', '.join(hosts)})"
+    return "kernel" if kernels else "nothing"
+
+
+def derivative(entry):
+    """yes, zero, none, or why not."""
+    if isinstance(entry.differentiable, str):
+        return f"no: {entry.differentiable}"
+    if entry.differentiable:
+        return "yes"
+    call = entry.calls[0]
+    values = call.values(entry.seed())
+    smooth = [y for y in flat(call(entry.function, values)) if y.dtype.kind in "fc"]
+    return "zero" if smooth and any(x.dtype.kind in "fc" for x in values) else "none"
+
+
+def section(entries, namespace):
+    """The functions of one namespace."""
+    by_function = table.covering(entries)
+    rows = []
+    for name, function in table.public(namespace).items():
+        entry = entries.get(table.id_of(namespace, name)) or by_function[id(function)]
+        rows.append(f"| `{name}` | {derivative(entry)} | {compiled_to(entry)} |")
+    head = f"## {namespace}\n\n{len(rows)} functions.\n\n| name | derivative | compiled to |\n|---|---|---|"
+    return "\n".join([head, *rows, ""])
+
+
+def page():
+    """The whole text."""
+    entries = table.load()
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        namespaces = [n for n in table.NAMESPACES if table.public(n)]
+        return "\n".join([HEAD, *(section(entries, n) for n in namespaces)])
+
+
+if __name__ == "__main__":
+    text = page()
+    if "--check" not in sys.argv:
+        PAGE.write_text(text)
+    elif not PAGE.exists() or PAGE.read_text() != text:
+        sys.exit("docs/coverage.md is not current: run python docs/generate_coverage.py")
