@@ -23,7 +23,7 @@ from .shape import loops
 #: Rows up to this length are sorted by counting, and longer ones begin as runs of it.
 RUN = 16
 #: Rows from this length on are sorted by the bytes of their key.
-RADIX = 400
+RADIX = 128
 _DIGITS = 256
 
 # --- the order ----------------------------------------------------------------------------------------------------

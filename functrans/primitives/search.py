@@ -1,0 +1,85 @@
+"""Where numbers belong in a sorted array: binary search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.aval import Aval, Zero
+from ..core.dtypes import INT64
+from ..core.errors import ArgumentValueError, ShapeError
+from ..core.kernel import Block, BlockEmitter, Buffer
+from ..core.primitive import Primitive
+from .linear import batched_first, move_batch_axis, same_dtype, shape_of
+from .shape import loops
+from .sort_kernel import before
+
+
+def _search_abstract(a: Aval, v: Aval, *, side: str) -> Aval:
+    same_dtype("searchsorted", (a, v))
+    lead = a.shape[:-1]
+    if not a.ndim or v.shape[: len(lead)] != lead:
+        raise ShapeError(
+            f"searchsorted: want a sorted array of at least one axis, and numbers of shape {lead} + any, got shapes "
+            f"{a.shape} and {v.shape}"
+        )
+    if side not in ("left", "right"):
+        raise ArgumentValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
+    return Aval(v.shape, INT64)
+
+
+def _search_impl(a: Any, v: Any, *, side: str) -> np.ndarray:
+    if a.ndim == 1:
+        return np.asarray(np.searchsorted(a, v, side))
+    out = np.empty(v.shape, INT64)
+    for row in np.ndindex(a.shape[:-1]):
+        out[row] = np.searchsorted(a[row], v[row], side)
+    return out
+
+
+def _search_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, side: str) -> tuple[Any, Zero]:
+    ans = searchsorted_p.bind(*primals, side=side)
+    return ans, Zero(ans)
+
+
+def _search_batch(
+    size: int, args: Sequence[Any], dims: Sequence[int | None], *, side: str
+) -> tuple[Any, int]:
+    (a, v), (d, e) = args, dims
+    if d is None:
+        assert e is not None
+        last = len(shape_of(v)) - 1  # behind the axes that go with those of the sorted array
+        return searchsorted_p.bind(a, move_batch_axis(v, e, last), side=side), last
+    rows, numbers = batched_first(size, a, d), batched_first(size, v, e)
+    return searchsorted_p.bind(rows, numbers, side=side), 0
+
+
+def _search_kernel(k: BlockEmitter, operands: Sequence[Buffer], results: Sequence[Buffer], *, side: str) -> None:
+    (a, v), (out,) = operands, results
+    n = a.shape[-1]
+    rank = len(a.shape) - 1
+    with loops(k, out.shape) as index:
+        x = k.load(v, index)
+        start, count = k.local(k.const(0, INT64)), k.local(k.const(0, INT64) + n)
+        # What is searched for stands among `count` places from `start` on, or behind them; halved each time.
+        with k.loop(n.bit_length()), k.if_(count.get() > 0):
+            begin, half = start.get(), count.get() >> 1
+            middle = begin + half
+            y = k.load(a, (*index[:rank], middle))
+            further = before(k, [y], [x]) if side == "left" else ~before(k, [x], [y])
+            start.set(k.where(further, middle + 1, begin))
+            count.set(k.where(further, count.get() - half - 1, half))
+        k.store(out, index, start.get())
+
+
+# The rows of the sorted array go with the first axes of the numbers; each number is read once.
+searchsorted_p: Primitive = Primitive(
+    "searchsorted",
+    _search_abstract,
+    _search_impl,
+    jvp=_search_jvp,
+    batch=_search_batch,
+    kernel=Block(_search_kernel, streamed_from=1),
+)
