@@ -11,10 +11,16 @@ Examples
 Array([3., 6.])
 """
 
-from . import arrays, elementwise, linalg
+from . import arrays, convolution, cumulative, elementwise, linalg, padding
 from .arrays import *  # noqa: F403
+from .convolution import *  # noqa: F403
+from .cumulative import *  # noqa: F403
 from .elementwise import *  # noqa: F403
+from .padding import *  # noqa: F403
 
 __all__ = ["linalg"]
 __all__ += arrays.__all__
 __all__ += elementwise.__all__
+__all__ += convolution.__all__
+__all__ += cumulative.__all__
+__all__ += padding.__all__
