@@ -100,7 +100,7 @@ from ..primitives.ufuncs import (
     true_divide,
     trunc,
 )  # fmt: skip
-from . import linalg
+from . import fft, linalg
 from . import missing as _missing
 from .creation import (
     array,
@@ -119,7 +119,10 @@ from .creation import (
     zeros,
     zeros_like,
 )  # fmt: skip
+from .calling import apply_along_axis, apply_over_axes, choose, fromfunction, piecewise, vectorize
+from .covariance import corrcoef, cov
 from .differences import diff, trapezoid
+from .editing import delete, fill_diagonal, insert, place, put, put_along_axis, resize, trim_zeros
 from .indexing import diag, diagflat, diagonal, take, take_along_axis, trace, tril, triu
 from .joining import (
     append,
@@ -139,6 +142,29 @@ from .joining import (
     vstack,
 )  # fmt: skip
 from .moving import flip, fliplr, flipud, repeat, roll, rot90, tile
+from .nanreductions import (
+    nanargmax,
+    nanargmin,
+    nanmax,
+    nanmean,
+    nanmin,
+    nanprod,
+    nanstd,
+    nansum,
+    nanvar,
+)  # fmt: skip
+from .positions import (
+    diag_indices,
+    diag_indices_from,
+    ix_,
+    mask_indices,
+    ravel_multi_index,
+    tril_indices,
+    tril_indices_from,
+    triu_indices,
+    triu_indices_from,
+    unravel_index,
+)  # fmt: skip
 from .products import cross, dot, einsum, einsum_path, inner, kron, outer, tensordot, vdot
 from .ranges import arange, geomspace, indices, linspace, logspace, meshgrid
 from .reductions import all, amax, amin, any, argmax, argmin, count_nonzero, max, min, prod, ptp, sum
@@ -182,6 +208,7 @@ from .shaping import (
 )  # fmt: skip
 from .statistics import average, mean, std, var
 from .types import can_cast, iscomplexobj, isrealobj, isscalar, ndim, result_type, shape, size
+from .windows import bartlett, blackman, hamming, hanning, i0, kaiser, sinc
 
 # --- other names of the same functions ----------------------------------------------------------------------
 

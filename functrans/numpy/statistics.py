@@ -105,7 +105,8 @@ def _variance(x: Any, axis: Any, ddof: Any, keepdims: bool, where: Any, mean: An
     return div_p.bind(total, max_p.bind(divisor, real.type(0)))
 
 
-def _degrees(ddof: Any, correction: Any, name: str) -> Any:
+def degrees_less(ddof: Any, correction: Any, name: str) -> Any:
+    """What is subtracted from the number of elements, by whichever name it was given."""
     if correction is None:
         return ddof
     if ddof != 0:
@@ -152,7 +153,7 @@ def var(
     Array(1.25)
     """
     refuse_out("var", out)
-    ddof = _degrees(ddof, correction, "var")
+    ddof = degrees_less(ddof, correction, "var")
     return finish(_variance(_floating(a, dtype, "var"), axis, ddof, bool(keepdims), where, mean, "var"))
 
 
@@ -182,7 +183,7 @@ def std(
     Array(1.)
     """
     refuse_out("std", out)
-    ddof = _degrees(ddof, correction, "std")
+    ddof = degrees_less(ddof, correction, "std")
     variance = _variance(_floating(a, dtype, "std"), axis, ddof, bool(keepdims), where, mean, "std")
     return finish(sqrt_p.bind(variance))
 

@@ -1,0 +1,412 @@
+"""Functions of functions: vectorize, apply_along_axis, apply_over_axes, piecewise, fromfunction; and choose."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..api.vmap import vmap
+from ..core.dtypes import INT64, canonical
+from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
+from ..core.pytree import tree_map
+from ..core.trace import Tracer
+from ..primitives.axes import as_shape, one_axis
+from ..primitives.composed import truth
+from ..primitives.create import iota
+from ..primitives.elementwise import convert, lt_p, max_p, select_p, stop_gradient_p
+from ..primitives.index import gather_p
+from ..primitives.linear import broadcast_shapes, broadcast_to, dtype_of, reshape_p, shape_of
+from ..primitives.operands import finish, operand
+from ..primitives.promotion import refuse_out
+from ..primitives.reduce import argmax_p
+from .creation import asarray
+from .dispatch import array_operand, implements, in_one_dtype
+from .ranges import indices
+from .shaping import moveaxis
+
+__all__ = ["apply_along_axis", "apply_over_axes", "choose", "fromfunction", "piecewise", "vectorize"]
+
+# --- vectorize ----------------------------------------------------------------------------------------------
+
+_AXES = r"\(\s*(?:\w+\s*(?:,\s*\w+\s*)*,?\s*)?\)"
+_SIGNATURE = re.compile(rf"\s*(?:{_AXES}\s*(?:,\s*{_AXES}\s*)*)?->\s*{_AXES}\s*(?:,\s*{_AXES}\s*)*")
+Axes = list[tuple[str, ...]]
+
+
+def _parsed(signature: str) -> tuple[Axes, Axes]:
+    """The names of the axes of each argument and each result: of ``"(n,m),(m)->(n)"``."""
+    if not isinstance(signature, str) or not _SIGNATURE.fullmatch(signature):
+        raise ArgumentValueError(
+            f"vectorize: not a valid signature: {signature!r}; want one as '(n,m),(m)->(n)'"
+        )
+    sides = signature.split("->")
+    taken, given = ([tuple(re.findall(r"\w+", part)) for part in re.findall(_AXES, side)] for side in sides)
+    return taken, given
+
+
+def _core_sizes(arrays: Sequence[Any], axes: Axes) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for position, (x, names) in enumerate(zip(arrays, axes)):
+        shape = shape_of(x)
+        if len(shape) < len(names):
+            raise ShapeError(
+                f"vectorize: argument {position} of shape {shape} does not have enough axes for ({','.join(names)})"
+            )
+        for name, n in zip(names, shape[len(shape) - len(names) :]):
+            if sizes.setdefault(name, n) != n:
+                raise ShapeError(
+                    f"vectorize: inconsistent size for core dimension {name!r}: {n} of argument {position}, and "
+                    f"{sizes[name]} before"
+                )
+    return sizes
+
+
+def _mapped(function: Callable[..., Any], arrays: list[Any], ranks: list[int]) -> Any:
+    """`function` over all axes in front of the last `ranks`, which broadcast together.
+
+    Axes of extent 1 are not mapped over: they go, and come back in the results.
+    """
+    loops = [shape_of(x)[: len(shape_of(x)) - r] for x, r in zip(arrays, ranks)]
+    full = broadcast_shapes("vectorize", *loops) if loops else ()
+    squeezed = []
+    for x, loop in zip(arrays, loops):
+        core = shape_of(x)[len(loop) :]
+        squeezed.append(reshape_p.bind(x, shape=tuple([n for n in loop if n != 1]) + core))
+    for d in reversed(range(len(full))):
+        if full[d] != 1:
+            behind = len(full) - d
+            axes = tuple([0 if len(loop) >= behind and loop[-behind] != 1 else None for loop in loops])
+            function = vmap(function, in_axes=axes)
+    mapped = sum(n != 1 for n in full)
+
+    def restored(x: Any) -> Any:
+        out = array_operand(x, "vectorize")
+        return finish(reshape_p.bind(out, shape=full + shape_of(out)[mapped:]))
+
+    return tree_map(restored, function(*[finish(x) for x in squeezed]))
+
+
+def _check_results(outs: Any, given: Axes, sizes: dict[str, int]) -> Any:
+    listed = outs if isinstance(outs, tuple) else (outs,)
+    if len(listed) != len(given):
+        raise ArgumentValueError(
+            f"vectorize: wrong number of outputs from pyfunc: expected {len(given)}, got {len(listed)}"
+        )
+    for x, names in zip(listed, given):
+        shape = np.shape(x) if not isinstance(x, Tracer) else x.shape
+        if len(shape) != len(names) or any(sizes.setdefault(m, n) != n for m, n in zip(names, shape)):
+            raise ShapeError(
+                f"vectorize: pyfunc returned shape {shape}, which does not fit ({','.join(names)})"
+            )
+    return outs
+
+
+def vectorize(
+    pyfunc: Callable[..., Any] | None = None,
+    otypes: Any = None,
+    doc: str | None = None,
+    excluded: Iterable[int | str] | None = None,
+    cache: bool = False,
+    signature: str | None = None,
+) -> Callable[..., Any]:
+    """The function that applies `pyfunc` to every element of arrays that broadcast together.
+
+    Parameters
+    ----------
+    pyfunc : callable
+        Of numbers; with a `signature` of arrays. Without it a decorator is returned.
+    otypes : str or list of dtype-like, optional
+        What the results are cast to.
+    doc : str, optional
+        The docstring of the result; by default that of `pyfunc`.
+    excluded : iterable of int and str, optional
+        Positions and names of arguments that are passed on as they are.
+    cache : bool
+        Makes no difference.
+    signature : str, optional
+        As of a generalized ufunc: ``"(n),(n)->()"`` takes two vectors to a number.
+
+    Returns
+    -------
+    callable
+
+    Raises
+    ------
+    ShapeError
+        When called: shapes do not broadcast, or do not fit the signature.
+    ArgumentValueError
+        If the signature is none, or does not fit the arguments.
+
+    Notes
+    -----
+    `numpy.vectorize` is a loop in Python, and this is `vmap`: `pyfunc` runs once, with traced values, so it
+    chooses by `where` and not by ``if``.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.vectorize(lambda a, b: fnp.where(a > b, a - b, a + b))([1, 2, 3, 4], 2)
+    Array([3, 4, 1, 2])
+    >>> fnp.vectorize(fnp.dot, signature="(n),(n)->()")(fnp.eye(2), fnp.array([3.0, 4.0]))
+    Array([3., 4.])
+    """
+    if pyfunc is None:
+        return functools.partial(
+            vectorize, otypes=otypes, doc=doc, excluded=excluded, cache=cache, signature=signature
+        )
+    axes = None if signature is None else _parsed(signature)
+    left_out = frozenset(() if excluded is None else excluded)
+
+    @functools.wraps(pyfunc, updated=())
+    def vectorized(*args: Any, **kwargs: Any) -> Any:
+        taken = [i for i in range(len(args)) if i not in left_out]
+        names = [] if axes else [name for name in kwargs if name not in left_out]
+        values = [array_operand(args[i], "vectorize", i) for i in taken]
+        values += [array_operand(kwargs[name], f"vectorize: {name}") for name in names]
+        if axes is not None and len(values) != len(axes[0]):
+            raise ArgumentValueError(
+                f"vectorize: wrong number of positional arguments: the signature {signature!r} has {len(axes[0])}, got "
+                f"{len(values)}"
+            )
+        sizes = {} if axes is None else _core_sizes(values, axes[0])
+
+        def call(*inner: Any) -> Any:
+            positional, keywords = list(args), dict(kwargs)
+            for i, x in zip(taken, inner):
+                positional[i] = x
+            keywords.update(zip(names, inner[len(taken) :]))
+            out = pyfunc(*positional, **keywords)
+            return out if axes is None else _check_results(out, axes[1], sizes)
+
+        out = _mapped(call, values, [0] * len(values) if axes is None else [len(a) for a in axes[0]])
+        return out if otypes is None else _in_types(out, otypes)
+
+    if doc is not None:
+        vectorized.__doc__ = doc
+    return vectorized
+
+
+def _in_types(outs: Any, otypes: Any) -> Any:
+    types = [canonical(t, "vectorize: otypes") for t in otypes]
+    listed = outs if isinstance(outs, tuple) else (outs,)
+    if len(types) != len(listed):
+        raise ArgumentValueError(
+            f"vectorize: otypes names {len(types)} results, pyfunc returned {len(listed)}"
+        )
+    cast = tuple([asarray(x, t) for x, t in zip(listed, types)])
+    return cast if isinstance(outs, tuple) else cast[0]
+
+
+# --- along axes ---------------------------------------------------------------------------------------------
+
+
+@implements(np.apply_along_axis)
+def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+    """A function of vectors applied to all vectors along an axis.
+
+    Parameters
+    ----------
+    func1d : callable
+        ``func1d(vector, *args, **kwargs)``. It runs once, with traced values (`vmap`).
+    axis : int
+    arr : array_like
+
+    Returns
+    -------
+    Array
+        The axes of what `func1d` returns stand where `axis` stood.
+
+    Raises
+    ------
+    ArgumentValueError
+        If there is no vector to apply it to.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.apply_along_axis(lambda v: v[::-1] / fnp.sum(v), 1, [[1.0, 3.0], [2.0, 2.0]])
+    Array([[0.75, 0.25],
+           [0.5 , 0.5 ]])
+    """
+    x = array_operand(arr, "apply_along_axis")
+    shape = shape_of(x)
+    d = one_axis(axis, len(shape), "apply_along_axis")
+    others = shape[:d] + shape[d + 1 :]
+    if 0 in others:
+        raise ArgumentValueError(
+            f"apply_along_axis: cannot apply a function along axis {axis} of shape {shape}: there is no vector"
+        )
+    rows = operand(moveaxis(x, d, -1), "apply_along_axis")
+    rows = finish(reshape_p.bind(rows, shape=(prod(others), shape[d])))
+    out = vmap(lambda row: asarray(func1d(row, *args, **kwargs)))(rows)
+    own = shape_of(out)[1:]
+    out = finish(reshape_p.bind(operand(out, "apply_along_axis"), shape=others + own))
+    return moveaxis(out, tuple(range(len(others), len(others) + len(own))), tuple(range(d, d + len(own))))
+
+
+@implements(np.apply_over_axes)
+def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
+    """``func(a, axis)`` for one axis after another; axes that it removes come back with extent 1.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.apply_over_axes(fnp.sum, fnp.ones((2, 3, 4)), (0, 2)).shape
+    (1, 3, 1)
+    """
+    out: Any = finish(array_operand(a, "apply_over_axes"))
+    ndim = len(shape_of(out))
+    for axis in as_shape(axes, "apply_over_axes"):
+        d = one_axis(axis, ndim, "apply_over_axes")
+        found = array_operand(func(out, d), "apply_over_axes")
+        shape = shape_of(found)
+        if len(shape) == ndim - 1:
+            found = reshape_p.bind(found, shape=(*shape[:d], 1, *shape[d:]))
+        elif len(shape) != ndim:
+            raise ArgumentValueError(
+                f"apply_over_axes: function is not returning an array of the correct shape: {shape} for {ndim} axes"
+            )
+        out = finish(found)
+    return out
+
+
+# --- pieces and choices -------------------------------------------------------------------------------------
+
+
+def _where_it_holds(c: Any, x: Any) -> Any:
+    """`x`, where a condition does not hold replaced by an element for which it does (if there is one).
+
+    So a branch is never evaluated outside of its domain, and no infinite derivative gets out of it.
+    """
+    flat, chosen = (reshape_p.bind(v, shape=(prod(shape_of(v)),)) for v in (x, c))
+    if not shape_of(flat)[0]:
+        return x
+    first = argmax_p.bind(chosen, axes=(0,))
+    inside = gather_p.bind(flat, first, axes=(0,), mode="promise_in_bounds")
+    return select_p.bind(c, x, broadcast_to(stop_gradient_p.bind(inside), shape_of(x)))
+
+
+@implements(np.piecewise)
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
+    """A function that is defined piece by piece; of several conditions that hold the last decides.
+
+    Parameters
+    ----------
+    x : array_like
+    condlist : sequence of array_like of bool, or one of them
+        Of the shape of `x`. They may be traced.
+    funclist : sequence of callable or number
+        One for each condition, and perhaps one more for where none holds; else 0 stands there. Functions work
+        element by element, and are called as ``f(x, *args, **kw)``.
+
+    Returns
+    -------
+    Array
+        Of the shape and the dtype of `x`, to which results are cast.
+
+    Raises
+    ------
+    ArgumentValueError
+        If functions and conditions are not as many.
+
+    Notes
+    -----
+    Each function meets an array of the shape of `x`. Elements that are not its own are replaced by one that is, so
+    that the derivative is right too where another piece has none.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> x = fnp.array([-2.0, 0.0, 2.0])
+    >>> fnp.piecewise(x, [x < 0, x > 0], [lambda v: -v, lambda v: v**2, 1.0])
+    Array([2., 1., 4.])
+    """
+    value = array_operand(x, "piecewise")
+    shape, dtype = shape_of(value), dtype_of(value)
+    if not isinstance(condlist, (list, tuple)) or (condlist and _is_flag(condlist[0]) and shape):
+        condlist = [condlist]
+    conditions = [broadcast_to(truth(array_operand(c, "piecewise", 1)), shape) for c in condlist]
+    n = len(conditions)
+    if len(funclist) not in (n, n + 1):
+        raise ArgumentValueError(
+            f"piecewise: with {n} condition(s), either {n} or {n + 1} functions are expected, got {len(funclist)}"
+        )
+    pieces = list(zip(conditions, funclist))
+    if len(funclist) == n + 1:
+        none: Any = broadcast_to(np.asarray(True), shape)
+        for c in conditions:
+            none = select_p.bind(c, np.False_, none)
+        pieces.append((none, funclist[-1]))
+    out: Any = broadcast_to(dtype.type(0), shape)
+    for c, function in pieces:
+        result = function(finish(_where_it_holds(c, value)), *args, **kw) if callable(function) else function
+        part = convert(array_operand(result, "piecewise", 2), dtype)
+        out = select_p.bind(c, broadcast_to(part, shape), out)
+    return finish(out)
+
+
+def _is_flag(c: Any) -> bool:
+    return np.ndim(c) == 0 if not isinstance(c, Tracer) else not c.shape
+
+
+@implements(np.choose, method="choose")
+def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+    """At each place the element of the choice that an index names.
+
+    Parameters
+    ----------
+    a : array_like of int
+    choices : sequence of array_like
+        They broadcast with each other and with `a`; an array is the sequence of its rows.
+    mode : {'raise', 'wrap', 'clip'}
+        What happens to an index that names no choice.
+
+    Raises
+    ------
+    IndexOutOfBoundsError
+        If an index names no choice; in compiled code too.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.choose([0, 1, 0], [[1, 2, 3], [10, 20, 30]])
+    Array([ 1, 20,  3])
+    """
+    refuse_out("choose", out)
+    if mode not in ("raise", "wrap", "clip"):
+        raise ArgumentValueError(f"choose: clipmode must be one of 'clip', 'raise', or 'wrap', got {mode!r}")
+    i = array_operand(a, "choose")
+    if dtype_of(i).kind not in "biu":
+        raise ArgumentError(f"choose: the indices have dtype {dtype_of(i)}, want integers")
+    i = convert(i, INT64)
+    values = in_one_dtype([operand(c, "choose", 1) for c in choices], None, "choose")
+    if not values:
+        raise ArgumentValueError("choose: need at least one choice")
+    shape = broadcast_shapes("choose", shape_of(i), *[shape_of(v) for v in values])
+    i = broadcast_to(i, shape)
+    if mode == "raise":
+        i = select_p.bind(lt_p.bind(i, np.int64(0)), np.int64(len(values)), i)
+    elif mode == "clip":
+        i = max_p.bind(i, np.int64(0))
+    stacked = operand(asarray([finish(broadcast_to(v, shape)) for v in values]), "choose")
+    places = [iota(shape, d) for d in range(len(shape))]
+    return finish(gather_p.bind(stacked, i, *places, axes=tuple(range(len(shape) + 1)), mode=mode))
+
+
+def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
+    """A function of the coordinates of the elements of an array: ``function(*indices(shape), **kwargs)``.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.fromfunction(lambda i, j: i + j, (2, 2), dtype=int)
+    Array([[0, 1],
+           [1, 2]])
+    """
+    kwargs.pop("like", None)
+    return function(*indices(as_shape(shape, "fromfunction"), dtype), **kwargs)
