@@ -136,14 +136,14 @@ def conv_general_dilated(
     preferred_element_type: Any = None,
     out_sharding: None = None,
 ) -> Any:
-    """Convolution over any number of spatial axes, with strides, padding and dilation; the window is not reversed.
+    r"""Convolution over any number of spatial axes, with strides, padding and dilation; the window is not reversed.
 
     Parameters
     ----------
     lhs : array_like
-        By default of shape (examples, channels in, \\*spatial).
+        By default of shape (examples, channels in, \*spatial).
     rhs : array_like
-        By default of shape (channels out, channels in, \\*window). The dtype of `lhs`.
+        By default of shape (channels out, channels in, \*window). The dtype of `lhs`.
     window_strides : sequence of int
         How far the window moves along each spatial axis.
     padding : {'SAME', 'SAME_LOWER', 'VALID'} or sequence of (int, int)
