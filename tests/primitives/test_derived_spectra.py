@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from functrans.primitives import eigh, least_squares, svd
+from functrans.primitives import eig, eigh, least_squares, svd
 from functrans.testing import Case, Domain, Numbers, check_primitive
 
 N = Numbers
@@ -69,6 +69,14 @@ DOMAINS = {
         + _svd_cases(((3, 3), (0, 2)), True, True)
         + _svd_cases(((4, 2), (2, 3)), False, False),
         **REAL,
+    ),
+    eig.eig_p: Domain(
+        cases=tuple(
+            Case((N(s),), {"vectors": vectors, "on_error": "raise"})
+            for s in ((3, 3), (2, 4, 4), (1, 1), (0, 0))
+            for vectors in (True, False)
+        ),
+        **{**REAL, "kinds": "fc"},
     ),
     least_squares.pinv_p: Domain(
         cases=tuple(Case((Graded(s), Cutoff(s[:-2])), {"on_error": "raise"}) for s in RECTANGLES),

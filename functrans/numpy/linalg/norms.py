@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from ...core.config import config
 from ...core.dtypes import real_dtype
-from ...core.errors import ArgumentValueError, NoRuleError
+from ...core.errors import ArgumentValueError
 from ...primitives.axes import many_axes
 from ...primitives.complexes import abs_p, conj_p, real_p
 from ...primitives.elementwise import convert_element_type_p, div_p, mul_p, ne_p
 from ...primitives.exp_log import integer_pow_p, pow_p, sqrt_p
-from ...primitives.linear import reduce_sum_p, reshape_p, shape_of
+from ...primitives.linear import reduce_sum_p, reshape_p, shape_of, transpose_p
 from ...primitives.operands import finish
 from ...primitives.reduce import reduce_max_p, reduce_min_p
+from ...primitives.svd import svd_p
 from ..dispatch import implements
 from .common import inexact
 
@@ -27,9 +29,9 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     Parameters
     ----------
     x : array_like
-    ord : {None, 'fro', inf, -inf, 1, -1} or, of vectors, any number
+    ord : {None, 'fro', 'nuc', inf, -inf, 1, -1, 2, -2} or, of vectors, any number
         None is the 2-norm of vectors and the Frobenius norm of matrices (of all elements, if `axis` is None
-        too). Norms of matrices by singular values (2, -2, 'nuc') are missing.
+        too). Of matrices 2, -2 and 'nuc' are the largest and the least singular value, and the sum of them.
     axis : int or pair of int, optional
         Along which vectors, or matrices, lie.
     keepdims : bool
@@ -99,19 +101,33 @@ def _vector(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
 
 
 def _matrix(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
-    if ord is None or ord == "fro":
+    if ord in (None, "fro", "f"):
         return _two(x, axes)
     rows, columns = axes
     if ord in (1, -1, math.inf, -math.inf):
         summed, kept = (rows, columns) if abs(ord) == 1 else (columns, rows)
         sums = reduce_sum_p.bind(abs_p.bind(x), axes=(summed,))
-        prim = reduce_max_p if ord > 0 else reduce_min_p
-        return prim.bind(sums, axes=(kept - (summed < kept),))
+        return _extremum(sums, kept - (summed < kept), ord > 0)
     if ord in (2, -2, "nuc"):
-        raise NoRuleError(
-            f"norm: ord={ord!r} of matrices needs singular values, which are not there yet; use 'fro'"
-        )
+        return _spectral(x, ord, axes)
     raise ArgumentValueError(f"norm: ord={ord!r} is no norm of matrices")
+
+
+def _spectral(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
+    """The largest (2) or least (-2) singular value, or their sum ('nuc')."""
+    others = tuple([d for d in range(len(shape_of(x))) if d not in axes])
+    x = transpose_p.bind(x, permutation=(*others, *axes))
+    (s,) = svd_p.bind(x, full_matrices=False, vectors=False, on_error=config.linalg_errors)
+    if ord == "nuc":
+        return reduce_sum_p.bind(s, axes=(len(others),))
+    return _extremum(s, len(others), ord == 2)
+
+
+def _extremum(x: Any, axis: int, largest: bool) -> Any:
+    """The largest (of nothing: 0) or least of numbers that are not negative."""
+    if largest:
+        return (reduce_max_p if shape_of(x)[axis] else reduce_sum_p).bind(x, axes=(axis,))
+    return reduce_min_p.bind(x, axes=(axis,))
 
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:

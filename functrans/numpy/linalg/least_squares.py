@@ -1,0 +1,309 @@
+"""What follows from singular values: pseudo-inverse, least squares, rank, condition number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.aval import aval_of
+from ...core.config import config
+from ...core.dtypes import FLOAT64, INT64, is_inexact, promote, real_dtype
+from ...core.errors import ArgumentValueError, LinAlgError
+from ...core.trace import Tracer
+from ...primitives.complexes import conj_p
+from ...primitives.composed import logical_and, logical_not
+from ...primitives.create import eye
+from ...primitives.elementwise import (
+    convert_element_type_p,
+    div_p,
+    eq_p,
+    gt_p,
+    lt_p,
+    mul_p,
+    ne_p,
+    select_p,
+    sub_p,
+)
+from ...primitives.least_squares import lstsq_p, pinv_p
+from ...primitives.linear import broadcast_to, reduce_sum_p, reshape_p, shape_of
+from ...primitives.matrices import matrix_product
+from ...primitives.operands import finish, operand, strong
+from ...primitives.reduce import reduce_max_p, reduce_or_p
+from ...primitives.rounding import is_nan_p
+from ...primitives.shape import slice_p
+from ...primitives.solve import solve_p
+from ...primitives.spectral import as_column, real_part
+from ...primitives.spectral import hermitian as hermitian_from_triangle
+from ..dispatch import implements
+from .common import inexact, want_matrices, want_square
+from .norms import norm
+from .spectra import singular_values
+
+_NOT_GIVEN: Any = object()
+
+
+def _epsilon(x: Any) -> float:
+    """The relative size that NumPy takes for zero among singular values of matrices."""
+    return float(max(shape_of(x)[-2:]) * np.finfo(aval_of(x).dtype).eps)
+
+
+def _real(value: Any, name: str) -> Any:
+    """A number that tells how small is zero, in double precision; it has no derivative."""
+    found = operand(value, name)
+    if aval_of(found).dtype.kind == "c":
+        raise ArgumentValueError(f"{name}: a tolerance must be real, got {aval_of(found).dtype}")
+    return strong(found, FLOAT64)
+
+
+# --- pseudo-inverse -----------------------------------------------------------------------------------------
+
+
+@implements(np.linalg.pinv)
+def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _NOT_GIVEN) -> Any:
+    """The Moore-Penrose pseudo-inverse.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., m, n)
+    rcond, rtol : array_like of float, shape (...), optional
+        Singular values up to ``rcond * max(s)`` count as zero; by default 1e-15. Two names of one number, but
+        ``rtol=None`` stands for ``max(m, n) * eps``.
+    hermitian : bool
+        `a` is symmetric (Hermitian), and its lower triangle is read.
+
+    Returns
+    -------
+    Array, shape (..., n, m)
+
+    Raises
+    ------
+    LinAlgError
+        If the singular values do not converge, as for matrices with NaN (NaN instead under
+        ``config.patch(linalg_errors="nan")``).
+
+    Notes
+    -----
+    ``P' = -P A' P + P P^H A'^H (I - A P) + (I - P A) A'^H P^H P`` [1]_, to any order. It is the derivative among
+    matrices of the same rank: where the rank is less than full, P is not continuous in other directions.
+
+    References
+    ----------
+    .. [1] G. Golub, V. Pereyra, The differentiation of pseudo-inverses and nonlinear least squares problems whose
+       variables separate, 1973.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.linalg.pinv([[2.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
+    Array([[0.5, 0. , 0. ],
+           [0. , 0. , 0. ]])
+    """
+    x = inexact(a, "pinv")
+    want_matrices(x, "pinv")
+    if rcond is not None and rtol is not _NOT_GIVEN:
+        raise ArgumentValueError("pinv: rtol and rcond are two names of one number: give one")
+    if rcond is None:
+        rcond = 1e-15 if rtol is _NOT_GIVEN else _epsilon(x) if rtol is None else rtol
+    if hermitian:
+        want_square(x, "pinv")
+        x = hermitian_from_triangle(x, lower=True)
+    cutoff = broadcast_to(_real(rcond, "pinv"), shape_of(x)[:-2])
+    return finish(pinv_p.bind(x, cutoff, on_error=config.linalg_errors))
+
+
+# --- least squares ------------------------------------------------------------------------------------------
+
+
+@implements(np.linalg.lstsq)
+def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Any, Any, Any, Any]:
+    """The `x` that makes ``|b - a @ x|`` least, and of these the shortest.
+
+    Parameters
+    ----------
+    a : array_like, shape (m, n)
+    b : array_like, shape (m,) or (m, k)
+    rcond : float, optional
+        Singular values up to ``rcond * max(s)`` count as zero; by default ``max(m, n) * eps`` of double
+        precision; negative: `eps`.
+
+    Returns
+    -------
+    x : Array, shape (n,) or (n, k)
+    residuals : Array, shape (1,) or (k,), or (0,)
+        The sums of squares ``|b - a @ x|**2``; empty where ``m <= n`` or the rank is less than `n`. Where numbers
+        are not known (under `jit` and `vmap`) the rank is not: then they are left out for ``m <= n`` only.
+    rank : Array of int32, shape ()
+    s : Array, shape (min(m, n),)
+        Singular values of `a`.
+
+    Raises
+    ------
+    LinAlgError
+        If shapes do not fit, or singular values do not converge, as for NaN in `a` (NaN instead under
+        ``config.patch(linalg_errors="nan")``).
+
+    Notes
+    -----
+    By the singular value decomposition. Differentiable in `a` and `b`, to any order, as `pinv`: among matrices of the
+    same rank. For batches use `vmap`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> x, residuals, rank, s = fnp.linalg.lstsq([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]], [1.0, 3.0, 5.0])
+    >>> fnp.round(x, 12), rank
+    (Array([1., 2.]), Array(2, dtype=int32))
+    """
+    values = [operand(v, "lstsq", i) for i, v in enumerate((a, b))]
+    dtype, _ = promote([(aval_of(v).dtype, False) for v in values])
+    x, y = (strong(v, dtype if is_inexact(dtype) else FLOAT64) for v in values)
+    vector = len(shape_of(y)) == 1
+    if len(shape_of(x)) != 2 or len(shape_of(y)) not in (1, 2) or shape_of(x)[0] != shape_of(y)[0]:
+        raise LinAlgError(
+            f"lstsq: want a matrix and as many numbers (or rows) as it has rows, got shapes {shape_of(x)} and "
+            f"{shape_of(y)}; for batches use vmap"
+        )
+    y = reshape_p.bind(y, shape=(shape_of(y)[0], 1)) if vector else y
+    out, s, rank = lstsq_p.bind(x, y, _cutoff(rcond, shape_of(x)), on_error=config.linalg_errors)
+    residuals = _residuals(x, y, out, rank)
+    out = reshape_p.bind(out, shape=shape_of(out)[:1]) if vector else out
+    return finish(out), finish(residuals), finish(rank), finish(s)
+
+
+def _cutoff(rcond: Any, shape: tuple[int, ...]) -> Any:
+    eps = np.finfo(FLOAT64).eps
+    if rcond is None:
+        return FLOAT64.type(max(shape) * eps)
+    rcond = _real(rcond, "lstsq")
+    return select_p.bind(lt_p.bind(rcond, FLOAT64.type(0)), FLOAT64.type(eps), rcond)
+
+
+def _residuals(a: Any, b: Any, x: Any, rank: Any) -> Any:
+    m, n = shape_of(a)
+    known = rank.concrete() if isinstance(rank, Tracer) else rank
+    if m <= n or (known is not None and int(known) != n):
+        return np.zeros(0, real_dtype(aval_of(a).dtype))
+    rest = sub_p.bind(b, matrix_product(a, x))
+    square = mul_p.bind(rest, conj_p.bind(rest) if aval_of(rest).dtype.kind == "c" else rest)
+    return reduce_sum_p.bind(real_part(square), axes=(0,))
+
+
+# --- rank and condition number ------------------------------------------------------------------------------
+
+
+@implements(np.linalg.matrix_rank)
+def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
+    """The number of singular values that are not zero but for rounding.
+
+    Parameters
+    ----------
+    A : array_like, shape (..., m, n), or a vector or number, of rank 0 where all elements are zero, else 1
+    tol : array_like of float, shape (...), optional
+        Singular values up to this one count as zero.
+    hermitian : bool
+        `A` is symmetric (Hermitian), its lower triangle is read, and eigenvalues are used.
+    rtol : array_like of float, shape (...), optional
+        The tolerance relative to the largest singular value; by default ``max(m, n) * eps``.
+
+    Returns
+    -------
+    Array of int64, shape (...)
+
+    Raises
+    ------
+    LinAlgError
+        See `svd`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.linalg.matrix_rank([[1.0, 2.0], [2.0, 4.0]])
+    Array(1)
+    """
+    if rtol is not None and tol is not None:
+        raise ArgumentValueError("matrix_rank: tol and rtol can't be both set")
+    x = inexact(A, "matrix_rank")
+    axes = tuple(range(len(shape_of(x))))
+    if len(axes) < 2:
+        nonzero = ne_p.bind(x, aval_of(x).dtype.type(0))
+        return finish(convert_element_type_p.bind(reduce_or_p.bind(nonzero, axes=axes), dtype=INT64))
+    if hermitian:
+        want_square(x, "matrix_rank")
+    s = singular_values(x, hermitian)
+    last, dtype = len(axes) - 2, aval_of(s).dtype
+    if not shape_of(s)[last]:
+        return finish(reduce_sum_p.bind(convert_element_type_p.bind(s, dtype=INT64), axes=(last,)))
+    if tol is None:
+        largest = reduce_max_p.bind(s, axes=(last,))
+        relative = dtype.type(_epsilon(x)) if rtol is None else strong(_real(rtol, "matrix_rank"), dtype)
+        tol = mul_p.bind(largest, relative)
+    else:
+        tol = strong(_real(tol, "matrix_rank"), dtype)
+    large = gt_p.bind(s, as_column(tol))
+    return finish(
+        reduce_sum_p.bind(convert_element_type_p.bind(large, dtype=INT64), axes=(len(shape_of(large)) - 1,))
+    )
+
+
+@implements(np.linalg.cond)
+def cond(x: Any, p: Any = None) -> Any:
+    """The condition number: the norm of a matrix times the norm of its inverse.
+
+    Parameters
+    ----------
+    x : array_like, shape (..., m, n); square, unless `p` is None, 2 or -2
+    p : {None, 2, -2, 1, -1, inf, -inf, 'fro', 'nuc'}
+        The norm, see `norm`. None is 2: the largest singular value divided by the least; -2: the reverse.
+
+    Returns
+    -------
+    Array, shape (...)
+        Infinite for singular matrices.
+
+    Raises
+    ------
+    LinAlgError
+        If a matrix is empty or, for norms without singular values, not square; see `svd`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.linalg.cond([[3.0, 0.0], [0.0, 4.0]], -2)
+    Array(0.75)
+    """
+    value = inexact(x, "cond")
+    want_matrices(value, "cond")
+    m, n = shape_of(value)[-2:]
+    if not (m and n):
+        raise LinAlgError(f"cond: an empty matrix, of shape {shape_of(value)}, has no condition number")
+    if p is None or p in (2, -2):
+        s = singular_values(value)
+        first, last = _element(s, 0), _element(s, min(m, n) - 1)
+        out = _ratio(last, first) if p == -2 else _ratio(first, last)
+    else:
+        want_square(value, "cond")
+        ones = broadcast_to(eye(n, n, 0, aval_of(value).dtype), shape_of(value))
+        inverse = solve_p.bind(value, ones, on_error="nan", name="cond")
+        norms = [operand(norm(v, p, (-2, -1)), "cond") for v in (value, inverse)]
+        out = mul_p.bind(*norms)
+    given = reduce_or_p.bind(is_nan_p.bind(value), axes=(len(shape_of(value)) - 2, len(shape_of(value)) - 1))
+    undefined = logical_and(is_nan_p.bind(out), logical_not(given))
+    return finish(select_p.bind(undefined, aval_of(out).dtype.type(np.inf), out))
+
+
+def _element(s: Any, place: int) -> Any:
+    """One of the numbers along the last axis."""
+    shape = shape_of(s)
+    start = (*(0,) * (len(shape) - 1), place)
+    found = slice_p.bind(
+        s, start_indices=start, limit_indices=(*shape[:-1], place + 1), strides=(1,) * len(shape)
+    )
+    return reshape_p.bind(found, shape=shape[:-1])
+
+
+def _ratio(x: Any, y: Any) -> Any:
+    """``x / y``, infinite where `y` is zero."""
+    one, infinite = aval_of(y).dtype.type(1), aval_of(y).dtype.type(np.inf)
+    zero = eq_p.bind(y, aval_of(y).dtype.type(0))
+    return select_p.bind(zero, infinite, div_p.bind(x, select_p.bind(zero, one, y)))

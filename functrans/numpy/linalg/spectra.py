@@ -1,0 +1,365 @@
+"""Eigenvalues and singular values."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.config import config
+from ...core.errors import ArgumentValueError
+from ...primitives.complexes import abs_p
+from ...primitives.eig import eig_p
+from ...primitives.eigh import eigh_p
+from ...primitives.elementwise import mul_p, stop_gradient_p
+from ...primitives.linear import broadcast_to, dtype_of, shape_of
+from ...primitives.matrices import matrix_transpose
+from ...primitives.operands import finish
+from ...primitives.rounding import copysign_p
+from ...primitives.shape import rev_p
+from ...primitives.sort import argsort, take_along
+from ...primitives.spectral import as_row, cast
+from ...primitives.svd import svd_p
+from ..dispatch import implements
+from .common import inexact, want_matrices, want_square
+
+
+class EigResult(NamedTuple):
+    """Eigenvalues, shape (..., n), and eigenvectors in columns, shape (..., n, n), of `eig`."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class EighResult(NamedTuple):
+    """Eigenvalues, shape (..., n), and eigenvectors in columns, shape (..., n, n), of `eigh`."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class SVDResult(NamedTuple):
+    """The factors of `svd`: ``U @ diag(S) @ Vh``."""
+
+    U: Any
+    S: Any
+    Vh: Any
+
+
+# --- symmetric and Hermitian matrices -----------------------------------------------------------------------
+
+
+def _is_lower(name: str, uplo: Any) -> bool:
+    found = {"L": True, "U": False}.get(uplo.upper() if isinstance(uplo, str) else uplo)
+    if found is None:
+        raise ArgumentValueError(f"{name}: UPLO must be 'L' or 'U', got {uplo!r}")
+    return found
+
+
+def _hermitian(name: str, a: Any, uplo: Any, vectors: bool) -> tuple[Any, ...]:
+    lower = _is_lower(name, uplo)
+    x = inexact(a, name)
+    want_square(x, name)
+    return eigh_p.bind(x, lower=lower, vectors=vectors, on_error=config.linalg_errors)
+
+
+@implements(np.linalg.eigh)
+def eigh(a: Any, UPLO: str = "L") -> EighResult:
+    """Eigenvalues and eigenvectors of symmetric or Hermitian matrices.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+    UPLO : {'L', 'U'}
+        Which triangle is read: the lower or the upper one. Of the diagonal of a complex matrix the real part.
+
+    Returns
+    -------
+    eigenvalues : Array, shape (..., n)
+        Real, in ascending order.
+    eigenvectors : Array, shape (..., n, n)
+        Orthonormal columns: ``a @ v[:, i] = w[i] * v[:, i]``.
+
+    Raises
+    ------
+    LinAlgError
+        If the iteration does not converge, as for matrices with NaN (NaN instead under
+        ``config.patch(linalg_errors="nan")``), or a matrix is not square.
+
+    Notes
+    -----
+    Derivatives are those of the function of the triangle that is read: the gradient in `a` is zero in the other
+    triangle. Where `a` is made symmetric before, gradients in what it is made of are the usual ones.
+
+    With ``V^H A' V = X`` they are ``w' = diag(X)`` and ``V' = V (F * X)``, ``F[i, j] = 1 / (w[j] - w[i])`` [1]_.
+    Eigenvectors are determined but for their sign, of complex matrices their phase, which is taken to be at rest
+    (``diag(V^H V') = 0``): differentiate functions that do not depend on it.
+
+    Of equal eigenvalues (closer than ``n * eps * max |w|``) only the space of their eigenvectors is determined;
+    `F` is 0 there. So derivatives are finite, and right for functions that depend on equal eigenvalues by symmetric
+    functions (their sum), and on their eigenvectors by the space these span (``V[:, :k] @ V[:, :k].T``). They are
+    **not** right for ``V @ diag(f(w)) @ V.T`` at equal eigenvalues, nor do single eigenvalues have a derivative there.
+
+    Kernels call LAPACK's syevd and heevd, in double precision as NumPy.
+
+    References
+    ----------
+    .. [1] M. Giles, An extended collection of matrix derivative results for forward and reverse mode algorithmic
+       differentiation, 2008.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> w, v = fnp.linalg.eigh([[2.0, 1.0], [1.0, 2.0]])
+    >>> w
+    Array([1., 3.])
+    >>> fnp.allclose(v @ fnp.diag(w) @ v.T, [[2.0, 1.0], [1.0, 2.0]])
+    Array(True)
+    """
+    return EighResult(*map(finish, _hermitian("eigh", a, UPLO, True)))
+
+
+@implements(np.linalg.eigvalsh)
+def eigvalsh(a: Any, UPLO: str = "L") -> Any:
+    """Eigenvalues of symmetric or Hermitian matrices, in ascending order; less work than `eigh`.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+    UPLO : {'L', 'U'}
+        Which triangle is read.
+
+    Returns
+    -------
+    Array, shape (..., n)
+
+    Raises
+    ------
+    LinAlgError
+        See `eigh`.
+
+    Notes
+    -----
+    The derivative takes eigenvectors, and so the work of `eigh`; it is finite at equal eigenvalues, and right for
+    symmetric functions of these.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> fnp.linalg.eigvalsh([[2.0, 1.0], [1.0, 2.0]])
+    Array([1., 3.])
+    >>> ft.grad(lambda a: fnp.linalg.eigvalsh(a)[-1])(fnp.asarray([[2.0, 0.0], [0.0, 1.0]]))
+    Array([[1., 0.],
+           [0., 0.]])
+    """
+    return finish(_hermitian("eigvalsh", a, UPLO, False)[0])
+
+
+# --- matrices of any kind -----------------------------------------------------------------------------------
+
+
+@implements(np.linalg.eig)
+def eig(a: Any) -> EigResult:
+    """Eigenvalues and right eigenvectors of square matrices.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+
+    Returns
+    -------
+    eigenvalues : Array, shape (..., n)
+        **Always complex** (NumPy's are real where all imaginary parts are zero, which depends on numbers). In
+        LAPACK's order; conjugate pairs of a real matrix stand side by side.
+    eigenvectors : Array, shape (..., n, n)
+        In columns, of 2-norm 1, with a real element of the largest magnitude.
+
+    Raises
+    ------
+    LinAlgError
+        If the iteration does not converge, or `a` has NaN or infinite elements (NaN instead under
+        ``config.patch(linalg_errors="nan")``), or is not square.
+
+    Notes
+    -----
+    With ``V^-1 A' V = X`` the derivatives are ``w' = diag(X)`` and ``V' = V (F * X + D)``, ``F[i, j] = 1 / (w[j] -
+    w[i])`` [1]_, with the diagonal matrix `D` that keeps the normalisation. At equal eigenvalues `F` is 0, as in
+    `eigh`. A matrix that is not diagonalisable has no derivative: it is infinite or NaN there.
+
+    A host call to LAPACK's geev between kernels.
+
+    References
+    ----------
+    .. [1] M. Giles, An extended collection of matrix derivative results for forward and reverse mode algorithmic
+       differentiation, 2008.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.linalg.eig([[0.0, 1.0], [-1.0, 0.0]]).eigenvalues
+    Array([0.+1.j, 0.-1.j])
+    """
+    x = inexact(a, "eig")
+    want_square(x, "eig")
+    return EigResult(*map(finish, eig_p.bind(x, vectors=True, on_error=config.linalg_errors)))
+
+
+@implements(np.linalg.eigvals)
+def eigvals(a: Any) -> Any:
+    """Eigenvalues of square matrices; **always complex**. See `eig`.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+
+    Returns
+    -------
+    Array, shape (..., n)
+
+    Raises
+    ------
+    LinAlgError
+        See `eig`.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> fnp.linalg.eigvals([[2.0, 1.0], [0.0, 3.0]])
+    Array([2.+0.j, 3.+0.j])
+    >>> ft.grad(lambda a: fnp.linalg.eigvals(a)[0].real)(fnp.asarray([[2.0, 1.0], [0.0, 3.0]]))
+    Array([[ 1.,  0.],
+           [-1.,  0.]])
+    """
+    x = inexact(a, "eigvals")
+    want_square(x, "eigvals")
+    return finish(eig_p.bind(x, vectors=False, on_error=config.linalg_errors)[0])
+
+
+# --- singular values ----------------------------------------------------------------------------------------
+
+
+def singular_values(x: Any, hermitian: bool = False) -> Any:
+    """The singular values of matrices; in the order of eigenvalues, if `hermitian`."""
+    if hermitian:
+        return abs_p.bind(eigh_p.bind(x, lower=True, vectors=False, on_error=config.linalg_errors)[0])
+    return svd_p.bind(x, full_matrices=False, vectors=False, on_error=config.linalg_errors)[0]
+
+
+def _descending(s: Any) -> Any:
+    """Places of the numbers along the last axis, from the largest to the least."""
+    axis = len(shape_of(s)) - 1
+    return rev_p.bind(argsort(s, axis), dimensions=(axis,))
+
+
+def _taken(x: Any, places: Any) -> Any:
+    """The numbers, or of matrices the columns, at the places."""
+    shape = shape_of(x)
+    index = places if len(shape_of(places)) == len(shape) else broadcast_to(as_row(places), shape)
+    return take_along(x, index, len(shape) - 1)
+
+
+def thin_hermitian_svd(x: Any) -> tuple[Any, Any, Any]:
+    """The factors of symmetric (Hermitian) matrices, of which the lower triangle is read, by eigenvalues."""
+    w, v = eigh_p.bind(x, lower=True, vectors=True, on_error=config.linalg_errors)
+    order = _descending(abs_p.bind(w))
+    w = _taken(w, order)
+    u = _taken(v, order)
+    sign = copysign_p.bind(dtype_of(w).type(1), stop_gradient_p.bind(w))
+    vh = matrix_transpose(mul_p.bind(u, cast(as_row(sign), dtype_of(u))), conjugate=True)
+    return u, abs_p.bind(w), vh
+
+
+@implements(np.linalg.svd)
+def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    """Singular value decomposition: ``a = (U * S) @ Vh`` with orthonormal columns of `U` and rows of `Vh`.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., m, n)
+    full_matrices : bool
+        Make `U` and `Vh` square; else they have ``k = min(m, n)`` columns and rows.
+    compute_uv : bool
+        Else only the singular values are computed, which is less work.
+    hermitian : bool
+        `a` is symmetric (Hermitian), its lower triangle is read, and eigenvalues are used.
+
+    Returns
+    -------
+    U : Array, shape (..., m, m) or (..., m, k)
+    S : Array, shape (..., k)
+        Real, in descending order.
+    Vh : Array, shape (..., n, n) or (..., k, n)
+        A named tuple of the three; only `S`, if not `compute_uv`.
+
+    Raises
+    ------
+    LinAlgError
+        If the iteration does not converge, as for matrices with NaN (NaN instead under
+        ``config.patch(linalg_errors="nan")``), or `a` has fewer than two axes.
+
+    Notes
+    -----
+    With ``X = U^H A' V``, H and K its Hermitian and skew parts: ``S' = diag(H)``, and the factors turn by
+    ``H / (s[j] - s[i]) ± K / (s[j] + s[i])`` within their span (+ for U, - for V) and by the part of ``A' V / s``
+    outside of it [1]_ [2]_. The phases of complex factors, and what a full factor does beyond the thin one, are not
+    determined: they turn as little as they may. Differentiate functions that do not depend on them.
+
+    Quotients by what is zero but for rounding (``max(m, n) * eps * max(s)``) are left out. So derivatives are finite
+    for equal and zero singular values, and right for functions in which these occur symmetrically: sums of singular
+    values (at zero ones the nuclear norm has many subgradients, of which this is one), ``U @ Vh``, projectors.
+
+    Kernels call LAPACK's gesdd, in double precision as NumPy.
+
+    References
+    ----------
+    .. [1] J. Townsend, Differentiating the singular value decomposition, 2016.
+    .. [2] M. Seeger, A. Hetzel, Z. Dai, E. Meissner, N. Lawrence, Auto-differentiating linear algebra, 2017.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> a = fnp.asarray([[3.0, 0.0], [0.0, 4.0], [0.0, 0.0]])
+    >>> u, s, vh = fnp.linalg.svd(a, full_matrices=False)
+    >>> s
+    Array([4., 3.])
+    >>> fnp.allclose((u * s) @ vh, a)
+    Array(True)
+    """
+    x = inexact(a, "svd")
+    if hermitian:
+        want_square(x, "svd")
+        if compute_uv:
+            return SVDResult(*map(finish, thin_hermitian_svd(x)))
+        s = singular_values(x, True)
+        return finish(_taken(s, _descending(s)))
+    want_matrices(x, "svd")
+    if not compute_uv:
+        return finish(singular_values(x))
+    outs = svd_p.bind(x, full_matrices=bool(full_matrices), vectors=True, on_error=config.linalg_errors)
+    return SVDResult(*map(finish, outs))
+
+
+@implements(np.linalg.svdvals)
+def svdvals(x: Any, /) -> Any:
+    """Singular values of matrices, in descending order.
+
+    Parameters
+    ----------
+    x : array_like, shape (..., m, n)
+
+    Returns
+    -------
+    Array, shape (..., min(m, n))
+
+    Raises
+    ------
+    LinAlgError
+        See `svd`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.linalg.svdvals([[3.0, 0.0], [0.0, 4.0]])
+    Array([4., 3.])
+    """
+    return svd(x, compute_uv=False)
