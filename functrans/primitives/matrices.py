@@ -10,10 +10,11 @@ import numpy as np
 from ..core.aval import Aval
 from ..core.errors import DtypeError, LinAlgError
 from .complexes import conj_p
-from .create import iota
+from .create import diagonal_mask, iota
 from .dot import dot_general_p
 from .elementwise import ge_p, gt_p, select_p
-from .linear import dtype_of, shape_of, transpose_p
+from .linear import dtype_of, reduce_sum_p, shape_of, transpose_p
+from .shape import slice_along
 
 
 def matrix_transpose(x: Any, conjugate: bool = False) -> Any:
@@ -60,3 +61,27 @@ def offset_of(index: Sequence[Any], shape: Sequence[int]) -> Any:
             step *= n
         total = i * step + total
     return total
+
+
+def columns_of(x: Any, start: int, stop: int) -> Any:
+    """Some columns of matrices."""
+    shape = shape_of(x)
+    return x if (start, stop) == (0, shape[-1]) else slice_along(x, shape, len(shape) - 1, start, stop)
+
+
+def rows_of(x: Any, start: int, stop: int) -> Any:
+    """Some rows of matrices."""
+    shape = shape_of(x)
+    return x if (start, stop) == (0, shape[-2]) else slice_along(x, shape, len(shape) - 2, start, stop)
+
+
+def adjoint(x: Any) -> Any:
+    """The conjugate transpose."""
+    return matrix_transpose(x, conjugate=True)
+
+
+def diagonal_of(x: Any) -> Any:
+    """The main diagonals of square matrices."""
+    n = shape_of(x)[-1]
+    chosen = select_p.bind(diagonal_mask(n, n), x, dtype_of(x).type(0))
+    return reduce_sum_p.bind(chosen, axes=(len(shape_of(x)) - 1,))

@@ -19,9 +19,17 @@ from .create import diagonal_mask, eye
 from .elementwise import eq_p, mul_p, neg_p, select_p, sub_p
 from .families import literal
 from .linalg import solve
-from .linear import add_p, dtype_of, move_batch_axis, reduce_sum_p, reshape_p, shape_of, zeros
-from .matrices import check_kind, matrix_product, matrix_transpose, triangle
-from .shape import concatenate_p, loops, slice_along
+from .linear import add_p, dtype_of, move_batch_axis, reshape_p, shape_of, zeros
+from .matrices import (
+    adjoint,
+    check_kind,
+    columns_of,
+    diagonal_of,
+    matrix_product,
+    rows_of,
+    triangle,
+)
+from .shape import concatenate_p, loops
 
 _INT32 = np.dtype(np.int32)
 _BLOCK = 32
@@ -32,23 +40,6 @@ def _check(name: str, x: Aval) -> None:
     if x.ndim < 2:
         raise LinAlgError(f"{name}: want matrices (at least two axes), got shape {x.shape}")
     check_kind(name, x.dtype)
-
-
-def columns_of(x: Any, start: int, stop: int) -> Any:
-    """Some columns of matrices."""
-    shape = shape_of(x)
-    return x if (start, stop) == (0, shape[-1]) else slice_along(x, shape, len(shape) - 1, start, stop)
-
-
-def rows_of(x: Any, start: int, stop: int) -> Any:
-    """Some rows of matrices."""
-    shape = shape_of(x)
-    return x if (start, stop) == (0, shape[-2]) else slice_along(x, shape, len(shape) - 2, start, stop)
-
-
-def adjoint(x: Any) -> Any:
-    """The conjugate transpose."""
-    return matrix_transpose(x, conjugate=True)
 
 
 # --- geqrf: reflections ---------------------------------------------------------------------------------------
@@ -146,13 +137,6 @@ def _as_rows(x: Any) -> Any:
     """Vectors as matrices of one row."""
     shape = shape_of(x)
     return reshape_p.bind(x, shape=(*shape[:-1], 1, shape[-1]))
-
-
-def diagonal_of(x: Any) -> Any:
-    """The main diagonals of square matrices."""
-    n = shape_of(x)[-1]
-    chosen = select_p.bind(diagonal_mask(n, n), x, dtype_of(x).type(0))
-    return reduce_sum_p.bind(chosen, axes=(len(shape_of(x)) - 1,))
 
 
 def with_unit_diagonal(x: Any) -> Any:

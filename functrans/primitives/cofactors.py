@@ -1,0 +1,115 @@
+"""Cofactors of square matrices, singular ones too: the derivative of the determinant, and theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.aval import Aval, Zero
+from ..core.dtypes import real_dtype
+from ..core.kernel import Block, BlockEmitter, Buffer
+from ..core.primitive import Primitive
+from .deflation import cofactors_slope
+from .linear import batched_first, shape_of
+from .shape import loops
+from .solve import lu_solve_p
+from .substitution import substitute
+
+_INT64 = np.dtype(np.int64)
+
+
+def _limits(dtype: np.dtype) -> tuple[float, float]:
+    """Decimal exponents: of what stands for a zero pivot, and of the product of all that do."""
+    return (100.0, 200.0) if real_dtype(dtype).itemsize == 8 else (12.0, 24.0)
+
+
+def _abstract(a: Aval, lu: Aval, pivots: Aval, permutation: Aval) -> Aval:
+    return a.strong()
+
+
+def _impl(a: Any, lu: Any, pivots: Any, permutation: Any) -> np.ndarray:
+    n = a.shape[-1]
+    diagonal = np.diagonal(lu, axis1=-2, axis2=-1)
+    largest = np.abs(np.triu(lu)).max((-2, -1), initial=0)[..., None]
+    zeros = (diagonal == 0).sum(-1, keepdims=True)
+    least, together = _limits(a.dtype)
+    tiny = largest * 10.0 ** -np.minimum(least, together / np.maximum(zeros, 1))
+    diagonal = np.where(diagonal == 0, np.where(largest == 0, 1, tiny), diagonal).astype(a.dtype)
+    factors = lu.copy()
+    factors[..., np.arange(n), np.arange(n)] = diagonal
+    exchanged = (pivots != np.arange(n)).sum(-1) & 1
+    product = np.multiply.reduce(diagonal, -1) * (1 - 2 * exchanged).astype(a.dtype)
+    if n > 1:
+        product = np.where(largest[..., 0] == 0, a.dtype.type(0), product)
+    unit = np.broadcast_to(np.eye(n, dtype=a.dtype), a.shape)
+    with np.errstate(all="ignore"):
+        inverse = lu_solve_p.impl(a, factors, permutation, unit, transpose=True, on_error="ignore", name="")
+        return inverse * product[..., None, None]
+
+
+def _kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> None:
+    (_, lu, pivots, permutation), (out,) = operands, results
+    *batch, n, _ = out.shape
+    dtype = out.dtype
+    factors, inner = k.scratch((n, n), dtype), k.scratch((n, n), dtype)
+    with loops(k, batch) as b:
+        with k.loop(n) as i, k.loop(n) as j:
+            k.store(factors, [i, j], k.load(lu, [*b, i, j]))
+            k.store(inner, [i, j], k.const(0, dtype))
+        product = _regular(k, factors, inner)
+        with k.loop(n) as i, k.if_(k.load(pivots, [*b, i]).ne(k.cast(i, np.dtype(np.int32)))):
+            product.set(-product.get())
+        substitute(k, (factors, []), (inner, []), lower=False, transpose=True)
+        substitute(k, (factors, []), (inner, []), lower=True, transpose=True, unit=True)
+        with k.loop(n) as i:
+            row = k.cast(k.load(permutation, [*b, i]), _INT64)
+            with k.loop(n) as j:
+                k.store(out, [*b, row, j], k.load(inner, [i, j]) * product.get())
+
+
+def _regular(k: BlockEmitter, factors: Buffer, inner: Buffer) -> Any:
+    """Put small pivots in the place of zeros, and ones on the diagonal of `inner`; gives the product of the pivots."""
+    n, dtype, real = factors.shape[0], factors.dtype, real_dtype(factors.dtype)
+    largest, zeros = k.local(k.const(0, real)), k.local(k.const(0, real))
+    nothing = k.const(0, dtype)
+    with k.loop(n) as i:
+        with k.loop(n, i) as j:
+            largest.set(k.call("max", largest.get(), k.call("abs", k.load(factors, [i, j]))))
+        with k.if_(k.load(factors, [i, i]).eq(nothing)):
+            zeros.set(zeros.get() + k.const(1, real))
+    least, together = (k.const(x, real) for x in _limits(dtype))
+    count = k.call("max", zeros.get(), k.const(1, real))
+    power = k.call("pow", k.const(10, real), -k.call("min", least, together / count))
+    void = largest.get().eq(k.const(0, real))
+    tiny = k.cast(k.where(void, k.const(1, real), largest.get() * power), dtype)
+    product = k.local(k.const(1, dtype))
+    with k.loop(n) as i:
+        pivot = k.load(factors, [i, i])
+        pivot = k.where(pivot.eq(nothing), tiny, pivot)
+        k.store(factors, [i, i], pivot)
+        k.store(inner, [i, i], k.const(1, dtype))
+        product.set(product.get() * pivot)
+    if n > 1:
+        product.set(k.where(void, nothing, product.get()))
+    return product
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    ans = cofactors_p.bind(*primals)
+    t = tangents[0]
+    if type(t) is Zero or shape_of(ans)[-1] < 2:
+        return ans, Zero(ans)
+    return ans, cofactors_slope(primals[0], t)
+
+
+def _batch(size: int, args: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, int]:
+    return cofactors_p.bind(*[batched_first(size, x, d) for x, d in zip(args, dims)]), 0
+
+
+#: Of a matrix and its factors: ``det(A) A^-T``, which is a polynomial in A. A zero pivot is given a tiny value instead
+#: (backward stable: the cofactors are those of a matrix that close).
+cofactors_p: Primitive = Primitive(
+    "cofactors", _abstract, _impl, jvp=_jvp, batch=_batch, kernel=Block(_kernel)
+)
