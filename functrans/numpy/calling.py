@@ -14,18 +14,18 @@ from ..api.vmap import vmap
 from ..core.dtypes import INT64, canonical
 from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
 from ..core.pytree import tree_map
-from ..core.trace import Tracer
 from ..primitives.axes import as_shape, one_axis
 from ..primitives.composed import truth
 from ..primitives.create import iota
 from ..primitives.elementwise import convert, lt_p, max_p, select_p, stop_gradient_p
 from ..primitives.index import gather_p
+from ..primitives.indexing import is_staged
 from ..primitives.linear import broadcast_shapes, broadcast_to, dtype_of, reshape_p, shape_of
 from ..primitives.operands import finish, operand
 from ..primitives.promotion import refuse_out
 from ..primitives.reduce import argmax_p
 from .creation import asarray
-from .dispatch import array_operand, implements, in_one_dtype
+from .dispatch import array_operand, concrete, implements, in_one_dtype
 from .ranges import indices
 from .shaping import moveaxis
 
@@ -98,7 +98,7 @@ def _check_results(outs: Any, given: Axes, sizes: dict[str, int]) -> Any:
             f"vectorize: wrong number of outputs from pyfunc: expected {len(given)}, got {len(listed)}"
         )
     for x, names in zip(listed, given):
-        shape = np.shape(x) if not isinstance(x, Tracer) else x.shape
+        shape = np.shape(x)
         if len(shape) != len(names) or any(sizes.setdefault(m, n) != n for m, n in zip(names, shape)):
             raise ShapeError(
                 f"vectorize: pyfunc returned shape {shape}, which does not fit ({','.join(names)})"
@@ -328,7 +328,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     """
     value = array_operand(x, "piecewise")
     shape, dtype = shape_of(value), dtype_of(value)
-    if not isinstance(condlist, (list, tuple)) or (condlist and _is_flag(condlist[0]) and shape):
+    if _is_one_mask(condlist, len(shape)):
         condlist = [condlist]
     conditions = [broadcast_to(truth(array_operand(c, "piecewise", 1)), shape) for c in condlist]
     n = len(conditions)
@@ -350,8 +350,11 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     return finish(out)
 
 
-def _is_flag(c: Any) -> bool:
-    return np.ndim(c) == 0 if not isinstance(c, Tracer) else not c.shape
+def _is_one_mask(condlist: Any, ndim: int) -> bool:
+    """Whether it is a single condition instead of a sequence of them."""
+    if isinstance(condlist, (list, tuple)):
+        return bool(condlist) and ndim > 0 and np.ndim(condlist[0]) == 0
+    return np.ndim(condlist) <= ndim
 
 
 @implements(np.choose, method="choose")
@@ -368,8 +371,8 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
 
     Raises
     ------
-    IndexOutOfBoundsError
-        If an index names no choice; in compiled code too.
+    ArgumentValueError
+        If an index names no choice. In compiled code `IndexOutOfBoundsError`.
 
     Examples
     --------
@@ -387,6 +390,14 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     values = in_one_dtype([operand(c, "choose", 1) for c in choices], None, "choose")
     if not values:
         raise ArgumentValueError("choose: need at least one choice")
+    if (
+        mode == "raise"
+        and not is_staged(i)
+        and np.any((known := concrete(i)) < 0) | np.any(known >= len(values))
+    ):
+        raise ArgumentValueError(
+            f"choose: invalid entry in choice array: an index names none of the {len(values)}"
+        )
     shape = broadcast_shapes("choose", shape_of(i), *[shape_of(v) for v in values])
     i = broadcast_to(i, shape)
     if mode == "raise":

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dtypes import FLOAT64, canonical
+from ..core.dtypes import FLOAT64, canonical, real_dtype
 from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
-from ..core.trace import Tracer
 from ..primitives import ufuncs
 from ..primitives.indexing import is_staged
 from ..primitives.linear import dtype_of, shape_of
 from ..primitives.operands import finish, strong
 from ..primitives.promotion import common
 from . import reductions, selection
-from .dispatch import array_operand, implements
+from .creation import zeros
+from .dispatch import array_operand, concrete, implements
 from .indexing import diagonal
 from .joining import concatenate
 from .products import dot
@@ -37,10 +37,11 @@ def _observations(m: Any, y: Any, rowvar: bool, dtype: Any, name: str) -> Any:
     else:
         to = dtype_of(common(*arrays, np.float64(0))[0])
     rows: list[Any] = [atleast_2d(finish(strong(x, to))) for x in arrays]
-    turned = [not rowvar and len(shape_of(x)) == 2 for x in arrays]
-    # NumPy turns the first only where it has more than one row, and the second as it comes.
+    turned = [not rowvar and (i > 0 or len(shape_of(x)) != 1) for i, x in enumerate(arrays)]
+    # NumPy turns every matrix but a second of a single row.
     rows = [
-        transpose(r) if t and (i or shape_of(r)[0] != 1) else r for i, (r, t) in enumerate(zip(rows, turned))
+        transpose(r) if t and not (i and shape_of(r)[0] == 1) else r
+        for i, (r, t) in enumerate(zip(rows, turned))
     ]
     return rows[0] if y is None else concatenate(rows, 0)
 
@@ -52,7 +53,7 @@ def _weights(w: Any, count: int, name: str, integer: bool) -> Any:
     if shape_of(x)[0] != count:
         raise ArgumentError(f"cov: incompatible numbers of samples and {name}: {count} and {shape_of(x)[0]}")
     if not is_staged(x):
-        numbers = x.concrete() if isinstance(x, Tracer) else x
+        numbers = concrete(x)
         if integer and not np.all(numbers == np.around(numbers)):
             raise ArgumentError("cov: fweights must be integer")
         if np.any(numbers < 0):
@@ -111,6 +112,8 @@ def cov(
     if ddof is not None and ddof != int(ddof):
         raise ArgumentValueError(f"cov: ddof must be integer, got {ddof!r}")
     x: Any = _observations(m, y, rowvar, dtype, "cov")
+    if not shape_of(x)[0]:
+        return zeros((0, 0))
     count = shape_of(x)[1]
     less = operator.index(int(ddof)) if ddof is not None else 0 if bias else 1
     w: Any = None
@@ -131,7 +134,8 @@ def cov(
     x = x - mean
     weighted = x if w is None else x * w
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = dot(x, ufuncs.conjugate(transpose(weighted))) * ufuncs.divide(1.0, factor)
+        scale = ufuncs.divide(1.0, factor).astype(real_dtype(x.dtype))
+        found = dot(x, ufuncs.conjugate(transpose(weighted))) * scale
     return squeeze(found)
 
 

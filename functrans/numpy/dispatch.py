@@ -45,6 +45,11 @@ def array_operand(x: Any, name: str, position: int = 0) -> Any:
     return x
 
 
+def concrete(x: Any) -> Any:
+    """The numbers of `x`; None where they are not known while tracing."""
+    return x.concrete() if isinstance(x, Tracer) else x
+
+
 def in_one_dtype(values: list[Any], dtype: Any, name: str) -> list[Any]:
     """Values in `dtype`, or in their common one. Python numbers are float64, int64, ... here, as NumPy's functions
     other than ufuncs take them.

@@ -41,7 +41,7 @@ from ..primitives.linear import (
 from ..primitives.operands import finish, operand
 from ..primitives.rounding import remainder_p
 from ..primitives.shape import concatenate_p
-from .dispatch import array_operand, implements, owned
+from .dispatch import array_operand, concrete, implements, owned
 
 __all__ = [
     "delete", "fill_diagonal", "insert", "place", "put", "put_along_axis", "resize", "trim_zeros",
@@ -70,7 +70,7 @@ def known(x: Any, name: str, what: str) -> Any:
             f"{name}: the shape of the result depends on {what}, whose numbers are not known while tracing. Compute it "
             "outside of the function, or mark the argument static"
         )
-    return x.concrete() if isinstance(x, Tracer) else x
+    return concrete(x)
 
 
 # --- writing ------------------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentValueError
-from ..core.trace import Tracer
 from ..primitives import ufuncs
 from ..primitives.bits import and_p
 from ..primitives.composed import truth
@@ -20,7 +19,7 @@ from ..primitives.linear import broadcast_to, dtype_of, shape_of
 from ..primitives.operands import operand
 from ..primitives.promotion import refuse_out
 from . import reductions, selection, statistics
-from .dispatch import array_operand, implements
+from .dispatch import array_operand, concrete, implements
 
 __all__ = [
     "nanargmax", "nanargmin", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar",
@@ -39,10 +38,6 @@ def _replaced(x: Any, number: float) -> tuple[Any, Any]:
         return x, None
     nan = ufuncs.isnan(x)
     return selection.where(nan, dtype_of(x).type(number), x), nan
-
-
-def _concrete(x: Any) -> Any:
-    return x.concrete() if isinstance(x, Tracer) else x
 
 
 # --- sums ---------------------------------------------------------------------------------------------------
@@ -171,7 +166,7 @@ def _position(function: Callable[..., Any], worst: float, a: Any, axis: Any, out
     if nan is None:
         return found
     nothing = reductions.all(nan, axis, keepdims=keepdims)
-    known = _concrete(nothing)
+    known = concrete(nothing)
     if known is None:
         return selection.where(nothing, np.int64(-1), found)
     if np.any(known):

@@ -19,7 +19,7 @@ from ..primitives.indexing import is_staged
 from ..primitives.linear import broadcast_shapes, broadcast_to, reshape_p, shape_of
 from ..primitives.operands import finish, operand
 from . import selection
-from .dispatch import array_operand, implements
+from .dispatch import array_operand, concrete, implements
 
 __all__ = [
     "diag_indices", "diag_indices_from", "ix_", "mask_indices", "ravel_multi_index", "tril_indices",
@@ -125,7 +125,7 @@ def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0) -> tuple[Any
             "mask_indices: how many elements the mask names would depend on numbers that are not known while tracing; "
             "call it outside of the function, or use triu_indices or tril_indices"
         )
-    chosen = chosen.concrete() if isinstance(chosen, Tracer) else chosen
+    chosen = concrete(chosen)
     return tuple([finish(places) for places in np.nonzero(chosen)])
 
 
@@ -167,7 +167,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
                     f"ix_: argument {d} is a boolean mask whose numbers are not known while tracing, and the shape of "
                     "the result depends on them; pass positions, or use where"
                 )
-            (x,) = np.nonzero(x.concrete() if isinstance(x, Tracer) else x)
+            (x,) = np.nonzero(concrete(x))
         elif not isinstance(x, Tracer) and not x.size:
             x = x.astype(np.intp)
         shape = [1] * len(args)
