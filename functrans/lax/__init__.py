@@ -11,16 +11,22 @@ Examples
 Array([3., 6.])
 """
 
-from . import arrays, convolution, cumulative, elementwise, linalg, padding
+from . import arrays, convolution, cumulative, elementwise, fourier, gathering, linalg, padding, windows
 from .arrays import *  # noqa: F403
 from .convolution import *  # noqa: F403
 from .cumulative import *  # noqa: F403
 from .elementwise import *  # noqa: F403
+from .fourier import *  # noqa: F403
+from .gathering import *  # noqa: F403
 from .padding import *  # noqa: F403
+from .windows import *  # noqa: F403
 
 __all__ = ["linalg"]
 __all__ += arrays.__all__
 __all__ += elementwise.__all__
+__all__ += fourier.__all__
 __all__ += convolution.__all__
 __all__ += cumulative.__all__
 __all__ += padding.__all__
+__all__ += gathering.__all__
+__all__ += windows.__all__

@@ -74,7 +74,8 @@ class Windows(NamedTuple):
         return [i * s + j * d for i, s, j, d in zip(p, self.window_strides, tap, self.window_dilation)]
 
 
-def _neutral(fold: str, dtype: np.dtype) -> Any:
+def neutral(fold: str, dtype: np.dtype) -> Any:
+    """What changes nothing in a fold."""
     if fold in ("sum", "prod"):
         return dtype.type(fold == "prod")
     if dtype.kind in "fb":
@@ -133,8 +134,8 @@ def _impl(fold: str, ufunc: np.ufunc) -> Rule:
     def impl(x: Any, **params: Any) -> np.ndarray:
         w = Windows(**params)
         axes = tuple(range(x.ndim, 2 * x.ndim))
-        views = _views(x, _neutral(fold, x.dtype), w)
-        return np.asarray(ufunc.reduce(views, axis=axes, dtype=x.dtype, initial=_neutral(fold, x.dtype)))
+        views = _views(x, neutral(fold, x.dtype), w)
+        return np.asarray(ufunc.reduce(views, axis=axes, dtype=x.dtype, initial=neutral(fold, x.dtype)))
 
     return impl
 
@@ -164,8 +165,8 @@ def _kernel(fold: str, step: Step) -> Block:
         w, (out,) = Windows(**params), results
         if not prod(out.shape):
             return
-        neutral = _neutral(fold, out.dtype)
-        read = _reader(k, operands[0], w, out, neutral)
+        filler = neutral(fold, out.dtype)
+        read = _reader(k, operands[0], w, out, filler)
         if prod(w.window_dimensions) <= _UNROLLED:
             with loops(k, out.shape) as p:
                 first, *rest = w.taps()
@@ -177,7 +178,7 @@ def _kernel(fold: str, step: Step) -> Block:
         # A row of windows at a time, a loop that vectorises.
         with loops(k, out.shape[:-1]) as rows:
             with loops(k, out.shape[-1:]) as q:
-                k.store(out, [*rows, *q], k.const(neutral, out.dtype))
+                k.store(out, [*rows, *q], k.const(filler, out.dtype))
             with loops(k, w.window_dimensions) as tap, loops(k, out.shape[-1:]) as q:
                 p = [*rows, *q]
                 k.store(out, p, step(k, k.load(out, p), read(w.at(p, tap))))
@@ -264,7 +265,7 @@ reduce_window_prod_p: Primitive = Primitive(
 
 def _position_impl(x: Any, *, largest: bool, **params: Any) -> np.ndarray:
     w = Windows(**params)
-    views = _views(x, _neutral("max" if largest else "min", x.dtype), w)
+    views = _views(x, neutral("max" if largest else "min", x.dtype), w)
     count = w.count(x.shape)
     flat = views.reshape(*count, prod(w.window_dimensions))
     if not flat.size:
@@ -280,7 +281,7 @@ def _position_kernel(
     w, (x,), (out,) = Windows(**params), operands, results
     if not prod(out.shape):
         return
-    read = _reader(k, x, w, out, _neutral("max" if largest else "min", x.dtype))
+    read = _reader(k, x, w, out, neutral("max" if largest else "min", x.dtype))
     extents = w.padded(x.shape)
     first, *rest = w.taps() if prod(w.window_dimensions) <= _UNROLLED else [(0,) * len(extents)]
     with loops(k, out.shape) as p:

@@ -1,0 +1,311 @@
+"""Reductions with any operation: over axes (`reduce`) and over sliding windows (`reduce_window`)."""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .. import tree_util
+from ..core.aval import Aval, aval_of
+from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
+from ..core.trace import Tracer
+from ..numpy.dispatch import array_operand
+from ..primitives import ufuncs
+from ..primitives.axes import as_shape, many_axes
+from ..primitives.elementwise import max_p, min_p, mul_p
+from ..primitives.linear import add_p, broadcast_to, dtype_of, reduce_sum_p, reshape_p, shape_of, transpose_p
+from ..primitives.operands import finish, operand, strong
+from ..primitives.reduce import reduce_max_p, reduce_min_p, reduce_prod_p
+from ..primitives.shape import concatenate_p, slice_p
+from ..primitives.window_geometry import dilated
+from ..primitives.windows import (
+    Windows,
+    neutral,
+    reduce_window_max_p,
+    reduce_window_min_p,
+    reduce_window_prod_p,
+    reduce_window_sum_p,
+    under_windows,
+)
+from . import elementwise
+from .padding import given_padding, of_rank, padding_in_words
+
+__all__ = ["reduce", "reduce_window"]
+
+Computation = Callable[[Any, Any], Any]
+
+# --- operations that have primitives ------------------------------------------------------------------------
+
+#: What an operation is called, however it is written.
+_FOLDS: dict[Any, str] = {}
+for _fold, _functions in {
+    "sum": (elementwise.add, ufuncs.add, np.add, operator.add),
+    "prod": (elementwise.mul, ufuncs.multiply, np.multiply, operator.mul),
+    "max": (elementwise.max, ufuncs.maximum, np.maximum, builtins.max),
+    "min": (elementwise.min, ufuncs.minimum, np.minimum, builtins.min),
+    "any": (elementwise.bitwise_or, ufuncs.bitwise_or, ufuncs.logical_or, np.bitwise_or, np.logical_or, operator.or_),
+    "all": (elementwise.bitwise_and, ufuncs.bitwise_and, ufuncs.logical_and, np.bitwise_and, np.logical_and,
+            operator.and_),
+}.items():  # fmt: skip
+    _FOLDS.update(dict.fromkeys(_functions, _fold))
+
+_WINDOWS = {
+    "sum": reduce_window_sum_p,
+    "prod": reduce_window_prod_p,
+    "max": reduce_window_max_p,
+    "min": reduce_window_min_p,
+}
+_AXES = {"sum": reduce_sum_p, "prod": reduce_prod_p, "max": reduce_max_p, "min": reduce_min_p}
+_COMBINE = {"sum": add_p, "prod": mul_p, "max": max_p, "min": min_p}
+
+
+def _fold_of(computation: Computation, dtype: np.dtype) -> str | None:
+    """The name of an operation that has primitives for a dtype, else None."""
+    fold = _FOLDS.get(computation)
+    if dtype.kind == "b":
+        return {"any": "max", "all": "min", "max": "max", "min": "min"}.get(fold or "")
+    return fold if fold in _COMBINE and (fold in ("sum", "prod") or dtype.kind != "c") else None
+
+
+def _is_neutral(value: Any, fold: str, dtype: np.dtype) -> bool:
+    return not isinstance(value, Tracer) and bool(value == neutral(fold, dtype))
+
+
+# --- trees of operands --------------------------------------------------------------------------------------
+
+
+def _leaves(operands: Any, init_values: Any, name: str) -> tuple[list[Any], list[Any], Any]:
+    """Operands of one shape, and an initial number for each, in its dtype."""
+    xs, tree = tree_util.tree_flatten(operands)
+    inits, other = tree_util.tree_flatten(init_values)
+    if tree != other or not xs:
+        raise ArgumentError(
+            f"lax.{name}: want an initial value for each operand, in the same tree; got {tree} and {other}"
+        )
+    values = [array_operand(x, f"lax.{name}", i) for i, x in enumerate(xs)]
+    shapes = {shape_of(v) for v in values}
+    if len(shapes) > 1:
+        raise ShapeError(f"lax.{name}: operands have different shapes: {', '.join(map(str, sorted(shapes)))}")
+    begin = []
+    for x, init in zip(values, inits):
+        value = operand(init, f"lax.{name}: init_value")
+        if shape_of(value):
+            raise ShapeError(f"lax.{name}: initial values must be numbers, got shape {shape_of(value)}")
+        begin.append(strong(value, dtype_of(x)))
+    return values, begin, tree
+
+
+def _applied(computation: Computation, tree: Any, name: str, left: list[Any], right: list[Any]) -> list[Any]:
+    """A user's operation on trees of arrays, which must keep their types."""
+    given = [tree_util.tree_unflatten(tree, list(map(finish, side))) for side in (left, right)]
+    out, found = tree_util.tree_flatten(computation(*given))
+    values = [operand(y, f"lax.{name}: result of the computation") for y in out]
+    values = [strong(v, dtype_of(x)) if aval_of(v).weak else v for v, x in zip(values, right)]
+    expected = [aval_of(x).strong() for x in right]
+    if found != tree or [aval_of(v) for v in values] != expected:
+        raise ArgumentValueError(
+            f"lax.{name}: the computation must work element by element and keep types: of {_listed(expected)} it made "
+            f"{_listed([aval_of(v) for v in values])}"
+        )
+    return values
+
+
+def _listed(avals: Sequence[Aval]) -> str:
+    return ", ".join(map(str, avals))
+
+
+# --- reduce -------------------------------------------------------------------------------------------------
+
+
+def reduce(
+    operands: Any,
+    init_values: Any,
+    computation: Computation,
+    dimensions: Sequence[int],
+    out_sharding: None = None,
+) -> Any:
+    """Fold arrays along axes with an operation of two arguments.
+
+    Parameters
+    ----------
+    operands : array_like, or tree of them
+        Of one shape.
+    init_values : number, or tree of numbers
+        One for each operand, in whose dtype it is taken; must be neutral for the operation, as it may be taken in
+        more than once or never.
+    computation : callable
+        ``computation(x, y)`` of arrays (or trees of them), element by element; associative.
+    dimensions : sequence of int
+        The axes that go.
+    out_sharding : None
+        Accepted, without effect.
+
+    Returns
+    -------
+    Array or tree of Array
+        In the dtypes of the operands.
+
+    Raises
+    ------
+    ArgumentError, ArgumentValueError, ShapeError
+        If trees, shapes or the types that the computation makes do not fit.
+
+    Notes
+    -----
+    ``add``, ``mul``, ``max``, ``min``, ``and``, ``or`` of `functrans.lax`, `functrans.numpy`, NumPy or `operator` are
+    the reductions of these names. Others are applied to halves of neighbours, about ``log2(n)`` times; so their
+    derivative is that of what they are written with.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> lax.reduce(np.arange(4.0), 0.0, lax.add, (0,))
+    Array(6.)
+    """
+    values, begin, tree = _leaves(operands, init_values, "reduce")
+    ndim = len(shape_of(values[0]))
+    axes = many_axes(dimensions, ndim, "lax.reduce")
+    fold = _fold_of(computation, dtype_of(values[0])) if len(values) == 1 else None
+    if fold is not None:
+        return tree_util.tree_unflatten(tree, [finish(_folded(values[0], begin[0], fold, axes))])
+    apply = partial(_applied, computation, tree, "reduce")
+    kept = tuple([d for d in range(ndim) if d not in axes])
+    values = [transpose_p.bind(x, permutation=(*axes, *kept)) for x in values]
+    for _ in axes:
+        values = _halved(values, begin, apply)
+    return tree_util.tree_unflatten(tree, [finish(v) for v in apply(_spread(begin, values), values)])
+
+
+def _folded(x: Any, init: Any, fold: str, axes: tuple[int, ...]) -> Any:
+    shape = tuple([n for d, n in enumerate(shape_of(x)) if d not in axes])
+    if 0 in [shape_of(x)[d] for d in axes]:
+        return broadcast_to(init, shape)
+    out = _AXES[fold].bind(x, axes=axes)
+    return (
+        out if _is_neutral(init, fold, dtype_of(x)) else _COMBINE[fold].bind(out, broadcast_to(init, shape))
+    )
+
+
+def _spread(begin: list[Any], values: list[Any]) -> list[Any]:
+    return [broadcast_to(init, shape_of(x)) for init, x in zip(begin, values)]
+
+
+def _halved(values: list[Any], begin: list[Any], apply: Callable[..., list[Any]]) -> list[Any]:
+    """Fold the first axis, neighbours with neighbours."""
+    shape = shape_of(values[0])
+    if not shape[0]:
+        return [broadcast_to(init, shape[1:]) for init in begin]
+    while shape[0] > 1:
+        even = shape[0] // 2 * 2
+        paired = apply([_every(x, 0, even, 2) for x in values], [_every(x, 1, even, 2) for x in values])
+        if shape[0] > even:
+            rest = [_every(x, even, even + 1, 1) for x in values]
+            paired = [concatenate_p.bind(x, y, dimension=0) for x, y in zip(paired, rest)]
+        values = paired
+        shape = shape_of(values[0])
+    return [reshape_p.bind(x, shape=shape[1:]) for x in values]
+
+
+def _every(x: Any, start: int, stop: int, step: int) -> Any:
+    shape = shape_of(x)
+    zeros, ones = (0,) * (len(shape) - 1), (1,) * (len(shape) - 1)
+    return slice_p.bind(
+        x, start_indices=(start, *zeros), limit_indices=(stop, *shape[1:]), strides=(step, *ones)
+    )
+
+
+# --- reduce_window ------------------------------------------------------------------------------------------
+
+
+def reduce_window(
+    operand: Any,
+    init_value: Any,
+    computation: Computation,
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Sequence[tuple[int, int]] = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Any:
+    """Fold what lies under a sliding window with an operation of two arguments.
+
+    Parameters
+    ----------
+    operand : array_like, or tree of them
+        Of one shape.
+    init_value : number, or tree of numbers
+        What the fold begins with, and what stands in the padding and between dilated elements.
+    computation : callable
+        ``computation(x, y)`` of arrays (or trees of them), element by element.
+    window_dimensions : sequence of int
+        The window's extent along each axis.
+    window_strides : sequence of int, optional
+        How far it moves; by default 1.
+    padding : {'VALID', 'SAME', 'SAME_LOWER'} or sequence of (int, int)
+        As of `conv_general_dilated`, for each axis.
+    base_dilation, window_dilation : sequence of int, optional
+        The distance of neighbouring elements of the operand, and of the window.
+
+    Returns
+    -------
+    Array or tree of Array
+        In the dtypes of the operands.
+
+    Raises
+    ------
+    ArgumentError, ArgumentValueError, ShapeError
+        If trees, shapes, windows or the types that the computation makes do not fit.
+
+    Notes
+    -----
+    ``add``, ``mul``, ``max`` and ``min`` (and of booleans ``and``, ``or``) of `functrans.lax`, `functrans.numpy`,
+    NumPy or `operator`, begun with their neutral element, are primitives with kernels. The derivative of ``max`` and
+    ``min`` goes to the first of equal elements of a window; that of ``mul`` divides by nothing. Other operations are
+    applied once for each element of the window, in row-major order, to all windows at once.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> lax.reduce_window(np.array([1.0, 3.0, 2.0, 0.0]), -np.inf, lax.max, (2,), (2,), "VALID")
+    Array([3., 2.])
+    >>> lax.reduce_window(np.arange(4.0), 1.0, lambda x, y: x + 2 * y, (2,))
+    Array([ 3.,  7., 11.])
+    """
+    values, begin, tree = _leaves(operand, init_value, "reduce_window")
+    windows = _windows(
+        shape_of(values[0]), window_dimensions, window_strides, padding, base_dilation, window_dilation
+    )
+    dtype = dtype_of(values[0])
+    fold = _fold_of(computation, dtype) if len(values) == 1 else None
+    if fold is not None and _is_neutral(begin[0], fold, dtype):
+        out = [_WINDOWS[fold].bind(values[0], **windows._asdict())]
+    else:
+        taps = [under_windows(x, init, windows) for x, init in zip(values, begin)]
+        out = [broadcast_to(init, shape_of(tap[0])) for init, tap in zip(begin, taps)]
+        for elements in zip(*taps):
+            out = _applied(computation, tree, "reduce_window", out, list(elements))
+    return tree_util.tree_unflatten(tree, [finish(v) for v in out])
+
+
+def _windows(
+    shape: tuple[int, ...], size: Any, strides: Any, padding: Any, base: Any, dilation: Any
+) -> Windows:
+    rank = len(shape)
+    name = "lax.reduce_window"
+    extents = of_rank(as_shape(size, f"{name}: window_dimensions"), rank, f"{name}: window_dimensions")
+    steps = of_rank(strides, rank, f"{name}: window_strides")
+    inner = of_rank(base, rank, f"{name}: base_dilation")
+    spread = of_rank(dilation, rank, f"{name}: window_dilation")
+    if isinstance(padding, str):
+        under = tuple(map(dilated, extents, spread))
+        pads = padding_in_words(tuple(map(dilated, shape, inner)), under, steps, padding, name)
+    else:
+        pads = given_padding(padding, rank, name)
+    return Windows(extents, steps, pads, inner, spread)
