@@ -1,0 +1,21 @@
+"""``functrans.numpy.fft``: NumPy's discrete Fourier transforms, in all their forms, with derivatives.
+
+Single precision stays single, as in NumPy 2. No transform has a kernel of its own: SciPy's runs between kernels.
+
+Examples
+--------
+>>> import functrans as ft, functrans.numpy as fnp
+>>> fnp.fft.rfft([1.0, 0.0, 0.0, 0.0])
+Array([1.+0.j, 1.+0.j, 1.+0.j])
+>>> ft.grad(lambda x: fnp.sum(fnp.abs(fnp.fft.rfft(x)) ** 2))(fnp.asarray([1.0, 2.0, 3.0]))
+Array([ 9., 12., 15.])
+"""
+
+from .frequencies import fftfreq, fftshift, ifftshift, rfftfreq
+from .several import fft2, fftn, ifft2, ifftn, irfft2, irfftn, rfft2, rfftn
+from .single import fft, hfft, ifft, ihfft, irfft, rfft
+
+__all__ = [
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft",
+    "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip
