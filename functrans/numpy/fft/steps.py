@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ...core.dtypes import FLOAT64, complex_dtype, is_complex, is_inexact
-from ...core.errors import ArgumentError, ArgumentValueError, DtypeError
+from ...core.errors import ArgumentError, ArgumentValueError, AxisError, DtypeError
 from ...primitives.axes import one_axis
 from ...primitives.complexes import conj_p
 from ...primitives.elementwise import convert
@@ -111,11 +111,11 @@ def along_many(name: str, kind: str, x: Any, s: Any, axes: Any, norm: Any) -> An
     if not places:
         if kind in ("fft", "ifft"):
             return x
-        raise ArgumentValueError(f"{name}: at least one axis must be transformed")
+        raise AxisError(f"{name}: at least one axis must be transformed, got shape {shape} and axes {axes}")
     whole = [n is None or n == -1 for n in sizes]
     if kind == "irfft" and s is None:
         whole[-1], sizes[-1] = False, 2 * (shape[places[-1]] - 1)
-    lengths = [shape[d] if w else length(name, n) for d, n, w in zip(places, sizes, whole)]
+    lengths = [length(name, shape[d] if w else n) for d, n, w in zip(places, sizes, whole)]
     if len(set(places)) == len(places):
         return transform(name, kind, x, places, lengths, norm)
     *others, last = zip(places, lengths)
