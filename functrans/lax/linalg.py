@@ -12,8 +12,9 @@ from ..primitives.linear import add_p
 from ..primitives.matrices import matrix_transpose
 from ..primitives.operands import finish
 from .elementwise import operands
+from .spectra import eig, eigh, svd, symmetric_product
 
-__all__ = ["cholesky", "triangular_solve"]
+__all__ = ["cholesky", "eig", "eigh", "svd", "symmetric_product", "triangular_solve"]
 
 
 def cholesky(a: Any, *, symmetrize_input: bool = True) -> Any:
