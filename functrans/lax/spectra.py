@@ -1,0 +1,251 @@
+"""Eigenvalues and singular values under JAX's names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.config import config
+from ..core.errors import ArgumentValueError
+from ..primitives.complexes import abs_p, conj_p, real_p
+from ..primitives.create import eye
+from ..primitives.eig import eig_p
+from ..primitives.eigh import eigh_p
+from ..primitives.elementwise import div_p, mul_p, stop_gradient_p
+from ..primitives.exp_log import sqrt_p
+from ..primitives.families import literal
+from ..primitives.linear import add_p, broadcast_to, dtype_of, shape_of
+from ..primitives.matrices import matrix_product, matrix_transpose, triangle
+from ..primitives.operands import finish
+from ..primitives.reduce import argmax_p
+from ..primitives.shape import slice_p
+from ..primitives.solve import solve_p
+from ..primitives.sort import take_along
+from ..primitives.spectral import as_row, cast, column_products
+from ..primitives.svd import svd_p
+from .elementwise import operands
+
+
+def eigh(
+    x: Any,
+    *,
+    lower: bool = True,
+    symmetrize_input: bool = True,
+    sort_eigenvalues: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+) -> tuple[Any, Any]:
+    """Eigenvectors **and then** eigenvalues of symmetric or Hermitian matrices.
+
+    Parameters
+    ----------
+    x : array_like, shape (..., n, n)
+        float32, float64, complex64 or complex128.
+    lower : bool
+        Which triangle is read, if not `symmetrize_input`.
+    symmetrize_input : bool
+        Decompose ``(x + x.T.conj()) / 2``, so that the gradient is symmetric, too.
+    sort_eigenvalues : bool
+        They always ascend.
+    subset_by_index : pair of int, optional
+        Return only those from the first to before the second.
+
+    Returns
+    -------
+    v : Array, shape (..., n, n)
+        Orthonormal columns.
+    w : Array, shape (..., n)
+
+    Raises
+    ------
+    LinAlgError
+        If the iteration does not converge (NaN instead under ``config.patch(linalg_errors="nan")``).
+
+    Notes
+    -----
+    For derivatives see `functrans.numpy.linalg.eigh`.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> v, w = ft.lax.linalg.eigh(fnp.asarray([[2.0, 1.0], [1.0, 2.0]]))
+    >>> w
+    Array([1., 3.])
+    """
+    (a,) = operands("linalg.eigh", x)
+    if symmetrize_input:
+        a = mul_p.bind(literal(0.5, a), add_p.bind(a, matrix_transpose(a, conjugate=True)))
+    w, v = eigh_p.bind(a, lower=lower, vectors=True, on_error=config.linalg_errors)
+    first, last = _range("eigh", subset_by_index, shape_of(w)[-1])
+    return finish(_part(v, first, last)), finish(_part(w, first, last))
+
+
+def _range(name: str, subset: tuple[int, int] | None, count: int) -> tuple[int, int]:
+    first, last = (0, count) if subset is None else subset
+    if not 0 <= first <= last <= count:
+        raise ArgumentValueError(f"linalg.{name}: subset_by_index={subset} is no part of {count} numbers")
+    return first, last
+
+
+def _part(x: Any, first: int, last: int, axis: int = -1) -> Any:
+    shape = shape_of(x)
+    axis %= len(shape)
+    if (first, last) == (0, shape[axis]):
+        return x
+    start, stop = [0] * len(shape), list(shape)
+    start[axis], stop[axis] = first, last
+    return slice_p.bind(x, start_indices=tuple(start), limit_indices=tuple(stop), strides=(1,) * len(shape))
+
+
+def svd(
+    x: Any,
+    *,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Any:
+    """Singular value decomposition: ``x = (u * s) @ vh``.
+
+    Parameters
+    ----------
+    x : array_like, shape (..., m, n)
+        float32, float64, complex64 or complex128.
+    full_matrices : bool
+        Make `u` and `vh` square.
+    compute_uv : bool
+        Else only the singular values are computed.
+    subset_by_index : pair of int, optional
+        Return only those from the first to before the second, with their vectors; wants ``full_matrices=False``.
+
+    Returns
+    -------
+    u : Array, shape (..., m, m) or (..., m, k)
+    s : Array, shape (..., k)
+        Descending. Only this one, if not `compute_uv`.
+    vh : Array, shape (..., n, n) or (..., k, n)
+
+    Raises
+    ------
+    LinAlgError
+        If the iteration does not converge (NaN instead under ``config.patch(linalg_errors="nan")``).
+
+    Notes
+    -----
+    For derivatives see `functrans.numpy.linalg.svd`.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> ft.lax.linalg.svd(fnp.asarray([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
+    Array([4., 3.])
+    """
+    (a,) = operands("linalg.svd", x)
+    outs = svd_p.bind(
+        a, full_matrices=full_matrices and compute_uv, vectors=compute_uv, on_error=config.linalg_errors
+    )
+    s = outs[len(outs) // 2]
+    first, last = _range("svd", subset_by_index, shape_of(s)[-1])
+    s = finish(_part(s, first, last))
+    if not compute_uv:
+        return s
+    if subset_by_index is None:
+        return finish(outs[0]), s, finish(outs[2])
+    if full_matrices:
+        raise ArgumentValueError("linalg.svd: subset_by_index wants full_matrices=False")
+    return finish(_part(outs[0], first, last)), s, finish(_part(outs[2], first, last, -2))
+
+
+def eig(
+    x: Any, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True
+) -> list[Any]:
+    """Eigenvalues and eigenvectors of square matrices; always complex.
+
+    Parameters
+    ----------
+    x : array_like, shape (..., n, n)
+        float32, float64, complex64 or complex128.
+    compute_left_eigenvectors : bool
+        They come from the inverse of the right ones, and are NaN where that does not exist.
+    compute_right_eigenvectors : bool
+
+    Returns
+    -------
+    list of Array
+        Eigenvalues, shape (..., n), and what was asked for of left eigenvectors (``v.T.conj() @ x = w * v.T.conj()``)
+        and right ones (``x @ v = w * v``), in columns of norm 1, shape (..., n, n).
+
+    Raises
+    ------
+    LinAlgError
+        If the iteration does not converge, or `x` has NaN or infinite elements (NaN instead under
+        ``config.patch(linalg_errors="nan")``).
+
+    Notes
+    -----
+    For derivatives, which eigenvectors have here too, see `functrans.numpy.linalg.eig`.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> w, left, right = ft.lax.linalg.eig(fnp.asarray([[2.0, 1.0], [0.0, 3.0]]))
+    >>> w
+    Array([2.+0.j, 3.+0.j])
+    """
+    (a,) = operands("linalg.eig", x)
+    vectors = compute_left_eigenvectors or compute_right_eigenvectors
+    w, *right = eig_p.bind(a, vectors=vectors, on_error=config.linalg_errors)
+    left = [_left(right[0])] if compute_left_eigenvectors else []
+    return [finish(y) for y in (w, *left, *(right if compute_right_eigenvectors else []))]
+
+
+def _left(right: Any) -> Any:
+    """Left eigenvectors, of norm 1 and with their largest element real, as LAPACK makes them."""
+    shape, dtype = shape_of(right), dtype_of(right)
+    if not shape[-1]:
+        return right
+    ones = broadcast_to(eye(shape[-1], shape[-1], 0, dtype), shape)
+    adjoint = matrix_transpose(right, conjugate=True)
+    left = solve_p.bind(adjoint, ones, on_error="nan", name="eig")
+    size = sqrt_p.bind(real_p.bind(column_products(left, left)))
+    left = div_p.bind(left, cast(as_row(size), dtype))
+    axis = len(shape) - 2
+    place = as_row(argmax_p.bind(abs_p.bind(stop_gradient_p.bind(left)), axes=(axis,)))
+    largest = take_along(left, place, axis)
+    return mul_p.bind(left, div_p.bind(conj_p.bind(largest), cast(abs_p.bind(largest), dtype)))
+
+
+def symmetric_product(
+    a_matrix: Any,
+    c_matrix: Any,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    symmetrize_output: bool = False,
+) -> Any:
+    """``alpha * a @ a.T + beta * c`` of a symmetric `c`.
+
+    Parameters
+    ----------
+    a_matrix : array_like, shape (..., n, k)
+    c_matrix : array_like, shape (..., n, n)
+        Of the same dtype.
+    alpha, beta : float
+    symmetrize_output : bool
+        Take the lower triangle for both.
+
+    Returns
+    -------
+    Array, shape (..., n, n)
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> ft.lax.linalg.symmetric_product(fnp.ones((2, 3)), fnp.eye(2), beta=2.0)
+    Array([[5., 3.],
+           [3., 5.]])
+    """
+    a, c = (operands("linalg.symmetric_product", x)[0] for x in (a_matrix, c_matrix))
+    product = mul_p.bind(literal(alpha, a), matrix_product(a, matrix_transpose(a)))
+    out = add_p.bind(product, mul_p.bind(literal(beta, c), c))
+    if symmetrize_output:
+        below = triangle(out, lower=True, strict=True)
+        out = add_p.bind(triangle(out, lower=True), matrix_transpose(below))
+    return finish(out)
