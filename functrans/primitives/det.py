@@ -123,7 +123,10 @@ def _slogdet_impl(a: Any, *factors: Any) -> tuple[np.ndarray, np.ndarray]:
     lu, pivots, _ = factors
     diagonal = np.diagonal(lu, axis1=-2, axis2=-1)
     with np.errstate(all="ignore"):
-        signs = np.multiply.reduce(np.sign(diagonal), -1) * parity_of(pivots).astype(a.dtype)
+        signs = np.sign(diagonal)
+        if a.dtype.kind == "f":
+            signs[np.isnan(signs)] = 1  # as NumPy
+        signs = np.multiply.reduce(signs, -1) * parity_of(pivots).astype(a.dtype)
         return signs, np.add.reduce(np.log(np.abs(diagonal)), -1)
 
 
@@ -159,11 +162,17 @@ def _slogdet_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -
             pivot = k.load(lu, [*own, i, i])
             size = k.call("abs", pivot)
             total.set(total.get() + k.call("log", size))
-            zero = size.eq(k.const(0, real))
-            unit = pivot / k.cast(k.where(zero, k.const(1, real), size), pivot.dtype)
-            sign.set(sign.get() * unit)
+            sign.set(sign.get() * _unit(k, pivot, size))
         k.store(signs, b, sign.get())
         k.store(sizes, b, total.get())
+
+
+def _unit(k: BlockEmitter, x: Any, size: Any) -> Any:
+    """The sign of a number; 1 of a NaN that is real, as NumPy."""
+    zero, one = k.const(0, size.dtype), k.const(1, size.dtype)
+    if x.dtype.kind == "c":
+        return x / k.cast(k.where(size.eq(zero), one, size), x.dtype)
+    return k.where(x < zero, -one, k.where(x.eq(zero), zero, one))
 
 
 slogdet_p: Primitive = Primitive(

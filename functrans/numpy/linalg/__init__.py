@@ -4,7 +4,7 @@ from ...core.errors import LinAlgError
 from ...primitives.products import matmul, vecdot
 from ..products import cross, tensordot
 from ..shaping import matrix_transpose
-from .factors import cholesky
+from .factors import QRResult, cholesky, qr
 from .least_squares import cond, lstsq, matrix_rank, pinv
 from .norms import matrix_norm, norm, vector_norm
 from .products import diagonal, multi_dot, outer, trace
@@ -19,11 +19,12 @@ from .spectra import (
     svd,
     svdvals,
 )
-from .systems import matrix_power
+from .systems import SlogdetResult, det, inv, matrix_power, slogdet, solve, tensorinv, tensorsolve
 
 __all__ = [
-    "EigResult", "EighResult", "LinAlgError", "SVDResult", "cholesky", "cond", "cross", "diagonal",
-    "eig", "eigh", "eigvals", "eigvalsh", "lstsq", "matmul", "matrix_norm", "matrix_power",
-    "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "svd", "svdvals",
-    "tensordot", "trace", "vecdot", "vector_norm",
+    "EigResult", "EighResult", "LinAlgError", "QRResult", "SVDResult", "SlogdetResult", "cholesky",
+    "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matmul",
+    "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer",
+    "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve",
+    "trace", "vecdot", "vector_norm",
 ]  # fmt: skip

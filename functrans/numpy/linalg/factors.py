@@ -1,17 +1,26 @@
-"""Factors of matrices: cholesky."""
+"""Factors of matrices: cholesky, qr."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...core.config import config
+from ...core.errors import ArgumentValueError
 from ...primitives.linalg import cholesky_p
 from ...primitives.matrices import matrix_transpose
 from ...primitives.operands import finish
+from ...primitives.qr import geqrf_p, qr_p
 from ..dispatch import implements
-from .common import inexact, want_square
+from .common import inexact, want_matrices, want_square
+
+
+class QRResult(NamedTuple):
+    """What `qr` gives."""
+
+    Q: Any
+    R: Any
 
 
 @implements(np.linalg.cholesky)
@@ -52,3 +61,49 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     x = matrix_transpose(x, conjugate=True) if upper else x
     factor = cholesky_p.bind(x, on_error=config.linalg_errors)
     return finish(matrix_transpose(factor, conjugate=True) if upper else factor)
+
+
+@implements(np.linalg.qr)
+def qr(a: Any, mode: str = "reduced") -> Any:
+    """The factors of ``a = Q @ R``: orthonormal columns, and an upper triangle.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., m, n)
+    mode : {'reduced', 'complete', 'r', 'raw'}
+        With ``k = min(m, n)``: Q of shape (..., m, k) and R of shape (..., k, n); Q of shape (..., m, m) and R of shape
+        (..., m, n); R alone, of shape (..., k, n); or LAPACK's reflections ``(h, tau)``, `h` transposed, of shape
+        (..., n, m), and `tau` of shape (..., k).
+
+    Returns
+    -------
+    QRResult, or Array, or tuple
+
+    Raises
+    ------
+    LinAlgError
+        If `a` has fewer than two axes.
+
+    Notes
+    -----
+    Signs are LAPACK's (geqrf): the diagonal of R may be negative. Derivatives exist where the first k columns are
+    independent (infinities and NaN elsewhere), in all modes and of wide matrices too; with ``C = Q^H a' R^-1``,
+    ``R' = (C - W) R`` where W is the skew matrix that has the lower triangle of C.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> q, r = fnp.linalg.qr([[3.0, 1.0], [4.0, 2.0]])
+    >>> r
+    Array([[-5. , -2.2],
+           [ 0. ,  0.4]])
+    """
+    x = inexact(a, "qr")
+    want_matrices(x, "qr")
+    if mode == "raw":
+        h, taus = geqrf_p.bind(x)
+        return finish(matrix_transpose(h)), finish(taus)
+    if mode not in ("reduced", "complete", "r"):
+        raise ArgumentValueError(f"qr: mode must be 'reduced', 'complete', 'r' or 'raw', got {mode!r}")
+    q, r = qr_p.bind(x, full=mode == "complete")
+    return finish(r) if mode == "r" else QRResult(finish(q), finish(r))

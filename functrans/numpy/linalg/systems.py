@@ -1,20 +1,289 @@
-"""Systems of linear equations, and what comes of them: powers."""
+"""Systems of linear equations, inverses, determinants, powers."""
 
 from __future__ import annotations
 
 import operator
-from typing import Any
+from collections.abc import Sequence
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...core.aval import aval_of
-from ...core.errors import ArgumentError
+from ...core.config import config
+from ...core.dtypes import FLOAT64, is_inexact, promote
+from ...core.errors import ArgumentValueError, LinAlgError, ShapeError
 from ...primitives.create import eye
-from ...primitives.linear import broadcast_to, shape_of
+from ...primitives.det import det_p, slogdet_p
+from ...primitives.linear import broadcast_shapes, broadcast_to, reshape_p, shape_of, transpose_p
 from ...primitives.matrices import matrix_product
 from ...primitives.operands import finish, operand, strong
+from ...primitives.solve import batch_of_systems, solve_p
 from ..dispatch import implements, owned
-from .common import want_square
+from .common import inexact, want_square
+
+
+class SlogdetResult(NamedTuple):
+    """What `slogdet` gives."""
+
+    sign: Any
+    logabsdet: Any
+
+
+def _in_one_dtype(a: Any, b: Any, name: str) -> tuple[Any, Any]:
+    values = [operand(x, name, i) for i, x in enumerate((a, b))]
+    kinds = [aval_of(v).dtype for v in values]
+    dtype, _ = promote([(d if is_inexact(d) else FLOAT64, False) for d in kinds])
+    return strong(values[0], dtype), strong(values[1], dtype)
+
+
+@implements(np.linalg.solve)
+def solve(a: Any, b: Any) -> Any:
+    """The solution of ``a @ x = b``.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+    b : array_like, shape (n,) or (..., n, m)
+        One right-hand side if it has one axis (as in NumPy 2), else matrices of them. Axes before the last two
+        broadcast against those of `a`.
+
+    Returns
+    -------
+    Array, shape (..., n) or (..., n, m)
+
+    Raises
+    ------
+    LinAlgError
+        If a matrix is singular (NaN instead under ``config.patch(linalg_errors="nan")``), or not square.
+    ShapeError
+        If `a` and `b` do not fit together.
+
+    Notes
+    -----
+    LAPACK's getrf and substitution. Derivatives use the same factors once more: ``x' = a^-1 (b' - a' x)``. A matrix
+    that is almost singular raises nothing, and the solution is as inaccurate as ``cond(a)`` tells.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.linalg.solve([[2.0, 1.0], [1.0, 3.0]], [3.0, 5.0])
+    Array([0.8, 1.4])
+    """
+    x, right = _in_one_dtype(a, b, "solve")
+    want_square(x, "solve")
+    return finish(solved(x, right, "solve"))
+
+
+def solved(a: Any, b: Any, name: str) -> Any:
+    """`solve` of values in one dtype."""
+    n, own = shape_of(a)[-1], shape_of(b)
+    vector = len(own) == 1
+    if not own or own[0 if vector else -2] != n:
+        raise ShapeError(
+            f"{name}: a right-hand side of shape {own} does not fit matrices of shape {shape_of(a)}; want ({n},) or "
+            f"(..., {n}, m), a stack of vectors as b[..., None]"
+        )
+    columns = reshape_p.bind(b, shape=(n, 1)) if vector else b
+    params = {"on_error": config.linalg_errors, "name": name}
+    if len(shape_of(a)) == 2 and len(shape_of(columns)) > 2:
+        batch = shape_of(columns)[:-2]
+        size, matrix = prod(batch), shape_of(columns)[-2:]
+        flat = reshape_p.bind(columns, shape=(size, *matrix))
+        out, axis = batch_of_systems(solve_p, size, (a, flat), (None, 0), **params)
+        assert axis == 1
+        return reshape_p.bind(transpose_p.bind(out, permutation=(1, 0, 2)), shape=(*batch, *matrix))
+    batch = broadcast_shapes(name, shape_of(a)[:-2], shape_of(columns)[:-2])
+    matrix = broadcast_to(a, (*batch, n, n))
+    out = solve_p.bind(matrix, broadcast_to(columns, (*batch, *shape_of(columns)[-2:])), **params)
+    return reshape_p.bind(out, shape=(*batch, n)) if vector else out
+
+
+@implements(np.linalg.inv)
+def inv(a: Any) -> Any:
+    """The inverse of square matrices.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+
+    Returns
+    -------
+    Array, shape (..., n, n)
+
+    Raises
+    ------
+    LinAlgError
+        If a matrix is singular (NaN instead under ``config.patch(linalg_errors="nan")``), or not square.
+
+    Notes
+    -----
+    Where a product with the inverse is wanted, `solve` is quicker and more accurate. Derivative:
+    ``-a^-1 a' a^-1``.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.linalg.inv([[2.0, 0.0], [1.0, 1.0]])
+    Array([[ 0.5,  0. ],
+           [-0.5,  1. ]])
+    """
+    x = inexact(a, "inv")
+    want_square(x, "inv")
+    return finish(inverse(x, "inv"))
+
+
+def inverse(x: Any, name: str) -> Any:
+    """`inv` of a value."""
+    n = shape_of(x)[-1]
+    unit = broadcast_to(eye(n, n, 0, x.dtype), shape_of(x))
+    return solve_p.bind(x, unit, on_error=config.linalg_errors, name=name)
+
+
+@implements(np.linalg.det)
+def det(a: Any) -> Any:
+    """The determinant of square matrices.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+
+    Returns
+    -------
+    Array, shape (...)
+
+    Notes
+    -----
+    The product of the pivots of LAPACK's getrf. The gradient is the matrix of cofactors, of singular matrices too, and
+    so are derivatives of all orders if at most three of the rank are missing (else up to the third). Determinants of
+    large matrices overflow: see `slogdet`.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> fnp.linalg.det([[2.0, 1.0], [1.0, 3.0]])
+    Array(5.)
+    >>> ft.grad(fnp.linalg.det)(fnp.asarray([[1.0, 2.0], [2.0, 4.0]]))
+    Array([[ 4., -2.],
+           [-2.,  1.]])
+    """
+    x = inexact(a, "det")
+    want_square(x, "det")
+    return finish(det_p.bind(x))
+
+
+@implements(np.linalg.slogdet)
+def slogdet(a: Any) -> SlogdetResult:
+    """The sign and the logarithm of the absolute value of the determinant.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+
+    Returns
+    -------
+    sign : Array, shape (...)
+        1 or -1, of complex matrices a number of absolute value 1; 0 of singular ones.
+    logabsdet : Array, shape (...)
+        Real; ``-inf`` of singular matrices.
+
+    Notes
+    -----
+    The derivative of `logabsdet` is the real part of ``trace(a^-1 a')``, that of `sign` its imaginary part times
+    ``1j * sign``. Singular matrices have none: infinities or NaN.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> sign, logabsdet = fnp.linalg.slogdet([[0.0, 2.0], [1.0, 0.0]])
+    >>> sign, fnp.exp(logabsdet)
+    (Array(-1.), Array(2.))
+    """
+    x = inexact(a, "slogdet")
+    want_square(x, "slogdet")
+    sign, size = slogdet_p.bind(x)
+    return SlogdetResult(finish(sign), finish(size))
+
+
+@implements(np.linalg.tensorsolve)
+def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
+    """The tensor `x` with ``tensordot(a, x, x.ndim) = b``.
+
+    Parameters
+    ----------
+    a : array_like, shape ``b.shape + x.shape``
+        ``prod(b.shape) == prod(x.shape)``.
+    b : array_like
+    axes : sequence of int, optional
+        Axes of `a` that are moved to the end first.
+
+    Raises
+    ------
+    LinAlgError
+        If `a` is singular, or its shape does not make it square.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.linalg.tensorsolve(fnp.eye(4).reshape(2, 2, 4), [[1.0, 2.0], [3.0, 4.0]])
+    Array([1., 2., 3., 4.])
+    """
+    x, right = _in_one_dtype(a, b, "tensorsolve")
+    ndim = len(shape_of(x))
+    if axes is not None:
+        last = [operator.index(d) % ndim for d in axes]
+        x = transpose_p.bind(x, permutation=(*[d for d in range(ndim) if d not in last], *last))
+    rank, shape = len(shape_of(right)), shape_of(x)
+    rows, columns = prod(shape[:rank]), prod(shape[rank:])
+    if rows != columns:
+        raise LinAlgError(
+            f"tensorsolve: the first {rank} axes of a tensor of shape {shape} make {rows} equations, the others "
+            f"{columns} unknowns; want as many of both"
+        )
+    size = prod(shape_of(right))
+    if size != rows:
+        raise ShapeError(f"tensorsolve: {size} right-hand sides do not fit the {rows} equations of {shape}")
+    square = reshape_p.bind(x, shape=(rows, rows))
+    out = solved(square, reshape_p.bind(right, shape=(rows,)), "tensorsolve")
+    return finish(reshape_p.bind(out, shape=shape[rank:]))
+
+
+@implements(np.linalg.tensorinv)
+def tensorinv(a: Any, ind: int = 2) -> Any:
+    """The tensor that `tensordot` with it undoes ``tensordot(a, x, ind)``.
+
+    Parameters
+    ----------
+    a : array_like
+        ``prod(a.shape[:ind]) == prod(a.shape[ind:])``.
+    ind : int
+        How many axes come first.
+
+    Returns
+    -------
+    Array, shape ``a.shape[ind:] + a.shape[:ind]``
+
+    Raises
+    ------
+    LinAlgError
+        If `a` is singular, or its shape does not make it square.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.linalg.tensorinv(2.0 * fnp.eye(4).reshape(4, 2, 2), ind=1).shape
+    (2, 2, 4)
+    """
+    x = inexact(a, "tensorinv")
+    ind = operator.index(ind)
+    if ind <= 0:
+        raise ArgumentValueError(f"tensorinv: ind must be positive, got {ind}")
+    shape = shape_of(x)
+    first, rest = shape[:ind], shape[ind:]
+    if prod(first) != prod(rest):
+        raise LinAlgError(f"tensorinv: axes {first} and {rest} do not make a square matrix")
+    out = inverse(reshape_p.bind(x, shape=(prod(first), prod(rest))), "tensorinv")
+    return finish(reshape_p.bind(out, shape=(*rest, *first)))
 
 
 @implements(np.linalg.matrix_power)
@@ -25,7 +294,12 @@ def matrix_power(a: Any, n: int) -> Any:
     ----------
     a : array_like, shape (..., k, k)
     n : int
-        Not negative.
+        Negative for powers of the inverse.
+
+    Raises
+    ------
+    LinAlgError
+        If a matrix is not square; if it is singular and `n` negative.
 
     Examples
     --------
@@ -33,18 +307,19 @@ def matrix_power(a: Any, n: int) -> Any:
     >>> fnp.linalg.matrix_power([[1, 1], [0, 1]], 5)
     Array([[1, 5],
            [0, 1]])
+    >>> fnp.linalg.matrix_power([[1, 1], [0, 1]], -2)
+    Array([[ 1., -2.],
+           [ 0.,  1.]])
     """
     value = operand(a, "matrix_power")
     value = strong(value, aval_of(value).dtype)
     want_square(value, "matrix_power")
     shape = shape_of(value)
     exponent = operator.index(n)
-    if exponent < 0:
-        raise ArgumentError(
-            f"matrix_power: negative powers need an inverse, which is not there yet; got n={n}"
-        )
     if exponent == 0:
         return finish(broadcast_to(eye(shape[-1], shape[-1], 0, value.dtype), shape))
+    if exponent < 0:
+        value, exponent = inverse(inexact(value, "matrix_power"), "matrix_power"), -exponent
     out = None
     while exponent:
         if exponent & 1:
