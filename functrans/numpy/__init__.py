@@ -102,6 +102,7 @@ from ..primitives.ufuncs import (
 )  # fmt: skip
 from . import fft, linalg
 from . import missing as _missing
+from . import ufunc_methods as _ufunc_methods
 from .creation import (
     array,
     asarray,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from ..core.dtypes import BOOL, INT64, canonical
-from ..core.errors import ArgumentValueError, ImmutableArrayError, NoRuleError
+from ..core.errors import ArgumentValueError
 from ..core.primitive import Primitive
-from ..core.trace import Tracer, operators
+from ..core.trace import Tracer
 from ..primitives import ufuncs
 from ..primitives.axes import many_axes, one_axis
 from ..primitives.composed import truth
@@ -376,58 +376,3 @@ def argmin(a: Any, axis: int | None = None, out: None = None, *, keepdims: bool 
     """
     refuse_out("argmin", out)
     return _position("argmin", argmin_p, a, axis, keepdims)
-
-
-# --- methods of ufuncs --------------------------------------------------------------------------------------
-
-_REDUCTIONS: dict[np.ufunc, Callable[..., Any]] = {
-    np.add: sum,
-    np.multiply: prod,
-    np.maximum: max,
-    np.minimum: min,
-    np.logical_and: all,
-    np.logical_or: any,
-}
-
-
-def _ufunc_method(
-    function: Callable[..., Any], ufunc: np.ufunc, method: str, *args: Any, **options: Any
-) -> Any:
-    """``np.add.reduce(t)`` and its like of traced values."""
-    if method == "reduce" and ufunc in _REDUCTIONS:
-        return _ufunc_reduce(_REDUCTIONS[ufunc], *args, **options)
-    if method == "outer" and ufunc.nin == 2:
-        x, y = array_operand(args[0], ufunc.__name__), array_operand(args[1], ufunc.__name__, 1)
-        spread = reshape_p.bind(x, shape=shape_of(x) + (1,) * len(shape_of(y)))
-        return function(spread, y, **options)
-    if method == "at":
-        raise ImmutableArrayError(
-            f"np.{ufunc.__name__}.at: a traced value cannot be changed in place: write x = x.at[i].add(v) "
-            "(or .multiply, .min, .max)"
-        )
-    return _no_method(ufunc, method)
-
-
-def _ufunc_reduce(
-    function: Callable[..., Any],
-    array: Any,
-    axis: Any = 0,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: bool = False,
-    **options: Any,
-) -> Any:
-    if dtype is not None:
-        options["dtype"] = dtype
-    return function(array, axis=axis, out=None if out == (None,) else out, keepdims=keepdims, **options)
-
-
-def _no_method(ufunc: np.ufunc, method: str) -> NoReturn:
-    known = ", ".join(sorted(f"np.{u.__name__}.reduce" for u in _REDUCTIONS))
-    raise NoRuleError(
-        f"np.{ufunc.__name__}.{method} of a traced value: functrans has {known}, and np.<ufunc>.outer; write "
-        "others with functions of functrans.numpy"
-    )
-
-
-operators.function[np.ufunc] = _ufunc_method

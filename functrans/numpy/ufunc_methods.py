@@ -1,0 +1,298 @@
+"""Methods of NumPy's ufuncs on traced values: ``np.add.reduce(t)``, ``.accumulate``, ``.reduceat``, ``.outer``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..core.dtypes import canonical
+from ..core.errors import (
+    ArgumentError,
+    ArgumentValueError,
+    ConcretizationError,
+    ImmutableArrayError,
+    IndexOutOfBoundsError,
+    NoRuleError,
+)
+from ..core.primitive import Primitive
+from ..core.trace import operators
+from ..primitives.axes import many_axes, one_axis
+from ..primitives.composed import truth
+from ..primitives.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p
+from ..primitives.elementwise import convert, select_p
+from ..primitives.indexing import is_staged
+from ..primitives.linear import broadcast_to, dtype_of, move_batch_axis, reshape_p, shape_of
+from ..primitives.operands import finish, operand
+from ..primitives.promotion import refuse_out
+from ..primitives.shape import concatenate_p, slice_along
+from . import reductions
+from .dispatch import array_operand, concrete
+from .joining import stack
+
+_NO_VALUE = getattr(np, "_NoValue", None)
+_REDUCTIONS: dict[np.ufunc, Callable[..., Any]] = {
+    np.add: reductions.sum,
+    np.multiply: reductions.prod,
+    np.maximum: reductions.max,
+    np.minimum: reductions.min,
+    np.logical_and: reductions.all,
+    np.logical_or: reductions.any,
+}
+_LOGICAL = (np.logical_and, np.logical_or, np.logical_xor)
+_ACCUMULATIONS: dict[np.ufunc, Primitive] = {
+    np.add: cumsum_p,
+    np.multiply: cumprod_p,
+    np.maximum: cummax_p,
+    np.minimum: cummin_p,
+    np.logaddexp: cumlogsumexp_p,
+}
+#: Those whose order of evaluation is free, so that halves can be combined: log(n) operations instead of n.
+_ASSOCIATIVE = frozenset(
+    (
+        np.add,
+        np.multiply,
+        np.maximum,
+        np.minimum,
+        np.fmax,
+        np.fmin,
+        np.logical_and,
+        np.logical_or,
+        np.logical_xor,
+        np.bitwise_and,
+        np.bitwise_or,
+        np.bitwise_xor,
+        np.gcd,
+        np.lcm,
+        np.hypot,
+        np.logaddexp,
+        np.logaddexp2,
+    )
+)
+#: The others are written out, one operation for each element, up to this many.
+_LONGEST = 256
+_IN_PLACE = {
+    np.add: "add",
+    np.subtract: "subtract",
+    np.multiply: "multiply",
+    np.divide: "divide",
+    np.power: "power",
+    np.maximum: "max",
+    np.minimum: "min",
+}
+
+
+def _ufunc_method(
+    function: Callable[..., Any], ufunc: np.ufunc, method: str, *args: Any, **options: Any
+) -> Any:
+    name = f"np.{ufunc.__name__}.{method}"
+    if method == "at":
+        verb = _IN_PLACE.get(ufunc)
+        cure = f"x = x.at[i].{verb}(v)" if verb else f"x = x.at[i].set(np.{ufunc.__name__}(x[i], v))"
+        raise ImmutableArrayError(f"{name}: a traced value cannot be changed in place: write {cure}")
+    refuse_out(name, options.pop("out", None))
+    return _METHODS[method](function, ufunc, name, *args, **options)
+
+
+def _outer(function: Callable[..., Any], ufunc: np.ufunc, name: str, a: Any, b: Any, **options: Any) -> Any:
+    x, y = array_operand(a, name), array_operand(b, name, 1)
+    return function(reshape_p.bind(x, shape=shape_of(x) + (1,) * len(shape_of(y))), y, **options)
+
+
+# --- reduce -------------------------------------------------------------------------------------------------
+
+
+def _reduce(
+    function: Callable[..., Any],
+    ufunc: np.ufunc,
+    name: str,
+    array: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = _NO_VALUE,
+    where: Any = True,
+) -> Any:
+    refuse_out(name, out)
+    x = array_operand(array, name)
+    options: dict[str, Any] = {} if initial is _NO_VALUE or initial is None else {"initial": initial}
+    if dtype is not None and ufunc in (np.add, np.multiply):
+        options["dtype"] = dtype
+    elif dtype is not None and ufunc not in _LOGICAL:
+        x = convert(x, canonical(dtype, f"{name}: dtype"))
+    known = _REDUCTIONS.get(ufunc)
+    if known is not None and not (options and ufunc in _LOGICAL):
+        return known(x, axis=axis, keepdims=keepdims, where=where, **options)
+    shape = shape_of(x)
+    axes = tuple(range(len(shape))) if axis is None else many_axes(axis, len(shape), name)
+    if len(axes) > 1 and ufunc not in _ASSOCIATIVE:
+        raise ArgumentValueError(f"{name}: not reorderable, so at most one axis may be specified, got {axis}")
+    x = _masked(truth(x) if ufunc in _LOGICAL else x, where, ufunc, name)
+    others = [d for d in range(len(shape)) if d not in axes]
+    flat = x
+    for place, d in enumerate(axes):
+        flat = move_batch_axis(flat, d + sum(e > d for e in axes[:place]), place)
+    kept = tuple([shape[d] for d in others])
+    flat = reshape_p.bind(flat, shape=(prod([shape[d] for d in axes]), *kept))
+    found = operand(_folded(function, ufunc, name, flat, initial), name)
+    if keepdims:
+        kept = tuple([1 if d in axes else n for d, n in enumerate(shape)])
+    return finish(reshape_p.bind(found, shape=kept))
+
+
+def _masked(x: Any, where: Any, ufunc: np.ufunc, name: str) -> Any:
+    if where is True or where is _NO_VALUE:
+        return x
+    if ufunc.identity is None:
+        raise ArgumentValueError(f"{name}: it has no identity, so where= is not possible")
+    mask = truth(operand(where, f"{name}: where"))
+    return select_p.bind(broadcast_to(mask, shape_of(x)), x, dtype_of(x).type(ufunc.identity))
+
+
+def _folded(function: Callable[..., Any], ufunc: np.ufunc, name: str, x: Any, initial: Any) -> Any:
+    """The rows of `x` combined."""
+    n = shape_of(x)[0]
+    total: Any = None if initial is _NO_VALUE or initial is None else initial
+    if not n:
+        total = ufunc.identity if total is None else total
+        if total is None:
+            raise ArgumentValueError(f"{name}: zero-size array has no such reduction; there is no identity")
+        dtype = dtype_of(operand(function(dtype_of(x).type(0), dtype_of(x).type(0)), name))
+        return broadcast_to(dtype.type(total), shape_of(x)[1:])
+    if ufunc in _ASSOCIATIVE:
+        while shape_of(x)[0] > 1:
+            x = _halved(function, x)
+        rest = [reshape_p.bind(x, shape=shape_of(x)[1:])]
+    else:
+        rest = _rows(x, name)
+    for row in rest:
+        total = finish(row) if total is None else function(total, row)
+    return total
+
+
+def _rows(x: Any, name: str) -> list[Any]:
+    shape = shape_of(x)
+    if shape[0] > _LONGEST:
+        raise NoRuleError(
+            f"{name} of {shape[0]} traced elements: functrans writes out an operation for each, at most {_LONGEST}; "
+            "write it as a loop with lax.scan, or by functions whose order of evaluation is free"
+        )
+    return [reshape_p.bind(slice_along(x, shape, 0, i, i + 1), shape=shape[1:]) for i in range(shape[0])]
+
+
+def _halved(function: Callable[..., Any], x: Any) -> Any:
+    """Neighbours combined, so that about half as many rows are left."""
+    shape = shape_of(x)
+    half = shape[0] // 2
+    pairs = reshape_p.bind(slice_along(x, shape, 0, 0, 2 * half), shape=(half, 2, *shape[1:]))
+    first, second = (
+        reshape_p.bind(slice_along(pairs, shape_of(pairs), 1, i, i + 1), shape=(half, *shape[1:]))
+        for i in (0, 1)
+    )
+    out = operand(function(first, second), "reduce")
+    if shape[0] % 2 == 0:
+        return out
+    last = slice_along(x, shape, 0, 2 * half, 2 * half + 1)
+    return concatenate_p.bind(out, convert(last, dtype_of(out)), dimension=0)
+
+
+# --- accumulate ---------------------------------------------------------------------------------------------
+
+
+def _accumulate(
+    function: Callable[..., Any],
+    ufunc: np.ufunc,
+    name: str,
+    array: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: Any = None,
+) -> Any:
+    refuse_out(name, out)
+    x = array_operand(array, name)
+    d = one_axis(axis, len(shape_of(x)), name)
+    if dtype is not None:
+        x = convert(x, canonical(dtype, f"{name}: dtype"))
+    elif ufunc in (np.add, np.multiply):
+        x = convert(x, reductions.accumulator(dtype_of(x)))
+    elif ufunc in _LOGICAL:
+        x = truth(x)
+    prim = _ACCUMULATIONS.get(ufunc)
+    if prim is not None and dtype_of(x).kind in ("f" if ufunc is np.logaddexp else "iuf"):
+        return finish(prim.bind(x, axis=d, reverse=False))
+    rows = move_batch_axis(x, d, 0)
+    found = _scanned(function, rows) if ufunc in _ASSOCIATIVE else _written_out(function, rows, name)
+    return finish(move_batch_axis(found, 0, d))
+
+
+def _scanned(function: Callable[..., Any], x: Any) -> Any:
+    """Running folds in log(n) steps: each row with the one `step` before it, and `step` doubles."""
+    shape = shape_of(x)
+    n, step = shape[0], 1
+    while step < n:
+        behind = slice_along(x, shape, 0, step, n)
+        before = slice_along(x, shape, 0, 0, n - step)
+        combined = operand(function(before, behind), "accumulate")
+        head = convert(slice_along(x, shape, 0, 0, step), dtype_of(combined))
+        x = concatenate_p.bind(head, combined, dimension=0)
+        step *= 2
+    return x
+
+
+def _written_out(function: Callable[..., Any], x: Any, name: str) -> Any:
+    rows = _rows(x, name)
+    if not rows:
+        return x
+    totals = [finish(rows[0])]
+    for row in rows[1:]:
+        totals.append(function(totals[-1], row))
+    return operand(stack(totals), name)
+
+
+# --- reduceat -----------------------------------------------------------------------------------------------
+
+
+def _reduceat(
+    function: Callable[..., Any],
+    ufunc: np.ufunc,
+    name: str,
+    array: Any,
+    indices: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: Any = None,
+) -> Any:
+    """Slices reduced: from each index to the next, or the element itself where the next is not behind it."""
+    refuse_out(name, out)
+    x, i = array_operand(array, name), operand(indices, name, 1)
+    if is_staged(i):
+        raise ConcretizationError(
+            f"{name}: the numbers of the indices are not known while tracing; pass them as constants, or write "
+            "zeros(n).at[segment].add(x) with the segment of each element"
+        )
+    d = one_axis(axis, len(shape_of(x)), name)
+    n = shape_of(x)[d]
+    starts = [int(s) for s in np.asarray(concrete(i)).ravel()]
+    for s in starts:
+        if not 0 <= s < n:
+            raise IndexOutOfBoundsError(f"{name}: index {s} out-of-bounds in [0, {n})")
+    if not starts:
+        raise ArgumentError(f"{name}: want at least one index")
+    parts = []
+    for s, end in zip(starts, [*starts[1:], n]):
+        piece = slice_along(x, shape_of(x), d, s, max(end, s + 1))
+        parts.append(_reduce(function, ufunc, name, piece, d, dtype))
+    return stack(parts, d)
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    "reduce": _reduce,
+    "accumulate": _accumulate,
+    "reduceat": _reduceat,
+    "outer": _outer,
+}
+
+operators.function[np.ufunc] = _ufunc_method
