@@ -9,39 +9,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from ..core.aval import aval_of
 from ..core.config import config
-from ..core.dtypes import FLOAT64, is_inexact, promote
 from ..core.errors import ArgumentValueError, LinAlgError
-from ..core.trace import Tracer
 from ..primitives.linalg import cholesky_p, solve
 from ..primitives.linear import broadcast_shapes, broadcast_to, reshape_p, shape_of
 from ..primitives.matrices import matrix_transpose
-from ..primitives.operands import finish, operand, strong
+from ..primitives.operands import finish
+from .arguments import check_square, inexact
+from .spectra import eigh, eigvalsh, pinv, polar, svd, svdvals
 
-__all__ = ["cho_factor", "cho_solve", "cholesky", "solve_triangular"]
-
-
-def _inexact(name: str, check_finite: bool, *given: Any) -> list[Any]:
-    """Operands in one floating point dtype."""
-    values = [operand(x, name, i) for i, x in enumerate(given)]
-    avals = [aval_of(v) for v in values]
-    dtype, _ = promote([(a.dtype, False) for a in avals])
-    dtype = dtype if is_inexact(dtype) else FLOAT64
-    if check_finite:
-        for i, v in enumerate(values):
-            known = v.concrete() if isinstance(v, Tracer) else v
-            if known is not None and not np.isfinite(known).all():
-                raise ArgumentValueError(f"{name}: argument {i} must not contain infs or NaNs")
-    return [strong(v, dtype) for v in values]
-
-
-def _check_square(name: str, x: Any) -> None:
-    shape = shape_of(x)
-    if len(shape) < 2 or shape[-1] != shape[-2]:
-        raise LinAlgError(f"{name}: expected a square matrix, got shape {shape}")
+__all__ = [
+    "cho_factor", "cho_solve", "cholesky", "eigh", "eigvalsh", "pinv", "polar", "solve_triangular", "svd", "svdvals",
+]  # fmt: skip
 
 
 def _lower_factor(x: Any, lower: bool) -> Any:
@@ -85,8 +64,8 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
     Array([[2., 0.],
            [1., 2.]])
     """
-    (x,) = _inexact("cholesky", check_finite, a)
-    _check_square("cholesky", x)
+    (x,) = inexact("cholesky", check_finite, a)
+    check_square("cholesky", x)
     factor = _lower_factor(x, lower)
     return finish(factor if lower else matrix_transpose(factor, conjugate=True))
 
@@ -133,8 +112,8 @@ def cho_solve(
     Array([0., 1.])
     """
     c, lower = c_and_lower
-    factor, right = _inexact("cho_solve", check_finite, c, b)
-    _check_square("cho_solve", factor)
+    factor, right = inexact("cho_solve", check_finite, c, b)
+    check_square("cho_solve", factor)
     factor, columns, shape = _matched("cho_solve", factor, right)
     lower = bool(lower)
     inner = solve(factor, columns, left_side=True, lower=lower, transpose_a=not lower, conjugate_a=not lower)
@@ -199,8 +178,8 @@ def solve_triangular(
     operation = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}.get(trans)
     if operation is None:
         raise ArgumentValueError(f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', got {trans!r}")
-    x, right = _inexact("solve_triangular", check_finite, a, b)
-    _check_square("solve_triangular", x)
+    x, right = inexact("solve_triangular", check_finite, a, b)
+    check_square("solve_triangular", x)
     x, columns, shape = _matched("solve_triangular", x, right)
     out = solve(
         x,

@@ -1,0 +1,370 @@
+"""Eigenvalues and singular values under SciPy's names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core.aval import aval_of
+from ..core.config import config
+from ..core.dtypes import FLOAT64, INT64
+from ..core.errors import ArgumentValueError, LinAlgError
+from ..numpy.linalg.common import want_matrices
+from ..primitives.eigh import eigh_p
+from ..primitives.elementwise import convert_element_type_p, div_p, eq_p, gt_p, mul_p, select_p
+from ..primitives.least_squares import pinv_p
+from ..primitives.linalg import cholesky_p, solve
+from ..primitives.linear import add_p, broadcast_shapes, broadcast_to, reduce_sum_p, shape_of
+from ..primitives.matrices import matrix_product, matrix_transpose
+from ..primitives.operands import finish, operand, strong
+from ..primitives.reduce import reduce_max_p
+from ..primitives.shape import slice_p
+from ..primitives.spectral import as_column, hermitian
+from ..primitives.svd import svd_p
+from .arguments import check_square, inexact
+
+# --- symmetric and Hermitian matrices -----------------------------------------------------------------------
+
+
+def eigh(
+    a: Any,
+    b: Any = None,
+    *,
+    lower: bool = True,
+    eigvals_only: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    type: int = 1,
+    check_finite: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Any:
+    """Eigenvalues and eigenvectors of symmetric or Hermitian matrices, also of the generalised problem.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+    b : array_like, shape (..., n, n), optional
+        Positive definite.
+    lower : bool
+        Which triangle of `a` and `b` is read.
+    eigvals_only : bool
+        Return the eigenvalues alone.
+    type : {1, 2, 3}
+        The problem: 1 is ``a @ v = w * b @ v``, 2 is ``a @ b @ v = w * v``, 3 is ``b @ a @ v = w * v``.
+    check_finite : bool
+        Raise for NaN and infinities.
+    subset_by_index : pair of int, optional
+        Return those from the first to the second, included.
+
+    Returns
+    -------
+    w : Array, shape (..., n)
+        Real, in ascending order.
+    v : Array, shape (..., n, n)
+        In columns, with ``v.T.conj() @ b @ v = 1`` (of type 3 with the inverse of `b`).
+
+    Raises
+    ------
+    LinAlgError
+        If the iteration does not converge, or `b` is not positive definite (NaN instead under
+        ``config.patch(linalg_errors="nan")``), or a matrix is not square.
+
+    Notes
+    -----
+    With the Cholesky factor of ``b = L @ L.T.conj()`` the problem becomes an ordinary one, and derivatives in `a` and
+    `b` follow; see `functrans.numpy.linalg.eigh` for what they are at equal eigenvalues.
+
+    Examples
+    --------
+    >>> from functrans.scipy.linalg import eigh
+    >>> eigh([[2.0, 0.0], [0.0, 3.0]], [[2.0, 0.0], [0.0, 1.0]], eigvals_only=True)
+    Array([1., 3.])
+    """
+    x, factor = _problem("eigh", a, b, lower, type, check_finite)
+    vectors = not eigvals_only
+    w, *v = eigh_p.bind(x, lower=lower, vectors=vectors, on_error=config.linalg_errors)
+    first, last = _subset(subset_by_index, shape_of(w)[-1])
+    w = finish(_part(w, first, last))
+    if eigvals_only:
+        return w
+    found = _part(v[0], first, last)
+    if factor is not None:
+        if type == 3:
+            found = matrix_product(factor, found)
+        else:
+            found = solve(factor, found, left_side=True, lower=True, transpose_a=True, conjugate_a=True)
+    return w, finish(found)
+
+
+def _problem(name: str, a: Any, b: Any, lower: bool, type: int, check_finite: bool) -> tuple[Any, Any]:
+    """The matrix of an ordinary problem, and the factor of `b`."""
+    if type not in (1, 2, 3):
+        raise ArgumentValueError(f"{name}: type must be 1, 2 or 3, got {type!r}")
+    if b is None:
+        (x,) = inexact(name, check_finite, a)
+        check_square(name, x)
+        return x, None
+    x, y = inexact(name, check_finite, a, b)
+    check_square(name, x)
+    check_square(name, y)
+    if shape_of(x)[-1] != shape_of(y)[-1]:
+        raise LinAlgError(f"{name}: matrices of shapes {shape_of(x)} and {shape_of(y)} do not fit together")
+    shape = broadcast_shapes(name, shape_of(x), shape_of(y))
+    x, y = hermitian(broadcast_to(x, shape), lower), broadcast_to(y, shape)
+    y = y if lower else matrix_transpose(y, conjugate=True)
+    factor = cholesky_p.bind(y, on_error=config.linalg_errors)
+    if type > 1:
+        adjoint = matrix_transpose(factor, conjugate=True)
+        return matrix_product(matrix_product(adjoint, x), factor), factor
+    inner = solve(factor, x, left_side=True, lower=True)
+    return solve(factor, inner, left_side=False, lower=True, transpose_a=True, conjugate_a=True), factor
+
+
+def _subset(given: tuple[int, int] | None, count: int) -> tuple[int, int]:
+    """The first, and the one after the last."""
+    first, last = (0, count - 1) if given is None else given
+    if given is not None and not 0 <= first <= last < count:
+        raise ArgumentValueError(f"eigh: subset_by_index={given} is no part of the indices 0 to {count - 1}")
+    return first, last + 1
+
+
+def _part(x: Any, first: int, last: int) -> Any:
+    shape = shape_of(x)
+    if (first, last) == (0, shape[-1]):
+        return x
+    start = (*(0,) * (len(shape) - 1), first)
+    return slice_p.bind(x, start_indices=start, limit_indices=(*shape[:-1], last), strides=(1,) * len(shape))
+
+
+def eigvalsh(
+    a: Any,
+    b: Any = None,
+    *,
+    lower: bool = True,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    type: int = 1,
+    check_finite: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Any:
+    """Eigenvalues of symmetric or Hermitian matrices; see `eigh`.
+
+    Returns
+    -------
+    Array, shape (..., n)
+
+    Raises
+    ------
+    LinAlgError
+        See `eigh`.
+
+    Examples
+    --------
+    >>> from functrans.scipy.linalg import eigvalsh
+    >>> eigvalsh([[2.0, 1.0], [1.0, 2.0]])
+    Array([1., 3.])
+    """
+    return eigh(
+        a,
+        b,
+        lower=lower,
+        eigvals_only=True,
+        type=type,
+        check_finite=check_finite,
+        subset_by_index=subset_by_index,
+    )
+
+
+# --- singular values ----------------------------------------------------------------------------------------
+
+
+def _matrices(name: str, a: Any, check_finite: bool) -> Any:
+    (x,) = inexact(name, check_finite, a)
+    want_matrices(x, name)
+    return x
+
+
+def svd(
+    a: Any,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """Singular value decomposition: ``a = (U * s) @ Vh``.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., m, n)
+    full_matrices : bool
+        Make `U` and `Vh` square; else they have ``k = min(m, n)`` columns and rows.
+    compute_uv : bool
+        Else only the singular values are computed.
+    check_finite : bool
+        Raise for NaN and infinities.
+
+    Returns
+    -------
+    U : Array, shape (..., m, m) or (..., m, k)
+    s : Array, shape (..., k)
+        Descending; only this one, if not `compute_uv`.
+    Vh : Array, shape (..., n, n) or (..., k, n)
+
+    Raises
+    ------
+    LinAlgError
+        If the iteration does not converge (NaN instead under ``config.patch(linalg_errors="nan")``).
+
+    Notes
+    -----
+    For derivatives see `functrans.numpy.linalg.svd`.
+
+    Examples
+    --------
+    >>> from functrans.scipy.linalg import svd
+    >>> svd([[3.0, 0.0], [0.0, 4.0]], compute_uv=False)
+    Array([4., 3.])
+    """
+    x = _matrices("svd", a, check_finite)
+    outs = svd_p.bind(
+        x,
+        full_matrices=bool(full_matrices and compute_uv),
+        vectors=bool(compute_uv),
+        on_error=config.linalg_errors,
+    )
+    return tuple(map(finish, outs)) if compute_uv else finish(outs[0])
+
+
+def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Singular values of matrices, in descending order.
+
+    Returns
+    -------
+    Array, shape (..., min(m, n))
+
+    Raises
+    ------
+    LinAlgError
+        See `svd`.
+
+    Examples
+    --------
+    >>> from functrans.scipy.linalg import svdvals
+    >>> svdvals([[3.0, 0.0], [0.0, 4.0]])
+    Array([4., 3.])
+    """
+    return svd(a, compute_uv=False, check_finite=check_finite)
+
+
+def pinv(
+    a: Any,
+    *,
+    atol: Any = None,
+    rtol: Any = None,
+    return_rank: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """The Moore-Penrose pseudo-inverse.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., m, n)
+    atol, rtol : array_like of float, shape (...), optional
+        Singular values up to ``atol + rtol * max(s)`` count as zero; by default 0 and ``max(m, n) * eps``.
+    return_rank : bool
+        Return the number of the others, too.
+    check_finite : bool
+        Raise for NaN and infinities.
+
+    Returns
+    -------
+    Array, shape (..., n, m)
+    rank : Array of int64, shape (...)
+        Only if asked for.
+
+    Raises
+    ------
+    LinAlgError
+        If the iteration does not converge (NaN instead under ``config.patch(linalg_errors="nan")``).
+
+    Notes
+    -----
+    For derivatives see `functrans.numpy.linalg.pinv`.
+
+    Examples
+    --------
+    >>> from functrans.scipy.linalg import pinv
+    >>> pinv([[2.0, 0.0], [0.0, 0.0]])
+    Array([[0.5, 0. ],
+           [0. , 0. ]])
+    """
+    x = _matrices("pinv", a, check_finite)
+    batch = shape_of(x)[:-2]
+    eps = max(shape_of(x)[-2:]) * np.finfo(aval_of(x).dtype).eps
+    relative = _tolerance(eps if rtol is None else rtol, batch)
+    if atol is not None or return_rank:
+        s = svd_p.bind(x, full_matrices=False, vectors=False, on_error=config.linalg_errors)[0]
+        s = convert_element_type_p.bind(s, dtype=FLOAT64)
+        largest = (reduce_max_p if shape_of(s)[-1] else reduce_sum_p).bind(s, axes=(len(batch),))
+        if atol is not None:
+            zero, one = eq_p.bind(largest, FLOAT64.type(0)), FLOAT64.type(1)
+            scale = select_p.bind(zero, one, largest)
+            relative = add_p.bind(relative, div_p.bind(_tolerance(atol, batch), scale))
+    inverse = finish(pinv_p.bind(x, relative, on_error=config.linalg_errors))
+    if not return_rank:
+        return inverse
+    large = gt_p.bind(s, as_column(mul_p.bind(relative, largest)))
+    return inverse, finish(
+        reduce_sum_p.bind(convert_element_type_p.bind(large, dtype=INT64), axes=(len(batch),))
+    )
+
+
+def _tolerance(value: Any, batch: tuple[int, ...]) -> Any:
+    return broadcast_to(strong(operand(value, "pinv"), FLOAT64), batch)
+
+
+def polar(a: Any, side: str = "right") -> tuple[Any, Any]:
+    """Polar decomposition: ``a = u @ p`` (or ``p @ u``) with orthonormal `u` and positive semi-definite `p`.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., m, n)
+    side : {'right', 'left'}
+        Where `p` stands.
+
+    Returns
+    -------
+    u : Array, shape (..., m, n)
+    p : Array, shape (..., n, n), or (..., m, m) on the left
+
+    Raises
+    ------
+    LinAlgError
+        If the iteration does not converge (NaN instead under ``config.patch(linalg_errors="nan")``).
+
+    Notes
+    -----
+    Through the singular value decomposition. Derivatives are right also at equal singular values; where `a` has less
+    than full rank `u` is not determined.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> from functrans.scipy.linalg import polar
+    >>> u, p = polar([[0.0, -2.0], [3.0, 0.0]])
+    >>> fnp.round(u, 12), fnp.round(p, 12)
+    (Array([[ 0., -1.],
+           [ 1.,  0.]]), Array([[3., 0.],
+           [0., 2.]]))
+    """
+    if side not in ("right", "left"):
+        raise ArgumentValueError(f"polar: side must be 'right' or 'left', got {side!r}")
+    x = _matrices("polar", a, False)
+    left, _, right = svd_p.bind(x, full_matrices=False, vectors=True, on_error=config.linalg_errors)
+    u = matrix_product(left, right)
+    adjoint = matrix_transpose(u, conjugate=True)
+    p = matrix_product(adjoint, x) if side == "right" else matrix_product(x, adjoint)
+    half = aval_of(p).dtype.type(0.5)
+    p = mul_p.bind(half, add_p.bind(p, matrix_transpose(p, conjugate=True)))
+    return finish(u), finish(p)
