@@ -19,7 +19,7 @@ class Graded:
     fixed = False
 
     def draw(self, random, dtype):
-        *batch, m, n = self.shape
+        m, n = self.shape[-2:]
         a = random.uniform(-1.0, 1.0, self.shape)
         if dtype.kind == "c":
             a = a + 1j * random.uniform(-1.0, 1.0, self.shape)
