@@ -14,7 +14,7 @@ import pytest
 from functrans.core.config import config
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted(p for p in (ROOT / "docs").rglob("*.md") if "_build" not in p.parts)]
 PACKAGE = ROOT / "functrans"
 MODULES = sorted(
     ".".join(("functrans", *p.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
@@ -76,7 +76,7 @@ def test_readme_states_its_output():
     languages = [language for language, _, _ in blocks(text)]
     assert languages.index("text") == languages.index("python") + 1
     assert len(blocks(text)[languages.index("python")][1].splitlines()) < 20
-    assert all(f"<!-- ci: {name} -->" in text for name in ("example", "tests"))
+    assert all(f"<!-- ci: {name} -->" in text for name in ("example", "tests", "docs"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

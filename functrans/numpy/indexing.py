@@ -57,8 +57,8 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
 
     Parameters
     ----------
-    a : array_like, shape (*before, n, *behind)
-    indices : array_like of int, shape (*common)
+    a : array_like, shape ``(*before, n, *behind)``
+    indices : array_like of int, shape ``(*common)``
     axis : int, optional
         By default the flat array is indexed.
     mode : {'raise', 'wrap', 'clip', 'fill'}
@@ -67,7 +67,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
 
     Returns
     -------
-    Array, shape (*before, *common, *behind)
+    Array, shape ``(*before, *common, *behind)``
 
     Examples
     --------

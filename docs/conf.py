@@ -1,0 +1,40 @@
+"""Sphinx: `python -m sphinx -W --keep-going -b html docs docs/_build`."""
+
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import reference
+
+import functrans
+
+project = "functrans"
+author = "The functrans developers"
+version = release = functrans.__version__
+
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "myst_parser"]
+exclude_patterns = ["_build"]
+html_theme = "alabaster"
+html_theme_options = {"description": "Composable transformations of NumPy programs", "page_width": "1100px"}
+html_show_sourcelink = False
+
+myst_heading_anchors = 3
+autosummary_generate = False
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+# `name` in a docstring is a link where there is such an object, and code where there is none.
+default_role = "py:obj"
+
+
+def let_plurals_be(app, what, name, obj, options, lines):
+    """```Array`s`` reads well, but reStructuredText wants a word to end where its markup does."""
+    lines[:] = [re.sub(r"(?<!`)(`[\w.]+`)(?=\w)", r"\1\\ ", line) for line in lines]
+
+
+def setup(app):
+    app.connect("builder-inited", lambda _: reference.write())
+    app.connect("autodoc-process-docstring", let_plurals_be, priority=400)  # before numpydoc

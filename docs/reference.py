@@ -1,0 +1,159 @@
+"""Write docs/api/*.rst, a page for each public namespace (a large one in several), for Sphinx to fill.
+
+`conf.py` calls `write` before each build. Nothing is listed by hand: what is public is what `__all__` names.
+"""
+
+import functools
+import importlib
+import inspect
+from pathlib import Path
+
+import functrans
+
+FOLDER = Path(__file__).with_name("api")
+NAMESPACES = (
+    "functrans",
+    "functrans.numpy",
+    "functrans.numpy.linalg",
+    "functrans.numpy.fft",
+    "functrans.lax",
+    "functrans.lax.linalg",
+    "functrans.scipy.special",
+    "functrans.scipy.linalg",
+    "functrans.debug",
+    "functrans.tree",
+    "functrans.tree_util",
+    "functrans.flatten_util",
+    "functrans.testing",
+    "functrans.errors",
+)
+ONE_PAGE = 60  # namespaces with more names than this have a page for each family
+ELEMENTWISE = "functrans.lax.elementwise"  # stands for the page of this name in other namespaces too
+FAMILIES = {
+    "functrans.primitives.products": "functrans.numpy.products"
+}  # functions that stand below their family
+
+
+def exported(module):
+    """Public names and objects of a namespace, other namespaces left out."""
+    if module is functrans.errors:
+        return [(name, found) for name, found in vars(module).items() if is_error(found)]
+    pairs = [(name, getattr(module, name)) for name in module.__all__]
+    return [(name, found) for name, found in pairs if not inspect.ismodule(found)]
+
+
+def gather(module):
+    """What a namespace defines: {family: {name: other names}}, constants, and names that are NumPy's own."""
+    families, constants, foreign, names = {}, [], [], {}
+    for name, found in exported(module):
+        if not callable(found):
+            constants.append(name)
+        elif not (found.__module__ or "").startswith("functrans"):
+            foreign.append(name)
+        elif found is functrans.Array and module is not functrans:
+            constants.append(name)
+        else:
+            names.setdefault(id(found), []).append((name, found))
+    for group in names.values():
+        found = group[0][1]
+        others = [name for name, _ in group]
+        name = found.__name__ if found.__name__ in others else others[0]
+        others.remove(name)
+        families.setdefault(family(found), {})[name] = others
+    return families, constants, foreign
+
+
+def family(found):
+    """The name of the module an object is at home in; `elementwise` for what the primitives give directly."""
+    home = FAMILIES.get(found.__module__, found.__module__)
+    return ELEMENTWISE if home.startswith("functrans.primitives.") else home
+
+
+def title(home):
+    """What a module says it is about: its docstring up to the first colon or stop."""
+    if home.endswith(".elementwise"):
+        return "Elementwise functions"
+    line = inspect.getdoc(importlib.import_module(home)).splitlines()[0]
+    return line.split(":")[0].split(". ")[0].rstrip(".").replace("``", "")
+
+
+def heading(text, underline):
+    return f"{text}\n{underline * len(text)}\n"
+
+
+def entries(module, names):
+    """A table of names with their first lines, then each with its docstring."""
+    lines = [".. autosummary::", "   :nosignatures:", "", *(f"   {name}" for name in sorted(names)), ""]
+    for name, others in sorted(names.items()):
+        found = getattr(module, name)
+        kind = "function" if not inspect.isclass(found) else "class"
+        lines.append(f".. auto{'exception' if is_error(found) else kind}:: {name}")
+        if kind == "class" and not is_error(found):
+            lines.append("   :members:")
+        lines.append("")
+        if others:
+            lines += [f"   Also known as {', '.join(f'``{other}``' for other in others)}.", ""]
+    return "\n".join(lines)
+
+
+def is_error(found):
+    return inspect.isclass(found) and issubclass(found, Exception)
+
+
+def rest(module, constants, foreign):
+    """The paragraphs on what has no docstring of its own."""
+    parts = []
+    if module.__name__ == "functrans":
+        constants.remove("config")
+        parts.append(
+            heading("config", "-") + "\n.. autoclass:: functrans.core.config.Config\n   :members: patch\n"
+        )
+    if constants:
+        parts.append(f"Constants and types: {', '.join(f'``{name}``' for name in constants)}.\n")
+    if foreign:
+        parts.append(f"NumPy's own, under NumPy's names: {', '.join(f'``{name}``' for name in foreign)}.\n")
+    return parts
+
+
+def pages(namespace):
+    """{file name: text} for a namespace."""
+    module = functools.reduce(getattr, namespace.split(".")[1:], functrans)
+    families, constants, foreign = gather(module)
+    here = f".. currentmodule:: {module.__name__}\n"
+    head = [heading(namespace, "="), f".. automodule:: {module.__name__}\n   :no-members:\n"]
+    if sum(map(len, families.values())) <= ONE_PAGE:
+        names = {name: others for group in families.values() for name, others in group.items()}
+        return {
+            namespace: "\n".join([*head, here, entries(module, names), *rest(module, constants, foreign)])
+        }
+    files, toctree = {}, [".. toctree::", "   :maxdepth: 1", ""]
+    for home, names in sorted(families.items(), key=lambda pair: title(pair[0]).lower()):
+        name = f"{namespace}.{home.rpartition('.')[2]}"
+        about = heading(title(home), "=")
+        files[name] = "\n".join([about, f"{here}\nOf ``{namespace}``.\n", entries(module, names)])
+        toctree.append(f"   {name}")
+    text = "\n".join([*head, here, *toctree, "", *rest(module, constants, foreign)])
+    return {namespace: text, **files}
+
+
+def write():
+    """Write what has changed, and remove what is no longer there."""
+    FOLDER.mkdir(exist_ok=True)
+    texts = {}
+    for namespace in NAMESPACES:
+        texts |= pages(namespace)
+    texts["index"] = "\n".join(
+        [heading("API reference", "="), ".. toctree::", "   :maxdepth: 1", ""]
+        + [f"   {name}" for name in NAMESPACES if name in texts]
+    )
+    for path in FOLDER.glob("*.rst"):
+        if path.stem not in texts:
+            path.unlink()
+    for name, text in texts.items():
+        path = FOLDER / f"{name}.rst"
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+
+
+if __name__ == "__main__":
+    write()
