@@ -115,11 +115,11 @@ class _Print:
 
 
 class _Fields(string.Formatter):
-    """Goes through a format string without formatting; remembers which arguments it asks for."""
+    """Goes through a format string without formatting; remembers which arguments it asks for, and which are missing."""
 
-    def __init__(self, fmt: str):
-        self.fmt = fmt
+    def __init__(self) -> None:
         self.used: set[int | str] = set()
+        self.missing: list[int | str] = []
 
     def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
         """The argument itself; attributes and items of it may not be there before the program runs."""
@@ -127,8 +127,7 @@ class _Fields(string.Formatter):
         key: int | str = int(head) if head.isdigit() else head
         given = key < len(args) if isinstance(key, int) else key in kwargs
         if not given:
-            what = f"positional argument {key}" if isinstance(key, int) else repr(key)
-            raise FormatError(f"debug.print: {self.fmt!r} asks for {what}, which is not given")
+            self.missing.append(key)
         self.used.add(key)
         return "", key
 
@@ -143,20 +142,24 @@ class _Fields(string.Formatter):
 
 def _checked(fmt: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether a format string has fields; a `FormatError` where these and the arguments do not fit."""
-    fields = _Fields(fmt)
+    fields = _Fields()
     try:
         fields.vformat(fmt, args, kwargs)
         found = any(name is not None for _, name, _, _ in fields.parse(fmt))
-    except FormatError:
-        raise
     except ValueError as error:
         raise FormatError(f"debug.print: {fmt!r} is no format string: {error}") from None
-    unused = [repr(name) for name in kwargs if name not in fields.used]
+    if fields.missing:
+        raise FormatError(f"debug.print: {fmt!r} asks for {_named(fields.missing[0])}, which is not given")
+    unused: list[int | str] = [name for name in kwargs if name not in fields.used]
     if found:
-        unused += [f"positional argument {i}" for i in range(len(args)) if i not in fields.used]
+        unused += [i for i in range(len(args)) if i not in fields.used]
     if unused:
         raise FormatError(
-            f"debug.print: {fmt!r} does not use {', '.join(unused)}. Name it in braces; and pass a plain string, "
-            "not an f-string"
+            f"debug.print: {fmt!r} does not use {', '.join(map(_named, unused))}. Name it in braces; and pass a plain "
+            "string, not an f-string"
         )
     return found
+
+
+def _named(key: int | str) -> str:
+    return f"positional argument {key}" if isinstance(key, int) else repr(key)
