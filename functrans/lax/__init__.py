@@ -11,14 +11,32 @@ Examples
 Array([3., 6.])
 """
 
-from . import arrays, convolution, cumulative, elementwise, fourier, gathering, linalg, padding, windows
+from . import (
+    arrays,
+    bitwise,
+    convolution,
+    cumulative,
+    elementwise,
+    fourier,
+    gathering,
+    joining,
+    linalg,
+    padding,
+    sorting,
+    special,
+    windows,
+)
 from .arrays import *  # noqa: F403
+from .bitwise import *  # noqa: F403
 from .convolution import *  # noqa: F403
 from .cumulative import *  # noqa: F403
 from .elementwise import *  # noqa: F403
 from .fourier import *  # noqa: F403
 from .gathering import *  # noqa: F403
+from .joining import *  # noqa: F403
 from .padding import *  # noqa: F403
+from .sorting import *  # noqa: F403
+from .special import *  # noqa: F403
 from .windows import *  # noqa: F403
 
 __all__ = ["linalg"]
@@ -30,3 +48,7 @@ __all__ += cumulative.__all__
 __all__ += padding.__all__
 __all__ += gathering.__all__
 __all__ += windows.__all__
+__all__ += bitwise.__all__
+__all__ += joining.__all__
+__all__ += special.__all__
+__all__ += sorting.__all__

@@ -64,14 +64,19 @@ def _bound(prim: Primitive, values: Sequence[Any]) -> Any:
     return prim.bind(*values)
 
 
-def _function(name: str, prim: Primitive, count: int, doc: str) -> Callable[..., Any]:
+def of_primitive(name: str, prim: Primitive, count: int, doc: str) -> Callable[..., Any]:
+    """The strict function of so many operands that a primitive computes."""
+
     def unary(x: Any) -> Any:
         return finish(_bound(prim, operands(name, x)))
 
     def binary(x: Any, y: Any) -> Any:
         return finish(_bound(prim, operands(name, x, y)))
 
-    function = unary if count == 1 else binary
+    def ternary(x: Any, y: Any, z: Any) -> Any:
+        return finish(_bound(prim, operands(name, x, y, z)))
+
+    function: Callable[..., Any] = (unary, binary, ternary)[count - 1]
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""{doc}
 
@@ -83,63 +88,65 @@ def _function(name: str, prim: Primitive, count: int, doc: str) -> Callable[...,
     return function
 
 
-neg = _function("neg", ew.neg_p, 1, "``-x``.")
-sign = _function("sign", rounding.sign_p, 1, "-1, 0 or 1.")
-floor = _function("floor", rounding.floor_p, 1, "The largest integer not above `x`.")
-ceil = _function("ceil", rounding.ceil_p, 1, "The least integer not below `x`.")
-is_finite = _function("is_finite", rounding.is_finite_p, 1, "Neither NaN nor infinite.")
-exp = _function("exp", exp_log.exp_p, 1, "``e**x``.")
-exp2 = _function("exp2", exp_log.exp2_p, 1, "``2**x``.")
-expm1 = _function("expm1", exp_log.expm1_p, 1, "``e**x - 1``, accurate near 0.")
-log = _function("log", exp_log.log_p, 1, "The natural logarithm.")
-log1p = _function("log1p", exp_log.log1p_p, 1, "``log(1 + x)``, accurate near 0.")
-sqrt = _function("sqrt", exp_log.sqrt_p, 1, "The square root.")
-cbrt = _function("cbrt", exp_log.cbrt_p, 1, "The cube root.")
-sin = _function("sin", trig.sin_p, 1, "The sine.")
-cos = _function("cos", trig.cos_p, 1, "The cosine.")
-tan = _function("tan", trig.tan_p, 1, "The tangent.")
-asin = _function("asin", trig.arcsin_p, 1, "The inverse sine.")
-acos = _function("acos", trig.arccos_p, 1, "The inverse cosine.")
-atan = _function("atan", trig.arctan_p, 1, "The inverse tangent.")
-sinh = _function("sinh", trig.sinh_p, 1, "The hyperbolic sine.")
-cosh = _function("cosh", trig.cosh_p, 1, "The hyperbolic cosine.")
-tanh = _function("tanh", trig.tanh_p, 1, "The hyperbolic tangent.")
-asinh = _function("asinh", trig.arcsinh_p, 1, "The inverse hyperbolic sine.")
-acosh = _function("acosh", trig.arccosh_p, 1, "The inverse hyperbolic cosine.")
-atanh = _function("atanh", trig.arctanh_p, 1, "The inverse hyperbolic tangent.")
-erf = _function("erf", special.erf_p, 1, "The error function.")
-erfc = _function("erfc", special.erfc_p, 1, "``1 - erf(x)``, accurate for large `x`.")
-lgamma = _function(
+neg = of_primitive("neg", ew.neg_p, 1, "``-x``.")
+sign = of_primitive("sign", rounding.sign_p, 1, "-1, 0 or 1.")
+floor = of_primitive("floor", rounding.floor_p, 1, "The largest integer not above `x`.")
+ceil = of_primitive("ceil", rounding.ceil_p, 1, "The least integer not below `x`.")
+is_finite = of_primitive("is_finite", rounding.is_finite_p, 1, "Neither NaN nor infinite.")
+exp = of_primitive("exp", exp_log.exp_p, 1, "``e**x``.")
+exp2 = of_primitive("exp2", exp_log.exp2_p, 1, "``2**x``.")
+expm1 = of_primitive("expm1", exp_log.expm1_p, 1, "``e**x - 1``, accurate near 0.")
+log = of_primitive("log", exp_log.log_p, 1, "The natural logarithm.")
+log1p = of_primitive("log1p", exp_log.log1p_p, 1, "``log(1 + x)``, accurate near 0.")
+sqrt = of_primitive("sqrt", exp_log.sqrt_p, 1, "The square root.")
+cbrt = of_primitive("cbrt", exp_log.cbrt_p, 1, "The cube root.")
+sin = of_primitive("sin", trig.sin_p, 1, "The sine.")
+cos = of_primitive("cos", trig.cos_p, 1, "The cosine.")
+tan = of_primitive("tan", trig.tan_p, 1, "The tangent.")
+asin = of_primitive("asin", trig.arcsin_p, 1, "The inverse sine.")
+acos = of_primitive("acos", trig.arccos_p, 1, "The inverse cosine.")
+atan = of_primitive("atan", trig.arctan_p, 1, "The inverse tangent.")
+sinh = of_primitive("sinh", trig.sinh_p, 1, "The hyperbolic sine.")
+cosh = of_primitive("cosh", trig.cosh_p, 1, "The hyperbolic cosine.")
+tanh = of_primitive("tanh", trig.tanh_p, 1, "The hyperbolic tangent.")
+asinh = of_primitive("asinh", trig.arcsinh_p, 1, "The inverse hyperbolic sine.")
+acosh = of_primitive("acosh", trig.arccosh_p, 1, "The inverse hyperbolic cosine.")
+atanh = of_primitive("atanh", trig.arctanh_p, 1, "The inverse hyperbolic tangent.")
+erf = of_primitive("erf", special.erf_p, 1, "The error function.")
+erfc = of_primitive("erfc", special.erfc_p, 1, "``1 - erf(x)``, accurate for large `x`.")
+lgamma = of_primitive(
     "lgamma", special.lgamma_p, 1, "The logarithm of the absolute value of the gamma function."
 )
-digamma = _function("digamma", special.digamma_p, 1, "The derivative of `lgamma`.")
-logistic = _function("logistic", special.logistic_p, 1, "``1 / (1 + exp(-x))``.")
-abs = _function("abs", complexes.abs_p, 1, "The absolute value.")
-real = _function("real", complexes.real_p, 1, "The real part of a complex number.")
-imag = _function("imag", complexes.imag_p, 1, "The imaginary part of a complex number.")
-bitwise_not = _function("bitwise_not", bits.not_p, 1, "All bits inverted.")
-add = _function("add", add_p, 2, "``x + y``.")
-sub = _function("sub", ew.sub_p, 2, "``x - y``.")
-mul = _function("mul", ew.mul_p, 2, "``x * y``.")
-max = _function("max", ew.max_p, 2, "The larger; NaN where one is NaN.")
-min = _function("min", ew.min_p, 2, "The smaller; NaN where one is NaN.")
-rem = _function(
+digamma = of_primitive("digamma", special.digamma_p, 1, "The derivative of `lgamma`.")
+logistic = of_primitive("logistic", special.logistic_p, 1, "``1 / (1 + exp(-x))``.")
+abs = of_primitive("abs", complexes.abs_p, 1, "The absolute value.")
+real = of_primitive("real", complexes.real_p, 1, "The real part of a complex number.")
+imag = of_primitive("imag", complexes.imag_p, 1, "The imaginary part of a complex number.")
+bitwise_not = of_primitive("bitwise_not", bits.not_p, 1, "All bits inverted.")
+add = of_primitive("add", add_p, 2, "``x + y``.")
+sub = of_primitive("sub", ew.sub_p, 2, "``x - y``.")
+mul = of_primitive("mul", ew.mul_p, 2, "``x * y``.")
+max = of_primitive("max", ew.max_p, 2, "The larger; NaN where one is NaN.")
+min = of_primitive("min", ew.min_p, 2, "The smaller; NaN where one is NaN.")
+rem = of_primitive(
     "rem", rounding.fmod_p, 2, "The remainder of division rounded towards zero, with the sign of `x`."
 )
-pow = _function("pow", exp_log.pow_p, 2, "``x**y``.")
-atan2 = _function("atan2", trig.arctan2_p, 2, "The angle of the point ``(y, x)``; `x` is its ordinate here.")
-nextafter = _function("nextafter", rounding.nextafter_p, 2, "The next number from `x` towards `y`.")
-complex = _function("complex", complexes.complex_p, 2, "``x + 1j * y``.")
-bitwise_and = _function("bitwise_and", bits.and_p, 2, "Bits set in both.")
-bitwise_or = _function("bitwise_or", bits.or_p, 2, "Bits set in one or both.")
-bitwise_xor = _function("bitwise_xor", bits.xor_p, 2, "Bits set in one only.")
-shift_left = _function("shift_left", bits.shift_left_p, 2, "Bits moved up by `y` places.")
-eq = _function("eq", ew.eq_p, 2, "``x == y``.")
-ne = _function("ne", ew.ne_p, 2, "``x != y``.")
-lt = _function("lt", ew.lt_p, 2, "``x < y``.")
-le = _function("le", ew.le_p, 2, "``x <= y``.")
-gt = _function("gt", ew.gt_p, 2, "``x > y``.")
-ge = _function("ge", ew.ge_p, 2, "``x >= y``.")
+pow = of_primitive("pow", exp_log.pow_p, 2, "``x**y``.")
+atan2 = of_primitive(
+    "atan2", trig.arctan2_p, 2, "The angle of the point ``(y, x)``; `x` is its ordinate here."
+)
+nextafter = of_primitive("nextafter", rounding.nextafter_p, 2, "The next number from `x` towards `y`.")
+complex = of_primitive("complex", complexes.complex_p, 2, "``x + 1j * y``.")
+bitwise_and = of_primitive("bitwise_and", bits.and_p, 2, "Bits set in both.")
+bitwise_or = of_primitive("bitwise_or", bits.or_p, 2, "Bits set in one or both.")
+bitwise_xor = of_primitive("bitwise_xor", bits.xor_p, 2, "Bits set in one only.")
+shift_left = of_primitive("shift_left", bits.shift_left_p, 2, "Bits moved up by `y` places.")
+eq = of_primitive("eq", ew.eq_p, 2, "``x == y``.")
+ne = of_primitive("ne", ew.ne_p, 2, "``x != y``.")
+lt = of_primitive("lt", ew.lt_p, 2, "``x < y``.")
+le = of_primitive("le", ew.le_p, 2, "``x <= y``.")
+gt = of_primitive("gt", ew.gt_p, 2, "``x > y``.")
+ge = of_primitive("ge", ew.ge_p, 2, "``x >= y``.")
 
 
 def conj(x: Any) -> Any:

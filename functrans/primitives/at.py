@@ -9,14 +9,13 @@ import numpy as np
 
 from ..core.array import unwrap, wrap
 from ..core.errors import (
-    ArgumentValueError,
     DtypeError,
     InvalidIndexError,
     NonConcreteBooleanIndexError,
     ShapeError,
 )
 from ..core.trace import Tracer, operators
-from .bounds import MODES
+from .bounds import checked_mode
 from .create import full, iota
 from .dynamic import dynamic_update_slice_p
 from .elementwise import convert, div_p, max_p, min_p, mul_p, neg_p, select_p, sub_p
@@ -25,8 +24,6 @@ from .index import scatter_add_p, scatter_max_p, scatter_min_p, scatter_mul_p, s
 from .indexing import Plan, is_staged, plan_index, take, take_view
 from .linear import add_p, broadcast_to, reshape_p, shape_of, transpose_p
 from .shape import rev_p
-
-_MODES = frozenset(MODES)
 
 
 class At:
@@ -143,9 +140,12 @@ class AtIndex:
 
     def apply(self, func: Callable[[Any], Any], **options: Any) -> Any:
         """The array with ``x[index] = func(x[index])``; `func` is elementwise, and applied once to each
-        element named.
+        element named, however often.
         """
-        options.pop("unique_indices", None)
+        mask = _traced_mask(self._index)
+        if mask is not None:
+            x = unwrap(self._x)
+            return wrap(_where_mask(x, mask, convert(unwrap(func(self._x)), x.dtype), None, whole=True))
         return self.set(func(self.get(mode=options.get("mode"))), **options)
 
     def _changed(self, values: Any, op: Any, scatter: Any, options: dict[str, Any]) -> Any:
@@ -170,9 +170,7 @@ def _options(
 
 
 def _plan(x: Any, index: Any, mode: str | None) -> Plan:
-    mode = "raise" if mode is None else mode
-    if mode not in _MODES:
-        raise ArgumentValueError(f"mode must be one of {', '.join(map(repr, MODES))}, got {mode!r}")
+    mode = "raise" if mode is None else checked_mode(mode)
     # A promise of the user is not trusted with memory: what would read beside the array is clipped.
     mode = "clip" if mode == "promise_in_bounds" else mode
     return plan_index(unwrap(index), shape_of(x), mode, is_staged(x))
@@ -285,19 +283,21 @@ def _traced_mask(index: Any) -> Any:
     return None
 
 
-def _where_mask(x: Any, mask: Any, values: Any, op: Any) -> Any:
-    """Elements under a mask: chosen, not gathered, since how many they are is unknown."""
+def _where_mask(x: Any, mask: Any, values: Any, op: Any, whole: bool = False) -> Any:
+    """Elements under a mask: chosen, not gathered, since how many they are is unknown. `values` go to each element
+    under it, or are those of the `whole` array.
+    """
     rows = shape_of(mask)
     shape = shape_of(x)
     if shape[: len(rows)] != rows:
         raise InvalidIndexError(f"boolean index of shape {rows} did not match indexed array of shape {shape}")
-    if len(shape_of(values)) > len(shape) - len(rows):
+    if not whole and len(shape_of(values)) > len(shape) - len(rows):
         raise NonConcreteBooleanIndexError(
             f"x.at[mask] with a traced mask takes values of shape {shape[len(rows) :]} or a scalar, got "
             "shape "
             f"{shape_of(values)}: how many elements the mask names is unknown. Use where(mask, values, x)"
         )
-    values = _fitted(values, shape[len(rows) :])
+    values = _fitted(values, shape if whole else shape[len(rows) :])
     new = values if op is None else op.bind(x, values)
     mask = reshape_p.bind(mask, shape=rows + (1,) * (len(shape) - len(rows)))
     return select_p.bind(mask, new, x)

@@ -13,15 +13,57 @@ Every mode but "wrap" lets negative indices count from the end once. Then
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ..core.errors import IndexOutOfBoundsError
+from ..core.errors import ArgumentValueError, IndexOutOfBoundsError
 from ..core.primitive import Effect
 
 MODES = ("raise", "clip", "wrap", "fill", "drop", "promise_in_bounds")
+
+
+class GatherScatterMode(enum.StrEnum):
+    """What becomes of indices out of bounds, under JAX's names; wherever a mode is asked for, its text will do.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> lax.GatherScatterMode.from_any("clip"), str(lax.GatherScatterMode.CLIP)
+    (<GatherScatterMode.CLIP: 'clip'>, 'clip')
+    """
+
+    CLIP = "clip"
+    FILL_OR_DROP = "fill"
+    PROMISE_IN_BOUNDS = "promise_in_bounds"
+    RAISE = "raise"
+    WRAP = "wrap"
+
+    @staticmethod
+    def from_any(mode: Any) -> GatherScatterMode:
+        """The mode that a text or a mode says; None is `FILL_OR_DROP`.
+
+        Raises
+        ------
+        ArgumentValueError
+            If there is no such mode.
+        """
+        return GatherScatterMode(checked_mode("fill" if mode is None else mode).replace("drop", "fill"))
+
+
+def checked_mode(mode: Any) -> str:
+    """The mode as text.
+
+    Raises
+    ------
+    ArgumentValueError
+        If there is no such mode.
+    """
+    if not isinstance(mode, str) or mode not in MODES:
+        raise ArgumentValueError(f"mode must be one of {', '.join(map(repr, MODES))}, got {mode!r}")
+    return str(mode)
 
 
 def raises(*, mode: str, **params: Any) -> Effect:

@@ -1,0 +1,159 @@
+"""Bits: how many are set, leading zeros, numbers read as another dtype or rounded to fewer bits."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.aval import aval_of
+from ..core.dtypes import canonical
+from ..core.errors import ArgumentValueError, DtypeError
+from ..primitives.bits import and_p, not_p, or_p, shift_right_p, xor_p
+from ..primitives.elementwise import convert, mul_p, sub_p
+from ..primitives.linear import add_p, dtype_of
+from ..primitives.operands import finish
+from ..primitives.representation import bitcast_p, reduce_precision_p
+from .elementwise import bitwise_xor, operands
+from .windows import reduce
+
+__all__ = ["bitcast_convert_type", "clz", "population_count", "reduce_precision", "reduce_xor"]
+
+
+def _unsigned(name: str, x: Any) -> tuple[Any, np.dtype]:
+    """The bits as unsigned integers, and the dtype they came in."""
+    (value,) = operands(name, x)
+    own = dtype_of(value)
+    if own.kind not in "iu":
+        raise DtypeError(f"lax.{name}: want integers, got {own}")
+    return convert(value, np.dtype(f"u{own.itemsize}")), own
+
+
+def _count(x: Any) -> Any:
+    """The number of bits set, of unsigned integers: sums of 1, 2, 4 bits side by side, then of bytes by a product."""
+    dtype = dtype_of(x)
+    width = 8 * dtype.itemsize
+    every = (1 << width) - 1
+
+    def masked(value: Any, byte: int) -> Any:
+        return and_p.bind(value, dtype.type(every // 255 * byte))
+
+    def shifted(value: Any, by: int) -> Any:
+        return shift_right_p.bind(value, dtype.type(by))
+
+    x = sub_p.bind(x, masked(shifted(x, 1), 0x55))
+    x = add_p.bind(masked(x, 0x33), masked(shifted(x, 2), 0x33))
+    x = masked(add_p.bind(x, shifted(x, 4)), 0x0F)
+    return x if width == 8 else shifted(mul_p.bind(x, dtype.type(every // 255)), width - 8)
+
+
+def population_count(x: Any) -> Any:
+    """How many bits are set, in two's complement.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> lax.population_count(np.array([0, 7, -1]))
+    Array([ 0,  3, 64])
+    """
+    bits, own = _unsigned("population_count", x)
+    return finish(convert(_count(bits), own))
+
+
+def clz(x: Any) -> Any:
+    """How many zeros stand before the first bit that is set.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> lax.clz(np.array([0, 1, 255], np.uint8))
+    Array([8, 7, 0], dtype=uint8)
+    """
+    bits, own = _unsigned("clz", x)
+    dtype = dtype_of(bits)
+    by = 1
+    while by < 8 * dtype.itemsize:  # all bits below the first one
+        bits = or_p.bind(bits, shift_right_p.bind(bits, dtype.type(by)))
+        by *= 2
+    return finish(convert(_count(not_p.bind(bits)), own))
+
+
+def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+    """The same bits, read as another dtype. No derivative passes through.
+
+    Parameters
+    ----------
+    operand : array_like
+        For a wider dtype the elements that make one lie along the last axis, which goes; for a narrower one there is a
+        new last axis.
+    new_dtype : dtype-like
+
+    Raises
+    ------
+    DtypeError, ShapeError
+        If the sizes do not fit.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> lax.bitcast_convert_type(np.float32([1.0, -0.0]), np.uint32) >> 23
+    Array([127, 256], dtype=uint32)
+    """
+    (x,) = operands("bitcast_convert_type", operand)
+    to = canonical(new_dtype, "lax.bitcast_convert_type: new_dtype")
+    bitcast_p.abstract(aval_of(x), dtype=to)
+    return finish(bitcast_p.bind(x, dtype=to))
+
+
+def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+    """Numbers rounded to those of a format with fewer bits, in the dtype they have.
+
+    Parameters
+    ----------
+    operand : array_like
+        float or complex.
+    exponent_bits : int
+        At least 1.
+    mantissa_bits : int
+        At least 0.
+
+    Notes
+    -----
+    To the nearest, the even one of two; what is too large is infinite, what is below the normal numbers is zero of
+    its sign. The derivative is that of what is rounded, not of the steps (tangents are not rounded themselves).
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> lax.reduce_precision(np.array([1 / 3, 70000.0]), 5, 10)  # half precision
+    Array([0.33325195,        inf])
+    """
+    (x,) = operands("reduce_precision", operand)
+    exponent, mantissa = operator.index(exponent_bits), operator.index(mantissa_bits)
+    if exponent < 1 or mantissa < 0:
+        raise ArgumentValueError(
+            f"lax.reduce_precision: want at least 1 bit of exponent and 0 of mantissa, got {exponent} and {mantissa}"
+        )
+    reduce_precision_p.abstract(aval_of(x))
+    return finish(reduce_precision_p.bind(x, exponent_bits=exponent, mantissa_bits=mantissa))
+
+
+def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
+    """Exclusive "or" along some axes, bit by bit.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> lax.reduce_xor(np.array([1, 3, 4]), (0,))
+    Array(6)
+    """
+    (x,) = operands("reduce_xor", operand)
+    xor_p.abstract(aval_of(x), aval_of(x))
+    return reduce(x, dtype_of(x).type(0), bitwise_xor, axes)
