@@ -22,6 +22,13 @@ def cho_solve(c_and_lower, b):
     return np.linalg.solve(c @ c.T.conj() if lower else c.T.conj() @ c, b)
 
 
+def as_complex(x):
+    """NumPy's eigenvalues and eigenvectors, which are real where they can."""
+    if isinstance(x, np.ndarray):
+        return x.astype(np.result_type(x, np.complex64))
+    return type(x)(*map(as_complex, x))
+
+
 TABLES = {
     "functrans.numpy.linalg": [
         Entry("cholesky", Call(PD(3, 3)), Call(PD(2, 2, 2, dtype=complex)), Call(PD(3, 3), upper=True)),
@@ -29,9 +36,40 @@ TABLES = {
             "norm", Call(R(3)), Call(R(2, 3)), Call(R(2, 3), 1), Call(R(2, 3), np.inf, axis=1), Call(Z(3), 3)
         ),
         Entry("vector_norm", Call(R(2, 3)), Call(R(2, 3), axis=1, ord=3)),
-        Entry("matrix_norm", Call(R(2, 2, 3)), Call(R(2, 3), ord=1)),
+        Entry("matrix_norm", Call(R(2, 2, 3)), Call(R(2, 3), ord=1), Call(M(2, 3), ord="nuc")),
         Entry("matrix_power", Call(M(3, 3), 3), Call(M(3, 3), 0)),
         Entry("multi_dot", Call([R(2, 3), R(3, 4), R(4)])),
+        Entry("eigh eigvalsh", Call(PD(3, 3)), Call(PD(2, 3, 3), UPLO="U")),
+        Entry(
+            "eig",
+            Call(M(3, 3)),
+            Call(M(2, 3, 3, dtype=complex)),
+            oracle=lambda a: as_complex(np.linalg.eig(a)),
+        ),
+        Entry(
+            "eigvals",
+            Call(M(3, 3)),
+            Call(M(2, 3, 3, dtype=complex)),
+            oracle=lambda a: as_complex(np.linalg.eigvals(a)),
+        ),
+        Entry("svd", Call(M(3, 3)), Call(M(2, 3, 3), full_matrices=False), Call(M(3, 2), compute_uv=False)),
+        Entry("svdvals", Call(M(3, 2)), Call(M(2, 3, 3, dtype=complex))),
+        Entry(
+            "pinv",
+            Call(M(3, 2)),
+            Call(M(2, 2, 3, dtype=complex), rtol=1e-3),
+            Call(PD(3, 3), hermitian=True),
+            skip={"empty": "NumPy's keeps integers"},
+        ),
+        Entry("lstsq", Call(M(3, 2), R(3)), Call(M(2, 3, dtype=complex), Z(2, 2))),
+        Entry(
+            "matrix_rank",
+            Call(M(3, 2)),
+            Call(M(2, 2, 2), tol=2.5),
+            Call(PD(3, 3), hermitian=True),
+            differentiable=False,
+        ),
+        Entry("cond", Call(M(3, 2)), Call(M(3, 3), "fro"), Call(M(2, 3, 3), -2)),
         Entry("outer", Call(R(3), R(2))),
         Entry("diagonal trace", Call(R(2, 3, 3)), Call(R(2, 3, 3), offset=1)),
     ],
@@ -43,6 +81,37 @@ TABLES = {
             skip={"0-d": "another error", "int": "operands are not promoted"},
         ),
         Entry(
+            "eigh",
+            Call(PD(3, 3)),
+            Call(PD(3, 3), symmetrize_input=False),
+            oracle=lambda x, symmetrize_input=True: np.linalg.eigh(x)[::-1],
+            skip={"0-d": "another error", "int": "operands are not promoted"},
+        ),
+        Entry(
+            "svd",
+            Call(M(3, 2), full_matrices=False),
+            Call(M(2, 3, dtype=complex), compute_uv=False),
+            oracle=lambda x, **options: (
+                tuple(y) if isinstance(y := np.linalg.svd(x, **options), tuple) else y
+            ),
+            skip={"0-d": "another error", "int": "operands are not promoted"},
+        ),
+        Entry(
+            "eig",
+            Call(M(3, 3), compute_left_eigenvectors=False),
+            oracle=lambda x, **options: list(as_complex(np.linalg.eig(x))),
+            skip=dict.fromkeys(("0-d", "empty", "int"), "the oracle differs"),
+        ),
+        Entry(
+            "symmetric_product",
+            Call(R(3, 2), R(3, 3)),
+            Call(R(2, 3, 2), PD(2, 3, 3), alpha=0.5, beta=2.0, symmetrize_output=True),
+            oracle=lambda a, c, alpha=1.0, beta=0.0, symmetrize_output=False: (
+                alpha * a @ a.swapaxes(-1, -2) + beta * c
+            ),
+            skip=dict.fromkeys(("0-d", "empty", "int"), "the oracle differs"),
+        ),
+        Entry(
             "triangular_solve",
             Call(M(3, 3), R(2, 3)),
             Call(M(3, 3), R(3, 2), left_side=True, lower=True),
@@ -52,6 +121,18 @@ TABLES = {
         ),
     ],
     "functrans.scipy.linalg": [
+        Entry(
+            "eigh",
+            Call(PD(3, 3)),
+            Call(PD(3, 3), PD(3, 3)),
+            Call(PD(3, 3), eigvals_only=True),
+            skip={"int": "SciPy's eigenvectors have another sign"},
+        ),
+        Entry("eigvalsh", Call(PD(3, 3)), Call(PD(3, 3), PD(3, 3), type=3, subset_by_index=(0, 1))),
+        Entry("svd", Call(M(3, 3)), Call(M(3, 2), full_matrices=False), Call(Z(3, 2), compute_uv=False)),
+        Entry("svdvals", Call(M(3, 2))),
+        Entry("pinv", Call(M(3, 2)), Call(M(2, 3, dtype=complex), atol=0.1)),
+        Entry("polar", Call(M(3, 3)), Call(M(3, 2, dtype=complex)), Call(M(2, 3), side="left")),
         Entry("cholesky", Call(PD(3, 3)), Call(PD(3, 3, dtype=complex), lower=True)),
         Entry(
             "cho_factor",

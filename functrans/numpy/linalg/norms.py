@@ -130,6 +130,7 @@ def _extremum(x: Any, axis: int, largest: bool) -> Any:
     return reduce_min_p.bind(x, axes=(axis,))
 
 
+@implements(np.linalg.vector_norm)
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """The norm of vectors, which lie along `axis` (any number of axes; all, if None).
 
@@ -145,6 +146,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     return finish(_kept(_vector(value, ord, axes), value, axes, keepdims))
 
 
+@implements(np.linalg.matrix_norm)
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     """The norm of the matrices in the last two axes; see `norm`."""
     return norm(x, ord, (-2, -1), keepdims)
