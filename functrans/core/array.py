@@ -118,7 +118,14 @@ class _Flags:
         return repr(self._flags)
 
 
-class Array(np.ndarray):
+class _ArrayType(type):
+    """Lets traced values pass for instances of `Array`, so that type checks of user code hold while tracing."""
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, Tracer) or type.__instancecheck__(cls, x)
+
+
+class Array(np.ndarray, metaclass=_ArrayType):
     """An array that never changes: what functions of functrans return.
 
     It is an ndarray, and NumPy, SciPy, Matplotlib and pandas take it as one. What would change it raises
@@ -194,6 +201,10 @@ class Array(np.ndarray):
     def at(self) -> Any:
         """Changed copies: ``x.at[i].set(v)`` and its like."""
         return operators.property["at"](self)
+
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
+        """The module `functrans.numpy`, by the array API standard."""
+        return operators.method["__array_namespace__"](self, api_version=api_version)
 
     @property
     def flags(self) -> Any:
@@ -346,7 +357,8 @@ for _name, _instead in (
 ):
     setattr(Array, _name, _refused_method(_name, _instead))
 for _name in (
-    "all", "any", "argmax", "argmin", "argsort", "astype", "byteswap", "choose", "clip", "compress", "conj",
+    "all", "any", "argmax", "argmin", "argpartition",
+    "argsort", "astype", "byteswap", "choose", "clip", "compress", "conj",
     "conjugate", "cumprod", "cumsum", "diagonal", "dot", "flatten", "max", "mean", "min", "nonzero", "prod",
     "ravel", "repeat", "reshape", "round", "searchsorted", "squeeze", "std", "sum",
     "swapaxes", "take", "trace", "transpose", "var",

@@ -101,6 +101,7 @@ from ..primitives.ufuncs import (
     trunc,
 )  # fmt: skip
 from . import fft, linalg
+from . import methods as _methods
 from . import missing as _missing
 from . import ufunc_methods as _ufunc_methods
 from .creation import (
@@ -122,8 +123,10 @@ from .creation import (
 )  # fmt: skip
 from .calling import apply_along_axis, apply_over_axes, choose, fromfunction, piecewise, vectorize
 from .covariance import corrcoef, cov
+from .cumulative import cumprod, cumsum, cumulative_prod, cumulative_sum, nancumprod, nancumsum
 from .differences import diff, trapezoid
 from .editing import delete, fill_diagonal, insert, place, put, put_along_axis, resize, trim_zeros
+from .histograms import bincount, histogram, histogram2d, histogram_bin_edges, histogramdd
 from .indexing import diag, diagflat, diagonal, take, take_along_axis, trace, tril, triu
 from .joining import (
     append,
@@ -154,6 +157,7 @@ from .nanreductions import (
     nansum,
     nanvar,
 )  # fmt: skip
+from .nonzero import argwhere, compress, extract, flatnonzero, nonzero
 from .positions import (
     diag_indices,
     diag_indices_from,
@@ -167,6 +171,7 @@ from .positions import (
     unravel_index,
 )  # fmt: skip
 from .products import cross, dot, einsum, einsum_path, inner, kron, outer, tensordot, vdot
+from .quantiles import median, nanmedian, nanpercentile, nanquantile, percentile, quantile
 from .ranges import arange, geomspace, indices, linspace, logspace, meshgrid
 from .reductions import all, amax, amin, any, argmax, argmin, count_nonzero, max, min, prod, ptp, sum
 from .selection import (
@@ -189,6 +194,19 @@ from .selection import (
     select,
     where,
 )  # fmt: skip
+from .searching import digitize, searchsorted
+from .sets import (
+    intersect1d,
+    isin,
+    setdiff1d,
+    setxor1d,
+    union1d,
+    unique,
+    unique_all,
+    unique_counts,
+    unique_inverse,
+    unique_values,
+)  # fmt: skip
 from .shaping import (
     atleast_1d,
     atleast_2d,
@@ -207,6 +225,9 @@ from .shaping import (
     swapaxes,
     transpose,
 )  # fmt: skip
+from .gradients import ediff1d, gradient
+from .signal import convolve, correlate, interp, unwrap
+from .sorting import argpartition, argsort, lexsort, partition, sort, sort_complex
 from .statistics import average, mean, std, var
 from .types import can_cast, iscomplexobj, isrealobj, isscalar, ndim, result_type, shape, size
 from .windows import bartlett, blackman, hamming, hanning, i0, kaiser, sinc

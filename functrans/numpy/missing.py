@@ -23,35 +23,10 @@ def nearest(func: Callable[..., Any]) -> list[str]:
     return [known[n] for n in difflib.get_close_matches(func.__name__, known, n=3, cutoff=0.6)]
 
 
-_SHAPED_BY_DATA = frozenset(
-    (
-        np.nonzero,
-        np.flatnonzero,
-        np.argwhere,
-        np.unique,
-        np.unique_values,
-        np.unique_counts,
-        np.union1d,
-        np.intersect1d,
-        np.setdiff1d,
-        np.setxor1d,
-        np.extract,
-        np.compress,
-        np.trim_zeros,
-        np.bincount,
-    )
-)
-
-
 def _missing(func: Callable[..., Any], args: Any, kwargs: Any) -> NoReturn:
     traced = next((x for x in _flat((args, kwargs)) if isinstance(x, Tracer)), None)
     what = "a traced value" if traced is None else f"a traced value of type {traced.aval}"
     close = nearest(func)
-    if func in _SHAPED_BY_DATA:
-        raise NoRuleError(
-            f"{_name(func)} of {what}: the shape of the result depends on numbers, which are not known while tracing. "
-            "Compute it outside of the function and pass it in, or use where(condition, a, b)"
-        )
     hint = f"Nearest: {', '.join(close)}" if close else "See functrans.numpy for what there is"
     raise NoRuleError(f"{_name(func)} of {what}: functrans has no such function. {hint}")
 

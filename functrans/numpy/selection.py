@@ -25,14 +25,17 @@ from ..primitives.promotion import common, refuse_out
 from ..primitives.rounding import is_finite_p, is_nan_p
 from ..primitives.trig import arctan2_p
 from .dispatch import array_operand, implements, owned
+from .nonzero import nonzero
 from .reductions import all as all_of
 
 # --- where --------------------------------------------------------------------------------------------------
 
 
 @implements(np.where)
-def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
-    """`x` where the condition holds, else `y`.
+def where(
+    condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: Any = None
+) -> Any:
+    """`x` where the condition holds, else `y`; without both, the places where it holds: `nonzero`.
 
     Parameters
     ----------
@@ -40,6 +43,9 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
         True where not 0.
     x, y : array_like
         Of shapes that broadcast with the condition's.
+    size : int, optional
+    fill_value : int or tuple of int, optional
+        As for `nonzero`, without `x` and `y`.
 
     Returns
     -------
@@ -48,8 +54,10 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
 
     Raises
     ------
-    ArgumentError
-        If `x` or `y` is missing: the positions of true elements have no fixed shape.
+    ArgumentValueError
+        If only one of `x` and `y` is given.
+    ConcretizationError
+        If neither is, nor `size`, and the condition is traced.
 
     Notes
     -----
@@ -62,11 +70,10 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     >>> fnp.where([True, False], 1.0, [5, 6])
     Array([1., 6.])
     """
+    if x is None and y is None:
+        return nonzero(condition, size=size, fill_value=fill_value)
     if x is None or y is None:
-        raise ArgumentError(
-            "where: want where(condition, x, y). Positions of true elements, where(condition), have a "
-            "shape that depends on numbers: take them with np.nonzero outside of the function"
-        )
+        raise ArgumentValueError("where: give both x and y, or neither")
     c = truth(operand(condition, "where"))
     on_true, on_false = common(operand(x, "where", 1), operand(y, "where", 2))
     broadcast_shapes("where", shape_of(c), shape_of(on_true), shape_of(on_false))

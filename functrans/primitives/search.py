@@ -56,7 +56,9 @@ def _search_batch(
     return searchsorted_p.bind(rows, numbers, side=side), 0
 
 
-def _search_kernel(k: BlockEmitter, operands: Sequence[Buffer], results: Sequence[Buffer], *, side: str) -> None:
+def _search_kernel(
+    k: BlockEmitter, operands: Sequence[Buffer], results: Sequence[Buffer], *, side: str
+) -> None:
     (a, v), (out,) = operands, results
     n = a.shape[-1]
     rank = len(a.shape) - 1

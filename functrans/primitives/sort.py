@@ -190,4 +190,3 @@ top_k_p: Primitive = Primitive(
     kernel=Block(_top_k_kernel, streamed_from=0),
     multiple=True,
 )
-

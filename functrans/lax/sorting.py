@@ -1,0 +1,126 @@
+"""Sorting: sort, sort_key_val, top_k."""
+
+from __future__ import annotations
+
+import operator as _operator
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
+from ..core.trace import Tracer
+from ..numpy.dispatch import array_operand
+from ..primitives import sort as sorts
+from ..primitives.axes import one_axis
+from ..primitives.linear import move_batch_axis, shape_of
+from ..primitives.operands import finish
+
+__all__ = ["sort", "sort_key_val", "top_k"]
+
+
+def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+    """Sorted along an axis; several arrays are moved alike, in the order of the first `num_keys` of them.
+
+    Parameters
+    ----------
+    operand : array_like, or sequence of array_like of one shape
+    dimension : int
+    is_stable : bool
+        Accepted: the sort is stable in any case.
+    num_keys : int
+        By how many of the arrays: where the first is equal, by the second, and so on.
+
+    Returns
+    -------
+    Array, or tuple of Array
+
+    Raises
+    ------
+    ShapeError
+        If the arrays have different shapes.
+    ArgumentValueError
+        If there are fewer arrays than keys.
+
+    Notes
+    -----
+    NaN comes last, -0.0 and 0.0 are equal; complex numbers by their real part, then the imaginary one. Tangents are
+    moved with their elements.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> lax.sort((np.array([2, 1, 2]), np.array([1.0, 2.0, 0.0])), num_keys=2)
+    (Array([1, 2, 2]), Array([2., 0., 1.]))
+    """
+    many = isinstance(operand, (list, tuple))
+    given = list(operand) if many else [operand]
+    if not given:
+        raise ArgumentError("lax.sort: want at least one array")
+    values = [array_operand(x, "lax.sort", i) for i, x in enumerate(given)]
+    shapes = [shape_of(v) for v in values]
+    if len(set(shapes)) > 1:
+        raise ShapeError(f"lax.sort: arrays have different shapes ({', '.join(map(str, shapes))})")
+    keys = _operator.index(num_keys)
+    if not 1 <= keys <= len(values):
+        raise ArgumentValueError(f"lax.sort: num_keys must be from 1 to {len(values)}, got {keys}")
+    d = one_axis(dimension, len(shapes[0]), "lax.sort")
+    outs = tuple([finish(y) for y in sorts.sort_p.bind(*values, dimension=d, num_keys=keys)])
+    return outs if many else outs[0]
+
+
+def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
+    """Keys sorted along an axis, and values moved with them.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> lax.sort_key_val(np.array([3, 1, 2]), np.array([0.0, 1.0, 2.0]))
+    (Array([1, 2, 3]), Array([1., 2., 0.]))
+    """
+    first, second = sort((keys, values), dimension, is_stable)
+    return first, second
+
+
+def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
+    """The `k` largest elements along an axis, largest first, and where they stand.
+
+    Parameters
+    ----------
+    operand : array_like, shape (*before, n, *behind)
+    k : int
+        At most n.
+    axis : int
+
+    Returns
+    -------
+    values : Array, shape (*before, k, *behind)
+    indices : Array of int64 of the same shape
+
+    Raises
+    ------
+    ArgumentValueError
+        If `k` is negative or larger than n.
+
+    Notes
+    -----
+    NaN counts as largest; of equal elements the first comes first. Cost: n for small `k`, a sort for `k` above 32.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> lax.top_k(np.array([1.0, 3.0, 2.0]), 2)
+    (Array([3., 2.]), Array([1, 2]))
+    """
+    x = array_operand(operand, "lax.top_k")
+    ndim = len(shape_of(x))
+    d = one_axis(axis, ndim, "lax.top_k")
+    if isinstance(k, Tracer) or not isinstance(k, (int, np.integer)):
+        k = _operator.index(k)
+    n = shape_of(x)[d]
+    if not 0 <= k <= n:
+        raise ArgumentValueError(f"lax.top_k: k must be from 0 to {n}, the extent of axis {d}, got {k}")
+    values, places = sorts.top_k(move_batch_axis(x, d, ndim - 1), int(k))
+    return finish(move_batch_axis(values, ndim - 1, d)), finish(move_batch_axis(places, ndim - 1, d))
