@@ -12,9 +12,13 @@ from ..primitives.linear import add_p
 from ..primitives.matrices import matrix_transpose
 from ..primitives.operands import finish
 from .elementwise import operands
+from .factors import cholesky_update, householder_product, lu, lu_pivots_to_permutation, qr
 from .spectra import eig, eigh, svd, symmetric_product
 
-__all__ = ["cholesky", "eig", "eigh", "svd", "symmetric_product", "triangular_solve"]
+__all__ = [
+    "cholesky", "cholesky_update", "eig", "eigh", "householder_product", "lu", "lu_pivots_to_permutation", "qr",
+    "svd", "symmetric_product", "triangular_solve",
+]  # fmt: skip
 
 
 def cholesky(a: Any, *, symmetrize_input: bool = True) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg.lapack import get_lapack_funcs
 
 from ..core.aval import Aval, Zero
-from ..core.errors import LinAlgError
+from ..core.errors import LinAlgError, ShapeError
 from ..core.kernel import Block, BlockEmitter, Buffer
 from ..core.primitive import Primitive
 from .create import eye, iota
@@ -17,7 +17,7 @@ from .elementwise import sub_p
 from .index import gather_p
 from .linalg import solve as solve_triangular
 from .linear import add_p, dtype_of, move_batch_axis, shape_of
-from .matrices import check_kind, matrix_product, triangle
+from .matrices import check_kind, matrix_product, matrix_transpose, triangle
 from .shape import concatenate_p, loops, slice_along
 
 _INT32 = np.dtype(np.int32)
@@ -103,6 +103,11 @@ def _slope(lu: Any, t: Any, m: int, n: int) -> Any:
     return concatenate_p.bind(out, rest, dimension=axis)
 
 
+def columns_taken(x: Any, order: Any) -> Any:
+    """The columns of matrices in another order, each batch element in its own."""
+    return matrix_transpose(rows_taken(matrix_transpose(x), order))
+
+
 def rows_taken(x: Any, permutation: Any) -> Any:
     """The rows of matrices in another order, each batch element in its own."""
     *batch, n, _ = shape_of(x)
@@ -125,6 +130,13 @@ def factored(k: BlockEmitter, a: Buffer, batch: Sequence[Any], work: Buffer, swa
     k.extern("getrf", m, n, work, max(m, 1), swaps, info)
 
 
+def exchange(k: BlockEmitter, x: Buffer, batch: Sequence[Any], i: Any, j: Any) -> None:
+    """Exchange two elements of a vector."""
+    mine, theirs = k.load(x, [*batch, i]), k.load(x, [*batch, j])
+    k.store(x, [*batch, i], theirs)
+    k.store(x, [*batch, j], mine)
+
+
 def _lu_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> None:
     (a,), (lu, pivots, permutation) = operands, results
     *batch, m, n = a.shape
@@ -138,10 +150,7 @@ def _lu_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> Non
         with k.loop(min(m, n)) as i:
             place = k.load(swaps, [i]) - 1
             k.store(pivots, [*b, i], place)
-            other = k.cast(place, np.dtype(np.int64))
-            mine, theirs = k.load(permutation, [*b, i]), k.load(permutation, [*b, other])
-            k.store(permutation, [*b, i], theirs)
-            k.store(permutation, [*b, other], mine)
+            exchange(k, permutation, b, i, k.cast(place, np.dtype(np.int64)))
 
 
 lu_p: Primitive = Primitive(
@@ -152,4 +161,46 @@ lu_p: Primitive = Primitive(
     batch=_lu_batch,
     kernel=Block(_lu_kernel),
     multiple=True,
+)
+
+
+# --- permutation --------------------------------------------------------------------------------------------
+
+
+def _permutation_abstract(pivots: Aval, *, size: int) -> Aval:
+    if not pivots.ndim or pivots.dtype.kind not in "iu" or pivots.shape[-1] > size:
+        raise ShapeError(
+            f"lu_pivots_to_permutation: want at most {size} integers (of shape (..., k)), got {pivots.dtype} "
+            f"{pivots.shape}"
+        )
+    return Aval((*pivots.shape[:-1], size), _INT32)
+
+
+def _permutation_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, size: int) -> tuple[Any, Any]:
+    ans = permutation_p.bind(*primals, size=size)
+    return ans, Zero(ans)
+
+
+def _permutation_batch(lanes: int, args: Sequence[Any], dims: Sequence[int], *, size: int) -> tuple[Any, int]:
+    return permutation_p.bind(move_batch_axis(args[0], dims[0], 0), size=size), 0
+
+
+def _permutation_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, size: int) -> None:
+    (pivots,), (out,) = operands, results
+    *batch, count = pivots.shape
+    with loops(k, batch) as b:
+        with k.loop(size) as i:
+            k.store(out, [*b, i], k.cast(i, _INT32))
+        with k.loop(count) as i:
+            exchange(k, out, b, i, k.cast(k.load(pivots, [*b, i]), np.dtype(np.int64)))
+
+
+#: The order of rows that exchanging row i with row ``pivots[i]``, one after the other, makes.
+permutation_p: Primitive = Primitive(
+    "lu_pivots_to_permutation",
+    _permutation_abstract,
+    lambda pivots, *, size: permutation_of(pivots, size),
+    jvp=_permutation_jvp,
+    batch=_permutation_batch,
+    kernel=Block(_permutation_kernel),
 )

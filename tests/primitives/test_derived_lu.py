@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from functrans.primitives import lu, solve
-from functrans.testing import Case, Domain, Interval, Numbers, check_primitive
+from functrans.testing import Case, Domain, Indices, Interval, Numbers, check_primitive
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,14 @@ DOMAINS = {
         ),
         rtol=1e-12,
         atol=1e-13,
+        special=False,
+    ),
+    lu.permutation_p: Domain(
+        cases=tuple(
+            Case((Indices(s, 0, 4, np.dtype(np.int32)),), {"size": 4})
+            for s in ((4,), (3,), (2, 4), (0,), (0, 2))
+        ),
+        smooth=False,
         special=False,
     ),
     solve.solve_p: Domain(cases=tuple(_solve(*s) for s in SYSTEMS), rtol=1e-12, atol=1e-13, special=False),
