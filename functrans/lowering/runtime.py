@@ -38,6 +38,8 @@ NAMES = frozenset(
         "lgamma",
         "digamma",
         "trigamma",
+        "bits32",
+        "bits64",
         "power",
         "idiv",
         "irem",
@@ -76,6 +78,16 @@ def _idiv(a: Any, b: Any) -> Any:
     return (a - _irem(a, b)) // b
 
 
+def _bits32(x: Any) -> Any:
+    """The bits of a float32 as an int32."""
+    return np.float32(x).view(np.int32)
+
+
+def _bits64(x: Any) -> Any:
+    """The bits of a float64 as an int64."""
+    return np.float64(x).view(np.int64)
+
+
 def _complex_maker(type_: Callable[[complex], Any]) -> Callable[[Any, Any], Any]:
     return lambda re, im: type_(complex(re, im))
 
@@ -90,6 +102,7 @@ def namespace(kernel: ir.Kernel) -> dict[str, Any]:
     names.update(inf=np.inf, nan=np.nan)
     names.update(erf=special.erf, erfc=special.erfc, lgamma=special.gammaln, digamma=special.psi)
     names.update(trigamma=_trigamma, power=_power, idiv=_idiv, irem=_irem)
+    names.update(bits32=_bits32, bits64=_bits64)
     names.update(make_complex64=_complex_maker(np.complex64), make_complex128=_complex_maker(np.complex128))
     for s in ir.walk(kernel.body):
         if type(s) is ir.Call:
@@ -99,9 +112,12 @@ def namespace(kernel: ir.Kernel) -> dict[str, Any]:
 
 def njit_namespace() -> dict[str, Any]:
     """The globals for the Python form under ``@njit``: names that Numba itself knows."""
+    import numba
+
     names: dict[str, Any] = {name: getattr(np, name) for name in (*_NUMPY, *_DTYPES)}
     names.update(inf=np.inf, nan=np.nan)
     names.update(erf=math.erf, erfc=math.erfc, lgamma=math.lgamma, power=np.power)
+    names.update(bits32=numba.njit(_bits32), bits64=numba.njit(_bits64))
     return names
 
 
