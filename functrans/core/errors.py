@@ -305,13 +305,26 @@ class NoRuleError(FunctransError, NotImplementedError):
     not linear.
 
     >>> import numpy as np, functrans as ft
-    >>> ft.grad(lambda x: np.sum(np.unwrap(x)))(np.ones(3))
+    >>> ft.grad(lambda x: np.sum(np.packbits(x)))(np.ones(3))
     Traceback (most recent call last):
     ...
-    functrans.core.errors.NoRuleError: np.unwrap of a traced value of type f64[3]...
+    functrans.core.errors.NoRuleError: np.packbits of a traced value of type f64[3]...
 
     Write it with functions that there are; the message names the nearest. For a primitive without a rule the message
     names the file with its record.
+    """
+
+
+class NoAttributeError(FunctransError, AttributeError):
+    """A name that a module of functrans, or a traced value, does not have.
+
+    >>> import functrans.numpy as fnp
+    >>> fnp.sine
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.NoAttributeError: functrans.numpy has no 'sine'. Nearest: ...
+
+    The message names the nearest that exists, or what to write instead.
     """
 
 

@@ -95,6 +95,8 @@ class Operators:
         self.function: dict[Callable[..., Any], Callable[..., Any]] = {}
         self.method: dict[str, Callable[..., Any]] = {}
         self.property: dict[str, Callable[..., Any]] = {}
+        #: What to write instead of an attribute that ndarrays have and tracers do not.
+        self.absent: dict[str, str] = {}
 
 
 operators = Operators()
@@ -224,6 +226,9 @@ class Tracer:
             raise TypeError("iteration over a 0-d array")
         return (self[i] for i in range(self.aval.shape[0]))
 
+    def __contains__(self, value: Any) -> bool:
+        return _operator["contains"](self, value)
+
     def __hash__(self) -> int:
         raise TypeError(f"unhashable type: a traced array ({self.aval})")
 
@@ -269,7 +274,9 @@ class Tracer:
         method = operators.method.get(name)
         if method is not None:
             return partial(method, self)
-        raise AttributeError(f"a traced array has no attribute '{name}'")
+        if name.startswith("__"):  # asked for by protocols, often: no error to be read by users
+            raise AttributeError(name)
+        raise errors.NoAttributeError(f"a traced array has no attribute '{name}'{operators.absent.get(name, '')}")
 
     # --- operators: a table look-up, filled by primitives/ ---------------------------------------------------------
 

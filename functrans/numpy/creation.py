@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ..core.array import Array
 from ..core.aval import aval_of
 from ..core.dtypes import FLOAT64, canonical
-from ..core.errors import ArgumentError
+from ..core.errors import ArgumentError, ArgumentValueError
 from ..core.trace import operators
 from ..primitives.axes import positive_shape
 from ..primitives.create import eye as eye_of
@@ -28,7 +29,7 @@ from ..primitives.linear import (
     shape_of,
 )
 from ..primitives.operands import finish, operand, strong
-from .dispatch import array_operand, implements, owned, staged
+from .dispatch import array_operand, implements, on_cpu, owned, staged
 
 __all__ = [
     "array", "asarray", "astype", "copy", "empty", "empty_like", "eye", "full",
@@ -42,7 +43,15 @@ _INT64 = np.dtype(np.int64)
 
 
 @implements(np.asarray)
-def asarray(a: Any, dtype: Any = None, order: Any = None, *, copy: bool | None = None, **kwargs: Any) -> Any:
+def asarray(
+    a: Any,
+    dtype: Any = None,
+    order: Any = None,
+    *,
+    copy: bool | None = None,
+    device: Any = None,
+    like: Any = None,
+) -> Any:
     """An array of functrans.
 
     Parameters
@@ -67,6 +76,12 @@ def asarray(a: Any, dtype: Any = None, order: Any = None, *, copy: bool | None =
     >>> fnp.asarray([1, 2.5])
     Array([1. , 2.5])
     """
+    on_cpu(device, "asarray")
+    if copy is False and not isinstance(a, Array):
+        raise ArgumentValueError(
+            f"asarray: copy=False, but arrays of functrans never share memory with what may change, here a "
+            f"{type(a).__name__}"
+        )
     x = array_operand(a, "asarray")
     if dtype is not None:
         x = convert(x, canonical(dtype, "asarray: dtype"))
@@ -74,7 +89,15 @@ def asarray(a: Any, dtype: Any = None, order: Any = None, *, copy: bool | None =
 
 
 @implements(np.array)
-def array(object: Any, dtype: Any = None, *, copy: bool = True, order: Any = "K", ndmin: int = 0) -> Any:
+def array(
+    object: Any,
+    dtype: Any = None,
+    *,
+    copy: bool | None = True,
+    order: Any = "K",
+    ndmin: int = 0,
+    like: Any = None,
+) -> Any:
     """Like `asarray`; `ndmin` puts axes of extent 1 in front.
 
     Examples
@@ -83,7 +106,7 @@ def array(object: Any, dtype: Any = None, *, copy: bool = True, order: Any = "K"
     >>> fnp.array([1, 2], dtype=float, ndmin=2)
     Array([[1., 2.]])
     """
-    x = asarray(object, dtype)
+    x = asarray(object, dtype, copy=None if copy else copy)  # nothing changes an Array
     missing = ndmin - len(x.shape)
     if missing <= 0:
         return x
@@ -128,7 +151,7 @@ def _dtype(dtype: Any, name: str, default: np.dtype = FLOAT64) -> np.dtype:
 
 
 @implements(np.zeros)
-def zeros(shape: Any, dtype: Any = float, order: str = "C", **kwargs: Any) -> Any:
+def zeros(shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None) -> Any:
     """Zeros.
 
     Examples
@@ -137,23 +160,28 @@ def zeros(shape: Any, dtype: Any = float, order: str = "C", **kwargs: Any) -> An
     >>> fnp.zeros(2)
     Array([0., 0.])
     """
+    on_cpu(device, "zeros")
     return finish(full_of(positive_shape(shape, "zeros"), 0, _dtype(dtype, "zeros")))
 
 
 @implements(np.ones)
-def ones(shape: Any, dtype: Any = None, order: str = "C", **kwargs: Any) -> Any:
+def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None) -> Any:
     """Ones."""
+    on_cpu(device, "ones")
     return finish(full_of(positive_shape(shape, "ones"), 1, _dtype(dtype, "ones")))
 
 
 @implements(np.empty)
-def empty(shape: Any, dtype: Any = float, order: str = "C", **kwargs: Any) -> Any:
+def empty(shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None) -> Any:
     """Zeros: no array of functrans holds what nobody wrote."""
+    on_cpu(device, "empty")
     return zeros(shape, dtype)
 
 
 @implements(np.full)
-def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", **kwargs: Any) -> Any:
+def full(
+    shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
+) -> Any:
     """One number (or an array that broadcasts) everywhere; the number may be traced.
 
     Examples
@@ -162,6 +190,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", **kwa
     >>> fnp.full(2, 7)
     Array([7, 7])
     """
+    on_cpu(device, "full")
     value = array_operand(fill_value, "full", 1)
     to = _dtype(dtype, "full", value.dtype)
     return finish(_filled(positive_shape(shape, "full"), value, to))
@@ -185,27 +214,51 @@ def _like(a: Any, dtype: Any, shape: Any, name: str) -> tuple[tuple[int, ...], n
 
 @implements(np.zeros_like)
 def zeros_like(
-    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, **kwargs: Any
+    a: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    like: Any = None,
 ) -> Any:
     """Zeros of the shape and dtype of `a`."""
+    on_cpu(device, "zeros_like")
     extents, to = _like(a, dtype, shape, "zeros_like")
     return finish(full_of(extents, 0, to))
 
 
 @implements(np.ones_like)
 def ones_like(
-    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, **kwargs: Any
+    a: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    like: Any = None,
 ) -> Any:
     """Ones of the shape and dtype of `a`."""
+    on_cpu(device, "ones_like")
     extents, to = _like(a, dtype, shape, "ones_like")
     return finish(full_of(extents, 1, to))
 
 
 @implements(np.empty_like)
 def empty_like(
-    prototype: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, **kwargs: Any
+    prototype: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    like: Any = None,
 ) -> Any:
     """Zeros of the shape and dtype of `prototype`; see `empty`."""
+    on_cpu(device, "empty_like")
     return zeros_like(prototype, dtype, shape=shape)
 
 
@@ -217,15 +270,27 @@ def full_like(
     order: str = "K",
     subok: bool = True,
     shape: Any = None,
-    **kwargs: Any,
+    *,
+    device: Any = None,
+    like: Any = None,
 ) -> Any:
     """One number everywhere, in the shape and dtype of `a`."""
+    on_cpu(device, "full_like")
     extents, to = _like(a, dtype, shape, "full_like")
     return finish(_filled(extents, array_operand(fill_value, "full_like", 1), to))
 
 
 @implements(np.eye)
-def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, order: str = "C", **kwargs: Any) -> Any:
+def eye(
+    N: int,
+    M: int | None = None,
+    k: int = 0,
+    dtype: Any = float,
+    order: str = "C",
+    *,
+    device: Any = None,
+    like: Any = None,
+) -> Any:
     """Ones on diagonal `k`.
 
     Examples
@@ -235,18 +300,19 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, order: str
     Array([[1., 0.],
            [0., 1.]])
     """
+    on_cpu(device, "eye")
     rows, columns = positive_shape((N, N if M is None else M), "eye")
     return finish(eye_of(rows, columns, operator.index(k), _dtype(dtype, "eye")))
 
 
 @implements(np.identity)
-def identity(n: int, dtype: Any = None, **kwargs: Any) -> Any:
+def identity(n: int, dtype: Any = None, *, like: Any = None) -> Any:
     """The identity matrix."""
     return eye(n, dtype=float if dtype is None else dtype)
 
 
 @implements(np.tri)
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, **kwargs: Any) -> Any:
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, like: Any = None) -> Any:
     """Ones on and below diagonal `k`."""
     rows, columns = positive_shape((N, N if M is None else M), "tri")
     to = _dtype(dtype, "tri")

@@ -10,6 +10,7 @@ import numpy as np
 from ..core.array import Array
 from ..core.aval import aval_of
 from ..core.dtypes import canonical, promote
+from ..core.errors import ArgumentValueError
 from ..core.trace import PYTHON_KEYS, Tracer, current_trace, eval_trace, operators
 from ..primitives.operands import WEAK_DTYPES, finish, key_of, operand, strong
 
@@ -32,6 +33,12 @@ def implements(*functions: Callable[..., Any], method: str | None = None) -> Cal
 def staged() -> bool:
     """Whether arrays should be made by the program: else NumPy makes them at once."""
     return current_trace.get() is not eval_trace
+
+
+def on_cpu(device: Any, name: str) -> None:
+    """Refuse any device but the one there is."""
+    if device is not None and device != "cpu":
+        raise ArgumentValueError(f"{name}: device must be 'cpu' or None, got {device!r}: there is no other")
 
 
 def array_operand(x: Any, name: str, position: int = 0) -> Any:

@@ -37,13 +37,15 @@ from ..primitives.linear import (
 from ..primitives.operands import finish, operand, strong
 from ..primitives.rounding import floor_p
 from ..primitives.shape import concatenate_p
-from .dispatch import array_operand, implements, in_one_dtype, owned, staged
+from .dispatch import array_operand, implements, in_one_dtype, on_cpu, owned, staged
 
 __all__ = ["arange", "geomspace", "indices", "linspace", "logspace", "meshgrid"]
 
 
 @implements(np.arange)
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, **kwargs: Any) -> Any:
+def arange(
+    start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None, like: Any = None
+) -> Any:
     """Numbers from `start` (default 0) in steps of `step` (default 1), before `stop`.
 
     All must be known while tracing, since the shape depends on them.
@@ -54,6 +56,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, **
     >>> fnp.arange(3), fnp.arange(0.0, 1.0, 0.5)
     (Array([0, 1, 2]), Array([0. , 0.5]))
     """
+    on_cpu(device, "arange")
     given = [_known(a, "arange") for a in (start, stop, step)]
     to = None if dtype is None else canonical(dtype, "arange: dtype")
     if given[1] is None:
@@ -91,7 +94,9 @@ def linspace(
     retstep: bool = False,
     dtype: Any = None,
     axis: int = 0,
-    **kwargs: Any,
+    *,
+    device: Any = None,
+    like: Any = None,
 ) -> Any:
     """Numbers evenly spaced from `start` to `stop`, which may be arrays and traced; derivatives flow through
     both.
@@ -115,6 +120,7 @@ def linspace(
     >>> fnp.linspace(0, 1, 3)
     Array([0. , 0.5, 1. ])
     """
+    on_cpu(device, "linspace")
     count = operator.index(_known(num, "linspace"))
     if count < 0:
         raise ArgumentValueError(f"linspace: num must not be negative, got {count}")

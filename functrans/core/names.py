@@ -1,0 +1,46 @@
+"""The ``__getattr__`` of public modules: a name that is not there is answered with the nearest that is."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from .errors import NoAttributeError
+
+
+def nearest_names(name: str, known: Any, n: int = 3) -> list[str]:
+    """Names alike, most similar first; those that contain it, or are part of it, too."""
+    names = sorted(k for k in known if not k.startswith("_"))
+    close = difflib.get_close_matches(name, names, n=n, cutoff=0.6)
+    lower = name.lower()
+    close += [
+        k for k in names if len(k) > 2 and (k.lower() in lower or lower in k.lower()) and k not in close
+    ]
+    return close[:n]
+
+
+def no_such_name(
+    module: str, names: dict[str, Any], hints: dict[str, str] | None = None
+) -> Callable[[str], NoReturn]:
+    """A ``__getattr__`` for a module.
+
+    Parameters
+    ----------
+    module : str
+        Its name, for the message.
+    names : dict
+        Its ``globals()``.
+    hints : dict from str to str, optional
+        What to write instead of some names.
+    """
+
+    def __getattr__(name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        hint = (hints or {}).get(name)
+        close = nearest_names(name, names)
+        text = hint or (f"Nearest: {', '.join(close)}" if close else "See dir() for what there is")
+        raise NoAttributeError(f"{module} has no '{name}'. {text}")
+
+    return __getattr__

@@ -1,0 +1,165 @@
+"""What else ndarrays have: methods and attributes of tracers, and the errors of those that cannot be.
+
+Methods with a function of the same name are registered beside that function.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from math import prod
+from typing import Any, NoReturn
+
+from ..core.dtypes import canonical
+from ..core.errors import (
+    ArgumentValueError,
+    ConcretizationError,
+    ImmutableArrayError,
+    NoRuleError,
+    TracerArrayConversionError,
+)
+from ..core.trace import Tracer, operators
+from .dispatch import on_cpu
+from .reductions import any as any_of
+from .shaping import ravel
+
+# --- the array API standard ---------------------------------------------------------------------------------
+
+
+def namespace(x: Any, /, *, api_version: str | None = None) -> Any:
+    """``x.__array_namespace__()``: the module `functrans.numpy`.
+
+    Raises
+    ------
+    ArgumentValueError
+        If another version of the standard is asked for than it has, or an earlier one.
+    """
+    module = sys.modules["functrans.numpy"]
+    known = ("2021.12", "2022.12", "2023.12", "2024.12")
+    if api_version is not None and api_version not in known:
+        raise ArgumentValueError(
+            f"__array_namespace__: api_version must be one of {known}, got {api_version!r}"
+        )
+    return module
+
+
+def _to_device(x: Any, device: Any, /, *, stream: Any = None) -> Any:
+    on_cpu(device, "to_device")
+    if stream is not None:
+        raise ArgumentValueError("to_device: stream must be None: a CPU has none")
+    return x
+
+
+# --- where numbers would be needed --------------------------------------------------------------------------
+
+
+def _tolist(x: Any) -> Any:
+    """Nested lists of Python numbers, where there are numbers."""
+    if not x.shape:
+        return x.item()
+    return [_tolist(x[i]) for i in range(x.shape[0])]
+
+
+def _needs_numbers(name: str, cure: str) -> Callable[..., NoReturn]:
+    def method(x: Any, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TracerArrayConversionError(
+            f"x.{name}(...) of a traced value of type {x.aval} (traced by {x.describe()}): a traced value has no "
+            f"memory. {cure}"
+        )
+
+    return method
+
+
+def _view(x: Any, dtype: Any = None, type: Any = None) -> Any:
+    if dtype is None or canonical(dtype, "view: dtype") == x.dtype:
+        return x
+    raise NoRuleError(
+        f"x.view({dtype!r}) of a traced value of type {x.aval}: its bits have no other meaning. To convert the numbers "
+        "write x.astype(dtype)"
+    )
+
+
+def _byteswap(x: Any, inplace: bool = False) -> NoReturn:
+    raise NoRuleError("x.byteswap() of a traced value: functrans has numbers in native byte order only")
+
+
+def _contains(x: Any, value: Any) -> bool:
+    """``value in t``, where there are numbers."""
+    found = any_of(x == value)
+    if isinstance(found, Tracer) and found.concrete() is None:
+        raise ConcretizationError(
+            "value in x of a traced x: its numbers are not known while tracing. Write functrans.numpy.any(x == value), "
+            "and choose with where"
+        )
+    return bool(found)
+
+
+# --- what would change it -----------------------------------------------------------------------------------
+
+
+def _refused(name: str, instead: str) -> Callable[..., NoReturn]:
+    def method(x: Any, *args: Any, **kwargs: Any) -> NoReturn:
+        raise ImmutableArrayError(f"x.{name}(...): a traced value cannot be changed in place. {instead}")
+
+    return method
+
+
+def _setflags(x: Any, write: Any = None, align: Any = None, uic: Any = None) -> None:
+    if write:
+        raise ImmutableArrayError(
+            "x.setflags(write=True): a traced value cannot be changed in place. Write x = x.at[i].set(v)"
+        )
+
+
+_WRITERS = {
+    "fill": "Write x = functrans.numpy.full_like(x, v)",
+    "itemset": "Write x = x.at[i].set(v)",
+    "partition": "Write x = functrans.numpy.partition(x, k)",
+    "put": "Write x = functrans.numpy.put(x, i, v, inplace=False)",
+    "resize": "Write x = functrans.numpy.resize(x, shape)",
+    "setfield": "Write x = x.at[i].set(v)",
+    "sort": "Write x = functrans.numpy.sort(x)",
+}
+_MEMORY = {
+    "tobytes": "Call it on the result, outside of the function",
+    "tofile": "Call it on the result, outside of the function",
+    "dump": "Call it on the result, outside of the function",
+    "dumps": "Call it on the result, outside of the function",
+    "getfield": "To convert the numbers write x.astype(dtype)",
+    "__dlpack__": "Pass the result on, outside of the function",
+}
+
+operators.method.update({name: _refused(name, instead) for name, instead in _WRITERS.items()})
+operators.method.update({name: _needs_numbers(name, cure) for name, cure in _MEMORY.items()})
+operators.method.update(
+    {
+        "__array_namespace__": namespace,
+        "__dlpack_device__": lambda x: (1, 0),
+        "byteswap": _byteswap,
+        "setflags": _setflags,
+        "to_device": _to_device,
+        "tolist": _tolist,
+        "view": _view,
+    }
+)
+operators.operator["contains"] = _contains
+
+
+def _strides(x: Any) -> tuple[int, ...]:
+    """Those of a contiguous array."""
+    return tuple([x.dtype.itemsize * prod(x.shape[d + 1 :]) for d in range(x.ndim)])
+
+
+operators.property["base"] = lambda x: None
+operators.property["device"] = lambda x: "cpu"
+operators.property["flat"] = ravel
+operators.property["strides"] = _strides
+operators.absent.update(
+    {
+        "ctypes": ": it has no memory that C could read; call the function on a result, or through pure_callback",
+        "data": ": it has no memory; call the function on a result, or through pure_callback",
+        "flags": ": it has no memory, so no layout; an array cannot be written to anyway",
+        "ptp": ": write functrans.numpy.ptp(x)",
+        "newbyteorder": ": numbers are in native byte order",
+    }
+)
