@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import scipy.special as sp
@@ -14,8 +15,10 @@ import scipy.special as sp
 from ..core.aval import aval_of
 from ..core.dtypes import FLOAT64
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError
+from ..core.primitive import Primitive
+from ..core.trace import operators
 from ..numpy.dispatch import array_operand
-from ..primitives import special
+from ..primitives import special, special_scipy
 from ..primitives.axes import many_axes
 from ..primitives.complexes import abs_p
 from ..primitives.elementwise import convert, div_p, mul_p, ne_p, select_p, stop_gradient_p, sub_p
@@ -36,20 +39,32 @@ from ..primitives.reduce import reduce_max_p
 from ..primitives.rounding import is_finite_p, sign_p
 
 __all__ = [
+    "betainc",
+    "betaln",
     "digamma",
     "entr",
     "erf",
     "erfc",
+    "erfinv",
     "expit",
+    "gammainc",
+    "gammaincc",
     "gammaln",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
     "log_softmax",
     "logit",
     "logsumexp",
+    "ndtr",
+    "ndtri",
     "polygamma",
     "psi",
     "softmax",
     "xlog1py",
     "xlogy",
+    "zeta",
 ]
 
 erf = unary(sp.erf, special.erf_p.bind, "Error function.")
@@ -62,7 +77,110 @@ logit = unary(
 )
 xlogy = binary(sp.xlogy, special.xlogy_p.bind, "``x * log(y)``, and 0 where `x` is 0.")
 xlog1py = binary(sp.xlog1py, special.xlog1py_p.bind, "``x * log(1 + y)``, and 0 where `x` is 0.")
+erfinv = unary(sp.erfinv, special_scipy.erfinv_p.bind, "The inverse of `erf`.")
+ndtri = unary(sp.ndtri, special_scipy.ndtri_p.bind, "The inverse of `ndtr`.")
+i0e = unary(sp.i0e, special_scipy.i0e_p.bind, "Modified Bessel function of order 0, times ``exp(-|x|)``.")
+i1e = unary(sp.i1e, special_scipy.i1e_p.bind, "Modified Bessel function of order 1, times ``exp(-|x|)``.")
+gammainc = binary(
+    sp.gammainc,
+    special_scipy.gammainc_p.bind,
+    "Regularised lower incomplete gamma function of `a`, `x`. A derivative in `a` is refused.",
+)
+gammaincc = binary(
+    sp.gammaincc,
+    special_scipy.gammaincc_p.bind,
+    "Regularised upper incomplete gamma function of `a`, `x`. A derivative in `a` is refused.",
+)
 entr = unary(sp.entr, special.entr_p.bind, "Entropy ``-x * log(x)``, 0 at 0, ``-inf`` left of it.")
+
+
+def _ndtr(x: Any) -> Any:
+    half = literal(0.5, x)
+    return mul_p.bind(half, special.erfc_p.bind(mul_p.bind(literal(-math.sqrt(0.5), x), x)))
+
+
+def _unscaled(prim: Primitive) -> Callable[[Any], Any]:
+    return lambda x: mul_p.bind(exp_p.bind(abs_p.bind(x)), prim.bind(x))
+
+
+def _betaln(a: Any, b: Any) -> Any:
+    both = add_p.bind(special.lgamma_p.bind(a), special.lgamma_p.bind(b))
+    return sub_p.bind(both, special.lgamma_p.bind(add_p.bind(a, b)))
+
+
+ndtr = unary(sp.ndtr, _ndtr, "Normal distribution function, ``erfc(-x / sqrt(2)) / 2``.")
+i0 = unary(sp.i0, _unscaled(special_scipy.i0e_p), "Modified Bessel function of order 0.")
+i1 = unary(sp.i1, _unscaled(special_scipy.i1e_p), "Modified Bessel function of order 1.")
+betaln = binary(sp.betaln, _betaln, "Logarithm of the size of the beta function.")
+
+
+def betainc(a: Any, b: Any, x: Any) -> Any:
+    """Regularised incomplete beta function.
+
+    Parameters
+    ----------
+    a, b : array_like
+        Positive.
+    x : array_like
+        From 0 to 1.
+
+    Returns
+    -------
+    Array
+        Of the shape that all three broadcast to.
+
+    Raises
+    ------
+    NoRuleError
+        When differentiated in `a` or `b`: these derivatives have no closed form.
+
+    Examples
+    --------
+    >>> from functrans.scipy.special import betainc
+    >>> betainc(1.0, 2.0, 0.5)
+    Array(0.75)
+    """
+    return _of_parameters("betainc", special_scipy.betainc_p, a, b, x)
+
+
+def zeta(x: Any, q: Any = 1.0) -> Any:
+    """Hurwitz's zeta function, the sum of ``(n + q)**-x``; Riemann's for `q` = 1.
+
+    Parameters
+    ----------
+    x, q : array_like
+        They broadcast together.
+
+    Returns
+    -------
+    Array
+
+    Raises
+    ------
+    NoRuleError
+        When differentiated in `x`.
+
+    References
+    ----------
+    DLMF 25.11.
+
+    Examples
+    --------
+    >>> from functrans.scipy.special import zeta
+    >>> zeta(2.0)
+    Array(1.64493407)
+    """
+    return _of_parameters("zeta", special_scipy.zeta_p, x, q)
+
+
+def _of_parameters(name: str, prim: Primitive, *given: Any) -> Any:
+    """A primitive of real numbers, in their common dtype."""
+    values = common(*[_float(x, name, i) for i, x in enumerate(given)])
+    broadcast_shapes(name, *map(shape_of, values))
+    return finish(prim.bind(*values))
+
+
+operators.ufunc[sp.betainc] = betainc
 
 
 def polygamma(n: int, x: Any) -> Any:

@@ -1,19 +1,42 @@
-"""SciPy's special functions."""
+"""SciPy's special functions, and those of functrans.lax of the same kind."""
 
+import numpy as np
+import scipy.special as sp
 from coverage_table import Call, Entry, R
+
+PARAMETER = np.array([0.7, 1.6, 2.5])
+STRICT = {
+    "int": "operands of functrans.lax are not promoted",
+    "float32": "the parameter is double",
+    "empty": "shapes",
+}
 
 TABLES = {
     "functrans.scipy.special": [
         Entry("erf erfc expit gammaln digamma entr", Call(R(2, 3)), Call(R(3, low=1.2, high=4.0))),
-        Entry("logit", Call(R(2, 3))),
+        Entry("logit erfinv ndtri", Call(R(2, 3))),
+        Entry("ndtr i0e i1e i0 i1", Call(R(2, 3, low=-2.0, high=1.9))),
         Entry("polygamma", Call(2, R(2, 3)), skip={"float32": "SciPy computes it in double precision"}),
-        Entry("xlogy xlog1py", Call(R(2, 3), R(3))),
+        Entry("xlogy xlog1py betaln", Call(R(2, 3), R(3))),
+        Entry("gammainc gammaincc", Call(PARAMETER, R(2, 3, high=4.0))),
+        Entry("betainc", Call(PARAMETER, 1.3, R(2, 3)), Call(2.0, PARAMETER, R(3))),
+        Entry("zeta", Call(1 + PARAMETER, R(2, 3)), Call(2.5, R(3, low=1.1, high=5.0))),
         Entry(
             "logsumexp",
             Call(R(2, 3)),
             Call(R(2, 3), axis=1, b=R(2, 3), keepdims=True),
-            skip={"empty": "SciPy fails on it by accident"},
+            skip={"empty": "SciPy fails"},
         ),
         Entry("softmax log_softmax", Call(R(2, 3)), Call(R(2, 3), axis=1)),
-    ]
+    ],
+    "functrans.lax": [
+        Entry("erf_inv", Call(R(2, 3)), oracle=sp.erfinv, skip={"int": STRICT["int"]}),
+        Entry("bessel_i0e", Call(R(2, 3)), oracle=sp.i0e, skip={"int": STRICT["int"]}),
+        Entry("bessel_i1e", Call(R(2, 3)), oracle=sp.i1e, skip={"int": STRICT["int"]}),
+        Entry("igamma", Call(PARAMETER, R(3, high=4.0)), oracle=sp.gammainc, skip=STRICT),
+        Entry("igammac", Call(PARAMETER, R(3, high=4.0)), oracle=sp.gammaincc, skip=STRICT),
+        Entry("betainc", Call(PARAMETER, 1.3, R(3)), oracle=sp.betainc, skip=STRICT),
+        Entry("zeta", Call(1 + PARAMETER, R(3)), oracle=sp.zeta, skip=STRICT),
+        Entry("polygamma", Call(2, R(3)), Call(1.0, R(3)), oracle=sp.polygamma, skip=STRICT),
+    ],
 }
