@@ -35,6 +35,7 @@ from ..primitives.linear import batched_first, move_batch_axis
 SEQUENTIAL = ("sequential", "sequential_unrolled")
 VMAP_METHODS = (*SEQUENTIAL, "expand_dims", "broadcast_all", "legacy_vectorized")
 
+_NOTE = "in the callback "
 #: Python's numbers take the dtype that was promised, where NumPy's promotion would let them.
 _RANKS: dict[type, str] = {bool: "biufc", int: "iufc", float: "fc", complex: "c"}
 
@@ -135,7 +136,7 @@ class HostCall:
         except Exception as error:
             source = user_source()
             if source is not None:
-                error.add_note(f"in the callback '{self.name}' of {kind}, called\n  at {source.describe()}")
+                error.add_note(f"{_NOTE}'{self.name}' of {kind}, called\n  at {source.describe()}")
             raise
         return [] if self.out_tree is None else self._checked(kind, found, avals)
 
@@ -170,6 +171,11 @@ class HostCall:
             f"{kind}: the callback '{self.name}' returned an array of shape {met.shape} and dtype {met.dtype} at "
             f"result{path}, but result_shape_dtypes promise shape {aval.shape} and dtype {aval.dtype}. {cure}"
         )
+
+
+def is_from_callback(error: BaseException) -> bool:
+    """Whether a callback raised it: then it must arrive as it is."""
+    return any(note.startswith(_NOTE) for note in getattr(error, "__notes__", ()))
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..control.callback import CALLBACKS
+from ..control.callback import CALLBACKS, is_from_callback
 from ..core import errors
 from ..core.ir import Atom, Eqn, Jaxpr, Literal
 from ..core.source import Source, replayed
@@ -54,6 +54,8 @@ def call_host(eqn: Eqn, args: Sequence[Any]) -> tuple[Any, ...]:
         with np.errstate(all="ignore"):
             outs = eqn.primitive.impl(*args, **eqn.params)
     except (errors.FunctransError, IndexError, np.linalg.LinAlgError) as error:
+        if is_from_callback(error):  # of a callback inside a loop
+            raise
         raise _at(error, eqn.source) from None
     return tuple(outs) if eqn.primitive.multiple else (outs,)
 
