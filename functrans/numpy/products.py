@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
+from ..core.aval import aval_of
+from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
 from ..core.trace import operators
 from ..primitives.axes import many_axes, one_axis
 from ..primitives.composed import conjugate
@@ -184,6 +185,8 @@ def einsum(*operands: Any, out: None = None, dtype: Any = None, optimize: Any = 
         Subscripts (``"ij,jk->ik"``, ellipses too) and arrays; or arrays and lists of labels in turn.
     dtype : dtype-like, optional
         To compute in.
+    casting : {'safe', 'same_kind', 'unsafe', ...}
+        Which casts to `dtype` are allowed, as in `numpy.can_cast`.
     optimize : bool, str or path
         The order of the products of three operands and more, as `numpy.einsum_path` takes it. Two operands at
         a time are multiplied, by ``dot_general`` where something is summed.
@@ -192,6 +195,8 @@ def einsum(*operands: Any, out: None = None, dtype: Any = None, optimize: Any = 
     ------
     ArgumentValueError
         If subscripts and operands do not fit together.
+    DtypeError
+        If an operand may not be cast to `dtype`.
 
     Examples
     --------
@@ -200,7 +205,7 @@ def einsum(*operands: Any, out: None = None, dtype: Any = None, optimize: Any = 
     Array([3, 7])
     """
     refuse_out("einsum", out)
-    options.pop("casting", None)
+    casting = options.pop("casting", "safe")
     options.pop("order", None)
     if options:
         raise ArgumentError(f"einsum: unknown keyword argument {next(iter(options))!r}")
@@ -209,7 +214,10 @@ def einsum(*operands: Any, out: None = None, dtype: Any = None, optimize: Any = 
     )
     if not given:
         raise ArgumentValueError("einsum: needs at least one operand")
-    values = in_one_dtype([operand(a, "einsum", i + 1) for i, a in enumerate(given)], dtype, "einsum")
+    values = [operand(a, "einsum", i + 1) for i, a in enumerate(given)]
+    if dtype is not None:
+        _check_casting(values, dtype, casting)
+    values = in_one_dtype(values, dtype, "einsum")
     terms, result = _subscripts(subscripts.replace(" ", ""), tuple([shape_of(v) for v in values]))
     if len(values) == 2 and all(len(set(t)) == len(t) for t in terms):
         return owned(contract(values[0], terms[0], values[1], terms[1], result), *given)
@@ -220,6 +228,16 @@ def einsum(*operands: Any, out: None = None, dtype: Any = None, optimize: Any = 
         pairs.append(_combine(chosen, pairs, result))
     (value, labels), *_ = pairs
     return owned(_final(value, labels, result), *given)
+
+
+def _check_casting(values: Sequence[Any], dtype: Any, casting: str) -> None:
+    for i, v in enumerate(values):
+        own = aval_of(v).dtype
+        if not np.can_cast(own, dtype, casting):
+            raise DtypeError(
+                f"einsum: operand {i} of dtype {own} cannot be cast to {np.dtype(dtype)} by the rule {casting!r}; say "
+                "casting='unsafe', or convert it first"
+            )
 
 
 def _interleaved(operands: Sequence[Any]) -> tuple[str, list[Any]]:
@@ -263,7 +281,11 @@ def _subscripts(text: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[list[tu
 def _term(part: str, ndim: int, text: str, shape: tuple[int, ...]) -> tuple:
     head, dotted, tail = part.partition("...")
     named = len(head) + len(tail)
-    if not all(c.isalpha() for c in head + tail) or named > ndim or (not dotted and named != ndim):
+    if (
+        not all(c in string.ascii_letters for c in head + tail)
+        or named > ndim
+        or (not dotted and named != ndim)
+    ):
         raise ArgumentValueError(f"einsum: {part!r} in {text!r} does not fit an operand of shape {shape}")
     return (*head, *range(named - ndim, 0), *tail)
 
