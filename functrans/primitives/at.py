@@ -63,6 +63,9 @@ class AtIndex:
     the value kept. Values are cast to the dtype of the array as by NumPy: `set` casts any value, the others
     raise `DtypeError` if the result does not fit the array's kind (``int`` array, ``float`` value).
 
+    A boolean mask as the only index also takes values of the shape of the whole array, of which those under the mask
+    count; so it does where the mask is traced, which else takes a scalar.
+
     Examples
     --------
     >>> import functrans.numpy as fnp
@@ -142,8 +145,8 @@ class AtIndex:
         """The array with ``x[index] = func(x[index])``; `func` is elementwise, and applied once to each
         element named, however often.
         """
-        mask = _traced_mask(self._index)
-        if mask is not None:
+        mask = _lone_mask(self._index)
+        if mask is not None and is_staged(mask):
             x = unwrap(self._x)
             return wrap(_where_mask(x, mask, convert(unwrap(func(self._x)), x.dtype), None, whole=True))
         return self.set(func(self.get(mode=options.get("mode"))), **options)
@@ -152,9 +155,11 @@ class AtIndex:
         x = unwrap(self._x)
         mode, unique = _options(**options)
         values = _updates(x, unwrap(values), op)
-        mask = _traced_mask(self._index)
+        mask = _lone_mask(self._index)
         if mask is not None:
-            return wrap(_where_mask(x, mask, values, op))
+            whole = shape_of(values) == shape_of(x) != () and len(shape_of(mask)) > 0
+            if whole or is_staged(mask):
+                return wrap(_where_mask(x, mask, values, op, whole))
         plan = _plan(x, self._index, mode)
         if not plan.axes:
             if op is not None:
@@ -274,13 +279,10 @@ def _all_different(plan: Plan) -> bool:
     return len(np.unique(flat)) == np.size(flat)
 
 
-def _traced_mask(index: Any) -> Any:
-    """The mask, where the index is one boolean array of unknown numbers; else None."""
-    if type(index) is tuple and len(index) == 1:
-        index = index[0]
-    if isinstance(index, Tracer) and index.dtype.kind == "b" and index.concrete() is None:
-        return index
-    return None
+def _lone_mask(index: Any) -> Any:
+    """The mask, where the index is one boolean array; else None."""
+    index = unwrap(index[0] if type(index) is tuple and len(index) == 1 else index)
+    return index if isinstance(index, (Tracer, np.ndarray)) and index.dtype.kind == "b" else None
 
 
 def _where_mask(x: Any, mask: Any, values: Any, op: Any, whole: bool = False) -> Any:
@@ -293,9 +295,9 @@ def _where_mask(x: Any, mask: Any, values: Any, op: Any, whole: bool = False) ->
         raise InvalidIndexError(f"boolean index of shape {rows} did not match indexed array of shape {shape}")
     if not whole and len(shape_of(values)) > len(shape) - len(rows):
         raise NonConcreteBooleanIndexError(
-            f"x.at[mask] with a traced mask takes values of shape {shape[len(rows) :]} or a scalar, got "
-            "shape "
-            f"{shape_of(values)}: how many elements the mask names is unknown. Use where(mask, values, x)"
+            f"x.at[mask] with a traced mask takes a scalar, values of shape {shape[len(rows) :]}, or values of shape "
+            f"{shape} (of which those under the mask count), got shape {shape_of(values)}: how many elements the mask "
+            "names is unknown. Use where(mask, values, x)"
         )
     values = _fitted(values, shape if whole else shape[len(rows) :])
     new = values if op is None else op.bind(x, values)

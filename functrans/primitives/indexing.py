@@ -206,7 +206,8 @@ def _concrete_mask(e: Tracer) -> np.ndarray:
     if found is None:
         raise NonConcreteBooleanIndexError(
             f"a boolean mask of type {e.aval} as an index, traced by {e.describe()}: the shape of the "
-            "result would depend on data. Use where(mask, x, fill), or x.at[mask].set(v) with a scalar v"
+            "result would depend on data. Use where(mask, x, fill), x.at[mask].set(v) with a scalar v, or "
+            "x[nonzero(mask, size=n)] to take at most n elements"
         )
     return np.asarray(found)
 
