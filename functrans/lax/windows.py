@@ -176,9 +176,13 @@ def reduce(
         return tree_util.tree_unflatten(tree, [finish(_folded(values[0], begin[0], fold, axes))])
     apply = partial(_applied, computation, tree, "reduce")
     kept = tuple([d for d in range(ndim) if d not in axes])
+    shape = shape_of(values[0])
+    if 0 in [shape[d] for d in axes]:
+        rest = tuple([shape[d] for d in kept])
+        return tree_util.tree_unflatten(tree, [finish(broadcast_to(init, rest)) for init in begin])
     values = [transpose_p.bind(x, permutation=(*axes, *kept)) for x in values]
     for _ in axes:
-        values = _halved(values, begin, apply)
+        values = _halved(values, apply)
     return tree_util.tree_unflatten(tree, [finish(v) for v in apply(_spread(begin, values), values)])
 
 
@@ -196,11 +200,9 @@ def _spread(begin: list[Any], values: list[Any]) -> list[Any]:
     return [broadcast_to(init, shape_of(x)) for init, x in zip(begin, values)]
 
 
-def _halved(values: list[Any], begin: list[Any], apply: Callable[..., list[Any]]) -> list[Any]:
+def _halved(values: list[Any], apply: Callable[..., list[Any]]) -> list[Any]:
     """Fold the first axis, neighbours with neighbours."""
     shape = shape_of(values[0])
-    if not shape[0]:
-        return [broadcast_to(init, shape[1:]) for init in begin]
     while shape[0] > 1:
         even = shape[0] // 2 * 2
         paired = apply([_every(x, 0, even, 2) for x in values], [_every(x, 1, even, 2) for x in values])
