@@ -127,6 +127,7 @@ from .cumulative import cumprod, cumsum, cumulative_prod, cumulative_sum, nancum
 from .differences import diff, trapezoid
 from .editing import delete, fill_diagonal, insert, place, put, put_along_axis, resize, trim_zeros
 from .histograms import bincount, histogram, histogram2d, histogram_bin_edges, histogramdd
+from .fitting import poly, polyfit, roots, vander
 from .indexing import diag, diagflat, diagonal, take, take_along_axis, trace, tril, triu
 from .joining import (
     append,
@@ -158,6 +159,7 @@ from .nanreductions import (
     nanvar,
 )  # fmt: skip
 from .nonzero import argwhere, compress, extract, flatnonzero, nonzero
+from .polynomials import polyadd, polyder, polydiv, polyint, polymul, polysub, polyval
 from .positions import (
     diag_indices,
     diag_indices_from,
