@@ -1,0 +1,139 @@
+"""``x.at[index]`` under every transformation: each method in each mode, masks, GatherScatterMode, promises."""
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
+from functrans.core.errors import InvalidIndexError, NonConcreteBooleanIndexError
+from functrans.testing import check
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(0.5, 1.5, (4, 3))
+UFUNCS = {
+    "set": lambda old, new: new,
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "divide": np.divide,
+    "power": np.power,
+    "min": np.minimum,
+    "max": np.maximum,
+}
+INDEX = np.array([1, 3, 1, -1, 6])
+V = RNG.uniform(0.6, 1.4, (5, 3))
+#: Which row each index means; None is left out.
+MEANT = {"clip": [1, 3, 1, 3, 3], "wrap": [1, 3, 1, 3, 2], "drop": [1, 3, 1, 3, None]}
+MEANT["fill"] = MEANT["drop"]
+
+
+def updated(ufunc, mode):
+    out = X.copy()
+    for row, v in zip(MEANT[mode], V):
+        if row is not None:
+            out[row] = ufunc(out[row], v)
+    return out
+
+
+@pytest.mark.parametrize("mode", MEANT)
+@pytest.mark.parametrize("method", UFUNCS)
+def test_methods_in_modes(method, mode):
+    f = lambda x, v: getattr(x.at[INDEX], method)(v, mode=mode)
+    expected = updated(UFUNCS[method], mode)
+    np.testing.assert_allclose(f(fnp.asarray(X), V), expected, rtol=1e-13)
+    np.testing.assert_allclose(ft.jit(f)(X, V), expected, rtol=1e-13)
+    traced = ft.jit(lambda x, i, v: getattr(x.at[i], method)(v, mode=mode))
+    np.testing.assert_allclose(traced(X, INDEX, V), expected, rtol=1e-13)
+    mapped = ft.vmap(lambda x, i: getattr(x.at[i], method)(V, mode=mode), (None, 0))(
+        X, np.stack([INDEX, INDEX])
+    )
+    np.testing.assert_allclose(mapped, np.stack([expected] * 2), rtol=1e-13)
+
+
+@pytest.mark.parametrize("method", UFUNCS)
+def test_derivatives(method):
+    f = lambda x, v: getattr(x.at[INDEX], method)(v, mode="drop")
+    laws = ("jvp_is_slope", "vjp_is_adjoint", "hessian_is_symmetric", "jit_and_grad_commute")
+    check(f, X, V, order=1 if method in ("set", "add", "subtract", "min", "max") else 2, laws=laws)
+
+
+@pytest.mark.parametrize("method", UFUNCS)
+def test_a_mask_whose_numbers_are_unknown(method):
+    rows = X[:, 0] > 1.0
+    f = lambda x, m, v: getattr(x.at[m], method)(v)
+    for mask, value in ((X > 1.0, 0.7), (rows, np.array([0.7, 0.8, 0.9])), (rows, 0.7)):
+        expected = X.copy()
+        expected[mask] = UFUNCS[method](X[mask], value)
+        np.testing.assert_allclose(ft.jit(f)(X, mask, value), expected, rtol=1e-14)
+        np.testing.assert_allclose(f(fnp.asarray(X), mask, value), expected, rtol=1e-14)
+        check(
+            lambda x, m=mask, v=value: f(x, fnp.asarray(m), v),
+            X,
+            wrt=0,
+            order=1,
+            laws=("jvp_is_slope", "vjp_is_adjoint"),
+        )
+
+
+def test_apply():
+    f = lambda x, i: x.at[i].apply(lambda v: v**2 + 1)
+    for index in (INDEX[:4], X > 1.0, X[:, 1] > 1.0, (slice(1, 3), 2)):
+        expected = X.copy()
+        expected[index] = X[index] ** 2 + 1
+        np.testing.assert_allclose(f(fnp.asarray(X), index), expected)
+        if isinstance(index, np.ndarray):
+            np.testing.assert_allclose(ft.jit(f)(X, index), expected)
+        check(lambda x, i=index: f(x, i), X, order=1, laws=("jvp_is_slope", "vjp_is_adjoint"))
+    with pytest.raises(InvalidIndexError):
+        ft.jit(f)(X, np.ones((4, 2), bool))
+
+
+def test_masks_that_are_known():
+    mask = X > 1.0
+    np.testing.assert_array_equal(ft.jit(lambda x: x[mask])(X), X[mask])
+    np.testing.assert_array_equal(ft.jit(lambda x: x[1:, mask[0]])(X), X[1:, mask[0]])
+    np.testing.assert_array_equal(ft.grad(lambda x: fnp.sum(x[x > 1.0] ** 2))(X), np.where(mask, 2 * X, 0))
+    check(lambda x: x[mask] * x.at[mask].get()[::-1], X, laws=("jvp_is_slope", "vjp_is_adjoint"))
+    with pytest.raises(NonConcreteBooleanIndexError):
+        ft.jit(lambda x: x[x > 1.0])(X)
+    with pytest.raises(NonConcreteBooleanIndexError, match="how many elements the mask names is unknown"):
+        ft.jit(lambda x, v: x.at[x > 1.0].set(v))(X, np.ones((2, 4, 3)))
+
+
+@pytest.mark.parametrize("promise", [{"unique_indices": True}, {"indices_are_sorted": True}])
+@pytest.mark.parametrize("method", UFUNCS)
+def test_promises(method, promise):
+    i = np.array([0, 2])
+    f = lambda x, v: getattr(x.at[i], method)(v, **promise)
+    expected = X.copy()
+    expected[i] = UFUNCS[method](X[i], V[:2])
+    np.testing.assert_allclose(ft.jit(f)(X, V[:2]), expected, rtol=1e-14)
+    check(f, X, V[:2], order=1, laws=("jvp_is_slope", "vjp_is_adjoint"))
+
+
+def test_reading_in_modes():
+    for mode, rows in MEANT.items():
+        wanted = [np.full(3, np.nan) if r is None else X[r] for r in rows]
+        for name in (mode, lax.GatherScatterMode.from_any(mode)):
+            f = lambda x, i, m=name: x.at[i].get(mode=m)
+            np.testing.assert_array_equal(f(fnp.asarray(X), INDEX), wanted)
+            np.testing.assert_array_equal(ft.jit(f)(X, INDEX), wanted)
+    f = lambda x: x.at[INDEX].get(mode="fill", fill_value=-2.0) * x.at[INDEX].get(mode="clip")
+    np.testing.assert_array_equal(ft.jit(f)(X)[-1], -2.0 * X[3])
+    check(f, X, laws=("jvp_is_slope", "vjp_is_adjoint", "vmap_is_loop", "jit_is_eager"))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32, bool, np.complex64])
+def test_other_dtypes(dtype):
+    x, v = np.array([3, 1, 2, 0]).astype(dtype), np.array([1, 2]).astype(dtype)
+    for method in ("set", "add", "subtract", "multiply", "min", "max"):
+        if (dtype is bool and method == "subtract") or (dtype is np.complex64 and method in ("min", "max")):
+            continue
+        expected = x.copy()
+        for i, new in zip((0, 0), v):
+            expected[i] = UFUNCS[method](expected[i], new)
+        f = lambda x, v, m=method: getattr(fnp.asarray(x).at[np.array([0, 0])], m)(v)
+        for g in (f, ft.jit(f)):
+            assert g(x, v).dtype == dtype
+            np.testing.assert_array_equal(g(x, v), expected)
