@@ -10,7 +10,7 @@ from ..core.aval import aval_of
 from ..core.dtypes import FLOAT64, is_inexact, promote
 from ..core.errors import ArgumentValueError, LinAlgError
 from ..core.trace import Tracer
-from ..primitives.linear import shape_of
+from ..primitives.linear import broadcast_shapes, broadcast_to, reshape_p, shape_of
 from ..primitives.operands import operand, strong
 
 
@@ -33,3 +33,21 @@ def check_square(name: str, x: Any) -> None:
     shape = shape_of(x)
     if len(shape) < 2 or shape[-1] != shape[-2]:
         raise LinAlgError(f"{name}: expected a square matrix, got shape {shape}")
+
+
+def check_matrix(name: str, x: Any) -> None:
+    """Refuse what has fewer than two axes."""
+    if len(shape_of(x)) < 2:
+        raise LinAlgError(f"{name}: expected a matrix, got shape {shape_of(x)}")
+
+
+def matched(name: str, a: Any, b: Any) -> tuple[Any, Any, tuple[int, ...]]:
+    """Matrix and right-hand side with the same axes before the last two, and the shape of the solution."""
+    n, own = shape_of(a)[-1], shape_of(b)
+    vector = len(own) == 1
+    if not own or own[0 if vector else -2] != n:
+        raise LinAlgError(f"{name}: shapes {shape_of(a)} and {own} are incompatible")
+    b = reshape_p.bind(b, shape=(n, 1)) if vector else b
+    batch = broadcast_shapes(name, shape_of(a)[:-2], shape_of(b)[:-2])
+    columns = broadcast_to(b, (*batch, *shape_of(b)[-2:]))
+    return broadcast_to(a, (*batch, n, n)), columns, (*batch, n) if vector else shape_of(columns)

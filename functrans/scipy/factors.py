@@ -1,0 +1,202 @@
+"""LU and QR factors, and what is solved with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.dtypes import real_dtype
+from ..core.errors import ArgumentValueError
+from ..primitives.column_order import column_order_p
+from ..primitives.create import eye, iota
+from ..primitives.elementwise import convert_element_type_p, eq_p, stop_gradient_p
+from ..primitives.linalg import solve as solve_factored
+from ..primitives.linear import add_p, broadcast_to, dtype_of, reshape_p, shape_of
+from ..primitives.lu import columns_taken, lu_p, permutation_p, rows_taken
+from ..primitives.matrices import columns_of, rows_of, triangle
+from ..primitives.operands import finish, operand
+from ..primitives.qr import geqrf_p, qr_p
+from ..primitives.sort import argsort
+from .arguments import check_matrix, check_square, inexact, matched
+
+
+def lu(
+    a: Any,
+    permute_l: bool = False,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    p_indices: bool = False,
+) -> tuple[Any, ...]:
+    """LU factors with partial pivoting: ``a = P @ L @ U``.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., m, n)
+    permute_l : bool
+        Return ``P @ L`` and U.
+    check_finite : bool
+        Raise for NaN and infinities.
+    p_indices : bool
+        Return instead of P the order of rows `p` with ``a = L[p] @ U``.
+
+    Returns
+    -------
+    p : Array, shape (..., m, m), or int32 and (..., m)
+        Not if `permute_l`.
+    l : Array, shape (..., m, min(m, n))
+        Ones on the diagonal.
+    u : Array, shape (..., min(m, n), n)
+
+    Examples
+    --------
+    >>> from functrans.scipy.linalg import lu
+    >>> p, l, u = lu([[1.0, 2.0], [2.0, 0.0]])
+    >>> l, u
+    (Array([[1. , 0. ],
+           [0.5, 1. ]]), Array([[2., 0.],
+           [0., 2.]]))
+    """
+    (x,) = inexact("lu", check_finite, a)
+    check_matrix("lu", x)
+    *batch, m, n = shape_of(x)
+    k = min(m, n)
+    packed, _, permutation = lu_p.bind(x)
+    lower = add_p.bind(triangle(columns_of(packed, 0, k), lower=True, strict=True), eye(m, k, 0, dtype_of(x)))
+    upper = triangle(rows_of(packed, 0, k), lower=False)
+    order = convert_element_type_p.bind(argsort(permutation, len(batch)), dtype=permutation.dtype)
+    if permute_l:
+        return finish(rows_taken(lower, order)), finish(upper)
+    if p_indices:
+        return finish(order), finish(lower), finish(upper)
+    wanted = reshape_p.bind(order, shape=(*batch, m, 1))
+    p = eq_p.bind(wanted, iota((1, m), 1, order.dtype))
+    return finish(convert_element_type_p.bind(p, dtype=real_dtype(dtype_of(x)))), finish(lower), finish(upper)
+
+
+def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
+    """LU factors with partial pivoting, for `lu_solve`.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., m, n)
+    check_finite : bool
+        Raise for NaN and infinities.
+
+    Returns
+    -------
+    lu : Array, shape (..., m, n)
+        U, and below its diagonal L, whose diagonal is ones.
+    piv : Array, int32, shape (..., min(m, n))
+        Row `i` was exchanged with row ``piv[i]``.
+
+    Notes
+    -----
+    Of a singular matrix there is no warning, as SciPy's: U has a zero on its diagonal.
+    """
+    (x,) = inexact("lu_factor", check_finite, a)
+    check_matrix("lu_factor", x)
+    packed, pivots, _ = lu_p.bind(x)
+    return finish(packed), finish(pivots)
+
+
+def lu_solve(
+    lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
+) -> Any:
+    """The solution of ``op(a) x = b`` from the factors of `a`.
+
+    Parameters
+    ----------
+    lu_and_piv : tuple (Array, Array)
+        What `lu_factor` gave of a square matrix.
+    b : array_like, shape (n,) or (..., n, m)
+    trans : {0, 1, 2}
+        What ``op`` does: nothing, transpose, or transpose and conjugate.
+    check_finite : bool
+        Raise for NaN and infinities.
+
+    Returns
+    -------
+    Array
+        Of the shape of `b`. Infinities or NaN if the matrix is singular.
+
+    Examples
+    --------
+    >>> from functrans.scipy.linalg import lu_factor, lu_solve
+    >>> lu_solve(lu_factor([[2.0, 1.0], [1.0, 3.0]]), [3.0, 5.0])
+    Array([0.8, 1.4])
+    """
+    if trans not in (0, 1, 2):
+        raise ArgumentValueError(f"lu_solve: trans must be 0, 1 or 2, got {trans!r}")
+    packed, pivots = lu_and_piv
+    factors, right = inexact("lu_solve", check_finite, packed, b)
+    check_square("lu_solve", factors)
+    factors, columns, shape = matched("lu_solve", factors, right)
+    order = permutation_p.bind(operand(pivots, "lu_solve"), size=shape_of(factors)[-1])
+    order = broadcast_to(order, shape_of(factors)[:-1])
+    unit = {"left_side": True, "lower": True, "unit_diagonal": True}
+    if trans:
+        turn = {"transpose_a": True, "conjugate_a": trans == 2}
+        out = solve_factored(factors, columns, left_side=True, lower=False, **turn)
+        out = solve_factored(factors, out, **unit, **turn)
+        out = rows_taken(out, argsort(order, len(shape_of(order)) - 1))
+    else:
+        out = solve_factored(factors, rows_taken(columns, order), **unit)
+        out = solve_factored(factors, out, left_side=True, lower=False)
+    return finish(reshape_p.bind(out, shape=shape) if shape_of(out) != shape else out)
+
+
+def qr(
+    a: Any,
+    overwrite_a: bool = False,
+    lwork: int | None = None,
+    mode: str = "full",
+    pivoting: bool = False,
+    check_finite: bool = True,
+) -> tuple[Any, ...]:
+    """The factors of ``a = Q @ R``: orthonormal columns, and an upper triangle.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., m, n)
+    lwork : int, optional
+        Accepted, ignored.
+    mode : {'full', 'r', 'economic', 'raw'}
+        With ``k = min(m, n)``: Q of shape (..., m, m) and R of shape (..., m, n); R alone; Q of shape (..., m, k) and R
+        of shape (..., k, n); or LAPACK's reflections ``(qr, tau)`` and R of shape (..., k, n).
+    pivoting : bool
+        Take the columns in an order that makes the diagonal of R fall: ``a[:, P] = Q @ R``.
+    check_finite : bool
+        Raise for NaN and infinities.
+
+    Returns
+    -------
+    Q : Array, or tuple of Array
+        Not if ``mode='r'``.
+    R : Array
+    P : Array, int32, shape (..., n)
+        Only if `pivoting`.
+
+    Notes
+    -----
+    Derivatives as of `functrans.numpy.linalg.qr`.
+
+    Examples
+    --------
+    >>> from functrans.scipy.linalg import qr
+    >>> q, r = qr([[3.0], [4.0]], mode="economic")
+    >>> r
+    Array([[-5.]])
+    """
+    if mode not in ("full", "r", "economic", "raw"):
+        raise ArgumentValueError(f"qr: mode must be 'full', 'r', 'economic' or 'raw', got {mode!r}")
+    (x,) = inexact("qr", check_finite, a)
+    check_matrix("qr", x)
+    order: tuple[Any, ...] = ()
+    if pivoting:
+        found = column_order_p.bind(stop_gradient_p.bind(x))
+        x, order = columns_taken(x, found), (finish(found),)
+    if mode == "raw":
+        h, taus = geqrf_p.bind(x)
+        r = triangle(rows_of(h, 0, min(shape_of(h)[-2:])), lower=False)
+        return ((finish(h), finish(taus)), finish(r), *order)
+    q, r = qr_p.bind(x, full=mode != "economic")
+    return (finish(r), *order) if mode == "r" else (finish(q), finish(r), *order)

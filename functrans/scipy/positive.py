@@ -1,0 +1,110 @@
+"""Cholesky factors, and what is solved with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.config import config
+from ..primitives.linalg import cholesky_p, solve
+from ..primitives.linear import reshape_p, shape_of
+from ..primitives.matrices import matrix_transpose
+from ..primitives.operands import finish
+from .arguments import check_square, inexact, matched
+
+
+def lower_factor(x: Any, lower: bool) -> Any:
+    """The lower factor of the matrix of which one triangle is given."""
+    x = x if lower else matrix_transpose(x, conjugate=True)
+    return cholesky_p.bind(x, on_error=config.linalg_errors)
+
+
+def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The Cholesky factor of a positive definite matrix.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+        Only one triangle is read: the lower one if `lower`, else the upper one.
+    lower : bool
+        Whether to give `L` with ``a = L @ L.T.conj()``, else `U` with ``a = U.T.conj() @ U``.
+    check_finite : bool
+        Raise for NaN and infinities.
+
+    Returns
+    -------
+    Array, shape (..., n, n)
+        Zeros in the other triangle.
+
+    Raises
+    ------
+    LinAlgError
+        If the matrix is not positive definite (NaN instead under ``config.patch(linalg_errors="nan")``), or
+        not square.
+
+    Notes
+    -----
+    Derivatives are those of the function of the triangle that is read: the gradient in `a` is zero in the
+    other triangle. Where `a` is made symmetric before, gradients in what it is made of are the usual ones.
+
+    Examples
+    --------
+    >>> import functrans.scipy.linalg
+    >>> functrans.scipy.linalg.cholesky([[4.0, 2.0], [2.0, 5.0]], lower=True)
+    Array([[2., 0.],
+           [1., 2.]])
+    """
+    (x,) = inexact("cholesky", check_finite, a)
+    check_square("cholesky", x)
+    factor = lower_factor(x, lower)
+    return finish(factor if lower else matrix_transpose(factor, conjugate=True))
+
+
+def cho_factor(
+    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Any, bool]:
+    """The Cholesky factor for `cho_solve`.
+
+    Returns
+    -------
+    c : Array, shape (..., n, n)
+        The factor, with zeros in the other triangle (where SciPy leaves numbers of no meaning).
+    lower : bool
+
+    Raises
+    ------
+    LinAlgError
+        See `cholesky`.
+    """
+    return cholesky(a, lower, overwrite_a, check_finite), lower
+
+
+def cho_solve(
+    c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
+) -> Any:
+    """The solution of ``a x = b`` from the factor of `a`.
+
+    Parameters
+    ----------
+    c_and_lower : tuple (Array, bool)
+        What `cho_factor` gave.
+    b : array_like, shape (n,) or (..., n, m)
+
+    Returns
+    -------
+    Array
+        Of the shape of `b`.
+
+    Examples
+    --------
+    >>> from functrans.scipy.linalg import cho_factor, cho_solve
+    >>> cho_solve(cho_factor([[4.0, 2.0], [2.0, 5.0]]), [2.0, 5.0])
+    Array([0., 1.])
+    """
+    c, lower = c_and_lower
+    factor, right = inexact("cho_solve", check_finite, c, b)
+    check_square("cho_solve", factor)
+    factor, columns, shape = matched("cho_solve", factor, right)
+    lower = bool(lower)
+    inner = solve(factor, columns, left_side=True, lower=lower, transpose_a=not lower, conjugate_a=not lower)
+    out = solve(factor, inner, left_side=True, lower=lower, transpose_a=lower, conjugate_a=lower)
+    return finish(reshape_p.bind(out, shape=shape) if shape_of(out) != shape else out)

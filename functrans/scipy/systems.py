@@ -1,0 +1,229 @@
+"""Systems of linear equations, inverses, determinants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.config import config
+from ..core.errors import ArgumentValueError
+from ..primitives.create import diagonal_mask, eye
+from ..primitives.det import det_p
+from ..primitives.elementwise import select_p
+from ..primitives.linalg import solve as solve_factored
+from ..primitives.linear import add_p, broadcast_to, dtype_of, reshape_p, shape_of
+from ..primitives.matrices import matrix_transpose, triangle
+from ..primitives.operands import finish
+from ..primitives.solve import solve_p
+from .arguments import check_square, inexact, matched
+from .positive import lower_factor
+
+_GENERAL = (None, "general", "gen", "banded", "tridiagonal")
+_FULL = {"symmetric": False, "sym": False, "hermitian": True, "her": True}
+_POSITIVE = ("positive definite", "pos")
+_TRIANGULAR = {"upper triangular": False, "lower triangular": True}
+
+
+def solve_triangular(
+    a: Any,
+    b: Any,
+    trans: int | str = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """The solution of ``op(a) x = b`` for a triangular matrix.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+        Only one triangle is read.
+    b : array_like, shape (n,) or (..., n, m)
+    trans : {0, 1, 2, 'N', 'T', 'C'}
+        What ``op`` does: nothing, transpose, or transpose and conjugate.
+    lower : bool
+        Which triangle is read.
+    unit_diagonal : bool
+        Take the diagonal for ones.
+    check_finite : bool
+        Raise for NaN and infinities.
+
+    Returns
+    -------
+    Array
+        Of the shape of `b`.
+
+    Raises
+    ------
+    LinAlgError
+        If a diagonal element is zero (infinities and NaN instead under
+        ``config.patch(linalg_errors="nan")``).
+
+    Examples
+    --------
+    >>> from functrans.scipy.linalg import solve_triangular
+    >>> solve_triangular([[2.0, 0.0], [1.0, 1.0]], [2.0, 3.0], lower=True)
+    Array([1., 2.])
+    """
+    operation = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}.get(trans)
+    if operation is None:
+        raise ArgumentValueError(f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', got {trans!r}")
+    x, right = inexact("solve_triangular", check_finite, a, b)
+    check_square("solve_triangular", x)
+    x, columns, shape = matched("solve_triangular", x, right)
+    out = solve_factored(
+        x,
+        columns,
+        left_side=True,
+        lower=bool(lower),
+        transpose_a=operation > 0,
+        conjugate_a=operation == 2,
+        unit_diagonal=bool(unit_diagonal),
+        check=config.linalg_errors == "raise" and not unit_diagonal,
+    )
+    return finish(reshape_p.bind(out, shape=shape) if shape_of(out) != shape else out)
+
+
+def _solution(name: str, a: Any, b: Any, assume_a: str | None, lower: bool, transpose: bool = False) -> Any:
+    """``op(a) x = b`` for matrices with the same axes before the last two."""
+    triangular = {"left_side": True, "check": config.linalg_errors == "raise"}
+    if assume_a in _TRIANGULAR:
+        return solve_factored(a, b, lower=_TRIANGULAR[assume_a], transpose_a=transpose, **triangular)
+    if assume_a == "diagonal":
+        n = shape_of(a)[-1]
+        a = select_p.bind(diagonal_mask(n, n), a, dtype_of(a).type(0))
+        return solve_factored(a, b, lower=True, **triangular)
+    if assume_a in _POSITIVE:
+        factor = lower_factor(a, lower)
+        factor = matrix_transpose(matrix_transpose(factor, conjugate=True)) if transpose else factor
+        inner = solve_factored(factor, b, left_side=True, lower=True)
+        return solve_factored(factor, inner, left_side=True, lower=True, transpose_a=True, conjugate_a=True)
+    if assume_a in _FULL:
+        other = matrix_transpose(triangle(a, lower, strict=True), conjugate=_FULL[assume_a])
+        a = add_p.bind(triangle(a, lower), other)
+    elif assume_a not in _GENERAL:
+        raise ArgumentValueError(
+            f"{name}: assume_a={assume_a!r} is not recognized; see the list of its values"
+        )
+    a = matrix_transpose(a) if transpose else a
+    return solve_p.bind(a, b, on_error=config.linalg_errors, name=name)
+
+
+def solve(
+    a: Any,
+    b: Any,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+    assume_a: str | None = None,
+    transposed: bool = False,
+) -> Any:
+    """The solution of ``a x = b``.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+    b : array_like, shape (n,) or (..., n, m)
+    lower : bool
+        Which triangle is read of a matrix that is assumed symmetric, Hermitian or positive definite.
+    check_finite : bool
+        Raise for NaN and infinities.
+    assume_a : {None, 'general', 'diagonal', 'tridiagonal', 'banded', 'upper triangular', 'lower triangular', \
+            'symmetric', 'hermitian', 'positive definite'}
+        What is known of `a` (also 'gen', 'sym', 'her', 'pos'). What lies outside is not read, and has no gradient. None
+        is 'general': the matrix is not looked at, as SciPy does.
+    transposed : bool
+        Solve ``a.T x = b``.
+
+    Returns
+    -------
+    Array
+        Of the shape of `b`.
+
+    Raises
+    ------
+    LinAlgError
+        If a matrix is singular, or not positive definite though assumed so (NaN or infinities instead under
+        ``config.patch(linalg_errors="nan")``). SciPy's warning for matrices that are almost singular is not given.
+
+    Notes
+    -----
+    'tridiagonal' and 'banded' are solved as 'general', symmetric matrices by LU factors.
+
+    Examples
+    --------
+    >>> from functrans.scipy.linalg import solve
+    >>> solve([[4.0, 0.0], [2.0, 5.0]], [2.0, 6.0], assume_a="pos", lower=True)
+    Array([-0.125,  1.25 ])
+    """
+    x, right = inexact("solve", check_finite, a, b)
+    check_square("solve", x)
+    x, columns, shape = matched("solve", x, right)
+    out = _solution("solve", x, columns, assume_a, bool(lower), bool(transposed))
+    return finish(reshape_p.bind(out, shape=shape) if shape_of(out) != shape else out)
+
+
+def inv(
+    a: Any,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    *,
+    assume_a: str | None = None,
+    lower: bool = False,
+) -> Any:
+    """The inverse of square matrices.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+    check_finite : bool
+        Raise for NaN and infinities.
+    assume_a, lower
+        As in `solve`.
+
+    Returns
+    -------
+    Array, shape (..., n, n)
+
+    Raises
+    ------
+    LinAlgError
+        If a matrix is singular.
+
+    Examples
+    --------
+    >>> from functrans.scipy.linalg import inv
+    >>> inv([[2.0, 0.0], [1.0, 1.0]])
+    Array([[ 0.5,  0. ],
+           [-0.5,  1. ]])
+    """
+    (x,) = inexact("inv", check_finite, a)
+    check_square("inv", x)
+    n = shape_of(x)[-1]
+    unit = broadcast_to(eye(n, n, 0, dtype_of(x)), shape_of(x))
+    return finish(_solution("inv", x, unit, assume_a, bool(lower)))
+
+
+def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The determinant of square matrices; see `functrans.numpy.linalg.det`.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+    check_finite : bool
+        Raise for NaN and infinities.
+
+    Returns
+    -------
+    Array, shape (...)
+
+    Examples
+    --------
+    >>> from functrans.scipy.linalg import det
+    >>> det([[2.0, 1.0], [1.0, 3.0]])
+    Array(5.)
+    """
+    (x,) = inexact("det", check_finite, a)
+    check_square("det", x)
+    return finish(det_p.bind(x))
