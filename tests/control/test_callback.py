@@ -552,6 +552,33 @@ def test_calls_come_not_before_the_failure_that_precedes_them():
     assert [tag for tag, _ in seen] == ["a"]
 
 
+def test_effects_keep_their_order_with_pure_calls_that_raise():
+    seen, note = pairs()
+    shape = ft.ShapeDtypeStruct((), float)
+
+    def host(x):
+        if x > 1:
+            raise ZeroDivisionError
+        return x
+
+    def f(x):
+        y = note("a", x) + 1.0
+        note("b", y)  # behind a kernel
+        z = ft.pure_callback(host, shape, x)  # needs nothing
+        w = ft.pure_callback(host, shape, fnp.sin(y) + z)  # behind a kernel
+        note("c", x)  # needs nothing
+        return w
+
+    for how in (plain, ft.jit):
+        for x, tags in ((3.0, "ab"), (0.5, "ab"), (-2.0, "abc")):
+            seen.clear()
+            try:
+                how(f)(x)
+            except ZeroDivisionError:
+                assert tags == "ab"
+            assert "".join(tag for tag, _ in seen) == tags
+
+
 def test_a_failing_factorisation_after_a_call():
     seen, note = pairs()
 
