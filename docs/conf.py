@@ -30,11 +30,20 @@ numpydoc_class_members_toctree = False
 default_role = "py:obj"
 
 
-def let_plurals_be(app, what, name, obj, options, lines):
-    """```Array`s`` reads well, but reStructuredText wants a word to end where its markup does."""
-    lines[:] = [re.sub(r"(?<!`)(`[\w.]+`)(?=\w)", r"\1\\ ", line) for line in lines]
+def as_written(app, what, name, obj, options, lines):
+    """Two things that read well and that reStructuredText takes amiss: `Array`s, and shapes (*batch, n)."""
+    for i, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            parts = re.split(r"(``.*?``)", line)  # every second one is code, and stays
+            parts[::2] = [tolerable(part) for part in parts[::2]]
+            lines[i] = "".join(parts)
+
+
+def tolerable(text):
+    text = re.sub(r"(`[\w.]+`)(?=\w)", r"\1\\ ", text)
+    return re.sub(r"\([^()]*\)", lambda found: re.sub(r"(?<!\\)\*", r"\\*", found[0]), text)
 
 
 def setup(app):
     app.connect("builder-inited", lambda _: reference.write())
-    app.connect("autodoc-process-docstring", let_plurals_be, priority=400)  # before numpydoc
+    app.connect("autodoc-process-docstring", as_written, priority=400)  # before numpydoc

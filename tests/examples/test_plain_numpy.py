@@ -1,0 +1,37 @@
+"""Functions written for NumPy: they know nothing else, and their derivatives and kernels are right."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "plain_numpy.py"
+FUNCTIONS = ["huber", "shortfall", "kalman", "orbit", "calibration"]
+
+
+def test_values_and_gradients():
+    done = subprocess.run([sys.executable, EXAMPLE], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines()[1:]]
+    assert [row[0] for row in rows] == FUNCTIONS
+    for name, value, compiled, gradient, *_ in rows:
+        assert abs(float(value)) > 1e-3, name
+        assert float(compiled) < 1e-13, name
+        assert float(gradient) < 1e-8, name
+
+
+def test_the_functions_know_numpy_only():
+    tree = ast.parse(EXAMPLE.read_text())
+    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert [name.name for node in imports for name in node.names] == ["timeit", "numpy"]
+    for function in tree.body:
+        if isinstance(function, ast.FunctionDef) and function.name in FUNCTIONS:
+            names = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+            assert names.isdisjoint({"ft", "fnp", "functrans"}), function.name
+
+
+def test_examples_are_short():
+    for path in EXAMPLE.parent.glob("*.py"):
+        assert len(path.read_text().splitlines()) < 120, path.name
+    for name in ("digits_mlp", "co2_gp", "plain_numpy"):
+        assert len((EXAMPLE.parent / f"{name}.py").read_text().splitlines()) < 100, name
