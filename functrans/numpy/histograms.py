@@ -356,7 +356,7 @@ range_ = range
 @implements(np.histogramdd)
 def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
-) -> tuple[Any, tuple[Any, ...]]:
+) -> tuple[Any, list[Any]]:
     """How many points lie in each box of a grid.
 
     Parameters
@@ -373,7 +373,7 @@ def histogramdd(
     Returns
     -------
     counts : Array of float64, shape (n1, ..., nd)
-    edges : tuple of Array
+    edges : list of Array
 
     Notes
     -----
@@ -403,7 +403,7 @@ def histogramdd(
             shape = tuple([shape_of(widths)[0] if k == axis else 1 for k in range_(d)])
             counts = div_p.bind(counts, reshape_p.bind(widths, shape=shape))
         counts = div_p.bind(counts, total)
-    return finish(counts), tuple([finish(e.copy() if isinstance(e, np.ndarray) else e) for e in edges])
+    return finish(counts), [finish(e.copy() if isinstance(e, np.ndarray) else e) for e in edges]
 
 
 def _boxes(
@@ -461,6 +461,8 @@ def histogram2d(
            [0., 2.]])
     """
     first, second = array_operand(x, "histogram2d"), array_operand(y, "histogram2d", 1)
+    if not shape_of(first) or not shape_of(second):
+        raise ArgumentError("histogram2d: want coordinates with one axis, got a number")
     if shape_of(first) != shape_of(second):
         raise ArgumentValueError(
             f"histogram2d: x and y must have the same length, got shapes {shape_of(first)} and {shape_of(second)}"

@@ -161,7 +161,7 @@ def _spread(value: Any, lead: tuple[int, ...]) -> Any:
 def _clipped(place: Any, n: Any) -> Any:
     """A place as an index of one of `n` elements; the first one of none."""
     i = convert(place, INT64) if isinstance(place, Tracer) else _whole(place)
-    top = sub_p.bind(n, np.int64(1)) if shape_of(n) else np.int64(max(int(n) - 1, 0))
+    top = np.int64(max(n - 1, 0)) if type(n) is int else sub_p.bind(n, np.int64(1))
     return max_p.bind(min_p.bind(i, broadcast_to(top, shape_of(i))), np.int64(0))
 
 
@@ -173,8 +173,8 @@ def _whole(place: Any) -> np.ndarray:
 def _interpolated(x: Any, q: Any, n: Any, method: _Method, weak: bool) -> Any:
     """Quantiles of sorted rows of which the first `n` elements count."""
     rank = len(shape_of(q))
-    count = convert(n, dtype_of(q)) if shape_of(n) else int(n)
-    if shape_of(n):
+    count = n if type(n) is int else convert(n, dtype_of(q))
+    if type(n) is not int:
         q = reshape_p.bind(q, shape=shape_of(q) + (1,) * len(shape_of(n)))
     place = method.place(count, q)
     place = operand(place, "quantile")
@@ -311,7 +311,7 @@ def _quantile(
         way = _METHODS[method]
         ordered = _sorted(lanes.x)
         counted = skip and dtype.kind == "f"
-        n = _count(ordered) if counted else np.int64(shape_of(ordered)[-1])
+        n = _count(ordered) if counted else shape_of(ordered)[-1]
         found = _interpolated(ordered, fractions, n, way, weak)
     if dtype.kind == "f":
         # NaN stands last; where it is to be skipped, it counts only if there is nothing else.

@@ -34,8 +34,9 @@ def test_where_broadcasts_and_takes_any_condition():
     same(fnp.where(X > 0, X, 0), np.where(X > 0, X, 0))
     same(fnp.where([[1], [0]], [1, 2], 3.5), np.where([[1], [0]], [1, 2], 3.5))
     same(fnp.where(True, 1, 2), np.where(True, 1, 2))
-    with pytest.raises(ArgumentError, match="nonzero"):
-        fnp.where(X > 0)
+    same(fnp.where(X > 0)[0], np.where(X > 0)[0])
+    with pytest.raises(ArgumentValueError, match="both"):
+        fnp.where(X > 0, X)
 
 
 def test_select():
