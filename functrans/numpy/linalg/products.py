@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.errors import ArgumentValueError, ShapeError
+from ...core.errors import ArgumentValueError, LinAlgError, ShapeError
 from ...primitives.linear import shape_of
 from ...primitives.operands import operand
 from ..dispatch import implements
@@ -17,6 +17,7 @@ from ..products import dot
 from ..products import outer as outer_of
 
 
+@implements(np.linalg.outer)
 def outer(x1: Any, x2: Any, /) -> Any:
     """All products of elements of two vectors."""
     for i, x in enumerate((x1, x2)):
@@ -25,11 +26,13 @@ def outer(x1: Any, x2: Any, /) -> Any:
     return outer_of(x1, x2)
 
 
+@implements(np.linalg.diagonal)
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     """The diagonals of the matrices in the last two axes."""
     return diagonal_of(x, offset, -2, -1)
 
 
+@implements(np.linalg.trace)
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """The traces of the matrices in the last two axes."""
     return trace_of(x, offset, -2, -1, dtype)
@@ -48,6 +51,14 @@ def multi_dot(arrays: Sequence[Any], *, out: None = None) -> Any:
     values = [operand(a, "multi_dot", i) for i, a in enumerate(arrays)]
     if len(values) < 2:
         raise ArgumentValueError(f"multi_dot: want at least 2 arrays, got {len(values)}")
+    if len(values) == 2:
+        return dot(*values)
+    for i, v in enumerate(values):
+        if len(shape_of(v)) != 2 and (len(shape_of(v)) != 1 or 0 < i < len(values) - 1):
+            raise LinAlgError(
+                f"multi_dot: array {i} has shape {shape_of(v)}; want matrices, of which the first and the last may be "
+                "vectors"
+            )
     sizes = [shape_of(v)[0] if len(shape_of(v)) > 1 else 1 for v in values[:1]]
     sizes += [shape_of(v)[0] for v in values[1:]]
     sizes.append(shape_of(values[-1])[1] if len(shape_of(values[-1])) > 1 else 1)
