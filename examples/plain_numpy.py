@@ -63,9 +63,6 @@ def calibration(counts, dose, knots):
     return np.median((curve - np.sqrt(dose)) ** 2) + 0.01 * np.sum(np.diff(counts, 2) ** 2)
 
 
-# Only `main` below knows functrans.
-
-
 def slopes(f, x, *rest, h=1e-5):
     """Gradient by central differences of fourth order, with NumPy alone."""
     near, far = ([f(x + k * d, *rest) - f(x - k * d, *rest) for d in h * np.eye(len(x))] for k in (1, 2))
