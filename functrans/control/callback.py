@@ -31,6 +31,7 @@ from ..core.source import replayed, user_source
 from ..core.trace import Tracer, current_trace, eval_trace
 from ..core.tree_nodes import keystr
 from ..primitives.linear import batched_first, move_batch_axis
+from ..primitives.operands import plain
 
 SEQUENTIAL = ("sequential", "sequential_unrolled")
 VMAP_METHODS = (*SEQUENTIAL, "expand_dims", "broadcast_all", "legacy_vectorized")
@@ -145,7 +146,7 @@ class HostCall:
     def _checked(self, kind: str, found: Any, avals: Sequence[Aval]) -> list[np.ndarray]:
         assert self.out_tree is not None
         leaves, tree = tree_flatten(found)
-        if tree != self.out_tree and not _alike(self.out_tree, tree):
+        if tree != self.out_tree and not _alike(self.out_tree, tree) and (leaves or avals):
             raise CallbackError(
                 f"{kind}: the callback '{self.name}' returned {_structure(tree)}, but result_shape_dtypes "
                 f"promise {_structure(self.out_tree)}"
@@ -155,7 +156,7 @@ class HostCall:
     def _leaf(self, kind: str, place: int, x: Any, aval: Aval) -> np.ndarray:
         if type(x) in _RANKS and not aval.shape and aval.dtype.kind in _RANKS[type(x)]:
             return np.array(x, aval.dtype)
-        array = x if isinstance(x, np.ndarray | np.generic | Tracer) else np.asarray(x)
+        array = x if isinstance(x, Tracer) else plain(x, f"{kind}: the result of the callback '{self.name}'")
         if array.shape != aval.shape or array.dtype != aval.dtype:
             self._mismatch(kind, place, array, aval)
         return np.array(array, aval.dtype, order="C", subok=False)
@@ -168,8 +169,8 @@ class HostCall:
         if met.shape == aval.shape:
             cure = f"Convert it: np.asarray(result, np.{aval.dtype}), or change result_shape_dtypes"
         raise CallbackError(
-            f"{kind}: the callback '{self.name}' returned an array of shape {met.shape} and dtype {met.dtype} at "
-            f"result{path}, but result_shape_dtypes promise shape {aval.shape} and dtype {aval.dtype}. {cure}"
+            f"{kind}: the callback '{self.name}' returned an array of shape {met.shape} and dtype {met.dtype}"
+            f"{path and f' at result{path}'}, but result_shape_dtypes promise shape {aval.shape} and dtype {aval.dtype}. {cure}"
         )
 
 

@@ -110,6 +110,23 @@ def test_python_numbers_take_the_dtype_that_was_promised(kind):
                 f()
 
 
+def test_nothing_is_nothing():
+    for made in (None, (), [], {}):
+        for wanted in (None, (), {}):
+            assert ft.io_callback(lambda made=made: made, wanted) == wanted
+        with pytest.raises(CallbackError, match="promise an array"):
+            ft.io_callback(lambda made=made: made, SCALAR)
+    with pytest.raises(CallbackError, match="returned an array"):
+        ft.io_callback(lambda: 1.0, None)
+
+
+def test_masks_are_not_lost():
+    with pytest.raises(ArgumentError, match="mask"):
+        ft.pure_callback(
+            lambda: np.ma.masked_array(np.ones(2), [True, False]), ft.ShapeDtypeStruct((2,), float)
+        )
+
+
 def test_sequences_of_any_kind_fit_and_dictionaries_do_not():
     Pair = namedtuple("Pair", "first second")
     for made in ((1.0, 2.0), [1.0, 2.0], Pair(1.0, 2.0)):
