@@ -128,6 +128,7 @@ from .differences import diff, trapezoid
 from .editing import delete, fill_diagonal, insert, place, put, put_along_axis, resize, trim_zeros
 from .histograms import bincount, histogram, histogram2d, histogram_bin_edges, histogramdd
 from .fitting import poly, polyfit, roots, vander
+from .grids import block, c_, mgrid, ogrid, r_
 from .indexing import diag, diagflat, diagonal, take, take_along_axis, trace, tril, triu
 from .joining import (
     append,
@@ -159,6 +160,7 @@ from .nanreductions import (
     nanvar,
 )  # fmt: skip
 from .nonzero import argwhere, compress, extract, flatnonzero, nonzero
+from .packing import bitwise_count, frexp, packbits, unpackbits
 from .polynomials import polyadd, polyder, polydiv, polyint, polymul, polysub, polyval
 from .positions import (
     diag_indices,
@@ -230,6 +232,21 @@ from .shaping import (
 from .gradients import ediff1d, gradient
 from .signal import convolve, correlate, interp, unwrap
 from .sorting import argpartition, argsort, lexsort, partition, sort, sort_complex
+from .standard import (
+    array_repr,
+    array_str,
+    asanyarray,
+    ascontiguousarray,
+    common_type,
+    from_dlpack,
+    frombuffer,
+    fromiter,
+    fromstring,
+    may_share_memory,
+    min_scalar_type,
+    real_if_close,
+    shares_memory,
+)  # fmt: skip
 from .statistics import average, mean, std, var
 from .types import can_cast, iscomplexobj, isrealobj, isscalar, ndim, result_type, shape, size
 from .windows import bartlett, blackman, hamming, hanning, i0, kaiser, sinc
@@ -258,6 +275,11 @@ integer, signedinteger, unsignedinteger, generic = (
     np.generic,
 )
 dtype, finfo, iinfo = np.dtype, np.finfo, np.iinfo
+s_, index_exp = np.s_, np.index_exp
+set_printoptions, get_printoptions, printoptions = np.set_printoptions, np.get_printoptions, np.printoptions
+iterable, errstate, save, savez = np.iterable, np.errstate, np.save, np.savez
+__array_api_version__ = np.__array_api_version__
+__array_namespace_info__ = np.__array_namespace_info__
 promote_types, issubdtype, isdtype = np.promote_types, np.issubdtype, np.isdtype
 
 __all__ = sorted(

@@ -1,0 +1,222 @@
+"""What else the array API standard and NumPy's namespace name: exchange, versions, questions, text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core.array import wrap
+from ..core.errors import ArgumentError
+from ..core.trace import Tracer
+from ..primitives.linear import dtype_of
+from ..primitives.operands import operand
+from . import selection
+from .creation import asarray
+from .dispatch import array_operand, concrete, implements, on_cpu, owned
+
+__all__ = [
+    "array_repr",
+    "array_str",
+    "asanyarray",
+    "ascontiguousarray",
+    "common_type",
+    "from_dlpack",
+    "frombuffer",
+    "fromiter",
+    "fromstring",
+    "may_share_memory",
+    "min_scalar_type",
+    "real_if_close",
+    "shares_memory",
+]  # fmt: skip
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+    """An array of another library that has ``__dlpack__``, in memory of its own.
+
+    Parameters
+    ----------
+    x : object
+    device : {'cpu', None}
+    copy : bool, optional
+        False is refused, but for an `Array`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import functrans.numpy as fnp
+    >>> fnp.from_dlpack(np.arange(3))
+    Array([0, 1, 2])
+    """
+    on_cpu(device, "from_dlpack")
+    if isinstance(x, Tracer):
+        return x
+    if not hasattr(x, "__dlpack__"):
+        raise ArgumentError(f"from_dlpack: want an object with __dlpack__, got {type(x).__name__}")
+    # NumPy exports no read-only array without a copy, and an Array need not be exported.
+    return asarray(x if isinstance(x, np.ndarray) else np.from_dlpack(x), copy=copy)
+
+
+@implements(np.asanyarray)
+def asanyarray(
+    a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None
+) -> Any:
+    """As `asarray`: there are no subclasses of `Array`."""
+    return asarray(a, dtype, order, device=device, copy=copy)
+
+
+@implements(np.ascontiguousarray)
+def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    """As `asarray`, of at least one axis.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.ascontiguousarray(3.0)
+    Array([3.])
+    """
+    x = asarray(a, dtype)
+    if isinstance(x, Tracer):
+        return x if x.shape else x.reshape(1)
+    return wrap(np.ascontiguousarray(np.asarray(x)))
+
+
+# --- from other sources -------------------------------------------------------------------------------------
+
+
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0, *, like: Any = None) -> Any:
+    """A copy of the numbers in a buffer; see `numpy.frombuffer`."""
+    return asarray(np.frombuffer(buffer, dtype, count, offset))
+
+
+def fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> Any:
+    """The numbers of an iterable; see `numpy.fromiter`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.fromiter((i * i for i in range(3)), int)
+    Array([0, 1, 4])
+    """
+    return asarray(np.fromiter(iter, dtype, count))
+
+
+def fromstring(string: Any, dtype: Any = float, count: int = -1, *, sep: str, like: Any = None) -> Any:
+    """The numbers in a text; see `numpy.fromstring`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.fromstring("1 2", sep=" ")
+    Array([1., 2.])
+    """
+    return asarray(np.fromstring(string, dtype, count, sep=sep))
+
+
+# --- questions ----------------------------------------------------------------------------------------------
+
+
+@implements(np.common_type)
+def common_type(*arrays: Any) -> type:
+    """The floating point type that holds all arrays; float64 of integers.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.common_type(fnp.ones(2, fnp.float32), fnp.ones(2, fnp.complex64))
+    <class 'numpy.complex64'>
+    """
+    plain = [np.zeros(0, dtype_of(array_operand(a, "common_type", i))) for i, a in enumerate(arrays)]
+    try:
+        return np.common_type(*plain)
+    except TypeError as error:
+        raise ArgumentError(f"common_type: {error}") from None
+
+
+@implements(np.min_scalar_type)
+def min_scalar_type(a: Any, /) -> np.dtype:
+    """The smallest dtype that holds a number; of an array its dtype.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.min_scalar_type(300)
+    dtype('uint16')
+    """
+    x = operand(a, "min_scalar_type")
+    known = concrete(x)
+    return dtype_of(x) if known is None else np.min_scalar_type(known)
+
+
+@implements(np.real_if_close)
+def real_if_close(a: Any, tol: float = 100) -> Any:
+    """The real part of complex numbers whose imaginary parts are all within `tol` units of precision of 0.
+
+    The dtype depends on numbers: where they are not known while tracing, complex numbers stay complex.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.real_if_close([2.1 + 4e-16j])
+    Array([2.1])
+    """
+    x = array_operand(a, "real_if_close")
+    known = concrete(x)
+    if dtype_of(x).kind != "c" or known is None:
+        return owned(x, a)
+    bound = tol * np.finfo(dtype_of(x)).eps if tol > 1 else tol
+    return selection.real(x) if np.all(np.abs(np.imag(known)) < bound) else owned(x, a)
+
+
+@implements(np.shares_memory)
+def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
+    """Whether arrays have elements in common memory; traced values have none."""
+    if isinstance(a, Tracer) or isinstance(b, Tracer):
+        return False
+    return bool(np.shares_memory(a, b, max_work))
+
+
+@implements(np.may_share_memory)
+def may_share_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
+    """Whether arrays might have elements in common memory; traced values have none."""
+    if isinstance(a, Tracer) or isinstance(b, Tracer):
+        return False
+    return bool(np.may_share_memory(a, b, max_work))
+
+
+# --- text ---------------------------------------------------------------------------------------------------
+
+
+@implements(np.array_repr)
+def array_repr(
+    arr: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None
+) -> str:
+    """The text that ``repr`` gives; see `numpy.array_repr`. Of a traced value its type.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.array_repr(fnp.zeros(2))
+    'Array([0., 0.])'
+    """
+    if isinstance(arr, Tracer):
+        return repr(arr)
+    return f"A{np.array_repr(np.asarray(arr), max_line_width, precision, suppress_small)[1:]}"
+
+
+@implements(np.array_str)
+def array_str(a: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
+    """The text that ``str`` gives; see `numpy.array_str`. Of a traced value its type.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.array_str(fnp.zeros(2))
+    '[0. 0.]'
+    """
+    return (
+        str(a)
+        if isinstance(a, Tracer)
+        else np.array_str(np.asarray(a), max_line_width, precision, suppress_small)
+    )
