@@ -89,7 +89,7 @@ def _distances(given: Sequence[Any], extents: Sequence[int]) -> list[Any]:
     if not given:
         return [1.0] * len(extents)
     if len(given) == 1 and not shape_of(operand(given[0], "gradient", 1)):
-        given = given * len(extents)
+        given = [given[0]] * len(extents)
     if len(given) != len(extents):
         raise ArgumentError(
             f"gradient: invalid number of arguments: got {len(given)} distances for {len(extents)} axes; want none, "

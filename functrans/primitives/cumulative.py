@@ -16,7 +16,7 @@ import numpy as np
 
 from ..core.aval import Aval, Zero
 from ..core.errors import DtypeError, ShapeError
-from ..core.kernel import Block, BlockEmitter, Buffer, Scalar
+from ..core.kernel import Block, BlockEmitter, Buffer, Pointwise, Scalar
 from ..core.primitive import Linear, Primitive
 from .elementwise import max_p, min_p, mul_p, share_p, sub_p
 from .exp_log import exp_p, log_share, logaddexp_p
@@ -241,7 +241,8 @@ def _logsumexp_derivative(x: Any, y: Any, t: Any, axis: int, reverse: bool) -> P
 
 def _pointwise(prim: Primitive) -> Step:
     """The step of an elementwise primitive of two operands."""
-    return prim.kernel.emit  # type: ignore[union-attr]
+    assert isinstance(prim.kernel, Pointwise)
+    return prim.kernel.emit
 
 
 cumprod_p = _fold("cumprod", "iufc", _accumulated(np.multiply), _product_derivative, lambda k, y, x: y * x)

@@ -18,7 +18,7 @@ from numpy.lib.stride_tricks import as_strided
 from ..core.aval import Aval, Zero
 from ..core.dtypes import INT64
 from ..core.errors import ArgumentValueError, DtypeError
-from ..core.kernel import Block, BlockEmitter, Buffer, Scalar
+from ..core.kernel import Block, BlockEmitter, Buffer, Pointwise, Scalar
 from ..core.primitive import Linear, Primitive
 from .create import iota
 from .elementwise import max_p, min_p, mul_p, sub_p
@@ -43,7 +43,7 @@ class Windows(NamedTuple):
     base_dilation: Ints
     window_dilation: Ints
 
-    def count(self, shape: Ints) -> Ints:
+    def places(self, shape: Ints) -> Ints:
         """How many windows there are along each axis."""
         return tuple(
             map(
@@ -97,7 +97,7 @@ def _abstract(name: str, kinds: str, out: np.dtype | None = None) -> Rule:
                 f"{w.padding}, base_dilation {w.base_dilation} and window_dilation {w.window_dilation} must be "
                 f"positive, one for each axis of an array of shape {x.shape}"
             )
-        return Aval(w.count(x.shape), x.dtype if out is None else out)
+        return Aval(w.places(x.shape), x.dtype if out is None else out)
 
     return abstract
 
@@ -121,7 +121,7 @@ def _batch(prim: Callable[[], Primitive]) -> Rule:
 
 def _views(x: np.ndarray, filler: Any, w: Windows) -> np.ndarray:
     """All windows: their places, then their elements, as a view of the padded operand."""
-    count = w.count(x.shape)
+    count = w.places(x.shape)
     if not prod(count):
         return np.empty((*count, *w.window_dimensions), x.dtype)
     x = padded_array(x, filler, w.placed())
@@ -179,9 +179,9 @@ def _kernel(fold: str, step: Step) -> Block:
         with loops(k, out.shape[:-1]) as rows:
             with loops(k, out.shape[-1:]) as q:
                 k.store(out, [*rows, *q], k.const(filler, out.dtype))
-            with loops(k, w.window_dimensions) as tap, loops(k, out.shape[-1:]) as q:
+            with loops(k, w.window_dimensions) as at, loops(k, out.shape[-1:]) as q:
                 p = [*rows, *q]
-                k.store(out, p, step(k, k.load(out, p), read(w.at(p, tap))))
+                k.store(out, p, step(k, k.load(out, p), read(w.at(p, at))))
 
     return Block(emit, streamed_from=0)
 
@@ -216,7 +216,7 @@ reduce_window_sum_p: Primitive = Primitive(
 
 def under_windows(x: Any, filler: Any, w: Windows) -> list[Any]:
     """For each tap of the window an array of the elements under it, one for each window."""
-    count = w.count(shape_of(x))
+    count = w.places(shape_of(x))
     if not prod(count):
         return [zeros(Aval(count, dtype_of(x)))] * prod(w.window_dimensions)
     config = tuple([(low, high, base - 1) for base, low, high in w.placed()])
@@ -266,12 +266,12 @@ reduce_window_prod_p: Primitive = Primitive(
 def _position_impl(x: Any, *, largest: bool, **params: Any) -> np.ndarray:
     w = Windows(**params)
     views = _views(x, neutral("max" if largest else "min", x.dtype), w)
-    count = w.count(x.shape)
+    count = w.places(x.shape)
     flat = views.reshape(*count, prod(w.window_dimensions))
     if not flat.size:
         return np.zeros(count, np.int64)
     tap = np.unravel_index((np.argmax if largest else np.argmin)(flat, -1), w.window_dimensions)
-    place = w.at(np.indices(count), tap)
+    place = w.at(list(np.indices(count)), tap)
     return np.asarray(np.ravel_multi_index(place, w.padded(x.shape)) if place else np.int64(0))
 
 
@@ -355,13 +355,14 @@ def _extremum(name: str, fold: str, ufunc: np.ufunc, step: Primitive) -> Primiti
         flat = reshape_p.bind(t, shape=(prod(shape_of(t)),))
         return ans, gather_p.bind(flat, position, axes=(0,), mode="promise_in_bounds")
 
+    assert isinstance(step.kernel, Pointwise)
     prim = Primitive(
         name,
         _abstract(name, "biuf"),
         _impl(fold, ufunc),
         jvp=jvp,
         batch=_batch(lambda: prim),
-        kernel=_kernel(fold, step.kernel.emit),  # type: ignore[union-attr]
+        kernel=_kernel(fold, step.kernel.emit),
     )
     return prim
 
