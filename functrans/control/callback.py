@@ -165,12 +165,13 @@ class HostCall:
         assert self.out_tree is not None
         tree = tree_unflatten(self.out_tree, list(range(self.out_tree.num_leaves)))
         path = keystr(tree_flatten_with_path(tree)[0][place][0])
+        where = f" at result{path}" if path else ""
         cure = "Return an array of that shape, or change result_shape_dtypes"
         if met.shape == aval.shape:
             cure = f"Convert it: np.asarray(result, np.{aval.dtype}), or change result_shape_dtypes"
         raise CallbackError(
-            f"{kind}: the callback '{self.name}' returned an array of shape {met.shape} and dtype {met.dtype}"
-            f"{path and f' at result{path}'}, but result_shape_dtypes promise shape {aval.shape} and dtype {aval.dtype}. {cure}"
+            f"{kind}: the callback '{self.name}' returned an array of shape {met.shape} and dtype {met.dtype}{where}, "
+            f"but result_shape_dtypes promise shape {aval.shape} and dtype {aval.dtype}. {cure}"
         )
 
 
