@@ -305,10 +305,10 @@ class NoRuleError(FunctransError, NotImplementedError):
     not linear.
 
     >>> import numpy as np, functrans as ft
-    >>> ft.grad(lambda x: np.sum(np.packbits(x)))(np.ones(3))
+    >>> ft.grad(lambda x: np.sum(np.busday_count(x, x)))(np.ones(3))
     Traceback (most recent call last):
     ...
-    functrans.core.errors.NoRuleError: np.packbits of a traced value of type f64[3]...
+    functrans.core.errors.NoRuleError: np.busday_count of a traced value of type f64[3]...
 
     Write it with functions that there are; the message names the nearest. For a primitive without a rule the message
     names the file with its record.
