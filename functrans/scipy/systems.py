@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.config import config
+from ..core.dtypes import COMPLEX128, FLOAT64
 from ..core.errors import ArgumentValueError
 from ..primitives.create import diagonal_mask, eye
 from ..primitives.det import det_p
-from ..primitives.elementwise import select_p
+from ..primitives.elementwise import convert, select_p
 from ..primitives.linalg import solve as solve_factored
 from ..primitives.linear import add_p, broadcast_to, dtype_of, reshape_p, shape_of
 from ..primitives.matrices import matrix_transpose, triangle
@@ -217,6 +218,7 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     Returns
     -------
     Array, shape (...)
+        In double precision.
 
     Examples
     --------
@@ -226,4 +228,4 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """
     (x,) = inexact("det", check_finite, a)
     check_square("det", x)
-    return finish(det_p.bind(x))
+    return finish(det_p.bind(convert(x, COMPLEX128 if dtype_of(x).kind == "c" else FLOAT64)))
