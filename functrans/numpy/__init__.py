@@ -140,7 +140,6 @@ from .joining import (
     dstack,
     hsplit,
     hstack,
-    pad,
     split,
     stack,
     unstack,
@@ -161,6 +160,7 @@ from .nanreductions import (
 )  # fmt: skip
 from .nonzero import argwhere, compress, extract, flatnonzero, nonzero
 from .packing import bitwise_count, frexp, packbits, unpackbits
+from .padding import pad
 from .polynomials import polyadd, polyder, polydiv, polyint, polymul, polysub, polyval
 from .positions import (
     diag_indices,

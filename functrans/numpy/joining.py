@@ -1,4 +1,4 @@
-"""Several arrays as one, one as several, and padding."""
+"""Several arrays as one, one as several."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ import numpy as np
 from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
 from ..core.trace import Tracer
 from ..primitives.axes import one_axis
-from ..primitives.index import gather_p
-from ..primitives.linear import move_batch_axis, reshape_p, shape_of
-from ..primitives.operands import finish, operand, strong
+from ..primitives.linear import reshape_p, shape_of
+from ..primitives.operands import finish, operand
 from ..primitives.promotion import refuse_out
-from ..primitives.shape import concatenate_p, pad_p, slice_along
+from ..primitives.shape import concatenate_p, slice_along
 from .dispatch import array_operand, implements, in_one_dtype, owned
 from .shaping import atleast_1d, atleast_2d, atleast_3d
 
 __all__ = [
     "append", "array_split", "column_stack", "concat", "concatenate", "dsplit", "dstack", "hsplit",
-    "hstack", "pad", "split", "stack", "unstack", "vsplit", "vstack",
+    "hstack", "split", "stack", "unstack", "vsplit", "vstack",
 ]  # fmt: skip
 
 # --- joining ------------------------------------------------------------------------------------------------
@@ -248,83 +247,3 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 
 if hasattr(np, "unstack"):
     implements(np.unstack)(unstack)
-
-# --- padding ------------------------------------------------------------------------------------------------
-
-_INDEXED_MODES = ("edge", "reflect", "symmetric", "wrap")
-
-
-@implements(np.pad)
-def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Any:
-    """The array with elements put before and behind it along each axis.
-
-    Parameters
-    ----------
-    array : array_like
-    pad_width : int, pair, or sequence of pairs; or dict from axis to one of them
-        How many before and behind: for all axes alike, or for each axis.
-    mode : {'constant', 'edge', 'reflect', 'symmetric', 'wrap', 'empty'}
-        'empty' pads with zeros.
-    constant_values : number, pair, or sequence of pairs
-        For 'constant'; may be traced. Default 0.
-    reflect_type : {'even'}
-
-    Examples
-    --------
-    >>> import functrans.numpy as fnp
-    >>> fnp.pad([1, 2, 3], (1, 2), mode="reflect")
-    Array([2, 1, 2, 3, 2, 1])
-    """
-    x = array_operand(array, "pad")
-    shape = shape_of(x)
-    widths = _pad_widths(pad_width, len(shape))
-    if mode == "empty":
-        mode = "constant"
-    constant = kwargs.pop("constant_values", 0) if mode == "constant" else 0
-    if kwargs.pop("reflect_type", "even") != "even" or kwargs:
-        raise ArgumentError(f"pad: mode {mode!r} does not take {sorted(kwargs) or 'reflect_type'}")
-    if mode == "constant":
-        return owned(_pad_constant(x, widths, constant), array)
-    if mode not in _INDEXED_MODES:
-        known = ", ".join(map(repr, ("constant", *_INDEXED_MODES, "empty")))
-        raise ArgumentValueError(f"pad: mode must be one of {known}, got {mode!r}")
-    for d, width in enumerate(widths):
-        if width != (0, 0):
-            try:
-                places = np.pad(np.arange(shape[d]), width, mode)  # type: ignore[call-overload]
-            except ValueError as error:
-                raise ArgumentValueError(f"pad: {error}") from None
-            x = move_batch_axis(gather_p.bind(x, places, axes=(d,), mode="promise_in_bounds"), 0, d)
-    return owned(x, array)
-
-
-def _pad_widths(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
-    if isinstance(pad_width, dict):
-        given = {one_axis(d, ndim, "pad"): width for d, width in pad_width.items()}
-        pad_width = [np.broadcast_to(given.get(d, 0), (2,)) for d in range(ndim)]
-    widths = np.asarray(pad_width)
-    if widths.dtype.kind not in "iu":
-        raise ArgumentError(f"pad: pad_width must be integers, got {pad_width!r}")
-    try:
-        widths = np.broadcast_to(widths, (ndim, 2))
-    except ValueError:
-        raise ShapeError(f"pad: pad_width {pad_width!r} does not fit an array of {ndim} axes") from None
-    if (widths < 0).any():
-        raise ArgumentValueError(f"pad: pad_width must not be negative, got {pad_width!r}")
-    return [(int(lo), int(hi)) for lo, hi in widths]
-
-
-def _pad_constant(x: Any, widths: list[tuple[int, int]], constant: Any) -> Any:
-    dtype, ndim = x.dtype, len(widths)
-    value = operand(constant, "pad")
-    if not shape_of(value):
-        return pad_p.bind(x, strong(value, dtype), padding_config=tuple([(lo, hi, 0) for lo, hi in widths]))
-    # Other numbers for each side: axis by axis, so that later axes own the corners, as in NumPy.
-    values = np.broadcast_to(np.asarray(value), (ndim, 2)).astype(dtype)
-    for d, (lo, hi) in enumerate(widths):
-        for low, high, number in ((lo, 0, values[d, 0]), (0, hi, values[d, 1])):
-            config = [(0, 0, 0)] * ndim
-            config[d] = (low, high, 0)
-            if low or high:
-                x = pad_p.bind(x, number, padding_config=tuple(config))
-    return x

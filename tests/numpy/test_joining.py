@@ -80,4 +80,4 @@ def test_messages():
     with pytest.raises(ArgumentValueError, match="extent 3 cannot be divided into 2 equal parts"):
         fnp.split(np.zeros(3), 2)
     with pytest.raises(ArgumentValueError, match="mode must be one of 'constant'"):
-        fnp.pad(np.zeros(3), 1, mode="median")
+        fnp.pad(np.zeros(3), 1, mode="unknown")
