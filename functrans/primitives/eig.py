@@ -21,7 +21,7 @@ from .solve import lu_solve
 from .spectral import as_row, cast, column_products, matrix_by_matrix, may_raise, real_part, reciprocal_gaps
 
 
-def _abstract(x: Aval, *, vectors: bool, on_error: str) -> tuple[Aval, ...]:
+def _abstract(x: Aval, *, vectors: bool, on_error: str, strict: bool = False) -> tuple[Aval, ...]:
     check_square("eig", x)
     check_kind("eig", x.dtype)
     dtype = x.dtype if x.dtype.kind == "c" else complex_dtype(x.dtype)
@@ -29,7 +29,7 @@ def _abstract(x: Aval, *, vectors: bool, on_error: str) -> tuple[Aval, ...]:
     return (values, Aval(x.shape, dtype)) if vectors else (values,)
 
 
-def _impl(x: Any, *, vectors: bool, on_error: str) -> tuple[np.ndarray, ...]:
+def _impl(x: Any, *, vectors: bool, on_error: str, strict: bool = False) -> tuple[np.ndarray, ...]:
     avals = _abstract(aval_of(x), vectors=vectors, on_error=on_error)
 
     def function(a: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -40,12 +40,14 @@ def _impl(x: Any, *, vectors: bool, on_error: str) -> tuple[np.ndarray, ...]:
     return matrix_by_matrix("eig", problem, function, (x,), avals, on_error)
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, vectors: bool, on_error: str) -> tuple[Any, Any]:
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, vectors: bool, on_error: str, strict: bool = False
+) -> tuple[Any, Any]:
     x, t = primals[0], tangents[0]
     if type(t) is Zero or not shape_of(x)[-1]:
         outs = eig_p.bind(x, vectors=vectors, on_error=on_error)
         return outs, tuple([Zero(out) for out in outs])
-    w, v = eig_p.bind(x, vectors=True, on_error=on_error)
+    w, v = eig_p.bind(x, vectors=True, on_error=on_error, strict=True)
     # A V = V W gives W' = diag(V^-1 A' V) and V' = V (F * V^-1 A' V), F[i, j] = 1 / (w[j] - w[i]) (Giles 2008).
     moved = matrix_product(cast(t, dtype_of(v)), v)
     lu, _, permutation = lu_p.bind(stop_gradient_p.bind(v))
@@ -55,7 +57,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, vectors: bool, on_e
     slope = reduce_sum_p.bind(diagonal, axes=(len(shape_of(x)) - 1,))
     if not vectors:
         return (w,), (slope,)
-    turned = matrix_product(v, mul_p.bind(reciprocal_gaps(w, n), inner))
+    turned = matrix_product(v, mul_p.bind(reciprocal_gaps(w, n, strict), inner))
     return (w, v), (slope, _normalised(v, turned))
 
 

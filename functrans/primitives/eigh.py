@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -32,15 +32,19 @@ from .spectral import (
 )
 
 
-def _abstract(x: Aval, *, lower: bool, vectors: bool, on_error: str) -> tuple[Aval, ...]:
+def _abstract(
+    x: Aval, *, lower: bool, vectors: bool, on_error: str, strict: bool = False
+) -> tuple[Aval, ...]:
     check_square("eigh", x)
     check_kind("eigh", x.dtype)
     values = Aval(x.shape[:-1], real_dtype(x.dtype))
     return (values, x.strong()) if vectors else (values,)
 
 
-def _impl(x: Any, *, lower: bool, vectors: bool, on_error: str) -> tuple[np.ndarray, ...]:
-    uplo = "L" if lower else "U"
+def _impl(
+    x: Any, *, lower: bool, vectors: bool, on_error: str, strict: bool = False
+) -> tuple[np.ndarray, ...]:
+    uplo: Literal["L", "U"] = "L" if lower else "U"
 
     def function(a: np.ndarray) -> tuple[np.ndarray, ...]:
         return tuple(np.linalg.eigh(a, uplo)) if vectors else (np.linalg.eigvalsh(a, uplo),)
@@ -50,13 +54,19 @@ def _impl(x: Any, *, lower: bool, vectors: bool, on_error: str) -> tuple[np.ndar
 
 
 def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, lower: bool, vectors: bool, on_error: str
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    lower: bool,
+    vectors: bool,
+    on_error: str,
+    strict: bool = False,
 ) -> tuple[Any, Any]:
     x, t = primals[0], tangents[0]
     if type(t) is Zero:
         outs = eigh_p.bind(x, lower=lower, vectors=vectors, on_error=on_error)
         return outs, tuple([Zero(out) for out in outs])
-    w, v = eigh_p.bind(x, lower=lower, vectors=True, on_error=on_error)
+    w, v = eigh_p.bind(x, lower=lower, vectors=True, on_error=on_error, strict=True)
     if not shape_of(x)[-1]:
         return ((w, v), (Zero(w), Zero(v))) if vectors else ((w,), (Zero(w),))
     # A V = V W gives W' = diag(V^H A' V) and V' = V (F * V^H A' V), F[i, j] = 1 / (w[j] - w[i]) (Giles 2008).
@@ -64,7 +74,7 @@ def _jvp(
     slope = real_part(column_products(v, moved))
     if not vectors:
         return (w,), (slope,)
-    gaps = cast(reciprocal_gaps(w, shape_of(x)[-1]), dtype_of(v))
+    gaps = cast(reciprocal_gaps(w, shape_of(x)[-1], strict), dtype_of(v))
     inner = matrix_product(matrix_transpose(v, conjugate=True), moved)
     return (w, v), (slope, matrix_product(v, mul_p.bind(gaps, inner)))
 
@@ -93,6 +103,7 @@ def _kernel(
     lower: bool,
     vectors: bool,
     on_error: str,
+    strict: bool = False,
 ) -> None:
     *batch, n, _ = operands[0].shape
     wide = wide_dtype(operands[0].dtype)

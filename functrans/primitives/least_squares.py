@@ -33,7 +33,9 @@ _PROBLEM = "the singular values did not converge"
 
 def _check_cutoff(name: str, a: Aval, rtol: Aval) -> None:
     if rtol.shape != a.shape[:-2] or rtol.dtype != FLOAT64:
-        raise LinAlgError(f"{name}: rtol must be float64 with the axes of the batch {a.shape[:-2]}, got {rtol}")
+        raise LinAlgError(
+            f"{name}: rtol must be float64 with the axes of the batch {a.shape[:-2]}, got {rtol}"
+        )
 
 
 def _wide(x: np.ndarray) -> np.ndarray:
@@ -156,7 +158,9 @@ def _lstsq_abstract(a: Aval, b: Aval, rtol: Aval, *, on_error: str) -> tuple[Ava
     _check_cutoff("lstsq", a, rtol)
     *batch, m, n = a.shape
     if b.ndim != a.ndim or b.shape[:-1] != a.shape[:-1]:
-        raise LinAlgError(f"lstsq: a right-hand side of shape {b.shape} does not fit a matrix of shape {a.shape}")
+        raise LinAlgError(
+            f"lstsq: a right-hand side of shape {b.shape} does not fit a matrix of shape {a.shape}"
+        )
     values = Aval((*batch, min(m, n)), real_dtype(a.dtype))
     return Aval((*batch, n, b.shape[-1]), a.dtype), values, Aval(tuple(batch), INT32)
 
@@ -197,7 +201,7 @@ def _lstsq_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, on_error: str
 
 def _slope_of_values(a: Any, t: Any, on_error: str) -> Any:
     """The tangents of the singular values."""
-    u, _, vh = svd_p.bind(a, full_matrices=False, vectors=True, on_error=on_error)
+    u, _, vh = svd_p.bind(a, full_matrices=False, vectors=True, on_error=on_error, strict=True)
     return real_part(column_products(u, matrix_product(t, matrix_transpose(vh, conjugate=True))))
 
 

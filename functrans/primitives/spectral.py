@@ -15,6 +15,7 @@ from ..core.errors import LinAlgError
 from ..core.kernel import BlockEmitter, Buffer, Local, Scalar
 from ..core.primitive import Effect
 from .complexes import abs_p, conj_p, real_p
+from .create import diagonal_mask
 from .elementwise import convert_element_type_p, div_p, le_p, mul_p, select_p, sub_p
 from .linear import add_p, broadcast_in_dim_p, dtype_of, reduce_sum_p, shape_of
 from .matrices import matrix_transpose, triangle
@@ -133,17 +134,29 @@ def negligible(w: Any, order: int) -> Any:
     return as_column(mul_p.bind(real.type(order * np.finfo(real).eps), largest))
 
 
-def safe_reciprocal(x: Any, least: Any) -> Any:
-    """``1 / x``, and 0 where ``|x| <= least``."""
-    zero, one = dtype_of(x).type(0), dtype_of(x).type(1)
+def safe_reciprocal(x: Any, least: Any, otherwise: Any) -> Any:
+    """``1 / x``, and `otherwise` where ``|x| <= least``."""
+    one = dtype_of(x).type(1)
     small = le_p.bind(abs_p.bind(x), least)
-    return select_p.bind(small, zero, div_p.bind(one, select_p.bind(small, one, x)))
+    return select_p.bind(small, otherwise, div_p.bind(one, select_p.bind(small, one, x)))
 
 
-def reciprocal_gaps(w: Any, order: int) -> Any:
-    """The matrix of ``1 / (w[j] - w[i])``: 0 on the diagonal and where the two are equal but for rounding."""
-    gaps = sub_p.bind(as_row(w), as_column(w))
-    return safe_reciprocal(gaps, as_column(negligible(w, order)))
+def reciprocal_matrix(x: Any, w: Any, order: int, strict: bool) -> Any:
+    """The reciprocals of sums or differences ``x[i, j]`` of the numbers `w`.
+
+    Where these are zero but for rounding: 0 on the diagonal; elsewhere 0 too, or NaN if `strict`. Zeros leave out what
+    is not determined, and a first derivative is right without it or does not exist. That derivative is not smooth
+    at such a point, and to differentiate it again would give finite numbers that are wrong: that is strict.
+    """
+    size = shape_of(w)[-1]
+    zero, nan = dtype_of(x).type(0), dtype_of(x).type(np.nan)
+    otherwise = select_p.bind(diagonal_mask(size, size), zero, nan) if strict else zero
+    return safe_reciprocal(x, as_column(negligible(w, order)), otherwise)
+
+
+def reciprocal_gaps(w: Any, order: int, strict: bool) -> Any:
+    """The matrix of ``1 / (w[j] - w[i])``; see `reciprocal_matrix`."""
+    return reciprocal_matrix(sub_p.bind(as_row(w), as_column(w)), w, order, strict)
 
 
 # --- kernels ------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from .spectral import (
     negligible,
     real_part,
     reciprocal_gaps,
+    reciprocal_matrix,
     safe_reciprocal,
     settle,
     store_columns,
@@ -43,7 +44,9 @@ def check_matrix(name: str, x: Aval) -> None:
     check_kind(name, x.dtype)
 
 
-def _abstract(x: Aval, *, full_matrices: bool, vectors: bool, on_error: str) -> tuple[Aval, ...]:
+def _abstract(
+    x: Aval, *, full_matrices: bool, vectors: bool, on_error: str, strict: bool = False
+) -> tuple[Aval, ...]:
     check_matrix("svd", x)
     *batch, m, n = x.shape
     values = Aval((*batch, min(m, n)), real_dtype(x.dtype))
@@ -53,7 +56,9 @@ def _abstract(x: Aval, *, full_matrices: bool, vectors: bool, on_error: str) -> 
     return Aval((*batch, m, left), x.dtype), values, Aval((*batch, right, n), x.dtype)
 
 
-def _impl(x: Any, *, full_matrices: bool, vectors: bool, on_error: str) -> tuple[np.ndarray, ...]:
+def _impl(
+    x: Any, *, full_matrices: bool, vectors: bool, on_error: str, strict: bool = False
+) -> tuple[np.ndarray, ...]:
     def function(a: np.ndarray) -> tuple[np.ndarray, ...]:
         return tuple(np.linalg.svd(a, full_matrices)) if vectors else (np.linalg.svd(a, compute_uv=False),)
 
@@ -71,6 +76,7 @@ def _jvp(
     full_matrices: bool,
     vectors: bool,
     on_error: str,
+    strict: bool = False,
 ) -> tuple[Any, Any]:
     x, t = primals[0], tangents[0]
     m, n = shape_of(x)[-2:]
@@ -78,7 +84,7 @@ def _jvp(
         outs = svd_p.bind(x, full_matrices=full_matrices, vectors=vectors, on_error=on_error)
         return outs, tuple([Zero(out) for out in outs])
     full = full_matrices and vectors
-    u, s, vh = svd_p.bind(x, full_matrices=full, vectors=True, on_error=on_error)
+    u, s, vh = svd_p.bind(x, full_matrices=full, vectors=True, on_error=on_error, strict=True)
     rank = min(m, n)
     v = matrix_transpose(vh, conjugate=True)
     u_thin, v_thin = (_columns(a, 0, rank) if full else a for a in (u, v))
@@ -86,9 +92,11 @@ def _jvp(
     slope = real_part(column_products(u_thin, moved))
     if not vectors:
         return (s,), (slope,)
-    turned_u, turned_v = _rotations(matrix_product(matrix_transpose(u_thin, conjugate=True), moved), s, m, n)
+    inner = matrix_product(matrix_transpose(u_thin, conjugate=True), moved)
+    turned_u, turned_v = _rotations(inner, s, max(m, n), strict)
     t_u, t_v = matrix_product(u_thin, turned_u), matrix_product(v_thin, turned_v)
-    inverse = cast(as_row(safe_reciprocal(s, negligible(s, max(m, n)))), dtype_of(x))
+    missing = dtype_of(s).type(np.nan if strict else 0)
+    inverse = cast(as_row(safe_reciprocal(s, negligible(s, max(m, n)), missing)), dtype_of(x))
     if m > n:
         t_u = add_p.bind(t_u, mul_p.bind(_outside(u_thin, moved), inverse))
     if n > m:
@@ -99,7 +107,7 @@ def _jvp(
     return (u, s, vh), (t_u, slope, matrix_transpose(t_v, conjugate=True))
 
 
-def _rotations(inner: Any, s: Any, m: int, n: int) -> tuple[Any, Any]:
+def _rotations(inner: Any, s: Any, order: int, strict: bool) -> tuple[Any, Any]:
     """``U^H U'`` and ``V^H V'`` within the span of the thin factors, from ``U^H A' V``.
 
     With its Hermitian part H and skew part K (twice each) they are ``(H / (s[j] - s[i]) ± K / (s[j] + s[i])) / 2``:
@@ -108,11 +116,10 @@ def _rotations(inner: Any, s: Any, m: int, n: int) -> tuple[Any, Any]:
     """
     dtype = dtype_of(inner)
     adjoint = matrix_transpose(inner, conjugate=True)
-    order = max(m, n)
     sums = add_p.bind(as_row(s), as_column(s))
-    outer = cast(safe_reciprocal(sums, as_column(negligible(s, order))), dtype)
+    outer = cast(reciprocal_matrix(sums, s, order, strict), dtype)
     half = dtype.type(0.5)
-    gaps = cast(reciprocal_gaps(s, order), dtype)
+    gaps = cast(reciprocal_gaps(s, order, strict), dtype)
     even = mul_p.bind(mul_p.bind(half, add_p.bind(inner, adjoint)), gaps)
     odd = mul_p.bind(mul_p.bind(half, sub_p.bind(inner, adjoint)), outer)
     return add_p.bind(even, odd), sub_p.bind(even, odd)
@@ -233,6 +240,7 @@ def _kernel(
     full_matrices: bool,
     vectors: bool,
     on_error: str,
+    strict: bool = False,
 ) -> None:
     *batch, m, n = operands[0].shape
     if not (m and n):
