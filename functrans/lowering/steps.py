@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
+from ..control.callback import pure_callback_p
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ..core.kernel import Block, Reduction
 from ..core.primitive import Effect
@@ -66,8 +67,9 @@ def _levels(jaxpr: Jaxpr) -> dict[Eqn, int]:
     last_host = last_raising = -1
     for e in jaxpr.eqns:
         operands = [at.get(a, -1) for a in e.invars]
+        may_raise = bool(e.effects & Effect.RAISE) or e.primitive is pure_callback_p
         if is_host(e):
-            if e.effects:
+            if e.effects or may_raise:
                 operands.append(last_host)
             if e.effects & ~Effect.RAISE:
                 operands.append(last_raising)
@@ -76,7 +78,7 @@ def _levels(jaxpr: Jaxpr) -> dict[Eqn, int]:
                 last_host = level
         else:
             level = max([0, *[n + n % 2 for n in operands if n >= 0]])
-        if e.effects & Effect.RAISE:
+        if may_raise:
             last_raising = max(last_raising, level)
         levels[e] = level
         at.update(dict.fromkeys(e.outvars, level))
