@@ -1,7 +1,7 @@
 """functrans: composable transformations of NumPy programs, compiled through Numba.
 
-``import functrans as ft`` gives the transformations (`jit`, `grad`, `vmap`, ...); ``ft.numpy``; ``ft.lax``,
-``ft.scipy``, ``ft.testing`` and the other namespaces load when first used.
+``import functrans as ft`` gives the transformations (`jit`, `grad`, `vmap`, ...); ``ft.numpy``, ``ft.scipy``;
+``ft.lax``, ``ft.testing`` and the other namespaces load when first used.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from . import numpy  # also teaches traced values NumPy's functions and methods
+from . import numpy, scipy  # they also teach traced values NumPy's functions and methods, and SciPy's ufuncs
 from .api.callback import io_callback, pure_callback
 from .api.derivatives import jvp, linear_transpose, linearize, vjp
 from .api.grad import grad, value_and_grad
@@ -25,7 +25,7 @@ from .core.config import config
 
 __version__ = "0.1.0"
 
-_LAZY = ("debug", "flatten_util", "lax", "scipy", "testing", "tree", "tree_util")
+_LAZY = ("debug", "flatten_util", "lax", "testing", "tree", "tree_util")
 
 __all__ = [
     "Array",

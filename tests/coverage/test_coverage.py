@@ -309,7 +309,6 @@ def test_numpy_function_of_traced_values(entry):
         values = call.values(entry.seed())
         theirs = lambda *v, c=call: tuple(arrays(c(entry.counterpart, v)))
         ours = outputs(entry, call)
-        assert entry.function  # SciPy's ufuncs are known when functrans.scipy is imported
         if not call.eager:
             assert str(ft.make_jaxpr(theirs)(*values)) == str(ft.make_jaxpr(ours)(*values)), f"call {k}"
         elif all(x.dtype.kind in "fc" for x in values):
