@@ -9,7 +9,6 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..core.dtypes import complex_dtype
 from ..core.errors import ArgumentError, ArgumentValueError, ImmutableArrayError, ShapeError
 from ..core.trace import Tracer, operators
 from ..primitives import sort as sorts
@@ -31,7 +30,8 @@ def _check_options(name: str, kind: Any, order: Any, stable: Any, kinds: Sequenc
         )
     if kind is not None and stable is not None:
         raise ArgumentValueError(f"{name}: give kind= or stable=, not both (every sort here is stable)")
-    if kind is not None and kind not in kinds:
+    # As NumPy, which reads the first letter.
+    if kind is not None and not (isinstance(kind, str) and kind[:1].lower() in [k[0] for k in kinds]):
         raise ArgumentValueError(f"{name}: kind must be one of {', '.join(map(repr, kinds))}, got {kind!r}")
 
 
@@ -47,6 +47,11 @@ def _along(a: Any, axis: Any, name: str) -> tuple[Any, int]:
     if axis is None:
         return flat(x), 0
     return x, one_axis(axis, len(shape_of(x)), name)
+
+
+def _of_an_axis(x: Any) -> Any:
+    """A number as an array of one element, as NumPy takes it where it asks for an order."""
+    return x if shape_of(x) else reshape_p.bind(x, shape=(1,))
 
 
 @implements(np.sort)
@@ -113,10 +118,7 @@ def argsort(
     Array([1, 2, 0])
     """
     _check_options("argsort", kind, order, stable)
-    x = array_operand(a, "argsort")
-    if not shape_of(x) and axis in (-1, 0):
-        return finish(np.zeros((), np.int64))
-    x, d = _along(x, axis, "argsort")
+    x, d = _along(_of_an_axis(array_operand(a, "argsort")), axis, "argsort")
     return finish(sorts.argsort(x, d))
 
 
@@ -166,16 +168,19 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 # --- partitions -----------------------------------------------------------------------------------------------
 
 
-def _check_places(kth: Any, n: int, name: str) -> None:
-    """Each of the places to divide at must exist."""
+def _check_places(kth: Any, x: Any, axis: int, name: str) -> None:
+    """Each of the places to divide at must exist, if there is anything to divide."""
+    n = shape_of(x)[axis]
     if isinstance(kth, Tracer):
         operator.index(kth)
     listed = np.asarray(operand(kth, f"{name}: kth"))
+    if listed.dtype.kind == "b":
+        raise ArgumentValueError(f"{name}: kth must be integers, got booleans")
     if listed.dtype.kind not in "iu" and listed.size:
         raise ArgumentError(f"{name}: kth must be integers, got dtype {listed.dtype}")
     if listed.ndim > 1:
         raise ArgumentValueError(f"{name}: kth must be an integer or a sequence of them")
-    for i in listed.reshape(-1).tolist():
+    for i in listed.reshape(-1).tolist() if prod(shape_of(x)) else ():
         if not -n <= i < n:
             raise ArgumentValueError(f"{name}: kth(={i}) is out of bounds for {n} elements")
 
@@ -214,7 +219,7 @@ def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect"
     """
     _check_options("partition", kind, order, None, _PARTITION_KINDS)
     x, d = _along(a, axis, "partition")
-    _check_places(kth, shape_of(x)[d], "partition")
+    _check_places(kth, x, d, "partition")
     return finish(sorts.sort_p.bind(x, dimension=d, num_keys=1)[0])
 
 
@@ -231,13 +236,8 @@ def argpartition(
     Array([3, 1, 2, 0])
     """
     _check_options("argpartition", kind, order, None, _PARTITION_KINDS)
-    x = array_operand(a, "argpartition")
-    if not shape_of(x) and axis in (-1, 0):
-        x, axis = reshape_p.bind(x, shape=(1,)), 0
-        _check_places(kth, 1, "argpartition")
-        return finish(np.zeros((), np.int64))
-    x, d = _along(x, axis, "argpartition")
-    _check_places(kth, shape_of(x)[d], "argpartition")
+    x, d = _along(_of_an_axis(array_operand(a, "argpartition")), axis, "argpartition")
+    _check_places(kth, x, d, "argpartition")
     return finish(sorts.argsort(x, d))
 
 
@@ -256,16 +256,9 @@ def sort_complex(a: Any) -> Any:
     dtype = dtype_of(x)
     if dtype.kind == "c":
         return finish(out)
-    # NumPy's choice: single precision is enough for integers of up to 16 bits.
+    # NumPy's choice: single precision for integers of up to 16 bits.
     narrow = dtype.kind in "iu" and dtype.itemsize <= 2
-    return finish(
-        convert(
-            out,
-            complex_dtype(
-                np.dtype(np.float32) if narrow else np.dtype(np.float64) if dtype.kind != "f" else dtype
-            ),
-        )
-    )
+    return finish(convert(out, np.dtype(np.complex64 if narrow else np.complex128)))
 
 
 # --- methods that would change the array ------------------------------------------------------------------------
