@@ -226,6 +226,18 @@ def test_callback_in_a_loop_of_training_steps():
     assert losses == sorted(losses, reverse=True)
 
 
+def test_options_first(printed):
+    seen = []
+    ft.jit(lambda x: ft.debug.callback(ordered=True)(seen.append, x))(1.0)
+    ft.jit(lambda x: ft.debug.print(ordered=True)("x = {x}", x=x))(1.0)
+    assert seen == [1.0]
+    assert printed() == ["x = 1.0"]
+    assert "ordered=True" in str(ft.make_jaxpr(lambda x: ft.debug.print(ordered=True)("{}", x))(1.0))
+    for wrong in (lambda: ft.debug.print(x=1.0), lambda: ft.debug.callback(None, 1.0)):
+        with pytest.raises(TypeError, match="want a"):
+            wrong()
+
+
 def test_callback_that_raises():
     def host(x):
         raise ZeroDivisionError

@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ..api.callback import host_call
@@ -12,14 +13,17 @@ from ..control.callback import debug_callback_p
 from ..core.errors import ArgumentError, FormatError
 
 
-def debug_callback(callback: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs: Any) -> None:
+def debug_callback(
+    callback: Callable[..., Any] | None = None, *args: Any, ordered: bool = False, **kwargs: Any
+) -> Any:
     """Call a Python function with values of the program, to look at them.
 
     Parameters
     ----------
     callback : callable
         ``callback(*args, **kwargs)``. It receives `Array`s, which never change and may be kept. What it returns is not
-        looked at; what it raises arrives as it is, with a note that tells the line of this call.
+        looked at; what it raises arrives as it is, with a note that tells the line of this call. Without it, the result
+        is a function of `callback` and its arguments: ``debug.callback(ordered=True)(f, x)``.
     *args, **kwargs
         Trees of arrays and numbers. Other leaves (strings, flags) are passed as they are.
     ordered : bool
@@ -42,22 +46,26 @@ def debug_callback(callback: Callable[..., Any], *args: Any, ordered: bool = Fal
     >>> seen
     [3.0]
     """
+    if callback is None and not args and not kwargs:
+        return partial(debug_callback, ordered=ordered)
     if not callable(callback):
         raise ArgumentError(
             f"debug.callback: want a function to call, got {str(callback)[:60]!r} of type {type(callback).__name__}"
         )
     call, values = host_call("debug.callback", callback, args, kwargs, None)
     debug_callback_p.bind(*values, call=call, ordered=bool(ordered))
+    return None
 
 
-def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
+def debug_print(fmt: str | None = None, *args: Any, ordered: bool = False, **kwargs: Any) -> Any:
     """Print values of the program when it gets there.
 
     Parameters
     ----------
     fmt : str
         A format string, as for ``str.format``; not an f-string, which is evaluated before numbers are known. Without
-        fields, `args` are printed behind it.
+        fields, `args` are printed behind it. Without it, the result is a function of `fmt` and its arguments:
+        ``debug.print(ordered=True)("x = {}", x)``.
     *args, **kwargs
         What the fields stand for: trees of arrays and numbers, and anything else.
     ordered : bool
@@ -86,6 +94,8 @@ def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> N
     x = 1.0 at rate 0.50
     x = 2.0 at rate 0.50
     """
+    if fmt is None and not args and not kwargs:
+        return partial(debug_print, ordered=ordered)
     if not isinstance(fmt, str):
         raise ArgumentError(
             f"debug.print: want a format string, got {type(fmt).__name__}: write debug.print('{{}}', x)"
@@ -93,6 +103,7 @@ def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> N
     fields = _checked(fmt, args, kwargs)
     call, values = host_call("debug.print", _Print(fmt, fields), args, kwargs, None)
     debug_callback_p.bind(*values, call=call, ordered=bool(ordered))
+    return None
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from functrans.core.errors import (
     NoRuleError,
     UnsupportedDtypeError,
 )
+from functrans.core.primitive import Primitive
 from functrans.core.trace import current_trace, eval_trace
 
 SCALAR = ft.ShapeDtypeStruct((), float)
@@ -225,6 +226,18 @@ def test_exceptions_arrive_as_themselves_with_the_line(kind, how):
     assert "in the callback 'host' of pure_callback, called" in note
     assert "# the line" in note
     assert "test_callback.py" in note
+
+
+def test_exceptions_inside_a_primitive_that_calls_back():
+    error = IndexError("of the host")
+
+    def host(x):
+        raise error
+
+    loop_p = Primitive("loop", lambda x: x, lambda x: ft.pure_callback(host, SCALAR, x))
+    with pytest.raises(IndexError) as caught:
+        ft.jit(lambda x: loop_p.bind(x) + 1.0)(1.0)
+    assert caught.value is error
 
 
 def test_interrupts_pass_untouched():
