@@ -12,7 +12,7 @@ right one as it lies in memory; both are computed where they are read. Then ther
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import product
 from math import prod
@@ -28,6 +28,7 @@ Index = Sequence[Any]
 _UNROLLED = 32
 """Windows of at most so many taps are written out whole; of others some at a time."""
 _TAPS = 8
+_CHAINS = 3
 _ROW = 2048
 """Elements of a row done at a time under long windows, so that they stay in the cache."""
 _COLUMNS = 1 << 18
@@ -95,25 +96,21 @@ class _Source(NamedTuple):
     base: Ints
     low: Ints
 
-    def prepare(self, k: BlockEmitter, target: Buffer, channels: int) -> None:
-        """Zeros where none of its elements will be written."""
-        first = (channels,) if len(target.shape) > len(self.spatial) else ()
-        fill(
-            k, target, k.const(0, target.dtype), (*first, *self.spatial),
-            (*[1 for _ in first], *self.base), (*[0 for _ in first], *self.low),
-        )  # fmt: skip
+    def prepare(self, k: BlockEmitter, target: Buffer) -> None:
+        """Zeros where none of its elements will be written; `target` has one axis more in front."""
+        zero = k.const(0, target.dtype)
+        fill(k, target, zero, (target.shape[0], *self.spatial), (1, *self.base), (0, *self.low))
 
-    def write(self, k: BlockEmitter, target: Buffer, n: Scalar, g: Scalar, channel: Any) -> None:
-        """The elements of one example and group: of one channel, or (None) of a number of them."""
-        if channel is None:
-            place(
-                k, target, lambda at: k.load(self.x, [n, g, *at]), (target.shape[0], *self.spatial),
-                (1, *self.base), (0, *self.low),
-            )  # fmt: skip
-        else:
-            place(
-                k, target, lambda at: k.load(self.x, [n, g, channel, *at]), self.spatial, self.base, self.low
-            )
+    def write_channels(self, k: BlockEmitter, target: Buffer, n: Scalar, g: Scalar) -> None:
+        """All channels of one example and group."""
+        self._write(k, target, lambda at: k.load(self.x, [n, g, *at]))
+
+    def write_examples(self, k: BlockEmitter, target: Buffer, g: Scalar, i: Scalar) -> None:
+        """One channel of all examples."""
+        self._write(k, target, lambda at: k.load(self.x, [at[0], g, i, *at[1:]]))
+
+    def _write(self, k: BlockEmitter, target: Buffer, read: Callable[[Index], Scalar]) -> None:
+        place(k, target, read, (target.shape[0], *self.spatial), (1, *self.base), (0, *self.low))
 
 
 def _weights(k: BlockEmitter, w: Any) -> Buffer:
@@ -122,6 +119,13 @@ def _weights(k: BlockEmitter, w: Any) -> Buffer:
     with loops(k, w.shape) as index:
         k.store(packed, index, k.load(w, index))
     return packed
+
+
+def _sum(terms: Sequence[Scalar]) -> Scalar:
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total
 
 
 def _at_most(k: BlockEmitter, x: Scalar, n: int) -> Scalar:
@@ -136,9 +140,9 @@ def _at_most(k: BlockEmitter, x: Scalar, n: int) -> Scalar:
 def _by_rows(k: BlockEmitter, source: _Source, w: Any, out: Buffer, plan: _Plan) -> None:
     weights = _weights(k, w)
     padded = k.scratch((plan.i, *plan.under), out.dtype)
-    source.prepare(k, padded, plan.i)
+    source.prepare(k, padded)
     with k.loop(plan.n) as n, k.loop(plan.g) as g:
-        source.write(k, padded, n, g, None)
+        source.write_channels(k, padded, n, g)
         with k.loop(plan.o) as o, loops(k, plan.places[:-1]) as p:
             row = _Row(k, plan, weights, padded, out, n, g, o, p)
             if prod(plan.window) <= _UNROLLED:
@@ -169,11 +173,13 @@ class _Row(NamedTuple):
         factors = [k.load(self.weights, [self.g, self.o, i, *tap]) for tap in taps]
         with self._loop(part) as q:
             target = [self.n, self.g, self.o, *self.p, *q]
-            total = None if begin else k.load(self.out, target)
-            for tap, factor in zip(taps, factors):
-                term = factor * k.load(self.padded, [i, *plan.at([*self.p, *q], tap)])
-                total = term if total is None else total + term
-            k.store(self.out, target, total)  # type: ignore[arg-type]
+            # Short chains of additions, which need not wait for one another.
+            terms = [
+                factor * k.load(self.padded, [i, *plan.at([*self.p, *q], tap)])
+                for tap, factor in zip(taps, factors)
+            ]
+            total = _sum([_sum(terms[j::_CHAINS]) for j in range(min(_CHAINS, len(terms)))])
+            k.store(self.out, target, total if begin else k.load(self.out, target) + total)
 
     def clear(self, part: Any) -> None:
         """Zeros."""
@@ -212,14 +218,14 @@ def _under_long_windows(k: BlockEmitter, plan: _Plan, row: _Row) -> None:
 def _by_columns(k: BlockEmitter, source: _Source, w: Any, out: Buffer, plan: _Plan) -> None:
     weights = _weights(k, w)
     padded = k.scratch((plan.i, *plan.under), out.dtype)
-    source.prepare(k, padded, plan.i)
+    source.prepare(k, padded)
     depth, inner = plan.i * prod(plan.window), prod(plan.places[1:])
     # Some rows of places at a time.
     rows = plan.places[0] if plan.places else 1
     some = min(max(_COLUMNS // (depth * inner), 1), rows)
     columns = k.scratch((plan.i, *plan.window, some * inner), out.dtype)
     with k.loop(plan.n) as n, k.loop(plan.g) as g:
-        source.write(k, padded, n, g, None)
+        source.write_channels(k, padded, n, g)
         with k.loop(-(-rows // some)) as tile:
             first = tile * some
             count = _at_most(k, first + some, rows) - first
@@ -246,25 +252,36 @@ def _flat(index: Index, extents: Sequence[int]) -> Any:
 
 def _by_windows(k: BlockEmitter, source: _Source, w: Any, out: Buffer, plan: _Plan) -> None:
     weights = _weights(k, w)
-    padded = k.scratch(plan.under, out.dtype)
-    source.prepare(k, padded, 1)
-    size, count = prod(plan.window), prod(plan.places)
-    windows = k.scratch((plan.n, *plan.places, *plan.window), out.dtype)
+    padded = k.scratch((plan.n, *plan.under), out.dtype)
+    source.prepare(k, padded)
+    lanes, inner = plan.n * prod(plan.places), prod(plan.window[1:])
+    # Some rows of the window at a time.
+    rows = plan.window[0]
+    some = min(max(_COLUMNS // (lanes * inner), 1), rows)
+    windows = k.scratch((plan.n, *plan.places, some * inner), out.dtype)
     sums = k.scratch((plan.o, plan.n, *plan.places), out.dtype)
     zero = k.const(0, out.dtype)
     with k.loop(plan.g) as g:
         with loops(k, sums.shape) as index:
             k.store(sums, index, zero)
         with k.loop(plan.i) as i:
-            with k.loop(plan.n) as n:
-                source.write(k, padded, n, g, i)
-                with loops(k, plan.places) as p, loops(k, plan.window) as t:
-                    k.store(windows, [n, *p, *t], k.load(padded, plan.at(p, t)))
-            # fmt: off
-            k.extern(
-                "gemm", "T", "N", plan.n * count, plan.o, size, 1.0, (windows, 0), size,
-                (weights, (g * (plan.o * plan.i) + i) * size), plan.i * size, 1.0, (sums, 0), plan.n * count,
-            )
-            # fmt: on
+            source.write_examples(k, padded, g, i)
+            with k.loop(-(-rows // some)) as tile:
+                first = tile * some
+                count = _at_most(k, first + some, rows) - first
+                with (
+                    loops(k, (plan.n, *plan.places)) as (n, *p),
+                    k.loop(count) as r,
+                    loops(k, plan.window[1:]) as t,
+                ):
+                    value = k.load(padded, [n, *plan.at(p, [first + r, *t])])
+                    k.store(windows, [n, *p, _flat([r, *t], plan.window[1:])], value)
+                start = ((g * (plan.o * plan.i) + i) * rows + first) * inner
+                # fmt: off
+                k.extern(
+                    "gemm", "T", "N", lanes, plan.o, count * inner, 1.0, (windows, 0), some * inner,
+                    (weights, start), plan.i * rows * inner, 1.0, (sums, 0), lanes,
+                )
+                # fmt: on
         with loops(k, sums.shape) as (o, n, *p):
             k.store(out, [n, g, o, *p], k.load(sums, [o, n, *p]))
