@@ -11,7 +11,7 @@ from ..primitives.column_order import column_order_p
 from ..primitives.complexes import conj_p
 from ..primitives.composed import sign as sign_of
 from ..primitives.elementwise import mul_p, stop_gradient_p
-from ..primitives.linear import reshape_p, shape_of
+from ..primitives.linear import reshape_p, same_dtype, shape_of
 from ..primitives.lu import columns_taken, lu_p, permutation_p
 from ..primitives.matrices import diagonal_of, triangle
 from ..primitives.operands import finish
@@ -40,6 +40,7 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
     By QR of both on top of each other, which squares no condition number; of the same order of cost as `cholesky`.
     """
     (r,), (w,) = (operands("linalg.cholesky_update", x) for x in (r_matrix, w_vector))
+    same_dtype("linalg.cholesky_update", [aval_of(r), aval_of(w)], "fc")
     shape = shape_of(r)
     if len(shape) != 2 or shape[0] != shape[1] or shape_of(w) != shape[:1]:
         raise LinAlgError(

@@ -83,6 +83,8 @@ def expm(A: Any) -> Any:
            [-0., -1.]])
     """
     (x,) = inexact("expm", False, A)
+    if shape_of(x) in ((), (1,)):  # a number is a matrix of one element to SciPy
+        x = reshape_p.bind(x, shape=(1, 1))
     check_square("expm", x)
     if 0 in shape_of(x):
         return finish(x)

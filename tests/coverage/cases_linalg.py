@@ -16,6 +16,15 @@ def triangular_solve(
     return b @ np.linalg.inv(a) if not left_side else np.linalg.inv(a) @ b
 
 
+def householder_product(a, taus):
+    m, n = a.shape
+    out = np.eye(m, dtype=a.dtype)
+    for i, tau in enumerate(taus):
+        v = np.concatenate([np.zeros(i), [1], a[i + 1 :, i]])
+        out = out @ (np.eye(m) - tau * np.outer(v, v.conj()))
+    return out[:, :n].astype(a.dtype)
+
+
 def cho_solve(c_and_lower, b):
     c, lower = c_and_lower
     c = np.tril(c) if lower else np.triu(c)
@@ -37,7 +46,12 @@ TABLES = {
         ),
         Entry("vector_norm", Call(R(2, 3)), Call(R(2, 3), axis=1, ord=3)),
         Entry("matrix_norm", Call(R(2, 2, 3)), Call(R(2, 3), ord=1), Call(M(2, 3), ord="nuc")),
-        Entry("matrix_power", Call(M(3, 3), 3), Call(M(3, 3), 0)),
+        Entry("matrix_power", Call(M(3, 3), 3), Call(M(3, 3), 0), Call(M(3, 3), -2)),
+        Entry("solve", Call(M(3, 3), R(3)), Call(M(2, 3, 3), R(3, 2)), Call(M(3, 3, dtype=complex), Z(3, 2))),
+        Entry("inv det slogdet", Call(M(3, 3)), Call(M(2, 3, 3)), Call(M(3, 3, dtype=complex))),
+        Entry("qr", Call(M(3, 3)), Call(M(4, 2), "complete"), Call(M(2, 4), "r"), Call(M(4, 2), "raw")),
+        Entry("tensorsolve", Call(M(2, 2, 2, 2), R(2, 2))),
+        Entry("tensorinv", Call(M(2, 2, 2, 2)), skip={"0-d": "another error"}),
         Entry("multi_dot", Call([R(2, 3), R(3, 4), R(4)])),
         Entry("eigh eigvalsh", Call(PD(3, 3)), Call(PD(2, 3, 3), UPLO="U")),
         Entry(
@@ -74,6 +88,47 @@ TABLES = {
         Entry("diagonal trace", Call(R(2, 3, 3)), Call(R(2, 3, 3), offset=1)),
     ],
     "functrans.lax.linalg": [
+        Entry(
+            "lu",
+            Call(M(3, 3)),
+            Call(M(4, 2)),
+            oracle=lambda x: (
+                *scipy.linalg.lu_factor(x),
+                np.argsort(scipy.linalg.lu(x, p_indices=True)[0]).astype("i4"),
+            ),
+            skip={
+                "0-d": "another error",
+                "empty": "the oracle has other dtypes",
+                "int": "operands are not promoted",
+            },
+        ),
+        Entry(
+            "lu_pivots_to_permutation",
+            Call(np.array([2, 2, 2], np.int32), 4),
+            oracle=lambda pivots, size: np.array([2, 0, 1, 3], np.int32),
+            differentiable=False,
+        ),
+        Entry(
+            "qr",
+            Call(M(3, 3)),
+            Call(M(4, 2), full_matrices=False),
+            oracle=lambda x, full_matrices=True: tuple(
+                np.linalg.qr(x, "complete" if full_matrices else "reduced")
+            ),
+            skip={"0-d": "another error", "int": "operands are not promoted"},
+        ),
+        Entry(
+            "householder_product",
+            Call(M(3, 2), R(2)),
+            oracle=householder_product,
+            skip=dict.fromkeys(("0-d", "empty", "int"), "the oracle cannot"),
+        ),
+        Entry(
+            "cholesky_update",
+            Call(np.triu(np.ones((3, 3))) + np.eye(3), R(3)),
+            oracle=lambda r, w: np.linalg.cholesky(r.T @ r + np.outer(w, w)).T,
+            skip=dict.fromkeys(("0-d", "empty", "int", "float32"), "operands are not promoted"),
+        ),
         Entry(
             "cholesky",
             Call(PD(3, 3)),
@@ -121,6 +176,27 @@ TABLES = {
         ),
     ],
     "functrans.scipy.linalg": [
+        Entry("lu", Call(M(3, 3)), Call(M(4, 2), permute_l=True), Call(M(2, 4), p_indices=True)),
+        Entry("lu_factor", Call(M(3, 3)), Call(M(4, 2)), skip={"0-d": "another error"}),
+        Entry(
+            "lu_solve",
+            Call((M(3, 3), np.array([1, 1, 2], np.int32)), R(3)),
+            Call((M(3, 3), np.array([1, 1, 2], np.int32)), R(3, 2), trans=1),
+            skip=dict.fromkeys(("0-d", "empty"), "another error"),
+        ),
+        Entry(
+            "solve",
+            Call(M(3, 3), R(3)),
+            Call(PD(3, 3), R(3, 2), assume_a="pos"),
+            Call(M(3, 3), R(3), assume_a="lower triangular"),
+            skip={"0-d": "another error"},
+        ),
+        Entry("inv", Call(M(3, 3)), Call(PD(3, 3), assume_a="pos")),
+        Entry("det", Call(M(3, 3)), Call(M(3, 3, dtype=complex)), skip={"float32": "SciPy rounds later"}),
+        Entry("qr", Call(M(3, 3)), Call(M(4, 2), mode="economic", pivoting=True), Call(M(2, 4), mode="r")),
+        Entry("expm", Call(R(3, 3)), Call(Z(2, 2)), order=1),
+        Entry("block_diag", Call(R(2, 3), R(1, 2)), Call(R(3))),
+        Entry("toeplitz", Call(R(3)), Call(R(3), R(2)), Call(Z(3))),
         Entry(
             "eigh",
             Call(PD(3, 3)),
