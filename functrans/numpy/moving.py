@@ -117,6 +117,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     shifts = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,)
     if len(axes) != len(shifts) and 1 not in (len(axes), len(shifts)):
         raise ArgumentValueError(f"roll: shift {shift} and axis {axis} have different lengths")
+    if not axes or not shifts:
+        return owned(x, a)
     count = max(len(axes), len(shifts))
     for s, d in zip(shifts * (count // len(shifts)), axes * (count // len(axes))):
         x = _rolled(x, s, one_axis(d, len(shape), "roll"))
