@@ -11,17 +11,20 @@ Examples
 Array([3., 6.])
 """
 
+from ..core.names import no_such_name as _no_such_name
 from . import (
     arrays,
     bitwise,
     convolution,
     cumulative,
+    dimension_numbers,
     elementwise,
     fourier,
     gathering,
     joining,
     linalg,
     padding,
+    scattering,
     sorting,
     special,
     windows,
@@ -30,11 +33,13 @@ from .arrays import *  # noqa: F403
 from .bitwise import *  # noqa: F403
 from .convolution import *  # noqa: F403
 from .cumulative import *  # noqa: F403
+from .dimension_numbers import *  # noqa: F403
 from .elementwise import *  # noqa: F403
 from .fourier import *  # noqa: F403
 from .gathering import *  # noqa: F403
 from .joining import *  # noqa: F403
 from .padding import *  # noqa: F403
+from .scattering import *  # noqa: F403
 from .sorting import *  # noqa: F403
 from .special import *  # noqa: F403
 from .windows import *  # noqa: F403
@@ -46,9 +51,13 @@ __all__ += fourier.__all__
 __all__ += convolution.__all__
 __all__ += cumulative.__all__
 __all__ += padding.__all__
+__all__ += dimension_numbers.__all__
 __all__ += gathering.__all__
+__all__ += scattering.__all__
 __all__ += windows.__all__
 __all__ += bitwise.__all__
 __all__ += joining.__all__
 __all__ += special.__all__
 __all__ += sorting.__all__
+
+__getattr__ = _no_such_name("functrans.lax", globals())

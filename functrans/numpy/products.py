@@ -230,7 +230,7 @@ def einsum(*operands: Any, out: None = None, dtype: Any = None, optimize: Any = 
     return owned(_final(value, labels, result), *given)
 
 
-def _check_casting(values: Sequence[Any], dtype: Any, casting: str) -> None:
+def _check_casting(values: Sequence[Any], dtype: Any, casting: Any) -> None:
     for i, v in enumerate(values):
         own = aval_of(v).dtype
         if not np.can_cast(own, dtype, casting):

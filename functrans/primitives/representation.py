@@ -53,7 +53,7 @@ bitcast_p: Primitive = Primitive(
 
 # --- rounding to fewer bits ---------------------------------------------------------------------------------
 
-_FIELDS = {4: (np.dtype("u4"), 8, 23), 8: (np.dtype("u8"), 11, 52)}
+_FIELDS: dict[int, tuple[Any, int, int]] = {4: (np.dtype("u4"), 8, 23), 8: (np.dtype("u8"), 11, 52)}
 """By size: the unsigned dtype of the same size, bits of the exponent, bits of the mantissa."""
 
 
@@ -79,7 +79,8 @@ def _reduce_precision(x: Any, *, exponent_bits: int, mantissa_bits: int) -> np.n
         middle, reach = (1 << (exponent - 1)) - 1, (1 << (exponent_bits - 1)) - 1
         infinite = sign | unsigned.type(((1 << exponent) - 1) << mantissa)
         bits = np.where(size > middle + reach, infinite, np.where(size <= middle - reach, sign, bits))
-    return np.where(np.isnan(x), x, np.asarray(bits, unsigned).view(x.dtype))
+    rounded = np.asarray(bits).astype(unsigned).view(x.dtype)
+    return np.asarray(np.where(np.isnan(x), x, rounded))
 
 
 reduce_precision_p = elementwise(

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.special
 
 from ..core.errors import NoRuleError
+from ..core.primitive import Primitive
 from .elementwise import div_p, eq_p, mul_p, neg_p, select_p, sub_p
 from .exp_log import exp_p, integer_pow_p
 from .families import elementwise, literal
@@ -70,13 +71,13 @@ def _i1e_factor(ans: Any, x: Any) -> Any:
     return select_p.bind(at_zero, literal(0.5, x), sub_p.bind(i0e_p.bind(x), rest))
 
 
-i0e_p = elementwise(
+i0e_p: Primitive = elementwise(
     "i0e",
     scipy.special.i0e,
     factors=(lambda ans, x: sub_p.bind(i1e_p.bind(x), mul_p.bind(sign_p.bind(x), ans)),),
     kinds="f",
 )
-i1e_p = elementwise("i1e", scipy.special.i1e, factors=(_i1e_factor,), kinds="f")
+i1e_p: Primitive = elementwise("i1e", scipy.special.i1e, factors=(_i1e_factor,), kinds="f")
 
 # --- incomplete gamma and beta functions: DLMF 8.8.13, 8.17.20 ------------------------------------------------
 
@@ -131,7 +132,7 @@ def _zeta(s: Any, q: Any) -> Any:
     return out.astype(np.result_type(s, q), copy=False) if isinstance(out, np.ndarray) else out
 
 
-zeta_p = elementwise(
+zeta_p: Primitive = elementwise(
     "zeta",
     _zeta,
     factors=(

@@ -1,0 +1,158 @@
+"""Which axes are what in general gathers and scatters: the names that users give, checked and read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ..core.aval import aval_of
+from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
+from ..numpy.dispatch import array_operand
+from ..primitives.axes import as_shape, many_axes
+from ..primitives.linear import reshape_p
+from ..primitives.placed_windows import Axis, Windows
+
+__all__ = ["GatherDimensionNumbers", "ScatterDimensionNumbers"]
+
+
+class GatherDimensionNumbers(NamedTuple):
+    """Which axes are what in a gather.
+
+    Attributes
+    ----------
+    offset_dims : tuple of int
+        Where the axes of the windows stand in the result, in ascending order.
+    collapsed_slice_dims : tuple of int
+        Axes of the operand that windows have extent 1 in, and that are dropped.
+    start_index_map : tuple of int
+        The axis of the operand for each column of the start indices.
+    operand_batching_dims : tuple of int
+        Axes of the operand along which the index runs with an axis of the start indices; they are dropped, too.
+    start_indices_batching_dims : tuple of int
+        Those axes of the start indices.
+    """
+
+    offset_dims: Sequence[int]
+    collapsed_slice_dims: Sequence[int]
+    start_index_map: Sequence[int]
+    operand_batching_dims: Sequence[int] = ()
+    start_indices_batching_dims: Sequence[int] = ()
+
+
+class ScatterDimensionNumbers(NamedTuple):
+    """Which axes are what in a scatter.
+
+    Attributes
+    ----------
+    update_window_dims : tuple of int
+        The axes of the updates that are those of the windows, in ascending order.
+    inserted_window_dims : tuple of int
+        Axes of the operand that windows have extent 1 in, and that the updates lack.
+    scatter_dims_to_operand_dims : tuple of int
+        The axis of the operand for each column of the indices.
+    operand_batching_dims : tuple of int
+        Axes of the operand along which the index runs with an axis of the indices; the updates lack them, too.
+    scatter_indices_batching_dims : tuple of int
+        Those axes of the indices.
+    """
+
+    update_window_dims: Sequence[int]
+    inserted_window_dims: Sequence[int]
+    scatter_dims_to_operand_dims: Sequence[int]
+    operand_batching_dims: Sequence[int] = ()
+    scatter_indices_batching_dims: Sequence[int] = ()
+
+
+Kind = type[GatherDimensionNumbers] | type[ScatterDimensionNumbers]
+
+# --- reading dimension numbers ------------------------------------------------------------------------------
+
+
+class Numbers(NamedTuple):
+    """Either kind of dimension numbers, checked."""
+
+    places: tuple[int, ...]
+    dropped: tuple[int, ...]
+    columns: tuple[int, ...]
+    own_batch: tuple[int, ...]
+    index_batch: tuple[int, ...]
+
+
+def read_numbers(name: str, given: Any, kind: Kind, ndim: int, index: tuple[int, ...]) -> Numbers:
+    if not isinstance(given, kind):
+        raise ArgumentError(f"{name}: dimension_numbers must be {kind.__name__}, got {type(given).__name__}")
+    places, dropped, columns, own, other = given
+    found = Numbers(
+        as_shape(places, name),
+        many_axes(dropped, ndim, name),
+        many_axes(columns, ndim, name),
+        many_axes(own, ndim, name),
+        many_axes(other, len(index) - 1, name),
+    )
+    if list(found.places) != sorted(set(found.places)):
+        raise ArgumentValueError(f"{name}: {kind._fields[0]} must ascend, got {found.places}")
+    if len(found.columns) != index[-1]:
+        raise ArgumentValueError(
+            f"{name}: indices of shape {index} have {index[-1]} columns along their last axis, but "
+            f"{kind._fields[2]} names {len(found.columns)} axes"
+        )
+    if {*found.dropped, *found.columns} & {*found.own_batch}:
+        raise ArgumentValueError(
+            f"{name}: operand_batching_dims {found.own_batch} are named for something else, too"
+        )
+    if len(found.own_batch) != len(found.index_batch):
+        raise ArgumentValueError(
+            f"{name}: {found.own_batch} and {found.index_batch}: want as many batching axes"
+        )
+    return found
+
+
+def windows_of(
+    name: str, shape: tuple[int, ...], index: tuple[int, ...], numbers: Numbers, sizes: tuple[int, ...]
+) -> Windows:
+    """The windows, if their extents fit."""
+    kept = [d for d in range(len(shape)) if d not in numbers.dropped and d not in numbers.own_batch]
+    count = len(index) - 1 + len(kept)
+    if len(numbers.places) != len(kept) or any(not 0 <= p < count for p in numbers.places):
+        raise ArgumentValueError(
+            f"{name}: windows of an operand of shape {shape} keep the axes {tuple(kept)}; want as many places among "
+            f"the {count} axes, got {numbers.places}"
+        )
+    for d, (n, size) in enumerate(zip(shape, sizes)):
+        if d not in kept and size > 1:
+            raise ShapeError(f"{name}: axis {d} is dropped, so windows have extent 1 there, got {size}")
+        if not 0 <= size <= n:
+            raise ShapeError(f"{name}: windows of extent {size} along axis {d} do not fit shape {shape}")
+    for d, i in zip(numbers.own_batch, numbers.index_batch):
+        if shape[d] != index[i]:
+            raise ShapeError(f"{name}: batching axes {d} and {i} have extents {shape[d]} and {index[i]}")
+    axes = [
+        Axis(
+            numbers.columns.index(d) if d in numbers.columns else None,
+            numbers.index_batch[numbers.own_batch.index(d)] if d in numbers.own_batch else None,
+            sizes[d],
+            kept.index(d) if d in kept else None,
+        )
+        for d in range(len(shape))
+    ]
+    return Windows(shape, tuple(axes), index[:-1], numbers.places)
+
+
+def with_some_index(x: Any, windows: Windows) -> tuple[Any, Windows]:
+    """With an axis of extent 1 in front, where no axis needs an index array."""
+    if windows.indexed():
+        return x, windows
+    axes = (Axis(None, None, 1, None), *windows.axes)
+    return reshape_p.bind(x, shape=(1, *windows.shape)), windows._replace(
+        shape=(1, *windows.shape), axes=axes
+    )
+
+
+def index_operand(name: str, given: Any) -> Any:
+    value = array_operand(given, name, 1)
+    aval = aval_of(value)
+    if aval.dtype.kind not in "iu":
+        raise DtypeError(f"{name}: indices must be integers, got {aval.dtype}")
+    if not aval.shape:
+        raise ShapeError(f"{name}: indices need a last axis, with a column for each axis they index")
+    return value

@@ -1,0 +1,237 @@
+"""Scatter in its general form: windows of an array changed, at places that are data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core.errors import DtypeError, ShapeError
+from ..core.primitive import Primitive
+from ..numpy.dispatch import array_operand
+from ..primitives.axes import as_shape, one_axis
+from ..primitives.bounds import GatherScatterMode, checked_mode
+from ..primitives.elementwise import neg_p
+from ..primitives.index import scatter_add_p, scatter_max_p, scatter_min_p, scatter_mul_p, scatter_p
+from ..primitives.linear import broadcast_to, reshape_p, shape_of
+from ..primitives.operands import finish
+from ..primitives.placed_windows import arranged, index_arrays, inverse
+from .dimension_numbers import (
+    Numbers,
+    ScatterDimensionNumbers,
+    index_operand,
+    read_numbers,
+    windows_of,
+    with_some_index,
+)
+from .gathering import take_windows
+
+__all__ = [
+    "scatter", "scatter_add", "scatter_apply", "scatter_max", "scatter_min", "scatter_mul", "scatter_sub",
+]  # fmt: skip
+
+
+def _window_sizes(
+    name: str, shape: tuple[int, ...], updates: tuple[int, ...], numbers: Numbers
+) -> tuple[int, ...]:
+    """The extents of the windows, which are those of the updates."""
+    extents = iter([updates[one_axis(p, len(updates), name)] for p in numbers.places])
+    dropped = {*numbers.dropped, *numbers.own_batch}
+    return tuple([1 if d in dropped else next(extents, 1) for d in range(len(shape))])
+
+
+def _scattered(
+    name: str,
+    prim: Primitive,
+    given: Sequence[Any],
+    dimension_numbers: Any,
+    unique_indices: bool,
+    mode: Any,
+) -> Any:
+    """`prim` of operand and updates, at the places that the indices say."""
+    name = f"lax.{name}"
+    x, updates, indices = given
+    shape = shape_of(x)
+    numbers = read_numbers(name, dimension_numbers, ScatterDimensionNumbers, len(shape), shape_of(indices))
+    sizes = _window_sizes(name, shape, shape_of(updates), numbers)
+    x, windows = with_some_index(x, windows_of(name, shape, shape_of(indices), numbers, sizes))
+    arrays, way = index_arrays(windows, indices, checked_mode("fill" if mode is None else mode))
+    expected = [*windows.batch]
+    for place, window in zip(numbers.places, [a.size for a in windows.axes if a.window is not None]):
+        expected.insert(place, window)
+    if shape_of(updates) != tuple(expected):
+        raise ShapeError(f"{name}: updates have shape {shape_of(updates)}, want {tuple(expected)}")
+    updates = arranged(updates, inverse(windows.order()))
+    axes = windows.indexed()
+    out = prim.bind(x, updates, *arrays, axes=axes, mode=way, unique_indices=bool(unique_indices))
+    return reshape_p.bind(out, shape=shape) if shape_of(out) != shape else out
+
+
+def _given(name: str, operand: Any, scatter_indices: Any, updates: Any) -> tuple[Any, Any, Any]:
+    """Operand and updates in the dtype they share, and the indices."""
+    x, new = array_operand(operand, name), array_operand(updates, name, 2)
+    if x.dtype != new.dtype:
+        raise DtypeError(
+            f"lax.{name}: operand and updates have different dtypes ({x.dtype}, {new.dtype}); convert one with "
+            "lax.convert_element_type"
+        )
+    return x, new, index_operand(f"lax.{name}", scatter_indices)
+
+
+_DOC = """{summary}
+
+    Parameters
+    ----------
+    operand : array_like
+    scatter_indices : array_like of int, shape (..., k)
+        Each row is where a window begins, in the axes ``dimension_numbers.scatter_dims_to_operand_dims``; it begins at
+        0 in others.
+    updates : array_like
+        Of the dtype of `operand`. The axes ``dimension_numbers.update_window_dims`` are those of the windows, the
+        others those of `scatter_indices` but the last.
+    dimension_numbers : ScatterDimensionNumbers
+    indices_are_sorted : bool
+        A promise, which makes no difference.
+    unique_indices : bool
+        A promise that no element is named twice, which makes derivatives cheaper.
+    mode : GatherScatterMode or str, optional
+        Of windows that do not lie within the array as a whole. ``"fill"`` or ``"drop"`` (the default): they are left
+        out. ``"clip"`` and ``"promise_in_bounds"``: they are moved until they do. Negative indices are out of bounds in
+        these modes. ``"raise"``: `IndexOutOfBoundsError`, where negative indices count from the end. ``"wrap"``:
+        every index modulo the extent.
+
+    Returns
+    -------
+    Array
+        Of the shape and dtype of `operand`.
+
+    Raises
+    ------
+    ArgumentError, ArgumentValueError, ShapeError, DtypeError
+        If dimension numbers, shapes or dtypes do not fit.
+    IndexOutOfBoundsError
+        In mode ``"raise"``, from a kernel too.
+
+    Notes
+    -----
+    {notes} Differentiable in `operand` and `updates`, to any order.
+    For index expressions there is ``x.at[i, j].{method}(...)``, which is easier to read.
+
+    References
+    ----------
+    Scatter of XLA's operation semantics, https://openxla.org/xla/operation_semantics#scatter
+    """
+
+
+def _scatter(
+    name: str, prim: Primitive, method: str, summary: str, notes: str, negated: bool = False
+) -> Callable[..., Any]:
+    def function(
+        operand: Any,
+        scatter_indices: Any,
+        updates: Any,
+        dimension_numbers: ScatterDimensionNumbers,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: GatherScatterMode | str | None = None,
+    ) -> Any:
+        x, new, indices = _given(name, operand, scatter_indices, updates)
+        new = neg_p.bind(new) if negated else new
+        return finish(_scattered(name, prim, (x, new, indices), dimension_numbers, unique_indices, mode))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = _DOC.format(summary=summary, notes=notes, method=method)
+    return function
+
+
+_TIES = "Where elements are equal the derivative is shared evenly."
+scatter = _scatter(
+    "scatter", scatter_p, "set", "The array with windows replaced by updates.",
+    "Of several updates of one element the last one stays (in row-major order of the indices, then within the window), "
+    "and the derivative is its.",
+)  # fmt: skip
+scatter_add = _scatter(
+    "scatter_add",
+    scatter_add_p,
+    "add",
+    "The array with updates added to windows.",
+    "Repeated indices add up.",
+)
+scatter_sub = _scatter(
+    "scatter_sub", scatter_add_p, "subtract", "The array with updates subtracted from windows.",
+    "Repeated indices subtract each time.", negated=True,
+)  # fmt: skip
+scatter_mul = _scatter(
+    "scatter_mul", scatter_mul_p, "multiply", "The array with windows multiplied by updates.",
+    "Repeated indices multiply each time.",
+)  # fmt: skip
+scatter_min = _scatter(
+    "scatter_min",
+    scatter_min_p,
+    "min",
+    "The array with the smaller of elements and updates in windows.",
+    _TIES,
+)
+scatter_max = _scatter(
+    "scatter_max",
+    scatter_max_p,
+    "max",
+    "The array with the larger of elements and updates in windows.",
+    _TIES,
+)
+
+
+def scatter_apply(
+    operand: Any,
+    scatter_indices: Any,
+    func: Callable[[Any], Any],
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    update_shape: Sequence[int] = (),
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: GatherScatterMode | str | None = None,
+) -> Any:
+    """The array with a function applied to its elements in windows.
+
+    Parameters
+    ----------
+    operand : array_like
+    scatter_indices : array_like of int, shape (..., k)
+    func : callable
+        Elementwise, keeping the dtype. Applied once to each element, also where it is named repeatedly.
+    dimension_numbers : ScatterDimensionNumbers
+    update_shape : sequence of int
+        The shape that updates would have. By default the windows have one element.
+    indices_are_sorted, unique_indices, mode
+        See `scatter`.
+
+    Returns
+    -------
+    Array
+        Of the shape and dtype of `operand`.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> one = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> lax.scatter_apply(np.arange(4.0), np.array([[1], [3]]), lambda x: x**2 + 10, one)
+    Array([ 0., 11.,  2., 19.])
+    """
+    x = array_operand(operand, "scatter_apply")
+    indices = index_operand("lax.scatter_apply", scatter_indices)
+    shape, index = shape_of(x), shape_of(indices)
+    numbers = read_numbers("lax.scatter_apply", dimension_numbers, ScatterDimensionNumbers, len(shape), index)
+    updates = as_shape(update_shape, "lax.scatter_apply: update_shape") or index[:-1] + (1,) * len(
+        numbers.places
+    )
+    sizes = _window_sizes("lax.scatter_apply", shape, updates, numbers)
+    taken = take_windows(x, indices, numbers, sizes, mode, None)
+    new = array_operand(func(finish(taken)), "scatter_apply")
+    if new.dtype != x.dtype:
+        raise DtypeError(f"lax.scatter_apply: the function makes {new.dtype} of {x.dtype}")
+    new = broadcast_to(new, shape_of(taken))
+    return finish(
+        _scattered("scatter_apply", scatter_p, (x, new, indices), dimension_numbers, unique_indices, mode)
+    )
