@@ -26,8 +26,6 @@ CALLS = [
     ("roll", 1),
     ("roll", -2, 0),
     ("roll", (1, 2), (0, 1)),
-    ("roll", (), ()),
-    ("roll", 1, ()),
     ("tile", 2),
     ("tile", (2, 1, 3)),
     ("repeat", 2),
@@ -47,6 +45,11 @@ def test_on_arrays_of_many_kinds(same, call):
 def test_every_axis(same, axis):
     for name, *args in (("flip",), ("roll", 2), ("repeat", 2)):
         same(name, CUBE, *args, axis)
+
+
+def test_roll_along_no_axes(same):
+    for shift, axis in (((), ()), (1, ()), ((), 1)):
+        same("roll", CUBE, shift, axis)
 
 
 @pytest.mark.parametrize("k", range(-4, 5))
