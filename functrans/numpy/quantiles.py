@@ -266,10 +266,13 @@ def _checked_weights(weights: Any, x: Any, axis: Any, method: str, name: str) ->
         w = broadcast_in_dim_p.bind(w, shape=shape, broadcast_dimensions=axes)
     numbers = known(w)
     if numbers is not None and numbers.size:
+        axes = tuple(range(len(shape))) if axis is None else many_axes(axis, len(shape), name)
         if (numbers < 0).any():
             raise ArgumentValueError(f"{name}: weights must not be negative")
-        if not np.isfinite(numbers).all() or not numbers.any():
-            raise ArgumentValueError(f"{name}: weights hold NaN or infinity, or are all zero")
+        if not np.isfinite(numbers).all() or not numbers.any(axis=axes).all():
+            raise ArgumentValueError(
+                f"{name}: weights hold NaN or infinity, or are all zero along axis {axis}"
+            )
     return w
 
 
