@@ -95,6 +95,8 @@ class Operators:
         self.function: dict[Callable[..., Any], Callable[..., Any]] = {}
         self.method: dict[str, Callable[..., Any]] = {}
         self.property: dict[str, Callable[..., Any]] = {}
+        #: What to write instead of functions that convert their arguments to arrays, by the names of their code.
+        self.converting: dict[str, str] = {}
         #: What to write instead of an attribute that ndarrays have and tracers do not.
         self.absent: dict[str, str] = {}
 
@@ -204,6 +206,12 @@ class Tracer:
         ).__index__()
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        caller = sys._getframe(1)
+        cure = operators.converting.get(caller.f_code.co_qualname.partition(".")[0])
+        if cure is not None and caller.f_globals.get("__name__", "").startswith("numpy"):
+            raise errors.TracerArrayConversionError(
+                f"a traced value of type {self.aval} (traced by {self.describe()}) cannot become a NumPy array. {cure}"
+            )
         raise errors.TracerArrayConversionError(
             f"a traced value of type {self.aval} (traced by {self.describe()}) cannot become a NumPy array. Build "
             "arrays with `functrans.numpy.stack`/`asarray` instead of `np.array`, write into them with "
@@ -254,6 +262,9 @@ class Tracer:
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, **kwargs: Any) -> Any:
         found = operators.ufunc.get(ufunc)
         if found is None:
+            missing = operators.function.get(NotImplemented)  # type: ignore[call-overload]
+            if missing is not None:
+                missing(ufunc, args, kwargs)
             raise errors.NoRuleError(
                 f"np.{ufunc.__name__} of a traced value of type {self.aval}: functrans has no such function"
             )
@@ -276,7 +287,9 @@ class Tracer:
             return partial(method, self)
         if name.startswith("__"):  # asked for by protocols, often: no error to be read by users
             raise AttributeError(name)
-        raise errors.NoAttributeError(f"a traced array has no attribute '{name}'{operators.absent.get(name, '')}")
+        raise errors.NoAttributeError(
+            f"a traced array has no attribute '{name}'{operators.absent.get(name, '')}"
+        )
 
     # --- operators: a table look-up, filled by primitives/ ---------------------------------------------------------
 

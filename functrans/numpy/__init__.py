@@ -12,6 +12,7 @@ from types import ModuleType as _ModuleType
 import numpy as np
 
 from ..core.array import Array as ndarray
+from ..core.names import no_such_name as _no_such_name
 from ..primitives.products import matmul, matvec, vecdot, vecmat
 from ..primitives.ufuncs import (
     absolute,
@@ -104,6 +105,8 @@ from . import fft, linalg
 from . import methods as _methods
 from . import missing as _missing
 from . import ufunc_methods as _ufunc_methods
+from .calling import apply_along_axis, apply_over_axes, choose, fromfunction, piecewise, vectorize
+from .covariance import corrcoef, cov
 from .creation import (
     array,
     asarray,
@@ -121,14 +124,13 @@ from .creation import (
     zeros,
     zeros_like,
 )  # fmt: skip
-from .calling import apply_along_axis, apply_over_axes, choose, fromfunction, piecewise, vectorize
-from .covariance import corrcoef, cov
 from .cumulative import cumprod, cumsum, cumulative_prod, cumulative_sum, nancumprod, nancumsum
 from .differences import diff, trapezoid
-from .editing import delete, fill_diagonal, insert, place, put, put_along_axis, resize, trim_zeros
-from .histograms import bincount, histogram, histogram2d, histogram_bin_edges, histogramdd
+from .editing import delete, fill_diagonal, insert, place, put, put_along_axis, putmask, resize, trim_zeros
 from .fitting import poly, polyfit, roots, vander
+from .gradients import ediff1d, gradient
 from .grids import block, c_, mgrid, ogrid, r_
+from .histograms import bincount, histogram, histogram2d, histogram_bin_edges, histogramdd
 from .indexing import diag, diagflat, diagonal, take, take_along_axis, trace, tril, triu
 from .joining import (
     append,
@@ -178,6 +180,7 @@ from .products import cross, dot, einsum, einsum_path, inner, kron, outer, tenso
 from .quantiles import median, nanmedian, nanpercentile, nanquantile, percentile, quantile
 from .ranges import arange, geomspace, indices, linspace, logspace, meshgrid
 from .reductions import all, amax, amin, any, argmax, argmin, count_nonzero, max, min, prod, ptp, sum
+from .searching import digitize, searchsorted
 from .selection import (
     allclose,
     angle,
@@ -198,7 +201,6 @@ from .selection import (
     select,
     where,
 )  # fmt: skip
-from .searching import digitize, searchsorted
 from .sets import (
     intersect1d,
     isin,
@@ -229,7 +231,6 @@ from .shaping import (
     swapaxes,
     transpose,
 )  # fmt: skip
-from .gradients import ediff1d, gradient
 from .signal import convolve, correlate, interp, unwrap
 from .sorting import argpartition, argsort, lexsort, partition, sort, sort_complex
 from .standard import (
@@ -286,4 +287,17 @@ __all__ = sorted(
     name
     for name, value in globals().items()
     if not name.startswith("_") and name != "annotations" and not isinstance(value, _ModuleType)
+)
+__getattr__ = _no_such_name(
+    "functrans.numpy",
+    globals(),
+    {
+        "random": "Draw with numpy.random outside of the function, and pass the numbers in",
+        "matrix": "There are no matrices: write array, and @ for products",
+        "poly1d": "Write coefficients as arrays, and polyval(p, x), polyadd, polymul, polyder",
+        "copyto": "Arrays do not change: write broadcast_to(v, x.shape), or where(mask, v, x)",
+        "float16": "There is no float16: use float32",
+        "longdouble": "There is no longdouble: use float64",
+        "object_": "There are no arrays of objects: use tuples and dictionaries of arrays",
+    },
 )

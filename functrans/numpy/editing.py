@@ -44,7 +44,7 @@ from ..primitives.shape import concatenate_p
 from .dispatch import array_operand, concrete, implements, owned
 
 __all__ = [
-    "delete", "fill_diagonal", "insert", "place", "put", "put_along_axis", "resize", "trim_zeros",
+    "delete", "fill_diagonal", "insert", "place", "put", "put_along_axis", "putmask", "resize", "trim_zeros",
 ]  # fmt: skip
 
 _INT64 = np.dtype(np.int64)
@@ -164,6 +164,38 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise", *, inplace: bool = True) 
     places = iota(shape_of(i), 0)
     changed = At(_flat(x))[finish(i)].set(finish(_cycled(values, places)), mode=mode)
     return finish(reshape_p.bind(operand(changed, "put"), shape=shape_of(x)))
+
+
+@implements(np.putmask)
+def putmask(a: Any, mask: Any, values: Any, *, inplace: bool = True) -> Any:
+    """The array with the elements under a mask replaced by the values at the same places, repeated as needed.
+
+    Parameters
+    ----------
+    a : array_like
+    mask : array_like of bool
+        Of the shape of `a`. It may be traced.
+    values : array_like
+    inplace : bool
+        Must be False.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.putmask([1, 2, 3, 4], [True, False, True, True], [7, 8], inplace=False)
+    Array([7, 2, 7, 8])
+    """
+    _refuse_inplace("putmask", inplace)
+    x, chosen = array_operand(a, "putmask"), truth(array_operand(mask, "putmask", 1))
+    new = convert(_flat(array_operand(values, "putmask", 2)), dtype_of(x))
+    if shape_of(chosen) != shape_of(x):
+        raise ArgumentValueError(
+            f"putmask: mask and data must be the same size, got shapes {shape_of(chosen)} and {shape_of(x)}"
+        )
+    if not shape_of(new)[0]:
+        return owned(x, a)
+    filled = reshape_p.bind(_cycled(new, iota((prod(shape_of(x)),), 0)), shape=shape_of(x))
+    return finish(select_p.bind(chosen, filled, x))
 
 
 @implements(np.put_along_axis)

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from math import prod
 from typing import Any, NoReturn
 
+import numpy as np
+
 from ..core.dtypes import canonical
 from ..core.errors import (
     ArgumentValueError,
@@ -19,7 +21,9 @@ from ..core.errors import (
     TracerArrayConversionError,
 )
 from ..core.trace import Tracer, operators
+from . import linalg
 from .dispatch import on_cpu
+from .products import einsum_path
 from .reductions import any as any_of
 from .shaping import ravel
 
@@ -163,3 +167,11 @@ operators.absent.update(
         "newbyteorder": ": numbers are in native byte order",
     }
 )
+
+# --- functions that NumPy has under two names, each dispatched for itself -------------------------------------
+
+for _name in linalg.__all__:
+    _theirs = getattr(np.linalg, _name, None)
+    if callable(_theirs) and not isinstance(_theirs, type):
+        operators.function.setdefault(_theirs, getattr(linalg, _name))
+operators.function[np.einsum_path] = einsum_path

@@ -15,6 +15,7 @@ import scipy.special as sp
 from ..core.aval import aval_of
 from ..core.dtypes import FLOAT64
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError
+from ..core.names import no_such_name as _no_such_name
 from ..core.primitive import Primitive
 from ..core.trace import operators
 from ..numpy.dispatch import array_operand
@@ -354,3 +355,6 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     shifted = sub_p.bind(value, _top(value, axes))
     total = reduce_sum_p.bind(exp_p.bind(shifted), axes=axes)
     return finish(sub_p.bind(shifted, _kept(log_p.bind(total), value, axes)))
+
+
+__getattr__ = _no_such_name("functrans.scipy.special", globals())

@@ -29,6 +29,7 @@ WRITTEN = {
     "put": ("put", A, np.array([0, -1, 3]), V),
     "put cyclic": ("put", A, np.arange(5), V[:2]),
     "put repeatedly": ("put", A, np.array([1, 1, 2]), V),
+    "putmask": ("putmask", A, MASK, V[:2]),
     "put one": ("put", A, 5, 1.0),
     "put_along_axis": ("put_along_axis", A, AT, 99.0, 1),
     "put_along_axis 0": ("put_along_axis", A, AT[:, :1].T, np.array([[1.0, 2.0, 3.0]]), 1),

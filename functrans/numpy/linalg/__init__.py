@@ -1,6 +1,7 @@
 """``functrans.numpy.linalg``: NumPy's linear algebra, in batches and with derivatives."""
 
 from ...core.errors import LinAlgError
+from ...core.names import no_such_name as _no_such_name
 from ...primitives.products import matmul, vecdot
 from ..products import cross, tensordot
 from ..shaping import matrix_transpose
@@ -28,3 +29,5 @@ __all__ = [
     "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve",
     "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
+
+__getattr__ = _no_such_name("functrans.numpy.linalg", globals())
