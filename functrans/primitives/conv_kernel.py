@@ -3,8 +3,8 @@
 Either way the left operand is first written with its padding and dilation, so that no loop tests bounds, and the
 right one as it lies in memory; both are computed where they are read. Then there are three ways:
 
-* `_by_rows`: rows of the result are sums of shifted rows, several taps of the window in one loop. It needs no
-  memory, takes every dtype, and is quickest for few channels.
+* `_by_rows`: rows of the result are sums of shifted rows, several taps of the window in one loop. It takes every
+  dtype, and is quickest for few channels. Short rows are joined first (`_by_images`).
 * `_by_columns`: what lies under the windows is written out as columns of a matrix, for BLAS; quickest for many
   channels.
 * `_by_windows`: the same with windows as rows, for large windows at few places: the derivative in the right operand.
@@ -29,6 +29,8 @@ _UNROLLED = 32
 """Windows of at most so many taps are written out whole; of others some at a time."""
 _TAPS = 8
 _CHAINS = 3
+_SHORT = 128
+"""Rows of fewer elements are joined."""
 _ROW = 2048
 """Elements of a row done at a time under long windows, so that they stay in the cache."""
 _COLUMNS = 1 << 18
@@ -53,6 +55,11 @@ class _Plan(NamedTuple):
     def at(self, p: Sequence[Any], k: Sequence[Any]) -> list[Any]:
         """Where tap `k` of the window at place `p` reads."""
         return [a * s + b * d for a, s, b, d in zip(p, self.strides, k, self.dilation)]
+
+    def has_short_rows(self) -> bool:
+        """Whether rows leave vector loops no room, and may be joined."""
+        joined = len(self.places) > 1 and self.strides[-2:] == (1, 1)
+        return joined and self.places[-1] < _SHORT and prod(self.window) <= _UNROLLED
 
 
 def conv_kernel(
@@ -84,6 +91,8 @@ def conv_kernel(
         _by_windows(k, source, w, out, plan)
     elif blas and plan.i * plan.o >= _CHANNELS:
         _by_columns(k, source, w, out, plan)
+    elif plan.has_short_rows():
+        _by_images(k, source, w, out, plan)
     else:
         _by_rows(k, source, w, out, plan)
 
@@ -96,21 +105,34 @@ class _Source(NamedTuple):
     base: Ints
     low: Ints
 
-    def prepare(self, k: BlockEmitter, target: Buffer) -> None:
+    def prepare(self, k: BlockEmitter, target: Buffer, extents: Ints | None = None) -> None:
         """Zeros where none of its elements will be written; `target` has one axis more in front."""
         zero = k.const(0, target.dtype)
-        fill(k, target, zero, (target.shape[0], *self.spatial), (1, *self.base), (0, *self.low))
+        sizes = target.shape if extents is None else extents
+        fill(k, target, zero, sizes, (sizes[0], *self.spatial), (1, *self.base), (0, *self.low))
 
-    def write_channels(self, k: BlockEmitter, target: Buffer, n: Scalar, g: Scalar) -> None:
-        """All channels of one example and group."""
-        self._write(k, target, lambda at: k.load(self.x, [n, g, *at]))
+    def write_channels(
+        self, k: BlockEmitter, target: Buffer, n: Scalar, g: Scalar, extents: Ints | None = None
+    ) -> None:
+        """All channels of one example and group; of given extents, their last two axes flat in `target`."""
+        self._write(k, target, lambda at: k.load(self.x, [n, g, *at]), extents)
 
     def write_examples(self, k: BlockEmitter, target: Buffer, g: Scalar, i: Scalar) -> None:
         """One channel of all examples."""
         self._write(k, target, lambda at: k.load(self.x, [at[0], g, i, *at[1:]]))
 
-    def _write(self, k: BlockEmitter, target: Buffer, read: Callable[[Index], Scalar]) -> None:
-        place(k, target, read, (target.shape[0], *self.spatial), (1, *self.base), (0, *self.low))
+    def _write(
+        self,
+        k: BlockEmitter,
+        target: Buffer,
+        read: Callable[[Index], Scalar],
+        extents: Ints | None = None,
+    ) -> None:
+        def write(at: list[Any], value: Scalar) -> None:
+            k.store(target, at if extents is None else [*at[:-2], at[-2] * extents[-1] + at[-1]], value)
+
+        sizes = target.shape if extents is None else extents
+        place(k, sizes, (sizes[0], *self.spatial), (1, *self.base), (0, *self.low), read, write)
 
 
 def _weights(k: BlockEmitter, w: Any) -> Buffer:
@@ -144,56 +166,84 @@ def _by_rows(k: BlockEmitter, source: _Source, w: Any, out: Buffer, plan: _Plan)
     with k.loop(plan.n) as n, k.loop(plan.g) as g:
         source.write_channels(k, padded, n, g)
         with k.loop(plan.o) as o, loops(k, plan.places[:-1]) as p:
-            row = _Row(k, plan, weights, padded, out, n, g, o, p)
+
+            def under(i: Any, q: Index, tap: Index) -> Scalar:
+                return k.load(padded, [i, *plan.at([*p, *q], tap)])
+
+            row = _Row(k, weights, g, o, out, [n, g, o, *p], plan.places[-1:], under)
             if prod(plan.window) <= _UNROLLED:
-                taps = list(product(*map(range, plan.window)))
-                row.add(0, taps, begin=True)
-                with k.loop(plan.i, 1) as i:
-                    row.add(i, taps)
+                _add_channels(k, plan, row)
             else:
                 _under_long_windows(k, plan, row)
 
 
+def _by_images(k: BlockEmitter, source: _Source, w: Any, out: Buffer, plan: _Plan) -> None:
+    """Short rows one behind the other as a single one, in which windows move by 1 too; the places between them, where
+    windows reach over the end of a row, are left out in the end.
+    """
+    weights = _weights(k, w)
+    *_, height, width = plan.places
+    *above, rows, pitch = plan.under
+    extents = (plan.i, *plan.under)
+    padded = k.scratch((plan.i, *above, rows * pitch), out.dtype)
+    image = k.scratch(((height - 1) * pitch + width,), out.dtype)
+    source.prepare(k, padded, extents)
+    with k.loop(plan.n) as n, k.loop(plan.g) as g:
+        source.write_channels(k, padded, n, g, extents)
+        with k.loop(plan.o) as o, loops(k, plan.places[:-2]) as p:
+
+            def under(i: Any, q: Index, tap: Index) -> Scalar:
+                *at, down, right = plan.at([*p, 0, 0], tap)
+                return k.load(padded, [i, *at, q[0] + (down * pitch + right)])
+
+            _add_channels(k, plan, _Row(k, weights, g, o, image, [], image.shape, under))
+            with k.loop(height) as h, k.loop(width) as v:
+                k.store(out, [n, g, o, *p, h, v], k.load(image, [h * pitch + v]))
+
+
 class _Row(NamedTuple):
-    """A row of the result: an index of all axes but the last."""
+    """A row of the result: where it begins in a buffer, and what is under the window at its places."""
 
     k: BlockEmitter
-    plan: _Plan
     weights: Buffer
-    padded: Buffer
-    out: Buffer
-    n: Scalar
     g: Scalar
     o: Scalar
-    p: Index
+    buffer: Buffer
+    start: Index
+    extent: Ints
+    under: Callable[[Any, Index, Index], Scalar]
 
     def add(self, i: Any, taps: Sequence[Index], part: Any = None, begin: bool = False) -> None:
         """Some taps of one channel, to a part of the row (from, to)."""
-        k, plan = self.k, self.plan
+        k = self.k
         factors = [k.load(self.weights, [self.g, self.o, i, *tap]) for tap in taps]
         with self._loop(part) as q:
-            target = [self.n, self.g, self.o, *self.p, *q]
+            target = [*self.start, *q]
+            terms = [factor * self.under(i, q, tap) for tap, factor in zip(taps, factors)]
             # Short chains of additions, which need not wait for one another.
-            terms = [
-                factor * k.load(self.padded, [i, *plan.at([*self.p, *q], tap)])
-                for tap, factor in zip(taps, factors)
-            ]
             total = _sum([_sum(terms[j::_CHAINS]) for j in range(min(_CHAINS, len(terms)))])
-            k.store(self.out, target, total if begin else k.load(self.out, target) + total)
+            k.store(self.buffer, target, total if begin else k.load(self.buffer, target) + total)
 
     def clear(self, part: Any) -> None:
         """Zeros."""
         with self._loop(part) as q:
-            self.k.store(self.out, [self.n, self.g, self.o, *self.p, *q], self.k.const(0, self.out.dtype))
+            self.k.store(self.buffer, [*self.start, *q], self.k.const(0, self.buffer.dtype))
 
     @contextmanager
     def _loop(self, part: Any) -> Iterator[list[Any]]:
         if part is None:
-            with loops(self.k, self.plan.places[-1:]) as q:
+            with loops(self.k, self.extent) as q:
                 yield q
         else:
             with self.k.loop(part[1], part[0]) as i:
                 yield [i]
+
+
+def _add_channels(k: BlockEmitter, plan: _Plan, row: _Row) -> None:
+    taps = list(product(*map(range, plan.window)))
+    row.add(0, taps, begin=True)
+    with k.loop(plan.i, 1) as i:
+        row.add(i, taps)
 
 
 def _under_long_windows(k: BlockEmitter, plan: _Plan, row: _Row) -> None:

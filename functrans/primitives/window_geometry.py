@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..core.kernel import BlockEmitter, Buffer
+from ..core.kernel import BlockEmitter, Buffer, Scalar
 from .shape import loops
 
 Padding = tuple[tuple[int, int], ...]
@@ -52,21 +52,32 @@ def padded_array(x: np.ndarray, filler: Any, placed: Placed) -> np.ndarray:
 
 
 def fill(
-    k: BlockEmitter, target: Buffer, filler: Any, n: Sequence[int], base: Sequence[int], low: Sequence[int]
+    k: BlockEmitter,
+    target: Buffer,
+    filler: Any,
+    extents: Sequence[int],
+    n: Sequence[int],
+    base: Sequence[int],
+    low: Sequence[int],
 ) -> None:
     """Write `filler` where no element will stand, if there is such a place (the rest may be written too)."""
-    places = list(zip(n, base, low, target.shape))
-    if any(b != 1 or kept(m, lo, b, extent)[1] != extent for m, b, lo, extent in places):
+    if any(b != 1 or kept(m, lo, b, extent)[1] != extent for m, b, lo, extent in zip(n, base, low, extents)):
         with loops(k, target.shape) as index:
             k.store(target, index, filler)
 
 
 def place(
-    k: BlockEmitter, target: Buffer, read: Any, n: Sequence[int], base: Sequence[int], low: Sequence[int]
+    k: BlockEmitter,
+    extents: Sequence[int],
+    n: Sequence[int],
+    base: Sequence[int],
+    low: Sequence[int],
+    read: Callable[[list[Any]], Scalar],
+    write: Callable[[list[Any], Scalar], None],
 ) -> None:
-    """Write elements, ``read(index)``, where they stand in the padded array."""
-    ranges = [kept(m, lo, b, extent) for m, b, lo, extent in zip(n, base, low, target.shape)]
+    """Write elements, ``read(index)``, where they stand in the padded array of these extents."""
+    ranges = [kept(m, lo, b, extent) for m, b, lo, extent in zip(n, base, low, extents)]
     with loops(k, [count for _, count in ranges]) as index:
         source = [i + first for i, (first, _) in zip(index, ranges)]
         to = [i * b + (lo + first * b) for i, (first, _), b, lo in zip(index, ranges, base, low)]
-        k.store(target, to, read(source))
+        write(to, read(source))

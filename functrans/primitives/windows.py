@@ -155,8 +155,16 @@ def _reader(k: BlockEmitter, x: Any, w: Windows, out: Buffer, filler: Any) -> Ca
     low = [lo for lo, _ in w.padding]
     under = tuple(map(covered, out.shape, w.window_dimensions, w.window_strides, w.window_dilation))
     padded = k.scratch(under, x.dtype)
-    fill(k, padded, k.const(filler, x.dtype), x.shape, w.base_dilation, low)
-    place(k, padded, lambda at: k.load(x, at), x.shape, w.base_dilation, low)
+    fill(k, padded, k.const(filler, x.dtype), under, x.shape, w.base_dilation, low)
+    place(
+        k,
+        under,
+        x.shape,
+        w.base_dilation,
+        low,
+        lambda at: k.load(x, at),
+        lambda at, value: k.store(padded, at, value),
+    )
     return lambda at: k.load(padded, at)
 
 

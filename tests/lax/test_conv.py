@@ -105,7 +105,9 @@ def test_dtypes(dtype):
         got = f(x, w, (1,), "VALID")
         assert got.dtype == dtype
         np.testing.assert_allclose(got, expected.astype(dtype), rtol=2e-5, atol=1e-4)
-    wide = lax.conv(x.astype(np.float32), w.astype(np.float32), (1,), "VALID", preferred_element_type=float)
+    wide = lax.conv(
+        x.real.astype(np.float32), w.real.astype(np.float32), (1,), "VALID", preferred_element_type=float
+    )
     assert wide.dtype == np.float64
 
 
