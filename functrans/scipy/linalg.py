@@ -6,6 +6,7 @@ numbers that are known; inside compiled functions NaN is passed on.
 
 from ..core.names import no_such_name as _no_such_name
 from .factors import lu, lu_factor, lu_solve, qr
+from .matrix_functions import solve_sylvester, sqrtm
 from .positive import cho_factor, cho_solve, cholesky
 from .spectra import eigh, eigvalsh, pinv, polar, svd, svdvals
 from .structured import block_diag, expm, toeplitz
@@ -13,7 +14,8 @@ from .systems import det, inv, solve, solve_triangular
 
 __all__ = [
     "block_diag", "cho_factor", "cho_solve", "cholesky", "det", "eigh", "eigvalsh", "expm", "inv", "lu", "lu_factor",
-    "lu_solve", "pinv", "polar", "qr", "solve", "solve_triangular", "svd", "svdvals", "toeplitz",
+    "lu_solve", "pinv", "polar", "qr", "solve", "solve_sylvester", "solve_triangular", "sqrtm",
+    "svd", "svdvals", "toeplitz",
 ]  # fmt: skip
 
 __getattr__ = _no_such_name("functrans.scipy.linalg", globals())

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from functrans.primitives import eig, eigh, least_squares, svd
-from functrans.testing import Case, Domain, Numbers, check_primitive
+from functrans.primitives import eig, eigh, least_squares, svd, sylvester
+from functrans.testing import Case, Domain, Numbers, PositiveDefinite, check_primitive
 
 N = Numbers
 
@@ -76,6 +76,18 @@ DOMAINS = {
             for s in ((3, 3), (2, 4, 4), (1, 1), (0, 0))
             for vectors in (True, False)
         ),
+        **{**REAL, "kinds": "fc"},
+    ),
+    sylvester.sylvester_p: Domain(
+        cases=tuple(
+            Case((PositiveDefinite((*b, m, m)), PositiveDefinite((*b, n, n)), N((*b, m, n))))
+            for b, m, n in (((), 3, 2), ((2,), 2, 3), ((), 1, 1), ((), 0, 2), ((), 2, 0), ((0,), 2, 2))
+        ),
+        linear=((2,),),
+        **{**REAL, "kinds": "fc"},
+    ),
+    sylvester.sqrtm_p: Domain(
+        cases=tuple(Case((PositiveDefinite(s),)) for s in ((3, 3), (2, 2, 2), (1, 1), (0, 0), (0, 2, 2))),
         **{**REAL, "kinds": "fc"},
     ),
     least_squares.pinv_p: Domain(

@@ -110,6 +110,38 @@ def test_polar(side, dtype, shape):
         law(lambda x: linalg.polar(x, side), np.eye(*shape, dtype=dtype), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_square_roots(dtype):
+    for x in (definite(dtype), draw((3, 3), dtype), -np.eye(2, dtype=dtype), np.stack([definite(dtype)] * 2)):
+        expected = scipy.linalg.sqrtm(x)
+        for run in (lambda f: f, ft.jit):
+            root = run(linalg.sqrtm)(x)
+            assert root.dtype == np.complex128
+            np.testing.assert_allclose(root, expected, atol=1e-12)
+    for x in (definite(dtype), np.eye(3, dtype=dtype), np.diag([1.0, 1.0, 4.0]).astype(dtype)):
+        for law in (jvp_is_slope, vjp_is_adjoint):
+            law(linalg.sqrtm, x)
+    assert linalg.sqrtm(np.eye(2, dtype=np.float32)).dtype == np.complex64
+    assert np.isnan(linalg.sqrtm(np.full((2, 2), np.nan))).all()
+    with pytest.raises(LinAlgError, match="square"):
+        linalg.sqrtm(np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_sylvester(dtype):
+    a, b, q = definite(dtype), draw((3, 3), dtype) + 4 * np.eye(3), draw((4, 3), dtype)
+    for run in (lambda f: f, ft.jit):
+        x = run(linalg.solve_sylvester)(a, b, q)
+        np.testing.assert_allclose(x, scipy.linalg.solve_sylvester(a, b, q))
+        np.testing.assert_allclose(a @ x + x @ b, q, atol=1e-12)
+    for law in (jvp_is_slope, vjp_is_adjoint):
+        law(linalg.solve_sylvester, a, b, q)
+    with pytest.raises(LinAlgError, match="do not fit"):
+        linalg.solve_sylvester(a, b, q.T)
+    with pytest.raises(LinAlgError, match="three matrices"):
+        linalg.solve_sylvester(a, b, q[0])
+
+
 def test_failures():
     nan = np.full((2, 2), np.nan)
     for f in (linalg.eigh, linalg.svd, linalg.pinv, linalg.svdvals):
