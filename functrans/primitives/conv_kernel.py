@@ -36,7 +36,8 @@ _ROW = 2048
 _COLUMNS = 1 << 18
 """About how many elements are written out as columns at a time."""
 _CHANNELS = 512
-"""Products of channels in and out from which BLAS is quicker than loops over rows."""
+_MANY_CHANNELS = 8192
+"""Products of channels in and out from which BLAS is quicker than loops over rows; over joined rows."""
 
 
 class _Plan(NamedTuple):
@@ -89,7 +90,9 @@ def conv_kernel(
     blas = out.dtype.kind in "fc"
     if blas and window and places[-1] < window[-1] and prod(window) > _UNROLLED:
         _by_windows(k, source, w, out, plan)
-    elif blas and plan.i * plan.o >= _CHANNELS:
+    elif blas and plan.i * plan.o >= (
+        _MANY_CHANNELS if prod(window) > 1 and plan.has_short_rows() else _CHANNELS
+    ):
         _by_columns(k, source, w, out, plan)
     elif plan.has_short_rows():
         _by_images(k, source, w, out, plan)
