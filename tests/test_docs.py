@@ -2,8 +2,10 @@
 
 import contextlib
 import doctest
+import functools
 import importlib
 import importlib.util
+import inspect
 import io
 import re
 from pathlib import Path
@@ -118,10 +120,33 @@ def test_public_names_have_docstrings_with_examples():
     assert missing == [], "no example in the docstrings of these"
 
 
-def test_page_of_errors_is_current():
-    spec = importlib.util.spec_from_file_location("generate_errors", ROOT / "docs" / "generate_errors.py")
+def script_of_docs(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
+    return script
+
+
+def test_reference_has_every_public_name():
+    import functrans as ft
+
+    reference = script_of_docs("reference")
+    modules = {name: getattr(ft, name) for name in ft.__all__ if inspect.ismodule(getattr(ft, name))}
+    listed = {namespace.split(".")[1] for namespace in reference.NAMESPACES[1:]}
+    assert listed == set(modules)
+    for namespace in reference.NAMESPACES:
+        module = functools.reduce(getattr, namespace.split(".")[1:], ft)
+        families, constants, foreign = reference.gather(module)
+        names = [*constants, *foreign]
+        for group in families.values():
+            for name, others in group.items():
+                assert inspect.getdoc(getattr(module, name)), f"{namespace}.{name}: no docstring"
+                names += [name, *others]
+        assert sorted(names) == sorted(name for name, _ in reference.exported(module))
+
+
+def test_page_of_errors_is_current():
+    script = script_of_docs("generate_errors")
     assert script.PAGE.read_text() == script.page(), "run python docs/generate_errors.py"
 
 

@@ -157,7 +157,7 @@ class _Signature(NamedTuple):
     conjugated: bool = False
 
 
-def _family(ufunc: np.ufunc, signature: _Signature) -> Callable[..., Any]:
+def _family(ufunc: np.ufunc, signature: _Signature, doc: str, example: str) -> Callable[..., Any]:
     name = ufunc.__name__
 
     def function(x1: Any, x2: Any, /, **options: Any) -> Any:
@@ -171,8 +171,56 @@ def _family(ufunc: np.ufunc, signature: _Signature) -> Callable[..., Any]:
         return finish(_apply(name, signature, x, y))
 
     function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{doc}{_DOC}>>> {example}\n"
     operators.ufunc[ufunc] = function
     return function
+
+
+_DOC = """
+**options
+    ``dtype=`` casts first. `out` is refused.
+
+Returns
+-------
+Array
+    Leading axes are broadcast against each other.
+
+Raises
+------
+DtypeError
+    If the operands are no numbers.
+ShapeError
+    If an operand has too few axes, summed axes differ, or leading axes do not broadcast.
+
+Examples
+--------
+>>> import functrans.numpy as fnp
+"""
+_MATMUL_DOC = """Matrix product, ``x1 @ x2``.
+
+Parameters
+----------
+x1 : array_like, shape ``(..., n, k)`` or ``(k,)``
+x2 : array_like, shape ``(..., k, m)`` or ``(k,)``
+    A vector counts as a row on the left and as a column on the right; its axis is not in the result."""
+_VECDOT_DOC = """Inner product along the last axis, ``sum(conj(x1) * x2)``.
+
+Parameters
+----------
+x1 : array_like, shape ``(..., k)``
+x2 : array_like, shape ``(..., k)``"""
+_MATVEC_DOC = """Product of a matrix and a vector.
+
+Parameters
+----------
+x1 : array_like, shape ``(..., n, k)``
+x2 : array_like, shape ``(..., k)``"""
+_VECMAT_DOC = """Product of a vector, conjugated, and a matrix.
+
+Parameters
+----------
+x1 : array_like, shape ``(..., k)``
+x2 : array_like, shape ``(..., k, m)``"""
 
 
 def _apply(name: str, signature: _Signature, x: Any, y: Any) -> Any:
@@ -227,10 +275,23 @@ def _labels(name: str, signature: _Signature, x_shape: Axes, y_shape: Axes) -> t
 
 
 _MATMUL = _Signature("ik", "kj", "ij")
-matmul = _family(np.matmul, _MATMUL)
-vecdot = _family(np.vecdot, _Signature("k", "k", "", conjugated=True))
-matvec = _family(np.matvec, _Signature("ik", "k", "i")) if hasattr(np, "matvec") else None
-vecmat = _family(np.vecmat, _Signature("k", "kj", "j", conjugated=True)) if hasattr(np, "vecmat") else None
+_VECDOT = _Signature("k", "k", "", conjugated=True)
+_MATVEC = _Signature("ik", "k", "i")
+_VECMAT = _Signature("k", "kj", "j", conjugated=True)
+matmul = _family(
+    np.matmul, _MATMUL, _MATMUL_DOC, "fnp.matmul([[1.0, 2.0], [3.0, 4.0]], [1.0, 10.0])\nArray([21., 43.])"
+)
+vecdot = _family(
+    np.vecdot, _VECDOT, _VECDOT_DOC, "fnp.vecdot([[1.0, 2.0], [3.0, 4.0]], [1.0, 10.0])\nArray([21., 43.])"
+)
+matvec = vecmat = None
+if hasattr(np, "matvec"):  # NumPy 2.2
+    matvec = _family(
+        np.matvec, _MATVEC, _MATVEC_DOC, "fnp.matvec([[1, 2], [3, 4]], [1, 10])\nArray([21, 43])"
+    )
+    vecmat = _family(
+        np.vecmat, _VECMAT, _VECMAT_DOC, "fnp.vecmat([1, 10], [[1, 2], [3, 4]])\nArray([31, 42])"
+    )
 
 
 def _matmul_operator(x: Any, y: Any) -> Any:
