@@ -117,6 +117,7 @@ def njit_namespace() -> dict[str, Any]:
     names: dict[str, Any] = {name: getattr(np, name) for name in (*_NUMPY, *_DTYPES)}
     names.update(inf=np.inf, nan=np.nan)
     names.update(erf=math.erf, erfc=math.erfc, lgamma=math.lgamma, power=np.power)
+    names.update(bool=np.bool_)  # Numba takes Python's for no dtype
     names.update(bits32=numba.njit(_bits32), bits64=numba.njit(_bits64))
     return names
 

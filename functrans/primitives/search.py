@@ -30,7 +30,7 @@ def _search_abstract(a: Aval, v: Aval, *, side: str) -> Aval:
     return Aval(v.shape, INT64)
 
 
-def _search_impl(a: Any, v: Any, *, side: str) -> np.ndarray:
+def _search_impl(a: Any, v: Any, *, side: Any) -> np.ndarray:
     if a.ndim == 1:
         return np.asarray(np.searchsorted(a, v, side))
     out = np.empty(v.shape, INT64)

@@ -153,9 +153,9 @@ class _Row:
             k.store(counts, (r, digit), k.const(0, INT64))
         with k.loop(n) as i:
             ordinal = _ordinal(k, k.load(self.places[0], (0, i)))
-            for r in range(rounds):
-                digit = k.cast((ordinal >> (8 * r)) & 255 if rounds > 1 else ordinal, INT64)
-                k.store(counts, (r, digit), k.load(counts, (r, digit)) + 1)
+            for byte in range(rounds):
+                digit = k.cast((ordinal >> (8 * byte)) & 255, INT64)
+                k.store(counts, (byte, digit), k.load(counts, (byte, digit)) + 1)
         side = k.local(k.const(0, INT64))
         with k.loop(rounds) as r:
             total = k.local(k.const(0, INT64))
