@@ -1,4 +1,4 @@
-"""Sphinx: `python -m sphinx -W --keep-going -b html docs docs/_build`."""
+"""Sphinx: `python -m sphinx -E -W --keep-going -b html docs docs/_build`."""
 
 import re
 import sys
