@@ -42,7 +42,7 @@ class Cutoff:
 
 
 # Eigenvectors and singular vectors of complex matrices have free phases: derivatives of functions without are in
-# test_spectra.py.
+# tests/numpy/test_linalg_spectra.py.
 REAL = {"kinds": "f", "rtol": 1e-11, "atol": 1e-12, "special": False}
 SHAPES = ((3, 3), (2, 4, 4), (1, 1), (0, 0), (2, 0, 0))
 RECTANGLES = ((3, 3), (4, 2), (2, 2, 3), (1, 3), (3, 1), (0, 3), (2, 3, 0))
