@@ -12,7 +12,7 @@ import numpy as np
 
 from ..api.vmap import vmap
 from ..core.dtypes import INT64, canonical
-from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
+from ..core.errors import ArgumentError, ArgumentValueError, InvalidIndexError, ShapeError
 from ..core.pytree import tree_map
 from ..primitives.axes import as_shape, one_axis
 from ..primitives.composed import truth
@@ -330,7 +330,13 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     shape, dtype = shape_of(value), dtype_of(value)
     if _is_one_mask(condlist, len(shape)):
         condlist = [condlist]
-    conditions = [broadcast_to(truth(array_operand(c, "piecewise", 1)), shape) for c in condlist]
+    conditions = [truth(array_operand(c, "piecewise", 1)) for c in condlist]
+    for c in conditions:
+        if shape_of(c) not in (shape, ()):
+            raise InvalidIndexError(
+                f"piecewise: a condition of shape {shape_of(c)} does not fit x of shape {shape}"
+            )
+    conditions = [broadcast_to(c, shape) for c in conditions]
     n = len(conditions)
     if len(funclist) not in (n, n + 1):
         raise ArgumentValueError(

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import (
-    ArgumentError,
     ArgumentValueError,
     ConcretizationError,
     ImmutableArrayError,
@@ -228,9 +227,9 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, *, inp
         changed = put_along_axis(_flat(x), i, values, 0, inplace=False)
         return finish(reshape_p.bind(operand(changed, "put_along_axis"), shape=shape_of(x)))
     shape, others = shape_of(x), shape_of(i)
+    d = one_axis(axis, len(shape), "put_along_axis")
     if len(shape) != len(others):
         raise ShapeError(f"put_along_axis: shapes {shape} and {others} must have the same number of axes")
-    d = one_axis(axis, len(shape), "put_along_axis")
     places = [
         finish(i) if e == d else finish(iota(tuple([n if e == f else 1 for f in range(len(shape))]), e))
         for e, n in enumerate(shape)
@@ -491,7 +490,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     chosen = {one_axis(d, ndim, "trim_zeros") for d in axes}
     numbers = np.asarray(known(x, "trim_zeros", "its zeros"))
     if not ndim:
-        raise ArgumentError("trim_zeros: want at least one axis, got a number")
+        return owned(x, filt)
     index = []
     for d, places in enumerate(np.nonzero(numbers)):
         first, last = (places.min(), places.max() + 1) if places.size else (shape_of(x)[d], shape_of(x)[d])

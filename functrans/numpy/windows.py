@@ -193,4 +193,5 @@ def kaiser(M: int, beta: Any) -> Any:
     r = n / (operator.index(M) - 1)
     inside = (1.0 - r) * (1.0 + r)
     root = selection.where(inside > 0, ufuncs.sqrt(selection.where(inside > 0, inside, 1.0)), 0.0)
-    return i0(beta * root) / i0(beta)
+    shape: Any = finish(strong(array_operand(beta, "kaiser", 1), FLOAT64))
+    return i0(shape * root) / i0(shape)

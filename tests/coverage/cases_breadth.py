@@ -22,7 +22,11 @@ def written(name):
 
 
 def changing(name, *args, **options):
-    return Entry(name, Call(*args, inplace=False), oracle=written(name), **options)
+    skip = {"numpy": "NumPy's writes, and takes no inplace=", **options.pop("skip", {})}
+    return Entry(name, Call(*args, inplace=False), oracle=written(name), skip=skip, **options)
+
+
+NO_AXES = {"0-d": "NumPy's error is one of its code, not of its own"}
 
 
 def with_nan(name, **options):
@@ -60,7 +64,7 @@ TABLES = {
         Entry("ravel_multi_index", Call((I(3, high=4), I(3, high=6)), (4, 6)), **STEPS),
         # --- edited copies
         changing("place", R(2, 3), MASK, R(2)),
-        changing("put", R(2, 3), np.array([0, 4]), R(2)),
+        changing("put", R(2, 3), np.array([0, 4]), R(2), skip={"empty": "of no values NumPy puts none"}),
         changing("putmask", R(2, 3), MASK, R(2)),
         changing("put_along_axis", R(2, 3), np.array([[0], [2]]), R(2, 1), 1),
         changing("fill_diagonal", R(3, 3), R()),
@@ -93,10 +97,10 @@ TABLES = {
         # --- polynomials
         Entry("polyadd polysub polymul", Call(R(3), R(2))),
         Entry("polydiv", Call(R(4), R(2)), skip={"empty": "NumPy fails with another error"}),
-        Entry("polyval", Call(R(3), R(2, 2))),
-        Entry("polyder polyint", Call(R(4)), Call(R(4), 2)),
-        Entry("poly", Call(R(3)), Eager(M(3, 3)), order=1),
-        Entry("roots", Eager(np.array([1.0, -6.0, 11.0, -6.1])), Eager(Z(3)), order=1, differentiable=False),
+        Entry("polyval", Call(R(3), R(2, 2)), skip=NO_AXES),
+        Entry("polyder polyint", Call(R(4)), Call(R(4), 2), skip=NO_AXES),
+        Entry("poly", Call(R(3)), Eager(M(3, 3)), order=1, skip=NO_AXES),
+        Entry("roots", Eager(Z(4)), Eager(Z(3)), order=1, rtol=1e-8, skip=NO_AXES),
         Entry("vander", Call(R(3)), Call(R(3), 2, increasing=True)),
         Entry("polyfit", Call(R(5), R(5), 2), Call(R(4), R(4, 2), 1), rtol=1e-6, order=1),
         # --- bits, blocks
@@ -106,7 +110,7 @@ TABLES = {
         Entry("frexp", Call(R(2, 3)), Call(R(3, low=5.0, high=99.0))),
         Entry("block", Call([[R(2, 2), R(2, 1)], [R(1, 3)]])),
         # --- the rest of the standard's names
-        Entry("asanyarray ascontiguousarray", Call(R(2, 3))),
+        Entry("asanyarray ascontiguousarray", Call(R(2, 3)), skip=NOT_ASKED),
         Entry("common_type min_scalar_type", Call(np.ones(2, np.float32)), **STEPS),
         Entry("real_if_close", Call(R(3)), Eager(np.array([1 + 1e-17j]))),
         Entry("shares_memory may_share_memory", Call(np.ones(2), np.ones(2)), **STEPS),
