@@ -261,6 +261,7 @@ def compress(
     mask, x = array_operand(condition, "compress"), array_operand(a, "compress", 1)
     if len(shape_of(mask)) != 1:
         raise ArgumentValueError(f"compress: the condition must have one axis, got shape {shape_of(mask)}")
+    x = x if shape_of(x) else flat(x)
     if axis is None:
         x, d = flat(x), 0
     else:

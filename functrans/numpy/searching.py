@@ -84,6 +84,16 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
     return finish(places(x, numbers, _SIDES[side]))
 
 
+def _direction(values: np.ndarray) -> int:
+    """1 if edges increase, -1 if they decrease; what NaN compares with is no objection."""
+    other = values[values != values[0]]
+    rising = not other.size or values[0] < other[0]
+    wrong = values[1:] < values[:-1] if rising else values[1:] > values[:-1]
+    if wrong.any():
+        raise ArgumentValueError("digitize: bins must be monotonically increasing or decreasing")
+    return 1 if rising else -1
+
+
 @implements(np.digitize)
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
     """The number of the bin that each element lies in.
@@ -122,13 +132,12 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
         raise ArgumentError("digitize: bins may not be complex")
     values = known(edges)
     side = "left" if right else "right"
-    if n < 2 or (values is not None and not (values[1:] < values[:-1]).any()):
+    direction = 1 if n < 2 else 0 if values is None else _direction(values)
+    if direction > 0:
         return finish(places(edges, numbers, side))
     reverse = rev_p.bind(edges, dimensions=(0,))
     falling = sub_p.bind(np.int64(n), places(reverse, numbers, side))
-    if values is not None:
-        if (values[1:] > values[:-1]).any():
-            raise ArgumentValueError("digitize: bins must be monotonically increasing or decreasing")
+    if direction < 0:
         return finish(falling)
     rising = places(edges, numbers, side)
     first, last = (reshape_p.bind(slice_along(edges, (n,), 0, i, i + 1), shape=()) for i in (0, n - 1))

@@ -355,7 +355,8 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
     >>> fnp.union1d([1, 3], [2, 3])
     Array([1, 2, 3])
     """
-    x, y = _two(ar1, ar2, "union1d")
+    x, y = common(operand(ar1, "union1d"), operand(ar2, "union1d", 1))
+    x, y = (flat(array_operand(a, "union1d")) for a in (x, y))
     _require("union1d", size, x, y)
     return unique(concatenate_p.bind(x, y, dimension=0), size=size, fill_value=fill_value)
 
