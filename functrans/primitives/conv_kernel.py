@@ -28,7 +28,8 @@ Index = Sequence[Any]
 _UNROLLED = 32
 """Windows of at most so many taps are written out whole; of others some at a time."""
 _TAPS = 8
-_CHAINS = 3
+_CHAINS, _TOGETHER = 3, 2
+"""Sums that one element is added up in, and channels out that are computed at a time: several additions under way."""
 _SHORT = 128
 """Rows of fewer elements are joined."""
 _ROW = 2048
@@ -173,7 +174,7 @@ def _by_rows(k: BlockEmitter, source: _Source, w: Any, out: Buffer, plan: _Plan)
             def under(i: Any, q: Index, tap: Index) -> Scalar:
                 return k.load(padded, [i, *plan.at([*p, *q], tap)])
 
-            row = _Row(k, weights, g, o, out, [n, g, o, *p], plan.places[-1:], under)
+            row = _Rows(k, weights, g, [(o, out, [n, g, o, *p])], plan.places[-1:], under)
             if prod(plan.window) <= _UNROLLED:
                 _add_channels(k, plan, row)
             else:
@@ -189,48 +190,61 @@ def _by_images(k: BlockEmitter, source: _Source, w: Any, out: Buffer, plan: _Pla
     *above, rows, pitch = plan.under
     extents = (plan.i, *plan.under)
     padded = k.scratch((plan.i, *above, rows * pitch), out.dtype)
-    image = k.scratch(((height - 1) * pitch + width,), out.dtype)
+    images = [k.scratch(((height - 1) * pitch + width,), out.dtype) for _ in range(_TOGETHER)]
     source.prepare(k, padded, extents)
     with k.loop(plan.n) as n, k.loop(plan.g) as g:
         source.write_channels(k, padded, n, g, extents)
-        with k.loop(plan.o) as o, loops(k, plan.places[:-2]) as p:
 
-            def under(i: Any, q: Index, tap: Index) -> Scalar:
-                *at, down, right = plan.at([*p, 0, 0], tap)
-                return k.load(padded, [i, *at, q[0] + (down * pitch + right)])
+        def some(channels: Sequence[Any]) -> None:
+            with loops(k, plan.places[:-2]) as p:
 
-            _add_channels(k, plan, _Row(k, weights, g, o, image, [], image.shape, under))
-            with k.loop(height) as h, k.loop(width) as v:
-                k.store(out, [n, g, o, *p, h, v], k.load(image, [h * pitch + v]))
+                def under(i: Any, q: Index, tap: Index) -> Scalar:
+                    *at, down, right = plan.at([*p, 0, 0], tap)
+                    return k.load(padded, [i, *at, q[0] + (down * pitch + right)])
+
+                rows = [(o, image, []) for o, image in zip(channels, images)]
+                _add_channels(k, plan, _Rows(k, weights, g, rows, images[0].shape, under))
+                with k.loop(height) as h, k.loop(width) as v:
+                    for o, image, _ in rows:
+                        k.store(out, [n, g, o, *p, h, v], k.load(image, [h * pitch + v]))
+
+        # Several channels out at a time share what they read.
+        blocks = plan.o // _TOGETHER
+        with k.loop(blocks) as block:
+            some([block * _TOGETHER + j for j in range(_TOGETHER)])
+        with k.loop(plan.o, blocks * _TOGETHER) as o:
+            some([o])
 
 
-class _Row(NamedTuple):
-    """A row of the result: where it begins in a buffer, and what is under the window at its places."""
+class _Rows(NamedTuple):
+    """Rows of the result, one for each of some channels: of each the channel, a buffer and where in it the row
+    begins; and what is under the window at a place of the row.
+    """
 
     k: BlockEmitter
     weights: Buffer
     g: Scalar
-    o: Scalar
-    buffer: Buffer
-    start: Index
+    rows: Sequence[tuple[Any, Buffer, Index]]
     extent: Ints
     under: Callable[[Any, Index, Index], Scalar]
 
     def add(self, i: Any, taps: Sequence[Index], part: Any = None, begin: bool = False) -> None:
-        """Some taps of one channel, to a part of the row (from, to)."""
+        """Some taps of one channel in, to a part of the rows (from, to)."""
         k = self.k
-        factors = [k.load(self.weights, [self.g, self.o, i, *tap]) for tap in taps]
+        factors = [[k.load(self.weights, [self.g, o, i, *tap]) for tap in taps] for o, _, _ in self.rows]
         with self._loop(part) as q:
-            target = [*self.start, *q]
-            terms = [factor * self.under(i, q, tap) for tap, factor in zip(taps, factors)]
-            # Short chains of additions, which need not wait for one another.
-            total = _sum([_sum(terms[j::_CHAINS]) for j in range(min(_CHAINS, len(terms)))])
-            k.store(self.buffer, target, total if begin else k.load(self.buffer, target) + total)
+            under = [self.under(i, q, tap) for tap in taps]
+            for (_, buffer, start), own in zip(self.rows, factors):
+                terms = [factor * x for factor, x in zip(own, under)]
+                # Short chains of additions, which need not wait for one another.
+                total = _sum([_sum(terms[j::_CHAINS]) for j in range(min(_CHAINS, len(terms)))])
+                k.store(buffer, [*start, *q], total if begin else k.load(buffer, [*start, *q]) + total)
 
     def clear(self, part: Any) -> None:
         """Zeros."""
-        with self._loop(part) as q:
-            self.k.store(self.buffer, [*self.start, *q], self.k.const(0, self.buffer.dtype))
+        for _, buffer, start in self.rows:
+            with self._loop(part) as q:
+                self.k.store(buffer, [*start, *q], self.k.const(0, buffer.dtype))
 
     @contextmanager
     def _loop(self, part: Any) -> Iterator[list[Any]]:
@@ -242,14 +256,14 @@ class _Row(NamedTuple):
                 yield [i]
 
 
-def _add_channels(k: BlockEmitter, plan: _Plan, row: _Row) -> None:
+def _add_channels(k: BlockEmitter, plan: _Plan, row: _Rows) -> None:
     taps = list(product(*map(range, plan.window)))
     row.add(0, taps, begin=True)
     with k.loop(plan.i, 1) as i:
         row.add(i, taps)
 
 
-def _under_long_windows(k: BlockEmitter, plan: _Plan, row: _Row) -> None:
+def _under_long_windows(k: BlockEmitter, plan: _Plan, row: _Rows) -> None:
     length, count = plan.places[-1], plan.window[-1]
     with k.loop(-(-length // _ROW)) as tile:
         first = tile * _ROW

@@ -32,7 +32,7 @@ DOMAIN = Domain(
         _conv((1, 1, 1, 50), (1, 1, 1, 35), (1,), ((1, 30),)),  # some taps at a time
         _conv((1, 1, 1, 6, 9), (1, 1, 1, 5, 7), (1, 1), ((3, 2), (5, 6))),  # a row of taps at a time
         _conv((2, 1, 2, 40), (1, 2, 2, 35), (1,), ((1, 0),)),  # windows as rows of a matrix
-        _conv((1, 1, 20, 4, 4), (1, 26, 20, 2, 3), (1, 1), ((0, 1), (1, 0))),  # windows as columns
+        _conv((1, 1, 20, 4, 4), (1, 26, 20, 2, 3), (2, 1), ((0, 1), (1, 0))),  # windows as columns
     ),
     kinds="iufc",
     linear=((0,), (1,)),
