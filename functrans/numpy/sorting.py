@@ -17,6 +17,7 @@ from ..primitives.create import iota
 from ..primitives.elementwise import convert
 from ..primitives.linear import dtype_of, reshape_p, shape_of
 from ..primitives.operands import finish, operand
+from ..primitives.shape import rev_p
 from .dispatch import array_operand, implements
 
 _KINDS = ("quicksort", "mergesort", "heapsort", "stable")
@@ -56,7 +57,13 @@ def _of_an_axis(x: Any) -> Any:
 
 @implements(np.sort)
 def sort(
-    a: Any, axis: int | None = -1, kind: str | None = None, order: None = None, *, stable: bool | None = None
+    a: Any,
+    axis: int | None = -1,
+    kind: str | None = None,
+    order: None = None,
+    *,
+    stable: bool | None = None,
+    descending: bool = False,
 ) -> Any:
     """A sorted copy.
 
@@ -71,6 +78,8 @@ def sort(
         Fields of structured arrays, which do not exist here.
     stable : bool, optional
         Accepted: the sort is stable in any case.
+    descending : bool
+        Largest first, NaN before all; equal elements keep their order. (The array API's; NumPy has it not.)
 
     Returns
     -------
@@ -98,12 +107,21 @@ def sort(
     """
     _check_options("sort", kind, order, stable)
     x, d = _along(a, axis, "sort")
-    return finish(sorts.sort_p.bind(x, dimension=d, num_keys=1)[0])
+    if descending:
+        x = rev_p.bind(x, dimensions=(d,))
+    out = sorts.sort_p.bind(x, dimension=d, num_keys=1)[0]
+    return finish(rev_p.bind(out, dimensions=(d,)) if descending else out)
 
 
 @implements(np.argsort, method="argsort")
 def argsort(
-    a: Any, axis: int | None = -1, kind: str | None = None, order: None = None, *, stable: bool | None = None
+    a: Any,
+    axis: int | None = -1,
+    kind: str | None = None,
+    order: None = None,
+    *,
+    stable: bool | None = None,
+    descending: bool = False,
 ) -> Any:
     """The places of the elements in sorted order, as int64; for the parameters see `sort`.
 
@@ -119,7 +137,11 @@ def argsort(
     """
     _check_options("argsort", kind, order, stable)
     x, d = _along(_of_an_axis(array_operand(a, "argsort")), axis, "argsort")
-    return finish(sorts.argsort(x, d))
+    if not descending:
+        return finish(sorts.argsort(x, d))
+    places = rev_p.bind(iota(shape_of(x), d), dimensions=(d,))
+    x = rev_p.bind(x, dimensions=(d,))
+    return finish(rev_p.bind(sorts.sort_p.bind(x, places, dimension=d, num_keys=1)[1], dimensions=(d,)))
 
 
 @implements(np.lexsort)

@@ -118,6 +118,16 @@ def test_options(same):
         same("sort_complex", x)
 
 
+def test_descending():
+    x = np.array([[2.0, 1.0, 2.0, np.nan], [0.0, -0.0, 5.0, 1.0]])
+    for f in (fnp.argsort, ft.jit(fnp.argsort, static_argnames=("axis", "descending"))):
+        np.testing.assert_array_equal(f(x, descending=True), [[3, 0, 2, 1], [2, 3, 0, 1]])
+        np.testing.assert_array_equal(f(x, axis=0, descending=True), [[0, 0, 1, 0], [1, 1, 0, 1]])
+    np.testing.assert_array_equal(fnp.sort(x, descending=True), np.sort(x)[:, ::-1])
+    assert bits(fnp.sort(x, descending=True)) == [[False, True]]
+    assert fnp.array(x).argsort().shape == x.shape
+
+
 def test_partition():
     x = RANDOM.permutation(20).reshape(4, 5).astype(float)
     for axis, kth in ((-1, 2), (0, [1, -1]), (None, 7)):
