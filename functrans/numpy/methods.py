@@ -21,8 +21,11 @@ from ..core.errors import (
     TracerArrayConversionError,
 )
 from ..core.trace import Tracer, operators
+from ..primitives.linear import reshape_p
+from ..primitives.operands import finish
+from ..primitives.representation import bitcast_p
 from . import linalg
-from .dispatch import on_cpu
+from .dispatch import array_operand, on_cpu
 from .products import einsum_path
 from .reductions import any as any_of
 from .shaping import ravel
@@ -75,11 +78,23 @@ def _needs_numbers(name: str, cure: str) -> Callable[..., NoReturn]:
 
 
 def _view(x: Any, dtype: Any = None, type: Any = None) -> Any:
-    if dtype is None or canonical(dtype, "view: dtype") == x.dtype:
+    """The bits read as another dtype: a new value, whose derivative is 0."""
+    if dtype is None:
         return x
-    raise NoRuleError(
-        f"x.view({dtype!r}) of a traced value of type {x.aval}: its bits have no other meaning. To convert the numbers "
-        "write x.astype(dtype)"
+    to = canonical(dtype, "view: dtype")
+    if to == x.dtype:
+        return x
+    old, new = x.dtype.itemsize, to.itemsize
+    if old != new and (not x.shape or x.shape[-1] * old % new):
+        raise ArgumentValueError(
+            f"x.view({to}): the last axis of shape {x.shape}, {x.dtype} must hold a whole number of elements"
+        )
+    value = array_operand(x, "view")
+    if new > old:
+        value = reshape_p.bind(value, shape=(*x.shape[:-1], x.shape[-1] * old // new, new // old))
+    bits = bitcast_p.bind(value, dtype=to)
+    return finish(
+        bits if new >= old else reshape_p.bind(bits, shape=(*x.shape[:-1], x.shape[-1] * old // new))
     )
 
 

@@ -114,7 +114,7 @@ METHODS = {
     "choose": ([1.0, 2.0],), "clip": (1, 2), "compress": ([True, False], 0), "conj": (), "conjugate": (), "copy": (),
     "cumprod": (), "cumsum": (1,), "diagonal": (), "dot": (X.T,), "flatten": (), "max": (), "mean": (0,), "min": (1,),
     "prod": (), "ravel": (), "repeat": (2,), "reshape": (3, 2), "round": (1,), "searchsorted": (1.5,), "squeeze": (),
-    "std": (), "sum": (), "swapaxes": (0, 1), "take": ([0, 5],), "trace": (), "transpose": (), "var": (),
+    "std": (), "sum": (), "swapaxes": (0, 1), "take": ([0, 5],), "trace": (), "transpose": (), "var": (), "view": (np.int64,),
 }  # fmt: skip
 ATTRIBUTES = [
     "T",
@@ -133,7 +133,7 @@ ATTRIBUTES = [
 ]
 NEED_NUMBERS = {
     "byteswap": (), "dump": ("f",), "dumps": (), "getfield": (int,), "item": (), "nonzero": (), "tobytes": (),
-    "tofile": ("f",), "tolist": (), "view": (int,),
+    "tofile": ("f",), "tolist": (),
 }  # fmt: skip
 WOULD_CHANGE = {
     "fill": (0,), "partition": (1,), "put": (0, 1), "resize": (3,), "setfield": (1, float), "setflags": (True,),
@@ -155,6 +155,19 @@ def test_methods(name):
     for out in (ft.jit(lambda x: getattr(x, name)(*args))(x), getattr(fnp.asarray(x), name)(*args)):
         assert np.asarray(out).dtype == expected.dtype
         np.testing.assert_allclose(out, expected)
+
+
+def test_views_of_other_sizes():
+    for x, dtype in (
+        (X, np.uint8),
+        (X.astype(np.float32)[:, :2], float),
+        (X[0].astype(np.uint16)[:2], np.int32),
+    ):
+        np.testing.assert_array_equal(
+            ft.jit(lambda x, to=dtype: x.view(to))(x), np.ascontiguousarray(x).view(dtype)
+        )
+    with pytest.raises(errors.ArgumentValueError, match="whole number"):
+        ft.jit(lambda x: x.astype(np.int8).view(int))(X)
 
 
 def test_attributes():
