@@ -114,7 +114,8 @@ METHODS = {
     "choose": ([1.0, 2.0],), "clip": (1, 2), "compress": ([True, False], 0), "conj": (), "conjugate": (), "copy": (),
     "cumprod": (), "cumsum": (1,), "diagonal": (), "dot": (X.T,), "flatten": (), "max": (), "mean": (0,), "min": (1,),
     "prod": (), "ravel": (), "repeat": (2,), "reshape": (3, 2), "round": (1,), "searchsorted": (1.5,), "squeeze": (),
-    "std": (), "sum": (), "swapaxes": (0, 1), "take": ([0, 5],), "trace": (), "transpose": (), "var": (), "view": (np.int64,),
+    "std": (), "sum": (), "swapaxes": (0, 1), "take": ([0, 5],), "trace": (), "transpose": (), "var": (),
+    "view": (np.int64,),
 }  # fmt: skip
 ATTRIBUTES = [
     "T",
