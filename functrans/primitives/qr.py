@@ -283,3 +283,46 @@ qr_p: Primitive = Primitive(
     kernel=Block(_qr_kernel),
     multiple=True,
 )
+
+
+# --- the triangle alone ---------------------------------------------------------------------------------------
+
+
+def _triangle_abstract(x: Aval) -> Aval:
+    _check("qr", x)
+    *batch, m, n = x.shape
+    return Aval((*batch, min(m, n), n), x.dtype)
+
+
+def _triangle_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    x, t = primals[0], tangents[0]
+    if type(t) is Zero or 0 in shape_of(x)[-2:]:
+        ans = qr_triangle_p.bind(x)
+        return ans, Zero(ans)
+    q, r = qr_p.bind(x, full=False)
+    return r, slopes(q, r, x, t)[1]
+
+
+def _triangle_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> None:
+    (a,), (out,) = operands, results
+    *batch, m, n = a.shape
+    work, memory = k.scratch((n, m), a.dtype), k.scratch((_BLOCK * max(n, 1),), a.dtype)
+    taus, zero = k.scratch((max(min(m, n), 1),), a.dtype), k.const(0, a.dtype)
+    with loops(k, batch) as b:
+        reflected(k, a, b, work, taus, memory)
+        with k.loop(min(m, n)) as i:
+            with k.loop(i) as j:
+                k.store(out, [*b, i, j], zero)
+            with k.loop(n, i) as j:
+                k.store(out, [*b, i, j], k.load(work, [j, i]))
+
+
+#: R without Q, at half the cost.
+qr_triangle_p: Primitive = Primitive(
+    "qr_triangle",
+    _triangle_abstract,
+    lambda x: np.linalg.qr(x, mode="r"),
+    jvp=_triangle_jvp,
+    batch=lambda size, args, dims: (qr_triangle_p.bind(move_batch_axis(args[0], dims[0], 0)), 0),
+    kernel=Block(_triangle_kernel),
+)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.aval import Aval
 from ..core.dtypes import real_dtype
 from ..core.errors import ArgumentValueError
 from ..primitives.column_order import column_order_p
 from ..primitives.create import eye, iota
 from ..primitives.elementwise import convert_element_type_p, eq_p, stop_gradient_p
 from ..primitives.linalg import solve as solve_factored
-from ..primitives.linear import add_p, broadcast_to, dtype_of, reshape_p, shape_of
+from ..primitives.linear import add_p, broadcast_to, dtype_of, reshape_p, shape_of, zeros
 from ..primitives.lu import columns_taken, lu_p, permutation_p, rows_taken
 from ..primitives.matrices import columns_of, rows_of, triangle
 from ..primitives.operands import finish, operand
-from ..primitives.qr import geqrf_p, qr_p
+from ..primitives.qr import geqrf_p, qr_p, qr_triangle_p
+from ..primitives.shape import concatenate_p
 from ..primitives.sort import argsort
 from .arguments import check_matrix, check_square, inexact, matched
 
@@ -198,5 +200,12 @@ def qr(
         h, taus = geqrf_p.bind(x)
         r = triangle(rows_of(h, 0, min(shape_of(h)[-2:])), lower=False)
         return ((finish(h), finish(taus)), finish(r), *order)
-    q, r = qr_p.bind(x, full=mode != "economic")
-    return (finish(r), *order) if mode == "r" else (finish(q), finish(r), *order)
+    if mode == "r":
+        r = qr_triangle_p.bind(x)
+        *batch, m, n = shape_of(x)
+        if m > n:
+            nothing = zeros(Aval((*batch, m - n, n), dtype_of(x)))
+            r = concatenate_p.bind(r, nothing, dimension=len(batch))
+        return (finish(r), *order)
+    q, r = qr_p.bind(x, full=mode == "full")
+    return (finish(q), finish(r), *order)

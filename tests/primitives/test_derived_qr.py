@@ -29,6 +29,7 @@ def _domain(cases):
 
 DOMAINS = {
     qr.qr_p: _domain(Case((Independent(s),), {"full": full}) for s in SHAPES for full in (False, True)),
+    qr.qr_triangle_p: _domain(Case((Independent(s),)) for s in SHAPES),
     qr.geqrf_p: _domain(Case((Independent(s),)) for s in SHAPES),
 }
 

@@ -11,7 +11,7 @@ from ...core.errors import ArgumentValueError
 from ...primitives.linalg import cholesky_p
 from ...primitives.matrices import matrix_transpose
 from ...primitives.operands import finish
-from ...primitives.qr import geqrf_p, qr_p
+from ...primitives.qr import geqrf_p, qr_p, qr_triangle_p
 from ..dispatch import implements
 from .common import inexact, want_matrices, want_square
 
@@ -105,5 +105,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
         return finish(matrix_transpose(h)), finish(taus)
     if mode not in ("reduced", "complete", "r"):
         raise ArgumentValueError(f"qr: mode must be 'reduced', 'complete', 'r' or 'raw', got {mode!r}")
+    if mode == "r":
+        return finish(qr_triangle_p.bind(x))
     q, r = qr_p.bind(x, full=mode == "complete")
-    return finish(r) if mode == "r" else QRResult(finish(q), finish(r))
+    return QRResult(finish(q), finish(r))
