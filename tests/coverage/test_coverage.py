@@ -12,6 +12,7 @@ import functrans as ft
 from functrans.core.array import Array
 from functrans.core.errors import FunctransError
 from functrans.core.trace import Tracer
+from functrans.testing import check
 from functrans.testing.finite_difference import directional_derivative
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -289,6 +290,20 @@ def second_order(s, f, primals, what):
         agree(t, slope, error, f"{what}: second derivative in argument {i}")
     weights = normal(primals, np.random.default_rng(s.entry.seed() + 2))
     adjoint(gradient, primals, s.directions, weights, tangents, f"{what}: reverse over reverse")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [e for e in ENTRIES.values() if e.differentiable is True and "derivative" not in e.skip],
+    ids=lambda e: e.id,
+)
+def test_laws(entry):
+    """Derivatives are linear and have the types of values; arguments are neither changed nor kept."""
+    call = entry.calls[0]
+    values = call.values(entry.seed())
+    traced = not call.eager and not {"jit", "vmap"} & set(entry.skip)
+    laws = ["derivatives_are_linear", "gradients_keep_types", *(["inputs_stay"] if traced else [])]
+    check(outputs(entry, call), *values, laws=laws, order=1)
 
 
 def reaches(entry):
