@@ -202,7 +202,7 @@ def _by_images(k: BlockEmitter, source: _Source, w: Any, out: Buffer, plan: _Pla
                     *at, down, right = plan.at([*p, 0, 0], tap)
                     return k.load(padded, [i, *at, q[0] + (down * pitch + right)])
 
-                rows = [(o, image, []) for o, image in zip(channels, images)]
+                rows: list[tuple[Any, Buffer, Index]] = [(o, image, []) for o, image in zip(channels, images)]
                 _add_channels(k, plan, _Rows(k, weights, g, rows, images[0].shape, under))
                 with k.loop(height) as h, k.loop(width) as v:
                     for o, image, _ in rows:
