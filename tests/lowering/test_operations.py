@@ -364,3 +364,12 @@ def test_casts(target, options):
             expected = (x.real if source.kind == "c" and target.kind not in "cb" else x).astype(target)
         found = evaluate(lambda k, a: k.cast(a, target), [x], target, options)
         assert_close(found, expected, 0)
+
+
+@pytest.mark.parametrize("options", ROUTES)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_bits_of_a_float(dtype, options):
+    x = np.array([0.0, -0.0, 1.5, -2.0, np.inf, 1e-40], dtype)
+    word = np.dtype(f"i{dtype.itemsize}")
+    found = evaluate(lambda k, a: k.call("bits", a), [x], word, options)
+    np.testing.assert_array_equal(found, x.view(word))
