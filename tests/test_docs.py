@@ -107,6 +107,19 @@ def test_docstrings(name):
     assert runner.summarize(verbose=False).failed == 0, report.getvalue()
 
 
+@pytest.mark.parametrize("namespace", ["numpy", "scipy.special"])
+def test_examples_of_ufuncs(namespace):
+    """Their docstrings are put together from parts, so `test_docstrings` does not come by them."""
+    module = importlib.import_module(f"functrans.{namespace}")
+    public = [getattr(module, name) for name in module.__all__]
+    functions = {f for f in public if str(getattr(f, "__module__", "")).startswith("functrans.primitives")}
+    for f in sorted(functions, key=lambda f: f.__name__):
+        assert ">>> " in f.__doc__, (
+            f"{namespace}.{f.__name__}: an example in functrans.primitives.ufunc_examples"
+        )
+        run_session(f.__doc__, {}, PACKAGE / "primitives" / "ufunc_examples.py", 1)
+
+
 def test_public_names_have_docstrings_with_examples():
     import functrans as ft
 

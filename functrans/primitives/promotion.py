@@ -18,6 +18,7 @@ from ..core.trace import PYTHON_KEYS, WEAK_KEYS, Tracer, operators
 from .elementwise import convert_element_type_p
 from .linear import broadcast_shapes, shape_of
 from .operands import WEAK_DTYPES, Key, finish, key_of, operand, strong
+from .ufunc_examples import EXAMPLES
 
 Cast = Callable[[Any], Any] | None
 Plan = tuple[Cast, ...]
@@ -263,12 +264,20 @@ Parameters
 Returns
 -------
 Array
-    Shape and dtype are those of `numpy.{name}`.
+    Shape and dtype are those of `{home}.{name}`.
 
 Raises
 ------
 DtypeError
-    If `numpy.{name}` does not take these dtypes.{errors}
+    If `{home}.{name}` does not take these dtypes.{errors}
+"""
+
+_EXAMPLE = """
+Examples
+--------
+>>> import functrans as ft
+>>> ft.{home}.{name}({arguments})
+{printed}
 """
 
 _SHAPE_ERROR = """
@@ -280,12 +289,17 @@ def publish(function: Body, ufunc: np.ufunc, summary: str) -> Body:
     """Give `function` its name and docstring, and make it what the ufunc does to tracers."""
     name = ufunc.__name__
     function.__name__ = function.__qualname__ = name
+    home = "numpy" if getattr(np, name, None) is ufunc else "scipy.special"
     function.__doc__ = _DOC.format(
         summary=summary,
         name=name,
+        home=home,
         operands="x" if ufunc.nin == 1 else "x, y",
         shapes="Of any shape." if ufunc.nin == 1 else "Of shapes that broadcast together.",
         errors="" if ufunc.nin == 1 else _SHAPE_ERROR,
     )
+    if name in EXAMPLES:
+        arguments, printed = EXAMPLES[name]
+        function.__doc__ += _EXAMPLE.format(home=home, name=name, arguments=arguments, printed=printed)
     operators.ufunc[ufunc] = function
     return function
