@@ -15,8 +15,8 @@ from ..primitives.linear import reshape_p, same_dtype, shape_of
 from ..primitives.lu import columns_taken, lu_p, permutation_p
 from ..primitives.matrices import diagonal_of, triangle
 from ..primitives.operands import finish
-from ..primitives.qr import householder_product as reflections_product
 from ..primitives.qr import qr_p
+from ..primitives.reflections import householder_product as reflections_product
 from ..primitives.shape import concatenate_p
 from .elementwise import operands
 

@@ -179,7 +179,8 @@ def _bordered_slope(b: Any, f: Any, r: Any) -> Any:
     one = dtype_of(gaps).type(1)
     alive = select_p.bind(ne_p.bind(_total(gaps), dtype_of(gaps).type(0)), dtype_of(gaps).type(0), one)
     head = add_p.bind(b.head, gaps)
-    unit = broadcast_to(eye(*shape_of(head)[-2:], 0, dtype_of(head)), shape_of(head))
+    m = shape_of(head)[-1]
+    unit = broadcast_to(eye(m, m, 0, dtype_of(head)), shape_of(head))
     inverse = solve_p.bind(head, unit, on_error="nan", name="det")
     x, y = matrix_product(inverse, b.right), matrix_product(b.below, inverse)
     rest = sub_p.bind(b.rest, matrix_product(b.below, x))

@@ -15,8 +15,8 @@ from ..core.errors import LinAlgError
 from ..core.kernel import Block, BlockEmitter, Buffer
 from ..core.primitive import Primitive
 from .complexes import complex_p, imag_p
-from .create import diagonal_mask, eye
-from .elementwise import eq_p, mul_p, neg_p, select_p, sub_p
+from .create import diagonal_mask
+from .elementwise import neg_p, select_p, sub_p
 from .families import literal
 from .linalg import solve
 from .linear import add_p, dtype_of, move_batch_axis, reshape_p, shape_of, zeros
@@ -29,6 +29,7 @@ from .matrices import (
     rows_of,
     triangle,
 )
+from .reflections import compact, householder_product, reflections_slope
 from .shape import concatenate_p, loops
 
 _INT32 = np.dtype(np.int32)
@@ -89,7 +90,7 @@ def _geqrf_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, An
         return (h, taus), (t, Zero(taus))
     vectors = columns_of(h, 0, k)
     t_q, t_r = slopes(householder_product(vectors, taus), rows_of(h, 0, k), primals[0], t)
-    t_v, _, t_w = _reflections_slope(vectors, taus, t_q)
+    t_v, _, t_w = reflections_slope(vectors, taus, t_q)
     t_h = triangle(t_v, lower=True, strict=True)
     rank = len(batch) + 2
     if n > k:
@@ -131,64 +132,6 @@ def slopes(q: Any, r: Any, x: Any, t: Any) -> tuple[Any, Any]:
 def _as_columns(x: Any) -> Any:
     """Vectors as matrices of one column."""
     return reshape_p.bind(x, shape=(*shape_of(x), 1))
-
-
-def _as_rows(x: Any) -> Any:
-    """Vectors as matrices of one row."""
-    shape = shape_of(x)
-    return reshape_p.bind(x, shape=(*shape[:-1], 1, shape[-1]))
-
-
-def with_unit_diagonal(x: Any) -> Any:
-    """What is below the diagonal, and ones on it."""
-    m, n = shape_of(x)[-2:]
-    return add_p.bind(triangle(x, lower=True, strict=True), eye(m, n, 0, dtype_of(x)))
-
-
-def _compact(vectors: Any, taus: Any) -> tuple[Any, Any]:
-    """V and T of ``H1 H2 ... Hk = I - V T V^H`` (Schreiber and Van Loan 1989)."""
-    v = with_unit_diagonal(vectors)
-    # T^-1 = D^-1 + triu(V^H V, 1); written so that zeros among the taus do no harm.
-    inner = triangle(matrix_product(adjoint(v), v), lower=False, strict=True)
-    inner = mul_p.bind(inner, _as_rows(taus))
-    k = shape_of(taus)[-1]
-    scale = select_p.bind(diagonal_mask(k, k), _as_rows(taus), dtype_of(v).type(0))
-    return v, solve(inner, scale, left_side=False, lower=False, unit_diagonal=True)
-
-
-def householder_product(vectors: Any, taus: Any) -> Any:
-    """The first n columns of ``H1 H2 ... Hk``, of the vectors below the diagonal of an (m, n) matrix."""
-    m, n = shape_of(vectors)[-2:]
-    k = shape_of(taus)[-1]
-    v, t = _compact(columns_of(vectors, 0, k), taus)
-    product = matrix_product(matrix_product(v, t), adjoint(rows_of(v, 0, n)))
-    return sub_p.bind(eye(m, n, 0, dtype_of(product)), product)
-
-
-def _reflections_slope(vectors: Any, taus: Any, t_q: Any) -> tuple[Any, Any, Any]:
-    """The tangents of V, of T, and of ``W = T V1^H`` from that of the first k columns of Q.
-
-    ``E - Q = V W`` is an LU factorisation without pivoting (Ballard et al. 2015), of which the derivative is known.
-    """
-    v, t = _compact(vectors, taus)
-    m, k = shape_of(v)[-2:]
-    top = rows_of(v, 0, k)
-    w = matrix_product(t, adjoint(top))
-    # A last reflection that is the identity has tau = 0, and nothing depends on it.
-    unit = select_p.bind(diagonal_mask(k, k), dtype_of(w).type(1), dtype_of(w).type(0))
-    regular = select_p.bind(eq_p.bind(w, dtype_of(w).type(0)), unit, w)
-    moved = neg_p.bind(t_q)
-    inner = solve(top, rows_of(moved, 0, k), left_side=True, lower=True, unit_diagonal=True)
-    inner = solve(regular, inner, left_side=False, lower=False)
-    t_w = matrix_product(triangle(inner, lower=False), w)
-    t_top = matrix_product(top, triangle(inner, lower=True, strict=True))
-    t_t = sub_p.bind(t_w, matrix_product(t, adjoint(t_top)))
-    t_t = solve(adjoint(top), t_t, left_side=False, lower=False, unit_diagonal=True)
-    if m == k:
-        return t_top, t_t, t_w
-    rest = sub_p.bind(rows_of(moved, k, m), matrix_product(rows_of(v, k, m), t_w))
-    rest = solve(regular, rest, left_side=False, lower=False)
-    return concatenate_p.bind(t_top, rest, dimension=len(shape_of(v)) - 2), t_t, t_w
 
 
 def _geqrf_batch(size: int, args: Sequence[Any], dims: Sequence[int]) -> tuple[Any, Any]:
@@ -239,8 +182,8 @@ def _qr_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, full: bool) -> t
 def _complement_slope(x: Any, t_q: Any) -> Any:
     """The tangent of the columns of Q that follow no column of `x`: the reflections decide where they turn."""
     h, taus = geqrf_p.bind(x)
-    v, t = _compact(h, taus)
-    t_v, t_t, _ = _reflections_slope(h, taus, t_q)
+    v, t = compact(h, taus)
+    t_v, t_t, _ = reflections_slope(h, taus, t_q)
     m, n = shape_of(v)[-2:]
     below, t_below = adjoint(rows_of(v, n, m)), adjoint(rows_of(t_v, n, m))
     inner = add_p.bind(matrix_product(t_v, t), matrix_product(v, t_t))

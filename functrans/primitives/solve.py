@@ -225,7 +225,8 @@ def _solve_jvp(
     a, b = primals
     lu, _, permutation = lu_p.bind(stop_gradient_p.bind(a))
     ans = lu_solve(a, lu, permutation, b, on_error=on_error, name=name)
-    right = _moved(*tangents, ans)
+    t_a, t_b = tangents
+    right = _moved(t_a, t_b, ans)
     return ans, Zero(ans) if right is None else lu_solve(a, lu, permutation, right)
 
 
