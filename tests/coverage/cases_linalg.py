@@ -215,7 +215,12 @@ TABLES = {
             oracle=lambda a: as_complex(scipy.linalg.sqrtm(a)),
             skip={"0-d": "another error", "empty": "another dtype"},
         ),
-        Entry("solve_sylvester", Call(PD(3, 3), M(2, 2), R(3, 2)), Call(PD(2, 2), PD(2, 2), Z(2, 2))),
+        Entry(
+            "solve_sylvester",
+            Call(PD(3, 3), M(2, 2), R(3, 2)),
+            Call(PD(2, 2), PD(2, 2), Z(2, 2)),
+            skip={"empty": "SciPy takes an empty matrix that is not square"},
+        ),
         Entry("polar", Call(M(3, 3)), Call(M(3, 2, dtype=complex)), Call(M(2, 3), side="left")),
         Entry("cholesky", Call(PD(3, 3)), Call(PD(3, 3, dtype=complex), lower=True)),
         Entry(
