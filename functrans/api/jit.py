@@ -128,6 +128,11 @@ def _add_types(key: list[Any], leaves: Sequence[Any]) -> bool:
     return True
 
 
+def _swapped(key: Any) -> bool:
+    """Whether an argument is not in native byte order: it is converted on the way, which the short way omits."""
+    return any(isinstance(part, np.dtype) and not part.isnative for part in key)
+
+
 class Jitted:
     """A compiled function; see `jit`."""
 
@@ -175,7 +180,7 @@ class Jitted:
                 raise leaked(x)
         run = executable(traced.jaxpr)
         outs = run(*values)
-        if fast_key is not None:
+        if fast_key is not None and not _swapped(fast_key):
             self._runners[fast_key] = _runner(run, traced.out_tree)
         return tree_unflatten(traced.out_tree, [wrap(x) for x in outs])
 

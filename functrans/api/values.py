@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.array import secure, wrap
 from ..core.aval import Aval, aval_of
-from ..core.dtypes import SUPPORTED, check_supported
+from ..core.dtypes import SUPPORTED, native
 from ..core.errors import ArgumentError, DtypeError
 from ..core.pytree import PyTree, PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
 from ..core.trace import Tracer, current_trace, eval_trace
@@ -113,7 +113,8 @@ def value_of(x: Any, where: Callable[[], str]) -> Any:
         return x
     if isinstance(x, np.ndarray | np.generic):
         if x.dtype not in _SUPPORTED:
-            check_supported(x.dtype, where())
+            x = native(plain(x, where()), where())
+            kind = np.ndarray
         return x if kind is np.ndarray or isinstance(x, np.generic) else plain(x, where())
     if hasattr(x, "__array__"):
         return value_of(plain(x, where()), where)

@@ -80,6 +80,20 @@ def check_supported(dtype: np.dtype, what: str) -> np.dtype:
     )
 
 
+def native(x: np.ndarray, what: str) -> np.ndarray:
+    """The array in native byte order; a copy, where it is not.
+
+    Raises
+    ------
+    UnsupportedDtypeError
+        If functrans has no arrays of its dtype.
+    """
+    swapped = x.dtype.newbyteorder("=")
+    if x.dtype.isnative or swapped not in _SUPPORTED:
+        check_supported(x.dtype, what)
+    return x.astype(swapped)
+
+
 def _describe(dtype: np.dtype) -> str:
     return str(dtype) if dtype.isnative or dtype.kind == "V" else f"{dtype} (not in native byte order)"
 

@@ -262,7 +262,7 @@ class Tracer:
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, **kwargs: Any) -> Any:
         found = operators.ufunc.get(ufunc)
         if found is None:
-            missing = operators.function.get(NotImplemented)  # type: ignore[call-overload]
+            missing = operators.function.get(NotImplemented)
             if missing is not None:
                 missing(ufunc, args, kwargs)
             raise errors.NoRuleError(

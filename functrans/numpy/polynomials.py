@@ -49,9 +49,7 @@ def _one_at_least(p: Any) -> Any:
 def _aligned(a1: Any, a2: Any, name: str) -> tuple[Any, Any]:
     p, q = coefficients(a1, name), coefficients(a2, name, 1)
     n = max(p.shape[0], q.shape[0])
-    return tuple(  # type: ignore[return-value]
-        concatenate([zeros(n - v.shape[0], v.dtype), v]) if v.shape[0] < n else v for v in (p, q)
-    )
+    return tuple(concatenate([zeros(n - v.shape[0], v.dtype), v]) if v.shape[0] < n else v for v in (p, q))
 
 
 @implements(np.polyadd)

@@ -235,7 +235,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
     _order(order, "unravel_index")
     if not isinstance(i, Tracer):
         try:
-            return tuple([finish(np.asarray(part)) for part in np.unravel_index(i, extents, order)])
+            return tuple([finish(np.asarray(part)) for part in np.unravel_index(i, extents, order)])  # type: ignore[call-overload]
         except ValueError as error:
             raise ArgumentValueError(f"unravel_index: {error}") from None
     i = _checked(i.astype(np.int64), prod(extents), "raise")
@@ -282,7 +282,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
         )
     if not any(isinstance(i, Tracer) for i in parts):
         try:
-            return finish(np.asarray(np.ravel_multi_index(tuple(parts), extents, mode, order)))
+            return finish(np.asarray(np.ravel_multi_index(tuple(parts), extents, mode, order)))  # type: ignore[call-overload]
         except ValueError as error:
             raise ArgumentValueError(f"ravel_multi_index: {error}") from None
     modes = mode if isinstance(mode, tuple) else (mode,) * len(extents)

@@ -73,7 +73,7 @@ _ASSOCIATIVE = frozenset(
 )
 #: The others are written out, one operation for each element, up to this many.
 _LONGEST = 256
-_IN_PLACE = {
+_IN_PLACE: dict[np.ufunc, str] = {
     np.add: "add",
     np.subtract: "subtract",
     np.multiply: "multiply",

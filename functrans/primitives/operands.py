@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.array import Array, wrap
 from ..core.aval import aval_of
-from ..core.dtypes import SUPPORTED, check_supported, promote
+from ..core.dtypes import SUPPORTED, check_supported, native, promote
 from ..core.errors import ArgumentError, ShapeError
 from ..core.trace import PYTHON_KEYS, Tracer
 from .elementwise import convert, convert_element_type_p
@@ -62,9 +62,7 @@ def operand(x: Any, name: str, position: int = 0) -> Any:
         if not (isinstance(x, np.ndarray) or hasattr(x, "__array__") or hasattr(x, "__array_interface__")):
             _not_an_array(x, name, position)
         x = plain(x, f"{name}: argument {position}")
-    if x.dtype not in _SUPPORTED:
-        check_supported(x.dtype, f"{name}: argument {position}")
-    return x
+    return x if x.dtype in _SUPPORTED else native(x, f"{name}: argument {position}")
 
 
 def plain(x: Any, where: str) -> np.ndarray:

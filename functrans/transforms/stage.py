@@ -14,7 +14,7 @@ import numpy as np
 from ..core.array import secure, unwrap
 from ..core.aval import Aval
 from ..core.check import verified
-from ..core.dtypes import check_supported
+from ..core.dtypes import check_supported, native
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ..core.primitive import Effect, Primitive
 from ..core.source import user_source
@@ -86,8 +86,11 @@ class StageTrace(Trace):
             if not self._encloses(x._trace):
                 raise leaked(x)
             return Var(x.aval), x
+        x = unwrap(x)
+        if not x.dtype.isnative:
+            x = native(x, "captured constant")
         check_supported(x.dtype, "captured constant")
-        value = secure(unwrap(x))
+        value = secure(x)
         return Var(Aval(value.shape, value.dtype)), value
 
     def _encloses(self, trace: Trace) -> bool:
