@@ -23,8 +23,8 @@ values and dtypes against NumPy or SciPy, compiled, mapped, derivatives against 
 
 *Derivative*: yes, in both modes; zero where the result is a step function of float arguments; none where it is made of
 integers or does not depend on numbers. *Compiled to*: a kernel of native code; a host call, NumPy's or SciPy's function
-called between two kernels (its primitives in brackets); nothing where all is done while tracing; not compiled where the
-shape of the result depends on numbers (say `size=` where the function has it).
+called between two kernels (its primitives in brackets); nothing where all is done while tracing. Where the shape of the
+result depends on numbers a function is compiled only if told its `size=`, or not at all.
 """
 
 
@@ -62,8 +62,10 @@ def compiled_to(entry):
     hosts = dict.fromkeys(s.eqn.primitive.name for s in steps if isinstance(s, HostStep))
     kernels = any(isinstance(s, KernelStep) for s in steps)
     if hosts:
-        return f"{'kernel, ' if kernels else ''}host call ({', '.join(hosts)})"
-    return "kernel" if kernels else "nothing"
+        found = f"{'kernel, ' if kernels else ''}host call ({', '.join(hosts)})"
+    else:
+        found = "kernel" if kernels else "nothing"
+    return f"{found} (given `size=`)" if all(c.eager or c.sized for c in entry.calls) else found
 
 
 def derivative(entry):

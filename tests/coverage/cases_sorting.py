@@ -1,7 +1,7 @@
 """Order, search, sets, counting, quantiles."""
 
 import numpy as np
-from coverage_table import Call, Eager, Entry, I, R, Z
+from coverage_table import Call, Eager, Entry, I, R, Sized, Z
 
 STEPS = {"differentiable": False}
 SORTED = np.array([0.4, 0.5, 0.7])
@@ -38,19 +38,33 @@ TABLES = {
         Entry("sort_complex", Call(Z(4)), Call(R(4))),
         Entry("searchsorted", Call(SORTED, R(2, 2)), Call(SORTED, R(3), side="right"), **STEPS),
         Entry("digitize", Call(R(4), SORTED), Call(R(4), SORTED[::-1], right=True), **STEPS),
-        Entry("nonzero argwhere flatnonzero", Eager(I(2, 3, high=2)), **STEPS),
-        Entry("extract", Eager(np.array([True, False, True]), R(3))),
+        Entry("nonzero argwhere flatnonzero", Eager(I(2, 3, high=2)), Sized(R(2, 2), size=4), **STEPS),
+        Entry(
+            "extract",
+            Eager(np.array([True, False, True]), R(3)),
+            Sized(np.array([True, False, True]), R(3), size=2),
+        ),
         Entry("compress", Call([True, False], R(2, 3), axis=0), Call([True, False, True], R(2, 3))),
-        Entry("unique", Eager(R(5)), Eager(I(5, high=3), True, True, True)),
-        Entry("unique_values", Eager(R(5)), oracle=lambda x: np.sort(np.unique_values(x))),
-        Entry("unique_counts unique_inverse unique_all", Eager(R(5))),
+        Entry("unique", Eager(R(5)), Eager(I(5, high=3), True, True, True), Sized(R(5), size=5)),
+        Entry(
+            "unique_values", Eager(R(5)), Sized(R(5), size=5), oracle=lambda x: np.sort(np.unique_values(x))
+        ),
+        Entry("unique_counts unique_inverse unique_all", Eager(R(5)), Sized(R(5), size=5)),
         Entry("isin", Call(I(2, 3), [1, 3]), Call(I(4), I(3), invert=True), **STEPS),
-        Entry("union1d intersect1d setxor1d", Eager(R(4), np.array([0.5, 3.0]))),
-        Entry("setdiff1d", Eager(R(4), np.array([0.5, 3.0]))),
+        Entry(
+            "union1d setxor1d", Eager(R(4), np.array([0.5, 3.0])), Sized(R(4), np.array([2.0, 3.0]), size=6)
+        ),
+        Entry(
+            "intersect1d",
+            Eager(R(4), np.array([0.5, 3.0])),
+            Sized(I(4, low=2, high=3), np.array([2, 3]), size=1),
+        ),
+        Entry("setdiff1d", Eager(R(4), np.array([0.5, 3.0])), Sized(R(4), np.array([2.0, 3.0]), size=4)),
         Entry(
             "bincount",
             Call(np.array([1, 0, 1]), weights=R(3)),
             Eager(I(5)),
+            Sized(I(5), minlength=7, length=7),
             skip={"int": "weights become float64"},
         ),
         Entry("histogram", Call(R(5), [0.3, 0.5, 0.9]), Call(R(5), 3, (0.0, 1.0)), **STEPS),

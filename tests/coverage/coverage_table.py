@@ -115,6 +115,7 @@ class Call:
     """The arguments of one call; those that are `Drawn`, also within lists, tuples and dicts, are drawn anew."""
 
     eager = False
+    sized = False
 
     def __init__(self, *args: Any, **kwargs: Any):
         self.args = args
@@ -134,11 +135,26 @@ class Call:
         args, kwargs = _filled((self.args, self.kwargs), rest)
         return f(*args, **kwargs)
 
+    def expected(self, oracle: Callable[..., Any], values: Iterable[Any]) -> Any:
+        """What the oracle gives for these arguments."""
+        return self(oracle, values)
+
 
 class Eager(Call):
     """A call that cannot be compiled or mapped, since the shape of its result depends on numbers."""
 
     eager = True
+
+
+class Sized(Call):
+    """A call that says the size of its result (`size=`, `length=`), so that it can be compiled; its oracle finds it."""
+
+    sized = True
+
+    def expected(self, oracle: Callable[..., Any], values: Iterable[Any]) -> Any:
+        """What the oracle gives, which is not told the size."""
+        kept = {k: v for k, v in self.kwargs.items() if k not in ("size", "length")}
+        return Call(*self.args, **kept)(oracle, values)
 
 
 def _drawn(x: Any) -> Iterator[Drawn]:

@@ -167,7 +167,7 @@ def test_value(entry):
         values = call.values(entry.seed())
         given = [x.copy() for x in values]
         got = call(entry.function, given)
-        same(got, call(entry.reference, values), entry.rtol, f"call {k}")
+        same(got, call.expected(entry.reference, values), entry.rtol, f"call {k}")
         for x, y in zip(given, values):
             np.testing.assert_array_equal(x, y, err_msg=f"call {k} changed its argument")
 
@@ -319,7 +319,7 @@ def reaches(entry):
 def test_numpy_function_of_traced_values(entry):
     """It writes the same program, or eagerly gives the same numbers."""
     for k, call in enumerate(entry.calls):
-        if not call.drawn:
+        if not call.drawn or call.sized:  # NumPy knows no sizes
             continue
         values = call.values(entry.seed())
         theirs = lambda *v, c=call: tuple(arrays(c(entry.counterpart, v)))
@@ -370,7 +370,7 @@ def test_odd_input(entry, aspect):
     if values is None:
         return
     try:
-        expected = call(entry.reference, [x.copy() for x in values])
+        expected = call.expected(entry.reference, [x.copy() for x in values])
     except Exception as error:
         with pytest.raises(public_kind(error)) as caught:
             call(entry.function, values)
