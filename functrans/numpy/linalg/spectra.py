@@ -181,10 +181,12 @@ def eig(a: Any) -> EigResult:
         If the iteration does not converge, or `a` has NaN or infinite elements (NaN instead under
         ``config.patch(linalg_errors="nan")``), or is not square.
 
-    Notes ----- With ``V^-1 A' V = X`` the derivatives are ``w' = diag(X)`` and ``V' = V (F * X + D)``, ``F[i,
-    j] = 1 / (w[j] - w[i])`` [1]_, with the diagonal matrix `D` that keeps the normalisation. At equal
-    eigenvalues `F` is 0, as in `eigh`, and NaN in second derivatives. A matrix that is not diagonalisable has
-    no derivative: it is infinite or NaN there.
+    Notes
+    -----
+    With ``V^-1 A' V = X`` the derivatives are ``w' = diag(X)`` and ``V' = V (F * X + D)``, ``F[i, j] = 1 / (w[j] -
+    w[i])`` [1]_, with the diagonal matrix `D` that keeps the normalisation. At equal eigenvalues `F` is 0, as in
+    `eigh`, and NaN in second derivatives. A matrix that is not diagonalisable has no derivative: it is infinite or
+    NaN there.
 
     A host call to LAPACK's geev between kernels.
 
