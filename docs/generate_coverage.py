@@ -39,7 +39,7 @@ def flat(x):
 
 def results(entry, call):
     """The arrays among the results of a call, as a function of the drawn arguments."""
-    return lambda *values: tuple(flat(call(entry.function, values)))
+    return lambda *values: tuple(flat(call(entry.subject, values)))
 
 
 def steps_of(entry):
@@ -76,7 +76,7 @@ def derivative(entry):
         return "yes"
     call = entry.calls[0]
     values = call.values(entry.seed())
-    smooth = [y for y in flat(call(entry.function, values)) if y.dtype.kind in "fc"]
+    smooth = [y for y in flat(call(entry.subject, values)) if y.dtype.kind in "fc"]
     return "zero" if smooth and any(x.dtype.kind in "fc" for x in values) else "none"
 
 

@@ -6,6 +6,7 @@ import importlib
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +185,7 @@ class Entry:
     order: int
     skip: Mapping[str, str]
     rtol: float
+    through: Callable[..., Any] | None
     namespace: str = field(default="")
 
     def __init__(
@@ -195,9 +197,11 @@ class Entry:
         order: int = 2,
         skip: Mapping[str, str] | None = None,
         rtol: float = 1e-11,
+        through: Callable[..., Any] | None = None,
     ):
         self.name, self.calls, self.oracle, self.order, self.rtol = name, calls, oracle, order, rtol
         self.differentiable, self.skip, self.namespace = differentiable, skip or {}, ""
+        self.through = through
         if not calls:
             raise ValueError(f"{name}: an entry wants a Call")
         for aspect in self.skip:
@@ -214,15 +218,25 @@ class Entry:
         """The function under test."""
         return getattr(importlib.import_module(self.namespace), self.name)
 
+    def called(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        """What the calls are of: the function, or what is done with it."""
+        return f if self.through is None else partial(self.through, f)
+
+    @property
+    def subject(self) -> Callable[..., Any]:
+        """The function under test, as the calls call it."""
+        return self.called(self.function)
+
     @property
     def counterpart(self) -> Callable[..., Any] | None:
         """NumPy's or SciPy's function of the same name."""
-        return getattr(NAMESPACES[self.namespace], self.name, None)
+        found = getattr(NAMESPACES[self.namespace], self.name, None)
+        return None if found is None else self.called(found)
 
     @property
     def reference(self) -> Callable[..., Any]:
         """The oracle."""
-        found = self.oracle or self.counterpart
+        found = self.counterpart if self.oracle is None else self.called(self.oracle)
         if found is None:
             raise ValueError(
                 f"{self.id}: the entry wants an oracle, there is no function of this name elsewhere"

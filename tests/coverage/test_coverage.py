@@ -100,7 +100,7 @@ class Setting:
         self.entry, self.call = entry, call
         self.values = call.values(entry.seed(lane))
         self.active = [i for i, x in enumerate(self.values) if x.dtype.kind in "fc"]
-        out = arrays(call(entry.function, self.values))
+        out = arrays(call(entry.subject, self.values))
         self.smooth_outs = [y for y in out if y.dtype.kind in "fc"]
         random = np.random.default_rng(entry.seed(lane) + 1)
         self.directions = normal([self.values[i] for i in self.active], random)
@@ -117,13 +117,13 @@ class Setting:
             full = list(values)
             for i, x in zip(self.active, primals):
                 full[i] = x
-            return tuple(y for y in arrays(self.call(self.entry.function, full)) if y.dtype.kind in "fc")
+            return tuple(y for y in arrays(self.call(self.entry.subject, full)) if y.dtype.kind in "fc")
 
         return f
 
     def everything(self, values, directions, weights):
         """Results, tangents, cotangents."""
-        out = tuple(arrays(self.call(self.entry.function, values)))
+        out = tuple(arrays(self.call(self.entry.subject, values)))
         if not self.has_derivative or isinstance(self.entry.differentiable, str):
             return out
         primals = [values[i] for i in self.active]
@@ -166,7 +166,7 @@ def test_value(entry):
     for k, call in enumerate(entry.calls):
         values = call.values(entry.seed())
         given = [x.copy() for x in values]
-        got = call(entry.function, given)
+        got = call(entry.subject, given)
         same(got, call.expected(entry.reference, values), entry.rtol, f"call {k}")
         for x, y in zip(given, values):
             np.testing.assert_array_equal(x, y, err_msg=f"call {k} changed its argument")
@@ -190,7 +190,7 @@ def test_jit(entry):
 
 def outputs(entry, call):
     """The arrays among the results, as a function of the drawn arguments."""
-    return lambda *values: tuple(arrays(call(entry.function, values)))
+    return lambda *values: tuple(arrays(call(entry.subject, values)))
 
 
 @every("vmap")
@@ -373,7 +373,7 @@ def test_odd_input(entry, aspect):
         expected = call.expected(entry.reference, [x.copy() for x in values])
     except Exception as error:
         with pytest.raises(public_kind(error)) as caught:
-            call(entry.function, values)
+            call(entry.subject, values)
         assert isinstance(caught.value, FunctransError), f"untyped: {caught.value!r}"
         return
-    same(call(entry.function, values), expected, entry.rtol, aspect)
+    same(call(entry.subject, values), expected, entry.rtol, aspect)
