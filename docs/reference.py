@@ -20,6 +20,7 @@ NAMESPACES = (
     "functrans.lax.linalg",
     "functrans.scipy.special",
     "functrans.scipy.linalg",
+    "functrans.scipy.signal",
     "functrans.debug",
     "functrans.tree",
     "functrans.tree_util",

@@ -112,6 +112,10 @@ TABLES = {
         ),
     ],
 }
+TABLES["functrans.scipy.signal"] = [
+    Entry("convolve correlate", Call(R(5, 4), R(2, 3)), Call(R(6), R(3), "same"), skip=SHAPES),
+    Entry("convolve2d correlate2d", Call(R(4, 3), R(2, 2)), Call(R(4, 3), R(2, 3), "valid"), skip=SHAPES),
+]
 if hasattr(np, "cumulative_sum"):
     TABLES["functrans.numpy"].append(
         Entry(

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+import scipy.signal
 import scipy.special
 
 HERE = Path(__file__).parent
@@ -24,6 +25,7 @@ NAMESPACES: dict[str, Any] = {
     "functrans.lax.linalg": None,
     "functrans.scipy.special": scipy.special,
     "functrans.scipy.linalg": scipy.linalg,
+    "functrans.scipy.signal": scipy.signal,
 }
 #: What a test does beside the first value; an entry may leave one out with a reason.
 ASPECTS = ("value", "jit", "vmap", "derivative", "numpy", "0-d", "empty", "strides", "float32", "int")
