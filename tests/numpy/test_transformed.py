@@ -330,14 +330,8 @@ def test_comparison_of_traced_values_with_other_objects():
 
 
 def test_refusals_on_traced_values():
-    with pytest.raises(
-        NoRuleError, match=r"np\.nansum of a traced value of type f64\[2,3\].*Nearest: np\.sum"
-    ):
-        ft.grad(lambda x: np.nansum(x))(X)
-    with pytest.raises(NoRuleError, match=r"np\.add\.accumulate"):
-        ft.jit(lambda x: np.add.accumulate(x))(X)
-    with pytest.raises(NoRuleError, match="frexp"):
-        ft.jit(lambda x: np.frexp(x))(X)
+    with pytest.raises(NoRuleError, match=r"np\.copyto of a traced value of type f64\[2,3\].*broadcast_to"):
+        ft.grad(lambda x: np.copyto(x, 0.0))(X)
     with pytest.raises(ImmutableArrayError, match=r"x\.at"):
         ft.jit(lambda x: np.add.at(x, 0, 1.0))(X)
     with pytest.raises(ImmutableArrayError):
