@@ -24,7 +24,9 @@ def nearest(func: Callable[..., Any]) -> list[str]:
 
 
 _RESULT = "it has no numbers yet: call it on the result, outside of the function, or through io_callback"
-_VECTORIZE = "Write functrans.numpy.vectorize(f), which traces the Python function, or call it through pure_callback"
+_VECTORIZE = (
+    "Write functrans.numpy.vectorize(f), which traces the Python function, or call it through pure_callback"
+)
 #: What to write instead of functions to which no name is near.
 _HINTS: dict[Callable[..., Any], str] = {
     np.copyto: "It writes in place: write x = functrans.numpy.broadcast_to(v, x.shape), or where(mask, v, x)",

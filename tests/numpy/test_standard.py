@@ -293,7 +293,8 @@ def test_from_dlpack():
         lambda **k: fnp.zeros(3, **k), lambda **k: fnp.ones(3, **k), lambda **k: fnp.empty(3, **k),
         lambda **k: fnp.full(3, 1, **k), lambda **k: fnp.eye(3, **k), lambda **k: fnp.arange(3, **k),
         lambda **k: fnp.linspace(0, 1, 3, **k), lambda **k: fnp.zeros_like([1], **k), lambda **k: fnp.asarray([1], **k),
-        lambda **k: fnp.ones_like([1], **k), lambda **k: fnp.empty_like([1], **k), lambda **k: fnp.full_like([1], 2, **k),
+        lambda **k: fnp.ones_like([1], **k), lambda **k: fnp.empty_like([1], **k),
+        lambda **k: fnp.full_like([1], 2, **k),
     ],
 )  # fmt: skip
 def test_devices(make):
