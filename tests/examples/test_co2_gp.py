@@ -31,7 +31,8 @@ def run(picture, **environment):
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, **environment},
+        # Tests run side by side: threads of BLAS would wait for each other.
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", **environment},
     )
 
 

@@ -1,15 +1,20 @@
 """The network reads held-out digits, and says how far it is."""
 
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "digits_mlp.py"
+# Tests run side by side: threads of BLAS would wait for each other.
+ONE_THREAD = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
 
 
 def test_it_reads_held_out_digits():
-    done = subprocess.run([sys.executable, EXAMPLE], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, EXAMPLE], capture_output=True, text=True, check=False, env=ONE_THREAD
+    )
     assert done.returncode == 0, done.stderr
     assert "epoch   1 of 150, loss" in done.stdout
     assert "epoch 150 of 150, loss" in done.stdout
