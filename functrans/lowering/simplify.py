@@ -15,7 +15,7 @@ import numpy as np
 from ..control.call import call_p
 from ..core.check import check_jaxpr
 from ..core.config import config
-from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
+from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var, subjaxprs
 from ..core.kernel import Pointwise
 from ..core.primitive import Effect
 from .algebra import RULES, Rewriter
@@ -106,11 +106,27 @@ class _Inliner:
                 inner_env: dict[Var, Atom] = dict(zip(inner.invars, invars))
                 env.update(zip(eqn.outvars, self.body(inner, inner_env)))
             else:
+                eqn = _with_simple_bodies(eqn)
                 # A jaxpr may be called twice: its variables are made anew.
                 outvars = [Var(v.aval) for v in eqn.outvars]
                 env.update(zip(eqn.outvars, outvars))
                 self.eqns.append(eqn.replace(invars, outvars))
         return [read(a) for a in jaxpr.outvars]
+
+
+def _with_simple_bodies(eqn: Eqn) -> Eqn:
+    """The equation of a loop or a branch with simplified bodies."""
+    if not any(True for _ in subjaxprs(eqn.params)):
+        return eqn
+
+    def simple(value: Any) -> Any:
+        if isinstance(value, Jaxpr):
+            strict = config.strict
+            return value.derive(("simplified", strict), lambda: simplify(value, strict=strict))
+        return tuple(map(simple, value)) if isinstance(value, tuple) else value
+
+    params = {k: simple(v) for k, v in eqn.params.items()}
+    return Eqn(eqn.primitive, eqn.invars, eqn.outvars, params, eqn.source)
 
 
 # --- common and foldable equations --------------------------------------------------------------------------

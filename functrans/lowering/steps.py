@@ -14,9 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
+from ..control.bodies import is_host
 from ..control.callback import pure_callback_p
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
-from ..core.kernel import Block, Reduction
+from ..core.kernel import Block
 from ..core.primitive import Effect
 
 
@@ -35,16 +36,6 @@ class HostStep:
 
 
 Step = KernelStep | HostStep
-
-
-def is_host(eqn: Eqn) -> bool:
-    """Whether an equation is a host call."""
-    rule = eqn.primitive.kernel
-    if rule is None or eqn.effects & ~Effect.RAISE:
-        return True
-    # NumPy orders complex numbers; processors do not.
-    complex_operand = any(a.aval.dtype.kind == "c" for a in eqn.invars)
-    return isinstance(rule, Reduction) and rule.fold not in ("sum", "prod") and complex_operand
 
 
 def split(jaxpr: Jaxpr) -> list[Step]:

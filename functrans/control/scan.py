@@ -1,0 +1,490 @@
+"""``scan``: a loop of a known number of iterations over the rows of arrays.
+
+Operands are constants (the same in each iteration), the carry, and rows (arrays whose first axis is the loop's);
+results the last carry and the stacked rows that the body returns::
+
+    consts, carry, rows[i] --body--> carry, rows'[i]
+
+Its linearisation is two scans: one that also stacks the residuals, and one over them that is linear. Residuals that do
+not vary are constants of the second, and computed once. Its transpose runs in the other direction; cotangents of
+constants become part of the carry, since every iteration adds to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.aval import Aval, Zero, aval_of
+from ..core.config import trace_key
+from ..core.ir import Jaxpr, Var
+from ..core.kernel import Block, BlockEmitter, Buffer
+from ..core.primitive import Effect, Linear, Primitive
+from ..primitives.linear import add_p, batched_first, broadcast_in_dim_p, move_batch_axis
+from ..transforms.batch import batch_jaxpr
+from ..transforms.evaluate import evaluate
+from ..transforms.jvp import jvp_jaxpr
+from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr
+from ..transforms.transpose import transpose_jaxpr
+from .bodies import (
+    Mask,
+    Regrouping,
+    chosen,
+    computed,
+    fixpoint,
+    given,
+    interpreted,
+    invariant_part,
+    perturbed,
+    run_compiled,
+    split,
+    without_consts,
+    zeros,
+)
+
+#: A carry of at most this many bytes is kept in registers, or on the stack.
+SMALL = 256
+
+
+def bind(
+    jaxpr: Jaxpr,
+    consts: Sequence[Any],
+    carry: Sequence[Any],
+    rows: Sequence[Any],
+    *,
+    length: int,
+    reverse: bool = False,
+    unroll: int = 1,
+) -> list[Any]:
+    """Bind a scan; what of the body does not vary is computed before."""
+    outside, inside, _ = invariant_part(jaxpr, len(consts), ())
+    if outside is not None:
+        consts = [*consts, *evaluate(outside, consts)]
+    return scan_p.bind(
+        *consts,
+        *carry,
+        *rows,
+        jaxpr=inside,
+        length=length,
+        reverse=reverse,
+        unroll=unroll,
+        num_consts=len(consts),
+        num_carry=len(carry),
+    )
+
+
+def _abstract(
+    *avals: Aval, jaxpr: Jaxpr, length: int, reverse: bool, unroll: int, num_consts: int, num_carry: int
+) -> tuple[Aval, ...]:
+    carry, rows = split(jaxpr.out_avals, num_carry)
+    return (*[a.strong() for a in carry], *[Aval((length, *a.shape), a.dtype) for a in rows])
+
+
+# --- evaluation ---------------------------------------------------------------------------------------------
+
+
+def _impl(*args: Any, jaxpr: Jaxpr, **params: Any) -> list[Any]:
+    if interpreted(jaxpr):
+        return _in_python(jaxpr, args, **params)
+    return run_compiled(scan_p, args, {"jaxpr": jaxpr, **params}, jaxpr)
+
+
+def _in_python(
+    jaxpr: Jaxpr,
+    args: Sequence[Any],
+    *,
+    length: int,
+    reverse: bool,
+    unroll: int,
+    num_consts: int,
+    num_carry: int,
+) -> list[Any]:
+    consts, carry, rows = split(args, num_consts, num_carry)
+    avals = jaxpr.out_avals[num_carry:]
+    stacked = [np.empty((length, *a.shape), a.dtype) for a in avals]
+    for i in reversed(range(length)) if reverse else range(length):
+        outs = computed(jaxpr, [*consts, *carry, *[x[i] for x in rows]])
+        carry = outs[:num_carry]
+        for out, y in zip(stacked, outs[num_carry:]):
+            out[i] = y
+    wanted = jaxpr.out_avals[:num_carry]
+    return [*[np.array(x, a.dtype) for x, a in zip(carry, wanted)], *stacked]
+
+
+def _kernel(
+    k: BlockEmitter,
+    operands: Sequence[Buffer],
+    results: Sequence[Buffer],
+    *,
+    jaxpr: Jaxpr,
+    length: int,
+    reverse: bool,
+    unroll: int,
+    num_consts: int,
+    num_carry: int,
+) -> None:
+    consts, init, rows = split(operands, num_consts, num_carry)
+    last, stacked = split(results, num_carry)
+    carry = [place_of_carry(k, b) for b in last]
+    for place, x in zip(carry, init):
+        k.copy(place, x)
+
+    def step(i: Any) -> None:
+        here = [*consts, *carry, *[k.row(x, i) for x in rows]]
+        k.inline(jaxpr, here, [*carry, *[k.row(y, i) for y in stacked]])
+
+    unroll = max(min(unroll, length), 1)
+    rounds = length // unroll
+    tail = rounds * unroll
+    if reverse and tail < length:
+        with k.loop(length, tail, reverse=True) as i:
+            step(i)
+    with k.loop(rounds, reverse=reverse) as j:
+        for r in reversed(range(unroll)) if reverse else range(unroll):
+            step(j * unroll + r)
+    if not reverse and tail < length:
+        with k.loop(length, tail) as i:
+            step(i)
+    for result, place in zip(last, carry):
+        if place is not result:
+            k.copy(result, place)
+
+
+def place_of_carry(k: BlockEmitter, result: Buffer) -> Buffer:
+    """Where a carry lives in a loop: apart if it is small (it becomes registers), else where the result goes."""
+    if prod(result.shape) * result.dtype.itemsize <= SMALL:
+        return k.scratch(tuple(result.shape), result.dtype)
+    return result
+
+
+# --- forward mode -------------------------------------------------------------------------------------------
+
+
+def _carry_mask(jaxpr: Jaxpr, mask: Mask, num_consts: int, num_carry: int) -> Mask:
+    """The mask of the body's inputs, with the tangents that the carry takes on."""
+    consts, carry, rows = split(mask, num_consts, num_carry)
+
+    def step(now: Mask) -> Sequence[bool]:
+        return jvp_jaxpr(jaxpr, (*consts, *now, *rows), trace_key())[1][:num_carry]
+
+    return (*consts, *fixpoint(carry, step), *rows)
+
+
+class _Pushed(NamedTuple):
+    """A body that pushes tangents, too; its groups are primals, then tangents."""
+
+    body: Jaxpr
+    captured: tuple[Any, ...]
+    nonzero: Mask  # the outputs that have a tangent
+
+
+def _pushed(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> _Pushed:
+    def build() -> _Pushed:
+        opened, captured = without_consts(jvp_jaxpr(jaxpr, mask, trace_key())[0])
+        new = Regrouping(opened)
+        front, primals, rest = split(opened.invars, len(captured), len(jaxpr.invars))
+        masks = split(mask, *sizes)
+        tangents = split(rest, sum(masks[0]), sum(masks[1]))
+        consts, carry, rows = [[*p, *t] for p, t in zip(split(primals, *sizes), tangents)]
+        nonzero = jvp_jaxpr(jaxpr, mask, trace_key())[1]
+        outs, moving = split(opened.outvars, len(jaxpr.outvars))
+        found = iter(moving)
+        pushed = [next(found) if m else None for m in nonzero]
+        t_carry = [
+            new.zeros(x.aval) if t is None else t
+            for x, t, m in zip(outs, pushed, masks[1])
+            if m
+        ]
+        t_rows = [t for t in pushed[sizes[1] :] if t is not None]
+        outvars = [*outs[: sizes[1]], *t_carry, *outs[sizes[1] :], *t_rows]
+        body = new.made([*front, *consts, *carry, *rows], outvars, "jvp of scan")
+        return _Pushed(body, captured, (*masks[1], *nonzero[sizes[1] :]))
+
+    return jaxpr.derive(("scan jvp", mask, sizes, trace_key()), build)
+
+
+def _jvp(
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    jaxpr: Jaxpr,
+    num_consts: int,
+    num_carry: int,
+    **params: Any,
+) -> tuple[list[Any], list[Any]]:
+    sizes = num_consts, num_carry
+    mask = _carry_mask(jaxpr, perturbed(tangents), *sizes)
+    body, captured, nonzero = _pushed(jaxpr, mask, sizes)
+    moving = [given(t, aval_of(x)) if m else None for x, t, m in zip(primals, tangents, mask)]
+    groups = [
+        [*p, *chosen(t, m)]
+        for p, t, m in zip(split(primals, *sizes), split(moving, *sizes), split(mask, *sizes))
+    ]
+    found = bind(body, [*captured, *groups[0]], groups[1], groups[2], **params)
+    count = len(nonzero) - num_carry
+    carry, t_carry, rows, t_rows = split(found, num_carry, sum(nonzero[:num_carry]), count)
+    outs = [*carry, *rows]
+    fresh = iter([*t_carry, *t_rows])
+    return outs, [next(fresh) if m else Zero(x) for x, m in zip(outs, nonzero)]
+
+
+# --- reverse mode -------------------------------------------------------------------------------------------
+
+
+class _Halves(NamedTuple):
+    """A body taken apart into the half that stacks residuals and the linear half over them.
+
+    Attributes
+    ----------
+    outside : Jaxpr or None
+        Computes what does not vary: new constants of `primal`, behind its old ones.
+    primal : Jaxpr
+        Returns, behind the body's rows, the residuals that are stacked.
+    linear : Jaxpr
+        Constants, carry, rows: residuals first in each group, then tangents.
+    consts, rows : list of (str, int)
+        Where the residuals of a group are found: ``("in", i)`` operand i, ``("new", i)`` new constant i, ``("out", i)``
+        stacked output i.
+    """
+
+    outside: Jaxpr | None
+    primal: Jaxpr
+    linear: Jaxpr
+    captured: tuple[tuple[Any, ...], tuple[Any, ...]]
+    consts: list[tuple[str, int]]
+    rows: list[tuple[str, int]]
+    nonzero: Mask
+
+
+def _halves(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> _Halves:
+    return jaxpr.derive(("scan linearize", mask, sizes, trace_key()), lambda: _take_apart(jaxpr, mask, sizes))
+
+
+def _take_apart(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> _Halves:
+    num_consts, num_carry = sizes
+    parts = linearize_jaxpr(jaxpr, mask, trace_key())
+    opened, captured = without_consts(parts.primal)
+    shift = len(captured)
+    variables = [opened.invars[i + shift] if where == "in" else opened.outvars[i] for where, i in parts.residuals]
+    outside, inside, fixed = invariant_part(opened, num_consts + shift, variables)
+    outs = list(opened.outvars[: len(jaxpr.outvars)])
+    places: list[tuple[str, str, int]] = []
+    for (where, i), v, new in zip(parts.residuals, variables, fixed):
+        if where == "in" and not num_consts <= i < num_consts + num_carry:
+            places.append(("rows" if i >= num_consts else "consts", "in", i))
+        elif new >= 0:
+            places.append(("consts", "new", new))
+        else:
+            if v not in outs[num_carry:]:
+                outs.append(v)
+            places.append(("rows", "out", num_carry + outs[num_carry:].index(v)))
+    primal = Regrouping(inside).made(inside.invars, outs, "linearize of scan")
+    linear, linear_captured = _linear_half(parts, places, mask, sizes)
+    consts = [(where, i) for group, where, i in places if group == "consts"]
+    rows = [(where, i) for group, where, i in places if group == "rows"]
+    nonzero = (*mask[num_consts : num_consts + num_carry], *parts.nonzero[num_carry:])
+    return _Halves(outside, primal, linear, (captured, linear_captured), consts, rows, nonzero)
+
+
+def _linear_half(
+    parts: LinearizedJaxpr, places: Sequence[tuple[str, str, int]], mask: Mask, sizes: tuple[int, int]
+) -> tuple[Jaxpr, tuple[Any, ...]]:
+    linear, captured = without_consts(parts.linear)
+    new = Regrouping(linear)
+    front, residuals, rest = split(linear.invars, len(captured), len(places))
+    masks = split(mask, *sizes)
+    t_consts, t_carry, t_rows = split(rest, sum(masks[0]), sum(masks[1]))
+    consts = [v for v, place in zip(residuals, places) if place[0] == "consts"]
+    rows = [v for v, place in zip(residuals, places) if place[0] == "rows"]
+    found = iter(linear.outvars)
+    outs = [next(found) if m else None for m in parts.nonzero]
+    carried = iter(t_carry)
+    pairs = [(next(carried), t) for t, m in zip(outs, masks[1]) if m]
+    carry = [new.zeros(v.aval) if t is None else t for v, t in pairs]
+    invars = [*front, *consts, *t_consts, *t_carry, *rows, *t_rows]
+    outvars = [*carry, *[t for t in outs[sizes[1] :] if t is not None]]
+    return new.made(invars, outvars, "linearize of scan"), captured
+
+
+def _linearize(
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    jaxpr: Jaxpr,
+    num_consts: int,
+    num_carry: int,
+    **params: Any,
+) -> tuple[list[Any], list[Any]]:
+    sizes = num_consts, num_carry
+    mask = _carry_mask(jaxpr, perturbed(tangents), *sizes)
+    halves = _halves(jaxpr, mask, sizes)
+    consts, carry, rows = split(primals, *sizes)
+    consts = [*halves.captured[0], *consts]
+    new = [] if halves.outside is None else evaluate(halves.outside, consts)
+    found = scan_p.bind(
+        *consts,
+        *new,
+        *carry,
+        *rows,
+        jaxpr=halves.primal,
+        num_consts=len(consts) + len(new),
+        num_carry=num_carry,
+        **params,
+    )
+    values = {"in": primals, "new": new, "out": found}
+    moving = [given(t, aval_of(x)) if m else None for x, t, m in zip(primals, tangents, mask)]
+    t_consts, t_carry, t_rows = [chosen(t, m) for t, m in zip(split(moving, *sizes), split(mask, *sizes))]
+    fixed = [values[where][i] for where, i in halves.consts]
+    stacked = [values[where][i] for where, i in halves.rows]
+    outs = found[: len(jaxpr.outvars)]
+    pushed = iter(
+        bind(halves.linear, [*halves.captured[1], *fixed, *t_consts], t_carry, [*stacked, *t_rows], **params)
+    )
+    return outs, [next(pushed) if m else Zero(x) for x, m in zip(outs, halves.nonzero)]
+
+
+class _Transposed(NamedTuple):
+    body: Jaxpr
+    captured: tuple[Any, ...]
+    carry: Mask  # which of the carry has a cotangent
+    has: list[list[bool]]  # which linear constants and rows have one
+
+
+def _transposed(jaxpr: Jaxpr, linear: Mask, nonzero: Mask, sizes: tuple[int, int]) -> _Transposed:
+    def build() -> _Transposed:
+        num_consts, num_carry = sizes
+        masks = split(linear, *sizes)
+        start, ct_rows = split(nonzero, num_carry)
+        count = sum(masks[0])
+
+        def step(now: Mask) -> Sequence[bool]:
+            found = transpose_jaxpr(jaxpr, linear, (*now, *ct_rows), trace_key())[1]
+            return found[count : count + num_carry]
+
+        carry = fixpoint(start, step)
+        found, has = transpose_jaxpr(jaxpr, linear, (*carry, *ct_rows), trace_key())
+        opened, captured = without_consts(found)
+        new = Regrouping(opened)
+        known = num_consts - count, sum(not m for m in masks[2])
+        front, consts, rows, t_carry, t_rows = split(opened.invars, len(captured), *known, sum(carry))
+        given_outs = iter(opened.outvars)
+        outs = [next(given_outs) if h else None for h in has]
+        ct_consts, ct_carry, out_rows = split(outs, count, num_carry)
+        totals = [Var(ct.aval) for ct in ct_consts if ct is not None]
+        sums = [new.apply(add_p, v, ct) for v, ct in zip(totals, [c for c in ct_consts if c is not None])]
+        avals = jaxpr.in_avals[num_consts : num_consts + num_carry]
+        carried = [
+            new.zeros(a.strong()) if ct is None else ct for a, ct, m in zip(avals, ct_carry, carry) if m
+        ]
+        body = new.made(
+            [*front, *consts, *totals, *t_carry, *rows, *t_rows],
+            [*sums, *carried, *[ct for ct in out_rows if ct is not None]],
+            "transpose of scan",
+        )
+        return _Transposed(body, captured, carry, split(has, count, num_carry)[::2])
+
+    return jaxpr.derive(("scan transpose", linear, nonzero, sizes, trace_key()), build)
+
+
+def _transpose(
+    cts: Sequence[Any],
+    *args: Any,
+    jaxpr: Jaxpr,
+    num_consts: int,
+    num_carry: int,
+    reverse: bool,
+    **params: Any,
+) -> list[Any]:
+    sizes = num_consts, num_carry
+    consts, init, rows = split(args, *sizes)
+    linear = (*[type(a) is Linear for a in consts], *[True] * num_carry, *[type(a) is Linear for a in rows])
+    body, captured, carry, has = _transposed(jaxpr, linear, perturbed(cts), sizes)
+    ct_carry, ct_rows = split(cts, num_carry)
+    known = [[a for a in group if type(a) is not Linear] for group in (consts, rows)]
+    totals = [zeros(a.aval) for a, h in zip([a for a in consts if type(a) is Linear], has[0]) if h]
+    starts = [given(ct, a.aval) for a, ct, m in zip(jaxpr.outvars, ct_carry, carry) if m]
+    given_rows = [ct for ct in ct_rows if type(ct) is not Zero]
+    found = iter(
+        bind(body, [*captured, *known[0]], [*totals, *starts], [*known[1], *given_rows], reverse=not reverse, **params)
+    )
+    of_consts, of_rows = iter(has[0]), iter(has[1])
+    results = [next(found) if type(a) is Linear and next(of_consts) else None for a in consts]
+    results += [next(found) if m else None for m in carry]
+    return results + [next(found) if type(a) is Linear and next(of_rows) else None for a in rows]
+
+
+# --- batching -----------------------------------------------------------------------------------------------
+
+
+def _batched(jaxpr: Jaxpr, size: int, dims: tuple[int | None, ...], sizes: tuple[int, int]) -> tuple[Any, ...]:
+    def build() -> tuple[Any, ...]:
+        num_consts, num_carry = sizes
+        consts, carry, rows = split(dims, *sizes)
+
+        def in_dims(mask: Mask) -> tuple[int | None, ...]:
+            return (*consts, *[0 if m else None for m in mask], *rows)
+
+        def step(now: Mask) -> Sequence[bool]:
+            found = batch_jaxpr(jaxpr, size, in_dims(now), trace_key())[1]
+            return [d is not None for d in found[:num_carry]]
+
+        mask = fixpoint([d is not None for d in carry], step)
+        found, out_dims = batch_jaxpr(jaxpr, size, in_dims(mask), trace_key())
+        opened, captured = without_consts(found)
+        new = Regrouping(opened)
+        outs = []
+        for v, d, m in zip(opened.outvars, out_dims, mask):
+            if m and d is None:
+                axes = tuple(range(1, v.aval.ndim + 1))
+                v = new.apply(broadcast_in_dim_p, v, shape=(size, *v.aval.shape), broadcast_dimensions=axes)
+            outs.append(v)
+        body = new.made(opened.invars, [*outs, *opened.outvars[num_carry:]], "vmap of scan")
+        return body, captured, mask, out_dims[num_carry:]
+
+    return jaxpr.derive(("scan batch", size, dims, sizes, trace_key()), build)
+
+
+def _batch(
+    size: int,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    *,
+    jaxpr: Jaxpr,
+    num_consts: int,
+    num_carry: int,
+    **params: Any,
+) -> tuple[list[Any], list[int | None]]:
+    sizes = num_consts, num_carry
+    consts, carry, rows = split(list(zip(args, dims)), *sizes)
+    of_rows = [None if d is None else 0 for _, d in rows]
+    key = (*[d for _, d in consts], *[d for _, d in carry], *of_rows)
+    body, captured, mask, row_dims = _batched(jaxpr, size, key, sizes)
+    found = bind(
+        body,
+        [*captured, *[x for x, _ in consts]],
+        [batched_first(size, x, d) if m else x for (x, d), m in zip(carry, mask)],
+        [x if d is None else move_batch_axis(x, d, 1) for x, d in rows],
+        **params,
+    )
+    return found, [*[0 if m else None for m in mask], *[None if d is None else 1 for d in row_dims]]
+
+
+def _effects(*, jaxpr: Jaxpr, **params: Any) -> Effect:
+    return jaxpr.effects
+
+
+scan_p: Primitive = Primitive(
+    "scan",
+    _abstract,
+    _impl,
+    jvp=_jvp,
+    linearize=_linearize,
+    transpose=_transpose,
+    batch=_batch,
+    kernel=Block(_kernel),
+    effects=_effects,
+    multiple=True,
+)
