@@ -16,6 +16,7 @@ import numpy as np
 from .errors import DtypeError, UnsupportedDtypeError
 
 BOOL = np.dtype(np.bool_)
+INT32 = np.dtype(np.int32)
 INT64 = np.dtype(np.int64)
 FLOAT32 = np.dtype(np.float32)
 FLOAT64 = np.dtype(np.float64)

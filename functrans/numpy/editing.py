@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.dtypes import INT64
 from ..core.errors import (
     ArgumentValueError,
     ConcretizationError,
@@ -45,8 +46,6 @@ from .dispatch import array_operand, concrete, implements, owned
 __all__ = [
     "delete", "fill_diagonal", "insert", "place", "put", "put_along_axis", "putmask", "resize", "trim_zeros",
 ]  # fmt: skip
-
-_INT64 = np.dtype(np.int64)
 
 
 def _refuse_inplace(name: str, inplace: bool) -> None:
@@ -123,7 +122,7 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
             raise ArgumentValueError("place: cannot insert from an empty array")
         return owned(x, arr)
     chosen = _flat(chosen)
-    counted = cumsum_p.bind(convert(chosen, _INT64), axis=0, reverse=False)
+    counted = cumsum_p.bind(convert(chosen, INT64), axis=0, reverse=False)
     values = _cycled(values, select_p.bind(chosen, sub_p.bind(counted, np.int64(1)), np.int64(0)))
     return finish(reshape_p.bind(select_p.bind(chosen, values, _flat(x)), shape=shape_of(x)))
 
@@ -336,11 +335,11 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     x, d = _along(array_operand(arr, "delete"), axis, "delete")
     n = shape_of(x)[d]
     if isinstance(obj, Tracer) and not obj.shape and is_staged(obj) and obj.dtype.kind in "iu" and n:
-        i = convert(obj, _INT64)
+        i = convert(obj, INT64)
         # Read once for its check: an index out of bounds is an error in compiled code too.
         i = gather_p.bind(iota((n,), 0), i, axes=(0,), mode="raise")
         steps = iota((n - 1,), 0)
-        places: Any = add_p.bind(steps, convert(ge_p.bind(steps, i), _INT64))
+        places: Any = add_p.bind(steps, convert(ge_p.bind(steps, i), INT64))
     else:
         places = _numbered(np.delete, "delete", np.arange(n), _positions(obj, "delete"))
     out = gather_p.bind(x, places, axes=(d,), mode="promise_in_bounds")
@@ -416,7 +415,7 @@ def _inserted(positions: Any, n: int) -> int:
 
 def _shifted(obj: Any, n: int, count: int) -> Any:
     """Where each element comes from, when `count` at the end go before the traced position `obj`."""
-    i = convert(obj, _INT64)
+    i = convert(obj, INT64)
     zero = np.int64(0)
     i = select_p.bind(lt_p.bind(i, zero), add_p.bind(i, np.int64(n)), i)
     i = select_p.bind(lt_p.bind(i, zero), np.int64(n + 1), i)

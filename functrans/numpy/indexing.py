@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.dtypes import INT64
 from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
 from ..core.trace import Tracer
 from ..primitives.axes import many_axes, one_axis
@@ -34,7 +35,6 @@ __all__ = [
     "diag", "diagflat", "diagonal", "take", "take_along_axis", "trace", "tril", "triu",
 ]  # fmt: skip
 
-_INT64 = np.dtype(np.int64)
 
 # --- take ---------------------------------------------------------------------------------------------------
 
@@ -44,7 +44,7 @@ def _index_array(indices: Any, name: str, position: int = 1) -> Any:
     i = i if isinstance(i, (Tracer, np.ndarray)) else np.asarray(i)
     if i.dtype.kind not in "iu":
         if isinstance(i, np.ndarray) and not i.size:
-            return i.astype(_INT64)
+            return i.astype(INT64)
         raise ArgumentError(
             f"{name}: indices must be integers, got dtype {i.dtype}; convert with .astype(int)"
         )
@@ -128,7 +128,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1, mode: str = "
         if e == d
         else iota(common, e)
         if shape[e] == common[e]
-        else full(common, 0, _INT64)
+        else full(common, 0, INT64)
         for e in range(len(shape))
     ]
     return owned(gather_p.bind(x, *places, axes=tuple(range(len(shape))), mode=mode), arr)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dtypes import FLOAT64
+from ..core.dtypes import FLOAT64, INT32
 from ..core.errors import ArgumentValueError, DtypeError
 from ..primitives import ufuncs
 from ..primitives.axes import one_axis
@@ -27,7 +27,7 @@ from .dispatch import array_operand, implements
 
 __all__ = ["bitwise_count", "frexp", "packbits", "unpackbits"]
 
-_UINT8, _INT32 = np.dtype(np.uint8), np.dtype(np.int32)
+_UINT8 = np.dtype(np.uint8)
 
 # --- packing ------------------------------------------------------------------------------------------------
 
@@ -160,7 +160,7 @@ bitwise_count = unary(np.bitwise_count, _count, "How many bits of the absolute v
 
 def _exponent(x: Any) -> Any:
     """The exponent `e` with ``0.5 <= |x| / 2**e < 1``, of a positive normal number, as int32."""
-    e = convert(add_p.bind(floor_p.bind(log2_p.bind(x)), literal(1.0, x)), _INT32)
+    e = convert(add_p.bind(floor_p.bind(log2_p.bind(x)), literal(1.0, x)), INT32)
     # The logarithm is rounded: near a power of two it may be one off.
     m = ldexp(x, sub_p.bind(literal(0, e), e))
     one = np.int32(1)
@@ -182,9 +182,9 @@ def _frexp(x: Any, /, **options: Any) -> tuple[Any, Any]:
     scaled = select_p.bind(small, mul_p.bind(size, literal(2.0**digits, size)), size)
     proper = select_p.bind(plain, scaled, select_p.bind(small, scaled, literal(0.5, size)))
     e = _exponent(proper)
-    up = convert(small, _INT32)
+    up = convert(small, INT32)
     e = sub_p.bind(e, mul_p.bind(up, np.int32(digits)))
-    half = convert(floor_p.bind(mul_p.bind(convert(e, FLOAT64), 0.5)), _INT32)
+    half = convert(floor_p.bind(mul_p.bind(convert(e, FLOAT64), 0.5)), INT32)
     # In two steps, neither of which leaves the range.
     down = ldexp(value, sub_p.bind(np.int32(0), half))
     return finish(ldexp(down, sub_p.bind(half, e))), finish(e)

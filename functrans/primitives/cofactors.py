@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Aval, Zero
-from ..core.dtypes import real_dtype
+from ..core.dtypes import INT64, real_dtype
 from ..core.kernel import Block, BlockEmitter, Buffer
 from ..core.primitive import Primitive
 from .deflation import cofactors_slope
@@ -16,8 +16,6 @@ from .linear import batched_first, shape_of
 from .shape import loops
 from .solve import lu_solve_p
 from .substitution import substitute
-
-_INT64 = np.dtype(np.int64)
 
 
 def _limits(dtype: np.dtype) -> tuple[float, float]:
@@ -64,7 +62,7 @@ def _kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> None:
         substitute(k, (factors, []), (inner, []), lower=False, transpose=True)
         substitute(k, (factors, []), (inner, []), lower=True, transpose=True, unit=True)
         with k.loop(n) as i:
-            row = k.cast(k.load(permutation, [*b, i]), _INT64)
+            row = k.cast(k.load(permutation, [*b, i]), INT64)
             with k.loop(n) as j:
                 k.store(out, [*b, row, j], k.load(inner, [i, j]) * product.get())
 

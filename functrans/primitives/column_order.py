@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg.lapack import get_lapack_funcs
 
 from ..core.aval import Aval, Zero
-from ..core.dtypes import real_dtype
+from ..core.dtypes import INT32, real_dtype
 from ..core.errors import LinAlgError
 from ..core.kernel import Block, BlockEmitter, Buffer
 from ..core.primitive import Primitive
@@ -17,7 +17,6 @@ from .linear import move_batch_axis
 from .matrices import check_kind
 from .shape import loops
 
-_INT32 = np.dtype(np.int32)
 _BLOCK = 32
 
 
@@ -25,12 +24,12 @@ def _abstract(x: Aval) -> Aval:
     if x.ndim < 2:
         raise LinAlgError(f"qr: want matrices (at least two axes), got shape {x.shape}")
     check_kind("qr", x.dtype)
-    return Aval((*x.shape[:-2], x.shape[-1]), _INT32)
+    return Aval((*x.shape[:-2], x.shape[-1]), INT32)
 
 
 def _impl(x: Any) -> np.ndarray:
     n = x.shape[-1]
-    out = np.empty((*x.shape[:-2], n), _INT32)
+    out = np.empty((*x.shape[:-2], n), INT32)
     out[...] = np.arange(n)
     if x.size:
         geqp3 = get_lapack_funcs("geqp3", dtype=x.dtype)
@@ -49,18 +48,18 @@ def _kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> None:
     *batch, m, n = a.shape
     work, taus = k.scratch((n, m), a.dtype), k.scratch((max(min(m, n), 1),), a.dtype)
     memory = k.scratch(((_BLOCK + 2) * n + _BLOCK,), a.dtype)
-    order = k.scratch((n,), _INT32)
+    order = k.scratch((n,), INT32)
     reals = (k.scratch((2 * n,), real_dtype(a.dtype)),) if a.dtype.kind == "c" else ()
     with loops(k, batch) as b:
         with k.loop(n) as j:
-            k.store(order, [j], k.const(0, _INT32))
+            k.store(order, [j], k.const(0, INT32))
             with k.loop(m) as i:
                 k.store(work, [j, i], k.load(a, [*b, i, j]))
-        info = k.local(k.const(0, _INT32))
+        info = k.local(k.const(0, INT32))
         k.extern("geqp3", m, n, work, max(m, 1), order, taus, memory, memory.shape[0], *reals, info)
         with k.loop(n) as j:
             # Of a matrix without rows LAPACK leaves the order as it was given.
-            k.store(out, [*b, j], k.load(order, [j]) - 1 if m else k.cast(j, _INT32))
+            k.store(out, [*b, j], k.load(order, [j]) - 1 if m else k.cast(j, INT32))
 
 
 column_order_p: Primitive = Primitive(

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Aval
+from ..core.dtypes import INT64
 from ..core.errors import DtypeError, ShapeError
 from ..core.kernel import Indexed
 from ..core.primitive import Primitive
 from ..core.trace import current_trace, eval_trace
 from .elementwise import convert_element_type_p, eq_p
 from .linear import add_p, broadcast_to
-
-_INT64 = np.dtype(np.int64)
 
 
 def _iota_abstract(*, dtype: np.dtype, shape: tuple[int, ...], dimension: int) -> Aval:
@@ -39,7 +38,7 @@ def _iota_kernel(k: Any, index: Any, *, out: Aval, dtype: np.dtype, shape: Any, 
 iota_p: Primitive = Primitive("iota", _iota_abstract, _iota_impl, kernel=Indexed(_iota_kernel))
 
 
-def iota(shape: tuple[int, ...], dimension: int, dtype: np.dtype = _INT64) -> Any:
+def iota(shape: tuple[int, ...], dimension: int, dtype: np.dtype = INT64) -> Any:
     """The index along one axis, at every element of an array of `shape`."""
     return iota_p.bind(dtype=dtype, shape=shape, dimension=dimension)
 

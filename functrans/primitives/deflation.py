@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.dtypes import real_dtype
+from ..core.dtypes import INT32, real_dtype
 from .bits import and_p
 from .column_order import column_order_p
 from .complexes import abs_p, conj_p
@@ -37,7 +37,6 @@ from .reduce import reduce_max_p, reduce_prod_p
 from .shape import concatenate_p, rev_p
 from .solve import solve_p
 
-_INT32 = np.dtype(np.int32)
 _REST = 3
 """How much of the rank may be missing."""
 
@@ -52,7 +51,7 @@ def cofactors_slope(a: Any, t: Any) -> Any:
     order = column_order_p.bind(frozen)
     n = shape_of(a)[-1]
     rows = reshape_p.bind(order, shape=(*shape_of(order)[:-1], 1, n))
-    p = convert_element_type_p.bind(eq_p.bind(iota((n, 1), 0, _INT32), rows), dtype=dtype_of(a))
+    p = convert_element_type_p.bind(eq_p.bind(iota((n, 1), 0, INT32), rows), dtype=dtype_of(a))
     q, r = qr_p.bind(matrix_product(frozen, p), full=False)
     back = matrix_transpose(p)
     unit = _determinant(matrix_product(q, back))
@@ -79,9 +78,9 @@ def _determinant(x: Any) -> Any:
     lu, pivots, _ = lu_p.bind(x)
     shape, dtype = shape_of(pivots), dtype_of(lu)
     last = len(shape) - 1
-    exchanged = ne_p.bind(pivots, iota(shape, last, _INT32))
-    count = reduce_sum_p.bind(convert_element_type_p.bind(exchanged, dtype=_INT32), axes=(last,))
-    odd = ne_p.bind(and_p.bind(count, _INT32.type(1)), _INT32.type(0))
+    exchanged = ne_p.bind(pivots, iota(shape, last, INT32))
+    count = reduce_sum_p.bind(convert_element_type_p.bind(exchanged, dtype=INT32), axes=(last,))
+    odd = ne_p.bind(and_p.bind(count, INT32.type(1)), INT32.type(0))
     parity = select_p.bind(odd, dtype.type(-1), dtype.type(1))
     return mul_p.bind(parity, reduce_prod_p.bind(diagonal_of(lu), axes=(last,)))
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Aval, Zero
-from ..core.dtypes import real_dtype
+from ..core.dtypes import INT32, real_dtype
 from ..core.kernel import Block, BlockEmitter, Buffer
 from ..core.primitive import Primitive
 from .cofactors import cofactors_p
@@ -24,8 +24,6 @@ from .lu import factored, lu_p
 from .matrices import check_kind, check_square, diagonal_of
 from .shape import loops
 from .solve import lu_solve
-
-_INT32 = np.dtype(np.int32)
 
 
 def parity_of(pivots: np.ndarray) -> np.ndarray:
@@ -41,7 +39,7 @@ def _with_factors(k: BlockEmitter, operands: Any) -> Any:
     if len(operands) > 1:
         _, lu, pivots, _ = operands
     else:
-        lu, pivots = k.scratch((n, n), a.dtype), k.scratch((n,), _INT32)
+        lu, pivots = k.scratch((n, n), a.dtype), k.scratch((n,), INT32)
 
     def at(b: Sequence[Any]) -> tuple[Any, Any]:
         own = list(b) if len(operands) > 1 else []
@@ -49,7 +47,7 @@ def _with_factors(k: BlockEmitter, operands: Any) -> Any:
             factored(k, a, b, lu, pivots)
         parity = k.local(k.const(1, a.dtype))
         first = 0 if len(operands) > 1 else 1  # LAPACK counts from 1
-        with k.loop(n) as i, k.if_(k.load(pivots, [*own, i]).ne(k.cast(i + first, _INT32))):
+        with k.loop(n) as i, k.if_(k.load(pivots, [*own, i]).ne(k.cast(i + first, INT32))):
             parity.set(-parity.get())
         return (lu, own), parity
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Aval
+from ..core.dtypes import INT64
 from ..core.errors import DtypeError, ShapeError
 from ..core.kernel import Block, BlockEmitter, Buffer, Indexed
 from ..core.primitive import Linear, Primitive
@@ -29,8 +30,6 @@ from .linear import (
 )
 from .shape import jointly_linear_jvp, loops
 
-_INT64 = np.dtype(np.int64)
-
 
 def _check(name: str, x: Aval, starts: Sequence[Aval], sizes: tuple[int, ...]) -> None:
     if len(sizes) != x.ndim or any(not 0 <= m <= n for m, n in zip(sizes, x.shape)):
@@ -48,9 +47,9 @@ def _clamped(starts: Sequence[Any], shape: Sequence[int], sizes: Sequence[int]) 
 
 
 def _kernel_start(k: Any, start: Any, n: int, m: int) -> Any:
-    start = k.cast(start, _INT64)
+    start = k.cast(start, INT64)
     last = start * 0 + (n - m)
-    return k.where(start < 0, k.const(0, _INT64), k.where(start < last, start, last))
+    return k.where(start < 0, k.const(0, INT64), k.where(start < last, start, last))
 
 
 def _is_batched_start(dims: Sequence[int | None]) -> bool:
@@ -67,7 +66,7 @@ def _lane_indices(
     common = (size, *[sizes[d] for d in partial])
     indices = [iota(common, 0)]
     for place, d in enumerate(partial):
-        start = convert(batched_first(size, starts[d], dims[d]), _INT64)
+        start = convert(batched_first(size, starts[d], dims[d]), INT64)
         start = min_p.bind(max_p.bind(start, np.int64(0)), np.int64(shape[d] - sizes[d]))
         start = broadcast_in_dim_p.bind(start, shape=common, broadcast_dimensions=(0,))
         indices.append(add_p.bind(start, iota(common, place + 1)))

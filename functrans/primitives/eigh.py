@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..core.aval import Aval, Zero, aval_of
-from ..core.dtypes import real_dtype
+from ..core.dtypes import INT32, real_dtype
 from ..core.kernel import Block, BlockEmitter, Buffer
 from ..core.primitive import Primitive
 from .elementwise import mul_p
@@ -16,7 +16,6 @@ from .linear import batched_first, dtype_of, shape_of
 from .matrices import check_kind, check_square, matrix_product, matrix_transpose
 from .shape import loops
 from .spectral import (
-    INT32,
     cast,
     column_products,
     hermitian,

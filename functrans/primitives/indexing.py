@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.array import unwrap
+from ..core.dtypes import INT64
 from ..core.errors import (
     IndexOutOfBoundsError,
     InvalidIndexError,
@@ -28,8 +29,6 @@ from .index import gather_p, rest_of
 from .item import getitem_p
 from .linear import broadcast_to, reshape_p, shape_of, transpose_p
 from .shape import concatenate_p, rev_p, slice_p
-
-_INT64 = np.dtype(np.int64)
 
 
 class Plan(NamedTuple):
@@ -213,14 +212,14 @@ def _concrete_mask(e: Tracer) -> np.ndarray:
 
 
 def _mask(a: np.ndarray) -> _Mask:
-    return _Mask(np.nonzero(a) if a.ndim else (np.zeros(int(a), _INT64),), a.shape)
+    return _Mask(np.nonzero(a) if a.ndim else (np.zeros(int(a), INT64),), a.shape)
 
 
 def _from_sequence(e: Any) -> Any:
     """A nested list as an index array; traced elements are stacked."""
     if not _holds_tracer(e):
         a = np.asarray(e)
-        return a.astype(_INT64) if a.size == 0 else a
+        return a.astype(INT64) if a.size == 0 else a
     rows = [_from_sequence(row) if isinstance(row, (list, tuple)) else row for row in e]
     shapes = {shape_of(row) for row in rows}
     if len(shapes) != 1:
@@ -239,7 +238,7 @@ def _holds_tracer(e: Any) -> bool:
 
 def as_int64(x: Any) -> Any:
     """Any integer as int64 (or itself, where it is)."""
-    return convert(x, _INT64) if hasattr(x, "dtype") else np.int64(x)
+    return convert(x, INT64) if hasattr(x, "dtype") else np.int64(x)
 
 
 def _consumed(entry: Any) -> int:
@@ -396,7 +395,7 @@ class _Reader:
         resolved = []
         for i, d, view_axis in zip(self.indices, self.original, self.axes):
             n = self.view[view_axis]
-            i = i.astype(_INT64)
+            i = i.astype(INT64)
             check_bounds(i, n, d)
             resolved.append(np.where(i < 0, i + n, i))
         return resolved, "promise_in_bounds"

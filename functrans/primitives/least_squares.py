@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Aval, Zero, aval_of
-from ..core.dtypes import FLOAT64, real_dtype
+from ..core.dtypes import FLOAT64, INT32, real_dtype
 from ..core.errors import LinAlgError
 from ..core.kernel import Block, BlockEmitter, Buffer, Scalar
 from ..core.primitive import Primitive
@@ -17,7 +17,6 @@ from .linear import add_p, batched_first, same_dtype, shape_of
 from .matrices import matrix_product, matrix_transpose
 from .shape import loops
 from .spectral import (
-    INT32,
     column_products,
     matrix_by_matrix,
     may_raise,

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg.lapack import get_lapack_funcs
 
 from ..core.aval import Aval, Zero
+from ..core.dtypes import INT32
 from ..core.errors import LinAlgError, ShapeError
 from ..core.kernel import Block, BlockEmitter, Buffer
 from ..core.primitive import Primitive
@@ -20,9 +21,6 @@ from .linear import add_p, dtype_of, move_batch_axis, shape_of
 from .matrices import check_kind, matrix_product, matrix_transpose, triangle
 from .shape import concatenate_p, loops, slice_along
 
-_INT32 = np.dtype(np.int32)
-
-
 # --- lu -----------------------------------------------------------------------------------------------------
 
 
@@ -31,12 +29,12 @@ def _lu_abstract(x: Aval) -> tuple[Aval, Aval, Aval]:
         raise LinAlgError(f"lu: want matrices (at least two axes), got shape {x.shape}")
     check_kind("lu", x.dtype)
     *batch, m, n = x.shape
-    return x.strong(), Aval((*batch, min(m, n)), _INT32), Aval((*batch, m), _INT32)
+    return x.strong(), Aval((*batch, min(m, n)), INT32), Aval((*batch, m), INT32)
 
 
 def _lu_impl(x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     *batch, m, n = x.shape
-    lu, pivots = np.empty(x.shape, x.dtype), np.empty((*batch, min(m, n)), _INT32)
+    lu, pivots = np.empty(x.shape, x.dtype), np.empty((*batch, min(m, n)), INT32)
     if lu.size:
         getrf = get_lapack_funcs("getrf", dtype=x.dtype)
         for place in np.ndindex(*batch):
@@ -46,9 +44,9 @@ def _lu_impl(x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def permutation_of(pivots: np.ndarray, size: int) -> np.ndarray:
     """The permutation that exchanging row ``i`` with row ``pivots[i]``, one after the other, makes."""
-    flat = pivots.reshape(-1, pivots.shape[-1]) if pivots.size else np.empty((0, 0), _INT32)
-    out = np.empty((*pivots.shape[:-1], size), _INT32)
-    out[...] = np.arange(size, dtype=_INT32)
+    flat = pivots.reshape(-1, pivots.shape[-1]) if pivots.size else np.empty((0, 0), INT32)
+    out = np.empty((*pivots.shape[:-1], size), INT32)
+    out[...] = np.arange(size, dtype=INT32)
     rows = out.reshape(-1, size) if out.size else out
     for row, swaps in zip(rows, flat.tolist()):
         order = list(range(size))
@@ -126,7 +124,7 @@ def factored(k: BlockEmitter, a: Buffer, batch: Sequence[Any], work: Buffer, swa
     m, n = a.shape[-2:]
     with k.loop(n) as j, k.loop(m) as i:
         k.store(work, [j, i], k.load(a, [*batch, i, j]))
-    info = k.local(k.const(0, _INT32))
+    info = k.local(k.const(0, INT32))
     k.extern("getrf", m, n, work, max(m, 1), swaps, info)
 
 
@@ -140,13 +138,13 @@ def exchange(k: BlockEmitter, x: Buffer, batch: Sequence[Any], i: Any, j: Any) -
 def _lu_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> None:
     (a,), (lu, pivots, permutation) = operands, results
     *batch, m, n = a.shape
-    work, swaps = k.scratch((n, m), a.dtype), k.scratch((min(m, n),), _INT32)
+    work, swaps = k.scratch((n, m), a.dtype), k.scratch((min(m, n),), INT32)
     with loops(k, batch) as b:
         factored(k, a, b, work, swaps)
         with k.loop(m) as i, k.loop(n) as j:
             k.store(lu, [*b, i, j], k.load(work, [j, i]))
         with k.loop(m) as i:
-            k.store(permutation, [*b, i], k.cast(i, _INT32))
+            k.store(permutation, [*b, i], k.cast(i, INT32))
         with k.loop(min(m, n)) as i:
             place = k.load(swaps, [i]) - 1
             k.store(pivots, [*b, i], place)
@@ -173,7 +171,7 @@ def _permutation_abstract(pivots: Aval, *, size: int) -> Aval:
             f"lu_pivots_to_permutation: want at most {size} integers (of shape (..., k)), got {pivots.dtype} "
             f"{pivots.shape}"
         )
-    return Aval((*pivots.shape[:-1], size), _INT32)
+    return Aval((*pivots.shape[:-1], size), INT32)
 
 
 def _permutation_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, size: int) -> tuple[Any, Any]:
@@ -190,7 +188,7 @@ def _permutation_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer
     *batch, count = pivots.shape
     with loops(k, batch) as b:
         with k.loop(size) as i:
-            k.store(out, [*b, i], k.cast(i, _INT32))
+            k.store(out, [*b, i], k.cast(i, INT32))
         with k.loop(count) as i:
             exchange(k, out, b, i, k.cast(k.load(pivots, [*b, i]), np.dtype(np.int64)))
 

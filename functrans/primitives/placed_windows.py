@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.dtypes import INT64
 from ..core.errors import IndexOutOfBoundsError
 from .bits import and_p
 from .create import iota
 from .elementwise import clamp_p, convert, ge_p, le_p, lt_p, select_p
 from .linear import add_p, broadcast_in_dim_p, reshape_p, shape_of, transpose_p
 from .shape import slice_p
-
-_INT64 = np.dtype(np.int64)
 
 
 class Axis(NamedTuple):
@@ -121,7 +120,7 @@ def _column(starts: Any, i: int) -> Any:
             limit_indices=(*shape[:-1], i + 1),
             strides=(1,) * len(shape),
         )
-    return convert(reshape_p.bind(starts, shape=shape[:-1]), _INT64)
+    return convert(reshape_p.bind(starts, shape=shape[:-1]), INT64)
 
 
 def _start(start: Any, n: int, size: int, mode: str) -> Any:

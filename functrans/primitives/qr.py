@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Aval, Zero
+from ..core.dtypes import INT32
 from ..core.errors import LinAlgError
 from ..core.kernel import Block, BlockEmitter, Buffer
 from ..core.primitive import Primitive
@@ -32,7 +33,6 @@ from .matrices import (
 from .reflections import compact, householder_product, reflections_slope
 from .shape import concatenate_p, loops
 
-_INT32 = np.dtype(np.int32)
 _BLOCK = 32
 """Columns that LAPACK reflects at once, if it has so many times their number as workspace."""
 
@@ -62,7 +62,7 @@ def reflected(k: BlockEmitter, a: Buffer, b: Sequence[Any], work: Buffer, taus: 
     m, n = a.shape[-2:]
     with k.loop(n) as j, k.loop(m) as i:
         k.store(work, [j, i], k.load(a, [*b, i, j]))
-    info = k.local(k.const(0, _INT32))
+    info = k.local(k.const(0, INT32))
     k.extern("geqrf", m, n, work, max(m, 1), taus, memory, memory.shape[0], info)
 
 
@@ -210,7 +210,7 @@ def _qr_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, ful
                 k.store(r, [*b, i, j], zero)
             with k.loop(n, i) as j:
                 k.store(r, [*b, i, j], k.load(work, [j, i]))
-        info = k.local(k.const(0, _INT32))
+        info = k.local(k.const(0, INT32))
         make = "ungqr" if a.dtype.kind == "c" else "orgqr"
         k.extern(make, m, columns, count, work, max(m, 1), taus, memory, memory.shape[0], info)
         with k.loop(m) as i, k.loop(columns) as j:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Aval, Zero
+from ..core.dtypes import INT32
 from ..core.errors import LinAlgError
 from ..core.kernel import Block, BlockEmitter, Buffer
 from ..core.primitive import Effect, Linear, Primitive
@@ -18,9 +19,6 @@ from .lu import factored, lu_p
 from .matrices import check_kind, check_square, matrix_product, matrix_transpose
 from .shape import loops
 from .substitution import substitute
-
-_INT32 = np.dtype(np.int32)
-
 
 # --- lu_solve -----------------------------------------------------------------------------------------------
 
@@ -177,9 +175,9 @@ def _nan_where_singular(
     k: BlockEmitter, lu: Buffer, at: Sequence[Any], out: Buffer, b: Sequence[Any]
 ) -> None:
     n, columns = out.shape[-2:]
-    bad = k.local(k.const(0, _INT32))
+    bad = k.local(k.const(0, INT32))
     with k.loop(n) as i, k.if_(k.load(lu, [*at, i, i]).eq(k.const(0, lu.dtype))):
-        bad.set(k.const(1, _INT32))
+        bad.set(k.const(1, INT32))
     with k.if_(bad.get().ne(0)), k.loop(n) as i, k.loop(columns) as c:
         k.store(out, [*b, i, c], k.const(np.nan, out.dtype))
 
@@ -242,7 +240,7 @@ def _solve_kernel(
     (a, right), (out,) = operands, results
     *batch, n, columns = out.shape
     k.copy(out, right)
-    work, swaps = k.scratch((n, n), a.dtype), k.scratch((n,), _INT32)
+    work, swaps = k.scratch((n, n), a.dtype), k.scratch((n,), INT32)
     with loops(k, batch) as b:
         factored(k, a, b, work, swaps)
         if on_error == "raise":

@@ -21,8 +21,6 @@ from .linear import add_p, broadcast_in_dim_p, dtype_of, reduce_sum_p, shape_of
 from .matrices import matrix_transpose, triangle
 from .reduce import reduce_max_p
 
-INT32 = np.dtype(np.int32)
-
 
 def may_raise(*, on_error: str, **params: Any) -> Effect:
     """The effects of a decomposition."""

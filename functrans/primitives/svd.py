@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.aval import Aval, Zero, aval_of
-from ..core.dtypes import real_dtype
+from ..core.dtypes import INT32, real_dtype
 from ..core.errors import LinAlgError
 from ..core.kernel import Block, BlockEmitter, Buffer, Local, Scalar
 from ..core.primitive import Primitive
@@ -17,7 +17,6 @@ from .linear import add_p, batched_first, dtype_of, shape_of
 from .matrices import check_kind, matrix_product, matrix_transpose
 from .shape import concatenate_p, loops, slice_p
 from .spectral import (
-    INT32,
     as_column,
     as_row,
     cast,
