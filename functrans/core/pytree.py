@@ -528,6 +528,30 @@ def _first_difference(
     return path, _describe(treedef), _describe_node(node, path)
 
 
+def first_difference(a: PyTreeDef, b: PyTreeDef) -> tuple[KeyPath, str, str] | None:
+    """Where two structures first part, and what stands there in each of them; None where they are equal.
+
+    Examples
+    --------
+    >>> first_difference(tree_structure({"a": (1, 2)}), tree_structure({"a": (1, 2, 3)}))
+    ((DictKey(key='a'),), 'a tuple of length 2', 'a tuple of length 3')
+    """
+    if a == b:
+        return None
+    path: KeyPath = ()
+    while len(a._children) == len(b._children) > 0 and a._kind is b._kind and _same_aux(a._aux, b._aux):
+        node = a.unflatten([0] * a.num_leaves)
+        keys = a._kind.keys(node, a._aux, len(a._children))  # type: ignore[union-attr]
+        parted = [
+            (k, x, y) for k, x, y in zip(keys, a._children, b._children) if x != y
+        ]
+        if not parted:
+            break
+        key, a, b = parted[0]
+        path = (*path, key)
+    return path, _describe(a), _describe(b)
+
+
 def _describe_node(node: Any, path: KeyPath) -> str:
     kind = kind_of(node)
     if kind is None:

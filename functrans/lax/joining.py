@@ -15,7 +15,7 @@ from ..numpy.dispatch import array_operand, owned
 from ..primitives.axes import as_shape, one_axis
 from ..primitives.linear import broadcast_in_dim_p, reshape_p, shape_of
 from ..primitives.operands import finish
-from ..primitives.shape import concatenate_p, slice_along
+from ..primitives.shape import concatenate_p, element_along, slice_along
 from .arrays import full
 from .elementwise import operands
 
@@ -64,7 +64,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
             f"lax.split: sizes {extents} do not add up to {shape[d]}, the extent of axis {d}"
         )
     stops = np.cumsum(extents).tolist()
-    return [owned(slice_along(x, shape, d, stop - n, stop), operand) for n, stop in zip(extents, stops)]
+    return [owned(slice_along(x, d, stop - n, stop), operand) for n, stop in zip(extents, stops)]
 
 
 def stack(arrays: Sequence[Any], axis: int = 0) -> Any:
@@ -101,11 +101,8 @@ def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
     (Array(0), Array(1))
     """
     value = array_operand(x, "lax.unstack")
-    shape = shape_of(value)
-    d = one_axis(axis, len(shape), "lax.unstack")
-    rest = shape[:d] + shape[d + 1 :]
-    parts = [slice_along(value, shape, d, i, i + 1) for i in range(shape[d])]
-    return tuple([owned(reshape_p.bind(p, shape=rest), x) for p in parts])
+    d = one_axis(axis, len(shape_of(value)), "lax.unstack")
+    return tuple([owned(element_along(value, d, i), x) for i in range(shape_of(value)[d])])
 
 
 def tile(operand: Any, reps: Sequence[int]) -> Any:

@@ -20,7 +20,7 @@ from ..primitives.create import iota
 from ..primitives.elementwise import convert, lt_p, max_p, select_p, stop_gradient_p
 from ..primitives.index import gather_p
 from ..primitives.indexing import is_staged
-from ..primitives.linear import broadcast_shapes, broadcast_to, dtype_of, reshape_p, shape_of
+from ..primitives.linear import broadcast_shapes, broadcast_to, dtype_of, flat, reshape_p, shape_of
 from ..primitives.operands import finish, operand
 from ..primitives.promotion import refuse_out
 from ..primitives.reduce import argmax_p
@@ -283,11 +283,10 @@ def _where_it_holds(c: Any, x: Any) -> Any:
 
     So a branch is never evaluated outside of its domain, and no infinite derivative gets out of it.
     """
-    flat, chosen = (reshape_p.bind(v, shape=(prod(shape_of(v)),)) for v in (x, c))
-    if not shape_of(flat)[0]:
+    if not prod(shape_of(x)):
         return x
-    first = argmax_p.bind(chosen, axes=(0,))
-    inside = gather_p.bind(flat, first, axes=(0,), mode="promise_in_bounds")
+    first = argmax_p.bind(flat(c), axes=(0,))
+    inside = gather_p.bind(flat(x), first, axes=(0,), mode="promise_in_bounds")
     return select_p.bind(c, x, broadcast_to(stop_gradient_p.bind(inside), shape_of(x)))
 
 

@@ -9,15 +9,14 @@ import numpy as np
 from ..core.dtypes import BOOL, canonical
 from ..core.errors import ArgumentValueError
 from ..core.primitive import Primitive
-from ..primitives.axes import one_axis
 from ..primitives.composed import is_nan
 from ..primitives.cumulative import cummax_p, cummin_p, cumprod_p, cumsum_p
 from ..primitives.elementwise import convert, select_p
-from ..primitives.linear import dtype_of, reshape_p, shape_of
+from ..primitives.linear import dtype_of, flat, shape_of
 from ..primitives.operands import finish
 from ..primitives.promotion import refuse_out
 from ..primitives.shape import pad_p
-from .dispatch import array_operand, implements
+from .dispatch import along, array_operand, implements
 from .reductions import accumulator
 
 __all__ = [
@@ -29,12 +28,7 @@ def _accumulated(name: str, x: Any, axis: Any, dtype: Any, neutral: int, initial
     """The fold whose neutral element is 0 (sum) or 1 (product) of an array with a dtype of its own."""
     to = accumulator(dtype_of(x)) if dtype is None else canonical(dtype, f"{name}: dtype")
     x = convert(x, to)
-    shape = shape_of(x)
-    if axis is None or not shape:
-        d = one_axis(0 if axis is None else axis, 1, name)
-        x = reshape_p.bind(x, shape=(int(np.prod(shape)),))
-    else:
-        d = one_axis(axis, len(shape), name)
+    x, d = along(x if shape_of(x) else flat(x), axis, name)
     prim: Primitive = cumprod_p if neutral else cumsum_p
     if to == BOOL:
         prim = cummin_p if neutral else cummax_p

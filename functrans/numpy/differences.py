@@ -13,7 +13,7 @@ from ..primitives.axes import one_axis
 from ..primitives.elementwise import mul_p, ne_p, sub_p
 from ..primitives.linear import add_p, broadcast_to, reduce_sum_p, reshape_p, shape_of
 from ..primitives.operands import finish, operand
-from ..primitives.shape import slice_along
+from ..primitives.shape import neighbours
 from .dispatch import array_operand, implements, in_one_dtype, owned
 from .joining import joined
 
@@ -56,11 +56,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     if len(parts) > 1:
         x = joined(parts, d, "diff")
     for _ in range(times):
-        shape = shape_of(x)
-        count = max(shape[d] - 1, 0)
-        later = slice_along(x, shape, d, shape[d] - count, shape[d])
-        earlier = slice_along(x, shape, d, 0, count)
-        x = (ne_p if x.dtype.kind == "b" else sub_p).bind(later, earlier)
+        x = (ne_p if x.dtype.kind == "b" else sub_p).bind(*neighbours(x, d))
     return finish(x)
 
 
@@ -97,10 +93,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     d = one_axis(axis, len(shape), "trapezoid")
     if not is_inexact(values.dtype):
         values = in_one_dtype([values], float, "trapezoid")[0]
-    count = max(shape[d] - 1, 0)
-    sums = add_p.bind(
-        slice_along(values, shape, d, shape[d] - count, shape[d]), slice_along(values, shape, d, 0, count)
-    )
+    sums = add_p.bind(*neighbours(values, d))
     if x is None:
         sums, step = in_one_dtype([sums, operand(dx, "trapezoid", 2)], _wide(sums, dx), "trapezoid")
     else:

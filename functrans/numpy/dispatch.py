@@ -12,6 +12,8 @@ from ..core.aval import aval_of
 from ..core.dtypes import canonical, promote
 from ..core.errors import ArgumentValueError
 from ..core.trace import PYTHON_KEYS, Tracer, current_trace, eval_trace, operators
+from ..primitives.axes import one_axis
+from ..primitives.linear import flat, shape_of
 from ..primitives.operands import WEAK_DTYPES, finish, key_of, operand, strong
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -69,6 +71,13 @@ def in_one_dtype(values: list[Any], dtype: Any, name: str) -> list[Any]:
             return values
         to, _ = promote([(aval_of(v).dtype, False) for v in values])
     return [strong(v, to) for v in values]
+
+
+def along(x: Any, axis: Any, name: str) -> tuple[Any, int]:
+    """An array and the axis to work along; the flat array for None."""
+    if axis is None:
+        return flat(x), 0
+    return x, one_axis(axis, len(shape_of(x)), name)
 
 
 def owned(out: Any, *given: Any) -> Any:

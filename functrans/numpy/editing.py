@@ -34,6 +34,7 @@ from ..primitives.linear import (
     add_p,
     broadcast_to,
     dtype_of,
+    flat,
     move_batch_axis,
     reshape_p,
     shape_of,
@@ -41,7 +42,7 @@ from ..primitives.linear import (
 from ..primitives.operands import finish, operand
 from ..primitives.rounding import remainder_p
 from ..primitives.shape import concatenate_p
-from .dispatch import array_operand, concrete, implements, owned
+from .dispatch import along, array_operand, concrete, implements, owned
 
 __all__ = [
     "delete", "fill_diagonal", "insert", "place", "put", "put_along_axis", "putmask", "resize", "trim_zeros",
@@ -54,11 +55,6 @@ def _refuse_inplace(name: str, inplace: bool) -> None:
             f"{name}: arrays of functrans do not change in place. Write x = functrans.numpy.{name}(x, ..., "
             "inplace=False)"
         )
-
-
-def _flat(x: Any) -> Any:
-    shape = shape_of(x)
-    return x if len(shape) == 1 else reshape_p.bind(x, shape=(prod(shape),))
 
 
 def known(x: Any, name: str, what: str) -> Any:
@@ -112,7 +108,7 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
     """
     _refuse_inplace("place", inplace)
     x, chosen = array_operand(arr, "place"), truth(array_operand(mask, "place", 1))
-    values = convert(_flat(array_operand(vals, "place", 2)), dtype_of(x))
+    values = convert(flat(array_operand(vals, "place", 2)), dtype_of(x))
     if prod(shape_of(chosen)) != prod(shape_of(x)):
         raise ArgumentValueError(
             f"place: mask and data must be the same size, got shapes {shape_of(chosen)} and {shape_of(x)}"
@@ -121,10 +117,10 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
         if is_staged(chosen) or np.any(known(chosen, "place", "the mask")):
             raise ArgumentValueError("place: cannot insert from an empty array")
         return owned(x, arr)
-    chosen = _flat(chosen)
+    chosen = flat(chosen)
     counted = cumsum_p.bind(convert(chosen, INT64), axis=0, reverse=False)
     values = _cycled(values, select_p.bind(chosen, sub_p.bind(counted, np.int64(1)), np.int64(0)))
-    return finish(reshape_p.bind(select_p.bind(chosen, values, _flat(x)), shape=shape_of(x)))
+    return finish(reshape_p.bind(select_p.bind(chosen, values, flat(x)), shape=shape_of(x)))
 
 
 @implements(np.put)
@@ -155,12 +151,12 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise", *, inplace: bool = True) 
     if mode not in ("raise", "wrap", "clip"):
         raise ArgumentValueError(f"put: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
     x = array_operand(a, "put")
-    i = _flat(array_operand(ind, "put", 1))
-    values = convert(_flat(array_operand(v, "put", 2)), dtype_of(x))
+    i = flat(array_operand(ind, "put", 1))
+    values = convert(flat(array_operand(v, "put", 2)), dtype_of(x))
     if not shape_of(i)[0] or not shape_of(values)[0]:
         return owned(x, a)
     places = iota(shape_of(i), 0)
-    changed = At(_flat(x))[finish(i)].set(finish(_cycled(values, places)), mode=mode)
+    changed = At(flat(x))[finish(i)].set(finish(_cycled(values, places)), mode=mode)
     return finish(reshape_p.bind(operand(changed, "put"), shape=shape_of(x)))
 
 
@@ -185,7 +181,7 @@ def putmask(a: Any, mask: Any, values: Any, *, inplace: bool = True) -> Any:
     """
     _refuse_inplace("putmask", inplace)
     x, chosen = array_operand(a, "putmask"), truth(array_operand(mask, "putmask", 1))
-    new = convert(_flat(array_operand(values, "putmask", 2)), dtype_of(x))
+    new = convert(flat(array_operand(values, "putmask", 2)), dtype_of(x))
     if shape_of(chosen) != shape_of(x):
         raise ArgumentValueError(
             f"putmask: mask and data must be the same size, got shapes {shape_of(chosen)} and {shape_of(x)}"
@@ -223,7 +219,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, *, inp
     x = array_operand(arr, "put_along_axis")
     i = array_operand(indices, "put_along_axis", 1)
     if axis is None:
-        changed = put_along_axis(_flat(x), i, values, 0, inplace=False)
+        changed = put_along_axis(flat(x), i, values, 0, inplace=False)
         return finish(reshape_p.bind(operand(changed, "put_along_axis"), shape=shape_of(x)))
     shape, others = shape_of(x), shape_of(i)
     d = one_axis(axis, len(shape), "put_along_axis")
@@ -278,13 +274,6 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
 # --- other numbers of elements ------------------------------------------------------------------------------
 
 
-def _along(x: Any, axis: Any, name: str) -> tuple[Any, int]:
-    """The array and one of its axes; the flat array for None."""
-    if axis is None:
-        return _flat(x), 0
-    return x, one_axis(axis, len(shape_of(x)), name)
-
-
 def _positions(obj: Any, name: str) -> Any:
     """What `numpy.delete` and `numpy.insert` take to name elements, with known numbers."""
     if isinstance(obj, slice):
@@ -332,7 +321,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     >>> fnp.delete([1, 2, 3, 4], [0, 2])
     Array([2, 4])
     """
-    x, d = _along(array_operand(arr, "delete"), axis, "delete")
+    x, d = along(array_operand(arr, "delete"), axis, "delete")
     n = shape_of(x)[d]
     if isinstance(obj, Tracer) and not obj.shape and is_staged(obj) and obj.dtype.kind in "iu" and n:
         i = convert(obj, INT64)
@@ -376,7 +365,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     (Array([1, 7, 2, 3]), Array([[1, 8, 2],
            [3, 9, 4]]))
     """
-    x, d = _along(array_operand(arr, "insert"), axis, "insert")
+    x, d = along(array_operand(arr, "insert"), axis, "insert")
     n = shape_of(x)[d]
     v = convert(array_operand(values, "insert", 2), dtype_of(x))
     ndim = len(shape_of(x))
@@ -449,7 +438,7 @@ def resize(a: Any, new_shape: Any) -> Any:
            [3, 1]])
     """
     shape = positive_shape(new_shape, "resize")
-    x = _flat(array_operand(a, "resize"))
+    x = flat(array_operand(a, "resize"))
     count = prod(shape)
     if not shape_of(x)[0] or not count:
         return finish(full(shape, 0, dtype_of(x)))

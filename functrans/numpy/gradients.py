@@ -11,11 +11,11 @@ import numpy as np
 from ..core.dtypes import FLOAT64
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
 from ..core.trace import Tracer
-from ..primitives.axes import many_axes
+from ..primitives.axes import axes_or_all
 from ..primitives.elementwise import convert, sub_p
-from ..primitives.linear import dtype_of, reshape_p, shape_of
+from ..primitives.linear import dtype_of, flat, reshape_p, shape_of
 from ..primitives.operands import finish, operand
-from ..primitives.shape import concatenate_p, slice_along
+from ..primitives.shape import concatenate_p, neighbours, slice_along
 from .dispatch import array_operand, implements
 
 __all__ = ["ediff1d", "gradient"]
@@ -70,7 +70,7 @@ def gradient(f: Any, *varargs: Any, axis: int | Sequence[int] | None = None, edg
     if dtype_of(x).kind in "iu":
         x = convert(x, FLOAT64)
     shape = shape_of(x)
-    axes = tuple(range(len(shape))) if axis is None else many_axes(axis, len(shape), "gradient")
+    axes = axes_or_all(axis, len(shape), "gradient")
     order = operator.index(edge_order)
     if order not in (1, 2):
         raise ArgumentValueError(f"gradient: edge_order must be 1 or 2, got {edge_order}")
@@ -108,7 +108,7 @@ def _distance(h: Any, n: int) -> Any:
         )
     if dtype_of(h).kind in "iu":
         h = convert(h, FLOAT64)
-    steps = sub_p.bind(slice_along(h, shape, 0, 1, n), slice_along(h, shape, 0, 0, n - 1))
+    steps = sub_p.bind(*neighbours(h, 0))
     # As in NumPy, equal distances are one; of traced ones that is not known.
     if not isinstance(steps, Tracer) and n > 1 and bool((steps == steps[0]).all()):
         return steps[0]
@@ -122,10 +122,10 @@ def _slopes(x: Any, h: Any, d: int, order: int) -> Any:
     across = (-1, *[1] * (len(shape) - d - 1))
 
     def part(start: int, stop: int) -> Any:
-        return slice_along(x, shape, d, start, stop)
+        return slice_along(x, d, start, stop)
 
     def steps(start: int, stop: int) -> Any:
-        return reshape_p.bind(slice_along(h, shape_of(h), 0, start, stop), shape=(stop - start, *across[1:]))
+        return reshape_p.bind(slice_along(h, 0, start, stop), shape=(stop - start, *across[1:]))
 
     even = not shape_of(h)
     if even:
@@ -184,19 +184,17 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     >>> fnp.ediff1d([1, 2, 4, 7], to_end=[9, 9])
     Array([1, 2, 3, 9, 9])
     """
-    x = _flat(ary, "ary", 0)
+    x = flat(array_operand(ary, "ediff1d: ary"))
     dtype = dtype_of(x)
     if dtype.kind == "b":
         raise DtypeError("ediff1d: booleans have no differences; convert with .astype(int)")
-    n = shape_of(x)[0]
-    count = max(n - 1, 0)
-    steps = sub_p.bind(slice_along(x, (n,), 0, n - count, n), slice_along(x, (n,), 0, 0, count))
+    steps = sub_p.bind(*neighbours(x, 0))
     parts = []
     for name, value in (("to_begin", to_begin), ("", steps), ("to_end", to_end)):
         if value is None:
             continue
         if name:
-            value = _flat(value, name, 1)
+            value = flat(array_operand(value, f"ediff1d: {name}"))
             if not np.can_cast(dtype_of(value), dtype, casting="same_kind"):
                 raise DtypeError(
                     f"ediff1d: {name} has dtype {dtype_of(value)}, which cannot be cast to that of ary, {dtype}, under "
@@ -204,8 +202,3 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
                 )
         parts.append(convert(value, dtype))
     return finish(concatenate_p.bind(*parts, dimension=0) if len(parts) > 1 else parts[0])
-
-
-def _flat(x: Any, name: str, position: int) -> Any:
-    value = array_operand(x, f"ediff1d: {name}", position)
-    return reshape_p.bind(value, shape=(int(np.prod(shape_of(value))),))

@@ -22,6 +22,7 @@ from ..primitives.linear import (
     add_p,
     broadcast_to,
     dtype_of,
+    flat,
     reduce_sum_p,
     reshape_p,
     shape_of,
@@ -29,11 +30,10 @@ from ..primitives.linear import (
 from ..primitives.operands import finish, operand, strong
 from ..primitives.promotion import common
 from ..primitives.reduce import reduce_max_p, reduce_min_p
-from ..primitives.shape import slice_along
+from ..primitives.shape import element_along, neighbours
 from .dispatch import array_operand, implements
 from .nonzero import need_size, size_of
 from .searching import known, places
-from .sorting import flat
 
 # --- bincount -------------------------------------------------------------------------------------------------
 
@@ -219,8 +219,7 @@ def _bin_of(x: Any, edges: Any) -> Any:
     """The number of the bin of each element, the last one with its right edge; -1 for what lies outside."""
     n = shape_of(edges)[0]
     edges, x = common(edges, x)
-    last = reshape_p.bind(slice_along(edges, (n,), 0, n - 1, n), shape=())
-    first = reshape_p.bind(slice_along(edges, (n,), 0, 0, 1), shape=())
+    first, last = element_along(edges, 0, 0), element_along(edges, 0, n - 1)
     at = sub_p.bind(places(edges, x, "right"), np.int64(1))
     at = select_p.bind(eq_p.bind(x, broadcast_to(last, shape_of(x))), np.int64(n - 2), at)
     inside = and_p.bind(
@@ -230,8 +229,7 @@ def _bin_of(x: Any, edges: Any) -> Any:
 
 
 def _widths(edges: Any) -> Any:
-    n = shape_of(edges)[0]
-    return sub_p.bind(slice_along(edges, (n,), 0, 1, n), slice_along(edges, (n,), 0, 0, n - 1))
+    return sub_p.bind(*neighbours(edges, 0))
 
 
 def _sample(a: Any, name: str) -> Any:
@@ -333,9 +331,7 @@ def _columns(sample: Any, name: str) -> list[Any]:
         x = array_operand(sample, name)
         shape = shape_of(x)
         if len(shape) == 2:
-            return [
-                reshape_p.bind(slice_along(x, shape, 1, d, d + 1), shape=shape[:1]) for d in range_(shape[1])
-            ]
+            return [element_along(x, 1, d) for d in range_(shape[1])]
         if len(shape) > 2:
             raise ArgumentValueError(f"{name}: want points of shape (n, d), got shape {shape}")
         return [flat(x)]

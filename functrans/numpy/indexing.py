@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from ..primitives.linear import (
     add_p,
     broadcast_shapes,
     broadcast_to,
+    flat,
     move_batch_axis,
     reduce_sum_p,
     reshape_p,
@@ -29,7 +29,7 @@ from ..primitives.linear import (
 from ..primitives.operands import finish, operand
 from ..primitives.promotion import refuse_out
 from ..primitives.shape import pad_p
-from .dispatch import array_operand, implements, owned
+from .dispatch import along, array_operand, implements, owned
 
 __all__ = [
     "diag", "diagflat", "diagonal", "take", "take_along_axis", "trace", "tril", "triu",
@@ -80,11 +80,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
         raise ArgumentValueError(f"take: mode must be 'raise', 'wrap', 'clip' or 'fill', got {mode!r}")
     x = array_operand(a, "take")
     i = _index_array(indices, "take")
-    if axis is None:
-        x, d = reshape_p.bind(x, shape=(prod(shape_of(x)),)), 0
-    else:
-        x = x if shape_of(x) else reshape_p.bind(x, shape=(1,))
-        d = one_axis(axis, len(shape_of(x)), "take")
+    x, d = along(x if shape_of(x) else flat(x), axis, "take")
     if mode == "clip" and i.dtype.kind == "i":
         i = max_p.bind(i, i.dtype.type(0))  # negative indices do not count from the end here
     taken = gather_p.bind(x, i, axes=(d,), mode=mode)
@@ -116,8 +112,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1, mode: str = "
     """
     x, i = array_operand(arr, "take_along_axis"), _index_array(indices, "take_along_axis")
     if axis is None:
-        x, axis = reshape_p.bind(x, shape=(prod(shape_of(x)),)), 0
-        i = reshape_p.bind(i, shape=(prod(shape_of(i)),))
+        x, i, axis = flat(x), flat(i), 0
     shape, others = shape_of(x), shape_of(i)
     if len(shape) != len(others):
         raise ShapeError(f"take_along_axis: shapes {shape} and {others} must have the same number of axes")
@@ -213,8 +208,7 @@ def diag(v: Any, k: int = 0) -> Any:
 @implements(np.diagflat)
 def diagflat(v: Any, k: int = 0) -> Any:
     """The elements of an array of any shape as a diagonal of a square matrix."""
-    x = array_operand(v, "diagflat")
-    return diag(reshape_p.bind(x, shape=(prod(shape_of(x)),)), k)
+    return diag(flat(array_operand(v, "diagflat")), k)
 
 
 # --- triangles ----------------------------------------------------------------------------------------------

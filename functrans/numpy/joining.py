@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,10 @@ import numpy as np
 from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
 from ..core.trace import Tracer
 from ..primitives.axes import one_axis
-from ..primitives.linear import reshape_p, shape_of
+from ..primitives.linear import flat, reshape_p, shape_of
 from ..primitives.operands import finish, operand
 from ..primitives.promotion import refuse_out
-from ..primitives.shape import concatenate_p, slice_along
+from ..primitives.shape import concatenate_p, element_along, slice_along
 from .dispatch import array_operand, implements, in_one_dtype, owned
 from .shaping import atleast_1d, atleast_2d, atleast_3d
 
@@ -43,7 +42,7 @@ def joined(values: list[Any], axis: Any, name: str, dtype: Any = None) -> Any:
     """Values along an axis they have, in one dtype; flat ones if `axis` is None."""
     values = in_one_dtype(values, dtype, name)
     if axis is None:
-        values = [reshape_p.bind(v, shape=(prod(shape_of(v)),)) for v in values]
+        values = [flat(v) for v in values]
         axis = 0
     shape = shape_of(values[0])
     if not shape:
@@ -188,7 +187,7 @@ def _pieces(name: str, ary: Any, indices_or_sections: Any, axis: int, equal: boo
     shape = shape_of(x)
     d = one_axis(axis, len(shape), name)
     cuts = _cuts(name, shape[d], indices_or_sections, equal)
-    return [owned(slice_along(x, shape, d, start, max(start, stop)), ary) for start, stop in pairwise(cuts)]
+    return [owned(slice_along(x, d, start, max(start, stop)), ary) for start, stop in pairwise(cuts)]
 
 
 @implements(np.split)
@@ -238,11 +237,8 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     (Array([1, 3]), Array([2, 4]))
     """
     value = array_operand(x, "unstack")
-    shape = shape_of(value)
-    d = one_axis(axis, len(shape), "unstack")
-    rest = shape[:d] + shape[d + 1 :]
-    parts = [slice_along(value, shape, d, i, i + 1) for i in range(shape[d])]
-    return tuple([owned(reshape_p.bind(p, shape=rest), x) for p in parts])
+    d = one_axis(axis, len(shape_of(value)), "unstack")
+    return tuple([owned(element_along(value, d, i), x) for i in range(shape_of(value)[d])])
 
 
 if hasattr(np, "unstack"):

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import operator
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
 from ..core.trace import Tracer
-from ..primitives.axes import many_axes, one_axis, positive_shape
+from ..primitives.axes import axes_or_all, many_axes, one_axis, positive_shape
 from ..primitives.create import iota
 from ..primitives.elementwise import convert, sub_p
 from ..primitives.index import gather_p
 from ..primitives.linear import (
     broadcast_in_dim_p,
+    flat,
     move_batch_axis,
     reshape_p,
     shape_of,
 )
 from ..primitives.operands import operand
 from ..primitives.shape import concatenate_p, rev_p, slice_along
-from .dispatch import array_operand, implements, owned
+from .dispatch import along, array_operand, implements, owned
 from .shaping import permuted
 
 __all__ = ["flip", "fliplr", "flipud", "repeat", "roll", "rot90", "tile"]
@@ -41,7 +41,7 @@ def flip(m: Any, axis: Any = None) -> Any:
     """
     x = array_operand(m, "flip")
     ndim = len(shape_of(x))
-    axes = tuple(range(ndim)) if axis is None else many_axes(axis, ndim, "flip")
+    axes = axes_or_all(axis, ndim, "flip")
     return owned(rev_p.bind(x, dimensions=axes) if axes else x, m)
 
 
@@ -110,9 +110,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     x = array_operand(a, "roll")
     shape = shape_of(x)
     if axis is None:
-        flat = reshape_p.bind(x, shape=(prod(shape),))
         total = shift if isinstance(shift, Tracer) else int(np.sum(shift))
-        return owned(reshape_p.bind(_rolled(flat, total, 0), shape=shape), a)
+        return owned(reshape_p.bind(_rolled(flat(x), total, 0), shape=shape), a)
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
     shifts = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,)
     if len(axes) != len(shifts) and 1 not in (len(axes), len(shifts)):
@@ -136,7 +135,7 @@ def _rolled(x: Any, shift: Any, axis: int) -> Any:
     cut = -operator.index(shift) % n if n else 0
     if not cut:
         return x
-    head, tail = slice_along(x, shape, axis, 0, cut), slice_along(x, shape, axis, cut, n)
+    head, tail = slice_along(x, axis, 0, cut), slice_along(x, axis, cut, n)
     return concatenate_p.bind(tail, head, dimension=axis)
 
 
@@ -184,11 +183,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     Array([1, 2, 2, 2])
     """
     x = array_operand(a, "repeat")
-    if axis is None:
-        x, d = reshape_p.bind(x, shape=(prod(shape_of(x)),)), 0
-    else:
-        x = x if shape_of(x) else reshape_p.bind(x, shape=(1,))
-        d = one_axis(axis, len(shape_of(x)), "repeat")
+    x, d = along(x if shape_of(x) else flat(x), axis, "repeat")
     shape = shape_of(x)
     if isinstance(repeats, Tracer) and repeats.ndim == 0:
         repeats = operator.index(repeats)

@@ -14,21 +14,19 @@ import numpy as np
 from ..core.dtypes import INT64
 from ..core.errors import ArgumentValueError, ConcretizationError, InvalidIndexError
 from ..core.trace import Tracer, operators
-from ..primitives.axes import one_axis
 from ..primitives.bits import not_p
 from ..primitives.composed import truth
 from ..primitives.create import full, iota
 from ..primitives.elementwise import convert, lt_p, select_p
 from ..primitives.index import gather_p
-from ..primitives.linear import broadcast_in_dim_p, dtype_of, move_batch_axis, reduce_sum_p, shape_of
+from ..primitives.linear import broadcast_in_dim_p, dtype_of, flat, move_batch_axis, reduce_sum_p, shape_of
 from ..primitives.operands import finish, operand, stack
 from ..primitives.promotion import refuse_out
 from ..primitives.rounding import floor_divide_p, remainder_p
 from ..primitives.shape import concatenate_p, slice_along
 from ..primitives.sort import argsort
-from .dispatch import array_operand, implements
+from .dispatch import along, array_operand, implements
 from .searching import known
-from .sorting import flat
 
 
 def need_size(name: str, x: Any, option: str = "size=") -> NoReturn:
@@ -53,7 +51,7 @@ def true_places(mask: Any, size: int) -> tuple[Any, Any]:
     shape = shape_of(mask)
     order = argsort(not_p.bind(mask), 0)  # stable: true elements first
     if size <= shape[0]:
-        order = slice_along(order, shape, 0, 0, size)
+        order = slice_along(order, 0, 0, size)
     else:
         order = concatenate_p.bind(order, full((size - shape[0],), 0, INT64), dimension=0)
     count = reduce_sum_p.bind(convert(mask, INT64), axes=(0,))
@@ -261,11 +259,7 @@ def compress(
     mask, x = array_operand(condition, "compress"), array_operand(a, "compress", 1)
     if len(shape_of(mask)) != 1:
         raise ArgumentValueError(f"compress: the condition must have one axis, got shape {shape_of(mask)}")
-    x = x if shape_of(x) else flat(x)
-    if axis is None:
-        x, d = flat(x), 0
-    else:
-        d = one_axis(axis, len(shape_of(x)), "compress")
+    x, d = along(x if shape_of(x) else flat(x), axis, "compress")
     return finish(_chosen(x, mask, d, size, fill_value, "compress"))
 
 

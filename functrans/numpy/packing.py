@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import numpy as np
 from ..core.dtypes import FLOAT64, INT32
 from ..core.errors import ArgumentValueError, DtypeError
 from ..primitives import ufuncs
-from ..primitives.axes import one_axis
 from ..primitives.bits import and_p, shift_right_p
 from ..primitives.complexes import abs_p
 from ..primitives.composed import is_finite, ldexp, truth
@@ -23,7 +21,7 @@ from ..primitives.operands import finish, operand
 from ..primitives.promotion import publish, unary
 from ..primitives.rounding import floor_p
 from ..primitives.shape import pad_p, slice_along
-from .dispatch import array_operand, implements
+from .dispatch import along, array_operand, implements
 
 __all__ = ["bitwise_count", "frexp", "packbits", "unpackbits"]
 
@@ -41,9 +39,7 @@ def _bit_weights(bitorder: str, name: str) -> np.ndarray:
 
 def _rows(x: Any, axis: Any, name: str) -> tuple[Any, int]:
     """The array with the axis to work along last, and that axis; the flat array for None."""
-    if axis is None:
-        return reshape_p.bind(x, shape=(prod(shape_of(x)),)), 0
-    d = one_axis(axis, len(shape_of(x)), name)
+    x, d = along(x, axis, name)
     return move_batch_axis(x, d, len(shape_of(x)) - 1), d
 
 
@@ -130,7 +126,7 @@ def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bit
         if wanted > 8 * n:
             config = ((0, 0, 0),) * len(kept) + ((0, wanted - 8 * n, 0),)
             bits = pad_p.bind(bits, np.uint8(0), padding_config=config)
-        bits = slice_along(bits, shape_of(bits), len(kept), 0, wanted)
+        bits = slice_along(bits, len(kept), 0, wanted)
     return finish(move_batch_axis(bits, len(kept), d))
 
 

@@ -194,7 +194,7 @@ def _constant(x: Any, widths: list[tuple[int, int]], constant: Any) -> Any:
 def _edges(x: Any, d: int, first: int, last: int) -> tuple[Any, Any]:
     """The first and the last elements along an axis."""
     shape = shape_of(x)
-    return slice_along(x, shape, d, 0, first), slice_along(x, shape, d, shape[d] - last, shape[d])
+    return slice_along(x, d, 0, first), slice_along(x, d, shape[d] - last, shape[d])
 
 
 def _beside(x: Any, d: int, before: Any, behind: Any) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import string
 from collections.abc import Sequence
 from functools import lru_cache
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from ..primitives.elementwise import mul_p, sub_p
 from ..primitives.index import gather_p
 from ..primitives.linear import (
     broadcast_shapes,
+    flat,
     move_batch_axis,
     reduce_sum_p,
     reshape_p,
@@ -112,13 +112,9 @@ def vdot(a: Any, b: Any, /) -> Any:
     Array(5.+0.j)
     """
     x, y = pair(a, b, "vdot")
-    x, y = _flat(x), _flat(y)
+    x, y = flat(x), flat(y)
     _check_summed("vdot", x, y, 0, 0)
     return finish(_dot(conjugate(x), y, (0,), (0,)))
-
-
-def _flat(x: Any) -> Any:
-    return reshape_p.bind(x, shape=(prod(shape_of(x)),))
 
 
 @implements(np.outer)
@@ -134,7 +130,7 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
     """
     refuse_out("outer", out)
     x, y = pair(a, b, "outer")
-    x, y = _flat(x), _flat(y)
+    x, y = flat(x), flat(y)
     return finish(mul_p.bind(reshape_p.bind(x, shape=(*shape_of(x), 1)), y))
 
 
@@ -416,7 +412,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
 
 def _parts(x: Any) -> list[Any]:
     shape = shape_of(x)
-    return [slice_along(x, shape, len(shape) - 1, i, i + 1) for i in range(3)]
+    return [slice_along(x, len(shape) - 1, i, i + 1) for i in range(3)]
 
 
 for _ufunc, _function in ((np.matmul, matmul), (np.vecdot, vecdot)):

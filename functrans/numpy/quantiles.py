@@ -11,7 +11,7 @@ import numpy as np
 from ..core.dtypes import FLOAT64, INT64
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, IndexOutOfBoundsError, ShapeError
 from ..core.trace import Tracer
-from ..primitives.axes import many_axes
+from ..primitives.axes import axes_or_all, many_axes
 from ..primitives.bits import shift_right_p
 from ..primitives.composed import is_nan
 from ..primitives.create import full, iota
@@ -34,7 +34,7 @@ from ..primitives.operands import finish, operand, strong
 from ..primitives.promotion import refuse_out
 from ..primitives.rounding import floor_p
 from ..primitives.search import searchsorted_p
-from ..primitives.shape import slice_along
+from ..primitives.shape import element_along
 from ..primitives.sort import sort_p, take_along
 from .dispatch import array_operand, implements
 from .searching import known
@@ -104,7 +104,7 @@ class _Lanes(NamedTuple):
 
 def _lanes(x: Any, axis: Any, keepdims: Any, name: str) -> _Lanes:
     shape = shape_of(x)
-    axes = tuple(range(len(shape))) if axis is None else many_axes(axis, len(shape), name)
+    axes = axes_or_all(axis, len(shape), name)
     keep = keepdims is not _NO_VALUE and bool(keepdims)
     result = tuple([1 if d in axes else n for d, n in enumerate(shape) if keep or d not in axes])
     return _Lanes(_last(x, axes), result, axes)
@@ -127,8 +127,7 @@ def _sorted(x: Any) -> Any:
 def _final(x: Any) -> Any:
     """The last elements of rows."""
     shape = shape_of(x)
-    n = shape[-1]
-    return reshape_p.bind(slice_along(x, shape, len(shape) - 1, n - 1, n), shape=shape[:-1])
+    return element_along(x, len(shape) - 1, shape[-1] - 1)
 
 
 def _count(x: Any) -> Any:
@@ -266,7 +265,7 @@ def _checked_weights(weights: Any, x: Any, axis: Any, method: str, name: str) ->
         w = broadcast_in_dim_p.bind(w, shape=shape, broadcast_dimensions=axes)
     numbers = known(w)
     if numbers is not None and numbers.size:
-        axes = tuple(range(len(shape))) if axis is None else many_axes(axis, len(shape), name)
+        axes = axes_or_all(axis, len(shape), name)
         if (numbers < 0).any():
             raise ArgumentValueError(f"{name}: weights must not be negative")
         if not np.isfinite(numbers).all() or not numbers.any(axis=axes).all():

@@ -12,7 +12,7 @@ from ..core.errors import ArgumentValueError
 from ..core.primitive import Primitive
 from ..core.trace import Tracer
 from ..primitives import ufuncs
-from ..primitives.axes import many_axes, one_axis
+from ..primitives.axes import axes_or_all
 from ..primitives.composed import truth
 from ..primitives.elementwise import convert, select_p
 from ..primitives.linear import dtype_of, reduce_sum_p, reshape_p, shape_of
@@ -27,7 +27,7 @@ from ..primitives.reduce import (
     reduce_or_p,
     reduce_prod_p,
 )
-from .dispatch import array_operand, implements
+from .dispatch import along, array_operand, implements
 
 _UINT64 = np.dtype(np.uint64)
 _NO_VALUE = getattr(np, "_NoValue", None)
@@ -36,7 +36,7 @@ _NO_VALUE = getattr(np, "_NoValue", None)
 def reduced(prim: Primitive, x: Any, axis: Any, keepdims: bool, name: str) -> Any:
     """`prim` of a strong value along `axis` as a user gives it: None for all, an integer, a tuple."""
     shape = shape_of(x)
-    axes = tuple(range(len(shape))) if axis is None else many_axes(axis, len(shape), name)
+    axes = axes_or_all(axis, len(shape), name)
     out = prim.bind(x, axes=axes)
     if keepdims is True or (keepdims and keepdims is not _NO_VALUE):
         out = reshape_p.bind(out, shape=tuple([1 if d in axes else n for d, n in enumerate(shape)]))
@@ -181,7 +181,7 @@ def _extremum(
         raise ArgumentValueError(f"{name}: where= needs initial=, the result where no element is chosen")
     x = masked(x, where, _lowest(dtype_of(x), sign), name)
     shape = shape_of(x)
-    axes = range(len(shape)) if axis is None else many_axes(axis, len(shape), name)
+    axes = axes_or_all(axis, len(shape), name)
     if 0 in [shape[d] for d in axes]:
         if initial is None:
             raise ArgumentValueError(
@@ -319,12 +319,8 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
 def _position(name: str, prim: Primitive, a: Any, axis: Any, keepdims: Any) -> Any:
     x = array_operand(a, name)
     shape = shape_of(x)
-    if axis is None:
-        x = reshape_p.bind(x, shape=(int(np.prod(shape)),))
-        d, kept = 0, (1,) * len(shape)
-    else:
-        d = one_axis(axis, len(shape), name)
-        kept = (*shape[:d], 1, *shape[d + 1 :])
+    x, d = along(x, axis, name)
+    kept = (1,) * len(shape) if axis is None else (*shape[:d], 1, *shape[d + 1 :])
     if shape_of(x)[d] == 0:
         raise ArgumentValueError(
             f"{name}: attempt to get {name} of an empty sequence (shape {shape}, axis {axis})"

@@ -10,11 +10,11 @@ from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
 from ..core.trace import Tracer
 from ..primitives.elementwise import ge_p, select_p, sub_p
 from ..primitives.index import gather_p
-from ..primitives.linear import broadcast_to, dtype_of, reshape_p, shape_of
+from ..primitives.linear import broadcast_to, dtype_of, shape_of
 from ..primitives.operands import finish
 from ..primitives.promotion import common
 from ..primitives.search import searchsorted_p
-from ..primitives.shape import rev_p, slice_along
+from ..primitives.shape import element_along, rev_p
 from .dispatch import array_operand, implements
 
 _SIDES = {"left": "left", "right": "right", "l": "left", "r": "right"}
@@ -140,6 +140,6 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     if direction < 0:
         return finish(falling)
     rising = places(edges, numbers, side)
-    first, last = (reshape_p.bind(slice_along(edges, (n,), 0, i, i + 1), shape=()) for i in (0, n - 1))
+    first, last = (element_along(edges, 0, i) for i in (0, n - 1))
     ascending = broadcast_to(ge_p.bind(last, first), shape_of(numbers))
     return finish(select_p.bind(ascending, rising, falling))

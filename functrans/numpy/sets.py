@@ -12,21 +12,19 @@ import numpy as np
 
 from ..core.dtypes import BOOL, INT64
 from ..core.errors import ArgumentValueError
-from ..primitives.axes import one_axis
 from ..primitives.bits import and_p, or_p, xor_p
 from ..primitives.create import full, iota
 from ..primitives.cumulative import cumsum_p
 from ..primitives.elementwise import convert, eq_p, ne_p, sub_p
 from ..primitives.index import gather_p, scatter_p
-from ..primitives.linear import dtype_of, move_batch_axis, reshape_p, shape_of
+from ..primitives.linear import dtype_of, flat, move_batch_axis, reshape_p, shape_of
 from ..primitives.operands import finish, operand
 from ..primitives.promotion import common
-from ..primitives.shape import concatenate_p, slice_along
+from ..primitives.shape import concatenate_p, element_along, neighbours, slice_along
 from ..primitives.sort import sort_p
-from .dispatch import array_operand, implements
+from .dispatch import along, array_operand, implements
 from .nonzero import filled, need_size, size_of, true_places
 from .searching import known, places
-from .sorting import flat
 
 
 class UniqueAllResult(NamedTuple):
@@ -59,8 +57,7 @@ def _rows(x: Any, indices: Any) -> Any:
 
 def _distinct(x: Any, equal_nan: bool) -> Any:
     """For an array in order, with one axis, whether each element differs from the one before it."""
-    n = shape_of(x)[0]
-    now, past = slice_along(x, (n,), 0, 1, n), slice_along(x, (n,), 0, 0, n - 1)
+    now, past = neighbours(x, 0)
     differs = ne_p.bind(now, past)
     if equal_nan and dtype_of(x).kind in "fc":
         differs = and_p.bind(differs, or_p.bind(eq_p.bind(now, now), eq_p.bind(past, past)))
@@ -75,7 +72,7 @@ class _Groups:
         self.n = n = shape[0]
         width = prod(shape[1:])
         table = reshape_p.bind(x, shape=(n, width))
-        keys = [reshape_p.bind(slice_along(table, (n, width), 1, j, j + 1), shape=(n,)) for j in range(width)]
+        keys = [element_along(table, 1, j) for j in range(width)]
         *keys, self.order = sort_p.bind(
             *(keys or [full((n,), 0, INT64)]), iota((n,), 0), dimension=0, num_keys=max(width, 1)
         )
@@ -108,7 +105,7 @@ def _unique_of_size(x: Any, size: int, fill_value: Any, equal_nan: bool) -> tupl
         values = filled(values, valid, operand(fill_value, "unique: fill_value"))
     # A group ends where the next one begins, the last one at the end.
     following, is_start = true_places(groups.begins, size + 1)
-    following = slice_along(filled(following, is_start, groups.n), (size + 1,), 0, 1, size + 1)
+    following = slice_along(filled(following, is_start, groups.n), 0, 1, size + 1)
     counts = filled(sub_p.bind(following, starts), valid, 0)
     return values, indices, groups.inverse(), counts
 
@@ -179,11 +176,8 @@ def unique(
     """
     x = array_operand(ar, "unique")
     shape = shape_of(x)
-    if axis is None:
-        rows, d = flat(x), 0
-    else:
-        d = one_axis(axis, len(shape), "unique")
-        rows = move_batch_axis(x, d, 0)
+    rows, d = along(x, axis, "unique")
+    rows = move_batch_axis(rows, d, 0)
     if size is not None:
         found = _unique_of_size(rows, size_of(size, "unique"), fill_value, equal_nan)
     elif known(x) is None:
@@ -340,8 +334,7 @@ def _picked(x: Any, mask: Any, size: Any, fill_value: Any, name: str) -> Any:
         return full(shape_of(at), 0 if fill_value is None else fill_value, dtype_of(x))
     out = _rows(x, at)
     if fill_value is None:
-        first = slice_along(at, shape_of(at), 0, 0, min(1, shape_of(at)[0]))
-        fill_value = reshape_p.bind(_rows(x, first), shape=()) if shape_of(at)[0] else 0
+        fill_value = _rows(x, element_along(at, 0, 0)) if shape_of(at)[0] else 0
     return filled(out, valid, operand(fill_value, f"{name}: fill_value"))
 
 
@@ -468,9 +461,9 @@ def setxor1d(
     ordered, origin = sort_p.bind(both, origin, dimension=0, num_keys=1)
     if not n + m:
         return finish(_picked(ordered, full((0,), True, BOOL), size, fill_value, "setxor1d"))
-    now, past = slice_along(origin, (n + m,), 0, 1, n + m), slice_along(origin, (n + m,), 0, 0, n + m - 1)
+    now, past = neighbours(origin, 0)
     # NaN equals nothing in the other array.
-    tail = slice_along(ordered, (n + m,), 0, 1, n + m)
+    tail = slice_along(ordered, 0, 1, n + m)
     differs = or_p.bind(_distinct(ordered, True), and_p.bind(ne_p.bind(tail, tail), xor_p.bind(now, past)))
     first = concatenate_p.bind(full((1,), True, BOOL), differs, dimension=0)
     group = cumsum_p.bind(convert(first, INT64), axis=0, reverse=False)

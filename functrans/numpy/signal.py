@@ -34,7 +34,7 @@ from ..primitives.linear import add_p, broadcast_to, dtype_of, reshape_p, shape_
 from ..primitives.operands import finish, operand
 from ..primitives.rounding import is_nan_p
 from ..primitives.search import searchsorted_p
-from ..primitives.shape import concatenate_p, pad_p, rev_p, slice_along
+from ..primitives.shape import concatenate_p, element_along, neighbours, pad_p, rev_p, slice_along
 from ..primitives.sort import sort_p
 from .dispatch import array_operand, implements, in_one_dtype
 
@@ -211,8 +211,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         at, places, samples = _periodic(at, places, samples, period)
         left = right = None
     n = shape_of(places)[0]
-    first, last = (reshape_p.bind(slice_along(samples, (n,), 0, i, i + 1), shape=()) for i in (0, n - 1))
-    start, stop = (reshape_p.bind(slice_along(places, (n,), 0, i, i + 1), shape=()) for i in (0, n - 1))
+    first, last = (element_along(samples, 0, i) for i in (0, n - 1))
+    start, stop = (element_along(places, 0, i) for i in (0, n - 1))
     out = _between(at, places, samples, n) if n > 1 else broadcast_to(first, shape_of(at))
     out = select_p.bind(gt_p.bind(at, stop), _outside(right, last, to), out)
     out = select_p.bind(eq_p.bind(at, stop), last, out)
@@ -272,7 +272,7 @@ def _periodic(at: Any, places: Any, samples: Any, period: Any) -> tuple[Any, Any
     )
 
     def ends(values: Any, shift: Any) -> Any:
-        first, last = slice_along(values, (n,), 0, 0, 1), slice_along(values, (n,), 0, n - 1, n)
+        first, last = slice_along(values, 0, 0, 1), slice_along(values, 0, n - 1, n)
         if shift is not None:
             first, last = add_p.bind(first, shift), sub_p.bind(last, shift)
         return concatenate_p.bind(last, values, first, dimension=0)
@@ -324,9 +324,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.
         raise DtypeError("unwrap: complex numbers have no order; unwrap their angle")
     n = shape[d]
     fixed = stop_gradient_p.bind(x)
-    count = max(n - 1, 0)
-    later, earlier = slice_along(fixed, shape, d, n - count, n), slice_along(fixed, shape, d, 0, count)
-    steps = ufuncs.subtract(later, earlier)
+    steps = ufuncs.subtract(*neighbours(fixed, d))
     moved = _whole_periods(steps, span, discont)
     to = dtype_of(moved)
     config = tuple([(int(e == d and n > 0), 0, 0) for e in range(len(shape))])

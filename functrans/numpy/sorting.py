@@ -18,7 +18,7 @@ from ..primitives.elementwise import convert
 from ..primitives.linear import dtype_of, reshape_p, shape_of
 from ..primitives.operands import finish, operand
 from ..primitives.shape import rev_p
-from .dispatch import array_operand, implements
+from .dispatch import along, array_operand, implements
 
 _KINDS = ("quicksort", "mergesort", "heapsort", "stable")
 _PARTITION_KINDS = ("introselect",)
@@ -34,20 +34,6 @@ def _check_options(name: str, kind: Any, order: Any, stable: Any, kinds: Sequenc
     # As NumPy, which reads the first letter.
     if kind is not None and not (isinstance(kind, str) and kind[:1].lower() in [k[0] for k in kinds]):
         raise ArgumentValueError(f"{name}: kind must be one of {', '.join(map(repr, kinds))}, got {kind!r}")
-
-
-def flat(x: Any) -> Any:
-    """All elements in row-major order."""
-    shape = shape_of(x)
-    return x if len(shape) == 1 else reshape_p.bind(x, shape=(prod(shape),))
-
-
-def _along(a: Any, axis: Any, name: str) -> tuple[Any, int]:
-    """The array and the axis to sort along; flat for None."""
-    x = array_operand(a, name)
-    if axis is None:
-        return flat(x), 0
-    return x, one_axis(axis, len(shape_of(x)), name)
 
 
 def _of_an_axis(x: Any) -> Any:
@@ -106,7 +92,7 @@ def sort(
     Array([0., 1., 0.])
     """
     _check_options("sort", kind, order, stable)
-    x, d = _along(a, axis, "sort")
+    x, d = along(array_operand(a, "sort"), axis, "sort")
     if descending:
         x = rev_p.bind(x, dimensions=(d,))
     out = sorts.sort_p.bind(x, dimension=d, num_keys=1)[0]
@@ -136,7 +122,7 @@ def argsort(
     Array([1, 2, 0])
     """
     _check_options("argsort", kind, order, stable)
-    x, d = _along(_of_an_axis(array_operand(a, "argsort")), axis, "argsort")
+    x, d = along(_of_an_axis(array_operand(a, "argsort")), axis, "argsort")
     if not descending:
         return finish(sorts.argsort(x, d))
     places = rev_p.bind(iota(shape_of(x), d), dimensions=(d,))
@@ -240,7 +226,7 @@ def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect"
     Array([0, 1, 2, 3])
     """
     _check_options("partition", kind, order, None, _PARTITION_KINDS)
-    x, d = _along(a, axis, "partition")
+    x, d = along(array_operand(a, "partition"), axis, "partition")
     _check_places(kth, x, d, "partition")
     return finish(sorts.sort_p.bind(x, dimension=d, num_keys=1)[0])
 
@@ -258,7 +244,7 @@ def argpartition(
     Array([3, 1, 2, 0])
     """
     _check_options("argpartition", kind, order, None, _PARTITION_KINDS)
-    x, d = _along(_of_an_axis(array_operand(a, "argpartition")), axis, "argpartition")
+    x, d = along(_of_an_axis(array_operand(a, "argpartition")), axis, "argpartition")
     _check_places(kth, x, d, "argpartition")
     return finish(sorts.argsort(x, d))
 
@@ -273,7 +259,7 @@ def sort_complex(a: Any) -> Any:
     >>> fnp.sort_complex([2 - 1j, 1 + 0j, 2 - 3j])
     Array([1.+0.j, 2.-3.j, 2.-1.j])
     """
-    x, d = _along(a, -1, "sort_complex")
+    x, d = along(array_operand(a, "sort_complex"), -1, "sort_complex")
     out = sorts.sort_p.bind(x, dimension=d, num_keys=1)[0]
     dtype = dtype_of(x)
     if dtype.kind == "c":

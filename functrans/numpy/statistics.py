@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.dtypes import FLOAT64, INT64, canonical, real_dtype
 from ..core.errors import ArgumentValueError, ShapeError
-from ..primitives.axes import many_axes, one_axis
+from ..primitives.axes import axes_or_all, one_axis
 from ..primitives.complexes import abs_p
 from ..primitives.composed import truth
 from ..primitives.elementwise import convert, div_p, max_p, mul_p, sub_p
@@ -31,7 +31,7 @@ def _floating(a: Any, dtype: Any, name: str) -> Any:
 
 
 def _number(shape: tuple[int, ...], axis: Any, name: str) -> int:
-    axes = range(len(shape)) if axis is None else many_axes(axis, len(shape), name)
+    axes = axes_or_all(axis, len(shape), name)
     return prod([shape[d] for d in axes])
 
 

@@ -19,7 +19,7 @@ from ..core.errors import (
 )
 from ..core.primitive import Primitive
 from ..core.trace import operators
-from ..primitives.axes import many_axes, one_axis
+from ..primitives.axes import axes_or_all, one_axis
 from ..primitives.composed import truth
 from ..primitives.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p
 from ..primitives.elementwise import convert, select_p
@@ -27,7 +27,7 @@ from ..primitives.indexing import is_staged
 from ..primitives.linear import broadcast_to, dtype_of, move_batch_axis, reshape_p, shape_of
 from ..primitives.operands import finish, operand
 from ..primitives.promotion import refuse_out
-from ..primitives.shape import concatenate_p, slice_along
+from ..primitives.shape import concatenate_p, element_along, slice_along
 from . import reductions
 from .dispatch import array_operand, concrete
 from .joining import stack
@@ -127,7 +127,7 @@ def _reduce(
     if known is not None and not (options and ufunc in _LOGICAL):
         return known(x, axis=axis, keepdims=keepdims, where=where, **options)
     shape = shape_of(x)
-    axes = tuple(range(len(shape))) if axis is None else many_axes(axis, len(shape), name)
+    axes = axes_or_all(axis, len(shape), name)
     if len(axes) > 1 and ufunc not in _ASSOCIATIVE:
         raise ArgumentValueError(f"{name}: not reorderable, so at most one axis may be specified, got {axis}")
     x = _masked(truth(x) if ufunc in _LOGICAL else x, where, ufunc, name)
@@ -180,22 +180,18 @@ def _rows(x: Any, name: str) -> list[Any]:
             f"{name} of {shape[0]} traced elements: functrans writes out an operation for each, at most {_LONGEST}; "
             "write it as a loop with lax.scan, or by functions whose order of evaluation is free"
         )
-    return [reshape_p.bind(slice_along(x, shape, 0, i, i + 1), shape=shape[1:]) for i in range(shape[0])]
+    return [element_along(x, 0, i) for i in range(shape[0])]
 
 
 def _halved(function: Callable[..., Any], x: Any) -> Any:
     """Neighbours combined, so that about half as many rows are left."""
     shape = shape_of(x)
     half = shape[0] // 2
-    pairs = reshape_p.bind(slice_along(x, shape, 0, 0, 2 * half), shape=(half, 2, *shape[1:]))
-    first, second = (
-        reshape_p.bind(slice_along(pairs, shape_of(pairs), 1, i, i + 1), shape=(half, *shape[1:]))
-        for i in (0, 1)
-    )
-    out = operand(function(first, second), "reduce")
+    pairs = reshape_p.bind(slice_along(x, 0, 0, 2 * half), shape=(half, 2, *shape[1:]))
+    out = operand(function(element_along(pairs, 1, 0), element_along(pairs, 1, 1)), "reduce")
     if shape[0] % 2 == 0:
         return out
-    last = slice_along(x, shape, 0, 2 * half, 2 * half + 1)
+    last = slice_along(x, 0, 2 * half, 2 * half + 1)
     return concatenate_p.bind(out, convert(last, dtype_of(out)), dimension=0)
 
 
@@ -233,10 +229,10 @@ def _scanned(function: Callable[..., Any], x: Any) -> Any:
     shape = shape_of(x)
     n, step = shape[0], 1
     while step < n:
-        behind = slice_along(x, shape, 0, step, n)
-        before = slice_along(x, shape, 0, 0, n - step)
+        behind = slice_along(x, 0, step, n)
+        before = slice_along(x, 0, 0, n - step)
         combined = operand(function(before, behind), "accumulate")
-        head = convert(slice_along(x, shape, 0, 0, step), dtype_of(combined))
+        head = convert(slice_along(x, 0, 0, step), dtype_of(combined))
         x = concatenate_p.bind(head, combined, dimension=0)
         step *= 2
     return x
@@ -283,7 +279,7 @@ def _reduceat(
         raise ArgumentError(f"{name}: want at least one index")
     parts = []
     for s, end in zip(starts, [*starts[1:], n]):
-        piece = slice_along(x, shape_of(x), d, s, max(end, s + 1))
+        piece = slice_along(x, d, s, max(end, s + 1))
         parts.append(_reduce(function, ufunc, name, piece, d, dtype))
     return stack(parts, d)
 

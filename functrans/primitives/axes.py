@@ -54,6 +54,11 @@ def many_axes(axes: Any, ndim: int, name: str) -> tuple[int, ...]:
     return found
 
 
+def axes_or_all(axes: Any, ndim: int, name: str) -> tuple[int, ...]:
+    """`many_axes`; all of them for None."""
+    return tuple(range(ndim)) if axes is None else many_axes(axes, ndim, name)
+
+
 def as_shape(shape: Any, name: str) -> tuple[int, ...]:
     """A shape as a tuple of ints; one integer is a shape of one axis.
 

@@ -116,9 +116,9 @@ def _steps(x: Any, y: Any, axis: int, reverse: bool) -> Pair:
     """The operands of all steps but the first: the elements, and the results before them."""
     shape = shape_of(x)
     n = shape[axis]
-    early, late = slice_along(y, shape, axis, 0, n - 1), slice_along(x, shape, axis, 1, n)
+    early, late = slice_along(y, axis, 0, n - 1), slice_along(x, axis, 1, n)
     if reverse:
-        early, late = slice_along(y, shape, axis, 1, n), slice_along(x, shape, axis, 0, n - 1)
+        early, late = slice_along(y, axis, 1, n), slice_along(x, axis, 0, n - 1)
     return late, early
 
 

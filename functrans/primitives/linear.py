@@ -6,6 +6,7 @@ the helpers for that stand here, below the families.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -90,6 +91,12 @@ def zeros(aval: Aval) -> Any:
 def instantiate(x: Any) -> Any:
     """A tangent or cotangent as a value: zeros in the place of a `Zero`."""
     return zeros(x.aval) if type(x) is Zero else x
+
+
+def flat(x: Any) -> Any:
+    """All elements in row-major order, along one axis."""
+    shape = shape_of(x)
+    return x if len(shape) == 1 else reshape_p.bind(x, shape=(math.prod(shape),))
 
 
 def move_batch_axis(x: Any, source: int, target: int) -> Any:

@@ -79,7 +79,7 @@ def _slope(lu: Any, t: Any, m: int, n: int) -> Any:
 
     def split(x: Any) -> tuple[Any, Any]:
         shape = shape_of(x)
-        return slice_along(x, shape, axis, 0, k), slice_along(x, shape, axis, k, shape[axis])
+        return slice_along(x, axis, 0, k), slice_along(x, axis, k, shape[axis])
 
     (head, tail), (t_head, t_tail) = (split(lu), split(t)) if m != n else ((lu, None), (t, None))
     inner = solve_triangular(head, t_head, left_side=True, lower=True, unit_diagonal=True)

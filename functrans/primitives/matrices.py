@@ -66,13 +66,13 @@ def offset_of(index: Sequence[Any], shape: Sequence[int]) -> Any:
 def columns_of(x: Any, start: int, stop: int) -> Any:
     """Some columns of matrices."""
     shape = shape_of(x)
-    return x if (start, stop) == (0, shape[-1]) else slice_along(x, shape, len(shape) - 1, start, stop)
+    return x if (start, stop) == (0, shape[-1]) else slice_along(x, len(shape) - 1, start, stop)
 
 
 def rows_of(x: Any, start: int, stop: int) -> Any:
     """Some rows of matrices."""
     shape = shape_of(x)
-    return x if (start, stop) == (0, shape[-2]) else slice_along(x, shape, len(shape) - 2, start, stop)
+    return x if (start, stop) == (0, shape[-2]) else slice_along(x, len(shape) - 2, start, stop)
 
 
 def adjoint(x: Any) -> Any:

@@ -96,8 +96,7 @@ def _times(x: Pair, y: Pair) -> Pair:
 
 
 def _part(x: Pair, start: int, stop: int) -> Pair:
-    shape = shape_of(x[0])
-    value, tangent = (slice_along(a, shape, 0, start, stop) for a in x)
+    value, tangent = (slice_along(a, 0, start, stop) for a in x)
     return value, tangent
 
 

@@ -25,6 +25,7 @@ from .linear import (
     linear_jvp,
     move_batch_axis,
     reduce_sum_p,
+    reshape_p,
     same_dtype,
     shape_of,
     zeros,
@@ -77,22 +78,35 @@ def _concatenate_abstract(*avals: Aval, dimension: int) -> Aval:
 
 def _concatenate_transpose(ct: Any, *args: Any, dimension: int) -> list[Any]:
     cts: list[Any] = []
-    shape = shape_of(ct)
     start = 0
     for a in args:
         stop = start + (a.aval.shape if type(a) is Linear else shape_of(a))[dimension]
-        cts.append(slice_along(ct, shape, dimension, start, stop) if type(a) is Linear else None)
+        cts.append(slice_along(ct, dimension, start, stop) if type(a) is Linear else None)
         start = stop
     return cts
 
 
-def slice_along(x: Any, shape: tuple[int, ...], axis: int, start: int, stop: int) -> Any:
+def slice_along(x: Any, axis: int, start: int, stop: int) -> Any:
     """``x[start:stop]`` along one axis."""
+    shape = shape_of(x)
     starts, limits = [0] * len(shape), list(shape)
     starts[axis], limits[axis] = start, stop
     return slice_p.bind(
         x, start_indices=tuple(starts), limit_indices=tuple(limits), strides=(1,) * len(shape)
     )
+
+
+def element_along(x: Any, axis: int, i: int) -> Any:
+    """``x[i]`` along one axis, which the result has not."""
+    shape = shape_of(x)
+    return reshape_p.bind(slice_along(x, axis, i, i + 1), shape=shape[:axis] + shape[axis + 1 :])
+
+
+def neighbours(x: Any, axis: int) -> tuple[Any, Any]:
+    """All elements along one axis but the first, and those before them."""
+    n = shape_of(x)[axis]
+    count = max(n - 1, 0)
+    return slice_along(x, axis, n - count, n), slice_along(x, axis, 0, count)
 
 
 def _concatenate_batch(

@@ -118,7 +118,7 @@ def top_k(x: Any, k: int) -> tuple[Any, Any]:
     operands = [rev_p.bind(a, dimensions=(last,)) for a in (x, iota(shape, last))]
     values, places = sort_p.bind(*operands, dimension=last, num_keys=1)
     n = shape[last]
-    taken = [rev_p.bind(slice_along(a, shape, last, n - k, n), dimensions=(last,)) for a in (values, places)]
+    taken = [rev_p.bind(slice_along(a, last, n - k, n), dimensions=(last,)) for a in (values, places)]
     return taken[0], taken[1]
 
 

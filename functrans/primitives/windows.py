@@ -23,7 +23,7 @@ from ..core.primitive import Linear, Primitive
 from .create import iota
 from .elementwise import max_p, min_p, mul_p, sub_p
 from .index import gather_p
-from .linear import Rule, add_p, dtype_of, linear_jvp, move_batch_axis, reshape_p, shape_of, zeros
+from .linear import Rule, add_p, dtype_of, flat, linear_jvp, move_batch_axis, shape_of, zeros
 from .shape import loops, pad_p, slice_p
 from .window_geometry import Padding, Placed, covered, dilated, fill, padded_array, place, window_count
 
@@ -360,8 +360,7 @@ def _extremum(name: str, fold: str, ufunc: np.ufunc, step: Primitive) -> Primiti
         config = tuple([(low, high, base - 1) for base, low, high in Windows(**params).placed()])
         if any(part != (0, 0, 0) for part in config):
             t = pad_p.bind(t, dtype_of(t).type(0), padding_config=config)
-        flat = reshape_p.bind(t, shape=(prod(shape_of(t)),))
-        return ans, gather_p.bind(flat, position, axes=(0,), mode="promise_in_bounds")
+        return ans, gather_p.bind(flat(t), position, axes=(0,), mode="promise_in_bounds")
 
     assert isinstance(step.kernel, Pointwise)
     prim = Primitive(

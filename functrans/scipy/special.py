@@ -20,7 +20,7 @@ from ..core.primitive import Primitive
 from ..core.trace import operators
 from ..numpy.dispatch import array_operand
 from ..primitives import special, special_scipy
-from ..primitives.axes import many_axes
+from ..primitives.axes import axes_or_all
 from ..primitives.complexes import abs_p
 from ..primitives.elementwise import convert, div_p, mul_p, ne_p, select_p, stop_gradient_p, sub_p
 from ..primitives.exp_log import exp_p, log_p
@@ -237,7 +237,7 @@ def _float(x: Any, name: str, position: int = 0) -> Any:
 
 def _axes(x: Any, axis: Any, name: str) -> tuple[int, ...]:
     ndim = len(shape_of(x))
-    return tuple(range(ndim)) if axis is None else many_axes(axis, ndim, name)
+    return axes_or_all(axis, ndim, name)
 
 
 def _kept(x: Any, like: Any, axes: tuple[int, ...]) -> Any:

@@ -206,7 +206,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     if not m or not n:
         return finish(zeros(Aval((*batch, m, n), dtype)))
     column, row = broadcast_to(column, (*batch, m)), broadcast_to(row, (*batch, n))
-    rest = slice_along(row, (*batch, n), axis, 1, n)
+    rest = slice_along(row, axis, 1, n)
     values = concatenate_p.bind(rev_p.bind(column, dimensions=(axis,)), rest, dimension=axis)
     places = np.arange(m)[::-1, None] + np.arange(n)
     out = gather_p.bind(values, places, axes=(axis,), mode="promise_in_bounds")

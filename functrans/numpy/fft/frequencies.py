@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.dtypes import FLOAT64, canonical, is_float
 from ...core.errors import ArgumentValueError, DtypeError, ShapeError
-from ...primitives.axes import many_axes
+from ...primitives.axes import axes_or_all
 from ...primitives.create import iota
 from ...primitives.elementwise import convert, div_p, lt_p, mul_p, select_p, sub_p
 from ...primitives.linear import shape_of
@@ -121,7 +121,7 @@ def ifftshift(x: Any, axes: Any = None) -> Any:
 def _rolled(name: str, x: Any, axes: Any, sign: int) -> Any:
     value = array_operand(x, name)
     shape = shape_of(value)
-    places = tuple(range(len(shape))) if axes is None else many_axes(axes, len(shape), name)
+    places = axes_or_all(axes, len(shape), name)
     if not places:
         return owned(value, x)
     return roll(x, tuple([sign * (shape[d] // 2) for d in places]), places)

@@ -48,7 +48,7 @@ def resized(x: Any, axis: int, n: int) -> Any:
     """The first `n` elements along an axis; zeros where there are fewer."""
     shape = shape_of(x)
     if shape[axis] > n:
-        return slice_along(x, shape, axis, 0, n)
+        return slice_along(x, axis, 0, n)
     if shape[axis] == n:
         return x
     pads = [(0, 0, 0)] * len(shape)

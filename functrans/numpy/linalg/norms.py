@@ -10,7 +10,7 @@ import numpy as np
 from ...core.config import config
 from ...core.dtypes import real_dtype
 from ...core.errors import ArgumentValueError
-from ...primitives.axes import many_axes
+from ...primitives.axes import axes_or_all, many_axes
 from ...primitives.complexes import abs_p, conj_p, real_p
 from ...primitives.elementwise import convert_element_type_p, div_p, mul_p, ne_p
 from ...primitives.exp_log import integer_pow_p, pow_p, sqrt_p
@@ -142,7 +142,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     """
     value = inexact(x, "vector_norm")
     ndim = len(shape_of(value))
-    axes = tuple(range(ndim)) if axis is None else many_axes(axis, ndim, "vector_norm")
+    axes = axes_or_all(axis, ndim, "vector_norm")
     return finish(_kept(_vector(value, ord, axes), value, axes, keepdims))
 
 
