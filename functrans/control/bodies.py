@@ -23,7 +23,7 @@ from ..core.source import replayed
 from ..core.trace import eval_trace, tracing
 from ..primitives.linear import broadcast_in_dim_p, broadcast_to
 from ..transforms.evaluate import evaluate
-from .call import call_p, executable
+from .call import executable
 
 Mask = tuple[bool, ...]
 
@@ -75,10 +75,11 @@ def _without_consts(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Any, ...]]:
     eqns = []
     for eqn in jaxpr.eqns:
         invars = [same.get(a, a) for a in eqn.invars]
-        if eqn.primitive is call_p:
+        if eqn.primitive.inlined:
             inner, values = without_consts(eqn.params["jaxpr"])
             extra = [found.setdefault(id(c), (Var(aval_of(c)), c))[0] for c in values]
-            eqn = Eqn(call_p, [*extra, *invars], eqn.outvars, {"jaxpr": inner}, eqn.source)
+            params = {**eqn.params, "jaxpr": inner}
+            eqn = Eqn(eqn.primitive, [*extra, *invars], eqn.outvars, params, eqn.source)
         elif same:
             eqn = eqn.replace(invars)
         eqns.append(eqn)
@@ -186,7 +187,7 @@ def is_host(eqn: Eqn) -> bool:
     if any(is_host(e) for body in subjaxprs(eqn.params) for e in body.eqns):
         return True
     rule = eqn.primitive.kernel
-    if eqn.effects & ~Effect.RAISE or (rule is None and eqn.primitive is not call_p):
+    if eqn.effects & ~Effect.RAISE or (rule is None and not eqn.primitive.inlined):
         return True
     # NumPy orders complex numbers; processors do not.
     complex_operand = any(a.aval.dtype.kind == "c" for a in eqn.invars)

@@ -109,4 +109,5 @@ call_p = Primitive(
     batch=_batch,
     effects=_effects,
     multiple=True,
+    inlined=True,
 )

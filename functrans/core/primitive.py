@@ -104,6 +104,9 @@ class Primitive:
     linearize: Callable[..., Any] | None = None
     effects: Callable[..., Effect] = _no_effects
     multiple: bool = False
+    inlined: bool = (
+        False  # stands for the equations of its parameter `jaxpr`, which a kernel gets in its place
+    )
     weak: bool = False  # the output is weak (a Python scalar) where every operand is
     show: Callable[..., str] | None = None
     file: str = field(default_factory=_file_of_caller)

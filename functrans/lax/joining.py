@@ -13,6 +13,7 @@ from ..core.errors import ArgumentValueError, ShapeError
 from ..core.pytree import tree_map
 from ..numpy.dispatch import array_operand, owned
 from ..primitives.axes import as_shape, one_axis
+from ..primitives.identities import barrier_p
 from ..primitives.linear import broadcast_in_dim_p, reshape_p, shape_of
 from ..primitives.operands import finish
 from ..primitives.shape import concatenate_p, element_along, slice_along
@@ -148,5 +149,15 @@ def empty(shape: Sequence[int], dtype: Any) -> Any:
 
 
 def optimization_barrier(operand: Any) -> Any:
-    """The tree of arrays as it is. In JAX it keeps computations apart; here nothing is moved that matters."""
-    return tree_map(lambda x: owned(array_operand(x, "lax.optimization_barrier"), x), operand)
+    """The tree of arrays as it is; what is computed from it is computed apart, and not before.
+
+    Equal computations from a value and from the same value behind a barrier are both done in a compiled function, each
+    in loops of its own: so one of them can be given up and done again, to save memory. Costs nothing itself.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> lax.optimization_barrier((1.0, 2.0))
+    (Array(1.), Array(2.))
+    """
+    return tree_map(lambda x: owned(barrier_p.bind(array_operand(x, "lax.optimization_barrier")), x), operand)

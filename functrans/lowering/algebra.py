@@ -275,6 +275,7 @@ def _extremum(rw: Rewriter, eqn: Eqn) -> Eqn | None:
 
 #: By name of primitive. These are identities between operations, not rules of a primitive.
 RULES: dict[str, Rule] = {
+    "name": lambda rw, eqn: eqn.invars[0],
     "add": _add,
     "sub": _sub,
     "mul": _mul,

@@ -17,9 +17,13 @@ from .roots import LARGEST, Root, Roots
 
 @dataclass(eq=False)
 class Loop:
-    """A loop of `extent` iterations; the folds in `folds` begin before it and end with it."""
+    """A loop of `extent` iterations; the folds in `folds` begin before it and end with it.
+
+    `first` is the number of its first root.
+    """
 
     extent: int
+    first: int
     body: list[Loop | Root] = field(default_factory=list)
     folds: list[Root] = field(default_factory=list)
     members: dict[Root, None] = field(default_factory=dict)
@@ -71,7 +75,7 @@ class _Tree:
             return
         loop = self._shared(body, depth, root)
         if loop is None:
-            loop = Loop(root.space[root.loops[depth]])
+            loop = Loop(root.space[root.loops[depth]], root.number)
             body.append(loop)
         loop.members[root] = None
         loop.reads.update(v for v, _ in root.reads)
@@ -94,7 +98,7 @@ class _Tree:
         return None
 
     def _may_join(self, loop: Loop, depth: int, root: Root) -> bool:
-        if loop.weight + root.weight > LARGEST:
+        if loop.weight + root.weight > LARGEST or loop.first <= root.behind:
             return False
         shares = False
         for v, index in root.reads:

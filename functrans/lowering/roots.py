@@ -15,6 +15,7 @@ from math import prod
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ..core.kernel import Block, Indexed, Reduction, Reshape
 from ..core.primitive import Effect
+from ..primitives.identities import barrier_p
 from .access import Accesses, IndexMap, accesses, reshape_inlines, streamed_from
 from .moves import place_p
 
@@ -55,6 +56,10 @@ class Root:
         The kept values and inputs read, and the axes of `space` that index them.
     weight : int
         The number of equations evaluated in the innermost loop.
+    number : int
+        The number of the root's equation.
+    behind : int
+        The number of the last barrier that the value depends on: it is not computed before.
     """
 
     var: Var
@@ -66,6 +71,8 @@ class Root:
     axes: tuple[int, ...] = ()
     reads: list[tuple[Var, IndexMap]] = field(default_factory=list)
     weight: int = 1
+    number: int = -1
+    behind: int = -1
 
     def axis_of_loop(self, depth: int) -> int | None:
         """The axis of the value that the loop at `depth` runs along; None for a reduced one."""
@@ -107,6 +114,7 @@ class Roots:
         self._choose()
         self.roots = [Root(v, None, "map") for v in self.literals.values()]
         self.roots += [r for e in jaxpr.eqns for r in self._roots_of(e)]
+        self._number()
 
     # --- which values are kept ------------------------------------------------------------------------------
 
@@ -155,6 +163,17 @@ class Roots:
                     cost[v], weight[v] = own, heavy
             if kept:
                 self.kept.update(e.outvars)
+
+    def _number(self) -> None:
+        numbers: dict[Atom, int] = {}
+        barriers: dict[Atom, int] = {}
+        for i, e in enumerate(self.jaxpr.eqns):
+            last = max([barriers.get(a, -1) for a in e.invars], default=-1)
+            numbers.update(dict.fromkeys(e.outvars, i))
+            barriers.update(dict.fromkeys(e.outvars, i if e.primitive is barrier_p else last))
+        for root in self.roots:
+            root.number = numbers.get(root.var, -1)
+            root.behind = barriers.get(root.var, -1)
 
     def _spread_values(self) -> tuple[set[Atom], set[Atom]]:
         """The values read at several places or under a condition, and those read more often than they have

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from ..control.call import call_p
 from ..core.check import check_jaxpr
 from ..core.config import config
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var, subjaxprs
 from ..core.kernel import Pointwise
 from ..core.primitive import Effect
+from ..primitives.identities import barrier_p
 from .algebra import RULES, Rewriter
 from .reshapes import raise_reshapes
 from .sums import gather_sums
@@ -101,7 +101,7 @@ class _Inliner:
 
         for eqn in jaxpr.eqns:
             invars = [read(a) for a in eqn.invars]
-            if eqn.primitive is call_p:
+            if eqn.primitive.inlined:
                 inner = eqn.params["jaxpr"]
                 inner_env: dict[Var, Atom] = dict(zip(inner.invars, invars))
                 env.update(zip(eqn.outvars, self.body(inner, inner_env)))
@@ -187,7 +187,7 @@ def _fold(eqn: Eqn) -> Literal | None:
 
 def _key(eqn: Eqn) -> Any:
     """Equal for equations that compute the same; None for one that must not be shared."""
-    if eqn.effects & ~Effect.RAISE:
+    if eqn.effects & ~Effect.RAISE or eqn.primitive is barrier_p:
         return None
     atoms = tuple([a if isinstance(a, Var) else (repr(a.value), a.aval) for a in eqn.invars])
     key = (eqn.primitive, atoms, tuple(sorted(eqn.params.items())), len(eqn.outvars))
