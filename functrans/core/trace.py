@@ -412,3 +412,13 @@ class Tracer:
 
     def __getitem__(self, index: Any) -> Any:
         return _operator["getitem"](self, index)
+
+
+def concrete(x: Any) -> Any:
+    """The numbers of a value; None where they are not known while tracing."""
+    return x.concrete() if isinstance(x, Tracer) else x
+
+
+def is_abstract(x: Any) -> bool:
+    """Whether the numbers of a value are not known."""
+    return isinstance(x, Tracer) and x.concrete() is None

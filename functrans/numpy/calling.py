@@ -14,18 +14,18 @@ from ..api.vmap import vmap
 from ..core.dtypes import INT64, canonical
 from ..core.errors import ArgumentError, ArgumentValueError, InvalidIndexError, ShapeError
 from ..core.pytree import tree_map
+from ..core.trace import concrete, is_abstract
 from ..primitives.axes import as_shape, one_axis
 from ..primitives.composed import truth
 from ..primitives.create import iota
 from ..primitives.elementwise import convert, lt_p, max_p, select_p, stop_gradient_p
 from ..primitives.index import gather_p
-from ..primitives.indexing import is_staged
 from ..primitives.linear import broadcast_shapes, broadcast_to, dtype_of, flat, reshape_p, shape_of
 from ..primitives.operands import finish, operand
 from ..primitives.promotion import refuse_out
 from ..primitives.reduce import argmax_p
 from .creation import asarray
-from .dispatch import array_operand, concrete, implements, in_one_dtype
+from .dispatch import array_operand, implements, in_one_dtype
 from .ranges import indices
 from .shaping import moveaxis
 
@@ -397,7 +397,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
         raise ArgumentValueError("choose: need at least one choice")
     if (
         mode == "raise"
-        and not is_staged(i)
+        and not is_abstract(i)
         and np.any((known := concrete(i)) < 0) | np.any(known >= len(values))
     ):
         raise ArgumentValueError(

@@ -9,14 +9,14 @@ import numpy as np
 
 from ..core.dtypes import FLOAT64, canonical, real_dtype
 from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
+from ..core.trace import concrete, is_abstract
 from ..primitives import ufuncs
-from ..primitives.indexing import is_staged
 from ..primitives.linear import dtype_of, shape_of
 from ..primitives.operands import finish, strong
 from ..primitives.promotion import common
 from . import reductions, selection
 from .creation import zeros
-from .dispatch import array_operand, concrete, implements
+from .dispatch import array_operand, implements
 from .indexing import diagonal
 from .joining import concatenate
 from .products import dot
@@ -52,7 +52,7 @@ def _weights(w: Any, count: int, name: str, integer: bool) -> Any:
         raise ArgumentError(f"cov: cannot handle multidimensional {name} (shape {shape_of(x)})")
     if shape_of(x)[0] != count:
         raise ArgumentError(f"cov: incompatible numbers of samples and {name}: {count} and {shape_of(x)[0]}")
-    if not is_staged(x):
+    if not is_abstract(x):
         numbers = concrete(x)
         if integer and not np.all(numbers == np.around(numbers)):
             raise ArgumentError("cov: fweights must be integer")

@@ -10,7 +10,7 @@ import numpy as np
 from ..core.array import Array
 from ..core.aval import aval_of
 from ..core.dtypes import FLOAT64, canonical
-from ..core.errors import ArgumentError, ArgumentValueError
+from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
 from ..core.trace import operators
 from ..primitives.axes import positive_shape
 from ..primitives.create import eye as eye_of
@@ -29,7 +29,7 @@ from ..primitives.linear import (
     shape_of,
 )
 from ..primitives.operands import finish, operand, strong
-from .dispatch import array_operand, implements, on_cpu, owned, staged
+from .dispatch import array_operand, implements, on_cpu, owned, staging
 
 __all__ = [
     "array", "asarray", "astype", "copy", "empty", "empty_like", "eye", "full",
@@ -198,7 +198,8 @@ def full(
 def _filled(shape: tuple[int, ...], value: Any, dtype: np.dtype) -> Any:
     if not shape_of(value):
         return full_of(shape, value, dtype)
-    broadcast_shapes("full", shape, shape_of(value))
+    if broadcast_shapes("full", shape, shape_of(value)) != shape:
+        raise ShapeError(f"full: fill_value of shape {shape_of(value)} does not fit into shape {shape}")
     out = broadcast_to(convert(value, dtype), shape)
     return out.copy() if isinstance(out, np.ndarray) else out
 
@@ -315,7 +316,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, like: A
     """Ones on and below diagonal `k`."""
     rows, columns = positive_shape((N, N if M is None else M), "tri")
     to = _dtype(dtype, "tri")
-    if not staged():
+    if not staging():
         return finish(np.tri(rows, columns, operator.index(k), to))
     row, column = iota((rows, 1), 0), iota((1, columns), 1)
     inside = ge_p.bind(add_p.bind(row, np.int64(operator.index(k))), column)

@@ -32,7 +32,7 @@ def implements(*functions: Callable[..., Any], method: str | None = None) -> Cal
     return register
 
 
-def staged() -> bool:
+def staging() -> bool:
     """Whether arrays should be made by the program: else NumPy makes them at once."""
     return current_trace.get() is not eval_trace
 
@@ -52,11 +52,6 @@ def array_operand(x: Any, name: str, position: int = 0) -> Any:
     elif x.key() in WEAK_DTYPES:
         return strong(x, x.dtype)
     return x
-
-
-def concrete(x: Any) -> Any:
-    """The numbers of `x`; None where they are not known while tracing."""
-    return x.concrete() if isinstance(x, Tracer) else x
 
 
 def in_one_dtype(values: list[Any], dtype: Any, name: str) -> list[Any]:

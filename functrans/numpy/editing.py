@@ -21,7 +21,7 @@ from ..core.errors import (
     IndexOutOfBoundsError,
     ShapeError,
 )
-from ..core.trace import Tracer
+from ..core.trace import Tracer, concrete, is_abstract
 from ..primitives.at import At
 from ..primitives.axes import one_axis, positive_shape
 from ..primitives.composed import truth
@@ -29,7 +29,6 @@ from ..primitives.create import full, iota
 from ..primitives.cumulative import cumsum_p
 from ..primitives.elementwise import convert, ge_p, lt_p, select_p, sub_p
 from ..primitives.index import gather_p
-from ..primitives.indexing import is_staged
 from ..primitives.linear import (
     add_p,
     broadcast_to,
@@ -42,7 +41,7 @@ from ..primitives.linear import (
 from ..primitives.operands import finish, operand
 from ..primitives.rounding import remainder_p
 from ..primitives.shape import concatenate_p
-from .dispatch import along, array_operand, concrete, implements, owned
+from .dispatch import along, array_operand, implements, owned
 
 __all__ = [
     "delete", "fill_diagonal", "insert", "place", "put", "put_along_axis", "putmask", "resize", "trim_zeros",
@@ -57,9 +56,9 @@ def _refuse_inplace(name: str, inplace: bool) -> None:
         )
 
 
-def known(x: Any, name: str, what: str) -> Any:
+def _numbers(x: Any, name: str, what: str) -> Any:
     """`x` with its numbers; an error where they are not known while tracing."""
-    if is_staged(x):
+    if is_abstract(x):
         raise ConcretizationError(
             f"{name}: the shape of the result depends on {what}, whose numbers are not known while tracing. Compute it "
             "outside of the function, or mark the argument static"
@@ -114,7 +113,7 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
             f"place: mask and data must be the same size, got shapes {shape_of(chosen)} and {shape_of(x)}"
         )
     if not shape_of(values)[0]:
-        if is_staged(chosen) or np.any(known(chosen, "place", "the mask")):
+        if is_abstract(chosen) or np.any(_numbers(chosen, "place", "the mask")):
             raise ArgumentValueError("place: cannot insert from an empty array")
         return owned(x, arr)
     chosen = flat(chosen)
@@ -279,7 +278,7 @@ def _positions(obj: Any, name: str) -> Any:
     if isinstance(obj, slice):
         return obj
     i = operand(obj, name, 1)
-    i = known(i, name, "the positions")
+    i = _numbers(i, name, "the positions")
     if isinstance(obj, int):
         return i
     i = np.asarray(i)
@@ -323,7 +322,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     """
     x, d = along(array_operand(arr, "delete"), axis, "delete")
     n = shape_of(x)[d]
-    if isinstance(obj, Tracer) and not obj.shape and is_staged(obj) and obj.dtype.kind in "iu" and n:
+    if isinstance(obj, Tracer) and not obj.shape and is_abstract(obj) and obj.dtype.kind in "iu" and n:
         i = convert(obj, INT64)
         # Read once for its check: an index out of bounds is an error in compiled code too.
         i = gather_p.bind(iota((n,), 0), i, axes=(0,), mode="raise")
@@ -371,7 +370,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     ndim = len(shape_of(x))
     if len(shape_of(v)) < ndim:
         v = reshape_p.bind(v, shape=(1,) * (ndim - len(shape_of(v))) + shape_of(v))
-    traced = isinstance(obj, Tracer) and not obj.shape and is_staged(obj) and obj.dtype.kind in "iu"
+    traced = isinstance(obj, Tracer) and not obj.shape and is_abstract(obj) and obj.dtype.kind in "iu"
     positions: Any = None if traced else _positions(obj, "insert")
     if not isinstance(positions, slice) and not np.ndim(positions):
         v = move_batch_axis(v, 0, d)  # NumPy: the first axis of the values then lies along `axis`
@@ -476,7 +475,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     ndim = len(shape_of(x))
     axes = range(ndim) if axis is None else axis if isinstance(axis, tuple) else (operator.index(axis),)
     chosen = {one_axis(d, ndim, "trim_zeros") for d in axes}
-    numbers = np.asarray(known(x, "trim_zeros", "its zeros"))
+    numbers = np.asarray(_numbers(x, "trim_zeros", "its zeros"))
     if not ndim:
         return owned(x, filt)
     index = []

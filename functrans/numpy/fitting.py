@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentError, ArgumentValueError, NoRuleError, ShapeError
+from ..core.trace import concrete, is_abstract
 from ..primitives import ufuncs
-from ..primitives.indexing import is_staged
 from ..primitives.linear import dtype_of, shape_of
 from ..primitives.operands import finish
 from . import linalg, reductions, selection
 from .creation import asarray, eye, ones, zeros
-from .dispatch import array_operand, concrete, implements
+from .dispatch import array_operand, implements
 from .joining import concatenate, stack
 from .polynomials import coefficients
 from .products import outer
@@ -52,7 +52,7 @@ def poly(seq_of_zeros: Any) -> Any:
     found = ones(1, z.dtype)
     for i in range(z.shape[0]):
         found = concatenate([found, zeros(1, z.dtype)]) - concatenate([zeros(1, z.dtype), found * z[i]])
-    if z.dtype.kind == "c" and not is_staged(z):
+    if z.dtype.kind == "c" and not is_abstract(z):
         numbers = np.asarray(concrete(z))
         if np.all(np.sort(numbers) == np.sort(numbers.conjugate())):
             return selection.real(found)
@@ -62,7 +62,7 @@ def poly(seq_of_zeros: Any) -> Any:
 def _eigenvalues(matrix: Any) -> Any:
     """Real where they are known to be, as NumPy has them."""
     found = linalg.eigvals(matrix)
-    if matrix.dtype.kind == "c" or is_staged(found) or np.any(np.imag(concrete(found))):
+    if matrix.dtype.kind == "c" or is_abstract(found) or np.any(np.imag(concrete(found))):
         return found
     return selection.real(found)
 
@@ -84,7 +84,7 @@ def roots(p: Any) -> Any:
     """
     c = coefficients(p, "roots")
     zero_roots = 0
-    if not is_staged(c):
+    if not is_abstract(c):
         (places,) = np.nonzero(np.asarray(concrete(c)))
         if not len(places):
             return zeros(0)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentError, ArgumentValueError
-from ..core.trace import Tracer
+from ..core.trace import is_abstract
 from ..primitives.linear import reshape_p, shape_of
 from ..primitives.operands import finish, operand
 from .creation import array
@@ -175,7 +175,7 @@ class _Mesh:
     def __getitem__(self, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
         bounds = [b for part in parts if isinstance(part, slice) for b in (part.start, part.stop, part.step)]
-        if any(isinstance(b, Tracer) and b.concrete() is None for b in bounds):
+        if any(is_abstract(b) for b in bounds):
             raise ArgumentError(
                 f"{self._name}: a bound is a traced value, and the shape depends on it; use linspace and meshgrid"
             )

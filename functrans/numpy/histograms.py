@@ -11,13 +11,12 @@ import numpy as np
 
 from ..core.dtypes import FLOAT64, INT64
 from ..core.errors import ArgumentError, ArgumentValueError, ConcretizationError, DtypeError, ShapeError
-from ..core.trace import Tracer
+from ..core.trace import Tracer, concrete, is_abstract
 from ..primitives.bits import and_p
 from ..primitives.create import full, iota
 from ..primitives.elementwise import convert, div_p, eq_p, ge_p, le_p, lt_p, mul_p, select_p, sub_p
 from ..primitives.families import literal
 from ..primitives.index import scatter_add_p
-from ..primitives.indexing import is_staged
 from ..primitives.linear import (
     add_p,
     broadcast_to,
@@ -33,7 +32,7 @@ from ..primitives.reduce import reduce_max_p, reduce_min_p
 from ..primitives.shape import element_along, neighbours
 from .dispatch import array_operand, implements
 from .nonzero import need_size, size_of
-from .searching import known, places
+from .searching import places
 
 # --- bincount -------------------------------------------------------------------------------------------------
 
@@ -97,7 +96,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0, *, length: int 
     if least < 0:
         raise ArgumentValueError(f"bincount: minlength must not be negative, got {least}")
     if length is None:
-        numbers = known(at)
+        numbers = concrete(at)
         if numbers is None:
             need_size("bincount", at, "length=")
         if numbers.size and numbers.min() < 0:
@@ -127,7 +126,7 @@ def _outer_edges(x: Any, given: Any, name: str) -> tuple[Any, Any]:
     """The first and the last edge of bins of equal widths: given, or the extremes of the data."""
     if given is not None:
         first, last = (operand(e, f"{name}: range") for e in given)
-        numbers = [known(e) for e in (first, last)]
+        numbers = [concrete(e) for e in (first, last)]
         if None not in [n if n is None else 0 for n in numbers]:
             if numbers[0] > numbers[1]:
                 raise ArgumentValueError(
@@ -139,7 +138,7 @@ def _outer_edges(x: Any, given: Any, name: str) -> tuple[Any, Any]:
         first, last = 0, 1
     else:
         first, last = reduce_min_p.bind(x, axes=(0,)), reduce_max_p.bind(x, axes=(0,))
-        numbers = [known(e) for e in (first, last)]
+        numbers = [concrete(e) for e in (first, last)]
         if numbers[0] is not None and not (np.isfinite(numbers[0]) and np.isfinite(numbers[1])):
             raise ArgumentValueError(
                 f"{name}: the data lies in [{numbers[0]}, {numbers[1]}], which is not finite; give range="
@@ -156,13 +155,13 @@ def _number_of_bins(x: Any, bins: str, given: Any, weights: Any, name: str) -> i
         raise ArgumentValueError(f"{name}: bins must be one of {', '.join(map(repr, _RULES))}, got {bins!r}")
     if weights is not None:
         raise ArgumentError(f"{name}: bins={bins!r} is not for weighted data; give the number of bins")
-    numbers = known(x)
+    numbers = concrete(x)
     if numbers is None:
         raise ConcretizationError(
             f"{name}: with bins={bins!r} the number of bins depends on numbers, which are not known while tracing. "
             "Give the number of bins or their edges"
         )
-    limits = None if given is None else tuple([known(operand(e, name)) for e in given])
+    limits = None if given is None else tuple([concrete(operand(e, name)) for e in given])
     try:
         return len(np.histogram_bin_edges(numbers, bins, limits)) - 1
     except ValueError as error:
@@ -182,12 +181,12 @@ def _equal_edges(x: Any, count: int, given: Any, own: bool, name: str) -> Any:
     # An empty range is made one wide.
     margin = select_p.bind(eq_p.bind(first, last), literal(0.5, first), literal(0.0, first))
     first, last = sub_p.bind(first, margin), add_p.bind(last, margin)
-    numbers = convert(iota((count + 1,), 0), wide) if is_staged(x) else np.arange(count + 1, dtype=wide)
+    numbers = convert(iota((count + 1,), 0), wide) if is_abstract(x) else np.arange(count + 1, dtype=wide)
     step = div_p.bind(sub_p.bind(last, first), literal(float(count), first))
     edges = add_p.bind(mul_p.bind(numbers, step), first)
     at_end = eq_p.bind(numbers, literal(float(count), numbers))
     edges = convert(select_p.bind(at_end, broadcast_to(last, (count + 1,)), edges), dtype)
-    values = known(edges)
+    values = concrete(edges)
     if values is not None and (values[:-1] >= values[1:]).any():
         raise ArgumentValueError(f"{name}: too many bins for the range of the data: {count} have no width")
     return edges
@@ -209,7 +208,7 @@ def _edges(x: Any, bins: Any, given: Any, weights: Any, name: str, own: bool = T
             ) from None
     if len(shape_of(value)) != 1:
         raise ArgumentValueError(f"{name}: bins must have one axis, got shape {shape_of(value)}")
-    numbers = known(value)
+    numbers = concrete(value)
     if numbers is not None and (numbers[:-1] > numbers[1:]).any():
         raise ArgumentValueError(f"{name}: the edges of bins must increase monotonically")
     return value

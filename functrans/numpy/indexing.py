@@ -9,12 +9,11 @@ import numpy as np
 
 from ..core.dtypes import INT64
 from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
-from ..core.trace import Tracer
+from ..core.trace import Tracer, is_abstract
 from ..primitives.axes import many_axes, one_axis
 from ..primitives.create import diagonal_mask, full, iota
 from ..primitives.elementwise import convert, ge_p, max_p, select_p
 from ..primitives.index import gather_p
-from ..primitives.indexing import is_staged
 from ..primitives.linear import (
     add_p,
     broadcast_shapes,
@@ -140,7 +139,7 @@ def _diagonal(x: Any, offset: int, axis1: Any, axis2: Any, name: str) -> Any:
     k = operator.index(offset)
     row, column = max(0, -k), max(0, k)
     length = max(0, min(shape[d] - row, shape[e] - column))
-    steps = iota((length,), 0) if is_staged(x) else np.arange(length)
+    steps = iota((length,), 0) if is_abstract(x) else np.arange(length)
     rows = add_p.bind(steps, np.int64(row)) if row else steps
     columns = add_p.bind(steps, np.int64(column)) if column else steps
     out = gather_p.bind(x, rows, columns, axes=(d, e), mode="promise_in_bounds")
@@ -201,7 +200,7 @@ def diag(v: Any, k: int = 0) -> Any:
     # Element i stands in row i + max(0, -k).
     column = pad_p.bind(x, zero, padding_config=((max(0, -k), max(0, k), 0),)) if k else x
     rows = reshape_p.bind(column, shape=(n, 1))
-    mask = diagonal_mask(n, n, k) if is_staged(x) else np.eye(n, k=k, dtype=bool)
+    mask = diagonal_mask(n, n, k) if is_abstract(x) else np.eye(n, k=k, dtype=bool)
     return finish(select_p.bind(mask, rows, zero))
 
 
@@ -216,7 +215,7 @@ def diagflat(v: Any, k: int = 0) -> Any:
 
 def lower_mask(x: Any, rows: int, columns: int, k: int) -> Any:
     """True on and below diagonal `k`; made by the program where the numbers of `x` are unknown."""
-    if not is_staged(x):
+    if not is_abstract(x):
         return np.tri(rows, columns, k, bool)
     shifted = iota((rows, 1), 0)
     shifted = add_p.bind(shifted, np.int64(k)) if k else shifted

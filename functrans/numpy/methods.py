@@ -20,7 +20,7 @@ from ..core.errors import (
     NoRuleError,
     TracerArrayConversionError,
 )
-from ..core.trace import Tracer, operators
+from ..core.trace import is_abstract, operators
 from ..primitives.linear import reshape_p
 from ..primitives.operands import finish
 from ..primitives.representation import bitcast_p
@@ -105,7 +105,7 @@ def _byteswap(x: Any, inplace: bool = False) -> NoReturn:
 def _contains(x: Any, value: Any) -> bool:
     """``value in t``, where there are numbers."""
     found = any_of(x == value)
-    if isinstance(found, Tracer) and found.concrete() is None:
+    if is_abstract(found):
         raise ConcretizationError(
             "value in x of a traced x: its numbers are not known while tracing. Write functrans.numpy.any(x == value), "
             "and choose with where"

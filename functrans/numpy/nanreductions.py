@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentValueError
+from ..core.trace import concrete
 from ..primitives import ufuncs
 from ..primitives.bits import and_p
 from ..primitives.composed import truth
@@ -19,7 +20,7 @@ from ..primitives.linear import broadcast_to, dtype_of, shape_of
 from ..primitives.operands import operand
 from ..primitives.promotion import refuse_out
 from . import reductions, selection, statistics
-from .dispatch import array_operand, concrete, implements
+from .dispatch import array_operand, implements
 
 __all__ = [
     "nanargmax", "nanargmin", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar",

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.dtypes import INT64
 from ..core.errors import ArgumentValueError, ConcretizationError, InvalidIndexError
-from ..core.trace import Tracer, operators
+from ..core.trace import Tracer, concrete, operators
 from ..primitives.bits import not_p
 from ..primitives.composed import truth
 from ..primitives.create import full, iota
@@ -26,7 +26,6 @@ from ..primitives.rounding import floor_divide_p, remainder_p
 from ..primitives.shape import concatenate_p, slice_along
 from ..primitives.sort import argsort
 from .dispatch import along, array_operand, implements
-from .searching import known
 
 
 def need_size(name: str, x: Any, option: str = "size=") -> NoReturn:
@@ -76,7 +75,7 @@ def filled(x: Any, valid: Any, fill: Any) -> Any:
 
 def _places(x: Any, size: Any, fill_value: Any, name: str) -> list[Any]:
     """The indices of true elements, one array for each axis."""
-    values = known(x)
+    values = concrete(x)
     if size is None:
         if values is None:
             need_size(name, x)
@@ -175,15 +174,15 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
 def _chosen(x: Any, mask: Any, axis: int, size: Any, fill_value: Any, name: str) -> Any:
     """The elements of `x` along an axis whose entries in the mask are true."""
     if size is None:
-        values = known(mask)
+        values = concrete(mask)
         if values is None:
             need_size(name, mask)
         indices: Any = np.flatnonzero(values)
         valid = None
     else:
         indices, valid = true_places(truth(mask), size_of(size, name))
-    if known(mask) is not None and shape_of(mask)[0] > shape_of(x)[axis]:
-        beyond = np.flatnonzero(known(mask))
+    if concrete(mask) is not None and shape_of(mask)[0] > shape_of(x)[axis]:
+        beyond = np.flatnonzero(concrete(mask))
         if beyond.size and beyond[-1] >= shape_of(x)[axis]:
             raise InvalidIndexError(
                 f"{name}: the condition has {shape_of(mask)[0]} entries, for {shape_of(x)[axis]} elements"

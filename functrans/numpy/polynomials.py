@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentValueError, ShapeError
+from ..core.trace import concrete, is_abstract
 from ..primitives import ufuncs
-from ..primitives.indexing import is_staged
 from ..primitives.linear import shape_of
 from ..primitives.operands import finish
 from . import reductions
 from .creation import zeros, zeros_like
-from .dispatch import array_operand, concrete, implements, owned
+from .dispatch import array_operand, implements, owned
 from .joining import concatenate, stack
 from .products import outer
 
@@ -33,7 +33,7 @@ def coefficients(p: Any, name: str, position: int = 0) -> Any:
 
 def _trimmed(p: Any) -> Any:
     """Without leading zeros, where the numbers are known: else as it is."""
-    if is_staged(p):
+    if is_abstract(p):
         return p
     (places,) = np.nonzero(np.asarray(concrete(p)))
     return p[int(places[0]) :] if len(places) else p[:0]
@@ -140,7 +140,7 @@ def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
     found = stack(quotient) if quotient else zeros(1, rest.dtype)
     left = min(n, max(m - 1, 1))
     kept = rest if n < m else rest[n - left :]
-    if is_staged(rest):
+    if is_abstract(rest):
         return found, kept
     numbers = np.asarray(concrete(rest))
     first = 0

@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentError, ArgumentValueError, NonConcreteBooleanIndexError, ShapeError
-from ..core.trace import Tracer
+from ..core.trace import Tracer, concrete, is_abstract
 from ..primitives import ufuncs
 from ..primitives.axes import as_shape, positive_shape
 from ..primitives.create import iota
 from ..primitives.index import gather_p
-from ..primitives.indexing import is_staged
 from ..primitives.linear import broadcast_shapes, broadcast_to, reshape_p, shape_of
 from ..primitives.operands import finish, operand
 from . import selection
-from .dispatch import array_operand, concrete, implements
+from .dispatch import array_operand, implements, owned
 
 __all__ = [
     "diag_indices", "diag_indices_from", "ix_", "mask_indices", "ravel_multi_index", "tril_indices",
@@ -120,7 +119,7 @@ def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0) -> tuple[Any
     (Array([0, 0, 1]), Array([0, 1, 1]))
     """
     chosen = mask_func(np.ones((n, n), int), k)
-    if is_staged(chosen):
+    if is_abstract(chosen):
         raise NonConcreteBooleanIndexError(
             "mask_indices: how many elements the mask names would depend on numbers that are not known while tracing; "
             "call it outside of the function, or use triu_indices or tril_indices"
@@ -162,7 +161,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
         if len(shape_of(x)) != 1:
             raise ShapeError(f"ix_: cross index must be 1 dimensional, argument {d} has shape {shape_of(x)}")
         if x.dtype.kind == "b":
-            if is_staged(x):
+            if is_abstract(x):
                 raise NonConcreteBooleanIndexError(
                     f"ix_: argument {d} is a boolean mask whose numbers are not known while tracing, and the shape of "
                     "the result depends on them; pass positions, or use where"
@@ -172,7 +171,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
             x = x.astype(np.intp)
         shape = [1] * len(args)
         shape[d] = shape_of(x)[0]
-        found.append(finish(reshape_p.bind(x, shape=tuple(shape))))
+        found.append(owned(reshape_p.bind(x, shape=tuple(shape)), arg))
     return tuple(found)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.dtypes import FLOAT64, INT64
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, IndexOutOfBoundsError, ShapeError
-from ..core.trace import Tracer
+from ..core.trace import Tracer, concrete
 from ..primitives.axes import axes_or_all, many_axes
 from ..primitives.bits import shift_right_p
 from ..primitives.composed import is_nan
@@ -37,7 +37,6 @@ from ..primitives.search import searchsorted_p
 from ..primitives.shape import element_along
 from ..primitives.sort import sort_p, take_along
 from .dispatch import array_operand, implements
-from .searching import known
 
 _NO_VALUE = getattr(np, "_NoValue", None)
 
@@ -241,7 +240,7 @@ def _checked_q(q: Any, name: str, scale: int) -> tuple[Any, bool]:
         value = value if dtype_of(value).kind == "f" else convert(value, FLOAT64)
         value = div_p.bind(value, literal(float(scale), value))
         value = value if isinstance(value, Tracer) else np.asarray(value)
-    numbers = known(value)
+    numbers = concrete(value)
     if len(shape_of(value)) > 2:
         raise ArgumentValueError(f"{name}: q must be a number or have one axis, got shape {shape_of(value)}")
     if numbers is not None and np.size(numbers) and not (np.min(numbers) >= 0 and np.max(numbers) <= 1):
@@ -263,7 +262,7 @@ def _checked_weights(weights: Any, x: Any, axis: Any, method: str, name: str) ->
         if shape_of(w) != tuple([shape[d] for d in axes]):
             raise ShapeError(f"{name}: weights of shape {shape_of(w)} for axes {axes} of shape {shape}")
         w = broadcast_in_dim_p.bind(w, shape=shape, broadcast_dimensions=axes)
-    numbers = known(w)
+    numbers = concrete(w)
     if numbers is not None and numbers.size:
         axes = axes_or_all(axis, len(shape), name)
         if (numbers < 0).any():

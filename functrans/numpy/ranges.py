@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import aval_of
-from ..core.dtypes import FLOAT64, canonical
+from ..core.dtypes import COMPLEX128, FLOAT64, canonical
 from ..core.errors import ArgumentValueError
-from ..core.trace import Tracer
+from ..core.trace import Tracer, concrete
 from ..primitives.axes import one_axis, positive_shape
 from ..primitives.create import full as full_of
 from ..primitives.create import iota
@@ -37,7 +37,7 @@ from ..primitives.linear import (
 from ..primitives.operands import finish, operand, strong
 from ..primitives.rounding import floor_p
 from ..primitives.shape import concatenate_p
-from .dispatch import array_operand, implements, in_one_dtype, on_cpu, owned, staged
+from .dispatch import array_operand, implements, in_one_dtype, on_cpu, owned, staging
 
 __all__ = ["arange", "geomspace", "indices", "linspace", "logspace", "meshgrid"]
 
@@ -57,17 +57,17 @@ def arange(
     (Array([0, 1, 2]), Array([0. , 0.5]))
     """
     on_cpu(device, "arange")
-    given = [_known(a, "arange") for a in (start, stop, step)]
+    given = [_number(a, "arange") for a in (start, stop, step)]
     to = None if dtype is None else canonical(dtype, "arange: dtype")
     if given[1] is None:
         given[:2] = [0, given[0]]
     values = np.arange(given[0], given[1], 1 if given[2] is None else given[2], to)  # type: ignore[call-overload]
-    if not staged() or values.size < 2 or values.dtype.kind == "b":
+    if not staging() or values.size < 2 or values.dtype.kind == "b":
         return finish(values)
     return finish(_counted(len(values), values[0], values[1] - values[0]))
 
 
-def _known(a: Any, name: str) -> Any:
+def _number(a: Any, name: str) -> Any:
     """A number that shapes may depend on."""
     if not isinstance(a, Tracer):
         return a
@@ -121,11 +121,11 @@ def linspace(
     Array([0. , 0.5, 1. ])
     """
     on_cpu(device, "linspace")
-    count = operator.index(_known(num, "linspace"))
+    count = operator.index(_number(num, "linspace"))
     if count < 0:
         raise ArgumentValueError(f"linspace: num must not be negative, got {count}")
     x, y = operand(start, "linspace", 0), operand(stop, "linspace", 1)
-    if not staged() and not isinstance(x, Tracer) and not isinstance(y, Tracer):
+    if not staging() and not isinstance(x, Tracer) and not isinstance(y, Tracer):
         to = None if dtype is None else canonical(dtype, "linspace: dtype")
         values, step = np.linspace(x, y, count, endpoint, True, to, axis)  # type: ignore[call-overload]
         return (finish(values), finish(np.asarray(step))) if retstep else finish(values)
@@ -181,22 +181,47 @@ def logspace(
 def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> Any:
-    """Numbers in geometric progression from `start` to `stop`, which are positive.
+    """Numbers in geometric progression from `start` to `stop`, which have one sign, or are complex.
+
+    Raises
+    ------
+    ArgumentValueError
+        If `start` or `stop` is known to be 0.
+
+    Notes
+    -----
+    Between real ends of different signs there is nothing: NaN.
 
     Examples
     --------
     >>> import functrans.numpy as fnp
-    >>> fnp.geomspace(1, 8, 4)
-    Array([1., 2., 4., 8.])
+    >>> fnp.geomspace(1, 8, 4), fnp.geomspace(-8, -1, 4)
+    (Array([1., 2., 4., 8.]), Array([-8., -4., -2., -1.]))
     """
     x, y = in_one_dtype([operand(start, "geomspace", 0), operand(stop, "geomspace", 1)], None, "geomspace")
-    x, y = convert(x, FLOAT64), convert(y, FLOAT64)  # whatever the ends are, as NumPy
+    inner = COMPLEX128 if x.dtype.kind == "c" else FLOAT64  # whatever the ends are, as NumPy
+    x, y = convert(x, inner), convert(y, inner)
     known = [a.concrete() if isinstance(a, Tracer) else a for a in (x, y)]
-    if any(a is not None and np.any(np.asarray(a) <= 0) for a in known):
-        raise ArgumentValueError("geomspace: start and stop must be positive")
-    ends = log2_p.bind(x), log2_p.bind(y)
-    powers = exp2_p.bind(operand(linspace(*ends, num, endpoint, axis=axis), "geomspace"))
-    return finish(powers if dtype is None else convert(powers, canonical(dtype, "geomspace: dtype")))
+    if any(a is not None and np.any(np.asarray(a) == 0) for a in known):
+        raise ArgumentValueError("geomspace: a geometric progression cannot include zero")
+    sign = ufuncs.sign(x)
+    with np.errstate(invalid="ignore"):
+        ends = [ufuncs.log2(ufuncs.divide(a, sign)) for a in (x, y)]
+    powers = operand(ufuncs.multiply(sign, ufuncs.exp2(linspace(*ends, num, endpoint))), "geomspace")
+    values = _with_ends(powers, x, y if endpoint else None)
+    values = values if dtype is None else convert(values, canonical(dtype, "geomspace: dtype"))
+    return finish(move_batch_axis(values, 0, one_axis(axis, len(shape_of(values)), "geomspace")))
+
+
+def _with_ends(values: Any, first: Any, last: Any) -> Any:
+    """Values of which the first and the last are these, not what rounding made of them."""
+    shape = shape_of(values)
+    i = broadcast_to(iota((shape[0],) + (1,) * (len(shape) - 1), 0), shape)
+    for place, end in ((shape[0] - 1, last), (0, first)):
+        if end is not None:
+            chosen = eq_p.bind(i, broadcast_to(np.int64(place), shape))
+            values = select_p.bind(chosen, broadcast_to(end, shape), values)
+    return values
 
 
 # --- meshes -------------------------------------------------------------------------------------------------
@@ -254,7 +279,7 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     if sparse:
         rows = [tuple([n if e == d else 1 for e in range(ndim)]) for d, n in enumerate(shape)]
         return tuple([finish(iota(row, d, to)) for d, row in enumerate(rows)])
-    if not staged():
+    if not staging():
         return finish(np.indices(shape, to))
     return finish(_stacked([iota((1, *shape), d + 1, to) for d in range(ndim)], shape, to))
 

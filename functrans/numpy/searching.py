@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
-from ..core.trace import Tracer
+from ..core.trace import Tracer, concrete
 from ..primitives.elementwise import ge_p, select_p, sub_p
 from ..primitives.index import gather_p
 from ..primitives.linear import broadcast_to, dtype_of, shape_of
@@ -18,11 +18,6 @@ from ..primitives.shape import element_along, rev_p
 from .dispatch import array_operand, implements
 
 _SIDES = {"left": "left", "right": "right", "l": "left", "r": "right"}
-
-
-def known(x: Any) -> Any:
-    """The numbers of a value, where they are known; None while staging or mapping."""
-    return x.concrete() if isinstance(x, Tracer) else x
 
 
 def places(a: Any, v: Any, side: str) -> Any:
@@ -130,7 +125,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     n = shape_of(edges)[0]
     if dtype_of(edges).kind == "c":
         raise ArgumentError("digitize: bins may not be complex")
-    values = known(edges)
+    values = concrete(edges)
     side = "left" if right else "right"
     direction = 1 if n < 2 else 0 if values is None else _direction(values)
     if direction > 0:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..core.dtypes import BOOL, INT64
 from ..core.errors import ArgumentValueError
+from ..core.trace import concrete
 from ..primitives.bits import and_p, or_p, xor_p
 from ..primitives.create import full, iota
 from ..primitives.cumulative import cumsum_p
@@ -24,7 +25,7 @@ from ..primitives.shape import concatenate_p, element_along, neighbours, slice_a
 from ..primitives.sort import sort_p
 from .dispatch import along, array_operand, implements
 from .nonzero import filled, need_size, size_of, true_places
-from .searching import known, places
+from .searching import places
 
 
 class UniqueAllResult(NamedTuple):
@@ -112,7 +113,7 @@ def _unique_of_size(x: Any, size: int, fill_value: Any, equal_nan: bool) -> tupl
 
 def _unique_known(x: Any, equal_nan: bool) -> tuple[Any, Any, Any, Any]:
     """The same with known numbers, in as many groups as there are."""
-    _, indices, inverse, counts = np.unique(known(x), True, True, True, axis=0, equal_nan=equal_nan)
+    _, indices, inverse, counts = np.unique(concrete(x), True, True, True, axis=0, equal_nan=equal_nan)
     return _rows(x, indices), indices, inverse.reshape(-1), counts
 
 
@@ -180,7 +181,7 @@ def unique(
     rows = move_batch_axis(rows, d, 0)
     if size is not None:
         found = _unique_of_size(rows, size_of(size, "unique"), fill_value, equal_nan)
-    elif known(x) is None:
+    elif concrete(x) is None:
         need_size("unique", x)
     else:
         found = _unique_known(rows, equal_nan)
@@ -321,14 +322,14 @@ def _two(ar1: Any, ar2: Any, name: str) -> list[Any]:
 def _require(name: str, size: Any, *values: Any) -> None:
     """Without a size all numbers must be known."""
     for x in values:
-        if size is None and known(x) is None:
+        if size is None and concrete(x) is None:
             need_size(name, x)
 
 
 def _picked(x: Any, mask: Any, size: Any, fill_value: Any, name: str) -> Any:
     """The elements of an array with one axis under a mask; by default the first of them fills up."""
     if size is None:
-        return _rows(x, np.flatnonzero(known(mask)))
+        return _rows(x, np.flatnonzero(concrete(mask)))
     at, valid = true_places(mask, size_of(size, name))
     if not shape_of(x)[0]:
         return full(shape_of(at), 0 if fill_value is None else fill_value, dtype_of(x))

@@ -8,12 +8,12 @@ import numpy as np
 
 from ..core.array import wrap
 from ..core.errors import ArgumentError
-from ..core.trace import Tracer
+from ..core.trace import Tracer, concrete
 from ..primitives.linear import dtype_of
 from ..primitives.operands import operand
 from . import selection
 from .creation import asarray
-from .dispatch import array_operand, concrete, implements, on_cpu, owned
+from .dispatch import array_operand, implements, on_cpu, owned
 
 __all__ = [
     "array_repr",

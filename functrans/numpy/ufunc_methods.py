@@ -18,18 +18,17 @@ from ..core.errors import (
     NoRuleError,
 )
 from ..core.primitive import Primitive
-from ..core.trace import operators
+from ..core.trace import concrete, is_abstract, operators
 from ..primitives.axes import axes_or_all, one_axis
 from ..primitives.composed import truth
 from ..primitives.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p
 from ..primitives.elementwise import convert, select_p
-from ..primitives.indexing import is_staged
 from ..primitives.linear import broadcast_to, dtype_of, move_batch_axis, reshape_p, shape_of
 from ..primitives.operands import finish, operand
 from ..primitives.promotion import refuse_out
 from ..primitives.shape import concatenate_p, element_along, slice_along
 from . import reductions
-from .dispatch import array_operand, concrete
+from .dispatch import array_operand
 from .joining import stack
 
 _NO_VALUE = getattr(np, "_NoValue", None)
@@ -264,7 +263,7 @@ def _reduceat(
     """Slices reduced: from each index to the next, or the element itself where the next is not behind it."""
     refuse_out(name, out)
     x, i = array_operand(array, name), operand(indices, name, 1)
-    if is_staged(i):
+    if is_abstract(i):
         raise ConcretizationError(
             f"{name}: the numbers of the indices are not known while tracing; pass them as constants, or write "
             "zeros(n).at[segment].add(x) with the segment of each element"

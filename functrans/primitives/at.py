@@ -14,14 +14,14 @@ from ..core.errors import (
     NonConcreteBooleanIndexError,
     ShapeError,
 )
-from ..core.trace import Tracer, operators
+from ..core.trace import Tracer, is_abstract, operators
 from .bounds import checked_mode
 from .create import full, iota
 from .dynamic import dynamic_update_slice_p
 from .elementwise import convert, div_p, max_p, min_p, mul_p, neg_p, select_p, sub_p
 from .exp_log import pow_p
 from .index import scatter_add_p, scatter_max_p, scatter_min_p, scatter_mul_p, scatter_p
-from .indexing import Plan, is_staged, plan_index, take, take_view
+from .indexing import Plan, plan_index, take, take_view
 from .linear import add_p, broadcast_to, reshape_p, shape_of, transpose_p
 from .shape import rev_p
 
@@ -146,7 +146,7 @@ class AtIndex:
         element named, however often.
         """
         mask = _lone_mask(self._index)
-        if mask is not None and is_staged(mask):
+        if mask is not None and is_abstract(mask):
             x = unwrap(self._x)
             return wrap(_where_mask(x, mask, convert(unwrap(func(self._x)), x.dtype), None, whole=True))
         return self.set(func(self.get(mode=options.get("mode"))), **options)
@@ -158,7 +158,7 @@ class AtIndex:
         mask = _lone_mask(self._index)
         if mask is not None:
             whole = shape_of(values) == shape_of(x) != () and len(shape_of(mask)) > 0
-            if whole or is_staged(mask):
+            if whole or is_abstract(mask):
                 return wrap(_where_mask(x, mask, values, op, whole))
         plan = _plan(x, self._index, mode)
         if not plan.axes:
@@ -178,7 +178,7 @@ def _plan(x: Any, index: Any, mode: str | None) -> Plan:
     mode = "raise" if mode is None else checked_mode(mode)
     # A promise of the user is not trusted with memory: what would read beside the array is clipped.
     mode = "clip" if mode == "promise_in_bounds" else mode
-    return plan_index(unwrap(index), shape_of(x), mode, is_staged(x))
+    return plan_index(unwrap(index), shape_of(x), mode, is_abstract(x))
 
 
 # --- values -------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from ..core.errors import (
     ShapeError,
     TracerIntegerConversionError,
 )
-from ..core.trace import Tracer
+from ..core.trace import is_abstract
 
 
 def one_axis(axis: Any, ndim: int, name: str) -> int:
@@ -30,7 +30,7 @@ def one_axis(axis: Any, ndim: int, name: str) -> int:
     TracerIntegerConversionError
         If it is traced: axes must be known while tracing.
     """
-    if isinstance(axis, Tracer) and axis.concrete() is None:
+    if is_abstract(axis):
         raise TracerIntegerConversionError(
             f"{name}: the axis is a traced value of type {axis.aval}, and axes must be known while tracing. Mark the "
             "argument static: jit(f, static_argnames='axis')"

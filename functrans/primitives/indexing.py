@@ -22,7 +22,7 @@ from ..core.errors import (
     NonConcreteBooleanIndexError,
     TracerIntegerConversionError,
 )
-from ..core.trace import Tracer, operators
+from ..core.trace import Tracer, is_abstract, operators
 from .bounds import check_bounds
 from .elementwise import convert
 from .index import gather_p, rest_of
@@ -403,7 +403,7 @@ class _Reader:
 
 def _slice_indices(entry: slice, n: int) -> tuple[int, int, int]:
     for bound in (entry.start, entry.stop, entry.step):
-        if is_staged(bound):
+        if is_abstract(bound):
             raise TracerIntegerConversionError(
                 f"a slice with the traced bound {bound!r}: the shape of the result would depend on data. "
                 "For a slice of fixed length use lax.dynamic_slice(x, (start,), (length,)); or mark the argument "
@@ -429,15 +429,10 @@ def _common_shape(indices: Sequence[Any]) -> tuple[int, ...]:
 # --- reading an array ---------------------------------------------------------------------------------------
 
 
-def is_staged(x: Any) -> bool:
-    """Whether the numbers of `x` are unknown."""
-    return isinstance(x, Tracer) and x.concrete() is None
-
-
 def take_view(x: Any, plan: Plan) -> Any:
     """The slices, integers and new axes of an expression."""
     shape = shape_of(x)
-    if not is_staged(x):
+    if not is_abstract(x):
         if plan.view == shape and plan.is_whole(shape):
             return x
         return getitem_p.bind(x, index=plan.expression, shape=plan.view)
@@ -472,7 +467,7 @@ def getitem(x: Any, index: Any) -> Any:
         A boolean mask whose numbers are unknown.
     """
     x = unwrap(x)
-    staged = is_staged(x)
+    staged = is_abstract(x)
     if type(index) is np.ndarray and index.dtype.kind in "iu" and index.ndim and not staged and shape_of(x):
         return gather_p.bind(x, index, axes=(0,), mode="raise")
     return take(x, plan_index(index, shape_of(x), staged=staged))

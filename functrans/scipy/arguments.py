@@ -9,7 +9,7 @@ import numpy as np
 from ..core.aval import aval_of
 from ..core.dtypes import FLOAT64, is_inexact, promote
 from ..core.errors import ArgumentValueError, LinAlgError
-from ..core.trace import Tracer
+from ..core.trace import concrete
 from ..primitives.linear import broadcast_shapes, broadcast_to, reshape_p, shape_of
 from ..primitives.operands import operand, strong
 
@@ -22,7 +22,7 @@ def inexact(name: str, check_finite: bool, *given: Any) -> list[Any]:
     dtype = dtype if is_inexact(dtype) else FLOAT64
     if check_finite:
         for i, v in enumerate(values):
-            known = v.concrete() if isinstance(v, Tracer) else v
+            known = concrete(v)
             if known is not None and not np.isfinite(known).all():
                 raise ArgumentValueError(f"{name}: argument {i} must not contain infs or NaNs")
     return [strong(v, dtype) for v in values]

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.aval import Aval, aval_of
 from ..core.dtypes import promote, real_dtype
-from ..core.trace import Tracer
+from ..core.trace import concrete
 from ..primitives.complexes import abs_p, conj_p
 from ..primitives.create import eye
 from ..primitives.elementwise import (
@@ -94,7 +94,7 @@ def expm(A: Any) -> Any:
     real = real_dtype(dtype_of(x))
     steps = ceil_p.bind(log2_p.bind(max_p.bind(div_p.bind(norm, real.type(_THETA)), real.type(1))))
     steps = select_p.bind(is_finite_p.bind(steps), steps, real.type(0))
-    known = steps.concrete() if isinstance(steps, Tracer) else steps
+    known = concrete(steps)
     most = _SQUARINGS if known is None else int(np.max(known))
     every = known is not None and np.min(known) == most
     steps = reshape_p.bind(steps, shape=(*shape_of(steps), 1, 1))

@@ -10,7 +10,7 @@ from ...core.aval import aval_of
 from ...core.config import config
 from ...core.dtypes import FLOAT64, INT64, is_inexact, promote, real_dtype
 from ...core.errors import ArgumentValueError, LinAlgError
-from ...core.trace import Tracer
+from ...core.trace import concrete
 from ...primitives.complexes import conj_p
 from ...primitives.composed import logical_and, logical_not
 from ...primitives.create import eye
@@ -181,7 +181,7 @@ def _cutoff(rcond: Any, shape: tuple[int, ...]) -> Any:
 
 def _residuals(a: Any, b: Any, x: Any, rank: Any) -> Any:
     m, n = shape_of(a)
-    known = rank.concrete() if isinstance(rank, Tracer) else rank
+    known = concrete(rank)
     if m <= n or (known is not None and int(known) != n):
         return np.zeros(0, real_dtype(aval_of(a).dtype))
     rest = sub_p.bind(b, matrix_product(a, x))
