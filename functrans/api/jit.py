@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..control import interned
 from ..control.call import call_p, executable, set_compiler
 from ..core.array import Array, wrap
 from ..core.aval import Aval, aval_of
@@ -425,4 +426,5 @@ def clear_caches() -> None:
     (Array(6.), 2)
     """
     caches.clear()
+    interned.clear()
     kernels.clear()

@@ -394,8 +394,8 @@ class CarryTypeError(FunctransError, TypeError):
     functrans.core.errors.CarryTypeError: fori_loop of <lambda>: the carry changes its type at ['x']: f64[2] goes in...
 
     A compiled loop has one place for each array of its carry. Give the first carry the type that the body returns
-    (``fnp.zeros(n)`` of full size, written by ``.at[i].set``; ``0.0`` instead of ``np.int64(0)``), or convert in the body
-    (``.astype(c.dtype)``). A Python number takes on the dtype that the body gives it.
+    (``fnp.zeros(n)`` of full size, written by ``.at[i].set``; ``0.0`` instead of ``np.int64(0)``), or convert in the
+    body (``.astype(c.dtype)``). A Python number takes on the dtype that the body gives it.
     """
 
 

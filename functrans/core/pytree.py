@@ -542,9 +542,7 @@ def first_difference(a: PyTreeDef, b: PyTreeDef) -> tuple[KeyPath, str, str] | N
     while len(a._children) == len(b._children) > 0 and a._kind is b._kind and _same_aux(a._aux, b._aux):
         node = a.unflatten([0] * a.num_leaves)
         keys = a._kind.keys(node, a._aux, len(a._children))  # type: ignore[union-attr]
-        parted = [
-            (k, x, y) for k, x, y in zip(keys, a._children, b._children) if x != y
-        ]
+        parted = [(k, x, y) for k, x, y in zip(keys, a._children, b._children) if x != y]
         if not parted:
             break
         key, a, b = parted[0]

@@ -23,6 +23,7 @@ from . import (
     gathering,
     joining,
     linalg,
+    loops,
     padding,
     scattering,
     sorting,
@@ -38,6 +39,7 @@ from .elementwise import *  # noqa: F403
 from .fourier import *  # noqa: F403
 from .gathering import *  # noqa: F403
 from .joining import *  # noqa: F403
+from .loops import *  # noqa: F403
 from .padding import *  # noqa: F403
 from .scattering import *  # noqa: F403
 from .sorting import *  # noqa: F403
@@ -59,5 +61,6 @@ __all__ += bitwise.__all__
 __all__ += joining.__all__
 __all__ += special.__all__
 __all__ += sorting.__all__
+__all__ += loops.__all__
 
 __getattr__ = _no_such_name("functrans.lax", globals())

@@ -1,0 +1,205 @@
+"""The bodies of loops and branches: from a user's functions to jaxprs of flat values.
+
+A body is traced with values of no weak type, since a place of a loop has one dtype throughout. What came from a Python
+number is given to the function as a weak value all the same, and comes back as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import CodeType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..control.bodies import without_consts
+from ..control.interned import interned
+from ..core.aval import Aval, aval_of
+from ..core.errors import CarryTypeError
+from ..core.ir import Jaxpr, Var
+from ..core.pytree import PyTreeDef, first_difference, tree_flatten_with_path, tree_unflatten
+from ..core.source import Source
+from ..core.trace import WEAK_KEYS, current_trace, eval_trace
+from ..core.tree_nodes import keystr
+from ..primitives.elementwise import convert_element_type_p
+from ..primitives.operands import strong
+from ..transforms.stage import stage
+from .values import Flat, name_of, result
+
+
+class Body(NamedTuple):
+    """A traced body.
+
+    Attributes
+    ----------
+    jaxpr : Jaxpr
+        From constants and inputs to outputs.
+    consts : tuple of values
+        What the function captured: the leading operands.
+    out_tree : PyTreeDef
+    outs : list of Aval
+        The types of its outputs.
+    sources : list of Source or None
+        The user's line that each output comes from.
+    """
+
+    jaxpr: Jaxpr
+    consts: tuple[Any, ...]
+    out_tree: PyTreeDef
+    outs: list[Aval]
+    sources: list[Source | None]
+
+
+def trace_body(
+    fun: Callable[..., Any],
+    avals: Sequence[Aval],
+    treedef: PyTreeDef,
+    call: Callable[..., Any],
+    wanted: Sequence[Aval] = (),
+) -> Body:
+    """Trace a body; leading outputs that are Python numbers take the dtype of `wanted`, if that is of their kind."""
+    flat = Flat(fun, treedef, call)
+
+    def body(*values: Any) -> list[Any]:
+        outs = flat(*[weakly(x) if a.weak else x for x, a in zip(values, avals)])
+        return [_as_wanted(x, a) for x, a in zip(outs, wanted)] + outs[len(wanted) :]
+
+    staged = stage(body, [a.strong() for a in avals], name_of(fun))
+    opened, consts = without_consts(staged)
+    made = {v: eqn.source for eqn in staged.eqns for v in eqn.outvars}
+    sources = [made.get(a) if type(a) is Var else None for a in staged.outvars]
+    line = last_line(fun)
+    return Body(interned(opened), consts, flat.out_tree, staged.out_avals, [s or line for s in sources])
+
+
+def weakly(x: Any) -> Any:
+    """A value that has no dtype of its own."""
+    aval = aval_of(x)
+    if aval.weak or aval.shape or aval.dtype.kind not in WEAK_KEYS:
+        return x
+    return convert_element_type_p.bind(x, dtype=aval.dtype, weak=True)
+
+
+def _as_wanted(x: Any, wanted: Aval) -> Any:
+    aval = aval_of(x)
+    if aval.weak and aval.shape == wanted.shape and aval.dtype.kind == wanted.dtype.kind:
+        return strong(x, wanted.dtype)
+    return x
+
+
+def last_line(fun: Callable[..., Any]) -> Source | None:
+    """The line of a user's function from which it returns, for errors in what it returned."""
+    code = getattr(getattr(fun, "__wrapped__", fun), "__code__", None)
+    return Source(code, len(code.co_code) - 2) if isinstance(code, CodeType) else None
+
+
+# --- carries ------------------------------------------------------------------------------------------------
+
+
+class CarryBody(NamedTuple):
+    """A body whose carry comes out as it goes in, and the first carry in the types that this takes."""
+
+    body: Body
+    init: list[Any]
+    weak: list[bool]
+
+
+def trace_carry(
+    what: str,
+    fun: Callable[..., Any],
+    init: Sequence[Any],
+    tree: PyTreeDef,
+    trace: Callable[[list[Aval]], Body],
+    of_carry: Callable[[PyTreeDef], PyTreeDef] = lambda tree: tree,
+) -> CarryBody:
+    """Trace a body until its carry keeps its type; a Python number takes on the dtype that the body gives it.
+
+    Parameters
+    ----------
+    what : str
+        The function of ``functrans.lax``, for messages.
+    fun : callable
+    init, tree
+        The leaves and the structure of the first carry.
+    trace : callable
+        From the types of the carry to the body; the carry stands first among its outputs.
+    of_carry : callable
+        From the structure of what the body returns to that of the carry in it.
+
+    Raises
+    ------
+    CarryTypeError
+    """
+    avals = [aval_of(x) for x in init]
+    while True:
+        body = trace(avals)
+        check_structure(what, fun, tree, of_carry(body.out_tree))
+        after = [joined(a, b) for a, b in zip(avals, body.outs)]
+        if after == avals:
+            break
+        avals = after
+    check_types(what, fun, tree, avals, body.outs, body.sources)
+    weak = [a.weak and b.weak for a, b in zip(avals, body.outs)]
+    return CarryBody(body, [strong(x, a.dtype) for x, a in zip(init, avals)], weak)
+
+
+def joined(a: Aval, b: Aval) -> Aval:
+    """The type of a carry that goes in as `a` and comes out as `b`: that of `b`, where `a` is a number that fits in."""
+    if not a.weak or a.shape != b.shape or a.dtype == b.dtype:
+        return a
+    number = WEAK_KEYS[a.dtype.kind](0)
+    dtype = np.result_type(WEAK_KEYS[b.dtype.kind](0) if b.weak else b.dtype, number)
+    return Aval(a.shape, dtype, b.weak) if dtype == b.dtype else a
+
+
+def carry_out(values: Sequence[Any], weak: Sequence[bool]) -> list[Any]:
+    """The last carry for the user: what was a Python number all along has no dtype of its own while traced."""
+    if current_trace.get() is not eval_trace:
+        values = [weakly(x) if w else x for x, w in zip(values, weak)]
+    return [result(x) for x in values]
+
+
+def check_structure(what: str, fun: Callable[..., Any], tree: PyTreeDef, found: PyTreeDef) -> None:
+    """Raise `CarryTypeError` where a carry comes out with another structure than it goes in with."""
+    parted = first_difference(tree, found)
+    if parted is None:
+        return
+    path, given, met = parted
+    place = f" at {keystr(path)}" if path else ""
+    raise CarryTypeError(
+        f"{what} of {name_of(fun)}: the carry changes its structure{place}: {given} goes in, {met} comes out. The body "
+        f"must return a carry of the structure that it is given\n"
+        f"  goes in as:   {tree}\n"
+        f"  comes out as: {found}",
+        last_line(fun),
+    )
+
+
+def check_types(
+    what: str,
+    fun: Callable[..., Any],
+    tree: PyTreeDef,
+    before: Sequence[Aval],
+    after: Sequence[Aval],
+    sources: Sequence[Source | None],
+) -> None:
+    """Raise `CarryTypeError` where a leaf of a carry comes out with another shape or dtype."""
+    for i, (a, b) in enumerate(zip(before, after)):
+        if a.shape == b.shape and a.dtype == b.dtype:
+            continue
+        path = leaf_path(tree, i)
+        place = f" at {path}" if path else ""
+        if a.shape != b.shape:
+            cure = "Start with a carry of the shape that the body returns, or return the shape that is given"
+        else:
+            cure = f"Start with a carry of dtype {b.dtype}, or return it converted by `.astype({str(a.dtype)!r})`"
+        raise CarryTypeError(
+            f"{what} of {name_of(fun)}: the carry changes its type{place}: {a} goes in, {b} comes out. {cure}",
+            sources[i],
+        )
+
+
+def leaf_path(tree: PyTreeDef, i: int) -> str:
+    """The key path of a leaf."""
+    pairs = tree_flatten_with_path(tree_unflatten(tree, range(tree.num_leaves)))[0]
+    return keystr(next(path for path, leaf in pairs if leaf == i))
