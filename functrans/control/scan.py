@@ -5,6 +5,9 @@ results the last carry and the stacked rows that the body returns::
 
     consts, carry, rows[i] --body--> carry, rows'[i]
 
+Where the number of iterations is known only at run time, `length` is None, it is the first operand, and stacked rows are
+tapes (see `core.tape`).
+
 Its linearisation is two scans: one that also stacks the residuals, and one over them that is linear. Residuals that do
 not vary are constants of the second, and computed once. Its transpose runs in the other direction; cotangents of
 constants become part of the carry, since every iteration adds to them.
@@ -12,7 +15,7 @@ constants become part of the carry, since every iteration adds to them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -20,10 +23,13 @@ import numpy as np
 
 from ..core.aval import Aval, Zero, aval_of
 from ..core.config import trace_key
-from ..core.ir import Jaxpr, Var
+from ..core.ir import Eqn, Jaxpr, Var, subjaxprs
 from ..core.kernel import Block, BlockEmitter, Buffer
 from ..core.primitive import Effect, Linear, Primitive
+from ..core.source import replayed
+from ..core.tape import TapeAval
 from ..primitives.linear import add_p, batched_first, broadcast_in_dim_p, move_batch_axis
+from ..primitives.tape import stacked, write_tape
 from ..transforms.batch import batch_jaxpr
 from ..transforms.evaluate import evaluate
 from ..transforms.jvp import jvp_jaxpr
@@ -55,15 +61,37 @@ def bind(
     carry: Sequence[Any],
     rows: Sequence[Any],
     *,
-    length: int,
+    length: int | None,
+    count: Any = None,
     reverse: bool = False,
     unroll: int = 1,
 ) -> list[Any]:
-    """Bind a scan; what of the body does not vary is computed before."""
-    outside, inside, _ = invariant_part(jaxpr, len(consts), ())
+    """Bind a scan; what of the body does not vary is computed before.
+
+    Parameters
+    ----------
+    jaxpr : Jaxpr
+        From (constants, carry, row) to (carry, row), without captured arrays.
+    consts, carry, rows : sequences of values
+    length : int or None
+        The number of iterations; None where it is `count`, and rows are tapes.
+    count : scalar of int64, optional
+    reverse : bool
+        From the last row to the first.
+    unroll : int
+        How many iterations are written out in the kernel's loop.
+
+    Returns
+    -------
+    list
+        The last carry, then the stacked rows.
+    """
+    known = len(consts)
+    outside, inside, _ = jaxpr.derive(("invariants", known), lambda: invariant_part(jaxpr, known, ()))
     if outside is not None:
         consts = [*consts, *evaluate(outside, consts)]
     return scan_p.bind(
+        *(() if length is not None else (count,)),
         *consts,
         *carry,
         *rows,
@@ -77,10 +105,17 @@ def bind(
 
 
 def _abstract(
-    *avals: Aval, jaxpr: Jaxpr, length: int, reverse: bool, unroll: int, num_consts: int, num_carry: int
+    *avals: Aval, jaxpr: Jaxpr, length: int | None, num_carry: int, **params: Any
 ) -> tuple[Aval, ...]:
-    carry, rows = split(jaxpr.out_avals, num_carry)
-    return (*[a.strong() for a in carry], *[Aval((length, *a.shape), a.dtype) for a in rows])
+    carry, rows = split([a.strong() for a in jaxpr.out_avals], num_carry)
+    if length is None:
+        return (*carry, *[TapeAval(a) for a in rows])
+    return (*carry, *[a.with_shape((length, *a.shape)) for a in rows])
+
+
+def _head(values: Sequence[Any], length: int | None) -> tuple[Sequence[Any], Sequence[Any]]:
+    """The operand that tells the number of iterations, if there is one, and the others."""
+    return (values[:1], values[1:]) if length is None else ((), values)
 
 
 # --- evaluation ---------------------------------------------------------------------------------------------
@@ -96,22 +131,30 @@ def _in_python(
     jaxpr: Jaxpr,
     args: Sequence[Any],
     *,
-    length: int,
+    length: int | None,
     reverse: bool,
     unroll: int,
     num_consts: int,
     num_carry: int,
 ) -> list[Any]:
-    consts, carry, rows = split(args, num_consts, num_carry)
-    avals = jaxpr.out_avals[num_carry:]
-    stacked = [np.empty((length, *a.shape), a.dtype) for a in avals]
-    for i in reversed(range(length)) if reverse else range(length):
-        outs = computed(jaxpr, [*consts, *carry, *[x[i] for x in rows]])
+    head, rest = _head(args, length)
+    consts, carry, rows = split(rest, num_consts, num_carry)
+    count = length if length is not None else max(int(head[0]), 0)
+    kept: list[list[Any]] = []
+    for i in reversed(range(count)) if reverse else range(count):
+        here = [x[i] for x in rows] if length is not None else [x.record(i) for x in rows]
+        outs = computed(jaxpr, [*consts, *carry, *here])
         carry = outs[:num_carry]
-        for out, y in zip(stacked, outs[num_carry:]):
-            out[i] = y
-    wanted = jaxpr.out_avals[:num_carry]
-    return [*[np.array(x, a.dtype) for x, a in zip(carry, wanted)], *stacked]
+        kept.append(outs[num_carry:])
+    if reverse:
+        kept.reverse()
+    wanted, avals = split(jaxpr.out_avals, num_carry)
+    columns = [[row[j] for row in kept] for j in range(len(avals))]
+    together = stacked if length is not None else write_tape
+    return [
+        *[np.array(x, a.dtype) for x, a in zip(carry, wanted)],
+        *[together(a.strong(), column) for a, column in zip(avals, columns)],
+    ]
 
 
 def _kernel(
@@ -120,23 +163,33 @@ def _kernel(
     results: Sequence[Buffer],
     *,
     jaxpr: Jaxpr,
-    length: int,
+    length: int | None,
     reverse: bool,
     unroll: int,
     num_consts: int,
     num_carry: int,
 ) -> None:
-    consts, init, rows = split(operands, num_consts, num_carry)
-    last, stacked = split(results, num_carry)
+    head, rest = _head(operands, length)
+    consts, init, rows = split(rest, num_consts, num_carry)
+    last, out_rows = split(results, num_carry)
     carry = [place_of_carry(k, b) for b in last]
     for place, x in zip(carry, init):
         k.copy(place, x)
 
     def step(i: Any) -> None:
         here = [*consts, *carry, *[k.row(x, i) for x in rows]]
-        k.inline(jaxpr, here, [*carry, *[k.row(y, i) for y in stacked]])
+        k.inline(jaxpr, here, [*carry, *[k.row(y, i) for y in out_rows]])
 
-    unroll = max(min(unroll, length), 1)
+    if length is None:
+        _over_tapes(k, k.load(head[0], ()), jaxpr, (consts, carry, rows), out_rows, reverse)
+    else:
+        _unrolled(k, length, max(min(unroll, length), 1), reverse, step)
+    for result, place in zip(last, carry):
+        if place is not result:
+            k.copy(result, place)
+
+
+def _unrolled(k: BlockEmitter, length: int, unroll: int, reverse: bool, step: Callable[[Any], None]) -> None:
     rounds = length // unroll
     tail = rounds * unroll
     if reverse and tail < length:
@@ -148,9 +201,28 @@ def _kernel(
     if not reverse and tail < length:
         with k.loop(length, tail) as i:
             step(i)
-    for result, place in zip(last, carry):
-        if place is not result:
-            k.copy(result, place)
+
+
+def _over_tapes(
+    k: BlockEmitter,
+    count: Any,
+    jaxpr: Jaxpr,
+    groups: tuple[Sequence[Any], Sequence[Any], Sequence[Any]],
+    out_rows: Sequence[Any],
+    reverse: bool,
+) -> None:
+    consts, carry, rows = groups
+    count = k.where(count < 0, k.const(0, count.dtype), count)
+    read = [k.span(tape)[0] for tape in rows]
+    written = [k.begin_tape(tape) for tape in out_rows]
+    for tape, start in zip(out_rows, written):
+        k.reserve(tape, start + count)
+    with k.loop(count, reverse=reverse) as i:
+        here = [k.record(tape, start + i) for tape, start in zip(rows, read)]
+        there = [k.record(tape, start + i) for tape, start in zip(out_rows, written)]
+        k.inline(jaxpr, [*consts, *carry, *here], [*carry, *there])
+    for tape, start in zip(out_rows, written):
+        k.end_tape(tape, start, count)
 
 
 def place_of_carry(k: BlockEmitter, result: Buffer) -> Buffer:
@@ -193,11 +265,7 @@ def _pushed(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> _Pushed:
         outs, moving = split(opened.outvars, len(jaxpr.outvars))
         found = iter(moving)
         pushed = [next(found) if m else None for m in nonzero]
-        t_carry = [
-            new.zeros(x.aval) if t is None else t
-            for x, t, m in zip(outs, pushed, masks[1])
-            if m
-        ]
+        t_carry = [new.zeros(x.aval) if t is None else t for x, t, m in zip(outs, pushed, masks[1]) if m]
         t_rows = [t for t in pushed[sizes[1] :] if t is not None]
         outvars = [*outs[: sizes[1]], *t_carry, *outs[sizes[1] :], *t_rows]
         body = new.made([*front, *consts, *carry, *rows], outvars, "jvp of scan")
@@ -211,10 +279,14 @@ def _jvp(
     tangents: Sequence[Any],
     *,
     jaxpr: Jaxpr,
+    length: int | None,
     num_consts: int,
     num_carry: int,
     **params: Any,
 ) -> tuple[list[Any], list[Any]]:
+    head, primals = _head(primals, length)
+    _, tangents = _head(tangents, length)
+    params.update(length=length, count=head[0] if head else None)
     sizes = num_consts, num_carry
     mask = _carry_mask(jaxpr, perturbed(tangents), *sizes)
     body, captured, nonzero = _pushed(jaxpr, mask, sizes)
@@ -268,7 +340,9 @@ def _take_apart(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> _Halves:
     parts = linearize_jaxpr(jaxpr, mask, trace_key())
     opened, captured = without_consts(parts.primal)
     shift = len(captured)
-    variables = [opened.invars[i + shift] if where == "in" else opened.outvars[i] for where, i in parts.residuals]
+    variables = [
+        opened.invars[i + shift] if where == "in" else opened.outvars[i] for where, i in parts.residuals
+    ]
     outside, inside, fixed = invariant_part(opened, num_consts + shift, variables)
     outs = list(opened.outvars[: len(jaxpr.outvars)])
     places: list[tuple[str, str, int]] = []
@@ -314,10 +388,13 @@ def _linearize(
     tangents: Sequence[Any],
     *,
     jaxpr: Jaxpr,
+    length: int | None,
     num_consts: int,
     num_carry: int,
     **params: Any,
 ) -> tuple[list[Any], list[Any]]:
+    head, primals = _head(primals, length)
+    _, tangents = _head(tangents, length)
     sizes = num_consts, num_carry
     mask = _carry_mask(jaxpr, perturbed(tangents), *sizes)
     halves = _halves(jaxpr, mask, sizes)
@@ -325,11 +402,13 @@ def _linearize(
     consts = [*halves.captured[0], *consts]
     new = [] if halves.outside is None else evaluate(halves.outside, consts)
     found = scan_p.bind(
+        *head,
         *consts,
         *new,
         *carry,
         *rows,
         jaxpr=halves.primal,
+        length=length,
         num_consts=len(consts) + len(new),
         num_carry=num_carry,
         **params,
@@ -338,10 +417,13 @@ def _linearize(
     moving = [given(t, aval_of(x)) if m else None for x, t, m in zip(primals, tangents, mask)]
     t_consts, t_carry, t_rows = [chosen(t, m) for t, m in zip(split(moving, *sizes), split(mask, *sizes))]
     fixed = [values[where][i] for where, i in halves.consts]
-    stacked = [values[where][i] for where, i in halves.rows]
+    residuals = [values[where][i] for where, i in halves.rows]
     outs = found[: len(jaxpr.outvars)]
+    params.update(length=length, count=head[0] if head else None)
     pushed = iter(
-        bind(halves.linear, [*halves.captured[1], *fixed, *t_consts], t_carry, [*stacked, *t_rows], **params)
+        bind(
+            halves.linear, [*halves.captured[1], *fixed, *t_consts], t_carry, [*residuals, *t_rows], **params
+        )
     )
     return outs, [next(pushed) if m else Zero(x) for x, m in zip(outs, halves.nonzero)]
 
@@ -393,11 +475,14 @@ def _transpose(
     cts: Sequence[Any],
     *args: Any,
     jaxpr: Jaxpr,
+    length: int | None,
     num_consts: int,
     num_carry: int,
     reverse: bool,
     **params: Any,
 ) -> list[Any]:
+    head, args = _head(args, length)
+    params.update(length=length, count=head[0] if head else None)
     sizes = num_consts, num_carry
     consts, init, rows = split(args, *sizes)
     linear = (*[type(a) is Linear for a in consts], *[True] * num_carry, *[type(a) is Linear for a in rows])
@@ -408,10 +493,18 @@ def _transpose(
     starts = [given(ct, a.aval) for a, ct, m in zip(jaxpr.outvars, ct_carry, carry) if m]
     given_rows = [ct for ct in ct_rows if type(ct) is not Zero]
     found = iter(
-        bind(body, [*captured, *known[0]], [*totals, *starts], [*known[1], *given_rows], reverse=not reverse, **params)
+        bind(
+            body,
+            [*captured, *known[0]],
+            [*totals, *starts],
+            [*known[1], *given_rows],
+            reverse=not reverse,
+            **params,
+        )
     )
     of_consts, of_rows = iter(has[0]), iter(has[1])
-    results = [next(found) if type(a) is Linear and next(of_consts) else None for a in consts]
+    results: list[Any] = [None for _ in head]
+    results += [next(found) if type(a) is Linear and next(of_consts) else None for a in consts]
     results += [next(found) if m else None for m in carry]
     return results + [next(found) if type(a) is Linear and next(of_rows) else None for a in rows]
 
@@ -419,7 +512,9 @@ def _transpose(
 # --- batching -----------------------------------------------------------------------------------------------
 
 
-def _batched(jaxpr: Jaxpr, size: int, dims: tuple[int | None, ...], sizes: tuple[int, int]) -> tuple[Any, ...]:
+def _batched(
+    jaxpr: Jaxpr, size: int, dims: tuple[int | None, ...], sizes: tuple[int, int]
+) -> tuple[Any, ...]:
     def build() -> tuple[Any, ...]:
         num_consts, num_carry = sizes
         consts, carry, rows = split(dims, *sizes)
@@ -453,10 +548,14 @@ def _batch(
     dims: Sequence[int | None],
     *,
     jaxpr: Jaxpr,
+    length: int | None,
     num_consts: int,
     num_carry: int,
     **params: Any,
 ) -> tuple[list[Any], list[int | None]]:
+    if length is None or any(isinstance(a, TapeAval) for a in (*jaxpr.in_avals, *jaxpr.out_avals)):
+        params.update(jaxpr=jaxpr, length=length, num_consts=num_consts, num_carry=num_carry)
+        return over_lanes(scan_p, size, args, dims, params)
     sizes = num_consts, num_carry
     consts, carry, rows = split(list(zip(args, dims)), *sizes)
     of_rows = [None if d is None else 0 for _, d in rows]
@@ -467,9 +566,36 @@ def _batch(
         [*captured, *[x for x, _ in consts]],
         [batched_first(size, x, d) if m else x for (x, d), m in zip(carry, mask)],
         [x if d is None else move_batch_axis(x, d, 1) for x, d in rows],
+        length=length,
         **params,
     )
     return found, [*[0 if m else None for m in mask], *[None if d is None else 1 for d in row_dims]]
+
+
+def over_lanes(
+    prim: Primitive, size: int, args: Sequence[Any], dims: Sequence[int | None], params: dict[str, Any]
+) -> tuple[list[Any], list[int | None]]:
+    """Apply a primitive to each lane of a batch by itself, one after the other: a loop around it.
+
+    So each lane of a ``while_loop`` runs to its own end, and no lane sees what the branch of another one does.
+    """
+    lanes = [batched_first(size, x, d) for x, d in zip(args, dims) if d is not None]
+    fixed = [x for x, d in zip(args, dims) if d is None]
+    avals = [aval_of(x).strong() for x in fixed]
+    avals += [a.with_shape(a.shape[1:]) for a in (aval_of(x).strong() for x in lanes)]
+    holder = next(subjaxprs(params))
+    key = ("lane", prim.name, *sorted(params.items(), key=lambda item: item[0]), *dims, *avals)
+
+    def build() -> Jaxpr:
+        invars = [Var(a) for a in avals]
+        shared, own = iter(invars[: len(fixed)]), iter(invars[len(fixed) :])
+        operands = [next(shared) if d is None else next(own) for d in dims]
+        outvars = [Var(a) for a in prim.abstract(*[v.aval for v in operands], **params)]
+        return Jaxpr(invars, [Eqn(prim, operands, outvars, params, replayed.get())], outvars, name=prim.name)
+
+    body = holder.derive(key, build)
+    found = bind(body, fixed, [], lanes, length=size)
+    return found, [0] * len(found)
 
 
 def _effects(*, jaxpr: Jaxpr, **params: Any) -> Effect:

@@ -223,7 +223,7 @@ def _cast(x: Any, *, dtype: np.dtype, weak: bool = False) -> Any:
     if x.dtype.kind == "c" and dtype.kind not in "cb":
         x = x.real
     out = x.astype(dtype, copy=False)
-    return out.item() if weak else out
+    return out.item() if weak and not out.ndim else out
 
 
 def _cast_jvp(
