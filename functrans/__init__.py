@@ -10,7 +10,9 @@ import importlib
 from typing import Any
 
 from . import numpy, scipy  # they also teach traced values NumPy's functions and methods, and SciPy's ufuncs
+from .api import checkpoint_policies
 from .api.callback import io_callback, pure_callback
+from .api.checkpoint import checkpoint, checkpoint_name, remat
 from .api.derivatives import jvp, linear_transpose, linearize, vjp
 from .api.grad import grad, value_and_grad
 from .api.jacobian import hessian, jacfwd, jacrev
@@ -31,6 +33,9 @@ __all__ = [
     "Array",
     "ShapeDtypeStruct",
     "Zero",
+    "checkpoint",
+    "checkpoint_name",
+    "checkpoint_policies",
     "clear_caches",
     "config",
     "debug",
@@ -51,6 +56,7 @@ __all__ = [
     "make_jaxpr",
     "numpy",
     "pure_callback",
+    "remat",
     "scipy",
     "testing",
     "tree",

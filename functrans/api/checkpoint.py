@@ -1,0 +1,123 @@
+"""`checkpoint`: less memory in reverse mode, for computing again."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from ..control.checkpoint import bind
+from ..core.aval import aval_of
+from ..core.errors import ArgumentError
+from ..core.pytree import tree_map
+from ..primitives.identities import name_p
+from ..transforms.stage import close, stage
+from .static import Signature
+from .values import Flat, argument_at, check_function, flatten_values, name_of, result, results, value_of
+
+
+def checkpoint(
+    fun: Callable[..., Any] | None = None,
+    *,
+    prevent_cse: bool = True,
+    policy: Callable[..., bool] | None = None,
+    static_argnums: int | Sequence[int] = (),
+) -> Any:
+    """The same function, whose reverse mode keeps its arguments and computes the rest again in the backward pass.
+
+    Parameters
+    ----------
+    fun : callable
+        Without it, a decorator.
+    prevent_cse : bool
+        Whether a compiled program must really compute twice. With False the compiler may find that the second
+        computation equals the first, and keep its results instead: allowed where the two are in different loops
+        anyway, as in the body of a scan.
+    policy : callable, optional
+        What is kept besides the arguments: one of `functrans.checkpoint_policies`, or a function
+        ``policy(primitive, *avals, **params) -> bool`` of the operation that gives a value. By default nothing.
+    static_argnums : int or sequence of int
+        Arguments that `fun` needs as they are (flags, functions, numbers that Python's ``if`` asks for).
+
+    Returns
+    -------
+    callable
+
+    Notes
+    -----
+    Values and derivatives are those of `fun`, in both modes and to all orders; forward mode keeps nothing in any case.
+    `fun` is traced at each call, as by `jit`: inside, values are known by shape and dtype only. A loop inside is
+    computed again as a whole; so is a jitted function without a policy, while a policy is asked about its operations.
+    What calls the host is not called twice: its results are kept. For a chain of n steps, checkpoints around blocks of
+    sqrt(n) need memory for 2 sqrt(n) of them; see also ``lax.scan(..., checkpoint_every=k)``.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> block = ft.checkpoint(lambda x: fnp.sin(fnp.sin(x)))
+    >>> ft.grad(lambda x: block(block(x)))(1.0)
+    Array(0.28490677)
+
+    Keep what has been given a name:
+
+    >>> policy = ft.checkpoint_policies.save_only_these_names("angle")
+    >>> @ft.checkpoint(policy=policy)
+    ... def f(x):
+    ...     return fnp.sin(ft.checkpoint_name(fnp.exp(x), "angle"))
+    >>> ft.grad(f)(0.0)
+    Array(0.54030231)
+    """
+    if fun is None:
+        return partial(checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums)
+    check_function("checkpoint", fun)
+    if policy is not None and not callable(policy):
+        raise ArgumentError(
+            f"checkpoint of {name_of(fun)}: policy must be a function, got {str(policy)[:60]!r} of type "
+            f"{type(policy).__name__}; see functrans.checkpoint_policies"
+        )
+    signature = Signature(fun, static_argnums, None)
+
+    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__", "__doc__"), updated=())
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        split = signature.split(fun, args, kwargs)
+        values, treedef = flatten_values(split.dynamic, partial(argument_at, "checkpoint", fun))
+        flat = Flat(fun, treedef, split.call)
+        jaxpr, captured = close(stage(flat, [aval_of(x) for x in values], name_of(fun)))
+        outs = bind(jaxpr, [*captured, *values], policy=policy, prevent_cse=prevent_cse)
+        return results(flat.out_tree, outs, {id(x) for x in values})
+
+    return checkpointed
+
+
+remat = checkpoint
+
+
+def checkpoint_name(x: Any, name: str) -> Any:
+    """`x`, under a name by which a policy of `checkpoint` knows it.
+
+    Parameters
+    ----------
+    x : array, or tree of arrays
+    name : str
+
+    Returns
+    -------
+    The same tree; the name costs nothing in a compiled function.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> ft.checkpoint_name(2.0, "two")
+    Array(2.)
+    """
+    if not isinstance(name, str):
+        raise ArgumentError(
+            f"checkpoint_name: the name must be a string, got {name!r} of type {type(name).__name__}"
+        )
+
+    def named(leaf: Any) -> Any:
+        value = value_of(leaf, lambda: "checkpoint_name: x")
+        return result(name_p.bind(value, name=name), {id(value)})
+
+    return tree_map(named, x)

@@ -1,0 +1,132 @@
+"""What a checkpoint keeps for the backward pass, under JAX's names.
+
+A policy is a function ``policy(primitive, *avals, **params) -> bool``: whether the results of an operation are kept. It
+is asked about each operation of the function and of its derivative; what is not kept is computed again.
+
+Examples
+--------
+>>> import functrans as ft, functrans.numpy as fnp
+>>> @ft.checkpoint(policy=ft.checkpoint_policies.dots_saveable)
+... def layer(w, x):
+...     return fnp.tanh(w @ x)
+>>> w, x = fnp.eye(2), fnp.asarray([0.0, 1.0])
+>>> ft.grad(lambda w: fnp.sum(layer(w, x)))(w)
+Array([[0.       , 1.       ],
+       [0.       , 0.4199743]])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from ..core.errors import ArgumentError
+from ..core.primitive import Primitive
+from ..primitives.conv import conv_p
+from ..primitives.dot import dot_general_p
+from ..primitives.identities import name_p
+
+Policy = Callable[..., bool]
+
+__all__ = [
+    "checkpoint_dots", "checkpoint_dots_with_no_batch_dims", "dots_saveable", "dots_with_no_batch_dims_saveable",
+    "everything_saveable", "nothing_saveable", "offload_dot_with_no_batch_dims", "save_and_offload_only_these_names",
+    "save_any_names_but_these", "save_anything_except_these_names", "save_from_both_policies",
+    "save_only_these_names",
+]  # fmt: skip
+
+
+def everything_saveable(*_: Any, **__: Any) -> bool:
+    """Keep everything: as without a checkpoint."""
+    return True
+
+
+def nothing_saveable(*_: Any, **__: Any) -> bool:
+    """Keep the arguments alone: as without a policy."""
+    return False
+
+
+def dots_saveable(prim: Primitive, *_: Any, **__: Any) -> bool:
+    """Keep the results of matrix products and convolutions, which are dear to compute."""
+    return prim in (dot_general_p, conv_p)
+
+
+def dots_with_no_batch_dims_saveable(prim: Primitive, *_: Any, **params: Any) -> bool:
+    """Keep the results of matrix products without batch axes: those of layers, not those of attention."""
+    if prim is not dot_general_p:
+        return False
+    (_, _), batch = params["dimension_numbers"]
+    return not any(batch)
+
+
+checkpoint_dots = dots_saveable
+checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
+
+
+def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
+    """Keep what `functrans.checkpoint_name` gave one of these names."""
+    names = _checked("save_only_these_names", names_which_can_be_saved)
+
+    def policy(prim: Primitive, *_: Any, **params: Any) -> bool:
+        return prim is name_p and params["name"] in names
+
+    return policy
+
+
+def save_any_names_but_these(*names_not_to_save: str) -> Policy:
+    """Keep what has a name, but for these names."""
+    names = _checked("save_any_names_but_these", names_not_to_save)
+
+    def policy(prim: Primitive, *_: Any, **params: Any) -> bool:
+        return prim is name_p and params["name"] not in names
+
+    return policy
+
+
+def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
+    """Keep everything but what has one of these names.
+
+    A value is the result of the operation before it was named, too, and as such may be kept.
+    """
+    names = _checked("save_anything_except_these_names", names_not_to_save)
+
+    def policy(prim: Primitive, *_: Any, **params: Any) -> bool:
+        return prim is not name_p or params["name"] not in names
+
+    return policy
+
+
+def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
+    """Keep what one of the two keeps."""
+
+    def policy(prim: Primitive, *avals: Any, **params: Any) -> bool:
+        return policy_1(prim, *avals, **params) or policy_2(prim, *avals, **params)
+
+    return policy
+
+
+def offload_dot_with_no_batch_dims(*args: Any, **kwargs: Any) -> NoReturn:
+    """Refused: there is one memory here, and nothing to move residuals to."""
+    raise _no_second_memory("offload_dot_with_no_batch_dims", "dots_with_no_batch_dims_saveable")
+
+
+def save_and_offload_only_these_names(*args: Any, **kwargs: Any) -> NoReturn:
+    """Refused: there is one memory here, and nothing to move residuals to."""
+    raise _no_second_memory("save_and_offload_only_these_names", "save_only_these_names")
+
+
+def _no_second_memory(name: str, other: str) -> ArgumentError:
+    return ArgumentError(
+        f"checkpoint_policies.{name}: moves residuals from an accelerator's memory to the host's; here all arrays are "
+        f"in the host's memory. Use {other}, or recompute them (nothing_saveable)"
+    )
+
+
+def _checked(what: str, names: tuple[Any, ...]) -> frozenset[str]:
+    for name in names:
+        if not isinstance(name, str):
+            raise ArgumentError(
+                f"checkpoint_policies.{what}: names are strings, given one by one; got {name!r} of type "
+                f"{type(name).__name__}"
+            )
+    return frozenset(names)

@@ -1,0 +1,152 @@
+"""Residuals computed again: what a linearised jaxpr keeps for its linear half, and what that half computes anew.
+
+::
+
+    inputs --primal--> outputs, residuals          residuals, tangents --linear--> tangents
+    inputs --primal--> outputs, kept     inputs, kept, tangents --some of primal, linear--> tangents
+
+Transposition evaluates equations without a linear operand where it meets them: in the backward pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from ..core.check import verified
+from ..core.ir import Atom, Eqn, Jaxpr, Var
+from ..core.primitive import Effect
+from ..primitives.identities import barrier_p
+from ..transforms.linearize import LinearizedJaxpr
+from ..transforms.stage import live_equations
+
+
+def inlined(jaxpr: Jaxpr) -> Jaxpr:
+    """The jaxpr with the bodies of calls in their place."""
+    if not any(e.primitive.inlined for e in jaxpr.eqns):
+        return jaxpr
+    return jaxpr.derive("inlined", lambda: _inlined(jaxpr))
+
+
+def _inlined(jaxpr: Jaxpr) -> Jaxpr:
+    eqns: list[Eqn] = []
+    consts: dict[int, tuple[Var, Any]] = {}
+
+    def write(body: Jaxpr, env: dict[Atom, Atom]) -> list[Atom]:
+        for v, c in zip(body.constvars, body.consts):
+            env[v] = consts.setdefault(id(c), (Var(v.aval), c))[0]
+        for eqn in body.eqns:
+            invars = [env.get(a, a) for a in eqn.invars]
+            if eqn.primitive.inlined:
+                inner = eqn.params["jaxpr"]
+                env.update(zip(eqn.outvars, write(inner, dict(zip(inner.invars, invars)))))
+                continue
+            outvars = [Var(v.aval) for v in eqn.outvars]
+            env.update(zip(eqn.outvars, outvars))
+            eqns.append(eqn.replace(invars, outvars))
+        return [env.get(a, a) for a in body.outvars]
+
+    outvars = write(jaxpr, {})
+    variables, values = [v for v, _ in consts.values()], [c for _, c in consts.values()]
+    return Jaxpr(jaxpr.invars, eqns, outvars, variables, values, jaxpr.name, jaxpr.stats)
+
+
+def residual_atoms(parts: LinearizedJaxpr) -> list[Atom]:
+    """The residuals as values of the primal half."""
+    primal = parts.primal
+    return [primal.invars[i] if where == "in" else primal.outvars[i] for where, i in parts.residuals]
+
+
+def recomputing(parts: LinearizedJaxpr, stored: Collection[Any], *, apart: bool = False) -> LinearizedJaxpr:
+    """The same function and derivative with other residuals: inputs and `stored` values only.
+
+    Parameters
+    ----------
+    parts : LinearizedJaxpr
+    stored : collection of Var
+        Values of the primal half that may be kept. What else the linear half needs, it computes anew.
+    apart : bool
+        Whether compilers must keep the second computation apart from the first.
+
+    Returns
+    -------
+    LinearizedJaxpr
+    """
+    primal = parts.primal
+    again, leaves = _again(primal, residual_atoms(parts), stored)
+    outs = list(primal.outvars[: len(parts.nonzero)])
+    places: list[tuple[str, int]] = []
+    for v in leaves:
+        if v in primal.invars:
+            places.append(("in", primal.invars.index(v)))
+        else:
+            if v not in outs:
+                outs.append(v)
+            places.append(("out", outs.index(v)))
+    linear = _with_recomputation(parts, again, leaves, apart)
+    return LinearizedJaxpr(_returning(primal, outs), linear, tuple(places), parts.nonzero)
+
+
+def _again(primal: Jaxpr, residuals: Sequence[Atom], stored: Collection[Any]) -> tuple[list[Eqn], list[Var]]:
+    """The equations that give `residuals` from inputs, constants and stored values; and which of these are read."""
+    needed = {a for a in residuals if type(a) is Var}
+    again = []
+    for eqn in reversed(primal.eqns):
+        if any(v in needed and v not in stored for v in eqn.outvars):
+            again.append(eqn)
+            needed.update(a for a in eqn.invars if type(a) is Var)
+    made = {v for e in again for v in e.outvars}
+    made.update(primal.constvars)
+    order = [*primal.invars, *[v for e in primal.eqns for v in e.outvars]]
+    return again[::-1], [v for v in order if v in needed and v not in made]
+
+
+def _returning(primal: Jaxpr, outs: Sequence[Atom]) -> Jaxpr:
+    eqns = live_equations(primal.eqns, outs)
+    used = {a for e in eqns for a in e.invars} | set(outs)
+    pairs = [(v, c) for v, c in zip(primal.constvars, primal.consts) if v in used]
+    variables, values = [v for v, _ in pairs], [c for _, c in pairs]
+    made = Jaxpr(primal.invars, eqns, outs, variables, values, primal.name, primal.stats)
+    return verified(made, "recomputation")
+
+
+def _with_recomputation(
+    parts: LinearizedJaxpr, again: Sequence[Eqn], leaves: Sequence[Var], apart: bool
+) -> Jaxpr:
+    """The linear half over `leaves` instead of the residuals."""
+    primal, linear = parts.primal, parts.linear
+    residuals = residual_atoms(parts)
+    count = len(residuals)
+    instead: dict[Atom, Atom] = dict(zip(linear.invars[:count], residuals))
+    read = {a for e in again for a in e.invars} | set(residuals)
+    consts = [(v, c) for v, c in zip(primal.constvars, primal.consts) if v in read]
+    invars, constvars, eqns = list(leaves), [v for v, _ in consts], []
+    if apart:
+        # Nothing is gained by computing numbers twice.
+        behind = {v: Var(v.aval) if v.aval.shape else v for v in [*invars, *constvars]}
+        eqns = [Eqn(barrier_p, [new], [v], {}) for v, new in behind.items() if new is not v]
+        invars, constvars = [behind[v] for v in invars], [behind[v] for v in constvars]
+    eqns += again
+    eqns += [e.replace([instead.get(a, a) for a in e.invars]) for e in linear.eqns]
+    made = Jaxpr(
+        [*invars, *linear.invars[count:]],
+        eqns,
+        linear.outvars,
+        [*constvars, *linear.constvars],
+        [*[c for _, c in consts], *linear.consts],
+        linear.name,
+        linear.stats,
+    )
+    return verified(made, "recomputation")
+
+
+def by_policy(parts: LinearizedJaxpr, keep: Callable[[Eqn], bool], *, apart: bool) -> LinearizedJaxpr:
+    """`recomputing` that stores the results of the equations for which `keep` holds.
+
+    Notes
+    -----
+    Results of equations with an effect other than raising are kept in any case: a second call of the host might give
+    others.
+    """
+    kept = {v for e in parts.primal.eqns if e.effects & ~Effect.RAISE or keep(e) for v in e.outvars}
+    return recomputing(parts, kept, apart=apart)
