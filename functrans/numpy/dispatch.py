@@ -17,6 +17,8 @@ from ..primitives.linear import flat, shape_of
 from ..primitives.operands import WEAK_DTYPES, finish, key_of, operand, strong
 
 F = TypeVar("F", bound=Callable[..., Any])
+#: What stands for arguments that were not given where NumPy's functions and methods call each other.
+NO_VALUE = getattr(np, "_NoValue", None)
 
 
 def implements(*functions: Callable[..., Any], method: str | None = None) -> Callable[[F], F]:
@@ -35,6 +37,11 @@ def implements(*functions: Callable[..., Any], method: str | None = None) -> Cal
 def staging() -> bool:
     """Whether arrays should be made by the program: else NumPy makes them at once."""
     return current_trace.get() is not eval_trace
+
+
+def given(value: Any, default: Any) -> Any:
+    """An argument, or its default where it was not given."""
+    return default if value is NO_VALUE else value
 
 
 def on_cpu(device: Any, name: str) -> None:

@@ -20,17 +20,11 @@ from ..primitives.linear import broadcast_to, dtype_of, shape_of
 from ..primitives.operands import operand
 from ..primitives.promotion import refuse_out
 from . import reductions, selection, statistics
-from .dispatch import array_operand, implements
+from .dispatch import NO_VALUE, array_operand, given, implements
 
 __all__ = [
     "nanargmax", "nanargmin", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar",
 ]  # fmt: skip
-
-_NO_VALUE = getattr(np, "_NoValue", None)
-
-
-def _given(value: Any, default: Any) -> Any:
-    return default if value is _NO_VALUE else value
 
 
 def _replaced(x: Any, number: float) -> tuple[Any, Any]:
@@ -63,7 +57,7 @@ def nansum(
     Array(3.)
     """
     x, _ = _replaced(array_operand(a, "nansum"), 0)
-    return reductions.sum(x, axis, dtype, out, _given(keepdims, False), initial, _given(where, True))
+    return reductions.sum(x, axis, dtype, out, given(keepdims, False), initial, given(where, True))
 
 
 @implements(np.nanprod)
@@ -85,7 +79,7 @@ def nanprod(
     Array(6.)
     """
     x, _ = _replaced(array_operand(a, "nanprod"), 1)
-    return reductions.prod(x, axis, dtype, out, _given(keepdims, False), initial, _given(where, True))
+    return reductions.prod(x, axis, dtype, out, given(keepdims, False), initial, given(where, True))
 
 
 # --- max and min --------------------------------------------------------------------------------------------
@@ -103,7 +97,7 @@ def _extremum(
 ) -> Any:
     name = f"nan{function.__name__}"
     refuse_out(name, out)
-    keepdims, initial, where = _given(keepdims, False), _given(initial, None), _given(where, True)
+    keepdims, initial, where = given(keepdims, False), given(initial, None), given(where, True)
     x = array_operand(a, name)
     value, nan = _replaced(x, worst)
     found = function(value, axis, None, keepdims, initial, where)
@@ -161,7 +155,7 @@ def nanmin(
 def _position(function: Callable[..., Any], worst: float, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
     name = f"nan{function.__name__}"
     refuse_out(name, out)
-    keepdims = _given(keepdims, False)
+    keepdims = given(keepdims, False)
     value, nan = _replaced(array_operand(a, name), worst)
     found = function(value, axis, keepdims=keepdims)
     if nan is None:
@@ -216,7 +210,7 @@ def nanargmin(a: Any, axis: int | None = None, out: None = None, *, keepdims: An
 def _numbers(a: Any, where: Any, name: str) -> tuple[Any, Any]:
     """The array with 0 for NaN, and a mask (or True) of what counts."""
     x, nan = _replaced(array_operand(a, name), 0)
-    where = _given(where, True)
+    where = given(where, True)
     if nan is None:
         return x, where
     counts = ufuncs.logical_not(nan)
@@ -246,7 +240,7 @@ def nanmean(
     """
     x, mask = _numbers(a, where, "nanmean")
     with np.errstate(invalid="ignore"):
-        return statistics.mean(x, axis, dtype, out, _given(keepdims, False), where=mask)
+        return statistics.mean(x, axis, dtype, out, given(keepdims, False), where=mask)
 
 
 @implements(np.nanvar)
@@ -259,8 +253,8 @@ def nanvar(
     keepdims: Any = False,
     *,
     where: Any = True,
-    mean: Any = _NO_VALUE,
-    correction: Any = _NO_VALUE,
+    mean: Any = NO_VALUE,
+    correction: Any = NO_VALUE,
 ) -> Any:
     """Variance along axes of what is no NaN. For the parameters see `var`.
 
@@ -276,11 +270,11 @@ def nanvar(
     Array(1.)
     """
     refuse_out("nanvar", out)
-    keepdims = _given(keepdims, False)
+    keepdims = given(keepdims, False)
     x, mask = _numbers(a, where, "nanvar")
-    less = statistics.degrees_less(ddof, _given(correction, None), "nanvar")
+    less = statistics.degrees_less(ddof, given(correction, None), "nanvar")
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = statistics.var(x, axis, dtype, None, less, keepdims, where=mask, mean=_given(mean, None))
+        found = statistics.var(x, axis, dtype, None, less, keepdims, where=mask, mean=given(mean, None))
     if mask is True:
         return found
     number = reductions.sum(broadcast_to(operand(mask, "nanvar"), shape_of(x)), axis, keepdims=keepdims)
@@ -297,8 +291,8 @@ def nanstd(
     keepdims: Any = False,
     *,
     where: Any = True,
-    mean: Any = _NO_VALUE,
-    correction: Any = _NO_VALUE,
+    mean: Any = NO_VALUE,
+    correction: Any = NO_VALUE,
 ) -> Any:
     """Standard deviation along axes of what is no NaN: the root of `nanvar`.
 

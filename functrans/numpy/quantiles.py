@@ -36,9 +36,7 @@ from ..primitives.rounding import floor_p
 from ..primitives.search import searchsorted_p
 from ..primitives.shape import element_along
 from ..primitives.sort import sort_p, take_along
-from .dispatch import array_operand, implements
-
-_NO_VALUE = getattr(np, "_NoValue", None)
+from .dispatch import NO_VALUE, array_operand, given, implements
 
 # --- methods: where a quantile stands among n sorted numbers ----------------------------------------------------
 #
@@ -104,7 +102,7 @@ class _Lanes(NamedTuple):
 def _lanes(x: Any, axis: Any, keepdims: Any, name: str) -> _Lanes:
     shape = shape_of(x)
     axes = axes_or_all(axis, len(shape), name)
-    keep = keepdims is not _NO_VALUE and bool(keepdims)
+    keep = bool(given(keepdims, False))
     result = tuple([1 if d in axes else n for d, n in enumerate(shape) if keep or d not in axes])
     return _Lanes(_last(x, axes), result, axes)
 
@@ -413,7 +411,7 @@ def nanquantile(
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
-    keepdims: Any = _NO_VALUE,
+    keepdims: Any = NO_VALUE,
     *,
     weights: Any = None,
 ) -> Any:
@@ -436,7 +434,7 @@ def nanpercentile(
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
-    keepdims: Any = _NO_VALUE,
+    keepdims: Any = NO_VALUE,
     *,
     weights: Any = None,
 ) -> Any:
@@ -518,7 +516,7 @@ def median(
 
 @implements(np.nanmedian)
 def nanmedian(
-    a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: Any = _NO_VALUE
+    a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: Any = NO_VALUE
 ) -> Any:
     """`median` of the numbers that are not NaN; NaN where there are none.
 

@@ -27,10 +27,9 @@ from ..primitives.reduce import (
     reduce_or_p,
     reduce_prod_p,
 )
-from .dispatch import along, array_operand, implements
+from .dispatch import along, array_operand, given, implements
 
 _UINT64 = np.dtype(np.uint64)
-_NO_VALUE = getattr(np, "_NoValue", None)
 
 
 def reduced(prim: Primitive, x: Any, axis: Any, keepdims: bool, name: str) -> Any:
@@ -38,7 +37,7 @@ def reduced(prim: Primitive, x: Any, axis: Any, keepdims: bool, name: str) -> An
     shape = shape_of(x)
     axes = axes_or_all(axis, len(shape), name)
     out = prim.bind(x, axes=axes)
-    if keepdims is True or (keepdims and keepdims is not _NO_VALUE):
+    if given(keepdims, False):
         out = reshape_p.bind(out, shape=tuple([1 if d in axes else n for d, n in enumerate(shape)]))
     return out
 
@@ -52,13 +51,13 @@ def accumulator(dtype: np.dtype) -> np.dtype:
 
 def masked(x: Any, where: Any, neutral: Any, name: str) -> Any:
     """`x` with a neutral element where the mask is false."""
-    if where is True or where is None or where is _NO_VALUE:
+    if given(where, True) is True or where is None:
         return x
     return select_p.bind(truth(operand(where, f"{name}: where")), x, dtype_of(x).type(neutral))
 
 
 def _with_initial(combine: Callable[..., Any], out: Any, initial: Any, neutral: Any = None) -> Any:
-    if initial is None or initial is _NO_VALUE or (neutral is not None and initial is neutral):
+    if given(initial, None) is None or (neutral is not None and initial is neutral):
         return finish(out)
     dtype = dtype_of(out)
     return combine(out, operand(initial, "initial") if isinstance(initial, Tracer) else dtype.type(initial))
@@ -175,9 +174,8 @@ def _extremum(
     where: Any,
 ) -> Any:
     x = array_operand(a, name)
-    if initial is _NO_VALUE:
-        initial = None
-    if initial is None and where is not True and where is not _NO_VALUE:
+    initial = given(initial, None)
+    if initial is None and given(where, True) is not True:
         raise ArgumentValueError(f"{name}: where= needs initial=, the result where no element is chosen")
     x = masked(x, where, _lowest(dtype_of(x), sign), name)
     shape = shape_of(x)

@@ -28,10 +28,9 @@ from ..primitives.operands import finish, operand
 from ..primitives.promotion import refuse_out
 from ..primitives.shape import concatenate_p, element_along, slice_along
 from . import reductions
-from .dispatch import array_operand
+from .dispatch import NO_VALUE, array_operand, given
 from .joining import stack
 
-_NO_VALUE = getattr(np, "_NoValue", None)
 _REDUCTIONS: dict[np.ufunc, Callable[..., Any]] = {
     np.add: reductions.sum,
     np.multiply: reductions.prod,
@@ -112,12 +111,12 @@ def _reduce(
     dtype: Any = None,
     out: Any = None,
     keepdims: bool = False,
-    initial: Any = _NO_VALUE,
+    initial: Any = NO_VALUE,
     where: Any = True,
 ) -> Any:
     refuse_out(name, out)
     x = array_operand(array, name)
-    options: dict[str, Any] = {} if initial is _NO_VALUE or initial is None else {"initial": initial}
+    options: dict[str, Any] = {} if given(initial, None) is None else {"initial": initial}
     if dtype is not None and ufunc in (np.add, np.multiply):
         options["dtype"] = dtype
     elif dtype is not None and ufunc not in _LOGICAL:
@@ -143,7 +142,7 @@ def _reduce(
 
 
 def _masked(x: Any, where: Any, ufunc: np.ufunc, name: str) -> Any:
-    if where is True or where is _NO_VALUE:
+    if given(where, True) is True:
         return x
     if ufunc.identity is None:
         raise ArgumentValueError(f"{name}: it has no identity, so where= is not possible")
@@ -154,7 +153,7 @@ def _masked(x: Any, where: Any, ufunc: np.ufunc, name: str) -> Any:
 def _folded(function: Callable[..., Any], ufunc: np.ufunc, name: str, x: Any, initial: Any) -> Any:
     """The rows of `x` combined."""
     n = shape_of(x)[0]
-    total: Any = None if initial is _NO_VALUE or initial is None else initial
+    total = given(initial, None)
     if not n:
         total = ufunc.identity if total is None else total
         if total is None:
