@@ -2,7 +2,7 @@
 
 =================== ========================================================================================
 `simplify`          jaxpr to jaxpr: calls inlined, dead and common equations removed, exact algebra (`algebra`,
-                    `reshapes`, `sums`; forms of operations that only lowering knows are in `moves`)
+                    `reshapes`, `sums`, `unused`; forms of operations that only lowering knows are in `moves`)
 `steps`             kernels and host calls, in order
 `roots`             which values are computed once and kept, what is inlined (`access`: reads, and their cost)
 `fuse`              roots gathered in loop nests, with as little kept as can be

@@ -21,6 +21,7 @@ from ..primitives.identities import barrier_p
 from .algebra import RULES, Rewriter
 from .reshapes import raise_reshapes
 from .sums import gather_sums
+from .unused import narrowed
 
 
 def simplify(jaxpr: Jaxpr, *, strict: bool = False) -> Jaxpr:
@@ -47,12 +48,12 @@ def simplify(jaxpr: Jaxpr, *, strict: bool = False) -> Jaxpr:
 
     checked("inlining calls", eqns, outvars)
     eqns, outvars = checked("rewriting", *rewrite(eqns, outvars))
-    eqns = remove_dead(eqns, outvars)
+    eqns = remove_dead(eqns, outvars, strict=strict)
     if not strict:
         eqns, _ = checked("gathering sums", remove_dead(gather_sums(eqns, outvars), outvars), outvars)
     eqns, _ = checked("raising reshapes", raise_reshapes(eqns, outvars), outvars)
     eqns, outvars = rewrite(eqns, outvars)
-    eqns, outvars = checked("simplification", remove_dead(eqns, outvars), outvars)
+    eqns, outvars = checked("simplification", remove_dead(eqns, outvars, strict=strict), outvars)
     return _assembled(jaxpr, eqns, outvars, consts)
 
 
@@ -198,12 +199,14 @@ def _key(eqn: Eqn) -> Any:
     return key
 
 
-def remove_dead(eqns: list[Eqn], outvars: Iterable[Atom]) -> list[Eqn]:
-    """Without the equations that nobody needs; those with an effect stay."""
+def remove_dead(eqns: list[Eqn], outvars: Iterable[Atom], *, strict: bool = True) -> list[Eqn]:
+    """Without the equations, and where that makes them cheaper the outputs, that nobody needs; equations with an
+    effect stay.
+    """
     needed = set(outvars)
     kept = []
     for eqn in reversed(eqns):
         if eqn.effects or any(v in needed for v in eqn.outvars):
             needed.update(eqn.invars)
-            kept.append(eqn)
+            kept.append(narrowed(eqn, needed, strict=strict))
     return kept[::-1]
