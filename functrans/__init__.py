@@ -24,6 +24,7 @@ from .core import errors
 from .core.array import Array
 from .core.aval import Zero
 from .core.config import config
+from .core.names import module_attributes as _module_attributes
 
 __version__ = "0.1.0"
 
@@ -67,11 +68,8 @@ __all__ = [
 ]
 
 
+_no_such_name, __dir__ = _module_attributes("functrans", globals())
+
+
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return importlib.import_module(f".{name}", __name__)
-    raise AttributeError(f"module 'functrans' has no attribute '{name}'")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return importlib.import_module(f".{name}", __name__) if name in _LAZY else _no_such_name(name)

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+from .core.names import module_attributes as _module_attributes
 from .core.pytree import PyTree
 from .core.pytree import tree_flatten as flatten
 from .core.pytree import tree_flatten_with_path as flatten_with_path
@@ -36,6 +37,7 @@ __all__ = [
     "transpose",
     "unflatten",
 ]
+__getattr__, __dir__ = _module_attributes("functrans.tree", globals())
 
 
 def map_only(

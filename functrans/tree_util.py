@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from .core.errors import PytreeError
+from .core.names import module_attributes as _module_attributes
 from .core.pytree import (
     PyTree,
     PyTreeDef,
@@ -67,6 +68,7 @@ __all__ = [
     "treedef_is_leaf",
     "treedef_tuple",
 ]
+__getattr__, __dir__ = _module_attributes("functrans.tree_util", globals())
 
 IsLeaf = Callable[[Any], bool] | None
 _Class = TypeVar("_Class", bound=type)

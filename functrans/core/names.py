@@ -1,4 +1,4 @@
-"""The ``__getattr__`` of public modules: a name that is not there is answered with the nearest that is."""
+"""What public modules answer: ``dir`` with what is public, a name that is not there with the nearest that is."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def nearest_names(name: str, known: Any, n: int = 3) -> list[str]:
     return close[:n]
 
 
-def no_such_name(
+def module_attributes(
     module: str, names: dict[str, Any], hints: dict[str, str] | None = None
-) -> Callable[[str], NoReturn]:
-    """A ``__getattr__`` for a module.
+) -> tuple[Callable[[str], NoReturn], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` for a module with an ``__all__``.
 
     Parameters
     ----------
@@ -39,8 +39,11 @@ def no_such_name(
         if name.startswith("__"):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         hint = (hints or {}).get(name)
-        close = nearest_names(name, names)
+        close = nearest_names(name, names["__all__"])
         text = hint or (f"Nearest: {', '.join(close)}" if close else "See dir() for what there is")
         raise NoAttributeError(f"{module} has no '{name}'. {text}")
 
-    return __getattr__
+    def __dir__() -> list[str]:
+        return sorted({*names["__all__"], *[n for n in names if n.startswith("__")]})
+
+    return __getattr__, __dir__

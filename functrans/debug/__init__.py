@@ -13,7 +13,9 @@ y = 6.0
 Array(7.)
 """
 
+from ..core.names import module_attributes as _module_attributes
 from .host import debug_callback as callback
 from .host import debug_print as print
 
 __all__ = ["callback", "print"]
+__getattr__, __dir__ = _module_attributes("functrans.debug", globals())

@@ -11,7 +11,7 @@ Examples
 Array([3., 6.])
 """
 
-from ..core.names import no_such_name as _no_such_name
+from ..core.names import module_attributes as _module_attributes
 from . import (
     arrays,
     bitwise,
@@ -63,4 +63,4 @@ __all__ += special.__all__
 __all__ += sorting.__all__
 __all__ += loops.__all__
 
-__getattr__ = _no_such_name("functrans.lax", globals())
+__getattr__, __dir__ = _module_attributes("functrans.lax", globals())

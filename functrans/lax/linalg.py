@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.config import config
+from ..core.names import module_attributes as _module_attributes
 from ..primitives.elementwise import mul_p
 from ..primitives.families import literal
 from ..primitives.linalg import cholesky_p, triangular_solve_p
@@ -19,6 +20,7 @@ __all__ = [
     "cholesky", "cholesky_update", "eig", "eigh", "householder_product", "lu", "lu_pivots_to_permutation", "qr",
     "svd", "symmetric_product", "triangular_solve",
 ]  # fmt: skip
+__getattr__, __dir__ = _module_attributes("functrans.lax.linalg", globals())
 
 
 def cholesky(a: Any, *, symmetrize_input: bool = True) -> Any:

@@ -1,4 +1,4 @@
-# ruff: noqa: F401, PLE0605
+# ruff: noqa: F401
 """NumPy's functions for arrays and traced values, with NumPy's signatures and dtypes.
 
 ``import functrans.numpy as fnp``. Results are `Array`, an immutable ndarray. NumPy's own functions work on
@@ -12,7 +12,7 @@ from types import ModuleType as _ModuleType
 import numpy as np
 
 from ..core.array import Array as ndarray
-from ..core.names import no_such_name as _no_such_name
+from ..core.names import module_attributes as _module_attributes
 from ..primitives.products import matmul, matvec, vecdot, vecmat
 from ..primitives.ufuncs import (
     absolute,
@@ -283,12 +283,12 @@ __array_api_version__ = np.__array_api_version__
 __array_namespace_info__ = np.__array_namespace_info__
 promote_types, issubdtype, isdtype = np.promote_types, np.issubdtype, np.isdtype
 
-__all__ = sorted(
+__all__ = [
     name
     for name, value in globals().items()
-    if not name.startswith("_") and name != "annotations" and not isinstance(value, _ModuleType)
-)
-__getattr__ = _no_such_name(
+    if not (name.startswith("_") or name == "annotations" or isinstance(value, _ModuleType))
+] + ["fft", "linalg"]
+__getattr__, __dir__ = _module_attributes(
     "functrans.numpy",
     globals(),
     {

@@ -1,8 +1,8 @@
 """SciPy's functions for arrays and traced values: `special`, `linalg` and `signal`."""
 
-from ..core.names import no_such_name as _no_such_name
+from ..core.names import module_attributes as _module_attributes
 from . import linalg, signal, special
 
 __all__ = ["linalg", "signal", "special"]
 
-__getattr__ = _no_such_name("functrans.scipy", globals())
+__getattr__, __dir__ = _module_attributes("functrans.scipy", globals())

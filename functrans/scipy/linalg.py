@@ -4,7 +4,7 @@
 numbers that are known; inside compiled functions NaN is passed on.
 """
 
-from ..core.names import no_such_name as _no_such_name
+from ..core.names import module_attributes as _module_attributes
 from .factors import lu, lu_factor, lu_solve, qr
 from .matrix_functions import solve_sylvester, sqrtm
 from .positive import cho_factor, cho_solve, cholesky
@@ -18,4 +18,4 @@ __all__ = [
     "svd", "svdvals", "toeplitz",
 ]  # fmt: skip
 
-__getattr__ = _no_such_name("functrans.scipy.linalg", globals())
+__getattr__, __dir__ = _module_attributes("functrans.scipy.linalg", globals())

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..core.dtypes import BOOL
 from ..core.errors import ArgumentValueError, DtypeError, ShapeError
+from ..core.names import module_attributes as _module_attributes
 from ..numpy.dispatch import array_operand, in_one_dtype
 from ..primitives.complexes import conj_p
 from ..primitives.conv import conv_p
@@ -15,6 +16,7 @@ from ..primitives.operands import finish
 from ..primitives.shape import rev_p
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d"]
+__getattr__, __dir__ = _module_attributes("functrans.scipy.signal", globals())
 
 
 def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:

@@ -15,7 +15,7 @@ import scipy.special as sp
 from ..core.aval import aval_of
 from ..core.dtypes import FLOAT64
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError
-from ..core.names import no_such_name as _no_such_name
+from ..core.names import module_attributes as _module_attributes
 from ..core.primitive import Primitive
 from ..core.trace import operators
 from ..numpy.dispatch import array_operand
@@ -357,4 +357,4 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     return finish(sub_p.bind(shifted, _kept(log_p.bind(total), value, axes)))
 
 
-__getattr__ = _no_such_name("functrans.scipy.special", globals())
+__getattr__, __dir__ = _module_attributes("functrans.scipy.special", globals())

@@ -5,6 +5,7 @@ so on (`LAWS`). `check_primitive` derives the tests of a primitive from its reco
 are for property tests with Hypothesis.
 """
 
+from ..core.names import module_attributes as _module_attributes
 from .checking import LAWS, check
 from .domain import Bools, Case, Distinct, Domain, Indices, Interval, Numbers, PositiveDefinite, Triangular
 from .finite_difference import directional_derivative, is_kink, jacobian
@@ -55,3 +56,4 @@ __all__ = [
     "vjp_is_adjoint",
     "vmap_is_loop",
 ]
+__getattr__, __dir__ = _module_attributes("functrans.testing", globals())

@@ -11,7 +11,7 @@ Array([1.+0.j, 1.+0.j, 1.+0.j])
 Array([ 9., 12., 15.])
 """
 
-from ...core.names import no_such_name as _no_such_name
+from ...core.names import module_attributes as _module_attributes
 from .frequencies import fftfreq, fftshift, ifftshift, rfftfreq
 from .several import fft2, fftn, ifft2, ifftn, irfft2, irfftn, rfft2, rfftn
 from .single import fft, hfft, ifft, ihfft, irfft, rfft
@@ -21,4 +21,4 @@ __all__ = [
     "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
 
-__getattr__ = _no_such_name("functrans.numpy.fft", globals())
+__getattr__, __dir__ = _module_attributes("functrans.numpy.fft", globals())

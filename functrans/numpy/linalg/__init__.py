@@ -1,7 +1,7 @@
 """``functrans.numpy.linalg``: NumPy's linear algebra, in batches and with derivatives."""
 
 from ...core.errors import LinAlgError
-from ...core.names import no_such_name as _no_such_name
+from ...core.names import module_attributes as _module_attributes
 from ...primitives.products import matmul, vecdot
 from ..products import cross, tensordot
 from ..shaping import matrix_transpose
@@ -30,4 +30,4 @@ __all__ = [
     "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
-__getattr__ = _no_such_name("functrans.numpy.linalg", globals())
+__getattr__, __dir__ = _module_attributes("functrans.numpy.linalg", globals())

@@ -1,0 +1,43 @@
+"""What public modules answer to ``dir``, and to names they do not have."""
+
+import importlib
+
+import pytest
+
+import functrans
+from functrans.core import errors
+from functrans.core.names import nearest_names
+
+NAMESPACES = ["debug", "flatten_util", "lax", "numpy", "scipy", "testing", "tree", "tree_util"]
+NAMESPACES += ["lax.linalg", "numpy.fft", "numpy.linalg", "scipy.linalg", "scipy.signal", "scipy.special"]
+MODULES = ["functrans", *(f"functrans.{name}" for name in NAMESPACES)]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_dir_is_what_is_public(name):
+    module = importlib.import_module(name)
+    assert [n for n in dir(module) if not n.startswith("__")] == sorted(module.__all__)
+    assert "__doc__" in dir(module)
+    for public in module.__all__:
+        getattr(module, public)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_no_such_name(name):
+    module = importlib.import_module(name)
+    public = max(module.__all__, key=len)
+    with pytest.raises(errors.NoAttributeError, match=f"{name} has no '{public}_'.*{public}"):
+        getattr(module, f"{public}_")
+    with pytest.raises(AttributeError, match="__wrong__"):
+        module.__wrong__
+
+
+def test_modules_inside_are_not_proposed():
+    with pytest.raises(errors.NoAttributeError) as caught:
+        functrans.numpy.creatio
+    assert "creation" not in str(caught.value)
+
+
+def test_nearest_names():
+    assert nearest_names("sine", ["sin", "sinh", "cos"])[0] == "sin"
+    assert nearest_names("arctanh2", ["arctan2", "_arctanh2"]) == ["arctan2"]
