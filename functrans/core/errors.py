@@ -399,6 +399,21 @@ class CarryTypeError(FunctransError, TypeError):
     """
 
 
+class ConditionTypeError(FunctransError, TypeError):
+    """A condition of ``while_loop`` or ``cond`` that is not one boolean.
+
+    >>> import functrans.numpy as fnp
+    >>> from functrans import lax
+    >>> lax.while_loop(lambda x: x < 3.0, lambda x: x + 1.0, fnp.zeros(2))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.ConditionTypeError: while_loop: the condition <lambda> must return a scalar boolean, but...
+
+    Compare numbers (``x != 0``), and reduce arrays: ``fnp.all(x < 3.0)``, ``fnp.any(x < 3.0)``. To loop over each
+    element on its own, map the loop: ``vmap``.
+    """
+
+
 class BranchTypeError(FunctransError, TypeError):
     """Branches of ``cond`` or ``switch`` that return different types: structure, shape or dtype.
 

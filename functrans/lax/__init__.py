@@ -16,6 +16,7 @@ from . import (
     arrays,
     bitwise,
     convolution,
+    counted,
     cumulative,
     dimension_numbers,
     elementwise,
@@ -33,6 +34,7 @@ from . import (
 from .arrays import *  # noqa: F403
 from .bitwise import *  # noqa: F403
 from .convolution import *  # noqa: F403
+from .counted import *  # noqa: F403
 from .cumulative import *  # noqa: F403
 from .dimension_numbers import *  # noqa: F403
 from .elementwise import *  # noqa: F403
@@ -62,5 +64,6 @@ __all__ += joining.__all__
 __all__ += special.__all__
 __all__ += sorting.__all__
 __all__ += loops.__all__
+__all__ += counted.__all__
 
 __getattr__, __dir__ = _module_attributes("functrans.lax", globals())

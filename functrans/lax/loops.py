@@ -1,25 +1,25 @@
-"""Loops: ``scan``."""
+"""Loops over rows: ``scan``, ``map``."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from ..api.bodies import Body, CarryBody, carry_out, trace_body, trace_carry
-from ..api.values import check_function, flatten_values, given, name_of, result
-from ..control import scan as scan_primitive
-from ..core.aval import Aval, aval_of
-from ..core.config import config
+from ..api.bodies import last_line
+from ..api.values import check_function, flatten_values, given, name_of
+from ..api.vmap import vmap
+from ..core.aval import aval_of
 from ..core.errors import ArgumentError, ArgumentValueError, TracerIntegerConversionError
-from ..core.pytree import PyTreeDef, tree_flatten_with_path, tree_structure, tree_unflatten
-from ..core.trace import Tracer
+from ..core.pytree import PyTreeDef, tree_flatten_with_path, tree_map, tree_structure, tree_unflatten
+from ..core.trace import is_abstract
 from ..core.tree_nodes import keystr
-from .stepping import Carry, Rows
+from ..numpy.joining import concatenate
+from ..numpy.shaping import reshape
+from ..primitives.linear import shape_of
+from .scanning import Loop
 
-__all__ = ["scan"]
+__all__ = ["map", "scan"]
 
 
 def scan(
@@ -75,9 +75,9 @@ def scan(
         return carry, stack(ys)
 
     `f` is traced once, whatever the length. Carries that are small live in registers, larger ones in two buffers;
-    rows are read and written in place. Reverse mode stores for each iteration what the derivative of `f` needs of it (nothing
-    where `f` is linear in the carry). Outside ``jit`` the loop is compiled too, for each new body; what `f` captures
-    may change from call to call without cost.
+    rows are read and written in place. Reverse mode stores for each iteration what the derivative of `f` needs of it
+    (nothing where `f` is linear in the carry). Outside ``jit`` the loop is compiled too, for each new body; what `f`
+    captures may change from call to call without cost.
 
     Examples
     --------
@@ -93,70 +93,79 @@ def scan(
     >>> ft.value_and_grad(last)(2.0)
     (Array(0.5), Array(0.25))
     """
-    name = f"scan of {_name(f)}"
+    name = f"scan of {name_of_any(f)}"
     check_function("scan", f)
     carry, tree = flatten_values(init, lambda path: f"{name}: init{keystr(path)}")
     rows, rows_tree = flatten_values(xs, lambda path: f"{name}: xs{keystr(path)}")
     count = _length(name, xs, rows, length)
-    unroll = _unroll(name, unroll, count)
-    if config.disable_jit:
-        return _in_python(
-            f, Carry("scan", f, carry, tree), rows, rows_tree, range(count)[:: -1 if reverse else 1]
-        )
-    found = _traced(f, carry, tree, rows, rows_tree)
-    outs = scan_primitive.bind(
-        found.body.jaxpr,
-        found.body.consts,
-        found.init,
-        rows,
-        length=count,
-        reverse=bool(reverse),
-        unroll=unroll,
-    )
-    last, ys = outs[: len(carry)], outs[len(carry) :]
-    ys_tree = found.body.out_tree.children()[1]
-    return (
-        tree_unflatten(tree, carry_out(last, found.weak)),
-        tree_unflatten(ys_tree, [result(y) for y in ys]),
-    )
+    unroll = unrolled(name, unroll, count)
+    return Loop("scan", f, _call_pair, carry, tree, rows, rows_tree).run(count, bool(reverse), unroll)
 
 
-def _traced(
-    f: Callable[..., Any], carry: list[Any], tree: PyTreeDef, rows: list[Any], rows_tree: PyTreeDef
-) -> CarryBody:
-    row_avals = [Aval(a.shape[1:], a.dtype) for a in map(aval_of, rows)]
-    in_tree = _pair(tree, rows_tree)
+def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any:
+    """Apply a function to each row of arrays, one after the other.
 
-    def trace(avals: list[Aval]) -> Body:
-        return trace_body(f, [*avals, *row_avals], in_tree, _call_pair, avals)
+    Parameters
+    ----------
+    f : callable
+        ``f(x) -> y``, with `x` a row of `xs`.
+    xs : tree of arrays
+        Looped over along axis 0.
+    batch_size : int, optional
+        Rows that are taken together, by `vmap`; what is left over at the end makes a smaller batch.
 
-    return trace_carry("scan", f, carry, tree, trace, lambda out: out.children()[0])
+    Returns
+    -------
+    tree of Array
+        What `f` returned, stacked along a new axis 0.
+
+    Raises
+    ------
+    ArgumentError, ArgumentValueError
+        As for `scan`; if `batch_size` is not positive.
+
+    Notes
+    -----
+    `functrans.vmap` computes the same, all rows at once: faster where the function is made of operations on small
+    arrays, while `map` needs the memory of one row (or of `batch_size` of them), and runs the branch of ``cond`` that
+    each row takes.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> from functrans import lax
+    >>> lax.map(lambda x: fnp.sum(x) * x, fnp.asarray([[1.0, 2.0], [3.0, 4.0]]))
+    Array([[ 3.,  6.],
+           [21., 28.]])
+    >>> lax.map(lambda x: x * x, fnp.arange(5.0), batch_size=2)
+    Array([ 0.,  1.,  4.,  9., 16.])
+    """
+    name = f"map of {name_of_any(f)}"
+    check_function("map", f)
+    rows, tree = flatten_values(xs, lambda path: f"{name}: xs{keystr(path)}")
+    count = _length(name, xs, rows, None)
+    if batch_size is None:
+        return _over_rows(f, rows, tree, count)
+    size = index(name, "batch_size", batch_size)
+    if size < 1:
+        raise ArgumentValueError(f"{name}: batch_size must be at least 1, got {size}")
+    if size >= count:
+        return vmap(f)(xs)
+    whole = count - count % size
+    batches = [reshape(x[:whole], (-1, size, *shape_of(x)[1:])) for x in rows]
+    ys = _over_rows(vmap(f), batches, tree, count // size)
+    ys = tree_map(lambda y: reshape(y, (-1, *shape_of(y)[2:])), ys)
+    if whole == count:
+        return ys
+    rest = vmap(f)(tree_unflatten(tree, [given(x[whole:]) for x in rows]))
+    return tree_map(lambda y, z: concatenate([y, z]), ys, rest)
 
 
-def _in_python(
-    f: Callable[..., Any], carry: Carry, rows: list[Any], rows_tree: PyTreeDef, order: Sequence[int]
-) -> tuple[Any, Any]:
-    ys = Rows(f"scan of {name_of(f)}")
-    for i in order:
-        x = tree_unflatten(rows_tree, [given(x[i]) for x in rows])
-        value, y = _call_pair(f, (carry.value, x))
-        carry.replace(value)
-        ys.append(y)
-    if order:
-        return carry.last, ys.stacked(order[0] > order[-1])
-    body = _traced(f, carry.leaves, carry.tree, rows, rows_tree).body  # only the types of no rows
-    empty = [result(np.empty((0, *a.shape), a.dtype)) for a in body.outs[len(carry.leaves) :]]
-    return carry.last, tree_unflatten(body.out_tree.children()[1], empty)
+def _over_rows(f: Callable[..., Any], rows: list[Any], tree: PyTreeDef, count: int) -> Any:
+    def call(f: Callable[..., Any], pair: tuple[Any, Any]) -> tuple[Any, Any]:
+        return None, f(pair[1])
 
-
-def _name(f: Any) -> str:
-    return name_of(f) if callable(f) else type(f).__name__
-
-
-def _pair(first: PyTreeDef, second: PyTreeDef) -> PyTreeDef:
-    return tree_structure(
-        (tree_unflatten(first, [0] * first.num_leaves), tree_unflatten(second, [0] * second.num_leaves))
-    )
+    return Loop("map", f, call, [], tree_structure(None), rows, tree).run(count)[1]
 
 
 def _call_pair(f: Callable[..., Any], tree: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -165,7 +174,8 @@ def _call_pair(f: Callable[..., Any], tree: tuple[Any, Any]) -> tuple[Any, Any]:
         met = f"{len(out)} values" if isinstance(out, tuple | list) else f"{type(out).__name__}"
         raise ArgumentError(
             f"scan of {name_of(f)}: the body must return a pair (carry, y), but returned {met}. Where there is nothing "
-            "to stack, return (carry, None)"
+            "to stack, return (carry, None)",
+            last_line(f),
         )
     return tuple(out)
 
@@ -197,27 +207,34 @@ def _length(name: str, xs: Any, rows: list[Any], length: Any) -> int:
 
 
 def _given_length(name: str, length: Any) -> int:
-    if isinstance(length, Tracer) and length.concrete() is None:
+    if is_abstract(length):
         raise TracerIntegerConversionError(
             f"{name}: length must be a number, but is a traced value of type {length.aval}: it is the number of rows "
             "of the result. Mark the argument static, or use lax.fori_loop, which takes bounds known only when it runs"
         )
-    try:
-        found = operator.index(length)
-    except TypeError:
-        raise ArgumentError(f"{name}: length must be an integer, got {length!r}") from None
+    found = index(name, "length", length)
     if found < 0:
         raise ArgumentValueError(f"{name}: length must not be negative, got {found}")
     return found
 
 
-def _unroll(name: str, unroll: Any, length: int) -> int:
+def unrolled(name: str, unroll: Any, length: int) -> int:
     if isinstance(unroll, bool):
         return max(length, 1) if unroll else 1
+    found = index(name, "unroll", unroll)
+    if found < 0:
+        raise ArgumentValueError(f"{name}: unroll must not be negative, got {found}")
+    return max(found, 1)
+
+
+def index(name: str, argument: str, value: Any) -> int:
+    """An argument that must be an integer."""
     try:
-        found = operator.index(unroll)
+        return operator.index(value)
     except TypeError:
-        raise ArgumentError(f"{name}: unroll must be an integer or a bool, got {unroll!r}") from None
-    if found < 1:
-        raise ArgumentValueError(f"{name}: unroll must be at least 1, got {found}")
-    return found
+        raise ArgumentError(f"{name}: {argument} must be an integer, got {value!r}") from None
+
+
+def name_of_any(fun: Any) -> str:
+    """The name of what is about to be checked for being a function."""
+    return name_of(fun) if callable(fun) else type(fun).__name__

@@ -1,0 +1,103 @@
+"""The loop behind ``scan``, ``map`` and ``fori_loop``: traced and bound, or run as Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..api.bodies import Body, CarryBody, carry_out, trace_body, trace_carry
+from ..api.values import given, name_of, result
+from ..control import scan as scan_primitive
+from ..core.aval import Aval, aval_of
+from ..core.config import config
+from ..core.pytree import PyTreeDef, tree_structure, tree_unflatten
+from .stepping import Carry, Rows
+
+
+class Loop(NamedTuple):
+    """A loop whose body is ``call(fun, (carry, row)) -> (carry, y)``.
+
+    Attributes
+    ----------
+    what : str
+        The function of ``functrans.lax``, for messages.
+    fun, call : callable
+    carry, tree
+        The leaves and the structure of the first carry.
+    rows : list
+        Arrays, or (where numbers count) a ``range``.
+    rows_tree : PyTreeDef
+    """
+
+    what: str
+    fun: Callable[..., Any]
+    call: Callable[..., tuple[Any, Any]]
+    carry: list[Any]
+    tree: PyTreeDef
+    rows: list[Any]
+    rows_tree: PyTreeDef
+
+    def run(self, length: int, reverse: bool = False, unroll: int = 1) -> tuple[Any, Any]:
+        """The last carry and the stacked rows."""
+        if config.disable_jit:
+            return self._in_python(range(length)[:: -1 if reverse else 1])
+        found = self.traced()
+        outs = scan_primitive.bind(
+            found.body.jaxpr,
+            found.body.consts,
+            found.init,
+            [np.arange(x.start, x.stop) if type(x) is range else x for x in self.rows],
+            length=length,
+            reverse=reverse,
+            unroll=unroll,
+        )
+        ys_tree = found.body.out_tree.children()[1]
+        return self.last(outs, found), tree_unflatten(ys_tree, [result(y) for y in outs[len(self.carry) :]])
+
+    def last(self, outs: Sequence[Any], found: CarryBody) -> Any:
+        """The carry among the results."""
+        return tree_unflatten(self.tree, carry_out(outs[: len(self.carry)], found.weak))
+
+    def traced(self) -> CarryBody:
+        """The body as a jaxpr."""
+        rows = [_row_aval(x) for x in self.rows]
+        in_tree = pair(self.tree, self.rows_tree)
+
+        def trace(avals: list[Aval]) -> Body:
+            return trace_body(self.fun, [*avals, *rows], in_tree, self.call, avals)
+
+        return trace_carry(self.what, self.fun, self.carry, self.tree, trace, lambda out: out.children()[0])
+
+    def _in_python(self, order: Sequence[int]) -> tuple[Any, Any]:
+        carry = Carry(self.what, self.fun, self.carry, self.tree)
+        ys = Rows(f"{self.what} of {name_of(self.fun)}")
+        for i in order:
+            row = tree_unflatten(self.rows_tree, [given(x[i]) for x in self.rows])
+            value, y = self.call(self.fun, (carry.value, row))
+            carry.replace(value)
+            ys.append(y)
+        if order:
+            return carry.last, ys.stacked(order[0] > order[-1])
+        body = self.traced().body  # for the types of no rows
+        empty = [result(np.empty((0, *a.shape), a.dtype)) for a in body.outs[len(self.carry) :]]
+        return carry.last, tree_unflatten(body.out_tree.children()[1], empty)
+
+
+#: The counter of a loop: an integer like one of Python's ``range``, which takes on the dtype of what it meets.
+COUNTER = Aval((), np.dtype(np.int64), weak=True)
+
+
+def _row_aval(x: Any) -> Aval:
+    if type(x) is range:
+        return COUNTER
+    aval = aval_of(x)
+    return Aval(aval.shape[1:], aval.dtype)
+
+
+def pair(first: PyTreeDef, second: PyTreeDef) -> PyTreeDef:
+    """The structure of a pair of trees."""
+    return tree_structure(
+        (tree_unflatten(first, [0] * first.num_leaves), tree_unflatten(second, [0] * second.num_leaves))
+    )
