@@ -192,7 +192,12 @@ def full(
     on_cpu(device, "full")
     value = array_operand(fill_value, "full", 1)
     to = _dtype(dtype, "full", value.dtype)
-    return finish(_filled(positive_shape(shape, "full"), value, to))
+    return finish(_filled(positive_shape(shape, "full"), _fitting(fill_value, value, to), to))
+
+
+def _fitting(given: Any, value: Any, dtype: np.dtype) -> Any:
+    """`value`, made of `given`; a Python integer is one of `dtype` from the start, or raises NumPy's OverflowError."""
+    return dtype.type(given) if type(given) is int and dtype.kind in "iu" else value
 
 
 def _filled(shape: tuple[int, ...], value: Any, dtype: np.dtype) -> Any:
@@ -277,7 +282,8 @@ def full_like(
     """One number everywhere, in the shape and dtype of `a`."""
     on_cpu(device, "full_like")
     extents, to = _like(a, dtype, shape, "full_like")
-    return finish(_filled(extents, array_operand(fill_value, "full_like", 1), to))
+    value = _fitting(fill_value, array_operand(fill_value, "full_like", 1), to)
+    return finish(_filled(extents, value, to))
 
 
 @implements(np.eye)

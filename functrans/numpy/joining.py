@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
+from ..core.dtypes import canonical
+from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
 from ..core.trace import Tracer
 from ..primitives.axes import one_axis
-from ..primitives.linear import flat, reshape_p, shape_of
+from ..primitives.linear import dtype_of, flat, reshape_p, shape_of
 from ..primitives.operands import finish, operand
 from ..primitives.promotion import refuse_out
 from ..primitives.shape import concatenate_p, element_along, slice_along
@@ -38,9 +39,23 @@ def _values(arrays: Any, name: str) -> list[Any]:
     return [operand(a, name, i) for i, a in enumerate(arrays)]
 
 
-def joined(values: list[Any], axis: Any, name: str, dtype: Any = None) -> Any:
+def _converted(values: list[Any], dtype: Any, casting: Any, name: str) -> list[Any]:
+    """Values in `dtype`, or in their common one, if `casting` allows it."""
+    if dtype is not None:
+        dtype = canonical(dtype, f"{name}: dtype")
+        for i, v in enumerate(values):
+            own = dtype_of(v)
+            if not np.can_cast(own, dtype, casting):
+                raise DtypeError(
+                    f"{name}: array {i} of dtype {own} cannot be cast to {dtype} by the rule {casting!r}; say "
+                    "casting='unsafe', or convert it first"
+                )
+    return in_one_dtype(values, dtype, name)
+
+
+def joined(values: list[Any], axis: Any, name: str, dtype: Any = None, casting: Any = "same_kind") -> Any:
     """Values along an axis they have, in one dtype; flat ones if `axis` is None."""
-    values = in_one_dtype(values, dtype, name)
+    values = _converted(values, dtype, casting, name)
     if axis is None:
         values = [flat(v) for v in values]
         axis = 0
@@ -72,11 +87,15 @@ def concatenate(
         None joins the flat arrays.
     dtype : dtype-like, optional
         Of the result; by default the common dtype.
+    casting : {'same_kind', 'safe', 'unsafe', ...}
+        Which casts to it are allowed, as in `numpy.can_cast`.
 
     Raises
     ------
     ShapeError
         If the shapes do not fit.
+    DtypeError
+        If an array may not be cast to `dtype`.
 
     Examples
     --------
@@ -85,7 +104,7 @@ def concatenate(
     Array([1., 2., 3.])
     """
     refuse_out("concatenate", out)
-    return finish(joined(_values(arrays, "concatenate"), axis, "concatenate", dtype))
+    return finish(joined(_values(arrays, "concatenate"), axis, "concatenate", dtype, casting))
 
 
 concat = concatenate
@@ -111,7 +130,7 @@ def stack(
         listed = ", ".join(str(shape_of(v)) for v in values)
         raise ShapeError(f"stack: all arrays must have one shape, got {listed}")
     d = one_axis(axis, len(shape) + 1, "stack")
-    values = in_one_dtype(values, dtype, "stack")
+    values = _converted(values, dtype, casting, "stack")
     rows = [reshape_p.bind(v, shape=(*shape[:d], 1, *shape[d:])) for v in values]
     return finish(concatenate_p.bind(*rows, dimension=d))
 
@@ -120,7 +139,7 @@ def _piled(name: str, widen: Callable[..., Any], axis: int, doc: str) -> Any:
     def function(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
         values = [operand(widen(v), name) for v in _values(tup, name)]
         along = 0 if name == "hstack" and len(shape_of(values[0])) == 1 else axis
-        return finish(joined(values, along, name, dtype))
+        return finish(joined(values, along, name, dtype, casting))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc

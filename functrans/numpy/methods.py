@@ -26,7 +26,6 @@ from ..primitives.operands import finish
 from ..primitives.representation import bitcast_p
 from . import linalg
 from .dispatch import array_operand, on_cpu
-from .products import einsum_path
 from .reductions import any as any_of
 from .shaping import ravel
 
@@ -189,4 +188,3 @@ for _name in linalg.__all__:
     _theirs = getattr(np.linalg, _name, None)
     if callable(_theirs) and not isinstance(_theirs, type):
         operators.function.setdefault(_theirs, getattr(linalg, _name))
-operators.function[np.einsum_path] = einsum_path

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import operator
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from ..core.dtypes import INT64
 from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
-from ..core.trace import Tracer
+from ..core.trace import Tracer, concrete
 from ..primitives.axes import axes_or_all, many_axes, one_axis, positive_shape
 from ..primitives.create import iota
-from ..primitives.elementwise import convert, sub_p
+from ..primitives.cumulative import cumsum_p
+from ..primitives.elementwise import convert, min_p, sub_p
 from ..primitives.index import gather_p
 from ..primitives.linear import (
     broadcast_in_dim_p,
+    broadcast_to,
+    dtype_of,
     flat,
     move_batch_axis,
     reshape_p,
     shape_of,
 )
 from ..primitives.operands import operand
+from ..primitives.search import searchsorted_p
 from ..primitives.shape import concatenate_p, rev_p, slice_along
 from .dispatch import along, array_operand, implements, owned
+from .nonzero import need_size
 from .shaping import permuted
 
 __all__ = ["flip", "fliplr", "flipud", "repeat", "roll", "rot90", "tile"]
@@ -165,41 +172,79 @@ def tile(A: Any, reps: Any) -> Any:
 
 
 @implements(np.repeat, method="repeat")
-def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
+def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None) -> Any:
     """Each element repeated, along one axis or of the flat array.
 
     Parameters
     ----------
     a : array_like
     repeats : int or sequence of int
-        One number, or one for each element along the axis. Known while tracing, since the shape depends on
-        it.
+        One number, or one for each element along the axis.
     axis : int, optional
+    total_repeat_length : int, optional
+        Extent of the result along the axis, where `repeats` is not known while tracing. What is too many is cut off,
+        what is lacking is filled with the last element.
+
+    Raises
+    ------
+    ConcretizationError
+        If the shape of the result depends on numbers that are not known while tracing.
 
     Examples
     --------
-    >>> import functrans.numpy as fnp
+    >>> import functrans as ft, functrans.numpy as fnp
     >>> fnp.repeat([1, 2], [1, 3])
     Array([1, 2, 2, 2])
+    >>> ft.jit(lambda n: fnp.repeat(np.arange(2), n, total_repeat_length=4))(np.array([3, 1]))
+    Array([0, 0, 0, 1])
     """
     x = array_operand(a, "repeat")
     x, d = along(x if shape_of(x) else flat(x), axis, "repeat")
-    shape = shape_of(x)
-    if isinstance(repeats, Tracer) and repeats.ndim == 0:
-        repeats = operator.index(repeats)
-    counts = np.asarray(repeats)
-    if counts.dtype.kind not in "iu":
+    given = array_operand(repeats, "repeat", 1)
+    if dtype_of(given).kind not in "iub":
         raise ArgumentError(f"repeat: repeats must be integers, got {repeats!r}")
-    if counts.size and counts.min() < 0:
+    counts = concrete(given)
+    if counts is not None and np.size(counts) and np.min(counts) < 0:
         raise ArgumentValueError(f"repeat: repeats must not be negative, got {repeats!r}")
-    if counts.size == 1:
-        count = int(counts.reshape(()))
-        wide = (*shape[: d + 1], count, *shape[d + 1 :])
-        kept = tuple([i for i in range(len(wide)) if i != d + 1])
-        spaced = broadcast_in_dim_p.bind(x, shape=wide, broadcast_dimensions=kept)
-        return owned(reshape_p.bind(spaced, shape=(*shape[:d], shape[d] * count, *shape[d + 1 :])), a)
-    if counts.shape != (shape[d],):
-        raise ShapeError(f"repeat: {counts.size} repeats do not fit axis {d} of extent {shape[d]}")
-    places = np.repeat(np.arange(shape[d]), counts)
-    out = gather_p.bind(x, places, axes=(d,), mode="promise_in_bounds")
-    return owned(move_batch_axis(out, 0, d), a)
+    if total_repeat_length is not None:
+        total = operator.index(total_repeat_length)
+        out = _repeated(x, convert(given, INT64), d, total)
+    elif counts is None:
+        need_size("repeat: repeats", given, "total_repeat_length=")
+    elif np.size(counts) == 1:
+        out = _each_repeated(x, int(np.reshape(counts, ())), d)
+    else:
+        out = _picked(x, np.repeat(np.arange(shape_of(x)[d]), _one_each(counts, shape_of(x), d)), d)
+    return owned(out, a)
+
+
+def _one_each(counts: Any, shape: tuple[int, ...], d: int) -> Any:
+    """One number for each element along an axis."""
+    size = prod(shape_of(counts))
+    if len(shape_of(counts)) > 1 or size not in (1, shape[d]):
+        raise ShapeError(f"repeat: {size} repeats do not fit axis {d} of extent {shape[d]}")
+    return broadcast_to(counts, (shape[d],))
+
+
+def _each_repeated(x: Any, count: int, d: int) -> Any:
+    shape = shape_of(x)
+    wide = (*shape[: d + 1], count, *shape[d + 1 :])
+    kept = tuple([i for i in range(len(wide)) if i != d + 1])
+    spaced = broadcast_in_dim_p.bind(x, shape=wide, broadcast_dimensions=kept)
+    return reshape_p.bind(spaced, shape=(*shape[:d], shape[d] * count, *shape[d + 1 :]))
+
+
+def _repeated(x: Any, counts: Any, d: int, total: int) -> Any:
+    """Elements repeated, as many as fit into `total`: the place `i` has the first whose repeats end behind it."""
+    shape = shape_of(x)
+    if total and not shape[d]:
+        raise ArgumentValueError(
+            f"repeat: axis {d} of shape {shape} has no elements to fill {total} places with"
+        )
+    ends = cumsum_p.bind(_one_each(counts, shape, d), axis=0, reverse=False)
+    places = searchsorted_p.bind(ends, iota((total,), 0), side="right")
+    return _picked(x, min_p.bind(places, broadcast_to(np.int64(shape[d] - 1), (total,))), d)
+
+
+def _picked(x: Any, places: Any, d: int) -> Any:
+    return move_batch_axis(gather_p.bind(x, places, axes=(d,), mode="promise_in_bounds"), 0, d)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core.aval import aval_of
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
-from ..core.trace import operators
+from ..core.trace import Tracer, operators
 from ..primitives.axes import many_axes, one_axis
 from ..primitives.composed import conjugate
 from ..primitives.create import iota
@@ -168,7 +168,26 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 
 # --- einsum -------------------------------------------------------------------------------------------------
 
-einsum_path = np.einsum_path
+
+@implements(np.einsum_path)
+def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
+    """The order of products that is cheapest, for `einsum`: a list of pairs, and a text that explains it.
+
+    Only the shapes of arrays matter. For the parameters see `numpy.einsum_path`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.einsum_path("ij,jk,k->i", fnp.ones((9, 9)), fnp.ones((9, 9)), fnp.ones(9))[0]
+    ['einsum_path', (1, 2), (0, 1)]
+    """
+    shapes = [_without_numbers(x) if isinstance(x, Tracer) else x for x in operands]
+    return np.einsum_path(*shapes, optimize=optimize, einsum_call=einsum_call)
+
+
+def _without_numbers(x: Any) -> np.ndarray:
+    """An array of the shape of `x`, without memory."""
+    return np.broadcast_to(0.0, shape_of(x))
 
 
 @implements(np.einsum)
@@ -308,7 +327,6 @@ def _best_path(terms: tuple, result: tuple, optimize: Any) -> Sequence[tuple[int
             letters.setdefault(a, string.ascii_letters[len(letters)])
     text = ",".join("".join(letters[a] for a in labels) for _, labels in terms)
     text += "->" + "".join(letters[a] for a in result)
-    # Numbers without memory: only the shapes matter.
     arrays = [np.broadcast_to(0.0, shape) for shape, _ in terms]
     path, _ = np.einsum_path(
         text, *arrays, optimize=list(optimize) if isinstance(optimize, tuple) else optimize

@@ -13,6 +13,7 @@ from ..core.aval import aval_of
 from ..core.dtypes import COMPLEX128, FLOAT64, canonical
 from ..core.errors import ArgumentValueError
 from ..core.trace import Tracer, concrete
+from ..primitives import ufuncs
 from ..primitives.axes import one_axis, positive_shape
 from ..primitives.create import full as full_of
 from ..primitives.create import iota
@@ -24,7 +25,7 @@ from ..primitives.elementwise import (
     select_p,
     sub_p,
 )
-from ..primitives.exp_log import exp2_p, log2_p, pow_p
+from ..primitives.exp_log import pow_p
 from ..primitives.linear import (
     add_p,
     broadcast_shapes,
@@ -201,7 +202,7 @@ def geomspace(
     x, y = in_one_dtype([operand(start, "geomspace", 0), operand(stop, "geomspace", 1)], None, "geomspace")
     inner = COMPLEX128 if x.dtype.kind == "c" else FLOAT64  # whatever the ends are, as NumPy
     x, y = convert(x, inner), convert(y, inner)
-    known = [a.concrete() if isinstance(a, Tracer) else a for a in (x, y)]
+    known = [concrete(a) for a in (x, y)]
     if any(a is not None and np.any(np.asarray(a) == 0) for a in known):
         raise ArgumentValueError("geomspace: a geometric progression cannot include zero")
     sign = ufuncs.sign(x)

@@ -148,9 +148,10 @@ def clip(
     Array([2., 5., 6.])
     """
     refuse_out("clip", out)
-    low = a_min if min is None else min
-    high = a_max if max is None else max
+    if (a_min is not None or a_max is not None) and (min is not None or max is not None):
+        raise ArgumentValueError("clip: bounds are given as a_min and a_max, or as min and max, not both")
     x = operand(a, "clip")
+    low, high = _bounds(x, a_min if min is None else min, a_max if max is None else max)
     if low is not None and high is not None:
         x, below, above = common(x, operand(low, "clip", 1), operand(high, "clip", 2))
         broadcast_shapes("clip", shape_of(x), shape_of(below), shape_of(above))
@@ -160,6 +161,16 @@ def clip(
     if high is not None:
         x = ufuncs.minimum(x, high)
     return owned(operand(x, "clip"), a)
+
+
+def _bounds(x: Any, low: Any, high: Any) -> tuple[Any, Any]:
+    """The bounds, without Python integers below or above all integers of the dtype of `x`, as NumPy."""
+    dtype = dtype_of(x)
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        low = None if type(low) is int and low <= info.min else low
+        high = None if type(high) is int and high >= info.max else high
+    return low, high
 
 
 def _clip_method(a: Any, min: Any = None, max: Any = None, out: None = None) -> Any:

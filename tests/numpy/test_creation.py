@@ -62,3 +62,14 @@ def test_diagonals(same, k):
 def test_messages():
     with pytest.raises(ArgumentValueError, match="negative dimensions"):
         fnp.zeros(-1)
+
+
+def test_full_refuses_what_does_not_fit(same):
+    same("full", (2,), [[1, 2], [3, 4]])
+    same("full", (2,), np.ones((2, 3, 2)))
+    for number, dtype in [(300, np.int8), (-1, np.uint8)]:
+        for f in (lambda: fnp.full(2, number, dtype), lambda: fnp.full_like(np.zeros(2, dtype), number)):  # noqa: B023
+            with pytest.raises(OverflowError, match="out of bounds"):
+                f()
+    same("full_like", np.zeros(2, np.int8), -2.5)
+    same("full", (2, 3), [[1], [2]])

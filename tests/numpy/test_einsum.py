@@ -127,3 +127,16 @@ def test_dtype_and_casting():
         fnp.einsum("ij,jk", A, B, dtype=np.float32)
     with pytest.raises(ArgumentValueError):
         fnp.einsum("é", A[0])
+
+
+def test_path_of_traced_values():
+    want = np.einsum_path("ij,jk,kl->il", A, B, C)
+    assert fnp.einsum_path("ij,jk,kl->il", A, B, C) == want
+    found = []
+
+    def f(a, b, c):
+        found.append(np.einsum_path("ij,jk,kl->il", a, b, c))
+        return np.einsum("ij,jk,kl->il", a, b, c, optimize=found[-1][0])
+
+    np.testing.assert_allclose(ft.jit(f)(A, B, C), A @ B @ C)
+    assert found == [want]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import functrans.numpy as fnp
-from functrans.core.errors import ArgumentValueError, ShapeError
+from functrans.core.errors import ArgumentValueError, DtypeError, ShapeError
 
 RNG = np.random.default_rng(0)
 CUBE = RNG.standard_normal((2, 3, 4))
@@ -81,3 +81,13 @@ def test_messages():
         fnp.split(np.zeros(3), 2)
     with pytest.raises(ArgumentValueError, match="mode must be one of 'constant'"):
         fnp.pad(np.zeros(3), 1, mode="unknown")
+
+
+def test_casting(same):
+    for name in ("concatenate", "stack", "hstack", "vstack"):
+        same(name, ([1j], [2.0]), dtype=np.float32)
+        same(name, ([1.5], [2.0]), dtype=int)
+        same(name, ([1.5], [2.0]), dtype=int, casting="unsafe")
+        same(name, ([1.5], [2.0]), dtype=np.float32, casting="safe")
+    with pytest.raises(DtypeError, match="stack: array 1 of dtype complex128 cannot be cast to float32"):
+        fnp.stack([1.0, 2j], dtype=np.float32)

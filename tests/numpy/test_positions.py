@@ -89,3 +89,10 @@ def test_ravel_multi_index(same, order):
     for bad in (3, -1):
         with pytest.raises(errors.IndexOutOfBoundsError):
             ft.jit(lambda i: fnp.ravel_multi_index((i, 0), (3, 4), order=order))(bad)
+
+
+def test_meshes_are_no_views_of_arguments():
+    rows = np.arange(3)
+    (mesh,) = fnp.ix_(rows)
+    rows[:] = 9
+    np.testing.assert_array_equal(mesh, [0, 1, 2])

@@ -3,6 +3,10 @@
 import numpy as np
 import pytest
 
+import functrans as ft
+import functrans.numpy as fnp
+from functrans.testing import check
+
 A1 = np.linspace(-1, 1, 4)
 A2 = np.arange(12.0).reshape(3, 4)
 
@@ -71,3 +75,34 @@ def test_meshes(same):
     same("indices", (2, 3))
     same("indices", (2, 3), sparse=True)
     same("indices", ())
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        (-1, -8, 4),
+        (1, -8, 4),
+        (1j, 8j, 4),
+        (1 + 1j, 3 - 2j, 5),
+        (2, 32, 5, False),
+        (np.array([1.0, -2]), np.array([[4.0, -16]]), 3, True, None, -1),
+        (1, 1000, 1),
+        (1, 5, 0),
+        (1e-300, 1e300, 3),
+        (3.0, 7.0, 9),
+        (1, 0, 3),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_geomspace(same, args):
+    same("geomspace", *args)
+    if np.all(args[1]):
+        got = ft.jit(lambda a, b: fnp.geomspace(a, b, *args[2:]))(*args[:2])
+        want = np.geomspace(*args)
+        np.testing.assert_allclose(got, want, rtol=1e-12)
+        assert got.dtype == want.dtype
+
+
+@pytest.mark.parametrize("ends", [(2.0, 7.0), (-2.0, -7.0)])
+def test_slope_of_geomspace(ends):
+    check(lambda a, b: fnp.geomspace(a, b, 5), *ends)

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+import functrans as ft
 import functrans.numpy as fnp
 from functrans.core.array import Array
 from functrans.core.dtypes import SUPPORTED
@@ -107,3 +108,16 @@ def test_nearness():
     assert not fnp.array_equal(a, a[:3])
     assert fnp.array_equiv([1, 2], [[1, 2], [1, 2]])
     assert not fnp.array_equiv([1, 2], [1, 2, 3])
+
+
+def test_clip_by_integers_out_of_reach(same):
+    x = np.array([1, -5, 100], np.int8)
+    for low, high in [(-1, 300), (-999, 999), (-128, 127), (None, 300)]:
+        same("clip", x, low, high)
+    for low, high in [(200, 300), (0, -300)]:
+        with pytest.raises(OverflowError):
+            fnp.clip(x, low, high)
+    same("clip", np.array([3, 200], np.uint8), -5, 10)
+    np.testing.assert_array_equal(ft.jit(lambda x: np.clip(x, -1, 300))(x), np.clip(x, -1, 300))
+    for args in [(None, 3), (0, 2)]:
+        same("clip", x, *args, min=1)
