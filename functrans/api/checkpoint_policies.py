@@ -11,8 +11,8 @@ Examples
 ...     return fnp.tanh(w @ x)
 >>> w, x = fnp.eye(2), fnp.asarray([0.0, 1.0])
 >>> ft.grad(lambda w: fnp.sum(layer(w, x)))(w)
-Array([[0.       , 1.       ],
-       [0.       , 0.4199743]])
+Array([[0.        , 1.        ],
+       [0.        , 0.41997434]])
 """
 
 from __future__ import annotations

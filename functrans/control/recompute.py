@@ -73,7 +73,7 @@ def recomputing(parts: LinearizedJaxpr, stored: Collection[Any], *, apart: bool 
     LinearizedJaxpr
     """
     primal = parts.primal
-    again, leaves = _again(primal, residual_atoms(parts), stored)
+    again, leaves = second_run(primal, residual_atoms(parts), stored)
     outs = list(primal.outvars[: len(parts.nonzero)])
     places: list[tuple[str, int]] = []
     for v in leaves:
@@ -87,7 +87,9 @@ def recomputing(parts: LinearizedJaxpr, stored: Collection[Any], *, apart: bool 
     return LinearizedJaxpr(_returning(primal, outs), linear, tuple(places), parts.nonzero)
 
 
-def _again(primal: Jaxpr, residuals: Sequence[Atom], stored: Collection[Any]) -> tuple[list[Eqn], list[Var]]:
+def second_run(
+    primal: Jaxpr, residuals: Sequence[Atom], stored: Collection[Any]
+) -> tuple[list[Eqn], list[Var]]:
     """The equations that give `residuals` from inputs, constants and stored values; and which of these are read."""
     needed = {a for a in residuals if type(a) is Var}
     again = []

@@ -50,6 +50,7 @@ from .bodies import (
     without_consts,
     zeros,
 )
+from .economy import economical
 
 #: A carry of at most this many bytes is kept in registers, or on the stack.
 SMALL = 256
@@ -195,7 +196,7 @@ def _unrolled(k: BlockEmitter, length: int, unroll: int, reverse: bool, step: Ca
     if reverse and tail < length:
         with k.loop(length, tail, reverse=True) as i:
             step(i)
-    with k.loop(rounds, reverse=reverse) as j:
+    with k.loop(rounds, reverse=reverse, interruptible=True) as j:
         for r in reversed(range(unroll)) if reverse else range(unroll):
             step(j * unroll + r)
     if not reverse and tail < length:
@@ -217,7 +218,7 @@ def _over_tapes(
     written = [k.begin_tape(tape) for tape in out_rows]
     for tape, start in zip(out_rows, written):
         k.reserve(tape, start + count)
-    with k.loop(count, reverse=reverse) as i:
+    with k.loop(count, reverse=reverse, interruptible=True) as i:
         here = [k.record(tape, start + i) for tape, start in zip(rows, read)]
         there = [k.record(tape, start + i) for tape, start in zip(out_rows, written)]
         k.inline(jaxpr, [*consts, *carry, *here], [*carry, *there])
@@ -337,7 +338,7 @@ def _halves(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> _Halves:
 
 def _take_apart(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> _Halves:
     num_consts, num_carry = sizes
-    parts = linearize_jaxpr(jaxpr, mask, trace_key())
+    parts = economical(linearize_jaxpr(jaxpr, mask, trace_key()), *sizes)
     opened, captured = without_consts(parts.primal)
     shift = len(captured)
     variables = [

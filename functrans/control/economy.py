@@ -1,0 +1,178 @@
+"""The fewest bytes that the linear half of a loop's body must be given, where arithmetic may be done twice.
+
+Every value that a residual is computed from is a vertex, whose capacity is its size; between what must be kept if it is
+needed at all (the carry, and what is dear to compute) and the residuals lies a smallest cut: that is kept, and cheap
+arithmetic leads from it to the residuals. A step of a Runge-Kutta method has dozens of residuals and a carry of a few
+numbers: it keeps the carry.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from itertools import pairwise
+
+from ..core.ir import Atom, Eqn, Jaxpr, Var
+from ..core.kernel import Reduction
+from ..core.primitive import Effect
+from ..transforms.linearize import LinearizedJaxpr
+from .recompute import inlined, recomputing, residual_atoms, second_run
+
+#: Operations that cost about as much as storing their result and reading it again.
+CHEAP = frozenset((
+    "abs", "add", "and", "barrier", "broadcast_in_dim", "ceil", "clamp", "clip", "complex", "concatenate", "conj",
+    "convert_element_type", "copysign", "div", "dynamic_slice", "eq", "floor", "ge", "getitem", "gt", "imag",
+    "integer_pow", "iota", "is_finite", "is_inf", "is_nan", "le", "lt", "max", "min", "mul", "name", "ne", "neg", "not",
+    "or", "pad", "real", "reshape", "rev", "rint", "select", "share", "shift_left", "shift_right", "sign", "signbit",
+    "slice", "sqrt", "stop_gradient", "sub", "transpose", "trunc", "xor",
+))  # fmt: skip
+#: Sums over at most this many elements are cheap, too.
+SHORT = 64
+#: At most this many elements are computed again for each element that is not kept.
+WORK = 16
+
+
+def economical(parts: LinearizedJaxpr, num_consts: int, num_carry: int) -> LinearizedJaxpr:
+    """The body of a loop taken apart with the fewest bytes to keep for each iteration.
+
+    Parameters
+    ----------
+    parts : LinearizedJaxpr
+        From (constants, carry, rows) to (carry, rows): the constants are the same in each iteration; the rows of both
+        sides are in memory anyway.
+    num_consts, num_carry : int
+    """
+    primal = inlined(parts.primal)
+    parts = parts._replace(primal=primal)
+    network = _Network(primal, num_consts, num_carry, len(parts.nonzero))
+    residuals = residual_atoms(parts)
+    before = network.size(residuals)
+    stored = network.cut(residuals)
+    after = network.size(stored)
+    kept = stored | network.free
+    work = sum(v.aval.size for e in second_run(primal, residuals, kept)[0] for v in e.outvars)
+    itemsize = 8
+    if after >= before or work * itemsize > WORK * (before - after):
+        return parts
+    return recomputing(parts, kept)
+
+
+class _Network:
+    """The values of a body, and what it costs to keep them.
+
+    Attributes
+    ----------
+    free : set of Var
+        What costs nothing: rows, and values that are the same in each iteration (those that are larger than what they
+        are computed from are computed again, all the same).
+    """
+
+    def __init__(self, primal: Jaxpr, num_consts: int, num_carry: int, num_outs: int):
+        self.producer = {v: e for e in primal.eqns for v in e.outvars}
+        varying: set[Atom] = set(primal.invars[num_consts:])
+        self.free: set[Atom] = {*primal.invars[:num_consts], *primal.invars[num_consts + num_carry :]}
+        self.cheap: set[Eqn] = set()
+        for e in primal.eqns:
+            if _is_cheap(e):
+                self.cheap.add(e)
+            if not varying.isdisjoint(e.invars):
+                varying.update(e.outvars)
+            elif e not in self.cheap or not _grows(e):
+                self.free.update(e.outvars)
+        self.fixed = self.free | {v for v in self.producer if v not in varying} | set(primal.constvars)
+        self.free.update(a for a in primal.outvars[num_carry:num_outs] if type(a) is Var)
+
+    def costs(self, a: Atom) -> bool:
+        """Whether keeping the value takes memory in each iteration."""
+        return type(a) is Var and a not in self.free and a not in self.fixed
+
+    def size(self, values: Iterable[Atom]) -> int:
+        """The bytes of those values that take memory in each iteration."""
+        return sum(_bytes(a) for a in set(values) if self.costs(a))
+
+    def cut(self, residuals: Iterable[Atom]) -> set[Atom]:
+        """The fewest bytes from which the residuals follow by cheap arithmetic; of several cuts the last."""
+        goal = {a for a in residuals if self.costs(a)}
+        sources: dict[Atom, list[Atom]] = {}
+        waiting = list(goal)
+        while waiting:
+            v = waiting.pop()
+            if v in sources:
+                continue
+            e = self.producer.get(v)  # type: ignore[call-overload]
+            sources[v] = [] if e is None or e not in self.cheap else [a for a in e.invars if self.costs(a)]
+            waiting += sources[v]
+        roots = {v for v in sources if (e := self.producer.get(v)) is None or e not in self.cheap}
+        return _smallest_cut(sources, roots, goal)
+
+
+def _smallest_cut(sources: dict[Atom, list[Atom]], roots: set[Atom], goal: set[Atom]) -> set[Atom]:
+    """The vertices between `roots` and `goal` of the least total size, nearest to the goal."""
+    # A vertex is two nodes, (v, 0) and (v, 1), with an arc of its size between; arcs between vertices have no limit.
+    readers: dict[Atom, list[Atom]] = {v: [] for v in sources}
+    for v, found in sources.items():
+        for a in found:
+            readers[a].append(v)
+    left = {v: _bytes(v) for v in sources}
+    sent = dict.fromkeys(sources, 0)
+    along: dict[tuple[Atom, Atom], int] = {}
+
+    def behind(node: tuple[Atom, int]) -> list[tuple[Atom, int]]:
+        """The nodes from which one may still send to this one."""
+        v, side = node
+        if side:
+            found = [(v, 0)] if left[v] else []
+            return found + [(w, 0) for w in readers[v] if along.get((v, w))]
+        return ([(v, 1)] if sent[v] else []) + [(a, 1) for a in sources[v]]
+
+    while True:
+        came: dict[tuple[Atom, int], tuple[Atom, int] | None] = {(v, 1): None for v in goal}
+        queue = deque(came)
+        start = None
+        while queue and start is None:
+            node = queue.popleft()
+            if not node[1] and node[0] in roots:
+                start = node
+                break
+            for other in behind(node):
+                if other not in came:
+                    came[other] = node
+                    queue.append(other)
+        if start is None:
+            return {v for v in sources if (v, 1) in came and (v, 0) not in came}
+        path = [start]
+        while (after := came[path[-1]]) is not None:
+            path.append(after)
+        arcs = list(pairwise(path))
+        most = min(
+            [
+                left[a[0]] if a[1] < b[1] else sent[a[0]] if a[0] is b[0] else along[b[0], a[0]]
+                for a, b in arcs
+                if a[0] is b[0] or not a[1]
+            ],
+        )
+        for (v, i), (w, j) in arcs:
+            if v is w:
+                step = most if i < j else -most
+                left[v] -= step
+                sent[v] += step
+            elif i:
+                along[v, w] = along.get((v, w), 0) + most
+            else:
+                along[w, v] -= most
+
+
+def _bytes(a: Atom) -> int:
+    return a.aval.size * a.aval.dtype.itemsize
+
+
+def _grows(e: Eqn) -> bool:
+    return sum(v.aval.size for v in e.outvars) > sum(a.aval.size for a in e.invars if type(a) is Var)
+
+
+def _is_cheap(e: Eqn) -> bool:
+    if e.effects is not Effect.NONE:
+        return False
+    if isinstance(e.primitive.kernel, Reduction):
+        return e.invars[0].aval.size <= SHORT
+    return e.primitive.name in CHEAP
