@@ -30,10 +30,12 @@ from .aval import Aval
 UNARY_CALLS = (
     "abs", "floor", "ceil", "trunc", "rint", "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10",
     "log1p", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh",
-    "arctanh", "erf", "erfc", "lgamma", "digamma", "trigamma", "real", "imag", "conj",
+    "arctanh", "erf", "erfc", "lgamma", "digamma", "trigamma", "erfinv",
+    "ndtri", "i0", "i0e", "i1", "i1e", "real", "imag", "conj",
 )  # fmt: skip
 BINARY_CALLS = (
-    "pow", "arctan2", "hypot", "fmod", "copysign", "nextafter", "complex", "idiv", "irem", "min", "max",
+    "pow", "arctan2", "hypot", "fmod", "copysign", "nextafter", "complex", "idiv", "irem", "min", "max", "gammainc",
+    "gammaincc", "iv",
 )  # fmt: skip
 
 

@@ -19,10 +19,12 @@ import numpy as np
 PREFIX = "functrans."
 C_PREFIX = "functrans.c."
 _MODULES = ("scipy.linalg.cython_blas", "scipy.linalg.cython_lapack")
-#: Special functions: the module, and the name of the double version in it.
+#: Special functions: the names of their double versions in ``scipy.special.cython_special``.
 SPECIAL = {
-    "psi": ("scipy.special.cython_special", "__pyx_fuse_1psi"),
-    "gammaln": ("scipy.special.cython_special", "gammaln"),
+    "psi": "__pyx_fuse_1psi",
+    "erfinv": "__pyx_fuse_0erfinv",
+    "iv": "__pyx_fuse_1iv",
+    **{name: name for name in ("gammaln", "ndtri", "i0", "i0e", "i1", "i1e", "gammainc", "gammaincc")},
 }
 
 
@@ -45,8 +47,7 @@ def address(routine: str) -> int:
         If SciPy exports no such routine.
     """
     if routine in SPECIAL:
-        module, name = SPECIAL[routine]
-        return _capsule(module, name)
+        return _capsule("scipy.special.cython_special", SPECIAL[routine])
     for module in _MODULES:
         if routine in importlib.import_module(module).__pyx_capi__:
             return _capsule(module, routine)

@@ -10,11 +10,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..core.kernel import BINARY_CALLS
 from .blas import symbol
 from .inline_maths import FUNCTIONS
 from .llvm_expr import FunctionText
 
+#: Functions that are SciPy's, by the names they have there.
 _SCIPY = {"digamma": "psi", "lgamma": "gammaln"}
+_SCIPY |= {
+    name: name for name in ("erfinv", "ndtri", "i0", "i0e", "i1", "i1e", "gammainc", "gammaincc", "iv")
+}
 
 
 @dataclass(frozen=True)
@@ -31,39 +36,45 @@ def definition_of(name: str, t: str, kind: str) -> Definition:
     """The definition of a function of LLVM type `t`; `kind` tells signed from unsigned integers."""
     if t == "float":
         double = definition_of(name, "double", kind)
-        return _narrowed(name, double)
+        return _narrowed(name, double, _arguments(name))
     if kind in "iu":
         return _integer_power(t)
     if name in FUNCTIONS:
         f = FunctionText(f"functrans.{name}.f64", "double")
         return _define(f.name, f.finish(FUNCTIONS[name](f, f.arguments[0])))
     if name in _SCIPY:
-        return _scipy(name, _SCIPY[name])
+        return _scipy(name, _SCIPY[name], _arguments(name))
     return _trigamma()
+
+
+def _arguments(name: str) -> list[str]:
+    return ["%x", "%y"] if name in BINARY_CALLS else ["%x"]
 
 
 def _define(name: str, text: str, symbols: frozenset[str] = frozenset(), **texts: str) -> Definition:
     return Definition(name, {**texts, name: text}, symbols)
 
 
-def _narrowed(name: str, double: Definition) -> Definition:
+def _narrowed(name: str, double: Definition, arguments: list[str]) -> Definition:
     """A float32 function by the double one."""
     own = f"functrans.{name}.f32"
-    text = f"""define internal float @{own}(float %x) alwaysinline nounwind {{
-  %w = fpext float %x to double
-  %r = call double @{double.symbol}(double %w)
+    widened = "\n".join(f"  {a}.w = fpext float {a} to double" for a in arguments)
+    text = f"""define internal float @{own}({", ".join(f"float {a}" for a in arguments)}) alwaysinline nounwind {{
+{widened}
+  %r = call double @{double.symbol}({", ".join(f"double {a}.w" for a in arguments)})
   %n = fptrunc double %r to float
   ret float %n
 }}"""
     return Definition(own, {**double.texts, own: text}, double.symbols)
 
 
-def _scipy(name: str, routine: str) -> Definition:
+def _scipy(name: str, routine: str, arguments: list[str]) -> Definition:
     """A special function of SciPy, whose Cython form takes an unused integer besides."""
     own, target = f"functrans.{name}.f64", symbol(routine)
-    text = f"""declare double @{target}(double, i32)
-define internal double @{own}(double %x) alwaysinline nounwind {{
-  %r = call double @{target}(double %x, i32 0) nounwind willreturn memory(none)
+    listed = ", ".join(f"double {a}" for a in arguments)
+    text = f"""declare double @{target}({"double, " * len(arguments)}i32)
+define internal double @{own}({listed}) alwaysinline nounwind {{
+  %r = call double @{target}({listed}, i32 0) nounwind willreturn memory(none)
   ret double %r
 }}"""
     return _define(own, text, frozenset({target}))

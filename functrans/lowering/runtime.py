@@ -28,13 +28,14 @@ _DTYPES = (
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
     "complex64", "complex128",
 )  # fmt: skip
+#: What the Python form has of SciPy.
+_SCIPY = ("erf", "erfc", "erfinv", "ndtri", "i0", "i0e", "i1", "i1e", "gammainc", "gammaincc", "iv")
 #: Every name that the Python form may use (but for routines of BLAS and LAPACK).
 NAMES = frozenset(
     (
         *_NUMPY,
         *_DTYPES,
-        "erf",
-        "erfc",
+        *_SCIPY,
         "lgamma",
         "digamma",
         "trigamma",
@@ -100,7 +101,8 @@ def namespace(kernel: ir.Kernel) -> dict[str, Any]:
     names.update(empty=lambda shape, cast: np.empty(shape, cast.__name__))
     names.update(array=lambda items, cast: np.array(items, cast.__name__))
     names.update(inf=np.inf, nan=np.nan)
-    names.update(erf=special.erf, erfc=special.erfc, lgamma=special.gammaln, digamma=special.psi)
+    names.update((name, getattr(special, name)) for name in _SCIPY)
+    names.update(lgamma=special.gammaln, digamma=special.psi)
     names.update(trigamma=_trigamma, power=_power, idiv=_idiv, irem=_irem)
     names.update(bits32=_bits32, bits64=_bits64)
     names.update(make_complex64=_complex_maker(np.complex64), make_complex128=_complex_maker(np.complex128))

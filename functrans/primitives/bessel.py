@@ -30,10 +30,14 @@ def _slope(x: Any, n: int) -> Any:
     return mul_p.bind(neighbours, literal(0.5, x))
 
 
-# There is no kernel rule: SciPy's series is called between kernels.
+def _kernel(k: Any, x: Any, *, n: int) -> Any:
+    return k.call(f"i{n}", x) if n in (0, 1) else k.call("iv", k.const(n, x.dtype), x)
+
+
 bessel_i_p: Primitive = elementwise(
     "bessel_i",
     _bessel_i,
     factors=(lambda ans, x, *, n: _slope(x, n),),
+    kernel=_kernel,
     kinds="f",
 )

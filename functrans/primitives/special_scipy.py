@@ -1,5 +1,5 @@
-"""Special functions that SciPy computes, between two kernels: inverses of erf, Bessel functions, incomplete gamma and
-beta functions, Hurwitz's zeta.
+"""Special functions that SciPy computes: inverses of erf, Bessel functions, incomplete gamma and beta functions,
+Hurwitz's zeta. Kernels call them where SciPy exports them: not the incomplete beta function and zeta.
 
 Where a derivative in a parameter has no closed form, asking for it raises; it is not taken for zero.
 """
@@ -46,6 +46,7 @@ erfinv_p = elementwise(
             literal(math.sqrt(math.pi) / 2, x), exp_p.bind(integer_pow_p.bind(ans, y=2))
         ),
     ),
+    kernel=lambda k, x: k.call("erfinv", x),
     kinds="f",
 )
 ndtri_p = elementwise(
@@ -57,6 +58,7 @@ ndtri_p = elementwise(
             exp_p.bind(mul_p.bind(literal(0.5, x), integer_pow_p.bind(ans, y=2))),
         ),
     ),
+    kernel=lambda k, x: k.call("ndtri", x),
     kinds="f",
 )
 
@@ -75,9 +77,12 @@ i0e_p: Primitive = elementwise(
     "i0e",
     scipy.special.i0e,
     factors=(lambda ans, x: sub_p.bind(i1e_p.bind(x), mul_p.bind(sign_p.bind(x), ans)),),
+    kernel=lambda k, x: k.call("i0e", x),
     kinds="f",
 )
-i1e_p: Primitive = elementwise("i1e", scipy.special.i1e, factors=(_i1e_factor,), kinds="f")
+i1e_p: Primitive = elementwise(
+    "i1e", scipy.special.i1e, factors=(_i1e_factor,), kernel=lambda k, x: k.call("i1e", x), kinds="f"
+)
 
 # --- incomplete gamma and beta functions: DLMF 8.8.13, 8.17.20 ------------------------------------------------
 
@@ -102,6 +107,7 @@ gammainc_p = elementwise(
         _refused("the derivative of the incomplete gamma function in its parameter a"),
         lambda ans, a, x: _gamma_density(a, x),
     ),
+    kernel=lambda k, a, x: k.call("gammainc", a, x),
     kinds="f",
 )
 gammaincc_p = elementwise(
@@ -111,6 +117,7 @@ gammaincc_p = elementwise(
         _refused("the derivative of the incomplete gamma function in its parameter a"),
         lambda ans, a, x: neg_p.bind(_gamma_density(a, x)),
     ),
+    kernel=lambda k, a, x: k.call("gammaincc", a, x),
     kinds="f",
 )
 betainc_p = elementwise(
