@@ -2,8 +2,8 @@
 
 A loop that is run eagerly traces its body at each call. What costs time comes after that: lowering, linearising,
 transposing; and all of it is kept on the body's jaxpr. So a body that is traced a second time is exchanged for the
-first one. Equal are bodies of the same equations (primitives, parameters, literals, wiring, the user's lines) between inputs
-of the same types. What a body captures is among its inputs, never in it.
+first one. Equal are bodies of the same equations (primitives, parameters, literals, wiring, the user's lines) between
+inputs of the same types. What a body captures is among its inputs, never in it.
 """
 
 from __future__ import annotations

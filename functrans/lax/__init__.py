@@ -14,6 +14,7 @@ Array([3., 6.])
 from ..core.names import module_attributes as _module_attributes
 from . import (
     arrays,
+    associative,
     bitwise,
     convolution,
     counted,
@@ -32,6 +33,7 @@ from . import (
     windows,
 )
 from .arrays import *  # noqa: F403
+from .associative import *  # noqa: F403
 from .bitwise import *  # noqa: F403
 from .convolution import *  # noqa: F403
 from .counted import *  # noqa: F403
@@ -65,5 +67,6 @@ __all__ += special.__all__
 __all__ += sorting.__all__
 __all__ += loops.__all__
 __all__ += counted.__all__
+__all__ += associative.__all__
 
 __getattr__, __dir__ = _module_attributes("functrans.lax", globals())
