@@ -20,6 +20,7 @@ from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var, subjaxprs
 from ..core.kernel import Reduction
 from ..core.primitive import Effect, Primitive
 from ..core.source import replayed
+from ..core.tape import TapeAval
 from ..core.trace import eval_trace, tracing
 from ..primitives.linear import broadcast_in_dim_p, broadcast_to
 from ..transforms.evaluate import evaluate
@@ -113,13 +114,14 @@ def invariant_part(jaxpr: Jaxpr, count: int, kept: Sequence[Any]) -> tuple[Jaxpr
 
     Notes
     -----
-    What has an effect stays inside. So does what is larger than its operands: broadcasts cost less where they are read.
+    What has an effect stays inside, and what makes tapes: they are stacked, not summed up. So does what is larger than its operands: broadcasts cost less where they are read.
     """
     fixed: set[Any] = set(jaxpr.invars[:count])
     moved = []
     for eqn in jaxpr.eqns:
         variables = [a for a in eqn.invars if type(a) is Var]
-        if variables and eqn.effects is Effect.NONE and fixed.issuperset(variables):
+        tapes = any(isinstance(v.aval, TapeAval) for v in eqn.outvars)
+        if variables and not tapes and eqn.effects is Effect.NONE and fixed.issuperset(variables):
             moved.append(eqn)
             fixed.update(eqn.outvars)
     wanted = {v for v in kept if v in fixed}
@@ -170,7 +172,7 @@ class Regrouping:
 
 def run_compiled(prim: Primitive, args: Sequence[Any], params: dict[str, Any], body: Jaxpr) -> list[Any]:
     """Evaluate a higher-order equation by a kernel of its own, kept on its body."""
-    avals = [Aval(np.shape(a), np.asarray(a).dtype) for a in args]
+    avals = [aval_of(a).strong() for a in args]
     key = ("alone", prim.name, *sorted((k, v) for k, v in params.items() if v is not body), *avals)
 
     def build() -> Jaxpr:
@@ -183,20 +185,23 @@ def run_compiled(prim: Primitive, args: Sequence[Any], params: dict[str, Any], b
 
 
 def is_host(eqn: Eqn) -> bool:
-    """Whether an equation is a host call: it has no kernel rule, or an effect other than raising, or a body has one."""
-    if any(is_host(e) for body in subjaxprs(eqn.params) for e in body.eqns):
-        return True
+    """Whether an equation is a host call: it has no kernel rule, or an effect other than raising.
+
+    A loop or a branch is none, also where its body has host calls: the kernel makes them.
+    """
     rule = eqn.primitive.kernel
-    if eqn.effects & ~Effect.RAISE or (rule is None and not eqn.primitive.inlined):
-        return True
+    if rule is None:
+        return not eqn.primitive.inlined
+    if eqn.effects & ~Effect.RAISE:
+        return not any(True for _ in subjaxprs(eqn.params))
     # NumPy orders complex numbers; processors do not.
     complex_operand = any(a.aval.dtype.kind == "c" for a in eqn.invars)
     return isinstance(rule, Reduction) and rule.fold not in ("sum", "prod") and complex_operand
 
 
 def interpreted(*bodies: Jaxpr) -> bool:
-    """Whether loops should run as Python: asked for, or because a body calls the host."""
-    return config.disable_jit or any(is_host(e) for b in bodies for e in b.eqns)
+    """Whether loops should run as Python."""
+    return config.disable_jit
 
 
 def computed(body: Jaxpr, args: Sequence[Any]) -> list[Any]:

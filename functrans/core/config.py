@@ -163,6 +163,9 @@ class Config:
         What a failed decomposition does: raise `numpy.linalg.LinAlgError`, or fill its result with NaN.
     backend : {'llvm', 'python'}
         What kernels are made of: LLVM inside a Numba-jitted function, or readable Python source.
+    tape_limit : int
+        The most bytes that reverse mode through a loop of unknown length may keep of each residual; beyond it
+        `TapeLimitError` is raised. Default 4 GiB.
     disable_jit : bool
         Run everything as Python and NumPy. Default False.
     verify : bool
@@ -188,6 +191,7 @@ class Config:
     strict = _Option(False, _boolean, "No contraction, no reordering, scalar libm.")
     linalg_errors = _Option("raise", _one_of("raise", "nan"), "What a failed decomposition does.")
     backend = _Option("llvm", _one_of("llvm", "python"), "What kernels are made of.")
+    tape_limit = _Option(1 << 32, _at_least(1), "The most bytes for what one loop keeps of its iterations.")
     disable_jit = _Option(False, _boolean, "Run everything as Python and NumPy.")
     verify = _Option(False, _boolean, "Check every jaxpr between passes.", traced=False)
     _store: _Store

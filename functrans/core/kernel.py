@@ -143,9 +143,17 @@ class BlockEmitter(IndexEmitter, Protocol):
     """What a `Block` rule may say besides: loops, loads, stores, scratch memory, BLAS and LAPACK."""
 
     def loop(
-        self, stop: int | Scalar, start: int | Scalar = 0, *, reverse: bool = False
+        self,
+        stop: int | Scalar,
+        start: int | Scalar = 0,
+        *,
+        reverse: bool = False,
+        interruptible: bool = False,
     ) -> AbstractContextManager[Scalar]:
-        """A loop whose context value is the int64 index from `start` to `stop` - 1 (downwards if `reverse`)."""
+        """A loop whose context value is the int64 index from `start` to `stop` - 1 (downwards if `reverse`).
+
+        One that the user wrote should be `interruptible`: Ctrl-C ends it.
+        """
         ...
 
     def while_(self, test: Callable[[], Scalar]) -> AbstractContextManager[None]:
@@ -162,6 +170,10 @@ class BlockEmitter(IndexEmitter, Protocol):
         A result may be the buffer of an operand: it holds the old value until the last operand is read. All other
         memory is apart.
         """
+        ...
+
+    def host_call(self, entry: Any, memory: Sequence[Buffer], reads: int) -> None:
+        """Have Python evaluate an equation, whose operands are the first so many buffers, and its results the others."""
         ...
 
     def local(self, initial: Scalar) -> Local:

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.config import config
+from ..core.tape import TapeAval
 from . import loopir as ir
 from .loopcheck import real_dtype, result_dtype
 from .loopir import BOOL, INT64
@@ -136,7 +138,28 @@ class View:
         return self.buffer.place, tuple([i.operand for i in self.prefix])
 
 
-Memory = ir.BufferDecl | View
+class TapeMemory:
+    """An array of tapes (see `core.tape`): the memory of its spans, and the headers of its pools."""
+
+    __slots__ = ("aval", "pools", "spans")
+
+    def __init__(self, spans: Memory, pools: tuple[ir.BufferDecl, ...], aval: TapeAval):
+        self.spans = spans
+        self.pools = pools
+        self.aval = aval
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The shape of the spans."""
+        return self.spans.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the spans."""
+        return INT64
+
+
+Memory = ir.BufferDecl | View | TapeMemory
 
 
 class LocalHandle:
@@ -187,9 +210,11 @@ class Builder:
     def __init__(self, name: str):
         self.kernel = ir.Kernel(name, [], ir.Block())
         self.equation = 0
+        self.calls: list[Any] = []  # the equations that Python evaluates
         self._blocks = [self.kernel.body]
         self._known: list[dict[Any, Scalar]] = [{}]
         self._names: set[str] = set()
+        self._tapes: dict[str, ir.BufferDecl] = {}
 
     def finish(self) -> ir.Kernel:
         """The kernel."""
@@ -372,10 +397,18 @@ class Builder:
         self.append(ir.Fail(condition.operand, self.equation))
 
     @contextmanager
-    def loop(self, stop: int | Scalar, start: int | Scalar = 0, *, reverse: bool = False) -> Iterator[Scalar]:
+    def loop(
+        self,
+        stop: int | Scalar,
+        start: int | Scalar = 0,
+        *,
+        reverse: bool = False,
+        interruptible: bool = False,
+    ) -> Iterator[Scalar]:
         """A loop; the context value is the index."""
         var, body = ir.Value(INT64), ir.Block()
-        self.append(ir.For(var, self.scalar(start).operand, self.scalar(stop).operand, body, reverse))
+        bounds = self.scalar(start).operand, self.scalar(stop).operand
+        self.append(ir.For(var, *bounds, body, reverse, interruptible))
         with self.inside(body):
             yield Scalar(self, var)
 
@@ -407,12 +440,52 @@ class Builder:
         """Temporary memory."""
         return self.buffer("work", np.dtype(dtype), tuple(shape), "scratch")
 
-    def row(self, buffer: Memory, index: Scalar | int) -> View:
+    def row(self, buffer: Memory, index: Scalar | int) -> Memory:
         """The part of a buffer at an index of its first axis."""
         i = self.scalar(index)
+        if isinstance(buffer, TapeMemory):
+            aval = buffer.aval.with_shape(buffer.aval.shape[1:])
+            return TapeMemory(self.row(buffer.spans, i), buffer.pools, aval)
         if isinstance(buffer, View):
             return View(buffer.buffer, (*buffer.prefix, i))
         return View(buffer, (i,))
+
+    # --- tapes -----------------------------------------------------------------------------------------
+
+    def span(self, tape: TapeMemory) -> tuple[Scalar, Scalar]:
+        """The first record of a tape, and how many there are."""
+        return self.load(tape.spans, (0,)), self.load(tape.spans, (1,))
+
+    def begin_tape(self, tape: TapeMemory) -> Scalar:
+        """The number of the record that will be the first of a new tape."""
+        return self.load(tape.pools[0], (2,))
+
+    def reserve(self, tape: TapeMemory, records: Scalar) -> None:
+        """Make room for so many records in the pool of a tape."""
+        limit = self.extent(config.tape_limit)
+        self.append(ir.Reserve(self._records(tape), records.operand, limit.operand))
+
+    def end_tape(self, tape: TapeMemory, start: Scalar, count: Scalar) -> None:
+        """The tape is the records from `start` on."""
+        self.store(tape.spans, (0,), start)
+        self.store(tape.spans, (1,), count)
+        self.store(tape.pools[0], (2,), start + count)
+
+    def record(self, tape: TapeMemory, number: Scalar) -> Memory:
+        """A record of the pool of a tape."""
+        found = View(self._records(tape), (number,))
+        item = tape.aval.item
+        return TapeMemory(found, tape.pools[1:], item) if isinstance(item, TapeAval) else found
+
+    def _records(self, tape: TapeMemory) -> ir.BufferDecl:
+        place, item = tape.pools[0].place, tape.aval.item
+        found = self._tapes.get(place)
+        if found is None:
+            name = f"{tape.pools[0].name}_records"
+            found = self._tapes[place] = self.buffer(name, item.dtype, (1, *item.shape), "tape", place)
+        return found
+
+    # --- memory ----------------------------------------------------------------------------------------
 
     def load(self, buffer: Memory, index: Sequence[Scalar | int]) -> Scalar:
         """One element."""
@@ -437,6 +510,10 @@ class Builder:
         """All of `source` into `target`."""
         if isinstance(target, ir.BufferDecl) and isinstance(source, ir.BufferDecl):
             self.append(ir.Copy(target, source))
+        elif isinstance(target, TapeMemory) and isinstance(source, TapeMemory):
+            if [p.place for p in target.pools] != [p.place for p in source.pools]:
+                raise NotImplementedError("a tape cannot be moved from one pool to another")
+            self.copy(target.spans, source.spans)
         elif memory_key(target) != memory_key(source):
             self._copy_elements(target, source, ())
 
@@ -458,6 +535,12 @@ class Builder:
                 letter = LETTERS[value.dtype.name] + letter  # scnrm2
         self.append(ir.Call(name, letter, passed, value))
         return None if value is None else Scalar(self, value)
+
+    def host_call(self, entry: Any, memory: Sequence[Memory], reads: int) -> None:
+        """Have Python evaluate an equation (`hostcalls.Entry`), from the first so many buffers to the others."""
+        self.calls.append(entry)
+        refs = tuple([self._argument(m, m.dtype) for m in memory])
+        self.append(ir.HostCall(ir.Extent(entry.number), refs, reads))
 
     def _offset(self, view: View) -> Scalar:
         """How many elements of the buffer stand before a view."""
@@ -505,6 +588,8 @@ def _buffer_of(a: Any) -> Memory | None:
 
 def memory_key(memory: Memory) -> Any:
     """Equal for the same memory."""
+    if isinstance(memory, TapeMemory):
+        return memory_key(memory.spans)
     return memory.key if isinstance(memory, View) else (memory.place, ())
 
 

@@ -52,6 +52,7 @@ class _Collapse:
             s.index = (*s.index[:place], outer.var, *s.index[place + 2 :])
         outer.stop = ir.Extent(n * m)
         outer.body = inner.body
+        outer.interruptible |= inner.interruptible
         return True
 
     def view(self, buffer: ir.BufferDecl, place: int) -> ir.BufferDecl:

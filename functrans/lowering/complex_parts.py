@@ -92,7 +92,7 @@ class _Splitter:
                 for var, x in zip(self.locals[s.var], self.pair(s.x)):
                     self.b.append(ir.Set(var, x.operand))
             case ir.For():
-                self.b.append(ir.For(s.var, s.start, s.stop, self.nested(s.body), s.reverse))
+                self.b.append(ir.For(s.var, s.start, s.stop, self.nested(s.body), s.reverse, s.interruptible))
             case ir.While():
                 test = self.nested(s.test)
                 self.b.append(ir.While(test, s.condition, self.nested(s.body)))

@@ -20,6 +20,7 @@ from .blas import C_PREFIX, symbol
 from .complex_parts import C_FUNCTIONS, has_complex, split_complex
 from .maths import LIBM, PURE, Maths
 from .parts import PartCall, split
+from .polling import NEEDED_BY_HOST, Countdown, is_innermost, is_long, work_of
 
 #: Where CPython keeps the items of a tuple and NumPy the data pointer of an array (`entry` checks it).
 TUPLE_ITEMS = tuple.__basicsize__
@@ -58,6 +59,34 @@ def emit_llvm(kernel: ir.Kernel, name: str, *, strict: bool = False) -> LLVMKern
     return _Function(kernel, name, strict).module()
 
 
+#: Makes room in a pool: twice as much as before, as far as the limit allows.
+RESERVE = """define internal i1 @functrans.reserve(ptr captures(none) %h, i64 %needed, i64 %record, i64 %limit)
+noinline cold {
+  %capacity = getelementptr i64, ptr %h, i64 1
+  %old = load i64, ptr %capacity
+  %double = shl i64 %old, 1
+  %more = call i64 @llvm.smax.i64(i64 %double, i64 %needed)
+  %least = call i64 @llvm.smax.i64(i64 %more, i64 64)
+  %size = call i64 @llvm.smax.i64(i64 %record, i64 1)
+  %most = sdiv i64 %limit, %size
+  %wanted = call i64 @llvm.smin.i64(i64 %least, i64 %most)
+  %fits = icmp sle i64 %needed, %wanted
+  br i1 %fits, label %grow, label %full
+grow:
+  %address = load ptr, ptr %h
+  %bytes = mul i64 %wanted, %size
+  %new = call ptr @realloc(ptr %address, i64 %bytes)
+  %none = icmp eq ptr %new, null
+  br i1 %none, label %full, label %done
+done:
+  store ptr %new, ptr %h
+  store i64 %wanted, ptr %capacity
+  ret i1 true
+full:
+  ret i1 false
+}"""
+
+
 class _Function:
     """Emits one kernel; implements `llvm_ops.Emitter`."""
 
@@ -76,6 +105,7 @@ class _Function:
         self.symbols: set[str] = set() if whole is None else whole.symbols
         self.loops: list[str] = [] if whole is None else whole.loops  # the hints of each
         self.label = "entry"
+        self._countdown: Countdown | None = None
         self.accumulators = 0  # variables that the innermost loop around updates
         self.values: dict[ir.Value, str] = {}
         self.locals: dict[ir.LocalVar, str] = {}
@@ -142,6 +172,8 @@ class _Function:
     def element(self, buffer: ir.BufferDecl, linear: str, part: int | None = None) -> str:
         """The address of element number `linear`, or of a part of it."""
         base = self.bases[buffer.place]
+        if buffer.role == "tape":
+            base = self.new(f"load ptr, ptr {base}")
         if linear == "0" and not part:
             return base
         if buffer.dtype.kind != "c":
@@ -212,20 +244,48 @@ class _Function:
         self.lines.append(f"  br i1 {entered}, label %pre{n}, label %end{n}")
         self.mark(f"pre{n}")
         last = self.new(f"sub i64 {self.new(f'add i64 {start}, {stop}')}, 1") if s.reverse else ""
+        if is_long(s) and is_innermost(s.body):
+            self.countdown.pieces(s, start, stop, last, f"end{n}")
+        else:
+            self.rounds(s, start, stop, last, f"end{n}")
+        self.mark(f"end{n}")
+
+    def rounds(self, s: ir.For, start: str, stop: str, last: str, end: str) -> None:
+        """The iterations of a loop from `start` to `stop`, at least one; downwards from `last` if that is not empty."""
+        before = self.label
+        self.count += 1
+        n = self.count
+        polled = is_long(s) and not is_innermost(s.body)
+        work = work_of(self, s.body) if polled else ""
         self.lines.append(f"  br label %body{n}")
         self.mark(f"body{n}")
         counter = self.fresh()
         phi = len(self.lines)
         self.lines.append("")
-        self.values[s.var] = self.new(f"sub i64 {last}, {counter}") if s.reverse else counter
+        self.values[s.var] = self.new(f"sub i64 {last}, {counter}") if last else counter
         outer, self.accumulators = self.accumulators, sum(type(x) is ir.Set for x in s.body.statements)
         self.block(s.body)
         self.accumulators = outer
         step = self.new(f"add nsw i64 {counter}, 1")
         again = self.new(f"icmp slt i64 {step}, {stop}")
-        self.lines.append(f"  br i1 {again}, label %body{n}, label %end{n}{self.hint(s)}")
-        self.lines[phi] = f"  {counter} = phi i64 [ {start}, %pre{n} ], [ {step}, %{self.label} ]"
-        self.mark(f"end{n}")
+        if any(type(x) is ir.HostCall for x in ir.walk(s.body)):
+            again = self.new(f"and i1 {again}, {self.is_good()}")
+        if polled:
+            self.countdown.spend(work, n, f"next{n}", end)
+            self.mark(f"next{n}")
+        self.lines.append(f"  br i1 {again}, label %body{n}, label %{end}{self.hint(s)}")
+        self.lines[phi] = f"  {counter} = phi i64 [ {start}, %{before} ], [ {step}, %{self.label} ]"
+
+    @property
+    def countdown(self) -> Countdown:
+        """What interruptible loops look at."""
+        if self._countdown is None:
+            self._countdown = Countdown(self)
+        return self._countdown
+
+    def is_good(self) -> str:
+        """Whether nothing has failed yet."""
+        return self.new(f"icmp eq i64 {self.new('load i64, ptr %status')}, 0")
 
     def hint(self, s: ir.For) -> str:
         """Only short loops are unrolled: the vectoriser interleaves, more doubles the compile time."""
@@ -240,13 +300,16 @@ class _Function:
         n = self.count
         self.lines.append(f"  br label %test{n}")
         self.mark(f"test{n}")
+        if ir.may_fail(s.body) or ir.may_fail(s.test):  # what follows a failure might never end
+            self.lines.append(f"  br i1 {self.is_good()}, label %good{n}, label %end{n}")
+            self.mark(f"good{n}")
         self.block(s.test)
         self.lines.append(f"  br i1 {self.operand(s.condition)}, label %body{n}, label %end{n}")
         self.mark(f"body{n}")
         outer, self.accumulators = self.accumulators, sum(type(x) is ir.Set for x in s.body.statements)
         self.block(s.body)
         self.accumulators = outer
-        self.lines.append(f"  br label %test{n}")
+        self.countdown.spend(work_of(self, s.body), n, f"test{n}", f"end{n}")
         self.mark(f"end{n}")
 
     def branch(self, s: ir.If) -> None:
@@ -291,6 +354,44 @@ class _Function:
         old = self.new("load i64, ptr %status")
         found = self.new(f"select i1 {self.operand(s.condition)}, i64 {bit}, i64 0")
         self.lines.append(f"  store i64 {self.new(f'or i64 {old}, {found}')}, ptr %status")
+
+    def host_call(self, s: ir.HostCall) -> None:
+        self.globals.update(NEEDED_BY_HOST)
+        places = self.alloca(f"[{max(len(s.refs), 1)} x ptr]")
+        self.count += 1
+        n = self.count
+        self.lines.append(f"  br i1 {self.is_good()}, label %call{n}, label %end{n}")
+        self.mark(f"call{n}")
+        for i, ref in enumerate(s.refs):
+            place = self.new(f"getelementptr ptr, ptr {places}, i64 {i}")
+            self.lines.append(f"  store ptr {self.pass_by_address(ref)}, ptr {place}")
+        raised = self.new(f"call i1 @functrans.host(i64 {self.operand(s.number)}, ptr {places})")
+        pending = self.new(f"select i1 {raised}, i64 {ir.PENDING}, i64 0")
+        self.lines.append(f"  store i64 {pending}, ptr %status")
+        self.lines.append(f"  br label %end{n}")
+        self.mark(f"end{n}")
+
+    def reserve(self, s: ir.Reserve) -> None:
+        self.globals["functrans.reserve"] = RESERVE
+        self.globals["realloc"] = "declare ptr @realloc(ptr, i64)"
+        header, needed = self.bases[s.tape.place], self.operand(s.needed)
+        self.count += 1
+        n = self.count
+        held = self.new(f"load i64, ptr {self.new(f'getelementptr i64, ptr {header}, i64 1')}")
+        self.lines.append(
+            f"  br i1 {self.new(f'icmp sle i64 {needed}, {held}')}, label %room{n}, label %grow{n}"
+        )
+        self.mark(f"grow{n}")
+        size = str(s.tape.dtype.itemsize)
+        for extent in s.tape.shape[1:]:
+            size = self.new(f"mul i64 {size}, {self.extent(extent)}")
+        arguments = f"ptr {header}, i64 {needed}, i64 {size}, i64 {self.operand(s.limit)}"
+        good = self.new(f"call i1 @functrans.reserve({arguments})")
+        self.lines.append(f"  br i1 {good}, label %room{n}, label %full{n}")
+        self.mark(f"full{n}")
+        old = self.new("load i64, ptr %status")
+        self.lines.append(f"  ret i64 {self.new(f'or i64 {old}, {ir.TAPE_FULL}')}")
+        self.mark(f"room{n}")
 
     def call(self, s: ir.Call) -> None:
         name = symbol(s.letter + s.routine)
@@ -391,9 +492,28 @@ class _Function:
         arguments += [f"double {self.as_double(x)}" for x in call.floats]
         old = self.new("load i64, ptr %status")
         found = self.new(f"call i64 @{name}({', '.join(arguments)})")
-        self.lines.append(f"  store i64 {self.new(f'or i64 {old}, {found}')}, ptr %status")
+        status = self.new(f"or i64 {old}, {found}")
+        self.lines.append(f"  store i64 {status}, ptr %status")
+        if any(type(s) is ir.Reserve for s in ir.walk(call.part.body)):
+            self.leave_if_full(status)
+        if any(type(s) is ir.HostCall or is_long(s) for s in ir.walk(call.part.body)):
+            self.leave_if(self.new(f"icmp ne i64 {status}, 0"), status)
         for v, slot in zip(call.results, slots):
             self.values[v] = self.new(f"load {ops.memory_type(v.dtype)}, ptr {slot}")
+
+    def leave_if_full(self, status: str) -> None:
+        """Return where a part found no room for a tape."""
+        full = self.new(f"icmp ne i64 {self.new(f'and i64 {status}, {ir.TAPE_FULL}')}, 0")
+        self.leave_if(full, status)
+
+    def leave_if(self, condition: str, status: str) -> None:
+        """Return the status where a condition holds."""
+        self.count += 1
+        n = self.count
+        self.lines.append(f"  br i1 {condition}, label %leave{n}, label %stay{n}")
+        self.mark(f"leave{n}")
+        self.lines.append(f"  ret i64 {status}")
+        self.mark(f"stay{n}")
 
     def as_double(self, x: Any) -> str:
         """A floating-point operand as parameters are passed."""
@@ -487,4 +607,6 @@ _EMIT: dict[type, Any] = {
     ir.Copy: _Function.copy,
     ir.Fail: _Function.fail,
     ir.Call: _Function.call,
+    ir.Reserve: _Function.reserve,
+    ir.HostCall: _Function.host_call,
 }

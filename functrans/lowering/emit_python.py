@@ -95,6 +95,7 @@ class _Source:
         self.boxed: set[ir.LocalVar] = set()  # locals that a routine writes: arrays of one element
         self.buffers = {id(b): self.name(b.name) for b in kernel.buffers}
         self.count(kernel.body)
+        self.fails = any(type(s) is ir.Fail for s in ir.walk(kernel.body))
 
     def count(self, block: ir.Block) -> None:
         """How often each value is used; a use inside a block counts as many."""
@@ -118,10 +119,10 @@ class _Source:
 
     def text(self) -> str:
         k = self.kernel
-        arrays = [self.buffers[id(b)] for b in k.buffers if b.role != "stack"]
+        arrays = [self.buffers[id(b)] for b in k.buffers if b.role not in ("stack", "tape")]
         numbers = [f"n{i}" for i in range(k.ints)] + [f"p{i}" for i in range(k.floats)]
         self.taken.update(numbers)
-        kinds = [self.describe(b) for b in k.buffers if b.role != "stack"]
+        kinds = [self.describe(b) for b in k.buffers if b.role not in ("stack", "tape")]
         self.lines = [f"def {k.name}({', '.join(arrays + numbers)}):", *self.comment(kinds), "    status = 0"]
         for b in k.buffers:
             if b.role == "stack":
@@ -293,14 +294,14 @@ class _Source:
 
     def emit_load(self, s: ir.Load) -> None:
         index, reads = self.index(s.index)
-        text = f"{self.buffers[id(s.buffer)]}[{index}]"
+        text = f"{self.memory(s.buffer)}[{index}]"
         self.define(s.value, _Expr(text, reads=reads | {s.buffer.place}))
 
     def emit_store(self, s: ir.Store) -> None:
         index, _ = self.index(s.index)
         x = self.operand(s.x)
         self.flush(s.buffer.place)
-        self.line(f"{self.buffers[id(s.buffer)]}[{index}] = {x.text}")
+        self.line(f"{self.memory(s.buffer)}[{index}] = {x.text}")
 
     def emit_for(self, s: ir.For) -> None:
         start, stop = self.operand(s.start), self.operand(s.stop)
@@ -314,12 +315,18 @@ class _Source:
             bounds = f"{stop.at(5)} - 1, {start.at(5)} - 1, -1"
         self.exprs[s.var] = _Expr(name, plain=True)
         self.nested(f"for {name} in range({bounds}):", s.body)
+        if self.fails and any(type(x) is ir.HostCall for x in ir.walk(s.body)):
+            self.line("    if status:")
+            self.line("        break")
         self.taken.discard(name)
 
     def emit_while(self, s: ir.While) -> None:
         self.flush()
         self.line("while True:")
         outer, self.indent = self.indent, self.indent + "    "
+        if any(type(x) is ir.Fail for part in (s.test, s.body) for x in ir.walk(part)):
+            self.line("if status:")
+            self.line("    break")
         self.block(s.test)
         condition = self.operand(s.condition)
         self.flush()
@@ -367,6 +374,36 @@ class _Source:
         reshaped = "" if s.target.shape == s.source.shape else f".reshape({target}.shape)"
         self.line(f"{target}[...] = {source}{reshaped}")
 
+    def memory(self, b: ir.BufferDecl) -> str:
+        """The array that a buffer is."""
+        if b.role != "tape":
+            return self.buffers[id(b)]
+        shape = "".join(f"{n if isinstance(n, int) else f'n{n.slot}'}, " for n in b.shape[1:])
+        return f"records({self.header(b)}, ({shape}), '{b.dtype.name}')"
+
+    def header(self, tape: ir.BufferDecl) -> str:
+        """The header of a tape's pool."""
+        found = next(b for b in self.kernel.buffers if b.place == tape.place and b.role != "tape")
+        return self.buffers[id(found)]
+
+    def emit_host_call(self, s: ir.HostCall) -> None:
+        args = [self.operand(s.number).text, *map(self.argument, s.refs)]
+        self.flush()
+        if self.fails:
+            self.line("if not status:")
+        self.line(f"{'    ' * self.fails}host({', '.join(args)})")
+
+    def emit_reserve(self, s: ir.Reserve) -> None:
+        needed, limit = self.operand(s.needed), self.operand(s.limit)
+        self.flush()
+        size = [
+            str(s.tape.dtype.itemsize),
+            *(n if isinstance(n, int) else f"n{n.slot}" for n in s.tape.shape[1:]),
+        ]
+        call = f"reserve({self.header(s.tape)}, {needed.text}, max({' * '.join(map(str, size))}, 1), {limit.text})"
+        self.line(f"if not {call}:")
+        self.line(f"    return status | {ir.TAPE_FULL}")
+
     def emit_fail(self, s: ir.Fail) -> None:
         condition = self.operand(s.condition)
         self.line(f"if {condition.text}:")
@@ -406,4 +443,6 @@ _EMIT: dict[type, Any] = {
     ir.Copy: _Source.emit_copy,
     ir.Fail: _Source.emit_fail,
     ir.Call: _Source.emit_call,
+    ir.Reserve: _Source.emit_reserve,
+    ir.HostCall: _Source.emit_host_call,
 }

@@ -90,7 +90,7 @@ def _kernel_intrinsic() -> Any:
 def _jump() -> Any:
     """The jitted form of a call of an address."""
     from llvmlite import ir
-    from numba.core import types
+    from numba.core import cgutils, types
     from numba.extending import intrinsic
 
     word = ir.IntType(64)
@@ -99,7 +99,11 @@ def _jump() -> Any:
     def jump(typing_context: Any, address: Any, arrays: Any, numbers: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             pointer = builder.inttoptr(args[0], ir.FunctionType(word, [word, word]).as_pointer())
-            return builder.call(pointer, args[1:])
+            status = builder.call(pointer, args[1:])
+            # A negative one says that an exception is pending.
+            with cgutils.if_unlikely(builder, builder.icmp_signed("<", status, word(0))):
+                context.call_conv.return_exc(builder)
+            return status
 
         return types.intp(types.intp, types.intp, types.intp), generate
 

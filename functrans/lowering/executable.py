@@ -11,19 +11,24 @@ from typing import Any
 
 import numpy as np
 
+from ..control.callback import Replay, made_before
 from ..core.config import config
 from ..core.ir import Eqn, Jaxpr, Var
 from ..core.printing import show
+from ..core.tape import Tape, TapeAval
+from ..primitives.tape import tape_is_full
 from . import loopir as ir
 from .cache import kernels
 from .collapse import collapse
 from .compile import CompiledKernel, Options
 from .emit_python import emit_python
 from .failure import evaluate
+from .hostcalls import Entry
 from .loopcheck import verify
 from .nests import build
 from .outline import outline
 from .plan import plan, scratch_bytes
+from .polling import has_long_loops
 from .simplify import simplify
 from .steps import HostStep, KernelStep, split
 from .wrapper import write_wrapper
@@ -57,11 +62,12 @@ class KernelUnit:
     kernel: ir.Kernel
     ints: tuple[int, ...]
     floats: tuple[float, ...]
-    interface: dict[str, Var]
+    interface: dict[str, tuple[Var, int]]
     scratch: dict[str, int]
     large: bool
     code: CompiledKernel
     compiled_now: bool
+    calls: tuple[Entry, ...] = ()
 
     @property
     def python_source(self) -> str:
@@ -140,8 +146,9 @@ class Executable:
         if self._stats is not None:
             self._stats.count_kernel(code.route, now)
         scratch = scratch_bytes(kernel)
+        large = bool(work >= LARGE) or has_long_loops(outlined)
         return KernelUnit(
-            outlined, ints, nests.floats, nests.interface, scratch, bool(work >= LARGE), code, now
+            outlined, ints, nests.floats, nests.interface, scratch, large, code, now, nests.calls
         )
 
     @property
@@ -173,13 +180,29 @@ def _verified(kernel: ir.Kernel) -> ir.Kernel:
     return kernel
 
 
-def _failed(jaxpr: Jaxpr, arrays: tuple[Any, ...], known: Mapping[Eqn, Sequence[Any]]) -> list[np.ndarray]:
+def _failed(
+    jaxpr: Jaxpr,
+    status: int,
+    arrays: tuple[Any, ...],
+    known: Mapping[Eqn, Sequence[Any]],
+    made: Sequence[Any] = (),
+) -> list[np.ndarray]:
     """What a call gives whose kernel reported failure: NumPy's error, or its results where it has none.
 
-    `known` are the outputs of the host calls that were made before.
+    `known` are the outputs of the host calls that were made before, `made` those of calls that kernels made, in order.
     """
-    outs = evaluate(jaxpr, arrays, known)
-    return [np.array(x, v.aval.dtype, order="C") for x, v in zip(outs, jaxpr.outvars)]
+    if status & ir.TAPE_FULL:
+        loop = next((e for e in jaxpr.eqns if any(isinstance(v.aval, TapeAval) for v in e.outvars)), None)
+        raise tape_is_full(config.tape_limit, None if loop is None else loop.source)
+    token = made_before.set(Replay(made))
+    try:
+        outs = evaluate(jaxpr, arrays, known)
+    finally:
+        made_before.reset(token)
+    return [
+        x if isinstance(x, Tape) else np.array(x, v.aval.dtype, order="C")
+        for x, v in zip(outs, jaxpr.outvars)
+    ]
 
 
 def _identifier(name: str) -> str:

@@ -5,15 +5,19 @@ line.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from ..control.callback import CALLBACKS, is_from_callback
+from ..control.callback import CALLBACKS, is_from_callback, made_before
 from ..core import errors
-from ..core.ir import Atom, Eqn, Jaxpr, Literal
+from ..core.aval import Aval
+from ..core.config import config
+from ..core.ir import Atom, Eqn, Jaxpr, Literal, subjaxprs
 from ..core.source import Source, replayed
+from ..core.tape import Tape
 
 
 def evaluate(
@@ -35,7 +39,7 @@ def evaluate(
         Whatever an equation raises, with the line of the user's code that the equation came from.
     """
     env: dict[Atom, Any] = dict(zip(jaxpr.constvars, jaxpr.consts))
-    env.update((v, np.asarray(x, v.aval.dtype)) for v, x in zip(jaxpr.invars, arrays, strict=True))
+    env.update((v, _value(x, v.aval)) for v, x in zip(jaxpr.invars, arrays, strict=True))
 
     def read(a: Atom) -> Any:
         return a.value if isinstance(a, Literal) else env[a]
@@ -46,12 +50,18 @@ def evaluate(
     return [read(a) for a in jaxpr.outvars]
 
 
+def _value(x: Any, aval: Aval) -> Any:
+    return x if isinstance(x, Tape) else np.asarray(x, aval.dtype)
+
+
 def call_host(eqn: Eqn, args: Sequence[Any]) -> tuple[Any, ...]:
     """One equation by NumPy, or by the user's function."""
     if eqn.primitive in CALLBACKS:
         return _call_back(eqn, args)
+    # A loop as Python: as a kernel it would fail as it did.
+    as_python = config.patch(disable_jit=True) if any(True for _ in subjaxprs(eqn.params)) else nullcontext()
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), as_python:
             outs = eqn.primitive.impl(*args, **eqn.params)
     except (errors.FunctransError, IndexError, np.linalg.LinAlgError) as error:
         if is_from_callback(error):  # of a callback inside a loop
@@ -62,10 +72,11 @@ def call_host(eqn: Eqn, args: Sequence[Any]) -> tuple[Any, ...]:
 
 def _call_back(eqn: Eqn, args: Sequence[Any]) -> tuple[Any, ...]:
     """A callback of the user's: what it raises arrives as it is, with the line where it was traced."""
-    token = replayed.set(eqn.source)
+    token, made = replayed.set(eqn.source), made_before.set(None)
     try:
         return tuple(eqn.primitive.impl(*args, **eqn.params))
     finally:
+        made_before.reset(made)
         replayed.reset(token)
 
 

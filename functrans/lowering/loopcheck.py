@@ -21,6 +21,7 @@ from .loopir import (
     Fail,
     For,
     Get,
+    HostCall,
     If,
     Kernel,
     Let,
@@ -29,6 +30,7 @@ from .loopir import (
     LocalVar,
     Param,
     Ref,
+    Reserve,
     Set,
     Store,
     Value,
@@ -194,8 +196,20 @@ class _Verifier:
                 self.call(s, scope)
             case Fail():
                 self.operand(s.condition, BOOL, scope)
+            case HostCall():
+                self.operand(s.number, INT64, scope)
+                for ref in s.refs:
+                    self.ref(ref, scope)
+            case Reserve():
+                self.need(s.tape.role == "tape" and id(s.tape) in self.buffers, "no tape")
+                self.operand(s.needed, INT64, scope)
+                self.operand(s.limit, INT64, scope)
             case _:
                 self.need(False, f"{s!r} is no statement")
+
+    def ref(self, a: Ref, scope: set[Any]) -> None:
+        self.need(isinstance(a.buffer, BufferDecl) and id(a.buffer) in self.buffers, "buffer not declared")
+        self.operand(a.offset, INT64, scope)
 
     def call(self, s: Call, scope: set[Any]) -> None:
         for a in s.args:
@@ -204,10 +218,7 @@ class _Verifier:
             elif type(a) is LocalVar:
                 self.need(a in scope, "the local is not declared here")
             elif type(a) is Ref:
-                self.need(
-                    isinstance(a.buffer, BufferDecl) and id(a.buffer) in self.buffers, "buffer not declared"
-                )
-                self.operand(a.offset, INT64, scope)
+                self.ref(a, scope)
             else:
                 self.operand(a, None, scope)
         if s.value is not None:

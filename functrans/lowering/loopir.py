@@ -7,13 +7,15 @@ A `Kernel` is a list of buffer declarations and a `Block` of statements:
 ``Let(value, op, args)``         a pure scalar operation of `OPERATIONS`
 ``Load(value, buffer, index)``   one element
 ``Store(buffer, index, x)``      write one element
-``For(var, start, stop, body)``  a counted loop, downwards if `reverse`
+``For(var, start, stop, body)``  a counted loop, downwards if `reverse`; a long one may be interrupted
 ``While(test, condition, body)``  repeats while the condition holds, which the statements of `test` compute
 ``If(condition, then, orelse)``  values leave it through locals
 ``Local(var, init)``             declares a scalar variable; ``Get(value, var)``, ``Set(var, x)``
 ``Copy(target, source)``         a whole buffer
 ``Call(routine, args, ...)``     BLAS or LAPACK
 ``Fail(condition, equation)``    reports failure of an equation in the kernel's status
+``HostCall(number, refs, reads)``  Python evaluates an equation, unless the status tells of a failure
+``Reserve(tape, needed, limit)``  makes room in a pool of tapes, or ends the kernel with a status
 =============================== =============================================================================
 
 Operands are `Value` (what a statement defines), `Const` (data literals), `Extent` (numbers that come from
@@ -49,7 +51,12 @@ OPERATIONS: dict[str, int] = {
     **dict.fromkeys(BINARY_CALLS, 2),
 }
 
-ROLES = ("in", "out", "scratch", "stack")
+ROLES = ("in", "out", "scratch", "stack", "pool", "tape")
+
+#: The bit of a kernel's status that tells of a tape without room.
+TAPE_FULL = 1 << 61
+#: The bit that tells of a pending Python exception: the status is negative.
+PENDING = -(1 << 63)
 
 
 class Value:
@@ -121,8 +128,10 @@ class BufferDecl:
         For the printed kernel: a Python identifier.
     dtype : numpy.dtype
     shape : tuple of int (or Param after outlining)
-    role : {'in', 'out', 'scratch', 'stack'}
-        'in' is never written. 'stack' has a small literal shape and lives in the kernel's frame.
+    role : {'in', 'out', 'scratch', 'stack', 'pool', 'tape'}
+        'in' is never written. 'stack' has a small literal shape and lives in the kernel's frame. 'pool' is the header
+        of a pool (see `core.tape`) that nobody outside the kernel sees; 'tape' the records of the pool whose header is
+        its storage: the first axis counts them, its extent means nothing.
     storage : str, optional
         Declarations with the same storage name are the same memory (reuse, reshapes); by default each has
         its own. Different storages never overlap: their pointers are marked ``noalias``.
@@ -204,13 +213,17 @@ class Block:
 
 @dataclass(eq=False, slots=True)
 class For:
-    """``for var in range(start, stop)``, from ``stop - 1`` down to `start` if `reverse`."""
+    """``for var in range(start, stop)``, from ``stop - 1`` down to `start` if `reverse`.
+
+    One that is `interruptible` looks for signals now and then, as every `While` does.
+    """
 
     var: Value
     start: Operand
     stop: Operand
     body: Block
     reverse: bool = False
+    interruptible: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -285,7 +298,30 @@ class Fail:
     equation: int
 
 
-Statement = Let | Load | Store | For | While | If | Local | Get | Set | Copy | Call | Fail
+@dataclass(eq=False, slots=True)
+class HostCall:
+    """Have Python evaluate the equation of this number (`hostcalls.Entry`), if nothing has failed yet.
+
+    `refs` are its operands, of which there are `reads`, and results. What it raises ends the kernel.
+    """
+
+    number: Operand
+    refs: tuple[Ref, ...]
+    reads: int
+
+
+@dataclass(eq=False, slots=True)
+class Reserve:
+    """Make room for `needed` records in the pool of a 'tape' buffer; where it would take more than `limit` bytes, the
+    kernel returns with `TAPE_FULL` in its status.
+    """
+
+    tape: BufferDecl
+    needed: Operand
+    limit: Operand
+
+
+Statement = Let | Load | Store | For | While | If | Local | Get | Set | Copy | Call | Fail | HostCall | Reserve
 
 
 @dataclass(eq=False, slots=True)
@@ -305,6 +341,11 @@ class Kernel:
     def storages(self) -> list[str]:
         """The storages whose addresses the caller gives, in the order of `CompiledKernel.run`."""
         return list(dict.fromkeys(b.place for b in self.buffers if b.role != "stack"))
+
+
+def may_fail(block: Block) -> bool:
+    """Whether anything in a block may set the status."""
+    return any(type(s) in (Fail, HostCall) for s in walk(block))
 
 
 # --- walking -------------------------------------------------------------------------------------------
@@ -344,6 +385,10 @@ def operands_of(statement: Statement) -> tuple[Any, ...]:
             return (condition,)
         case Local(init=x) | Set(x=x):
             return (x,)
+        case HostCall(number=number, refs=refs):
+            return (number, *refs)
+        case Reserve(needed=needed, limit=limit):
+            return (needed, limit)
     return ()
 
 
@@ -392,7 +437,7 @@ class _Mapping:
             case Store():
                 return Store(buffers[id(s.buffer)], tuple(map(f, s.index)), f(s.x), s.part)
             case For():
-                return For(s.var, f(s.start), f(s.stop), self.block(s.body), s.reverse)
+                return For(s.var, f(s.start), f(s.stop), self.block(s.body), s.reverse, s.interruptible)
             case While():
                 return While(self.block(s.test), f(s.condition), self.block(s.body))
             case If():
@@ -407,4 +452,8 @@ class _Mapping:
                 return Call(s.routine, s.letter, tuple(map(self.argument, s.args)), s.value)
             case Fail():
                 return Fail(f(s.condition), s.equation)
+            case HostCall():
+                return HostCall(f(s.number), tuple(map(self.argument, s.refs)), s.reads)
+            case Reserve():
+                return Reserve(buffers[id(s.tape)], f(s.needed), f(s.limit))
         return s

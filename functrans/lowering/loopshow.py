@@ -14,6 +14,7 @@ from .loopir import (
     Fail,
     For,
     Get,
+    HostCall,
     If,
     Kernel,
     Let,
@@ -22,6 +23,7 @@ from .loopir import (
     LocalVar,
     Param,
     Ref,
+    Reserve,
     Set,
     Store,
     Value,
@@ -129,6 +131,7 @@ class _Printer:
                     out.append(f"{indent}{self.locals[s.var]} = {show(s.x)}")
                 case For():
                     bounds = f"{show(s.start)}..{show(s.stop)}{' reverse' if s.reverse else ''}"
+                    bounds += " interruptible" if s.interruptible else ""
                     self.define(s.var)
                     out.append(f"{indent}for {self.values[s.var]} in {bounds}:")
                     self.block(s.body, indent + "  ")
@@ -149,5 +152,10 @@ class _Printer:
                     args = " ".join(map(show, s.args))
                     result = "" if s.value is None else f"{self.define(s.value)} = "
                     out.append(f"{indent}{result}{s.letter}{s.routine} {args}")
+                case HostCall():
+                    refs = " ".join(map(show, s.refs))
+                    out.append(f"{indent}host {show(s.number)} {refs} reads {s.reads}")
+                case Reserve():
+                    out.append(f"{indent}reserve {self.buffers[id(s.tape)]} {show(s.needed)} {show(s.limit)}")
                 case Fail():
                     out.append(f"{indent}fail {s.equation} if {show(s.condition)}")

@@ -11,11 +11,13 @@ from typing import Any
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ..core.kernel import Block, Indexed, Pointwise, Reduction, Reshape
 from ..core.printing import variable_name
+from ..core.tape import TapeAval
 from . import loopir as ir
 from .access import reshape_index, streamed_from
-from .builder import Builder, Memory, Scalar, View, memory_key
+from .builder import Builder, Memory, Scalar, TapeMemory, View, memory_key
 from .folds import Accumulator, accumulate, neutral
 from .fuse import Loop, fuse
+from .hostcalls import Entry, with_host_calls
 from .moves import with_distinct_outputs
 from .outline import Literals
 from .roots import Root, Roots, fold_of
@@ -34,13 +36,16 @@ class Nests:
         Neither planned nor outlined yet; float literals are parameters already.
     floats : tuple of float
         The values of these parameters.
-    interface : dict of str to Var
-        The inputs and outputs, by the storage that holds them.
+    interface : dict of str to (Var, int)
+        The inputs and outputs, by the storage that holds them; of tapes the spans are number 0, the pools follow.
+    calls : tuple of Entry
+        The equations that Python evaluates; the kernel finds them as long as these are kept.
     """
 
     kernel: ir.Kernel
     floats: tuple[float, ...]
-    interface: dict[str, Var]
+    interface: dict[str, tuple[Var, int]]
+    calls: tuple[Entry, ...]
 
 
 def build(jaxpr: Jaxpr, *, strict: bool = False) -> Nests:
@@ -53,8 +58,9 @@ def build(jaxpr: Jaxpr, *, strict: bool = False) -> Nests:
     strict : bool
         Sums are not reordered.
     """
+    jaxpr = with_host_calls(jaxpr)
     builder = _Builder(jaxpr.name, not strict)
-    interface: dict[str, Var] = {}
+    interface: dict[str, tuple[Var, int]] = {}
     places: dict[Var, Memory] = {}
     names = _names(jaxpr)
     for v, role in (
@@ -63,11 +69,15 @@ def build(jaxpr: Jaxpr, *, strict: bool = False) -> Nests:
     ):
         assert isinstance(v, Var)
         decl = places[v] = builder.buffer(names[v], v.aval.dtype, v.aval.shape, role)
-        interface[decl.place] = v
+        interface[decl.place] = v, 0
+        if isinstance(v.aval, TapeAval):
+            pools = [builder.buffer(f"{names[v]}_pool", ir.INT64, (3,), role) for _ in range(v.aval.levels)]
+            interface.update((pool.place, (v, level)) for level, pool in enumerate(pools, 1))
+            places[v] = TapeMemory(decl, tuple(pools), v.aval)
     _Nests(jaxpr, builder, places, names).write()
     kernel = builder.finish()
     kernel.floats = len(builder.literals.values)
-    return Nests(kernel, tuple(builder.literals.values), interface)
+    return Nests(kernel, tuple(builder.literals.values), interface, tuple(builder.calls))
 
 
 class _Builder(Builder):
@@ -91,7 +101,7 @@ class _Builder(Builder):
 
     def inline(self, jaxpr: Jaxpr, operands: Sequence[Memory], results: Sequence[Memory]) -> None:
         """The statements of a jaxpr; a result may be the memory of an operand (see `core.kernel`)."""
-        body = with_distinct_outputs(jaxpr)
+        body = with_distinct_outputs(with_host_calls(jaxpr))
         places = dict(zip(body.invars, operands, strict=True))
         inputs = {memory_key(m): v for v, m in places.items()}
         updates = {}
@@ -161,6 +171,7 @@ class _Nests:
         self.fusion = fuse(self.roots)
         self.outputs = set(jaxpr.outvars)
         self.shared = shared_storage(self.roots, self.fusion, updates)
+        self.given = frozenset(places)
         self.buffers: dict[Var, Memory] = dict(places)
         self.originals: dict[Var, Memory] = {}
         self.registers: dict[Var, Scalar] = {}
@@ -195,7 +206,13 @@ class _Nests:
         axes = self.fusion.kept_axes.get(v)
         shape = v.aval.shape if axes is None else tuple([v.aval.shape[a] for a in axes])
         if owner is None:
-            return self.builder.buffer(name, v.aval.dtype, shape, "scratch")
+            found = self.builder.buffer(name, v.aval.dtype, shape, "scratch")
+            if isinstance(v.aval, TapeAval):
+                pools = [
+                    self.builder.buffer(f"{name}_pool", ir.INT64, (3,), "pool") for _ in range(v.aval.levels)
+                ]
+                return TapeMemory(found, tuple(pools), v.aval)
+            return found
         return self._of_shape(self.buffer(owner), name, shape)
 
     def _of_shape(self, memory: Memory, name: str, shape: tuple[int, ...]) -> Memory:
@@ -383,7 +400,12 @@ class _Nests:
             self.source(a if isinstance(a, Var) else self.roots.literals[a]) for a in eqn.invars[:first]
         ]
         operands += [_Source(self, a) for a in eqn.invars[first:]]
-        rule.emit(self.builder, operands, [self.buffer(v) for v in eqn.outvars], **eqn.params)
+        results = [self.buffer(v) for v in eqn.outvars]
+        for v, memory in zip(eqn.outvars, results):
+            if isinstance(memory, TapeMemory) and v not in self.given:
+                for pool in memory.pools:  # nobody needs what it held in the last iteration of a loop around
+                    self.builder.store(pool, (2,), 0)
+        rule.emit(self.builder, operands, results, **eqn.params)
 
     # --- reductions -----------------------------------------------------------------------------------------
 

@@ -127,11 +127,18 @@ class _Outline(ir._Mapping):
             return ir.Ref(self.buffers[id(a.buffer)], self.alone(a.offset))
         return a if isinstance(a, (str, ir.LocalVar)) else self.alone(a)
 
+    def number(self, x: Any) -> ir.Param:
+        """The number of a host call: always a parameter, since each program has its own."""
+        self.values.append(x.value)
+        return ir.Param(len(self.values) - 1, ir.INT64)
+
     def statement(self, s: ir.Statement) -> ir.Statement:
+        if type(s) is ir.HostCall:
+            return ir.HostCall(self.number(s.number), tuple(map(self.argument, s.refs)), s.reads)
         if type(s) is not ir.For or type(s.stop) is not ir.Extent:
             return super().statement(s)
         stop = self.param(s.stop.value, self.groups.find(s))
-        return ir.For(s.var, self.alone(s.start), stop, self.block(s.body), s.reverse)
+        return ir.For(s.var, self.alone(s.start), stop, self.block(s.body), s.reverse, s.interruptible)
 
 
 class _Dim:

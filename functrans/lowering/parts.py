@@ -19,7 +19,7 @@ from .loopshow import show
 
 #: Kernels with fewer loops and calls than this stay whole.
 FEWEST = 12
-_HEAVY = (ir.For, ir.While, ir.Call)
+_HEAVY = (ir.For, ir.While, ir.Call, ir.HostCall)
 
 
 @dataclass(eq=False, slots=True)
@@ -94,7 +94,7 @@ class _Part(ir._Mapping):
         self.kernel.ints, self.kernel.floats = len(self.ints), len(self.floats)
 
     def decl(self, b: ir.BufferDecl) -> ir.BufferDecl:
-        role = "out" if b.place in self.written else "in"
+        role = "tape" if b.role == "tape" else "out" if b.place in self.written else "in"
         if b.role == "stack" and b.place in self.own:
             role = "stack"
         # Extents that no address needs would only be more parameters.
@@ -193,19 +193,19 @@ def _uses(chunk: list[ir.Statement]) -> Iterator[Any]:
 def _buffers(block: ir.Block) -> Iterator[ir.BufferDecl]:
     for s in ir.walk(block):
         match s:
-            case ir.Load(buffer=b) | ir.Store(buffer=b):
+            case ir.Load(buffer=b) | ir.Store(buffer=b) | ir.Reserve(tape=b):
                 yield b
             case ir.Copy(target=target, source=source):
                 yield target
                 yield source
-            case ir.Call(args=args):
+            case ir.Call(args=args) | ir.HostCall(refs=args):
                 yield from (a.buffer for a in args if type(a) is ir.Ref)
 
 
 def _written(block: ir.Block) -> Iterator[ir.BufferDecl]:
     for s in ir.walk(block):
         match s:
-            case ir.Store(buffer=b) | ir.Copy(target=b):
+            case ir.Store(buffer=b) | ir.Copy(target=b) | ir.Reserve(tape=b):
                 yield b
-            case ir.Call(args=args):
+            case ir.Call(args=args) | ir.HostCall(refs=args):
                 yield from (a.buffer for a in args if type(a) is ir.Ref)

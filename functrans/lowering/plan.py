@@ -63,10 +63,12 @@ def plan(kernel: ir.Kernel, specialize_below: int) -> ir.Kernel:
 
 
 def scratch_bytes(kernel: ir.Kernel) -> dict[str, int]:
-    """The size of each scratch storage (before outlining)."""
+    """The size of each scratch storage (before outlining); -1 for the header of a pool."""
     sizes: dict[str, int] = {}
     for b in kernel.buffers:
-        if b.role == "scratch":
+        if b.role == "pool":
+            sizes[b.place] = -1
+        elif b.role == "scratch":
             sizes[b.place] = max(sizes.get(b.place, 0), b.size * b.dtype.itemsize)
     return sizes
 
@@ -106,10 +108,10 @@ def _touched(statement: ir.Statement) -> list[ir.BufferDecl]:
     found: dict[ir.BufferDecl, None] = {}
     for s in (statement, *[s for block in ir.blocks_of(statement) for s in ir.walk(block)]):
         match s:
-            case ir.Load(buffer=buffer) | ir.Store(buffer=buffer):
+            case ir.Load(buffer=buffer) | ir.Store(buffer=buffer) | ir.Reserve(tape=buffer):
                 found[buffer] = None
             case ir.Copy(target=target, source=source):
                 found.update({target: None, source: None})
-            case ir.Call(args=args):
+            case ir.Call(args=args) | ir.HostCall(refs=args):
                 found.update((a.buffer, None) for a in args if type(a) is ir.Ref)
     return list(found)

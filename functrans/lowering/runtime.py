@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from ..core.tape import records, reserve
 from . import loopir as ir
 from .blas import python_routine
 from .builder import LETTERS, RETURNS
+from .hostcalls import from_python
 from .loopcheck import real_dtype
 
 _NUMPY = (
@@ -47,6 +49,9 @@ NAMES = frozenset(
         "min",
         "max",
         "range",
+        "records",
+        "reserve",
+        "host",
     )
 ) | {"make_complex64", "make_complex128", "complex"}
 
@@ -100,7 +105,7 @@ def namespace(kernel: ir.Kernel) -> dict[str, Any]:
     # The dtypes' names are functions that cast here.
     names.update(empty=lambda shape, cast: np.empty(shape, cast.__name__))
     names.update(array=lambda items, cast: np.array(items, cast.__name__))
-    names.update(inf=np.inf, nan=np.nan)
+    names.update(inf=np.inf, nan=np.nan, records=records, reserve=reserve, host=from_python)
     names.update((name, getattr(special, name)) for name in _SCIPY)
     names.update(lgamma=special.gammaln, digamma=special.psi)
     names.update(trigamma=_trigamma, power=_power, idiv=_idiv, irem=_irem)
@@ -155,7 +160,7 @@ def views(kernel: ir.Kernel, arrays: tuple[np.ndarray, ...], ints: tuple[int, ..
     memory = {place: a.reshape(-1).view(np.uint8) for place, a in zip(kernel.storages, arrays, strict=True)}
     found = []
     for b in kernel.buffers:
-        if b.role == "stack":
+        if b.role in ("stack", "tape"):
             continue
         shape = tuple(n if isinstance(n, int) else ints[n.slot] for n in b.shape)
         size = int(np.prod(shape, dtype=np.int64)) * b.dtype.itemsize

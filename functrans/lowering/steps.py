@@ -1,6 +1,7 @@
 """A jaxpr as a sequence of kernels and host calls.
 
-An equation without a kernel rule, or with an effect other than raising, is a host call: NumPy evaluates it.
+An equation without a kernel rule, or with an effect other than raising, is a host call: NumPy evaluates it. (Those
+inside of loops and branches are made by the kernel that holds the loop: `lowering/hostcalls.py`.)
 All equations between two rounds of host calls form one kernel; each is computed as early as its operands
 allow, but an equation that would only carry more memory from one kernel to the next waits for its reader.
 
@@ -16,7 +17,7 @@ from math import inf
 
 from ..control.bodies import is_host
 from ..control.callback import pure_callback_p
-from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
+from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var, subjaxprs
 from ..core.kernel import Block
 from ..core.primitive import Effect
 
@@ -58,17 +59,18 @@ def _levels(jaxpr: Jaxpr) -> dict[Eqn, int]:
     last_host = last_raising = -1
     for e in jaxpr.eqns:
         operands = [at.get(a, -1) for a in e.invars]
-        may_raise = bool(e.effects & Effect.RAISE) or e.primitive is pure_callback_p
+        may_raise = _may_raise(e)
+        ordered = bool(e.effects & ~Effect.RAISE)
+        if ordered or (is_host(e) and may_raise):
+            operands.append(last_host)
+        if ordered:
+            operands.append(last_raising)
         if is_host(e):
-            if e.effects or may_raise:
-                operands.append(last_host)
-            if e.effects & ~Effect.RAISE:
-                operands.append(last_raising)
             level = max([1, *[n + (n % 2 == 0) for n in operands]])
-            if e.effects & ~Effect.RAISE:
-                last_host = level
-        else:
+        else:  # a kernel; one with effects is a loop or a branch that calls the host
             level = max([0, *[n + n % 2 for n in operands if n >= 0]])
+        if ordered:
+            last_host = level
         if may_raise:
             last_raising = max(last_raising, level)
         levels[e] = level
@@ -76,6 +78,12 @@ def _levels(jaxpr: Jaxpr) -> dict[Eqn, int]:
     if any(n % 2 for n in levels.values()):
         _delay(jaxpr, levels)
     return levels
+
+
+def _may_raise(e: Eqn) -> bool:
+    if e.effects & Effect.RAISE or e.primitive is pure_callback_p:
+        return True
+    return any(_may_raise(inner) for body in subjaxprs(e.params) for inner in body.eqns)
 
 
 def _delay(jaxpr: Jaxpr, levels: dict[Eqn, int]) -> None:

@@ -4,14 +4,19 @@ not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..control.callback import made_before
 from ..core.ir import Atom, Eqn, Jaxpr, Literal
+from ..core.tape import Tape, TapeAval, new_pool
+from . import loopir as ir
+from .compile import Run
 from .failure import call_host
+from .hostcalls import Entry
 from .steps import HostStep, KernelStep, Step
 
 if TYPE_CHECKING:
@@ -42,8 +47,17 @@ def host_results(eqn: Eqn, *args: Any) -> list[np.ndarray]:
 
 
 def make_scratch(sizes: tuple[int, ...]) -> tuple[np.ndarray, ...]:
-    """Uninitialised memory for each scratch storage of a kernel."""
-    return tuple([np.empty(n, np.uint8) for n in sizes])
+    """Uninitialised memory for each scratch storage of a kernel; an empty pool of tapes for -1."""
+    return tuple([np.empty(n, np.uint8) if n >= 0 else new_pool() for n in sizes])
+
+
+def _noting(run: Run, made: list[Any], arrays: tuple[np.ndarray, ...]) -> int:
+    """Run a kernel whose host calls are noted in `made`."""
+    token = made_before.set(made)
+    try:
+        return run(arrays)
+    finally:
+        made_before.reset(token)
 
 
 def write_wrapper(
@@ -62,10 +76,12 @@ def write_wrapper(
     units : mapping
         The compiled kernel of each kernel step.
     failed : callable
-        Called where a kernel reports failure, with the tuple of inputs and the outputs of the host calls that were made
-        before; its result is returned.
+        Called where a kernel reports failure, with its status, the tuple of inputs and the outputs of the host calls
+        that were made before; its result is returned.
     """
     writer = _Writer(jaxpr)
+    if any(type(s) is ir.Fail for unit in units.values() for s in ir.walk(unit.kernel.body)):
+        writer.note_calls([entry for unit in units.values() for entry in unit.calls])
     for step in steps:
         if isinstance(step, HostStep):
             writer.host(step)
@@ -85,15 +101,23 @@ class _Writer:
             "flags": vars(np.ndarray)["flags"].__get__,
             "array": np.array,
             "tidy": tidy,
+            "new_pool": new_pool,
+            "Tape": Tape,
         }
         self.text: dict[Atom, str] = {}
         self.lines: list[str] = []
+        self.parts: dict[Atom, list[str]] = {}  # of tapes: the names of spans and pools
         self.count = 0
         self.made: list[tuple[str, str]] = []  # host calls so far: the name of the equation, and its outputs
+        self.noted: list[Any] = []  # the calls of kernels that are made once, also where a kernel fails later
         self.arguments = [self.name(v, "x") for v in jaxpr.invars]
         for v, c in zip(jaxpr.constvars, jaxpr.consts):
-            self.names[self.name(v, "c")] = tidy(c, v.aval.dtype)
+            self.names[self.name(v, "c")] = c if isinstance(v.aval, TapeAval) else tidy(c, v.aval.dtype)
+            self.unpack(v)
         for v in jaxpr.invars:
+            if isinstance(v.aval, TapeAval):
+                self.unpack(v)
+                continue
             x, dtype = self.text[v], self.constant("d", v.aval.dtype)
             # A call of isinstance costs less than an attribute of flags: it comes first. ndarray's own getter,
             # since a subclass may have put a slower property in its place.
@@ -103,6 +127,19 @@ class _Writer:
     def name(self, a: Atom, stem: str) -> str:
         found = self.text[a] = self.fresh(stem)
         return found
+
+    def unpack(self, v: Atom) -> None:
+        """Name the arrays that a tape consists of."""
+        if isinstance(v.aval, TapeAval):
+            tape = self.text[v]
+            self.parts[v] = [self.fresh("spans"), *[self.fresh("pool") for _ in range(v.aval.levels)]]
+            spans, *pools = self.parts[v]
+            self.lines.append(f"{spans} = {tape}.spans")
+            self.lines += [f"{pool} = {tape}.pools[{i}]" for i, pool in enumerate(pools)]
+
+    def array(self, v: Atom, number: int) -> str:
+        """The name of an array that a kernel takes for a variable."""
+        return self.parts[v][number] if v in self.parts else self.text[v]
 
     def fresh(self, stem: str) -> str:
         self.count += 1
@@ -122,11 +159,23 @@ class _Writer:
     def kernel(self, step: KernelStep, unit: KernelUnit) -> None:
         for a in step.jaxpr.outvars:
             self.lines.append(f"{self.name(a, 'y')} = empty({self._layout(a)})")
+            if isinstance(a.aval, TapeAval):
+                self.parts[a] = [self.fresh("spans"), *[self.fresh("pool") for _ in range(a.aval.levels)]]
+                self.lines.append(f"{self.parts[a][0]} = {self.text[a]}")
+                self.lines += [f"{pool} = new_pool()" for pool in self.parts[a][1:]]
+                pools = ", ".join(self.parts[a][1:])
+                aval = self.constant("aval", a.aval)
+                self.lines.append(f"{self.text[a]} = Tape({self.parts[a][0]}, ({pools},), {aval})")
         places = [
-            f"s{{}}[{list(unit.scratch).index(p)}]" if p in unit.scratch else self.text[unit.interface[p]]
+            f"s{{}}[{list(unit.scratch).index(p)}]" if p in unit.scratch else self.array(*unit.interface[p])
             for p in unit.kernel.storages
         ]
-        run = self.constant("run", unit.code.bind(unit.ints, unit.floats, nogil=unit.large))
+        bound = unit.code.bind(unit.ints, unit.floats, nogil=unit.large)
+        self.constant("calls", unit.calls)  # to keep them
+        if any(entry in self.noted for entry in unit.calls):
+            run = f"partial({self.constant('run', partial(_noting, bound))}, made)"
+        else:
+            run = self.constant("run", bound)
         arrays = "".join(f"{p}, " for p in places)
         status = self.fresh("status")
         if not unit.scratch:
@@ -136,7 +185,14 @@ class _Writer:
         # Whether a kernel can fail stands in its text; one test costs 10 ns.
         inputs = "".join(f"{x}, " for x in self.arguments)
         made = ", ".join(f"{eqn}: ({outs})" for eqn, outs in self.made)
-        self.lines += [f"if {status}:", f"    return failed(({inputs}), {{{made}}})"]
+        self.lines += [f"if {status}:", f"    return failed({status}, ({inputs}), {{{made}}}{', made' if self.noted else ''})"]
+
+    def note_calls(self, calls: Sequence[Entry]) -> None:
+        """Have the results of calls noted that must not be made again."""
+        self.noted = [entry for entry in calls if entry.counts]
+        if self.noted:
+            self.names["partial"] = partial
+            self.lines.append("made = []")
 
     def _layout(self, a: Atom) -> str:
         shape = self.constant("shape", a.aval.shape)
@@ -147,7 +203,7 @@ class _Writer:
         make = self.constant("make", partial(make_scratch, sizes))
         number = self.fresh("")
         taken = arrays.replace("s{}", f"s{number}")
-        if sum(sizes) > POOLED:
+        if sum(n for n in sizes if n > 0) > POOLED:
             self.lines += [f"s{number} = {make}()", f"{status} = {run}(({taken}))", f"del s{number}"]
             return
         # list.pop and list.append are atomic: each call has scratch of its own, also among threads.
@@ -158,8 +214,10 @@ class _Writer:
             "except IndexError:",
             f"    s{number} = {make}()",
             f"{status} = {run}(({taken}))",
-            f"{pool}.append(s{number})",
         ]
+        tapes = [f"s{number}[{i}][1]" for i, n in enumerate(sizes) if n < 0]
+        kept = f"if {' + '.join(tapes)} < {POOLED >> 3}: " if tapes else ""
+        self.lines.append(f"{kept}{pool}.append(s{number})")
 
     def host(self, step: HostStep) -> None:
         eqn = step.eqn
@@ -175,7 +233,9 @@ class _Writer:
         outs = []
         for a in self.jaxpr.outvars:
             text = self.read(a)
-            if isinstance(a, Literal) or a in inputs or a in seen:
+            if isinstance(a.aval, TapeAval):
+                pass  # nobody can write to a tape
+            elif isinstance(a, Literal) or a in inputs or a in seen:
                 text = f"array({text}, {self.constant('d', a.aval.dtype)})"
             seen.add(a)
             outs.append(text)

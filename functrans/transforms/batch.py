@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from ..core.aval import Aval, aval_of
+from ..core.aval import aval_of
 from ..core.ir import Jaxpr
 from ..core.primitive import Primitive
 from ..core.trace import Trace, Tracer, current_trace, tracing
@@ -24,7 +24,7 @@ class BatchTracer(Tracer):
         self.value = value
         self.dim = dim
         whole = aval_of(value)
-        self.aval = Aval(whole.shape[:dim] + whole.shape[dim + 1 :], whole.dtype, whole.weak)
+        self.aval = whole.with_shape(whole.shape[:dim] + whole.shape[dim + 1 :])
 
     def describe(self) -> str:
         return "vmap"
@@ -91,7 +91,7 @@ def batch_jaxpr(
             return [x if d is None else batched_first(size, x, d) for x, d in zip(outs, found)]
 
         avals = [
-            a if d is None else Aval((*a.shape[:d], size, *a.shape[d:]), a.dtype, a.weak)
+            a if d is None else a.with_shape((*a.shape[:d], size, *a.shape[d:]))
             for a, d in zip(jaxpr.in_avals, dims)
         ]
         return stage(batched, avals, f"vmap({jaxpr.name})", jaxpr.stats), tuple(out_dims)

@@ -18,6 +18,7 @@ from ..core.dtypes import check_supported, native
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ..core.primitive import Effect, Primitive
 from ..core.source import user_source
+from ..core.tape import Tape
 from ..core.trace import Trace, Tracer, current_trace, leaked, tracing
 
 _NUMBERS = frozenset((int, float, complex, bool))
@@ -89,6 +90,8 @@ class StageTrace(Trace):
         x = unwrap(x)
         if not x.dtype.isnative:
             x = native(x, "captured constant")
+        if isinstance(x, Tape):
+            return Var(x.aval), x
         check_supported(x.dtype, "captured constant")
         value = secure(x)
         return Var(Aval(value.shape, value.dtype)), value
