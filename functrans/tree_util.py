@@ -76,7 +76,14 @@ _MISSING: Any = object()
 
 
 def tree_all(tree: PyTree, *, is_leaf: IsLeaf = None) -> bool:
-    """Whether all leaves are true."""
+    """Whether all leaves are true.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> ft.tree.all({"a": True, "b": [1, 0]})
+    False
+    """
     return all(tree_leaves(tree, is_leaf))
 
 
@@ -144,7 +151,14 @@ def tree_transpose(
 
 
 def tree_leaves_with_path(tree: PyTree, is_leaf: IsLeaf = None) -> list[tuple[KeyPath, Any]]:
-    """The leaves of a tree with their key paths."""
+    """The leaves of a tree with their key paths.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> [(ft.tree_util.keystr(path), leaf) for path, leaf in ft.tree.leaves_with_path({"a": (1, 2)})]
+    [("['a'][0]", 1), ("['a'][1]", 2)]
+    """
     return tree_flatten_with_path(tree, is_leaf)[0]
 
 
@@ -203,18 +217,40 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
 
 
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
-    """Whether the structure is that of a single leaf."""
+    """Whether the structure is that of a single leaf.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> ft.tree_util.treedef_is_leaf(ft.tree.structure(1.0))
+    True
+    """
     return treedef.num_nodes == 1 and treedef.num_leaves == 1
 
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
-    """The structure of a tuple of trees with the given structures."""
+    """The structure of a tuple of trees with the given structures.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> leaf = ft.tree.structure(0)
+    >>> ft.tree_util.treedef_tuple([leaf, leaf])
+    PyTreeDef((*, *))
+    """
     definitions = tuple(treedefs)
     return PyTreeDef(TUPLE, None, definitions)
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
-    """The structures of the children of the root."""
+    """The structures of the children of the root.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> ft.tree_util.treedef_children(ft.tree.structure((1, [2, 3])))
+    [PyTreeDef(*), PyTreeDef([*, *])]
+    """
     return treedef.children()
 
 
@@ -280,6 +316,16 @@ def register_pytree_node(
     ------
     PytreeError
         If `nodetype` is not a class, or has been registered before.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> class Pair:
+    ...     def __init__(self, x, y):
+    ...         self.x, self.y = x, y
+    >>> ft.tree_util.register_pytree_node(Pair, lambda p: ((p.x, p.y), None), lambda aux, children: Pair(*children))
+    >>> ft.tree.map(lambda v: 2 * v, Pair(1, 2)).y
+    4
     """
     register_kind(nodetype, flatten_func, unflatten_func, _keys_from(flatten_with_keys_func))
 
@@ -339,6 +385,21 @@ def register_pytree_with_keys(
     ------
     PytreeError
         If `nodetype` is not a class, or has been registered before.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> from functrans.tree_util import GetAttrKey
+    >>> class Pair:
+    ...     def __init__(self, x, y):
+    ...         self.x, self.y = x, y
+    >>> ft.tree_util.register_pytree_with_keys(
+    ...     Pair,
+    ...     lambda p: (((GetAttrKey("x"), p.x), (GetAttrKey("y"), p.y)), None),
+    ...     lambda aux, children: Pair(*children),
+    ... )
+    >>> [ft.tree_util.keystr(path) for path, _ in ft.tree.leaves_with_path(Pair(1, 2))]
+    ['.x', '.y']
     """
 
     def flatten(node: Any) -> tuple[Iterable[Any], Any]:
@@ -352,6 +413,21 @@ def register_pytree_with_keys_class(cls: _Class) -> _Class:
     """Register a class by its methods ``tree_flatten_with_keys`` and ``tree_unflatten``.
 
     Use as a decorator. A method ``tree_flatten``, where there is one, is used when no keys are needed.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> @ft.tree_util.register_pytree_with_keys_class
+    ... class Box:
+    ...     def __init__(self, x):
+    ...         self.x = x
+    ...     def tree_flatten_with_keys(self):
+    ...         return ((ft.tree_util.GetAttrKey("x"), self.x),), None
+    ...     @classmethod
+    ...     def tree_unflatten(cls, aux, children):
+    ...         return cls(*children)
+    >>> ft.tree.leaves(Box([1, 2]))
+    [1, 2]
     """
     flatten = (lambda node: node.tree_flatten()) if hasattr(cls, "tree_flatten") else None
     unflatten = cls.tree_unflatten  # type: ignore[attr-defined]
@@ -435,6 +511,16 @@ def register_static(cls: _Class) -> _Class:
     """Make objects of a class part of the structure: nodes without children.
 
     The class needs ``__eq__`` and ``__hash__``. Use as a decorator.
+
+    Examples
+    --------
+    >>> import dataclasses, functrans as ft
+    >>> @ft.tree_util.register_static
+    ... @dataclasses.dataclass(frozen=True)
+    ... class Options:
+    ...     power: int
+    >>> ft.jit(lambda x, options: x**options.power)(3.0, Options(2))
+    Array(9.)
     """
     register_kind(cls, lambda node: ((), node), lambda aux, children: aux)
     return cls

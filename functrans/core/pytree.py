@@ -336,17 +336,37 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> PyTree:
     ------
     PytreeError
         If the number of leaves is not that of the structure.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> ft.tree.unflatten(ft.tree.structure((0, [0, 0])), "abc")
+    ('a', ['b', 'c'])
     """
     return treedef.unflatten(leaves)
 
 
 def tree_leaves(tree: PyTree, is_leaf: IsLeaf = None) -> list[Any]:
-    """The leaves of a tree."""
+    """The leaves of a tree.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> ft.tree.leaves({"b": 2, "a": (1, None)})
+    [1, 2]
+    """
     return tree_flatten(tree, is_leaf)[0]
 
 
 def tree_structure(tree: PyTree, is_leaf: IsLeaf = None) -> PyTreeDef:
-    """The structure of a tree."""
+    """The structure of a tree.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> ft.tree.structure({"b": 2, "a": (1, None)})
+    PyTreeDef({'a': (*, None), 'b': *})
+    """
     return tree_flatten(tree, is_leaf)[1]
 
 
@@ -422,7 +442,14 @@ def tree_flatten_with_path(
 
 
 def tree_flatten_one_level(tree: PyTree) -> tuple[list[PyTree], Any] | None:
-    """The children of the root and its aux data; None for a leaf."""
+    """The children of the root and its aux data; None for a leaf.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> ft.tree_util.tree_flatten_one_level([1, (2, 3)])
+    ([1, (2, 3)], None)
+    """
     kind = kind_of(tree)
     if kind is None:
         return None

@@ -279,7 +279,16 @@ def conv_with_general_padding(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """`conv_general_dilated` in the default layout."""
+    """`conv_general_dilated` in the default layout.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> signal, kernel = np.arange(4.0).reshape(1, 1, 4), np.ones((1, 1, 2))
+    >>> lax.conv_with_general_padding(signal, kernel, (1,), [(1, 0)], None, None)
+    Array([[[0., 1., 3., 5.]]])
+    """
     return conv_general_dilated(
         lhs,
         rhs,

@@ -17,6 +17,7 @@ from ..primitives import elementwise as ew
 from ..primitives.families import literal
 from ..primitives.linear import add_p, dtype_of
 from ..primitives.operands import finish, operand, strong
+from .elementwise_examples import EXAMPLES
 
 __all__ = [
     "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
@@ -84,6 +85,13 @@ def of_primitive(name: str, prim: Primitive, count: int, doc: str) -> Callable[.
     ------
     DtypeError, ShapeError
         See `functrans.lax`: operands have one dtype, and one shape or no axes.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> lax.{name}({EXAMPLES[name][0]})
+    {EXAMPLES[name][1]}
     """
     return function
 
@@ -150,7 +158,15 @@ ge = of_primitive("ge", ew.ge_p, 2, "``x >= y``.")
 
 
 def conj(x: Any) -> Any:
-    """The complex conjugate; of a real number the complex number with that real part."""
+    """The complex conjugate; of a real number the complex number with that real part.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> lax.conj(np.array([1.0 + 2.0j]))
+    Array([1.-2.j])
+    """
     (value,) = operands("conj", x)
     if dtype_of(value).kind != "c":
         return complex(value, value.dtype.type(0))
@@ -158,7 +174,15 @@ def conj(x: Any) -> Any:
 
 
 def div(x: Any, y: Any) -> Any:
-    """``x / y``; of integers rounded towards zero."""
+    """``x / y``; of integers rounded towards zero.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> lax.div(np.array([7, -7]), 2)
+    Array([ 3, -3])
+    """
     a, b = operands("div", x, y)
     if dtype_of(a).kind in "fc":
         return finish(_bound(ew.div_p, (a, b)))
@@ -167,12 +191,28 @@ def div(x: Any, y: Any) -> Any:
 
 
 def square(x: Any) -> Any:
-    """``x * x``."""
+    """``x * x``.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> lax.square(np.array([2.0, -3.0]))
+    Array([4., 9.])
+    """
     return integer_pow(x, 2)
 
 
 def integer_pow(x: Any, y: int) -> Any:
-    """``x**y`` for an integer `y` that is known."""
+    """``x**y`` for an integer `y` that is known.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> lax.integer_pow(np.array([2.0, 4.0]), -1)
+    Array([0.5 , 0.25])
+    """
     (value,) = operands("integer_pow", x)
     if y >= 0:
         return owned(exp_log.integer_pow_p.bind(value, y=int(y)), x)
@@ -180,20 +220,46 @@ def integer_pow(x: Any, y: int) -> Any:
 
 
 def reciprocal(x: Any) -> Any:
-    """``1 / x``."""
+    """``1 / x``.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> lax.reciprocal(np.array([2.0, 4.0]))
+    Array([0.5 , 0.25])
+    """
     (value,) = operands("reciprocal", x)
     return finish(_bound(ew.div_p, (dtype_of(value).type(1), value)))
 
 
 def rsqrt(x: Any) -> Any:
-    """``1 / sqrt(x)``."""
+    """``1 / sqrt(x)``.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> lax.rsqrt(np.array([4.0, 16.0]))
+    Array([0.5 , 0.25])
+    """
     (value,) = operands("rsqrt", x)
     root = _bound(exp_log.sqrt_p, (value,))
     return finish(ew.div_p.bind(literal(1.0, root), root))
 
 
 def round(x: Any, rounding_method: int = 0) -> Any:
-    """The nearest integer; halves away from zero (method 0) or to the even one (method 1)."""
+    """The nearest integer; halves away from zero (method 0) or to the even one (method 1).
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> lax.round(np.array([0.5, 2.5]))
+    Array([1., 3.])
+    >>> lax.round(np.array([0.5, 2.5]), lax.RoundingMethod.TO_NEAREST_EVEN)
+    Array([0., 2.])
+    """
     (value,) = operands("round", x)
     if int(rounding_method) not in (0, 1):
         raise ArgumentValueError(f"lax.round: rounding_method must be 0 or 1, got {rounding_method!r}")
@@ -207,12 +273,28 @@ def round(x: Any, rounding_method: int = 0) -> Any:
 
 
 def shift_right_arithmetic(x: Any, y: Any) -> Any:
-    """Bits moved down by `y` places, the sign kept."""
+    """Bits moved down by `y` places, the sign kept.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> lax.shift_right_arithmetic(np.array([8, -8]), 1)
+    Array([ 4, -4])
+    """
     return finish(_shifted("shift_right_arithmetic", x, y, "i"))
 
 
 def shift_right_logical(x: Any, y: Any) -> Any:
-    """Bits moved down by `y` places, zeros put in."""
+    """Bits moved down by `y` places, zeros put in.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> lax.shift_right_logical(np.array([8, -8], np.int8), 1)
+    Array([  4, 124], dtype=int8)
+    """
     return finish(_shifted("shift_right_logical", x, y, "u"))
 
 
@@ -226,12 +308,28 @@ def _shifted(name: str, x: Any, y: Any, kind: str) -> Any:
 
 
 def clamp(min: Any, x: Any, max: Any) -> Any:
-    """`x` where it lies between the bounds, else the nearer bound."""
+    """`x` where it lies between the bounds, else the nearer bound.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> lax.clamp(0.0, np.array([-1.0, 0.5, 3.0]), 1.0)
+    Array([0. , 0.5, 1. ])
+    """
     return finish(_bound(ew.clamp_p, operands("clamp", min, x, max)))
 
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:
-    """`on_true` where `pred` holds, else `on_false`; `pred` has their shape or none."""
+    """`on_true` where `pred` holds, else `on_false`; `pred` has their shape or none.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> lax.select(np.array([True, False]), np.array([1.0, 2.0]), np.array([-1.0, -2.0]))
+    Array([ 1., -2.])
+    """
     condition = operand(pred, "select", 0)
     a, b = operands("select", on_true, on_false)
     avals = [aval_of(v) for v in (condition, a, b)]
@@ -245,7 +343,15 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
 
 
 def select_n(which: Any, *cases: Any) -> Any:
-    """The case whose number stands in `which` (a bool: the first or the second)."""
+    """The case whose number stands in `which` (a bool: the first or the second).
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> lax.select_n(np.array([0, 2], np.int32), np.array([1, 2]), np.array([10, 20]), np.array([100, 200]))
+    Array([  1, 200])
+    """
     number = operand(which, "select_n", 0)
     if dtype_of(number).kind == "b":
         if len(cases) != 2:
@@ -260,7 +366,15 @@ def select_n(which: Any, *cases: Any) -> Any:
 
 
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:
-    """The array in another dtype, cast as NumPy casts."""
+    """The array in another dtype, cast as NumPy casts.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> lax.convert_element_type(np.array([1.7, -1.7]), np.int32)
+    Array([ 1, -1], dtype=int32)
+    """
     (value,) = operands("convert_element_type", operand)
     return owned(ew.convert(value, canonical(new_dtype, "lax.convert_element_type: new_dtype")), operand)
 

@@ -38,6 +38,13 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
     Notes
     -----
     By QR of both on top of each other, which squares no condition number; of the same order of cost as `cholesky`.
+
+    Examples
+    --------
+    >>> from functrans.lax import linalg
+    >>> import numpy as np
+    >>> linalg.cholesky_update(np.array([[3.0]]), np.array([4.0]))
+    Array([[5.]])
     """
     (r,), (w,) = (operands("linalg.cholesky_update", x) for x in (r_matrix, w_vector))
     same_dtype("linalg.cholesky_update", [aval_of(r), aval_of(w)], "fc")
@@ -73,6 +80,17 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
     Notes
     -----
     LAPACK's getrf. Differentiable where the pivots are not zero.
+
+    Examples
+    --------
+    >>> from functrans.lax import linalg
+    >>> import numpy as np
+    >>> factors, pivots, permutation = linalg.lu(np.array([[1.0, 2.0], [4.0, 4.0]]))
+    >>> factors
+    Array([[4.  , 4.  ],
+           [0.25, 1.  ]])
+    >>> pivots, permutation
+    (Array([1, 1], dtype=int32), Array([1, 0], dtype=int32))
     """
     (value,) = operands("linalg.lu", x)
     lu_p.abstract(aval_of(value))
@@ -92,6 +110,13 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
     Returns
     -------
     Array, int32, shape (..., permutation_size)
+
+    Examples
+    --------
+    >>> from functrans.lax import linalg
+    >>> import numpy as np
+    >>> linalg.lu_pivots_to_permutation(np.array([1, 2, 2], np.int32), 3)
+    Array([1, 2, 0], dtype=int32)
     """
     (value,) = operands("linalg.lu_pivots_to_permutation", pivots)
     size = operator.index(permutation_size)
@@ -118,6 +143,15 @@ def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma:
     q, r : Array
     p : Array, int32, shape (..., n)
         Only if `pivoting`.
+
+    Examples
+    --------
+    >>> from functrans.lax import linalg
+    >>> import numpy as np
+    >>> q, r = linalg.qr(np.array([[3.0], [4.0]]), full_matrices=False)
+    >>> q @ r
+    Array([[3.],
+           [4.]])
     """
     (value,) = operands("linalg.qr", x)
     qr_p.abstract(aval_of(value), full=False)

@@ -144,7 +144,14 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
 
 
 def empty(shape: Sequence[int], dtype: Any) -> Any:
-    """A new array whose numbers do not matter; they are zeros."""
+    """A new array whose numbers do not matter; they are zeros.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> lax.empty((2,), float).shape
+    (2,)
+    """
     return full(shape, 0, dtype)
 
 

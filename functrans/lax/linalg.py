@@ -41,6 +41,14 @@ def cholesky(a: Any, *, symmetrize_input: bool = True) -> Any:
     ------
     LinAlgError
         If a matrix is not positive definite (NaN instead under ``config.patch(linalg_errors="nan")``).
+
+    Examples
+    --------
+    >>> from functrans.lax import linalg
+    >>> import numpy as np
+    >>> linalg.cholesky(np.array([[4.0, 2.0], [2.0, 5.0]]))
+    Array([[2., 0.],
+           [1., 2.]])
     """
     (x,) = operands("linalg.cholesky", a)
     if symmetrize_input:
@@ -79,6 +87,15 @@ def triangular_solve(
     Array
         Of the shape of `b`. A zero on the diagonal gives infinities and NaN
         (`functrans.scipy.linalg.solve_triangular` raises).
+
+    Examples
+    --------
+    >>> from functrans.lax import linalg
+    >>> import numpy as np
+    >>> a, b = np.array([[2.0, 0.0], [1.0, 1.0]]), np.array([[2.0], [3.0]])
+    >>> linalg.triangular_solve(a, b, left_side=True, lower=True)
+    Array([[1.],
+           [2.]])
     """
     x, y = operands("linalg.triangular_solve", a)[0], operands("linalg.triangular_solve", b)[0]
     return finish(

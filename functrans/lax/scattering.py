@@ -119,11 +119,22 @@ _DOC = """{summary}
     References
     ----------
     Scatter of XLA's operation semantics, https://openxla.org/xla/operation_semantics#scatter
+
+    Examples
+    --------
+    Indices name elements, so that each window is one of them:
+
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> elements = lax.ScatterDimensionNumbers((), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
+    >>> places, updates = np.array([[0], [2]]), np.array([5.0, 2.0])
+    >>> lax.{name}(np.array([1.0, 2.0, 3.0]), places, updates, elements)
+    {example}
     """
 
 
 def _scatter(
-    name: str, prim: Primitive, method: str, summary: str, notes: str, negated: bool = False
+    name: str, prim: Primitive, method: str, summary: str, notes: str, example: str, negated: bool = False
 ) -> Callable[..., Any]:
     def function(
         operand: Any,
@@ -140,7 +151,7 @@ def _scatter(
         return finish(_scattered(name, prim, (x, new, indices), dimension_numbers, unique_indices, mode))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = _DOC.format(summary=summary, notes=notes, method=method)
+    function.__doc__ = _DOC.format(name=name, summary=summary, notes=notes, method=method, example=example)
     return function
 
 
@@ -149,6 +160,7 @@ scatter = _scatter(
     "scatter", scatter_p, "set", "The array with windows replaced by updates.",
     "Of several updates of one element the last one stays (in row-major order of the indices, then within the window), "
     "and the derivative is its.",
+    "Array([5., 2., 2.])",
 )  # fmt: skip
 scatter_add = _scatter(
     "scatter_add",
@@ -156,14 +168,15 @@ scatter_add = _scatter(
     "add",
     "The array with updates added to windows.",
     "Repeated indices add up.",
+    "Array([6., 2., 5.])",
 )
 scatter_sub = _scatter(
     "scatter_sub", scatter_add_p, "subtract", "The array with updates subtracted from windows.",
-    "Repeated indices subtract each time.", negated=True,
+    "Repeated indices subtract each time.", "Array([-4.,  2.,  1.])", negated=True,
 )  # fmt: skip
 scatter_mul = _scatter(
     "scatter_mul", scatter_mul_p, "multiply", "The array with windows multiplied by updates.",
-    "Repeated indices multiply each time.",
+    "Repeated indices multiply each time.", "Array([5., 2., 6.])",
 )  # fmt: skip
 scatter_min = _scatter(
     "scatter_min",
@@ -171,6 +184,7 @@ scatter_min = _scatter(
     "min",
     "The array with the smaller of elements and updates in windows.",
     _TIES,
+    "Array([1., 2., 2.])",
 )
 scatter_max = _scatter(
     "scatter_max",
@@ -178,6 +192,7 @@ scatter_max = _scatter(
     "max",
     "The array with the larger of elements and updates in windows.",
     _TIES,
+    "Array([5., 2., 3.])",
 )
 
 

@@ -114,7 +114,15 @@ def array(
 
 @implements(np.copy, method="copy")
 def copy(a: Any, order: Any = "K", subok: bool = False) -> Any:
-    """The array itself, as no array of functrans changes; a copy of an ndarray."""
+    """The array itself, as no array of functrans changes; a copy of an ndarray.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.copy([1.0, 2.0])
+    Array([1., 2.])
+    """
     return asarray(a)
 
 
@@ -165,14 +173,30 @@ def zeros(shape: Any, dtype: Any = float, order: str = "C", *, device: Any = Non
 
 @implements(np.ones)
 def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None) -> Any:
-    """Ones."""
+    """Ones.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.ones((1, 2))
+    Array([[1., 1.]])
+    """
     on_cpu(device, "ones")
     return finish(full_of(positive_shape(shape, "ones"), 1, _dtype(dtype, "ones")))
 
 
 @implements(np.empty)
 def empty(shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None) -> Any:
-    """Zeros: no array of functrans holds what nobody wrote."""
+    """Zeros: no array of functrans holds what nobody wrote.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.empty((2, 3)).shape
+    (2, 3)
+    """
     on_cpu(device, "empty")
     return zeros(shape, dtype)
 
@@ -228,7 +252,15 @@ def zeros_like(
     device: Any = None,
     like: Any = None,
 ) -> Any:
-    """Zeros of the shape and dtype of `a`."""
+    """Zeros of the shape and dtype of `a`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.zeros_like([2.5, 3.5])
+    Array([0., 0.])
+    """
     on_cpu(device, "zeros_like")
     extents, to = _like(a, dtype, shape, "zeros_like")
     return finish(full_of(extents, 0, to))
@@ -245,7 +277,15 @@ def ones_like(
     device: Any = None,
     like: Any = None,
 ) -> Any:
-    """Ones of the shape and dtype of `a`."""
+    """Ones of the shape and dtype of `a`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.ones_like([2, 3])
+    Array([1, 1])
+    """
     on_cpu(device, "ones_like")
     extents, to = _like(a, dtype, shape, "ones_like")
     return finish(full_of(extents, 1, to))
@@ -262,7 +302,15 @@ def empty_like(
     device: Any = None,
     like: Any = None,
 ) -> Any:
-    """Zeros of the shape and dtype of `prototype`; see `empty`."""
+    """Zeros of the shape and dtype of `prototype`; see `empty`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.empty_like([1.0, 2.0]).dtype
+    dtype('float64')
+    """
     on_cpu(device, "empty_like")
     return zeros_like(prototype, dtype, shape=shape)
 
@@ -279,7 +327,15 @@ def full_like(
     device: Any = None,
     like: Any = None,
 ) -> Any:
-    """One number everywhere, in the shape and dtype of `a`."""
+    """One number everywhere, in the shape and dtype of `a`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.full_like([1.0, 2.0], 7)
+    Array([7., 7.])
+    """
     on_cpu(device, "full_like")
     extents, to = _like(a, dtype, shape, "full_like")
     value = _fitting(fill_value, array_operand(fill_value, "full_like", 1), to)
@@ -313,13 +369,31 @@ def eye(
 
 @implements(np.identity)
 def identity(n: int, dtype: Any = None, *, like: Any = None) -> Any:
-    """The identity matrix."""
+    """The identity matrix.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.identity(2)
+    Array([[1., 0.],
+           [0., 1.]])
+    """
     return eye(n, dtype=float if dtype is None else dtype)
 
 
 @implements(np.tri)
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, like: Any = None) -> Any:
-    """Ones on and below diagonal `k`."""
+    """Ones on and below diagonal `k`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.tri(2, 3)
+    Array([[1., 0., 0.],
+           [1., 1., 0.]])
+    """
     rows, columns = positive_shape((N, N if M is None else M), "tri")
     to = _dtype(dtype, "tri")
     if not staging():

@@ -206,7 +206,16 @@ def diag(v: Any, k: int = 0) -> Any:
 
 @implements(np.diagflat)
 def diagflat(v: Any, k: int = 0) -> Any:
-    """The elements of an array of any shape as a diagonal of a square matrix."""
+    """The elements of an array of any shape as a diagonal of a square matrix.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.diagflat([[1, 2]])
+    Array([[1, 0],
+           [0, 2]])
+    """
     return diag(flat(array_operand(v, "diagflat")), k)
 
 
@@ -249,7 +258,16 @@ def tril(m: Any, k: int = 0) -> Any:
 
 @implements(np.triu)
 def triu(m: Any, k: int = 0) -> Any:
-    """Zeros below diagonal `k` of the last two axes."""
+    """Zeros below diagonal `k` of the last two axes.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.triu([[1, 2], [3, 4]])
+    Array([[1, 2],
+           [0, 4]])
+    """
     x = _matrix(m, "triu")
     rows, columns = shape_of(x)[-2:]
     mask = lower_mask(x, rows, columns, operator.index(k) - 1)

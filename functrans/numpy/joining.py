@@ -135,22 +135,31 @@ def stack(
     return finish(concatenate_p.bind(*rows, dimension=d))
 
 
-def _piled(name: str, widen: Callable[..., Any], axis: int, doc: str) -> Any:
+def _piled(name: str, widen: Callable[..., Any], axis: int, doc: str, shape: tuple[int, ...]) -> Any:
     def function(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
         values = [operand(widen(v), name) for v in _values(tup, name)]
         along = 0 if name == "hstack" and len(shape_of(values[0])) == 1 else axis
         return finish(joined(values, along, name, dtype, casting))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
+    function.__doc__ = f"""{doc}
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.{name}([fnp.ones((2, 3)), fnp.zeros((2, 3))]).shape
+    {shape}
+    """
     return implements(getattr(np, name))(function)
 
 
 vstack = _piled(
-    "vstack", atleast_2d, 0, "Arrays on top of one another: joined along axis 0, vectors as rows."
+    "vstack", atleast_2d, 0, "Arrays on top of one another: joined along axis 0, vectors as rows.", (4, 3)
 )
-hstack = _piled("hstack", atleast_1d, 1, "Arrays side by side: joined along axis 1, vectors along axis 0.")
-dstack = _piled("dstack", atleast_3d, 2, "Arrays behind one another: joined along axis 2.")
+hstack = _piled(
+    "hstack", atleast_1d, 1, "Arrays side by side: joined along axis 1, vectors along axis 0.", (2, 6)
+)
+dstack = _piled("dstack", atleast_3d, 2, "Arrays behind one another: joined along axis 2.", (2, 3, 2))
 
 
 @implements(np.column_stack)
@@ -178,7 +187,15 @@ def _column(v: Any) -> Any:
 
 @implements(np.append)
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
-    """`values` joined to the end of `arr`; both flat where no axis is given."""
+    """`values` joined to the end of `arr`; both flat where no axis is given.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.append([1, 2], [[3, 4]])
+    Array([1, 2, 3, 4])
+    """
     return finish(joined([operand(arr, "append", 0), operand(values, "append", 1)], axis, "append"))
 
 
@@ -224,7 +241,15 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 
 @implements(np.array_split)
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """Like `split`, but the first pieces may be longer by one."""
+    """Like `split`, but the first pieces may be longer by one.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.array_split(fnp.arange(5), 2)
+    [Array([0, 1, 2]), Array([3, 4])]
+    """
     return _pieces("array_split", ary, indices_or_sections, axis, False)
 
 
@@ -237,7 +262,16 @@ def _split_along(name: str, axis: int) -> Any:
         return _pieces(name, ary, indices_or_sections, along, True)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"`split` along axis {axis}{', of a vector along axis 0' if name == 'hsplit' else ''}."
+    vector = ", of a vector along axis 0" if name == "hsplit" else ""
+    shape = tuple([2 if d == axis else 4 for d in range(3)])
+    function.__doc__ = f"""`split` along axis {axis}{vector}.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> [piece.shape for piece in fnp.{name}(fnp.ones((4, 4, 4)), 2)]
+    {[shape, shape]}
+    """
     return implements(getattr(np, name))(function)
 
 

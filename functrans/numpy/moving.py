@@ -54,13 +54,31 @@ def flip(m: Any, axis: Any = None) -> Any:
 
 @implements(np.fliplr)
 def fliplr(m: Any) -> Any:
-    """Columns in reverse order (axis 1)."""
+    """Columns in reverse order (axis 1).
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.fliplr([[1, 2], [3, 4]])
+    Array([[2, 1],
+           [4, 3]])
+    """
     return flip(m, _axis_of("fliplr", m, 1))
 
 
 @implements(np.flipud)
 def flipud(m: Any) -> Any:
-    """Rows in reverse order (axis 0)."""
+    """Rows in reverse order (axis 0).
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.flipud([[1, 2], [3, 4]])
+    Array([[3, 4],
+           [1, 2]])
+    """
     return flip(m, _axis_of("flipud", m, 0))
 
 

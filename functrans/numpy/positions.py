@@ -67,14 +67,30 @@ def _matrix_shape(arr: Any, name: str) -> tuple[int, ...]:
 
 @implements(np.tril_indices_from)
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
-    """`tril_indices` for the shape of a matrix."""
+    """`tril_indices` for the shape of a matrix.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.tril_indices_from(fnp.ones((2, 2)))
+    (Array([0, 1, 1]), Array([0, 0, 1]))
+    """
     n, m = _matrix_shape(arr, "tril_indices_from")
     return tril_indices(n, k, m)
 
 
 @implements(np.triu_indices_from)
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
-    """`triu_indices` for the shape of a matrix."""
+    """`triu_indices` for the shape of a matrix.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.triu_indices_from(fnp.ones((2, 2)), k=1)
+    (Array([0]), Array([1]))
+    """
     n, m = _matrix_shape(arr, "triu_indices_from")
     return triu_indices(n, k, m)
 
@@ -97,7 +113,15 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
 
 @implements(np.diag_indices_from)
 def diag_indices_from(arr: Any) -> tuple[Any, ...]:
-    """`diag_indices` for the shape of an array, whose axes are all of one extent."""
+    """`diag_indices` for the shape of an array, whose axes are all of one extent.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.diag_indices_from(fnp.ones((2, 2)))
+    (Array([0, 1]), Array([0, 1]))
+    """
     shape = shape_of(array_operand(arr, "diag_indices_from"))
     if len(shape) < 2:
         raise ShapeError(f"diag_indices_from: input array must be at least 2-d, got shape {shape}")

@@ -313,26 +313,58 @@ def angle(z: Any, deg: bool = False) -> Any:
 
 @implements(np.isreal)
 def isreal(x: Any) -> Any:
-    """Whether the imaginary part is 0."""
+    """Whether the imaginary part is 0.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.isreal([1 + 0j, 2j])
+    Array([ True, False])
+    """
     part = imag_part(array_operand(x, "isreal"))
     return finish(eq_p.bind(part, dtype_of(part).type(0)))
 
 
 @implements(np.iscomplex)
 def iscomplex(x: Any) -> Any:
-    """Whether the imaginary part is not 0."""
+    """Whether the imaginary part is not 0.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.iscomplex([1 + 0j, 2j])
+    Array([False,  True])
+    """
     return ufuncs.logical_not(isreal(x))
 
 
 @implements(np.isposinf)
 def isposinf(x: Any, out: None = None) -> Any:
-    """Whether positive infinity."""
+    """Whether positive infinity.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.isposinf([-fnp.inf, 0.0, fnp.inf])
+    Array([False, False,  True])
+    """
     return ufuncs.equal(x, math.inf)
 
 
 @implements(np.isneginf)
 def isneginf(x: Any, out: None = None) -> Any:
-    """Whether negative infinity."""
+    """Whether negative infinity.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.isneginf([-fnp.inf, 0.0, fnp.inf])
+    Array([ True, False, False])
+    """
     return ufuncs.equal(x, -math.inf)
 
 

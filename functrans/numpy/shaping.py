@@ -174,6 +174,12 @@ def _at_least(name: str, ndim: int) -> Any:
     function.__doc__ = f"""Arrays with at least {ndim} axes: new ones of extent 1 stand where NumPy puts them.
 
     One array gives an array, several a tuple.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.{name}([1.0, 2.0]).shape
+    {(2,) if ndim == 1 else (1, 2) if ndim == 2 else (1, 2, 1)}
     """
     return implements(getattr(np, name))(function)
 
@@ -233,7 +239,15 @@ operators.property["T"] = lambda x: transpose_p.bind(x, permutation=_REVERSED[x.
 
 @implements(*([np.matrix_transpose] if hasattr(np, "matrix_transpose") else []))
 def matrix_transpose(x: Any, /) -> Any:
-    """The last two axes exchanged."""
+    """The last two axes exchanged.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.matrix_transpose(fnp.ones((5, 2, 3))).shape
+    (5, 3, 2)
+    """
     value = array_operand(x, "matrix_transpose")
     ndim = len(shape_of(value))
     if ndim < 2:
@@ -284,7 +298,15 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
 
 @implements(np.rollaxis)
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
-    """One axis moved back until it stands before `start`."""
+    """One axis moved back until it stands before `start`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.rollaxis(fnp.ones((2, 3, 4)), 2).shape
+    (4, 2, 3)
+    """
     x = array_operand(a, "rollaxis")
     ndim = len(shape_of(x))
     d = one_axis(axis, ndim, "rollaxis")

@@ -62,7 +62,15 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 def asanyarray(
     a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None
 ) -> Any:
-    """As `asarray`: there are no subclasses of `Array`."""
+    """As `asarray`: there are no subclasses of `Array`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.asanyarray([1, 2])
+    Array([1, 2])
+    """
     return asarray(a, dtype, order, device=device, copy=copy)
 
 
@@ -86,7 +94,15 @@ def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
 
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0, *, like: Any = None) -> Any:
-    """A copy of the numbers in a buffer; see `numpy.frombuffer`."""
+    """A copy of the numbers in a buffer; see `numpy.frombuffer`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.frombuffer(bytes([1, 0, 2]), dtype=np.uint8)
+    Array([1, 0, 2], dtype=uint8)
+    """
     return asarray(np.frombuffer(buffer, dtype, count, offset))
 
 
@@ -171,7 +187,15 @@ def real_if_close(a: Any, tol: float = 100) -> Any:
 
 @implements(np.shares_memory)
 def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
-    """Whether arrays have elements in common memory; traced values have none."""
+    """Whether arrays have elements in common memory; traced values have none.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.shares_memory(fnp.ones(2), fnp.ones(2))
+    False
+    """
     if isinstance(a, Tracer) or isinstance(b, Tracer):
         return False
     return bool(np.shares_memory(a, b, max_work))
@@ -179,7 +203,15 @@ def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
 
 @implements(np.may_share_memory)
 def may_share_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
-    """Whether arrays might have elements in common memory; traced values have none."""
+    """Whether arrays might have elements in common memory; traced values have none.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.may_share_memory(fnp.ones(2), fnp.ones(2))
+    False
+    """
     if isinstance(a, Tracer) or isinstance(b, Tracer):
         return False
     return bool(np.may_share_memory(a, b, max_work))

@@ -93,6 +93,14 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
     Notes
     -----
     Of a singular matrix there is no warning, as SciPy's: U has a zero on its diagonal.
+
+    Examples
+    --------
+    >>> from functrans.scipy import linalg
+    >>> import numpy as np
+    >>> factor = linalg.lu_factor(np.array([[1.0, 2.0], [4.0, 4.0]]))
+    >>> linalg.lu_solve(factor, np.array([3.0, 8.0]))
+    Array([1., 1.])
     """
     (x,) = inexact("lu_factor", check_finite, a)
     check_matrix("lu_factor", x)

@@ -74,6 +74,14 @@ def cho_factor(
     ------
     LinAlgError
         See `cholesky`.
+
+    Examples
+    --------
+    >>> from functrans.scipy import linalg
+    >>> import numpy as np
+    >>> factor = linalg.cho_factor(np.array([[4.0, 2.0], [2.0, 5.0]]), lower=True)
+    >>> linalg.cho_solve(factor, np.array([8.0, 10.0]))
+    Array([1.25, 1.5 ])
     """
     return cholesky(a, lower, overwrite_a, check_finite), lower
 

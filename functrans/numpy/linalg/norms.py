@@ -148,5 +148,14 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 
 @implements(np.linalg.matrix_norm)
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
-    """The norm of the matrices in the last two axes; see `norm`."""
+    """The norm of the matrices in the last two axes; see `norm`.
+
+    Examples
+    --------
+    >>> from functrans.lax import linalg
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.linalg.matrix_norm([[3.0, 0.0], [0.0, 4.0]])
+    Array(5.)
+    """
     return norm(x, ord, (-2, -1), keepdims)

@@ -19,7 +19,17 @@ from ..products import outer as outer_of
 
 @implements(np.linalg.outer)
 def outer(x1: Any, x2: Any, /) -> Any:
-    """All products of elements of two vectors."""
+    """All products of elements of two vectors.
+
+    Examples
+    --------
+    >>> from functrans.lax import linalg
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.linalg.outer([1, 2], [3, 4])
+    Array([[3, 4],
+           [6, 8]])
+    """
     for i, x in enumerate((x1, x2)):
         if len(shape_of(operand(x, "outer", i))) != 1:
             raise ShapeError("linalg.outer: want vectors; numpy.outer flattens")
@@ -28,13 +38,31 @@ def outer(x1: Any, x2: Any, /) -> Any:
 
 @implements(np.linalg.diagonal)
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
-    """The diagonals of the matrices in the last two axes."""
+    """The diagonals of the matrices in the last two axes.
+
+    Examples
+    --------
+    >>> from functrans.lax import linalg
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.linalg.diagonal([[1, 2], [3, 4]])
+    Array([1, 4])
+    """
     return diagonal_of(x, offset, -2, -1)
 
 
 @implements(np.linalg.trace)
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
-    """The traces of the matrices in the last two axes."""
+    """The traces of the matrices in the last two axes.
+
+    Examples
+    --------
+    >>> from functrans.lax import linalg
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.linalg.trace([[1, 2], [3, 4]])
+    Array(5)
+    """
     return trace_of(x, offset, -2, -1, dtype)
 
 
