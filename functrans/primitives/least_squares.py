@@ -14,7 +14,7 @@ from ..core.kernel import Block, BlockEmitter, Buffer, Scalar
 from ..core.primitive import Primitive
 from .elementwise import neg_p, sub_p
 from .linear import add_p, batched_first, same_dtype, shape_of
-from .matrices import matrix_product, matrix_transpose
+from .matrices import check_kind, check_matrix, matrix_product, matrix_transpose
 from .shape import loops
 from .spectral import (
     column_products,
@@ -25,7 +25,7 @@ from .spectral import (
     store_vector,
     wide_dtype,
 )
-from .svd import Workspace, check_matrix, svd_p
+from .svd import Workspace, svd_p
 
 _PROBLEM = "the singular values did not converge"
 
@@ -54,6 +54,7 @@ def _thin_svd(a: np.ndarray, rtol: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
 
 def _pinv_abstract(a: Aval, rtol: Aval, *, on_error: str) -> Aval:
     check_matrix("pinv", a)
+    check_kind("pinv", a.dtype)
     _check_cutoff("pinv", a, rtol)
     *batch, m, n = a.shape
     return Aval((*batch, n, m), a.dtype)
@@ -153,6 +154,7 @@ pinv_p: Primitive = Primitive(
 
 def _lstsq_abstract(a: Aval, b: Aval, rtol: Aval, *, on_error: str) -> tuple[Aval, Aval, Aval]:
     check_matrix("lstsq", a)
+    check_kind("lstsq", a.dtype)
     same_dtype("lstsq", (a, b))
     _check_cutoff("lstsq", a, rtol)
     *batch, m, n = a.shape

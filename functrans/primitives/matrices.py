@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ..core.aval import Aval
 from ..core.errors import DtypeError, LinAlgError
 from .complexes import conj_p
 from .create import diagonal_mask, iota
@@ -40,7 +39,15 @@ def triangle(x: Any, lower: bool, strict: bool = False) -> Any:
     return select_p.bind(inside, x, dtype_of(x).type(0))
 
 
-def check_square(name: str, a: Aval) -> None:
+def check_matrix(name: str, a: Any) -> None:
+    """Refuse what has fewer than two axes."""
+    if a.ndim < 2:
+        raise LinAlgError(
+            f"{name}: want matrices (at least two axes), got shape {a.shape}; add an axis with x[:, None]"
+        )
+
+
+def check_square(name: str, a: Any) -> None:
     """Refuse what is no square matrix, or no stack of these."""
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         raise LinAlgError(f"{name}: the last two axes must be equal (square matrices), got shape {a.shape}")

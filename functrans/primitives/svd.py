@@ -9,12 +9,11 @@ import numpy as np
 
 from ..core.aval import Aval, Zero, aval_of
 from ..core.dtypes import INT32, real_dtype
-from ..core.errors import LinAlgError
 from ..core.kernel import Block, BlockEmitter, Buffer, Local, Scalar
 from ..core.primitive import Primitive
 from .elementwise import mul_p, sub_p
 from .linear import add_p, batched_first, dtype_of, shape_of
-from .matrices import check_kind, matrix_product, matrix_transpose
+from .matrices import check_kind, check_matrix, matrix_product, matrix_transpose
 from .shape import concatenate_p, loops, slice_p
 from .spectral import (
     as_column,
@@ -36,17 +35,11 @@ from .spectral import (
 )
 
 
-def check_matrix(name: str, x: Aval) -> None:
-    """Refuse what has fewer than two axes, and integers."""
-    if x.ndim < 2:
-        raise LinAlgError(f"{name}: want matrices (at least two axes), got shape {x.shape}")
-    check_kind(name, x.dtype)
-
-
 def _abstract(
     x: Aval, *, full_matrices: bool, vectors: bool, on_error: str, strict: bool = False
 ) -> tuple[Aval, ...]:
     check_matrix("svd", x)
+    check_kind("svd", x.dtype)
     *batch, m, n = x.shape
     values = Aval((*batch, min(m, n)), real_dtype(x.dtype))
     if not vectors:

@@ -13,12 +13,12 @@ from ..primitives.elementwise import convert_element_type_p, eq_p, stop_gradient
 from ..primitives.linalg import solve as solve_factored
 from ..primitives.linear import add_p, broadcast_to, dtype_of, reshape_p, shape_of, zeros
 from ..primitives.lu import columns_taken, lu_p, permutation_p, rows_taken
-from ..primitives.matrices import columns_of, rows_of, triangle
+from ..primitives.matrices import check_matrix, check_square, columns_of, rows_of, triangle
 from ..primitives.operands import finish, operand
 from ..primitives.qr import geqrf_p, qr_p, qr_triangle_p
 from ..primitives.shape import concatenate_p
 from ..primitives.sort import argsort
-from .arguments import check_matrix, check_square, inexact, matched
+from .arguments import inexact, matched
 
 
 def lu(

@@ -6,9 +6,10 @@ from typing import Any
 
 from ..core.errors import LinAlgError
 from ..primitives.linear import shape_of
+from ..primitives.matrices import check_square
 from ..primitives.operands import finish
 from ..primitives.sylvester import sqrtm_p, sylvester_p
-from .arguments import check_square, inexact
+from .arguments import inexact
 
 
 def sqrtm(A: Any) -> Any:

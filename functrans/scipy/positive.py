@@ -7,9 +7,9 @@ from typing import Any
 from ..core.config import config
 from ..primitives.linalg import cholesky_p, solve
 from ..primitives.linear import reshape_p, shape_of
-from ..primitives.matrices import matrix_transpose
+from ..primitives.matrices import check_square, matrix_transpose
 from ..primitives.operands import finish
-from .arguments import check_square, inexact, matched
+from .arguments import inexact, matched
 
 
 def lower_factor(x: Any, lower: bool) -> Any:

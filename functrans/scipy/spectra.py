@@ -10,19 +10,18 @@ from ..core.aval import aval_of
 from ..core.config import config
 from ..core.dtypes import FLOAT64, INT64
 from ..core.errors import ArgumentValueError, LinAlgError
-from ..numpy.linalg.common import want_matrices
 from ..primitives.eigh import eigh_p
 from ..primitives.elementwise import convert_element_type_p, div_p, eq_p, gt_p, mul_p, select_p
 from ..primitives.least_squares import pinv_p
 from ..primitives.linalg import cholesky_p, solve
 from ..primitives.linear import add_p, broadcast_shapes, broadcast_to, reduce_sum_p, shape_of
-from ..primitives.matrices import matrix_product, matrix_transpose
+from ..primitives.matrices import check_matrix, check_square, matrix_product, matrix_transpose
 from ..primitives.operands import finish, operand, strong
 from ..primitives.reduce import reduce_max_p
 from ..primitives.shape import slice_p
 from ..primitives.spectral import as_column, hermitian
 from ..primitives.svd import svd_p
-from .arguments import check_square, inexact
+from .arguments import inexact
 
 # --- symmetric and Hermitian matrices -----------------------------------------------------------------------
 
@@ -181,7 +180,7 @@ def eigvalsh(
 
 def _matrices(name: str, a: Any, check_finite: bool) -> Any:
     (x,) = inexact(name, check_finite, a)
-    want_matrices(x, name)
+    check_matrix(name, x)
     return x
 
 

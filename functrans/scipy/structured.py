@@ -36,13 +36,13 @@ from ..primitives.linear import (
     shape_of,
     zeros,
 )
-from ..primitives.matrices import matrix_product
+from ..primitives.matrices import check_square, matrix_product
 from ..primitives.operands import finish, operand, strong
 from ..primitives.reduce import reduce_max_p
 from ..primitives.rounding import ceil_p, is_finite_p
 from ..primitives.shape import concatenate_p, rev_p, slice_along
 from ..primitives.solve import solve_p
-from .arguments import check_square, inexact
+from .arguments import inexact
 
 _THETA = 5.371920351148152
 """Up to this 1-norm the Pade approximant of degree 13 is exact to double precision (Higham 2005, table 2.3)."""

@@ -12,10 +12,10 @@ from ..primitives.det import det_p
 from ..primitives.elementwise import convert, select_p
 from ..primitives.linalg import solve as solve_factored
 from ..primitives.linear import add_p, broadcast_to, dtype_of, reshape_p, shape_of
-from ..primitives.matrices import matrix_transpose, triangle
+from ..primitives.matrices import check_square, matrix_transpose, triangle
 from ..primitives.operands import finish
 from ..primitives.solve import solve_p
-from .arguments import check_square, inexact, matched
+from .arguments import inexact, matched
 from .positive import lower_factor
 
 _GENERAL = (None, "general", "gen", "banded", "tridiagonal")

@@ -47,7 +47,7 @@ def run(request):
 def test_lu(run, options):
     for x in (A, C, TALL, WIDE, SINGLE, WHOLE, BATCH, np.zeros((2, 2))):
         agree(run(lambda x: fsl.lu(x, **options))(x), scipy.linalg.lu(x, **options))
-    with pytest.raises(ValueError, match="matrix"):
+    with pytest.raises(ValueError, match="matrices"):
         fsl.lu(V)
 
 
@@ -137,7 +137,7 @@ def test_failures(run):
     with pytest.raises(ArgumentValueError, match="assume_a='round'"):
         run(lambda a: fsl.solve(a, V, assume_a="round"))(A)
     for f in (fsl.inv, fsl.det, fsl.expm, fsl.lu_factor, fsl.qr):
-        with pytest.raises(ValueError, match="expected"):
+        with pytest.raises(ValueError, match="square"):
             run(f)(V)
     for f in (fsl.inv, fsl.det, fsl.lu, fsl.lu_factor, fsl.qr):
         with pytest.raises(ValueError, match="infs or NaNs"):

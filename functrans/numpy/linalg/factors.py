@@ -9,11 +9,11 @@ import numpy as np
 from ...core.config import config
 from ...core.errors import ArgumentValueError
 from ...primitives.linalg import cholesky_p
-from ...primitives.matrices import matrix_transpose
+from ...primitives.matrices import check_matrix, check_square, matrix_transpose
 from ...primitives.operands import finish
 from ...primitives.qr import geqrf_p, qr_p, qr_triangle_p
 from ..dispatch import implements
-from .common import inexact, want_matrices, want_square
+from .common import inexact
 
 
 class QRResult(NamedTuple):
@@ -57,7 +57,7 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
            [1., 2.]])
     """
     x = inexact(a, "cholesky")
-    want_square(x, "cholesky")
+    check_square("cholesky", x)
     x = matrix_transpose(x, conjugate=True) if upper else x
     factor = cholesky_p.bind(x, on_error=config.linalg_errors)
     return finish(matrix_transpose(factor, conjugate=True) if upper else factor)
@@ -99,7 +99,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
            [ 0. ,  0.4]])
     """
     x = inexact(a, "qr")
-    want_matrices(x, "qr")
+    check_matrix("qr", x)
     if mode == "raw":
         h, taus = geqrf_p.bind(x)
         return finish(matrix_transpose(h)), finish(taus)

@@ -27,7 +27,7 @@ from ...primitives.elementwise import (
 )
 from ...primitives.least_squares import lstsq_p, pinv_p
 from ...primitives.linear import broadcast_to, reduce_sum_p, reshape_p, shape_of
-from ...primitives.matrices import matrix_product
+from ...primitives.matrices import check_matrix, check_square, matrix_product
 from ...primitives.operands import finish, operand, strong
 from ...primitives.reduce import reduce_max_p, reduce_or_p
 from ...primitives.rounding import is_nan_p
@@ -36,7 +36,7 @@ from ...primitives.solve import solve_p
 from ...primitives.spectral import as_column, real_part
 from ...primitives.spectral import hermitian as hermitian_from_triangle
 from ..dispatch import implements
-from .common import inexact, want_matrices, want_square
+from .common import inexact
 from .norms import norm
 from .spectra import singular_values
 
@@ -100,13 +100,13 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _NOT
            [0. , 0. , 0. ]])
     """
     x = inexact(a, "pinv")
-    want_matrices(x, "pinv")
+    check_matrix("pinv", x)
     if rcond is not None and rtol is not _NOT_GIVEN:
         raise ArgumentValueError("pinv: rtol and rcond are two names of one number: give one")
     if rcond is None:
         rcond = 1e-15 if rtol is _NOT_GIVEN else _epsilon(x) if rtol is None else rtol
     if hermitian:
-        want_square(x, "pinv")
+        check_square("pinv", x)
         x = hermitian_from_triangle(x, lower=True)
     cutoff = broadcast_to(_real(rcond, "pinv"), shape_of(x)[:-2])
     return finish(pinv_p.bind(x, cutoff, on_error=config.linalg_errors))
@@ -229,7 +229,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
         nonzero = ne_p.bind(x, aval_of(x).dtype.type(0))
         return finish(convert_element_type_p.bind(reduce_or_p.bind(nonzero, axes=axes), dtype=INT64))
     if hermitian:
-        want_square(x, "matrix_rank")
+        check_square("matrix_rank", x)
     s = singular_values(x, hermitian)
     last, dtype = len(axes) - 2, aval_of(s).dtype
     if not shape_of(s)[last]:
@@ -273,7 +273,7 @@ def cond(x: Any, p: Any = None) -> Any:
     Array(0.75)
     """
     value = inexact(x, "cond")
-    want_matrices(value, "cond")
+    check_matrix("cond", value)
     m, n = shape_of(value)[-2:]
     if not (m and n):
         raise LinAlgError(f"cond: an empty matrix, of shape {shape_of(value)}, has no condition number")
@@ -282,7 +282,7 @@ def cond(x: Any, p: Any = None) -> Any:
         first, last = _element(s, 0), _element(s, min(m, n) - 1)
         out = _ratio(last, first) if p == -2 else _ratio(first, last)
     else:
-        want_square(value, "cond")
+        check_square("cond", value)
         ones = broadcast_to(eye(n, n, 0, aval_of(value).dtype), shape_of(value))
         inverse = solve_p.bind(value, ones, on_error="nan", name="cond")
         norms = [operand(norm(v, p, (-2, -1)), "cond") for v in (value, inverse)]

@@ -13,7 +13,7 @@ from ...primitives.eig import eig_p
 from ...primitives.eigh import eigh_p
 from ...primitives.elementwise import mul_p, stop_gradient_p
 from ...primitives.linear import broadcast_to, dtype_of, shape_of
-from ...primitives.matrices import matrix_transpose
+from ...primitives.matrices import check_matrix, check_square, matrix_transpose
 from ...primitives.operands import finish
 from ...primitives.rounding import copysign_p
 from ...primitives.shape import rev_p
@@ -21,7 +21,7 @@ from ...primitives.sort import argsort, take_along
 from ...primitives.spectral import as_row, cast
 from ...primitives.svd import svd_p
 from ..dispatch import implements
-from .common import inexact, want_matrices, want_square
+from .common import inexact
 
 
 class EigResult(NamedTuple):
@@ -59,7 +59,7 @@ def _is_lower(name: str, uplo: Any) -> bool:
 def _hermitian(name: str, a: Any, uplo: Any, vectors: bool) -> tuple[Any, ...]:
     lower = _is_lower(name, uplo)
     x = inexact(a, name)
-    want_square(x, name)
+    check_square(name, x)
     return eigh_p.bind(x, lower=lower, vectors=vectors, on_error=config.linalg_errors)
 
 
@@ -202,7 +202,7 @@ def eig(a: Any) -> EigResult:
     Array([0.+1.j, 0.-1.j])
     """
     x = inexact(a, "eig")
-    want_square(x, "eig")
+    check_square("eig", x)
     return EigResult(*map(finish, eig_p.bind(x, vectors=True, on_error=config.linalg_errors)))
 
 
@@ -233,7 +233,7 @@ def eigvals(a: Any) -> Any:
            [-1.,  0.]])
     """
     x = inexact(a, "eigvals")
-    want_square(x, "eigvals")
+    check_square("eigvals", x)
     return finish(eig_p.bind(x, vectors=False, on_error=config.linalg_errors)[0])
 
 
@@ -330,12 +330,12 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     """
     x = inexact(a, "svd")
     if hermitian:
-        want_square(x, "svd")
+        check_square("svd", x)
         if compute_uv:
             return SVDResult(*map(finish, thin_hermitian_svd(x)))
         s = singular_values(x, True)
         return finish(_taken(s, _descending(s)))
-    want_matrices(x, "svd")
+    check_matrix("svd", x)
     if not compute_uv:
         return finish(singular_values(x))
     outs = svd_p.bind(x, full_matrices=bool(full_matrices), vectors=True, on_error=config.linalg_errors)

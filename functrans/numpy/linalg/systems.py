@@ -11,16 +11,15 @@ import numpy as np
 
 from ...core.aval import aval_of
 from ...core.config import config
-from ...core.dtypes import FLOAT64, is_inexact, promote
 from ...core.errors import ArgumentValueError, LinAlgError, ShapeError
 from ...primitives.create import eye
 from ...primitives.det import det_p, slogdet_p
 from ...primitives.linear import broadcast_shapes, broadcast_to, reshape_p, shape_of, transpose_p
-from ...primitives.matrices import matrix_product
+from ...primitives.matrices import check_square, matrix_product
 from ...primitives.operands import finish, operand, strong
 from ...primitives.solve import batch_of_systems, solve_p
 from ..dispatch import implements, owned
-from .common import inexact, want_square
+from .common import all_inexact, inexact
 
 
 class SlogdetResult(NamedTuple):
@@ -28,13 +27,6 @@ class SlogdetResult(NamedTuple):
 
     sign: Any
     logabsdet: Any
-
-
-def _in_one_dtype(a: Any, b: Any, name: str) -> tuple[Any, Any]:
-    values = [operand(x, name, i) for i, x in enumerate((a, b))]
-    kinds = [aval_of(v).dtype for v in values]
-    dtype, _ = promote([(d if is_inexact(d) else FLOAT64, False) for d in kinds])
-    return strong(values[0], dtype), strong(values[1], dtype)
 
 
 @implements(np.linalg.solve)
@@ -70,8 +62,8 @@ def solve(a: Any, b: Any) -> Any:
     >>> fnp.linalg.solve([[2.0, 1.0], [1.0, 3.0]], [3.0, 5.0])
     Array([0.8, 1.4])
     """
-    x, right = _in_one_dtype(a, b, "solve")
-    want_square(x, "solve")
+    x, right = all_inexact("solve", a, b)
+    check_square("solve", x)
     return finish(solved(x, right, "solve"))
 
 
@@ -129,7 +121,7 @@ def inv(a: Any) -> Any:
            [-0.5,  1. ]])
     """
     x = inexact(a, "inv")
-    want_square(x, "inv")
+    check_square("inv", x)
     return finish(inverse(x, "inv"))
 
 
@@ -168,7 +160,7 @@ def det(a: Any) -> Any:
            [-2.,  1.]])
     """
     x = inexact(a, "det")
-    want_square(x, "det")
+    check_square("det", x)
     return finish(det_p.bind(x))
 
 
@@ -200,7 +192,7 @@ def slogdet(a: Any) -> SlogdetResult:
     (Array(-1.), Array(2.))
     """
     x = inexact(a, "slogdet")
-    want_square(x, "slogdet")
+    check_square("slogdet", x)
     sign, size = slogdet_p.bind(x)
     return SlogdetResult(finish(sign), finish(size))
 
@@ -228,7 +220,7 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
     >>> fnp.linalg.tensorsolve(fnp.eye(4).reshape(2, 2, 4), [[1.0, 2.0], [3.0, 4.0]])
     Array([1., 2., 3., 4.])
     """
-    x, right = _in_one_dtype(a, b, "tensorsolve")
+    x, right = all_inexact("tensorsolve", a, b)
     ndim = len(shape_of(x))
     if axes is not None:
         last = [operator.index(d) % ndim for d in axes]
@@ -313,7 +305,7 @@ def matrix_power(a: Any, n: int) -> Any:
     """
     value = operand(a, "matrix_power")
     value = strong(value, aval_of(value).dtype)
-    want_square(value, "matrix_power")
+    check_square("matrix_power", value)
     shape = shape_of(value)
     exponent = operator.index(n)
     if exponent == 0:
