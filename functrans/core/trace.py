@@ -18,6 +18,7 @@ import numpy as np
 
 from . import errors
 from .aval import Aval
+from .names import nearest_names
 from .source import swallows
 
 if TYPE_CHECKING:
@@ -100,6 +101,9 @@ class Operators:
         #: What to write instead of an attribute that ndarrays have and tracers do not.
         self.absent: dict[str, str] = {}
 
+
+#: What tracers have themselves, beside `Operators.property` and `Operators.method`.
+_ARRAY_ATTRIBUTES = ("at", "dtype", "ndim", "shape", "size")
 
 operators = Operators()
 _operator = operators.operator
@@ -287,9 +291,10 @@ class Tracer:
             return partial(method, self)
         if name.startswith("__"):  # asked for by protocols, often: no error to be read by users
             raise AttributeError(name)
-        raise errors.NoAttributeError(
-            f"a traced array has no attribute '{name}'{operators.absent.get(name, '')}"
-        )
+        known = {*operators.property, *operators.method, *_ARRAY_ATTRIBUTES}
+        close = nearest_names(name, known)
+        hint = operators.absent.get(name) or (f". Nearest: {', '.join(close)}" if close else "")
+        raise errors.NoAttributeError(f"a traced array has no attribute '{name}'{hint}")
 
     # --- operators: a table look-up, filled by primitives/ ---------------------------------------------------------
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dtypes import is_inexact
+from ..core.dtypes import FLOAT64, is_inexact
 from ..core.errors import ArgumentValueError, ShapeError
 from ..primitives.axes import one_axis
 from ..primitives.elementwise import mul_p, ne_p, sub_p
 from ..primitives.linear import add_p, broadcast_to, reduce_sum_p, reshape_p, shape_of
-from ..primitives.operands import finish, operand
+from ..primitives.operands import finish, key_of, operand
+from ..primitives.promotion import common_dtype
 from ..primitives.shape import neighbours
 from .dispatch import array_operand, implements, in_one_dtype, owned
 from .joining import joined
@@ -91,11 +92,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     values = array_operand(y, "trapezoid")
     shape = shape_of(values)
     d = one_axis(axis, len(shape), "trapezoid")
-    if not is_inexact(values.dtype):
-        values = in_one_dtype([values], float, "trapezoid")[0]
-    sums = add_p.bind(*neighbours(values, d))
     if x is None:
-        sums, step = in_one_dtype([sums, operand(dx, "trapezoid", 2)], _wide(sums, dx), "trapezoid")
+        step = operand(dx, "trapezoid", 2)
     else:
         places = operand(x, "trapezoid", 1)
         if len(shape_of(places)) == 1:
@@ -105,12 +103,9 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
                 )
             spread = tuple([shape[d] if e == d else 1 for e in range(len(shape))])
             places = reshape_p.bind(places, shape=spread)
-        steps = operand(diff(places, axis=d), "trapezoid")
-        sums, step = in_one_dtype([sums, steps], None, "trapezoid")
+        step = operand(diff(places, axis=d), "trapezoid")
+    to, _ = common_dtype((key_of(values), key_of(step)))  # in which a Python number has no say
+    values, step = in_one_dtype([values, step], to if is_inexact(to) else FLOAT64, "trapezoid")
+    sums = add_p.bind(*neighbours(values, d))
     areas = mul_p.bind(mul_p.bind(sums, sums.dtype.type(0.5)), step)
     return finish(reduce_sum_p.bind(areas, axes=(d,)))
-
-
-def _wide(sums: Any, dx: Any) -> np.dtype:
-    """The dtype of samples times distance; a Python number takes on that of the samples."""
-    return sums.dtype if isinstance(dx, (int, float)) else np.result_type(sums.dtype, dx.dtype)

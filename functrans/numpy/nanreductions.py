@@ -13,6 +13,7 @@ import numpy as np
 from ..core.errors import ArgumentValueError
 from ..core.trace import concrete
 from ..primitives import ufuncs
+from ..primitives.axes import axes_or_all
 from ..primitives.bits import and_p
 from ..primitives.composed import truth
 from ..primitives.families import literal
@@ -25,6 +26,13 @@ from .dispatch import NO_VALUE, array_operand, given, implements
 __all__ = [
     "nanargmax", "nanargmin", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar",
 ]  # fmt: skip
+
+
+def _checked(a: Any, axis: Any, name: str) -> Any:
+    """The array, if it has the axis: so that a message names the function that was called."""
+    x = array_operand(a, name)
+    axes_or_all(axis, len(shape_of(x)), name)
+    return x
 
 
 def _replaced(x: Any, number: float) -> tuple[Any, Any]:
@@ -56,7 +64,7 @@ def nansum(
     >>> fnp.nansum([1.0, fnp.nan, 2.0])
     Array(3.)
     """
-    x, _ = _replaced(array_operand(a, "nansum"), 0)
+    x, _ = _replaced(_checked(a, axis, "nansum"), 0)
     return reductions.sum(x, axis, dtype, out, given(keepdims, False), initial, given(where, True))
 
 
@@ -78,7 +86,7 @@ def nanprod(
     >>> fnp.nanprod([3.0, fnp.nan, 2.0])
     Array(6.)
     """
-    x, _ = _replaced(array_operand(a, "nanprod"), 1)
+    x, _ = _replaced(_checked(a, axis, "nanprod"), 1)
     return reductions.prod(x, axis, dtype, out, given(keepdims, False), initial, given(where, True))
 
 
@@ -98,7 +106,7 @@ def _extremum(
     name = f"nan{function.__name__}"
     refuse_out(name, out)
     keepdims, initial, where = given(keepdims, False), given(initial, None), given(where, True)
-    x = array_operand(a, name)
+    x = _checked(a, axis, name)
     value, nan = _replaced(x, worst)
     found = function(value, axis, None, keepdims, initial, where)
     if nan is None or initial is not None:
@@ -156,7 +164,7 @@ def _position(function: Callable[..., Any], worst: float, a: Any, axis: Any, out
     name = f"nan{function.__name__}"
     refuse_out(name, out)
     keepdims = given(keepdims, False)
-    value, nan = _replaced(array_operand(a, name), worst)
+    value, nan = _replaced(_checked(a, axis, name), worst)
     found = function(value, axis, keepdims=keepdims)
     if nan is None:
         return found
@@ -207,9 +215,9 @@ def nanargmin(a: Any, axis: int | None = None, out: None = None, *, keepdims: An
 # --- mean, var, std -----------------------------------------------------------------------------------------
 
 
-def _numbers(a: Any, where: Any, name: str) -> tuple[Any, Any]:
+def _numbers(a: Any, axis: Any, where: Any, name: str) -> tuple[Any, Any]:
     """The array with 0 for NaN, and a mask (or True) of what counts."""
-    x, nan = _replaced(array_operand(a, name), 0)
+    x, nan = _replaced(_checked(a, axis, name), 0)
     where = given(where, True)
     if nan is None:
         return x, where
@@ -238,7 +246,7 @@ def nanmean(
     >>> fnp.nanmean([1.0, fnp.nan, 4.0])
     Array(2.5)
     """
-    x, mask = _numbers(a, where, "nanmean")
+    x, mask = _numbers(a, axis, where, "nanmean")
     with np.errstate(invalid="ignore"):
         return statistics.mean(x, axis, dtype, out, given(keepdims, False), where=mask)
 
@@ -271,7 +279,7 @@ def nanvar(
     """
     refuse_out("nanvar", out)
     keepdims = given(keepdims, False)
-    x, mask = _numbers(a, where, "nanvar")
+    x, mask = _numbers(a, axis, where, "nanvar")
     less = statistics.degrees_less(ddof, given(correction, None), "nanvar")
     with np.errstate(invalid="ignore", divide="ignore"):
         found = statistics.var(x, axis, dtype, None, less, keepdims, where=mask, mean=given(mean, None))

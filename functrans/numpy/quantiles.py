@@ -234,15 +234,15 @@ def _checked_q(q: Any, name: str, scale: int) -> tuple[Any, bool]:
         if dtype_of(value).kind == "c":
             raise DtypeError(f"{name}: q must be real, got dtype {dtype_of(value)}")
         value = convert(value, INT64)
+    numbers = concrete(value)
+    if len(shape_of(value)) > 2:
+        raise ArgumentValueError(f"{name}: q must be a number or have one axis, got shape {shape_of(value)}")
+    if numbers is not None and np.size(numbers) and not (np.min(numbers) >= 0 and np.max(numbers) <= scale):
+        raise ArgumentValueError(f"{name}: q must be in the range [0, {scale}], got {numbers}")
     if scale != 1:
         value = value if dtype_of(value).kind == "f" else convert(value, FLOAT64)
         value = div_p.bind(value, literal(float(scale), value))
         value = value if isinstance(value, Tracer) else np.asarray(value)
-    numbers = concrete(value)
-    if len(shape_of(value)) > 2:
-        raise ArgumentValueError(f"{name}: q must be a number or have one axis, got shape {shape_of(value)}")
-    if numbers is not None and np.size(numbers) and not (np.min(numbers) >= 0 and np.max(numbers) <= 1):
-        raise ArgumentValueError(f"{name}: q must be in the range [0, {scale}]")
     return value, weak
 
 

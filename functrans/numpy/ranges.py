@@ -130,7 +130,9 @@ def linspace(
         to = None if dtype is None else canonical(dtype, "linspace: dtype")
         values, step = np.linspace(x, y, count, endpoint, True, to, axis)  # type: ignore[call-overload]
         return (finish(values), finish(np.asarray(step))) if retstep else finish(values)
-    inner = np.result_type(*[0.0 if a.weak else a.dtype for a in (aval_of(x), aval_of(y))], 0.0)
+    inner = np.result_type(
+        *[a.dtype.type(0).item() if a.weak else a.dtype for a in (aval_of(x), aval_of(y))], 0.0
+    )
     values, step = _spaced(strong(x, inner), strong(y, inner), count, endpoint)
     to = inner if dtype is None else canonical(dtype, "linspace: dtype")
     if to.kind in "iu":

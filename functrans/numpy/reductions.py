@@ -14,6 +14,7 @@ from ..core.trace import Tracer
 from ..primitives import ufuncs
 from ..primitives.axes import axes_or_all
 from ..primitives.composed import truth
+from ..primitives.create import full
 from ..primitives.elementwise import convert, select_p
 from ..primitives.linear import dtype_of, reduce_sum_p, reshape_p, shape_of
 from ..primitives.operands import finish, operand
@@ -59,8 +60,8 @@ def masked(x: Any, where: Any, neutral: Any, name: str) -> Any:
 def _with_initial(combine: Callable[..., Any], out: Any, initial: Any, neutral: Any = None) -> Any:
     if given(initial, None) is None or (neutral is not None and initial is neutral):
         return finish(out)
-    dtype = dtype_of(out)
-    return combine(out, operand(initial, "initial") if isinstance(initial, Tracer) else dtype.type(initial))
+    dtype = dtype_of(out)  # that of the result, whatever the first number has
+    return combine(out, convert(initial, dtype) if isinstance(initial, Tracer) else dtype.type(initial))
 
 
 # --- sum and prod -------------------------------------------------------------------------------------------
@@ -186,7 +187,7 @@ def _extremum(
                 f"{name}: zero-size array of shape {shape} has no {name}imum along axis {axis}; give initial="
             )
         kept = tuple([1 if d in axes else n for d, n in enumerate(shape) if d not in axes or keepdims])
-        return finish(np.full(kept, initial, dtype_of(x)))
+        return finish(full(kept, initial, dtype_of(x)))
     return _with_initial(combine, reduced(prim, x, axis, keepdims, name), initial)
 
 

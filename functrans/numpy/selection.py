@@ -19,7 +19,7 @@ from ..primitives.composed import real as real_part
 from ..primitives.composed import rounded, truth
 from ..primitives.elementwise import clip_p, convert, eq_p, le_p, mul_p, select_p, sub_p
 from ..primitives.families import literal
-from ..primitives.linear import add_p, broadcast_shapes, dtype_of, shape_of
+from ..primitives.linear import add_p, broadcast_shapes, broadcast_to, dtype_of, shape_of
 from ..primitives.operands import finish, operand
 from ..primitives.promotion import common, refuse_out
 from ..primitives.rounding import is_finite_p, is_nan_p
@@ -214,11 +214,16 @@ def nan_to_num(
 
 def _finite(x: Any, nan: float, posinf: float | None, neginf: float | None) -> Any:
     info = np.finfo(dtype_of(x))
-    highest = literal(float(info.max) if posinf is None else posinf, x)
-    lowest = literal(float(info.min) if neginf is None else neginf, x)
+    highest = _of_dtype(float(info.max) if posinf is None else posinf, x)
+    lowest = _of_dtype(float(info.min) if neginf is None else neginf, x)
     out = select_p.bind(eq_p.bind(x, literal(math.inf, x)), highest, x)
     out = select_p.bind(eq_p.bind(x, literal(-math.inf, x)), lowest, out)
-    return select_p.bind(is_nan_p.bind(x), literal(nan, x), out)
+    return select_p.bind(is_nan_p.bind(x), _of_dtype(nan, x), out)
+
+
+def _of_dtype(number: Any, x: Any) -> Any:
+    """A number, which may be traced, in the dtype and shape of `x`."""
+    return broadcast_to(convert(array_operand(number, "nan_to_num"), dtype_of(x)), shape_of(x))
 
 
 # --- rounding -----------------------------------------------------------------------------------------------

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dtypes import FLOAT64, INT64, canonical, real_dtype
-from ..core.errors import ArgumentValueError, ShapeError
-from ..primitives.axes import axes_or_all, one_axis
+from ..core.dtypes import FLOAT64, INT64, canonical, is_inexact, real_dtype
+from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
+from ..primitives.axes import axes_or_all
 from ..primitives.complexes import abs_p
 from ..primitives.composed import truth
 from ..primitives.elementwise import convert, div_p, max_p, mul_p, sub_p
 from ..primitives.exp_log import integer_pow_p, sqrt_p
 from ..primitives.families import literal
-from ..primitives.linear import broadcast_to, dtype_of, reduce_sum_p, reshape_p, shape_of
+from ..primitives.linear import broadcast_to, dtype_of, reduce_sum_p, reshape_p, shape_of, transpose_p
 from ..primitives.operands import finish, operand
 from ..primitives.promotion import common, refuse_out
 from .dispatch import array_operand, implements
@@ -200,7 +200,7 @@ def average(
     axis : int or tuple of int, optional
         By default all.
     weights : array_like, optional
-        Of the shape of `a`, or one-dimensional along an integer `axis`. By default all are equal.
+        Of the shape of `a`, or with the axes `axis` in that order. By default all are equal.
     returned : bool
         Return also the sums of the weights.
     keepdims : bool
@@ -214,6 +214,8 @@ def average(
     ------
     ShapeError
         If the weights fit neither `a` nor its axis.
+    ArgumentError
+        If they have another shape than `a`, and no `axis` is given.
 
     Examples
     --------
@@ -230,14 +232,21 @@ def average(
         return (finish(out), finish(convert(total, dtype_of(out)))) if returned else finish(out)
     w = array_operand(weights, "average", 2)
     if shape_of(w) != shape:
-        d = 0 if axis is None or isinstance(axis, tuple) else one_axis(axis, len(shape), "average")
-        if axis is None or isinstance(axis, tuple) or shape_of(w) != (shape[d],):
+        axes = axes_or_all(axis, len(shape), "average")
+        if axis is None:
+            raise ArgumentError(
+                f"average: weights of shape {shape_of(w)} for an array of shape {shape}: say along which axis"
+            )
+        if shape_of(w) != tuple([shape[d] for d in axes]):
             raise ShapeError(
                 f"average: weights of shape {shape_of(w)} fit neither an array of shape {shape} "
                 f"nor axis {axis}"
             )
-        w = reshape_p.bind(w, shape=tuple([shape[d] if i == d else 1 for i in range(len(shape))]))
-    x, w = (_floating(v, None, "average") for v in common(x, w))
+        order = tuple(sorted(range(len(axes)), key=axes.__getitem__))
+        w = transpose_p.bind(w, permutation=order)
+        w = reshape_p.bind(w, shape=tuple([shape[i] if i in axes else 1 for i in range(len(shape))]))
+    x = x if is_inexact(dtype_of(x)) else convert(x, FLOAT64)
+    x, w = common(x, w)
     total = reduced(reduce_sum_p, broadcast_to(w, shape), axis, bool(keepdims), "average")
     out = div_p.bind(reduced(reduce_sum_p, mul_p.bind(x, w), axis, bool(keepdims), "average"), total)
     return (finish(out), finish(total)) if returned else finish(out)

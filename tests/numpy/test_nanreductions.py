@@ -92,3 +92,11 @@ def test_positions_where_there_is_no_number():
     np.testing.assert_array_equal(ft.jit(lambda x: np.nanargmax(x, axis=1))(X), [0, -1, 1])
     np.testing.assert_array_equal(ft.jit(lambda x: np.nanargmin(x, axis=1))(X), [2, -1, 0])
     np.testing.assert_array_equal(ft.vmap(fnp.nanargmin)(X[::2]), [2, 0])
+
+
+@pytest.mark.parametrize(
+    "name", ["nansum", "nanprod", "nanmax", "nanmin", "nanargmax", "nanargmin", "nanmean", "nanvar"]
+)
+def test_messages_name_the_function(name):
+    with pytest.raises(errors.AxisError, match=f"^{name}: axis 3"):
+        getattr(fnp, name)(X, axis=3)

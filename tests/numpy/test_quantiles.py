@@ -136,3 +136,11 @@ def test_errors_name_what_was_met():
         fnp.percentile([1.0], 101)
     with pytest.raises(DtypeError, match="complex"):
         fnp.quantile([1j], 0.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "q"), [("percentile", 101), ("percentile", [5, -1]), ("quantile", 1.5), ("nanpercentile", -1)]
+)
+def test_range_of_q_is_checked_while_tracing(name, q):
+    with pytest.raises(ArgumentValueError, match=f"{name}: q must be in the range"):
+        ft.jit(lambda x: getattr(np, name)(x, q))(np.arange(4.0))

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
+import functrans as ft
 import functrans.numpy as fnp
 from functrans.core.array import Array
 from functrans.core.dtypes import SUPPORTED
@@ -164,3 +165,19 @@ def test_refusals():
         fnp.sum(X, out=np.zeros(()))
     with pytest.raises(TypeError, match="integer"):
         fnp.argmax(X, axis=1.5)
+
+
+def test_average_with_weights_along_several_axes():
+    x, w = rng.random((2, 3, 4)), rng.random((4, 2))
+    for axis in [(2, 0), (-1, 0)]:
+        np.testing.assert_allclose(fnp.average(x, axis=axis, weights=w), np.average(x, axis=axis, weights=w))
+    with pytest.raises(ValueError, match="fit neither"):
+        fnp.average(x, axis=(0, 2), weights=w)
+    with pytest.raises(TypeError, match="say along which axis"):
+        fnp.average(x, weights=w)
+
+
+def test_initial_of_nothing():
+    np.testing.assert_array_equal(
+        ft.jit(lambda s: fnp.max(np.zeros((0, 2)), axis=0, initial=s))(3.0), [3.0, 3.0]
+    )

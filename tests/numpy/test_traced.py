@@ -118,3 +118,41 @@ def test_failed_decompositions():
         ft.jit(ft.grad(lambda a: fnp.sum(fnp.linalg.cholesky(a))))(-np.eye(2))
     with ft.config.patch(linalg_errors="nan"):
         assert np.isnan(ft.jit(lambda a: fnp.linalg.cholesky(a))(-np.eye(2))).all()
+
+
+SCALARS = [2, 2.5, np.float64(2), np.float32(2), np.int8(3)]
+DTYPES = [np.float32, np.float64, np.int8, np.complex64]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("scalar", SCALARS, ids=repr)
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, s: np.trapezoid(x, dx=s),
+        lambda x, s: np.sum(x, initial=s),
+        lambda x, s: np.prod(x, initial=s),
+        lambda x, s: np.max(x.real, initial=s),
+        lambda x, s: np.linspace(x, s, 3),
+        lambda x, s: np.average(x, weights=x * s),
+        lambda x, s: np.nan_to_num(x, nan=s),
+    ],
+)
+def test_a_traced_scalar_gives_the_dtype_of_a_known_one(f, scalar, dtype):
+    x = np.array([1, 2, 4], dtype)
+    want = f(x, scalar)
+    for got in (ft.jit(f)(x, scalar), ft.jit(lambda x: f(x, scalar))(x)):
+        assert got.dtype == want.dtype
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_complex_ends_of_linspace():
+    np.testing.assert_allclose(ft.jit(lambda s: np.linspace(s, 3, 3))(1j), np.linspace(1j, 3, 3))
+    np.testing.assert_allclose(ft.jit(lambda x: np.linspace(x, 1j, 3))(2.0), np.linspace(2.0, 1j, 3))
+
+
+def test_attributes_there_are_not():
+    with pytest.raises(AttributeError, match=r"'summ'\. Nearest: sum"):
+        ft.jit(lambda x: x.summ())(np.ones(3))
+    with pytest.raises(AttributeError, match=r"'shap'\. Nearest: shape"):
+        ft.jit(lambda x: x.shap)(np.ones(3))
