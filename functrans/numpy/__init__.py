@@ -126,7 +126,7 @@ from .creation import (
 )  # fmt: skip
 from .cumulative import cumprod, cumsum, cumulative_prod, cumulative_sum, nancumprod, nancumsum
 from .differences import diff, trapezoid
-from .editing import delete, fill_diagonal, insert, place, put, put_along_axis, putmask, resize, trim_zeros
+from .editing import delete, insert, resize, trim_zeros
 from .fitting import poly, polyfit, roots, vander
 from .gradients import ediff1d, gradient
 from .grids import block, c_, mgrid, ogrid, r_
@@ -251,6 +251,7 @@ from .standard import (
 from .statistics import average, mean, std, var
 from .types import can_cast, iscomplexobj, isrealobj, isscalar, ndim, result_type, shape, size
 from .windows import bartlett, blackman, hamming, hanning, i0, kaiser, sinc
+from .writing import fill_diagonal, place, put, put_along_axis, putmask
 
 # --- other names of the same functions ----------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
 
@@ -37,56 +36,7 @@ from ..primitives.search import searchsorted_p
 from ..primitives.shape import element_along
 from ..primitives.sort import sort_p, take_along
 from .dispatch import NO_VALUE, array_operand, given, implements
-
-# --- methods: where a quantile stands among n sorted numbers ----------------------------------------------------
-#
-# R. J. Hyndman, Y. Fan: Sample Quantiles in Statistical Packages, The American Statistician 50 (1996), counted from 0.
-# The functions are NumPy's, which takes traced values too.
-
-Place = Callable[[Any, Any], Any]
-
-
-def _between(alpha: float, beta: float) -> Place:
-    return lambda n, q: n * q + (alpha + q * (1 - alpha - beta)) - 1
-
-
-def _step_up(index: Any, stays: Any) -> Any:
-    """The next place, but the place itself where it is one and stays."""
-    low = np.floor(index)
-    return np.where((index == low) & stays, low, low + 1)
-
-
-def _fraction(rest: Any, index: Any) -> Any:
-    return rest
-
-
-class _Method(NamedTuple):
-    """How a quantile is taken: its place, and from the fraction of that the weight of the upper neighbour; without a
-    weight the place is a whole number.
-    """
-
-    place: Place
-    weight: Callable[[Any, Any], Any] | None = None
-
-
-_METHODS = {
-    "inverted_cdf": _Method(lambda n, q: _step_up(n * q - 1, True)),
-    "averaged_inverted_cdf": _Method(lambda n, q: n * q - 1, lambda rest, i: np.where(rest == 0, 0.5, 1.0)),
-    "closest_observation": _Method(lambda n, q: _step_up(n * q - 1.5, np.floor(n * q - 1.5) % 2 == 1)),
-    "interpolated_inverted_cdf": _Method(_between(0, 1), _fraction),
-    "hazen": _Method(_between(0.5, 0.5), _fraction),
-    "weibull": _Method(_between(0, 0), _fraction),
-    "linear": _Method(lambda n, q: (n - 1) * q, _fraction),
-    "median_unbiased": _Method(_between(1 / 3, 1 / 3), _fraction),
-    "normal_unbiased": _Method(_between(3 / 8, 3 / 8), _fraction),
-    "lower": _Method(lambda n, q: np.floor((n - 1) * q)),
-    "higher": _Method(lambda n, q: np.ceil((n - 1) * q)),
-    "midpoint": _Method(
-        lambda n, q: 0.5 * (np.floor((n - 1) * q) + np.ceil((n - 1) * q)),
-        lambda rest, i: np.where(rest == 0, 0.0, 0.5),
-    ),
-    "nearest": _Method(lambda n, q: np.round((n - 1) * q)),
-}
+from .quantile_methods import METHODS, Method
 
 # --- arranging ------------------------------------------------------------------------------------------------
 
@@ -166,7 +116,7 @@ def _whole(place: Any) -> np.ndarray:
         return np.asarray(np.nan_to_num(np.asarray(place), nan=-1.0)).astype(np.int64)
 
 
-def _interpolated(x: Any, q: Any, n: Any, method: _Method, weak: bool) -> Any:
+def _interpolated(x: Any, q: Any, n: Any, method: Method, weak: bool) -> Any:
     """Quantiles of sorted rows of which the first `n` elements count."""
     rank = len(shape_of(q))
     count = n if type(n) is int else convert(n, dtype_of(q))
@@ -177,7 +127,7 @@ def _interpolated(x: Any, q: Any, n: Any, method: _Method, weak: bool) -> Any:
     own = dtype_of(x)
     to = np.result_type(own, 1.0 if weak else dtype_of(place))
     whole = dtype_of(place).kind in "iu"
-    if method.weight is None or (whole and method is _METHODS["linear"]):
+    if method.weight is None or (whole and method is METHODS["linear"]):
         return _pick(x, _clipped(place, n), rank)
     if own.kind == "b":
         raise DtypeError("quantile: booleans cannot be interpolated; convert them with .astype(int)")
@@ -290,9 +240,9 @@ def _quantile(
     dtype = dtype_of(x)
     if dtype.kind == "c":
         raise DtypeError(f"{name}: complex numbers have no order; got dtype {dtype}")
-    if method not in _METHODS:
+    if method not in METHODS:
         raise ArgumentValueError(
-            f"{name}: method must be one of {', '.join(map(repr, _METHODS))}, got {method!r}"
+            f"{name}: method must be one of {', '.join(map(repr, METHODS))}, got {method!r}"
         )
     fractions, weak = _checked_q(q, name, scale)
     lanes = _lanes(x, axis, keepdims, name)
@@ -307,7 +257,7 @@ def _quantile(
         w = _last(_checked_weights(weights, x, axis, method, name), lanes.axes)
         ordered, found = _weighted(lanes.x, w, fractions, skip and dtype.kind == "f")
     else:
-        way = _METHODS[method]
+        way = METHODS[method]
         ordered = _sorted(lanes.x)
         counted = skip and dtype.kind == "f"
         n = _count(ordered) if counted else shape_of(ordered)[-1]
