@@ -82,7 +82,8 @@ def weakly(x: Any) -> Any:
 
 def _as_wanted(x: Any, wanted: Aval) -> Any:
     aval = aval_of(x)
-    if aval.weak and aval.shape == wanted.shape and aval.dtype.kind == wanted.dtype.kind:
+    takes = aval.weak and not wanted.weak and aval.dtype.kind == wanted.dtype.kind
+    if takes and aval.shape == wanted.shape:
         return strong(x, wanted.dtype)
     return x
 

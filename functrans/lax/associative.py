@@ -78,14 +78,16 @@ def associative_scan(fn: Callable[..., Any], elems: Any, reverse: bool = False, 
     values, tree = flatten_values(elems, lambda path: f"{name}: elems{keystr(path)}")
     places = [f"elems{keystr(path)}" for path, _ in tree_flatten_with_path(elems)[0]]
     axis = _checked_axis(name, values, places, axis)
+    if shape_of(values[0])[axis] < 2:
+        ids = {id(x) for x in values}
+        return tree_unflatten(tree, [result(x, ids) for x in values])
     leaves = [given(x) for x in values]
     if reverse:
         leaves = [flip(x, axis) for x in leaves]
     leaves = _Prefixes(fn, tree, axis)(leaves)
     if reverse:
         leaves = [flip(x, axis) for x in leaves]
-    ids = {id(x) for x in values}
-    return tree_unflatten(tree, [result(x, ids) for x in leaves])
+    return tree_unflatten(tree, [result(x) for x in leaves])
 
 
 def _checked_axis(name: str, values: list[Any], places: list[str], axis: int) -> int:

@@ -59,13 +59,16 @@ def call_host(eqn: Eqn, args: Sequence[Any]) -> tuple[Any, ...]:
     if eqn.primitive in CALLBACKS:
         return _call_back(eqn, args)
     # A loop as Python: as a kernel it would fail as it did.
-    as_python = config.patch(disable_jit=True) if any(True for _ in subjaxprs(eqn.params)) else nullcontext()
+    has_body = any(True for _ in subjaxprs(eqn.params))
+    as_python = config.patch(disable_jit=True) if has_body else nullcontext()
     try:
         with np.errstate(all="ignore"), as_python:
             outs = eqn.primitive.impl(*args, **eqn.params)
     except (errors.FunctransError, IndexError, np.linalg.LinAlgError) as error:
         if is_from_callback(error):  # of a callback inside a loop
             raise
+        if has_body and isinstance(error, errors.FunctransError) and error.source is not None:
+            raise  # it names the line of the body
         raise _at(error, eqn.source) from None
     return tuple(outs) if eqn.primitive.multiple else (outs,)
 
