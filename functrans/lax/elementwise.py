@@ -60,22 +60,22 @@ def operands(name: str, *given: Any) -> list[Any]:
     return [strong(v, dtype) for v in values]
 
 
-def _bound(prim: Primitive, values: Sequence[Any]) -> Any:
-    prim.abstract(*[aval_of(v) for v in values])  # evaluation does not check dtypes
-    return prim.bind(*values)
+def _bound(prim: Primitive, values: Sequence[Any], **params: Any) -> Any:
+    prim.abstract(*[aval_of(v) for v in values], **params)  # evaluation does not check dtypes
+    return prim.bind(*values, **params)
 
 
-def of_primitive(name: str, prim: Primitive, count: int, doc: str) -> Callable[..., Any]:
-    """The strict function of so many operands that a primitive computes."""
+def of_primitive(name: str, prim: Primitive, count: int, doc: str, **params: Any) -> Callable[..., Any]:
+    """The strict function of so many operands that a primitive with these parameters computes."""
 
     def unary(x: Any) -> Any:
-        return finish(_bound(prim, operands(name, x)))
+        return finish(_bound(prim, operands(name, x), **params))
 
     def binary(x: Any, y: Any) -> Any:
-        return finish(_bound(prim, operands(name, x, y)))
+        return finish(_bound(prim, operands(name, x, y), **params))
 
     def ternary(x: Any, y: Any, z: Any) -> Any:
-        return finish(_bound(prim, operands(name, x, y, z)))
+        return finish(_bound(prim, operands(name, x, y, z), **params))
 
     function: Callable[..., Any] = (unary, binary, ternary)[count - 1]
     function.__name__ = function.__qualname__ = name

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..core.errors import ArgumentError, ArgumentValueError
 from ..primitives import special_scipy as scipy
+from ..primitives.bessel import bessel_i_p
 from ..primitives.operands import finish
 from ..primitives.special import polygamma_p
 from .elementwise import digamma, of_primitive, operands
@@ -20,10 +21,20 @@ _X_ONLY = "Differentiable in `x` only: derivatives in the parameters have no clo
 
 erf_inv = of_primitive("erf_inv", scipy.erfinv_p, 1, "The inverse of `erf`.")
 bessel_i0e = of_primitive(
-    "bessel_i0e", scipy.i0e_p, 1, "The modified Bessel function of order 0, times ``exp(-|x|)``."
+    "bessel_i0e",
+    bessel_i_p,
+    1,
+    "The modified Bessel function of order 0, times ``exp(-|x|)``.",
+    n=0,
+    scaled=True,
 )
 bessel_i1e = of_primitive(
-    "bessel_i1e", scipy.i1e_p, 1, "The modified Bessel function of order 1, times ``exp(-|x|)``."
+    "bessel_i1e",
+    bessel_i_p,
+    1,
+    "The modified Bessel function of order 1, times ``exp(-|x|)``.",
+    n=1,
+    scaled=True,
 )
 igamma = of_primitive(
     "igamma",

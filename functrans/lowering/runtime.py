@@ -31,7 +31,7 @@ _DTYPES = (
     "complex64", "complex128",
 )  # fmt: skip
 #: What the Python form has of SciPy.
-_SCIPY = ("erf", "erfc", "erfinv", "ndtri", "i0", "i0e", "i1", "i1e", "gammainc", "gammaincc", "iv")
+_SCIPY = ("erf", "erfc", "erfinv", "ndtri", "i0", "i0e", "i1", "i1e", "gammainc", "gammaincc", "iv", "ive")
 #: Every name that the Python form may use (but for routines of BLAS and LAPACK).
 NAMES = frozenset(
     (

@@ -96,7 +96,7 @@ def i0(x: Any) -> Any:
     if dtype_of(value).kind == "c":
         raise DtypeError("i0: not supported for complex values")
     value = value if dtype_of(value).kind == "f" else convert(value, FLOAT64)
-    return finish(bessel_i_p.bind(value, n=0))
+    return finish(bessel_i_p.bind(value, n=0, scaled=False))
 
 
 # --- windows ------------------------------------------------------------------------------------------------

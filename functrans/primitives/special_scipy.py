@@ -1,5 +1,6 @@
-"""Special functions that SciPy computes: inverses of erf, Bessel functions, incomplete gamma and beta functions,
-Hurwitz's zeta. Kernels call them where SciPy exports them: not the incomplete beta function and zeta.
+"""Special functions that SciPy computes: inverses of erf and of the normal distribution function, incomplete gamma and
+beta functions, Hurwitz's zeta. Kernels call them where SciPy exports them: not the incomplete beta
+function and zeta.
 
 Where a derivative in a parameter has no closed form, asking for it raises; it is not taken for zero.
 """
@@ -14,11 +15,10 @@ import scipy.special
 
 from ..core.errors import NoRuleError
 from ..core.primitive import Primitive
-from .elementwise import div_p, eq_p, mul_p, neg_p, select_p, sub_p
+from .elementwise import mul_p, neg_p, sub_p
 from .exp_log import exp_p, integer_pow_p
 from .families import elementwise, literal
 from .linear import Rule, add_p
-from .rounding import sign_p
 from .special import lgamma_p, xlog1py_p, xlogy_p
 
 
@@ -60,28 +60,6 @@ ndtri_p = elementwise(
     ),
     kernel=lambda k, x: k.call("ndtri", x),
     kinds="f",
-)
-
-# --- modified Bessel functions, scaled by exp(-|x|): DLMF 10.29.3 --------------------------------------------
-
-
-def _i1e_factor(ans: Any, x: Any) -> Any:
-    """``i0e(x) - i1e(x) (sign(x) + 1/x)``, and 1/2 at 0."""
-    at_zero = eq_p.bind(x, literal(0.0, x))
-    safe = select_p.bind(at_zero, literal(1.0, x), x)
-    rest = mul_p.bind(ans, add_p.bind(sign_p.bind(x), div_p.bind(literal(1.0, x), safe)))
-    return select_p.bind(at_zero, literal(0.5, x), sub_p.bind(i0e_p.bind(x), rest))
-
-
-i0e_p: Primitive = elementwise(
-    "i0e",
-    scipy.special.i0e,
-    factors=(lambda ans, x: sub_p.bind(i1e_p.bind(x), mul_p.bind(sign_p.bind(x), ans)),),
-    kernel=lambda k, x: k.call("i0e", x),
-    kinds="f",
-)
-i1e_p: Primitive = elementwise(
-    "i1e", scipy.special.i1e, factors=(_i1e_factor,), kernel=lambda k, x: k.call("i1e", x), kinds="f"
 )
 
 # --- incomplete gamma and beta functions: DLMF 8.8.13, 8.17.20 ------------------------------------------------

@@ -21,6 +21,7 @@ from ..core.trace import operators
 from ..numpy.dispatch import array_operand
 from ..primitives import special, special_scipy
 from ..primitives.axes import axes_or_all
+from ..primitives.bessel import bessel_i_p
 from ..primitives.complexes import abs_p
 from ..primitives.elementwise import convert, div_p, mul_p, ne_p, select_p, stop_gradient_p, sub_p
 from ..primitives.exp_log import exp_p, log_p
@@ -80,8 +81,14 @@ xlogy = binary(sp.xlogy, special.xlogy_p.bind, "``x * log(y)``, and 0 where `x` 
 xlog1py = binary(sp.xlog1py, special.xlog1py_p.bind, "``x * log(1 + y)``, and 0 where `x` is 0.")
 erfinv = unary(sp.erfinv, special_scipy.erfinv_p.bind, "The inverse of `erf`.")
 ndtri = unary(sp.ndtri, special_scipy.ndtri_p.bind, "The inverse of `ndtr`.")
-i0e = unary(sp.i0e, special_scipy.i0e_p.bind, "Modified Bessel function of order 0, times ``exp(-|x|)``.")
-i1e = unary(sp.i1e, special_scipy.i1e_p.bind, "Modified Bessel function of order 1, times ``exp(-|x|)``.")
+
+
+def _bessel(n: int, scaled: bool) -> Callable[[Any], Any]:
+    return lambda x: bessel_i_p.bind(x, n=n, scaled=scaled)
+
+
+i0e = unary(sp.i0e, _bessel(0, True), "Modified Bessel function of order 0, times ``exp(-|x|)``.")
+i1e = unary(sp.i1e, _bessel(1, True), "Modified Bessel function of order 1, times ``exp(-|x|)``.")
 gammainc = binary(
     sp.gammainc,
     special_scipy.gammainc_p.bind,
@@ -100,18 +107,14 @@ def _ndtr(x: Any) -> Any:
     return mul_p.bind(half, special.erfc_p.bind(mul_p.bind(literal(-math.sqrt(0.5), x), x)))
 
 
-def _unscaled(prim: Primitive) -> Callable[[Any], Any]:
-    return lambda x: mul_p.bind(exp_p.bind(abs_p.bind(x)), prim.bind(x))
-
-
 def _betaln(a: Any, b: Any) -> Any:
     both = add_p.bind(special.lgamma_p.bind(a), special.lgamma_p.bind(b))
     return sub_p.bind(both, special.lgamma_p.bind(add_p.bind(a, b)))
 
 
 ndtr = unary(sp.ndtr, _ndtr, "Normal distribution function, ``erfc(-x / sqrt(2)) / 2``.")
-i0 = unary(sp.i0, _unscaled(special_scipy.i0e_p), "Modified Bessel function of order 0.")
-i1 = unary(sp.i1, _unscaled(special_scipy.i1e_p), "Modified Bessel function of order 1.")
+i0 = unary(sp.i0, _bessel(0, False), "Modified Bessel function of order 0.")
+i1 = unary(sp.i1, _bessel(1, False), "Modified Bessel function of order 1.")
 betaln = binary(sp.betaln, _betaln, "Logarithm of the size of the beta function.")
 
 

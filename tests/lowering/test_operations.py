@@ -48,7 +48,7 @@ def _pi():
     return 16 * arctan_of_inverse(5) - 4 * arctan_of_inverse(239)
 
 
-SCIPYS = ("erfinv", "ndtri", "i0", "i0e", "i1", "i1e", "gammainc", "gammaincc", "iv")
+SCIPYS = ("erfinv", "ndtri", "i0", "i0e", "i1", "i1e", "gammainc", "gammaincc", "iv", "ive")
 REFERENCE = {
     "erf": special.erf,
     "erfc": np.vectorize(exact_erfc),

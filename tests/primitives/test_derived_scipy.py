@@ -35,8 +35,6 @@ CASTS = [((3, 4), "int32"), ((2, 2), "uint8"), ((), "float32"), ((0, 2), "float6
 DOMAINS = {
     special.erfinv_p: Domain((UNIT,), kinds="f"),
     special.ndtri_p: Domain((SHARE,), kinds="f"),
-    special.i0e_p: Domain((Interval(),), kinds="f"),
-    special.i1e_p: Domain((Interval(),), kinds="f"),
     special.gammainc_p: Domain(cases=_cases((Held, POSITIVE), (Numbers, POSITIVE)), kinds="f"),
     special.gammaincc_p: Domain(cases=_cases((Held, POSITIVE), (Numbers, POSITIVE)), kinds="f"),
     special.betainc_p: Domain(cases=_cases((Held, POSITIVE), (Held, POSITIVE), (Numbers, SHARE)), kinds="f"),
