@@ -1,6 +1,6 @@
 """Special functions under JAX's names: the inverse of erf, Bessel functions, incomplete gamma and beta functions, zeta.
 
-SciPy computes them, between two kernels.
+SciPy computes them; kernels call it too, but for the incomplete beta function and zeta.
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 
 
 @implements(np.einsum_path)
-def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
+def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: Any = False) -> Any:
     """The order of products that is cheapest, for `einsum`: a list of pairs, and a text that explains it.
 
     Only the shapes of arrays matter. For the parameters see `numpy.einsum_path`.

@@ -209,8 +209,8 @@ def geomspace(
         raise ArgumentValueError("geomspace: a geometric progression cannot include zero")
     sign = ufuncs.sign(x)
     with np.errstate(invalid="ignore"):
-        ends = [ufuncs.log2(ufuncs.divide(a, sign)) for a in (x, y)]
-    powers = operand(ufuncs.multiply(sign, ufuncs.exp2(linspace(*ends, num, endpoint))), "geomspace")
+        first, last = (ufuncs.log2(ufuncs.divide(a, sign)) for a in (x, y))
+    powers = operand(ufuncs.multiply(sign, ufuncs.exp2(linspace(first, last, num, endpoint))), "geomspace")
     values = _with_ends(powers, x, y if endpoint else None)
     values = values if dtype is None else convert(values, canonical(dtype, "geomspace: dtype"))
     return finish(move_batch_axis(values, 0, one_axis(axis, len(shape_of(values)), "geomspace")))
