@@ -169,9 +169,9 @@ class _Function:
                 linear = scaled if here == "0" else self.new(f"add i64 {scaled}, {here}")
         return self.element(buffer, linear or "0", part)
 
-    def element(self, buffer: ir.BufferDecl, linear: str, part: int | None = None) -> str:
+    def element(self, buffer: ir.BufferDecl, linear: str, part: int | None = None, base: str = "") -> str:
         """The address of element number `linear`, or of a part of it."""
-        base = self.bases[buffer.place]
+        base = base or self.bases[buffer.place]
         if buffer.role == "tape":
             base = self.new(f"load ptr, ptr {base}")
         if linear == "0" and not part:
@@ -362,14 +362,30 @@ class _Function:
         n = self.count
         self.lines.append(f"  br i1 {self.is_good()}, label %call{n}, label %end{n}")
         self.mark(f"call{n}")
-        for i, ref in enumerate(s.refs):
+        copies = [self.copied(ref.buffer) if ref.buffer.role == "stack" else "" for ref in s.refs]
+        for i, (ref, copy) in enumerate(zip(s.refs, copies)):
+            address = self.element(ref.buffer, self.operand(ref.offset), base=copy)
             place = self.new(f"getelementptr ptr, ptr {places}, i64 {i}")
-            self.lines.append(f"  store ptr {self.pass_by_address(ref)}, ptr {place}")
+            self.lines.append(f"  store ptr {address}, ptr {place}")
         raised = self.new(f"call i1 @functrans.host(i64 {self.operand(s.number)}, ptr {places})")
         pending = self.new(f"select i1 {raised}, i64 {ir.PENDING}, i64 0")
         self.lines.append(f"  store i64 {pending}, ptr %status")
+        for ref, copy in zip(s.refs[s.reads :], copies[s.reads :]):
+            if copy:
+                self.move(self.bases[ref.buffer.place], copy, ref.buffer)
         self.lines.append(f"  br label %end{n}")
         self.mark(f"end{n}")
+
+    def copied(self, buffer: ir.BufferDecl) -> str:
+        """A copy of a small buffer for Python to see: what is seen from outside cannot be a register."""
+        copy = self.stack(buffer)
+        self.move(copy, self.bases[buffer.place], buffer)
+        return copy
+
+    def move(self, target: str, source: str, buffer: ir.BufferDecl) -> None:
+        """Copy the memory of a small buffer."""
+        nbytes = buffer.size * buffer.dtype.itemsize
+        self.lines.append(f"  call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {nbytes}, i1 false)")
 
     def reserve(self, s: ir.Reserve) -> None:
         self.globals["functrans.reserve"] = RESERVE

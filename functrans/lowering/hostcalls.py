@@ -9,6 +9,7 @@ pending, and the kernel leaves its loops and lets it pass (`lowering/entry.py`).
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Sequence
 from itertools import count
 from typing import Any
@@ -70,6 +71,11 @@ def from_kernel(number: int, addresses: int) -> None:
     entry.run([_array(place, aval) for place, aval in zip(words, entry.avals)])
 
 
+def main_thread() -> int:
+    """The thread that Python runs the handlers of signals in."""
+    return threading.main_thread().ident or 0
+
+
 def from_python(number: int, *memory: Any) -> None:
     """The same from a kernel in Python: operands and results are arrays, or pairs of an array and an offset."""
     entry = _entries[number]
@@ -119,7 +125,9 @@ def _impl(*args: Any, eqn: Eqn) -> tuple[Any, ...]:
 #: An equation evaluated by Python from inside a kernel.
 host_p = Primitive("host", _abstract, _impl, kernel=Block(_host_kernel), effects=_effects, multiple=True)
 #: A loop or a branch without results, whose body calls the host.
-silent_p = Primitive("silent", _abstract, _impl, kernel=Block(_silent_kernel), effects=_effects, multiple=True)
+silent_p = Primitive(
+    "silent", _abstract, _impl, kernel=Block(_silent_kernel), effects=_effects, multiple=True
+)
 
 
 def with_host_calls(jaxpr: Jaxpr) -> Jaxpr:
@@ -127,9 +135,7 @@ def with_host_calls(jaxpr: Jaxpr) -> Jaxpr:
     eqns = [_with_rule(e) for e in jaxpr.eqns]
     if all(a is b for a, b in zip(eqns, jaxpr.eqns)):
         return jaxpr
-    return Jaxpr(
-        jaxpr.invars, eqns, jaxpr.outvars, jaxpr.constvars, jaxpr.consts, jaxpr.name, jaxpr.stats
-    )
+    return Jaxpr(jaxpr.invars, eqns, jaxpr.outvars, jaxpr.constvars, jaxpr.consts, jaxpr.name, jaxpr.stats)
 
 
 def _with_rule(eqn: Eqn) -> Eqn:

@@ -1,9 +1,9 @@
 """Ctrl-C inside of native loops.
 
-Interruptible loops count down the work that they do, in about a statement each. When the count is used up they read the
-clock, and every `INTERVAL` they take the GIL and let Python run the handlers of signals that have arrived. Where one
-raises (`KeyboardInterrupt`), the exception stays pending, the status gets its `PENDING` bit, and the count stays at
-zero, so that the loops around end at their next look as well.
+Interruptible loops count down the work that they do, in statements or so. When the count is used up they read the clock,
+and every `INTERVAL` (in the main thread; Python gives signals to no other) they take the GIL and let Python run the
+handlers of signals that have arrived. Where one raises (`KeyboardInterrupt`), the exception stays pending, the status
+gets its `PENDING` bit, and the count stays at zero, so that the loops around end at their next look as well.
 
 A loop without interruptible loops inside is cut in pieces whose work is about the count: the inner loop is as it was, and
 is vectorised as it was. Others look at the count in every iteration.
@@ -42,6 +42,8 @@ _NOW = f"""  %spec = alloca [2 x i64]
 _NOW_ON_WINDOWS = """  %ms = call i64 @GetTickCount64()
   %now = mul i64 %ms, 1000000"""
 
+_MODULE = "functrans.lowering.hostcalls"
+_IDENT = "i32" if sys.platform == "win32" else "i64"
 #: Whether a handler raised. `%last` is the time of the last question, zero before the first look at the clock.
 POLL = f"""define internal i1 @functrans.poll(ptr %last) noinline cold {{
 {_NOW_ON_WINDOWS if sys.platform == "win32" else _NOW}
@@ -54,28 +56,53 @@ start:
   ret i1 false
 later:
   %due = icmp ugt i64 %spent, {INTERVAL}
-  br i1 %due, label %ask, label %go
-ask:
+  br i1 %due, label %whose, label %go
+whose:
   store i64 %now, ptr %last
+  %main = load {_IDENT}, ptr @functrans.main
+  %mine = call {_IDENT} @PyThread_get_thread_ident()
+  %unknown = icmp eq {_IDENT} %main, 0
+  %same = icmp eq {_IDENT} %main, %mine
+  %asked = or i1 %unknown, %same
+  br i1 %asked, label %ask, label %go
+ask:
   %gil = call i32 @PyGILState_Ensure()
+  br i1 %unknown, label %import, label %check
+import:
+  %module = call ptr @PyImport_ImportModule(ptr @functrans.module)
+  %lost = icmp eq ptr %module, null
+  br i1 %lost, label %leave, label %learn
+learn:
+  %number = call ptr (ptr, ptr, ptr, ...) @PyObject_CallMethod(ptr %module, ptr @functrans.main_thread, ptr null)
+  call void @Py_DecRef(ptr %module)
+  %none = icmp eq ptr %number, null
+  br i1 %none, label %leave, label %keep
+keep:
+  %ident = call {_IDENT} @PyLong_AsUnsignedLong(ptr %number)
+  call void @Py_DecRef(ptr %number)
+  store {_IDENT} %ident, ptr @functrans.main
+  br label %check
+check:
   %found = call i32 @PyErr_CheckSignals()
+  %bad = icmp ne i32 %found, 0
+  br label %leave
+leave:
+  %raised = phi i1 [ true, %import ], [ true, %learn ], [ %bad, %check ]
   call void @PyGILState_Release(i32 %gil)
-  %raised = icmp ne i32 %found, 0
   ret i1 %raised
 go:
   ret i1 false
 }}"""
 
-_MODULE, _FUNCTION = "functrans.lowering.hostcalls", "from_kernel"
-
 #: Whether a host call raised.
-HOST = f"""define internal i1 @functrans.host(i64 %number, ptr %places) noinline cold {{
+HOST = """define internal i1 @functrans.host(i64 %number, ptr %places) noinline cold {
   %gil = call i32 @PyGILState_Ensure()
   %module = call ptr @PyImport_ImportModule(ptr @functrans.module)
   %lost = icmp eq ptr %module, null
   br i1 %lost, label %done, label %call
 call:
-  %found = call ptr (ptr, ptr, ptr, ...) @PyObject_CallMethod(ptr %module, ptr @functrans.function, ptr @functrans.format, i64 %number, ptr %places)
+  %found = call ptr (ptr, ptr, ptr, ...) @PyObject_CallMethod(
+    ptr %module, ptr @functrans.from_kernel, ptr @functrans.format, i64 %number, ptr %places)
   call void @Py_DecRef(ptr %module)
   %none = icmp eq ptr %found, null
   br i1 %none, label %done, label %good
@@ -86,7 +113,7 @@ done:
   %raised = phi i1 [ true, %0 ], [ true, %call ], [ false, %good ]
   call void @PyGILState_Release(i32 %gil)
   ret i1 %raised
-}}"""
+}"""
 
 
 def _text(name: str, value: str) -> str:
@@ -94,25 +121,31 @@ def _text(name: str, value: str) -> str:
 
 
 #: What the functions above need, by name, for the head of a module.
-NEEDED_BY_POLL = {
-    "functrans.poll": POLL,
-    "clock_gettime": "declare i32 @clock_gettime(i32, ptr)",
-    "GetTickCount64": "declare i64 @GetTickCount64()",
-    "PyGILState_Ensure": "declare i32 @PyGILState_Ensure()",
-    "PyGILState_Release": "declare void @PyGILState_Release(i32)",
-    "PyErr_CheckSignals": "declare i32 @PyErr_CheckSignals()",
-}
-del NEEDED_BY_POLL["clock_gettime" if sys.platform == "win32" else "GetTickCount64"]
-NEEDED_BY_HOST = {
-    "functrans.host": HOST,
+_PYTHON = {
     "functrans.module": _text("module", _MODULE),
-    "functrans.function": _text("function", _FUNCTION),
-    "functrans.format": _text("format", "LL"),
     "PyGILState_Ensure": "declare i32 @PyGILState_Ensure()",
     "PyGILState_Release": "declare void @PyGILState_Release(i32)",
     "PyImport_ImportModule": "declare ptr @PyImport_ImportModule(ptr)",
     "PyObject_CallMethod": "declare ptr @PyObject_CallMethod(ptr, ptr, ptr, ...)",
     "Py_DecRef": "declare void @Py_DecRef(ptr)",
+}
+NEEDED_BY_POLL = {
+    **_PYTHON,
+    "functrans.poll": POLL,
+    "functrans.main": f"@functrans.main = internal global {_IDENT} 0",
+    "functrans.main_thread": _text("main_thread", "main_thread"),
+    "clock_gettime": "declare i32 @clock_gettime(i32, ptr)",
+    "GetTickCount64": "declare i64 @GetTickCount64()",
+    "PyThread_get_thread_ident": f"declare {_IDENT} @PyThread_get_thread_ident()",
+    "PyLong_AsUnsignedLong": f"declare {_IDENT} @PyLong_AsUnsignedLong(ptr)",
+    "PyErr_CheckSignals": "declare i32 @PyErr_CheckSignals()",
+}
+del NEEDED_BY_POLL["clock_gettime" if sys.platform == "win32" else "GetTickCount64"]
+NEEDED_BY_HOST = {
+    **_PYTHON,
+    "functrans.host": HOST,
+    "functrans.from_kernel": _text("from_kernel", "from_kernel"),
+    "functrans.format": _text("format", "LL"),
 }
 
 
@@ -195,8 +228,8 @@ class Work:
 
 
 _DEAR = frozenset(ir.OPERATIONS) - {
-    "neg", "not", "cast", "bits", "add", "sub", "mul", "and", "or", "xor", "shl", "shr", "select", "abs", "floor", "ceil",
-    "trunc", "rint", "real", "imag", "conj", "copysign", "complex", "min", "max", *ir.COMPARISONS,
+    "neg", "not", "cast", "bits", "add", "sub", "mul", "and", "or", "xor", "shl", "shr", "select", "abs", "floor",
+    "ceil", "trunc", "rint", "real", "imag", "conj", "copysign", "complex", "min", "max", *ir.COMPARISONS,
 }  # fmt: skip
 
 
