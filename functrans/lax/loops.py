@@ -29,6 +29,8 @@ def scan(
     length: int | None = None,
     reverse: bool = False,
     unroll: int | bool = 1,
+    *,
+    checkpoint_every: int | None = None,
 ) -> Any:
     """Loop over the rows of arrays, carrying a value along: one native loop, differentiable in both modes.
 
@@ -47,6 +49,9 @@ def scan(
         Go from the last row to the first; `ys` are in the order of `xs` all the same.
     unroll : int or bool
         Iterations written out in each round of the loop; True for all of them.
+    checkpoint_every : int, optional
+        In reverse mode keep the carry before every so many iterations, and run what is between again: about
+        ``sqrt(length)`` makes memory grow as the square root of the length, for one more forward loop.
 
     Returns
     -------
@@ -99,7 +104,12 @@ def scan(
     rows, rows_tree = flatten_values(xs, lambda path: f"{name}: xs{keystr(path)}")
     count = _length(name, xs, rows, length)
     unroll = unrolled(name, unroll, count)
-    return Loop("scan", f, _call_pair, carry, tree, rows, rows_tree).run(count, bool(reverse), unroll)
+    every = (
+        checkpoint_every
+        if checkpoint_every is None
+        else _positive(name, "checkpoint_every", checkpoint_every)
+    )
+    return Loop("scan", f, _call_pair, carry, tree, rows, rows_tree).run(count, bool(reverse), unroll, every)
 
 
 def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any:
@@ -146,9 +156,7 @@ def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any
     count = _length(name, xs, rows, None)
     if batch_size is None:
         return _over_rows(f, rows, tree, count)
-    size = index(name, "batch_size", batch_size)
-    if size < 1:
-        raise ArgumentValueError(f"{name}: batch_size must be at least 1, got {size}")
+    size = _positive(name, "batch_size", batch_size)
     if size >= count:
         return vmap(f)(xs)
     whole = count - count % size
@@ -225,6 +233,13 @@ def unrolled(name: str, unroll: Any, length: int) -> int:
     if found < 0:
         raise ArgumentValueError(f"{name}: unroll must not be negative, got {found}")
     return max(found, 1)
+
+
+def _positive(name: str, argument: str, value: Any) -> int:
+    found = index(name, argument, value)
+    if found < 1:
+        raise ArgumentValueError(f"{name}: {argument} must be at least 1, got {found}")
+    return found
 
 
 def index(name: str, argument: str, value: Any) -> int:

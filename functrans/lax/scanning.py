@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..api.bodies import Body, CarryBody, carry_out, trace_body, trace_carry
 from ..api.values import given, name_of, result
+from ..control import chunks
 from ..control import scan as scan_primitive
 from ..core.aval import Aval, aval_of
 from ..core.config import config
@@ -39,12 +41,15 @@ class Loop(NamedTuple):
     rows: list[Any]
     rows_tree: PyTreeDef
 
-    def run(self, length: int, reverse: bool = False, unroll: int = 1) -> tuple[Any, Any]:
-        """The last carry and the stacked rows."""
+    def run(
+        self, length: int, reverse: bool = False, unroll: int = 1, every: int | None = None
+    ) -> tuple[Any, Any]:
+        """The last carry and the stacked rows; with checkpoints every so many iterations."""
         if config.disable_jit:
             return self._in_python(range(length)[:: -1 if reverse else 1])
         found = self.traced()
-        outs = scan_primitive.bind(
+        bind = scan_primitive.bind if every is None else partial(chunks.bind, every=every)
+        outs = bind(
             found.body.jaxpr,
             found.body.consts,
             found.init,

@@ -1,4 +1,4 @@
-"""`scan`, `fori_loop`, `map` and `associative_scan`: the same as Python's loops, for trees and weak types, in any transformation."""
+"""Loops over rows and counters are those of Python, for trees and weak types, in every transformation."""
 
 from typing import NamedTuple
 
@@ -307,7 +307,7 @@ def test_under_disable_jit_each_iteration_is_seen():
         return c + x, False
 
     with ft.disable_jit():
-        last, ys = lax.scan(step, 0.0, X)
+        _, ys = lax.scan(step, 0.0, X)
     assert len(seen) == 7
     assert seen[1] == (X[0], X[1])
     assert ys.dtype == bool
