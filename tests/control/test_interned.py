@@ -1,0 +1,115 @@
+"""A body that is traced again is the same object, so that an eager loop compiles once; unequal ones are told apart."""
+
+import numpy as np
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
+from functrans.control import interned
+from functrans.core.aval import aval_of
+from functrans.core.ir import Jaxpr
+from functrans.lowering.cache import kernels
+from functrans.transforms.stage import stage
+
+X = np.arange(1.0, 5.0)
+
+
+def traced(f, *args):
+    return interned.interned(stage(lambda *xs: [f(*xs)], [aval_of(x) for x in args]))
+
+
+def test_a_function_traced_twice():
+    def f(x, y):
+        return fnp.sin(x) * y + 2.0
+
+    assert traced(f, X, X) is traced(f, X, X)
+    assert traced(f, X, X) is not traced(f, X, 1.0)
+    assert traced(f, X, X) is not traced(f, X.astype(np.float32), X)
+
+
+def test_what_makes_bodies_different():
+    def with_number(c):
+        return lambda x: x * c
+
+    numbers = [1, 1.0, 2.0, 0.0, -0.0, 1j, np.float32(1), np.float64(1), float("nan")]
+    found = [traced(with_number(c), X) for c in numbers]
+    assert len({id(j) for j in found}) == len(numbers)
+    assert all(traced(with_number(c), X) is j for c, j in zip(numbers, found))
+
+    def with_axis(axis):
+        return lambda x: fnp.sum(x, axis)
+
+    square = np.ones((3, 3))
+    assert traced(with_axis(0), square) is not traced(with_axis(1), square)
+    first = traced(lambda x: fnp.sin(x), X)
+    second = traced(lambda x: fnp.sin(x), X)  # another line: errors name it
+    assert first is not second
+
+
+def test_wiring_and_nested_bodies():
+    def order(flip):
+        def f(x, y):
+            x, y = (y, x) if flip else (x, y)
+            return fnp.subtract(x, y)
+
+        return f
+
+    assert traced(order(False), X, X) is not traced(order(True), X, X)
+
+    def nested(c):
+        return lambda x: lax.scan(lambda a, row: (a * c, row), x, length=3)[0]
+
+    assert traced(nested(2.0), 1.0) is traced(nested(2.0), 1.0)
+    assert traced(nested(2.0), 1.0) is not traced(nested(3.0), 1.0)
+
+
+def test_captured_arrays_and_parameters_without_hash_are_left_alone():
+    table = np.arange(4.0)
+    first = stage(lambda x: [x * table], [aval_of(X)])
+    assert first.consts
+    assert interned.interned(first) is first
+    assert interned.interned(stage(lambda x: [x * table], [aval_of(X)])) is not first
+    eqn = stage(lambda x: [fnp.sin(x)], [aval_of(X)]).eqns[0]
+    eqn.params["list"] = [1]
+    strange = Jaxpr(eqn.invars, [eqn], eqn.outvars)
+    assert interned.interned(strange) is strange
+
+
+def test_an_eager_loop_compiles_once():
+    def run(scale, xs):
+        weights = fnp.ones(3) * scale
+        return lax.scan(lambda c, x: (c * 0.9 + x * fnp.sum(weights) * scale, c), 0.0, xs)[0]
+
+    gradient = ft.grad(run)
+    values = [run(np.asarray(s), X) for s in (1.0, 2.0)]
+    slopes = [gradient(np.asarray(s), X) for s in (1.0, 2.0)]
+    before = len(kernels)
+    for s in (3.0, 4.0):
+        values.append(run(np.asarray(s), X))
+        slopes.append(gradient(np.asarray(s), X))
+    assert len(kernels) == before
+
+    def loop(s):
+        c = 0.0
+        for x in X:
+            c = c * 0.9 + x * 3 * s * s
+        return c
+
+    np.testing.assert_allclose(values, [loop(s) for s in (1.0, 2.0, 3.0, 4.0)])
+    np.testing.assert_allclose(slopes, [2 * loop(s) / s for s in (1.0, 2.0, 3.0, 4.0)])
+
+
+def test_few_bodies_are_kept():
+    first = traced(lambda x: x * 1.0, X)
+    for i in range(interned.MOST + 5):
+        traced(lambda x, i=i: x * (2.0 + i), X)
+    assert len(interned._bodies) <= interned.MOST
+    assert traced(lambda x: x * 1.0, X) is not first
+
+
+def test_clear_caches_forgets_bodies():
+    lax.scan(lambda c, x: (c + x, None), 0.0, X)
+    assert interned._bodies
+    ft.clear_caches()
+    assert not interned._bodies
+    assert lax.scan(lambda c, x: (c + x, None), 0.0, X)[0] == X.sum()
