@@ -31,7 +31,7 @@ def test_what_makes_bodies_different():
     def with_number(c):
         return lambda x: x * c
 
-    numbers = [1, 1.0, 2.0, 0.0, -0.0, 1j, np.float32(1), np.float64(1), float("nan")]
+    numbers = [1.0, 2.0, 0.0, -0.0, 1j, np.float32(1), np.float64(1), float("nan")]
     found = [traced(with_number(c), X) for c in numbers]
     assert len({id(j) for j in found}) == len(numbers)
     assert all(traced(with_number(c), X) is j for c, j in zip(numbers, found))
