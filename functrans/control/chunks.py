@@ -1,0 +1,97 @@
+"""Scans in chunks: reverse mode keeps the carry at the beginning of each chunk, and runs a chunk again when its turn
+comes. With chunks of about sqrt(n) iterations memory grows as sqrt(n), at the price of one more forward pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.check import verified
+from ..core.ir import Eqn, Jaxpr, Var
+from ..primitives.linear import reshape_p, shape_of
+from ..primitives.shape import concatenate_p, slice_along
+from .bodies import split
+from .checkpoint import checkpoint_p
+from .scan import bind as bind_scan
+from .scan import scan_p
+
+
+def bind(
+    jaxpr: Jaxpr,
+    consts: Sequence[Any],
+    carry: Sequence[Any],
+    rows: Sequence[Any],
+    *,
+    length: int,
+    every: int,
+    reverse: bool = False,
+    unroll: int = 1,
+) -> list[Any]:
+    """As `scan.bind`, with a checkpoint before every `every` iterations.
+
+    Parameters
+    ----------
+    jaxpr, consts, carry, rows, length, reverse, unroll
+        As for `scan.bind`.
+    every : int
+        Positive. What is left at the end of the rows is a chunk of its own, shorter than the others.
+    """
+    chunks = length // every
+    if chunks <= 1:  # the only chunk would be run twice, and nothing gained
+        return bind_scan(jaxpr, consts, carry, rows, length=length, reverse=reverse, unroll=unroll)
+    whole = chunks * every
+    parts: dict[str, list[Any]] = {}
+
+    def full_chunks() -> list[Any]:
+        body = _chunk(jaxpr, len(consts), len(carry), every, reverse, unroll)
+        blocks = [reshape_p.bind(_part(x, 0, whole), shape=(chunks, every, *shape_of(x)[1:])) for x in rows]
+        after, stacked = split(
+            bind_scan(body, consts, carry, blocks, length=chunks, reverse=reverse), len(carry)
+        )
+        parts["front"] = [reshape_p.bind(y, shape=(whole, *shape_of(y)[2:])) for y in stacked]
+        return after
+
+    def rest() -> list[Any]:
+        body = _chunk(jaxpr, len(consts), len(carry), length - whole, reverse, unroll)
+        (eqn,) = body.eqns
+        values = [*consts, *carry, *[_part(x, whole, length) for x in rows]]
+        after, parts["back"] = split(checkpoint_p.bind(*values, **eqn.params), len(carry))
+        return after
+
+    runs = [full_chunks] if whole == length else [rest, full_chunks] if reverse else [full_chunks, rest]
+    for run in runs:
+        carry = run()
+    if "back" not in parts:
+        return [*carry, *parts["front"]]
+    pairs = zip(parts["front"], parts["back"])
+    return [*carry, *[concatenate_p.bind(a, b, dimension=0) for a, b in pairs]]
+
+
+def _part(x: Any, start: int, stop: int) -> Any:
+    """Rows `start` to `stop`."""
+    return x if (start, stop) == (0, shape_of(x)[0]) else slice_along(x, 0, start, stop)
+
+
+def _chunk(jaxpr: Jaxpr, num_consts: int, num_carry: int, length: int, reverse: bool, unroll: int) -> Jaxpr:
+    """The body of a scan over chunks: a checkpointed scan, from (consts, carry, rows) to (carry, rows)."""
+
+    def build() -> Jaxpr:
+        invars = [Var(a.strong()) for a in jaxpr.in_avals[: num_consts + num_carry]]
+        invars += [
+            Var(a.with_shape((length, *a.shape)).strong()) for a in jaxpr.in_avals[num_consts + num_carry :]
+        ]
+        params = {"num_consts": num_consts, "num_carry": num_carry, "reverse": reverse, "unroll": unroll}
+        loop = _one_equation(scan_p, invars, {"jaxpr": jaxpr, "length": length, **params}, jaxpr)
+        # The two runs are in loops of their own: there is nothing to keep apart.
+        options = {"jaxpr": loop, "policy": None, "prevent_cse": False}
+        return _one_equation(checkpoint_p, invars, options, jaxpr)
+
+    return jaxpr.derive(("chunk", num_consts, num_carry, length, reverse, unroll), build)
+
+
+def _one_equation(prim: Any, invars: Sequence[Var], params: dict[str, Any], like: Jaxpr) -> Jaxpr:
+    fresh = [Var(v.aval) for v in invars]
+    outvars = [Var(a) for a in prim.abstract(*[v.aval for v in fresh], **params)]
+    eqn = Eqn(prim, fresh, outvars, params)
+    return verified(Jaxpr(fresh, [eqn], outvars, name=like.name, stats=like.stats), "chunks of a scan")
