@@ -1,0 +1,66 @@
+"""Coverage of functrans.lax: loops and branches, beside Python's."""
+
+import numpy as np
+from coverage_table import Call, Entry, R
+
+import functrans.numpy as fnp
+
+ROWS = {"0-d": "no rows"}
+EMPTY = {"empty": "the body wants elements"}
+
+
+def step(c, x):
+    return 0.5 * c + fnp.sin(x), c * x
+
+
+def python_scan(f, c, xs):
+    ys = []
+    for x in xs:
+        c, y = f(c, x)
+        ys.append(y)
+    return np.asarray(c), np.array(ys).reshape(len(xs), *np.shape(c))
+
+
+def python_fori(lower, upper, f, c):
+    for i in range(lower, upper):
+        c = f(i, c)
+    return np.asarray(c)
+
+
+TABLES = {
+    "functrans.lax": [
+        Entry(
+            "scan",
+            Call(step, R(2), R(3, 2)),
+            oracle=python_scan,
+            skip={
+                "0-d": "no rows",
+                "empty": "carry and rows have different shapes",
+                "float32": "the oracle's carry is a list's",
+                "int": "a carry of integers that becomes one of floats is an error",
+            },
+        ),
+        Entry(
+            "fori_loop",
+            Call(0, 4, lambda i, c: fnp.sin(c) * i + c, R(2, 3)),
+            oracle=python_fori,
+            skip={"int": "a carry of integers that becomes one of floats is an error"},
+        ),
+        Entry(
+            "map",
+            Call(lambda x: fnp.sin(x) * x, R(3, 2)),
+            Call(lambda x: fnp.sin(x) * x, R(5), batch_size=2),
+            oracle=lambda f, xs, batch_size=None: np.sin(xs) * xs,
+            skip=ROWS,
+        ),
+        Entry(
+            "associative_scan",
+            Call(fnp.multiply, R(5)),
+            Call(fnp.add, R(2, 7), axis=1, reverse=True),
+            oracle=lambda f, x, reverse=False, axis=0: (
+                np.cumprod(x) if not reverse else np.cumsum(x[:, ::-1], 1)[:, ::-1]
+            ),
+            skip=ROWS,
+        ),
+    ]
+}
