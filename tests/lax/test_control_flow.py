@@ -319,3 +319,41 @@ def test_lists_of_arrays_are_trees():
     assert isinstance(last, list)
     assert_allclose(last[0], X.sum())
     assert_allclose(ys, X)
+
+
+ODD = {
+    "swap": lambda c, x, t: ((c[1], c[0]), c[0]),
+    "swap and compute": lambda c, x, t: ((c[1] * x, c[0] + x), (c[0], c[1])),
+    "captured": lambda c, x, t: ((t, c[0]), t),
+    "row": lambda c, x, t: ((x * fnp.ones_like(t), c[0]), x),
+    "twice": lambda c, x, t: ((c[1], c[1]), (x, x)),
+    "untouched": lambda c, x, t: (c, None),
+    "constants": lambda c, x, t: ((fnp.zeros_like(t), fnp.ones_like(t)), (1.0, True, 2)),
+    "shifted": lambda c, x, t: ((fnp.roll(c[0], 1), fnp.concatenate([c[0][1:], c[1][:1]])), c[1][0]),
+    "written": lambda c, x, t: ((c[0].at[0].set(x), c[0].at[1].add(c[1][0])), None),
+}
+
+
+@pytest.mark.parametrize("size", [2, 100])  # in registers, in buffers
+@pytest.mark.parametrize("name", ODD)
+def test_odd_wiring(name, size):
+    def run(a, b, t):
+        return lax.scan(lambda c, x: ODD[name](c, x, t), (a, b), X)
+
+    a, b, t = np.random.default_rng(2).normal(size=(3, size))
+    given = [x.copy() for x in (a, b, t)]
+    with ft.disable_jit():
+        want = run(a, b, t)
+    same(run(a, b, t), want)
+    same(ft.jit(run)(a, b, t), want)
+    assert_array_equal([a, b, t], given)
+
+    def total(*args):
+        found = ft.tree.leaves(run(*args))
+        return sum(fnp.sum(fnp.sin(y) * fnp.cos(y + 1)) for y in found if y.dtype == float)
+
+    with ft.disable_jit():
+        slopes = ft.grad(total, (0, 1, 2))(a, b, t)
+    for gradient in (ft.grad(total, (0, 1, 2)), ft.jit(ft.grad(total, (0, 1, 2)))):
+        for x, y in zip(gradient(a, b, t), slopes):
+            assert_allclose(x, y, atol=1e-12)
