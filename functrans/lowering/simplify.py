@@ -21,7 +21,7 @@ from ..primitives.identities import barrier_p
 from .algebra import RULES, Rewriter
 from .reshapes import raise_reshapes
 from .sums import gather_sums
-from .unused import narrowed
+from .unused import remove_dead
 
 
 def simplify(jaxpr: Jaxpr, *, strict: bool = False) -> Jaxpr:
@@ -197,16 +197,3 @@ def _key(eqn: Eqn) -> Any:
     except TypeError:
         return None
     return key
-
-
-def remove_dead(eqns: list[Eqn], outvars: Iterable[Atom], *, strict: bool = True) -> list[Eqn]:
-    """Without the equations, and where that makes them cheaper the outputs, that nobody needs; equations with an
-    effect stay.
-    """
-    needed = set(outvars)
-    kept = []
-    for eqn in reversed(eqns):
-        if eqn.effects or any(v in needed for v in eqn.outvars):
-            needed.update(eqn.invars)
-            kept.append(narrowed(eqn, needed, strict=strict))
-    return kept[::-1]
