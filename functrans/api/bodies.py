@@ -66,7 +66,8 @@ def trace_body(
 
     staged = stage(body, [a.strong() for a in avals], name_of(fun))
     opened, consts = without_consts(staged)
-    made = {v: eqn.source for eqn in staged.eqns for v in eqn.outvars}
+    eqns = [e for e in staged.eqns if e.primitive is not convert_element_type_p or not e.params.get("weak")]
+    made = {v: eqn.source for eqn in eqns for v in eqn.outvars}
     sources = [made.get(a) if type(a) is Var else None for a in staged.outvars]
     line = last_line(fun)
     return Body(interned(opened), consts, flat.out_tree, staged.out_avals, [s or line for s in sources])
