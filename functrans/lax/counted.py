@@ -6,20 +6,26 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..api.bodies import Body, carry_out, trace_body, trace_carry
 from ..api.values import check_function, flatten_values, value_of
 from ..control import scan as scan_primitive
 from ..core.aval import Aval, aval_of
+from ..core.config import config
 from ..core.errors import ArgumentError, ArgumentValueError
 from ..core.pytree import PyTreeDef, tree_structure, tree_unflatten
 from ..core.trace import concrete, is_abstract
 from ..core.tree_nodes import keystr
-from ..primitives.elementwise import convert, sub_p
+from ..primitives.elementwise import sub_p
+from ..primitives.operands import strong
 from .loops import name_of_any, unrolled
 from .scanning import COUNTER, Loop, pair
 
 __all__ = ["fori_loop"]
 _NUMBER = tree_structure(0)
+#: Longer loops carry their counter; in others it comes in rows, of which reverse mode needs no copies.
+LONG = 1 << 20
 
 
 def fori_loop(
@@ -89,11 +95,16 @@ def fori_loop(
     if not any(map(is_abstract, bounds)):
         start, stop = [operator.index(concrete(b)) for b in bounds]
         rows = range(start, max(start, stop))
-        loop = Loop("fori_loop", body_fun, _with_row, carry, tree, [rows], _NUMBER)
-        return loop.run(len(rows), unroll=unrolled(name, 1 if unroll is None else unroll, len(rows)))[0]
+        times = unrolled(name, 1 if unroll is None else unroll, len(rows))
+        if len(rows) > LONG and not config.disable_jit:
+            return _counted(body_fun, carry, tree, np.int64(start), length=len(rows), unroll=times)
+        return Loop("fori_loop", body_fun, _with_row, carry, tree, [rows], _NUMBER).run(
+            len(rows), unroll=times
+        )[0]
     if unroll is not None:
         raise ArgumentValueError(f"{name}: unroll needs bounds that are known, but one is a traced value")
-    return _counted(body_fun, carry, tree, *bounds)
+    start, stop = [strong(b, COUNTER.dtype) for b in bounds]
+    return _counted(body_fun, carry, tree, start, length=None, count=sub_p.bind(stop, start))
 
 
 def _bound(name: str, which: str, x: Any) -> Any:
@@ -108,10 +119,8 @@ def _with_row(fun: Callable[..., Any], pair: tuple[Any, Any]) -> tuple[Any, Any]
     return fun(pair[1], pair[0]), None
 
 
-def _counted(fun: Callable[..., Any], init: list[Any], tree: PyTreeDef, lower: Any, upper: Any) -> Any:
-    """A loop between bounds that are known only when it runs: the counter is carried."""
-    dtype = COUNTER.dtype
-    start, stop = convert(lower, dtype), convert(upper, dtype)
+def _counted(fun: Callable[..., Any], init: list[Any], tree: PyTreeDef, start: Any, **options: Any) -> Any:
+    """A loop whose counter is carried."""
 
     def call(fun: Callable[..., Any], values: tuple[Any, Any]) -> tuple[Any, Any]:
         return fun(values[1], values[0]), values[1] + 1
@@ -127,7 +136,6 @@ def _counted(fun: Callable[..., Any], init: list[Any], tree: PyTreeDef, lower: A
         found.body.consts,
         [*found.init, start],
         [],
-        length=None,
-        count=sub_p.bind(stop, start),
+        **options,
     )
     return tree_unflatten(tree, carry_out(outs[: len(init)], found.weak))

@@ -15,6 +15,8 @@ from ..control import scan as scan_primitive
 from ..core.aval import Aval, aval_of
 from ..core.config import config
 from ..core.pytree import PyTreeDef, tree_structure, tree_unflatten
+from ..primitives.create import iota
+from ..primitives.linear import add_p
 from .stepping import Carry, Rows
 
 
@@ -53,7 +55,7 @@ class Loop(NamedTuple):
             found.body.jaxpr,
             found.body.consts,
             found.init,
-            [np.arange(x.start, x.stop) if type(x) is range else x for x in self.rows],
+            [_counters(x) if type(x) is range else x for x in self.rows],
             length=length,
             reverse=reverse,
             unroll=unroll,
@@ -92,6 +94,11 @@ class Loop(NamedTuple):
 
 #: The counter of a loop: an integer like one of Python's ``range``, which takes on the dtype of what it meets.
 COUNTER = Aval((), np.dtype(np.int64), weak=True)
+
+
+def _counters(numbers: range) -> Any:
+    found = iota((len(numbers),), 0)
+    return found if numbers.start == 0 else add_p.bind(found, COUNTER.dtype.type(numbers.start))
 
 
 def _row_aval(x: Any) -> Aval:

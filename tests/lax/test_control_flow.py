@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
+from functrans.lax import counted
 from functrans.testing import check
 
 X = np.linspace(0.1, 1.0, 7)
@@ -176,6 +177,18 @@ def test_the_counter_is_a_python_number(way):
     assert_array_equal(
         way(lambda x: lax.fori_loop(0, 3, lambda i, x: x.at[i].set(i), x))(np.zeros(4)), [0, 1, 2, 0]
     )
+
+
+def test_a_long_loop_counts_without_rows(monkeypatch):
+    def run(x):
+        return lax.fori_loop(2, 9, lambda i, c: fnp.sin(c) * x + i, x, unroll=2)
+
+    short = run(0.3), ft.grad(run)(0.3), ft.vmap(run)(X)
+    monkeypatch.setattr(counted, "LONG", 5)
+    assert "iota" not in str(ft.make_jaxpr(run)(0.3))
+    for a, b in zip(short, (run(0.3), ft.grad(run)(0.3), ft.vmap(run)(X))):
+        assert_allclose(a, b)
+    check(run, 0.3, order=2)
 
 
 def test_fori_loop_unrolls():
