@@ -11,6 +11,7 @@
 `collapse`          loops over adjacent axes merged
 `plan`              which buffers share memory, and which live on the stack
 `outline`           extents and float literals to run-time parameters; the text that keys the cache
+`hostcalls`         equations inside of loops that Python evaluates (`polling`: how Ctrl-C ends a loop)
 `parts`             large kernels in functions of a few loops, equal ones shared
 `emit_llvm`         loop IR to LLVM (after `complex_parts`, which leaves only real scalars), maths by `maths`
 `emit_python`       loop IR to readable Python: what is printed, the oracle, and the fallback

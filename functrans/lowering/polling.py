@@ -1,12 +1,12 @@
 """Ctrl-C inside of native loops.
 
-Interruptible loops count down the work that they do, in statements or so. When the count is used up they read the clock,
-and every `INTERVAL` (in the main thread; Python gives signals to no other) they take the GIL and let Python run the
-handlers of signals that have arrived. Where one raises (`KeyboardInterrupt`), the exception stays pending, the status
-gets its `PENDING` bit, and the count stays at zero, so that the loops around end at their next look as well.
+Interruptible loops count down the work that they do, in statements or so. When the count is used up they read the
+clock, and every `INTERVAL` (in the main thread; Python gives signals to no other) they take the GIL and let Python run
+the handlers of signals that have arrived. Where one raises (`KeyboardInterrupt`), the exception stays pending, the
+status gets its `PENDING` bit, and the count stays at zero, so that the loops around end at their next look as well.
 
-A loop without interruptible loops inside is cut in pieces whose work is about the count: the inner loop is as it was, and
-is vectorised as it was. Others look at the count in every iteration.
+A loop without interruptible loops inside is cut in pieces whose work is about the count: the inner loop is as it was,
+and is vectorised as it was. Others look at the count in every iteration.
 """
 
 from __future__ import annotations

@@ -185,7 +185,8 @@ class _Writer:
         # Whether a kernel can fail stands in its text; one test costs 10 ns.
         inputs = "".join(f"{x}, " for x in self.arguments)
         made = ", ".join(f"{eqn}: ({outs})" for eqn, outs in self.made)
-        self.lines += [f"if {status}:", f"    return failed({status}, ({inputs}), {{{made}}}{', made' if self.noted else ''})"]
+        noted = ", made" if self.noted else ""
+        self.lines += [f"if {status}:", f"    return failed({status}, ({inputs}), {{{made}}}{noted})"]
 
     def note_calls(self, calls: Sequence[Entry]) -> None:
         """Have the results of calls noted that must not be made again."""
