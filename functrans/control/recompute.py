@@ -16,7 +16,7 @@ from typing import Any
 from ..core.check import verified
 from ..core.ir import Atom, Eqn, Jaxpr, Var
 from ..core.primitive import Effect
-from ..primitives.identities import barrier_p
+from ..primitives.identities import barrier_p, name_p
 from ..transforms.linearize import LinearizedJaxpr
 from ..transforms.stage import live_equations
 
@@ -147,8 +147,15 @@ def by_policy(parts: LinearizedJaxpr, keep: Callable[[Eqn], bool], *, apart: boo
 
     Notes
     -----
-    Results of equations with an effect other than raising are kept in any case: a second call of the host might give
-    others.
+    Results of equations with an effect other than raising are kept in any case: an effect happens once.
     """
-    kept = {v for e in parts.primal.eqns if e.effects & ~Effect.RAISE or keep(e) for v in e.outvars}
+    kept: set[Atom] = set()
+    for e in reversed(parts.primal.eqns):
+        if e.effects & ~Effect.RAISE or keep(e):
+            kept.update(e.outvars)
+        if (
+            e.primitive is name_p and e.outvars[0] in kept
+        ):  # the same value: derivatives may read that without name
+            kept.remove(e.outvars[0])
+            kept.add(e.invars[0])
     return recomputing(parts, kept, apart=apart)
