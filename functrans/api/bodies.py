@@ -18,7 +18,7 @@ from ..core.aval import Aval, aval_of
 from ..core.errors import CarryTypeError
 from ..core.ir import Jaxpr, Var
 from ..core.pytree import PyTreeDef, first_difference, tree_flatten_with_path, tree_unflatten
-from ..core.source import Source
+from ..core.source import Source, user_source
 from ..core.trace import WEAK_KEYS, current_trace, eval_trace
 from ..core.tree_nodes import keystr
 from ..primitives.elementwise import convert_element_type_p
@@ -66,11 +66,15 @@ def trace_body(
 
     staged = stage(body, [a.strong() for a in avals], name_of(fun))
     opened, consts = without_consts(staged)
-    eqns = [e for e in staged.eqns if e.primitive is not convert_element_type_p or not e.params.get("weak")]
-    made = {v: eqn.source for eqn in eqns for v in eqn.outvars}
-    sources = [made.get(a) if type(a) is Var else None for a in staged.outvars]
-    line = last_line(fun)
-    return Body(interned(opened), consts, flat.out_tree, staged.out_avals, [s or line for s in sources])
+    return Body(interned(opened), consts, flat.out_tree, staged.out_avals, _sources(staged, fun))
+
+
+def _sources(jaxpr: Jaxpr, fun: Callable[..., Any]) -> list[Source | None]:
+    """The line in the body that each output comes from; that of its end where it was not made in the body."""
+    made = {v: eqn.source for eqn in jaxpr.eqns for v in eqn.outvars}
+    found = [made.get(a) if type(a) is Var else None for a in jaxpr.outvars]
+    call, end = user_source(), last_line(fun)
+    return [end if s is None or s == call else s for s in found]
 
 
 def weakly(x: Any) -> Any:
