@@ -20,10 +20,14 @@ from .fuse import Loop, fuse
 from .hostcalls import Entry, with_host_calls
 from .moves import with_distinct_outputs
 from .outline import Literals
+from .polling import SHORT
 from .roots import Root, Roots, fold_of
 from .storage import home, shared_storage
 
 Index = tuple[Scalar, ...]
+
+#: Nests of so many rounds can be interrupted.
+HUGE = 1 << 24
 
 
 @dataclass
@@ -341,16 +345,20 @@ class _Nests:
 
     # --- loops ----------------------------------------------------------------------------------------------
 
-    def body(self, items: Iterable[Loop | Root], at: list[Scalar]) -> None:
-        """Write the items of a body, inside the loops whose indices are `at`."""
+    def body(self, items: Iterable[Loop | Root], at: list[Scalar], rounds: int = 1, watched: bool = False) -> None:
+        """Write the items of a body, inside the loops whose indices are `at`.
+
+        It is run so many `rounds`; `watched` tells whether a loop around looks for signals.
+        """
         for item in items:
             if isinstance(item, Root):
                 self.root(item, at)
                 continue
             for fold in item.folds:
                 self.begin(fold, at)
-            with self.builder.loop(item.extent) as i:
-                self.body(item.body, [*at, i])
+            long = not watched and item.extent > SHORT and rounds * _rounds(item) >= HUGE
+            with self.builder.loop(item.extent, interruptible=long) as i:
+                self.body(item.body, [*at, i], rounds * item.extent, watched or long)
             for fold in item.folds:
                 if fold in self.folds:
                     self.keep(fold.var, self._index(fold, at), self.folds[fold].result())
@@ -448,6 +456,11 @@ class _Nests:
         index = self._index(root, at)
         fold = fold_of(eqn)
         accumulate(self.builder, fold, self.buffer(v), [index[a] for a in kept], x, self.builder.reassoc)
+
+
+def _rounds(loop: Loop) -> int:
+    """How often the innermost loop of a nest runs."""
+    return loop.extent * max([_rounds(item) for item in loop.body if isinstance(item, Loop)], default=1)
 
 
 def _names(jaxpr: Jaxpr) -> dict[Var, str]:

@@ -247,3 +247,15 @@ def test_a_vectorised_loop_stays_one():
     latch = next(n for n, line in enumerate(lines) if "!llvm.loop" in line)
     head = max(n for n, line in enumerate(lines[:latch]) if line.startswith("body"))
     assert not any(word in line for line in lines[head:latch] for word in ("call", "br ", "%status"))
+
+
+def test_huge_operations_on_arrays_are_interrupted_too():
+    @ft.jit
+    def energy(x):
+        d = x[:, None] - x[None, :]
+        return fnp.sum(fnp.exp(-d * d))
+
+    with signal_after(0.5) as since, pytest.raises(KeyboardInterrupt):
+        energy(np.linspace(0.0, 1.0, 300_000))
+    assert since() < PATIENCE
+    assert energy(np.zeros(4)) == 16.0
