@@ -198,8 +198,8 @@ def _length(name: str, xs: Any, rows: list[Any], length: Any) -> int:
     for i, shape in enumerate(shapes):
         if not shape:
             raise ArgumentValueError(
-                f"{name}: {places()[i]} has no axes, so no rows; what is the same in each iteration is captured by the "
-                "body, or part of the carry"
+                f"{name}: {places()[i]} has no axes, so no rows. A list is a tree of its elements: make it an array by "
+                "functrans.numpy.asarray; what is the same in each iteration is captured by the body"
             )
     lengths = {shape[0] for shape in shapes}
     if length is not None:
