@@ -13,6 +13,7 @@ import functrans
 FOLDER = Path(__file__).with_name("api")
 NAMESPACES = (
     "functrans",
+    "functrans.checkpoint_policies",
     "functrans.numpy",
     "functrans.numpy.linalg",
     "functrans.numpy.fft",

@@ -10,7 +10,6 @@ import importlib
 from typing import Any
 
 from . import numpy, scipy  # they also teach traced values NumPy's functions and methods, and SciPy's ufuncs
-from .api import checkpoint_policies
 from .api.callback import io_callback, pure_callback
 from .api.checkpoint import checkpoint, checkpoint_name, remat
 from .api.derivatives import jvp, linear_transpose, linearize, vjp
@@ -28,7 +27,7 @@ from .core.names import module_attributes as _module_attributes
 
 __version__ = "0.1.0"
 
-_LAZY = ("debug", "flatten_util", "lax", "testing", "tree", "tree_util")
+_LAZY = ("checkpoint_policies", "debug", "flatten_util", "lax", "testing", "tree", "tree_util")
 
 __all__ = [
     "Array",

@@ -26,6 +26,7 @@ ROOMS = {
         "flatten_util",
         "testing",
         "debug",
+        "checkpoint_policies",
     ],
     7: ["__init__"],
 }

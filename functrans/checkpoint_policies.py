@@ -20,11 +20,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from ..core.errors import ArgumentError
-from ..core.primitive import Primitive
-from ..primitives.conv import conv_p
-from ..primitives.dot import dot_general_p
-from ..primitives.identities import name_p
+from .core.errors import ArgumentError
+from .core.primitive import Primitive
+from .primitives.conv import conv_p
+from .primitives.dot import dot_general_p
+from .primitives.identities import name_p
 
 Policy = Callable[..., bool]
 
@@ -37,22 +37,54 @@ __all__ = [
 
 
 def everything_saveable(*_: Any, **__: Any) -> bool:
-    """Keep everything: as without a checkpoint."""
+    """Keep everything: as without a checkpoint.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> policy = ft.checkpoint_policies.everything_saveable
+    >>> ft.grad(ft.checkpoint(lambda x: fnp.sin(2.0 * x), policy=policy))(0.0)
+    Array(2.)
+    """
     return True
 
 
 def nothing_saveable(*_: Any, **__: Any) -> bool:
-    """Keep the arguments alone: as without a policy."""
+    """Keep the arguments alone: as without a policy.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> policy = ft.checkpoint_policies.nothing_saveable
+    >>> ft.grad(ft.checkpoint(lambda x: fnp.sin(2.0 * x), policy=policy))(0.0)
+    Array(2.)
+    """
     return False
 
 
 def dots_saveable(prim: Primitive, *_: Any, **__: Any) -> bool:
-    """Keep the results of matrix products and convolutions, which are dear to compute."""
+    """Keep the results of matrix products and convolutions, which are dear to compute.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> policy = ft.checkpoint_policies.dots_saveable
+    >>> ft.grad(ft.checkpoint(lambda x: fnp.sin(fnp.dot(x, 2.0)), policy=policy))(0.0)
+    Array(2.)
+    """
     return prim in (dot_general_p, conv_p)
 
 
 def dots_with_no_batch_dims_saveable(prim: Primitive, *_: Any, **params: Any) -> bool:
-    """Keep the results of matrix products without batch axes: those of layers, not those of attention."""
+    """Keep the results of matrix products without batch axes: those of layers, not those of attention.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> policy = ft.checkpoint_policies.dots_with_no_batch_dims_saveable
+    >>> ft.grad(ft.checkpoint(lambda x: fnp.sin(fnp.dot(x, 2.0)), policy=policy))(0.0)
+    Array(2.)
+    """
     if prim is not dot_general_p:
         return False
     (_, _), batch = params["dimension_numbers"]
@@ -64,7 +96,15 @@ checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
 
 
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
-    """Keep what `functrans.checkpoint_name` gave one of these names."""
+    """Keep what `functrans.checkpoint_name` gave one of these names.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> policy = ft.checkpoint_policies.save_only_these_names("a")
+    >>> ft.grad(ft.checkpoint(lambda x: fnp.sin(ft.checkpoint_name(2.0 * x, "a")), policy=policy))(0.0)
+    Array(2.)
+    """
     names = _checked("save_only_these_names", names_which_can_be_saved)
 
     def policy(prim: Primitive, *_: Any, **params: Any) -> bool:
@@ -74,7 +114,15 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
 
 
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
-    """Keep what has a name, but for these names."""
+    """Keep what has a name, but for these names.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> policy = ft.checkpoint_policies.save_any_names_but_these("b")
+    >>> ft.grad(ft.checkpoint(lambda x: fnp.sin(ft.checkpoint_name(2.0 * x, "a")), policy=policy))(0.0)
+    Array(2.)
+    """
     names = _checked("save_any_names_but_these", names_not_to_save)
 
     def policy(prim: Primitive, *_: Any, **params: Any) -> bool:
@@ -87,6 +135,13 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
     """Keep everything but what has one of these names.
 
     A value is the result of the operation before it was named, too, and as such may be kept.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> policy = ft.checkpoint_policies.save_anything_except_these_names("a")
+    >>> ft.grad(ft.checkpoint(lambda x: fnp.sin(ft.checkpoint_name(2.0 * x, "a")), policy=policy))(0.0)
+    Array(2.)
     """
     names = _checked("save_anything_except_these_names", names_not_to_save)
 
@@ -97,7 +152,16 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
 
 
 def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
-    """Keep what one of the two keeps."""
+    """Keep what one of the two keeps.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> policies = ft.checkpoint_policies
+    >>> policy = policies.save_from_both_policies(policies.dots_saveable, policies.save_only_these_names("a"))
+    >>> ft.grad(ft.checkpoint(lambda x: fnp.sin(2.0 * x), policy=policy))(0.0)
+    Array(2.)
+    """
 
     def policy(prim: Primitive, *avals: Any, **params: Any) -> bool:
         return policy_1(prim, *avals, **params) or policy_2(prim, *avals, **params)
@@ -106,12 +170,30 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
 
 
 def offload_dot_with_no_batch_dims(*args: Any, **kwargs: Any) -> NoReturn:
-    """Refused: there is one memory here, and nothing to move residuals to."""
+    """Refused: there is one memory here, and nothing to move residuals to.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> ft.checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.ArgumentError: checkpoint_policies.offload_dot_with_no_batch_dims: moves residuals ...
+    """
     raise _no_second_memory("offload_dot_with_no_batch_dims", "dots_with_no_batch_dims_saveable")
 
 
 def save_and_offload_only_these_names(*args: Any, **kwargs: Any) -> NoReturn:
-    """Refused: there is one memory here, and nothing to move residuals to."""
+    """Refused: there is one memory here, and nothing to move residuals to.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> ft.checkpoint_policies.save_and_offload_only_these_names()
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.ArgumentError: checkpoint_policies.save_and_offload_only_these_names: moves residuals ...
+    """
     raise _no_second_memory("save_and_offload_only_these_names", "save_only_these_names")
 
 
