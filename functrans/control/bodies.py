@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
-import numpy as np
-
 from ..core.aval import Aval, Zero, aval_of
 from ..core.check import verified
 from ..core.config import config
@@ -23,6 +21,7 @@ from ..core.source import replayed
 from ..core.tape import TapeAval
 from ..core.trace import eval_trace, tracing
 from ..primitives.linear import broadcast_in_dim_p, broadcast_to
+from ..primitives.tape import empty_tape_p
 from ..transforms.evaluate import evaluate
 from .call import executable
 
@@ -114,7 +113,8 @@ def invariant_part(jaxpr: Jaxpr, count: int, kept: Sequence[Any]) -> tuple[Jaxpr
 
     Notes
     -----
-    What has an effect stays inside, and what makes tapes: they are stacked, not summed up. So does what is larger than its operands: broadcasts cost less where they are read.
+    What has an effect stays inside, and what makes tapes: they are stacked, not summed up. So does what is larger than
+    its operands: broadcasts cost less where they are read.
     """
     fixed: set[Any] = set(jaxpr.invars[:count])
     moved = []
@@ -159,6 +159,8 @@ class Regrouping:
 
     def zeros(self, aval: Aval) -> Atom:
         """A zero of a type."""
+        if isinstance(aval, TapeAval):
+            return self.apply(empty_tape_p, aval=aval)
         zero = Literal(aval.dtype.type(0))
         if not aval.shape:
             return zero

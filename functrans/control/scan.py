@@ -5,8 +5,8 @@ results the last carry and the stacked rows that the body returns::
 
     consts, carry, rows[i] --body--> carry, rows'[i]
 
-Where the number of iterations is known only at run time, `length` is None, it is the first operand, and stacked rows are
-tapes (see `core.tape`).
+Where the number of iterations is known only at run time, `length` is None, it is the first operand, and stacked rows
+are tapes (see `core.tape`).
 
 Its linearisation is two scans: one that also stacks the residuals, and one over them that is linear. Residuals that do
 not vary are constants of the second, and computed once. Its transpose runs in the other direction; cotangents of
@@ -17,40 +17,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..core.aval import Aval, Zero, aval_of
-from ..core.config import trace_key
 from ..core.ir import Eqn, Jaxpr, Var, subjaxprs
 from ..core.kernel import Block, BlockEmitter, Buffer
 from ..core.primitive import Effect, Linear, Primitive
 from ..core.source import replayed
 from ..core.tape import TapeAval
-from ..primitives.linear import add_p, batched_first, broadcast_in_dim_p, move_batch_axis
+from ..primitives.linear import batched_first, move_batch_axis
 from ..primitives.tape import stacked, write_tape
-from ..transforms.batch import batch_jaxpr
 from ..transforms.evaluate import evaluate
-from ..transforms.jvp import jvp_jaxpr
-from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr
-from ..transforms.transpose import transpose_jaxpr
 from .bodies import (
-    Mask,
-    Regrouping,
     chosen,
     computed,
-    fixpoint,
     given,
     interpreted,
     invariant_part,
     perturbed,
     run_compiled,
     split,
-    without_consts,
     zeros,
 )
-from .economy import economical
+from .derived import batched_body, carry_mask, halves_of, pushed_body, transposed_body
 
 #: A carry of at most this many bytes is kept in registers, or on the stack.
 SMALL = 256
@@ -236,45 +227,6 @@ def place_of_carry(k: BlockEmitter, result: Buffer) -> Buffer:
 # --- forward mode -------------------------------------------------------------------------------------------
 
 
-def _carry_mask(jaxpr: Jaxpr, mask: Mask, num_consts: int, num_carry: int) -> Mask:
-    """The mask of the body's inputs, with the tangents that the carry takes on."""
-    consts, carry, rows = split(mask, num_consts, num_carry)
-
-    def step(now: Mask) -> Sequence[bool]:
-        return jvp_jaxpr(jaxpr, (*consts, *now, *rows), trace_key())[1][:num_carry]
-
-    return (*consts, *fixpoint(carry, step), *rows)
-
-
-class _Pushed(NamedTuple):
-    """A body that pushes tangents, too; its groups are primals, then tangents."""
-
-    body: Jaxpr
-    captured: tuple[Any, ...]
-    nonzero: Mask  # the outputs that have a tangent
-
-
-def _pushed(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> _Pushed:
-    def build() -> _Pushed:
-        opened, captured = without_consts(jvp_jaxpr(jaxpr, mask, trace_key())[0])
-        new = Regrouping(opened)
-        front, primals, rest = split(opened.invars, len(captured), len(jaxpr.invars))
-        masks = split(mask, *sizes)
-        tangents = split(rest, sum(masks[0]), sum(masks[1]))
-        consts, carry, rows = [[*p, *t] for p, t in zip(split(primals, *sizes), tangents)]
-        nonzero = jvp_jaxpr(jaxpr, mask, trace_key())[1]
-        outs, moving = split(opened.outvars, len(jaxpr.outvars))
-        found = iter(moving)
-        pushed = [next(found) if m else None for m in nonzero]
-        t_carry = [new.zeros(x.aval) if t is None else t for x, t, m in zip(outs, pushed, masks[1]) if m]
-        t_rows = [t for t in pushed[sizes[1] :] if t is not None]
-        outvars = [*outs[: sizes[1]], *t_carry, *outs[sizes[1] :], *t_rows]
-        body = new.made([*front, *consts, *carry, *rows], outvars, "jvp of scan")
-        return _Pushed(body, captured, (*masks[1], *nonzero[sizes[1] :]))
-
-    return jaxpr.derive(("scan jvp", mask, sizes, trace_key()), build)
-
-
 def _jvp(
     primals: Sequence[Any],
     tangents: Sequence[Any],
@@ -289,8 +241,8 @@ def _jvp(
     _, tangents = _head(tangents, length)
     params.update(length=length, count=head[0] if head else None)
     sizes = num_consts, num_carry
-    mask = _carry_mask(jaxpr, perturbed(tangents), *sizes)
-    body, captured, nonzero = _pushed(jaxpr, mask, sizes)
+    mask = carry_mask(jaxpr, perturbed(tangents), *sizes)
+    body, captured, nonzero = pushed_body(jaxpr, mask, sizes)
     moving = [given(t, aval_of(x)) if m else None for x, t, m in zip(primals, tangents, mask)]
     groups = [
         [*p, *chosen(t, m)]
@@ -307,83 +259,6 @@ def _jvp(
 # --- reverse mode -------------------------------------------------------------------------------------------
 
 
-class _Halves(NamedTuple):
-    """A body taken apart into the half that stacks residuals and the linear half over them.
-
-    Attributes
-    ----------
-    outside : Jaxpr or None
-        Computes what does not vary: new constants of `primal`, behind its old ones.
-    primal : Jaxpr
-        Returns, behind the body's rows, the residuals that are stacked.
-    linear : Jaxpr
-        Constants, carry, rows: residuals first in each group, then tangents.
-    consts, rows : list of (str, int)
-        Where the residuals of a group are found: ``("in", i)`` operand i, ``("new", i)`` new constant i, ``("out", i)``
-        stacked output i.
-    """
-
-    outside: Jaxpr | None
-    primal: Jaxpr
-    linear: Jaxpr
-    captured: tuple[tuple[Any, ...], tuple[Any, ...]]
-    consts: list[tuple[str, int]]
-    rows: list[tuple[str, int]]
-    nonzero: Mask
-
-
-def _halves(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> _Halves:
-    return jaxpr.derive(("scan linearize", mask, sizes, trace_key()), lambda: _take_apart(jaxpr, mask, sizes))
-
-
-def _take_apart(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> _Halves:
-    num_consts, num_carry = sizes
-    parts = economical(linearize_jaxpr(jaxpr, mask, trace_key()), *sizes)
-    opened, captured = without_consts(parts.primal)
-    shift = len(captured)
-    variables = [
-        opened.invars[i + shift] if where == "in" else opened.outvars[i] for where, i in parts.residuals
-    ]
-    outside, inside, fixed = invariant_part(opened, num_consts + shift, variables)
-    outs = list(opened.outvars[: len(jaxpr.outvars)])
-    places: list[tuple[str, str, int]] = []
-    for (where, i), v, new in zip(parts.residuals, variables, fixed):
-        if where == "in" and not num_consts <= i < num_consts + num_carry:
-            places.append(("rows" if i >= num_consts else "consts", "in", i))
-        elif new >= 0:
-            places.append(("consts", "new", new))
-        else:
-            if v not in outs[num_carry:]:
-                outs.append(v)
-            places.append(("rows", "out", num_carry + outs[num_carry:].index(v)))
-    primal = Regrouping(inside).made(inside.invars, outs, "linearize of scan")
-    linear, linear_captured = _linear_half(parts, places, mask, sizes)
-    consts = [(where, i) for group, where, i in places if group == "consts"]
-    rows = [(where, i) for group, where, i in places if group == "rows"]
-    nonzero = (*mask[num_consts : num_consts + num_carry], *parts.nonzero[num_carry:])
-    return _Halves(outside, primal, linear, (captured, linear_captured), consts, rows, nonzero)
-
-
-def _linear_half(
-    parts: LinearizedJaxpr, places: Sequence[tuple[str, str, int]], mask: Mask, sizes: tuple[int, int]
-) -> tuple[Jaxpr, tuple[Any, ...]]:
-    linear, captured = without_consts(parts.linear)
-    new = Regrouping(linear)
-    front, residuals, rest = split(linear.invars, len(captured), len(places))
-    masks = split(mask, *sizes)
-    t_consts, t_carry, t_rows = split(rest, sum(masks[0]), sum(masks[1]))
-    consts = [v for v, place in zip(residuals, places) if place[0] == "consts"]
-    rows = [v for v, place in zip(residuals, places) if place[0] == "rows"]
-    found = iter(linear.outvars)
-    outs = [next(found) if m else None for m in parts.nonzero]
-    carried = iter(t_carry)
-    pairs = [(next(carried), t) for t, m in zip(outs, masks[1]) if m]
-    carry = [new.zeros(v.aval) if t is None else t for v, t in pairs]
-    invars = [*front, *consts, *t_consts, *t_carry, *rows, *t_rows]
-    outvars = [*carry, *[t for t in outs[sizes[1] :] if t is not None]]
-    return new.made(invars, outvars, "linearize of scan"), captured
-
-
 def _linearize(
     primals: Sequence[Any],
     tangents: Sequence[Any],
@@ -397,8 +272,8 @@ def _linearize(
     head, primals = _head(primals, length)
     _, tangents = _head(tangents, length)
     sizes = num_consts, num_carry
-    mask = _carry_mask(jaxpr, perturbed(tangents), *sizes)
-    halves = _halves(jaxpr, mask, sizes)
+    mask = carry_mask(jaxpr, perturbed(tangents), *sizes)
+    halves = halves_of(jaxpr, mask, sizes)
     consts, carry, rows = split(primals, *sizes)
     consts = [*halves.captured[0], *consts]
     new = [] if halves.outside is None else evaluate(halves.outside, consts)
@@ -429,49 +304,6 @@ def _linearize(
     return outs, [next(pushed) if m else Zero(x) for x, m in zip(outs, halves.nonzero)]
 
 
-class _Transposed(NamedTuple):
-    body: Jaxpr
-    captured: tuple[Any, ...]
-    carry: Mask  # which of the carry has a cotangent
-    has: list[list[bool]]  # which linear constants and rows have one
-
-
-def _transposed(jaxpr: Jaxpr, linear: Mask, nonzero: Mask, sizes: tuple[int, int]) -> _Transposed:
-    def build() -> _Transposed:
-        num_consts, num_carry = sizes
-        masks = split(linear, *sizes)
-        start, ct_rows = split(nonzero, num_carry)
-        count = sum(masks[0])
-
-        def step(now: Mask) -> Sequence[bool]:
-            found = transpose_jaxpr(jaxpr, linear, (*now, *ct_rows), trace_key())[1]
-            return found[count : count + num_carry]
-
-        carry = fixpoint(start, step)
-        found, has = transpose_jaxpr(jaxpr, linear, (*carry, *ct_rows), trace_key())
-        opened, captured = without_consts(found)
-        new = Regrouping(opened)
-        known = num_consts - count, sum(not m for m in masks[2])
-        front, consts, rows, t_carry, t_rows = split(opened.invars, len(captured), *known, sum(carry))
-        given_outs = iter(opened.outvars)
-        outs = [next(given_outs) if h else None for h in has]
-        ct_consts, ct_carry, out_rows = split(outs, count, num_carry)
-        totals = [Var(ct.aval) for ct in ct_consts if ct is not None]
-        sums = [new.apply(add_p, v, ct) for v, ct in zip(totals, [c for c in ct_consts if c is not None])]
-        avals = jaxpr.in_avals[num_consts : num_consts + num_carry]
-        carried = [
-            new.zeros(a.strong()) if ct is None else ct for a, ct, m in zip(avals, ct_carry, carry) if m
-        ]
-        body = new.made(
-            [*front, *consts, *totals, *t_carry, *rows, *t_rows],
-            [*sums, *carried, *[ct for ct in out_rows if ct is not None]],
-            "transpose of scan",
-        )
-        return _Transposed(body, captured, carry, split(has, count, num_carry)[::2])
-
-    return jaxpr.derive(("scan transpose", linear, nonzero, sizes, trace_key()), build)
-
-
 def _transpose(
     cts: Sequence[Any],
     *args: Any,
@@ -485,9 +317,9 @@ def _transpose(
     head, args = _head(args, length)
     params.update(length=length, count=head[0] if head else None)
     sizes = num_consts, num_carry
-    consts, init, rows = split(args, *sizes)
+    consts, _, rows = split(args, *sizes)
     linear = (*[type(a) is Linear for a in consts], *[True] * num_carry, *[type(a) is Linear for a in rows])
-    body, captured, carry, has = _transposed(jaxpr, linear, perturbed(cts), sizes)
+    body, captured, carry, has = transposed_body(jaxpr, linear, perturbed(cts), sizes)
     ct_carry, ct_rows = split(cts, num_carry)
     known = [[a for a in group if type(a) is not Linear] for group in (consts, rows)]
     totals = [zeros(a.aval) for a, h in zip([a for a in consts if type(a) is Linear], has[0]) if h]
@@ -513,36 +345,6 @@ def _transpose(
 # --- batching -----------------------------------------------------------------------------------------------
 
 
-def _batched(
-    jaxpr: Jaxpr, size: int, dims: tuple[int | None, ...], sizes: tuple[int, int]
-) -> tuple[Any, ...]:
-    def build() -> tuple[Any, ...]:
-        num_consts, num_carry = sizes
-        consts, carry, rows = split(dims, *sizes)
-
-        def in_dims(mask: Mask) -> tuple[int | None, ...]:
-            return (*consts, *[0 if m else None for m in mask], *rows)
-
-        def step(now: Mask) -> Sequence[bool]:
-            found = batch_jaxpr(jaxpr, size, in_dims(now), trace_key())[1]
-            return [d is not None for d in found[:num_carry]]
-
-        mask = fixpoint([d is not None for d in carry], step)
-        found, out_dims = batch_jaxpr(jaxpr, size, in_dims(mask), trace_key())
-        opened, captured = without_consts(found)
-        new = Regrouping(opened)
-        outs = []
-        for v, d, m in zip(opened.outvars, out_dims, mask):
-            if m and d is None:
-                axes = tuple(range(1, v.aval.ndim + 1))
-                v = new.apply(broadcast_in_dim_p, v, shape=(size, *v.aval.shape), broadcast_dimensions=axes)
-            outs.append(v)
-        body = new.made(opened.invars, [*outs, *opened.outvars[num_carry:]], "vmap of scan")
-        return body, captured, mask, out_dims[num_carry:]
-
-    return jaxpr.derive(("scan batch", size, dims, sizes, trace_key()), build)
-
-
 def _batch(
     size: int,
     args: Sequence[Any],
@@ -561,7 +363,7 @@ def _batch(
     consts, carry, rows = split(list(zip(args, dims)), *sizes)
     of_rows = [None if d is None else 0 for _, d in rows]
     key = (*[d for _, d in consts], *[d for _, d in carry], *of_rows)
-    body, captured, mask, row_dims = _batched(jaxpr, size, key, sizes)
+    body, captured, mask, row_dims = batched_body(jaxpr, size, key, sizes)
     found = bind(
         body,
         [*captured, *[x for x, _ in consts]],

@@ -10,8 +10,11 @@ import numpy as np
 from ..core.aval import Aval
 from ..core.config import config
 from ..core.errors import TapeLimitError
+from ..core.kernel import Block, BlockEmitter
+from ..core.primitive import Primitive
 from ..core.source import Source
-from ..core.tape import Tape, TapeAval, TapeWriter, records
+from ..core.tape import Tape, TapeAval, TapeWriter, new_pool, records
+from .shape import loops
 
 
 def write_tape(item: Aval, values: Sequence[Any]) -> Tape:
@@ -34,6 +37,21 @@ def stacked(item: Aval, values: Sequence[Any]) -> Any:
     whole = write_tape(item, values)
     spans = records(whole.pools[0], item.shape, item.dtype)[: len(values)].copy()
     return Tape(spans, whole.pools[1:], item.with_shape((len(values), *item.shape)))
+
+
+def _empty_kernel(k: BlockEmitter, operands: Any, results: Sequence[Any], *, aval: TapeAval) -> None:
+    zero = k.const(0, aval.dtype)
+    with loops(k, aval.shape) as index:
+        k.store(results[0].spans, index, zero)
+
+
+def _empty_impl(*, aval: TapeAval) -> Tape:
+    pools = tuple([new_pool() for _ in range(aval.levels)])
+    return Tape(np.zeros(aval.shape, np.int64), pools, aval)
+
+
+#: Tapes without records: what a branch gives in the place of another one's.
+empty_tape_p = Primitive("empty_tape", lambda *, aval: aval, _empty_impl, kernel=Block(_empty_kernel))
 
 
 def tape_is_full(limit: int, source: Source | None = None) -> TapeLimitError:

@@ -1,0 +1,297 @@
+"""``cond``: one of several branches, of which only the one that is taken runs.
+
+All branches take the same operands (what each captured stands behind them) and give the same types. Where lanes of a
+batch may take different branches, they run one after the other: no lane sees the errors, or the NaN, of a branch that
+it does not take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ..core.aval import Aval, Zero
+from ..core.config import trace_key
+from ..core.ir import Atom, Jaxpr, Var
+from ..core.kernel import Block, BlockEmitter, Buffer
+from ..core.primitive import Effect, Linear, Primitive
+from ..core.tape import TapeAval
+from ..primitives.linear import broadcast_in_dim_p
+from ..transforms.batch import batch_jaxpr
+from ..transforms.jvp import jvp_jaxpr
+from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr
+from ..transforms.transpose import transpose_jaxpr
+from .bodies import Mask, Regrouping, chosen, computed, perturbed, without_consts
+from .scan import over_lanes
+
+Branches = tuple[Jaxpr, ...]
+
+
+def bind(index: Any, branches: Sequence[tuple[Jaxpr, Sequence[Any]]], operands: Sequence[Any]) -> list[Any]:
+    """Bind a choice between branches.
+
+    Parameters
+    ----------
+    index : scalar of int64
+        Which branch, in range.
+    branches : sequence of (Jaxpr, values)
+        Each from (constants of its own, operands), with these constants.
+    operands : sequence of values
+
+    Returns
+    -------
+    list
+        What the branch returns.
+    """
+    common, captured = _with_common_operands(branches, len(operands))
+    return cond_p.bind(index, *captured, *operands, branches=common)
+
+
+def _with_common_operands(
+    branches: Sequence[tuple[Jaxpr, Sequence[Any]]], count: int
+) -> tuple[Branches, list[Any]]:
+    """The branches, each taking the constants of all before the operands."""
+    if not any(consts for _, consts in branches):
+        return tuple([jaxpr for jaxpr, _ in branches]), []
+    avals = [[v.aval for v in jaxpr.invars[: len(consts)]] for jaxpr, consts in branches]
+    made = []
+    for k, (jaxpr, consts) in enumerate(branches):
+        others = [tuple([a for b in avals[:k] for a in b]), tuple([a for b in avals[k + 1 :] for a in b])]
+
+        def build(jaxpr: Jaxpr = jaxpr, own: int = len(consts), others: Any = others) -> Jaxpr:
+            before, behind = [[Var(a) for a in group] for group in others]
+            invars = [*before, *jaxpr.invars[:own], *behind, *jaxpr.invars[own:]]
+            return Jaxpr(invars, jaxpr.eqns, jaxpr.outvars, name=jaxpr.name, stats=jaxpr.stats)
+
+        made.append(jaxpr.derive(("common operands", len(consts), *others), build))
+    return tuple(made), [x for _, consts in branches for x in consts]
+
+
+def _abstract(index: Aval, *avals: Aval, branches: Branches) -> tuple[Aval, ...]:
+    return tuple([a.strong() for a in branches[0].out_avals])
+
+
+def _impl(index: Any, *args: Any, branches: Branches) -> list[Any]:
+    return computed(branches[int(index)], args)
+
+
+def _kernel(
+    k: BlockEmitter, operands: Sequence[Buffer], results: Sequence[Buffer], *, branches: Branches
+) -> None:
+    index = k.load(operands[0], ())
+    for number, branch in enumerate(branches):
+        with k.if_(index.eq(number)):
+            k.inline(branch, operands[1:], results)
+
+
+# --- forward mode -------------------------------------------------------------------------------------------
+
+
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches
+) -> tuple[list[Any], list[Any]]:
+    index, *args = primals
+    mask = perturbed(tangents[1:])
+    pushed = [jvp_jaxpr(b, mask, trace_key()) for b in branches]
+    nonzero = _any([found[1] for found in pushed])
+    count = len(branches[0].outvars)
+    avals = branches[0].out_avals
+    bodies = [without_consts(_with_zeros(body, count, has, nonzero, avals)) for body, has in pushed]
+    found = bind(index, bodies, [*args, *chosen(tangents[1:], mask)])
+    fresh = iter(found[count:])
+    outs = found[:count]
+    return outs, [next(fresh) if m else Zero(x) for x, m in zip(outs, nonzero)]
+
+
+def _any(masks: Sequence[Sequence[bool]]) -> Mask:
+    return tuple([any(column) for column in zip(*masks, strict=True)])
+
+
+def _with_zeros(jaxpr: Jaxpr, first: int, has: Mask, wanted: Mask, avals: Sequence[Aval]) -> Jaxpr:
+    """The jaxpr with zeros for what only other branches have.
+
+    Its outputs from number `first` on are those marked in `has`, of the types `avals`; the new ones are those in
+    `wanted`.
+    """
+    if has == wanted:
+        return jaxpr
+
+    def build() -> Jaxpr:
+        new = Regrouping(jaxpr)
+        found = iter(jaxpr.outvars[first:])
+        outs = [
+            (next(found) if h else new.zeros(a.strong()))
+            for a, h, w in zip(avals, has, wanted, strict=True)
+            if w
+        ]
+        invars, consts = jaxpr.invars, list(zip(jaxpr.constvars, jaxpr.consts))
+        return Jaxpr(
+            invars,
+            new.eqns,
+            [*jaxpr.outvars[:first], *outs],
+            [v for v, _ in consts],
+            [c for _, c in consts],
+            jaxpr.name,
+            jaxpr.stats,
+        )
+
+    return jaxpr.derive(("with zeros", first, has, wanted), build)
+
+
+# --- reverse mode -------------------------------------------------------------------------------------------
+
+
+class _Halves(NamedTuple):
+    """The branches taken apart: each half takes and gives the same types in all of them.
+
+    Attributes
+    ----------
+    primal, linear : tuple of (Jaxpr, values)
+        Branches with their constants. `primal` returns, behind the outputs, the residuals in slots of common types;
+        `linear` takes operands, outputs, slots, tangents.
+    nonzero : tuple of bool
+        The outputs that have a tangent.
+    """
+
+    primal: tuple[tuple[Jaxpr, tuple[Any, ...]], ...]
+    linear: tuple[tuple[Jaxpr, tuple[Any, ...]], ...]
+    nonzero: Mask
+
+
+def _halves(branches: Branches, mask: Mask) -> _Halves:
+    def build() -> _Halves:
+        parts = [linearize_jaxpr(b, mask, trace_key()) for b in branches]
+        count = len(branches[0].outvars)
+        nonzero = _any([p.nonzero for p in parts])
+        slots: list[Aval] = []
+        numbers = [_in_slots(p, count, slots) for p in parts]
+        primal = [_primal(p, count, slots, n) for p, n in zip(parts, numbers)]
+        linear = [_linear(b, p, count, slots, n, nonzero) for b, p, n in zip(branches, parts, numbers)]
+        return _Halves(tuple(map(without_consts, primal)), tuple(map(without_consts, linear)), nonzero)
+
+    return branches[0].derive(("cond linearize", branches, mask, trace_key()), build)
+
+
+def _in_slots(parts: LinearizedJaxpr, count: int, slots: list[Aval]) -> dict[int, int]:
+    """Where the residuals go that only the branch itself has: residual to slot; adds slots that are missing."""
+    free = list(range(len(slots)))
+    found: dict[int, int] = {}
+    for r, (where, i) in enumerate(parts.residuals):
+        if where == "in" or i < count:
+            continue
+        aval = parts.primal.outvars[i].aval.strong()
+        slot = next((n for n in free if slots[n] == aval), None)
+        if slot is None:
+            slot = len(slots)
+            slots.append(aval)
+        else:
+            free.remove(slot)
+        found[r] = slot
+    return found
+
+
+def _primal(parts: LinearizedJaxpr, count: int, slots: Sequence[Aval], numbers: dict[int, int]) -> Jaxpr:
+    primal = parts.primal
+    new = Regrouping(primal)
+    held = {slot: primal.outvars[parts.residuals[r][1]] for r, slot in numbers.items()}
+    outs = [held[n] if n in held else new.zeros(a) for n, a in enumerate(slots)]
+    outvars = [*primal.outvars[:count], *outs]
+    return Jaxpr(primal.invars, new.eqns, outvars, primal.constvars, primal.consts, primal.name, primal.stats)
+
+
+def _linear(
+    branch: Jaxpr,
+    parts: LinearizedJaxpr,
+    count: int,
+    slots: Sequence[Aval],
+    numbers: dict[int, int],
+    nonzero: Mask,
+) -> Jaxpr:
+    linear = _with_zeros(parts.linear, 0, parts.nonzero, nonzero, branch.out_avals)
+    operands = [Var(a) for a in branch.in_avals]
+    outs = [Var(a.strong()) for a in branch.out_avals]
+    held = [Var(a) for a in slots]
+    residuals, tangents = linear.invars[: len(parts.residuals)], linear.invars[len(parts.residuals) :]
+    for r, ((where, i), v) in enumerate(zip(parts.residuals, residuals)):
+        if r in numbers:
+            held[numbers[r]] = v
+        else:
+            (operands if where == "in" else outs)[i] = v
+    invars = [*operands, *outs, *held, *tangents]
+    return Jaxpr(
+        invars, linear.eqns, linear.outvars, linear.constvars, linear.consts, linear.name, linear.stats
+    )
+
+
+def _linearize(
+    primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches
+) -> tuple[list[Any], list[Any]]:
+    index, *args = primals
+    mask = perturbed(tangents[1:])
+    halves = _halves(branches, mask)
+    found = bind(index, halves.primal, args)
+    outs = found[: len(branches[0].outvars)]
+    moving = chosen(tangents[1:], mask)
+    pushed = iter(bind(index, halves.linear, [*args, *found, *moving]) if any(halves.nonzero) else ())
+    return outs, [next(pushed) if m else Zero(x) for x, m in zip(outs, halves.nonzero)]
+
+
+def _transpose(cts: Sequence[Any], index: Any, *args: Any, branches: Branches) -> list[Any]:
+    linear = tuple([type(a) is Linear for a in args])
+    given = perturbed(cts)
+    found = [transpose_jaxpr(b, linear, given, trace_key()) for b in branches]
+    has = _any([mask for _, mask in found])
+    avals = [a.aval for a in args if type(a) is Linear]
+    bodies = [without_consts(_with_zeros(body, 0, mask, has, avals)) for body, mask in found]
+    operands = [a for a in args if type(a) is not Linear]
+    results = iter(bind(index, bodies, [*operands, *chosen(cts, given)]))
+    wanted = iter(has)
+    return [None, *[next(results) if p and next(wanted) else None for p in linear]]
+
+
+# --- batching -----------------------------------------------------------------------------------------------
+
+
+def _batch(
+    size: int, args: Sequence[Any], dims: Sequence[int | None], *, branches: Branches
+) -> tuple[list[Any], list[int | None]]:
+    tapes = any(isinstance(a, TapeAval) for b in branches for a in (*b.in_avals, *b.out_avals))
+    if dims[0] is not None or tapes:
+        return over_lanes(cond_p, size, args, dims, {"branches": branches})
+    found = [batch_jaxpr(b, size, tuple(dims[1:]), trace_key()) for b in branches]
+    mask = _any([[d is not None for d in out_dims] for _, out_dims in found])
+    bodies = [without_consts(_batched_outputs(body, size, out_dims, mask)) for body, out_dims in found]
+    return bind(args[0], bodies, args[1:]), [0 if m else None for m in mask]
+
+
+def _batched_outputs(jaxpr: Jaxpr, size: int, dims: Sequence[int | None], mask: Mask) -> Jaxpr:
+    """The jaxpr with a batch axis on all outputs in `mask`."""
+    new = Regrouping(jaxpr)
+    outs: list[Atom] = []
+    for v, d, m in zip(jaxpr.outvars, dims, mask):
+        if m and d is None:
+            axes = tuple(range(1, v.aval.ndim + 1))
+            v = new.apply(broadcast_in_dim_p, v, shape=(size, *v.aval.shape), broadcast_dimensions=axes)
+        outs.append(v)
+    return Jaxpr(jaxpr.invars, new.eqns, outs, jaxpr.constvars, jaxpr.consts, jaxpr.name, jaxpr.stats)
+
+
+def _effects(*, branches: Branches) -> Effect:
+    found = Effect.NONE
+    for branch in branches:
+        found |= branch.effects
+    return found
+
+
+cond_p: Primitive = Primitive(
+    "cond",
+    _abstract,
+    _impl,
+    jvp=_jvp,
+    linearize=_linearize,
+    transpose=_transpose,
+    batch=_batch,
+    kernel=Block(_kernel),
+    effects=_effects,
+    multiple=True,
+)

@@ -1,0 +1,255 @@
+"""``while_loop``: a loop that runs as long as a condition on its carry holds.
+
+Its body is one of `scan`'s without rows going in; rows that come out (residuals of its linearisation) go to tapes. The
+results are the last carry, the number of iterations, and the tapes. So its linearisation is this loop, writing tapes,
+and a `scan` of that many iterations, reading them; derivatives of any order follow from `scan`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.aval import Aval, Zero, aval_of
+from ..core.dtypes import INT64
+from ..core.ir import Jaxpr, Var
+from ..core.kernel import Block, BlockEmitter, Buffer
+from ..core.primitive import Effect, Primitive
+from ..core.tape import TapeAval
+from ..primitives.tape import write_tape
+from ..transforms.evaluate import evaluate
+from .bodies import chosen, computed, given, interpreted, invariant_part, perturbed, run_compiled, split
+from .derived import carry_mask, halves_of, pushed_body
+from .scan import bind as bind_scan
+from .scan import over_lanes, place_of_carry
+
+
+def bind(
+    cond_jaxpr: Jaxpr,
+    cond_consts: Sequence[Any],
+    body_jaxpr: Jaxpr,
+    body_consts: Sequence[Any],
+    carry: Sequence[Any],
+) -> list[Any]:
+    """Bind a while loop; what of its body does not vary is computed before.
+
+    Parameters
+    ----------
+    cond_jaxpr : Jaxpr
+        From (constants, carry) to a boolean, without captured arrays.
+    body_jaxpr : Jaxpr
+        From (constants, carry) to carry.
+    cond_consts, body_consts, carry : sequences of values
+
+    Returns
+    -------
+    list
+        The last carry, the number of iterations, the tapes.
+    """
+    known = len(body_consts)
+    outside, inside, _ = body_jaxpr.derive(
+        ("invariants", known), lambda: invariant_part(body_jaxpr, known, ())
+    )
+    if outside is not None:
+        body_consts = [*body_consts, *evaluate(outside, body_consts)]
+    return while_p.bind(
+        *cond_consts,
+        *body_consts,
+        *carry,
+        cond_jaxpr=cond_jaxpr,
+        body_jaxpr=inside,
+        num_cond=len(cond_consts),
+        num_consts=len(body_consts),
+    )
+
+
+def _abstract(
+    *avals: Aval, cond_jaxpr: Jaxpr, body_jaxpr: Jaxpr, num_cond: int, num_consts: int
+) -> tuple[Aval, ...]:
+    carry, rows = split([a.strong() for a in body_jaxpr.out_avals], len(avals) - num_cond - num_consts)
+    return (*carry, Aval((), INT64), *[TapeAval(a) for a in rows])
+
+
+# --- evaluation ---------------------------------------------------------------------------------------------
+
+
+def _impl(*args: Any, cond_jaxpr: Jaxpr, body_jaxpr: Jaxpr, num_cond: int, num_consts: int) -> list[Any]:
+    if not interpreted(cond_jaxpr, body_jaxpr):
+        params = {
+            "cond_jaxpr": cond_jaxpr,
+            "body_jaxpr": body_jaxpr,
+            "num_cond": num_cond,
+            "num_consts": num_consts,
+        }
+        return run_compiled(while_p, args, params, body_jaxpr)
+    cond_consts, consts, carry = split(args, num_cond, num_consts)
+    kept: list[list[Any]] = []
+    while computed(cond_jaxpr, [*cond_consts, *carry])[0]:
+        outs = computed(body_jaxpr, [*consts, *carry])
+        carry, row = outs[: len(carry)], outs[len(carry) :]
+        kept.append(row)
+    wanted, avals = split([a.strong() for a in body_jaxpr.out_avals], len(carry))
+    last = [np.array(x, a.dtype) for x, a in zip(carry, wanted)]
+    columns = [[row[j] for row in kept] for j in range(len(avals))]
+    return [*last, np.int64(len(kept)), *[write_tape(a, column) for a, column in zip(avals, columns)]]
+
+
+def _kernel(
+    k: BlockEmitter,
+    operands: Sequence[Buffer],
+    results: Sequence[Buffer],
+    *,
+    cond_jaxpr: Jaxpr,
+    body_jaxpr: Jaxpr,
+    num_cond: int,
+    num_consts: int,
+) -> None:
+    cond_consts, consts, init = split(operands, num_cond, num_consts)
+    last, (count,), tapes = split(results, len(init), 1)
+    carry = [place_of_carry(k, b) for b in last]
+    for place, x in zip(carry, init):
+        k.copy(place, x)
+    flag = k.scratch((), np.dtype(bool))
+    starts = [k.begin_tape(tape) for tape in tapes]
+    rounds = k.local(k.const(0, INT64))
+
+    def test() -> Any:
+        k.inline(cond_jaxpr, [*cond_consts, *carry], [flag])
+        return k.load(flag, ())
+
+    with k.while_(test):
+        n = rounds.get()
+        for tape, start in zip(tapes, starts):
+            k.reserve(tape, start + n + 1)
+        rows = [k.record(tape, start + n) for tape, start in zip(tapes, starts)]
+        rounds.set(n + 1)
+        k.inline(body_jaxpr, [*consts, *carry], [*carry, *rows])
+    n = rounds.get()
+    k.store(count, (), n)
+    for tape, start in zip(tapes, starts):
+        k.end_tape(tape, start, n)
+    for result, place in zip(last, carry):
+        if place is not result:
+            k.copy(result, place)
+
+
+# --- derivatives --------------------------------------------------------------------------------------------
+
+
+def _jvp(
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    cond_jaxpr: Jaxpr,
+    body_jaxpr: Jaxpr,
+    num_cond: int,
+    num_consts: int,
+) -> tuple[list[Any], list[Any]]:
+    cond_consts, consts, carry = split(primals, num_cond, num_consts)
+    _, *moving = split(tangents, num_cond, num_consts)
+    sizes = num_consts, len(carry)
+    mask = carry_mask(body_jaxpr, perturbed([*moving[0], *moving[1]]), *sizes)
+    body, captured, nonzero = pushed_body(body_jaxpr, mask, sizes)
+    values = [
+        given(t, aval_of(x)) if m else None for x, t, m in zip(primals[num_cond:], tangents[num_cond:], mask)
+    ]
+    t_consts, t_carry = split(values, num_consts)
+    t_carry = chosen(t_carry, mask[num_consts:])
+    found = bind(
+        _with_tangents(cond_jaxpr, [aval_of(t).strong() for t in t_carry]),
+        cond_consts,
+        body,
+        [*captured, *consts, *chosen(t_consts, mask[:num_consts])],
+        [*carry, *t_carry],
+    )
+    count = len(body_jaxpr.outvars) - len(carry)
+    last, t_last, number, rows, t_rows = split(found, len(carry), len(t_carry), 1, count)
+    outs = [*last, *number, *rows]
+    fresh = iter([*t_last, *t_rows])
+    has = [*nonzero[: len(carry)], False, *nonzero[len(carry) :]]
+    return outs, [next(fresh) if m else Zero(x) for x, m in zip(outs, has)]
+
+
+def _with_tangents(cond_jaxpr: Jaxpr, avals: Sequence[Aval]) -> Jaxpr:
+    """The condition, for a carry with these tangents, of which it takes no notice."""
+
+    def build() -> Jaxpr:
+        invars = [*cond_jaxpr.invars, *[Var(a) for a in avals]]
+        return Jaxpr(
+            invars, cond_jaxpr.eqns, cond_jaxpr.outvars, name=cond_jaxpr.name, stats=cond_jaxpr.stats
+        )
+
+    return cond_jaxpr.derive(("with tangents", *avals), build)
+
+
+def _linearize(
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    cond_jaxpr: Jaxpr,
+    body_jaxpr: Jaxpr,
+    num_cond: int,
+    num_consts: int,
+) -> tuple[list[Any], list[Any]]:
+    cond_consts, consts, carry = split(primals, num_cond, num_consts)
+    sizes = num_consts, len(carry)
+    mask = carry_mask(body_jaxpr, perturbed(tangents[num_cond:]), *sizes)
+    halves = halves_of(body_jaxpr, mask, sizes)
+    consts = [*halves.captured[0], *consts]
+    new = [] if halves.outside is None else evaluate(halves.outside, consts)
+    found = while_p.bind(
+        *cond_consts,
+        *consts,
+        *new,
+        *carry,
+        cond_jaxpr=cond_jaxpr,
+        body_jaxpr=halves.primal,
+        num_cond=num_cond,
+        num_consts=len(consts) + len(new),
+    )
+    last, (number,), kept = split(found, len(carry), 1)
+    outs = found[: len(body_jaxpr.outvars) + 1]
+    values = {"in": primals[num_cond:], "new": new, "out": [*last, *kept]}
+    moving = [
+        given(t, aval_of(x)) if m else None for x, t, m in zip(primals[num_cond:], tangents[num_cond:], mask)
+    ]
+    t_consts, t_carry = [chosen(t, m) for t, m in zip(split(moving, num_consts), split(mask, num_consts))]
+    fixed = [values[where][i] for where, i in halves.consts]
+    residuals = [values[where][i] for where, i in halves.rows]
+    pushed = iter(
+        bind_scan(
+            halves.linear,
+            [*halves.captured[1], *fixed, *t_consts],
+            t_carry,
+            residuals,
+            length=None,
+            count=number,
+        )
+    )
+    has = [*halves.nonzero[: len(carry)], False, *halves.nonzero[len(carry) :]]
+    return outs, [next(pushed) if m else Zero(x) for x, m in zip(outs, has)]
+
+
+def _batch(
+    size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+) -> tuple[list[Any], list[int | None]]:
+    return over_lanes(while_p, size, args, dims, params)
+
+
+def _effects(*, cond_jaxpr: Jaxpr, body_jaxpr: Jaxpr, **params: Any) -> Effect:
+    return cond_jaxpr.effects | body_jaxpr.effects
+
+
+while_p: Primitive = Primitive(
+    "while",
+    _abstract,
+    _impl,
+    jvp=_jvp,
+    linearize=_linearize,
+    batch=_batch,
+    kernel=Block(_kernel),
+    effects=_effects,
+    multiple=True,
+)

@@ -1,0 +1,233 @@
+"""One of several functions: ``cond``, ``switch``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..api.bodies import Body, carry_out, last_line, leaf_path, trace_body
+from ..api.values import check_function, flatten_values, name_of, value_of
+from ..control import cond as cond_primitive
+from ..core.aval import Aval, aval_of
+from ..core.config import config
+from ..core.dtypes import INT64
+from ..core.errors import ArgumentError, ArgumentValueError, BranchTypeError, ConditionTypeError
+from ..core.pytree import PyTreeDef, first_difference, tree_unflatten
+from ..core.trace import concrete, is_abstract
+from ..core.tree_nodes import keystr
+from ..primitives.elementwise import convert, max_p, min_p
+from ..primitives.operands import strong
+
+__all__ = ["cond", "switch"]
+_ABSENT: Any = object()
+
+
+def cond(
+    pred: Any,
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
+    *operands: Any,
+    operand: Any = _ABSENT,
+) -> Any:
+    """Call one of two functions, of which only the one that is called runs.
+
+    Parameters
+    ----------
+    pred : bool
+        A scalar; a number counts as true where it is not zero.
+    true_fun, false_fun : callable
+        ``true_fun(*operands)`` where `pred` holds, else ``false_fun(*operands)``. They return the same structure,
+        shapes and dtypes.
+    *operands : trees
+    operand : tree
+        An only operand, by keyword.
+
+    Returns
+    -------
+    tree
+        What the function returned. Python numbers take on the dtype of the other branch, if it is of their kind.
+
+    Raises
+    ------
+    ConditionTypeError
+        If `pred` is not a scalar.
+    BranchTypeError
+        If the functions return different structures, shapes or dtypes.
+    ArgumentError
+        If `true_fun` or `false_fun` is no function.
+
+    Notes
+    -----
+    Both functions are traced, and one native branch runs; what the other one would raise, or make NaN, does not matter,
+    to values or to derivatives. Under `vmap` with a mapped `pred` each lane runs its own branch. Where `pred` is known
+    while tracing (a static argument, a global), an ``if`` of Python makes the smaller program.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> from functrans import lax
+    >>> def log_or_line(x):
+    ...     return lax.cond(x > 1.0, fnp.log, lambda x: x - 1.0, x)
+    >>> log_or_line(fnp.e), log_or_line(-1.0)
+    (Array(1.), Array(-2.))
+    >>> ft.vmap(ft.grad(log_or_line))(fnp.asarray([0.0, 2.0]))
+    Array([1. , 0.5])
+    """
+    if not (callable(true_fun) and callable(false_fun)):
+        if len(operands) == 2 and callable(false_fun) and callable(operands[1]):
+            return _with_own_operands(pred, true_fun, false_fun, *operands)
+        check_function("cond", true_fun)
+        check_function("cond", false_fun)
+    if operand is not _ABSENT:
+        if operands:
+            raise ArgumentError("cond: operands are given by position or as operand=, not both")
+        operands = (operand,)
+    test = value_of(pred, lambda: "cond: pred")
+    aval = aval_of(test)
+    if aval.shape:
+        raise ConditionTypeError(
+            f"cond: pred must be a scalar boolean, got {aval}. Reduce it: fnp.all(...), fnp.any(...); to choose for "
+            "each element, use fnp.where"
+        )
+    holds = test if aval.dtype.kind == "b" else test != 0
+    return _branch("cond", convert(holds, INT64), [false_fun, true_fun], operands)
+
+
+def _with_own_operands(
+    pred: Any, true_operand: Any, true_fun: Any, false_operand: Any, false_fun: Any
+) -> Any:
+    """The form with an operand for each branch, which JAX keeps for old programs."""
+    return cond(pred, lambda x, _: true_fun(x), lambda _, y: false_fun(y), true_operand, false_operand)
+
+
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _ABSENT) -> Any:
+    """Call one of several functions, of which only the one that is called runs.
+
+    Parameters
+    ----------
+    index : int
+        Which one, a scalar. Below 0 the first, beyond the end the last.
+    branches : sequence of callables
+        ``branches[index](*operands)``. They return the same structure, shapes and dtypes.
+    *operands : trees
+    operand : tree
+        An only operand, by keyword.
+
+    Returns
+    -------
+    tree
+        What the function returned.
+
+    Raises
+    ------
+    ArgumentError
+        If `index` is not an integer scalar, or a branch no function.
+    ArgumentValueError
+        If there are no branches.
+    BranchTypeError
+        If the functions return different structures, shapes or dtypes.
+
+    Notes
+    -----
+    As for `cond`.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> from functrans import lax
+    >>> f = ft.jit(lambda i, x: lax.switch(i, [fnp.sin, fnp.cos, lambda x: -x], x))
+    >>> f(1, 0.0), f(2, 3.0), f(7, 3.0)
+    (Array(1.), Array(-3.), Array(-3.))
+    """
+    branches = list(branches)
+    if not branches:
+        raise ArgumentValueError("switch: branches is empty; give at least one function")
+    for branch in branches:
+        check_function("switch", branch)
+    if operand is not _ABSENT:
+        if operands:
+            raise ArgumentError("switch: operands are given by position or as operand=, not both")
+        operands = (operand,)
+    value = value_of(index, lambda: "switch: index")
+    aval = aval_of(value)
+    if aval.shape or aval.dtype.kind not in "iu":
+        raise ArgumentError(f"switch: index must be an integer scalar, got {aval}")
+    if len(branches) == 1:
+        return branches[0](*operands)
+    last = aval.dtype.type(min(len(branches) - 1, np.iinfo(aval.dtype).max))
+    clamped = min_p.bind(max_p.bind(value, aval.dtype.type(0)), last)
+    return _branch("switch", convert(clamped, INT64), branches, operands)
+
+
+def _branch(what: str, index: Any, branches: list[Callable[..., Any]], operands: tuple[Any, ...]) -> Any:
+    if config.disable_jit and not is_abstract(index):
+        return branches[int(concrete(index))](*operands)
+    values, tree = flatten_values(operands, lambda path: f"{what}: operands{keystr(path)}")
+    avals = [aval_of(x) for x in values]
+    bodies = [trace_body(f, avals, tree, _call) for f in branches]
+    _check_structures(what, branches, bodies)
+    outs = [_joined([b.outs[i] for b in bodies]) for i in range(len(bodies[0].outs))]
+    for k, body in enumerate(bodies):
+        if any(a.dtype != b.dtype for a, b in zip(body.outs, outs)):
+            bodies[k] = trace_body(branches[k], avals, tree, _call, outs)
+    _check_types(what, branches, bodies)
+    given = [strong(x, a.dtype) for x, a in zip(values, avals)]
+    found = cond_primitive.bind(index, [(b.jaxpr, b.consts) for b in bodies], given)
+    weak = [all(b.outs[i].weak for b in bodies) for i in range(len(outs))]
+    return tree_unflatten(bodies[0].out_tree, carry_out(found, weak))
+
+
+def _call(fun: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
+    return fun(*operands)
+
+
+def _joined(avals: Sequence[Aval]) -> Aval:
+    """The type that the branches should return: that of the first one that is no Python number."""
+    return next((a for a in avals if not a.weak), avals[0])
+
+
+def _order(what: str, count: int) -> list[int]:
+    """Branches in the order in which the user gave them."""
+    return [1, 0] if what == "cond" else list(range(count))
+
+
+def _label(what: str, k: int) -> str:
+    return ("false_fun", "true_fun")[k] if what == "cond" else f"branch {k}"
+
+
+def _check_structures(what: str, branches: list[Callable[..., Any]], bodies: list[Body]) -> None:
+    first, *others = _order(what, len(bodies))
+    tree: PyTreeDef = bodies[first].out_tree
+    for k in others:
+        parted = first_difference(tree, bodies[k].out_tree)
+        if parted is None:
+            continue
+        path, one, other = parted
+        place = f" at {keystr(path)}" if path else ""
+        raise BranchTypeError(
+            f"{what}: the branches return different structures{place}: {one} from {_label(what, first)} "
+            f"({name_of(branches[first])}), {other} from {_label(what, k)} ({name_of(branches[k])})\n"
+            f"  {_label(what, first)} returns {tree}\n"
+            f"  {_label(what, k)} returns {bodies[k].out_tree}",
+            last_line(branches[k]),
+        )
+
+
+def _check_types(what: str, branches: list[Callable[..., Any]], bodies: list[Body]) -> None:
+    first, *others = _order(what, len(bodies))
+    for i, a in enumerate(bodies[first].outs):
+        for k in others:
+            b = bodies[k].outs[i]
+            if a.shape == b.shape and a.dtype == b.dtype:
+                continue
+            path = leaf_path(bodies[k].out_tree, i)
+            place = f" at {path}" if path else ""
+            dtype = np.result_type(a.dtype, b.dtype).name
+            cure = "Make the shapes equal" if a.shape != b.shape else f"Convert both: .astype({dtype!r})"
+            raise BranchTypeError(
+                f"{what}: the branches return different types{place}: {a} from {_label(what, first)} "
+                f"({name_of(branches[first])}), {b} from {_label(what, k)} ({name_of(branches[k])}). {cure}",
+                bodies[k].sources[i],
+            )
