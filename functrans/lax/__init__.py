@@ -16,6 +16,7 @@ from . import (
     arrays,
     associative,
     bitwise,
+    branching,
     convolution,
     counted,
     cumulative,
@@ -30,11 +31,13 @@ from . import (
     scattering,
     sorting,
     special,
+    waiting,
     windows,
 )
 from .arrays import *  # noqa: F403
 from .associative import *  # noqa: F403
 from .bitwise import *  # noqa: F403
+from .branching import *  # noqa: F403
 from .convolution import *  # noqa: F403
 from .counted import *  # noqa: F403
 from .cumulative import *  # noqa: F403
@@ -48,6 +51,7 @@ from .padding import *  # noqa: F403
 from .scattering import *  # noqa: F403
 from .sorting import *  # noqa: F403
 from .special import *  # noqa: F403
+from .waiting import *  # noqa: F403
 from .windows import *  # noqa: F403
 
 __all__ = ["linalg"]
@@ -68,5 +72,7 @@ __all__ += sorting.__all__
 __all__ += loops.__all__
 __all__ += counted.__all__
 __all__ += associative.__all__
+__all__ += waiting.__all__
+__all__ += branching.__all__
 
 __getattr__, __dir__ = _module_attributes("functrans.lax", globals())
