@@ -16,6 +16,7 @@ from .api.derivatives import jvp, linear_transpose, linearize, vjp
 from .api.grad import grad, value_and_grad
 from .api.jacobian import hessian, jacfwd, jacrev
 from .api.jit import clear_caches, disable_jit, jit
+from .api.progress import progress
 from .api.stages import eval_shape, make_jaxpr
 from .api.values import ShapeDtypeStruct
 from .api.vmap import vmap
@@ -55,6 +56,7 @@ __all__ = [
     "linearize",
     "make_jaxpr",
     "numpy",
+    "progress",
     "pure_callback",
     "remat",
     "scipy",

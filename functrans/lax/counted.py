@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..api.bodies import Body, carry_out, trace_body, trace_carry
+from ..api.progress import Progress
 from ..api.values import check_function, flatten_values, value_of
 from ..control import scan as scan_primitive
 from ..core.aval import Aval, aval_of
@@ -20,6 +21,7 @@ from ..core.tree_nodes import keystr
 from ..primitives.elementwise import sub_p
 from ..primitives.operands import strong
 from .loops import name_of_any, unrolled
+from .reporting import START, reporting
 from .scanning import COUNTER, Loop, pair
 
 __all__ = ["fori_loop"]
@@ -119,12 +121,27 @@ def _with_row(fun: Callable[..., Any], pair: tuple[Any, Any]) -> tuple[Any, Any]
     return fun(pair[1], pair[0]), None
 
 
-def _counted(fun: Callable[..., Any], init: list[Any], tree: PyTreeDef, start: Any, **options: Any) -> Any:
+def _with_counter(fun: Callable[..., Any], values: tuple[Any, Any]) -> tuple[Any, Any]:
+    return fun(values[1], values[0]), values[1] + 1
+
+
+def _counted(
+    fun: Callable[..., Any],
+    init: list[Any],
+    tree: PyTreeDef,
+    start: Any,
+    *,
+    length: int | None,
+    call: Callable[..., tuple[Any, Any]] = _with_counter,
+    **options: Any,
+) -> Any:
     """A loop whose counter is carried."""
-
-    def call(fun: Callable[..., Any], values: tuple[Any, Any]) -> tuple[Any, Any]:
-        return fun(values[1], values[0]), values[1] + 1
-
+    if isinstance(fun, Progress):
+        if length is not None:
+            fun.check("fori_loop", length)
+        tree = pair(tree_structure(START), tree)
+        call = reporting(fun, call)
+        return _counted(fun.body, [*START, *init], tree, start, length=length, call=call, **options)[1]
     in_tree = pair(tree, _NUMBER)
 
     def trace(avals: list[Aval]) -> Body:
@@ -136,6 +153,7 @@ def _counted(fun: Callable[..., Any], init: list[Any], tree: PyTreeDef, start: A
         found.body.consts,
         [*found.init, start],
         [],
+        length=length,
         **options,
     )
     return tree_unflatten(tree, carry_out(outs[: len(init)], found.weak))

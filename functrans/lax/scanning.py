@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..api.bodies import Body, CarryBody, carry_out, trace_body, trace_carry
+from ..api.progress import Progress
 from ..api.values import given, name_of, result
 from ..control import chunks
 from ..control import scan as scan_primitive
@@ -17,6 +18,7 @@ from ..core.config import config
 from ..core.pytree import PyTreeDef, tree_structure, tree_unflatten
 from ..primitives.create import iota
 from ..primitives.linear import add_p
+from .reporting import START, reporting
 from .stepping import Carry, Rows
 
 
@@ -47,6 +49,10 @@ class Loop(NamedTuple):
         self, length: int, reverse: bool = False, unroll: int = 1, every: int | None = None
     ) -> tuple[Any, Any]:
         """The last carry and the stacked rows; with checkpoints every so many iterations."""
+        if isinstance(self.fun, Progress):
+            self.fun.check(self.what, length)
+            (_, last), ys = self.reporting(self.fun).run(length, reverse, unroll, every)
+            return last, ys
         if config.disable_jit:
             return self._in_python(range(length)[:: -1 if reverse else 1])
         found = self.traced()
@@ -62,6 +68,12 @@ class Loop(NamedTuple):
         )
         ys_tree = found.body.out_tree.children()[1]
         return self.last(outs, found), tree_unflatten(ys_tree, [result(y) for y in outs[len(self.carry) :]])
+
+    def reporting(self, progress: Progress) -> Loop:
+        """The loop that also tells how far it is."""
+        call = reporting(progress, self.call)
+        carry, tree = [*START, *self.carry], pair(tree_structure(START), self.tree)
+        return self._replace(fun=progress.body, call=call, carry=carry, tree=tree)
 
     def last(self, outs: Sequence[Any], found: CarryBody) -> Any:
         """The carry among the results."""

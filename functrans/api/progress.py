@@ -1,0 +1,191 @@
+"""``progress``: how far a loop is, told while it runs."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ..core.errors import ArgumentError, ArgumentValueError
+from .values import check_function, name_of
+
+#: How often a bar moves, unless told otherwise.
+STEPS = 100
+_WIDTH = 30
+
+
+def progress(length: int, every: int | None = None, desc: str | None = None, bar: Any = None) -> Any:
+    """Show how far a compiled loop is, while it runs: a decorator for the body of a loop.
+
+    Parameters
+    ----------
+    length : int
+        The number of iterations of the loop.
+    every : int, optional
+        Iterations from one movement of the bar to the next, each of which is one host call. By default a hundredth of
+        `length`.
+    desc : str, optional
+        Stands in front of the bar; by default the name of the body.
+    bar : object, optional
+        What shows it: anything with a method ``update(n)``, which is told of `n` more iterations; or what makes such an
+        object, called as ``bar(total=length, desc=desc)`` at the begin of each run, and closed at its end
+        (``tqdm.tqdm``, or a function of yours). By default a bar of tqdm if that is installed, else a line on
+        ``sys.stderr``.
+
+    Returns
+    -------
+    callable
+        Takes the body of a `lax.scan`, `lax.fori_loop` or `lax.map`, and returns one to pass in its place.
+
+    Raises
+    ------
+    ArgumentError, ArgumentValueError
+        If an argument is of the wrong kind, or not positive; by the loop, if it has another length.
+
+    Notes
+    -----
+    The loop stays native: it counts along, and calls Python at its begin, every `every` iterations, and at its end. It
+    works under `jit`, `grad` (the forward loop is shown) and `vmap` (one bar for all lanes). Where anybody but a loop
+    calls the decorated body, it is the body.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> from functrans import lax
+    >>> class Percent:
+    ...     def __init__(self, total, desc):
+    ...         self.total, self.done = total, 0
+    ...     def update(self, n):
+    ...         self.done += n
+    ...         print(f"{100 * self.done // self.total}%")
+    >>> @ft.progress(1000, every=300, bar=Percent)
+    ... def body(x, _):
+    ...     return 3.7 * x * (1 - x), None
+    >>> x, _ = lax.scan(body, 0.5, length=1000)
+    30%
+    60%
+    90%
+    100%
+    """
+    length = _positive("length", length, least=0)
+    step = max(length // STEPS, 1) if every is None else _positive("every", every)
+    if bar is not None and not callable(bar) and not callable(getattr(bar, "update", None)):
+        raise ArgumentError(
+            f"progress: bar must have a method update(n), or make an object that has, but it is {str(bar)[:60]!r} of "
+            f"type {type(bar).__name__}"
+        )
+
+    def decorate(body: Callable[..., Any]) -> Progress:
+        check_function("progress", body)
+        return Progress(body, length, step, name_of(body) if desc is None else desc, bar)
+
+    return decorate
+
+
+def _positive(name: str, value: Any, least: int = 1) -> int:
+    try:
+        found = operator.index(value)
+    except TypeError:
+        raise ArgumentError(f"progress: {name} must be an integer, got {value!r}") from None
+    if found < least:
+        raise ArgumentValueError(f"progress: {name} must be at least {least}, got {found}")
+    return found
+
+
+class Progress:
+    """A body whose loop is shown. The loop calls `report` with the number of finished iterations."""
+
+    def __init__(self, body: Callable[..., Any], length: int, every: int, desc: str, bar: Any):
+        functools.update_wrapper(self, body)
+        self.body = body
+        self.length = length
+        self.every = every
+        self._desc = desc
+        self._bar = bar
+        self._here = threading.local()  # the bar of a run, and what it has been told
+
+    def __call__(self, *args: Any) -> Any:
+        """The body."""
+        return self.body(*args)
+
+    def check(self, loop: str, length: int) -> None:
+        """Complain about a loop of another length."""
+        if length != self.length:
+            raise ArgumentValueError(
+                f"{loop}: progress was told of {self.length} iterations, but there are {length}. Give "
+                f"functrans.progress the length of the loop"
+            )
+
+    def report(self, finished: Any) -> None:
+        """What the loop calls: at 0 a bar begins, at the last iteration it ends."""
+        here, n = self._here, int(finished)
+        if n == 0:
+            self._close()  # of a run that was interrupted
+            here.bar, here.done = self._new_bar(), 0
+            return
+        bar = getattr(here, "bar", None)
+        if bar is not None:
+            bar.update(n - here.done)
+            here.done = n
+            if n == self.length:
+                self._close()
+
+    def _is_given(self) -> bool:
+        """Whether the bar is an object of the user's, who also closes it."""
+        return not isinstance(self._bar, type) and hasattr(self._bar, "update")
+
+    def _new_bar(self) -> Any:
+        if self._is_given():
+            return self._bar
+        make = _default_bar() if self._bar is None else self._bar
+        return make(total=self.length, desc=self._desc)
+
+    def _close(self) -> None:
+        bar = getattr(self._here, "bar", None)
+        self._here.bar = None
+        if bar is not None and not self._is_given() and hasattr(bar, "close"):
+            bar.close()
+
+
+def _default_bar() -> Callable[..., Any]:
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return Line
+    return tqdm
+
+
+class Line:
+    """A bar without tqdm: one line on ``sys.stderr``, written again and again."""
+
+    def __init__(self, total: int, desc: str):
+        self.total = total
+        self.desc = desc
+        self.done = 0
+        self.began = time.monotonic()
+        self._write()
+
+    def update(self, n: int) -> None:
+        """Take note of `n` more iterations."""
+        self.done += n
+        self._write()
+
+    def close(self) -> None:
+        """End the line."""
+        sys.stderr.write("\n")
+        sys.stderr.flush()
+
+    def _write(self) -> None:
+        share = self.done / max(self.total, 1)
+        filled = int(share * _WIDTH)
+        spent = time.monotonic() - self.began
+        left = f"{spent * (1 - share) / share:.1f} s left" if self.done else "..."
+        bar = "#" * filled + "." * (_WIDTH - filled)
+        sys.stderr.write(
+            f"\r{self.desc}: {share:4.0%} [{bar}] {self.done}/{self.total}, {spent:.1f} s, {left}   "
+        )
+        sys.stderr.flush()
