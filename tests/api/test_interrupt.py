@@ -259,3 +259,26 @@ def test_huge_operations_on_arrays_are_interrupted_too():
         energy(np.linspace(0.0, 1.0, 300_000))
     assert since() < PATIENCE
     assert energy(np.zeros(4)) == 16.0
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_while_loops_that_never_end(mapped):
+    f = lambda x: lax.while_loop(lambda c: c != 0.0, lambda c: 0.5 * c + 1.0, x)
+    loop = ft.jit(ft.vmap(f) if mapped else f)
+    zero, one = (np.zeros(3), np.ones(3)) if mapped else (0.0, 1.0)
+    loop(zero)
+    with signal_after(0.1) as since, pytest.raises(KeyboardInterrupt):
+        loop(one)
+    assert since() < PATIENCE
+    np.testing.assert_array_equal(loop(zero), zero)
+
+
+def test_reverse_mode_through_a_loop_of_unknown_length():
+    """Its tape is freed."""
+    slope = ft.jit(ft.grad(lambda x, n: lax.fori_loop(0, n, lambda i, c: fnp.sin(c), x)))
+    before = slope(0.5, 3)
+    with signal_after(0.05) as since, pytest.raises(KeyboardInterrupt):
+        for _ in range(10**6):
+            slope(0.5, 10**6)
+    assert since() < PATIENCE
+    assert slope(0.5, 3) == before

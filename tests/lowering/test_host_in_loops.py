@@ -338,3 +338,60 @@ def test_eager_loops():
     total, _ = lax.scan(lambda c, x: (c + x, ft.debug.callback(diary.note, x)), 0.0, XS)
     assert total == 15.0
     assert diary.lines == [(x,) for x in XS]
+
+
+def test_scan_in_while_in_cond():
+    diary = Diary()
+
+    def row(c, x):
+        ft.debug.callback(diary.note, c, x)
+        return c + x, None
+
+    def loop(c):
+        return lax.while_loop(lambda c: c < 5.0, lambda c: lax.scan(row, c, np.array([1.0, 2.0]))[0], c)
+
+    def otherwise(c):
+        return ft.io_callback(diary.doubled, NUMBER, c)
+
+    f = ft.jit(lambda p, c: lax.cond(p, loop, otherwise, c))
+    assert f(True, 0.0) == 6.0
+    assert diary.lines == [(0, 1), (1, 2), (3, 1), (4, 2)]
+    diary.lines.clear()
+    assert f(False, 4.0) == 8.0
+    assert diary.lines == [4.0]
+
+
+def test_in_the_condition_of_a_while_loop():
+    diary = Diary()
+
+    def test(c):
+        ft.debug.callback(diary.note, c)
+        return c < 3.0
+
+    assert ft.jit(lambda c: lax.while_loop(test, lambda c: c + 1.0, c))(0.0) == 3.0
+    assert diary.lines == [(0,), (1,), (2,), (3,)]
+
+
+def test_lanes_of_a_mapped_while_loop_and_cond():
+    seen = []
+
+    def f(x):
+        def body(c):
+            ft.debug.callback(lambda c: seen.append(float(c)), c)
+            return c * 2.0
+
+        y = lax.while_loop(lambda c: c < 10.0, body, x)
+        return lax.cond(
+            x > 2.0, lambda y: ft.pure_callback(np.sin, NUMBER, y, vmap_method="sequential"), fnp.cos, y
+        )
+
+    found = ft.jit(ft.vmap(f))(np.array([1.0, 3.0, 20.0]))
+    np.testing.assert_allclose(found, [np.cos(16.0), np.sin(12.0), np.sin(20.0)])
+    assert sorted(seen) == [1.0, 2.0, 3.0, 4.0, 6.0, 8.0]
+
+
+def test_a_while_loop_whose_body_fails_ends():
+    table = fnp.arange(3.0)
+    f = ft.jit(lambda i: lax.while_loop(lambda i: table[i] < 5.0, lambda i: i + 1, i))
+    with pytest.raises(IndexError, match="index 3 is out of bounds"):
+        f(0)
