@@ -27,6 +27,12 @@ def python_fori(lower, upper, f, c):
     return np.asarray(c)
 
 
+def python_while(test, f, c):
+    while test(c):
+        c = f(c)
+    return np.asarray(c)
+
+
 TABLES = {
     "functrans.lax": [
         Entry(
@@ -45,6 +51,27 @@ TABLES = {
             Call(0, 4, lambda i, c: fnp.sin(c) * i + c, R(2, 3)),
             oracle=python_fori,
             skip={"int": "a carry of integers that becomes one of floats is an error"},
+        ),
+        Entry(
+            "while_loop",
+            Call(lambda c: fnp.sum(c) < 5.0, lambda c: c * 1.7 + fnp.sin(c), R(2, 3)),
+            oracle=python_while,
+            skip={
+                "empty": "an empty sum is below 5 for ever",
+                "int": "a carry of integers that becomes one of floats is an error",
+            },
+        ),
+        Entry(
+            "cond",
+            Call(True, fnp.sin, fnp.cos, R(2, 3)),
+            Call(False, fnp.sin, lambda x: x * x, R(2)),
+            oracle=lambda p, f, g, x: np.asarray(f(x) if p else g(x)),
+        ),
+        Entry(
+            "switch",
+            Call(1, [fnp.sin, fnp.cos, fnp.exp], R(2, 3)),
+            Call(7, [fnp.sin, fnp.cos, fnp.exp], R(2)),
+            oracle=lambda i, branches, x: np.asarray(branches[min(i, 2)](x)),
         ),
         Entry(
             "map",
