@@ -68,7 +68,7 @@ class _Network:
     """
 
     def __init__(self, primal: Jaxpr, num_consts: int, num_carry: int, num_outs: int):
-        self.producer = {v: e for e in primal.eqns for v in e.outvars}
+        self.producer: dict[Atom, Eqn] = {v: e for e in primal.eqns for v in e.outvars}
         varying: set[Atom] = set(primal.invars[num_consts:])
         self.free: set[Atom] = {*primal.invars[:num_consts], *primal.invars[num_consts + num_carry :]}
         self.cheap: set[Eqn] = set()
@@ -99,7 +99,7 @@ class _Network:
             v = waiting.pop()
             if v in sources:
                 continue
-            e = self.producer.get(v)  # type: ignore[call-overload]
+            e = self.producer.get(v)
             sources[v] = [] if e is None or e not in self.cheap else [a for a in e.invars if self.costs(a)]
             waiting += sources[v]
         roots = {v for v in sources if (e := self.producer.get(v)) is None or e not in self.cheap}
@@ -144,13 +144,13 @@ def _smallest_cut(sources: dict[Atom, list[Atom]], roots: set[Atom], goal: set[A
         while (after := came[path[-1]]) is not None:
             path.append(after)
         arcs = list(pairwise(path))
-        most = min(
-            [
-                left[a[0]] if a[1] < b[1] else sent[a[0]] if a[0] is b[0] else along[b[0], a[0]]
-                for a, b in arcs
-                if a[0] is b[0] or not a[1]
-            ],
-        )
+        room = []
+        for (v, i), (w, j) in arcs:
+            if v is w:
+                room.append(left[v] if i < j else sent[v])
+            elif not i:  # takes back what went from w to v
+                room.append(along[w, v])
+        most = min(room)
         for (v, i), (w, j) in arcs:
             if v is w:
                 step = most if i < j else -most
