@@ -23,6 +23,7 @@ class Backend:
     numpy: ModuleType
     special: ModuleType
     linalg: ModuleType | None
+    lax: ModuleType | None
     asarray: Callable[[Any], Any]
     """From NumPy's array to the contestant's own: what its users hold between calls."""
     wait: Callable[[Any], Any]
@@ -32,7 +33,13 @@ class Backend:
 
     def bind(self, f: Callable[..., Any], **options: Any) -> Callable[..., Any]:
         """A new function of the arrays alone, `f` with this contestant's namespaces filled in."""
-        spaces = {"np": self.numpy, "special": self.special, "linalg": self.linalg}
+        spaces = {
+            "api": self.api,
+            "np": self.numpy,
+            "special": self.special,
+            "linalg": self.linalg,
+            "lax": self.lax,
+        }
         wanted = {p.name for p in inspect.signature(f).parameters.values() if p.kind is p.KEYWORD_ONLY}
         filled = {name: space for name, space in spaces.items() if name in wanted} | options
 
@@ -67,16 +74,18 @@ def _namespaces(package: str, *names: str) -> list[ModuleType]:
 def functrans() -> Backend:
     """functrans: its own immutable arrays."""
     api = importlib.import_module("functrans")
-    numpy, special, linalg = _namespaces("functrans", "numpy", "scipy.special", "scipy.linalg")
-    return Backend("functrans", api, numpy, special, linalg, numpy.asarray, _same, api.clear_caches)
+    numpy, special, linalg, lax = _namespaces("functrans", "numpy", "scipy.special", "scipy.linalg", "lax")
+    return Backend("functrans", api, numpy, special, linalg, lax, numpy.asarray, _same, api.clear_caches)
 
 
 @functools.cache
 def jax() -> Backend:
     """JAX on the CPU in double precision (the environment says so): its own arrays, waited for."""
     api = importlib.import_module("jax")
-    numpy, special, linalg = _namespaces("jax", "numpy", "scipy.special", "scipy.linalg")
-    return Backend("JAX", api, numpy, special, linalg, numpy.asarray, api.block_until_ready, api.clear_caches)
+    numpy, special, linalg, lax = _namespaces("jax", "numpy", "scipy.special", "scipy.linalg", "lax")
+    return Backend(
+        "JAX", api, numpy, special, linalg, lax, numpy.asarray, api.block_until_ready, api.clear_caches
+    )
 
 
 @functools.cache
@@ -84,4 +93,4 @@ def autograd() -> Backend:
     """HIPS autograd: NumPy's arrays, no compilation."""
     api = importlib.import_module("autograd")
     numpy, special = _namespaces("autograd", "numpy", "scipy.special")
-    return Backend("autograd", api, numpy, special, None, np.asarray, _same, _nothing)
+    return Backend("autograd", api, numpy, special, None, None, np.asarray, _same, _nothing)
