@@ -49,8 +49,9 @@ def checkpoint(
     Values and derivatives are those of `fun`, in both modes and to all orders; forward mode keeps nothing in any case.
     `fun` is traced at each call, as by `jit`: inside, values are known by shape and dtype only. A loop inside is
     computed again as a whole; so is a jitted function without a policy, while a policy is asked about its operations.
-    Results of `io_callback` are kept; a `pure_callback` may be called again. For a chain of n steps, checkpoints around blocks of
-    sqrt(n) need memory for 2 sqrt(n) of them; see also ``lax.scan(..., checkpoint_every=k)``.
+    Results of `io_callback`, and of a loop that calls the host, are kept; a `pure_callback` may be called again. For a
+    chain of n steps, checkpoints around blocks of sqrt(n) need memory for 2 sqrt(n) of them; see also
+    ``lax.scan(..., checkpoint_every=k)``.
 
     Examples
     --------
