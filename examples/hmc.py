@@ -1,0 +1,97 @@
+"""Sample the posterior of eight schools by Hamiltonian Monte Carlo, a sampler that follows gradients.
+
+Eight schools measured what coaching does to test scores (Rubin 1981). Their true effects theta come from one normal
+distribution of mean mu and spread tau, which are what one wants to know::
+
+    y ~ normal(theta, sigma)    theta = mu + tau z    z ~ normal(0, 1)    mu ~ normal(0, 5)    tau ~ half-Cauchy(0, 5)
+
+The whole sampler is one compiled kernel: trajectories, the steps of each, and the gradient in them are nested loops,
+and `vmap` runs the chains. Random numbers are drawn beforehand, by NumPy.
+
+    python examples/hmc.py
+"""
+
+import numpy as np
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
+
+EFFECT = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])  # points, of schools A to H
+SIGMA = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])  # their standard errors
+CHAINS, WARMUP, KEPT = 4, 1000, 10_000  # chains, and trajectories of each
+STEPS = 10  # of a trajectory, on average
+
+
+def log_posterior(q):
+    """Of q (10,): mu, log tau, and z of each school; without the normalising constant."""
+    mu, log_tau, z = q[0], q[1], q[2:]
+    tau = fnp.exp(log_tau)
+    likelihood = -0.5 * fnp.sum(((EFFECT - mu - tau * z) / SIGMA) ** 2)
+    prior = -0.5 * fnp.sum(z**2) - 0.5 * (mu / 5) ** 2 - fnp.log1p((tau / 5) ** 2)
+    return likelihood + prior + log_tau  # the last for sampling log tau in the place of tau
+
+
+def trajectory(q, p, size, steps):
+    """Leapfrog: where a particle that starts at q with momentum p is after so many steps."""
+    slope = ft.grad(log_posterior)
+
+    def step(_, state):
+        q, p = state
+        q = q + size * p
+        return q, p + size * slope(q)
+
+    p = p + 0.5 * size * slope(q)
+    q, p = lax.fori_loop(0, steps, step, (q, p))
+    return q, p - 0.5 * size * slope(q)
+
+
+def chain(q, noise):
+    """Samples (trajectories, 10) and whether each was accepted, from a point and random numbers."""
+
+    def sample(state, noise):
+        q, log_size = state
+        momentum, uniform, steps, rate = noise
+        q_new, p_new = trajectory(q, momentum, fnp.exp(log_size), steps)
+        energy = log_posterior(q) - 0.5 * momentum @ momentum
+        gain = log_posterior(q_new) - 0.5 * p_new @ p_new - energy
+        accepted = fnp.log(uniform) < gain
+        q = lax.cond(accepted, lambda: q_new, lambda: q)
+        # During warm-up the size of steps is moved until 4 of 5 trajectories are accepted.
+        log_size = log_size + rate * (fnp.where(accepted, 1.0, 0.0) - 0.8)
+        return (q, log_size), (q, accepted)
+
+    return lax.scan(sample, (q, fnp.log(0.1)), noise)[1]
+
+
+def random_numbers(seed):
+    """For each chain and trajectory: momentum, acceptance, number of steps, and how fast to learn the step size."""
+    rng = np.random.default_rng(seed)
+    shape = (CHAINS, WARMUP + KEPT)
+    start = rng.normal(size=(CHAINS, 10))
+    rate = np.where(np.arange(shape[1]) < WARMUP, (1 + np.arange(shape[1])) ** -0.6, 0.0)
+    steps = rng.integers(1, 2 * STEPS, shape)  # of changing number, so that no trajectory ends where it began
+    return start, (rng.normal(size=(*shape, 10)), rng.uniform(size=shape), steps, np.tile(rate, (CHAINS, 1)))
+
+
+def mean_and_error(draws, batches=50):
+    """The mean of draws (chains, n), and its Monte Carlo standard error from the means of batches."""
+    means = draws.reshape(len(draws) * batches, -1).mean(axis=1)
+    return means.mean(), means.std(ddof=1) / np.sqrt(len(means))
+
+
+def main():
+    samples, accepted = ft.jit(ft.vmap(chain))(*random_numbers(0))
+    q = np.asarray(samples)[:, WARMUP:]
+    print(f"{q.shape[0]} chains of {q.shape[1]} trajectories, {np.mean(accepted[:, WARMUP:]):.0%} accepted")
+    mu, tau = q[..., 0], np.exp(q[..., 1])
+    for name, draws in [("mu", mu), ("tau", tau)]:
+        mean, error = mean_and_error(draws)
+        print(f"{name:9}{mean:6.2f} +- {error:.2f} (sd {draws.std():.2f})")
+    for name, z in zip("ABCDEFGH", np.moveaxis(q[..., 2:], -1, 0)):
+        mean, error = mean_and_error(mu + tau * z)
+        print(f"school {name} {mean:6.2f} +- {error:.2f}")
+
+
+if __name__ == "__main__":
+    main()

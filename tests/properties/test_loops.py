@@ -1,0 +1,161 @@
+"""Random nests of loops and branches against plain Python loops: values and derivatives under transformations."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import tree
+
+_spec = importlib.util.spec_from_file_location(
+    "functrans_test_loop_programs", Path(__file__).with_name("loop_programs.py")
+)
+programs = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(programs)
+
+QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+LANES = 3
+
+
+def assert_same(found, expected, tolerance=1e-9):
+    got, want = tree.leaves(found), tree.leaves(expected)
+    assert len(got) == len(want)
+    for a, b in zip(got, want):
+        a, b = np.asarray(a), np.asarray(b)
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+        rtol = 2e-4 if a.dtype == np.float32 else tolerance
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol)
+
+
+def slopes(floats):
+    return {k: np.cos(np.arange(v.size, dtype=v.dtype)).reshape(v.shape) for k, v in floats.items()}
+
+
+def of_loss(f):
+    return lambda floats, ints: programs.loss(f(floats, ints))
+
+
+def lanes_of(f):
+    """A Python loop over lanes."""
+
+    def run(*args):
+        found = [f(*[{k: v[i] for k, v in a.items()} for a in args]) for i in range(LANES)]
+        return tree.map(lambda *rows: np.stack([np.asarray(r) for r in rows]), *found)
+
+    return run
+
+
+def hessian_vector(f):
+    def run(floats, ints):
+        return ft.jvp(lambda v: ft.grad(f)(v, ints), (floats,), (slopes(floats),))[1]
+
+    return run
+
+
+def gradient_of_slope(f):
+    return ft.grad(lambda v, ints: ft.jvp(lambda v: f(v, ints), (v,), (slopes(v),))[1])
+
+
+def summed(f):
+    return lambda floats, ints: fnp.sum(ft.vmap(f)(floats, ints))
+
+
+def check_values(program, seed):
+    args = programs.point(seed)
+    expected = program.python(*args)
+    assert_same(program.native(*args), expected)
+    assert_same(ft.jit(program.native)(*args), expected)
+    with ft.config.patch(disable_jit=True):
+        assert_same(program.native(*args), expected)
+
+
+def check_forward(program, seed):
+    floats, ints = programs.point(seed)
+
+    def push(f):
+        return lambda v: ft.jvp(lambda v: f(v, ints), (v,), (slopes(v),))
+
+    expected = push(of_loss(program.python))(floats)
+    native = of_loss(program.native)
+    for run in (push(native), ft.jit(push(native)), push(ft.jit(native))):
+        assert_same(run(floats), expected)
+    _, linear = ft.linearize(lambda v: native(v, ints), floats)
+    assert_same(linear(slopes(floats)), expected[1])
+
+
+def check_reverse(program, seed):
+    args = programs.point(seed)
+    expected = ft.value_and_grad(of_loss(program.python))(*args)
+    native = of_loss(program.native)
+    for run in (
+        ft.value_and_grad(native),
+        ft.jit(ft.value_and_grad(native)),
+        ft.value_and_grad(ft.jit(native)),
+    ):
+        assert_same(run(*args), expected)
+
+
+def check_second(program, seed):
+    args = programs.point(seed)
+    expected = hessian_vector(of_loss(program.python))(*args)
+    native = of_loss(program.native)
+    for run in (hessian_vector(native), ft.jit(hessian_vector(native)), ft.jit(gradient_of_slope(native))):
+        assert_same(run(*args), expected, 1e-8)
+
+
+def check_lanes(program, seed):
+    args = programs.point(seed, LANES)
+    expected = lanes_of(program.python)(*args)
+    for run in (ft.vmap(program.native), ft.jit(ft.vmap(program.native)), ft.vmap(ft.jit(program.native))):
+        assert_same(run(*args), expected)
+    floats, _ = args
+    _, ints = programs.point(seed)
+    expected = lanes_of(lambda v: program.python(v, ints))(floats)
+    assert_same(ft.jit(ft.vmap(program.native, in_axes=(0, None)))(floats, ints), expected)
+
+
+def check_lanes_reverse(program, seed):
+    args = programs.point(seed, LANES)
+    expected = lanes_of(ft.grad(of_loss(program.python)))(*args)
+    native = of_loss(program.native)
+    for run in (ft.vmap(ft.grad(native)), ft.jit(ft.vmap(ft.grad(native))), ft.jit(ft.grad(summed(native)))):
+        assert_same(run(*args), expected)
+
+
+def check_lanes_second(program, seed):
+    args = programs.point(seed, LANES)
+    native = of_loss(program.native)
+    expected = lanes_of(hessian_vector(of_loss(program.python)))
+    # Each lane has slopes of its own.
+    found = ft.jit(ft.vmap(hessian_vector(native)))(*args)
+    assert_same(found, expected(*args), 1e-8)
+    floats, ints = args
+    rows = {k: np.stack([v] * LANES) for k, v in slopes({k: v[0] for k, v in floats.items()}).items()}
+    found = ft.jit(lambda v: ft.jvp(ft.grad(lambda v: summed(native)(v, ints)), (v,), (rows,))[1])(floats)
+    assert_same(found, expected(*args), 1e-8)
+
+
+CHECKS = [check_values, check_forward, check_reverse, check_second, check_lanes, check_lanes_reverse,
+          check_lanes_second]  # fmt: skip
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_as_python_loops(check):
+    @settings(max_examples=6, suppress_health_check=QUIET)
+    @given(programs.programs(), st.integers(0, 99))
+    def run(program, seed):
+        check(program, seed)
+
+    run()
+
+
+@pytest.mark.slow
+@settings(max_examples=300, suppress_health_check=QUIET)
+@given(programs.programs(), st.integers(0, 9999), st.sampled_from(CHECKS))
+def test_many(program, seed, check):
+    check(program, seed)
