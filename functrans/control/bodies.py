@@ -71,7 +71,7 @@ def without_consts(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Any, ...]]:
 
 def _without_consts(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Any, ...]]:
     found = {id(c): (v, c) for v, c in zip(jaxpr.constvars, jaxpr.consts)}
-    same = {v: found[id(c)][0] for v, c in zip(jaxpr.constvars, jaxpr.consts)}
+    same: dict[Atom, Var] = {v: found[id(c)][0] for v, c in zip(jaxpr.constvars, jaxpr.consts)}
     eqns = []
     for eqn in jaxpr.eqns:
         invars = [same.get(a, a) for a in eqn.invars]
@@ -85,9 +85,9 @@ def _without_consts(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Any, ...]]:
         eqns.append(eqn)
     if not found:
         return jaxpr, ()
-    invars = [*[v for v, _ in found.values()], *jaxpr.invars]
+    captured = [v for v, _ in found.values()]
     outvars = [same.get(a, a) for a in jaxpr.outvars]
-    opened = Jaxpr(invars, eqns, outvars, name=jaxpr.name, stats=jaxpr.stats)
+    opened = Jaxpr([*captured, *jaxpr.invars], eqns, outvars, name=jaxpr.name, stats=jaxpr.stats)
     return opened, tuple([c for _, c in found.values()])
 
 

@@ -82,7 +82,7 @@ def _linearize(
 ) -> tuple[list[Any], list[Any]]:
     mask = perturbed(tangents)
     parts = _taken_apart(jaxpr, mask, policy, prevent_cse)
-    options = {"policy": policy, "prevent_cse": prevent_cse}
+    options: dict[str, Any] = {"policy": policy, "prevent_cse": prevent_cse}
     found = bind(parts.primal, primals, **options)  # a checkpoint for those who differentiate once more
     residuals = [primals[i] if where == "in" else found[i] for where, i in parts.residuals]
     outs = found[: len(jaxpr.outvars)]

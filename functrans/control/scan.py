@@ -16,7 +16,6 @@ constants become part of the carry, since every iteration adds to them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -41,10 +40,8 @@ from .bodies import (
     split,
     zeros,
 )
+from .carries import Carries
 from .derived import batched_body, carry_mask, halves_of, pushed_body, transposed_body
-
-#: A carry of at most this many bytes is kept in registers, or on the stack.
-SMALL = 256
 
 
 def bind(
@@ -164,21 +161,18 @@ def _kernel(
     head, rest = _head(operands, length)
     consts, init, rows = split(rest, num_consts, num_carry)
     last, out_rows = split(results, num_carry)
-    carry = [place_of_carry(k, b) for b in last]
-    for place, x in zip(carry, init):
-        k.copy(place, x)
+    carries = Carries(k, jaxpr, num_consts, init, last)
 
     def step(i: Any) -> None:
-        here = [*consts, *carry, *[k.row(x, i) for x in rows]]
-        k.inline(jaxpr, here, [*carry, *[k.row(y, i) for y in out_rows]])
+        here = [*consts, *carries.now(), *[k.row(x, i) for x in rows]]
+        k.inline(jaxpr, here, [*carries.following(), *[k.row(y, i) for y in out_rows]])
+        carries.advance()
 
     if length is None:
-        _over_tapes(k, k.load(head[0], ()), jaxpr, (consts, carry, rows), out_rows, reverse)
+        _over_tapes(k, k.load(head[0], ()), jaxpr, (consts, carries, rows), out_rows, reverse)
     else:
         _unrolled(k, length, max(min(unroll, length), 1), reverse, step)
-    for result, place in zip(last, carry):
-        if place is not result:
-            k.copy(result, place)
+    carries.finish()
 
 
 def _unrolled(k: BlockEmitter, length: int, unroll: int, reverse: bool, step: Callable[[Any], None]) -> None:
@@ -199,11 +193,11 @@ def _over_tapes(
     k: BlockEmitter,
     count: Any,
     jaxpr: Jaxpr,
-    groups: tuple[Sequence[Any], Sequence[Any], Sequence[Any]],
+    groups: tuple[Sequence[Any], Carries, Sequence[Any]],
     out_rows: Sequence[Any],
     reverse: bool,
 ) -> None:
-    consts, carry, rows = groups
+    consts, carries, rows = groups
     count = k.where(count < 0, k.const(0, count.dtype), count)
     read = [k.span(tape)[0] for tape in rows]
     written = [k.begin_tape(tape) for tape in out_rows]
@@ -212,16 +206,10 @@ def _over_tapes(
     with k.loop(count, reverse=reverse, interruptible=True) as i:
         here = [k.record(tape, start + i) for tape, start in zip(rows, read)]
         there = [k.record(tape, start + i) for tape, start in zip(out_rows, written)]
-        k.inline(jaxpr, [*consts, *carry, *here], [*carry, *there])
+        k.inline(jaxpr, [*consts, *carries.now(), *here], [*carries.following(), *there])
+        carries.advance()
     for tape, start in zip(out_rows, written):
         k.end_tape(tape, start, count)
-
-
-def place_of_carry(k: BlockEmitter, result: Buffer) -> Buffer:
-    """Where a carry lives in a loop: apart if it is small (it becomes registers), else where the result goes."""
-    if prod(result.shape) * result.dtype.itemsize <= SMALL:
-        return k.scratch(tuple(result.shape), result.dtype)
-    return result
 
 
 # --- forward mode -------------------------------------------------------------------------------------------
@@ -314,10 +302,10 @@ def _transpose(
     reverse: bool,
     **params: Any,
 ) -> list[Any]:
-    head, args = _head(args, length)
+    head, operands = _head(args, length)
     params.update(length=length, count=head[0] if head else None)
     sizes = num_consts, num_carry
-    consts, _, rows = split(args, *sizes)
+    consts, _, rows = split(operands, *sizes)
     linear = (*[type(a) is Linear for a in consts], *[True] * num_carry, *[type(a) is Linear for a in rows])
     body, captured, carry, has = transposed_body(jaxpr, linear, perturbed(cts), sizes)
     ct_carry, ct_rows = split(cts, num_carry)

@@ -21,9 +21,10 @@ from ..core.tape import TapeAval
 from ..primitives.tape import write_tape
 from ..transforms.evaluate import evaluate
 from .bodies import chosen, computed, given, interpreted, invariant_part, perturbed, run_compiled, split
+from .carries import Carries
 from .derived import carry_mask, halves_of, pushed_body
 from .scan import bind as bind_scan
-from .scan import over_lanes, place_of_carry
+from .scan import over_lanes
 
 
 def bind(
@@ -108,15 +109,13 @@ def _kernel(
 ) -> None:
     cond_consts, consts, init = split(operands, num_cond, num_consts)
     last, (count,), tapes = split(results, len(init), 1)
-    carry = [place_of_carry(k, b) for b in last]
-    for place, x in zip(carry, init):
-        k.copy(place, x)
+    carries = Carries(k, body_jaxpr, len(consts), init, last)
     flag = k.scratch((), np.dtype(bool))
     starts = [k.begin_tape(tape) for tape in tapes]
     rounds = k.local(k.const(0, INT64))
 
     def test() -> Any:
-        k.inline(cond_jaxpr, [*cond_consts, *carry], [flag])
+        k.inline(cond_jaxpr, [*cond_consts, *carries.now()], [flag])
         return k.load(flag, ())
 
     with k.while_(test):
@@ -125,14 +124,13 @@ def _kernel(
             k.reserve(tape, start + n + 1)
         rows = [k.record(tape, start + n) for tape, start in zip(tapes, starts)]
         rounds.set(n + 1)
-        k.inline(body_jaxpr, [*consts, *carry], [*carry, *rows])
+        k.inline(body_jaxpr, [*consts, *carries.now()], [*carries.following(), *rows])
+        carries.advance()
     n = rounds.get()
     k.store(count, (), n)
     for tape, start in zip(tapes, starts):
         k.end_tape(tape, start, n)
-    for result, place in zip(last, carry):
-        if place is not result:
-            k.copy(result, place)
+    carries.finish()
 
 
 # --- derivatives --------------------------------------------------------------------------------------------

@@ -173,7 +173,7 @@ class BlockEmitter(IndexEmitter, Protocol):
         ...
 
     def host_call(self, entry: Any, memory: Sequence[Buffer], reads: int) -> None:
-        """Have Python evaluate an equation, whose operands are the first so many buffers, and its results the others."""
+        """Have Python evaluate an equation: its operands are the first so many buffers, its results the others."""
         ...
 
     def local(self, initial: Scalar) -> Local:
@@ -184,8 +184,32 @@ class BlockEmitter(IndexEmitter, Protocol):
         """Memory that lives until the rule's last statement, uninitialised."""
         ...
 
+    def overwritable(self, jaxpr: Any, first: int, count: int) -> list[bool]:
+        """Whether each of the first results may be written over the operand of its number from `first` on."""
+        ...
+
     def row(self, buffer: Buffer, index: Scalar | int) -> Buffer:
         """The part of a buffer at an index of its first axis; it is a buffer, too."""
+        ...
+
+    def span(self, tape: Any) -> tuple[Scalar, Scalar]:
+        """Of a tape (see `core.tape`) the number of its first record, and how many there are."""
+        ...
+
+    def begin_tape(self, tape: Any) -> Scalar:
+        """The number of the record that will be the first of a new tape."""
+        ...
+
+    def reserve(self, tape: Any, records: Scalar) -> None:
+        """Make room for so many records in the pool of a tape; the kernel fails where that is beyond the limit."""
+        ...
+
+    def record(self, tape: Any, number: Scalar) -> Any:
+        """The memory of a record, by its number."""
+        ...
+
+    def end_tape(self, tape: Any, start: Scalar, count: Scalar) -> None:
+        """Make a tape of the records from `start` on."""
         ...
 
     def load(self, buffer: Buffer, index: Sequence[Scalar | int]) -> Scalar:

@@ -159,7 +159,8 @@ class TapeMemory:
         return INT64
 
 
-Memory = ir.BufferDecl | View | TapeMemory
+Memory = ir.BufferDecl | View
+Place = Memory | TapeMemory
 
 
 class LocalHandle:
@@ -440,7 +441,7 @@ class Builder:
         """Temporary memory."""
         return self.buffer("work", np.dtype(dtype), tuple(shape), "scratch")
 
-    def row(self, buffer: Memory, index: Scalar | int) -> Memory:
+    def row(self, buffer: Any, index: Scalar | int) -> Any:
         """The part of a buffer at an index of its first axis."""
         i = self.scalar(index)
         if isinstance(buffer, TapeMemory):
@@ -471,7 +472,7 @@ class Builder:
         self.store(tape.spans, (1,), count)
         self.store(tape.pools[0], (2,), start + count)
 
-    def record(self, tape: TapeMemory, number: Scalar) -> Memory:
+    def record(self, tape: TapeMemory, number: Scalar) -> Place:
         """A record of the pool of a tape."""
         found = View(self._records(tape), (number,))
         item = tape.aval.item
@@ -490,7 +491,7 @@ class Builder:
     def load(self, buffer: Memory, index: Sequence[Scalar | int]) -> Scalar:
         """One element."""
         if isinstance(buffer, View):
-            buffer, index = buffer.buffer, (*buffer.prefix, *index)
+            index, buffer = (*buffer.prefix, *index), buffer.buffer
         place = self._index(index)
 
         def make() -> Scalar:
@@ -503,18 +504,21 @@ class Builder:
     def store(self, buffer: Memory, index: Sequence[Scalar | int], value: Any) -> None:
         """Write one element."""
         if isinstance(buffer, View):
-            buffer, index = buffer.buffer, (*buffer.prefix, *index)
+            index, buffer = (*buffer.prefix, *index), buffer.buffer
         self.append(ir.Store(buffer, self._index(index), self.scalar(value, buffer.dtype).operand))
 
-    def copy(self, target: Memory, source: Memory) -> None:
+    def copy(self, target: Place, source: Place) -> None:
         """All of `source` into `target`."""
         if isinstance(target, ir.BufferDecl) and isinstance(source, ir.BufferDecl):
             self.append(ir.Copy(target, source))
         elif isinstance(target, TapeMemory) and isinstance(source, TapeMemory):
-            if [p.place for p in target.pools] != [p.place for p in source.pools]:
-                raise NotImplementedError("a tape cannot be moved from one pool to another")
-            self.copy(target.spans, source.spans)
+            if [p.place for p in target.pools] == [p.place for p in source.pools]:
+                self.copy(target.spans, source.spans)
+            else:
+                self._copy_tapes(target, source)
         elif memory_key(target) != memory_key(source):
+            assert isinstance(target, Memory)
+            assert isinstance(source, Memory)
             self._copy_elements(target, source, ())
 
     def _copy_elements(self, target: Memory, source: Memory, index: tuple[Scalar, ...]) -> None:
@@ -523,6 +527,19 @@ class Builder:
             return
         with self.loop(target.shape[len(index)]) as i:
             self._copy_elements(target, source, (*index, i))
+
+    def _copy_tapes(self, target: TapeMemory, source: TapeMemory) -> None:
+        """Records from one pool to another."""
+        if len(target.shape) > 1:
+            with self.loop(target.shape[0]) as i:
+                self._copy_tapes(self.row(target, i), self.row(source, i))
+            return
+        first, count = self.span(source)
+        start = self.begin_tape(target)
+        self.reserve(target, start + count)
+        with self.loop(count) as i:
+            self.copy(self.record(target, start + i), self.record(source, first + i))
+        self.end_tape(target, start, count)
 
     def extern(self, name: str, *args: Any) -> Scalar | None:
         """A BLAS or LAPACK routine by its name without the type letter."""
@@ -586,7 +603,7 @@ def _buffer_of(a: Any) -> Memory | None:
     return a if isinstance(a, Memory) else None
 
 
-def memory_key(memory: Memory) -> Any:
+def memory_key(memory: Place) -> Any:
     """Equal for the same memory."""
     if isinstance(memory, TapeMemory):
         return memory_key(memory.spans)

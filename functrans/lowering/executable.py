@@ -186,7 +186,7 @@ def _failed(
     arrays: tuple[Any, ...],
     known: Mapping[Eqn, Sequence[Any]],
     made: Sequence[Any] = (),
-) -> list[np.ndarray]:
+) -> list[Any]:
     """What a call gives whose kernel reported failure: NumPy's error, or its results where it has none.
 
     `known` are the outputs of the host calls that were made before, `made` those of calls that kernels made, in order.

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .builder import Builder, Scalar
-from .loopir import BufferDecl
+from .builder import Builder, Memory, Scalar
 
 
 def neutral(fold: str, dtype: np.dtype) -> Any:
@@ -64,7 +63,7 @@ class Accumulator:
 
 
 def accumulate(
-    b: Builder, fold: str, buffer: BufferDecl, index: Sequence[Scalar], x: Scalar, reassoc: bool
+    b: Builder, fold: str, buffer: Memory, index: Sequence[Scalar], x: Scalar, reassoc: bool
 ) -> None:
     """One element into a fold that is kept in memory."""
     acc = b.load(buffer, index)

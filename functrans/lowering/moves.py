@@ -11,8 +11,9 @@ import numpy as np
 
 from ..core.aval import Aval
 from ..core.ir import Eqn, Jaxpr, Var
-from ..core.kernel import Indexed, IndexEmitter, Operand, Pointwise, Scalar
+from ..core.kernel import Block, BlockEmitter, Indexed, IndexEmitter, Operand, Pointwise, Scalar
 from ..core.primitive import Primitive
+from ..core.tape import TapeAval
 from ..primitives.shape import pad_p
 
 
@@ -44,13 +45,22 @@ window_p = Primitive("window", pad_p.abstract, pad_p.impl, kernel=Indexed(_windo
 same_p = Primitive("same", lambda x: x, lambda x: x, kernel=Pointwise(lambda k, x: x))
 
 
+def _same_tape_kernel(k: BlockEmitter, operands: Sequence[Any], results: Sequence[Any]) -> None:
+    k.copy(results[0], operands[0])
+
+
+#: Tapes as they are, in pools of their own.
+same_tape_p = Primitive("same_tape", lambda x: x, lambda x: x, kernel=Block(_same_tape_kernel))
+
+
 def with_distinct_outputs(jaxpr: Jaxpr) -> Jaxpr:
     """An equivalent jaxpr whose outputs are distinct variables that its equations define."""
     defined = {v for e in jaxpr.eqns for v in e.outvars}
     eqns, outvars = list(jaxpr.eqns), []
     for a in jaxpr.outvars:
         if a not in defined:
-            eqns.append(Eqn(same_p, [a], [Var(a.aval)], {}))
+            copy = same_tape_p if isinstance(a.aval, TapeAval) else same_p
+            eqns.append(Eqn(copy, [a], [Var(a.aval)], {}))
             a = eqns[-1].outvars[0]
         defined.discard(a)
         outvars.append(a)

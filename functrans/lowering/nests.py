@@ -14,7 +14,7 @@ from ..core.printing import variable_name
 from ..core.tape import TapeAval
 from . import loopir as ir
 from .access import reshape_index, streamed_from
-from .builder import Builder, Memory, Scalar, TapeMemory, View, memory_key
+from .builder import Builder, Memory, Place, Scalar, TapeMemory, View, memory_key
 from .folds import Accumulator, accumulate, neutral
 from .fuse import Loop, fuse
 from .hostcalls import Entry, with_host_calls
@@ -65,7 +65,7 @@ def build(jaxpr: Jaxpr, *, strict: bool = False) -> Nests:
     jaxpr = with_host_calls(jaxpr)
     builder = _Builder(jaxpr.name, not strict)
     interface: dict[str, tuple[Var, int]] = {}
-    places: dict[Var, Memory] = {}
+    places: dict[Var, Place] = {}
     names = _names(jaxpr)
     for v, role in (
         *((v, "in") for v in (*jaxpr.constvars, *jaxpr.invars)),
@@ -103,7 +103,7 @@ class _Builder(Builder):
         """One element of a buffer, or of a value that is computed where it is read."""
         return buffer[index] if type(buffer) is _Source else super().load(buffer, index)
 
-    def inline(self, jaxpr: Jaxpr, operands: Sequence[Memory], results: Sequence[Memory]) -> None:
+    def inline(self, jaxpr: Jaxpr, operands: Sequence[Place], results: Sequence[Place]) -> None:
         """The statements of a jaxpr; a result may be the memory of an operand (see `core.kernel`)."""
         body = with_distinct_outputs(with_host_calls(jaxpr))
         places = dict(zip(body.invars, operands, strict=True))
@@ -115,6 +115,14 @@ class _Builder(Builder):
             if memory_key(m) in inputs:
                 updates[inputs[memory_key(m)]] = v
         _Nests(body, self, places, _names(body), updates).write()
+
+    def overwritable(self, jaxpr: Jaxpr, first: int, count: int) -> list[bool]:
+        """Whether each of the first results may be written over the operand of its number from `first` on."""
+        body = with_distinct_outputs(with_host_calls(jaxpr))
+        updates = dict(zip(body.invars[first : first + count], body.outvars))
+        roots = Roots(body)
+        shared = shared_storage(roots, fuse(roots), updates)
+        return [home(shared, old) is new for old, new in updates.items()]
 
     def known(self, key: Any) -> Scalar | None:
         for known in reversed(self._known):
@@ -165,7 +173,7 @@ class _Nests:
         self,
         jaxpr: Jaxpr,
         builder: _Builder,
-        places: dict[Var, Memory],
+        places: dict[Var, Place],
         names: dict[Var, str],
         updates: dict[Var, Var] | None = None,
     ):
@@ -176,13 +184,13 @@ class _Nests:
         self.outputs = set(jaxpr.outvars)
         self.shared = shared_storage(self.roots, self.fusion, updates)
         self.given = frozenset(places)
-        self.buffers: dict[Var, Memory] = dict(places)
-        self.originals: dict[Var, Memory] = {}
+        self.buffers: dict[Var, Place] = dict(places)
+        self.originals: dict[Var, Place] = {}
         self.registers: dict[Var, Scalar] = {}
         self.folds: dict[Root, Accumulator] = {}
         self.zero = builder.extent(0)
         self.names = names
-        self.moves: list[tuple[Memory, Memory]] = []
+        self.moves: list[tuple[Place, Place]] = []
         for old, new in updates.items():
             if home(self.shared, old) is not new:
                 target = self.buffers[new]
@@ -197,14 +205,20 @@ class _Nests:
 
     # --- buffers --------------------------------------------------------------------------------------------
 
-    def buffer(self, v: Var) -> Memory:
+    def buffer(self, v: Var) -> Place:
         """The memory of a kept value (or of a reshape of one)."""
         found = self.buffers.get(v)
         if found is None:
             found = self.buffers[v] = self._declare(v)
         return found
 
-    def _declare(self, v: Var) -> Memory:
+    def memory(self, v: Var) -> Memory:
+        """The memory of a value that is no tape."""
+        found = self.buffer(v)
+        assert not isinstance(found, TapeMemory)
+        return found
+
+    def _declare(self, v: Var) -> Place:
         owner = self.shared.get(v)
         name = self.names.get(v, "literal")
         axes = self.fusion.kept_axes.get(v)
@@ -219,8 +233,9 @@ class _Nests:
             return found
         return self._of_shape(self.buffer(owner), name, shape)
 
-    def _of_shape(self, memory: Memory, name: str, shape: tuple[int, ...]) -> Memory:
+    def _of_shape(self, memory: Place, name: str, shape: tuple[int, ...]) -> Place:
         """Another declaration of some memory."""
+        assert not isinstance(memory, TapeMemory)
         b = self.builder
         if isinstance(memory, View):
             whole = memory.buffer
@@ -228,7 +243,7 @@ class _Nests:
             return View(b.buffer(name, whole.dtype, shape, whole.role, whole.place), memory.prefix)
         return b.buffer(name, memory.dtype, shape, memory.role, memory.place)
 
-    def source(self, v: Var) -> Memory:
+    def source(self, v: Var) -> Place:
         """The memory to read a value from: of an output that is a copy of a reshape, the original's."""
         found = self.buffer(v)
         if v not in self.roots.views or v not in self.outputs:
@@ -251,7 +266,7 @@ class _Nests:
         if axes is None:
             self.registers[v] = value
             return
-        self.builder.store(self.buffer(v), [index[a] for a in axes], value)
+        self.builder.store(self.memory(v), [index[a] for a in axes], value)
         self.builder.note(self._key(v, index), value)
 
     # --- values ---------------------------------------------------------------------------------------------
@@ -345,7 +360,9 @@ class _Nests:
 
     # --- loops ----------------------------------------------------------------------------------------------
 
-    def body(self, items: Iterable[Loop | Root], at: list[Scalar], rounds: int = 1, watched: bool = False) -> None:
+    def body(
+        self, items: Iterable[Loop | Root], at: list[Scalar], rounds: int = 1, watched: bool = False
+    ) -> None:
         """Write the items of a body, inside the loops whose indices are `at`.
 
         It is run so many `rounds`; `watched` tells whether a loop around looks for signals.
@@ -438,7 +455,7 @@ class _Nests:
         if not axes:
             kept = self.fusion.kept_axes[v]
             assert kept is not None
-            self.builder.store(self.buffer(v), [index[a] for a in kept], value)
+            self.builder.store(self.memory(v), [index[a] for a in kept], value)
             return
         with self.builder.loop(v.aval.shape[axes[0]]) as i:
             index[axes[0]] = i
@@ -455,7 +472,7 @@ class _Nests:
         assert kept is not None
         index = self._index(root, at)
         fold = fold_of(eqn)
-        accumulate(self.builder, fold, self.buffer(v), [index[a] for a in kept], x, self.builder.reassoc)
+        accumulate(self.builder, fold, self.memory(v), [index[a] for a in kept], x, self.builder.reassoc)
 
 
 def _rounds(loop: Loop) -> int:
