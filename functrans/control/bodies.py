@@ -17,7 +17,7 @@ from ..core.config import config
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var, subjaxprs
 from ..core.kernel import Reduction
 from ..core.primitive import Effect, Primitive
-from ..core.source import replayed
+from ..core.source import user_source
 from ..core.tape import TapeAval
 from ..core.trace import eval_trace, tracing
 from ..primitives.linear import broadcast_in_dim_p, broadcast_to
@@ -46,6 +46,8 @@ def perturbed(tangents: Sequence[Any]) -> Mask:
 
 def zeros(aval: Aval) -> Any:
     """A zero of a type, for where a symbolic one cannot stand."""
+    if isinstance(aval, TapeAval):
+        return empty_tape_p.bind(aval=aval)
     return broadcast_to(aval.dtype.type(0), aval.shape)
 
 
@@ -180,7 +182,7 @@ def run_compiled(prim: Primitive, args: Sequence[Any], params: dict[str, Any], b
     def build() -> Jaxpr:
         invars = [Var(a) for a in avals]
         outvars = [Var(a) for a in prim.abstract(*avals, **params)]
-        eqn = Eqn(prim, invars, outvars, params, replayed.get())
+        eqn = Eqn(prim, invars, outvars, params, user_source())
         return verified(Jaxpr(invars, [eqn], outvars, name=body.name), prim.name)
 
     return executable(body.derive(key, build))(*args)

@@ -39,11 +39,11 @@ class Carries:
         self.k = k
         self.last = last
         self.turn = None
-        large = [prod(b.shape) * b.dtype.itemsize > SMALL for b in last]
+        tapes = [isinstance(a, TapeAval) for a in body.out_avals[: len(last)]]
+        large = [t or prod(b.shape) * b.dtype.itemsize > SMALL for b, t in zip(last, tapes)]
         twice = [False] * len(last)
         if any(large):
             over = k.overwritable(body, first, len(last))
-            tapes = [isinstance(a, TapeAval) for a in body.out_avals]
             twice = [n and not o and not t for n, o, t in zip(large, over, tapes)]
         if any(twice):
             self.turn = k.local(k.const(0, np.dtype(np.int64)))

@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 
 from ..core.config import trace_key
 from ..core.ir import Jaxpr, Var
+from ..core.tape import TapeAval
 from ..primitives.linear import add_p, broadcast_in_dim_p
+from ..primitives.tape import add_tapes_p
 from ..transforms.batch import batch_jaxpr
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr
@@ -171,7 +173,10 @@ def transposed_body(jaxpr: Jaxpr, linear: Mask, nonzero: Mask, sizes: tuple[int,
         outs = [next(given_outs) if h else None for h in has]
         ct_consts, ct_carry, out_rows = split(outs, count, num_carry)
         totals = [Var(ct.aval) for ct in ct_consts if ct is not None]
-        sums = [new.apply(add_p, v, ct) for v, ct in zip(totals, [c for c in ct_consts if c is not None])]
+        sums = [
+            new.apply(add_tapes_p if isinstance(v.aval, TapeAval) else add_p, v, ct)
+            for v, ct in zip(totals, [c for c in ct_consts if c is not None])
+        ]
         avals = jaxpr.in_avals[num_consts : num_consts + num_carry]
         carried = [
             new.zeros(a.strong()) if ct is None else ct for a, ct, m in zip(avals, ct_carry, carry) if m

@@ -194,6 +194,11 @@ class _Nests:
         for old, new in updates.items():
             if home(self.shared, old) is not new:
                 target = self.buffers[new]
+                if isinstance(target, TapeMemory):
+                    self.given -= {new}
+                    self.buffers.pop(new)
+                    self.moves.append((target, self.buffer(new)))
+                    continue
                 self.buffers[new] = builder.buffer("next", target.dtype, tuple(target.shape), "scratch")
                 self.moves.append((target, self.buffers[new]))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.aval import Aval
+from ..core.aval import Aval, Zero
 from ..core.config import config
 from ..core.errors import TapeLimitError
 from ..core.kernel import Block, BlockEmitter
@@ -52,6 +52,85 @@ def _empty_impl(*, aval: TapeAval) -> Tape:
 
 #: Tapes without records: what a branch gives in the place of another one's.
 empty_tape_p = Primitive("empty_tape", lambda *, aval: aval, _empty_impl, kernel=Block(_empty_kernel))
+
+
+# --- sums ---------------------------------------------------------------------------------------------------
+
+
+def _add_abstract(x: TapeAval, y: TapeAval) -> TapeAval:
+    return x if len(x.shape) >= len(y.shape) else y
+
+
+def _add_impl(x: Tape, y: Tape) -> Tape:
+    aval = _add_abstract(x.aval, y.aval)
+    if aval.shape == (2,):
+        return write_tape(aval.item, _sums(x, y))
+    rows = [_add_impl(*[t[i] if t.shape == aval.shape else t for t in (x, y)]) for i in range(aval.shape[0])]
+    return stacked(aval.with_shape(aval.shape[1:]), rows)
+
+
+def _sums(x: Tape, y: Tape) -> list[Any]:
+    if not len(x) or not len(y):  # of a branch that was not taken
+        x = x if len(x) else y
+        return [x.record(i) for i in range(len(x))]
+    add = _add_impl if isinstance(x.aval.item, TapeAval) else np.add
+    return [add(x.record(i), y.record(i)) for i in range(len(x))]
+
+
+def _add_kernel(k: BlockEmitter, operands: Sequence[Any], results: Sequence[Any]) -> None:
+    out = results[0]
+    with loops(k, out.shape[:-1]) as index:
+        rows = []
+        for tape in (*operands, out):
+            for i in index if tape.shape == out.shape else ():
+                tape = k.row(tape, i)
+            rows.append(tape)
+        _add_one(k, *rows)
+
+
+def _add_one(k: BlockEmitter, x: Any, y: Any, out: Any) -> None:
+    """One tape; an empty operand, of a branch that was not taken, stands for zeros."""
+    (a, n), (b, m) = k.span(x), k.span(y)
+    count = k.where(n < m, m, n)
+    start = k.begin_tape(out)
+    k.reserve(out, start + count)
+    with k.loop(count) as i:
+        first, second, there = k.record(x, a + i), k.record(y, b + i), k.record(out, start + i)
+        if isinstance(out.aval.item, TapeAval):
+            _add_one(k, first, second, there)
+        else:
+            _add_records(k, (first, second), (i < n, i < m), there)
+    k.end_tape(out, start, count)
+
+
+def _add_records(k: BlockEmitter, records: tuple[Any, Any], has: tuple[Any, Any], out: Any) -> None:
+    with loops(k, out.shape) as index:
+        zero = k.const(0, out.dtype)
+        left, right = [
+            k.guarded(h, lambda r=r: k.load(r, index), zero)
+            for r, h in zip(records, has)  # type: ignore[misc]
+        ]
+        k.store(out, index, left + right)
+
+
+def _add_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    out = add_tapes_p.bind(*primals)
+    moving = [t for t in tangents if type(t) is not Zero]
+    if not moving:
+        return out, Zero(out)
+    return out, moving[0] if len(moving) == 1 else add_tapes_p.bind(*moving)
+
+
+#: The sum of two tapes of the same length, record by record: cotangents of a tape that is read twice.
+add_tapes_p: Primitive = Primitive(
+    "add_tapes",
+    _add_abstract,
+    _add_impl,
+    jvp=_add_jvp,
+    transpose=lambda ct, x, y: [ct, ct],
+    batch=lambda size, args, dims: (add_tapes_p.bind(*args), 0),
+    kernel=Block(_add_kernel),
+)
 
 
 def tape_is_full(limit: int, source: Source | None = None) -> TapeLimitError:

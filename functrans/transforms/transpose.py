@@ -11,7 +11,9 @@ from typing import Any
 from ..core.aval import Zero
 from ..core.ir import Atom, Jaxpr, Literal
 from ..core.primitive import Linear
+from ..core.tape import TapeAval
 from ..primitives.linear import add_p
+from ..primitives.tape import add_tapes_p
 from .linearize import Entry
 from .stage import stage
 
@@ -55,7 +57,10 @@ def backward(
 
 def _accumulate(cts: dict[Linear, Any], v: Linear, ct: Any) -> None:
     old = cts.get(v)
-    cts[v] = ct if old is None else add_p.bind(old, ct)
+    if old is None:
+        cts[v] = ct
+    else:
+        cts[v] = (add_tapes_p if isinstance(v.aval, TapeAval) else add_p).bind(old, ct)
 
 
 def transpose_jaxpr(
