@@ -24,7 +24,7 @@ from ..core.aval import Aval, Zero, aval_of
 from ..core.ir import Eqn, Jaxpr, Var, subjaxprs
 from ..core.kernel import Block, BlockEmitter, Buffer
 from ..core.primitive import Effect, Linear, Primitive
-from ..core.source import replayed
+from ..core.source import user_source
 from ..core.tape import TapeAval
 from ..primitives.linear import batched_first, move_batch_axis
 from ..primitives.tape import stacked, write_tape
@@ -42,6 +42,7 @@ from .bodies import (
 )
 from .carries import Carries
 from .derived import batched_body, carry_mask, halves_of, pushed_body, transposed_body
+from .lockstep import fits, in_step
 
 
 def bind(
@@ -161,6 +162,9 @@ def _kernel(
     head, rest = _head(operands, length)
     consts, init, rows = split(rest, num_consts, num_carry)
     last, out_rows = split(results, num_carry)
+    if length is not None and not num_carry and fits(jaxpr, length):
+        in_step(k, jaxpr, consts, rows, out_rows, length)
+        return
     carries = Carries(k, jaxpr, num_consts, init, last)
 
     def step(i: Any) -> None:
@@ -382,7 +386,7 @@ def over_lanes(
         shared, own = iter(invars[: len(fixed)]), iter(invars[len(fixed) :])
         operands = [next(shared) if d is None else next(own) for d in dims]
         outvars = [Var(a) for a in prim.abstract(*[v.aval for v in operands], **params)]
-        return Jaxpr(invars, [Eqn(prim, operands, outvars, params, replayed.get())], outvars, name=prim.name)
+        return Jaxpr(invars, [Eqn(prim, operands, outvars, params, user_source())], outvars, name=prim.name)
 
     body = holder.derive(key, build)
     found = bind(body, fixed, [], lanes, length=size)

@@ -1,0 +1,142 @@
+"""Many small ``while_loop``s, one for each lane of a batch, in groups that a processor computes side by side.
+
+A loop over lanes whose body is nothing but a ``while_loop`` over numbers cannot be vectorised as it stands: each lane
+takes as many iterations as it needs. So lanes go in groups: as long as one of a group goes on, an iteration is done for
+all of them, and those that have come to their end keep what they had. Each has the same value as alone.
+
+This is a form of the kernel only; derivatives are those of the loop over lanes. Hence what a lane computes after its
+end is seen by nobody, and cannot fail: only elementwise operations are done so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.dtypes import INT64
+from ..core.ir import Jaxpr, Literal
+from ..core.kernel import BlockEmitter, Buffer, Pointwise
+from ..core.primitive import Effect
+from .bodies import split
+
+#: Lanes side by side.
+WIDTH = 16
+#: From so many lanes on.
+FEWEST = 64
+
+BOOL = np.dtype(bool)
+
+
+def fits(jaxpr: Jaxpr, length: int) -> bool:
+    """Whether the body of a scan without carry is a loop that lanes may take in step."""
+    if length < FEWEST or len(jaxpr.eqns) != 1 or jaxpr.eqns[0].primitive.name != "while":
+        return False
+    eqn = jaxpr.eqns[0]
+    cond, body = eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"]
+    numbers = [a.aval for a in (*eqn.invars, *eqn.outvars, *jaxpr.outvars)]
+    own = set(eqn.outvars)
+    return (
+        all(not a.shape for a in numbers)
+        and all(a in own for a in jaxpr.outvars)
+        and len(eqn.outvars) == len(body.outvars) + 1
+        and len(eqn.invars) == eqn.params["num_cond"] + eqn.params["num_consts"] + len(body.outvars)
+        and all(
+            isinstance(e.primitive.kernel, Pointwise)
+            and e.effects is Effect.NONE
+            and not any(a.aval.shape for a in e.invars)
+            for e in (*cond.eqns, *body.eqns)
+        )
+    )
+
+
+def in_step(
+    k: BlockEmitter,
+    jaxpr: Jaxpr,
+    consts: Sequence[Buffer],
+    rows: Sequence[Buffer],
+    out_rows: Sequence[Buffer],
+    length: int,
+) -> None:
+    """Write the loop over groups of lanes (see `fits`)."""
+    (eqn,) = jaxpr.eqns
+    group = _Group(k, eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"])
+    # The last group is filled up with the last lane, which is then computed more than once.
+    with k.loop(-(-length // WIDTH), interruptible=True) as j:
+
+        def lane(i: Any) -> Any:
+            number = j * WIDTH + i
+            return k.where(number < length, number, length - 1)
+
+        places: dict[Any, Any] = dict(zip(jaxpr.invars, consts))
+        shared, own = split(jaxpr.invars, len(consts))
+        for v, x in zip(own, rows):
+            places[v] = staged = k.scratch((WIDTH,), v.aval.dtype)
+            with k.loop(WIDTH) as i:
+                k.store(staged, (i,), k.load(x, (lane(i),)))
+
+        def memory(a: Any, i: Any) -> Any:
+            if isinstance(a, Literal):
+                place = k.scratch((), a.aval.dtype)
+                k.store(place, (), k.const(a.value, a.aval.dtype))
+                return place
+            return places[a] if a in shared else k.row(places[a], i)
+
+        def operands(i: Any) -> list[list[Any]]:
+            found = [memory(a, i) for a in eqn.invars]
+            return split(found, eqn.params["num_cond"], eqn.params["num_consts"])
+
+        group.run(operands)
+        found = dict(zip(eqn.outvars, [*group.carry, group.count]))
+        with k.loop(WIDTH) as i:
+            for v, y in zip(jaxpr.outvars, out_rows):
+                k.store(y, (lane(i),), k.load(found[v], (i,)))
+
+
+class _Group:
+    """The memory of the lanes of a group, and their loop."""
+
+    def __init__(self, k: BlockEmitter, cond: Jaxpr, body: Jaxpr):
+        self.k = k
+        self.cond = cond
+        self.body = body
+        dtypes = [a.aval.dtype for a in body.outvars]
+        self.carry = [k.scratch((WIDTH,), d) for d in dtypes]
+        self.new = [k.scratch((), d) for d in dtypes]
+        self.count = k.scratch((WIDTH,), INT64)
+        self.going = k.scratch((WIDTH,), BOOL)
+        self.flag = k.scratch((), BOOL)
+
+    def run(self, operands: Any) -> None:
+        """All iterations of all lanes, from the operands of the loop (a function of the lane)."""
+        k = self.k
+        with k.loop(WIDTH) as i:
+            cond_consts, _, init = operands(i)
+            for place, x in zip(self.carry, init):
+                k.store(place, (i,), k.load(x, ()))
+            k.store(self.count, (i,), k.const(0, INT64))
+            self.look(i, cond_consts)
+            k.store(self.going, (i,), k.load(self.flag, ()))
+        with k.while_(self.any_going), k.loop(WIDTH) as i:
+            cond_consts, consts, _ = operands(i)
+            going = k.load(self.going, (i,))
+            k.inline(self.body, [*consts, *[k.row(c, i) for c in self.carry]], self.new)
+            for place, new in zip(self.carry, self.new):
+                k.store(place, (i,), k.where(going, k.load(new, ()), k.load(place, (i,))))
+            n = k.load(self.count, (i,))
+            k.store(self.count, (i,), k.where(going, n + 1, n))
+            self.look(i, cond_consts)
+            k.store(self.going, (i,), going & k.load(self.flag, ()))
+
+    def look(self, i: Any, consts: Sequence[Any]) -> None:
+        """Whether a lane would go on."""
+        self.k.inline(self.cond, [*consts, *[self.k.row(c, i) for c in self.carry]], [self.flag])
+
+    def any_going(self) -> Any:
+        """Whether a lane of the group goes on."""
+        k = self.k
+        found = k.local(k.const(False, BOOL))
+        with k.loop(WIDTH) as i:
+            found.set(found.get() | k.load(self.going, (i,)))
+        return found.get()

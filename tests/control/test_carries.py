@@ -1,0 +1,95 @@
+"""The memory of large carries: written over, or in two places in turn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
+
+START = np.random.default_rng(0).normal(size=50)
+
+
+def spread(u, np=fnp):
+    return np.concatenate([u[:1], u[1:-1] + 0.1 * (u[:-2] - 2 * u[1:-1] + u[2:]), u[-1:]])
+
+
+def in_python(u, times):
+    for _ in range(times):
+        u = spread(u, np)
+    return u
+
+
+@pytest.mark.parametrize("times", [0, 1, 2, 3, 10, 11])
+def test_a_carry_in_two_places(times):
+    expected = in_python(START, times)
+    known = ft.jit(lambda u: lax.fori_loop(0, times, lambda _, u: spread(u), u))
+    np.testing.assert_allclose(known(START), expected, rtol=1e-14)
+    unknown = ft.jit(lambda u, n: lax.fori_loop(0, n, lambda _, u: spread(u), u))
+    np.testing.assert_allclose(unknown(START, times), expected, rtol=1e-14)
+    waiting = ft.jit(
+        lambda u, n: lax.while_loop(lambda s: s[1] < n, lambda s: (spread(s[0]), s[1] + 1), (u, 0))[0]
+    )
+    np.testing.assert_allclose(waiting(START, times), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("unroll", [1, 3])
+def test_with_rows_in_both_directions(reverse, unroll):
+    rows = np.random.default_rng(1).normal(size=(7, 50))
+
+    def step(u, row):
+        return spread(u) + row, u
+
+    last, kept = ft.jit(lambda u, rows: lax.scan(step, u, rows, reverse=reverse, unroll=unroll))(START, rows)
+    u, expected = START, []
+    for row in rows[::-1] if reverse else rows:
+        expected.append(u)
+        u = spread(u, np) + row
+    np.testing.assert_allclose(last, u, rtol=1e-14)
+    np.testing.assert_allclose(kept, expected[::-1] if reverse else expected, rtol=1e-14)
+
+
+def test_kernel_does_not_copy_the_carry():
+    text = ft.jit(lambda u: lax.fori_loop(0, 9, lambda _, u: spread(u), u)).lower(START).compile().as_text()
+    assert "float64[2,n" in text
+    assert "next" not in text
+    over = ft.jit(lambda u: lax.fori_loop(0, 9, lambda i, u: u.at[i].set(2.0), u)).lower(START).compile()
+    assert "float64[2,n" not in over.as_text()
+
+
+def test_carries_of_both_kinds():
+    def step(i, state):
+        u, v, w = state
+        return spread(u) + v, v.at[i].add(1.0), w + u[0]
+
+    found = ft.jit(lambda u: lax.fori_loop(0, 9, step, (u, fnp.zeros(50), 0.0)))(START)
+    u, v, w = START, np.zeros(50), 0.0
+    for i in range(9):
+        u, w = spread(u, np) + v, w + u[0]
+        v = v.copy()
+        v[i] += 1.0
+    for x, y in zip(found, (u, v, w), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-14)
+
+
+def test_values_that_change_places():
+    other = START + 1
+    f = ft.jit(lambda a, b: lax.fori_loop(0, 5, lambda _, s: (s[1], s[0]), (a, b)))
+    for x, y in zip(f(START, other), (other, START), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_gradient():
+    weights = np.arange(50.0)
+    slope = ft.jit(ft.grad(lambda u: fnp.sum(weights * lax.fori_loop(0, 6, lambda _, u: spread(u) ** 2, u))))
+    unrolled = ft.grad(lambda u: fnp.sum(weights * _squared(u)))
+    np.testing.assert_allclose(slope(START), unrolled(START), rtol=1e-12)
+
+
+def _squared(u):
+    for _ in range(6):
+        u = spread(u) ** 2
+    return u
