@@ -119,7 +119,8 @@ class _Builder(Builder):
     def overwritable(self, jaxpr: Jaxpr, first: int, count: int) -> list[bool]:
         """Whether each of the first results may be written over the operand of its number from `first` on."""
         body = with_distinct_outputs(with_host_calls(jaxpr))
-        updates = dict(zip(body.invars[first : first + count], body.outvars))
+        pairs = zip(body.invars[first : first + count], body.outvars)
+        updates = {old: new for old, new in pairs if isinstance(new, Var)}
         roots = Roots(body)
         shared = shared_storage(roots, fuse(roots), updates)
         return [home(shared, old) is new for old, new in updates.items()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -104,13 +105,10 @@ def _add_one(k: BlockEmitter, x: Any, y: Any, out: Any) -> None:
 
 
 def _add_records(k: BlockEmitter, records: tuple[Any, Any], has: tuple[Any, Any], out: Any) -> None:
+    zero = k.const(0, out.dtype)
     with loops(k, out.shape) as index:
-        zero = k.const(0, out.dtype)
-        left, right = [
-            k.guarded(h, lambda r=r: k.load(r, index), zero)
-            for r, h in zip(records, has)  # type: ignore[misc]
-        ]
-        k.store(out, index, left + right)
+        parts = [k.guarded(h, partial(k.load, r, index), zero) for r, h in zip(records, has)]
+        k.store(out, index, parts[0] + parts[1])
 
 
 def _add_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
