@@ -1,12 +1,11 @@
 """Fit a model of predator and prey to the record of furs: gradients through the solver of a differential equation.
 
-Pelts that the Hudson's Bay Company took in each year (Elton & Nicholson 1942; the numbers as in Howard 2009, "Modeling
-Basics", and in Carpenter 2018, "Predator-Prey Population Dynamics: the Lotka-Volterra model in Stan")::
+Pelts that the Hudson's Bay Company took from 1900 on (Elton & Nicholson 1942; numbers as in Howard 2009, "Modeling
+Basics", and Carpenter 2018, "Predator-Prey Population Dynamics: the Lotka-Volterra model in Stan"), and the model::
 
     dhare/dt = (alpha - beta lynx) hare        dlynx/dt = (-gamma + delta hare) lynx
 
-Rates, first populations and spreads of the counts are those of the greatest posterior density (of spreads and first
-populations: of their logarithms) under Carpenter's priors. The solver and its derivative are native loops.
+Its parameters are those of the greatest posterior density under Carpenter's priors.
 
     python examples/lotka_volterra.py --picture hares_and_lynxes.png
 """
@@ -21,23 +20,15 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 
-YEARS = np.arange(1900, 1921)
 PELTS = np.array([
     [30.0, 4.0], [47.2, 6.1], [70.2, 9.8], [77.4, 35.2], [36.3, 59.4], [20.6, 41.7], [18.1, 19.0], [21.4, 13.0],
     [22.0, 8.3], [25.4, 9.1], [27.1, 7.4], [40.3, 8.0], [57.0, 12.3], [76.6, 19.5], [52.3, 45.7], [19.5, 51.1],
     [11.2, 29.7], [7.6, 15.8], [14.6, 9.7], [16.2, 10.1], [24.7, 8.6],
 ])  # hare and lynx, thousands  # fmt: skip
 STEPS = 50  # of the solver in a year
-NAMES = (
-    "alpha",
-    "beta",
-    "gamma",
-    "delta",
-    "hare in 1900",
-    "lynx in 1900",
-    "spread of hare",
-    "spread of lynx",
-)
+NAMES = "alpha", "beta", "gamma", "delta", "first hare", "first lynx", "hare spread", "lynx spread"
+PRIOR_MEAN = np.array([1.0, 0.05, 1.0, 0.05, *np.log([10.0, 10.0]), -1.0, -1.0])  # rates, logarithms
+PRIOR_SPREAD = np.array([0.5, 0.05, 0.5, 0.05, 1.0, 1.0, 1.0, 1.0])
 PUBLISHED = (0.55, 0.028, 0.80, 0.024)  # posterior means of the rates by Carpenter
 
 
@@ -49,14 +40,13 @@ def slope(rates, z):
 
 def populations(rates, first, years, steps=STEPS):
     """Hares and lynxes at the beginning of each year (years, 2), by the classical method of Runge and Kutta."""
-    h = 1.0 / steps
 
-    def step(i, z):
+    def step(_, z):
+        h = 1.0 / steps
         k1 = slope(rates, z)
         k2 = slope(rates, z + h / 2 * k1)
         k3 = slope(rates, z + h / 2 * k2)
-        k4 = slope(rates, z + h * k3)
-        return z + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+        return z + h / 6 * (k1 + 2 * k2 + 2 * k3 + slope(rates, z + h * k3))
 
     def year(z, _):
         return lax.fori_loop(0, steps, step, z), z
@@ -67,22 +57,16 @@ def populations(rates, first, years, steps=STEPS):
 def negative_log_posterior(logs):
     """Of the logarithms of the parameters (8,): counts are log-normal about the solution."""
     rates, first, spread = fnp.exp(logs[:4]), fnp.exp(logs[4:6]), fnp.exp(logs[6:])
-    errors = (np.log(PELTS) - fnp.log(populations(rates, first, len(YEARS)))) / spread
-    data = 0.5 * fnp.sum(errors**2) + len(YEARS) * fnp.sum(logs[6:])
-    of_rates = 0.5 * fnp.sum(
-        ((rates - np.array([1.0, 0.05, 1.0, 0.05])) / np.array([0.5, 0.05, 0.5, 0.05])) ** 2
-    )
-    return (
-        data + of_rates + 0.5 * fnp.sum((logs[4:6] - np.log(10.0)) ** 2) + 0.5 * fnp.sum((logs[6:] + 1) ** 2)
-    )
+    errors = (np.log(PELTS) - fnp.log(populations(rates, first, len(PELTS)))) / spread
+    prior = (fnp.concatenate([rates, logs[4:]]) - PRIOR_MEAN) / PRIOR_SPREAD
+    return 0.5 * fnp.sum(errors**2) + len(PELTS) * fnp.sum(logs[6:]) + 0.5 * fnp.sum(prior**2)
 
 
 def guess():
     """Where to start: d log(hare)/dt = alpha - beta lynx (and so on) as lines through differences of the record."""
-    growth = np.gradient(np.log(PELTS), axis=0)
-    beta, alpha = np.polyfit(PELTS[:, 1], growth[:, 0], 1) * [-1, 1]
-    delta, gamma = np.polyfit(PELTS[:, 0], growth[:, 1], 1) * [1, -1]
-    return np.array([alpha, beta, gamma, delta, *PELTS[0], 0.3, 0.3])
+    (hare, lynx), growth = PELTS.T, np.gradient(np.log(PELTS), axis=0)
+    (beta, alpha), (delta, gamma) = np.polyfit(lynx, growth[:, 0], 1), np.polyfit(hare, growth[:, 1], 1)
+    return np.array([alpha, -beta, -gamma, delta, *PELTS[0], 0.3, 0.3])
 
 
 def draw(path, parameters):
@@ -97,8 +81,8 @@ def draw(path, parameters):
     line = populations(parameters[:4] / 12, parameters[4:6], 12 * 20 + 1)
     for i, name in enumerate(("hare", "lynx")):
         axes.plot(1900 + np.arange(len(line)) / 12, line[:, i], color=f"C{i}", label=name)
-        axes.plot(YEARS, PELTS[:, i], "o", color=f"C{i}")
-    axes.set(xlabel="year", ylabel="pelts (thousands)", xticks=YEARS[::4])
+        axes.plot(1900 + np.arange(len(PELTS)), PELTS[:, i], "o", color=f"C{i}")
+    axes.set(xlabel="year", ylabel="pelts (thousands)", xticks=range(1900, 1921, 4))
     axes.legend()
     figure.savefig(path, dpi=120)
 
@@ -107,8 +91,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--picture", type=Path, default="hares_and_lynxes.png", help="the file to draw to")
     picture = parser.parse_args().picture
-    objective = ft.jit(ft.value_and_grad(negative_log_posterior))
-    found = minimize(objective, np.log(guess()), jac=True)
+    found = minimize(ft.jit(ft.value_and_grad(negative_log_posterior)), np.log(guess()), jac=True)
     parameters = np.exp(found.x)
     print(*(f"{name:15}{value:8.3f}" for name, value in zip(NAMES, parameters)), sep="\n")
     print(f"{found.nfev} evaluations with gradient, largest slope {np.abs(found.jac).max():.1e}")

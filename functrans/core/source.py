@@ -72,7 +72,7 @@ def _internal(code: CodeType) -> bool:
     known = _is_internal.get(code)
     if known is None:
         name = code.co_filename
-        known = name.startswith(_SKIPPED) or name in _STDLIB or name.startswith("<frozen")
+        known = name.startswith(_SKIPPED) or name in _STDLIB or name.startswith(("<frozen", "<functrans"))
         _is_internal[code] = known
     return known
 

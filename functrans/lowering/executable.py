@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
@@ -13,8 +13,9 @@ import numpy as np
 
 from ..control.callback import Replay, made_before
 from ..core.config import config
-from ..core.ir import Eqn, Jaxpr, Var
+from ..core.ir import Eqn, Jaxpr, Var, subjaxprs
 from ..core.printing import show
+from ..core.source import Source
 from ..core.tape import Tape, TapeAval
 from ..primitives.tape import tape_is_full
 from . import loopir as ir
@@ -192,8 +193,7 @@ def _failed(
     `known` are the outputs of the host calls that were made before, `made` those of calls that kernels made, in order.
     """
     if status & ir.TAPE_FULL:
-        loop = next((e for e in jaxpr.eqns if any(isinstance(v.aval, TapeAval) for v in e.outvars)), None)
-        raise tape_is_full(config.tape_limit, None if loop is None else loop.source)
+        raise tape_is_full(config.tape_limit, next(_tape_writers(jaxpr), None))
     token = made_before.set(Replay(made))
     try:
         outs = evaluate(jaxpr, arrays, known)
@@ -203,6 +203,15 @@ def _failed(
         x if isinstance(x, Tape) else np.array(x, v.aval.dtype, order="C")
         for x, v in zip(outs, jaxpr.outvars)
     ]
+
+
+def _tape_writers(jaxpr: Jaxpr) -> Iterator[Source]:
+    """Where the user wrote the loops that make tapes, those inside others first."""
+    for e in jaxpr.eqns:
+        for body in subjaxprs(e.params):
+            yield from _tape_writers(body)
+        if e.source is not None and any(isinstance(v.aval, TapeAval) for v in e.outvars):
+            yield e.source
 
 
 def _identifier(name: str) -> str:

@@ -250,5 +250,5 @@ class _Writer:
         if not bound:
             head = f"def call({arguments}):"
         source = "\n    ".join([head, *self.lines])
-        exec(compile(source, f"<wrapper of {self.jaxpr.name}>", "exec"), self.names)
+        exec(compile(source, f"<functrans: wrapper of {self.jaxpr.name}>", "exec"), self.names)
         return self.names.pop("call")

@@ -14,6 +14,7 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
+from functrans import lax
 from functrans.core.printing import show
 
 HERE = Path(__file__).parent
@@ -38,7 +39,18 @@ def lookup(table, i, scale):
     return table.at[i].add(rows * scale), fnp.sum(rows)
 
 
+def decay(rate, x, dt):
+    """The last point of a differential equation, solved in steps."""
+    return fnp.sum(lax.scan(lambda x, h: (x - h * rate * fnp.sin(x), None), x, dt)[0])
+
+
+def halvings(x):
+    """A loop whose number of iterations depends on what it computes."""
+    return fnp.sum(lax.while_loop(lambda x: fnp.sum(x) > 1.0, lambda x: 0.5 * x * fnp.cos(x), x))
+
+
 LOGISTIC = (np.zeros(5), np.ones((N, 5)), np.ones(N))
+DECAY = (0.5, np.ones(3), np.full(N, 0.1))
 LOOKUP = (np.ones((N, 3)), np.arange(20), 2.0)
 CASES = {
     "jaxpr_softmax": lambda: str(ft.make_jaxpr(softmax)(np.ones((N, 7)))),
@@ -46,6 +58,8 @@ CASES = {
     "jaxpr_lookup_with_lines": lambda: show(ft.make_jaxpr(lookup)(*LOOKUP), source=True),
     "kernel_softmax": lambda: ft.jit(softmax).lower(np.ones((N, 7))).as_text(),
     "kernel_grad_of_logistic": lambda: ft.jit(ft.grad(logistic)).lower(*LOGISTIC).as_text(),
+    "kernel_grad_of_scan": lambda: ft.jit(ft.grad(decay)).lower(*DECAY).as_text(),
+    "kernel_grad_of_while_loop": lambda: ft.jit(ft.grad(halvings)).lower(np.ones(3)).as_text(),
     "kernel_lookup": lambda: ft.jit(lookup).lower(*LOOKUP).as_text(),
 }
 

@@ -69,10 +69,10 @@ def summed(f):
 def check_values(program, seed):
     args = programs.point(seed)
     expected = program.python(*args)
-    assert_same(program.native(*args), expected)
+    assert_same(program, program.native(*args), expected)
     assert_same(program, ft.jit(program.native)(*args), expected)
     with ft.config.patch(disable_jit=True):
-        assert_same(program.native(*args), expected)
+        assert_same(program, program.native(*args), expected)
 
 
 def check_forward(program, seed):
