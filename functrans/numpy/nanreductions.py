@@ -13,7 +13,7 @@ import numpy as np
 from ..core.errors import ArgumentValueError
 from ..core.trace import concrete
 from ..primitives import ufuncs
-from ..primitives.axes import axes_or_all
+from ..primitives.axes import reduced_axes
 from ..primitives.bits import and_p
 from ..primitives.composed import truth
 from ..primitives.families import literal
@@ -31,7 +31,7 @@ __all__ = [
 def _checked(a: Any, axis: Any, name: str) -> Any:
     """The array, if it has the axis: so that a message names the function that was called."""
     x = array_operand(a, name)
-    axes_or_all(axis, len(shape_of(x)), name)
+    reduced_axes(axis, len(shape_of(x)), name)
     return x
 
 

@@ -12,7 +12,7 @@ from ..core.errors import ArgumentValueError
 from ..core.primitive import Primitive
 from ..core.trace import Tracer
 from ..primitives import ufuncs
-from ..primitives.axes import axes_or_all
+from ..primitives.axes import reduced_axes
 from ..primitives.composed import truth
 from ..primitives.create import full
 from ..primitives.elementwise import convert, select_p
@@ -36,7 +36,7 @@ _UINT64 = np.dtype(np.uint64)
 def reduced(prim: Primitive, x: Any, axis: Any, keepdims: bool, name: str) -> Any:
     """`prim` of a strong value along `axis` as a user gives it: None for all, an integer, a tuple."""
     shape = shape_of(x)
-    axes = axes_or_all(axis, len(shape), name)
+    axes = reduced_axes(axis, len(shape), name)
     out = prim.bind(x, axes=axes)
     if given(keepdims, False):
         out = reshape_p.bind(out, shape=tuple([1 if d in axes else n for d, n in enumerate(shape)]))
@@ -180,7 +180,7 @@ def _extremum(
         raise ArgumentValueError(f"{name}: where= needs initial=, the result where no element is chosen")
     x = masked(x, where, _lowest(dtype_of(x), sign), name)
     shape = shape_of(x)
-    axes = axes_or_all(axis, len(shape), name)
+    axes = reduced_axes(axis, len(shape), name)
     if 0 in [shape[d] for d in axes]:
         if initial is None:
             raise ArgumentValueError(
@@ -318,6 +318,8 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
 def _position(name: str, prim: Primitive, a: Any, axis: Any, keepdims: Any) -> Any:
     x = array_operand(a, name)
     shape = shape_of(x)
+    if not shape and type(axis) is int and axis in (0, -1):
+        axis = None  # a number has these, as in `reduced_axes`
     x, d = along(x, axis, name)
     kept = (1,) * len(shape) if axis is None else (*shape[:d], 1, *shape[d + 1 :])
     if shape_of(x)[d] == 0:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.errors import ArgumentValueError, AxisError, ShapeError
 from ..core.trace import operators
-from ..primitives.axes import as_shape, filled_shape, many_axes, one_axis, positive_shape
+from ..primitives.axes import as_shape, filled_shape, many_axes, one_axis, positive_shape, reduced_axes
 from ..primitives.linear import (
     broadcast_shapes as common_shape,
 )
@@ -127,7 +127,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     axes = (
         tuple([d for d, n in enumerate(shape) if n == 1])
         if axis is None
-        else many_axes(axis, len(shape), "squeeze")
+        else reduced_axes(axis, len(shape), "squeeze")
     )
     if any(shape[d] != 1 for d in axes):
         raise ShapeError(

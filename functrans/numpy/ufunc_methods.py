@@ -19,7 +19,7 @@ from ..core.errors import (
 )
 from ..core.primitive import Primitive
 from ..core.trace import concrete, is_abstract, operators
-from ..primitives.axes import axes_or_all, one_axis
+from ..primitives.axes import one_axis, reduced_axes
 from ..primitives.composed import truth
 from ..primitives.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p
 from ..primitives.elementwise import convert, select_p
@@ -125,7 +125,7 @@ def _reduce(
     if known is not None and not (options and ufunc in _LOGICAL):
         return known(x, axis=axis, keepdims=keepdims, where=where, **options)
     shape = shape_of(x)
-    axes = axes_or_all(axis, len(shape), name)
+    axes = reduced_axes(axis, len(shape), name)
     if len(axes) > 1 and ufunc not in _ASSOCIATIVE:
         raise ArgumentValueError(f"{name}: not reorderable, so at most one axis may be specified, got {axis}")
     x = _masked(truth(x) if ufunc in _LOGICAL else x, where, ufunc, name)

@@ -59,6 +59,13 @@ def axes_or_all(axes: Any, ndim: int, name: str) -> tuple[int, ...]:
     return tuple(range(ndim)) if axes is None else many_axes(axes, ndim, name)
 
 
+def reduced_axes(axes: Any, ndim: int, name: str) -> tuple[int, ...]:
+    """`axes_or_all`; a number has an axis 0 and -1 to reduce along, as NumPy lets it have."""
+    if ndim == 0 and type(axes) is int and axes in (0, -1):
+        return ()
+    return axes_or_all(axes, ndim, name)
+
+
 def as_shape(shape: Any, name: str) -> tuple[int, ...]:
     """A shape as a tuple of ints; one integer is a shape of one axis.
 

@@ -181,3 +181,17 @@ def test_initial_of_nothing():
     np.testing.assert_array_equal(
         ft.jit(lambda s: fnp.max(np.zeros((0, 2)), axis=0, initial=s))(3.0), [3.0, 3.0]
     )
+
+
+@pytest.mark.parametrize(
+    "name", ["sum", "prod", "max", "min", "any", "all", "argmax", "ptp", "nansum", "count_nonzero", "squeeze"]
+)
+@pytest.mark.parametrize("axis", [0, -1])
+def test_a_number_has_an_axis_to_reduce(name, axis):
+    expected = getattr(np, name)(2.0, axis=axis)
+    f = getattr(fnp, name)
+    for found in (f(2.0, axis=axis), ft.jit(lambda x: f(x, axis=axis))(2.0)):
+        assert np.asarray(found).dtype == np.asarray(expected).dtype
+        np.testing.assert_array_equal(found, expected)
+    with pytest.raises(np.exceptions.AxisError):
+        f(2.0, axis=1)
