@@ -80,6 +80,9 @@ def bind(
     outside, inside, _ = jaxpr.derive(("invariants", known), lambda: invariant_part(jaxpr, known, ()))
     if outside is not None:
         consts = [*consts, *evaluate(outside, consts)]
+    before = len(consts) + len(carry)
+    inside, read = inside.derive(("rows read", before), lambda: _without_unread(inside, before))
+    rows = chosen(rows, read)
     return scan_p.bind(
         *(() if length is not None else (count,)),
         *consts,
@@ -92,6 +95,17 @@ def bind(
         num_consts=len(consts),
         num_carry=len(carry),
     )
+
+
+def _without_unread(jaxpr: Jaxpr, before: int) -> tuple[Jaxpr, list[bool]]:
+    """The body without the rows that it does not read (a counter, often), and which of its rows it reads."""
+    used = {a for e in jaxpr.eqns for a in e.invars} | set(jaxpr.outvars)
+    first, rows = split(jaxpr.invars, before)
+    read = [v in used for v in rows]
+    if all(read):
+        return jaxpr, read
+    invars = [*first, *chosen(rows, read)]
+    return Jaxpr(invars, jaxpr.eqns, jaxpr.outvars, name=jaxpr.name, stats=jaxpr.stats), read
 
 
 def _abstract(
