@@ -38,20 +38,17 @@ def slope(rates, z):
     return fnp.stack([(alpha - beta * z[1]) * z[0], (-gamma + delta * z[0]) * z[1]])
 
 
-def populations(rates, first, years, steps=STEPS):
+def populations(rates, first, years):
     """Hares and lynxes at the beginning of each year (years, 2), by the classical method of Runge and Kutta."""
+    h = 1.0 / STEPS
 
     def step(_, z):
-        h = 1.0 / steps
         k1 = slope(rates, z)
         k2 = slope(rates, z + h / 2 * k1)
         k3 = slope(rates, z + h / 2 * k2)
         return z + h / 6 * (k1 + 2 * k2 + 2 * k3 + slope(rates, z + h * k3))
 
-    def year(z, _):
-        return lax.fori_loop(0, steps, step, z), z
-
-    return lax.scan(year, first, None, length=years)[1]
+    return lax.scan(lambda z, _: (lax.fori_loop(0, STEPS, step, z), z), first, None, length=years)[1]
 
 
 def negative_log_posterior(logs):
@@ -77,8 +74,7 @@ def draw(path, parameters):
         print("no picture, since matplotlib is not installed: pip install matplotlib")
         return
     axes = (figure := Figure(figsize=(9, 5), layout="constrained")).subplots()
-    # With slower rates its "years" are months.
-    line = populations(parameters[:4] / 12, parameters[4:6], 12 * 20 + 1)
+    line = populations(parameters[:4] / 12, parameters[4:6], 12 * 20 + 1)  # rates per month
     for i, name in enumerate(("hare", "lynx")):
         axes.plot(1900 + np.arange(len(line)) / 12, line[:, i], color=f"C{i}", label=name)
         axes.plot(1900 + np.arange(len(PELTS)), PELTS[:, i], "o", color=f"C{i}")

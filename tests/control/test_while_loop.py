@@ -1,0 +1,116 @@
+"""while loops as equations: what they are, their kernels, and reverse mode by tapes."""
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
+from functrans.core.ir import subjaxprs
+from functrans.core.tape import TapeAval
+
+
+def collatz(n):
+    """How many steps to 1; integers only."""
+    return lax.while_loop(
+        lambda c: c[0] != 1, lambda c: (fnp.where(c[0] % 2 == 0, c[0] // 2, 3 * c[0] + 1), c[1] + 1), (n, 0)
+    )[1]
+
+
+def shrink(x):
+    """x sin-ed until it is small; the number of iterations depends on x."""
+    return lax.while_loop(lambda v: fnp.sum(v * v) > 0.5, lambda v: 0.9 * fnp.sin(v), x)
+
+
+def shrink_slope(x):
+    """The derivative of `shrink` for a scalar, by hand."""
+    slope = 1.0
+    while x * x > 0.5:
+        slope, x = slope * 0.9 * np.cos(x), 0.9 * np.sin(x)
+    return slope
+
+
+def equations(jaxpr):
+    for eqn in jaxpr.eqns:
+        yield eqn
+        for body in subjaxprs(eqn.params):
+            yield from equations(body)
+
+
+def primitives(f, *args):
+    return [e.primitive.name for e in equations(ft.make_jaxpr(f)(*args))]
+
+
+def has_tapes(f, *args):
+    return any(isinstance(v.aval, TapeAval) for e in equations(ft.make_jaxpr(f)(*args)) for v in e.outvars)
+
+
+def test_one_kernel():
+    text = ft.jit(ft.grad(lambda x: fnp.sum(shrink(x)))).lower(np.ones(3)).as_text()
+    assert text.count("def ") == 1
+    assert "while True" in text
+    assert "host call" not in text
+
+
+def test_integers():
+    assert [int(collatz(n)) for n in (1, 2, 7, 27)] == [0, 1, 16, 111]
+    np.testing.assert_array_equal(ft.vmap(collatz)(np.array([1, 2, 7, 27])), [0, 1, 16, 111])
+
+
+def test_a_loop_without_iterations():
+    x = np.full(3, 0.1)
+    np.testing.assert_array_equal(ft.jit(shrink)(x), x)
+    np.testing.assert_array_equal(ft.grad(lambda x: fnp.sum(shrink(x)))(x), 1.0)
+
+
+@pytest.mark.parametrize("x", [0.1, 0.9, 2.0])
+@pytest.mark.parametrize("wrap", [lambda f: f, ft.jit], ids=["eager", "jit"])
+def test_derivatives(wrap, x):
+    expected = shrink_slope(x)
+    assert wrap(ft.grad(shrink))(x) == pytest.approx(expected)
+    assert wrap(lambda x: ft.jvp(shrink, (x,), (1.0,))[1])(x) == pytest.approx(expected)
+    assert ft.linearize(shrink, x)[1](1.0) == pytest.approx(expected)
+    second = (shrink_slope(x + 1e-6) - shrink_slope(x - 1e-6)) / 2e-6
+    for slope in (ft.grad(ft.grad(shrink)), ft.grad(lambda x: ft.jvp(shrink, (x,), (1.0,))[1])):
+        assert wrap(slope)(x) == pytest.approx(second, rel=1e-6, abs=1e-8)
+
+
+def test_each_lane_runs_to_its_own_end():
+    xs = np.linspace(0.1, 3.0, 7)
+    np.testing.assert_allclose(ft.jit(ft.vmap(ft.grad(shrink)))(xs), [shrink_slope(x) for x in xs])
+
+
+def test_a_lane_that_has_ended_raises_nothing():
+    def find(x):
+        """The place of the first positive element; the array ends behind it."""
+        return lax.while_loop(lambda i: x[i] <= 0.0, lambda i: i + 1, 0)
+
+    rows = np.array([[1.0, -1, -1], [-1, 1, -1], [-1, -1, 1]])
+    np.testing.assert_array_equal(ft.vmap(find)(rows), [0, 1, 2])
+    with pytest.raises(IndexError):
+        ft.vmap(find)(-np.ones((2, 3)))
+
+
+def test_forward_mode_writes_no_tape():
+    x = np.ones(3)
+    assert not has_tapes(lambda x: ft.jvp(shrink, (x,), (x,)), x)
+    assert has_tapes(ft.grad(lambda x: fnp.sum(shrink(x))), x)
+
+
+def test_linear_bodies_keep_nothing():
+    def f(x):
+        return fnp.sum(lax.while_loop(lambda c: c[0] < 5, lambda c: (c[0] + 1, 2.0 * c[1]), (0, x))[1])
+
+    assert not has_tapes(ft.grad(f), np.ones(3))
+    np.testing.assert_array_equal(ft.grad(f)(np.ones(3)), 32.0)
+
+
+def test_loops_in_branches_have_tapes_in_both():
+    def f(x):
+        return fnp.sum(lax.cond(fnp.sum(x) > 1.0, shrink, lambda v: shrink(v * 3.0) * 2.0, x))
+
+    for x in (np.full(3, 0.2), np.full(3, 2.0)):
+        expected = ft.grad(lambda x: fnp.sum(shrink(x) if x.sum() > 1 else shrink(x * 3.0) * 2.0))(x)
+        np.testing.assert_allclose(ft.jit(ft.grad(f))(x), expected)
+        hessian = ft.jit(ft.hessian(f))(x)
+        np.testing.assert_allclose(hessian, hessian.T)
