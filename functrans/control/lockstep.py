@@ -63,11 +63,12 @@ def in_step(
     (eqn,) = jaxpr.eqns
     group = _Group(k, eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"])
     # The last group is filled up with the last lane, which is then computed more than once.
+    last: Any = length - 1  # an extent, so that all lengths have one kernel
     with k.loop(-(-length // WIDTH), interruptible=True) as j:
 
         def lane(i: Any) -> Any:
             number = j * WIDTH + i
-            return k.where(number < length, number, length - 1)
+            return k.where(number < length, number, last)
 
         places: dict[Any, Any] = dict(zip(jaxpr.invars, consts))
         shared, own = split(jaxpr.invars, len(consts))
@@ -88,7 +89,7 @@ def in_step(
             return split(found, eqn.params["num_cond"], eqn.params["num_consts"])
 
         group.run(operands)
-        found = dict(zip(eqn.outvars, [*group.carry, group.count]))
+        found: dict[Any, Any] = dict(zip(eqn.outvars, [*group.carry, group.count]))
         with k.loop(WIDTH) as i:
             for v, y in zip(jaxpr.outvars, out_rows):
                 k.store(y, (lane(i),), k.load(found[v], (i,)))
