@@ -1,0 +1,120 @@
+"""scans as equations: one kernel, few residuals, rows and carries in odd wiring."""
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
+
+
+def text_of(f, *args):
+    return ft.jit(f).lower(*args).as_text()
+
+
+def test_gradient_is_one_kernel_with_two_loops():
+    def f(x):
+        return fnp.sum(lax.scan(lambda c, r: (fnp.sin(c) * r, None), 1.0, x)[0])
+
+    text = text_of(ft.grad(f), np.ones(10))
+    assert text.count("def ") == 1
+    assert text.count("for ") == 2
+    assert "host call" not in text
+
+
+def test_linear_scans_keep_nothing():
+    def f(x):
+        return lax.scan(lambda c, r: (2.0 * c + r, None), 0.0, x)[0]
+
+    text = text_of(ft.grad(f), np.ones(10))
+    assert "(scratch)" not in text
+    np.testing.assert_array_equal(ft.grad(f)(np.ones(4)), [8, 4, 2, 1])
+
+
+def test_what_does_not_vary_is_kept_once():
+    def f(w, x):
+        return lax.scan(lambda c, r: (c * fnp.exp(w) + r, None), 0.0, x)[0]
+
+    text = text_of(ft.grad(f), 0.1, np.ones(10))
+    assert text.count("exp(") == 1
+    before = text[: text.index("exp(")]
+    assert "for " not in before
+
+
+def test_nested_scans_nest():
+    def f(x):
+        def outer(c, r):
+            return lax.scan(lambda d, s: (fnp.sin(d * s), d), c, r)
+
+        return lax.scan(outer, 0.5, x)
+
+    x = np.random.default_rng(0).normal(size=(4, 3))
+    c, kept = 0.5, []
+    for r in x:
+        for s in r:
+            kept.append(c)
+            c = np.sin(c * s)
+    last, rows = ft.jit(f)(x)
+    assert last == pytest.approx(c)
+    np.testing.assert_allclose(rows, np.reshape(kept, (4, 3)))
+    assert text_of(f, x).count("def ") == 1
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("unroll", [1, 3, 7, 50])
+def test_order_of_rows(reverse, unroll):
+    def f(x):
+        return lax.scan(lambda c, r: (0.5 * c + r, c * r), 1.0, x, reverse=reverse, unroll=unroll)
+
+    x = np.arange(7.0)
+    c, rows = 1.0, np.zeros(7)
+    for i in reversed(range(7)) if reverse else range(7):
+        c, rows[i] = 0.5 * c + x[i], c * x[i]
+    for run in (f, ft.jit(f)):
+        last, found = run(x)
+        assert last == c
+        np.testing.assert_array_equal(found, rows)
+
+
+def test_swapped_and_forwarded():
+    def body(c, r):
+        a, b, n = c
+        return (b, a, n + 1), (r, a, n)
+
+    f = ft.jit(lambda a, b, x: lax.scan(body, (a, b, 0), x))
+    a, b, x = np.arange(100.0), -np.ones(100), np.arange(5.0)
+    (p, q, n), (rows, firsts, counts) = f(a, b, x)
+    np.testing.assert_array_equal(p, b)
+    np.testing.assert_array_equal(q, a)
+    assert int(n) == 5
+    np.testing.assert_array_equal(rows, x)
+    np.testing.assert_array_equal(firsts, [a, b, a, b, a])
+    np.testing.assert_array_equal(counts, range(5))
+    slope = ft.grad(lambda a: fnp.sum(f(a, b, x)[1][1]))(a)
+    np.testing.assert_array_equal(slope, 3.0)
+
+
+@pytest.mark.parametrize("count", [-2, 0, 1, 6])
+def test_run_time_trip_count(count):
+    def f(x, n):
+        return lax.fori_loop(0, n, lambda i, v: fnp.sin(v) * (i + 1), x)
+
+    x, slope = 0.3, 1.0
+    for i in range(count):
+        x, slope = np.sin(x) * (i + 1), slope * np.cos(x) * (i + 1)
+    assert ft.jit(f)(0.3, count) == pytest.approx(x)
+    for run in (
+        ft.grad(f),
+        ft.jit(ft.grad(f)),
+        ft.grad(ft.jit(f)),
+        lambda x, n: ft.vmap(ft.grad(f))(*map(np.atleast_1d, (x, n)))[0],
+    ):
+        assert run(0.3, count) == pytest.approx(slope)
+
+
+def test_no_rows_and_no_iterations():
+    last, rows = ft.jit(lambda x: lax.scan(lambda c, r: (c + r, c * 2), x, np.zeros(0)))(1.5)
+    assert last == 1.5
+    assert rows.shape == (0,)
+    assert lax.scan(lambda c, _: (c, None), 1.0, None, length=3) == (1.0, None)
+    assert ft.grad(lambda x: lax.scan(lambda c, r: (c * r, None), x, np.zeros(0))[0])(2.0) == 1.0
