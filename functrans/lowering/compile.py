@@ -128,7 +128,9 @@ def compile_kernel(kernel: ir.Kernel, options: Options = Options()) -> CompiledK
             warnings.warn(
                 f"kernel '{kernel.name}' runs as Python: {error.args[0]}", RuntimeWarning, stacklevel=2
             )
-    if route == "njit" and not any(type(s) in (ir.Call, ir.HostCall, ir.Reserve) for s in ir.walk(kernel.body)):
+    if route == "njit" and not any(
+        type(s) in (ir.Call, ir.HostCall, ir.Reserve) for s in ir.walk(kernel.body)
+    ):
         try:
             return _by_njit(kernel)
         except Exception as error:

@@ -385,7 +385,9 @@ class _Function:
     def move(self, target: str, source: str, buffer: ir.BufferDecl) -> None:
         """Copy the memory of a small buffer."""
         nbytes = buffer.size * buffer.dtype.itemsize
-        self.lines.append(f"  call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {nbytes}, i1 false)")
+        self.lines.append(
+            f"  call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {nbytes}, i1 false)"
+        )
 
     def reserve(self, s: ir.Reserve) -> None:
         self.globals["functrans.reserve"] = RESERVE

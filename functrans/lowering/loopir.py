@@ -321,7 +321,9 @@ class Reserve:
     limit: Operand
 
 
-Statement = Let | Load | Store | For | While | If | Local | Get | Set | Copy | Call | Fail | HostCall | Reserve
+Statement = (
+    Let | Load | Store | For | While | If | Local | Get | Set | Copy | Call | Fail | HostCall | Reserve
+)
 
 
 @dataclass(eq=False, slots=True)

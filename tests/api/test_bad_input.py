@@ -422,7 +422,12 @@ def test_a_traced_axis():
 
 def test_results_shaped_by_data():
     f = ft.jit(lambda x: np.unique(x))  # unique
-    fails(lambda: f(X), error=errors.ConcretizationError, says=["unique", "depends on", "size="], line="# unique")
+    fails(
+        lambda: f(X),
+        error=errors.ConcretizationError,
+        says=["unique", "depends on", "size="],
+        line="# unique",
+    )
 
 
 def test_a_value_that_is_differentiated_prints_its_numbers(capsys):
