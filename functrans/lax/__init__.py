@@ -28,7 +28,9 @@ from . import (
     linalg,
     loops,
     padding,
+    reducing,
     scattering,
+    slicing,
     sorting,
     special,
     waiting,
@@ -48,7 +50,9 @@ from .gathering import *  # noqa: F403
 from .joining import *  # noqa: F403
 from .loops import *  # noqa: F403
 from .padding import *  # noqa: F403
+from .reducing import *  # noqa: F403
 from .scattering import *  # noqa: F403
+from .slicing import *  # noqa: F403
 from .sorting import *  # noqa: F403
 from .special import *  # noqa: F403
 from .waiting import *  # noqa: F403
@@ -56,6 +60,8 @@ from .windows import *  # noqa: F403
 
 __all__ = ["linalg"]
 __all__ += arrays.__all__
+__all__ += slicing.__all__
+__all__ += reducing.__all__
 __all__ += elementwise.__all__
 __all__ += fourier.__all__
 __all__ += convolution.__all__
