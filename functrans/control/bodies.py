@@ -203,11 +203,6 @@ def is_host(eqn: Eqn) -> bool:
     return isinstance(rule, Reduction) and rule.fold not in ("sum", "prod") and complex_operand
 
 
-def interpreted(*bodies: Jaxpr) -> bool:
-    """Whether loops should run as Python."""
-    return config.disable_jit
-
-
 def computed(body: Jaxpr, args: Sequence[Any]) -> list[Any]:
     """The outputs of a body by NumPy, or by its kernel unless all is to run as Python."""
     with tracing(eval_trace):

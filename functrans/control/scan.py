@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Aval, Zero, aval_of
+from ..core.config import config
 from ..core.ir import Eqn, Jaxpr, Var, subjaxprs
 from ..core.kernel import Block, BlockEmitter, Buffer
 from ..core.primitive import Effect, Linear, Primitive
@@ -33,7 +34,6 @@ from .bodies import (
     chosen,
     computed,
     given,
-    interpreted,
     invariant_part,
     perturbed,
     run_compiled,
@@ -126,7 +126,7 @@ def _head(values: Sequence[Any], length: int | None) -> tuple[Sequence[Any], Seq
 
 
 def _impl(*args: Any, jaxpr: Jaxpr, **params: Any) -> list[Any]:
-    if interpreted(jaxpr):
+    if config.disable_jit:
         return _in_python(jaxpr, args, **params)
     return run_compiled(scan_p, args, {"jaxpr": jaxpr, **params}, jaxpr)
 

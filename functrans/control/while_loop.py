@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Aval, Zero, aval_of
+from ..core.config import config
 from ..core.dtypes import INT64
 from ..core.ir import Jaxpr, Var
 from ..core.kernel import Block, BlockEmitter, Buffer
@@ -20,7 +21,7 @@ from ..core.primitive import Effect, Primitive
 from ..core.tape import TapeAval
 from ..primitives.tape import write_tape
 from ..transforms.evaluate import evaluate
-from .bodies import chosen, computed, given, interpreted, invariant_part, perturbed, run_compiled, split
+from .bodies import chosen, computed, given, invariant_part, perturbed, run_compiled, split
 from .carries import Carries
 from .derived import carry_mask, halves_of, pushed_body
 from .scan import bind as bind_scan
@@ -77,7 +78,7 @@ def _abstract(
 
 
 def _impl(*args: Any, cond_jaxpr: Jaxpr, body_jaxpr: Jaxpr, num_cond: int, num_consts: int) -> list[Any]:
-    if not interpreted(cond_jaxpr, body_jaxpr):
+    if not config.disable_jit:
         params = {
             "cond_jaxpr": cond_jaxpr,
             "body_jaxpr": body_jaxpr,

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from .aval import Aval
+from .dtypes import INT64
 
-_INT64 = np.dtype(np.int64)
 _libc = ctypes.CDLL(None)
 _free, _realloc = _libc.free, _libc.realloc
 _free.argtypes, _free.restype = [ctypes.c_void_p], None
@@ -43,7 +43,7 @@ class TapeAval(Aval):
     __slots__ = ("item",)
 
     def __init__(self, item: Aval, axes: tuple[int, ...] = ()):
-        super().__init__((*axes, 2), _INT64)
+        super().__init__((*axes, 2), INT64)
         self.item = item.strong()
 
     @property
@@ -146,7 +146,7 @@ class Tape:
     @property
     def dtype(self) -> np.dtype:
         """The dtype of the spans."""
-        return _INT64
+        return INT64
 
     def __len__(self) -> int:
         """How many records one tape has."""
