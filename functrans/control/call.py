@@ -54,7 +54,7 @@ def _perturbed(tangents: Sequence[Any]) -> tuple[bool, ...]:
     return tuple([type(t) is not Zero for t in tangents])
 
 
-def _spread(values: Sequence[Any], mask: Sequence[bool], outs: Sequence[Any]) -> list[Any]:
+def spread(values: Sequence[Any], mask: Sequence[bool], outs: Sequence[Any]) -> list[Any]:
     """`values` where the mask is true, symbolic zeros like `outs` elsewhere."""
     given = iter(values)
     return [next(given) if m else Zero(x) for m, x in zip(mask, outs)]
@@ -64,7 +64,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Jaxpr) -> tu
     pushed, nonzero = jvp_jaxpr(jaxpr, _perturbed(tangents), trace_key())
     found = call_p.bind(*primals, *[t for t in tangents if type(t) is not Zero], jaxpr=pushed)
     outs = found[: len(jaxpr.outvars)]
-    return outs, _spread(found[len(outs) :], nonzero, outs)
+    return outs, spread(found[len(outs) :], nonzero, outs)
 
 
 def _linearize(
@@ -76,7 +76,7 @@ def _linearize(
     outs = found[: len(jaxpr.outvars)]
     given = [t for t in tangents if type(t) is not Zero]
     pushed = call_p.bind(*residuals, *given, jaxpr=parts.linear) if any(parts.nonzero) else []
-    return outs, _spread(pushed, parts.nonzero, outs)
+    return outs, spread(pushed, parts.nonzero, outs)
 
 
 def _transpose(cts: Sequence[Any], *args: Any, jaxpr: Jaxpr) -> list[Any]:

@@ -21,7 +21,7 @@ from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from ..transforms.transpose import transpose_jaxpr
 from .bodies import Mask, chosen, perturbed
-from .call import call_p
+from .call import call_p, spread
 from .recompute import by_policy, inlined
 
 #: ``policy(primitive, *avals, **params)``: whether the results of an equation are kept.
@@ -44,11 +44,6 @@ def _impl(*args: Any, jaxpr: Jaxpr, **options: Any) -> list[Any]:
         return evaluate(jaxpr, args)
 
 
-def _spread(values: Sequence[Any], mask: Mask, outs: Sequence[Any]) -> list[Any]:
-    found = iter(values)
-    return [next(found) if m else Zero(x) for m, x in zip(mask, outs)]
-
-
 def _jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Jaxpr, **options: Any
 ) -> tuple[list[Any], list[Any]]:
@@ -56,7 +51,7 @@ def _jvp(
     pushed, nonzero = jvp_jaxpr(jaxpr, mask, trace_key())
     found = checkpoint_p.bind(*primals, *chosen(tangents, mask), jaxpr=pushed, **options)
     outs = found[: len(jaxpr.outvars)]
-    return outs, _spread(found[len(outs) :], nonzero, outs)
+    return outs, spread(found[len(outs) :], nonzero, outs)
 
 
 def _taken_apart(jaxpr: Jaxpr, mask: Mask, policy: Policy | None, prevent_cse: bool) -> LinearizedJaxpr:
@@ -89,7 +84,7 @@ def _linearize(
     if not any(parts.nonzero):
         return outs, [Zero(x) for x in outs]
     pushed = bind(parts.linear, [*residuals, *chosen(tangents, mask)], **options)
-    return outs, _spread(pushed, parts.nonzero, outs)
+    return outs, spread(pushed, parts.nonzero, outs)
 
 
 def _transpose(cts: Sequence[Any], *args: Any, jaxpr: Jaxpr, **options: Any) -> list[Any]:
