@@ -18,13 +18,13 @@ from .api.jacobian import hessian, jacfwd, jacrev
 from .api.jit import clear_caches, disable_jit, jit
 from .api.progress import progress
 from .api.stages import eval_shape, make_jaxpr
-from .api.values import ShapeDtypeStruct
 from .api.vmap import vmap
 from .core import errors
 from .core.array import Array
 from .core.aval import Zero
 from .core.config import config
 from .core.names import module_attributes as _module_attributes
+from .transforms.values import ShapeDtypeStruct
 
 __version__ = "0.1.0"
 

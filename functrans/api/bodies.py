@@ -24,7 +24,7 @@ from ..core.tree_nodes import keystr
 from ..primitives.elementwise import convert_element_type_p
 from ..primitives.operands import strong
 from ..transforms.stage import stage
-from .values import Flat, name_of, result
+from ..transforms.values import Flat, name_of, result
 
 
 class Body(NamedTuple):

@@ -14,7 +14,7 @@ from ..core.errors import ArgumentError, ArgumentValueError
 from ..core.pytree import PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
 from ..core.trace import PYTHON_KEYS, Tracer
 from ..core.tree_nodes import keystr
-from .values import name_of, result, value_of
+from ..transforms.values import name_of, result, value_of
 
 
 def pure_callback(

@@ -13,8 +13,17 @@ from ..core.errors import ArgumentError
 from ..core.pytree import tree_map
 from ..primitives.identities import name_p
 from ..transforms.stage import close, stage
+from ..transforms.values import (
+    Flat,
+    argument_at,
+    check_function,
+    flatten_values,
+    name_of,
+    result,
+    results,
+    value_of,
+)
 from .static import Signature
-from .values import Flat, argument_at, check_function, flatten_values, name_of, result, results, value_of
 
 
 def checkpoint(

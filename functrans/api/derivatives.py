@@ -19,7 +19,7 @@ from ..transforms.linearize import Linearized, replay
 from ..transforms.linearize import linearize as linearize_flat
 from ..transforms.stage import close, stage
 from ..transforms.transpose import backward, transpose_jaxpr
-from .values import (
+from ..transforms.values import (
     Flat,
     argument_name,
     check_function,

@@ -17,7 +17,7 @@ from ..core.tree_nodes import KeyPath, keystr
 from ..primitives.linear import instantiate
 from ..transforms.linearize import linearize
 from ..transforms.transpose import backward
-from .values import Flat, argument_name, check_function, flatten_values, name_of, result, results
+from ..transforms.values import Flat, argument_name, check_function, flatten_values, name_of, result, results
 
 Argnums = int | Sequence[int]
 

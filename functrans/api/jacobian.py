@@ -15,8 +15,8 @@ from ..primitives.linear import batched_first, instantiate, move_batch_axis, res
 from ..transforms.batch import batch
 from ..transforms.linearize import Linearized, linearize, replay
 from ..transforms.transpose import backward
+from ..transforms.values import Flat, check_function, name_of, results
 from .grad import Argnums, select
-from .values import Flat, check_function, name_of, results
 
 
 def jacfwd(

@@ -25,9 +25,18 @@ from ..core.tree_nodes import keystr, kind_of
 from ..lowering.cache import kernels
 from ..lowering.executable import compile_jaxpr
 from ..transforms.stage import close, stage
+from ..transforms.values import (
+    Flat,
+    argument_at,
+    check_function,
+    flatten_values,
+    given,
+    name_of,
+    results,
+    struct_aval,
+)
 from .static import Signature, Split, check_types
 from .stats import CacheInfo, Stats
-from .values import Flat, argument_at, check_function, flatten_values, given, name_of, results, struct_aval
 
 _PYTHON_NUMBERS = frozenset((int, float, complex, bool))
 _LEAF = tree_structure(0)

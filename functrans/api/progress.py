@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.errors import ArgumentError, ArgumentValueError
-from .values import check_function, name_of
+from ..transforms.values import check_function, name_of
 
 #: How often a bar moves, unless told otherwise.
 STEPS = 100

@@ -8,8 +8,8 @@ from typing import Any
 from ..core.ir import Jaxpr
 from ..core.pytree import PyTree, tree_flatten, tree_unflatten
 from ..transforms.stage import stage
+from ..transforms.values import Flat, check_function, name_of, struct_aval, struct_of
 from .static import Signature
-from .values import Flat, check_function, name_of, struct_aval, struct_of
 
 
 def _staged(fun: Callable[..., Any], signature: Signature, args: Any, kwargs: Any) -> tuple[Jaxpr, Any]:

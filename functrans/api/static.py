@@ -11,7 +11,7 @@ from ..core.aval import aval_of
 from ..core.errors import ArgumentError, StaticArgumentError
 from ..core.ir import Jaxpr
 from ..core.pytree import PyTree, PyTreeDef
-from .values import argument_name, name_of
+from ..transforms.values import argument_name, name_of
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,15 @@ from ..core.errors import ArgumentError, ArgumentValueError, AxisError
 from ..core.pytree import flatten_axes, tree_flatten_with_path, tree_structure
 from ..primitives.linear import batched_first, move_batch_axis, shape_of
 from ..transforms.batch import batch
-from .values import Flat, argument_at, argument_place, check_function, flatten_values, name_of, results
+from ..transforms.values import (
+    Flat,
+    argument_at,
+    argument_place,
+    check_function,
+    flatten_values,
+    name_of,
+    results,
+)
 
 
 def vmap(

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ..api.bodies import check_structure, check_types, last_line
-from ..api.values import check_function, flatten_values, given, name_of, result
 from ..core.aval import aval_of
 from ..core.errors import ArgumentError, ArgumentValueError, AxisError
 from ..core.pytree import PyTreeDef, tree_flatten_with_path, tree_unflatten
@@ -15,6 +14,7 @@ from ..numpy.joining import concatenate, stack
 from ..numpy.moving import flip
 from ..numpy.shaping import reshape
 from ..primitives.linear import shape_of
+from ..transforms.values import check_function, flatten_values, given, name_of, result
 
 __all__ = ["associative_scan"]
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ..api.bodies import Body, carry_out, last_line, leaf_path, trace_body
-from ..api.values import check_function, flatten_values, name_of, value_of
 from ..control import cond as cond_primitive
 from ..core.aval import Aval, aval_of
 from ..core.config import config
@@ -19,6 +18,7 @@ from ..core.trace import concrete, is_abstract
 from ..core.tree_nodes import keystr
 from ..primitives.elementwise import convert, max_p, min_p
 from ..primitives.operands import strong
+from ..transforms.values import check_function, flatten_values, name_of, value_of
 
 __all__ = ["cond", "switch"]
 _ABSENT: Any = object()

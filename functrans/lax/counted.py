@@ -10,7 +10,6 @@ import numpy as np
 
 from ..api.bodies import Body, carry_out, trace_body, trace_carry
 from ..api.progress import Progress
-from ..api.values import check_function, flatten_values, value_of
 from ..control import scan as scan_primitive
 from ..core.aval import Aval, aval_of
 from ..core.config import config
@@ -20,6 +19,7 @@ from ..core.trace import concrete, is_abstract
 from ..core.tree_nodes import keystr
 from ..primitives.elementwise import sub_p
 from ..primitives.operands import strong
+from ..transforms.values import check_function, flatten_values, value_of
 from .loops import name_of_any, unrolled
 from .reporting import START, reporting
 from .scanning import COUNTER, Loop, pair

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ..api.bodies import last_line
-from ..api.values import check_function, flatten_values, given, name_of
 from ..api.vmap import vmap
 from ..core.aval import aval_of
 from ..core.errors import ArgumentError, ArgumentValueError, TracerIntegerConversionError
@@ -17,6 +16,7 @@ from ..core.tree_nodes import keystr
 from ..numpy.joining import concatenate
 from ..numpy.shaping import reshape
 from ..primitives.linear import shape_of
+from ..transforms.values import check_function, flatten_values, given, name_of
 from .scanning import Loop
 
 __all__ = ["map", "scan"]

@@ -10,7 +10,6 @@ import numpy as np
 
 from ..api.bodies import Body, CarryBody, carry_out, trace_body, trace_carry
 from ..api.progress import Progress
-from ..api.values import given, name_of, result
 from ..control import chunks
 from ..control import scan as scan_primitive
 from ..core.aval import Aval, aval_of
@@ -18,6 +17,7 @@ from ..core.config import config
 from ..core.pytree import PyTreeDef, tree_structure, tree_unflatten
 from ..primitives.create import iota
 from ..primitives.linear import add_p
+from ..transforms.values import given, name_of, result
 from .reporting import START, reporting
 from .stepping import Carry, Rows
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ..api.bodies import Body, carry_out, last_line, trace_body, trace_carry
-from ..api.values import check_function, flatten_values, name_of
 from ..control import while_loop as while_primitive
 from ..core.aval import Aval, aval_of
 from ..core.config import config
@@ -15,6 +14,7 @@ from ..core.pytree import PyTreeDef, tree_structure, tree_unflatten
 from ..core.source import Source
 from ..core.trace import is_abstract
 from ..core.tree_nodes import keystr
+from ..transforms.values import check_function, flatten_values, name_of
 from .loops import name_of_any
 from .stepping import Carry
 

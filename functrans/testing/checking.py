@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..api.derivatives import jvp, vjp
-from ..api.values import name_of
 from ..core.errors import ArgumentValueError
+from ..transforms.values import name_of
 from . import laws as _laws
 from .setting import Wrt, proving
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from .. import numpy as fnp
-from ..api.values import name_of
 from ..core.array import unwrap, wrap
 from ..core.aval import aval_of
 from ..core.config import config
 from ..core.errors import ArgumentError
 from ..core.pytree import tree_flatten, tree_flatten_with_path, tree_leaves, tree_unflatten
 from ..core.tree_nodes import keystr
+from ..transforms.values import name_of
 from .report import Report, Tolerance
 
 Wrt = int | Sequence[int] | None

@@ -1,1 +1,4 @@
-"""The interpreters. One file, one interpreter: evaluate, stage, jvp, linearize, transpose, batch."""
+"""The interpreters. One file, one interpreter: evaluate, stage, jvp, linearize, transpose, batch.
+
+`values` goes between the trees that users pass and the flat values that interpreters work on.
+"""
