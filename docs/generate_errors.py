@@ -1,5 +1,6 @@
 """Write docs/errors.md from the docstrings of the error classes; with --check, only say whether it is current."""
 
+import importlib
 import inspect
 import re
 import sys
@@ -10,7 +11,7 @@ from functrans.core import errors
 PAGE = Path(__file__).with_name("errors.md")
 HEAD = """# Errors
 
-Written by `docs/generate_errors.py` from the docstrings of the classes in `functrans/core/errors.py`; change it there.
+Written by `docs/generate_errors.py` from the docstrings of the classes in `functrans/core/errors/`; change it there.
 
 Every error that functrans raises on purpose is a `functrans.errors.FunctransError`, and also an error of the kind that
 Python or NumPy would raise there (in brackets), so that `except ValueError` and `except IndexError` do what they do for
@@ -18,13 +19,26 @@ NumPy. Its message ends with your file, line and source text.
 """
 
 
-def classes():
-    """The error classes in the order of the file."""
-    return [
-        c
-        for c in vars(errors).values()
-        if isinstance(c, type) and issubclass(c, errors.FunctransError) and c.__module__ == errors.__name__
-    ]
+#: The files of the package, in the order of the page.
+SUBJECTS = (
+    "base",
+    "arrays",
+    "tracing",
+    "derivatives",
+    "numerics",
+    "loops",
+    "host",
+    "custom",
+    "returned",
+    "options",
+)
+
+
+def classes(subject):
+    """The error classes of a file, in the order of the file."""
+    source = inspect.getsource(subject)
+    names = re.findall(r"^class (\w+)", source, re.MULTILINE)
+    return [getattr(subject, name) for name in names]
 
 
 def markdown(docstring):
@@ -44,12 +58,19 @@ def section(cls):
     nearest = [b for b in cls.__bases__ if b in standard]
     own = [b.__name__ for b in cls.__bases__ if issubclass(b, errors.FunctransError)]
     kinds = ", ".join([*own, *(f"{b.__module__}.{b.__name__}".removeprefix("builtins.") for b in nearest)])
-    return f"## {cls.__name__}\n\n({kinds})\n\n{markdown(cls.__doc__)}\n"
+    return f"### {cls.__name__}\n\n({kinds})\n\n{markdown(cls.__doc__)}\n"
+
+
+def chapter(name):
+    """The classes of a file under what it says it is about."""
+    subject = importlib.import_module(f"{errors.__name__}.{name}")
+    title = inspect.getdoc(subject).splitlines()[0].rstrip(".")
+    return "\n".join([f"## {title}\n", *(section(c) for c in classes(subject))])
 
 
 def page():
     """The whole text."""
-    return "\n".join([HEAD, *(section(c) for c in classes())])
+    return "\n".join([HEAD, *(chapter(name) for name in SUBJECTS)])
 
 
 if __name__ == "__main__":

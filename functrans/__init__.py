@@ -23,6 +23,7 @@ from .core import errors
 from .core.array import Array
 from .core.aval import Zero
 from .core.config import config
+from .core.errors import FunctionError
 from .core.names import module_attributes as _module_attributes
 from .transforms.values import ShapeDtypeStruct
 
@@ -32,6 +33,7 @@ _LAZY = ("checkpoint_policies", "debug", "flatten_util", "lax", "testing", "tree
 
 __all__ = [
     "Array",
+    "FunctionError",
     "ShapeDtypeStruct",
     "Zero",
     "checkpoint",

@@ -7,7 +7,6 @@ number is given to the function as a weak value all the same, and comes back as 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import CodeType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from ..core.aval import Aval, aval_of
 from ..core.errors import CarryTypeError
 from ..core.ir import Jaxpr, Var
 from ..core.pytree import PyTreeDef, first_difference, tree_flatten_with_path, tree_unflatten
-from ..core.source import Source, user_source
+from ..core.source import Source, last_line, user_source
 from ..core.trace import WEAK_KEYS, current_trace, eval_trace
 from ..core.tree_nodes import keystr
 from ..primitives.elementwise import convert_element_type_p
@@ -91,12 +90,6 @@ def _as_wanted(x: Any, wanted: Aval) -> Any:
     if takes and aval.shape == wanted.shape:
         return strong(x, wanted.dtype)
     return x
-
-
-def last_line(fun: Callable[..., Any]) -> Source | None:
-    """The line of a user's function from which it returns, for errors in what it returned."""
-    code = getattr(getattr(fun, "__wrapped__", fun), "__code__", None)
-    return Source(code, len(code.co_code) - 2) if isinstance(code, CodeType) else None
 
 
 # --- carries ------------------------------------------------------------------------------------------------

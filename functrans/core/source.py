@@ -13,6 +13,7 @@ import opcode
 import os
 import re
 import sys
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import CodeType, FrameType
@@ -92,6 +93,12 @@ def user_source() -> Source | None:
             return Source(frame.f_code, frame.f_lasti)
         frame = frame.f_back
     return None
+
+
+def last_line(fun: Callable[..., Any]) -> Source | None:
+    """The line of a user's function from which it returns, for errors in what it returned."""
+    code = getattr(getattr(fun, "__wrapped__", fun), "__code__", None)
+    return Source(code, len(code.co_code) - 2) if isinstance(code, CodeType) else None
 
 
 def swallows(frame: FrameType) -> str | None:

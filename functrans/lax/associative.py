@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..api.bodies import check_structure, check_types, last_line
+from ..api.bodies import check_structure, check_types
 from ..core.aval import aval_of
 from ..core.errors import ArgumentError, ArgumentValueError, AxisError
 from ..core.pytree import PyTreeDef, tree_flatten_with_path, tree_unflatten
+from ..core.source import last_line
 from ..core.tree_nodes import keystr
 from ..numpy.joining import concatenate, stack
 from ..numpy.moving import flip

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..api.bodies import Body, carry_out, last_line, leaf_path, trace_body
+from ..api.bodies import Body, carry_out, leaf_path, trace_body
 from ..control import cond as cond_primitive
 from ..core.aval import Aval, aval_of
 from ..core.config import config
 from ..core.dtypes import INT64
 from ..core.errors import ArgumentError, ArgumentValueError, BranchTypeError, ConditionTypeError
 from ..core.pytree import PyTreeDef, first_difference, tree_unflatten
+from ..core.source import last_line
 from ..core.trace import concrete, is_abstract
 from ..core.tree_nodes import keystr
 from ..primitives.elementwise import convert, max_p, min_p

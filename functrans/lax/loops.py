@@ -6,11 +6,11 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from ..api.bodies import last_line
 from ..api.vmap import vmap
 from ..core.aval import aval_of
 from ..core.errors import ArgumentError, ArgumentValueError, TracerIntegerConversionError
 from ..core.pytree import PyTreeDef, tree_flatten_with_path, tree_map, tree_structure, tree_unflatten
+from ..core.source import last_line
 from ..core.trace import is_abstract
 from ..core.tree_nodes import keystr
 from ..numpy.joining import concatenate

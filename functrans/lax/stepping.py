@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..api.bodies import check_structure, check_types, joined, last_line
+from ..api.bodies import check_structure, check_types, joined
 from ..core.aval import Aval, aval_of
 from ..core.errors import PytreeError
 from ..core.pytree import PyTreeDef, tree_unflatten
+from ..core.source import last_line
 from ..core.tree_nodes import keystr
 from ..primitives.operands import stack, strong
 from ..transforms.values import flatten_values, given, name_of, result

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..api.bodies import Body, carry_out, last_line, trace_body, trace_carry
+from ..api.bodies import Body, carry_out, trace_body, trace_carry
 from ..control import while_loop as while_primitive
 from ..core.aval import Aval, aval_of
 from ..core.config import config
 from ..core.errors import ConditionTypeError
 from ..core.pytree import PyTreeDef, tree_structure, tree_unflatten
-from ..core.source import Source
+from ..core.source import Source, last_line
 from ..core.trace import is_abstract
 from ..core.tree_nodes import keystr
 from ..transforms.values import check_function, flatten_values, name_of

@@ -1,0 +1,117 @@
+"""Typed errors. The docstring of each class is its help page: a failing program, the cause, the cure.
+
+Every error carries the user's own line: taken from the stack where it is raised, or given as `source` when
+the fault is noticed later (an index out of bounds inside a kernel).
+"""
+
+from __future__ import annotations
+
+from .arrays import (
+    ArgumentError,
+    ArgumentValueError,
+    AxisError,
+    DtypeError,
+    ImmutableArrayError,
+    IndexOutOfBoundsError,
+    InvalidIndexError,
+    PytreeError,
+    ShapeError,
+    UnsupportedDtypeError,
+)
+from .base import FunctransError
+from .custom import (
+    CapturedTracerError,
+    ContextAttributeError,
+    FunctionContractError,
+    FunctionDefinitionError,
+    FunctionError,
+    MissingRuleError,
+    OnceDifferentiableError,
+    SavedValuesFreedError,
+)
+from .derivatives import GradientError, NoRuleError
+from .host import CallbackError, FormatError
+from .loops import BranchTypeError, CarryTypeError, ConditionTypeError, TapeLimitError
+from .numerics import LinAlgError, NaNError
+from .options import ConfigError, NoAttributeError, UnknownOptionError
+from .returned import (
+    BackwardError,
+    GradientCountError,
+    GradientDtypeError,
+    GradientShapeError,
+    GradientStructureError,
+    TangentCountError,
+    TangentDtypeError,
+    TangentError,
+    TangentShapeError,
+    VmapRuleError,
+)
+from .tracing import (
+    ConcretizationError,
+    JaxprError,
+    NonConcreteBooleanIndexError,
+    StaticArgumentError,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+    TracerScalarConversionError,
+    UnexpectedTracerError,
+)
+
+__all__ = [
+    "ArgumentError",
+    "ArgumentValueError",
+    "AxisError",
+    "BackwardError",
+    "BranchTypeError",
+    "CallbackError",
+    "CapturedTracerError",
+    "CarryTypeError",
+    "ConcretizationError",
+    "ConditionTypeError",
+    "ConfigError",
+    "ContextAttributeError",
+    "DtypeError",
+    "FormatError",
+    "FunctionContractError",
+    "FunctionDefinitionError",
+    "FunctionError",
+    "FunctransError",
+    "GradientCountError",
+    "GradientDtypeError",
+    "GradientError",
+    "GradientShapeError",
+    "GradientStructureError",
+    "ImmutableArrayError",
+    "IndexOutOfBoundsError",
+    "InvalidIndexError",
+    "JaxprError",
+    "LinAlgError",
+    "MissingRuleError",
+    "NaNError",
+    "NoAttributeError",
+    "NoRuleError",
+    "NonConcreteBooleanIndexError",
+    "OnceDifferentiableError",
+    "PytreeError",
+    "SavedValuesFreedError",
+    "ShapeError",
+    "StaticArgumentError",
+    "TangentCountError",
+    "TangentDtypeError",
+    "TangentError",
+    "TangentShapeError",
+    "TapeLimitError",
+    "TracerArrayConversionError",
+    "TracerBoolConversionError",
+    "TracerIntegerConversionError",
+    "TracerScalarConversionError",
+    "UnexpectedTracerError",
+    "UnknownOptionError",
+    "UnsupportedDtypeError",
+    "VmapRuleError",
+]
+
+# One name for users, in tracebacks and pickles, whichever file a class stands in.
+for _name in __all__:
+    globals()[_name].__module__ = __name__

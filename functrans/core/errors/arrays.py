@@ -1,0 +1,151 @@
+"""Arrays and trees: shapes, dtypes, indices, arguments."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .base import FunctransError
+
+
+class ShapeError(FunctransError, ValueError):
+    """Shapes that do not fit together.
+
+    >>> import functrans.numpy as fnp
+    >>> fnp.add(fnp.ones(3), fnp.ones(4))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.ShapeError: add: shapes (3,) and (4,) do not broadcast...
+
+    The message names the operation and every shape. Insert an axis (``x[:, None]``), reshape, or transpose
+    one of the operands.
+    """
+
+
+class AxisError(FunctransError, np.exceptions.AxisError):
+    """An axis that the array does not have.
+
+    >>> import functrans.numpy as fnp
+    >>> fnp.sum(fnp.ones((3, 4)), axis=2)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.AxisError: sum: axis 2 is out of bounds for array of dimension 2...
+
+    Axes run from ``-x.ndim`` to ``x.ndim - 1``. Inside ``vmap`` a value has the shape of one example.
+    """
+
+
+class DtypeError(FunctransError, TypeError):
+    """A dtype that the operation does not take.
+
+    >>> import functrans.numpy as fnp
+    >>> fnp.bitwise_and(1.0, 2.0)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.DtypeError: bitwise_and does not take float64 (weak), float64 (weak)...
+
+    Convert with ``.astype`` first, or use the function for that dtype (``logical_and``).
+    """
+
+
+class UnsupportedDtypeError(DtypeError):
+    """A dtype that functrans has no arrays of: float16, longdouble, object, strings, dates, records.
+
+    >>> import numpy as np, functrans.numpy as fnp
+    >>> fnp.asarray(np.ones(3, np.float16))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.UnsupportedDtypeError: asarray: argument 0 has dtype float16, which is not supported...
+
+    Convert before the call: ``x.astype(np.float32)``.
+    """
+
+
+class ArgumentError(FunctransError, TypeError):
+    """An argument of the wrong kind: a value that is not an array, a wrong `argnums`, a bad option.
+
+    >>> import functrans as ft
+    >>> ft.jvp(lambda x: x, 1.0, 1.0)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.ArgumentError: jvp: primals and tangents must be tuples or lists of arguments...
+
+    The message names the argument and shows what was met.
+    """
+
+
+class ArgumentValueError(FunctransError, ValueError):
+    """An argument of the right kind with a value that cannot be used.
+
+    >>> import functrans as ft
+    >>> ft.grad(lambda x: x, argnums=2)(1.0)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.ArgumentValueError: grad of <lambda>: argnums=2, but it was called with 1 positional...
+
+    Other examples: mapped axes of different sizes in ``vmap``, an integer array to a negative power. The message says
+    which values would do.
+    """
+
+
+class IndexOutOfBoundsError(FunctransError, IndexError):
+    """An index outside the array, met while tracing or inside a compiled kernel.
+
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> ft.jit(lambda x, i: x[i])(fnp.arange(3.0), 5)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.IndexOutOfBoundsError: index 5 is out of bounds for axis 0 with size 3...
+
+    As NumPy does, functrans raises, compiled too; the message names the index, the axis and its size, and your line.
+    Where indices may lie outside on purpose, say what to do: ``x.at[i].get(mode="clip")`` (or ``"fill"``, ``"wrap"``),
+    ``x.at[i].set(v, mode="drop")``.
+    """
+
+
+class InvalidIndexError(FunctransError, IndexError):
+    """An index expression that does not fit the array: too many indices, a float, two ellipses, index arrays that do
+    not broadcast, a boolean mask of another shape.
+
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> ft.jit(lambda x: x[0, 0])(fnp.arange(3.0))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.InvalidIndexError: too many indices for array: array is 1-dimensional (shape (3,))...
+
+    Convert indices to integers, and count the axes of ``x.shape``.
+    """
+
+
+class ImmutableArrayError(FunctransError, ValueError, TypeError):
+    """An attempt to change an `Array` in place: ``x[i] = v``, ``out=x``, ``x.sort()``, ``x.flags.writeable = True``.
+
+    >>> import functrans.numpy as fnp
+    >>> x = fnp.zeros(3)
+    >>> x[0] = 1.0
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.ImmutableArrayError: x[i] = v: an Array of functrans cannot be changed in place...
+
+    Arrays of functrans never change. Write ``x = x.at[0].set(1.0)``, use the returned value (``y = np.sort(x)``), or
+    take a copy that is yours: ``np.array(x)``.
+    """
+
+
+class PytreeError(FunctransError, ValueError):
+    """Trees that do not fit together, or a tree that cannot be taken apart.
+
+    >>> import functrans as ft
+    >>> ft.tree.map(lambda x, y: x + y, (1, 2), (1, 2, 3))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.PytreeError: tree_map: tree 2 does not match at the root: expected a tuple of length 2...
+
+    The message names the key path at which the trees part.
+
+    >>> ft.tree.leaves({1: 0.0, "a": 0.0})
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.PytreeError: the keys of the dictionary at tree cannot be sorted (types met: int, str)...
+
+    Keys of a dictionary must have an order: use one type of key, or an `OrderedDict`, which keeps its own.
+    """

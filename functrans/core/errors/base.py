@@ -1,0 +1,32 @@
+"""The base of every error."""
+
+from __future__ import annotations
+
+from ..source import Source, user_source
+
+
+class FunctransError(Exception):
+    """Base class of every error that functrans raises on purpose.
+
+    Parameters
+    ----------
+    message : str
+        What was wrong, what was met, how to fix it.
+    source : Source, optional
+        The user's line; by default the innermost frame outside functrans.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> try:
+    ...     ft.grad(lambda x: x * 2)(3)
+    ... except ft.errors.FunctransError as error:
+    ...     print(type(error).__name__)
+    GradientError
+    """
+
+    def __init__(self, message: str, source: Source | None = None):
+        self.message = message
+        self.source = source if source is not None else user_source()
+        place = f"\n  at {self.source.describe()}" if self.source is not None else ""
+        super().__init__(message + place)

@@ -1,0 +1,43 @@
+"""Computations that fail for the numbers that they meet."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .base import FunctransError
+
+
+class LinAlgError(FunctransError, np.linalg.LinAlgError):
+    """A decomposition failed: a matrix that is not positive definite, or singular.
+
+    >>> import numpy as np, functrans as ft, functrans.numpy as fnp
+    >>> ft.jit(fnp.linalg.cholesky)(-np.eye(2))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.LinAlgError: cholesky: the matrix is not positive definite...
+
+    Caught by ``except numpy.linalg.LinAlgError``. Add a small multiple of the identity; or let the result be NaN:
+
+    >>> with ft.config.patch(linalg_errors="nan"):
+    ...     bool(np.isnan(fnp.linalg.cholesky(-np.eye(2))).any())
+    True
+    """
+
+
+class NaNError(FunctransError, FloatingPointError):
+    """A NaN appeared while ``config.debug_nans`` is on.
+
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> @ft.jit
+    ... def f(x):
+    ...     return fnp.sum(fnp.log(x) * x)
+    >>> with ft.config.patch(debug_nans=True):
+    ...     f(fnp.asarray([1.0, -1.0]))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.NaNError: log returned NaN (1 of 2 elements, the first at (1,))...
+
+    The message names the operation that made it (in compiled functions too), or the backward of a custom operation
+    (``MyOpBackward``), and your line. Where the NaN is not used, as in ``fnp.where(x > 0, fnp.log(x), 0.0)``, compute
+    it from numbers that are valid: ``fnp.log(fnp.where(x > 0, x, 1.0))``. That heals the gradient as well.
+    """

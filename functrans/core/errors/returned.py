@@ -1,0 +1,223 @@
+"""What the rules of custom operations return: gradients, tangents, batched outputs."""
+
+from __future__ import annotations
+
+from .arrays import DtypeError, ShapeError
+from .custom import FunctionError
+from .derivatives import GradientError
+
+
+class GradientCountError(FunctionError, TypeError):
+    """A backward that returned more or fewer gradients than the operation has arguments.
+
+    >>> import functrans as ft
+    >>> class Scale(ft.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x, factor):
+    ...         ctx.factor = factor
+    ...         return x * factor
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         return g * ctx.factor
+    >>> ft.grad(lambda x: Scale.apply(x, 3))(1.0)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.GradientCountError: function ScaleBackward returned an incorrect number of gradients (expected 2, got 1)...
+
+    Return one for each argument of `forward` (`ctx` does not count), None where there is no gradient:
+    ``return g * ctx.factor, None``. Only None may follow the last.
+    """  # noqa: E501
+
+
+class BackwardError(FunctionError, GradientError):
+    """A gradient where there can be none, or something that is no gradient.
+
+    >>> import functrans as ft
+    >>> class Power(ft.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x, n):
+    ...         ctx.n = n
+    ...         ctx.save_for_backward(x)
+    ...         return x**n
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         (x,) = ctx.saved_tensors
+    ...         return ctx.n * x ** (ctx.n - 1) * g, g
+    >>> ft.grad(lambda x: Power.apply(x, 3))(2.0)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.BackwardError: ...PowerBackward...argument 1 ('n')...
+
+    Return None for arguments that are not arrays, and for integers. Return arrays: a Python number will do only where
+    the argument is a scalar.
+    """
+
+
+class GradientShapeError(FunctionError, ShapeError):
+    """A gradient that has not the shape of its argument, and cannot be summed to it.
+
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> class Head(ft.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         return x[:2]
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         return g
+    >>> ft.grad(lambda x: fnp.sum(Head.apply(x)))(fnp.ones(3))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.GradientShapeError: ...invalid gradient at index 0 - got [2] but expected shape compatible with [3]...
+
+    A gradient has the shape of its argument (``fnp.pad(g, (0, 1))``), or one that the argument broadcasts to: that one is
+    summed. `custom_vjp` wants the very shape.
+    """  # noqa: E501
+
+
+class GradientDtypeError(FunctionError, DtypeError):
+    """A complex gradient of a real argument.
+
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> class Turn(ft.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         return 1j * x
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         return -1j * g
+    >>> ft.grad(lambda x: fnp.abs(Turn.apply(x)))(2.0)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.GradientDtypeError: ...TurnBackward...
+
+    Return the real part: ``(-1j * g).real``. Gradients of other float dtypes, and real ones of complex arguments, are
+    converted.
+    """
+
+
+class GradientStructureError(FunctionError, TypeError):
+    """The gradient of an argument that is a tree (tuple, list, dict) has another structure than the argument.
+
+    >>> import functrans as ft
+    >>> class Affine(ft.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, p, x):
+    ...         ctx.save_for_backward(x)
+    ...         return p["w"] * x + p["b"]
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         (x,) = ctx.saved_tensors
+    ...         return {"w": g * x}, None
+    >>> ft.grad(lambda p: Affine.apply(p, 2.0))({"w": 1.0, "b": 0.0})
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.GradientStructureError: ...AffineBackward...argument 0 ('p')...
+
+    Return the structure of the argument, ``{"w": g * x, "b": g}``, with None for a leaf without gradient; or None for
+    the whole argument.
+    """
+
+
+class TangentError(FunctionError, TypeError):
+    """A jvp rule that returned a tangent where there can be none, or something that is no tangent.
+
+    >>> import functrans as ft
+    >>> class Step(ft.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         y = (x > 0) * 1.0
+    ...         ctx.mark_non_differentiable(y)
+    ...         return y
+    ...     @staticmethod
+    ...     def jvp(ctx, t):
+    ...         return t
+    >>> ft.jvp(Step.apply, (1.0,), (1.0,))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.TangentError: ...return None...
+
+    Return None for outputs that are marked non-differentiable, and for integers and booleans.
+    """
+
+
+class TangentCountError(TangentError):
+    """A jvp rule that returned more or fewer tangents than the operation has outputs.
+
+    >>> import functrans as ft
+    >>> class Twice(ft.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         return 2 * x
+    ...     @staticmethod
+    ...     def jvp(ctx, t):
+    ...         return 2 * t, None
+    >>> ft.jvp(Twice.apply, (1.0,), (1.0,))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.TangentCountError: ...invalid number of forward gradients (expected 1 but got 2)...
+
+    Return one for each output of `forward`, None where it is zero; here ``return 2 * t``.
+    """
+
+
+class TangentShapeError(TangentError, ShapeError):
+    """A tangent that has not the shape of its output.
+
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> class Total(ft.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         return fnp.sum(x)
+    ...     @staticmethod
+    ...     def jvp(ctx, t):
+    ...         return t
+    >>> ft.jvp(Total.apply, (fnp.ones(3),), (fnp.ones(3),))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.TangentShapeError: ...Total...
+
+    Do to the tangents what the derivative of `forward` does: ``return fnp.sum(t)``.
+    """
+
+
+class TangentDtypeError(TangentError, DtypeError):
+    """A complex tangent of a real output.
+
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> class Length(ft.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, z):
+    ...         ctx.save_for_forward(z)
+    ...         return fnp.abs(z)
+    ...     @staticmethod
+    ...     def jvp(ctx, t):
+    ...         (z,) = ctx.saved_tensors
+    ...         return fnp.conj(z) * t / fnp.abs(z)
+    >>> ft.jvp(Length.apply, (3 + 4j,), (1j,))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.TangentDtypeError: ...Length...
+
+    Return the real part: ``(fnp.conj(z) * t).real / fnp.abs(z)``. Tangents of other float dtypes are converted.
+    """
+
+
+class VmapRuleError(FunctionError):
+    """A rule for `vmap` that did not return outputs and their batch axes, or is not there.
+
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> class Plain(ft.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         return 2 * x
+    ...     @staticmethod
+    ...     def vmap(info, in_dims, x):
+    ...         return Plain.apply(x)
+    >>> ft.vmap(Plain.apply)(fnp.ones(3))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.VmapRuleError: ...Plain...
+
+    Return a pair, the outputs and where their batch axis is: ``return Plain.apply(x), in_dims[0]``; None for outputs
+    that have none. Or leave `vmap` out: it is derived.
+    """
