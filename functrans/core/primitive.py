@@ -12,7 +12,8 @@ slot           call                                                        retur
 ``batch``      ``(size, args, dims, **params)``, dims are int or None      ``(out, dim)`` (tuples if `multiple`)
 ``kernel``     a rule of `functrans.core.kernel`                           see there
 ``factors``    each ``(ans, *arrays, **params)``, or None; elementwise     what multiplies that operand's tangent
-``linearize``  ``(trace, primals, tangents, **params)``, higher-order only ``(outs, tangents)``
+``linearize``  ``(primals, tangents, **params)``, higher-order only        ``(outs, tangents)``
+``stage``      ``(trace, args, params)``, for params that are functions    ``(args, params)`` of the equation
 ============== =========================================================== ======================================
 
 `jvp`, `transpose` and `batch` bind primitives (never functions of ``functrans.numpy``); the interpreter has then
@@ -102,6 +103,7 @@ class Primitive:
     factors: tuple[Callable[..., Any] | None, ...] | None = None  # as jvp, which it saves linearize
     linear: bool = False  # in the first operand, for all others fixed: the tangent goes the way of the value
     linearize: Callable[..., Any] | None = None
+    stage: Callable[..., Any] | None = None
     effects: Callable[..., Effect] = _no_effects
     multiple: bool = False
     inlined: bool = (

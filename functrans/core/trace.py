@@ -36,6 +36,10 @@ class Trace:
         """Apply `prim` to values of which some may be tracers of this trace."""
         raise NotImplementedError
 
+    def knows(self, tracer: Tracer) -> bool:
+        """Whether a tracer means something to this trace."""
+        return tracer._trace is self
+
 
 class EvalTrace(Trace):
     """Computes with NumPy. The end of every chain of parents."""

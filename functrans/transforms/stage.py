@@ -63,6 +63,8 @@ class StageTrace(Trace):
         return StagedTracer(self, Var(aval))
 
     def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if prim.stage is not None:
+            args, params = prim.stage(self, args, params)
         invars = [a._var if type(a) is StagedTracer and a._trace is self else self.atom(a) for a in args]
         out = prim.abstract(*[v.aval for v in invars], **params)
         outvars = [Var(a) for a in out] if prim.multiple else [Var(out)]
@@ -84,7 +86,7 @@ class StageTrace(Trace):
 
     def _constant(self, x: Any) -> tuple[Var, Any]:
         if isinstance(x, Tracer):
-            if not self._encloses(x._trace):
+            if not self._known_outside(x):
                 raise leaked(x)
             return Var(x.aval), x
         x = unwrap(x)
@@ -96,10 +98,10 @@ class StageTrace(Trace):
         value = secure(x)
         return Var(Aval(value.shape, value.dtype)), value
 
-    def _encloses(self, trace: Trace) -> bool:
+    def _known_outside(self, tracer: Tracer) -> bool:
         above: Trace | None = self.parent
         while above is not None:
-            if above is trace:
+            if above.knows(tracer):
                 return True
             above = getattr(above, "parent", None)
         return False

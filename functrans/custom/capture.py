@@ -1,0 +1,186 @@
+"""What a user's rule captured, as operands.
+
+A rule runs later than it was written, and in other traces: a ``backward`` that reads a traced `w` from the function
+around it would meet a tracer whose trace is over. So tracers are looked for in closures beforehand, and passed as
+leading operands; while a rule runs, a `StandInTrace` puts the operands in their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from types import FunctionType, MethodType, ModuleType
+from typing import Any, NamedTuple
+
+from ..core.aval import Aval, aval_of
+from ..core.errors import CapturedTracerError
+from ..core.primitive import Primitive
+from ..core.trace import Trace, Tracer, concrete, current_trace
+
+_NUMBERS = frozenset((int, float, complex))
+_DEPTH = 6
+
+
+class Capture(NamedTuple):
+    """A tracer that a rule's functions captured.
+
+    Attributes
+    ----------
+    name : str
+        The variable that holds it.
+    tracer : Tracer
+    differentiated : str or None
+        By which transformation, where one differentiates it: then rules must not read it.
+    """
+
+    name: str
+    tracer: Tracer
+    differentiated: str | None = None
+
+
+class StandInTracer(Tracer):
+    """A Python number, given to a user's rule as an array that has no dtype of its own."""
+
+    __slots__ = ("value",)
+    _trace: StandInTrace
+
+    def __init__(self, trace: StandInTrace, value: Any):
+        self._trace = trace
+        self.value = value
+
+    @property
+    def aval(self) -> Aval:  # type: ignore[override]
+        return aval_of(self.value)
+
+    def concrete(self) -> Any:
+        return concrete(self.value)
+
+    def describe(self) -> str:
+        return "a custom rule"
+
+
+class Unread(Tracer):
+    """In the place of a saved value that the reverse rule does not read: it has a type only."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: Aval):
+        self._trace = current_trace.get()
+        self.aval = aval
+
+    def describe(self) -> str:
+        return "a custom rule that did not read it when it was traced before"
+
+
+class StandInTrace(Trace):
+    """Passes everything on, with values in the place of numbers' stand-ins and of captured tracers.
+
+    Parameters
+    ----------
+    parent : Trace
+    captures : sequence of Capture
+    values : sequence
+        What stands for each of them now.
+    name : str
+        Of the rule, for messages.
+    """
+
+    __slots__ = ("captured", "name")
+
+    def __init__(self, parent: Trace, captures: Sequence[Capture], values: Sequence[Any], name: str):
+        self.parent = parent
+        self.name = name
+        self.captured = {id(c.tracer): (c, value) for c, value in zip(captures, values)}
+
+    def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        values = tuple([self.lower(a) if isinstance(a, Tracer) else a for a in args])
+        out = self.parent.process(prim, values, params)
+        if prim.multiple:
+            return [self.lift(x) for x in out]
+        return self.lift(out)
+
+    def knows(self, tracer: Tracer) -> bool:
+        return tracer._trace is self or id(tracer) in self.captured
+
+    def lift(self, x: Any) -> Any:
+        """A stand-in for a Python number; any other value as it is."""
+        return StandInTracer(self, x) if type(x) in _NUMBERS else x
+
+    def lower(self, x: Any) -> Any:
+        """The value behind a stand-in or a captured tracer; any other value as it is."""
+        if type(x) is StandInTracer and x._trace is self:
+            return x.value
+        found = self.captured.get(id(x)) if self.captured else None
+        if found is None:
+            return x
+        capture, value = found
+        if capture.differentiated is not None:
+            raise CapturedTracerError(
+                f"{self.name}: '{capture.name}' is being differentiated (by {capture.differentiated}) but is captured "
+                "by a function with a custom rule; pass it as an argument, so that the rule can give its derivative"
+            )
+        return value
+
+
+# --- finding -------------------------------------------------------------------------------------------------
+
+
+def captured_tracers(functions: Iterable[Any], static: Iterable[Any]) -> list[Capture]:
+    """The tracers of traces under way that functions hold in their closures, and static arguments in themselves."""
+    found: dict[int, Capture] = {}
+    seen: set[int] = set()
+    for place, x in [*[("a function", f) for f in functions], *[("a static argument", x) for x in static]]:
+        for name, tracer in _within(x, place, seen, _DEPTH):
+            if id(tracer) not in found and _live(tracer):
+                found[id(tracer)] = Capture(name, tracer)
+    return list(found.values())
+
+
+def _within(x: Any, name: str, seen: set[int], depth: int) -> Iterator[tuple[str, Tracer]]:
+    if isinstance(x, Tracer):
+        yield name, x
+        return
+    if x is None or type(x) in _NUMBERS or depth == 0 or id(x) in seen:
+        return
+    seen.add(id(x))
+    for part, inner in _parts(x, name):
+        yield from _within(inner, part, seen, depth - 1)
+
+
+def _parts(x: Any, name: str) -> Iterable[tuple[str, Any]]:
+    if type(x) is FunctionType:
+        return _of_function(x)
+    if type(x) is partial:
+        named = [(k, v) for k, v in x.keywords.items()]
+        return [(name, x.func), *[(name, a) for a in x.args], *named]
+    if type(x) is MethodType:
+        return [(name, x.__func__), ("self", x.__self__)]
+    if isinstance(x, tuple | list):
+        return [(f"{name}[{i}]", v) for i, v in enumerate(x)]
+    if isinstance(x, dict):
+        return [(f"{name}[{k!r}]", v) for k, v in x.items()]
+    attributes = getattr(x, "__dict__", None)
+    if type(attributes) is dict and not isinstance(x, ModuleType | type):
+        return [(f"{name}.{k}", v) for k, v in attributes.items()]
+    return ()
+
+
+def _of_function(f: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+    for name, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):  # type: ignore[attr-defined]
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # not assigned yet
+            continue
+    for i, x in enumerate(f.__defaults__ or ()):  # type: ignore[attr-defined]
+        yield f"default {i} of {f.__name__}", x
+    yield from (f.__kwdefaults__ or {}).items()  # type: ignore[attr-defined]
+    yield from f.__dict__.items()
+
+
+def _live(tracer: Tracer) -> bool:
+    above: Trace | None = current_trace.get()
+    while above is not None:
+        if above.knows(tracer):
+            return True
+        above = getattr(above, "parent", None)
+    return False

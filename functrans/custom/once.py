@@ -1,0 +1,35 @@
+"""A function whose result must not be differentiated: what ``once_differentiable`` puts around a reverse rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
+
+from ..core.errors import OnceDifferentiableError
+from .record import CustomRule, Forward, Values
+from .rule import bind_rule
+
+
+def once(
+    name: str, fun: Callable[[Values], list[Any]], values: Values, functions: Iterable[Any] = ()
+) -> list[Any]:
+    """Apply a function of flat values; a derivative that goes through its result raises.
+
+    `fun` runs below all transformations that differentiate: eagerly, with plain arrays.
+    """
+
+    def refuse(*_: Any) -> NoReturn:
+        raise OnceDifferentiableError(
+            f"trying to differentiate twice a function that was marked with @once_differentiable ({name}). Its backward "
+            "is not differentiable: remove the mark if it is, or give it as another function with a rule of its own"
+        )
+
+    rule = CustomRule(
+        name=f"{name}Backward",
+        arity=len(values),
+        fwd=fun,
+        fwd_res=lambda values, perturbed, again: Forward(again(), []),
+        bwd=refuse,
+        jvp=refuse,
+    )
+    return bind_rule(rule, values, functions)

@@ -1,0 +1,393 @@
+"""The primitive that carries a `CustomRule`, and what each transformation does with it.
+
+::
+
+    evaluation   fwd
+    jit          fwd is traced; the equation holds it and is inlined by the lowering: a rule costs nothing
+    forward mode jvp; without, bwd transposed
+    reverse mode fwd_res, and `custom_linear` on the tape, whose transposition is bwd; without, jvp transposed
+    vmap         vmap; without, the same equation with one lane more, in which all slots are batched
+
+Front ends build a `CustomRule` and apply it by `bind_rule`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..control.bodies import Mask, chosen, perturbed, zeros
+from ..control.call import call_p
+from ..core.aval import Aval, Zero, aval_of
+from ..core.config import trace_key
+from ..core.errors import CapturedTracerError, GradientError, MissingRuleError
+from ..core.ir import Jaxpr, Var
+from ..core.primitive import Effect, Linear, Primitive
+from ..core.trace import Trace, current_trace, eval_trace, is_abstract, tracing
+from ..transforms import batch as batching
+from ..transforms import jvp as forward
+from ..transforms.evaluate import evaluate
+from ..transforms.stage import close, stage
+from ..transforms.transpose import transpose_jaxpr
+from . import running
+from .capture import Capture, Unread, captured_tracers
+from .pushing import transposed_bwd
+from .record import CustomRule, Forward, Values
+from .running import Lanes
+
+__all__ = ["CustomRule", "Forward", "bind_rule"]
+
+
+def bind_rule(
+    rule: CustomRule, values: Values, functions: Iterable[Any] = (), static: Iterable[Any] = ()
+) -> list[Any]:
+    """Apply a rule; what `functions` and `static` arguments hold of traced values becomes leading operands."""
+    if current_trace.get() is not eval_trace:
+        captures = captured_tracers(functions, static)
+        if captures:
+            rule = replace(rule, captures=tuple(captures))
+            values = [*[c.tracer for c in captures], *values]
+    return custom_call_p.bind(*values, rule=rule, lanes=None)
+
+
+def _own(rule: CustomRule, values: Values) -> Values:
+    """The operands of the rule: without the constants of its jaxpr, that `without_consts` puts in front."""
+    return values[len(values) - rule.operands :]
+
+
+def _impl(*args: Any, rule: CustomRule, lanes: Lanes | None, jaxpr: Jaxpr | None = None) -> list[Any]:
+    with tracing(eval_trace):
+        return running.fwd(rule, lanes or (), args) if jaxpr is None else evaluate(jaxpr, args)
+
+
+def _traced(rule: CustomRule, lanes: Lanes | None, avals: Sequence[Aval]) -> Jaxpr:
+    return stage(lambda *xs: running.fwd(rule, lanes or (), xs), avals, rule.name)
+
+
+def _abstract(
+    *avals: Aval, rule: CustomRule, lanes: Lanes | None, jaxpr: Jaxpr | None = None
+) -> tuple[Aval, ...]:
+    return tuple((_traced(rule, lanes, avals) if jaxpr is None else jaxpr).out_avals)
+
+
+def _stage(trace: Trace, args: Values, params: dict[str, Any]) -> tuple[Values, dict[str, Any]]:
+    """Trace the forward pass; tracers that it captured unseen become operands."""
+    if "jaxpr" in params:
+        return args, params
+    rule, lanes = params["rule"], params["lanes"]
+    with tracing(trace):
+        jaxpr, captured = close(_traced(rule, lanes, [aval_of(x) for x in args]))
+    if captured:
+        unseen = [Capture("a traced value", x) for x in captured]
+        rule = replace(rule, captures=(*unseen, *rule.captures))
+        lanes = lanes and tuple([(size, ((None,) * len(unseen) + dims)) for size, dims in lanes])
+    return (*captured, *args), {"rule": rule, "lanes": lanes, "jaxpr": jaxpr}
+
+
+# --- differentiation -----------------------------------------------------------------------------------------
+
+
+def _marked(rule: CustomRule, mask: Mask, by: str) -> CustomRule:
+    """The rule, which then refuses to read captured values that are being differentiated."""
+    if not any(mask[: len(rule.captures)]):
+        return rule
+    captures = [
+        c._replace(differentiated=c.differentiated or by) if m else c for c, m in zip(rule.captures, mask)
+    ]
+    return replace(rule, captures=tuple(captures))
+
+
+def _jvp(
+    primals: Values,
+    tangents: Values,
+    *,
+    rule: CustomRule,
+    lanes: Lanes | None,
+    jaxpr: Jaxpr | None = None,
+    by: str = "jvp",
+) -> tuple[Any, Any]:
+    operands, ts = list(_own(rule, primals)), _own(rule, tangents)
+    mask = perturbed(ts)
+    rule = _marked(rule, mask, by)
+
+    def again() -> list[Any]:
+        return custom_call_p.bind(*operands, rule=rule, lanes=lanes)
+
+    if not any(mask[len(rule.captures) :]):
+        outs = again()
+        return outs, [Zero(x) for x in outs]
+    if rule.jvp is not None:
+        return running.jvp(rule, lanes or (), operands, ts, again)
+    if rule.bwd is not None and rule.derive_jvp:
+        found = running.fwd_res(rule, lanes or (), operands, mask, again)
+        pull = Pull.of(rule, lanes, mask, found)
+        return found.outs, transposed_bwd(pull, operands[: pull.captured], found.residuals, pull.given(ts))
+    if not rule.plain:
+        raise MissingRuleError(f"forward mode through {rule.name}: {rule.no_forward}")
+    return forward.jvp(lambda *xs: running.fwd(rule, lanes or (), xs), operands, ts)
+
+
+def _linearize(
+    primals: Values, tangents: Values, *, rule: CustomRule, lanes: Lanes | None, jaxpr: Jaxpr | None = None
+) -> tuple[Any, Any]:
+    operands, ts = list(_own(rule, primals)), _own(rule, tangents)
+    mask = perturbed(ts)
+    count = len(rule.captures)
+    if rule.bwd is None or not any(mask[count:]):
+        if rule.plain:
+            rule = _marked(rule, mask, "grad")
+            return forward.jvp(lambda *xs: running.fwd(rule, lanes or (), xs), operands, ts)
+        if rule.jvp is None and any(mask[count:]):
+            raise MissingRuleError(f"reverse mode through {rule.name}: {rule.no_reverse}")
+        return _jvp(primals, tangents, rule=rule, lanes=lanes, by="grad")
+    rule = _marked(rule, mask, "grad")
+
+    def again() -> list[Any]:
+        return custom_call_p.bind(*operands, rule=rule, lanes=lanes)
+
+    found = running.fwd_res(rule, lanes or (), operands, mask, again)
+    pull = Pull.of(rule, lanes, mask, found)
+    residuals = found.residuals
+    if found.materialized and any(is_abstract(x) for x in residuals):
+        pull, residuals = pull.pruned(operands, residuals)
+    known = [*operands[:count], *residuals, *(operands[count:] if rule.jvp is not None else ())]
+    pushed = iter(custom_linear_p.bind(*known, *chosen(ts, mask), pull=pull))
+    return found.outs, [next(pushed) if m else Zero(x) for x, m in zip(found.outs, pull.moving)]
+
+
+@dataclass(frozen=True, eq=False)
+class Pull:
+    """The linear map from tangents of a rule's operands to tangents of its outputs, at one point.
+
+    The operands of its equation are the captured values, the residuals, the operands of the rule (if it has a jvp), and
+    the tangents of those operands that are perturbed.
+
+    Attributes
+    ----------
+    rule : CustomRule
+    lanes : tuple
+    token : object
+        As `Forward.token`.
+    mask : tuple of bool
+        Which operands of the rule are perturbed, captured ones left out.
+    moving : tuple of bool
+        Which outputs have a tangent.
+    outs : list of Aval
+        All outputs.
+    kept : list of Aval or None
+        For each residual None, or its type where it is not kept since `bwd` does not read it.
+    """
+
+    rule: CustomRule
+    lanes: Lanes
+    token: Any
+    mask: Mask
+    moving: Mask
+    outs: tuple[Aval, ...]
+    kept: tuple[Aval | None, ...]
+
+    @staticmethod
+    def of(rule: CustomRule, lanes: Lanes | None, mask: Mask, found: Forward) -> Pull:
+        """The pull of a rule's forward pass."""
+        assert found.differentiable is not None
+        outs = tuple([aval_of(x).strong() for x in found.outs])
+        return Pull(
+            rule=rule,
+            lanes=lanes or (),
+            token=found.token,
+            mask=mask[len(rule.captures) :],
+            moving=found.differentiable,
+            outs=outs,
+            kept=(None,) * len(found.residuals),
+        )
+
+    def __repr__(self) -> str:
+        return self.rule.name
+
+    @property
+    def captured(self) -> int:
+        """The number of captured values."""
+        return len(self.rule.captures)
+
+    @property
+    def known(self) -> int:
+        """The number of operands that are no tangents."""
+        primals = self.rule.arity if self.rule.jvp is not None else 0
+        return self.captured + sum(a is None for a in self.kept) + primals
+
+    def given(self, tangents: Values) -> list[Any]:
+        """Of tangents of all operands those of perturbed ones."""
+        return chosen(tangents[self.captured :], self.mask)
+
+    def pulled(self, captured: Values, residuals: Values, cts: Values) -> list[Any]:
+        """Cotangents (values or `Zero`) of the perturbed operands, for those of moving outputs."""
+        given, kept = iter(cts), iter(residuals)
+        everything = [next(given) if m else Zero(a) for a, m in zip(self.outs, self.moving)]
+        saved = [next(kept) if a is None else Unread(a) for a in self.kept]
+        found = running.bwd(self.rule, self.lanes, self.token, captured, saved, everything)
+        return chosen(found, self.mask)
+
+    def pruned(self, operands: Values, residuals: Values) -> tuple[Pull, list[Any]]:
+        """Without the residuals that `bwd` does not read."""
+        captured = operands[: self.captured]
+        values = [*captured, *residuals]
+        cts = [a for a, m in zip(self.outs, self.moving) if m]
+
+        def pull(*xs: Any) -> list[Any]:
+            n, m = len(captured), len(values)
+            found = self.pulled(xs[:n], xs[n:m], xs[m:])
+            return [ct for ct in found if ct is not None and type(ct) is not Zero]
+
+        jaxpr = stage(pull, [*[aval_of(x) for x in values], *cts], self.rule.name)
+        read = {a for e in jaxpr.eqns for a in e.invars if type(a) is Var} | set(jaxpr.outvars)
+        mask = [v in read for v in jaxpr.invars[len(captured) : len(values)]]
+        kept = tuple([None if m else aval_of(x) for x, m in zip(residuals, mask)])
+        return replace(self, kept=kept), chosen(residuals, mask)
+
+    def pushed(self, *args: Any) -> list[Any]:
+        """Tangents of moving outputs: the map itself, by the rule's jvp or its bwd transposed."""
+        known, tangents = args[: self.known], args[self.known :]
+        rule, count = self.rule, self.captured
+        if rule.jvp is None:
+            if not rule.derive_jvp:
+                raise MissingRuleError(f"forward mode through {rule.name}: {rule.no_forward}")
+            found = transposed_bwd(self, known[:count], known[count:], tangents)
+        else:
+            operands = [*known[:count], *known[len(known) - rule.arity :]]
+            given = iter(tangents)
+            ts = [next(given) if m else Zero(x) for x, m in zip(operands[count:], self.mask)]
+            _, found = running.jvp(
+                rule,
+                self.lanes,
+                operands,
+                [*[Zero(x) for x in operands[:count]], *ts],
+                lambda: custom_call_p.bind(*operands, rule=rule, lanes=self.lanes or None),
+            )
+        return [zeros(a) if type(t) is Zero else t for t, a, m in zip(found, self.outs, self.moving) if m]
+
+
+# --- transposition -------------------------------------------------------------------------------------------
+
+
+def _transpose(
+    cts: Values, *args: Any, rule: CustomRule, lanes: Lanes | None, jaxpr: Jaxpr | None = None
+) -> list[Any]:
+    """Cotangents of operands in which the function is linear: a user's rule applied it to a tangent."""
+    if rule.transpose is not None:
+        operands = _own(rule, args)
+        return [None] * (len(args) - len(operands)) + running.transpose(rule, lanes or (), cts, operands)
+    if rule.bwd is not None:
+        operands = _own(rule, args)
+        return [None] * (len(args) - len(operands)) + _transposed_by_bwd(cts, operands, rule, lanes)
+    if jaxpr is None:
+        jaxpr, captured = close(
+            _traced(rule, lanes, [a.aval if type(a) is Linear else aval_of(a) for a in args])
+        )
+        return call_p.rule("transpose")(cts, *captured, *args, jaxpr=jaxpr)[len(captured) :]
+    return call_p.rule("transpose")(cts, *args, jaxpr=jaxpr)
+
+
+def _transposed_by_bwd(cts: Values, operands: Values, rule: CustomRule, lanes: Lanes | None) -> list[Any]:
+    mask = tuple([type(x) is Linear for x in operands])
+    if any(mask[: len(rule.captures)]):
+        raise CapturedTracerError(f"{rule.name}: a linear value is captured; pass it as an argument")
+    known = [x for x, m in zip(operands, mask) if not m]
+    linear = [x.aval.strong() for x in chosen(operands, mask)]
+    nonzero = perturbed(cts)
+
+    def pulled(*values: Any) -> list[Any]:
+        moving, rest = iter(values[: len(linear)]), iter(values[len(linear) :])
+        ins = [next(moving) if m else next(rest) for m in mask]
+        outs: list[Any] = []
+
+        def again() -> list[Any]:
+            outs[:] = custom_call_p.bind(*ins, rule=rule, lanes=lanes)
+            return outs
+
+        found = running.fwd_res(rule, lanes or (), ins, mask, again)
+        pull = Pull.of(rule, lanes, mask, found)
+        everything = [next(rest) if m else Zero(a) for a, m in zip(pull.outs, nonzero)]
+        given = chosen(everything, pull.moving)
+        back = pull.pulled(ins[: pull.captured], found.residuals, given)
+        return [zeros(a) if ct is None or type(ct) is Zero else ct for ct, a in zip(back, linear)]
+
+    avals = [*linear, *[aval_of(x) for x in known], *[aval_of(ct) for ct in chosen(cts, nonzero)]]
+    jaxpr, captured = close(stage(pulled, avals, rule.name))
+    first = jaxpr.invars[len(captured) : len(captured) + len(linear)]
+    read = {a for e in jaxpr.eqns for a in e.invars if type(a) is Var} | set(jaxpr.outvars)
+    if not read.isdisjoint(first):
+        raise GradientError(f"{rule.name} is not linear: its reverse rule reads the values of its arguments")
+    found = iter(
+        call_p.bind(*captured, *[zeros(a) for a in linear], *known, *chosen(cts, nonzero), jaxpr=jaxpr)
+    )
+    return [next(found) if m else None for m in mask]
+
+
+def _linear_transpose(cts: Values, *args: Any, pull: Pull) -> list[Any]:
+    known = args[: pull.known]
+    count = pull.captured
+    saved = known[count : len(known) - (pull.rule.arity if pull.rule.jvp is not None else 0)]
+    found = pull.pulled(known[:count], saved, cts)
+    return [None] * len(known) + found
+
+
+# --- batching ------------------------------------------------------------------------------------------------
+
+
+def _batch(
+    size: int,
+    args: Values,
+    dims: Sequence[int | None],
+    *,
+    rule: CustomRule,
+    lanes: Lanes | None,
+    jaxpr: Jaxpr | None = None,
+) -> tuple[Any, Any]:
+    operands, own = _own(rule, args), tuple(_own(rule, dims))
+    if rule.vmap is not None:
+        for c, d in zip(rule.captures, own):
+            if d is not None:
+                raise CapturedTracerError(
+                    f"{rule.name}: '{c.name}' is mapped by vmap but is captured by a function with a vmap rule; pass it "
+                    "as an argument, so that the rule can see its axis"
+                )
+        return running.vmap(rule, size, operands, own)
+    outs = custom_call_p.bind(*operands, rule=rule, lanes=((size, own), *(lanes or ())))
+    return outs, (0,) * len(outs)
+
+
+def _effects(*, rule: CustomRule, lanes: Lanes | None, jaxpr: Jaxpr | None = None) -> Effect:
+    return Effect.NONE if jaxpr is None else jaxpr.effects
+
+
+custom_call_p: Primitive = Primitive(
+    "custom_call",
+    _abstract,
+    _impl,
+    jvp=_jvp,
+    linearize=_linearize,
+    stage=_stage,
+    transpose=_transpose,
+    batch=_batch,
+    effects=_effects,
+    multiple=True,
+    inlined=True,
+)
+
+
+def _linear_impl(*args: Any, pull: Pull) -> list[Any]:
+    with tracing(eval_trace):
+        return pull.pushed(*args)
+
+
+#: The derivative of a rule that has a reverse rule, on the tape: to be transposed, or evaluated by ``linearize``.
+custom_linear_p: Primitive = Primitive(
+    "custom_linear",
+    lambda *avals, pull: tuple([a for a, m in zip(pull.outs, pull.moving) if m]),
+    _linear_impl,
+    jvp=lambda primals, tangents, *, pull: forward.jvp(pull.pushed, primals, tangents),
+    transpose=_linear_transpose,
+    batch=lambda size, args, dims, *, pull: batching.batch(pull.pushed, size, args, dims),
+    multiple=True,
+)
