@@ -7,7 +7,7 @@ leading operands; while a rule runs, a `StandInTrace` puts the operands in their
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
@@ -165,15 +165,15 @@ def _parts(x: Any, name: str) -> Iterable[tuple[str, Any]]:
     return ()
 
 
-def _of_function(f: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
-    for name, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):  # type: ignore[attr-defined]
+def _of_function(f: FunctionType) -> Iterator[tuple[str, Any]]:
+    for name, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):
         try:
             yield name, cell.cell_contents
         except ValueError:  # not assigned yet
             continue
-    for i, x in enumerate(f.__defaults__ or ()):  # type: ignore[attr-defined]
+    for i, x in enumerate(f.__defaults__ or ()):
         yield f"default {i} of {f.__name__}", x
-    yield from (f.__kwdefaults__ or {}).items()  # type: ignore[attr-defined]
+    yield from (f.__kwdefaults__ or {}).items()
     yield from f.__dict__.items()
 
 

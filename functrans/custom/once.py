@@ -20,8 +20,9 @@ def once(
 
     def refuse(*_: Any) -> NoReturn:
         raise OnceDifferentiableError(
-            f"trying to differentiate twice a function that was marked with @once_differentiable ({name}). Its backward "
-            "is not differentiable: remove the mark if it is, or give it as another function with a rule of its own"
+            f"trying to differentiate twice a function that was marked with @once_differentiable ({name}). Its "
+            "backward is said to have no derivative: remove the mark if it has one, or let it call another function with "
+            "a rule of its own"
         )
 
     rule = CustomRule(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core.aval import Zero
 from ..core.errors import ConcretizationError, MissingRuleError, NoRuleError
 from ..core.trace import current_trace, tracing
 from ..transforms.linearize import LinearTracer, TangentTrace
 from ..transforms.transpose import backward
+from .pull import Pull
 from .record import Values
-
-if TYPE_CHECKING:
-    from .rule import Pull
 
 
 def transposed_bwd(pull: Pull, captured: Values, residuals: Values, tangents: Values) -> list[Any]:

@@ -54,8 +54,8 @@ class CustomRule:
         ``fwd_res(values, perturbed, again) -> Forward``. ``again()`` applies the rule one level down and returns its
         outputs: so that the rule holds at every level of differentiation.
     bwd : callable
-        ``bwd(token, residuals, cts) -> cts``: cotangents, each a value or `Zero` (or None), an entry an operand. Absent:
-        reverse mode transposes `jvp`.
+        ``bwd(token, residuals, cts) -> cts``: cotangents, each a value or `Zero` (or None), an entry an operand.
+        Absent: reverse mode transposes `jvp`.
     jvp : callable
         ``jvp(values, tangents, again) -> (outs, tangents)``, tangents being values or `Zero`. Absent: forward mode
         transposes `bwd`.

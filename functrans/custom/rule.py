@@ -14,24 +14,24 @@ Front ends build a `CustomRule` and apply it by `bind_rule`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ..control.bodies import Mask, chosen, perturbed, zeros
 from ..control.call import call_p
 from ..core.aval import Aval, Zero, aval_of
-from ..core.config import trace_key
 from ..core.errors import CapturedTracerError, GradientError, MissingRuleError
-from ..core.ir import Jaxpr, Var
+from ..core.ir import Jaxpr
 from ..core.primitive import Effect, Linear, Primitive
 from ..core.trace import Trace, current_trace, eval_trace, is_abstract, tracing
 from ..transforms import batch as batching
 from ..transforms import jvp as forward
 from ..transforms.evaluate import evaluate
 from ..transforms.stage import close, stage
-from ..transforms.transpose import transpose_jaxpr
 from . import running
-from .capture import Capture, Unread, captured_tracers
+from .capture import Capture, captured_tracers
+from .pull import Pull, variables_read
 from .pushing import transposed_bwd
 from .record import CustomRule, Forward, Values
 from .running import Lanes
@@ -156,117 +156,6 @@ def _linearize(
     return found.outs, [next(pushed) if m else Zero(x) for x, m in zip(found.outs, pull.moving)]
 
 
-@dataclass(frozen=True, eq=False)
-class Pull:
-    """The linear map from tangents of a rule's operands to tangents of its outputs, at one point.
-
-    The operands of its equation are the captured values, the residuals, the operands of the rule (if it has a jvp), and
-    the tangents of those operands that are perturbed.
-
-    Attributes
-    ----------
-    rule : CustomRule
-    lanes : tuple
-    token : object
-        As `Forward.token`.
-    mask : tuple of bool
-        Which operands of the rule are perturbed, captured ones left out.
-    moving : tuple of bool
-        Which outputs have a tangent.
-    outs : list of Aval
-        All outputs.
-    kept : list of Aval or None
-        For each residual None, or its type where it is not kept since `bwd` does not read it.
-    """
-
-    rule: CustomRule
-    lanes: Lanes
-    token: Any
-    mask: Mask
-    moving: Mask
-    outs: tuple[Aval, ...]
-    kept: tuple[Aval | None, ...]
-
-    @staticmethod
-    def of(rule: CustomRule, lanes: Lanes | None, mask: Mask, found: Forward) -> Pull:
-        """The pull of a rule's forward pass."""
-        assert found.differentiable is not None
-        outs = tuple([aval_of(x).strong() for x in found.outs])
-        return Pull(
-            rule=rule,
-            lanes=lanes or (),
-            token=found.token,
-            mask=mask[len(rule.captures) :],
-            moving=found.differentiable,
-            outs=outs,
-            kept=(None,) * len(found.residuals),
-        )
-
-    def __repr__(self) -> str:
-        return self.rule.name
-
-    @property
-    def captured(self) -> int:
-        """The number of captured values."""
-        return len(self.rule.captures)
-
-    @property
-    def known(self) -> int:
-        """The number of operands that are no tangents."""
-        primals = self.rule.arity if self.rule.jvp is not None else 0
-        return self.captured + sum(a is None for a in self.kept) + primals
-
-    def given(self, tangents: Values) -> list[Any]:
-        """Of tangents of all operands those of perturbed ones."""
-        return chosen(tangents[self.captured :], self.mask)
-
-    def pulled(self, captured: Values, residuals: Values, cts: Values) -> list[Any]:
-        """Cotangents (values or `Zero`) of the perturbed operands, for those of moving outputs."""
-        given, kept = iter(cts), iter(residuals)
-        everything = [next(given) if m else Zero(a) for a, m in zip(self.outs, self.moving)]
-        saved = [next(kept) if a is None else Unread(a) for a in self.kept]
-        found = running.bwd(self.rule, self.lanes, self.token, captured, saved, everything)
-        return chosen(found, self.mask)
-
-    def pruned(self, operands: Values, residuals: Values) -> tuple[Pull, list[Any]]:
-        """Without the residuals that `bwd` does not read."""
-        captured = operands[: self.captured]
-        values = [*captured, *residuals]
-        cts = [a for a, m in zip(self.outs, self.moving) if m]
-
-        def pull(*xs: Any) -> list[Any]:
-            n, m = len(captured), len(values)
-            found = self.pulled(xs[:n], xs[n:m], xs[m:])
-            return [ct for ct in found if ct is not None and type(ct) is not Zero]
-
-        jaxpr = stage(pull, [*[aval_of(x) for x in values], *cts], self.rule.name)
-        read = {a for e in jaxpr.eqns for a in e.invars if type(a) is Var} | set(jaxpr.outvars)
-        mask = [v in read for v in jaxpr.invars[len(captured) : len(values)]]
-        kept = tuple([None if m else aval_of(x) for x, m in zip(residuals, mask)])
-        return replace(self, kept=kept), chosen(residuals, mask)
-
-    def pushed(self, *args: Any) -> list[Any]:
-        """Tangents of moving outputs: the map itself, by the rule's jvp or its bwd transposed."""
-        known, tangents = args[: self.known], args[self.known :]
-        rule, count = self.rule, self.captured
-        if rule.jvp is None:
-            if not rule.derive_jvp:
-                raise MissingRuleError(f"forward mode through {rule.name}: {rule.no_forward}")
-            found = transposed_bwd(self, known[:count], known[count:], tangents)
-        else:
-            operands = [*known[:count], *known[len(known) - rule.arity :]]
-            given = iter(tangents)
-            ts = [next(given) if m else Zero(x) for x, m in zip(operands[count:], self.mask)]
-            _, found = running.jvp(
-                rule,
-                self.lanes,
-                operands,
-                [*[Zero(x) for x in operands[:count]], *ts],
-                lambda: custom_call_p.bind(*operands, rule=rule, lanes=self.lanes or None),
-            )
-        return [zeros(a) if type(t) is Zero else t for t, a, m in zip(found, self.outs, self.moving) if m]
-
-
 # --- transposition -------------------------------------------------------------------------------------------
 
 
@@ -315,8 +204,7 @@ def _transposed_by_bwd(cts: Values, operands: Values, rule: CustomRule, lanes: L
     avals = [*linear, *[aval_of(x) for x in known], *[aval_of(ct) for ct in chosen(cts, nonzero)]]
     jaxpr, captured = close(stage(pulled, avals, rule.name))
     first = jaxpr.invars[len(captured) : len(captured) + len(linear)]
-    read = {a for e in jaxpr.eqns for a in e.invars if type(a) is Var} | set(jaxpr.outvars)
-    if not read.isdisjoint(first):
+    if not variables_read(jaxpr).isdisjoint(first):
         raise GradientError(f"{rule.name} is not linear: its reverse rule reads the values of its arguments")
     found = iter(
         call_p.bind(*captured, *[zeros(a) for a in linear], *known, *chosen(cts, nonzero), jaxpr=jaxpr)
@@ -349,8 +237,8 @@ def _batch(
         for c, d in zip(rule.captures, own):
             if d is not None:
                 raise CapturedTracerError(
-                    f"{rule.name}: '{c.name}' is mapped by vmap but is captured by a function with a vmap rule; pass it "
-                    "as an argument, so that the rule can see its axis"
+                    f"{rule.name}: '{c.name}' is mapped by vmap but is captured by a function with a vmap rule; "
+                    "pass it as an argument, so that the rule can see its axis"
                 )
         return running.vmap(rule, size, operands, own)
     outs = custom_call_p.bind(*operands, rule=rule, lanes=((size, own), *(lanes or ())))
@@ -376,9 +264,31 @@ custom_call_p: Primitive = Primitive(
 )
 
 
+def _pushed(pull: Pull, *args: Any) -> list[Any]:
+    """Tangents of the outputs that have one: the linear map itself, by the rule's jvp or its bwd transposed."""
+    known, tangents = args[: pull.known], args[pull.known :]
+    rule, count = pull.rule, pull.captured
+    if rule.jvp is None:
+        if not rule.derive_jvp:
+            raise MissingRuleError(f"forward mode through {rule.name}: {rule.no_forward}")
+        found = transposed_bwd(pull, known[:count], known[count:], tangents)
+    else:
+        operands = [*known[:count], *known[len(known) - rule.arity :]]
+        given = iter(tangents)
+        ts = [next(given) if m else Zero(x) for x, m in zip(operands[count:], pull.mask)]
+        _, found = running.jvp(
+            rule,
+            pull.lanes,
+            operands,
+            [*[Zero(x) for x in operands[:count]], *ts],
+            lambda: custom_call_p.bind(*operands, rule=rule, lanes=pull.lanes or None),
+        )
+    return [zeros(a) if type(t) is Zero else t for t, a, m in zip(found, pull.outs, pull.moving) if m]
+
+
 def _linear_impl(*args: Any, pull: Pull) -> list[Any]:
     with tracing(eval_trace):
-        return pull.pushed(*args)
+        return _pushed(pull, *args)
 
 
 #: The derivative of a rule that has a reverse rule, on the tape: to be transposed, or evaluated by ``linearize``.
@@ -386,8 +296,8 @@ custom_linear_p: Primitive = Primitive(
     "custom_linear",
     lambda *avals, pull: tuple([a for a, m in zip(pull.outs, pull.moving) if m]),
     _linear_impl,
-    jvp=lambda primals, tangents, *, pull: forward.jvp(pull.pushed, primals, tangents),
+    jvp=lambda primals, tangents, *, pull: forward.jvp(partial(_pushed, pull), primals, tangents),
     transpose=_linear_transpose,
-    batch=lambda size, args, dims, *, pull: batching.batch(pull.pushed, size, args, dims),
+    batch=lambda size, args, dims, *, pull: batching.batch(partial(_pushed, pull), size, args, dims),
     multiple=True,
 )

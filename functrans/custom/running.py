@@ -15,7 +15,7 @@ from ..core.aval import Aval, Zero, aval_of
 from ..core.primitive import Linear
 from ..core.trace import current_trace, tracing
 from ..primitives.elementwise import mul_p
-from ..primitives.linear import batched_first, move_batch_axis, shape_of
+from ..primitives.linear import batched_first, move_batch_axis
 from ..primitives.reduce import reduce_sum_p
 from ..transforms.batch import BatchTrace
 from .capture import StandInTrace
@@ -117,7 +117,7 @@ def transpose(rule: CustomRule, lanes: Lanes, cts: Values, operands: Values) -> 
     assert rule.transpose is not None
     if not lanes:
         n = len(rule.captures)
-        inside = _Inside(rule, [x for x in operands[:n]], operands[n:])
+        inside = _Inside(rule, operands[:n], operands[n:])
         cotangents = [x if type(x) is Zero else _strong(x) for x in cts]
         return [None] * n + inside.run(lambda: rule.transpose(cotangents, inside.values))  # type: ignore[misc]
     lane = _Lane(lanes[0])
