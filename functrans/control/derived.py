@@ -22,12 +22,15 @@ from .bodies import Mask, Regrouping, fixpoint, invariant_part, split, without_c
 from .economy import economical
 
 
-def carry_mask(jaxpr: Jaxpr, mask: Mask, num_consts: int, num_carry: int) -> Mask:
-    """The mask of the body's inputs, with the tangents that the carry takes on."""
+def carry_mask(jaxpr: Jaxpr, mask: Mask, num_consts: int, num_carry: int, *, reverse: bool) -> Mask:
+    """The mask of the body's inputs, with the tangents that the carry takes on in forward or in reverse mode."""
     consts, carry, rows = split(mask, num_consts, num_carry)
 
     def step(now: Mask) -> Sequence[bool]:
-        return jvp_jaxpr(jaxpr, (*consts, *now, *rows), trace_key())[1][:num_carry]
+        inputs = (*consts, *now, *rows)
+        if reverse:  # a custom rule may have no forward mode
+            return linearize_jaxpr(jaxpr, inputs, trace_key()).nonzero[:num_carry]
+        return jvp_jaxpr(jaxpr, inputs, trace_key())[1][:num_carry]
 
     return (*consts, *fixpoint(carry, step), *rows)
 

@@ -247,7 +247,7 @@ def _jvp(
     _, tangents = _head(tangents, length)
     params.update(length=length, count=head[0] if head else None)
     sizes = num_consts, num_carry
-    mask = carry_mask(jaxpr, perturbed(tangents), *sizes)
+    mask = carry_mask(jaxpr, perturbed(tangents), *sizes, reverse=False)
     body, captured, nonzero = pushed_body(jaxpr, mask, sizes)
     moving = [given(t, aval_of(x)) if m else None for x, t, m in zip(primals, tangents, mask)]
     groups = [
@@ -278,7 +278,7 @@ def _linearize(
     head, primals = _head(primals, length)
     _, tangents = _head(tangents, length)
     sizes = num_consts, num_carry
-    mask = carry_mask(jaxpr, perturbed(tangents), *sizes)
+    mask = carry_mask(jaxpr, perturbed(tangents), *sizes, reverse=True)
     halves = halves_of(jaxpr, mask, sizes)
     consts, carry, rows = split(primals, *sizes)
     consts = [*halves.captured[0], *consts]

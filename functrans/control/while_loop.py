@@ -149,7 +149,7 @@ def _jvp(
     cond_consts, consts, carry = split(primals, num_cond, num_consts)
     _, *moving = split(tangents, num_cond, num_consts)
     sizes = num_consts, len(carry)
-    mask = carry_mask(body_jaxpr, perturbed([*moving[0], *moving[1]]), *sizes)
+    mask = carry_mask(body_jaxpr, perturbed([*moving[0], *moving[1]]), *sizes, reverse=False)
     body, captured, nonzero = pushed_body(body_jaxpr, mask, sizes)
     values = [
         given(t, aval_of(x)) if m else None for x, t, m in zip(primals[num_cond:], tangents[num_cond:], mask)
@@ -194,7 +194,7 @@ def _linearize(
 ) -> tuple[list[Any], list[Any]]:
     cond_consts, consts, carry = split(primals, num_cond, num_consts)
     sizes = num_consts, len(carry)
-    mask = carry_mask(body_jaxpr, perturbed(tangents[num_cond:]), *sizes)
+    mask = carry_mask(body_jaxpr, perturbed(tangents[num_cond:]), *sizes, reverse=True)
     halves = halves_of(body_jaxpr, mask, sizes)
     consts = [*halves.captured[0], *consts]
     new = [] if halves.outside is None else evaluate(halves.outside, consts)
