@@ -71,6 +71,9 @@ class CustomRule:
         What the error says where a mode has no rule.
     key : hashable
         Rules with equal keys are equal: a loop's body that is traced again is then recognised. None: equal to itself.
+    captured_constant : bool
+        Whether derivatives in captured values are none of the rule's business: those of a solver, say, that is told by an
+        equation what it solves. Otherwise a captured value that is being differentiated must not be read.
     captures : tuple of Capture
         Tracers that the slots' functions captured; their values are leading operands, which slots do not get.
     """
@@ -92,6 +95,7 @@ class CustomRule:
     no_reverse: str = "it has no rule for reverse mode"
     no_forward: str = "it has no rule for forward mode"
     key: Hashable = None
+    captured_constant: bool = False
     captures: tuple[Capture, ...] = ()
 
     @property

@@ -90,7 +90,7 @@ def _stage(trace: Trace, args: Values, params: dict[str, Any]) -> tuple[Values, 
 
 def _marked(rule: CustomRule, mask: Mask, by: str) -> CustomRule:
     """The rule, which then refuses to read captured values that are being differentiated."""
-    if not any(mask[: len(rule.captures)]):
+    if rule.captured_constant or not any(mask[: len(rule.captures)]):
         return rule
     captures = [
         c._replace(differentiated=c.differentiated or by) if m else c for c, m in zip(rule.captures, mask)
