@@ -9,9 +9,10 @@ from __future__ import annotations
 import difflib
 import functools
 import os
+import weakref
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from threading import Lock
+from threading import Lock, RLock
 from typing import Any, Generic, TypeVar, overload
 
 from .errors import ConfigError, UnknownOptionError
@@ -23,7 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 class _Patch:
     """The overrides of a context, and the key they give (until the process-wide values change)."""
 
-    __slots__ = ("key", "outer", "overrides", "version")
+    __slots__ = ("__weakref__", "key", "outer", "overrides", "version")
 
     def __init__(self, overrides: dict[str, Any], outer: _Patch | None):
         self.overrides = overrides
@@ -32,10 +33,32 @@ class _Patch:
         self.key: tuple[Any, ...] = ()
 
 
+class _Watch:
+    """Tells somebody when an option begins, and ceases, to be on anywhere: in the process or in a context."""
+
+    __slots__ = ("count", "lock", "told")
+
+    def __init__(self, told: Callable[[bool], None]):
+        self.told = told
+        self.count = 0
+        self.lock = RLock()  # a context may end while this thread holds it
+
+    def add(self, number: int) -> None:
+        with self.lock:
+            before, self.count = self.count, self.count + number
+            if bool(before) != bool(self.count):
+                self.told(bool(self.count))
+
+    def follow(self, patch: _Patch) -> None:
+        """Count a patch that has the option on, for as long as a context has the patch."""
+        self.add(1)
+        weakref.finalize(patch, self.add, -1).atexit = False
+
+
 class _Store:
     """The values of the process. Apart from `Config`, whose `__getattr__` makes attributes slow to read."""
 
-    __slots__ = ("current", "key", "lock", "patch", "values", "version")
+    __slots__ = ("current", "key", "lock", "patch", "values", "version", "watched")
 
     def __init__(self, values: dict[str, Any]):
         self.patch: ContextVar[_Patch | None] = ContextVar("functrans_config_patch", default=None)
@@ -43,13 +66,22 @@ class _Store:
         self.values = values
         self.version = 0
         self.lock = Lock()
+        self.watched: dict[str, _Watch] = {}
         self.key = self.key_with({})
 
     def set(self, name: str, value: Any) -> None:
         with self.lock:
+            before = self.values[name]
             self.values = {**self.values, name: value}
             self.key = self.key_with({})
             self.version += 1
+            if name in self.watched:
+                self.watched[name].add(bool(value) - bool(before))
+
+    def watch(self, name: str, told: Callable[[bool], None]) -> None:
+        with self.lock:
+            watch = self.watched[name] = _Watch(told)
+            watch.add(int(bool(self.values[name])))
 
     def key_with(self, overrides: dict[str, Any]) -> tuple[Any, ...]:
         values = {**self.values, **overrides}
@@ -168,6 +200,14 @@ class Config:
         `TapeLimitError` is raised. Default 4 GiB.
     disable_jit : bool
         Run everything as Python and NumPy. Default False.
+    strict_ctx : bool
+        An array that a `Function` assigns to an attribute of its `ctx` is an error, instead of being kept as if it had
+        been saved: everything that is kept then stands in `save_for_backward`. Default False.
+    debug_nans : bool
+        A NaN that appears raises `NaNError`, with the operation that made it and your line: in what an operation
+        outside `jit` returns, in the results of a compiled function (which is then evaluated again, equation by
+        equation, to find where), and in the gradients that a rule of your own returns. Operations that only move
+        numbers (indexing, ``where``, ``sort``) pass on a NaN that is there; arithmetic with it raises. Default False.
     verify : bool
         Check every jaxpr between passes. Default False.
 
@@ -193,6 +233,8 @@ class Config:
     backend = _Option("llvm", _one_of("llvm", "python"), "What kernels are made of.")
     tape_limit = _Option(1 << 32, _at_least(1), "The most bytes for what one loop keeps of its iterations.")
     disable_jit = _Option(False, _boolean, "Run everything as Python and NumPy.")
+    strict_ctx = _Option(False, _boolean, "Arrays assigned to the ctx of a Function are an error.")
+    debug_nans = _Option(False, _boolean, "A NaN that appears is an error.")
     verify = _Option(False, _boolean, "Check every jaxpr between passes.", traced=False)
     _store: _Store
 
@@ -241,7 +283,7 @@ class Config:
         checked = {
             name: self._option(name).checked(value, f"config.{name}") for name, value in options.items()
         }
-        return _Patcher(self._store.patch, checked)
+        return _Patcher(self._store, checked)
 
     def trace_key(self) -> tuple[Any, ...]:
         """The options that affect what is traced or compiled: part of the key of every cache."""
@@ -270,14 +312,19 @@ class Config:
 class _Patcher:
     """The context manager and decorator that `Config.patch` returns."""
 
-    def __init__(self, variable: ContextVar[_Patch | None], options: dict[str, Any]):
-        self._variable = variable
+    def __init__(self, store: _Store, options: dict[str, Any]):
+        self._store = store
+        self._variable = store.patch
         self._options = options
 
     def __enter__(self) -> None:
         outer = self._variable.get()
         overrides = self._options if outer is None else {**outer.overrides, **self._options}
-        self._variable.set(_Patch(overrides, outer))
+        patch = _Patch(overrides, outer)
+        for name, watch in self._store.watched.items():
+            if overrides.get(name):
+                watch.follow(patch)
+        self._variable.set(patch)
 
     def __exit__(self, *exception: object) -> None:
         # The former patch hangs on the present one, not on this object, which several threads may be using.
@@ -305,3 +352,5 @@ _OPTIONS: dict[str, _Option[Any]] = {
 
 config = Config(os.environ)
 trace_key = config._store.trace_key  # as `config.trace_key`, in half the time
+#: ``watch(name, told)``: ``told(True)`` when an option begins to be on anywhere, ``told(False)`` when it ceases.
+watch = config._store.watch

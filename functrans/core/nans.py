@@ -1,0 +1,90 @@
+"""NaN as an error, while ``config.debug_nans`` is on.
+
+Operations outside of `jit` are looked at where they are computed: by `EvalTrace`, whose `process` is exchanged for one
+that looks as long as the option is on anywhere. So an operation costs what it did while it is off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from .config import config, watch
+from .errors import NaNError
+from .kernel import Indexed, Reshape
+from .primitive import Primitive
+from .source import Source
+from .trace import EvalTrace
+
+#: Operations that move numbers, with other kernel rules than `Indexed` and `Reshape`; and those that look themselves.
+_MOVING = frozenset((
+    "bitcast", "call", "check_nans", "concatenate", "convert_element_type", "dynamic_update_slice", "pad", "putitem",
+    "same", "scatter", "select", "share", "sort", "stop_gradient", "top_k",
+))  # fmt: skip
+
+
+def has_nan(x: Any) -> bool:
+    """Whether a value (array or number of any dtype) has a NaN."""
+    if isinstance(x, float | complex):
+        return x != x
+    return isinstance(x, np.ndarray | np.generic) and x.dtype.kind in "fc" and bool(np.isnan(x).any())
+
+
+def only_moves(prim: Primitive) -> bool:
+    """Whether an operation passes numbers on, so that a NaN cannot begin there."""
+    return prim.name in _MOVING or isinstance(prim.kernel, Indexed | Reshape)
+
+
+def describe(x: Any) -> str:
+    """Where the NaN of an array are: ``(2 of 5 elements, the first at (1,))``; nothing for a number."""
+    if not np.ndim(x):
+        return ""
+    bad = np.argwhere(np.isnan(x))
+    first = ", ".join(map(str, bad[0].tolist()))
+    return f" ({len(bad)} of {np.size(x)} elements, the first at ({first}{',' if np.ndim(x) == 1 else ''}))"
+
+
+def nan_of(
+    name: str, outs: Sequence[Any], operands: Sequence[Any], source: Source | None = None
+) -> NaNError | None:
+    """The error for an operation that returned these; None where there is no NaN among them."""
+    for i, x in enumerate(outs):
+        if has_nan(x):
+            which = f" in output {i}" if len(outs) > 1 else ""
+            before = [str(k) for k, a in enumerate(operands) if has_nan(a)]
+            known = f". It was there before: in operand {' and '.join(before)}" if before else ""
+            return NaNError(f"{name} returned NaN{which}{describe(x)}{known}", source)
+    return None
+
+
+@contextmanager
+def blamed(what: str) -> Iterator[None]:
+    """Name a rule of the user's (``MyOpBackward``) in the errors for NaN that appear in a ``with`` block."""
+    try:
+        yield
+    except NaNError as error:
+        if what in error.message:
+            raise
+        raise NaNError(f"{error.message}, inside {what}", error.source) from None
+
+
+_compute = EvalTrace.process
+
+
+def _compute_and_look(self: EvalTrace, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    out = _compute(self, prim, args, params)
+    if config.debug_nans and not only_moves(prim):
+        error = nan_of(prim.name, out if prim.multiple else (out,), args)
+        if error is not None:
+            raise error
+    return out
+
+
+def _exchange(on: bool) -> None:
+    EvalTrace.process = _compute_and_look if on else _compute  # type: ignore[method-assign]
+
+
+watch("debug_nans", _exchange)
