@@ -11,7 +11,7 @@ from ..core.dtypes import is_complex, is_inexact
 from ..core.errors import GradientError
 from ..core.pytree import PyTree, PyTreeDef, tree_unflatten
 from ..primitives.create import eye
-from ..primitives.linear import batched_first, instantiate, move_batch_axis, reshape_p
+from ..primitives.linear import batched_first, instantiate, move_axis, reshape_p
 from ..transforms.batch import batch
 from ..transforms.linearize import Linearized, linearize, replay
 from ..transforms.transpose import backward
@@ -162,7 +162,7 @@ def _columns(linear: Linearized, ins: Sequence[Aval], outs: Sequence[Aval]) -> l
 
         found, dims = batch(push, a.size, [_basis(a)], [0])
         for row, x, d, out in zip(blocks, found, dims, outs):
-            last = move_batch_axis(batched_first(a.size, x, d), 0, out.ndim)
+            last = move_axis(batched_first(a.size, x, d), 0, out.ndim)
             row.append(reshape_p.bind(last, shape=out.shape + a.shape))
     return blocks
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core.errors import ArgumentError, ArgumentValueError, AxisError
 from ..core.pytree import flatten_axes, tree_flatten_with_path, tree_structure
-from ..primitives.linear import batched_first, move_batch_axis, shape_of
+from ..primitives.linear import batched_first, move_axis, shape_of
 from ..transforms.batch import batch
 from ..transforms.values import (
     Flat,
@@ -174,4 +174,4 @@ def _placed(fun: Callable[..., Any], size: int, x: Any, dim: int | None, wanted:
             f"vmap of {name_of(fun)}: out_axes asks for axis {wanted!r} of a result with {rank} axes"
         )
     first = x if dim is not None else batched_first(size, x, None)
-    return move_batch_axis(first, dim or 0, wanted % rank)
+    return move_axis(first, dim or 0, wanted % rank)

@@ -32,7 +32,7 @@ from ..core.pytree import PyTreeDef, tree_flatten, tree_flatten_with_path, tree_
 from ..core.source import replayed, user_source
 from ..core.trace import Tracer, current_trace, eval_trace
 from ..core.tree_nodes import keystr
-from ..primitives.linear import batched_first, move_batch_axis
+from ..primitives.linear import batched_first, move_axis
 from ..primitives.operands import plain
 
 SEQUENTIAL = ("sequential", "sequential_unrolled")
@@ -227,7 +227,7 @@ def _alike(wanted: PyTreeDef, met: PyTreeDef) -> bool:
 
 
 def _moved(args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
-    return [x if d is None else move_batch_axis(x, d, 0) for x, d in zip(args, dims)]
+    return [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims)]
 
 
 def _batched(size: int, avals: Sequence[Aval]) -> tuple[Aval, ...]:

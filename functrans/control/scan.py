@@ -27,7 +27,7 @@ from ..core.kernel import Block, BlockEmitter, Buffer
 from ..core.primitive import Effect, Linear, Primitive
 from ..core.source import user_source
 from ..core.tape import TapeAval
-from ..primitives.linear import batched_first, move_batch_axis
+from ..primitives.linear import batched_first, move_axis
 from ..primitives.tape import stacked, write_tape
 from ..transforms.evaluate import evaluate
 from .bodies import (
@@ -374,7 +374,7 @@ def _batch(
         body,
         [*captured, *[x for x, _ in consts]],
         [batched_first(size, x, d) if m else x for (x, d), m in zip(carry, mask)],
-        [x if d is None else move_batch_axis(x, d, 1) for x, d in rows],
+        [x if d is None else move_axis(x, d, 1) for x, d in rows],
         length=length,
         **params,
     )

@@ -15,7 +15,7 @@ from ..core.aval import Aval, Zero, aval_of
 from ..core.primitive import Linear
 from ..core.trace import current_trace, tracing
 from ..primitives.elementwise import mul_p
-from ..primitives.linear import batched_first, move_batch_axis
+from ..primitives.linear import batched_first, move_axis
 from ..primitives.reduce import reduce_sum_p
 from ..transforms.batch import BatchTrace
 from .capture import StandInTrace
@@ -235,7 +235,7 @@ class _Lane:
             return Zero(_whole(ct.aval, self.size, dim))
         value, found = self.trace.lower(ct)
         if dim is not None:
-            return move_batch_axis(batched_first(self.size, value, found), 0, dim)
+            return move_axis(batched_first(self.size, value, found), 0, dim)
         if found is not None:
             return reduce_sum_p.bind(value, axes=(found,))
         return mul_p.bind(value, aval_of(value).dtype.type(self.size))

@@ -12,7 +12,7 @@ from ..core.trace import Tracer
 from ..numpy.dispatch import array_operand
 from ..primitives import sort as sorts
 from ..primitives.axes import one_axis
-from ..primitives.linear import move_batch_axis, shape_of
+from ..primitives.linear import move_axis, shape_of
 from ..primitives.operands import finish
 
 __all__ = ["sort", "sort_key_val", "top_k"]
@@ -122,5 +122,5 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
     n = shape_of(x)[d]
     if not 0 <= k <= n:
         raise ArgumentValueError(f"lax.top_k: k must be from 0 to {n}, the extent of axis {d}, got {k}")
-    values, places = sorts.top_k(move_batch_axis(x, d, ndim - 1), int(k))
-    return finish(move_batch_axis(values, ndim - 1, d)), finish(move_batch_axis(places, ndim - 1, d))
+    values, places = sorts.top_k(move_axis(x, d, ndim - 1), int(k))
+    return finish(move_axis(values, ndim - 1, d)), finish(move_axis(places, ndim - 1, d))

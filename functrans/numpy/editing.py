@@ -25,7 +25,7 @@ from ..primitives.linear import (
     broadcast_to,
     dtype_of,
     flat,
-    move_batch_axis,
+    move_axis,
     reshape_p,
     shape_of,
 )
@@ -105,7 +105,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     else:
         places = _numbered(np.delete, "delete", np.arange(n), _positions(obj, "delete"))
     out = gather_p.bind(x, places, axes=(d,), mode="promise_in_bounds")
-    return owned(move_batch_axis(out, 0, d), arr)
+    return owned(move_axis(out, 0, d), arr)
 
 
 @implements(np.insert)
@@ -147,7 +147,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     traced = isinstance(obj, Tracer) and not obj.shape and is_abstract(obj) and obj.dtype.kind in "iu"
     positions: Any = None if traced else _positions(obj, "insert")
     if not isinstance(positions, slice) and not np.ndim(positions):
-        v = move_batch_axis(v, 0, d)  # NumPy: the first axis of the values then lies along `axis`
+        v = move_axis(v, 0, d)  # NumPy: the first axis of the values then lies along `axis`
     if traced or (not isinstance(positions, slice) and np.size(positions) == 1):
         count = shape_of(v)[d]  # before a single position go any number of them
     else:
@@ -165,7 +165,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         new = np.arange(n, n + count)
         places = _numbered(np.insert, "insert", np.arange(n), positions, new)
     out = gather_p.bind(concatenate_p.bind(x, v, dimension=d), places, axes=(d,), mode="promise_in_bounds")
-    return owned(move_batch_axis(out, 0, d), arr)
+    return owned(move_axis(out, 0, d), arr)
 
 
 def _inserted(positions: Any, n: int) -> int:

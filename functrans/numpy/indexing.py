@@ -19,7 +19,7 @@ from ..primitives.linear import (
     broadcast_shapes,
     broadcast_to,
     flat,
-    move_batch_axis,
+    move_axis,
     reduce_sum_p,
     reshape_p,
     shape_of,
@@ -143,7 +143,7 @@ def _diagonal(x: Any, offset: int, axis1: Any, axis2: Any, name: str) -> Any:
     rows = add_p.bind(steps, np.int64(row)) if row else steps
     columns = add_p.bind(steps, np.int64(column)) if column else steps
     out = gather_p.bind(x, rows, columns, axes=(d, e), mode="promise_in_bounds")
-    return move_batch_axis(out, 0, len(shape) - 2)
+    return move_axis(out, 0, len(shape) - 2)
 
 
 @implements(np.diagonal, method="diagonal")

@@ -21,7 +21,7 @@ from ..primitives.linear import (
     broadcast_to,
     dtype_of,
     flat,
-    move_batch_axis,
+    move_axis,
     reshape_p,
     shape_of,
 )
@@ -156,7 +156,7 @@ def _rolled(x: Any, shift: Any, axis: int) -> Any:
         if not n:
             return x
         places = sub_p.bind(iota((n,), 0), convert(shift, np.dtype(np.int64)))
-        return move_batch_axis(gather_p.bind(x, places, axes=(axis,), mode="wrap"), 0, axis)
+        return move_axis(gather_p.bind(x, places, axes=(axis,), mode="wrap"), 0, axis)
     cut = -operator.index(shift) % n if n else 0
     if not cut:
         return x
@@ -265,4 +265,4 @@ def _repeated(x: Any, counts: Any, d: int, total: int) -> Any:
 
 
 def _picked(x: Any, places: Any, d: int) -> Any:
-    return move_batch_axis(gather_p.bind(x, places, axes=(d,), mode="promise_in_bounds"), 0, d)
+    return move_axis(gather_p.bind(x, places, axes=(d,), mode="promise_in_bounds"), 0, d)

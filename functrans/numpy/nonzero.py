@@ -19,7 +19,7 @@ from ..primitives.composed import truth
 from ..primitives.create import full, iota
 from ..primitives.elementwise import convert, lt_p, select_p
 from ..primitives.index import gather_p
-from ..primitives.linear import broadcast_in_dim_p, dtype_of, flat, move_batch_axis, reduce_sum_p, shape_of
+from ..primitives.linear import broadcast_in_dim_p, dtype_of, flat, move_axis, reduce_sum_p, shape_of
 from ..primitives.operands import finish, operand, stack
 from ..primitives.promotion import refuse_out
 from ..primitives.rounding import floor_divide_p, remainder_p
@@ -168,7 +168,7 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
         count = len(_places(flat(x), size, fill_value, "argwhere")[0])
         return finish(np.zeros((count, 0), np.int64))
     columns = _places(x, size, fill_value, "argwhere")
-    return finish(move_batch_axis(stack(columns), 0, 1))
+    return finish(move_axis(stack(columns), 0, 1))
 
 
 def _chosen(x: Any, mask: Any, axis: int, size: Any, fill_value: Any, name: str) -> Any:
@@ -190,7 +190,7 @@ def _chosen(x: Any, mask: Any, axis: int, size: Any, fill_value: Any, name: str)
     out = gather_p.bind(x, indices, axes=(axis,), mode="clip" if shape_of(x)[axis] else "fill")
     if valid is not None:
         out = filled(out, valid, operand(fill_value, f"{name}: fill_value"))
-    return move_batch_axis(out, 0, axis)
+    return move_axis(out, 0, axis)
 
 
 @implements(np.extract)

@@ -16,7 +16,7 @@ from ..primitives.composed import is_finite, ldexp, truth
 from ..primitives.elementwise import convert, eq_p, ge_p, lt_p, mul_p, select_p, sub_p
 from ..primitives.exp_log import log2_p
 from ..primitives.families import literal
-from ..primitives.linear import add_p, dtype_of, move_batch_axis, reduce_sum_p, reshape_p, shape_of
+from ..primitives.linear import add_p, dtype_of, move_axis, reduce_sum_p, reshape_p, shape_of
 from ..primitives.operands import finish, operand
 from ..primitives.promotion import publish, unary
 from ..primitives.rounding import floor_p
@@ -40,7 +40,7 @@ def _bit_weights(bitorder: str, name: str) -> np.ndarray:
 def _rows(x: Any, axis: Any, name: str) -> tuple[Any, int]:
     """The array with the axis to work along last, and that axis; the flat array for None."""
     x, d = along(x, axis, name)
-    return move_batch_axis(x, d, len(shape_of(x)) - 1), d
+    return move_axis(x, d, len(shape_of(x)) - 1), d
 
 
 @implements(np.packbits)
@@ -83,7 +83,7 @@ def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Any:
     packed = reduce_sum_p.bind(
         select_p.bind(bits, np.broadcast_to(weights, shape_of(bits)), np.uint8(0)), axes=(len(kept) + 1,)
     )
-    return finish(move_batch_axis(packed, len(kept), d))
+    return finish(move_axis(packed, len(kept), d))
 
 
 @implements(np.unpackbits)
@@ -127,7 +127,7 @@ def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bit
             config = ((0, 0, 0),) * len(kept) + ((0, wanted - 8 * n, 0),)
             bits = pad_p.bind(bits, np.uint8(0), padding_config=config)
         bits = slice_along(bits, len(kept), 0, wanted)
-    return finish(move_batch_axis(bits, len(kept), d))
+    return finish(move_axis(bits, len(kept), d))
 
 
 # --- counting bits ------------------------------------------------------------------------------------------

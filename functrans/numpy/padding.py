@@ -11,7 +11,7 @@ from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
 from ..primitives.axes import one_axis
 from ..primitives.elementwise import convert
 from ..primitives.index import gather_p
-from ..primitives.linear import broadcast_to, dtype_of, move_batch_axis, shape_of
+from ..primitives.linear import broadcast_to, dtype_of, move_axis, shape_of
 from ..primitives.operands import finish, operand, strong
 from ..primitives.shape import concatenate_p, pad_p, slice_along
 from . import reductions, selection, statistics
@@ -128,7 +128,7 @@ def _along(x: Any, d: int, width: tuple[int, int], mode: str, options: dict[str,
     if kind == "odd" and n > 1:
         return _odd(x, d, width, mode == "symmetric")
     places = np.pad(np.arange(n), width, mode)  # type: ignore[call-overload]
-    return move_batch_axis(gather_p.bind(x, places, axes=(d,), mode="promise_in_bounds"), 0, d)
+    return move_axis(gather_p.bind(x, places, axes=(d,), mode="promise_in_bounds"), 0, d)
 
 
 # --- what is asked for --------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ def _odd(x: Any, d: int, width: tuple[int, int], symmetric: bool) -> Any:
     def numbers(values: Any) -> Any:
         return np.asarray(values).astype(dtype_of(x)).reshape(spread)
 
-    value: Any = finish(move_batch_axis(gather_p.bind(x, places, axes=(d,), mode="promise_in_bounds"), 0, d))
+    value: Any = finish(move_axis(gather_p.bind(x, places, axes=(d,), mode="promise_in_bounds"), 0, d))
     first, last = (finish(edge) for edge in _edges(x, d, 1, 1))
     rise: Any = 2 * (last - first)
     return operand(value * numbers(1 - 2 * back) + last * numbers(2 * back) + rise * numbers(turns), "pad")

@@ -21,7 +21,7 @@ from ..primitives.index import gather_p
 from ..primitives.linear import (
     broadcast_shapes,
     flat,
-    move_batch_axis,
+    move_axis,
     reduce_sum_p,
     reshape_p,
     shape_of,
@@ -417,15 +417,15 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = pair(a, b, "cross")
-    x = move_batch_axis(x, one_axis(axisa, len(shape_of(x)), "cross"), len(shape_of(x)) - 1)
-    y = move_batch_axis(y, one_axis(axisb, len(shape_of(y)), "cross"), len(shape_of(y)) - 1)
+    x = move_axis(x, one_axis(axisa, len(shape_of(x)), "cross"), len(shape_of(x)) - 1)
+    y = move_axis(y, one_axis(axisb, len(shape_of(y)), "cross"), len(shape_of(y)) - 1)
     if shape_of(x)[-1] != 3 or shape_of(y)[-1] != 3:
         raise ShapeError(f"cross: vectors must have 3 elements, got shapes {shape_of(x)} and {shape_of(y)}")
     ndim = len(broadcast_shapes("cross", shape_of(x), shape_of(y)))
     u, v = _parts(x), _parts(y)
     rows = [sub_p.bind(mul_p.bind(u[i], v[j]), mul_p.bind(u[j], v[i])) for i, j in ((1, 2), (2, 0), (0, 1))]
     out = concatenate_p.bind(*rows, dimension=ndim - 1)
-    return finish(move_batch_axis(out, ndim - 1, one_axis(axisc, ndim, "cross")))
+    return finish(move_axis(out, ndim - 1, one_axis(axisc, ndim, "cross")))
 
 
 def _parts(x: Any) -> list[Any]:

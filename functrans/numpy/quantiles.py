@@ -23,7 +23,7 @@ from ..primitives.linear import (
     broadcast_in_dim_p,
     broadcast_to,
     dtype_of,
-    move_batch_axis,
+    move_axis,
     reduce_sum_p,
     reshape_p,
     shape_of,
@@ -170,7 +170,7 @@ def _weighted(x: Any, weights: Any, q: Any, skip: bool) -> Any:
         wanted, shape=(*shape[:-1], *shape_of(wanted)), broadcast_dimensions=(last,)
     )
     at = min_p.bind(searchsorted_p.bind(share, wanted, side="left"), np.int64(shape[-1] - 1))
-    found = move_batch_axis(take_along(ordered, at, last), last, 0)
+    found = move_axis(take_along(ordered, at, last), last, 0)
     return ordered, reshape_p.bind(found, shape=shape_of(q) + shape[:-1])
 
 

@@ -30,7 +30,7 @@ from ..primitives.linear import (
     add_p,
     broadcast_shapes,
     broadcast_to,
-    move_batch_axis,
+    move_axis,
     reshape_p,
     shape_of,
     transpose_p,
@@ -138,7 +138,7 @@ def linspace(
     if to.kind in "iu":
         values = floor_p.bind(values)
     ndim = len(shape_of(values))
-    values = move_batch_axis(convert(values, to), 0, one_axis(axis, ndim, "linspace"))
+    values = move_axis(convert(values, to), 0, one_axis(axis, ndim, "linspace"))
     return (finish(values), finish(step)) if retstep else finish(values)
 
 
@@ -213,7 +213,7 @@ def geomspace(
     powers = operand(ufuncs.multiply(sign, ufuncs.exp2(linspace(first, last, num, endpoint))), "geomspace")
     values = _with_ends(powers, x, y if endpoint else None)
     values = values if dtype is None else convert(values, canonical(dtype, "geomspace: dtype"))
-    return finish(move_batch_axis(values, 0, one_axis(axis, len(shape_of(values)), "geomspace")))
+    return finish(move_axis(values, 0, one_axis(axis, len(shape_of(values)), "geomspace")))
 
 
 def _with_ends(values: Any, first: Any, last: Any) -> Any:

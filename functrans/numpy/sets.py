@@ -18,7 +18,7 @@ from ..primitives.create import full, iota
 from ..primitives.cumulative import cumsum_p
 from ..primitives.elementwise import convert, eq_p, ne_p, sub_p
 from ..primitives.index import gather_p, scatter_p
-from ..primitives.linear import dtype_of, flat, move_batch_axis, reshape_p, shape_of
+from ..primitives.linear import dtype_of, flat, move_axis, reshape_p, shape_of
 from ..primitives.operands import finish, operand
 from ..primitives.promotion import common
 from ..primitives.shape import concatenate_p, element_along, neighbours, slice_along
@@ -178,7 +178,7 @@ def unique(
     x = array_operand(ar, "unique")
     shape = shape_of(x)
     rows, d = along(x, axis, "unique")
-    rows = move_batch_axis(rows, d, 0)
+    rows = move_axis(rows, d, 0)
     if size is not None:
         found = _unique_of_size(rows, size_of(size, "unique"), fill_value, equal_nan)
     elif concrete(x) is None:
@@ -186,7 +186,7 @@ def unique(
     else:
         found = _unique_known(rows, equal_nan)
     values, indices, inverse, counts = found
-    values = move_batch_axis(values, 0, d)
+    values = move_axis(values, 0, d)
     if axis is None:
         inverse = reshape_p.bind(inverse, shape=shape)
     asked = [(return_index, indices), (return_inverse, inverse), (return_counts, counts)]

@@ -17,7 +17,7 @@ from ..primitives.linear import (
     broadcast_to as spread,
 )
 from ..primitives.linear import (
-    move_batch_axis,
+    move_axis,
     reshape_p,
     shape_of,
     transpose_p,
@@ -313,7 +313,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     begin = start + ndim if start < 0 else start
     if not 0 <= begin <= ndim:
         raise AxisError(f"rollaxis: start {start} is out of bounds for array of dimension {ndim}")
-    return owned(move_batch_axis(x, d, begin - (d < begin)), a)
+    return owned(move_axis(x, d, begin - (d < begin)), a)
 
 
 # --- broadcast ----------------------------------------------------------------------------------------------

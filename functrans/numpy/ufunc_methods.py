@@ -23,7 +23,7 @@ from ..primitives.axes import one_axis, reduced_axes
 from ..primitives.composed import truth
 from ..primitives.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p
 from ..primitives.elementwise import convert, select_p
-from ..primitives.linear import broadcast_to, dtype_of, move_batch_axis, reshape_p, shape_of
+from ..primitives.linear import broadcast_to, dtype_of, move_axis, reshape_p, shape_of
 from ..primitives.operands import finish, operand
 from ..primitives.promotion import refuse_out
 from ..primitives.shape import concatenate_p, element_along, slice_along
@@ -132,7 +132,7 @@ def _reduce(
     others = [d for d in range(len(shape)) if d not in axes]
     flat = x
     for place, d in enumerate(axes):
-        flat = move_batch_axis(flat, d + sum(e > d for e in axes[:place]), place)
+        flat = move_axis(flat, d + sum(e > d for e in axes[:place]), place)
     kept = tuple([shape[d] for d in others])
     flat = reshape_p.bind(flat, shape=(prod([shape[d] for d in axes]), *kept))
     found = operand(_folded(function, ufunc, name, flat, initial), name)
@@ -217,9 +217,9 @@ def _accumulate(
     prim = _ACCUMULATIONS.get(ufunc)
     if prim is not None and dtype_of(x).kind in ("f" if ufunc is np.logaddexp else "iuf"):
         return finish(prim.bind(x, axis=d, reverse=False))
-    rows = move_batch_axis(x, d, 0)
+    rows = move_axis(x, d, 0)
     found = _scanned(function, rows) if ufunc in _ASSOCIATIVE else _written_out(function, rows, name)
-    return finish(move_batch_axis(found, 0, d))
+    return finish(move_axis(found, 0, d))
 
 
 def _scanned(function: Callable[..., Any], x: Any) -> Any:

@@ -13,7 +13,7 @@ from ..core.dtypes import INT32, real_dtype
 from ..core.errors import LinAlgError
 from ..core.kernel import Block, BlockEmitter, Buffer
 from ..core.primitive import Primitive
-from .linear import move_batch_axis
+from .linear import move_axis
 from .matrices import check_kind
 from .shape import loops
 
@@ -67,6 +67,6 @@ column_order_p: Primitive = Primitive(
     _abstract,
     _impl,
     jvp=_jvp,
-    batch=lambda size, args, dims: (column_order_p.bind(move_batch_axis(args[0], dims[0], 0)), 0),
+    batch=lambda size, args, dims: (column_order_p.bind(move_axis(args[0], dims[0], 0)), 0),
     kernel=Block(_kernel),
 )

@@ -22,7 +22,7 @@ from ..core.errors import ArgumentValueError, ShapeError
 from ..core.kernel import Block
 from ..core.primitive import Linear, Primitive
 from .conv_kernel import conv_kernel
-from .linear import add_p, move_batch_axis, reshape_p, same_dtype, shape_of, transpose_p
+from .linear import add_p, move_axis, reshape_p, same_dtype, shape_of, transpose_p
 from .shape import rev_p
 from .window_geometry import Padding, dilated, padded_array, window_count
 
@@ -151,7 +151,7 @@ def _transpose_rhs(ct: Any, x: Any, w: Ints, p: _Params) -> Any:
 
 def _merged(x: Any, dim: int, axis: int) -> Any:
     """The batch axis merged with `axis` of the rest, in front of it."""
-    x = move_batch_axis(x, dim, axis)
+    x = move_axis(x, dim, axis)
     shape = shape_of(x)
     return reshape_p.bind(x, shape=(*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]))
 

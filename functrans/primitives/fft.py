@@ -22,7 +22,7 @@ from .bits import and_p
 from .complexes import conj_p, real_p
 from .create import iota
 from .elementwise import ge_p, le_p, mul_p, select_p
-from .linear import linear_jvp, move_batch_axis, shape_of
+from .linear import linear_jvp, move_axis, shape_of
 
 # SciPy's, not NumPy's: as exact, and up to four times as fast in single precision.
 _TRANSFORMS: dict[str, Callable[..., np.ndarray]] = {
@@ -98,7 +98,7 @@ def _batch(
     lengths: tuple[int, ...],
     norm: str,
 ) -> tuple[Any, int]:
-    x = move_batch_axis(args[0], dims[0], 0)
+    x = move_axis(args[0], dims[0], 0)
     return fft_p.bind(x, kind=kind, axes=tuple([d + 1 for d in axes]), lengths=lengths, norm=norm), 0
 
 

@@ -32,7 +32,7 @@ from .linear import (
     broadcast_in_dim_p,
     dtype_of,
     instantiate,
-    move_batch_axis,
+    move_axis,
     reshape_p,
     shape_of,
     zeros,
@@ -155,7 +155,7 @@ def _gather_batch(
         return out, len(shape_of(args[1])) + before
     indices = batched_indices(size, args[1:], dims[1:], d is None)
     if d is not None:
-        x = move_batch_axis(x, d, 0)
+        x = move_axis(x, d, 0)
         axes = (0, *[a + 1 for a in axes])
     return gather_p.bind(x, *indices, axes=axes, **params), 0
 
@@ -303,7 +303,7 @@ def _scatter_batch(prim: Callable[[], Primitive]) -> Rule:
         axes = tuple([a + 1 for a in axes])
         indices = args[2:]
         if all(d is None for d in dims[2:]):
-            updates = move_batch_axis(updates, 0, len(shape_of(indices[0])))
+            updates = move_axis(updates, 0, len(shape_of(indices[0])))
         else:
             indices = batched_indices(size, indices, dims[2:], False)
             axes = (0, *axes)

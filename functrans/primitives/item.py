@@ -16,7 +16,7 @@ import numpy as np
 from ..core.aval import Aval
 from ..core.kernel import Block, BlockEmitter, Buffer, Indexed
 from ..core.primitive import Linear, Primitive
-from .linear import linear_jvp, move_batch_axis
+from .linear import linear_jvp, move_axis
 from .shape import loops
 
 Index = tuple[Any, ...]
@@ -51,7 +51,7 @@ def _batched(index: Index, size: int) -> Index:
 def _getitem_batch(
     size: int, args: Sequence[Any], dims: Sequence[int], *, index: Index, shape: tuple[int, ...]
 ) -> tuple[Any, int]:
-    x = move_batch_axis(args[0], dims[0], 0)
+    x = move_axis(args[0], dims[0], 0)
     return getitem_p.bind(x, index=_batched(index, size), shape=(size, *shape)), 0
 
 
@@ -76,7 +76,7 @@ def _putitem_impl(x: Any, *, index: Index, shape: tuple[int, ...]) -> np.ndarray
 def _putitem_batch(
     size: int, args: Sequence[Any], dims: Sequence[int], *, index: Index, shape: tuple[int, ...]
 ) -> tuple[Any, int]:
-    x = move_batch_axis(args[0], dims[0], 0)
+    x = move_axis(args[0], dims[0], 0)
     return putitem_p.bind(x, index=_batched(index, size), shape=(size, *shape)), 0
 
 

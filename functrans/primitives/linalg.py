@@ -14,7 +14,7 @@ from ..core.primitive import Effect, Primitive
 from .cholesky_slope import cholesky_slope_p, halved
 from .complexes import conj_p
 from .elementwise import mul_p, sub_p
-from .linear import add_p, dtype_of, move_batch_axis
+from .linear import add_p, dtype_of, move_axis
 from .matrices import check_kind, check_square, matrix_product, matrix_transpose, offset_of, triangle
 from .shape import loops
 from .triangular import solve, triangular_solve_p
@@ -80,7 +80,7 @@ def _cholesky_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, on_error: 
 
 
 def _cholesky_batch(size: int, args: Sequence[Any], dims: Sequence[int], *, on_error: str) -> tuple[Any, int]:
-    return cholesky_p.bind(move_batch_axis(args[0], dims[0], 0), on_error=on_error), 0
+    return cholesky_p.bind(move_axis(args[0], dims[0], 0), on_error=on_error), 0
 
 
 def _cholesky_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, on_error: str) -> None:

@@ -99,7 +99,7 @@ def flat(x: Any) -> Any:
     return x if len(shape) == 1 else reshape_p.bind(x, shape=(math.prod(shape),))
 
 
-def move_batch_axis(x: Any, source: int, target: int) -> Any:
+def move_axis(x: Any, source: int, target: int) -> Any:
     """Transpose one axis of `x` to another place."""
     if source == target:
         return x
@@ -111,7 +111,7 @@ def move_batch_axis(x: Any, source: int, target: int) -> Any:
 def batched_first(size: int, x: Any, dim: int | None) -> Any:
     """`x` with its batch axis first; broadcast along a new one where it has none."""
     if dim is not None:
-        return move_batch_axis(x, dim, 0)
+        return move_axis(x, dim, 0)
     shape = shape_of(x)
     return broadcast_in_dim_p.bind(
         x, shape=(size, *shape), broadcast_dimensions=tuple(range(1, len(shape) + 1))
@@ -127,7 +127,7 @@ def elementwise_batch(
     aligned = []
     for x, d, r in zip(args, dims, ranks):
         if d is not None:
-            x = move_batch_axis(x, d, 0)
+            x = move_axis(x, d, 0)
             if r < rank:
                 shape = shape_of(x)
                 x = reshape_p.bind(x, shape=(shape[0], *(1,) * (rank - r), *shape[1:]))
@@ -197,7 +197,7 @@ def _reshape_abstract(x: Aval, *, shape: tuple[int, ...]) -> Aval:
 def _reshape_batch(
     size: int, args: Sequence[Any], dims: Sequence[int], *, shape: tuple[int, ...]
 ) -> tuple[Any, int]:
-    return reshape_p.bind(move_batch_axis(args[0], dims[0], 0), shape=(size, *shape)), 0
+    return reshape_p.bind(move_axis(args[0], dims[0], 0), shape=(size, *shape)), 0
 
 
 reshape_p: Primitive = Primitive(
@@ -294,7 +294,7 @@ def _broadcast_batch(
     shape: tuple[int, ...],
     broadcast_dimensions: tuple[int, ...],
 ) -> tuple[Any, int]:
-    x = move_batch_axis(args[0], dims[0], 0)
+    x = move_axis(args[0], dims[0], 0)
     axes = (0, *[d + 1 for d in broadcast_dimensions])
     return broadcast_in_dim_p.bind(x, shape=(size, *shape), broadcast_dimensions=axes), 0
 
@@ -336,7 +336,7 @@ def reduction_batch(prim: Callable[[], Primitive]) -> Rule:
     def batch(
         size: int, args: Sequence[Any], dims: Sequence[int], *, axes: tuple[int, ...], **params: Any
     ) -> Any:
-        x = move_batch_axis(args[0], dims[0], 0)
+        x = move_axis(args[0], dims[0], 0)
         return prim().bind(x, axes=tuple(d + 1 for d in axes), **params), 0
 
     return batch

@@ -17,7 +17,7 @@ from .create import eye, iota
 from .elementwise import sub_p
 from .index import gather_p
 from .linalg import solve as solve_triangular
-from .linear import add_p, dtype_of, move_batch_axis, shape_of
+from .linear import add_p, dtype_of, move_axis, shape_of
 from .matrices import check_kind, matrix_product, matrix_transpose, triangle
 from .shape import concatenate_p, loops, slice_along
 
@@ -116,7 +116,7 @@ def rows_taken(x: Any, permutation: Any) -> Any:
 
 
 def _lu_batch(size: int, args: Sequence[Any], dims: Sequence[int]) -> tuple[Any, Any]:
-    return lu_p.bind(move_batch_axis(args[0], dims[0], 0)), (0, 0, 0)
+    return lu_p.bind(move_axis(args[0], dims[0], 0)), (0, 0, 0)
 
 
 def factored(k: BlockEmitter, a: Buffer, batch: Sequence[Any], work: Buffer, swaps: Buffer) -> None:
@@ -180,7 +180,7 @@ def _permutation_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, size: i
 
 
 def _permutation_batch(lanes: int, args: Sequence[Any], dims: Sequence[int], *, size: int) -> tuple[Any, int]:
-    return permutation_p.bind(move_batch_axis(args[0], dims[0], 0), size=size), 0
+    return permutation_p.bind(move_axis(args[0], dims[0], 0), size=size), 0
 
 
 def _permutation_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, size: int) -> None:

@@ -20,7 +20,7 @@ from .create import diagonal_mask
 from .elementwise import neg_p, select_p, sub_p
 from .families import literal
 from .linalg import solve
-from .linear import add_p, dtype_of, move_batch_axis, reshape_p, shape_of, zeros
+from .linear import add_p, dtype_of, move_axis, reshape_p, shape_of, zeros
 from .matrices import (
     adjoint,
     check_kind,
@@ -135,7 +135,7 @@ def _as_columns(x: Any) -> Any:
 
 
 def _geqrf_batch(size: int, args: Sequence[Any], dims: Sequence[int]) -> tuple[Any, Any]:
-    return geqrf_p.bind(move_batch_axis(args[0], dims[0], 0)), (0, 0)
+    return geqrf_p.bind(move_axis(args[0], dims[0], 0)), (0, 0)
 
 
 geqrf_p: Primitive = Primitive(
@@ -192,7 +192,7 @@ def _complement_slope(x: Any, t_q: Any) -> Any:
 
 
 def _qr_batch(size: int, args: Sequence[Any], dims: Sequence[int], *, full: bool) -> tuple[Any, Any]:
-    return qr_p.bind(move_batch_axis(args[0], dims[0], 0), full=full), (0, 0)
+    return qr_p.bind(move_axis(args[0], dims[0], 0), full=full), (0, 0)
 
 
 def _qr_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, full: bool) -> None:
@@ -266,6 +266,6 @@ qr_triangle_p: Primitive = Primitive(
     _triangle_abstract,
     lambda x: np.linalg.qr(x, mode="r"),
     jvp=_triangle_jvp,
-    batch=lambda size, args, dims: (qr_triangle_p.bind(move_batch_axis(args[0], dims[0], 0)), 0),
+    batch=lambda size, args, dims: (qr_triangle_p.bind(move_axis(args[0], dims[0], 0)), 0),
     kernel=Block(_triangle_kernel),
 )

@@ -25,7 +25,7 @@ from .linear import (
     broadcast_in_dim_p,
     broadcast_to,
     dtype_of,
-    move_batch_axis,
+    move_axis,
     reduce_sum_p,
     reduced_shape,
     reduction_batch,
@@ -125,7 +125,7 @@ def _others_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> Pair:
 
 
 def _others_batch(size: int, args: Sequence[Any], dims: Sequence[int]) -> tuple[Any, int]:
-    return others_p.bind(move_batch_axis(args[0], dims[0], 1)), 1
+    return others_p.bind(move_axis(args[0], dims[0], 1)), 1
 
 
 # For each element, the product of all others along the first axis: without division, so zeros do no harm.

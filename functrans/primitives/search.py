@@ -12,7 +12,7 @@ from ..core.dtypes import INT64
 from ..core.errors import ArgumentValueError, ShapeError
 from ..core.kernel import Block, BlockEmitter, Buffer
 from ..core.primitive import Primitive
-from .linear import batched_first, move_batch_axis, same_dtype, shape_of
+from .linear import batched_first, move_axis, same_dtype, shape_of
 from .shape import loops
 from .sort_kernel import before
 
@@ -51,7 +51,7 @@ def _search_batch(
     if d is None:
         assert e is not None
         last = len(shape_of(v)) - 1  # behind the axes that go with those of the sorted array
-        return searchsorted_p.bind(a, move_batch_axis(v, e, last), side=side), last
+        return searchsorted_p.bind(a, move_axis(v, e, last), side=side), last
     rows, numbers = batched_first(size, a, d), batched_first(size, v, e)
     return searchsorted_p.bind(rows, numbers, side=side), 0
 

@@ -23,7 +23,7 @@ from .linear import (
     dtype_of,
     instantiate,
     linear_jvp,
-    move_batch_axis,
+    move_axis,
     reduce_sum_p,
     reshape_p,
     same_dtype,
@@ -309,7 +309,7 @@ def _slice_batch(
     limit_indices: tuple[int, ...],
     strides: tuple[int, ...],
 ) -> tuple[Any, int]:
-    x = move_batch_axis(args[0], dims[0], 0)
+    x = move_axis(args[0], dims[0], 0)
     return slice_p.bind(
         x, start_indices=(0, *start_indices), limit_indices=(size, *limit_indices), strides=(1, *strides)
     ), 0

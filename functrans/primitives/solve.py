@@ -9,12 +9,12 @@ import numpy as np
 
 from ..core.aval import Aval, Zero
 from ..core.dtypes import INT32
-from ..core.errors import LinAlgError
+from ..core.errors import LinAlgError, NoRuleError
 from ..core.kernel import Block, BlockEmitter, Buffer
 from ..core.primitive import Effect, Linear, Primitive
 from .elementwise import neg_p, stop_gradient_p, sub_p
 from .linalg import triangular_solve_p
-from .linear import batched_first, move_batch_axis, reshape_p, same_dtype, shape_of
+from .linear import batched_first, move_axis, reshape_p, same_dtype, shape_of
 from .lu import factored, lu_p
 from .matrices import check_kind, check_square, matrix_product, matrix_transpose
 from .shape import loops
@@ -133,7 +133,7 @@ def batch_of_systems(
     # One matrix for all lanes: they become columns of one right-hand side.
     place = len(shape_of(b)) - 2
     assert dims[-1] is not None
-    b = move_batch_axis(b, dims[-1], place)
+    b = move_axis(b, dims[-1], place)
     shape = shape_of(b)
     merged = reshape_p.bind(b, shape=(*shape[:place], shape[place] * shape[place + 1]))
     return reshape_p.bind(prim.bind(*matrix, merged, **params), shape=shape), place
@@ -228,6 +228,13 @@ def _solve_jvp(
     return ans, Zero(ans) if right is None else lu_solve(a, lu, permutation, right)
 
 
+def _solve_transpose(ct: Any, a: Any, b: Any, **params: Any) -> list[Any]:
+    """In the right-hand side alone; asked for where that is all that is linear, as in `linear_transpose`."""
+    if type(a) is Linear:
+        raise NoRuleError("solve is linear in the right-hand side, not in the matrix")
+    return [None, solve_p.bind(matrix_transpose(a), ct, **params)]
+
+
 def _solve_batch(
     size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
 ) -> tuple[Any, int]:
@@ -264,6 +271,7 @@ solve_p: Primitive = Primitive(
     _solve_abstract,
     _solve_impl,
     jvp=_solve_jvp,
+    transpose=_solve_transpose,
     batch=_solve_batch,
     kernel=Block(_solve_kernel, reuse=1),
     effects=lambda *, on_error, **params: Effect.RAISE if on_error == "raise" else Effect.NONE,

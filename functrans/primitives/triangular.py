@@ -14,7 +14,7 @@ from ..core.kernel import Block, BlockEmitter, Buffer
 from ..core.primitive import Effect, Linear, Primitive
 from .complexes import conj_p
 from .elementwise import neg_p, sub_p
-from .linear import batched_first, dtype_of, move_batch_axis, reshape_p, same_dtype, shape_of
+from .linear import batched_first, dtype_of, move_axis, reshape_p, same_dtype, shape_of
 from .matrices import check_kind, check_square, matrix_product, matrix_transpose, offset_of, triangle
 from .shape import loops
 
@@ -127,7 +127,7 @@ def _solve_batch(
     ndim = len(shape_of(b))
     place = ndim - 2 if left_side else ndim - 3
     assert dims[1] is not None
-    b = move_batch_axis(b, dims[1], place)
+    b = move_axis(b, dims[1], place)
     shape = shape_of(b)
     merged = (*shape[:place], shape[place] * shape[place + 1], *shape[place + 2 :])
     out = triangular_solve_p.bind(a, reshape_p.bind(b, shape=merged), left_side=left_side, **params)

@@ -23,7 +23,7 @@ from ..core.primitive import Linear, Primitive
 from .create import iota
 from .elementwise import max_p, min_p, mul_p, sub_p
 from .index import gather_p
-from .linear import Rule, add_p, dtype_of, flat, linear_jvp, move_batch_axis, shape_of, zeros
+from .linear import Rule, add_p, dtype_of, flat, linear_jvp, move_axis, shape_of, zeros
 from .shape import loops, pad_p, slice_p
 from .window_geometry import Padding, Placed, covered, dilated, fill, padded_array, place, window_count
 
@@ -111,7 +111,7 @@ def _one_axis_more(w: Windows) -> Windows:
 def _batch(prim: Callable[[], Primitive]) -> Rule:
     def batch(size: int, args: Sequence[Any], dims: Sequence[int], **params: Any) -> tuple[Any, int]:
         more = _one_axis_more(Windows(**params))
-        return prim().bind(move_batch_axis(args[0], dims[0], 0), **more._asdict()), 0
+        return prim().bind(move_axis(args[0], dims[0], 0), **more._asdict()), 0
 
     return batch
 
@@ -328,7 +328,7 @@ def _position_batch(
     size: int, args: Sequence[Any], dims: Sequence[int], *, largest: bool, **params: Any
 ) -> tuple[Any, int]:
     w = Windows(**params)
-    x = move_batch_axis(args[0], dims[0], 0)
+    x = move_axis(args[0], dims[0], 0)
     found = window_position_p.bind(x, largest=largest, **_one_axis_more(w)._asdict())
     # Counted in all lanes; each lane counts its own.
     lanes = iota((size, *(1,) * len(w.padding)), 0)

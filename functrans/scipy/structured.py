@@ -30,7 +30,7 @@ from ..primitives.linear import (
     broadcast_shapes,
     broadcast_to,
     dtype_of,
-    move_batch_axis,
+    move_axis,
     reduce_sum_p,
     reshape_p,
     shape_of,
@@ -211,5 +211,5 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     places = np.arange(m)[::-1, None] + np.arange(n)
     out = gather_p.bind(values, places, axes=(axis,), mode="promise_in_bounds")
     for _ in range(2):
-        out = move_batch_axis(out, 0, axis + 1)
+        out = move_axis(out, 0, axis + 1)
     return finish(out)
