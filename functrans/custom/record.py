@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ..core.aval import Aval
 from .capture import Capture
 
 Mask = tuple[bool, ...]
@@ -71,6 +72,8 @@ class CustomRule:
         What the error says where a mode has no rule.
     key : hashable
         Rules with equal keys are equal: a loop's body that is traced again is then recognised. None: equal to itself.
+    outs : tuple of Aval or None
+        The types of the outputs, where they are known before it runs: it is then not traced to find them.
     captured_constant : bool
         Whether derivatives in captured values are none of the rule's business: those of a solver, say, that is told by an
         equation what it solves. Otherwise a captured value that is being differentiated must not be read.
@@ -95,6 +98,7 @@ class CustomRule:
     no_reverse: str = "it has no rule for reverse mode"
     no_forward: str = "it has no rule for forward mode"
     key: Hashable = None
+    outs: tuple[Aval, ...] | None = None
     captured_constant: bool = False
     captures: tuple[Capture, ...] = ()
 

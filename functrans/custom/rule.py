@@ -68,7 +68,10 @@ def _traced(rule: CustomRule, lanes: Lanes | None, avals: Sequence[Aval]) -> Jax
 def _abstract(
     *avals: Aval, rule: CustomRule, lanes: Lanes | None, jaxpr: Jaxpr | None = None
 ) -> tuple[Aval, ...]:
-    return tuple((_traced(rule, lanes, avals) if jaxpr is None else jaxpr).out_avals)
+    if jaxpr is not None or rule.outs is None:
+        return tuple((_traced(rule, lanes, avals) if jaxpr is None else jaxpr).out_avals)
+    sizes = tuple([size for size, _ in lanes or ()])
+    return tuple([a.with_shape((*sizes, *a.shape)) for a in rule.outs])
 
 
 def _stage(trace: Trace, args: Values, params: dict[str, Any]) -> tuple[Values, dict[str, Any]]:
@@ -122,7 +125,9 @@ def _jvp(
     if rule.bwd is not None and rule.derive_jvp:
         found = running.fwd_res(rule, lanes or (), operands, mask, again)
         pull = Pull.of(rule, lanes, mask, found)
-        return found.outs, transposed_bwd(pull, operands[: pull.captured], found.residuals, pull.given(ts))
+        return found.outs, transposed_bwd(
+            pull, operands[: pull.captured], found.residuals, pull.perturbed(ts)
+        )
     if not rule.plain:
         raise MissingRuleError(f"forward mode through {rule.name}: {rule.no_forward}")
     return forward.jvp(lambda *xs: running.fwd(rule, lanes or (), xs), operands, ts)
@@ -150,7 +155,7 @@ def _linearize(
     pull = Pull.of(rule, lanes, mask, found)
     residuals = found.residuals
     if found.materialized and any(is_abstract(x) for x in residuals):
-        pull, residuals = pull.pruned(operands, residuals)
+        pull, residuals = pull.traced_now(operands[:count], residuals)
     known = [*operands[:count], *residuals, *(operands[count:] if rule.jvp is not None else ())]
     pushed = iter(custom_linear_p.bind(*known, *chosen(ts, mask), pull=pull))
     return found.outs, [next(pushed) if m else Zero(x) for x, m in zip(found.outs, pull.moving)]
