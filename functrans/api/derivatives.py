@@ -9,7 +9,7 @@ from ..control.call import call_p
 from ..core.aval import Aval, Zero, aval_of
 from ..core.config import trace_key
 from ..core.dtypes import is_complex, is_inexact
-from ..core.errors import ArgumentError, GradientError, NoRuleError, ShapeError
+from ..core.errors import ArgumentError, GradientError, NoRuleError, SavedValuesFreedError, ShapeError
 from ..core.pytree import PyTree, PyTreeDef, tree_flatten, tree_structure, tree_unflatten
 from ..core.tree_nodes import keystr
 from ..primitives.elementwise import convert_element_type_p
@@ -154,41 +154,67 @@ class _Derivative:
         self, name: str, linear: Linearized, in_tree: PyTreeDef, in_avals: list[Aval], out_tree: PyTreeDef
     ):
         self._name = name
-        self._linear = linear
+        self._linear: Linearized | None = linear
+        self._out_avals = [aval_of(x) for x in linear.outs]
         self._in_tree = in_tree
         self._in_avals = in_avals
         self._out_tree = out_tree
 
     @classmethod
-    def at(cls, fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool) -> tuple[Any, ...]:
+    def at(
+        cls, fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, **options: Any
+    ) -> tuple[Any, ...]:
         """The value at `primals`, the derivative there, and the auxiliary data if there are any."""
         leaves, in_tree = _flatten_primals(cls.what, fun, primals)
         flat = Flat(fun, in_tree, _spread, has_aux)
         linear, aux = _linearized(flat, leaves)
         out = results(flat.out_tree, linear.outs, {id(x) for x in leaves})
-        found = cls(name_of(fun), linear, in_tree, [aval_of(x) for x in leaves], flat.out_tree)
+        in_avals = [aval_of(x) for x in leaves]
+        found = cls(name_of(fun), linear, in_tree, in_avals, flat.out_tree, **options)
         return (out, found, aux) if has_aux else (out, found)
 
 
 class VJP(_Derivative):
-    """What `vjp` returns: cotangent of the output in, tuple of cotangents of the arguments out. May be called often."""
+    """What `vjp` returns: cotangent of the output in, tuple of cotangents of the arguments out.
+
+    May be called any number of times, unless `vjp` was given ``retain=False``.
+    """
 
     what = "vjp"
+
+    def __init__(self, *parts: Any, retain: bool):
+        super().__init__(*parts)
+        self._retain = retain
 
     def __call__(self, cotangent: PyTree) -> PyTree:
         """Cotangents of the arguments, a tuple, for a `cotangent` of the structure and shapes of the output."""
         linear = self._linear
-        avals = [aval_of(x) for x in linear.outs]
-        cts = _fit_tree(cotangent, self._out_tree, avals, f"vjp of {self._name}: the cotangent")
+        if linear is None:
+            how = "by the first call" if not self._retain else "by release()"
+            raise SavedValuesFreedError(
+                f"vjp of {self._name}: Trying to backward through the graph a second time (or directly access saved "
+                "tensors after they have already been freed). What the derivative needs of the evaluation was freed "
+                f"{how}. Leave retain at True (the default), and call release() after the last call"
+            )
+        cts = _fit_tree(cotangent, self._out_tree, self._out_avals, f"vjp of {self._name}: the cotangent")
         found = backward(linear.tape, linear.tangents, cts, linear.inputs)
+        if not self._retain:
+            self._linear = None
         values = [instantiate(Zero(a) if c is None else c) for c, a in zip(found, self._in_avals)]
         return results(self._in_tree, values, {id(c) for c in cts})
 
+    def release(self) -> None:
+        """Free what is kept of the evaluation now; a later call raises `SavedValuesFreedError`."""
+        self._linear = None
+
     def __repr__(self) -> str:
-        return f"<vjp of {self._name}: {self._out_tree} -> {self._in_tree}>"
+        freed = " (freed)" if self._linear is None else ""
+        return f"<vjp of {self._name}: {self._out_tree} -> {self._in_tree}{freed}>"
 
 
-def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+def vjp(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, retain: bool = True
+) -> tuple[Any, ...]:
     """Value, and the function from output cotangents to argument cotangents (vector-Jacobian product).
 
     Parameters
@@ -198,6 +224,8 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
         The arguments, arrays or trees of arrays. Integers get a zero cotangent.
     has_aux : bool
         As for `jvp`.
+    retain : bool
+        Whether ``vjp_fun`` may be called more than once. If not, its first call frees what it needed.
 
     Returns
     -------
@@ -205,10 +233,16 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
         ``vjp_fun(ct)`` takes a cotangent of the structure and shapes of `out`, and returns a tuple with a cotangent for
         each primal. It stays valid whatever happens to the arrays given here.
 
+    Raises
+    ------
+    SavedValuesFreedError
+        When ``vjp_fun`` is called after its memory was freed: once more with ``retain=False``, or after
+        ``vjp_fun.release()``.
+
     Notes
     -----
     `fun` is evaluated once, here; each call of ``vjp_fun`` costs a small multiple of that. What the derivative needs of
-    the evaluation is kept as long as ``vjp_fun``.
+    the evaluation (the residuals) is kept as long as ``vjp_fun``, or until ``vjp_fun.release()``.
 
     Examples
     --------
@@ -216,8 +250,11 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
     >>> y, pull = ft.vjp(lambda x, y: x * y, 2.0, 3.0)
     >>> pull(1.0)
     (Array(3.), Array(2.))
+    >>> pull(10.0)
+    (Array(30.), Array(20.))
+    >>> pull.release()
     """
-    return VJP.at(fun, primals, has_aux)
+    return VJP.at(fun, primals, has_aux, retain=retain)
 
 
 class Pushforward(_Derivative):
@@ -228,6 +265,7 @@ class Pushforward(_Derivative):
     def __call__(self, *tangents: Any) -> PyTree:
         """The tangent of the output, for a tangent of each argument."""
         ts = _fit_tree(tangents, self._in_tree, self._in_avals, f"linearize of {self._name}: tangents")
+        assert self._linear is not None
         outs = replay(self._linear, [instantiate(t) for t in ts])
         return results(self._out_tree, [instantiate(t) for t in outs], {id(t) for t in ts})
 

@@ -1,5 +1,7 @@
 """The domain entries of the primitives that leave values as they are; their tests follow from the records."""
 
+from dataclasses import replace
+
 import pytest
 
 from functrans.primitives import identities
@@ -11,7 +13,11 @@ def _entry(**params):
     return Domain(cases=cases, kinds="biufc", linear=((0,),))
 
 
-DOMAINS = {identities.barrier_p: _entry(), identities.name_p: _entry(name="x")}
+DOMAINS = {
+    identities.barrier_p: _entry(),
+    identities.check_nans_p: replace(_entry(what="the value"), special=False),
+    identities.name_p: _entry(name="x"),
+}
 
 
 @pytest.mark.parametrize("prim", DOMAINS, ids=lambda prim: prim.name)
