@@ -1,0 +1,223 @@
+"""What ``custom_vjp`` and ``custom_jvp`` have in common: a function that takes rules, and applies them when called."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from types import MethodType
+from typing import Any, ClassVar, NoReturn
+
+from ..core.errors import ArgumentError, FunctionDefinitionError, MissingRuleError
+from ..core.pytree import PyTreeDef
+from ..core.trace import current_trace, eval_trace
+from ..core.tree_nodes import KeyPath, keystr
+from ..transforms.values import argument_name, check_function, flatten_values, name_of, results
+from .definition import Definition, check_partials
+from .positions import Positions
+from .rule import bind_rule
+from .slots import Call
+
+
+class CustomFunction:
+    """A function with derivative rules of its own. Subclasses say which are to be there."""
+
+    #: The front end, and what the error says when a function without rules is called.
+    _front: ClassVar[str]
+    _missing: ClassVar[str]
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        nondiff_argnums: int | Sequence[int] = (),
+        nondiff_argnames: str | Iterable[str] = (),
+    ):
+        check_function(self._front, fun)
+        functools.update_wrapper(self, fun, updated=())
+        self._definition = Definition(fun, Positions(self._front, fun, nondiff_argnums, nondiff_argnames))
+
+    def defvjp(
+        self,
+        fwd: Callable[..., tuple[Any, Any]],
+        bwd: Callable[..., Any],
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:
+        """Define the rule for reverse mode.
+
+        Parameters
+        ----------
+        fwd : callable
+            ``fwd(*args) -> (output, residuals)``, with the arguments of the function. The output is of the same
+            structure, shapes and dtypes as the function's; the residuals are what `bwd` needs, a tree of arrays
+            (numbers, strings and None in it are kept as they are).
+        bwd : callable
+            ``bwd(*nondiff_args, residuals, cotangent) -> gradients``: from a cotangent of the structure of the output
+            to a tuple with a gradient for each argument that is not in `nondiff_argnums`, each of the structure and
+            shapes of its argument. None in the place of any part is a zero gradient; so is anything zero for an
+            integer. Dtypes are converted.
+        symbolic_zeros : bool
+            Whether `fwd` gets each argument as a `CustomVJPPrimal`, which tells whether it is being differentiated, and
+            `bwd` a `SymbolicZero` in the place of a cotangent that is zero for sure.
+        optimize_remat : bool
+            Makes no difference: what `bwd` does not read is not kept anyway.
+
+        Notes
+        -----
+        `fwd` runs only where the function is differentiated in reverse mode. A second derivative differentiates what
+        `fwd` and `bwd` do; where the rule is to hold at all orders, `fwd` calls the function itself for its output.
+        The cotangent of an integer output arrives as integer zeros.
+
+        Examples
+        --------
+        >>> import functrans as ft, functrans.numpy as fnp
+        >>> @ft.custom_vjp
+        ... def f(x, y):
+        ...     return fnp.sin(x) * y
+        >>> def f_fwd(x, y):
+        ...     return f(x, y), (fnp.cos(x), fnp.sin(x), y)
+        >>> def f_bwd(residuals, ct):
+        ...     cos_x, sin_x, y = residuals
+        ...     return ct * cos_x * y, ct * sin_x
+        >>> f.defvjp(f_fwd, f_bwd)
+        >>> ft.grad(f)(0.0, 3.0)
+        Array(3.)
+        """
+        self._check_rule("defvjp", fwd)
+        self._check_rule("defvjp", bwd)
+        self._definition = replace(self._definition, fwd=fwd, bwd=bwd, symbolic_vjp=bool(symbolic_zeros))
+
+    def defjvp(self, jvp: Callable[..., tuple[Any, Any]], symbolic_zeros: bool = False) -> Callable[..., Any]:
+        """Define the rule for forward mode; reverse mode transposes it, unless there is a `defvjp` too.
+
+        Parameters
+        ----------
+        jvp : callable
+            ``jvp(*nondiff_args, primals, tangents) -> (output, tangent)``: `primals` is the tuple of the arguments that
+            are not in `nondiff_argnums`, `tangents` has the same structure; the tangent has the structure and shapes of
+            the output, and is linear in `tangents`. None in the place of any part is a zero. Dtypes are converted.
+        symbolic_zeros : bool
+            Whether `jvp` gets a `SymbolicZero` in the place of a tangent that is zero for sure.
+
+        Returns
+        -------
+        callable
+            `jvp`, so that ``@f.defjvp`` is a decorator.
+
+        Notes
+        -----
+        A second derivative differentiates what `jvp` does; where the rule is to hold at all orders, `jvp` calls the
+        function itself for its output. The tangent of an integer argument arrives as integer zeros; that of an integer
+        output is None.
+
+        Examples
+        --------
+        >>> import functrans as ft, functrans.numpy as fnp
+        >>> @ft.custom_jvp
+        ... def f(x, y):
+        ...     return fnp.sin(x) * y
+        >>> @f.defjvp
+        ... def f_jvp(primals, tangents):
+        ...     (x, y), (t_x, t_y) = primals, tangents
+        ...     return f(x, y), fnp.cos(x) * t_x * y + fnp.sin(x) * t_y
+        >>> ft.value_and_grad(f)(0.0, 3.0)
+        (Array(0.), Array(3.))
+        """
+        self._check_rule("defjvp", jvp)
+        self._definition = replace(
+            self._definition, jvp=jvp, partials=None, symbolic_jvp=bool(symbolic_zeros)
+        )
+        return jvp
+
+    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+        """Define the rule for forward mode by one function for each argument.
+
+        Parameters
+        ----------
+        *jvps : callable or None
+            ``jvp(tangent, output, *args) -> tangent of the output`` for the tangent of this argument alone; None where
+            the derivative is zero. Their results are added up.
+
+        Raises
+        ------
+        TangentCountError
+            If there are more or fewer than the function has arguments.
+        FunctionDefinitionError
+            If the function has `nondiff_argnums`.
+
+        Notes
+        -----
+        A rule is called only where its argument is being differentiated. Since the output comes from the function with
+        its rules, they hold at all orders.
+
+        Examples
+        --------
+        >>> import functrans as ft, functrans.numpy as fnp
+        >>> @ft.custom_jvp
+        ... def f(x, y):
+        ...     return fnp.exp(x) * y
+        >>> f.defjvps(lambda t, out, x, y: t * out, lambda t, out, x, y: fnp.exp(x) * t)
+        >>> ft.grad(f, argnums=(0, 1))(0.0, 3.0)
+        (Array(3.), Array(1.))
+        """
+        positions = self._definition.positions
+        if positions.nondiff:
+            raise FunctionDefinitionError(
+                f"{positions.what}: defjvps gives a rule for each argument, which nondiff_argnums have none; use defjvp"
+            )
+        for jvp in jvps:
+            if jvp is not None:
+                self._check_rule("defjvps", jvp)
+        if positions.count is not None:
+            check_partials(positions, len(jvps), positions.count)
+        self._definition = replace(self._definition, jvp=None, partials=jvps)
+
+    # --- calling -------------------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function's result, which is differentiated by its rules."""
+        definition = self._definition
+        if definition.bwd is None and not definition.has_forward:
+            raise MissingRuleError(self._missing.format(name_of(definition.fun)))
+        positions = definition.positions
+        nondiff, others = positions.split(positions.resolved(args, kwargs))
+        values, treedef = self._flattened(others)
+        call = Call(definition, self._undifferentiated(nondiff), treedef, values)
+        if current_trace.get() is eval_trace:
+            outs = call.fwd(values)
+        else:
+            outs = bind_rule(call.rule(), values, definition.functions, call.nondiff)
+        return results(call.out_tree, outs, {id(x) for x in values})
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """The method of an instance, which is the first argument of the function and its rules."""
+        return self if instance is None else MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<{self._definition.positions.what}>"
+
+    def _flattened(self, args: tuple[Any, ...]) -> tuple[list[Any], PyTreeDef]:
+        try:
+            return flatten_values(args, self._place)
+        except ArgumentError as error:
+            raise ArgumentError(
+                f"{error.message}. What is no array may stand at a position in nondiff_argnums", error.source
+            ) from None
+
+    def _place(self, path: KeyPath) -> str:
+        d = self._definition
+        name = argument_name(d.fun, d.positions.position(path[0].idx))  # type: ignore[union-attr]
+        return f"{d.positions.what}: {name}{keystr(path[1:])}"
+
+    def _undifferentiated(self, nondiff: tuple[Any, ...]) -> tuple[Any, ...]:
+        return nondiff
+
+    def _check_rule(self, method: str, rule: Any) -> None:
+        if not callable(rule):
+            self._refuse(method, rule)
+
+    def _refuse(self, method: str, rule: Any) -> NoReturn:
+        raise FunctionDefinitionError(
+            f"{self._definition.positions.what}: {method} takes functions, got {str(rule)[:60]!r} of type "
+            f"{type(rule).__name__}"
+        )

@@ -1,0 +1,262 @@
+"""One call of a function with rules in JAX's form: the user's functions of trees as slots of flat values."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.aval import Aval, Zero, aval_of
+from ..core.dtypes import is_inexact
+from ..core.errors import (
+    ArgumentError,
+    FunctionDefinitionError,
+    GradientCountError,
+    GradientStructureError,
+    TangentError,
+)
+from ..core.pytree import PyTree, PyTreeDef, first_difference, tree_flatten, tree_unflatten
+from ..core.source import last_line
+from ..core.trace import PYTHON_KEYS
+from ..core.tree_nodes import KeyPath, SequenceKey, keystr
+from ..primitives.linear import add_p, instantiate
+from ..transforms.values import argument_name, flatten_values, given, name_of, value_of
+from .definition import Definition, check_partials
+from .fitting import GRADIENT, TANGENT, Kind, Returned, leaf_path, output_place
+from .keys import rule_key
+from .primal import CustomVJPPrimal
+from .record import CustomRule, Forward, Mask, Values
+
+#: What residuals may hold beside arrays: it is kept as it is.
+_STATIC = (*PYTHON_KEYS, str, bytes, type, np.dtype, enum.Enum)
+
+
+class _Token(NamedTuple):
+    """What ``bwd`` needs beside arrays: structures, and what of the residuals is no array, by position."""
+
+    residuals: PyTreeDef
+    static: dict[int, Any]
+    outs: PyTreeDef
+
+
+class Call:
+    """One call: the slots of its `CustomRule`.
+
+    Parameters
+    ----------
+    definition : Definition
+    nondiff : tuple
+        The arguments that are not differentiated, as they are.
+    treedef : PyTreeDef
+        Of the tuple of the others.
+    values : sequence of values
+        Their leaves.
+    """
+
+    __slots__ = ("avals", "definition", "nondiff", "out_avals", "out_tree", "source", "treedef")
+
+    def __init__(
+        self, definition: Definition, nondiff: tuple[Any, ...], treedef: PyTreeDef, values: Sequence[Any]
+    ):
+        self.definition = definition
+        self.nondiff = nondiff
+        self.treedef = treedef
+        self.avals = [aval_of(x) for x in values]
+        self.out_tree: Any = None
+        self.out_avals: list[Aval] = []
+        self.source: Callable[..., Any] = definition.fun  # what told the type of the outputs
+
+    def rule(self) -> CustomRule:
+        """The rule to be applied."""
+        d = self.definition
+        name = name_of(d.fun)
+        forward = None if not d.has_forward else self.jvp if d.partials is None else self.partials
+        return CustomRule(
+            name=name,
+            arity=len(self.avals),
+            fwd=self.fwd,
+            fwd_res=None if d.bwd is None else self.fwd_res,
+            bwd=None if d.bwd is None else self.bwd,
+            jvp=forward,
+            no_reverse=f"it has no rule. Define one: {name}.defvjp(fwd, bwd)",
+            no_forward=f"it has no jvp rule. Define one: {name}.defjvp(jvp)",
+            key=self.key(),
+        )
+
+    def key(self) -> Hashable:
+        """What equal calls have in common."""
+        d = self.definition
+        return rule_key((*d.functions, d.symbolic_vjp, d.symbolic_jvp, self.treedef, *self.avals), self.nondiff)
+
+    # --- slots ---------------------------------------------------------------------------------------------------
+
+    def fwd(self, values: Values) -> list[Any]:
+        """The outputs of the function itself."""
+        d = self.definition
+        return self._outputs(d.fun, d.fun(*d.positions.merged(self.nondiff, self._tree(values))))
+
+    def fwd_res(self, values: Values, perturbed: Mask, again: Callable[[], list[Any]]) -> Forward:
+        """Outputs and residuals, by the user's ``fwd``."""
+        d = self.definition
+        rule = d.fwd
+        assert rule is not None
+        leaves = [given(x) for x in values]
+        if d.symbolic_vjp:
+            moving = [p and is_inexact(a.dtype) for p, a in zip(perturbed, self.avals)]
+            leaves = [CustomVJPPrimal(x, p) for x, p in zip(leaves, moving)]
+        pair = rule(*d.positions.merged(self.nondiff, tree_unflatten(self.treedef, leaves)))
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise FunctionDefinitionError(
+                f"{self._title('fwd', rule)} must return a pair (output, residuals), but returned {_described(pair)}",
+                last_line(rule),
+            )
+        outs = self._outputs(rule, pair[0])
+        residuals, token = self._residuals(rule, pair[1])
+        return Forward(outs, residuals, token, materialized=not d.symbolic_vjp)
+
+    def bwd(self, token: Any, residuals: Values, cts: Values) -> list[Any]:
+        """Cotangents of all operands, by the user's ``bwd``."""
+        d = self.definition
+        rule = d.bwd
+        assert rule is not None
+        kept = iter(residuals)
+        count = token.residuals.num_leaves
+        leaves = [token.static[i] if i in token.static else given(next(kept)) for i in range(count)]
+        cotangents = tree_unflatten(token.outs, _derivatives(cts, d.symbolic_vjp))
+        found = rule(*self.nondiff, tree_unflatten(token.residuals, leaves), cotangents)
+        self._check_count(rule, found)
+        returned = self._returned(GRADIENT, "bwd", rule, self._argument)
+        return returned.fitted(tuple(found), self.treedef, self.avals)
+
+    def jvp(
+        self, values: Values, tangents: Values, again: Callable[[], list[Any]]
+    ) -> tuple[list[Any], list[Any]]:
+        """Outputs and their tangents, by the user's ``jvp``."""
+        d = self.definition
+        rule = d.jvp
+        assert rule is not None
+        ts = tree_unflatten(self.treedef, _derivatives(tangents, d.symbolic_jvp))
+        pair = rule(*self.nondiff, self._tree(values), ts)
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise TangentError(
+                f"{self._title('jvp', rule)} must return a pair (output, tangent of the output), but returned "
+                f"{_described(pair)}",
+                last_line(rule),
+            )
+        outs = self._outputs(rule, pair[0])
+        returned = self._returned(TANGENT, "jvp", rule, output_place)
+        return outs, returned.fitted(pair[1], self.out_tree, self.out_avals)
+
+    def partials(
+        self, values: Values, tangents: Values, again: Callable[[], list[Any]]
+    ) -> tuple[list[Any], list[Any]]:
+        """Outputs and their tangents, by a rule for each argument; those of arguments that do not move are not asked."""
+        d = self.definition
+        assert d.partials is not None
+        outs = again()
+        primals = self._tree(values)
+        check_partials(d.positions, len(d.partials), len(primals))
+        out = tree_unflatten(self.out_tree, [given(x) for x in outs])
+        totals: list[Any] = [Zero(a) for a in self.out_avals]
+        rest = iter(tangents)
+        for i, (rule, tree) in enumerate(zip(d.partials, self.treedef.children())):
+            ts = [next(rest) for _ in range(tree.num_leaves)]
+            if rule is None or all(type(t) is Zero for t in ts):
+                continue
+            moved = rule(tree_unflatten(tree, _derivatives(ts, False)), out, *primals)
+            returned = self._returned(TANGENT, f"jvp {i}", rule, output_place)
+            totals = [_sum(a, b) for a, b in zip(totals, returned.fitted(moved, self.out_tree, self.out_avals))]
+        return outs, totals
+
+    # --- trees ---------------------------------------------------------------------------------------------------
+
+    def _tree(self, values: Values) -> Any:
+        return tree_unflatten(self.treedef, [given(x) for x in values])
+
+    def _title(self, slot: str, rule: Callable[..., Any]) -> str:
+        return f"{self.definition.positions.what}: the {slot} rule {name_of(rule)}"
+
+    def _returned(
+        self, kind: Kind, slot: str, rule: Callable[..., Any], place: Callable[[KeyPath], str]
+    ) -> Returned:
+        return Returned(kind, self._title(slot, rule), rule, place)
+
+    def _argument(self, path: KeyPath) -> str:
+        d = self.definition
+        if not path or not isinstance(path[0], SequenceKey):
+            return "the arguments"
+        return f"{argument_name(d.fun, d.positions.position(path[0].idx))}{keystr(path[1:])}"
+
+    def _outputs(self, rule: Callable[..., Any], out: PyTree) -> list[Any]:
+        """The leaves of an output; the function and its rules must all return the same type."""
+        leaves, tree = flatten_values(out, lambda path: f"the result of {name_of(rule)}{keystr(path)}")
+        avals = [aval_of(x) for x in leaves]
+        if self.out_tree is None:
+            self.source, self.out_tree, self.out_avals = rule, tree, avals
+            return leaves
+        title, other = f"{self.definition.positions.what}: {name_of(rule)} returned", name_of(self.source)
+        if tree is not self.out_tree and tree != self.out_tree:
+            path, wanted, met = first_difference(self.out_tree, tree) or ((), self.out_tree, tree)
+            raise FunctionDefinitionError(
+                f"{title} {met} as {output_place(path)}, but {other} returned {wanted}: the function and its rules must "
+                "return outputs of one structure",
+                last_line(rule),
+            )
+        for i, (a, b) in enumerate(zip(self.out_avals, avals)):
+            if a.shape != b.shape or a.dtype != b.dtype:
+                raise FunctionDefinitionError(
+                    f"{title} {b.strong()} as {output_place(leaf_path(tree, i))}, but {other} returned {a.strong()}: the "
+                    "function and its rules must return outputs of one shape and dtype",
+                    last_line(rule),
+                )
+        return leaves
+
+    def _residuals(self, rule: Callable[..., Any], tree: PyTree) -> tuple[list[Any], _Token]:
+        leaves, treedef = tree_flatten(tree)
+        static: dict[int, Any] = {}
+        arrays = []
+        for i, x in enumerate(leaves):
+            if isinstance(x, CustomVJPPrimal):
+                raise ArgumentError(
+                    f"{self._title('fwd', rule)} returned a CustomVJPPrimal among the residuals: keep its value, x.value",
+                    last_line(rule),
+                )
+            if isinstance(x, _STATIC) and not isinstance(x, np.generic):
+                static[i] = x
+            else:
+                arrays.append(value_of(x, lambda: f"{self._title('fwd', rule)}: a residual"))
+        return arrays, _Token(treedef, static, self.out_tree)
+
+    def _check_count(self, rule: Callable[..., Any], found: Any) -> None:
+        count = len(self.treedef.children())
+        if not isinstance(found, tuple | list):
+            raise GradientStructureError(
+                f"{self._title('bwd', rule)} must return a tuple with a gradient for each of the {count} arguments, but "
+                f"returned {_described(found)}. For one argument write: return (gradient,)",
+                last_line(rule),
+            )
+        if len(found) != count:
+            raise GradientCountError(
+                f"{self._title('bwd', rule)} returned an incorrect number of gradients (expected {count}, got "
+                f"{len(found)}). Return one for each argument that is not in nondiff_argnums, None for zero",
+                last_line(rule),
+            )
+
+
+def _derivatives(values: Values, symbolic: bool) -> list[Any]:
+    """Tangents or cotangents as a user's rule gets them."""
+    return [x if symbolic and type(x) is Zero else given(instantiate(x)) for x in values]
+
+
+def _sum(a: Any, b: Any) -> Any:
+    if type(a) is Zero:
+        return b
+    return a if type(b) is Zero else add_p.bind(a, b)
+
+
+def _described(x: Any) -> str:
+    if isinstance(x, tuple | list):
+        return f"a {type(x).__name__} of length {len(x)}"
+    return "None" if x is None else f"{str(x)[:60]!r} of type {type(x).__name__}"
