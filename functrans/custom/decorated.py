@@ -13,7 +13,7 @@ from ..core.pytree import PyTreeDef
 from ..core.trace import current_trace, eval_trace
 from ..core.tree_nodes import KeyPath, keystr
 from ..transforms.values import argument_name, check_function, flatten_values, name_of, results
-from .definition import Definition, check_partials
+from .declared import Declared, check_partials
 from .positions import Positions
 from .rule import bind_rule
 from .slots import Call
@@ -34,7 +34,7 @@ class CustomFunction:
     ):
         check_function(self._front, fun)
         functools.update_wrapper(self, fun, updated=())
-        self._definition = Definition(fun, Positions(self._front, fun, nondiff_argnums, nondiff_argnames))
+        self._declared = Declared(fun, Positions(self._front, fun, nondiff_argnums, nondiff_argnames))
 
     def defvjp(
         self,
@@ -85,7 +85,7 @@ class CustomFunction:
         """
         self._check_rule("defvjp", fwd)
         self._check_rule("defvjp", bwd)
-        self._definition = replace(self._definition, fwd=fwd, bwd=bwd, symbolic_vjp=bool(symbolic_zeros))
+        self._declared = replace(self._declared, fwd=fwd, bwd=bwd, symbolic_vjp=bool(symbolic_zeros))
 
     def defjvp(self, jvp: Callable[..., tuple[Any, Any]], symbolic_zeros: bool = False) -> Callable[..., Any]:
         """Define the rule for forward mode; reverse mode transposes it, unless there is a `defvjp` too.
@@ -124,8 +124,8 @@ class CustomFunction:
         (Array(0.), Array(3.))
         """
         self._check_rule("defjvp", jvp)
-        self._definition = replace(
-            self._definition, jvp=jvp, partials=None, symbolic_jvp=bool(symbolic_zeros)
+        self._declared = replace(
+            self._declared, jvp=jvp, partials=None, symbolic_jvp=bool(symbolic_zeros)
         )
         return jvp
 
@@ -160,7 +160,7 @@ class CustomFunction:
         >>> ft.grad(f, argnums=(0, 1))(0.0, 3.0)
         (Array(3.), Array(1.))
         """
-        positions = self._definition.positions
+        positions = self._declared.positions
         if positions.nondiff:
             raise FunctionDefinitionError(
                 f"{positions.what}: defjvps gives a rule for each argument, which nondiff_argnums have none; use defjvp"
@@ -170,23 +170,23 @@ class CustomFunction:
                 self._check_rule("defjvps", jvp)
         if positions.count is not None:
             check_partials(positions, len(jvps), positions.count)
-        self._definition = replace(self._definition, jvp=None, partials=jvps)
+        self._declared = replace(self._declared, jvp=None, partials=jvps)
 
     # --- calling -------------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result, which is differentiated by its rules."""
-        definition = self._definition
-        if definition.bwd is None and not definition.has_forward:
-            raise MissingRuleError(self._missing.format(name_of(definition.fun)))
-        positions = definition.positions
+        declared = self._declared
+        if declared.bwd is None and not declared.has_forward:
+            raise MissingRuleError(self._missing.format(name_of(declared.fun)))
+        positions = declared.positions
         nondiff, others = positions.split(positions.resolved(args, kwargs))
         values, treedef = self._flattened(others)
-        call = Call(definition, self._undifferentiated(nondiff), treedef, values)
+        call = Call(declared, self._undifferentiated(nondiff), treedef, values)
         if current_trace.get() is eval_trace:
             outs = call.fwd(values)
         else:
-            outs = bind_rule(call.rule(), values, definition.functions, call.nondiff)
+            outs = bind_rule(call.rule(), values, declared.functions, call.nondiff)
         return results(call.out_tree, outs, {id(x) for x in values})
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -194,7 +194,7 @@ class CustomFunction:
         return self if instance is None else MethodType(self, instance)
 
     def __repr__(self) -> str:
-        return f"<{self._definition.positions.what}>"
+        return f"<{self._declared.positions.what}>"
 
     def _flattened(self, args: tuple[Any, ...]) -> tuple[list[Any], PyTreeDef]:
         try:
@@ -205,7 +205,7 @@ class CustomFunction:
             ) from None
 
     def _place(self, path: KeyPath) -> str:
-        d = self._definition
+        d = self._declared
         name = argument_name(d.fun, d.positions.position(path[0].idx))  # type: ignore[union-attr]
         return f"{d.positions.what}: {name}{keystr(path[1:])}"
 
@@ -218,6 +218,6 @@ class CustomFunction:
 
     def _refuse(self, method: str, rule: Any) -> NoReturn:
         raise FunctionDefinitionError(
-            f"{self._definition.positions.what}: {method} takes functions, got {str(rule)[:60]!r} of type "
+            f"{self._declared.positions.what}: {method} takes functions, got {str(rule)[:60]!r} of type "
             f"{type(rule).__name__}"
         )

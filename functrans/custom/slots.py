@@ -23,14 +23,15 @@ from ..core.trace import PYTHON_KEYS
 from ..core.tree_nodes import KeyPath, SequenceKey, keystr
 from ..primitives.linear import add_p, instantiate
 from ..transforms.values import argument_name, flatten_values, given, name_of, value_of
-from .definition import Definition, check_partials
+from .closure import Staged
+from .declared import Declared, check_partials
 from .fitting import GRADIENT, TANGENT, Kind, Returned, leaf_path, output_place
 from .keys import rule_key
 from .primal import CustomVJPPrimal
 from .record import CustomRule, Forward, Mask, Values
 
 #: What residuals may hold beside arrays: it is kept as it is.
-_STATIC = (*PYTHON_KEYS, str, bytes, type, np.dtype, enum.Enum)
+_STATIC = (*PYTHON_KEYS, str, bytes, type, np.dtype, enum.Enum, Staged)
 
 
 class _Token(NamedTuple):
@@ -46,7 +47,7 @@ class Call:
 
     Parameters
     ----------
-    definition : Definition
+    declared : Declared
     nondiff : tuple
         The arguments that are not differentiated, as they are.
     treedef : PyTreeDef
@@ -55,22 +56,22 @@ class Call:
         Their leaves.
     """
 
-    __slots__ = ("avals", "definition", "nondiff", "out_avals", "out_tree", "source", "treedef")
+    __slots__ = ("avals", "declared", "nondiff", "out_avals", "out_tree", "source", "treedef")
 
     def __init__(
-        self, definition: Definition, nondiff: tuple[Any, ...], treedef: PyTreeDef, values: Sequence[Any]
+        self, declared: Declared, nondiff: tuple[Any, ...], treedef: PyTreeDef, values: Sequence[Any]
     ):
-        self.definition = definition
+        self.declared = declared
         self.nondiff = nondiff
         self.treedef = treedef
         self.avals = [aval_of(x) for x in values]
         self.out_tree: Any = None
         self.out_avals: list[Aval] = []
-        self.source: Callable[..., Any] = definition.fun  # what told the type of the outputs
+        self.source: Callable[..., Any] = declared.fun  # what told the type of the outputs
 
     def rule(self) -> CustomRule:
         """The rule to be applied."""
-        d = self.definition
+        d = self.declared
         name = name_of(d.fun)
         forward = None if not d.has_forward else self.jvp if d.partials is None else self.partials
         return CustomRule(
@@ -87,19 +88,19 @@ class Call:
 
     def key(self) -> Hashable:
         """What equal calls have in common."""
-        d = self.definition
+        d = self.declared
         return rule_key((*d.functions, d.symbolic_vjp, d.symbolic_jvp, self.treedef, *self.avals), self.nondiff)
 
     # --- slots ---------------------------------------------------------------------------------------------------
 
     def fwd(self, values: Values) -> list[Any]:
         """The outputs of the function itself."""
-        d = self.definition
+        d = self.declared
         return self._outputs(d.fun, d.fun(*d.positions.merged(self.nondiff, self._tree(values))))
 
     def fwd_res(self, values: Values, perturbed: Mask, again: Callable[[], list[Any]]) -> Forward:
         """Outputs and residuals, by the user's ``fwd``."""
-        d = self.definition
+        d = self.declared
         rule = d.fwd
         assert rule is not None
         leaves = [given(x) for x in values]
@@ -118,7 +119,7 @@ class Call:
 
     def bwd(self, token: Any, residuals: Values, cts: Values) -> list[Any]:
         """Cotangents of all operands, by the user's ``bwd``."""
-        d = self.definition
+        d = self.declared
         rule = d.bwd
         assert rule is not None
         kept = iter(residuals)
@@ -134,7 +135,7 @@ class Call:
         self, values: Values, tangents: Values, again: Callable[[], list[Any]]
     ) -> tuple[list[Any], list[Any]]:
         """Outputs and their tangents, by the user's ``jvp``."""
-        d = self.definition
+        d = self.declared
         rule = d.jvp
         assert rule is not None
         ts = tree_unflatten(self.treedef, _derivatives(tangents, d.symbolic_jvp))
@@ -153,7 +154,7 @@ class Call:
         self, values: Values, tangents: Values, again: Callable[[], list[Any]]
     ) -> tuple[list[Any], list[Any]]:
         """Outputs and their tangents, by a rule for each argument; those of arguments that do not move are not asked."""
-        d = self.definition
+        d = self.declared
         assert d.partials is not None
         outs = again()
         primals = self._tree(values)
@@ -176,7 +177,7 @@ class Call:
         return tree_unflatten(self.treedef, [given(x) for x in values])
 
     def _title(self, slot: str, rule: Callable[..., Any]) -> str:
-        return f"{self.definition.positions.what}: the {slot} rule {name_of(rule)}"
+        return f"{self.declared.positions.what}: the {slot} rule {name_of(rule)}"
 
     def _returned(
         self, kind: Kind, slot: str, rule: Callable[..., Any], place: Callable[[KeyPath], str]
@@ -184,7 +185,7 @@ class Call:
         return Returned(kind, self._title(slot, rule), rule, place)
 
     def _argument(self, path: KeyPath) -> str:
-        d = self.definition
+        d = self.declared
         if not path or not isinstance(path[0], SequenceKey):
             return "the arguments"
         return f"{argument_name(d.fun, d.positions.position(path[0].idx))}{keystr(path[1:])}"
@@ -196,7 +197,7 @@ class Call:
         if self.out_tree is None:
             self.source, self.out_tree, self.out_avals = rule, tree, avals
             return leaves
-        title, other = f"{self.definition.positions.what}: {name_of(rule)} returned", name_of(self.source)
+        title, other = f"{self.declared.positions.what}: {name_of(rule)} returned", name_of(self.source)
         if tree is not self.out_tree and tree != self.out_tree:
             path, wanted, met = first_difference(self.out_tree, tree) or ((), self.out_tree, tree)
             raise FunctionDefinitionError(
