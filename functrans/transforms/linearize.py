@@ -384,8 +384,10 @@ class _TapeToJaxpr:
         return Literal(x)
 
     def equation(self, entry: Entry) -> Eqn:
-        invars = [self.atom(a) for a in entry.args]
-        return Eqn(entry.primitive, invars, [self.variable(v) for v in entry.outs], entry.params)
+        args, params = entry.args, entry.params
+        if entry.primitive.stage is not None:
+            args, params = entry.primitive.stage(self.outer, args, params)
+        return Eqn(entry.primitive, [self.atom(a) for a in args], [self.variable(v) for v in entry.outs], params)
 
     @property
     def consts(self) -> list[tuple[Var, Any]]:
