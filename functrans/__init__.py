@@ -25,11 +25,15 @@ from .core.aval import Zero
 from .core.config import config
 from .core.errors import FunctionError
 from .core.names import module_attributes as _module_attributes
+from .custom.closure import closure_convert
+from .custom.custom_gradient import custom_gradient
+from .custom.custom_jvp import custom_jvp
+from .custom.custom_vjp import custom_vjp
 from .transforms.values import ShapeDtypeStruct
 
 __version__ = "0.1.0"
 
-_LAZY = ("checkpoint_policies", "debug", "flatten_util", "lax", "testing", "tree", "tree_util")
+_LAZY = ("checkpoint_policies", "custom_derivatives", "debug", "flatten_util", "lax", "testing", "tree", "tree_util")
 
 __all__ = [
     "Array",
@@ -40,7 +44,12 @@ __all__ = [
     "checkpoint_name",
     "checkpoint_policies",
     "clear_caches",
+    "closure_convert",
     "config",
+    "custom_derivatives",
+    "custom_gradient",
+    "custom_jvp",
+    "custom_vjp",
     "debug",
     "disable_jit",
     "errors",

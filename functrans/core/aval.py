@@ -112,5 +112,25 @@ class Zero:
         like = self._like
         return (like if type(like) is Aval else aval_of(like)).strong()
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents of the axes."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The type of the elements."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.aval.size
+
     def __repr__(self) -> str:
         return f"Zero({self.aval})"

@@ -1,0 +1,23 @@
+"""Functions with derivative rules of their own, under the names of ``jax.custom_derivatives``."""
+
+from __future__ import annotations
+
+from .core.aval import Zero as SymbolicZero
+from .core.names import module_attributes as _module_attributes
+from .custom.closure import closure_convert
+from .custom.custom_gradient import custom_gradient
+from .custom.custom_jvp import custom_jvp
+from .custom.custom_vjp import custom_vjp
+from .custom.primal import CustomVJPPrimal, custom_vjp_primal_tree_values, zero_from_primal
+
+__all__ = [
+    "CustomVJPPrimal",
+    "SymbolicZero",
+    "closure_convert",
+    "custom_gradient",
+    "custom_jvp",
+    "custom_vjp",
+    "custom_vjp_primal_tree_values",
+    "zero_from_primal",
+]
+__getattr__, __dir__ = _module_attributes("functrans.custom_derivatives", globals())
