@@ -22,8 +22,8 @@ from ..transforms.stage import live_equations
 
 
 def inlined(jaxpr: Jaxpr) -> Jaxpr:
-    """The jaxpr with the bodies of calls in their place."""
-    if not any(e.primitive.inlined for e in jaxpr.eqns):
+    """The jaxpr with the bodies of calls in their place, but for calls with rules of their own."""
+    if not any(e.primitive.inlined and not e.primitive.ruled for e in jaxpr.eqns):
         return jaxpr
     return jaxpr.derive("inlined", lambda: _inlined(jaxpr))
 
@@ -37,7 +37,7 @@ def _inlined(jaxpr: Jaxpr) -> Jaxpr:
             env[v] = consts.setdefault(id(c), (Var(v.aval), c))[0]
         for eqn in body.eqns:
             invars = [env.get(a, a) for a in eqn.invars]
-            if eqn.primitive.inlined:
+            if eqn.primitive.inlined and not eqn.primitive.ruled:
                 inner = eqn.params["jaxpr"]
                 env.update(zip(eqn.outvars, write(inner, dict(zip(inner.invars, invars)))))
                 continue

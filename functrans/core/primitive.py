@@ -14,6 +14,7 @@ slot           call                                                        retur
 ``factors``    each ``(ans, *arrays, **params)``, or None; elementwise     what multiplies that operand's tangent
 ``linearize``  ``(primals, tangents, **params)``, higher-order only        ``(outs, tangents)``
 ``stage``      ``(trace, args, params)``, for params that are functions    ``(args, params)`` of the equation
+``expand``     ``(*avals, **params)``                                      the Jaxpr that a kernel gets in its place
 ============== =========================================================== ======================================
 
 `jvp`, `transpose` and `batch` bind primitives (never functions of ``functrans.numpy``); the interpreter has then
@@ -104,11 +105,11 @@ class Primitive:
     linear: bool = False  # in the first operand, for all others fixed: the tangent goes the way of the value
     linearize: Callable[..., Any] | None = None
     stage: Callable[..., Any] | None = None
+    expand: Callable[..., Any] | None = None
     effects: Callable[..., Effect] = _no_effects
     multiple: bool = False
-    inlined: bool = (
-        False  # stands for the equations of its parameter `jaxpr`, which a kernel gets in its place
-    )
+    inlined: bool = False  # stands for the equations of its parameter `jaxpr`: a kernel gets these in its place
+    ruled: bool = False  # though inlined, with rules of its own: so it stays one equation until there are kernels
     weak: bool = False  # the output is weak (a Python scalar) where every operand is
     show: Callable[..., str] | None = None
     file: str = field(default_factory=_file_of_caller)

@@ -59,19 +59,6 @@ class StandInTracer(Tracer):
         return "a custom rule"
 
 
-class Unread(Tracer):
-    """In the place of a saved value that the reverse rule does not read: it has a type only."""
-
-    __slots__ = ("aval",)
-
-    def __init__(self, aval: Aval):
-        self._trace = current_trace.get()
-        self.aval = aval
-
-    def describe(self) -> str:
-        return "a custom rule that did not read it when it was traced before"
-
-
 class StandInTrace(Trace):
     """Passes everything on, with values in the place of numbers' stand-ins and of captured tracers.
 

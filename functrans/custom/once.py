@@ -20,9 +20,8 @@ def once(
 
     def refuse(*_: Any) -> NoReturn:
         raise OnceDifferentiableError(
-            f"trying to differentiate twice a function that was marked with @once_differentiable ({name}). Its "
-            "backward is said to have no derivative: remove the mark if it has one, or let it call another function with "
-            "a rule of its own"
+            f"trying to differentiate twice a function that was marked with @once_differentiable ({name}). The mark "
+            "says that its backward has no derivative: remove it if there is one, or call a function with a rule there"
         )
 
     rule = CustomRule(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..control.bodies import Mask, chosen
+from ..control.bodies import Mask, chosen, given, split
 from ..core.aval import Aval, Zero, aval_of
 from ..core.ir import Jaxpr, Var
+from ..transforms.evaluate import evaluate
 from ..transforms.stage import stage
 from . import running
-from .capture import Unread
 from .record import CustomRule, Forward, Values
 from .running import Lanes
 
@@ -34,8 +34,12 @@ class Pull:
         Which outputs have a tangent.
     outs : list of Aval
         All outputs.
-    kept : list of Aval or None
-        For each residual None, or its type where it is not kept since `bwd` does not read it.
+    residuals : int
+        Their number.
+    traced : Jaxpr, optional
+        `bwd`, where it was traced to see what it reads: from captured values, the residuals kept, and cotangents.
+    nonzero : tuple of bool
+        Which perturbed operands it has a cotangent for.
     """
 
     rule: CustomRule
@@ -44,7 +48,9 @@ class Pull:
     mask: Mask
     moving: Mask
     outs: tuple[Aval, ...]
-    kept: tuple[Aval | None, ...]
+    residuals: int
+    traced: Jaxpr | None = None
+    nonzero: Mask = ()
 
     @staticmethod
     def of(rule: CustomRule, lanes: Lanes | None, mask: Mask, found: Forward) -> Pull:
@@ -58,7 +64,7 @@ class Pull:
             mask=mask[len(rule.captures) :],
             moving=found.differentiable,
             outs=outs,
-            kept=(None,) * len(found.residuals),
+            residuals=len(found.residuals),
         )
 
     def __repr__(self) -> str:
@@ -73,36 +79,43 @@ class Pull:
     def known(self) -> int:
         """The number of operands that are no tangents."""
         primals = self.rule.arity if self.rule.jvp is not None else 0
-        return self.captured + sum(a is None for a in self.kept) + primals
+        return self.captured + self.residuals + primals
 
-    def given(self, tangents: Values) -> list[Any]:
+    def perturbed(self, tangents: Values) -> list[Any]:
         """Of tangents of all operands those of perturbed ones."""
         return chosen(tangents[self.captured :], self.mask)
 
     def pulled(self, captured: Values, residuals: Values, cts: Values) -> list[Any]:
-        """Cotangents (values or `Zero`) of the perturbed operands, for those of moving outputs."""
-        given, kept = iter(cts), iter(residuals)
-        everything = [next(given) if m else Zero(a) for a, m in zip(self.outs, self.moving)]
-        saved = [next(kept) if a is None else Unread(a) for a in self.kept]
-        found = running.bwd(self.rule, self.lanes, self.token, captured, saved, everything)
-        return chosen(found, self.mask)
+        """Cotangents (None or `Zero` where they are zero) of perturbed operands, for those of moving outputs."""
+        if self.traced is not None:
+            known = [given(ct, a) for ct, a in zip(cts, chosen(self.outs, self.moving))]
+            found = iter(evaluate(self.traced, [*captured, *residuals, *known]))
+            return [next(found) if m else None for m in self.nonzero]
+        moving = iter(cts)
+        everything = [next(moving) if m else Zero(a) for a, m in zip(self.outs, self.moving)]
+        return chosen(
+            running.bwd(self.rule, self.lanes, self.token, captured, residuals, everything), self.mask
+        )
 
-    def pruned(self, operands: Values, residuals: Values) -> tuple[Pull, list[Any]]:
-        """Without the residuals that `bwd` does not read."""
-        captured = operands[: self.captured]
+    def traced_now(self, captured: Values, residuals: Values) -> tuple[Pull, list[Any]]:
+        """With `bwd` traced, and without the residuals that it does not read."""
         values = [*captured, *residuals]
-        cts = [a for a, m in zip(self.outs, self.moving) if m]
+        nonzero: list[bool] = []
 
         def pull(*xs: Any) -> list[Any]:
-            n, m = len(captured), len(values)
-            found = self.pulled(xs[:n], xs[n:m], xs[m:])
-            return [ct for ct in found if ct is not None and type(ct) is not Zero]
+            found = self.pulled(*split(xs, len(captured), len(residuals)))
+            nonzero[:] = [ct is not None and type(ct) is not Zero for ct in found]
+            return chosen(found, nonzero)
 
-        jaxpr = stage(pull, [*[aval_of(x) for x in values], *cts], self.rule.name)
+        avals = [*map(aval_of, values), *chosen(self.outs, self.moving)]
+        jaxpr = stage(pull, avals, f"{self.rule.name}Backward")
         read = variables_read(jaxpr)
-        mask = [v in read for v in jaxpr.invars[len(captured) : len(values)]]
-        kept = tuple([None if m else aval_of(x) for x, m in zip(residuals, mask)])
-        return replace(self, kept=kept), chosen(residuals, mask)
+        front, saved, back = split(jaxpr.invars, len(captured), len(residuals))
+        mask = [v in read for v in saved]
+        invars = [*front, *chosen(saved, mask), *back]
+        traced = Jaxpr(invars, jaxpr.eqns, jaxpr.outvars, jaxpr.constvars, jaxpr.consts, jaxpr.name)
+        kept = chosen(residuals, mask)
+        return replace(self, residuals=len(kept), traced=traced, nonzero=tuple(nonzero)), kept
 
 
 def variables_read(jaxpr: Jaxpr) -> set[Any]:

@@ -112,6 +112,8 @@ def _jvp(
 ) -> tuple[Any, Any]:
     operands, ts = list(_own(rule, primals)), _own(rule, tangents)
     mask = perturbed(ts)
+    if rule.plain and (rule.jvp is None or any(mask[: len(rule.captures)])):
+        return forward.jvp(lambda *xs: running.fwd(rule, lanes or (), xs), operands, ts)
     rule = _marked(rule, mask, by)
 
     def again() -> list[Any]:
@@ -128,9 +130,7 @@ def _jvp(
         return found.outs, transposed_bwd(
             pull, operands[: pull.captured], found.residuals, pull.perturbed(ts)
         )
-    if not rule.plain:
-        raise MissingRuleError(f"forward mode through {rule.name}: {rule.no_forward}")
-    return forward.jvp(lambda *xs: running.fwd(rule, lanes or (), xs), operands, ts)
+    raise MissingRuleError(f"forward mode through {rule.name}: {rule.no_forward}")
 
 
 def _linearize(
@@ -141,7 +141,6 @@ def _linearize(
     count = len(rule.captures)
     if rule.bwd is None or not any(mask[count:]):
         if rule.plain:
-            rule = _marked(rule, mask, "grad")
             return forward.jvp(lambda *xs: running.fwd(rule, lanes or (), xs), operands, ts)
         if rule.jvp is None and any(mask[count:]):
             raise MissingRuleError(f"reverse mode through {rule.name}: {rule.no_reverse}")
@@ -266,6 +265,7 @@ custom_call_p: Primitive = Primitive(
     effects=_effects,
     multiple=True,
     inlined=True,
+    ruled=True,
 )
 
 
@@ -304,5 +304,6 @@ custom_linear_p: Primitive = Primitive(
     jvp=lambda primals, tangents, *, pull: forward.jvp(partial(_pushed, pull), primals, tangents),
     transpose=_linear_transpose,
     batch=lambda size, args, dims, *, pull: batching.batch(partial(_pushed, pull), size, args, dims),
+    expand=lambda *avals, pull: stage(partial(_pushed, pull), avals, pull.rule.name),
     multiple=True,
 )

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..core.aval import Aval, Zero, aval_of
 from ..core.primitive import Linear
+from ..core.source import replayed
 from ..core.trace import current_trace, tracing
 from ..primitives.elementwise import mul_p
 from ..primitives.linear import batched_first, move_axis
@@ -164,20 +165,27 @@ class _Inside:
         return [np.bool_(x) if type(x) is bool else self.trace.lift(x) for x in values]
 
     def run(self, slot: Callable[[], Sequence[Any]]) -> list[Any]:
-        if self.trace is None:
-            return list(slot())
-        with tracing(self.trace):
-            outs = slot()
-        return [self.trace.lower(x) for x in outs]
+        outs = self._called(slot)
+        return list(outs) if self.trace is None else [self.trace.lower(x) for x in outs]
 
     def forward(self, slot: Callable[[], Forward]) -> Forward:
+        found = self._called(slot)
         if self.trace is None:
-            return slot()
-        with tracing(self.trace):
-            found = slot()
+            return found
         lower = self.trace.lower
         outs, residuals = [[lower(x) for x in values] for values in (found.outs, found.residuals)]
         return found._replace(outs=outs, residuals=residuals)
+
+    def _called(self, slot: Callable[[], Any]) -> Any:
+        """The slot's result; what it stages, and its errors, have lines of its own, also while a jaxpr is replayed."""
+        before = replayed.set(None)
+        try:
+            if self.trace is None:
+                return slot()
+            with tracing(self.trace):
+                return slot()
+        finally:
+            replayed.reset(before)
 
 
 def _strong(x: Any) -> Any:

@@ -102,8 +102,8 @@ class _Inliner:
 
         for eqn in jaxpr.eqns:
             invars = [read(a) for a in eqn.invars]
-            if eqn.primitive.inlined:
-                inner = eqn.params["jaxpr"]
+            inner = _in_its_place(eqn)
+            if inner is not None:
                 inner_env: dict[Var, Atom] = dict(zip(inner.invars, invars))
                 env.update(zip(eqn.outvars, self.body(inner, inner_env)))
             else:
@@ -113,6 +113,14 @@ class _Inliner:
                 env.update(zip(eqn.outvars, outvars))
                 self.eqns.append(eqn.replace(invars, outvars))
         return [read(a) for a in jaxpr.outvars]
+
+
+def _in_its_place(eqn: Eqn) -> Jaxpr | None:
+    """The jaxpr that stands for an equation."""
+    prim = eqn.primitive
+    if prim.inlined:
+        return eqn.params["jaxpr"]
+    return None if prim.expand is None else prim.expand(*[a.aval for a in eqn.invars], **eqn.params)
 
 
 def _with_simple_bodies(eqn: Eqn) -> Eqn:
