@@ -234,6 +234,39 @@ def is_namedtuple_kind(kind: NodeKind) -> bool:
     return kind is _NAMEDTUPLE
 
 
+def keyed_children(kind: NodeKind, node: Any, path: KeyPath) -> tuple[list[tuple[KeyEntry, Any]], Any]:
+    """The children of a node with the steps to them, and the aux data of the node at `path`.
+
+    Raises
+    ------
+    PytreeError
+        If the keys of a dictionary cannot be sorted; names its key path.
+    """
+    try:
+        children, aux = kind.flatten(node)
+    except UnsortableKeysError:
+        met = ", ".join(sorted({type(key).__name__ for key in node}))
+        raise PytreeError(
+            f"the keys of the dictionary at tree{keystr(path)} cannot be sorted (types met: {met}):"
+            f" {list(node)!r}. Use keys of one type, or an OrderedDict, which keeps its own order"
+        ) from None
+    children = list(children)
+    return list(zip(kind.keys(node, aux, len(children)), children)), aux
+
+
+def in_words(kind: NodeKind, aux: Any, n: int) -> str:
+    """A node in words: type, number of children, keys."""
+    if kind is NONE:
+        return "None"
+    if kind is TUPLE or kind is LIST:
+        return f"a {kind.type.__name__} of length {n}"
+    if kind is DICT:
+        return f"a dict with keys {list(aux)!r}"
+    if is_namedtuple_kind(kind):
+        return f"a namedtuple {aux.__name__} of length {n}"
+    return f"a {kind.type.__name__} of {n} children with data {aux!r}"
+
+
 def register_kind(
     cls: type,
     flatten: Callable[[Any], tuple[Iterable[Any], Any]],

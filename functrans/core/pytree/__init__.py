@@ -1,0 +1,36 @@
+"""Pytrees: nested containers of leaves, taken apart and put together.
+
+`definition` is the structure without the leaves, and how a tree is held against it; `flatten` takes trees apart
+and maps functions over them; `prefix` compares structures, and spreads the values of a prefix over the leaves below.
+The node types stand in `core.tree_nodes`.
+"""
+
+from __future__ import annotations
+
+from .definition import LEAF, IsLeaf, PyTree, PyTreeDef
+from .flatten import (
+    tree_flatten,
+    tree_flatten_one_level,
+    tree_flatten_with_path,
+    tree_leaves,
+    tree_map,
+    tree_structure,
+    tree_unflatten,
+)
+from .prefix import first_difference, flatten_axes
+
+__all__ = [
+    "LEAF",
+    "IsLeaf",
+    "PyTree",
+    "PyTreeDef",
+    "first_difference",
+    "flatten_axes",
+    "tree_flatten",
+    "tree_flatten_one_level",
+    "tree_flatten_with_path",
+    "tree_leaves",
+    "tree_map",
+    "tree_structure",
+    "tree_unflatten",
+]

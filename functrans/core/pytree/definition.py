@@ -1,0 +1,273 @@
+"""The structure of a pytree: printed, compared, filled with leaves, and held against a tree.
+
+A `PyTreeDef` is compared and hashed on every call of a compiled function, so its hash is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, NoReturn
+
+from ..errors import PytreeError
+from ..tree_nodes import (
+    TUPLE,
+    KeyPath,
+    NodeKind,
+    UnsortableKeysError,
+    in_words,
+    is_namedtuple_kind,
+    keyed_children,
+    keystr,
+    kind_of,
+    kind_of_type,
+)
+
+PyTree = Any
+IsLeaf = Callable[[Any], bool] | None
+
+
+class PyTreeDef:
+    """The structure of a pytree.
+
+    Made by `tree_structure` and `tree_flatten`, not directly. Two definitions are equal if the node types,
+    the aux data (keys of a dictionary, class of a namedtuple, what a registered type says) and the children
+    are.
+
+    Attributes
+    ----------
+    num_leaves : int
+    num_nodes : int
+        Leaves and containers together.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> ft.tree.structure((1, {"a": 2}))
+    PyTreeDef((*, {'a': *}))
+    >>> ft.tree.structure((1, {"a": 2})).unflatten([10, 20])
+    (10, {'a': 20})
+    """
+
+    __slots__ = ("_aux", "_children", "_flat", "_hash", "_kind", "_shared", "num_leaves", "num_nodes")
+
+    num_leaves: int
+    num_nodes: int
+    _kind: NodeKind | None
+    _hash: int | None
+
+    def __init__(self, kind: NodeKind | None, aux: Any, children: tuple[PyTreeDef, ...]):
+        self._kind = kind
+        self._aux = aux
+        self._children = children
+        self._hash = None
+        self._shared = False
+        leaves = nodes = 0
+        for child in children:
+            leaves += child.num_leaves
+            nodes += child.num_nodes
+        self.num_leaves = 1 if kind is None else leaves
+        self.num_nodes = nodes + 1
+        self._flat = leaves == nodes == len(children)  # every child is a leaf
+
+    def children(self) -> list[PyTreeDef]:
+        """The structures of the children of the root (none for a leaf)."""
+        return list(self._children)
+
+    def node_data(self) -> tuple[type, Any] | None:
+        """Node type and aux data of the root; None for a leaf."""
+        if self._kind is None:
+            return None
+        return (self._aux if is_namedtuple_kind(self._kind) else self._kind.type), self._aux
+
+    def unflatten(self, leaves: Iterable[Any]) -> PyTree:
+        """The tree of this structure with the given leaves.
+
+        Raises
+        ------
+        PytreeError
+            If the number of leaves is not `num_leaves`.
+        """
+        if type(leaves) is not list and type(leaves) is not tuple:
+            leaves = list(leaves)
+        if len(leaves) != self.num_leaves:
+            raise PytreeError(
+                f"unflatten: {self} has {self.num_leaves} leaves, but {len(leaves)} values were given"
+            )
+        if self._flat and self._kind is not None:
+            return self._kind.unflatten(self._aux, leaves)
+        return self._build(iter(leaves))
+
+    def _build(self, leaves: Iterator[Any]) -> PyTree:
+        kind = self._kind
+        if kind is None:
+            return next(leaves)
+        if self._flat:
+            return kind.unflatten(self._aux, list(islice(leaves, self.num_leaves)))
+        return kind.unflatten(self._aux, [child._build(leaves) for child in self._children])
+
+    def flatten_up_to(self, tree: PyTree, name: str = "tree") -> list[PyTree]:
+        """The subtrees of `tree` that stand where this structure has leaves.
+
+        Parameters
+        ----------
+        tree : pytree
+            A tree of which this structure is a prefix.
+        name : str
+            What error messages call `tree`.
+
+        Raises
+        ------
+        PytreeError
+            If this structure is not a prefix of `tree`'s; names the key path at which they part.
+        """
+        subtrees: list[PyTree] = []
+        if not _collect_subtrees(self, tree, subtrees):
+            raise_mismatch(self, tree, name, _collect_subtrees)
+        return subtrees
+
+    def compose(self, inner: PyTreeDef) -> PyTreeDef:
+        """This structure with `inner` in the place of each leaf."""
+        if self._kind is None:
+            return inner
+        return PyTreeDef(self._kind, self._aux, tuple(child.compose(inner) for child in self._children))
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if type(other) is not PyTreeDef:
+            return NotImplemented
+        return (
+            self.num_leaves == other.num_leaves
+            and self._kind is other._kind
+            and same_aux(self._aux, other._aux)
+            and _same_types(self._aux, other._aux)
+            and self._children == other._children
+        )
+
+    def __hash__(self) -> int:
+        value = self._hash
+        if value is None:
+            cls = None if self._kind is None else self._kind.type
+            try:
+                value = hash((cls, self._aux, self._children))
+            except TypeError as error:
+                raise PytreeError(
+                    f"the aux data of a pytree node must be hashable; {cls and cls.__name__} gave"
+                    f" {self._aux!r} ({error}). Return a tuple, string or number, or make it a child"
+                ) from None
+            self._hash = value
+        return value
+
+    def __reduce__(self) -> tuple:
+        cls = None if self._kind is None else self._kind.type
+        return _rebuild, (cls, self._aux, self._children)
+
+    def __repr__(self) -> str:
+        return f"PyTreeDef({self})"
+
+    def __str__(self) -> str:
+        if self._kind is None:
+            return "*"
+        return self._kind.show(self._aux, [str(child) for child in self._children])
+
+
+def _rebuild(cls: type | None, aux: Any, children: tuple[PyTreeDef, ...]) -> PyTreeDef:
+    if cls is None:
+        return LEAF
+    if cls is tuple:
+        return PyTreeDef(TUPLE if aux is None else kind_of_type(aux), aux, children)
+    return PyTreeDef(kind_of_type(cls), aux, children)
+
+
+def same_aux(a: Any, b: Any) -> bool:
+    """Whether aux data are equal; data that cannot be compared are an error."""
+    if a is b:
+        return True
+    try:
+        return bool(a == b)
+    except Exception as error:
+        raise PytreeError(
+            f"the aux data of a pytree node must be comparable with ==; comparing {a!r} and {b!r} failed:"
+            f" {error}. Make arrays children of the node"
+        ) from error
+
+
+def _same_types(a: Any, b: Any) -> bool:
+    """Whether equal data make the same program: 1, 1.0 and True are equal, and so are 0.0 and -0.0, but do not."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, tuple):
+        return all(map(_same_types, a, b))
+    return not isinstance(a, float | complex) or repr(a) == repr(b)
+
+
+LEAF = PyTreeDef(None, None, ())
+Collect = Callable[[PyTreeDef, Any, list[Any]], bool]
+
+
+def _collect_subtrees(treedef: PyTreeDef, tree: PyTree, out: list[Any]) -> bool:
+    if treedef._kind is None:
+        out.append(tree)
+        return True
+    children = matching_children(treedef, tree)
+    if children is None:
+        return False
+    if treedef._flat:
+        out.extend(children)
+        return True
+    return all(_collect_subtrees(child, subtree, out) for child, subtree in zip(treedef._children, children))
+
+
+def matching_children(treedef: PyTreeDef, node: Any) -> Sequence[Any] | None:
+    """The children of `node` if it is a node like the root of `treedef`."""
+    kind = kind_of(node)
+    if kind is None or kind is not treedef._kind:
+        return None
+    try:
+        children, aux = kind.flatten(node)
+    except UnsortableKeysError:
+        return None
+    children = children if isinstance(children, (tuple, list)) else list(children)
+    if len(children) != len(treedef._children) or not same_aux(treedef._aux, aux):
+        return None
+    return children
+
+
+def raise_mismatch(treedef: PyTreeDef, tree: PyTree, name: str, collect: Collect) -> NoReturn:
+    """Say where `tree` first departs from `treedef`, as `collect` found that it does."""
+    path, expected, met = _departure(treedef, tree, (), collect)
+    raise PytreeError(
+        f"{name} does not match at {keystr(path) if path else 'the root'}: expected {expected}, got {met}\n"
+        f"  expected structure: {treedef}\n"
+        f"  met structure:      {_structure_of(tree, ())}"
+    )
+
+
+def _departure(treedef: PyTreeDef, node: Any, path: KeyPath, collect: Collect) -> tuple[KeyPath, str, str]:
+    """Where and how `node` first differs from `treedef`; the caller knows that it does."""
+    kind = kind_of(node)
+    children = matching_children(treedef, node)
+    if kind is not None and children is not None:
+        keys = kind.keys(node, treedef._aux, len(children))
+        for key, child, subtree in zip(keys, treedef._children, children):
+            if not collect(child, subtree, []):
+                return _departure(child, subtree, (*path, key), collect)
+    met = f"a leaf of type {type(node).__name__}" if kind is None else describe(_structure_of(node, path))
+    return path, describe(treedef), met
+
+
+def describe(treedef: PyTreeDef) -> str:
+    """The root of a structure in words."""
+    return (
+        "a leaf" if treedef._kind is None else in_words(treedef._kind, treedef._aux, len(treedef._children))
+    )
+
+
+def _structure_of(tree: PyTree, path: KeyPath) -> PyTreeDef:
+    """The structure of what stands at `path`, for messages."""
+    kind = kind_of(tree)
+    if kind is None:
+        return LEAF
+    pairs, aux = keyed_children(kind, tree, path)
+    return PyTreeDef(kind, aux, tuple([_structure_of(child, (*path, key)) for key, child in pairs]))
