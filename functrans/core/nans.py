@@ -71,13 +71,19 @@ def blamed(what: str) -> Iterator[None]:
         raise NaNError(f"{error.message}, inside {what}", error.source) from None
 
 
+def title(prim: Primitive, params: dict[str, Any]) -> str:
+    """The name of an operation for messages, with that of the function or rule that it applies."""
+    names = [p.name for p in params.values() if isinstance(getattr(p, "name", None), str)]
+    return f"{prim.name} of {names[0]}" if names else prim.name
+
+
 _compute = EvalTrace.process
 
 
 def _compute_and_look(self: EvalTrace, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     out = _compute(self, prim, args, params)
     if config.debug_nans and not only_moves(prim):
-        error = nan_of(prim.name, out if prim.multiple else (out,), args)
+        error = nan_of(title(prim, params), out if prim.multiple else (out,), args)
         if error is not None:
             raise error
     return out

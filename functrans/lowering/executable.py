@@ -26,10 +26,12 @@ from .emit_python import emit_python
 from .failure import evaluate
 from .hostcalls import Entry
 from .loopcheck import verify
+from .nans import look
 from .nests import build
 from .outline import outline
 from .plan import plan, scratch_bytes
 from .polling import has_long_loops
+from .runtime import NAMES
 from .simplify import simplify
 from .steps import HostStep, KernelStep, split
 from .wrapper import write_wrapper
@@ -115,6 +117,7 @@ class Executable:
         self.simplified = simplify(jaxpr, strict=config.strict)
         self.steps = split(self.simplified)
         self._specialize_below = config.specialize_below
+        self._debug_nans = config.debug_nans
         self._units: dict[KernelStep, KernelUnit] | None = None
         self._lock = Lock()
 
@@ -131,7 +134,9 @@ class Executable:
         with self._lock:
             if self._units is None:
                 units = {s: self._build(s) for s in self.steps if isinstance(s, KernelStep)}
-                wrapper = write_wrapper(self.simplified, self.steps, units, partial(_failed, self.simplified))
+                failed = partial(_failed, self.simplified)
+                seek = partial(look, self.simplified) if self._debug_nans else None
+                wrapper = write_wrapper(self.simplified, self.steps, units, failed, seek)
                 self.__dict__["call"] = wrapper
                 self._units = units
         return self
@@ -215,11 +220,8 @@ def _tape_writers(jaxpr: Jaxpr) -> Iterator[Source]:
 
 
 def _identifier(name: str) -> str:
+    """A name for the kernel's Python form, in which functions like ``log`` keep theirs."""
     found = re.sub(r"\W", "_", name)
-    return (
-        found
-        if found.isidentifier() and found.isascii()
-        else f"kernel_{found}"
-        if found.isascii()
-        else "kernel"
-    )
+    if not found.isascii():
+        return "kernel"
+    return found if found.isidentifier() and found not in NAMES else f"kernel_{found}"

@@ -38,8 +38,7 @@ def evaluate(
     FunctransError
         Whatever an equation raises, with the line of the user's code that the equation came from.
     """
-    env: dict[Atom, Any] = dict(zip(jaxpr.constvars, jaxpr.consts))
-    env.update((v, _value(x, v.aval)) for v, x in zip(jaxpr.invars, arrays, strict=True))
+    env = inputs(jaxpr, arrays)
 
     def read(a: Atom) -> Any:
         return a.value if isinstance(a, Literal) else env[a]
@@ -48,6 +47,13 @@ def evaluate(
         outs = known[eqn] if eqn in known else call_host(eqn, [read(a) for a in eqn.invars])
         env.update(zip(eqn.outvars, outs))
     return [read(a) for a in jaxpr.outvars]
+
+
+def inputs(jaxpr: Jaxpr, arrays: Sequence[Any]) -> dict[Atom, Any]:
+    """The values of constants and inputs."""
+    env: dict[Atom, Any] = dict(zip(jaxpr.constvars, jaxpr.consts))
+    env.update((v, _value(x, v.aval)) for v, x in zip(jaxpr.invars, arrays, strict=True))
+    return env
 
 
 def _value(x: Any, aval: Aval) -> Any:

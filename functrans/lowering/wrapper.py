@@ -17,6 +17,7 @@ from . import loopir as ir
 from .compile import Run
 from .failure import call_host
 from .hostcalls import Entry
+from .nans import any_nan
 from .steps import HostStep, KernelStep, Step
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def write_wrapper(
     steps: list[Step],
     units: Mapping[KernelStep, KernelUnit],
     failed: Callable[[tuple[Any, ...], dict[Eqn, tuple[Any, ...]]], list[np.ndarray]],
+    look: Callable[..., None] | None = None,
 ) -> Callable[..., list[np.ndarray]]:
     """A function of the inputs that runs the steps and returns the list of outputs.
 
@@ -78,16 +80,20 @@ def write_wrapper(
     failed : callable
         Called where a kernel reports failure, with its status, the tuple of inputs and the outputs of the host calls
         that were made before; its result is returned.
+    look : callable, optional
+        Called where a result has a NaN, with the list of results and then as `failed` without the status.
     """
     writer = _Writer(jaxpr)
-    if any(type(s) is ir.Fail for unit in units.values() for s in ir.walk(unit.kernel.body)):
+    if look is not None or any(
+        type(s) is ir.Fail for unit in units.values() for s in ir.walk(unit.kernel.body)
+    ):
         writer.note_calls([entry for unit in units.values() for entry in unit.calls])
     for step in steps:
         if isinstance(step, HostStep):
             writer.host(step)
         else:
             writer.kernel(step, units[step])
-    writer.returns()
+    writer.returns(look)
     writer.names["failed"] = failed
     return writer.function()
 
@@ -183,10 +189,13 @@ class _Writer:
         else:
             self._with_scratch(unit, run, status, arrays)
         # Whether a kernel can fail stands in its text; one test costs 10 ns.
+        self.lines += [f"if {status}:", f"    return failed({status}, {self.run_so_far()})"]
+
+    def run_so_far(self) -> str:
+        """The arguments, and the results of the host calls that were made."""
         inputs = "".join(f"{x}, " for x in self.arguments)
         made = ", ".join(f"{eqn}: ({outs})" for eqn, outs in self.made)
-        noted = ", made" if self.noted else ""
-        self.lines += [f"if {status}:", f"    return failed({status}, ({inputs}), {{{made}}}{noted})"]
+        return f"({inputs}), {{{made}}}" + (", made" if self.noted else "")
 
     def note_calls(self, calls: Sequence[Entry]) -> None:
         """Have the results of calls noted that must not be made again."""
@@ -228,7 +237,7 @@ class _Writer:
         self.lines.append(f"{names} = {call}({args})" if names else f"{call}({args})")
         self.made.append((self.constant("eqn", eqn), names))
 
-    def returns(self) -> None:
+    def returns(self, look: Callable[..., None] | None) -> None:
         inputs = {*self.jaxpr.invars, *self.jaxpr.constvars}
         seen: set[Atom] = set()
         outs = []
@@ -240,6 +249,11 @@ class _Writer:
                 text = f"array({text}, {self.constant('d', a.aval.dtype)})"
             seen.add(a)
             outs.append(text)
+        if look is not None:
+            any_ = self.constant("any_nan", any_nan)
+            self.lines += [f"outs = [{', '.join(outs)}]", f"if {any_}(outs):"]
+            self.lines += [f"    {self.constant('look', look)}(outs, {self.run_so_far()})", "return outs"]
+            return
         self.lines.append(f"return [{', '.join(outs)}]")
 
     def function(self) -> Callable[..., list[np.ndarray]]:
