@@ -6,16 +6,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ..core.aval import Aval, aval_of
-from ..core.dtypes import is_complex, is_inexact
 from ..core.errors import ArgumentError, DtypeError, PytreeError, ShapeError
 from ..core.ir import Jaxpr
 from ..core.pytree import PyTree, PyTreeDef, first_difference, tree_flatten, tree_unflatten
-from ..core.tree_nodes import keystr
+from ..core.tree_nodes import KeyPath, keystr
 from ..primitives.elementwise import convert_element_type_p
 from ..transforms.evaluate import evaluate
 from ..transforms.stage import close, stage
-from ..transforms.values import Flat, argument_name, check_function, flatten_values, given, name_of, struct_aval
+from ..transforms.values import (
+    Flat,
+    argument_name,
+    check_function,
+    flatten_values,
+    given,
+    name_of,
+    struct_aval,
+)
 from .fitting import leaf_path
 
 __all__ = ["closure_convert"]
@@ -110,46 +119,47 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     leaves, in_tree = tree_flatten(example_args)
     name = f"closure_convert of {name_of(fun)}"
     avals = [struct_aval(x, lambda: f"{name}: an example argument") for x in leaves]
-    staged, consts = Staged.of(fun, avals, in_tree)
-    count = len(example_args)
+    staged, captured = Staged.of(fun, avals, in_tree)
+    count, extra = len(example_args), len(captured)
+    places = [f"{name}: {argument_name(fun, i)}" for i in range(count)]
 
-    def converted(*args: Any) -> Any:
-        if len(args) != count + len(consts):
+    def converted(*args: Any) -> Any:  # holds neither `fun` nor what that captured
+        if len(args) != count + extra:
             raise ArgumentError(
-                f"{name}: it was converted for {count} arguments and captured {len(consts)} values, so it takes "
-                f"{count + len(consts)}, but was called with {len(args)}: converted(*args, *consts)"
+                f"{name}: it was converted for {count} arguments and captured {extra} values, so it takes "
+                f"{count + extra}, but was called with {len(args)}: converted(*args, *consts)"
             )
-        values = _fitted(name, fun, args[:count], in_tree, avals)
-        captured = flatten_values(list(args[count:]), lambda path: f"{name}: consts{keystr(path)}")[0]
-        return staged(captured, values)
+        values = _fitted(args[:count], in_tree, avals, places)
+        consts = flatten_values(list(args[count:]), lambda path: f"{name}: consts{keystr(path)}")[0]
+        return staged(consts, values)
 
-    return converted, [given(x) for x in consts]
+    return converted, [given(x) for x in captured]
 
 
 def _fitted(
-    name: str, fun: Callable[..., Any], args: tuple[Any, ...], treedef: PyTreeDef, avals: Sequence[Aval]
+    args: tuple[Any, ...], treedef: PyTreeDef, avals: Sequence[Aval], places: Sequence[str]
 ) -> list[Any]:
     """The leaves of arguments, in the types that the function was traced for."""
 
-    def place(i: int) -> str:
-        path = leaf_path(treedef, i)
-        return f"{name}: {argument_name(fun, path[0].idx)}{keystr(path[1:])}"  # type: ignore[union-attr]
+    def place(path: KeyPath) -> str:
+        return f"{places[path[0].idx]}{keystr(path[1:])}"  # type: ignore[union-attr]
 
-    values, found = flatten_values(args, lambda path: f"{name}: the argument{keystr(path)}")
+    values, found = flatten_values(args, place)
     if found != treedef:
         path, wanted, met = first_difference(treedef, found) or ((), str(treedef), str(found))
-        raise PytreeError(f"{name}: arguments{keystr(path)} is {met}, but it was converted for {wanted}")
+        raise PytreeError(f"{place(path)} is {met}, but it was converted for {wanted}")
     out = []
     for i, (x, aval) in enumerate(zip(values, avals)):
         own = aval_of(x)
-        if own.shape != aval.shape:
-            raise ShapeError(f"{place(i)} has shape {own.shape}, but it was converted for shape {aval.shape}")
-        if own.dtype == aval.dtype:
+        if own.shape == aval.shape and own.dtype == aval.dtype:
             out.append(x)
             continue
-        if (is_complex(own.dtype) and not is_complex(aval.dtype)) or is_inexact(own.dtype) > is_inexact(aval.dtype):
+        what = f"{place(leaf_path(treedef, i))} has"
+        if own.shape != aval.shape:
+            raise ShapeError(f"{what} shape {own.shape}, but it was converted for shape {aval.shape}")
+        if not np.can_cast(own.dtype, aval.dtype, "same_kind"):
             raise DtypeError(
-                f"{place(i)} has dtype {own.dtype}, but it was converted for {aval.dtype}; convert with .astype"
+                f"{what} dtype {own.dtype}, but it was converted for {aval.dtype}; convert with .astype"
             )
         out.append(convert_element_type_p.bind(x, dtype=aval.dtype))
     return out

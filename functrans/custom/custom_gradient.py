@@ -53,7 +53,11 @@ class _GradientFunction(CustomFunction):
         pair = fun(*args)
         if isinstance(pair, tuple | list) and len(pair) == 2 and callable(pair[1]):
             return pair[0], pair[1]
-        met = f"a {type(pair).__name__} of length {len(pair)}" if isinstance(pair, tuple | list) else repr(pair)[:60]
+        met = (
+            f"a {type(pair).__name__} of length {len(pair)}"
+            if isinstance(pair, tuple | list)
+            else repr(pair)[:60]
+        )
         raise FunctionDefinitionError(
             f"{self._declared.positions.what}: the function must return a pair (result, vjp) with a function vjp from "
             f"the cotangent of the result to a tuple of gradients of the arguments, but returned {met}",

@@ -13,7 +13,7 @@ from .decorated import CustomFunction
 __all__ = ["custom_jvp"]
 
 
-class custom_jvp(CustomFunction):  # noqa: N801  the name is JAX's
+class custom_jvp(CustomFunction):
     """A function whose derivative is a rule of its own, for both modes: a decorator.
 
     Parameters

@@ -7,7 +7,7 @@ from .decorated import CustomFunction
 __all__ = ["custom_vjp"]
 
 
-class custom_vjp(CustomFunction):  # noqa: N801  the name is JAX's
+class custom_vjp(CustomFunction):
     """A function whose reverse mode is a rule of its own: a decorator.
 
     Parameters

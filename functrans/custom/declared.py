@@ -51,6 +51,6 @@ def check_partials(positions: Positions, rules: int, arguments: int) -> None:
     """Raise `TangentCountError` where ``defjvps`` was given too few or too many rules."""
     if rules != arguments:
         raise TangentCountError(
-            f"{positions.what}: defjvps was given {rules} rules, but the function has {arguments} arguments. Give one for "
-            "each, None where its derivative is zero"
+            f"{positions.what}: defjvps was given {rules} rules, but the function has {arguments} arguments. Give one "
+            "for each, None where its derivative is zero"
         )

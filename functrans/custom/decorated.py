@@ -124,9 +124,7 @@ class CustomFunction:
         (Array(0.), Array(3.))
         """
         self._check_rule("defjvp", jvp)
-        self._declared = replace(
-            self._declared, jvp=jvp, partials=None, symbolic_jvp=bool(symbolic_zeros)
-        )
+        self._declared = replace(self._declared, jvp=jvp, partials=None, symbolic_jvp=bool(symbolic_zeros))
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:

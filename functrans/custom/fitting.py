@@ -120,8 +120,8 @@ class Returned:
         found = tree_structure(tree)
         path, wanted, met = first_difference(treedef, found) or ((), str(treedef), str(found))
         raise self.kind.structure(
-            f"{self.title} returned a {self.kind.name} of another structure for {self.place(path)}: want {wanted}, got "
-            f"{met}. None stands for a zero {self.kind.name} of any part\n"
+            f"{self.title} returned a {self.kind.name} of another structure for {self.place(path)}: want {wanted}, "
+            f"got {met}. None stands for a zero {self.kind.name} of any part\n"
             f"  wanted:   {treedef}\n"
             f"  returned: {found}",
             last_line(self.rule),
@@ -174,9 +174,7 @@ class Returned:
     def _at(self, treedef: PyTreeDef, i: int) -> str:
         return self.place(leaf_path(treedef, i))
 
-    def _fail(
-        self, error: type[FunctionError], what: str, treedef: PyTreeDef, i: int, cure: str
-    ) -> NoReturn:
+    def _fail(self, error: type[FunctionError], what: str, treedef: PyTreeDef, i: int, cure: str) -> NoReturn:
         raise error(
             f"{self.title} returned {what} {self.kind.name} for {self._at(treedef, i)}. {cure}",
             last_line(self.rule),

@@ -92,8 +92,8 @@ class Positions:
         if self._signature is None:
             if kwargs:
                 raise FunctionDefinitionError(
-                    f"{self.what}: its signature is not known, so arguments by name ({', '.join(kwargs)}) have no position; "
-                    "pass them by position"
+                    f"{self.what}: its signature is not known, so arguments by name ({', '.join(kwargs)}) have no "
+                    "position; pass them by position"
                 )
             return args
         try:
@@ -103,8 +103,8 @@ class Positions:
         bound.apply_defaults()
         if bound.kwargs:
             raise FunctionDefinitionError(
-                f"{self.what}: {', '.join(bound.kwargs)} can be passed by name only, but rules get arguments by position. "
-                "Make it a positional parameter (without * before it), or bind it: functools.partial"
+                f"{self.what}: {', '.join(bound.kwargs)} can be passed by name only, but rules get arguments by "
+                "position. Make it a positional parameter (without * before it), or bind it: functools.partial"
             )
         return bound.args
 

@@ -89,7 +89,9 @@ class Call:
     def key(self) -> Hashable:
         """What equal calls have in common."""
         d = self.declared
-        return rule_key((*d.functions, d.symbolic_vjp, d.symbolic_jvp, self.treedef, *self.avals), self.nondiff)
+        return rule_key(
+            (*d.functions, d.symbolic_vjp, d.symbolic_jvp, self.treedef, *self.avals), self.nondiff
+        )
 
     # --- slots ---------------------------------------------------------------------------------------------------
 
@@ -153,7 +155,7 @@ class Call:
     def partials(
         self, values: Values, tangents: Values, again: Callable[[], list[Any]]
     ) -> tuple[list[Any], list[Any]]:
-        """Outputs and their tangents, by a rule for each argument; those of arguments that do not move are not asked."""
+        """Outputs and their tangents, by a rule for each argument that moves."""
         d = self.declared
         assert d.partials is not None
         outs = again()
@@ -168,7 +170,9 @@ class Call:
                 continue
             moved = rule(tree_unflatten(tree, _derivatives(ts, False)), out, *primals)
             returned = self._returned(TANGENT, f"jvp {i}", rule, output_place)
-            totals = [_sum(a, b) for a, b in zip(totals, returned.fitted(moved, self.out_tree, self.out_avals))]
+            totals = [
+                _sum(a, b) for a, b in zip(totals, returned.fitted(moved, self.out_tree, self.out_avals))
+            ]
         return outs, totals
 
     # --- trees ---------------------------------------------------------------------------------------------------
@@ -201,15 +205,15 @@ class Call:
         if tree is not self.out_tree and tree != self.out_tree:
             path, wanted, met = first_difference(self.out_tree, tree) or ((), self.out_tree, tree)
             raise FunctionDefinitionError(
-                f"{title} {met} as {output_place(path)}, but {other} returned {wanted}: the function and its rules must "
-                "return outputs of one structure",
+                f"{title} {met} as {output_place(path)}, but {other} returned {wanted}: the function and its rules "
+                "must return outputs of one structure",
                 last_line(rule),
             )
         for i, (a, b) in enumerate(zip(self.out_avals, avals)):
             if a.shape != b.shape or a.dtype != b.dtype:
                 raise FunctionDefinitionError(
-                    f"{title} {b.strong()} as {output_place(leaf_path(tree, i))}, but {other} returned {a.strong()}: the "
-                    "function and its rules must return outputs of one shape and dtype",
+                    f"{title} {b.strong()} as {output_place(leaf_path(tree, i))}, but {other} returned {a.strong()}: "
+                    "the function and its rules must return outputs of one shape and dtype",
                     last_line(rule),
                 )
         return leaves
@@ -221,7 +225,7 @@ class Call:
         for i, x in enumerate(leaves):
             if isinstance(x, CustomVJPPrimal):
                 raise ArgumentError(
-                    f"{self._title('fwd', rule)} returned a CustomVJPPrimal among the residuals: keep its value, x.value",
+                    f"{self._title('fwd', rule)} returned a CustomVJPPrimal among the residuals: keep x.value",
                     last_line(rule),
                 )
             if isinstance(x, _STATIC) and not isinstance(x, np.generic):
@@ -234,8 +238,8 @@ class Call:
         count = len(self.treedef.children())
         if not isinstance(found, tuple | list):
             raise GradientStructureError(
-                f"{self._title('bwd', rule)} must return a tuple with a gradient for each of the {count} arguments, but "
-                f"returned {_described(found)}. For one argument write: return (gradient,)",
+                f"{self._title('bwd', rule)} must return a tuple with a gradient for each of the {count} arguments, "
+                f"but returned {_described(found)}. For one argument write: return (gradient,)",
                 last_line(rule),
             )
         if len(found) != count:
