@@ -29,6 +29,8 @@ from .custom.closure import closure_convert
 from .custom.custom_gradient import custom_gradient
 from .custom.custom_jvp import custom_jvp
 from .custom.custom_vjp import custom_vjp
+from .custom.function import Function, once_differentiable
+from .custom.saving import saved_values_hooks
 from .transforms.values import ShapeDtypeStruct
 
 __version__ = "0.1.0"
@@ -37,6 +39,7 @@ _LAZY = ("checkpoint_policies", "custom_derivatives", "debug", "flatten_util", "
 
 __all__ = [
     "Array",
+    "Function",
     "FunctionError",
     "ShapeDtypeStruct",
     "Zero",
@@ -67,9 +70,11 @@ __all__ = [
     "linearize",
     "make_jaxpr",
     "numpy",
+    "once_differentiable",
     "progress",
     "pure_callback",
     "remat",
+    "saved_values_hooks",
     "scipy",
     "testing",
     "tree",

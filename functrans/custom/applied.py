@@ -1,0 +1,341 @@
+"""One call of ``MyOp.apply``: the slots of its `CustomRule`.
+
+At each level of differentiation the context is recorded anew, with what that level knows: its inputs, the outputs of the
+rule applied one level down, and which inputs it differentiates in. So inputs, outputs and values in between that were
+saved all have derivatives, to any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, NoReturn
+
+from ..core.aval import Aval, Zero, aval_of
+from ..core.errors import FunctionContractError, FunctionDefinitionError, MissingRuleError
+from ..core.source import last_line
+from ..core.trace import Trace, Tracer, current_trace
+from ..primitives.linear import instantiate
+from ..transforms.stage import StageTrace
+from ..transforms.values import given, value_of
+from .capture import StandInTracer
+from .context import Context, Phase, Record
+from .function_rules import Definition
+from .gradients import Gradients, turned
+from .host import HostForward
+from .keys import rule_key
+from .layout import Layout, Static
+from .once import once
+from .outputs import Outputs
+from .record import CustomRule, Forward, Mask, Values
+from .saving import Packing, Reader, reader, unpacked
+from .tangents import Tangents
+from .vmap_rule import apply_vmap_rule
+
+
+class _Recorded(NamedTuple):
+    """A context after ``forward``; the outputs; by ``id`` of objects of the user's the values that they are."""
+
+    ctx: Context
+    outs: list[Any]
+    marked: Mask
+    known: dict[int, Any]
+
+
+class _Token(NamedTuple):
+    """What ``backward`` gets beside residuals: types and structures, and the context without its arrays."""
+
+    outputs: Outputs
+    avals: list[Aval]
+    perturbed: Mask
+    needs: tuple[bool, ...]
+    materialize: bool
+    saved: Reader
+    attributes: dict[str, Any]
+
+
+class Applied:
+    """A call with these arguments.
+
+    Parameters
+    ----------
+    definition : Definition
+    layout : Layout
+        Of all arguments.
+    static : Static
+    keywords : tuple of str
+        The last arguments go to ``forward`` by these keywords.
+    """
+
+    __slots__ = ("definition", "keywords", "layout", "outputs", "static")
+
+    def __init__(self, definition: Definition, layout: Layout, static: Static, keywords: tuple[str, ...]):
+        self.definition = definition
+        self.layout = layout
+        self.static = static
+        self.keywords = keywords
+        self.outputs: Any = None
+
+    def rule(self) -> CustomRule:
+        """The rule to be applied."""
+        d = self.definition
+        vmap = self.vmap if d.vmap is not None or not d.derive_vmap else None
+        return CustomRule(
+            name=d.name,
+            arity=self.layout.count,
+            fwd=self.fwd,
+            fwd_res=self.fwd_res if d.backward is not None else None,
+            bwd=self.bwd if d.backward is not None else None,
+            jvp=self.jvp if d.jvp is not None else None,
+            vmap=vmap,
+            derive_jvp=d.derive_jvp,
+            no_reverse="You must implement either the backward or vjp method for it to be differentiated in reverse mode",
+            no_forward="You must implement the jvp method for it to be differentiated in forward mode",
+            key=self._key(),
+        )
+
+    def _key(self) -> Any:
+        parts = (self.definition, self.layout, self.keywords)
+        if self.layout.plain:
+            return parts if self.definition.pure else None
+        key = rule_key(parts, self.static.leaves)
+        if key is None and _staged():
+            self._refuse_unhashable()
+        return key if self.definition.pure else None
+
+    def _refuse_unhashable(self) -> NoReturn:
+        for i, part in enumerate(self.layout.parts):
+            for x in self.static.leaves[part.leaves]:
+                if rule_key((), (x,)) is None:
+                    raise FunctionDefinitionError(
+                        f"{self.definition.name}.apply: {self.name(i)} is of type {type(x).__name__}, which is not "
+                        "hashable: under jit an argument that is not an array must be, since it is a constant of the "
+                        "compiled program. Pass a tuple, a string, a frozen dataclass, or arrays"
+                    )
+        raise AssertionError("all static arguments are hashable")
+
+    def name(self, position: int) -> str:
+        """How messages call an argument."""
+        return self.definition.signature.place(position, self.keywords, len(self.layout.parts))
+
+    # --- forward --------------------------------------------------------------------------------------------------
+
+    def call(self, fun: Callable[..., Any], args: Sequence[Any], *leading: Any) -> Any:
+        """``fun(*leading, *args)``, the last arguments by keyword."""
+        if not self.keywords:
+            return fun(*leading, *args)
+        n = len(args) - len(self.keywords)
+        return fun(*leading, *args[:n], **dict(zip(self.keywords, args[n:])))
+
+    def fwd(self, values: Values) -> list[Any]:
+        """Slot of the rule: the outputs."""
+        return self._recorded(values, (False,) * len(values), None).outs
+
+    def _recorded(self, values: Values, perturbed: Mask, again: Callable[[], list[Any]] | None) -> _Recorded:
+        """Record a context. The outputs are those of `again`, the rule one level down, where there is such a level."""
+        d = self.definition
+        arrays = [given(x) for x in values]
+        inputs = self.layout.filled(arrays, self.static)
+        ctx = _context(d.context, Record(d.name, self.layout.any_of(perturbed)))
+        if d.setup is None:
+            output = self.call(d.forward, inputs, ctx)
+            self.outputs, objects = Outputs.of(output)
+            if again is not None and any([_is_traced(x) for x in values]):
+                outs = again()
+            else:
+                outs = [value_of(x, self._output_name) for x in objects]
+        else:
+            if again is not None:
+                outs = again()
+            elif d.host:
+                self.outputs, outs = HostForward(d, self.layout, self.static, self.keywords)(values)
+            if again is not None or d.host:
+                objects = [given(x) for x in outs]
+                output = self.outputs.filled(objects)
+            else:
+                output = self.call(d.forward, inputs)
+                self.outputs, objects = Outputs.of(output)
+                outs = [value_of(x, self._output_name) for x in objects]
+            d.setup(ctx, inputs, output)
+        ctx._record.phase = Phase.FINISHED
+        known = {id(x): v for x, v in zip(objects, outs)}
+        known.update((id(x), v) for x, v in zip(arrays, values))
+        return _Recorded(ctx, outs, self._marked(ctx._record, objects), known)
+
+    def _output_name(self) -> str:
+        return f"an output of {self.definition.name}.forward"
+
+    def _marked(self, record: Record, outputs: Sequence[Any]) -> Mask:
+        """Which outputs are marked as non-differentiable."""
+        if not record.marked:
+            return (False,) * len(outputs)
+        marked = {id(x) for x in record.marked}
+        strange = marked.difference(map(id, outputs))
+        if strange:
+            i = next(i for i, x in enumerate(record.marked) if id(x) in strange)
+            d = self.definition
+            raise FunctionContractError(
+                f"{d.name}: mark_non_differentiable was given what is not an output of this call (its argument {i}). Mark "
+                "the very objects that forward returns",
+                last_line(d.setup or d.forward),
+            )
+        return tuple([id(x) in marked for x in outputs])
+
+    # --- reverse mode ---------------------------------------------------------------------------------------------
+
+    def fwd_res(self, values: Values, perturbed: Mask, again: Callable[[], list[Any]]) -> Forward:
+        """Slot of the rule: the outputs, and what `bwd` needs."""
+        ctx, outs, marked, known = self._recorded(values, perturbed, again)
+        record = ctx._record
+        packing = Packing(known)
+        refuse = (
+            ""
+            if record.saved_forward is None
+            else _WRONG_SAVE.format(record.name, "backward", "forward", "backward")
+        )
+        saved = reader(record.saved, packing, hooked=True, clear=self.definition.clear, refuse=refuse)
+        token = _Token(
+            outputs=self.outputs,
+            avals=[aval_of(x) for x in values],
+            perturbed=perturbed,
+            needs=record.needs,
+            materialize=record.materialize is not False,
+            saved=saved,
+            attributes={name: packing.anything(x) for name, x in vars(ctx).items()},
+        )
+        moving = tuple([not m for m in marked])
+        return Forward(outs, packing.residuals, token, moving, token.materialize)
+
+    def bwd(self, token: _Token, residuals: Values, cts: Values) -> list[Any]:
+        """Slot of the rule: gradients of the arguments."""
+        if not token.materialize and all([type(ct) is Zero for ct in cts]):
+            return [None] * self.layout.count
+        d = self.definition
+        if not d.once:
+            return self._gradients(token, residuals, cts)
+        given_cts = [ct for ct in cts if type(ct) is not Zero]
+        mask: list[bool] = []
+
+        def flat(values: Values) -> list[Any]:
+            rest = iter(values[len(residuals) :])
+            everything = [ct if type(ct) is Zero else next(rest) for ct in cts]
+            found = self._gradients(token, values[: len(residuals)], everything)
+            mask[:] = [g is not None for g in found]
+            return [g for g in found if g is not None]
+
+        found = iter(once(d.name, flat, [*residuals, *given_cts], d.capturing))
+        return [next(found) if m else None for m in mask]
+
+    def _gradients(self, token: _Token, residuals: Values, cts: Values) -> list[Any]:
+        d = self.definition
+        assert d.backward is not None
+        gradients = [_derivative(ct, token.materialize) for ct in cts]
+        ctx = self._reading(Phase.BACKWARD, token.needs, token.saved, token.attributes, residuals)
+        found = ctx.apply(*token.outputs.layout.filled(gradients))  # type: ignore[attr-defined]
+        check = Gradients(
+            d.context.__name__, d.backward, self.layout, token.avals, token.perturbed, self.name
+        )
+        return check.checked(found)
+
+    def _reading(
+        self,
+        phase: Phase,
+        needs: tuple[bool, ...],
+        saved: Reader,
+        attributes: dict[str, Any],
+        residuals: Values,
+    ) -> Context:
+        """The context as ``backward`` and ``jvp`` get it."""
+        record = Record(self.definition.name, needs, phase)
+        record.read = partial(saved, residuals)
+        ctx = _context(self.definition.context, record)
+        if attributes:
+            vars(ctx).update({name: unpacked(x, residuals) for name, x in attributes.items()})
+        return ctx
+
+    # --- forward mode ---------------------------------------------------------------------------------------------
+
+    def jvp(
+        self, values: Values, tangents: Values, again: Callable[[], list[Any]]
+    ) -> tuple[list[Any], list[Any]]:
+        """Slot of the rule: outputs and their tangents."""
+        d = self.definition
+        assert d.jvp is not None
+        perturbed = tuple([type(t) is not Zero for t in tangents])
+        ctx, outs, marked, known = self._recorded(values, perturbed, again)
+        record = ctx._record
+        packing = Packing(known)
+        refuse = "" if record.saved is None else _WRONG_SAVE.format(record.name, "jvp", "backward", "forward")
+        saved = reader(record.saved_forward, packing, hooked=False, clear=False, refuse=refuse)
+        attributes = {name: packing.anything(x) for name, x in vars(ctx).items()}
+        reading = self._reading(Phase.JVP, record.needs, saved, attributes, packing.residuals)
+        materialize = record.materialize is not False
+        moved = [_tangent(x, t, materialize) for x, t in zip(values, tangents)]
+        found = reading.apply_jvp(*self.layout.filled(moved))  # type: ignore[attr-defined]
+        avals = [aval_of(x).strong() for x in outs]
+        moving = [a.dtype.kind in "fc" and not m for a, m in zip(avals, marked)]
+        return outs, Tangents(d.name, d.jvp, self.outputs, avals, moving).checked(found)
+
+    # --- batching -------------------------------------------------------------------------------------------------
+
+    def vmap(
+        self, size: int, values: Values, dims: Sequence[int | None]
+    ) -> tuple[list[Any], list[int | None]]:
+        """Slot of the rule: outputs and their batch axes."""
+        d = self.definition
+        if d.vmap is None:
+            self._refuse_vmap()
+        self.outputs, outs, found = apply_vmap_rule(
+            d.name, d.vmap, size, self.layout, self.static, self.keywords, values, dims
+        )
+        return outs, found
+
+    def _refuse_vmap(self) -> NoReturn:
+        d = self.definition
+        cure = "set generate_vmap_rule=True, or leave it at None"
+        if d.host:
+            cure = "say how to call a host forward by vmap_method = 'sequential' or 'broadcast'"
+        raise MissingRuleError(
+            f"You tried to vmap over {d.name}, but it does not have vmap support. Please override and implement the vmap "
+            f"staticmethod or {cure}"
+        )
+
+
+_WRONG_SAVE = "{0}: {1} reads saved_tensors, but only save_for_{2} was called: what {1} needs is saved by ctx.save_for_{3}"
+
+
+def _context(kind: type[Context], record: Record) -> Context:
+    ctx = object.__new__(kind)
+    object.__setattr__(ctx, "_record", record)
+    return ctx
+
+
+def _is_traced(x: Any) -> bool:
+    """Whether an outer level looks on, and must see the rule."""
+    return isinstance(x, Tracer) and type(x) is not StandInTracer
+
+
+def _derivative(ct: Any, materialize: bool) -> Any:
+    """A cotangent as users' rules get it."""
+    if type(ct) is Zero:
+        return given(instantiate(ct)) if materialize else None
+    return given(turned(ct))
+
+
+def _tangent(x: Any, t: Any, materialize: bool) -> Any:
+    """A tangent as users' rules get it; integers have none."""
+    if aval_of(x).dtype.kind not in "fc":
+        return None
+    if type(t) is Zero:
+        return given(instantiate(t)) if materialize else None
+    return given(t)
+
+
+def _staged() -> bool:
+    """Whether a program is being recorded, to be run later."""
+    trace: Trace | None = current_trace.get()
+    while trace is not None:
+        if isinstance(trace, StageTrace):
+            return True
+        trace = getattr(trace, "parent", None)
+    return False

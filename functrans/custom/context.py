@@ -1,0 +1,247 @@
+"""``ctx``: what ``forward`` (or ``setup_context``) leaves for ``backward`` and ``jvp``."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from ..core.config import config
+from ..core.errors import ContextAttributeError, FunctionContractError, FunctionDefinitionError
+from ..core.pytree import tree_leaves
+from ..core.tree_nodes import kind_of
+from .layout import is_array_type
+
+
+class Phase(enum.Enum):
+    """When a context is used."""
+
+    FORWARD = "forward"
+    FINISHED = "finished"
+    BACKWARD = "backward"
+    JVP = "jvp"
+
+
+class Record:
+    """What a context knows beside the attributes that the user assigned.
+
+    Attributes
+    ----------
+    name : str
+        Of the function.
+    needs : tuple of bool
+    phase : Phase
+    saved, saved_forward : tuple or None
+        What was given to ``save_for_backward`` and ``save_for_forward``; None: not called.
+    marked : tuple or None
+        The outputs that have no derivative.
+    materialize : bool or None
+    read : callable or None
+        Gives the saved values, in `Phase.BACKWARD` and `Phase.JVP`.
+    """
+
+    __slots__ = ("marked", "materialize", "name", "needs", "phase", "read", "saved", "saved_forward")
+
+    def __init__(self, name: str, needs: tuple[bool, ...], phase: Phase = Phase.FORWARD):
+        self.name = name
+        self.needs = needs
+        self.phase = phase
+        self.saved: tuple[Any, ...] | None = None
+        self.saved_forward: tuple[Any, ...] | None = None
+        self.marked: tuple[Any, ...] | None = None
+        self.materialize: bool | None = None
+        self.read: Callable[[], tuple[Any, ...]] | None = None
+
+
+class Context:
+    """What ``forward`` or ``setup_context`` records, and ``backward`` and ``jvp`` read: the argument `ctx`.
+
+    Beside the attributes and methods below it takes any attribute of the user's (``ctx.n = 3``); trees of arrays, too.
+    In ``backward`` and ``jvp`` it is read-only, since they may run any number of times.
+
+    Attributes
+    ----------
+    saved_tensors, saved : tuple
+        In ``backward`` what `save_for_backward` was given, in ``jvp`` what `save_for_forward` was given.
+    needs_input_grad : tuple of bool
+        For each argument whether a derivative in it is wanted. All False where nothing is differentiated.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> class Power(ft.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x, n):
+    ...         ctx.n = n
+    ...         ctx.save_for_backward(x)
+    ...         return x**n
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         (x,) = ctx.saved_tensors
+    ...         return g * ctx.n * x ** (ctx.n - 1), None
+    >>> ft.grad(lambda x: Power.apply(x, 3))(2.0)
+    Array(12.)
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_record")
+    _record: Record
+
+    # --- recording ------------------------------------------------------------------------------------------
+
+    def save_for_backward(self, *values: Any) -> None:
+        """Keep arrays for ``backward``: inputs, outputs, or anything computed in between.
+
+        Parameters
+        ----------
+        *values : arrays or None
+            Other values, and trees, are assigned: ``ctx.n = n``.
+
+        Raises
+        ------
+        FunctionDefinitionError
+            If a value is no array. A `TypeError`.
+        FunctionContractError
+            If called twice, or not in ``forward`` or ``setup_context``.
+        """
+        record = self._recording("save_for_backward")
+        if record.saved is not None:
+            self._twice("save_for_backward", "save everything by one call: ctx.save_for_backward(x, y)")
+        _check_arrays(record.name, "save_for_backward", values)
+        record.saved = values
+
+    def save_for_forward(self, *values: Any) -> None:
+        """Keep arrays for ``jvp``; as `save_for_backward`."""
+        record = self._recording("save_for_forward")
+        if record.saved_forward is not None:
+            self._twice("save_for_forward", "save everything by one call: ctx.save_for_forward(x, y)")
+        _check_arrays(record.name, "save_for_forward", values)
+        record.saved_forward = values
+
+    def mark_non_differentiable(self, *outputs: Any) -> None:
+        """Say which outputs have no derivative. Those of integer or bool dtype never have one.
+
+        Raises
+        ------
+        FunctionDefinitionError
+            If one is no array.
+        FunctionContractError
+            If called twice; if one is not an output of this call.
+        """
+        record = self._recording("mark_non_differentiable")
+        if record.marked is not None:
+            self._twice("mark_non_differentiable", "mark all outputs by one call")
+        for i, x in enumerate(outputs):
+            if not is_array_type[type(x)]:
+                raise FunctionDefinitionError(
+                    f"{record.name}: mark_non_differentiable takes outputs that are arrays, but argument {i} is of type "
+                    f"{type(x).__name__}; outputs of other types never have a derivative"
+                )
+        record.marked = outputs
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Say whether missing gradients arrive as arrays of zeros (True, the default) or as None.
+
+        With False ``backward`` is not called at all where all gradients are missing. The same holds for tangents in
+        ``jvp``.
+        """
+        record = self._recording("set_materialize_grads")
+        if type(value) is not bool:
+            raise FunctionDefinitionError(
+                f"{record.name}: set_materialize_grads takes True or False, got {value!r} of type "
+                f"{type(value).__name__}"
+            )
+        if record.materialize is not None:
+            self._twice("set_materialize_grads", "call it once")
+        record.materialize = value
+
+    def mark_dirty(self, *values: Any) -> NoReturn:
+        """Refused: arrays are never changed in place, so no input can be dirty."""
+        raise FunctionContractError(
+            f"{self._record.name}: mark_dirty is not there: arrays never change in place. Compute a new array, and "
+            "return that; remove the call"
+        )
+
+    # --- reading --------------------------------------------------------------------------------------------
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """The arrays that were saved: for ``backward``, or in ``jvp`` for that."""
+        record = self._record
+        if record.phase is Phase.BACKWARD or record.phase is Phase.JVP:
+            assert record.read is not None
+            return record.read()
+        raise FunctionContractError(
+            f"{record.name}: saved_tensors can be read in backward and jvp only; in forward use the values themselves"
+        )
+
+    @property
+    def saved(self) -> tuple[Any, ...]:
+        """The same as `saved_tensors`."""
+        return self.saved_tensors
+
+    @property
+    def needs_input_grad(self) -> tuple[bool, ...]:
+        """For each argument whether a derivative in it is wanted."""
+        return self._record.needs
+
+    # --- attributes -----------------------------------------------------------------------------------------
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._check_assignment(name)
+        if config.strict_ctx and _holds_arrays(value):
+            raise FunctionContractError(
+                f"{self._record.name}: ctx.{name} = ... keeps an array, which config.strict_ctx forbids: use "
+                "ctx.save_for_backward or ctx.save_for_forward"
+            )
+        object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        self._check_assignment(name)
+        object.__delattr__(self, name)
+
+    def _check_assignment(self, name: str) -> None:
+        record = self._record
+        if record.phase is not Phase.FORWARD:
+            where = record.phase.value if record.phase is not Phase.FINISHED else "use after forward"
+            raise ContextAttributeError(
+                f"{record.name}: ctx.{name} cannot be set: ctx is read-only in {where}. {where} may run any number of "
+                "times; set attributes in forward or setup_context"
+            )
+        if name in RESERVED:
+            raise ContextAttributeError(
+                f"{record.name}: ctx.{name} cannot be set: the name is ctx's own. Choose another"
+            )
+
+    def _recording(self, what: str) -> Record:
+        record = self._record
+        if record.phase is not Phase.FORWARD:
+            raise FunctionContractError(
+                f"{record.name}: {what} can be called in forward and setup_context only, not in or after "
+                f"{'forward' if record.phase is Phase.FINISHED else record.phase.value}"
+            )
+        return record
+
+    def _twice(self, what: str, cure: str) -> NoReturn:
+        raise FunctionContractError(f"{self._record.name}: {what} called twice in one forward; {cure}")
+
+
+#: Attributes that users cannot assign.
+RESERVED = frozenset(
+    [name for name in vars(Context) if not name.startswith("__")] + ["apply", "apply_jvp", "_forward_cls"]
+)
+
+
+def _holds_arrays(value: Any) -> bool:
+    return any(is_array_type[type(x)] for x in tree_leaves(value))
+
+
+def _check_arrays(name: str, what: str, values: tuple[Any, ...]) -> None:
+    for i, x in enumerate(values):
+        if x is None or is_array_type[type(x)]:
+            continue
+        cure = f"assign other values: ctx.name = {x!r:.40}"
+        if kind_of(x) is not None:
+            cure = "save the arrays in it one by one, or assign the whole: ctx.name = ..."
+        raise FunctionDefinitionError(
+            f"{name}: {what} can only save variables, but argument {i} is of type {type(x).__name__}; {cure}"
+        )

@@ -1,0 +1,434 @@
+"""`Function`: an operation with derivative rules of its own, as in ``torch.autograd.Function``."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+
+from ..core.array import Array, secure, wrap
+from ..core.errors import ArgumentError, FunctionDefinitionError, MissingRuleError
+from ..core.trace import current_trace, eval_trace
+from ..transforms.values import given, result, value_of
+from .applied import Applied
+from .context import Context
+from .function_rules import Definition, check_class
+from .layout import is_array_type, taken_apart
+from .rule import bind_rule
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class BackwardFunction(Context):
+    """The class of a function's contexts, one for each function: ``MyOpBackward``.
+
+    Its methods are what reverse mode and forward mode call.
+    """
+
+    __slots__ = ()
+    _forward_cls: type[Function]
+
+    def apply(self, *cotangents: Any) -> Any:
+        """What the function's ``vjp`` or ``backward`` returns."""
+        rule = _definition(self._forward_cls).backward
+        if rule is None:
+            self._forward_cls.backward(self, *cotangents)
+        return rule(self, *cotangents)  # type: ignore[misc]
+
+    def apply_jvp(self, *tangents: Any) -> Any:
+        """What the function's ``jvp`` returns."""
+        return self._forward_cls.jvp(self, *tangents)
+
+
+class FunctionMeta(type):
+    """Checks a function's class, and makes its ``MyOpBackward``."""
+
+    #: Counts changes of attributes of classes, after which definitions are read anew.
+    changes = 0
+
+    def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]):
+        super().__init__(name, bases, namespace)
+        if bases:
+            check_class(cls, Function)
+        kind = type(f"{name}Backward", (BackwardFunction,), {"__slots__": (), "_forward_cls": cls})
+        kind.__module__ = cls.__module__
+        type.__setattr__(cls, "_backward_cls", kind)
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        type.__setattr__(cls, name, value)
+        FunctionMeta.changes += 1
+
+    def __delattr__(cls, name: str) -> None:
+        type.__delattr__(cls, name)
+        FunctionMeta.changes += 1
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refused: a function has no instances."""
+        raise FunctionDefinitionError(f"Function is never instantiated; use {cls.__name__}.apply")
+
+
+def _definition(cls: Any) -> Definition:
+    """The rules of a class, as they are now."""
+    found, version = cls.__dict__.get("_definition", (None, -1))
+    if version != FunctionMeta.changes:
+        version = FunctionMeta.changes
+        found = Definition(cls, Function)
+        type.__setattr__(cls, "_definition", (found, version))
+    return found
+
+
+class Function(metaclass=FunctionMeta):
+    """An operation with derivative rules of its own; written as for ``torch.autograd.Function``.
+
+    Subclass it, and write static methods. Then use ``MyOp.apply`` as a function.
+
+    ::
+
+        class MyOp(ft.Function):
+            @staticmethod
+            def forward(ctx, x, n):           # the value; saves what backward needs
+                ctx.save_for_backward(x)
+                ctx.n = n
+                return x**n
+
+            @staticmethod
+            def backward(ctx, g):             # a gradient for each argument of forward
+                (x,) = ctx.saved_tensors
+                return g * ctx.n * x ** (ctx.n - 1), None
+
+    Attributes
+    ----------
+    generate_vmap_rule : bool or None
+        None (the default) and True: `vmap` is derived by batching all rules. False: it is not. To write it, define
+        `vmap`.
+    generate_jvp_rule : bool or None
+        None (the default) and True: where there is no `jvp`, forward mode transposes ``backward``, if that is linear in
+        its gradients. False: it does not.
+    host : bool
+        Whether ``forward`` runs on the host: NumPy and SciPy code that cannot be traced. It is called with read-only
+        NumPy arrays. Such a class needs `setup_context`; under `jit` it needs `shape`, under `vmap` a `vmap_method` or
+        `vmap`.
+    vmap_method : str or None
+        How `vmap` calls a host forward: ``'sequential'``, once for each example; ``'broadcast'``, once for all, with the
+        mapped axis in front of each array (and of each result). All methods of `pure_callback` will do.
+    clear_saved_tensors_on_access : bool
+        Whether ``ctx.saved_tensors`` is freed when it is read, and can be read once only.
+
+    See Also
+    --------
+    custom_vjp, custom_jvp : the same in JAX's form.
+    once_differentiable : a ``backward`` that has no derivative.
+    saved_values_hooks : how saved values are kept.
+
+    Notes
+    -----
+    *What is like PyTorch.* The names and their meaning: ``forward(ctx, ...)``, or ``forward(...)`` with
+    ``setup_context(ctx, inputs, output)``; ``backward`` or ``vjp``; ``jvp``; ``vmap``; the methods of `ctx`
+    (`Context`); the checks of what ``backward`` returns, and their messages. Gradients of complex numbers are PyTorch's:
+    for ``z * z`` write ``g * (2 * z).conj()``.
+
+    *Arguments.* Arrays are differentiated: also those in lists, dictionaries and registered dataclasses; the gradient of
+    such an argument is a tree like it. Everything else (numbers, strings, None, any object) is passed as it is, and its
+    gradient is None. A Python number in which `grad` or `vjp` differentiates has become an array before `apply` sees it.
+    The same holds for outputs.
+
+    *The rule holds at every level.* Second derivatives differentiate ``backward``; saved inputs, saved outputs and any
+    other saved array have derivatives there. (In PyTorch saved intermediates are constants, silently.) ``forward`` and
+    ``setup_context`` run once for each level, with the ``ctx.needs_input_grad`` of that level; all levels but the lowest
+    see traced values.
+
+    *Eagerly* all methods run anew at each call, on concrete values: ``print``, ``float`` and ``if`` work. Under `jit` they
+    are traced, and cost nothing afterwards.
+
+    *What is different from PyTorch.* ``ctx`` is read-only in ``backward``. Its setters are called once. An array that is
+    assigned to an attribute of ``ctx`` is differentiated like a saved one. An output that is returned twice has two
+    gradients. ``mark_dirty`` is not there, since arrays never change. Both styles of ``forward`` work under all
+    transformations, and `vmap` and ``jvp`` are derived unasked.
+
+    References
+    ----------
+    PyTorch: Extending torch.autograd, https://docs.pytorch.org/docs/stable/notes/extending.html
+
+    Examples
+    --------
+    Rounding whose gradient is that of the identity:
+
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> class Round(ft.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         return fnp.round(x)
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         return g
+    >>> ft.grad(lambda x: fnp.sum(Round.apply(x) ** 2))(fnp.asarray([0.4, 1.6]))
+    Array([0., 4.])
+
+    Both rules, apart from the forward pass:
+
+    >>> class Exp(ft.Function):
+    ...     @staticmethod
+    ...     def forward(x):
+    ...         return fnp.exp(x)
+    ...     @staticmethod
+    ...     def setup_context(ctx, inputs, output):
+    ...         ctx.save_for_backward(output)
+    ...         ctx.save_for_forward(output)
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         (y,) = ctx.saved_tensors
+    ...         return g * y
+    ...     @staticmethod
+    ...     def jvp(ctx, t):
+    ...         (y,) = ctx.saved_tensors
+    ...         return t * y
+    >>> ft.hessian(ft.jit(Exp.apply))(0.0)
+    Array(1.)
+
+    NumPy code that cannot be traced, with the rule of its derivative:
+
+    >>> import numpy as np
+    >>> class Sort(ft.Function):
+    ...     host = True
+    ...     @staticmethod
+    ...     def forward(x):
+    ...         i = np.argsort(x)
+    ...         return x[i], i
+    ...     @staticmethod
+    ...     def shape(x):
+    ...         return x, ft.ShapeDtypeStruct(x.shape, int)
+    ...     @staticmethod
+    ...     def setup_context(ctx, inputs, output):
+    ...         ctx.save_for_backward(output[1])
+    ...     @staticmethod
+    ...     def backward(ctx, g, _):
+    ...         (i,) = ctx.saved_tensors
+    ...         return fnp.zeros_like(g).at[i].set(g)
+    >>> ft.jit(ft.grad(lambda x: Sort.apply(x)[0][0]))(fnp.asarray([3.0, 1.0, 2.0]))
+    Array([0., 1., 0.])
+    """
+
+    generate_vmap_rule: bool | None = None
+    generate_jvp_rule: bool | None = None
+    host: bool = False
+    vmap_method: str | None = None
+    clear_saved_tensors_on_access: bool = False
+    _backward_cls: type[BackwardFunction]
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Apply the operation.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            The arguments of ``forward`` without its context: arrays, trees of arrays, anything else.
+
+        Returns
+        -------
+        What ``forward`` returned, arrays as `Array`.
+
+        Raises
+        ------
+        FunctionDefinitionError
+            If the arguments do not fit ``forward``. A `TypeError`.
+        MissingRuleError
+            If there is no ``forward``. A `NotImplementedError`.
+
+        Examples
+        --------
+        >>> import functrans as ft
+        >>> class Scale(ft.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x, factor=2.0):
+        ...         ctx.factor = factor
+        ...         return x * factor
+        ...     @staticmethod
+        ...     def backward(ctx, g):
+        ...         return g * ctx.factor, None
+        >>> ft.grad(lambda x: Scale.apply(x, factor=3.0))(1.0)
+        Array(3.)
+        """
+        definition = _definition(cls)
+        bound, keywords = definition.signature.bound(args, kwargs)
+        layout, arrays, static = taken_apart(bound)
+        applied = Applied(definition, layout, static, keywords)
+        values = [
+            x if type(x) is np.ndarray else value_of(x, functools.partial(_argument, applied, i))
+            for i, x in enumerate(arrays)
+        ]
+        outs = bind_rule(applied.rule(), values, definition.capturing, static.objects())
+        inputs = {id(x) for x in values}
+        return applied.outputs.filled([result(x, inputs) for x in outs])
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """The value of the operation: ``forward(ctx, ...)``, or ``forward(...)`` if `setup_context` is defined.
+
+        Parameters
+        ----------
+        ctx : Context
+        *args
+            The arguments given to `apply`.
+
+        Returns
+        -------
+        Anything: an array, a tuple of outputs, trees of arrays; what is no array is passed on.
+        """
+        raise MissingRuleError("You must implement the forward function for custom Function")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Record what the rules need, apart from `forward`.
+
+        Parameters
+        ----------
+        ctx : Context
+        inputs : tuple
+            All arguments of `forward`, defaults included.
+        output
+            What `forward` returned.
+        """
+        raise MissingRuleError("setup_context is not implemented")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """The reverse rule.
+
+        Parameters
+        ----------
+        ctx : Context
+        *grad_outputs
+            For each output its gradient: an array, or a tree like the output; None for an output that is no array.
+
+        Returns
+        -------
+        A tuple with the gradient of each argument of `forward`, None where there is none; for one argument the
+        gradient itself will do. A gradient may have a shape to which its argument broadcasts: it is summed.
+        """
+        raise MissingRuleError("You must implement either the backward or vjp method for custom Function")
+
+    @staticmethod
+    def vjp(ctx: Any, *grad_outputs: Any) -> Any:
+        """Another name for `backward`."""
+        raise MissingRuleError("You must implement either the backward or vjp method for custom Function")
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """The forward rule.
+
+        Parameters
+        ----------
+        ctx : Context
+            Its ``saved_tensors`` are what ``save_for_forward`` was given.
+        *grad_inputs
+            For each argument its tangent; None for integers and for what is no array.
+
+        Returns
+        -------
+        The tangent of each output, a tuple if `forward` returns one; None where it is zero.
+        """
+        raise MissingRuleError("You must implement the jvp function for custom Function")
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[Any, Any]:
+        """The batching rule; without it, all other rules are batched.
+
+        Parameters
+        ----------
+        info
+            With ``batch_size``, ``randomness`` and ``axis_name``.
+        in_dims : tuple
+            For each argument its mapped axis, None where it has none.
+        *args
+            The arguments, with their mapped axes.
+
+        Returns
+        -------
+        output, out_dims
+            What `forward` returns for all examples, and for each output its mapped axis or None.
+        """
+        raise MissingRuleError("You must implement the vmap function for custom Function")
+
+    @staticmethod
+    def shape(*args: Any) -> Any:
+        """The types of the outputs of a host `forward`, which under `jit` must be known beforehand.
+
+        Parameters
+        ----------
+        *args
+            The arguments, with a `ShapeDtypeStruct` in the place of each array.
+
+        Returns
+        -------
+        What `forward` returns, with a `ShapeDtypeStruct` (or anything with ``shape`` and ``dtype``) for each array.
+        """
+        raise MissingRuleError("shape is not implemented")
+
+
+def _argument(applied: Applied, number: int) -> str:
+    """How messages call the argument that holds an array."""
+    for i, part in enumerate(applied.layout.parts):
+        if part.first <= number < part.last:
+            return f"{applied.definition.name}.apply: {applied.name(i)}"
+    raise AssertionError(number)
+
+
+def once_differentiable(backward: F) -> F:
+    """Declare that a ``backward`` has no derivative.
+
+    Parameters
+    ----------
+    backward : callable
+        The function, below ``@staticmethod``.
+
+    Returns
+    -------
+    callable
+        The same function. What it computes has no derivative: it runs on values that nobody differentiates, and a second
+        derivative through its result raises `OnceDifferentiableError`, in every nesting of `grad` and `jvp`.
+
+    Raises
+    ------
+    ArgumentError
+        If it is no function: the decorator stands below ``@staticmethod``.
+
+    Notes
+    -----
+    First derivatives are not affected; neither are second derivatives that do not go through it.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> class Square(ft.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x * x
+    ...     @staticmethod
+    ...     @ft.once_differentiable
+    ...     def backward(ctx, g):
+    ...         (x,) = ctx.saved_tensors
+    ...         return 2.0 * x * g
+    >>> ft.grad(Square.apply)(3.0)
+    Array(6.)
+    >>> try:
+    ...     ft.grad(ft.grad(Square.apply))(3.0)
+    ... except ft.FunctionError as error:
+    ...     print(type(error).__name__)
+    OnceDifferentiableError
+    """
+    if isinstance(backward, staticmethod) or not callable(backward):
+        raise ArgumentError(
+            f"once_differentiable: want a function, got {type(backward).__name__}: write @staticmethod above "
+            "@once_differentiable"
+        )
+
+    @functools.wraps(backward)
+    def marked(*args: Any, **kwargs: Any) -> Any:
+        return backward(*args, **kwargs)
+
+    marked.once_differentiable = True  # type: ignore[attr-defined]
+    return marked  # type: ignore[return-value]

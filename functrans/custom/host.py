@@ -1,0 +1,109 @@
+"""Forwards that run on the host: NumPy and SciPy code that cannot be traced.
+
+Where the numbers are known ``forward`` is called with them; inside of `jit` and `vmap` a callback calls it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..control.callback import HostCall, pure_callback_p
+from ..core.array import unwrap
+from ..core.aval import aval_of
+from ..core.dtypes import canonical
+from ..core.errors import FunctionDefinitionError
+from ..core.pytree import tree_flatten, tree_map, tree_structure
+from ..core.trace import PYTHON_KEYS, concrete, eval_trace, tracing
+from ..transforms.batch import BatchTracer
+from ..transforms.values import struct_of, value_of
+from .function_rules import Definition
+from .layout import Layout, Static
+from .outputs import Outputs
+
+
+class HostForward:
+    """The forward of one call.
+
+    Parameters
+    ----------
+    definition : Definition
+    layout, static, keywords
+        Of the arguments, as in `Applied`.
+    """
+
+    def __init__(self, definition: Definition, layout: Layout, static: Static, keywords: tuple[str, ...]):
+        self._definition = definition
+        self._layout = layout
+        self._static = static
+        self._keywords = keywords
+
+    def __call__(self, values: Sequence[Any]) -> tuple[Outputs, list[Any]]:
+        """The structure of the outputs, and the arrays in them."""
+        known = [concrete(x) for x in values]
+        if all(x is not None for x in known):
+            outputs, arrays = Outputs.of(self._run(known))
+            return outputs, [
+                value_of(x, lambda: f"{self._definition.name}.forward: an output") for x in arrays
+            ]
+        return self._called_back(values)
+
+    def _run(self, arrays: Sequence[Any]) -> Any:
+        """What the user's function returns, numbers in it as arrays."""
+        args = self._layout.filled([_read_only(x) for x in arrays], self._static)
+        last = len(args) - len(self._keywords)
+        with tracing(eval_trace):
+            found = self._definition.forward(*args[:last], **dict(zip(self._keywords, args[last:])))
+        return tree_map(lambda x: np.asarray(x) if type(x) in PYTHON_KEYS else unwrap(x), found)
+
+    def _called_back(self, values: Sequence[Any]) -> tuple[Outputs, list[Any]]:
+        outputs, promised = Outputs.of(tree_map(self._stand_in, self._promised(values)))
+        avals = tuple([aval_of(x) for x in promised])
+        tree = tree_structure((0,) * len(avals))
+
+        def forward(*arrays: Any) -> tuple[Any, ...]:
+            return tuple(Outputs.of(self._run(arrays))[1])
+
+        forward.__name__ = f"{self._definition.name}.forward"
+        call = HostCall(forward, tree_structure(((0,) * len(values), {})), (), tree)
+        method = self._definition.vmap_method
+        return outputs, pure_callback_p.bind(*values, call=call, result_avals=avals, vmap_method=method)
+
+    def _stand_in(self, x: Any) -> Any:
+        """An array without memory for something that has a shape and a dtype; anything else as it is."""
+        if not (hasattr(x, "shape") and hasattr(x, "dtype")):
+            return x
+        dtype = canonical(x.dtype, f"{self._definition.name}.shape: an output")
+        return np.broadcast_to(np.empty((), dtype), tuple(x.shape))
+
+    def _promised(self, values: Sequence[Any]) -> Any:
+        """The types of the results, as a tree of `ShapeDtypeStruct`."""
+        shape = self._definition.shape
+        if shape is not None:
+            args = self._layout.filled([struct_of(aval_of(x).strong()) for x in values], self._static)
+            last = len(args) - len(self._keywords)
+            return shape(*args[:last], **dict(zip(self._keywords, args[last:])))
+        example = [_first_example(x) for x in values]
+        if any(x is None for x in example):
+            raise FunctionDefinitionError(
+                f"{self._definition.name}: host forward has no shape rule. Write the staticmethod shape(*args), which "
+                "returns a functrans.ShapeDtypeStruct(shape, dtype) for each output of forward; in the place of arrays "
+                "it gets such structs"
+            )
+        return self._run(example)
+
+
+def _first_example(x: Any) -> Any:
+    """The numbers of the first of the examples that `vmap` maps over; None where they are not known."""
+    if type(x) is not BatchTracer:
+        return concrete(x)
+    whole = _first_example(x.value)
+    return None if whole is None or not whole.shape[x.dim] else whole.take(0, axis=x.dim)
+
+
+def _read_only(x: Any) -> np.ndarray:
+    found = unwrap(x).view() if isinstance(x, np.ndarray) else np.asarray(x)
+    found.flags.writeable = False
+    return found

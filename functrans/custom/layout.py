@@ -1,0 +1,164 @@
+"""Tuples of arguments or results taken apart: which of their leaves are arrays, and which are not.
+
+Arrays are operands of a rule; everything else (numbers, strings, None, any object) is *static*: it is handed on as it
+is, and has no derivative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.pytree import LEAF, PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
+from ..core.trace import Tracer
+from ..core.tree_nodes import keystr
+
+_MOST = 4096
+
+
+class _ArrayTypes(dict[type, bool]):
+    """Which types are arrays, learnt as they are met."""
+
+    def __missing__(self, kind: type) -> bool:
+        found = issubclass(kind, np.ndarray | np.generic | Tracer)
+        if found:
+            self[kind] = True
+        return found
+
+
+is_array_type = _ArrayTypes()
+
+
+class Part(NamedTuple):
+    """One element of the tuple.
+
+    Attributes
+    ----------
+    tree : PyTreeDef
+    leaves : slice
+        Which leaves of the whole are its.
+    arrays : tuple of (int or None)
+        For each of its leaves, which of the arrays it is; None where it is static.
+    first, last : int
+        Its arrays are those from `first` to `last` (excluded).
+    """
+
+    tree: PyTreeDef
+    leaves: slice
+    arrays: tuple[int | None, ...]
+    first: int
+    last: int
+
+    @property
+    def is_array(self) -> bool:
+        """Whether it is an array, not a tree that holds some."""
+        return self.tree is LEAF and self.last > self.first
+
+    @property
+    def is_static(self) -> bool:
+        """Whether there is no array in it."""
+        return self.first == self.last
+
+    def place(self, leaf: int) -> str:
+        """The key path of a leaf, for messages."""
+        tree = tree_unflatten(self.tree, list(range(self.tree.num_leaves)))
+        return keystr(tree_flatten_with_path(tree)[0][leaf][0])
+
+
+class Static(NamedTuple):
+    """What of one particular tuple is not arrays.
+
+    Attributes
+    ----------
+    leaves : list
+        All leaves, None in the place of arrays.
+    parts : list
+        All elements that hold no array, as they were given; None in the place of others.
+    """
+
+    leaves: list[Any]
+    parts: list[Any]
+
+    def objects(self) -> list[Any]:
+        """The leaves that are neither None nor plain numbers and strings."""
+        return [x for x in self.leaves if x is not None and type(x) not in _SIMPLE]
+
+
+_SIMPLE = frozenset((bool, int, float, complex, str))
+NO_STATIC = Static([], [])
+
+
+class Layout:
+    """Where the arrays of a tuple stand. Shared by all tuples of one structure; compared by identity.
+
+    Attributes
+    ----------
+    count : int
+        The number of arrays.
+    parts : tuple of Part
+    plain : bool
+        Whether each element is an array.
+    """
+
+    __slots__ = ("count", "parts", "plain")
+
+    def __init__(self, tree: PyTreeDef, mask: tuple[bool, ...]):
+        parts = []
+        leaf = array = 0
+        for child in tree.children():
+            first = array
+            numbers: list[int | None] = []
+            for m in mask[leaf : leaf + child.num_leaves]:
+                numbers.append(array if m else None)
+                array += m
+            leaves = slice(leaf, leaf + child.num_leaves)
+            parts.append(Part(child, leaves, tuple(numbers), first, array))
+            leaf += child.num_leaves
+        self.count = array
+        self.parts = tuple(parts)
+        self.plain = all(p.is_array for p in parts)
+
+    def filled(self, arrays: Sequence[Any], static: Static | None = None) -> tuple[Any, ...]:
+        """The tuple with `arrays` in the place of arrays; without `static`, with None for everything else."""
+        if self.plain:
+            return tuple(arrays)
+        found = []
+        for i, p in enumerate(self.parts):
+            if p.is_array:
+                found.append(arrays[p.first])
+            elif p.is_static:
+                found.append(None if static is None else static.parts[i])
+            else:
+                others = (None,) * len(p.arrays) if static is None else static.leaves[p.leaves]
+                leaves = [x if n is None else arrays[n] for n, x in zip(p.arrays, others)]
+                found.append(tree_unflatten(p.tree, leaves))
+        return tuple(found)
+
+    def any_of(self, mask: Sequence[bool]) -> tuple[bool, ...]:
+        """For each element, whether one of its arrays is marked."""
+        if self.plain:
+            return tuple(mask)
+        return tuple([any(mask[p.first : p.last]) for p in self.parts])
+
+
+_layouts: dict[Any, Layout] = {}
+
+
+def taken_apart(elements: tuple[Any, ...]) -> tuple[Layout, list[Any], Static]:
+    """The layout of a tuple, its arrays, and what is not arrays."""
+    leaves, tree = tree_flatten(elements)
+    mask = tuple([is_array_type[type(x)] for x in leaves])
+    found = _layouts.get((tree, mask))
+    if found is None:
+        if len(_layouts) >= _MOST:
+            _layouts.clear()
+        found = _layouts.setdefault((tree, mask), Layout(tree, mask))
+    if found.plain:
+        return found, leaves, NO_STATIC
+    static = Static(
+        [None if m else x for x, m in zip(leaves, mask)],
+        [x if p.is_static else None for x, p in zip(elements, found.parts)],
+    )
+    return found, [x for x, m in zip(leaves, mask) if m], static

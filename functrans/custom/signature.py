@@ -1,0 +1,71 @@
+"""The arguments of ``apply``: bound to the parameters of ``forward``, and named in messages."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from ..core.errors import FunctionDefinitionError
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+class Signature:
+    """The parameters of ``forward`` without its context.
+
+    Parameters
+    ----------
+    name : str
+        The function's name.
+    forward : callable
+    takes_context : bool
+        Whether its first parameter is the context.
+    """
+
+    __slots__ = ("_count", "_name", "_names", "_signature", "_takes_context")
+
+    def __init__(self, name: str, forward: Callable[..., Any], takes_context: bool):
+        self._name = name
+        self._takes_context = takes_context
+        try:
+            signature = inspect.signature(forward)
+        except (TypeError, ValueError):  # a builtin that does not tell
+            signature = inspect.Signature([inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL)])
+            takes_context = False
+        parameters = list(signature.parameters.values())
+        if takes_context and parameters and parameters[0].kind in _POSITIONAL:
+            parameters = parameters[1:]
+        self._signature = signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty)
+        self._names = [p.name for p in parameters if p.kind in _POSITIONAL]
+        only_positional = all(p.kind in (*_POSITIONAL, p.VAR_POSITIONAL) for p in parameters)
+        #: How many positional arguments need no binding; -1: always bind.
+        self._count = len(self._names) if only_positional else -1
+
+    def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+        """All arguments in the order of the parameters, and the names of those at the end that go by keyword."""
+        if not kwargs and len(args) == self._count:
+            return args, ()
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise FunctionDefinitionError(f"{self._name}.apply: {error}{self._hint()}") from None
+        bound.apply_defaults()
+        return (*bound.args, *bound.kwargs.values()), tuple(bound.kwargs)
+
+    def _hint(self) -> str:
+        if not self._takes_context and self._names[:1] in (["ctx"], ["context"]):
+            return (
+                ". Since setup_context is defined, forward takes no ctx: write forward(...) and save in "
+                "setup_context(ctx, inputs, output), or remove setup_context"
+            )
+        return f". forward takes {self._signature}"
+
+    def place(self, position: int, keywords: tuple[str, ...] = (), count: int = 0) -> str:
+        """``argument 1 ('w')``; of `count` arguments the last ones go by the given keywords."""
+        by_keyword = position - (count - len(keywords))
+        if keywords and by_keyword >= 0:
+            return f"argument {position} ('{keywords[by_keyword]}')"
+        if position < len(self._names):
+            return f"argument {position} ('{self._names[position]}')"
+        return f"argument {position}"
