@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any
 
 from .core.errors import PytreeError
 from .core.names import module_attributes as _module_attributes
@@ -19,6 +18,14 @@ from .core.pytree import (
     tree_map,
     tree_structure,
     tree_unflatten,
+)
+from .core.pytree.register import (
+    register_dataclass,
+    register_pytree_node,
+    register_pytree_node_class,
+    register_pytree_with_keys,
+    register_pytree_with_keys_class,
+    register_static,
 )
 from .core.tree_nodes import (
     TUPLE,
@@ -71,7 +78,6 @@ __all__ = [
 __getattr__, __dir__ = _module_attributes("functrans.tree_util", globals())
 
 IsLeaf = Callable[[Any], bool] | None
-_Class = TypeVar("_Class", bound=type)
 _MISSING: Any = object()
 
 
@@ -290,240 +296,6 @@ def _collect_nested(treedef: PyTreeDef, xs: Any, leaves: list[Any]) -> None:
         )
     for child, value in zip(children, values):
         _collect_nested(child, value, leaves)
-
-
-def register_pytree_node(
-    nodetype: type,
-    flatten_func: Callable[[Any], tuple[Iterable[Any], Any]],
-    unflatten_func: Callable[[Any, Any], Any],
-    flatten_with_keys_func: Callable[[Any], tuple[Iterable[tuple[KeyEntry, Any]], Any]] | None = None,
-) -> None:
-    """Make a class a node type of pytrees.
-
-    Parameters
-    ----------
-    nodetype : type
-        Met by exact type; subclasses are registered on their own.
-    flatten_func : callable
-        From an object to ``(children, aux_data)``; `aux_data` must be hashable and comparable.
-    unflatten_func : callable
-        From ``(aux_data, children)`` to an object. The children may be any objects, tracers among them: do
-        not check or convert them.
-    flatten_with_keys_func : callable, optional
-        From an object to ``(((key, child), ...), aux_data)``, for key paths.
-
-    Raises
-    ------
-    PytreeError
-        If `nodetype` is not a class, or has been registered before.
-
-    Examples
-    --------
-    >>> import functrans as ft
-    >>> class Pair:
-    ...     def __init__(self, x, y):
-    ...         self.x, self.y = x, y
-    >>> ft.tree_util.register_pytree_node(Pair, lambda p: ((p.x, p.y), None), lambda aux, children: Pair(*children))
-    >>> ft.tree.map(lambda v: 2 * v, Pair(1, 2)).y
-    4
-    """
-    register_kind(nodetype, flatten_func, unflatten_func, _keys_from(flatten_with_keys_func))
-
-
-def _keys_from(flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]] | None) -> Any:
-    if flatten_with_keys is None:
-        return None
-
-    def keys(node: Any, aux: Any, n: int) -> list[KeyEntry]:
-        return [key for key, _ in flatten_with_keys(node)[0]]
-
-    return keys
-
-
-def register_pytree_node_class(cls: _Class) -> _Class:
-    """Register a class by its methods ``tree_flatten(self)`` and ``tree_unflatten(cls, aux_data, children)``.
-
-    Use as a decorator; `tree_unflatten` is a class method.
-
-    Examples
-    --------
-    >>> @register_pytree_node_class
-    ... class Interval:
-    ...     def __init__(self, low, high):
-    ...         self.low, self.high = low, high
-    ...     def tree_flatten(self):
-    ...         return (self.low, self.high), None
-    ...     @classmethod
-    ...     def tree_unflatten(cls, aux_data, children):
-    ...         return cls(*children)
-    >>> tree_map(lambda x: x + 1, Interval(1, 2)).high
-    3
-    """
-    register_kind(cls, lambda node: node.tree_flatten(), cls.tree_unflatten)  # type: ignore[attr-defined]
-    return cls
-
-
-def register_pytree_with_keys(
-    nodetype: type,
-    flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[KeyEntry, Any]], Any]],
-    unflatten_func: Callable[[Any, Any], Any],
-    flatten_func: Callable[[Any], tuple[Iterable[Any], Any]] | None = None,
-) -> None:
-    """Make a class a node type whose children have names.
-
-    Parameters
-    ----------
-    nodetype : type
-    flatten_with_keys : callable
-        From an object to ``(((key, child), ...), aux_data)``.
-    unflatten_func : callable
-        From ``(aux_data, children)`` to an object.
-    flatten_func : callable, optional
-        From an object to ``(children, aux_data)``, where that is faster.
-
-    Raises
-    ------
-    PytreeError
-        If `nodetype` is not a class, or has been registered before.
-
-    Examples
-    --------
-    >>> import functrans as ft
-    >>> from functrans.tree_util import GetAttrKey
-    >>> class Pair:
-    ...     def __init__(self, x, y):
-    ...         self.x, self.y = x, y
-    >>> ft.tree_util.register_pytree_with_keys(
-    ...     Pair,
-    ...     lambda p: (((GetAttrKey("x"), p.x), (GetAttrKey("y"), p.y)), None),
-    ...     lambda aux, children: Pair(*children),
-    ... )
-    >>> [ft.tree_util.keystr(path) for path, _ in ft.tree.leaves_with_path(Pair(1, 2))]
-    ['.x', '.y']
-    """
-
-    def flatten(node: Any) -> tuple[Iterable[Any], Any]:
-        pairs, aux = flatten_with_keys(node)
-        return [child for _, child in pairs], aux
-
-    register_kind(nodetype, flatten_func or flatten, unflatten_func, _keys_from(flatten_with_keys))
-
-
-def register_pytree_with_keys_class(cls: _Class) -> _Class:
-    """Register a class by its methods ``tree_flatten_with_keys`` and ``tree_unflatten``.
-
-    Use as a decorator. A method ``tree_flatten``, where there is one, is used when no keys are needed.
-
-    Examples
-    --------
-    >>> import functrans as ft
-    >>> @ft.tree_util.register_pytree_with_keys_class
-    ... class Box:
-    ...     def __init__(self, x):
-    ...         self.x = x
-    ...     def tree_flatten_with_keys(self):
-    ...         return ((ft.tree_util.GetAttrKey("x"), self.x),), None
-    ...     @classmethod
-    ...     def tree_unflatten(cls, aux, children):
-    ...         return cls(*children)
-    >>> ft.tree.leaves(Box([1, 2]))
-    [1, 2]
-    """
-    flatten = (lambda node: node.tree_flatten()) if hasattr(cls, "tree_flatten") else None
-    unflatten = cls.tree_unflatten  # type: ignore[attr-defined]
-    register_pytree_with_keys(cls, lambda node: node.tree_flatten_with_keys(), unflatten, flatten)
-    return cls
-
-
-def register_dataclass(
-    nodetype: _Class,
-    data_fields: Sequence[str] | None = None,
-    meta_fields: Sequence[str] | None = None,
-    drop_fields: Sequence[str] = (),
-) -> _Class:
-    """Make a dataclass a node type of pytrees.
-
-    Parameters
-    ----------
-    nodetype : type
-        A dataclass. Its constructor is called with the fields by name to put an object together.
-    data_fields : sequence of str, optional
-        Fields that are children. With both left out, all fields of the constructor whose metadata do not have
-        ``static=True``.
-    meta_fields : sequence of str, optional
-        Fields that belong to the structure; hashable and comparable.
-    drop_fields : sequence of str
-        Fields that are neither; they need a default.
-
-    Returns
-    -------
-    type
-        `nodetype`, so that this function serves as a decorator.
-
-    Raises
-    ------
-    PytreeError
-        If the fields named are not those of the constructor, or the class is not a dataclass.
-
-    Examples
-    --------
-    >>> from dataclasses import dataclass, field
-    >>> @register_dataclass
-    ... @dataclass
-    ... class Layer:
-    ...     weight: float
-    ...     name: str = field(metadata=dict(static=True))
-    >>> tree_structure(Layer(1.0, "first"))
-    PyTreeDef(CustomNode(Layer[('first',)], [*]))
-    """
-    if not dataclasses.is_dataclass(nodetype):
-        raise PytreeError(f"register_dataclass: {nodetype!r} is not a dataclass; decorate it with @dataclass")
-    fields = {field.name: field for field in dataclasses.fields(nodetype) if field.init}
-    if data_fields is None and meta_fields is None:
-        kept = [name for name in fields if name not in drop_fields]
-        data_fields = [name for name in kept if not fields[name].metadata.get("static", False)]
-        meta_fields = [name for name in kept if fields[name].metadata.get("static", False)]
-    elif data_fields is None or meta_fields is None:
-        raise PytreeError("register_dataclass: give both data_fields and meta_fields, or neither")
-    named = [*data_fields, *meta_fields, *drop_fields]
-    if sorted(named) != sorted(fields):
-        raise PytreeError(
-            f"register_dataclass: the constructor of {nodetype.__name__} has the fields {sorted(fields)},"
-            f" but data_fields, meta_fields and drop_fields name {sorted(named)}"
-        )
-    _register_fields(nodetype, tuple(data_fields), tuple(meta_fields))
-    return nodetype
-
-
-def _register_fields(cls: type, data: tuple[str, ...], meta: tuple[str, ...]) -> None:
-    keys = tuple(GetAttrKey(name) for name in data)
-
-    def flatten(node: Any) -> tuple[list[Any], tuple]:
-        return [getattr(node, name) for name in data], tuple([getattr(node, name) for name in meta])
-
-    def unflatten(aux: tuple, children: Iterable[Any]) -> Any:
-        return cls(**dict(zip(meta, aux)), **dict(zip(data, children)))
-
-    register_kind(cls, flatten, unflatten, lambda node, aux, n: keys)
-
-
-def register_static(cls: _Class) -> _Class:
-    """Make objects of a class part of the structure: nodes without children.
-
-    The class needs ``__eq__`` and ``__hash__``. Use as a decorator.
-
-    Examples
-    --------
-    >>> import dataclasses, functrans as ft
-    >>> @ft.tree_util.register_static
-    ... @dataclasses.dataclass(frozen=True)
-    ... class Options:
-    ...     power: int
-    >>> ft.jit(lambda x, options: x**options.power)(3.0, Options(2))
-    Array(9.)
-    """
-    register_kind(cls, lambda node: ((), node), lambda aux, children: aux)
-    return cls
 
 
 class Partial(functools.partial):
