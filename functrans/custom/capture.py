@@ -18,6 +18,7 @@ from ..core.primitive import Primitive
 from ..core.trace import Trace, Tracer, concrete, current_trace
 
 _NUMBERS = frozenset((int, float, complex))
+_ATOMS = frozenset((int, float, complex, bool, str, bytes, type(None)))
 _DEPTH = 6
 
 
@@ -114,20 +115,35 @@ class StandInTrace(Trace):
 
 def captured_tracers(functions: Iterable[Any], static: Iterable[Any]) -> list[Capture]:
     """The tracers of traces under way that functions hold in their closures, and static arguments in themselves."""
+    places = [("a function", f) for f in functions if not _holds_nothing(f)]
+    places += [("a static argument", x) for x in static if type(x) not in _ATOMS]
+    if not places:
+        return []
     found: dict[int, Capture] = {}
     seen: set[int] = set()
-    for place, x in [*[("a function", f) for f in functions], *[("a static argument", x) for x in static]]:
+    for place, x in places:
         for name, tracer in _within(x, place, seen, _DEPTH):
             if id(tracer) not in found and _live(tracer):
                 found[id(tracer)] = Capture(name, tracer)
     return list(found.values())
 
 
+def _holds_nothing(f: Any) -> bool:
+    """Whether nothing can be in a function: most have no closure."""
+    return f is None or (
+        type(f) is FunctionType
+        and f.__closure__ is None
+        and f.__defaults__ is None
+        and f.__kwdefaults__ is None
+        and not f.__dict__
+    )
+
+
 def _within(x: Any, name: str, seen: set[int], depth: int) -> Iterator[tuple[str, Tracer]]:
     if isinstance(x, Tracer):
         yield name, x
         return
-    if x is None or type(x) in _NUMBERS or depth == 0 or id(x) in seen:
+    if type(x) in _ATOMS or depth == 0 or id(x) in seen:
         return
     seen.add(id(x))
     for part, inner in _parts(x, name):
