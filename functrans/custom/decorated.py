@@ -184,7 +184,8 @@ class CustomFunction:
         if current_trace.get() is eval_trace:
             outs = call.fwd(values)
         else:
-            outs = bind_rule(call.rule(), values, declared.functions, call.nondiff)
+            named = {positions.name(i): x for i, x in zip(positions.nondiff, call.nondiff)}
+            outs = bind_rule(call.rule(), values, declared.functions, (named,) if named else ())
         return results(call.out_tree, outs, {id(x) for x in values})
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
 
 from ..core.aval import Aval, Zero, aval_of
+from ..core.config import config
 from ..core.dtypes import is_complex, is_inexact
 from ..core.errors import (
     ArgumentError,
@@ -40,7 +42,8 @@ from ..core.pytree import (
 from ..core.source import last_line
 from ..core.trace import concrete
 from ..core.tree_nodes import KeyPath, keystr
-from ..primitives.elementwise import convert_element_type_p
+from ..primitives.identities import check_nans
+from ..primitives.operands import strong
 from ..transforms.values import value_of
 
 
@@ -97,7 +100,17 @@ class Returned:
         leaves, found = tree_flatten(tree)
         if found is not treedef and found != treedef:
             leaves = self._completed(tree, treedef)
-        return [self._fit(x, aval, treedef, i) for i, (x, aval) in enumerate(zip(leaves, avals))]
+        out = []
+        for i, (x, aval) in enumerate(zip(leaves, avals)):
+            if x is None or type(x) is Zero or is_float0(x):
+                out.append(Zero(aval))
+                continue
+            x = self._fit(x, aval, partial(leaf_path, treedef, i))
+            if config.debug_nans and type(x) is not Zero:
+                what = f"the {self.kind.name} of {self.place(leaf_path(treedef, i))} returned by {self.title}"
+                x = check_nans(x, what, last_line(self.rule))
+            out.append(x)
+        return out
 
     def _completed(self, tree: PyTree, treedef: PyTreeDef) -> list[Any]:
         """The leaves, with None for each leaf of a part that is None."""
@@ -120,65 +133,56 @@ class Returned:
         found = tree_structure(tree)
         path, wanted, met = first_difference(treedef, found) or ((), str(treedef), str(found))
         raise self.kind.structure(
-            f"{self.title} returned a {self.kind.name} of another structure for {self.place(path)}: want {wanted}, "
-            f"got {met}. None stands for a zero {self.kind.name} of any part\n"
+            f"{self.title} returned a {self.kind.name} of another structure for {self.place(path)}: want "
+            f"{wanted}, got {met}. None stands for a zero {self.kind.name} of any part\n"
             f"  wanted:   {treedef}\n"
             f"  returned: {found}",
             last_line(self.rule),
         )
 
-    def _fit(self, x: Any, aval: Aval, treedef: PyTreeDef, i: int) -> Any:
-        if x is None or type(x) is Zero or is_float0(x):
-            return Zero(aval)
+    def _fit(self, x: Any, aval: Aval, path: Callable[[], KeyPath]) -> Any:
         try:
-            x = value_of(x, lambda: self._at(treedef, i))
+            x = value_of(x, str)
         except (ArgumentError, DtypeError):
             self._fail(
                 self.kind.value,
-                f"something that is no array, {str(x)[:60]!r} of type {type(x).__name__}, as",
-                treedef,
-                i,
+                f"returned {str(x)[:60]!r} of type {type(x).__name__} as the {self.kind.name} of {self.place(path())}. "
                 "Return an array, or None for zero",
             )
         own = aval_of(x)
         if not is_inexact(aval.dtype):
-            return self._no_derivative(x, own, aval, treedef, i)
+            return self._no_derivative(x, own, aval, path)
         if own.shape != aval.shape:
+            index = f" at index {path()[0].idx}" if self.kind is GRADIENT else ""  # type: ignore[union-attr]
             self._fail(
                 self.kind.shape,
-                "an invalid",
-                treedef,
-                i,
-                f"Got {list(own.shape)} but expected shape compatible with {list(aval.shape)}: the shapes must be equal",
+                f"returned an invalid {self.kind.name}{index} - got {list(own.shape)} but expected shape compatible "
+                f"with {list(aval.shape)}: that of {self.place(path())}",
             )
         if own.dtype == aval.dtype and not own.weak:
             return x
         if is_complex(own.dtype) and not is_complex(aval.dtype):
-            self._fail(self.kind.dtype, "a complex", treedef, i, f"It is of dtype {aval.dtype}: take .real")
-        return convert_element_type_p.bind(x, dtype=aval.dtype)
+            self._fail(
+                self.kind.dtype,
+                f"returned a complex {self.kind.name} for {self.place(path())}, which is of dtype {aval.dtype}: "
+                "take .real",
+            )
+        return strong(x, aval.dtype)
 
-    def _no_derivative(self, x: Any, own: Aval, aval: Aval, treedef: PyTreeDef, i: int) -> Zero:
+    def _no_derivative(self, x: Any, own: Aval, aval: Aval, path: Callable[[], KeyPath]) -> Zero:
         """Zero for an integer, where the rule returned nothing else."""
         known = concrete(x)
-        wrong = known is not None and bool(np.any(known))
-        if wrong or (self.kind is TANGENT and is_inexact(own.dtype)):
+        nonzero = known is not None and bool(np.any(known))
+        if nonzero or (self.kind is TANGENT and is_inexact(own.dtype)):
             self._fail(
                 self.kind.value,
-                "a" if self.kind is TANGENT else "a nonzero",
-                treedef,
-                i,
-                f"It is of dtype {aval.dtype}, which has no derivative: return None",
+                f"returned a {self.kind.name} {'that is not zero ' if nonzero else ''}for {self.place(path())}, "
+                f"which is of dtype {aval.dtype} and has no derivative: return None there",
             )
         return Zero(aval)
 
-    def _at(self, treedef: PyTreeDef, i: int) -> str:
-        return self.place(leaf_path(treedef, i))
-
-    def _fail(self, error: type[FunctionError], what: str, treedef: PyTreeDef, i: int, cure: str) -> NoReturn:
-        raise error(
-            f"{self.title} returned {what} {self.kind.name} for {self._at(treedef, i)}. {cure}",
-            last_line(self.rule),
-        )
+    def _fail(self, error: type[FunctionError], text: str) -> NoReturn:
+        raise error(f"{self.title} {text}", last_line(self.rule))
 
 
 def leaf_path(treedef: PyTreeDef, i: int) -> KeyPath:

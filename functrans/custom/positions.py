@@ -129,6 +129,10 @@ class Positions:
             merged.insert(i, x)
         return merged
 
+    def name(self, position: int) -> str:
+        """The parameter at a position."""
+        return self.names[position] if position < len(self.names) else str(position)
+
     def position(self, i: int) -> int:
         """Where the i-th of the differentiated arguments stands among all."""
         for k in self.nondiff:

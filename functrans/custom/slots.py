@@ -238,8 +238,8 @@ class Call:
         count = len(self.treedef.children())
         if not isinstance(found, tuple | list):
             raise GradientStructureError(
-                f"{self._title('bwd', rule)} must return a tuple with a gradient for each of the {count} arguments, "
-                f"but returned {_described(found)}. For one argument write: return (gradient,)",
+                f"{self._title('bwd', rule)} must return a tuple with a gradient for each argument ({count}), but "
+                f"returned {_described(found)}. For one argument write: return (gradient,)",
                 last_line(rule),
             )
         if len(found) != count:
