@@ -29,13 +29,25 @@ from .custom.closure import closure_convert
 from .custom.custom_gradient import custom_gradient
 from .custom.custom_jvp import custom_jvp
 from .custom.custom_vjp import custom_vjp
+from .custom.custom_vmap import custom_vmap
 from .custom.function import Function, once_differentiable
+from .custom.linear_call import linear_call
 from .custom.saving import saved_values_hooks
 from .transforms.values import ShapeDtypeStruct
 
 __version__ = "0.1.0"
 
-_LAZY = ("checkpoint_policies", "custom_derivatives", "debug", "flatten_util", "lax", "testing", "tree", "tree_util")
+_LAZY = (
+    "checkpoint_policies",
+    "custom_batching",
+    "custom_derivatives",
+    "debug",
+    "flatten_util",
+    "lax",
+    "testing",
+    "tree",
+    "tree_util",
+)
 
 __all__ = [
     "Array",
@@ -49,10 +61,12 @@ __all__ = [
     "clear_caches",
     "closure_convert",
     "config",
+    "custom_batching",
     "custom_derivatives",
     "custom_gradient",
     "custom_jvp",
     "custom_vjp",
+    "custom_vmap",
     "debug",
     "disable_jit",
     "errors",
@@ -66,6 +80,7 @@ __all__ = [
     "jit",
     "jvp",
     "lax",
+    "linear_call",
     "linear_transpose",
     "linearize",
     "make_jaxpr",

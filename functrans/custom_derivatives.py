@@ -8,6 +8,7 @@ from .custom.closure import closure_convert
 from .custom.custom_gradient import custom_gradient
 from .custom.custom_jvp import custom_jvp
 from .custom.custom_vjp import custom_vjp
+from .custom.linear_call import linear_call
 from .custom.primal import CustomVJPPrimal, custom_vjp_primal_tree_values, zero_from_primal
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "custom_jvp",
     "custom_vjp",
     "custom_vjp_primal_tree_values",
+    "linear_call",
     "zero_from_primal",
 ]
 __getattr__, __dir__ = _module_attributes("functrans.custom_derivatives", globals())

@@ -27,6 +27,7 @@ ROOMS = {
         "testing",
         "debug",
         "checkpoint_policies",
+        "custom_batching",
         "custom_derivatives",
     ],
     7: ["__init__"],

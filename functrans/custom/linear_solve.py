@@ -194,7 +194,9 @@ class System:
     def _transpose(self, cts: Values, values: Values) -> list[Any]:
         captured, b = values[: self.count], values[self.count :]
         if any(type(c) is Linear for c in captured):
-            raise NoRuleError(f"{self.model.what} is linear in the right-hand side, not in what {self.operator} captured")
+            raise NoRuleError(
+                f"{self.model.what} is linear in the right-hand side, not in what {self.operator} captured"
+            )
         wanted = [instantiate(ct) for ct in cts[: len(b)]]
         found = self.transposed.again(captured, wanted)
         return [*[None] * self.count, *[y if type(v) is Linear else None for y, v in zip(found, b)]]
@@ -254,7 +256,9 @@ def linear_solve(
     model, values = Model.of(what, "b", b)
     if current_trace.get() is eval_trace:  # nothing is differentiated, mapped or traced
         solution = Solution(model, "solve", solve, has_aux)
-        return solution.handed_out(solution.leaves(solve(Checked("matvec", matvec, model), model.filled(values))))
+        return solution.handed_out(
+            solution.leaves(solve(Checked("matvec", matvec, model), model.filled(values)))
+        )
     jaxpr, captured = trace_map(matvec, "matvec", model)
     system = System(model, jaxpr, solve, transpose_solve, bool(symmetric), bool(has_aux))
     return system.solution.handed_out(system.first(captured, values))

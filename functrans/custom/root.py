@@ -111,7 +111,11 @@ class Equation:
         parts = self.linearized
         jacobian = parts.linear if all(parts.nonzero) else padded(parts.linear, parts.nonzero, self.model)
         return TangentSystem(
-            self.model, jacobian, self.tangent_solve, names=("tangent_solve", "tangent_solve"), operator=_JACOBIAN
+            self.model,
+            jacobian,
+            self.tangent_solve,
+            names=("tangent_solve", "tangent_solve"),
+            operator=_JACOBIAN,
         )
 
 
@@ -124,7 +128,12 @@ class TangentSystem(System):
         """The system with the transposed Jacobian."""
         matvec = transposed_map(self.model, self.operator, self.matvec)
         return TransposedSystem(
-            self.model, matvec, self.solve, names=self.names, operator=f"the transpose of {_JACOBIAN[4:]}", of=self
+            self.model,
+            matvec,
+            self.solve,
+            names=self.names,
+            operator=f"the transpose of {_JACOBIAN[4:]}",
+            of=self,
         )
 
 

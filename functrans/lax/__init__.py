@@ -31,6 +31,7 @@ from . import (
     reducing,
     scattering,
     slicing,
+    solving,
     sorting,
     special,
     waiting,
@@ -53,6 +54,7 @@ from .padding import *  # noqa: F403
 from .reducing import *  # noqa: F403
 from .scattering import *  # noqa: F403
 from .slicing import *  # noqa: F403
+from .solving import *  # noqa: F403
 from .sorting import *  # noqa: F403
 from .special import *  # noqa: F403
 from .waiting import *  # noqa: F403
@@ -80,5 +82,6 @@ __all__ += counted.__all__
 __all__ += associative.__all__
 __all__ += waiting.__all__
 __all__ += branching.__all__
+__all__ += solving.__all__
 
 __getattr__, __dir__ = _module_attributes("functrans.lax", globals())

@@ -1,0 +1,256 @@
+"""``custom_vmap``: a function with a rule for `vmap` of its own.
+
+Derivatives keep the rule: that of the function becomes a function whose rule is the derivative of the rule; see `mapped`.
+So ``vmap(jvp(f))``, ``jvp(vmap(f))``, ``vmap(grad(f))`` and ``grad(vmap(f))`` all differentiate what the rule computes.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import MethodType
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..control.bodies import Mask
+from ..core.aval import Aval, aval_of
+from ..core.errors import ArgumentError, ConcretizationError, DtypeError, PytreeError, VmapRuleError
+from ..core.pytree import PyTree, PyTreeDef, first_difference, flatten_axes, tree_unflatten
+from ..core.source import last_line
+from ..core.trace import current_trace, eval_trace, is_abstract
+from ..core.tree_nodes import KeyPath, keystr
+from ..primitives.operands import strong
+from ..transforms.stage import stage
+from ..transforms.values import argument_name, check_function, flatten_values, given, name_of, results
+from ..transforms.values import returned_values
+from .mapped import WithMap
+from .positions import Positions
+from .record import CustomRule, Values
+from .rule import bind_rule
+
+Rule = Callable[..., tuple[PyTree, PyTree]]
+
+
+class custom_vmap:  # noqa: N801  the name is JAX's
+    r"""A function that `vmap` treats by a rule of its own.
+
+    Parameters
+    ----------
+    fun : callable
+        Of arrays and trees of arrays. Arguments by name are resolved to positions by its signature.
+
+    Attributes
+    ----------
+    fun : callable
+    vmap_rule : callable or None
+        What `def_vmap` was given.
+
+    Raises
+    ------
+    VmapRuleError
+        Under `vmap`: no rule was given, or it does not return what it should.
+
+    Notes
+    -----
+    The rule is asked where an argument is mapped; arguments that are not it gets as they are. Nested maps ask it once,
+    for the innermost; the others map the operations that it is made of. Its derivative is that of what it computes:
+    under ``vmap(grad(f))`` as well as ``grad(vmap(f))``. Without a map the function itself is differentiated. An argument
+    that is being differentiated counts as mapped where its tangent or cotangent is.
+
+    JAX has no reverse mode through such a function unless it is mapped first.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> @ft.custom_vmap
+    ... def distances(x, y):
+    ...     return fnp.sum((x - y) ** 2)
+    >>> @distances.def_vmap
+    ... def rule(axis_size, in_batched, x, y):
+    ...     print(axis_size, in_batched)
+    ...     if in_batched == [True, False]:  # by one product of matrices instead of an array of differences
+    ...         return fnp.sum(x * x, axis=1) - 2 * x @ y + y @ y, True
+    ...     return fnp.sum((x - y) ** 2, axis=-1), True
+    >>> x = fnp.asarray([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    >>> ft.vmap(distances, in_axes=(0, None))(x, x[0])
+    3 [True, False]
+    Array([ 0.,  8., 32.])
+    >>> distances(x[1], x[0])
+    Array(8.)
+    """
+
+    def __init__(self, fun: Callable[..., Any]):
+        check_function("custom_vmap", fun)
+        functools.update_wrapper(self, fun, updated=())
+        self.fun = fun
+        self.vmap_rule: Rule | None = None
+        self._positions = Positions("custom_vmap", fun)
+
+    def def_vmap(self, vmap_rule: Rule) -> Rule:
+        """Set the rule; may stand above it as a decorator.
+
+        Parameters
+        ----------
+        vmap_rule : callable
+            ``vmap_rule(axis_size, in_batched, *args) -> (out, out_batched)``. Mapped arguments have the mapped axis in
+            front. `in_batched` is a list with an entry for each argument: True or False, in the tree of the argument.
+            So is `out_batched` in the tree of `out`; a single bool serves a whole part. Results that are not mapped
+            have the shape of a single one.
+
+        Returns
+        -------
+        callable
+            The rule.
+
+        Examples
+        --------
+        >>> import functrans as ft, functrans.numpy as fnp
+        >>> f = ft.custom_vmap(fnp.cos)
+        >>> _ = f.def_vmap(lambda axis_size, in_batched, x: (fnp.cos(x), True))
+        >>> ft.vmap(f)(fnp.zeros(2))
+        Array([1., 1.])
+        """
+        check_function("def_vmap", vmap_rule)
+        self.vmap_rule = vmap_rule
+        return vmap_rule
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function at these arguments."""
+        values, tree = flatten_values(self._positions.resolved(args, kwargs), self._place)
+        call = _Call(self.fun, self.vmap_rule, tree)
+        if current_trace.get() is eval_trace:  # nothing is differentiated, mapped or traced
+            outs = call.fwd(values)
+        else:
+            outs = bind_rule(call.rule(values), values, functions=(self.fun, self.vmap_rule))
+        return results(call.out_tree, outs, {id(x) for x in values})
+
+    def _place(self, path: KeyPath) -> str:
+        return f"{self._positions.what}: {argument_name(self.fun, path[0].idx)}{keystr(path[1:])}"  # type: ignore[union-attr]
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """The method of an instance, which is the first argument of the function and its rule."""
+        return self if instance is None else MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<{self._positions.what}>"
+
+
+class _Call:
+    """One call: the function and its rule on flat values.
+
+    Attributes
+    ----------
+    out_tree : PyTreeDef
+        What was returned last, by one of the two.
+    """
+
+    def __init__(self, fun: Callable[..., Any], vmap_rule: Rule | None, tree: PyTreeDef):
+        self.fun = fun
+        self.vmap_rule = vmap_rule
+        self.tree = tree
+        self.out_tree: Any = None
+
+    def rule(self, values: Values) -> CustomRule:
+        """The rule for these operands. With numbers behind all of them nothing can be mapped any more."""
+        name, arity = name_of(self.fun), len(values)
+        if not any([is_abstract(x) for x in values]):
+            return CustomRule(name, arity, self.fwd, plain=True)
+        return WithMap(name, arity, self.fwd, self.mapped, (self.fun, self.vmap_rule)).rule()
+
+    def fwd(self, values: Values) -> list[Any]:
+        """The leaves of what the function returns."""
+        out = self.fun(*tree_unflatten(self.tree, [given(x) for x in values]))
+        leaves, self.out_tree = returned_values(self.fun, out)
+        return leaves
+
+    def mapped(self, size: int, batched: Mask, values: Values) -> tuple[list[Any], Mask]:
+        """The leaves of what the rule returns, and which of them are mapped."""
+        rule = self.vmap_rule
+        if rule is None:
+            raise VmapRuleError(
+                f"custom_vmap of {name_of(self.fun)}: it is mapped by vmap, but has no rule. Define one: "
+                f"@{name_of(self.fun)}.def_vmap"
+            )
+        args = tree_unflatten(self.tree, [given(x) for x in values])
+        out = rule(size, list(tree_unflatten(self.tree, batched)), *args)
+        if not (isinstance(out, tuple | list) and len(out) == 2):
+            met = f"{len(out)} values" if isinstance(out, tuple | list) else type(out).__name__
+            self._refuse(f"must return a pair (out, out_batched), but returned {met}")
+        try:
+            leaves, tree = returned_values(rule, out[0])
+        except (ArgumentError, DtypeError) as error:
+            self._refuse(f"returned what is no tree of arrays: {error.message}")
+        flags = self._flags(tree, out[1])
+        self._check(size, batched, values, leaves, tree, flags)
+        self.out_tree = tree
+        return leaves, flags
+
+    def _flags(self, tree: PyTreeDef, out_batched: PyTree) -> Mask:
+        try:
+            flags = flatten_axes("out_batched", tree, out_batched)
+        except PytreeError as error:
+            self._refuse(f"returned an out_batched that does not fit its out: {error.message}")
+        for flag in flags:
+            if not isinstance(flag, bool | np.bool_):
+                self._refuse(f"returned {flag!r} in out_batched; want True or False for each result")
+        return tuple([bool(flag) for flag in flags])
+
+    def _check(
+        self, size: int, batched: Mask, values: Values, leaves: list[Any], tree: PyTreeDef, flags: Mask
+    ) -> None:
+        """Raise unless the rule returned what the function would, with an axis in front where it says so."""
+        for i, (x, flag) in enumerate(zip(leaves, flags)):
+            shape = aval_of(x).shape
+            if flag and (not shape or shape[0] != size):
+                self._refuse(
+                    f"returned the shape {shape}{_at(tree, i)}, which has no axis of size {size} in front"
+                )
+        wanted = self._types(batched, values)
+        if wanted is None:
+            return
+        avals, wanted_tree = wanted
+        parted = first_difference(wanted_tree, tree)
+        if parted is not None:
+            path, one, other = parted
+            self._refuse(
+                f"returned another structure than the function{f' at {keystr(path)}' if path else ''}: want {one}, got "
+                f"{other}\n  function: {wanted_tree}\n  rule:     {tree}"
+            )
+        for i, (x, aval, flag) in enumerate(zip(leaves, avals, flags)):
+            own = aval_of(x)
+            want = (size, *aval.shape) if flag else aval.shape
+            if own.shape != want:
+                kind = "mapped" if flag else "not mapped"
+                self._refuse(
+                    f"returned the shape {own.shape}{_at(tree, i)}, {kind}, where the function's makes it {want}"
+                )
+            if own.dtype != aval.dtype and not own.weak:
+                self._refuse(
+                    f"returned the dtype {own.dtype}{_at(tree, i)}, where the function returns {aval.dtype}"
+                )
+            leaves[i] = strong(x, aval.dtype)
+
+    def _types(self, batched: Mask, values: Values) -> tuple[list[Aval], PyTreeDef] | None:
+        """What the function would return for one example; None where it wants numbers."""
+        avals = [aval_of(x) for x in values]
+        one = [a.with_shape(a.shape[1:]) if b else a for a, b in zip(avals, batched)]
+        other = _Call(self.fun, None, self.tree)
+        try:
+            found = stage(lambda *xs: other.fwd(xs), one, name_of(self.fun)).out_avals
+        except ConcretizationError:
+            return None
+        return found, other.out_tree
+
+    def _refuse(self, problem: str) -> NoReturn:
+        assert self.vmap_rule is not None
+        raise VmapRuleError(
+            f"custom_vmap of {name_of(self.fun)}: its rule ({name_of(self.vmap_rule)}) {problem}",
+            last_line(self.vmap_rule),
+        )
+
+
+def _at(tree: PyTreeDef, i: int) -> str:
+    if tree.num_leaves == 1:
+        return ""
+    return f" as result {i} of {tree}"
