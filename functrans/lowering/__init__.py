@@ -7,7 +7,8 @@
 `roots`             which values are computed once and kept, what is inlined (`access`: reads, and their cost)
 `fuse`              roots gathered in loop nests, with as little kept as can be
 `nests`             groups to the typed loop IR, through `builder` and the kernel rules of the primitives
-                    (`folds`: reductions; `storage`: values that share memory)
+                    (`folds`: reductions; `storage`: values that share memory; of the builder `arithmetic` is the part
+                    without effects, and `handles` are what rules hold)
 `collapse`          loops over adjacent axes merged
 `plan`              which buffers share memory, and which live on the stack
 `outline`           extents and float literals to run-time parameters; the text that keys the cache

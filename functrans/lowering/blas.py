@@ -18,6 +18,9 @@ import numpy as np
 
 PREFIX = "functrans."
 C_PREFIX = "functrans.c."
+#: BLAS functions that return a number: of the "type" of the routine, or of its "real" type.
+RETURNS = {"dot": "type", "dotu": "type", "dotc": "type", "nrm2": "real", "asum": "real"}
+LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 _MODULES = ("scipy.linalg.cython_blas", "scipy.linalg.cython_lapack")
 #: Special functions: the names of their double versions in ``scipy.special.cython_special``.
 SPECIAL = {

@@ -1,8 +1,7 @@
 """The builder of loop IR: what kernel rules are written against (`functrans.core.kernel`), implemented.
 
-Equal pure operations inside a block become one, and so do equal loads of input buffers. Folding is light
-and only of integers, so that the structure of a kernel does not come to depend on sizes: extents combine to
-extents, and zeros and ones vanish.
+Loops, branches, memory, tapes and calls; operations on scalars are those of `arithmetic`. Equal loads of input buffers
+inside a block become one.
 """
 
 from __future__ import annotations
@@ -17,184 +16,14 @@ import numpy as np
 from ..core.config import config
 from ..core.tape import TapeAval
 from . import loopir as ir
-from .loopcheck import real_dtype, result_dtype
-from .loopir import BOOL, INT64
-
-#: BLAS functions that return a number: "type" of the routine, "real" for its real type, "int" for int32.
-RETURNS = {"dot": "type", "dotu": "type", "dotc": "type", "nrm2": "real", "asum": "real"}
-LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
-
-
-class Scalar:
-    """A scalar of a kernel (see `functrans.core.kernel.Scalar`): an operand and the builder it belongs to."""
-
-    __slots__ = ("builder", "operand")
-
-    def __init__(self, builder: Builder, operand: ir.Operand):
-        self.builder = builder
-        self.operand = operand
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The scalar's dtype."""
-        return self.operand.dtype
-
-    def _binary(self, op: str, other: Any) -> Scalar:
-        return self.builder.binary(op, self, other)
-
-    def _reflected(self, op: str, other: Any) -> Scalar:
-        return self.builder.binary(op, self.builder.scalar(other, self.dtype), self)
-
-    def __add__(self, other: Any) -> Scalar:
-        return self._binary("add", other)
-
-    def __radd__(self, other: Any) -> Scalar:
-        return self._reflected("add", other)
-
-    def __sub__(self, other: Any) -> Scalar:
-        return self._binary("sub", other)
-
-    def __rsub__(self, other: Any) -> Scalar:
-        return self._reflected("sub", other)
-
-    def __mul__(self, other: Any) -> Scalar:
-        return self._binary("mul", other)
-
-    def __rmul__(self, other: Any) -> Scalar:
-        return self._reflected("mul", other)
-
-    def __truediv__(self, other: Any) -> Scalar:
-        return self._binary("div", other)
-
-    def __rtruediv__(self, other: Any) -> Scalar:
-        return self._reflected("div", other)
-
-    def __neg__(self) -> Scalar:
-        return self.builder.unary("neg", self)
-
-    def __and__(self, other: Any) -> Scalar:
-        return self._binary("and", other)
-
-    def __or__(self, other: Any) -> Scalar:
-        return self._binary("or", other)
-
-    def __xor__(self, other: Any) -> Scalar:
-        return self._binary("xor", other)
-
-    def __invert__(self) -> Scalar:
-        return self.builder.unary("not", self)
-
-    def __lshift__(self, other: Any) -> Scalar:
-        return self._binary("shl", other)
-
-    def __rshift__(self, other: Any) -> Scalar:
-        return self._binary("shr", other)
-
-    def __lt__(self, other: Any) -> Scalar:
-        return self._binary("lt", other)
-
-    def __le__(self, other: Any) -> Scalar:
-        return self._binary("le", other)
-
-    def __gt__(self, other: Any) -> Scalar:
-        return self._binary("gt", other)
-
-    def __ge__(self, other: Any) -> Scalar:
-        return self._binary("ge", other)
-
-    def eq(self, other: Any) -> Scalar:
-        """Equality (``==`` compares the Python objects)."""
-        return self._binary("eq", other)
-
-    def ne(self, other: Any) -> Scalar:
-        """Inequality, true for NaN."""
-        return self._binary("ne", other)
-
-    def __bool__(self) -> bool:
-        raise TypeError("a kernel's scalar has no truth value: use `where`, `guarded` or `if_`")
-
-    def __repr__(self) -> str:
-        return f"Scalar({self.operand!r})"
+from .arithmetic import Arithmetic, make_const
+from .blas import LETTERS, RETURNS
+from .handles import LocalHandle, Memory, Place, Scalar, TapeMemory, View, memory_key
+from .loopcheck import real_dtype
+from .loopir import INT64
 
 
-class View:
-    """A part of a buffer: the elements whose first indices are given. To a rule it is a buffer."""
-
-    __slots__ = ("buffer", "prefix", "shape")
-
-    def __init__(self, buffer: ir.BufferDecl, prefix: tuple[Scalar, ...]):
-        self.buffer = buffer
-        self.prefix = prefix
-        self.shape = buffer.shape[len(prefix) :]
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The buffer's dtype."""
-        return self.buffer.dtype
-
-    @property
-    def key(self) -> Any:
-        """Equal for views of the same memory."""
-        return self.buffer.place, tuple([i.operand for i in self.prefix])
-
-
-class TapeMemory:
-    """An array of tapes (see `core.tape`): the memory of its spans, and the headers of its pools."""
-
-    __slots__ = ("aval", "pools", "spans")
-
-    def __init__(self, spans: Memory, pools: tuple[ir.BufferDecl, ...], aval: TapeAval):
-        self.spans = spans
-        self.pools = pools
-        self.aval = aval
-
-    @property
-    def shape(self) -> tuple[Any, ...]:
-        """The shape of the spans."""
-        return self.spans.shape
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The dtype of the spans."""
-        return INT64
-
-
-Memory = ir.BufferDecl | View
-Place = Memory | TapeMemory
-
-
-class LocalHandle:
-    """A scalar variable of a kernel (see `functrans.core.kernel.Local`)."""
-
-    __slots__ = ("builder", "var")
-
-    def __init__(self, builder: Builder, var: ir.LocalVar):
-        self.builder = builder
-        self.var = var
-
-    def get(self) -> Scalar:
-        """The variable's value now."""
-        value = ir.Value(self.var.dtype)
-        self.builder.append(ir.Get(value, self.var))
-        return Scalar(self.builder, value)
-
-    def set(self, value: Scalar) -> None:
-        """Assign."""
-        self.builder.append(ir.Set(self.var, self.builder.scalar(value, self.var.dtype).operand))
-
-
-def make_const(value: Any, dtype: np.dtype) -> ir.Const:
-    """A literal, rounded to `dtype`.
-
-    Raises
-    ------
-    OverflowError
-        If an integer does not fit.
-    """
-    return ir.Const(np.asarray(value, dtype).item() if dtype.kind in "fcb" else int(dtype.type(value)), dtype)
-
-
-class Builder:
+class Builder(Arithmetic):
     """Builds one kernel, statement by statement.
 
     Parameters
@@ -209,11 +38,9 @@ class Builder:
     """
 
     def __init__(self, name: str):
-        self.kernel = ir.Kernel(name, [], ir.Block())
+        super().__init__(name)
         self.equation = 0
         self.calls: list[Any] = []  # the equations that Python evaluates
-        self._blocks = [self.kernel.body]
-        self._known: list[dict[Any, Scalar]] = [{}]
         self._names: set[str] = set()
         self._tapes: dict[str, ir.BufferDecl] = {}
 
@@ -233,156 +60,6 @@ class Builder:
         decl = ir.BufferDecl(unique, dtype, tuple(shape), role, storage)
         self.kernel.buffers.append(decl)
         return decl
-
-    def append(self, statement: ir.Statement) -> None:
-        """Add a statement at the current place."""
-        self._blocks[-1].statements.append(statement)
-
-    @contextmanager
-    def inside(self, block: ir.Block) -> Iterator[None]:
-        """Build in `block` for a while."""
-        self._blocks.append(block)
-        self._known.append({})
-        try:
-            yield
-        finally:
-            self._blocks.pop()
-            self._known.pop()
-
-    # --- operands --------------------------------------------------------------------------------------
-
-    def scalar(self, x: Any, dtype: np.dtype = INT64) -> Scalar:
-        """`x` itself, or a Python number as a scalar of `dtype`; ints for int64 count as extents."""
-        if isinstance(x, Scalar):
-            return x
-        if dtype == INT64 and type(x) is int:
-            return Scalar(self, ir.Extent(x))
-        return self.const(x, dtype)
-
-    def const(self, value: Any, dtype: np.dtype) -> Scalar:
-        """A data literal."""
-        return Scalar(self, make_const(value, np.dtype(dtype)))
-
-    def extent(self, n: int) -> Scalar:
-        """A number that follows from shapes: it may become a run-time parameter."""
-        return Scalar(self, ir.Extent(n))
-
-    def parameter(self, slot: int, dtype: np.dtype) -> Scalar:
-        """A run-time parameter; the kernel's `ints` and `floats` are for the caller to set."""
-        return Scalar(self, ir.Param(slot, dtype))
-
-    def _index(self, index: Sequence[Scalar | int]) -> tuple[ir.Operand, ...]:
-        return tuple(x.operand if isinstance(x, Scalar) else ir.Extent(int(x)) for x in index)
-
-    # --- pure operations -------------------------------------------------------------------------------
-
-    def _remember(self, key: Any, make: Callable[[], Scalar]) -> Scalar:
-        for known in reversed(self._known):
-            found = known.get(key)
-            if found is not None:
-                return found
-        made = self._known[-1][key] = make()
-        return made
-
-    def let(
-        self, op: str, args: tuple[Scalar, ...], dtype: np.dtype | None = None, reassoc: bool = False
-    ) -> Scalar:
-        """The operation `op` of `loopir.OPERATIONS`, without folding."""
-        operands = tuple(a.operand for a in args)
-        to = result_dtype(op, tuple(a.dtype for a in operands)) if dtype is None else dtype
-
-        def make() -> Scalar:
-            value = ir.Value(to)
-            self.append(ir.Let(value, op, operands, reassoc))
-            return Scalar(self, value)
-
-        return self._remember((op, operands, to, reassoc), make)
-
-    def unary(self, op: str, x: Scalar) -> Scalar:
-        """``neg`` or ``not``."""
-        a = x.operand
-        if op == "neg" and type(a) is ir.Extent:
-            return self.extent(-a.value)
-        if op == "neg" and type(a) is ir.Const and a.dtype.kind in "fc":
-            return self.const(-a.value, a.dtype)
-        return self.let(op, (x,))
-
-    def binary(self, op: str, x: Scalar, other: Any, *, reassoc: bool = False) -> Scalar:
-        """A binary operator on scalars of one dtype; `reassoc` allows reordering (in reductions).
-
-        Raises
-        ------
-        TypeError
-            If the dtypes differ, or the operator does not take them.
-        """
-        shift = op in ("shl", "shr")
-        y = (
-            other
-            if isinstance(other, Scalar)
-            else self.const(other, x.dtype)
-            if shift
-            else self.scalar(other, x.dtype)
-        )
-        kind = x.dtype.kind
-        if x.dtype != y.dtype or (op == "div" and kind not in "fc") or (shift and kind not in "iu"):
-            raise TypeError(f"kernel rule: {op} of {x.dtype} and {y.dtype}")
-        if kind == "b":
-            op = {"add": "or", "mul": "and"}.get(op, op)
-            if op == "sub":
-                raise TypeError("kernel rule: sub of booleans")
-        elif kind in "iu":
-            folded = _fold_integers(op, x, y)
-            if folded is not None:
-                return folded
-        return self.let(op, (x, y), reassoc=reassoc and kind in "fc")
-
-    def call(self, name: str, *args: Scalar) -> Scalar:
-        """A function of `UNARY_CALLS` or `BINARY_CALLS`."""
-        kind = args[0].dtype.kind
-        if kind == "b" and name in ("min", "max"):
-            return self.binary("and" if name == "min" else "or", *args)
-        if kind != "c" and name in ("real", "conj"):
-            return args[0]
-        if kind in "biu" and name in ("floor", "ceil", "trunc", "rint"):
-            return args[0]
-        if kind in "bu" and name == "abs":
-            return args[0]
-        if kind != "c" and name == "imag":
-            return self.const(0, args[0].dtype)
-        if name == "pow" and kind == "f":
-            power = _simple_power(self, *args)
-            if power is not None:
-                return power
-        if name in ("idiv", "irem") and all(type(a.operand) is ir.Extent for a in args):
-            a, b = _integer(args[0].operand), _integer(args[1].operand)
-            quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-            return self.extent(quotient if name == "idiv" else a - quotient * b)
-        return self.let(name, args)
-
-    def cast(self, x: Scalar, dtype: np.dtype) -> Scalar:
-        """NumPy's ``astype``."""
-        dtype = np.dtype(dtype)
-        if x.dtype == dtype:
-            return x
-        if type(x.operand) is ir.Const:
-            with np.errstate(all="ignore"):
-                a = np.asarray(x.operand.value, x.dtype)
-                a = a.real if x.dtype.kind == "c" and dtype.kind not in "cb" else a
-                if dtype.kind in "bc" or a.dtype.kind != "f" or np.isfinite(a):
-                    return self.const(a.astype(dtype)[()], dtype)
-        return self.let("cast", (x,), dtype)
-
-    def where(self, condition: Scalar, x: Scalar, y: Scalar) -> Scalar:
-        """`x` where the condition holds, else `y`."""
-        y = self.scalar(y, x.dtype)
-        if x.dtype != y.dtype or condition.dtype != BOOL:
-            raise TypeError(f"kernel rule: where of {condition.dtype}, {x.dtype} and {y.dtype}")
-        c = condition.operand
-        if x.operand == y.operand:
-            return x
-        if type(c) is ir.Const:
-            return x if c.value else y
-        return self.let("select", (condition, x, y))
 
     # --- statements ------------------------------------------------------------------------------------
 
@@ -488,6 +165,9 @@ class Builder:
 
     # --- memory ----------------------------------------------------------------------------------------
 
+    def _index(self, index: Sequence[Scalar | int]) -> tuple[ir.Operand, ...]:
+        return tuple(x.operand if isinstance(x, Scalar) else ir.Extent(int(x)) for x in index)
+
     def load(self, buffer: Memory, index: Sequence[Scalar | int]) -> Scalar:
         """One element."""
         if isinstance(buffer, View):
@@ -499,7 +179,7 @@ class Builder:
             self.append(ir.Load(value, buffer, place))
             return Scalar(self, value)
 
-        return self._remember(("load", id(buffer), place), make) if buffer.role == "in" else make()
+        return self.remember(("load", id(buffer), place), make) if buffer.role == "in" else make()
 
     def store(self, buffer: Memory, index: Sequence[Scalar | int], value: Any) -> None:
         """Write one element."""
@@ -585,49 +265,6 @@ class Builder:
         return a.operand if isinstance(a, Scalar) else make_const(a, dtype)
 
 
-def _simple_power(b: Builder, x: Scalar, y: Scalar) -> Scalar | None:
-    """Powers that need no general function, exactly rounded."""
-    if type(x.operand) is ir.Const and x.operand.value == 2.0:
-        return b.let("exp2", (y,))
-    if type(y.operand) is not ir.Const:
-        return None
-    if y.operand.value == 2.0:
-        return x * x
-    if y.operand.value == 1.0:
-        return x
-    return 1.0 / x if y.operand.value == -1.0 else None
-
-
 def _buffer_of(a: Any) -> Memory | None:
     a = a[0] if isinstance(a, tuple) else a
     return a if isinstance(a, Memory) else None
-
-
-def memory_key(memory: Place) -> Any:
-    """Equal for the same memory."""
-    if isinstance(memory, TapeMemory):
-        return memory_key(memory.spans)
-    return memory.key if isinstance(memory, View) else (memory.place, ())
-
-
-def _integer(x: ir.Operand) -> Any:
-    """The number behind a literal or an extent, else None."""
-    return x.value if isinstance(x, (ir.Extent, ir.Const)) else None
-
-
-def _fold_integers(op: str, x: Scalar, y: Scalar) -> Scalar | None:
-    a, b = x.operand, y.operand
-    if type(a) is ir.Extent and type(b) is ir.Extent and op in ("add", "sub", "mul"):
-        n = a.value + b.value if op == "add" else a.value - b.value if op == "sub" else a.value * b.value
-        return x.builder.extent((n + 2**63) % 2**64 - 2**63)  # wraps as int64 does
-    known_a, known_b = _integer(a), _integer(b)
-    if op == "add" and known_a == 0:
-        return y
-    if op in ("add", "sub") and known_b == 0:
-        return x
-    if op == "mul":
-        if known_a == 1 or known_b == 0:
-            return y
-        if known_b == 1 or known_a == 0:
-            return x
-    return None

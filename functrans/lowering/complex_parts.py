@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from . import loopir as ir
-from .builder import Builder, Scalar
+from .builder import Builder
+from .handles import Scalar
 from .loopcheck import real_dtype
 
 C128 = np.dtype("c16")

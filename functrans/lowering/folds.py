@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .builder import Builder, Memory, Scalar
+from .builder import Builder
+from .handles import Memory, Scalar
 
 
 def neutral(fold: str, dtype: np.dtype) -> Any:

@@ -14,9 +14,10 @@ from ..core.printing import variable_name
 from ..core.tape import TapeAval
 from . import loopir as ir
 from .access import reshape_index, streamed_from
-from .builder import Builder, Memory, Place, Scalar, TapeMemory, View, memory_key
+from .builder import Builder
 from .folds import Accumulator, accumulate, neutral
 from .fuse import Loop, fuse
+from .handles import Memory, Place, Scalar, TapeMemory, View, memory_key
 from .hostcalls import Entry, with_host_calls
 from .moves import with_distinct_outputs
 from .outline import Literals
@@ -124,17 +125,6 @@ class _Builder(Builder):
         roots = Roots(body)
         shared = shared_storage(roots, fuse(roots), updates)
         return [home(shared, old) is new for old, new in updates.items()]
-
-    def known(self, key: Any) -> Scalar | None:
-        for known in reversed(self._known):
-            found = known.get(key)
-            if found is not None:
-                return found
-        return None
-
-    def note(self, key: Any, value: Scalar) -> Scalar:
-        self._known[-1][key] = value
-        return value
 
 
 class _Source:

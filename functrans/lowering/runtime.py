@@ -15,8 +15,7 @@ from scipy import special
 
 from ..core.tape import records, reserve
 from . import loopir as ir
-from .blas import python_routine
-from .builder import LETTERS, RETURNS
+from .blas import LETTERS, RETURNS, python_routine
 from .hostcalls import from_python
 from .loopcheck import real_dtype
 
