@@ -1,7 +1,8 @@
 """``custom_vmap``: a function with a rule for `vmap` of its own.
 
-Derivatives keep the rule: that of the function becomes a function whose rule is the derivative of the rule; see `mapped`.
-So ``vmap(jvp(f))``, ``jvp(vmap(f))``, ``vmap(grad(f))`` and ``grad(vmap(f))`` all differentiate what the rule computes.
+Derivatives keep the rule: that of the function becomes a function whose rule is the derivative of the rule; see
+`mapped`. So ``vmap(jvp(f))``, ``jvp(vmap(f))``, ``vmap(grad(f))`` and ``grad(vmap(f))`` all differentiate what the rule
+computes.
 """
 
 from __future__ import annotations
@@ -22,8 +23,16 @@ from ..core.trace import current_trace, eval_trace, is_abstract
 from ..core.tree_nodes import KeyPath, keystr
 from ..primitives.operands import strong
 from ..transforms.stage import stage
-from ..transforms.values import argument_name, check_function, flatten_values, given, name_of, results
-from ..transforms.values import returned_values
+from ..transforms.values import (
+    argument_name,
+    check_function,
+    flatten_values,
+    given,
+    name_of,
+    results,
+    returned_values,
+)
+from .keys import rule_key
 from .mapped import WithMap
 from .positions import Positions
 from .record import CustomRule, Values
@@ -32,7 +41,7 @@ from .rule import bind_rule
 Rule = Callable[..., tuple[PyTree, PyTree]]
 
 
-class custom_vmap:  # noqa: N801  the name is JAX's
+class custom_vmap:
     r"""A function that `vmap` treats by a rule of its own.
 
     Parameters
@@ -55,8 +64,8 @@ class custom_vmap:  # noqa: N801  the name is JAX's
     -----
     The rule is asked where an argument is mapped; arguments that are not it gets as they are. Nested maps ask it once,
     for the innermost; the others map the operations that it is made of. Its derivative is that of what it computes:
-    under ``vmap(grad(f))`` as well as ``grad(vmap(f))``. Without a map the function itself is differentiated. An argument
-    that is being differentiated counts as mapped where its tangent or cotangent is.
+    under ``vmap(grad(f))`` as well as ``grad(vmap(f))``. Without a map the function itself is differentiated. An
+    argument that is being differentiated counts as mapped where its tangent or cotangent is.
 
     JAX has no reverse mode through such a function unless it is mapped first.
 
@@ -154,9 +163,12 @@ class _Call:
     def rule(self, values: Values) -> CustomRule:
         """The rule for these operands. With numbers behind all of them nothing can be mapped any more."""
         name, arity = name_of(self.fun), len(values)
-        if not any([is_abstract(x) for x in values]):
+        functions = (self.fun, self.vmap_rule)
+        if not any(is_abstract(x) for x in values):
             return CustomRule(name, arity, self.fwd, plain=True)
-        return WithMap(name, arity, self.fwd, self.mapped, (self.fun, self.vmap_rule)).rule()
+        return WithMap(
+            name, arity, self.fwd, self.mapped, functions, rule_key((*functions, self.tree))
+        ).rule()
 
     def fwd(self, values: Values) -> list[Any]:
         """The leaves of what the function returns."""

@@ -21,6 +21,7 @@ from ..primitives.linear import add_p, instantiate
 from ..transforms import jvp as forward
 from ..transforms.values import check_function, flatten_values, given, name_of, results, returned_values
 from .fitting import GRADIENT, Returned
+from .keys import rule_key
 from .record import CustomRule, Values
 from .rule import bind_rule
 
@@ -38,8 +39,8 @@ def linear_call(
     fun : callable
         ``fun(residual_args, linear_args) -> out``, linear in the second argument.
     fun_transpose : callable
-        ``fun_transpose(residual_args, ct) -> ct_linear``: from a cotangent of the structure, shapes and dtypes of `out` to
-        one of those of `linear_args`. None stands for a cotangent (of a leaf, or of a whole part) that is zero.
+        ``fun_transpose(residual_args, ct) -> ct_linear``: from a cotangent of the structure, shapes and dtypes of `out`
+        to one of those of `linear_args`. None stands for a cotangent (of a leaf, or of a whole part) that is zero.
     residual_args : tree of arrays
         What the two functions share, and need not be linear in. ``()`` where there is nothing.
     linear_args : tree of arrays
@@ -103,7 +104,8 @@ def linear_call(
     known, known_tree = flatten_values(residual_args, lambda path: f"{what}: residual_args{keystr(path)}")
     moving, moving_tree = flatten_values(linear_args, lambda path: f"{what}: linear_args{keystr(path)}")
     avals = tuple([aval_of(x).strong() for x in moving])
-    call = _Call(fun, fun_transpose, known_tree, _Side(moving_tree, avals))
+    residuals = _Side(known_tree, tuple([aval_of(x).strong() for x in known]))
+    call = _Call(fun, fun_transpose, residuals, _Side(moving_tree, avals))
     if current_trace.get() is eval_trace:  # nothing is differentiated, mapped or traced
         outs = call.forward([*known, *moving])
     else:
@@ -125,19 +127,17 @@ class _Call:
 
     Attributes
     ----------
-    ins : _Side
-        Linear arguments of `fun`.
+    known, ins : _Side
+        Residuals; linear arguments of `fun`.
     outs : _Side or None
         Its results; known when it has run once.
     """
 
-    def __init__(
-        self, fun: Callable[..., Any], fun_transpose: Callable[..., Any], known: PyTreeDef, ins: _Side
-    ):
+    def __init__(self, fun: Callable[..., Any], fun_transpose: Callable[..., Any], known: _Side, ins: _Side):
         self.fun = fun
         self.fun_transpose = fun_transpose
         self.known = known
-        self.count = known.num_leaves
+        self.count = len(known.avals)
         self.ins = ins
         self.outs: _Side | None = None
 
@@ -162,7 +162,7 @@ class _Call:
         known, moving = values[: self.count], values[self.count :]
         return [
             tree_unflatten(tree, [given(x) for x in xs])
-            for tree, xs in ((self.known, known), (side.tree, moving))
+            for tree, xs in ((self.known.tree, known), (side.tree, moving))
         ]
 
     def rule(self, transposed: bool = False) -> CustomRule:
@@ -201,6 +201,7 @@ class _Call:
             fwd=run,
             jvp=jvp,
             transpose=transpose,
+            key=rule_key((self.fun, self.fun_transpose, self.known, self.ins, self.outs, transposed)),
             outs=None if outs is None else outs.avals,
         )
 

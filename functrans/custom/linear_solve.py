@@ -30,6 +30,7 @@ from ..transforms.evaluate import evaluate
 from ..transforms.stage import stage
 from ..transforms.transpose import transpose_jaxpr
 from ..transforms.values import check_function, name_of, result, value_of
+from .keys import rule_key
 from .matching import Checked, Model, Traced, trace_map
 from .record import CustomRule, Values
 from .rule import bind_rule
@@ -136,8 +137,8 @@ class System:
             return self
         if self.transpose_solve is None:
             raise MissingRuleError(
-                f"reverse mode through {self.model.what}: it needs {self.names[1]}, which solves the transposed system. "
-                f"Pass {self.names[1]}=..., or symmetric=True where the matrix equals its transpose"
+                f"reverse mode through {self.model.what}: it needs {self.names[1]}, which solves the transposed "
+                f"system. Pass {self.names[1]}=..., or symmetric=True where the matrix equals its transpose"
             )
         return System(
             self.model,
@@ -167,6 +168,7 @@ class System:
             fwd=lambda values: self._fwd(values)[: self.solution.count],
             jvp=self._jvp,
             transpose=self._transpose,
+            key=rule_key((*self.functions, self.symmetric, self.has_aux, self.matvec, self.model)),
             outs=self.model.avals,
             captured_constant=True,
         )

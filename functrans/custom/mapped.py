@@ -1,12 +1,12 @@
 """A function with a rule for `vmap`, and its derivatives: functions with such a rule again.
 
-The tangent of the function has the tangent of the rule as its rule; so has what pulls cotangents back. That one computes
-the function anew from its operands: what the function and the rule would keep are different things.
+The tangent of the function has the tangent of the rule as its rule; so has what pulls cotangents back. That one
+computes the function anew from its operands: what the function and the rule would keep are different things.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,8 @@ class WithMap:
         See `Mapped`.
     functions : tuple
         The user's functions behind the two.
+    key : hashable
+        As `CustomRule.key`.
     """
 
     name: str
@@ -47,6 +49,7 @@ class WithMap:
     fwd: Callable[[Values], list[Any]]
     mapped: Mapped
     functions: tuple[Any, ...]
+    key: Hashable
 
     def apply(self, values: Values) -> list[Any]:
         """The outputs; the rule holds for all transformations outside."""
@@ -62,6 +65,7 @@ class WithMap:
             bwd=self._bwd,
             jvp=self._jvp,
             vmap=self._vmap,
+            key=self.key,
         )
 
     def _vmap(self, size: int, values: Values, dims: Sequence[int | None]) -> tuple[Any, Any]:
@@ -75,13 +79,12 @@ class WithMap:
     def _jvp(self, values: Values, tangents: Values, again: Callable[[], list[Any]]) -> tuple[Any, Any]:
         mask = perturbed(tangents)
         found = self._pushed(mask).apply([*values, *chosen(tangents, mask)])
-        outs = []
-        for x in found:
-            outs.append(x)
-            if len(outs) + sum(is_inexact(aval_of(y).dtype) for y in outs) == len(found):
-                break
-        moved = iter(found[len(outs) :])
-        return outs, [next(moved) if is_inexact(aval_of(x).dtype) else Zero(x) for x in outs]
+        inexact = [is_inexact(aval_of(x).dtype) for x in found]
+        count = next(
+            n for n in range(len(found) + 1) if n + sum(inexact[:n]) == len(found)
+        )  # outputs, then tangents
+        outs, moved = found[:count], iter(found[count:])
+        return outs, [next(moved) if m else Zero(x) for x, m in zip(outs, inexact)]
 
     def _pushed(self, mask: Mask) -> WithMap:
         """From values and tangents of those in the mask to outputs and tangents of those that can have one."""
@@ -114,7 +117,8 @@ class WithMap:
             moved = [b for x, b in zip(outs, flags) if is_inexact(aval_of(x).dtype)]
             return outs, (*flags, *moved)
 
-        return WithMap(f"jvp of {self.name}", self.arity + sum(mask), fwd, mapped, self.functions)
+        key = None if self.key is None else ("jvp", self.key, mask)
+        return WithMap(f"jvp of {self.name}", self.arity + sum(mask), fwd, mapped, self.functions, key)
 
     # --- reverse mode --------------------------------------------------------------------------------------------
 
@@ -164,7 +168,8 @@ class WithMap:
             found = pull(fun, values, cts)
             return found, (True,) * len(found)
 
-        return WithMap(f"vjp of {self.name}", self.arity + sum(given), fwd, mapped, self.functions)
+        key = None if self.key is None else ("vjp", self.key, mask, given)
+        return WithMap(f"vjp of {self.name}", self.arity + sum(given), fwd, mapped, self.functions, key)
 
 
 def _shared(size: int, ct: Any, batched: bool, wanted: bool) -> Any:

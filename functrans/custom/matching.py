@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -77,18 +77,9 @@ class Model:
         self._check_structure(found, f"{who} must return", "it returned", source)
         for i, (x, aval) in enumerate(zip(values, self.avals)):
             own = aval_of(x)
-            if own.shape != aval.shape:
-                raise ShapeError(
-                    f"{self.what}: {who} returned the shape {own.shape}{self._at(i)}, where {self.name} has "
-                    f"{aval.shape}; they must be equal",
-                    source,
-                )
+            self._check_shape(own, i, f"{who} returned", source)
             if own.dtype != aval.dtype and not (own.weak and _fits(own.dtype, aval.dtype)):
-                raise DtypeError(
-                    f"{self.what}: {who} returned the dtype {own.dtype}{self._at(i)}, where {self.name} has {aval.dtype}; "
-                    f"they must be equal. {self._cure(own.dtype, aval.dtype)}",
-                    source,
-                )
+                self._refuse_dtype(own, i, f"{who} returned", source)
             values[i] = secure(strong(x, aval.dtype))
         return values
 
@@ -98,16 +89,9 @@ class Model:
         self._check_structure(found, f"{who} takes", "it was given", None)
         for i, (x, aval) in enumerate(zip(values, self.avals)):
             own = aval_of(x)
-            if own.shape != aval.shape:
-                raise ShapeError(
-                    f"{self.what}: {who} was given the shape {own.shape}{self._at(i)}, where {self.name} has "
-                    f"{aval.shape}; they must be equal"
-                )
-            if is_complex(own.dtype) and not is_complex(aval.dtype):
-                raise DtypeError(
-                    f"{self.what}: {who} was given the dtype {own.dtype}{self._at(i)}, where {self.name} has "
-                    f"{aval.dtype}. {self._cure(own.dtype, aval.dtype)}"
-                )
+            self._check_shape(own, i, f"{who} was given", None)
+            if not _fits(own.dtype, aval.dtype):
+                self._refuse_dtype(own, i, f"{who} was given", None)
             values[i] = strong(x, aval.dtype)
         return values
 
@@ -122,20 +106,34 @@ class Model:
                 source,
             )
 
+    def _check_shape(self, own: Aval, i: int, met: str, source: Source | None) -> None:
+        wanted = self.avals[i].shape
+        if own.shape != wanted:
+            raise ShapeError(
+                f"{self.what}: {met} the shape {own.shape}{self._at(i)}, where {self.name} has {wanted}; they must be "
+                "equal",
+                source,
+            )
+
+    def _refuse_dtype(self, own: Aval, i: int, met: str, source: Source | None) -> NoReturn:
+        wanted = self.avals[i].dtype
+        cure = f"Convert one of them: .astype({str(wanted)!r})"
+        if is_complex(own.dtype) and not is_complex(wanted):
+            cure = f"Where the solution is complex, {self.name} must be: convert it by .astype(complex)"
+        raise DtypeError(
+            f"{self.what}: {met} the dtype {own.dtype}{self._at(i)}, where {self.name} has {wanted}; they must be "
+            f"equal. {cure}",
+            source,
+        )
+
     def _at(self, i: int) -> str:
-        pairs = tree_flatten_with_path(tree_unflatten(self.tree, range(self.tree.num_leaves)))[0]
-        path = pairs[i][0]
+        path = tree_flatten_with_path(tree_unflatten(self.tree, range(self.tree.num_leaves)))[0][i][0]
         return f" at {keystr(path)}" if path else ""
 
-    def _cure(self, met: np.dtype, wanted: np.dtype) -> str:
-        if is_complex(met) and not is_complex(wanted):
-            return f"Where the solution is complex, {self.name} must be: convert it by .astype(complex)"
-        return f"Convert one of them: .astype({str(wanted)!r})"
 
-
-def _fits(number: np.dtype, dtype: np.dtype) -> bool:
-    """Whether a Python number may take on a dtype."""
-    return is_complex(dtype) or not is_complex(number)
+def _fits(given: np.dtype, dtype: np.dtype) -> bool:
+    """Whether one dtype can become another without losing the imaginary part."""
+    return is_complex(dtype) or not is_complex(given)
 
 
 # --- equations as jaxprs -------------------------------------------------------------------------------------

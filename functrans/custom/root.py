@@ -1,8 +1,8 @@
 """Roots found by the user's solver, whose derivatives come from the equation.
 
 From ``f(x, c) = 0`` follows ``df/dx dx = - df/dc dc``, a linear system, which `tangent_solve` solves; see
-`linear_solve`. Reverse mode transposes that: `tangent_solve` is linear in its right-hand side, and its operations are run
-backwards. A `tangent_solve` with a loop in it cannot be; it is then given the transposed Jacobian.
+`linear_solve`. Reverse mode transposes that: `tangent_solve` is linear in its right-hand side, and its operations are
+run backwards. Where it has a loop they cannot be; it is then given the transposed Jacobian.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from ..transforms.evaluate import evaluate
 from ..transforms.linearize import LinearizedJaxpr, LinearTracer, TangentTrace, linearize_jaxpr
 from ..transforms.transpose import backward
 from ..transforms.values import check_function
+from .keys import rule_key
 from .linear_solve import Solution, Solver, System, padded, transposed_map
 from .matching import Checked, Model, Traced, trace_map
 from .record import CustomRule, Values
@@ -73,6 +74,7 @@ class Equation:
             arity=len(self.f.invars),
             fwd=self._fwd,
             jvp=self._jvp,
+            key=rule_key((self.solve, self.tangent_solve, self.has_aux, self.f, self.model)),
             captured_constant=True,
         )
 

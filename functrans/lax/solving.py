@@ -31,8 +31,8 @@ def custom_linear_solve(
         ``solve(matvec, b) -> x``, a tree like `b`. It may be a loop, call SciPy (where nothing is compiled), and use
         what it knows of the matrix: it is never differentiated.
     transpose_solve : callable, optional
-        ``transpose_solve(vecmat, b) -> x`` for the transposed system; `vecmat` is `matvec` transposed. Needed in reverse
-        mode, unless the matrix is symmetric.
+        ``transpose_solve(vecmat, b) -> x`` for the transposed system; `vecmat` is `matvec` transposed. Needed in
+        reverse mode, unless the matrix is symmetric.
     symmetric : bool
         Promise that the matrix equals its transpose (for complex ones: without conjugation); `solve` solves both.
     has_aux : bool
@@ -144,8 +144,9 @@ def custom_root(
     solve : callable
         ``solve(f, initial_guess) -> x``, a tree like `initial_guess`. It is never differentiated.
     tangent_solve : callable
-        ``tangent_solve(g, y) -> x`` with ``g(x) = y``, for a linear `g`: the derivative of `f` at the root. For a scalar
-        ``lambda g, y: y / g(1.0)``; for a vector ``lambda g, y: fnp.linalg.solve(ft.jacfwd(g)(y), y)``, or an iteration.
+        ``tangent_solve(g, y) -> x`` with ``g(x) = y``, for a linear `g`: the derivative of `f` at the root. For a
+        scalar ``lambda g, y: y / g(1.0)``; for a vector ``lambda g, y: fnp.linalg.solve(ft.jacfwd(g)(y), y)``, or an
+        iteration.
     has_aux : bool
         Whether `solve` returns a pair, of which the second part is handed out as it is, and has no derivative.
 
@@ -175,9 +176,9 @@ def custom_root(
     .. math:: \partial_x f\,\dot x = -\partial_c f\,\dot c, \qquad
               \bar c = -(\partial_c f)^T (\partial_x f)^{-T}\,\bar x
 
-    where :math:`\partial_x f` is not singular. So forward mode solves one linear system by `tangent_solve`, and does not
-    look into `solve`; derivatives of higher order solve again. They are right at a root: how far `solve` stops from it is
-    an error of theirs, of the same order.
+    where :math:`\partial_x f` is not singular. So forward mode solves one linear system by `tangent_solve`, and does
+    not look into `solve`; derivatives of higher order solve again. They are right at a root: how far `solve` stops from
+    it is an error of theirs, of the same order.
 
     Reverse mode runs the operations of `tangent_solve`, which is linear in `y`, backwards. Where it has a loop, that is
     not possible: then it is given the transpose of `g`, and solves for that. So an iteration should ask `g` for
