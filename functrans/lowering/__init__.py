@@ -14,7 +14,8 @@
 `outline`           extents and float literals to run-time parameters; the text that keys the cache
 `hostcalls`         equations inside of loops that Python evaluates (`polling`: how Ctrl-C ends a loop)
 `parts`             large kernels in functions of a few loops, equal ones shared
-`emit_llvm`         loop IR to LLVM (after `complex_parts`, which leaves only real scalars), maths by `maths`
+`emit_llvm`         loop IR to LLVM (after `complex_parts`, which leaves only real scalars): the module; functions are
+                    written by `llvm_function`, `llvm_statements`, `llvm_calls` and `llvm_ops`, maths by `maths`
 `emit_python`       loop IR to readable Python: what is printed, the oracle, and the fallback
 `compile`           LLVM through `numba.extending.intrinsic` inside a Numba-jitted entry
 `cache`             compiled kernels by outlined text

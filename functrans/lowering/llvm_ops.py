@@ -41,7 +41,7 @@ def literal(value: Any, dtype: np.dtype) -> str:
 
 
 class Emitter(Protocol):
-    """What the operations need of `emit_llvm`."""
+    """What the operations need of `llvm_function.Function`."""
 
     fast: str
 

@@ -12,13 +12,12 @@ and is vectorised as it was. Others look at the count in every iteration.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import loopir as ir
-
-if TYPE_CHECKING:
-    from .emit_llvm import _Function
+from .llvm_function import Function
 
 #: How much work is done between two looks at the clock: some 20 us.
 BUDGET = 1 << 16
@@ -175,7 +174,7 @@ def _rounds(s: ir.For, otherwise: int) -> int:
 class Work:
     """The work of a block: a number, and products of a number and parameters."""
 
-    def __init__(self, fn: _Function):
+    def __init__(self, fn: Function):
         self.fn = fn
         self.fixed = 0
         self.terms: list[tuple[int, tuple[Any, ...]]] = []
@@ -233,7 +232,7 @@ _DEAR = frozenset(ir.OPERATIONS) - {
 }  # fmt: skip
 
 
-def work_of(fn: _Function, block: ir.Block) -> str:
+def work_of(fn: Function, block: ir.Block) -> str:
     """The work of one iteration, as an LLVM operand."""
     found = Work(fn)
     found.add(block)
@@ -249,7 +248,7 @@ class Countdown:
         Its head gets the variables, its module the functions.
     """
 
-    def __init__(self, fn: _Function):
+    def __init__(self, fn: Function):
         fn.globals.update(NEEDED_BY_POLL)
         self.fn = fn
         self.left, self.last = fn.alloca("i64"), fn.alloca("i64")
@@ -275,8 +274,10 @@ class Countdown:
         fn.lines.append(f"  store i64 {again}, ptr {self.left}")
         fn.lines.append(f"  br i1 {raised}, label %{end}, label %{then}")
 
-    def pieces(self, s: ir.For, start: str, stop: str, last: str, end: str) -> None:
-        """The iterations of a loop, as `rounds` of the emitter, in pieces of about the count."""
+    def pieces(
+        self, s: ir.For, start: str, stop: str, end: str, rounds: Callable[[str, str, str], None]
+    ) -> None:
+        """The iterations of a loop in pieces of about the count; `rounds` emits those of one, and a label behind."""
         fn = self.fn
         work = work_of(fn, s.body)
         if work.isdigit():
@@ -292,7 +293,7 @@ class Countdown:
         fn.lines.append("")
         far = fn.new(f"add i64 {first}, {piece}")
         behind = fn.new(f"call i64 @llvm.smin.i64(i64 {far}, i64 {stop})")
-        fn.rounds(s, first, behind, last, f"done{n}")
+        rounds(first, behind, f"done{n}")
         fn.mark(f"done{n}")
         done = fn.new(f"mul i64 {fn.new(f'sub i64 {behind}, {first}')}, {work}")
         self.spend(done, n, f"next{n}", end)
