@@ -8,7 +8,7 @@ from typing import Any
 from ..control.call import call_p
 from ..core.aval import Aval, Zero, aval_of
 from ..core.config import trace_key
-from ..core.dtypes import is_complex, is_inexact
+from ..core.dtypes import is_complex, is_float0, is_inexact
 from ..core.errors import ArgumentError, GradientError, NoRuleError, SavedValuesFreedError, ShapeError
 from ..core.pytree import PyTree, PyTreeDef, tree_flatten, tree_structure, tree_unflatten
 from ..core.tree_nodes import keystr
@@ -92,7 +92,7 @@ def _fit_tree(tree: PyTree, treedef: PyTreeDef, avals: Sequence[Aval], what: str
     many = len(avals) > 1
     return [
         Zero(a)
-        if x is None or getattr(getattr(x, "dtype", None), "names", 0) == ()
+        if x is None or is_float0(x)
         else fitted(x, a, f"{what}, leaf {i}" if many else what)
         for i, (x, a) in enumerate(zip(leaves, avals))
     ]

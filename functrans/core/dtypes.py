@@ -81,6 +81,12 @@ def check_supported(dtype: np.dtype, what: str) -> np.dtype:
     )
 
 
+def is_float0(x: Any) -> bool:
+    """Whether `x` is an array without bits, as programs written for JAX give the tangent of an integer."""
+    dtype = getattr(x, "dtype", None)
+    return isinstance(dtype, np.dtype) and dtype.kind == "V" and dtype.itemsize == 0
+
+
 def native(x: np.ndarray, what: str) -> np.ndarray:
     """The array in native byte order; a copy, where it is not.
 

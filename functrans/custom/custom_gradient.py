@@ -45,7 +45,7 @@ class _GradientFunction(CustomFunction):
             found = staged(captured, leaves)
             return (found,) if count == 1 and not isinstance(found, tuple | list) else found
 
-        bwd.__name__ = f"that {name_of(fun)} returned"
+        bwd.__name__ = f"vjp of {name_of(fun)}"
         self._declared = replace(self._declared, fun=value, fwd=fwd, bwd=bwd)
 
     def _called(self, fun: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, Any]:

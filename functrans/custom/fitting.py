@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core.aval import Aval, Zero, aval_of
 from ..core.config import config
-from ..core.dtypes import is_complex, is_inexact
+from ..core.dtypes import is_complex, is_float0, is_inexact
 from ..core.errors import (
     ArgumentError,
     BackwardError,
@@ -60,12 +60,6 @@ class Kind:
 
 GRADIENT = Kind("gradient", GradientStructureError, GradientShapeError, GradientDtypeError, BackwardError)
 TANGENT = Kind("tangent", TangentError, TangentShapeError, TangentDtypeError, TangentError)
-
-
-def is_float0(x: Any) -> bool:
-    """Whether `x` is an array without bits, as JAX's programs write the tangent of an integer."""
-    dtype = getattr(x, "dtype", None)
-    return isinstance(dtype, np.dtype) and dtype.kind == "V" and dtype.itemsize == 0
 
 
 @dataclass(frozen=True)
