@@ -12,7 +12,13 @@ from typing import Any
 
 from ..core.aval import Aval, Zero, aval_of
 from ..core.dtypes import is_inexact
-from ..core.errors import NoRuleError
+from ..core.errors import (
+    BackwardError,
+    GradientDtypeError,
+    GradientShapeError,
+    GradientStructureError,
+    NoRuleError,
+)
 from ..core.primitive import Linear
 from ..core.pytree import PyTree, PyTreeDef, tree_unflatten
 from ..core.trace import current_trace, eval_trace
@@ -20,10 +26,12 @@ from ..core.tree_nodes import KeyPath, keystr
 from ..primitives.linear import add_p, instantiate
 from ..transforms import jvp as forward
 from ..transforms.values import check_function, flatten_values, given, name_of, results, returned_values
-from .fitting import GRADIENT, Returned
+from .fitting import Kind, Returned
 from .keys import rule_key
 from .record import CustomRule, Values
 from .rule import bind_rule
+
+_COTANGENT = Kind("cotangent", GradientStructureError, GradientShapeError, GradientDtypeError, BackwardError)
 
 
 def linear_call(
@@ -153,7 +161,7 @@ class _Call:
         assert self.outs is not None
         out = self.fun_transpose(*self._arguments(values, self.outs))
         title = f"fun_transpose of linear_call ({name_of(self.fun_transpose)})"
-        found = Returned(GRADIENT, title, self.fun_transpose, _place).fitted(
+        found = Returned(_COTANGENT, title, self.fun_transpose, _place).fitted(
             out, self.ins.tree, self.ins.avals
         )
         return [instantiate(ct) for ct in found]
