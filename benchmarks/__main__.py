@@ -12,6 +12,7 @@ COMMANDS = {
     "compile": "cold compile time of small programs",
     "run": "compiled value and gradient of typical workloads",
     "loops": "loops inside compiled functions, forward and gradient",
+    "custom_rules": "what a custom derivative rule costs, compiled and not",
     "eager": "cost of an operation under eager grad",
     "dispatch": "cost of calling a compiled function",
     "batch": "further batch sizes: traces and compiles",

@@ -14,7 +14,14 @@ import numpy as np
 def alternate(
     calls: Mapping[str, Callable[[], object]], repeats: int = 15, sample: float = 0.005
 ) -> dict[str, float]:
-    """Median seconds of one call of each contestant.
+    """Median seconds of one call of each contestant."""
+    return {name: float(np.median(t)) for name, t in rounds(calls, repeats, sample).items()}
+
+
+def rounds(
+    calls: Mapping[str, Callable[[], object]], repeats: int = 15, sample: float = 0.005
+) -> dict[str, list[float]]:
+    """Seconds of one call of each contestant, in each round.
 
     Samples are taken in turn, so that a slow moment of the machine meets all contestants alike; the order
     changes from round to round. A sample is one call, or as many as fill `sample` seconds.
@@ -31,7 +38,7 @@ def alternate(
         turn = r % len(names)
         for name in names[turn:] + names[:turn]:
             times[name].append(_sample(calls[name], counts[name]))
-    return {name: float(np.median(t)) for name, t in times.items()}
+    return times
 
 
 def _sample(call: Callable[[], object], count: int) -> float:
