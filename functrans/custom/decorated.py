@@ -8,15 +8,18 @@ from dataclasses import replace
 from types import MethodType
 from typing import Any, ClassVar, NoReturn
 
+from ..core.array import Array
 from ..core.errors import ArgumentError, FunctionDefinitionError, MissingRuleError
-from ..core.pytree import PyTreeDef
+from ..core.pytree import PyTreeDef, tree_unflatten
 from ..core.trace import current_trace, eval_trace
 from ..core.tree_nodes import KeyPath, keystr
-from ..transforms.values import argument_name, check_function, flatten_values, name_of, results
+from ..transforms.values import argument_name, check_function, flatten_values, given, name_of, results
 from .declared import Declared, check_partials
 from .positions import Positions
 from .rule import bind_rule
 from .slots import Call
+
+_IMMUTABLE = frozenset((Array, float, int, complex, bool))
 
 
 class CustomFunction:
@@ -178,15 +181,33 @@ class CustomFunction:
         if declared.bwd is None and not declared.has_forward:
             raise MissingRuleError(self._missing.format(name_of(declared.fun)))
         positions = declared.positions
-        nondiff, others = positions.split(positions.resolved(args, kwargs))
+        args = positions.resolved(args, kwargs)
+        if current_trace.get() is eval_trace:
+            return self._evaluated(args)
+        nondiff, others = positions.split(args)
         values, treedef = self._flattened(others)
         call = Call(declared, self._undifferentiated(nondiff), treedef, values)
-        if current_trace.get() is eval_trace:
-            outs = call.fwd(values)
-        else:
-            named = {positions.name(i): x for i, x in zip(positions.nondiff, call.nondiff)}
-            outs = bind_rule(call.rule(), values, declared.functions, (named,) if named else ())
+        named = {positions.name(i): x for i, x in zip(positions.nondiff, call.nondiff)}
+        outs = bind_rule(call.rule(), values, declared.functions, (named,) if named else ())
         return results(call.out_tree, outs, {id(x) for x in values})
+
+    def _evaluated(self, args: Sequence[Any]) -> Any:
+        """Outside of all transformations: the function itself, on arrays that it cannot change."""
+        declared = self._declared
+        inputs: set[int] = set()
+        immutable = _IMMUTABLE.issuperset(map(type, args))
+        if not immutable:
+            nondiff, others = declared.positions.split(tuple(args))
+            values, treedef = self._flattened(others)
+            inputs = {id(x) for x in values}
+            args = declared.positions.merged(nondiff, tree_unflatten(treedef, [given(x) for x in values]))
+        out = declared.fun(*args)
+        if immutable and type(out) is Array:
+            return out
+        leaves, tree = flatten_values(
+            out, lambda path: f"the result of {name_of(declared.fun)}{keystr(path)}"
+        )
+        return results(tree, leaves, inputs)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """The method of an instance, which is the first argument of the function and its rules."""

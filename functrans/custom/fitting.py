@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ..core.array import Array, unwrap
 from ..core.aval import Aval, Zero, aval_of
 from ..core.config import config
 from ..core.dtypes import is_complex, is_float0, is_inexact
@@ -99,7 +100,15 @@ class Returned:
             if x is None or type(x) is Zero or is_float0(x):
                 out.append(Zero(aval))
                 continue
-            x = self._fit(x, aval, partial(leaf_path, treedef, i))
+            if (
+                type(x) is Array
+                and x.dtype == aval.dtype
+                and x.shape == aval.shape
+                and aval.dtype.kind in "fc"
+            ):
+                x = unwrap(x)
+            else:
+                x = self._fit(x, aval, partial(leaf_path, treedef, i))
             if config.debug_nans and type(x) is not Zero:
                 what = f"the {self.kind.name} of {self.place(leaf_path(treedef, i))} returned by {self.title}"
                 x = check_nans(x, what, last_line(self.rule))

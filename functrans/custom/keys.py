@@ -2,18 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Sequence
+from functools import cached_property
 from typing import Any
 
 
-def rule_key(parts: tuple[Any, ...], static: Iterable[Any] = ()) -> Hashable:
-    """The key of a rule made of `parts` and `static` arguments; None where one of them is not hashable."""
-    key = (*parts, *[typed(x) for x in static])
-    try:
-        hash(key)
-    except TypeError:
-        return None
-    return key
+def rule_key(parts: Sequence[Any], static: Sequence[Any] = ()) -> Hashable:
+    """The key of a rule.
+
+    Parameters
+    ----------
+    parts : sequence
+        Functions, structures, types.
+    static : sequence
+        Arguments that are no arrays.
+
+    Returns
+    -------
+    hashable
+        Equal to itself alone where a part is not hashable.
+    """
+    return RuleKey(parts, static)
+
+
+class RuleKey:
+    """A key that is worked out when it is asked for: that of a rule that is applied eagerly never is."""
+
+    def __init__(self, parts: Sequence[Any], static: Sequence[Any]):
+        self._parts = parts
+        self._static = static
+
+    @cached_property
+    def _key(self) -> Hashable:
+        key = (*self._parts, *[typed(x) for x in self._static])
+        try:
+            hash(key)
+        except TypeError:
+            return id(self)
+        return key
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(other) is RuleKey and self._key == other._key)
+
+    def __hash__(self) -> int:
+        return hash(self._key)
 
 
 def typed(value: Any) -> Hashable:

@@ -89,6 +89,14 @@ class Positions:
         """
         if not kwargs and len(args) == self._exact:
             return args
+        found = self._bound(args, kwargs)
+        if self.nondiff and self.nondiff[-1] >= len(found):
+            raise FunctionDefinitionError(
+                f"{self.what}: nondiff_argnums has {self.nondiff[-1]}, but it was called with {len(found)} arguments"
+            )
+        return found
+
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         if self._signature is None:
             if kwargs:
                 raise FunctionDefinitionError(
@@ -112,10 +120,6 @@ class Positions:
         """The arguments that are not differentiated, and the others."""
         if not self.nondiff:
             return (), args
-        if self.nondiff[-1] >= len(args):
-            raise FunctionDefinitionError(
-                f"{self.what}: nondiff_argnums has {self.nondiff[-1]}, but it was called with {len(args)} arguments"
-            )
         return tuple([args[i] for i in self.nondiff]), tuple(
             [x for i, x in enumerate(args) if i not in self.nondiff]
         )

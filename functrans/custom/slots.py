@@ -89,9 +89,8 @@ class Call:
     def key(self) -> Hashable:
         """What equal calls have in common."""
         d = self.declared
-        return rule_key(
-            (*d.functions, d.symbolic_vjp, d.symbolic_jvp, self.treedef, *self.avals), self.nondiff
-        )
+        parts = (*d.functions, d.symbolic_vjp, d.symbolic_jvp, self.treedef, *self.avals)
+        return rule_key(parts, self.nondiff)
 
     # --- slots ---------------------------------------------------------------------------------------------------
 
