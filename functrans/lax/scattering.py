@@ -11,10 +11,11 @@ from ..numpy.dispatch import array_operand
 from ..primitives.axes import as_shape, one_axis
 from ..primitives.bounds import GatherScatterMode, checked_mode
 from ..primitives.elementwise import neg_p
-from ..primitives.index import scatter_add_p, scatter_max_p, scatter_min_p, scatter_mul_p, scatter_p
+from ..primitives.index import scatter_add_p, scatter_p
 from ..primitives.linear import broadcast_to, reshape_p, shape_of
 from ..primitives.operands import finish
 from ..primitives.placed_windows import arranged, index_arrays, inverse
+from ..primitives.scatter_folds import scatter_max_p, scatter_min_p, scatter_mul_p
 from .dimension_numbers import (
     Numbers,
     ScatterDimensionNumbers,

@@ -20,9 +20,10 @@ from .create import full, iota
 from .dynamic import dynamic_update_slice_p
 from .elementwise import convert, div_p, max_p, min_p, mul_p, neg_p, select_p, sub_p
 from .exp_log import pow_p
-from .index import scatter_add_p, scatter_max_p, scatter_min_p, scatter_mul_p, scatter_p
+from .index import scatter_add_p, scatter_p
 from .indexing import Plan, plan_index, take, take_view
 from .linear import add_p, broadcast_to, reshape_p, shape_of, transpose_p
+from .scatter_folds import scatter_max_p, scatter_min_p, scatter_mul_p
 from .shape import rev_p
 
 

@@ -4,13 +4,13 @@ The operand has `k` integer index arrays of one common shape ``S``, which index 
 other axes are taken whole. So a gather has shape ``S + rest``, and a scatter takes updates of that shape.
 What NumPy's index expressions have besides (slices, new axes, the place of the result's axes) is done around
 it, by `indexing`; what becomes of indices out of bounds is told by ``mode``, see `bounds`.
+
+Gathering, replacing and adding are here, each other's transposes; `scatter_folds` has products, minima and maxima.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from functools import lru_cache
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -18,76 +18,15 @@ import numpy as np
 
 from ..core.aval import Aval, Zero, aval_of
 from ..core.dtypes import INT64
-from ..core.errors import DtypeError, IndexOutOfBoundsError, ShapeError
-from ..core.kernel import Block, BlockEmitter, Buffer, Indexed, Pointwise
+from ..core.kernel import Indexed
 from ..core.primitive import Linear, Primitive
-from .bits import and_p
 from .bounds import fill_for, kernel_index, raises, resolve
 from .create import iota
-from .elementwise import convert_element_type_p, div_p, eq_p, max_p, min_p, mul_p, ne_p, select_p
-from .linear import (
-    Rule,
-    add_p,
-    batched_first,
-    broadcast_in_dim_p,
-    dtype_of,
-    instantiate,
-    move_axis,
-    reshape_p,
-    shape_of,
-    zeros,
-)
-from .reduce import reduce_prod_p
-from .shape import jointly_linear_jvp, loops
-
-
-def rest_of(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
-    """The extents of the axes that are taken whole."""
-    return tuple([n for d, n in enumerate(shape) if d not in axes])
-
-
-def indexed_shape(
-    name: str, x: Aval, indices: Sequence[Aval], axes: tuple[int, ...], mode: str
-) -> tuple[int, ...]:
-    """``S + rest``, if operand and indices fit together."""
-    for i in indices:
-        if i.dtype.kind not in "iu":
-            raise DtypeError(f"{name}: index arrays must be integers, got {i.dtype}")
-    return _indexed_shape(name, x.shape, tuple([i.shape for i in indices]), axes, mode)
-
-
-@lru_cache(maxsize=4096)
-def _indexed_shape(
-    name: str, shape: tuple[int, ...], indices: tuple[tuple[int, ...], ...], axes: tuple[int, ...], mode: str
-) -> tuple[int, ...]:
-    if not indices or len(indices) != len(axes) or len(set(axes)) != len(axes) or not _fit(axes, len(shape)):
-        raise ShapeError(f"{name}: {len(indices)} index arrays for axes {axes} of an array of shape {shape}")
-    common = indices[0]
-    for i in indices:
-        if i != common:
-            raise ShapeError(f"{name}: index arrays of different shapes {common} and {i}")
-    if mode not in ("fill", "drop") and 0 not in common:
-        for d in axes:
-            if shape[d] == 0:
-                raise IndexOutOfBoundsError(f"{name}: nothing can be taken from axis {d} of size 0")
-    return common + rest_of(shape, axes)
-
-
-def _fit(axes: tuple[int, ...], ndim: int) -> bool:
-    return all(0 <= d < ndim for d in axes)
-
-
-@lru_cache(maxsize=1024)
-def _leading(axes: tuple[int, ...], ndim: int) -> tuple[int, ...] | None:
-    """The permutation that brings the indexed axes to the front; None where they stand there."""
-    order = axes + tuple([d for d in range(ndim) if d not in axes])
-    return None if order == tuple(range(ndim)) else order
-
-
-def _with_leading(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    order = _leading(axes, x.ndim)
-    return x if order is None else x.transpose(order)
-
+from .elementwise import eq_p, select_p
+from .index_shapes import batched_indices, indexed_shape, rest_of, with_leading
+from .linear import add_p, broadcast_in_dim_p, dtype_of, move_axis, reshape_p, shape_of, zeros
+from .scatter_rules import scatter_abstract, scatter_batch, scatter_impl, scatter_kernel
+from .shape import jointly_linear_jvp
 
 # --- gather -------------------------------------------------------------------------------------------------
 
@@ -121,7 +60,7 @@ def _take(x: np.ndarray, indices: Sequence[Any], axes: tuple[int, ...]) -> np.nd
     i = indices[0]
     if axes == (0,) and type(i) is np.ndarray and i.dtype == INT64 and x.flags.c_contiguous:
         return x.take(i, 0)  # three times as quick as x[i]
-    return _with_leading(x, axes)[tuple(indices)]
+    return with_leading(x, axes)[tuple(indices)]
 
 
 def _gather_transpose(
@@ -129,18 +68,6 @@ def _gather_transpose(
 ) -> list[Any]:
     back = scatter_add_p.bind(zeros(x.aval), ct, *indices, axes=axes, mode=mode)
     return [back, *[None] * len(indices)]
-
-
-def batched_indices(
-    size: int, indices: Sequence[Any], dims: Sequence[int | None], shared_lane: bool
-) -> list[Any]:
-    """Index arrays with the batch axis first; with a number of the lane before them where lanes index their
-    own operand.
-    """
-    moved = [batched_first(size, i, d) for i, d in zip(indices, dims)]
-    if shared_lane:
-        return moved
-    return [iota(shape_of(moved[0]), 0), *moved]
 
 
 def _gather_batch(
@@ -212,143 +139,7 @@ gather_p: Primitive = Primitive(
 # --- scatter ------------------------------------------------------------------------------------------------
 
 
-def _scatter_abstract(name: str) -> Rule:
-    def abstract(
-        x: Aval, updates: Aval, *indices: Aval, axes: tuple[int, ...], mode: str, unique_indices: bool = False
-    ) -> Aval:
-        expected = indexed_shape(name, x, indices, axes, mode)
-        if updates.shape != expected or updates.dtype != x.dtype:
-            raise ShapeError(
-                f"{name}: updates have type {updates.strong()}, want {Aval(expected, x.dtype)} for an "
-                f"operand of type {x}"
-            )
-        return x.strong()
-
-    return abstract
-
-
-_FEW = 256
-"""Updates up to which ``ufunc.at`` on several axes is quick enough."""
-
-
-def _scatter_impl(ufunc: np.ufunc | None) -> Rule:
-    def impl(
-        x: Any,
-        updates: Any,
-        *indices: Any,
-        axes: tuple[int, ...],
-        mode: str,
-        unique_indices: bool = False,
-    ) -> np.ndarray:
-        out = np.array(x, order="C")
-        updates = np.asarray(updates)
-        view = _with_leading(out, axes)
-        if mode == "raise" and updates.size <= _FEW:
-            try:
-                return _write(ufunc, out, view, updates, indices, unique_indices)
-            except IndexError:
-                resolve(indices, out.shape, axes, mode)  # names the culprit
-                raise
-        found, valid = resolve(indices, out.shape, axes, mode)
-        if valid is not None and not valid.all():
-            found, updates = [i[valid] for i in found], updates[valid]
-        if ufunc is None or unique_indices or updates.size <= _FEW:
-            return _write(ufunc, out, view, updates, found, unique_indices)
-        _accumulate(ufunc, out, updates, found, axes)
-        return out
-
-    return impl
-
-
-def _write(
-    ufunc: np.ufunc | None,
-    out: np.ndarray,
-    view: np.ndarray,
-    updates: np.ndarray,
-    indices: Sequence[Any],
-    unique: bool,
-) -> np.ndarray:
-    place = tuple(indices)
-    if ufunc is None:
-        view[place] = updates
-    elif unique or np.size(indices[0]) == 1:
-        view[place] = ufunc(view[place], updates)
-    else:
-        ufunc.at(view, place, updates)
-    return out
-
-
-def _accumulate(
-    ufunc: np.ufunc, out: np.ndarray, updates: np.ndarray, indices: list[np.ndarray], axes: tuple[int, ...]
-) -> None:
-    """``ufunc.at`` on a flat view: NumPy is quick there, and an order of magnitude slower with several
-    axes.
-    """
-    steps = [s // out.itemsize for s in out.strides]
-    flat = np.zeros(indices[0].shape, np.int64)
-    for d, i in zip(axes, indices):
-        flat = flat + i * steps[d]
-    rest = [d for d in range(out.ndim) if d not in axes]
-    for d in rest:
-        flat = np.add.outer(flat, np.arange(0, out.shape[d] * steps[d], steps[d]))
-    ufunc.at(out.reshape(-1), flat.reshape(-1), updates.reshape(-1))
-
-
-def _scatter_batch(prim: Callable[[], Primitive]) -> Rule:
-    def batch(
-        size: int, args: Sequence[Any], dims: Sequence[int | None], *, axes: tuple[int, ...], **params: Any
-    ) -> tuple[Any, int]:
-        x = batched_first(size, args[0], dims[0])
-        updates = batched_first(size, args[1], dims[1])
-        axes = tuple([a + 1 for a in axes])
-        indices = args[2:]
-        if all(d is None for d in dims[2:]):
-            updates = move_axis(updates, 0, len(shape_of(indices[0])))
-        else:
-            indices = batched_indices(size, indices, dims[2:], False)
-            axes = (0, *axes)
-        return prim().bind(x, updates, *indices, axes=axes, **params), 0
-
-    return batch
-
-
-def _scatter_kernel(combination: Primitive | None) -> Block:
-    """`combination` of the element there is and the update; None: the update."""
-    rule = None if combination is None else combination.kernel
-    combine = rule.emit if isinstance(rule, Pointwise) else None
-
-    def emit(
-        k: BlockEmitter,
-        operands: Sequence[Buffer],
-        results: Sequence[Buffer],
-        *,
-        axes: tuple[int, ...],
-        mode: str,
-        unique_indices: bool = False,
-    ) -> None:
-        x, updates, *indices = operands
-        out = results[0]
-        k.copy(out, x)
-        common = indices[0].shape
-        with loops(k, common) as at:
-            place: list[Any] = [None] * len(x.shape)
-            valid = None
-            for d, array in zip(axes, indices):
-                place[d], inside = kernel_index(k, k.load(array, at), x.shape[d], mode)
-                if inside is not None:
-                    valid = inside if valid is None else valid & inside
-            if valid is not None and mode == "raise":
-                k.fail_if(~valid)
-            with nullcontext() if valid is None else k.if_(valid), loops(k, rest_of(x.shape, axes)) as others:
-                left = iter(others)
-                target = [next(left) if i is None else i for i in place]
-                value = k.load(updates, [*at, *others])
-                k.store(out, target, value if combine is None else combine(k, k.load(out, target), value))
-
-    return Block(emit, reuse=0, streamed_from=1)
-
-
-def _gathered(x: Any, indices: Sequence[Any], axes: tuple[int, ...], mode: str, fill_value: Any = 0) -> Any:
+def gathered(x: Any, indices: Sequence[Any], axes: tuple[int, ...], mode: str, fill_value: Any = 0) -> Any:
     """What a scatter at these indices meets; `fill_value` where it is left out."""
     fill = {"fill_value": fill_value} if mode in ("fill", "drop") else {}
     return gather_p.bind(x, *indices, axes=axes, mode=mode, **fill)
@@ -369,7 +160,7 @@ def _is_last(shape: tuple[int, ...], indices: Sequence[Any], axes: tuple[int, ..
     places = zeros(Aval(tuple([shape[d] for d in axes]), np.dtype(np.int64)))
     every = tuple(range(len(axes)))
     winner = scatter_p.bind(places, number, *indices, axes=every, mode=mode)
-    return eq_p.bind(_gathered(winner, indices, every, mode, -1), number)
+    return eq_p.bind(gathered(winner, indices, every, mode, -1), number)
 
 
 def _scatter_transpose(
@@ -387,7 +178,7 @@ def _scatter_transpose(
         nothing = zeros(Aval(common + rest_of(shape_of(ct), axes), dtype_of(ct)))
         cts[0] = scatter_p.bind(ct, nothing, *indices, axes=axes, mode=mode, unique_indices=unique_indices)
     if type(updates) is Linear:
-        back = _gathered(ct, indices, axes, mode)
+        back = gathered(ct, indices, axes, mode)
         if not unique_indices and prod(common) > 1:
             last = _as_rows(_is_last(shape_of(ct), indices, axes, mode), shape_of(back))
             back = select_p.bind(last, back, zeros(aval_of(back)))
@@ -397,14 +188,14 @@ def _scatter_transpose(
 
 scatter_p: Primitive = Primitive(
     "scatter",
-    _scatter_abstract("scatter"),
-    _scatter_impl(None),
+    scatter_abstract("scatter"),
+    scatter_impl(None),
     # The last update at a place wins, for tangents as for numbers: so the operation is linear, with repeated
     # indices too.
     jvp=jointly_linear_jvp(lambda: scatter_p, 2),
     transpose=_scatter_transpose,
-    batch=_scatter_batch(lambda: scatter_p),
-    kernel=_scatter_kernel(None),
+    batch=scatter_batch(lambda: scatter_p),
+    kernel=scatter_kernel(None),
     effects=raises,
 )
 
@@ -418,124 +209,17 @@ def _scatter_add_transpose(
     mode: str,
     unique_indices: bool = False,
 ) -> list[Any]:
-    back = _gathered(ct, indices, axes, mode) if type(updates) is Linear else None
+    back = gathered(ct, indices, axes, mode) if type(updates) is Linear else None
     return [ct if type(x) is Linear else None, back, *[None] * len(indices)]
 
 
 scatter_add_p: Primitive = Primitive(
     "scatter_add",
-    _scatter_abstract("scatter_add"),
-    _scatter_impl(np.add),
+    scatter_abstract("scatter_add"),
+    scatter_impl(np.add),
     jvp=jointly_linear_jvp(lambda: scatter_add_p, 2),
     transpose=_scatter_add_transpose,
-    batch=_scatter_batch(lambda: scatter_add_p),
-    kernel=_scatter_kernel(add_p),
+    batch=scatter_batch(lambda: scatter_add_p),
+    kernel=scatter_kernel(add_p),
     effects=raises,
 )
-
-
-#: Up to so many updates their products are formed pair by pair, which is differentiable to any order; beyond, by
-#: division, whose second derivatives miss terms where a factor is zero and its index repeats.
-_PAIRED = 128
-
-
-def _others_by_pairs(x: Any, updates: Any, indices: Sequence[Any], axes: tuple[int, ...], mode: str) -> Any:
-    shape, dtype = shape_of(updates), dtype_of(x)
-    n = prod(shape_of(indices[0]))
-    rows = (n, prod(shape) // n if n else 0)
-    size = prod(shape_of(x))
-    numbers = iota((size,), 0)
-    places = _gathered(reshape_p.bind(numbers, shape=shape_of(x)), indices, axes, mode, -1)
-    column = reshape_p.bind(places, shape=(n, 1, rows[1]))
-    row = reshape_p.bind(places, shape=(1, *rows))
-    another = and_p.bind(eq_p.bind(column, row), ne_p.bind(iota((n, 1, 1), 0), iota((1, n, 1), 1)))
-    factors = select_p.bind(another, reshape_p.bind(updates, shape=(1, *rows)), dtype.type(1))
-    product = reshape_p.bind(reduce_prod_p.bind(factors, axes=(1,)), shape=shape)
-    return mul_p.bind(_gathered(x, indices, axes, mode), product)
-
-
-def _others(x: Any, updates: Any, indices: Sequence[Any], params: dict[str, Any]) -> Any:
-    """For each update the product of all else at its place: what its tangent is multiplied with."""
-    axes, mode = params["axes"], params["mode"]
-    if params.get("unique_indices") or prod(shape_of(indices[0])) == 1:
-        return _gathered(x, indices, axes, mode)
-    if prod(shape_of(indices[0])) <= _PAIRED:
-        return _others_by_pairs(x, updates, indices, axes, mode)
-    dtype = dtype_of(x)
-    zero, one = dtype.type(0), dtype.type(1)
-    is_zero = eq_p.bind(updates, zero)
-    nonzero = select_p.bind(is_zero, one, updates)
-    product = _gathered(scatter_mul_p.bind(x, nonzero, *indices, **params), indices, axes, mode)
-    nothing = zeros(Aval(shape_of(x), dtype))
-    ones = convert_element_type_p.bind(is_zero, dtype=dtype)
-    zeros_met = _gathered(
-        scatter_add_p.bind(nothing, ones, *indices, axes=axes, mode=mode), indices, axes, mode
-    )
-    # All others are nonzero where no zero was met, or none but the update itself.
-    all_nonzero = eq_p.bind(zeros_met, ones)
-    return select_p.bind(all_nonzero, div_p.bind(product, nonzero), zero)
-
-
-def _scatter_mul_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
-    x, updates, *indices = primals
-    t_x, t_u = tangents[:2]
-    ans = scatter_mul_p.bind(x, updates, *indices, **params)
-    if type(t_x) is Zero and type(t_u) is Zero:
-        return ans, Zero(ans)
-    t = zeros(aval_of(ans)) if type(t_x) is Zero else scatter_mul_p.bind(t_x, updates, *indices, **params)
-    if type(t_u) is not Zero:
-        t = scatter_add_p.bind(t, mul_p.bind(_others(x, updates, indices, params), t_u), *indices, **params)
-    return ans, t
-
-
-def _scatter_mul_transpose(ct: Any, x: Any, updates: Any, *indices: Any, **params: Any) -> list[Any]:
-    return [scatter_mul_p.bind(ct, updates, *indices, **params), None, *[None] * len(indices)]
-
-
-scatter_mul_p: Primitive = Primitive(
-    "scatter_mul",
-    _scatter_abstract("scatter_mul"),
-    _scatter_impl(np.multiply),
-    jvp=_scatter_mul_jvp,
-    transpose=_scatter_mul_transpose,
-    batch=_scatter_batch(lambda: scatter_mul_p),
-    kernel=_scatter_kernel(mul_p),
-    effects=raises,
-)
-
-
-def _extremal_jvp(prim: Callable[[], Primitive]) -> Rule:
-    """The tangent of the extreme element; equal ones share it evenly."""
-
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
-        x, updates, *indices = primals
-        ans = prim().bind(*primals, **params)
-        if all(type(t) is Zero for t in tangents):
-            return ans, Zero(ans)
-        t_x, t_u = map(instantiate, tangents[:2])
-        dtype = dtype_of(ans)
-        met = _gathered(ans, indices, params["axes"], params["mode"])
-        here = convert_element_type_p.bind(eq_p.bind(x, ans), dtype=dtype)
-        there = convert_element_type_p.bind(eq_p.bind(updates, met), dtype=dtype)
-        number = scatter_add_p.bind(here, there, *indices, **params)
-        t = scatter_add_p.bind(mul_p.bind(t_x, here), mul_p.bind(t_u, there), *indices, **params)
-        return ans, div_p.bind(t, number)
-
-    return jvp
-
-
-def _extremal(name: str, ufunc: np.ufunc, combine: Primitive) -> Primitive:
-    prim: Primitive = Primitive(
-        name,
-        _scatter_abstract(name),
-        _scatter_impl(ufunc),
-        jvp=_extremal_jvp(lambda: prim),
-        batch=_scatter_batch(lambda: prim),
-        kernel=_scatter_kernel(combine),
-        effects=raises,
-    )
-    return prim
-
-
-scatter_min_p = _extremal("scatter_min", np.minimum, min_p)
-scatter_max_p = _extremal("scatter_max", np.maximum, max_p)

@@ -25,7 +25,8 @@ from ..core.errors import (
 from ..core.trace import Tracer, is_abstract, operators
 from .bounds import check_bounds
 from .elementwise import convert
-from .index import gather_p, rest_of
+from .index import gather_p
+from .index_shapes import rest_of
 from .item import getitem_p
 from .linear import broadcast_to, reshape_p, shape_of, transpose_p
 from .shape import concatenate_p, rev_p, slice_p

@@ -3,7 +3,18 @@
 import numpy as np
 import pytest
 
-from functrans.primitives import create, dot, dynamic, index, item, linalg, linear, reduce, shape
+from functrans.primitives import (
+    create,
+    dot,
+    dynamic,
+    index,
+    item,
+    linalg,
+    linear,
+    reduce,
+    scatter_folds,
+    shape,
+)
 from functrans.testing import (
     Case,
     Distinct,
@@ -195,9 +206,9 @@ INDEXING = {
     index.gather_p: Domain(cases=GATHERS, kinds=NUMBERS, linear=((0,),)),
     index.scatter_p: _scatter(linear=((0,), (1,), (0, 1))),
     index.scatter_add_p: _scatter(linear=((0,), (1,), (0, 1)), rtol=1e-13),
-    index.scatter_mul_p: _scatter(linear=((0,),), rtol=1e-13, signed_zeros="f"),
-    index.scatter_min_p: _scatter(),
-    index.scatter_max_p: _scatter(),
+    scatter_folds.scatter_mul_p: _scatter(linear=((0,),), rtol=1e-13, signed_zeros="f"),
+    scatter_folds.scatter_min_p: _scatter(),
+    scatter_folds.scatter_max_p: _scatter(),
     dynamic.dynamic_slice_p: Domain(
         cases=(
             Case((N((4, 5)), Indices((), -1, 6), Indices((), -2, 3)), {"slice_sizes": (2, 3)}),

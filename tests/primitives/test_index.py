@@ -10,14 +10,8 @@ from functrans.core.errors import DtypeError, IndexOutOfBoundsError, ShapeError
 from functrans.core.ir import Eqn, Jaxpr, Var
 from functrans.core.primitive import Effect, Linear
 from functrans.lowering.executable import compile_jaxpr
-from functrans.primitives.index import (
-    gather_p,
-    scatter_add_p,
-    scatter_max_p,
-    scatter_min_p,
-    scatter_mul_p,
-    scatter_p,
-)
+from functrans.primitives.index import gather_p, scatter_add_p, scatter_p
+from functrans.primitives.scatter_folds import scatter_max_p, scatter_min_p, scatter_mul_p
 
 MODES = ["raise", "clip", "wrap", "fill", "promise_in_bounds"]
 ROWS = np.array([1, -1, 0, 2, 2])
