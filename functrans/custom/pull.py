@@ -98,7 +98,7 @@ class Pull:
         )
 
     def traced_now(self, captured: Values, residuals: Values) -> tuple[Pull, list[Any]]:
-        """With `bwd` traced, and without the residuals that it does not read."""
+        """With `bwd` traced, and without residuals that it does not read; captured arrays are residuals, too."""
         values = [*captured, *residuals]
         nonzero: list[bool] = []
 
@@ -112,9 +112,9 @@ class Pull:
         read = variables_read(jaxpr)
         front, saved, back = split(jaxpr.invars, len(captured), len(residuals))
         mask = [v in read for v in saved]
-        invars = [*front, *chosen(saved, mask), *back]
-        traced = Jaxpr(invars, jaxpr.eqns, jaxpr.outvars, jaxpr.constvars, jaxpr.consts, jaxpr.name)
-        kept = chosen(residuals, mask)
+        invars = [*front, *chosen(saved, mask), *jaxpr.constvars, *back]
+        traced = Jaxpr(invars, jaxpr.eqns, jaxpr.outvars, name=jaxpr.name)
+        kept = [*chosen(residuals, mask), *jaxpr.consts]
         return replace(self, residuals=len(kept), traced=traced, nonzero=tuple(nonzero)), kept
 
 

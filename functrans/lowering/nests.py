@@ -106,6 +106,7 @@ class _Builder(Builder):
 
     def inline(self, jaxpr: Jaxpr, operands: Sequence[Place], results: Sequence[Place]) -> None:
         """The statements of a jaxpr; a result may be the memory of an operand (see `core.kernel`)."""
+        assert not jaxpr.constvars, "what a body captured are operands: nobody else writes its memory"
         body = with_distinct_outputs(with_host_calls(jaxpr))
         places = dict(zip(body.invars, operands, strict=True))
         inputs = {memory_key(m): v for v, m in places.items()}

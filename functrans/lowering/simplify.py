@@ -24,7 +24,7 @@ from .sums import gather_sums
 from .unused import remove_dead
 
 
-def simplify(jaxpr: Jaxpr, *, strict: bool = False) -> Jaxpr:
+def simplify(jaxpr: Jaxpr, *, strict: bool = False, within: bool = False) -> Jaxpr:
     """An equivalent jaxpr with fewer equations.
 
     Parameters
@@ -32,6 +32,8 @@ def simplify(jaxpr: Jaxpr, *, strict: bool = False) -> Jaxpr:
     jaxpr : Jaxpr
     strict : bool
         Keep the order of additions, too.
+    within : bool
+        Whether it is the body of a loop or a branch, which captures no arrays.
 
     Returns
     -------
@@ -39,7 +41,7 @@ def simplify(jaxpr: Jaxpr, *, strict: bool = False) -> Jaxpr:
         With the same inputs and as many outputs, without calls; captured arrays of rank 0 have become
         literals.
     """
-    eqns, outvars, consts = inline_calls(jaxpr)
+    eqns, outvars, consts = inline_calls(jaxpr, within=within)
 
     def checked(stage: str, eqns: list[Eqn], outvars: list[Atom]) -> tuple[list[Eqn], list[Atom]]:
         if config.verify:
@@ -68,16 +70,20 @@ def _assembled(jaxpr: Jaxpr, eqns: list[Eqn], outvars: list[Atom], consts: dict[
 # --- calls --------------------------------------------------------------------------------------------------
 
 
-def inline_calls(jaxpr: Jaxpr) -> tuple[list[Eqn], list[Atom], dict[Var, Any]]:
-    """The equations with the bodies of calls in their place, the outputs, and all captured arrays."""
-    inliner = _Inliner()
+def inline_calls(jaxpr: Jaxpr, *, within: bool = False) -> tuple[list[Eqn], list[Atom], dict[Var, Any]]:
+    """The equations with the bodies of calls in their place, the outputs, and all captured arrays.
+
+    `within` says that it is the body of a loop or a branch.
+    """
+    inliner = _Inliner(within)
     env: dict[Var, Atom] = dict(zip(jaxpr.invars, jaxpr.invars))
     outvars = inliner.body(jaxpr, env)
     return inliner.eqns, outvars, inliner.consts
 
 
 class _Inliner:
-    def __init__(self) -> None:
+    def __init__(self, within: bool) -> None:
+        self.within = within
         self.eqns: list[Eqn] = []
         self.consts: dict[Var, Any] = {}
         self.known: dict[int, Atom] = {}  # one variable for each captured array, by identity
@@ -93,6 +99,17 @@ class _Inliner:
             self.known[id(value)] = found
         return found
 
+    def in_its_place(self, eqn: Eqn) -> Jaxpr | None:
+        """The jaxpr that stands for an equation."""
+        prim = eqn.primitive
+        if prim.inlined:
+            return eqn.params["jaxpr"]
+        if prim.expand is None:
+            return None
+        found = prim.expand(*[a.aval for a in eqn.invars], **eqn.params)
+        # What a loop's body captured are operands of the loop; what only its expansion captured has no place there.
+        return None if self.within and any(np.ndim(c) for c in found.consts) else found
+
     def body(self, jaxpr: Jaxpr, env: dict[Var, Atom]) -> list[Atom]:
         for v, c in zip(jaxpr.constvars, jaxpr.consts):
             env[v] = self.const(v, c)
@@ -102,7 +119,7 @@ class _Inliner:
 
         for eqn in jaxpr.eqns:
             invars = [read(a) for a in eqn.invars]
-            inner = _in_its_place(eqn)
+            inner = self.in_its_place(eqn)
             if inner is not None:
                 inner_env: dict[Var, Atom] = dict(zip(inner.invars, invars))
                 env.update(zip(eqn.outvars, self.body(inner, inner_env)))
@@ -115,14 +132,6 @@ class _Inliner:
         return [read(a) for a in jaxpr.outvars]
 
 
-def _in_its_place(eqn: Eqn) -> Jaxpr | None:
-    """The jaxpr that stands for an equation."""
-    prim = eqn.primitive
-    if prim.inlined:
-        return eqn.params["jaxpr"]
-    return None if prim.expand is None else prim.expand(*[a.aval for a in eqn.invars], **eqn.params)
-
-
 def _with_simple_bodies(eqn: Eqn) -> Eqn:
     """The equation of a loop or a branch with simplified bodies."""
     if not any(True for _ in subjaxprs(eqn.params)):
@@ -131,7 +140,7 @@ def _with_simple_bodies(eqn: Eqn) -> Eqn:
     def simple(value: Any) -> Any:
         if isinstance(value, Jaxpr):
             strict = config.strict
-            return value.derive(("simplified", strict), lambda: simplify(value, strict=strict))
+            return value.derive(("simplified", strict), lambda: simplify(value, strict=strict, within=True))
         return tuple(map(simple, value)) if isinstance(value, tuple) else value
 
     params = {k: simple(v) for k, v in eqn.params.items()}

@@ -215,6 +215,38 @@ class TestForwardMode:
         assert np.allclose(ft.jvp(f, (3.0,), (1.0,))[1], 6.0)
         assert np.allclose(ft.jit(ft.jacfwd(f))(3.0), 6.0)
 
+    @pytest.mark.parametrize("materialized", [True, False])
+    def test_within_a_loop_with_an_array_that_the_reverse_rule_captured(self, materialized):
+        index = np.array([0, 0, 2])
+        take = applied(
+            lambda x: fnp.take(x, index),
+            lambda values, perturbed, again: Forward(again(), [], materialized=materialized),
+            lambda token, saved, cts: [fnp.zeros(3).at[index].add(cts[0])],
+        )
+
+        def step(x):
+            y, push = ft.linearize(take, x)
+            return 0.5 * y + push(x * fnp.arange(3.0))
+
+        def loop(x):
+            return lax.fori_loop(0, 2, lambda i, c: step(c), x)
+
+        def by_hand(x):
+            return 0.5 * x[index] + (x * np.arange(3.0))[index]
+
+        x = np.array([0.3, -0.4, 0.9])
+        assert np.allclose(ft.jit(loop)(x), by_hand(by_hand(x)))
+
+    def test_zeros_for_an_operand_that_does_not_matter(self):
+        def pull(token, saved, cts):
+            return [2.0 * cts[0], fnp.zeros_like(saved[1])]
+
+        f = applied(lambda a, b: 2.0 * a, keep_inputs, pull, arity=2)
+        for push in (ft.jvp, lambda *args: ft.jit(lambda: ft.jvp(*args))()):
+            assert np.allclose(push(f, (1.0, 2.0), (1.0, 1.0))[1], 2.0)
+        assert np.allclose(ft.vmap(ft.jacfwd(f, 1))(X, X), 0.0)
+        assert np.allclose(ft.jit(ft.jacfwd(f, 1))(1.0, 2.0), 0.0)
+
     def test_can_be_forbidden(self):
         f = applied(lambda x: x, keep_inputs, lambda token, saved, cts: [cts[0]], derive_jvp=False)
         assert ft.grad(f)(1.0) == 1.0
