@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from ..control.bodies import Mask, chosen, given, split
 from ..core.aval import Aval, Zero, aval_of
-from ..core.ir import Jaxpr, Var
+from ..core.ir import Jaxpr, Literal, Var
+from ..primitives.linear import broadcast_in_dim_p
 from ..transforms.evaluate import evaluate
-from ..transforms.stage import stage
+from ..transforms.stage import StagedTracer, stage
 from . import running
 from .record import CustomRule, Forward, Values
 from .running import Lanes
@@ -103,7 +106,7 @@ class Pull:
         nonzero: list[bool] = []
 
         def pull(*xs: Any) -> list[Any]:
-            found = self.pulled(*split(xs, len(captured), len(residuals)))
+            found = without_zeros(self).pulled(*split(xs, len(captured), len(residuals)))
             nonzero[:] = [ct is not None and type(ct) is not Zero for ct in found]
             return chosen(found, nonzero)
 
@@ -121,3 +124,22 @@ class Pull:
 def variables_read(jaxpr: Jaxpr) -> set[Any]:
     """The variables that an equation or an output reads."""
     return {a for e in jaxpr.eqns for a in e.invars if type(a) is Var} | set(jaxpr.outvars)
+
+
+def without_zeros(pull: Pull) -> Pull:
+    """The same; arrays of zeros that the reverse rule returns, which is linear too, are symbolic zeros."""
+    bwd = pull.rule.bwd
+    assert bwd is not None
+
+    def found(token: Any, residuals: Values, cts: Values) -> list[Any]:
+        return [Zero(ct) if _is_zero(ct) else ct for ct in bwd(token, residuals, cts)]
+
+    return replace(pull, rule=replace(pull.rule, bwd=found))
+
+
+def _is_zero(ct: Any) -> bool:
+    """Whether a cotangent is an array of zeros, wherever the rule is applied."""
+    if type(ct) is StagedTracer:  # what zeros() and zeros_like() are while tracing
+        made = (e for e in ct._trace.eqns if e.primitive is broadcast_in_dim_p and ct._var in e.outvars)
+        return any(type(e.invars[0]) is Literal and not e.invars[0].value for e in made)
+    return isinstance(ct, np.ndarray | np.generic) and not np.any(ct)

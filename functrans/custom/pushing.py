@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
 
 from ..core.aval import Zero
 from ..core.errors import ConcretizationError, MissingRuleError, NoRuleError
-from ..core.ir import Literal
 from ..core.primitive import Linear
 from ..core.trace import Tracer, current_trace, eval_trace, tracing
-from ..primitives.linear import broadcast_in_dim_p
 from ..transforms.linearize import Entry, Linearized, LinearTracer, TangentTrace, replay
-from ..transforms.stage import StagedTracer
 from ..transforms.transpose import backward
-from .pull import Pull
+from .pull import Pull, without_zeros
 from .record import Values
 
 
@@ -30,7 +26,7 @@ def transposed_bwd(pull: Pull, captured: Values, residuals: Values, tangents: Va
     cts = [trace.input(a) for a, m in zip(pull.outs, pull.moving) if m]
     try:
         with tracing(trace):
-            found = _without_zeros(pull).pulled(captured, residuals, cts)
+            found = without_zeros(pull).pulled(captured, residuals, cts)
     except ConcretizationError as error:
         _refuse(pull, error.message, error)
     ends: list[Linear] = []
@@ -49,25 +45,6 @@ def transposed_bwd(pull: Pull, captured: Values, residuals: Values, tangents: Va
     except NoRuleError as error:
         _refuse(pull, error.message, error)
     return [next(pushed) if m else Zero(a) for a, m in zip(pull.outs, pull.moving)]
-
-
-def _without_zeros(pull: Pull) -> Pull:
-    """The same; arrays of zeros that the reverse rule returns, which is linear too, are symbolic zeros."""
-    bwd = pull.rule.bwd
-    assert bwd is not None
-
-    def found(token: Any, residuals: Values, cts: Values) -> list[Any]:
-        return [Zero(ct) if _is_zero(ct) else ct for ct in bwd(token, residuals, cts)]
-
-    return replace(pull, rule=replace(pull.rule, bwd=found))
-
-
-def _is_zero(ct: Any) -> bool:
-    """Whether a cotangent is an array of zeros, wherever the rule is applied."""
-    if type(ct) is StagedTracer:  # what zeros() and zeros_like() are while tracing
-        made = (e for e in ct._trace.eqns if e.primitive is broadcast_in_dim_p and ct._var in e.outvars)
-        return any(type(e.invars[0]) is Literal and not e.invars[0].value for e in made)
-    return isinstance(ct, np.ndarray | np.generic) and not np.any(ct)
 
 
 def _refuse(pull: Pull, why: str, cause: Exception | None = None) -> NoReturn:
