@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.array import Array, unwrap
 from ..core.aval import Aval, Zero, aval_of
 from ..core.dtypes import is_inexact
 from ..core.errors import (
@@ -222,16 +223,21 @@ class Call:
         static: dict[int, Any] = {}
         arrays = []
         for i, x in enumerate(leaves):
-            if isinstance(x, CustomVJPPrimal):
-                raise ArgumentError(
-                    f"{self._title('fwd', rule)} returned a CustomVJPPrimal among the residuals: keep x.value",
-                    last_line(rule),
-                )
-            if isinstance(x, _STATIC) and not isinstance(x, np.generic):
+            if type(x) is Array:
+                arrays.append(unwrap(x))
+            elif isinstance(x, _STATIC) and not isinstance(x, np.generic):
                 static[i] = x
             else:
-                arrays.append(value_of(x, lambda: f"{self._title('fwd', rule)}: a residual"))
+                arrays.append(self._residual(rule, x))
         return arrays, _Token(treedef, static, self.out_tree)
+
+    def _residual(self, rule: Callable[..., Any], x: Any) -> Any:
+        title = self._title("fwd", rule)
+        if isinstance(x, CustomVJPPrimal):
+            raise ArgumentError(
+                f"{title} returned a CustomVJPPrimal among the residuals: keep x.value", last_line(rule)
+            )
+        return value_of(x, lambda: f"{title}: a residual")
 
     def _check_count(self, rule: Callable[..., Any], found: Any) -> None:
         count = len(self.treedef.children())
