@@ -21,8 +21,8 @@ from .trace import EvalTrace
 
 #: Operations that move numbers, with other kernel rules than `Indexed` and `Reshape`; and those that look themselves.
 _MOVING = frozenset((
-    "bitcast", "call", "check_nans", "concatenate", "convert_element_type", "dynamic_update_slice", "pad", "putitem",
-    "same", "scatter", "select", "share", "sort", "stop_gradient", "top_k",
+    "bitcast", "call", "check_nans", "complex", "concatenate", "conj", "convert_element_type", "dynamic_update_slice",
+    "imag", "pad", "putitem", "real", "same", "scatter", "select", "share", "sort", "stop_gradient", "top_k",
 ))  # fmt: skip
 
 
@@ -87,6 +87,11 @@ def _compute_and_look(self: EvalTrace, prim: Primitive, args: tuple[Any, ...], p
         if error is not None:
             raise error
     return out
+
+
+def looking() -> bool:
+    """Whether the option is on here; quick where it is on nowhere."""
+    return EvalTrace.process is not _compute and config.debug_nans
 
 
 def _exchange(on: bool) -> None:

@@ -33,6 +33,7 @@ from typing import Any, NoReturn
 from .aval import Aval
 from .errors import NoRuleError
 from .kernel import KernelRule
+from .source import Source
 from .trace import current_trace
 
 
@@ -56,9 +57,14 @@ class Effect(enum.Flag):
 
 
 class Linear:
-    """Stands for a linear argument in a transpose rule: only its aval is known."""
+    """Stands for a linear argument in a transpose rule: only its aval is known.
 
-    __slots__ = ("aval",)
+    `source`, the user's line that computes it, is set where ``config.debug_nans`` may need it; elsewhere it is missing.
+    """
+
+    __slots__ = ("aval", "source")
+    aval: Aval
+    source: Source | None
 
     def __init__(self, aval: Aval):
         self.aval = aval
@@ -66,6 +72,13 @@ class Linear:
     @property
     def dtype(self) -> NoReturn:
         """Refused: a rule asks for it where it wants a value, of which there is none."""
+        self._refuse()
+
+    def __array_ufunc__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refused, for the same reason."""
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
         raise NoRuleError("it multiplies, divides or chooses by values of which both depend on its arguments")
 
     def __repr__(self) -> str:
@@ -108,8 +121,12 @@ class Primitive:
     expand: Callable[..., Any] | None = None
     effects: Callable[..., Effect] = _no_effects
     multiple: bool = False
-    inlined: bool = False  # stands for the equations of its parameter `jaxpr`: a kernel gets these in its place
-    ruled: bool = False  # though inlined, with rules of its own: so it stays one equation until there are kernels
+    inlined: bool = (
+        False  # stands for the equations of its parameter `jaxpr`: a kernel gets these in its place
+    )
+    ruled: bool = (
+        False  # though inlined, with rules of its own: so it stays one equation until there are kernels
+    )
     weak: bool = False  # the output is weak (a Python scalar) where every operand is
     show: Callable[..., str] | None = None
     file: str = field(default_factory=_file_of_caller)

@@ -21,12 +21,14 @@ from ..core.array import secure
 from ..core.aval import Aval, Zero, aval_of
 from ..core.check import verified
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
+from ..core.nans import looking
 from ..core.primitive import Linear, Primitive
 from ..core.trace import Trace, Tracer, current_trace, tracing
 from ..primitives.elementwise import mul_p
 from ..primitives.linear import add_p, broadcast_to, shape_of
 from .evaluate import evaluate
 from .jvp import JVPTrace, JVPTracer
+from .located import LocatedTape, source_of
 from .stage import StagedTracer, StageTrace
 
 
@@ -283,6 +285,8 @@ def linearize(
     tracers = [trace.tangents.input(aval_of(x).strong()) if p else None for x, p in zip(primals, perturbed)]
     if retain:
         primals = [secure(x) for x in primals]
+    if looking():
+        trace.tangents.tape = LocatedTape()
     with tracing(trace):
         outs = fun(*[x if t is None else trace.pair(x, t) for x, t in zip(primals, tracers)])
     pairs = [trace.split(x) for x in outs]
@@ -387,7 +391,8 @@ class _TapeToJaxpr:
         args, params = entry.args, entry.params
         if entry.primitive.stage is not None:
             args, params = entry.primitive.stage(self.outer, args, params)
-        return Eqn(entry.primitive, [self.atom(a) for a in args], [self.variable(v) for v in entry.outs], params)
+        outvars = [self.variable(v) for v in entry.outs]
+        return Eqn(entry.primitive, [self.atom(a) for a in args], outvars, params, source_of(entry.outs))
 
     @property
     def consts(self) -> list[tuple[Var, Any]]:

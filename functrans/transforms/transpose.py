@@ -10,11 +10,13 @@ from typing import Any
 
 from ..core.aval import Zero
 from ..core.ir import Atom, Jaxpr, Literal
+from ..core.nans import looking
 from ..core.primitive import Linear
 from ..core.tape import TapeAval
 from ..primitives.linear import add_p
 from ..primitives.tape import add_tapes_p
 from .linearize import Entry
+from .located import located
 from .stage import stage
 
 
@@ -38,6 +40,8 @@ def backward(
     for v, ct in zip(outs, cotangents):
         if type(v) is Linear and type(ct) is not Zero:
             _accumulate(cts, v, ct)
+    if looking():
+        tape = [located(entry) for entry in tape]
     for prim, args, params, results in reversed(tape):
         if prim.multiple:
             ct = [cts.pop(v, None) for v in results]
@@ -115,6 +119,8 @@ def _linear_part(jaxpr: Jaxpr, env: dict[Atom, Any]) -> tuple[list[Any], list[En
         args = tuple([a.value if type(a) is Literal else env[a] for a in eqn.invars])
         if any(type(a) is Linear for a in args):
             outs = tuple([Linear(v.aval) for v in eqn.outvars])
+            for v in outs:
+                v.source = eqn.source
             tape.append(Entry(eqn.primitive, args, eqn.params, outs))
             env.update(zip(eqn.outvars, outs))
         else:

@@ -134,3 +134,35 @@ def test_complex_and_single():
 def test_python_backend():
     with config.patch(backend="python"), raises("log returned NaN"):
         ft.jit(fnp.log)(-1.0)
+
+
+REVERSE = {
+    "grad": ft.grad,
+    "grad of jit": lambda f: ft.grad(ft.jit(f)),
+    "jit of grad": lambda f: ft.jit(ft.grad(f)),
+    "vjp": lambda f: lambda x: ft.vjp(f, x)[1](1.0),
+    "grad of grad": lambda f: ft.grad(lambda x: ft.grad(f)(x) * 1.0),
+    "vmap": lambda f: lambda x: ft.vmap(ft.grad(f))(np.array([1.0, x])),
+}
+
+
+@pytest.mark.parametrize("name", REVERSE)
+def test_the_reverse_pass_names_the_line_of_the_forward_pass(name):
+    def f(x):
+        y = fnp.sqrt(x)
+        return y * y
+
+    def looped(x):
+        return lax.scan(lambda c, t: (fnp.sqrt(c) ** 2 * t, None), x, fnp.arange(1.0, 3.0))[0]
+
+    with raises("mul returned NaN") as error:
+        REVERSE[name](f)(0.0)
+    assert line(error) == "y = fnp.sqrt(x)"
+    with raises("returned NaN") as error:
+        REVERSE[name](looped)(0.0)
+    assert line(error).startswith("return lax.scan(lambda")
+
+
+def test_the_message_says_that_it_is_the_reverse_pass():
+    with raises("mul returned NaN, in the reverse pass of this line\n"):
+        ft.grad(lambda x: fnp.sqrt(x) * x)(0.0)

@@ -1,0 +1,50 @@
+"""Which line each entry of a tape comes from: kept while ``config.debug_nans`` is on.
+
+So a NaN of the reverse pass is told at the line whose derivative it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ..core.errors import NaNError
+from ..core.primitive import Linear
+from ..core.source import Source, replayed, user_source
+
+
+class LocatedTape(list[Any]):
+    """A tape that notes the user's line with what each entry computes."""
+
+    def append(self, entry: Any) -> None:
+        """Record an entry."""
+        source = user_source()
+        for v in entry.outs:
+            v.source = source
+        super().append(entry)
+
+
+def source_of(outs: tuple[Linear, ...]) -> Source | None:
+    """The line that linear variables were computed by, where it is known."""
+    return getattr(outs[0], "source", None) if outs else None
+
+
+def located(entry: Any) -> Any:
+    """The same entry, transposed as if its line ran."""
+    source = source_of(entry.outs)
+    if source is None:
+        return entry
+    rule = entry.primitive.rule("transpose")
+
+    def transpose(*args: Any, **params: Any) -> Any:
+        token = replayed.set(source)
+        try:
+            return rule(*args, **params)
+        except NaNError as error:
+            if error.source != source:
+                raise
+            raise NaNError(f"{error.message}, in the reverse pass of this line", source) from None
+        finally:
+            replayed.reset(token)
+
+    return entry._replace(primitive=replace(entry.primitive, transpose=transpose))
