@@ -13,17 +13,12 @@ from typing import Any
 
 from ..core.aval import Aval, Zero, aval_of
 from ..core.check import verified
-from ..core.config import config
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var, subjaxprs
 from ..core.kernel import Reduction
 from ..core.primitive import Effect, Primitive
-from ..core.source import user_source
 from ..core.tape import TapeAval
-from ..core.trace import eval_trace, tracing
 from ..primitives.linear import broadcast_in_dim_p, broadcast_to
 from ..primitives.tape import empty_tape_p
-from ..transforms.evaluate import evaluate
-from .call import executable
 
 Mask = tuple[bool, ...]
 
@@ -42,6 +37,12 @@ def chosen(values: Sequence[Any], mask: Sequence[bool]) -> list[Any]:
 def perturbed(tangents: Sequence[Any]) -> Mask:
     """Which tangents are no symbolic zeros."""
     return tuple([type(t) is not Zero for t in tangents])
+
+
+def spread(values: Sequence[Any], mask: Sequence[bool], outs: Sequence[Any]) -> list[Any]:
+    """`values` where the mask is true, symbolic zeros like `outs` elsewhere."""
+    given = iter(values)
+    return [next(given) if m else Zero(x) for m, x in zip(mask, outs)]
 
 
 def zeros(aval: Aval) -> Any:
@@ -174,20 +175,6 @@ class Regrouping:
         return verified(Jaxpr(invars, self.eqns, outvars, name=old.name, stats=old.stats), stage)
 
 
-def run_compiled(prim: Primitive, args: Sequence[Any], params: dict[str, Any], body: Jaxpr) -> list[Any]:
-    """Evaluate a higher-order equation by a kernel of its own, kept on its body."""
-    avals = [aval_of(a).strong() for a in args]
-    key = ("alone", prim.name, *sorted((k, v) for k, v in params.items() if v is not body), *avals)
-
-    def build() -> Jaxpr:
-        invars = [Var(a) for a in avals]
-        outvars = [Var(a) for a in prim.abstract(*avals, **params)]
-        eqn = Eqn(prim, invars, outvars, params, user_source())
-        return verified(Jaxpr(invars, [eqn], outvars, name=body.name), prim.name)
-
-    return executable(body.derive(key, build))(*args)
-
-
 def is_host(eqn: Eqn) -> bool:
     """Whether an equation is a host call: it has no kernel rule, or an effect other than raising.
 
@@ -201,11 +188,3 @@ def is_host(eqn: Eqn) -> bool:
     # NumPy orders complex numbers; processors do not.
     complex_operand = any(a.aval.dtype.kind == "c" for a in eqn.invars)
     return isinstance(rule, Reduction) and rule.fold not in ("sum", "prod") and complex_operand
-
-
-def computed(body: Jaxpr, args: Sequence[Any]) -> list[Any]:
-    """The outputs of a body by NumPy, or by its kernel unless all is to run as Python."""
-    with tracing(eval_trace):
-        if config.disable_jit:
-            return evaluate(body, args)
-    return executable(body)(*args)

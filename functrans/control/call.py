@@ -22,6 +22,7 @@ from ..transforms.evaluate import evaluate
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize import linearize_jaxpr
 from ..transforms.transpose import transpose_jaxpr
+from .bodies import perturbed, spread
 
 Compiler = Callable[[Jaxpr], Callable[..., list[np.ndarray]]]
 _compiler: list[Compiler] = []
@@ -50,18 +51,8 @@ def _abstract(*avals: Aval, jaxpr: Jaxpr) -> tuple[Aval, ...]:
     return tuple(jaxpr.out_avals)
 
 
-def _perturbed(tangents: Sequence[Any]) -> tuple[bool, ...]:
-    return tuple([type(t) is not Zero for t in tangents])
-
-
-def spread(values: Sequence[Any], mask: Sequence[bool], outs: Sequence[Any]) -> list[Any]:
-    """`values` where the mask is true, symbolic zeros like `outs` elsewhere."""
-    given = iter(values)
-    return [next(given) if m else Zero(x) for m, x in zip(mask, outs)]
-
-
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Jaxpr) -> tuple[list[Any], list[Any]]:
-    pushed, nonzero = jvp_jaxpr(jaxpr, _perturbed(tangents), trace_key())
+    pushed, nonzero = jvp_jaxpr(jaxpr, perturbed(tangents), trace_key())
     found = call_p.bind(*primals, *[t for t in tangents if type(t) is not Zero], jaxpr=pushed)
     outs = found[: len(jaxpr.outvars)]
     return outs, spread(found[len(outs) :], nonzero, outs)
@@ -70,7 +61,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Jaxpr) -> tu
 def _linearize(
     primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Jaxpr
 ) -> tuple[list[Any], list[Any]]:
-    parts = linearize_jaxpr(jaxpr, _perturbed(tangents), trace_key())
+    parts = linearize_jaxpr(jaxpr, perturbed(tangents), trace_key())
     found = call_p.bind(*primals, jaxpr=parts.primal)
     residuals = [primals[i] if where == "in" else found[i] for where, i in parts.residuals]
     outs = found[: len(jaxpr.outvars)]
@@ -81,7 +72,7 @@ def _linearize(
 
 def _transpose(cts: Sequence[Any], *args: Any, jaxpr: Jaxpr) -> list[Any]:
     linear = tuple([type(a) is Linear for a in args])
-    body, nonzero = transpose_jaxpr(jaxpr, linear, _perturbed(cts), trace_key())
+    body, nonzero = transpose_jaxpr(jaxpr, linear, perturbed(cts), trace_key())
     known = [a for a in args if type(a) is not Linear]
     found = iter(call_p.bind(*known, *[ct for ct in cts if type(ct) is not Zero], jaxpr=body))
     has = iter(nonzero)

@@ -20,8 +20,8 @@ from ..transforms.evaluate import evaluate
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from ..transforms.transpose import transpose_jaxpr
-from .bodies import Mask, chosen, perturbed
-from .call import call_p, spread
+from .bodies import Mask, chosen, perturbed, spread
+from .call import call_p
 from .recompute import by_policy, inlined
 
 #: ``policy(primitive, *avals, **params)``: whether the results of an equation are kept.

@@ -21,7 +21,8 @@ from ..transforms.batch import batch_jaxpr
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from ..transforms.transpose import transpose_jaxpr
-from .bodies import Mask, Regrouping, chosen, computed, perturbed, without_consts
+from .bodies import Mask, Regrouping, chosen, perturbed, without_consts
+from .evaluation import computed
 from .scan import over_lanes
 
 Branches = tuple[Jaxpr, ...]

@@ -30,18 +30,10 @@ from ..core.tape import TapeAval
 from ..primitives.linear import batched_first, move_axis
 from ..primitives.tape import stacked, write_tape
 from ..transforms.evaluate import evaluate
-from .bodies import (
-    chosen,
-    computed,
-    given,
-    invariant_part,
-    perturbed,
-    run_compiled,
-    split,
-    zeros,
-)
+from .bodies import chosen, given, invariant_part, perturbed, split, zeros
 from .carries import Carries
 from .derived import batched_body, carry_mask, halves_of, pushed_body, transposed_body
+from .evaluation import computed, run_compiled
 from .lockstep import fits, in_step
 
 

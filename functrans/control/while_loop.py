@@ -21,9 +21,10 @@ from ..core.primitive import Effect, Primitive
 from ..core.tape import TapeAval
 from ..primitives.tape import write_tape
 from ..transforms.evaluate import evaluate
-from .bodies import chosen, computed, given, invariant_part, perturbed, run_compiled, split
+from .bodies import chosen, given, invariant_part, perturbed, split
 from .carries import Carries
 from .derived import carry_mask, halves_of, pushed_body
+from .evaluation import computed, run_compiled
 from .scan import bind as bind_scan
 from .scan import over_lanes
 

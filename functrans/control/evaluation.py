@@ -1,0 +1,38 @@
+"""How higher-order equations outside of kernels are evaluated, and their bodies where all is to run as Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.aval import aval_of
+from ..core.check import verified
+from ..core.config import config
+from ..core.ir import Eqn, Jaxpr, Var
+from ..core.primitive import Primitive
+from ..core.source import user_source
+from ..core.trace import eval_trace, tracing
+from ..transforms.evaluate import evaluate
+from .call import executable
+
+
+def run_compiled(prim: Primitive, args: Sequence[Any], params: dict[str, Any], body: Jaxpr) -> list[Any]:
+    """Evaluate a higher-order equation by a kernel of its own, kept on its body."""
+    avals = [aval_of(a).strong() for a in args]
+    key = ("alone", prim.name, *sorted((k, v) for k, v in params.items() if v is not body), *avals)
+
+    def build() -> Jaxpr:
+        invars = [Var(a) for a in avals]
+        outvars = [Var(a) for a in prim.abstract(*avals, **params)]
+        eqn = Eqn(prim, invars, outvars, params, user_source())
+        return verified(Jaxpr(invars, [eqn], outvars, name=body.name), prim.name)
+
+    return executable(body.derive(key, build))(*args)
+
+
+def computed(body: Jaxpr, args: Sequence[Any]) -> list[Any]:
+    """The outputs of a body by NumPy, or by its kernel unless all is to run as Python."""
+    with tracing(eval_trace):
+        if config.disable_jit:
+            return evaluate(body, args)
+    return executable(body)(*args)
