@@ -17,18 +17,18 @@ from ..core.source import last_line
 from ..core.trace import Trace, Tracer, current_trace
 from ..primitives.linear import instantiate
 from ..transforms.stage import StageTrace
-from ..transforms.values import given, value_of
+from ..transforms.values import given
 from .capture import StandInTracer
 from .context import Context, Phase, Record
 from .function_rules import Definition
-from .gradients import Gradients, turned
+from .gradients import Gradients, exact, turned
 from .host import HostForward
-from .keys import rule_key
-from .layout import Layout, Static
+from .keys import RuleKey
+from .layout import Layout, Static, own_value
 from .once import once
 from .outputs import Outputs
 from .record import CustomRule, Forward, Mask, Values
-from .saving import Packing, Reader, reader, unpacked
+from .saving import Packing, Reader, read_once, reader, unpacked
 from .tangents import Tangents
 from .vmap_rule import apply_vmap_rule
 
@@ -38,7 +38,7 @@ class _Recorded(NamedTuple):
 
     ctx: Context
     outs: list[Any]
-    marked: Mask
+    marked: Mask | None
     known: dict[int, Any]
 
 
@@ -79,40 +79,39 @@ class Applied:
     def rule(self) -> CustomRule:
         """The rule to be applied."""
         d = self.definition
-        vmap = self.vmap if d.vmap is not None or not d.derive_vmap else None
+        without = d.backward is None and d.jvp is None
+        reverse = without or d.backward is not None
         return CustomRule(
             name=d.name,
             arity=self.layout.count,
             fwd=self.fwd,
-            fwd_res=self.fwd_res if d.backward is not None else None,
-            bwd=self.bwd if d.backward is not None else None,
-            jvp=self.jvp if d.jvp is not None else None,
-            vmap=vmap,
+            fwd_res=self.fwd_res if reverse else None,
+            bwd=self.bwd if reverse else None,
+            jvp=self.jvp if d.jvp is not None else self.no_jvp if without else None,
+            vmap=self.vmap if d.vmap is not None or not d.derive_vmap else None,
             derive_jvp=d.derive_jvp,
-            no_reverse="You must implement either the backward or vjp method for it to be differentiated in reverse mode",
-            no_forward="You must implement the jvp method for it to be differentiated in forward mode",
+            no_forward=_NO_FORWARD,
             key=self._key(),
         )
 
     def _key(self) -> Any:
-        parts = (self.definition, self.layout, self.keywords)
-        if self.layout.plain:
-            return parts if self.definition.pure else None
-        key = rule_key(parts, self.static.leaves)
-        if key is None and _staged():
-            self._refuse_unhashable()
-        return key if self.definition.pure else None
+        if self.static.leaves and _staged():
+            self._check_hashable()
+        if not self.definition.pure:
+            return None
+        return RuleKey((self.definition, self.layout, self.keywords), self.static.leaves)
 
-    def _refuse_unhashable(self) -> NoReturn:
+    def _check_hashable(self) -> None:
         for i, part in enumerate(self.layout.parts):
             for x in self.static.leaves[part.leaves]:
-                if rule_key((), (x,)) is None:
+                try:
+                    hash(x)
+                except TypeError:
                     raise FunctionDefinitionError(
                         f"{self.definition.name}.apply: {self.name(i)} is of type {type(x).__name__}, which is not "
                         "hashable: under jit an argument that is not an array must be, since it is a constant of the "
                         "compiled program. Pass a tuple, a string, a frozen dataclass, or arrays"
-                    )
-        raise AssertionError("all static arguments are hashable")
+                    ) from None
 
     def name(self, position: int) -> str:
         """How messages call an argument."""
@@ -143,7 +142,7 @@ class Applied:
             if again is not None and any([_is_traced(x) for x in values]):
                 outs = again()
             else:
-                outs = [value_of(x, self._output_name) for x in objects]
+                outs = [own_value(x, self._output_name) for x in objects]
         else:
             if again is not None:
                 outs = again()
@@ -155,7 +154,7 @@ class Applied:
             else:
                 output = self.call(d.forward, inputs)
                 self.outputs, objects = Outputs.of(output)
-                outs = [value_of(x, self._output_name) for x in objects]
+                outs = [own_value(x, self._output_name) for x in objects]
             d.setup(ctx, inputs, output)
         ctx._record.phase = Phase.FINISHED
         known = {id(x): v for x, v in zip(objects, outs)}
@@ -165,10 +164,10 @@ class Applied:
     def _output_name(self) -> str:
         return f"an output of {self.definition.name}.forward"
 
-    def _marked(self, record: Record, outputs: Sequence[Any]) -> Mask:
-        """Which outputs are marked as non-differentiable."""
+    def _marked(self, record: Record, outputs: Sequence[Any]) -> Mask | None:
+        """Which outputs are marked as non-differentiable; None: no one."""
         if not record.marked:
-            return (False,) * len(outputs)
+            return None
         marked = {id(x) for x in record.marked}
         strange = marked.difference(map(id, outputs))
         if strange:
@@ -194,48 +193,50 @@ class Applied:
             else _WRONG_SAVE.format(record.name, "backward", "forward", "backward")
         )
         saved = reader(record.saved, packing, hooked=True, clear=self.definition.clear, refuse=refuse)
-        token = _Token(
-            outputs=self.outputs,
-            avals=[aval_of(x) for x in values],
-            perturbed=perturbed,
-            needs=record.needs,
-            materialize=record.materialize is not False,
-            saved=saved,
-            attributes={name: packing.anything(x) for name, x in vars(ctx).items()},
-        )
-        moving = tuple([not m for m in marked])
-        return Forward(outs, packing.residuals, token, moving, token.materialize)
+        attributes = {name: packing.anything(x) for name, x in vars(ctx).items()}
+        avals = [aval_of(x) for x in values]
+        materialize = record.materialize is not False
+        if self.definition.backward is None:
+            self._refuse_moving(outs, marked, "reverse", _NO_REVERSE)
+        token = _Token(self.outputs, avals, perturbed, record.needs, materialize, saved, attributes)
+        moving = None if marked is None else tuple([not m for m in marked])
+        return Forward(outs, packing.residuals, token, moving, materialize)
 
     def bwd(self, token: _Token, residuals: Values, cts: Values) -> list[Any]:
         """Slot of the rule: gradients of the arguments."""
-        if not token.materialize and all([type(ct) is Zero for ct in cts]):
-            return [None] * self.layout.count
         d = self.definition
+        if (not token.materialize or d.backward is None) and all([type(ct) is Zero for ct in cts]):
+            return [None] * self.layout.count
         if not d.once:
             return self._gradients(token, residuals, cts)
-        given_cts = [ct for ct in cts if type(ct) is not Zero]
+        # Values go in as operands: what `flat` holds itself counts as captured.
+        count = len(residuals)
+        zeros = [Zero(ct.aval) if type(ct) is Zero else None for ct in cts]
         mask: list[bool] = []
 
         def flat(values: Values) -> list[Any]:
-            rest = iter(values[len(residuals) :])
-            everything = [ct if type(ct) is Zero else next(rest) for ct in cts]
-            found = self._gradients(token, values[: len(residuals)], everything)
+            rest = iter(values[count:])
+            found = self._gradients(token, values[:count], [z or next(rest) for z in zeros])
             mask[:] = [g is not None for g in found]
             return [g for g in found if g is not None]
 
-        found = iter(once(d.name, flat, [*residuals, *given_cts], d.capturing))
-        return [next(found) if m else None for m in mask]
+        values = [*residuals, *[ct for ct in cts if type(ct) is not Zero]]
+        gradients = iter(once(d.name, flat, values, d.capturing))
+        return [next(gradients) if m else None for m in mask]
 
     def _gradients(self, token: _Token, residuals: Values, cts: Values) -> list[Any]:
         d = self.definition
         assert d.backward is not None
         gradients = [_derivative(ct, token.materialize) for ct in cts]
         ctx = self._reading(Phase.BACKWARD, token.needs, token.saved, token.attributes, residuals)
-        found = ctx.apply(*token.outputs.layout.filled(gradients))  # type: ignore[attr-defined]
+        returned = ctx.apply(*token.outputs.layout.filled(gradients))  # type: ignore[attr-defined]
+        found = exact(returned, self.layout, token.avals, token.perturbed)
+        if found is not None:
+            return found
         check = Gradients(
             d.context.__name__, d.backward, self.layout, token.avals, token.perturbed, self.name
         )
-        return check.checked(found)
+        return check.checked(returned)
 
     def _reading(
         self,
@@ -247,7 +248,8 @@ class Applied:
     ) -> Context:
         """The context as ``backward`` and ``jvp`` get it."""
         record = Record(self.definition.name, needs, phase)
-        record.read = partial(saved, residuals)
+        read = partial(saved, residuals)
+        record.read = read_once(read) if self.definition.clear and phase is Phase.BACKWARD else read
         ctx = _context(self.definition.context, record)
         if attributes:
             vars(ctx).update({name: unpacked(x, residuals) for name, x in attributes.items()})
@@ -273,8 +275,21 @@ class Applied:
         moved = [_tangent(x, t, materialize) for x, t in zip(values, tangents)]
         found = reading.apply_jvp(*self.layout.filled(moved))  # type: ignore[attr-defined]
         avals = [aval_of(x).strong() for x in outs]
-        moving = [a.dtype.kind in "fc" and not m for a, m in zip(avals, marked)]
+        moving = [a.dtype.kind in "fc" and not m for a, m in zip(avals, marked or (False,) * len(avals))]
         return outs, Tangents(d.name, d.jvp, self.outputs, avals, moving).checked(found)
+
+    def no_jvp(
+        self, values: Values, tangents: Values, again: Callable[[], list[Any]]
+    ) -> tuple[list[Any], list[Any]]:
+        """The same without any rule: outputs that have no derivative need none."""
+        _, outs, marked, _ = self._recorded(values, (True,) * len(values), again)
+        self._refuse_moving(outs, marked, "forward", _NO_FORWARD)
+        return outs, [Zero(x) for x in outs]
+
+    def _refuse_moving(self, outs: Values, marked: Mask | None, mode: str, what: str) -> None:
+        moving = [aval_of(x).dtype.kind in "fc" for x in outs]
+        if any([a and not m for a, m in zip(moving, marked or (False,) * len(moving))]):
+            raise MissingRuleError(f"{mode} mode through {self.definition.name}: {what}")
 
     # --- batching -------------------------------------------------------------------------------------------------
 
@@ -301,6 +316,10 @@ class Applied:
         )
 
 
+_NO_REVERSE = (
+    "You must implement either the backward or vjp method for it to be differentiated in reverse mode"
+)
+_NO_FORWARD = "You must implement the jvp method for it to be differentiated in forward mode"
 _WRONG_SAVE = "{0}: {1} reads saved_tensors, but only save_for_{2} was called: what {1} needs is saved by ctx.save_for_{3}"
 
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
+from functools import partial, wraps
 from typing import Any, NoReturn, TypeVar
 
-import numpy as np
-
-from ..core.array import Array, secure, wrap
 from ..core.errors import ArgumentError, FunctionDefinitionError, MissingRuleError
-from ..core.trace import current_trace, eval_trace
-from ..transforms.values import given, result, value_of
+from ..transforms.values import result
 from .applied import Applied
 from .context import Context
 from .function_rules import Definition, check_class
-from .layout import is_array_type, taken_apart
+from .layout import as_value, taken_apart
 from .rule import bind_rule
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -255,10 +251,7 @@ class Function(metaclass=FunctionMeta):
         bound, keywords = definition.signature.bound(args, kwargs)
         layout, arrays, static = taken_apart(bound)
         applied = Applied(definition, layout, static, keywords)
-        values = [
-            x if type(x) is np.ndarray else value_of(x, functools.partial(_argument, applied, i))
-            for i, x in enumerate(arrays)
-        ]
+        values = [as_value(x, partial(_argument, applied, i)) for i, x in enumerate(arrays)]
         outs = bind_rule(applied.rule(), values, definition.capturing, static.objects())
         inputs = {id(x) for x in values}
         return applied.outputs.filled([result(x, inputs) for x in outs])
@@ -426,7 +419,7 @@ def once_differentiable(backward: F) -> F:
             "@once_differentiable"
         )
 
-    @functools.wraps(backward)
+    @wraps(backward)
     def marked(*args: Any, **kwargs: Any) -> Any:
         return backward(*args, **kwargs)
 

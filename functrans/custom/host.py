@@ -18,9 +18,9 @@ from ..core.errors import FunctionDefinitionError
 from ..core.pytree import tree_flatten, tree_map, tree_structure
 from ..core.trace import PYTHON_KEYS, concrete, eval_trace, tracing
 from ..transforms.batch import BatchTracer
-from ..transforms.values import struct_of, value_of
+from ..transforms.values import struct_of
 from .function_rules import Definition
-from .layout import Layout, Static
+from .layout import Layout, Static, own_value
 from .outputs import Outputs
 
 
@@ -46,7 +46,7 @@ class HostForward:
         if all(x is not None for x in known):
             outputs, arrays = Outputs.of(self._run(known))
             return outputs, [
-                value_of(x, lambda: f"{self._definition.name}.forward: an output") for x in arrays
+                own_value(x, lambda: f"{self._definition.name}.forward: an output") for x in arrays
             ]
         return self._called_back(values)
 

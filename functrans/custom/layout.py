@@ -6,14 +6,23 @@ is, and has no derivative.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.pytree import LEAF, PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
+from ..core.array import Array, secure, unwrap
+from ..core.pytree import (
+    LEAF,
+    PyTreeDef,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_structure,
+    tree_unflatten,
+)
 from ..core.trace import Tracer
 from ..core.tree_nodes import keystr
+from ..transforms.values import value_of
 
 _MOST = 4096
 
@@ -29,6 +38,19 @@ class _ArrayTypes(dict[type, bool]):
 
 
 is_array_type = _ArrayTypes()
+
+
+def as_value(x: Any, where: Callable[[], str]) -> Any:
+    """An array of the user's as a value that flows through interpreters; `where` names it in messages."""
+    return unwrap(x) if type(x) is Array else value_of(x, where)
+
+
+def own_value(x: Any, where: Callable[[], str]) -> Any:
+    """The same for what users' rules return or save: a copy of an array that they may still write to."""
+    if type(x) is Array:
+        return unwrap(x)
+    found = value_of(x, where)
+    return secure(found) if type(found) is np.ndarray else found
 
 
 class Part(NamedTuple):
@@ -144,10 +166,17 @@ class Layout:
 
 
 _layouts: dict[Any, Layout] = {}
+_plain_layouts: dict[int, Layout] = {}
 
 
 def taken_apart(elements: tuple[Any, ...]) -> tuple[Layout, list[Any], Static]:
     """The layout of a tuple, its arrays, and what is not arrays."""
+    for x in elements:
+        if not is_array_type[type(x)]:
+            break
+    else:  # the short way
+        plain = _plain_layouts.get(len(elements))
+        return plain or _plain_layout(len(elements)), list(elements), NO_STATIC
     leaves, tree = tree_flatten(elements)
     mask = tuple([is_array_type[type(x)] for x in leaves])
     found = _layouts.get((tree, mask))
@@ -155,10 +184,13 @@ def taken_apart(elements: tuple[Any, ...]) -> tuple[Layout, list[Any], Static]:
         if len(_layouts) >= _MOST:
             _layouts.clear()
         found = _layouts.setdefault((tree, mask), Layout(tree, mask))
-    if found.plain:
-        return found, leaves, NO_STATIC
     static = Static(
         [None if m else x for x, m in zip(leaves, mask)],
         [x if p.is_static else None for x, p in zip(elements, found.parts)],
     )
     return found, [x for x, m in zip(leaves, mask) if m], static
+
+
+def _plain_layout(count: int) -> Layout:
+    layout = Layout(tree_structure((0,) * count), (True,) * count)
+    return _plain_layouts.setdefault(count, layout)

@@ -14,8 +14,8 @@ from ..core.array import secure
 from ..core.errors import ArgumentError, FunctionContractError, PytreeError, SavedValuesFreedError
 from ..core.pytree import PyTreeDef, tree_flatten, tree_unflatten
 from ..core.trace import Tracer
-from ..transforms.values import given, value_of
-from .layout import is_array_type
+from ..transforms.values import given
+from .layout import own_value, is_array_type
 
 _SIMPLE = frozenset((bool, int, float, complex, str, type(None)))
 
@@ -114,7 +114,7 @@ class Packing:
     def value(self, x: Any) -> Any:
         """The value of an array of the user's."""
         found = self._known.get(id(x))
-        return value_of(x, lambda: "a value saved in ctx") if found is None else found
+        return own_value(x, lambda: "a value saved in ctx") if found is None else found
 
     def place(self, value: Any) -> _Place:
         """A value as residual."""
@@ -195,12 +195,22 @@ class _Once:
     def __call__(self, residuals: Sequence[Any]) -> tuple[Any, ...]:
         values, self._values = self._values, None
         if values is None:
-            raise SavedValuesFreedError(
-                "saved_tensors can only be accessed once, since clear_saved_tensors_on_access is set: keep the tuple in "
-                "a variable. It is freed when backward reads it, so trying to backward through the graph a second time "
-                "fails as well"
-            )
+            _freed()
         return tuple([given(x) for x in values])
+
+
+def read_once(read: Callable[[], tuple[Any, ...]]) -> Callable[[], tuple[Any, ...]]:
+    """The same, to be called once: what one run of ``backward`` may do with traced values."""
+    left = [read]
+    return lambda: left.pop()() if left else _freed()
+
+
+def _freed() -> NoReturn:
+    raise SavedValuesFreedError(
+        "saved_tensors can only be accessed once, since clear_saved_tensors_on_access is set: keep the tuple in a "
+        "variable. It is freed when backward reads it, so trying to backward through the graph a second time fails as "
+        "well"
+    )
 
 
 def _refusing(message: str) -> Reader:

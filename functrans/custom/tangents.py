@@ -20,8 +20,7 @@ from ..core.pytree import tree_leaves
 from ..core.source import Source, last_line
 from ..core.trace import PYTHON_KEYS
 from ..primitives.operands import strong
-from ..transforms.values import value_of
-from .layout import Part, is_array_type
+from .layout import Part, is_array_type, own_value
 from .outputs import Outputs
 
 
@@ -135,7 +134,7 @@ class Tangents:
                 f"{aval.shape}. Return an array of that shape, or return None where it is zero",
                 self._source,
             )
-        t = value_of(t, lambda: f"tangent {i} of {self._name}")
+        t = own_value(t, lambda: f"tangent {i} of {self._name}")
         own = aval_of(t)
         if own.shape != aval.shape:
             raise TangentShapeError(

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, NoReturn
 from ..core.errors import PytreeError, VmapRuleError
 from ..core.pytree import flatten_axes, tree_structure
 from ..core.source import last_line
-from ..transforms.values import given, value_of
-from .layout import Layout, Static
+from ..transforms.values import given
+from .layout import Layout, Static, own_value
 from .outputs import Outputs
 
 
@@ -60,7 +60,7 @@ def apply_vmap_rule(
         refuse(f"{base} Got {len(returned)} returns instead")
     output, out_dims = returned
     outputs, arrays = Outputs.of(output)
-    found = [value_of(x, lambda: f"{name}: an output of vmap") for x in arrays]
+    found = [own_value(x, lambda: f"{name}: an output of vmap") for x in arrays]
     return outputs, found, _out_dims(outputs, output, out_dims, size, found, refuse)
 
 

@@ -1,0 +1,705 @@
+"""`Function.apply`: how forward is called, what it is called with, and the context that it records."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import errors
+
+X = np.array([1.0, 2.0, 3.0])
+
+
+class Square(ft.Function):
+    """Context first."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 2.0 * x * g
+
+
+class SquareApart(ft.Function):
+    """The same with setup_context."""
+
+    @staticmethod
+    def forward(x):
+        return x * x
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 2.0 * x * g
+
+    @staticmethod
+    def jvp(ctx, t):
+        (x,) = ctx.saved_tensors
+        return 2.0 * x * t
+
+
+class Linear(ft.Function):
+    """Static arguments with defaults."""
+
+    @staticmethod
+    def forward(ctx, x, scale=2.0, *, shift=0.0):
+        ctx.scale = scale
+        return x * scale + shift
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.scale, None, None
+
+
+# --- definitions --------------------------------------------------------------------------------------------
+
+
+def test_no_forward():
+    class Empty(ft.Function):
+        pass
+
+    with pytest.raises(NotImplementedError, match="You must implement the forward function"):
+        Empty.apply(X)
+
+
+def test_no_backward_is_noticed_when_it_is_asked_for():
+    class Double(ft.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return 2.0 * x
+
+    assert np.array_equal(Double.apply(X), 2.0 * X)
+    assert np.array_equal(ft.jit(Double.apply)(X), 2.0 * X)
+    assert np.array_equal(ft.vmap(Double.apply)(X), 2.0 * X)
+    for f in (Double.apply, ft.jit(Double.apply)):
+        with pytest.raises(NotImplementedError, match="either the backward or vjp method"):
+            ft.grad(f)(1.0)
+        with pytest.raises(errors.MissingRuleError, match="jvp"):
+            ft.jvp(f, (1.0,), (1.0,))
+
+
+def test_backward_and_vjp_exclude_each_other():
+    with pytest.raises(TypeError, match="Implementing both 'backward' and 'vjp'"):
+
+        class Both(ft.Function):
+            backward = staticmethod(lambda ctx, g: g)
+            vjp = staticmethod(lambda ctx, g: g)
+
+    class Half(ft.Function):
+        backward = staticmethod(lambda ctx, g: g)
+
+    with pytest.raises(errors.FunctionDefinitionError, match="Whole"):
+
+        class Whole(Half):
+            vjp = staticmethod(lambda ctx, g: g)
+
+
+def test_vjp_alone():
+    class Triple(ft.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def vjp(ctx, g):
+            return 3.0 * g
+
+    assert ft.grad(Triple.apply)(5.0) == 3.0
+
+
+def test_never_instantiated():
+    with pytest.raises(TypeError, match=r"never instantiated; use Square\.apply"):
+        Square()
+
+
+def test_forward_with_context_beside_setup_context():
+    class Mixed(ft.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+    with pytest.raises(TypeError, match="missing a required argument: 'x'.*setup_context"):
+        Mixed.apply(X)
+
+
+@pytest.mark.parametrize("option", ["generate_vmap_rule", "generate_jvp_rule"])
+def test_options_are_checked(option):
+    with pytest.raises(TypeError, match=option):
+        type(ft.Function)("Odd", (ft.Function,), {option: 3})
+
+
+def test_subclass_overrides_a_rule():
+    class Steeper(Square):
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return 10.0 * x * g
+
+    assert ft.grad(Square.apply)(1.0) == 2.0
+    assert ft.grad(Steeper.apply)(1.0) == 10.0
+    assert Steeper.apply(fnp.asarray(3.0)) == 9.0
+
+
+def test_a_rule_replaced_later_is_used():
+    class Changing(Square):
+        pass
+
+    class Heir(Changing):
+        pass
+
+    assert ft.grad(Heir.apply)(1.0) == 2.0
+    Changing.backward = staticmethod(lambda ctx, g: 7.0 * g)
+    assert ft.grad(Heir.apply)(1.0) == 7.0
+    del Changing.backward
+    assert ft.grad(Heir.apply)(1.0) == 2.0
+
+
+def test_the_backward_class():
+    seen = []
+
+    class Watched(Square):
+        @staticmethod
+        def forward(ctx, x):
+            seen.append(ctx)
+            return Square.forward(ctx, x)
+
+        @staticmethod
+        def backward(ctx, g):
+            seen.append(ctx)
+            return Square.backward(ctx, g)
+
+    ft.grad(Watched.apply)(fnp.asarray(1.0))
+    assert [type(ctx).__name__ for ctx in seen] == ["WatchedBackward"] * len(seen)
+    assert type(seen[-1])._forward_cls is Watched
+    assert type(seen[-1]) is Watched._backward_cls
+    assert seen[-1].apply(5.0) == 10.0  # what reverse mode calls
+
+
+# --- styles -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("op", [Square.apply, SquareApart.apply])
+def test_both_styles_under_all_transformations(op):
+    f = lambda x: fnp.sum(op(x))  # noqa: E731
+    for wrap in (lambda f: f, ft.jit):
+        np.testing.assert_array_equal(wrap(op)(X), X**2)
+        np.testing.assert_array_equal(ft.grad(wrap(f))(X), 2.0 * X)
+        np.testing.assert_array_equal(wrap(ft.grad(f))(X), 2.0 * X)
+        np.testing.assert_array_equal(wrap(ft.vmap(op))(X), X**2)
+        np.testing.assert_array_equal(ft.vmap(wrap(ft.grad(op)))(X), 2.0 * X)
+        y, t = ft.jvp(wrap(op), (X,), (np.ones(3),))
+        np.testing.assert_array_equal(y, X**2)
+        np.testing.assert_array_equal(t, 2.0 * X)
+        np.testing.assert_array_equal(ft.hessian(wrap(f))(X), 2.0 * np.eye(3))
+
+
+def test_setup_context_sees_all_arguments_and_the_very_output():
+    seen = []
+
+    class Recorder(ft.Function):
+        @staticmethod
+        def forward(x, n=2, *, name="n"):
+            return (x * n,)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            seen.append((inputs, output))
+            return "ignored"
+
+        @staticmethod
+        def backward(ctx, g):
+            return g, None, None
+
+    (y,) = Recorder.apply(X)
+    inputs, output = seen[0]
+    assert type(inputs) is tuple and inputs[1:] == (2, "n")
+    assert type(output) is tuple and len(output) == 1
+    np.testing.assert_array_equal(y, 2.0 * X)
+
+
+def test_forward_sees_concrete_values_eagerly_and_runs_once():
+    calls = []
+
+    class Branching(ft.Function):
+        @staticmethod
+        def forward(ctx, x):
+            calls.append(float(x))
+            ctx.sign = 1.0 if x > 0 else -1.0
+            return abs(x)
+
+        @staticmethod
+        def backward(ctx, g):
+            calls.append(float(g))
+            return ctx.sign * g
+
+    assert Branching.apply(-2.0) == 2.0
+    assert ft.grad(Branching.apply)(-2.0) == -1.0
+    assert ft.grad(Branching.apply)(fnp.asarray(-2.0)) == -1.0
+    assert calls == [-2.0, -2.0, 1.0, -2.0, 1.0]
+
+
+# --- arguments ----------------------------------------------------------------------------------------------
+
+
+def test_keywords_and_defaults():
+    assert Linear.apply(1.0) == 2.0
+    assert Linear.apply(1.0, shift=1.0) == 3.0
+    assert Linear.apply(scale=3.0, x=1.0) == 3.0
+    assert Linear.apply(x=1.0, shift=0.5, scale=3.0) == 3.5
+    assert ft.grad(lambda x: Linear.apply(x, shift=1.0, scale=4.0))(1.0) == 4.0
+    assert ft.jit(lambda x: Linear.apply(x=x, scale=4.0))(1.0) == 4.0
+    assert ft.vmap(lambda x: Linear.apply(x=x, shift=1.0))(X).tolist() == [3.0, 5.0, 7.0]
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "match"),
+    [
+        ((1.0,), {"factor": 2.0}, "got an unexpected keyword argument 'factor'"),
+        ((), {}, "missing a required argument: 'x'"),
+        ((1.0, 2.0, 3.0), {}, "too many positional arguments"),
+        ((1.0,), {"x": 1.0}, "multiple values for argument 'x'"),
+    ],
+)
+def test_arguments_that_do_not_fit(args, kwargs, match):
+    with pytest.raises(TypeError, match=rf"Linear\.apply: {match}") as info:
+        Linear.apply(*args, **kwargs)
+    assert "Linear.apply(*args, **kwargs)" in str(info.value)
+
+
+def test_any_number_of_arguments():
+    class Total(ft.Function):
+        @staticmethod
+        def forward(ctx, *xs):
+            ctx.count = len(xs)
+            return sum(xs)
+
+        @staticmethod
+        def backward(ctx, g):
+            return (g,) * ctx.count
+
+    assert Total.apply(1.0, 2.0, 3.0) == 6.0
+    assert ft.grad(Total.apply, argnums=(0, 1, 2))(1.0, 2.0, 3.0) == (1.0, 1.0, 1.0)
+
+
+def test_keyword_arguments_can_be_arrays():
+    class Scaled(ft.Function):
+        @staticmethod
+        def forward(ctx, x, *, w, **options):
+            ctx.save_for_backward(x, w)
+            return x * w
+
+        @staticmethod
+        def backward(ctx, g):
+            x, w = ctx.saved_tensors
+            return g * w, g * x, None
+
+    x, w = fnp.asarray(2.0), fnp.asarray(3.0)
+    assert ft.grad(lambda w: Scaled.apply(x, w=w, note="n"))(w) == 2.0
+    assert ft.jit(ft.grad(lambda x: Scaled.apply(x, note="n", w=w)))(x) == 3.0
+
+
+def test_arguments_of_any_type():
+    seen = []
+    thing = object()
+
+    class Anything(ft.Function):
+        @staticmethod
+        def forward(ctx, x, *others):
+            seen.append(others)
+            return 2.0 * x
+
+        @staticmethod
+        def backward(ctx, g):
+            return 2.0 * g, None, None, None, None, None, None
+
+    others = (None, "name", 3, thing, np.sin, [1, {"a": "b"}])
+    assert ft.grad(lambda x: Anything.apply(x, *others))(1.0) == 2.0
+    assert ft.jit(lambda x: Anything.apply(x, *others))(1.0) == 2.0
+    assert ft.vmap(lambda x: Anything.apply(x, *others))(X).tolist() == [2.0, 4.0, 6.0]
+    assert all(found == others and found[3] is thing for found in seen)
+    assert seen[0][5] is others[5]
+
+
+class Unhashable:
+    __hash__ = None
+
+
+def test_unhashable_argument_is_fine_eagerly():
+    class Tagged(ft.Function):
+        @staticmethod
+        def forward(ctx, x, tag):
+            return 2.0 * x
+
+        @staticmethod
+        def backward(ctx, g):
+            return 2.0 * g, None
+
+    tag = Unhashable()
+    assert Tagged.apply(1.0, tag) == 2.0
+    assert ft.grad(lambda x: Tagged.apply(x, {1, 2}))(1.0) == 2.0
+    assert ft.vmap(lambda x: Tagged.apply(x, tag))(X).tolist() == [2.0, 4.0, 6.0]
+    for f in (ft.jit(lambda x: Tagged.apply(x, tag)), ft.jit(ft.grad(lambda x: Tagged.apply(x, tag)))):
+        with pytest.raises(TypeError, match=r"argument 1 \('tag'\) is of type Unhashable.*not hashable"):
+            f(1.0)
+
+
+@ft.tree_util.register_dataclass
+@dataclass
+class Params:
+    w: object
+    name: str = "p"
+
+
+class Affine(ft.Function):
+    """Arrays in a tree."""
+
+    @staticmethod
+    def forward(ctx, p, x):
+        ctx.save_for_backward(p["w"][0], x)
+        return p["w"][0] * x + p["w"][1]
+
+    @staticmethod
+    def backward(ctx, g):
+        w, x = ctx.saved_tensors
+        return {"w": [g * x, g], "note": None}, g * w
+
+
+def test_arrays_in_trees_are_differentiated():
+    p = {"w": [fnp.asarray(2.0), fnp.asarray(3.0)], "note": "static"}
+    x = fnp.asarray(5.0)
+    f = lambda w, x: Affine.apply({"w": w, "note": "static"}, x)  # noqa: E731
+    assert Affine.apply(p, x) == 13.0
+    for g in (ft.grad(f, argnums=(0, 1)), ft.jit(ft.grad(f, argnums=(0, 1)))):
+        gw, gx = g(p["w"], x)
+        assert [float(a) for a in gw] == [5.0, 1.0]
+        assert gx == 2.0
+    batched = ft.vmap(f, in_axes=([0, None], 0))([X, fnp.asarray(1.0)], X)
+    np.testing.assert_array_equal(batched, X * X + 1.0)
+
+
+def test_dataclasses_are_trees():
+    class Times(ft.Function):
+        @staticmethod
+        def forward(ctx, p):
+            ctx.w = p.w
+            return p.w * p.w
+
+        @staticmethod
+        def backward(ctx, g):
+            return Params(2.0 * ctx.w * g, None)
+
+    assert ft.grad(lambda w: Times.apply(Params(w)))(3.0) == 6.0
+
+
+def test_numpy_scalars_and_lists_of_numbers():
+    assert ft.grad(Square.apply)(np.float64(3.0)) == 6.0
+    assert ft.grad(Square.apply)(np.float32(3.0)).dtype == np.float32
+    y = Square.apply(np.float32(3.0))
+    assert isinstance(y, ft.Array) and y.dtype == np.float32
+
+    class Count(ft.Function):
+        @staticmethod
+        def forward(ctx, x, shape):
+            return fnp.broadcast_to(x, shape)
+
+        @staticmethod
+        def backward(ctx, g):
+            return fnp.sum(g), None
+
+    assert ft.jit(ft.grad(lambda x: fnp.sum(Count.apply(x, [2, 3]))))(1.0) == 6.0
+
+
+def test_unsupported_dtype_names_the_argument():
+    with pytest.raises(errors.UnsupportedDtypeError, match=r"Square\.apply: argument 0 \('x'\)"):
+        Square.apply(np.array(["a", "b"]))
+
+
+def test_no_arguments():
+    class Nothing(ft.Function):
+        @staticmethod
+        def forward(ctx):
+            return fnp.ones(2)
+
+    assert Nothing.apply().tolist() == [1.0, 1.0]
+    assert ft.jit(Nothing.apply)().tolist() == [1.0, 1.0]
+
+
+# --- needs_input_grad ---------------------------------------------------------------------------------------
+
+
+def masks(transform, *args):
+    """What ctx.needs_input_grad was, in forward and in the rules, at each level."""
+    seen = []
+
+    class Product(ft.Function):
+        @staticmethod
+        def forward(ctx, x, y, n):
+            seen.append(("forward", ctx.needs_input_grad))
+            ctx.save_for_backward(x, y)
+            ctx.save_for_forward(x, y)
+            return x * y
+
+        @staticmethod
+        def backward(ctx, g):
+            seen.append(("backward", ctx.needs_input_grad))
+            x, y = ctx.saved_tensors
+            return g * y, g * x, None
+
+        @staticmethod
+        def jvp(ctx, s, t, _):
+            seen.append(("jvp", ctx.needs_input_grad))
+            x, y = ctx.saved_tensors
+            return s * y + x * t
+
+    transform(lambda x, y: Product.apply(x, y, 3))(*args)
+    return seen
+
+
+NONE, FIRST, BOTH = (False, False, False), (True, False, False), (True, True, False)
+TWO, THREE = fnp.asarray(2.0), fnp.asarray(3.0)
+
+
+def test_needs_input_grad():
+    assert masks(lambda f: f, TWO, THREE) == [("forward", NONE)]
+    assert masks(ft.grad, TWO, THREE) == [("forward", FIRST), ("backward", FIRST)]
+    both = masks(lambda f: lambda *xs: ft.jvp(f, xs, xs), TWO, THREE)
+    assert both == [("forward", BOTH), ("jvp", BOTH)]
+    one = masks(lambda f: lambda *xs: ft.jvp(f, xs, (TWO, None)), TWO, THREE)
+    assert one == [("forward", FIRST), ("jvp", FIRST)]
+
+
+def test_needs_input_grad_under_jit():
+    traced = masks(lambda f: ft.jit(ft.grad(f)), TWO, THREE)
+    assert ("backward", FIRST) in traced
+    assert {mask for _, mask in traced} <= {NONE, FIRST}
+    assert {mask for _, mask in masks(ft.jit, TWO, THREE)} == {NONE}
+
+
+def test_needs_input_grad_of_nested_levels():
+    seen = []
+
+    class Product(ft.Function):
+        @staticmethod
+        def forward(x, y):
+            return x * y
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            seen.append(ctx.needs_input_grad)
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx, g):
+            x, y = ctx.saved_tensors
+            return g * y, g * x
+
+    def inner(x):
+        return ft.grad(lambda y: Product.apply(x, y))(THREE)
+
+    assert ft.grad(inner)(TWO) == 1.0
+    assert set(seen) == {(False, False), (False, True), (True, False)}
+    assert Product.apply(TWO, THREE) == 6.0
+    assert seen[-1] == (False, False)
+
+
+def test_needs_input_grad_of_a_tree():
+    seen = []
+
+    class First(ft.Function):
+        @staticmethod
+        def forward(ctx, pair, x):
+            seen.append(ctx.needs_input_grad)
+            return pair[0] * 1.0
+
+        @staticmethod
+        def backward(ctx, g):
+            return (g, None), None
+
+    ft.grad(lambda x: First.apply((TWO, x), THREE))(1.0)
+    assert seen[0] == (True, False)
+
+
+# --- context ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["saved_tensors", "saved", "needs_input_grad", "save_for_backward", "apply"])
+def test_reserved_names(name):
+    class Bad(ft.Function):
+        @staticmethod
+        def forward(ctx, x):
+            setattr(ctx, name, 1)
+            return x
+
+    with pytest.raises(AttributeError, match=f"ctx.{name} cannot be set") as info:
+        Bad.apply(X)
+    assert isinstance(info.value, errors.ContextAttributeError)
+
+
+def test_read_only_in_the_rules():
+    class Counter(ft.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.count = 0
+            return x * 1.0
+
+        @staticmethod
+        def backward(ctx, g):
+            ctx.count += 1
+            return g
+
+        @staticmethod
+        def jvp(ctx, t):
+            del ctx.count
+            return t
+
+    with pytest.raises(AttributeError, match="ctx is read-only in backward") as info:
+        ft.grad(Counter.apply)(1.0)
+    assert "ctx.count += 1" in str(info.value)
+    with pytest.raises(AttributeError, match="ctx is read-only in jvp"):
+        ft.jvp(Counter.apply, (1.0,), (1.0,))
+
+
+def test_attributes_of_all_kinds():
+    class Keeper(ft.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.number, ctx.text, ctx.nothing, ctx.thing = 2, "t", None, ft
+            ctx.odd = {1: "a", "b": 2}
+            ctx.array = x * 3.0
+            ctx.tree = {"a": [x, 1.5], "b": "text"}
+            ctx.temporary = 1
+            del ctx.temporary
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            assert (ctx.number, ctx.text, ctx.nothing, ctx.thing) == (2, "t", None, ft)
+            assert ctx.odd == {1: "a", "b": 2}
+            assert ctx.tree["b"] == "text" and ctx.tree["a"][1] == 1.5
+            assert not hasattr(ctx, "temporary")
+            return g * (ctx.array + ctx.tree["a"][0] * -1.0)
+
+    for transform in (lambda f: f, ft.jit):
+        assert transform(ft.grad(Keeper.apply))(3.0) == 6.0
+        assert transform(ft.grad(ft.grad(Keeper.apply)))(3.0) == 2.0
+        assert ft.vmap(transform(ft.grad(Keeper.apply)))(X).tolist() == [2.0, 4.0, 6.0]
+
+
+def test_no_such_attribute():
+    class Forgetful(ft.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1.0
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.factor
+
+    with pytest.raises(AttributeError, match="'ForgetfulBackward' object has no attribute 'factor'"):
+        ft.grad(Forgetful.apply)(1.0)
+
+
+def test_strict_context():
+    class Keeper(ft.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.n = 3
+            ctx.kept = [x]
+            return x * 1.0
+
+    with ft.config.patch(strict_ctx=True):
+        with pytest.raises(errors.FunctionContractError, match="ctx.kept.*strict_ctx") as info:
+            Keeper.apply(X)
+        assert "ctx.kept = [x]" in str(info.value)
+    Keeper.apply(X)
+
+
+def test_mark_dirty_is_not_there():
+    class Dirty(ft.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x
+
+    with pytest.raises(errors.FunctionContractError, match="never change in place"):
+        Dirty.apply(X)
+
+
+def test_forward_cannot_change_its_arguments():
+    class Writer(ft.Function):
+        @staticmethod
+        def forward(ctx, x):
+            x[0] = 5.0
+            return x
+
+    x = X.copy()
+    for f in (Writer.apply, ft.jit(Writer.apply), lambda x: ft.vjp(Writer.apply, x)):
+        with pytest.raises(ValueError, match="cannot be changed in place"):
+            f(x)
+    np.testing.assert_array_equal(x, X)
+
+
+# --- captured values ----------------------------------------------------------------------------------------
+
+
+def scale_by(w):
+    class Scale(ft.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return w * x
+
+        @staticmethod
+        def backward(ctx, g):
+            return w * g
+
+    return Scale.apply
+
+
+def test_captured_values_that_are_not_differentiated():
+    w = np.array([2.0, 3.0])
+    np.testing.assert_array_equal(ft.vmap(lambda w: scale_by(w)(5.0))(w), 5.0 * w)
+    np.testing.assert_array_equal(ft.vmap(lambda w: ft.grad(scale_by(w))(5.0))(w), w)
+    np.testing.assert_array_equal(ft.jit(lambda w: ft.grad(lambda x: fnp.sum(scale_by(w)(x)))(w))(w), w)
+    assert ft.jit(lambda w: ft.grad(scale_by(w))(5.0))(2.0) == 2.0
+
+
+def test_captured_value_that_is_differentiated():
+    for f in (lambda w: scale_by(w)(2.0), lambda w: scale_by(w)(w), ft.jit(lambda w: scale_by(w)(w))):
+        with pytest.raises(errors.CapturedTracerError, match="'w' is being differentiated"):
+            ft.grad(f)(3.0)
+
+
+def test_captured_in_a_static_argument():
+    class Call(ft.Function):
+        @staticmethod
+        def forward(ctx, x, f):
+            ctx.f = f
+            return f(x)
+
+        @staticmethod
+        def backward(ctx, g):
+            return ctx.f(g), None
+
+    times = lambda w, x: w * x  # noqa: E731
+    w = np.array([2.0, 3.0])
+    np.testing.assert_array_equal(
+        ft.vmap(lambda w: ft.grad(lambda x: Call.apply(x, partial(times, w)))(1.0))(w), w
+    )
+    with pytest.raises(errors.CapturedTracerError):
+        ft.grad(lambda w: Call.apply(2.0, partial(times, w)))(3.0)
