@@ -14,6 +14,8 @@ FOLDER = Path(__file__).with_name("api")
 NAMESPACES = (
     "functrans",
     "functrans.checkpoint_policies",
+    "functrans.custom_derivatives",
+    "functrans.custom_batching",
     "functrans.numpy",
     "functrans.numpy.linalg",
     "functrans.numpy.fft",
