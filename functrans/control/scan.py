@@ -15,26 +15,22 @@ constants become part of the carry, since every iteration adds to them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from ..core.aval import Aval, Zero, aval_of
 from ..core.config import config
 from ..core.ir import Eqn, Jaxpr, Var, subjaxprs
-from ..core.kernel import Block, BlockEmitter, Buffer
+from ..core.kernel import Block
 from ..core.primitive import Effect, Linear, Primitive
 from ..core.source import user_source
 from ..core.tape import TapeAval
 from ..primitives.linear import batched_first, move_axis
-from ..primitives.tape import stacked, write_tape
 from ..transforms.evaluate import evaluate
 from .bodies import chosen, given, invariant_part, perturbed, split, zeros
-from .carries import Carries
 from .derived import batched_body, carry_mask, halves_of, pushed_body, transposed_body
-from .evaluation import computed, run_compiled
-from .lockstep import fits, in_step
+from .evaluation import run_compiled
+from .scan_loops import head_of, in_python, kernel
 
 
 def bind(
@@ -109,117 +105,13 @@ def _abstract(
     return (*carry, *[a.with_shape((length, *a.shape)) for a in rows])
 
 
-def _head(values: Sequence[Any], length: int | None) -> tuple[Sequence[Any], Sequence[Any]]:
-    """The operand that tells the number of iterations, if there is one, and the others."""
-    return (values[:1], values[1:]) if length is None else ((), values)
-
-
 # --- evaluation ---------------------------------------------------------------------------------------------
 
 
 def _impl(*args: Any, jaxpr: Jaxpr, **params: Any) -> list[Any]:
     if config.disable_jit:
-        return _in_python(jaxpr, args, **params)
+        return in_python(jaxpr, args, **params)
     return run_compiled(scan_p, args, {"jaxpr": jaxpr, **params}, jaxpr)
-
-
-def _in_python(
-    jaxpr: Jaxpr,
-    args: Sequence[Any],
-    *,
-    length: int | None,
-    reverse: bool,
-    unroll: int,
-    num_consts: int,
-    num_carry: int,
-) -> list[Any]:
-    head, rest = _head(args, length)
-    consts, carry, rows = split(rest, num_consts, num_carry)
-    count = length if length is not None else max(int(head[0]), 0)
-    kept: list[list[Any]] = []
-    for i in reversed(range(count)) if reverse else range(count):
-        here = [x[i] for x in rows] if length is not None else [x.record(i) for x in rows]
-        outs = computed(jaxpr, [*consts, *carry, *here])
-        carry = outs[:num_carry]
-        kept.append(outs[num_carry:])
-    if reverse:
-        kept.reverse()
-    wanted, avals = split(jaxpr.out_avals, num_carry)
-    columns = [[row[j] for row in kept] for j in range(len(avals))]
-    together = stacked if length is not None else write_tape
-    return [
-        *[np.array(x, a.dtype) for x, a in zip(carry, wanted)],
-        *[together(a.strong(), column) for a, column in zip(avals, columns)],
-    ]
-
-
-def _kernel(
-    k: BlockEmitter,
-    operands: Sequence[Buffer],
-    results: Sequence[Buffer],
-    *,
-    jaxpr: Jaxpr,
-    length: int | None,
-    reverse: bool,
-    unroll: int,
-    num_consts: int,
-    num_carry: int,
-) -> None:
-    head, rest = _head(operands, length)
-    consts, init, rows = split(rest, num_consts, num_carry)
-    last, out_rows = split(results, num_carry)
-    if length is not None and not num_carry and fits(jaxpr, length):
-        in_step(k, jaxpr, consts, rows, out_rows, length)
-        return
-    carries = Carries(k, jaxpr, num_consts, init, last)
-
-    def step(i: Any) -> None:
-        here = [*consts, *carries.now(), *[k.row(x, i) for x in rows]]
-        k.inline(jaxpr, here, [*carries.following(), *[k.row(y, i) for y in out_rows]])
-        carries.advance()
-
-    if length is None:
-        _over_tapes(k, k.load(head[0], ()), jaxpr, (consts, carries, rows), out_rows, reverse)
-    else:
-        _unrolled(k, length, max(min(unroll, length), 1), reverse, step)
-    carries.finish()
-
-
-def _unrolled(k: BlockEmitter, length: int, unroll: int, reverse: bool, step: Callable[[Any], None]) -> None:
-    rounds = length // unroll
-    tail = rounds * unroll
-    if reverse and tail < length:
-        with k.loop(length, tail, reverse=True) as i:
-            step(i)
-    with k.loop(rounds, reverse=reverse, interruptible=True) as j:
-        for r in reversed(range(unroll)) if reverse else range(unroll):
-            step(j * unroll + r)
-    if not reverse and tail < length:
-        with k.loop(length, tail) as i:
-            step(i)
-
-
-def _over_tapes(
-    k: BlockEmitter,
-    count: Any,
-    jaxpr: Jaxpr,
-    groups: tuple[Sequence[Any], Carries, Sequence[Any]],
-    out_rows: Sequence[Any],
-    reverse: bool,
-) -> None:
-    consts, carries, rows = groups
-    count = k.where(count < 0, k.const(0, count.dtype), count)
-    read = [k.span(tape)[0] for tape in rows]
-    written = [k.begin_tape(tape) for tape in out_rows]
-    for tape, start in zip(out_rows, written):
-        k.reserve(tape, start + count)
-    with k.loop(count, reverse=reverse, interruptible=True) as i:
-        here = [k.record(tape, start + i) for tape, start in zip(rows, read)]
-        there = [k.record(tape, start + i) for tape, start in zip(out_rows, written)]
-        k.inline(jaxpr, [*consts, *carries.now(), *here], [*carries.following(), *there])
-        carries.advance()
-    for tape, start in zip(out_rows, written):
-        k.end_tape(tape, start, count)
 
 
 # --- forward mode -------------------------------------------------------------------------------------------
@@ -235,8 +127,8 @@ def _jvp(
     num_carry: int,
     **params: Any,
 ) -> tuple[list[Any], list[Any]]:
-    head, primals = _head(primals, length)
-    _, tangents = _head(tangents, length)
+    head, primals = head_of(primals, length)
+    _, tangents = head_of(tangents, length)
     params.update(length=length, count=head[0] if head else None)
     sizes = num_consts, num_carry
     mask = carry_mask(jaxpr, perturbed(tangents), *sizes, reverse=False)
@@ -267,8 +159,8 @@ def _linearize(
     num_carry: int,
     **params: Any,
 ) -> tuple[list[Any], list[Any]]:
-    head, primals = _head(primals, length)
-    _, tangents = _head(tangents, length)
+    head, primals = head_of(primals, length)
+    _, tangents = head_of(tangents, length)
     sizes = num_consts, num_carry
     mask = carry_mask(jaxpr, perturbed(tangents), *sizes, reverse=True)
     halves = halves_of(jaxpr, mask, sizes)
@@ -312,7 +204,7 @@ def _transpose(
     reverse: bool,
     **params: Any,
 ) -> list[Any]:
-    head, operands = _head(args, length)
+    head, operands = head_of(args, length)
     params.update(length=length, count=head[0] if head else None)
     sizes = num_consts, num_carry
     consts, _, rows = split(operands, *sizes)
@@ -411,7 +303,7 @@ scan_p: Primitive = Primitive(
     linearize=_linearize,
     transpose=_transpose,
     batch=_batch,
-    kernel=Block(_kernel),
+    kernel=Block(kernel),
     effects=_effects,
     multiple=True,
 )

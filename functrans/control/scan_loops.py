@@ -1,0 +1,122 @@
+"""The loop of a scan: in Python, and in a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.ir import Jaxpr
+from ..core.kernel import BlockEmitter, Buffer
+from ..primitives.tape import stacked, write_tape
+from .bodies import split
+from .carries import Carries
+from .evaluation import computed
+from .lockstep import fits, in_step
+
+
+def head_of(values: Sequence[Any], length: int | None) -> tuple[Sequence[Any], Sequence[Any]]:
+    """The operand that tells the number of iterations, if there is one, and the others."""
+    return (values[:1], values[1:]) if length is None else ((), values)
+
+
+def in_python(
+    jaxpr: Jaxpr,
+    args: Sequence[Any],
+    *,
+    length: int | None,
+    reverse: bool,
+    unroll: int,
+    num_consts: int,
+    num_carry: int,
+) -> list[Any]:
+    """The scan as a loop of Python's."""
+    head, rest = head_of(args, length)
+    consts, carry, rows = split(rest, num_consts, num_carry)
+    count = length if length is not None else max(int(head[0]), 0)
+    kept: list[list[Any]] = []
+    for i in reversed(range(count)) if reverse else range(count):
+        here = [x[i] for x in rows] if length is not None else [x.record(i) for x in rows]
+        outs = computed(jaxpr, [*consts, *carry, *here])
+        carry = outs[:num_carry]
+        kept.append(outs[num_carry:])
+    if reverse:
+        kept.reverse()
+    wanted, avals = split(jaxpr.out_avals, num_carry)
+    columns = [[row[j] for row in kept] for j in range(len(avals))]
+    together = stacked if length is not None else write_tape
+    return [
+        *[np.array(x, a.dtype) for x, a in zip(carry, wanted)],
+        *[together(a.strong(), column) for a, column in zip(avals, columns)],
+    ]
+
+
+def kernel(
+    k: BlockEmitter,
+    operands: Sequence[Buffer],
+    results: Sequence[Buffer],
+    *,
+    jaxpr: Jaxpr,
+    length: int | None,
+    reverse: bool,
+    unroll: int,
+    num_consts: int,
+    num_carry: int,
+) -> None:
+    """The kernel rule: a native loop with the body's statements inside."""
+    head, rest = head_of(operands, length)
+    consts, init, rows = split(rest, num_consts, num_carry)
+    last, out_rows = split(results, num_carry)
+    if length is not None and not num_carry and fits(jaxpr, length):
+        in_step(k, jaxpr, consts, rows, out_rows, length)
+        return
+    carries = Carries(k, jaxpr, num_consts, init, last)
+
+    def step(i: Any) -> None:
+        here = [*consts, *carries.now(), *[k.row(x, i) for x in rows]]
+        k.inline(jaxpr, here, [*carries.following(), *[k.row(y, i) for y in out_rows]])
+        carries.advance()
+
+    if length is None:
+        _over_tapes(k, k.load(head[0], ()), jaxpr, (consts, carries, rows), out_rows, reverse)
+    else:
+        _unrolled(k, length, max(min(unroll, length), 1), reverse, step)
+    carries.finish()
+
+
+def _unrolled(k: BlockEmitter, length: int, unroll: int, reverse: bool, step: Callable[[Any], None]) -> None:
+    rounds = length // unroll
+    tail = rounds * unroll
+    if reverse and tail < length:
+        with k.loop(length, tail, reverse=True) as i:
+            step(i)
+    with k.loop(rounds, reverse=reverse, interruptible=True) as j:
+        for r in reversed(range(unroll)) if reverse else range(unroll):
+            step(j * unroll + r)
+    if not reverse and tail < length:
+        with k.loop(length, tail) as i:
+            step(i)
+
+
+def _over_tapes(
+    k: BlockEmitter,
+    count: Any,
+    jaxpr: Jaxpr,
+    groups: tuple[Sequence[Any], Carries, Sequence[Any]],
+    out_rows: Sequence[Any],
+    reverse: bool,
+) -> None:
+    consts, carries, rows = groups
+    count = k.where(count < 0, k.const(0, count.dtype), count)
+    read = [k.span(tape)[0] for tape in rows]
+    written = [k.begin_tape(tape) for tape in out_rows]
+    for tape, start in zip(out_rows, written):
+        k.reserve(tape, start + count)
+    with k.loop(count, reverse=reverse, interruptible=True) as i:
+        here = [k.record(tape, start + i) for tape, start in zip(rows, read)]
+        there = [k.record(tape, start + i) for tape, start in zip(out_rows, written)]
+        k.inline(jaxpr, [*consts, *carries.now(), *here], [*carries.following(), *there])
+        carries.advance()
+    for tape, start in zip(out_rows, written):
+        k.end_tape(tape, start, count)
