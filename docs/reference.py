@@ -54,8 +54,8 @@ def gather(module):
             constants.append(name)
         elif not (found.__module__ or "").startswith("functrans"):
             foreign.append(name)
-        elif found is functrans.Array and module is not functrans:
-            constants.append(name)
+        elif inspect.isclass(found) and module is not functrans and vars(functrans).get(name) is found:
+            constants.append(name)  # it stands among the names of functrans itself
         else:
             names.setdefault(id(found), []).append((name, found))
     for group in names.values():
