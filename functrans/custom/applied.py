@@ -8,11 +8,15 @@ saved all have derivatives, to any order.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 from ..core.aval import Aval, Zero, aval_of
+from ..core.config import config
 from ..core.errors import FunctionContractError, FunctionDefinitionError, MissingRuleError
+from ..core.nans import blamed, looking
+from ..core.nans import blamed
 from ..core.source import last_line
 from ..core.trace import Trace, Tracer, current_trace
 from ..primitives.linear import instantiate
@@ -229,7 +233,10 @@ class Applied:
         assert d.backward is not None
         gradients = [_derivative(ct, token.materialize) for ct in cts]
         ctx = self._reading(Phase.BACKWARD, token.needs, token.saved, token.attributes, residuals)
-        returned = ctx.apply(*token.outputs.layout.filled(gradients))  # type: ignore[attr-defined]
+        backward = ctx.apply  # type: ignore[attr-defined]
+        if looking():
+            backward = blamed(d.context.__name__)(backward)
+        returned = backward(*token.outputs.layout.filled(gradients))
         found = exact(returned, self.layout, token.avals, token.perturbed)
         if found is not None:
             return found
@@ -316,6 +323,7 @@ class Applied:
         )
 
 
+_NOTHING: Any = nullcontext()
 _NO_REVERSE = (
     "You must implement either the backward or vjp method for it to be differentiated in reverse mode"
 )

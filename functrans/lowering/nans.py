@@ -111,8 +111,8 @@ def _error(eqn: Eqn, env: Mapping[Atom, Any], made: Sequence[Any]) -> NaNError:
         token = made_before.set(Replay(made))
         try:
             call_host(eqn, args)  # as Python, where each operation is looked at
-        except NaNError as error:
-            return error
+        except NaNError as inner:
+            return inner
         finally:
             made_before.reset(token)
     error = nan_of(title(eqn.primitive, eqn.params), [env[v] for v in eqn.outvars], args, eqn.source)

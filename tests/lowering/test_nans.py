@@ -136,6 +136,7 @@ def test_python_backend():
         ft.jit(fnp.log)(-1.0)
 
 
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 REVERSE = {
     "grad": ft.grad,
     "grad of jit": lambda f: ft.grad(ft.jit(f)),
