@@ -40,7 +40,7 @@ def conjugate_gradients(matvec, b):
 
 def normal_equations(matvec, b):
     """Conjugate gradients for any matrix: ``A^T A x = A^T b``."""
-    transposed = lambda y: ft.linear_transpose(matvec, b)(y)[0]  # noqa: E731
+    transposed = lambda y: ft.linear_transpose(matvec, b)(y)[0]
     return conjugate_gradients(lambda x: transposed(matvec(x)), transposed(b))
 
 
@@ -137,7 +137,7 @@ def test_all_transformations_agree_with_linalg_solve(name, way):
 def test_vmap_of_matrix_and_right_hand_side(name, axes):
     solve, a, reference = known(name)
     args = [x if d is None else np.stack([x, 2 * x, -3 * x]) for x, d in zip((a, B), axes)]
-    cost = lambda f: lambda a, b: fnp.sum(f(a, b) ** 2)  # noqa: E731
+    cost = lambda f: lambda a, b: fnp.sum(f(a, b) ** 2)
     for way in (
         lambda f: ft.vmap(f, axes),
         lambda f: ft.jit(ft.vmap(f, axes)),
@@ -152,7 +152,7 @@ def test_vmap_of_matrix_and_right_hand_side(name, axes):
 
 def test_laws():
     check(by(dense), A[:2, :2], B[:2])
-    tridiagonal = lambda w, b: lax.custom_linear_solve(  # noqa: E731
+    tridiagonal = lambda w, b: lax.custom_linear_solve(
         lambda x: x + w * (fnp.pad(fnp.diff(x), (1, 0)) - fnp.pad(fnp.diff(x), (0, 1))),
         b,
         conjugate_gradients,
@@ -165,12 +165,12 @@ def test_complex_systems():
     solve = by(dense)
     b = B + 1j * B[::-1]
     assert_allclose(solve(Z, b), np.linalg.solve(Z, b))
-    cost = lambda f: lambda a, b: fnp.sum(fnp.abs(f(a, b)) ** 2)  # noqa: E731
+    cost = lambda f: lambda a, b: fnp.sum(fnp.abs(f(a, b)) ** 2)
     for way in (ft.grad(cost(solve), argnums=(0, 1)), ft.jit(ft.grad(cost(solve), argnums=(0, 1)))):
         for x, y in zip(way(Z, b), ft.grad(cost(fnp.linalg.solve), argnums=(0, 1))(Z, b)):
             assert_allclose(x, y)
     twice = Z + Z.T  # symmetric, not Hermitian
-    symmetric = lambda b: lax.custom_linear_solve(lambda x: twice @ x, b, dense, symmetric=True)  # noqa: E731
+    symmetric = lambda b: lax.custom_linear_solve(lambda x: twice @ x, b, dense, symmetric=True)
     assert_allclose(ft.jacrev(symmetric, holomorphic=True)(b), np.linalg.inv(twice))
 
 
@@ -190,7 +190,7 @@ def test_trees():
         v = (b["p"] - b["q"]) / (1 + k)
         return {"p": b["p"] - v, "q": v}
 
-    f = lambda k, p, q: lax.custom_linear_solve(  # noqa: E731
+    f = lambda k, p, q: lax.custom_linear_solve(
         lambda x: matvec(k, x), {"p": p, "q": q}, solve, transpose_solve
     )
     found = f(2.0, 3.0, 1.5)
@@ -206,12 +206,12 @@ def test_inside_loops_and_branches():
     def chain(f, a):
         return lax.scan(lambda x, w: (f(a + w * fnp.eye(4), x), x), B, np.array([0.0, 1.0, 2.0]))[0]
 
-    cost = lambda f: lambda a: fnp.sum(chain(f, a))  # noqa: E731
+    cost = lambda f: lambda a: fnp.sum(chain(f, a))
     wanted = ft.grad(cost(fnp.linalg.solve))(A)
     for way in (ft.grad(cost(solve)), ft.jit(ft.grad(cost(solve))), ft.grad(ft.jit(cost(solve)))):
         assert_allclose(way(A), wanted)
     assert_allclose(ft.vmap(ft.grad(cost(solve)))(np.stack([A, A]))[1], wanted)
-    branch = lambda f: lambda a: fnp.sum(lax.cond(a[0, 0] > 0, lambda a: f(a, B), lambda a: a[0], a))  # noqa: E731
+    branch = lambda f: lambda a: fnp.sum(lax.cond(a[0, 0] > 0, lambda a: f(a, B), lambda a: a[0], a))
     assert_allclose(ft.grad(branch(solve))(A), ft.grad(branch(fnp.linalg.solve))(A))
 
 
@@ -229,11 +229,11 @@ def test_what_solvers_capture_has_no_say_in_derivatives(way):
         )
         return fnp.sum(x**2)
 
-    wanted = lambda a: fnp.sum(fnp.linalg.solve(a, B) ** 2)  # noqa: E731
+    wanted = lambda a: fnp.sum(fnp.linalg.solve(a, B) ** 2)
     assert_allclose(way(cost)(A), ft.grad(wanted)(A))
     stacked = np.stack([A, 2 * A])
     assert_allclose(ft.vmap(way(cost))(stacked), ft.vmap(ft.grad(wanted))(stacked))
-    direction = lambda f: lambda t: f(A + t * S)  # noqa: E731
+    direction = lambda f: lambda t: f(A + t * S)
     assert_allclose(ft.hessian(direction(cost))(0.5), ft.hessian(direction(wanted))(0.5))
 
 
@@ -267,7 +267,7 @@ def test_solvers_are_not_differentiated():
         ran.append("transposed")
         return np.linalg.solve(A.T, np.asarray(b))
 
-    f = lambda b: fnp.sum(lax.custom_linear_solve(lambda x: A @ x, b, solve, transpose_solve) ** 2)  # noqa: E731
+    f = lambda b: fnp.sum(lax.custom_linear_solve(lambda x: A @ x, b, solve, transpose_solve) ** 2)
     ft.grad(f)(B)
     assert ran == ["Array", "transposed"]  # arrays, also while being differentiated
     ran.clear()
@@ -279,12 +279,12 @@ def test_auxiliary_data():
     def solve(matvec, b):
         return dense(matvec, b), {"norm": fnp.sum(b * b), "n": 7, "name": "LU"}
 
-    f = lambda b: lax.custom_linear_solve(lambda x: A @ x, b, solve, solve, has_aux=True)  # noqa: E731
+    f = lambda b: lax.custom_linear_solve(lambda x: A @ x, b, solve, solve, has_aux=True)
     x, aux = f(B)
     assert_allclose(x, np.linalg.solve(A, B))
     assert_allclose(aux["norm"], B @ B)
     assert (aux["n"], aux["name"]) == (7, "LU")
-    (value, aux), gradient = ft.value_and_grad(lambda b: (fnp.sum(f(b)[0]), f(b)[1]), has_aux=True)(B)
+    (_, aux), gradient = ft.value_and_grad(lambda b: (fnp.sum(f(b)[0]), f(b)[1]), has_aux=True)(B)
     assert_allclose(gradient, np.linalg.inv(A).sum(0))
     assert_allclose(aux["norm"], B @ B)
     assert_allclose(ft.grad(lambda b: f(b)[1]["norm"])(B), np.zeros(4))
@@ -304,17 +304,19 @@ def test_dtypes():
 
 
 def test_linear_in_the_right_hand_side():
-    f = lambda b: lax.custom_linear_solve(lambda x: A @ x, b, dense, dense)  # noqa: E731
+    f = lambda b: lax.custom_linear_solve(lambda x: A @ x, b, dense, dense)
     assert_allclose(ft.linear_transpose(f, B)(B)[0], np.linalg.solve(A.T, B))
-    twice = lambda y: ft.linear_transpose(lambda b: ft.linear_transpose(f, b)(b)[0], y)(y)[0]  # noqa: E731
+    twice = lambda y: ft.linear_transpose(lambda b: ft.linear_transpose(f, b)(b)[0], y)(y)[0]
     assert twice(B).shape == (4,)
     with pytest.raises(errors.GradientError, match="not in what matvec captured"):
         ft.linear_transpose(lambda a: by(dense)(a, B), A)(B)
 
 
 EAGER_AND_TRACED = pytest.mark.parametrize(
-    "way", [lambda f: f(B), lambda f: ft.jit(f)(B), lambda f: ft.grad(lambda b: fnp.sum(f(b)))(B)], ids=["eager", "jit", "grad"]
-)  # fmt: skip
+    "way",
+    [lambda f: f(B), lambda f: ft.jit(f)(B), lambda f: ft.grad(lambda b: fnp.sum(f(b)))(B)],
+    ids=["eager", "jit", "grad"],
+)
 WRONG = {
     "matvec structure": (lambda x: (x,), dense, errors.ArgumentError, "structure of b"),
     "matvec shape": (lambda x: x[:1], dense, errors.ShapeError, r"matvec[\s\S]*\(1,\)[\s\S]*\(4,\)"),
@@ -355,7 +357,7 @@ def test_wrong_arguments():
 
 def test_empty_and_scalar_systems():
     assert by(dense)(np.zeros((0, 0)), np.zeros(0)).shape == (0,)
-    f = lambda a, b: lax.custom_linear_solve(lambda x: a * x, b, lambda mv, b: b / mv(1.0), symmetric=True)  # noqa: E731
+    f = lambda a, b: lax.custom_linear_solve(lambda x: a * x, b, lambda mv, b: b / mv(1.0), symmetric=True)
     check(f, 2.0, 3.0)
     b = np.array([1.0, 2.0])
     x = lax.custom_linear_solve(lambda x: x, b, lambda mv, b: b)

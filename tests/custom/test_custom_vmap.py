@@ -63,9 +63,9 @@ def test_the_rule_gets_mapped_arguments_with_the_axis_in_front(way):
 
 
 def test_it_maps_what_is_compiled_and_looped():
-    f, asked = product()
+    f, _ = product()
     assert_allclose(ft.vmap(ft.jit(f), (0, None))(X, 2.0), np.cos(X) * 2)
-    loop = lambda x: lax.scan(lambda c, row: (c, f(row, row)), 0.0, x)[1]  # noqa: E731
+    loop = lambda x: lax.scan(lambda c, row: (c, f(row, row)), 0.0, x)[1]
     assert_allclose(ft.vmap(loop)(ROWS), np.cos(ROWS) * ROWS)
     assert_allclose(ft.jit(ft.vmap(loop))(ROWS), np.cos(ROWS) * ROWS)
     assert_allclose(lax.map(lambda x: ft.vmap(f)(x, x), ROWS), np.cos(ROWS) * ROWS)
@@ -114,7 +114,7 @@ def test_second_derivatives_under_maps():
 
 def test_the_gradient_of_a_shared_argument_is_summed():
     f, _ = product()
-    total = lambda x, y: fnp.sum(ft.vmap(f, (0, None))(x, y))  # noqa: E731
+    total = lambda x, y: fnp.sum(ft.vmap(f, (0, None))(x, y))
     assert_allclose(ft.grad(total, argnums=1)(X, 2.0), np.cos(X).sum())
     assert_allclose(ft.vmap(ft.grad(f, argnums=1), (0, None))(X, 2.0), np.cos(X))
     assert_allclose(ft.vmap(ft.grad(f, argnums=1), (None, 0))(0.3, Y), [np.cos(0.3)] * 3)
@@ -154,7 +154,7 @@ def test_defaults_and_methods():
             return self * x * y
 
         @times.def_vmap
-        def _rule(axis_size, in_batched, self, x, y):  # noqa: N805
+        def _rule(axis_size, in_batched, self, x, y):
             return -self * x * y, True
 
     assert_allclose(Scale.times(3.0, 1.5), 9.0)
@@ -238,10 +238,10 @@ def test_sequential_vmap_is_a_loop():
         assert_allclose(way(f, (1, {"w": 0}))(rows, {"w": X})["y"], rows.sum(0) * X)
     assert_allclose(f(X, {"w": 2.0})["y"], 2 * X.sum())
     assert set(shapes) == {(3,), (2,)}
-    total = lambda x, w: fnp.sum(ft.vmap(f, (0, None))(x, {"w": w})["y"] ** 2)  # noqa: E731
+    total = lambda x, w: fnp.sum(ft.vmap(f, (0, None))(x, {"w": w})["y"] ** 2)
     assert_allclose(ft.grad(total)(rows, 2.0), np.repeat(8 * rows.sum(1), 3).reshape(2, 3))
     assert_allclose(ft.grad(total, argnums=1)(rows, 2.0), 4 * (rows.sum(1) ** 2).sum())
-    single = lambda x: f(x, {"w": 2.0})["y"]  # noqa: E731
+    single = lambda x: f(x, {"w": 2.0})["y"]
     assert_allclose(ft.vmap(ft.vmap(single))(np.stack([rows, rows])), [2 * rows.sum(1)] * 2)
     assert_allclose(ft.vmap(ft.grad(single))(rows), np.full((2, 3), 2.0))
 

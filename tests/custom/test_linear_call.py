@@ -66,7 +66,7 @@ def test_transposing_twice_gives_the_function():
     def transposed(f):
         return lambda y: ft.linear_transpose(f, 1.0)(y)[0]
 
-    f = lambda x: marked(2.0, x)  # noqa: E731
+    f = lambda x: marked(2.0, x)
     found = []
     for _ in range(4):
         found.append(f(1.0))
@@ -75,7 +75,7 @@ def test_transposing_twice_gives_the_function():
 
 
 def test_residuals_are_differentiated_as_of_any_function():
-    f = lambda r, x: ft.linear_call(lambda r, x: fnp.sin(r) * x, lambda r, ct: fnp.sin(r) * ct, r, x)  # noqa: E731
+    f = lambda r, x: ft.linear_call(lambda r, x: fnp.sin(r) * x, lambda r, ct: fnp.sin(r) * ct, r, x)
     r, x = 0.7, 1.3
     assert_allclose(ft.grad(f)(r, x), np.cos(r) * x)
     assert_allclose(ft.jvp(f, (r, x), (1.0, 2.0))[1], np.cos(r) * x + 2 * np.sin(r))
@@ -108,28 +108,28 @@ def test_trees_and_integers():
     def fun_transpose(res, ct):
         return ct["y"] * res["w"], None
 
-    f = lambda x, w: ft.linear_call(fun, fun_transpose, {"w": w}, (x, 3))["y"]  # noqa: E731
+    f = lambda x, w: ft.linear_call(fun, fun_transpose, {"w": w}, (x, 3))["y"]
     assert_allclose(ft.grad(f, argnums=(0, 1))(2.0, 5.0), (5.0, 2.0))
     assert ft.linear_call(fun, fun_transpose, {"w": 5.0}, (2.0, 3))["n"] == 3
 
 
 def test_partly_perturbed_arguments_and_missing_cotangents():
-    f = lambda x: ft.linear_call(lambda _, x: x[0] + 2 * x[1], lambda _, ct: (ct, 2 * ct), (), (1.0, x))  # noqa: E731
+    f = lambda x: ft.linear_call(lambda _, x: x[0] + 2 * x[1], lambda _, ct: (ct, 2 * ct), (), (1.0, x))
     assert_allclose(ft.grad(f)(3.0), 2.0)
-    g = lambda x: ft.linear_call(lambda _, x: (x, 3 * x), lambda _, ct: ct[0] + 3 * ct[1], (), x)[1]  # noqa: E731
+    g = lambda x: ft.linear_call(lambda _, x: (x, 3 * x), lambda _, ct: ct[0] + 3 * ct[1], (), x)[1]
     assert_allclose(ft.grad(g)(3.0), 3.0)
     assert_allclose(ft.grad(lambda x: ft.linear_call(lambda _, x: x, lambda _, ct: None, (), x))(3.0), 0.0)
 
 
 def test_complex_functions_are_transposed_without_conjugation():
     w, z = 1 + 2j, 0.3 - 0.8j
-    f = lambda z: ft.linear_call(lambda w, z: w * z, lambda w, ct: w * ct, w, z)  # noqa: E731
+    f = lambda z: ft.linear_call(lambda w, z: w * z, lambda w, ct: w * ct, w, z)
     assert_allclose(ft.grad(lambda z: f(z).real)(z), ft.grad(lambda z: (w * z).real)(z))
     assert_allclose(ft.grad(f, holomorphic=True)(z), w)
 
 
 def test_dtypes_are_converted():
-    f = lambda x: ft.linear_call(lambda _, x: x, lambda _, ct: ct.astype("float64"), (), x)  # noqa: E731
+    f = lambda x: ft.linear_call(lambda _, x: x, lambda _, ct: ct.astype("float64"), (), x)
     assert ft.grad(f)(np.float32(1)).dtype == np.float32
 
 
