@@ -18,6 +18,7 @@ from ..core.errors import FunctionDefinitionError
 from ..core.pytree import tree_flatten, tree_map, tree_structure
 from ..core.trace import PYTHON_KEYS, concrete, eval_trace, tracing
 from ..transforms.batch import BatchTracer
+from ..transforms.jvp import JVPTracer
 from ..transforms.values import struct_of
 from .function_rules import Definition
 from .layout import Layout, Static, own_value
@@ -42,7 +43,8 @@ class HostForward:
 
     def __call__(self, values: Sequence[Any]) -> tuple[Outputs, list[Any]]:
         """The structure of the outputs, and the arrays in them."""
-        known = [concrete(x) for x in values]
+        # A callback says that it has no derivative, where a value is being differentiated.
+        known = [None if isinstance(x, JVPTracer) else concrete(x) for x in values]
         if all(x is not None for x in known):
             outputs, arrays = Outputs.of(self._run(known))
             return outputs, [

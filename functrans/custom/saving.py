@@ -10,11 +10,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple, NoReturn
 
+import numpy as np
+
 from ..core.array import secure
 from ..core.errors import ArgumentError, FunctionContractError, PytreeError, SavedValuesFreedError
 from ..core.pytree import PyTreeDef, tree_flatten, tree_unflatten
 from ..core.trace import Tracer
 from ..transforms.values import given
+from .capture import StandInTracer
 from .layout import own_value, is_array_type
 
 _SIMPLE = frozenset((bool, int, float, complex, str, type(None)))
@@ -178,8 +181,8 @@ def reader(
         return lambda residuals: tuple(
             [None if p is None else unpack(unpacked(p[0], residuals)) for p in packs]
         )
-    if clear and not any(isinstance(x, Tracer) for x in values):
-        return _Once([secure(x) for x in values])
+    if clear and not any(isinstance(x, Tracer) and type(x) is not StandInTracer for x in values):
+        return _Once([np.asarray(x.value) if type(x) is StandInTracer else secure(x) for x in values])
     places = [None if x is None else packing.place(x) for x in values]
     return lambda residuals: tuple([None if p is None else given(residuals[p.number]) for p in places])
 

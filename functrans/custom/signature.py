@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..core.errors import FunctionDefinitionError
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -28,11 +30,7 @@ class Signature:
     def __init__(self, name: str, forward: Callable[..., Any], takes_context: bool):
         self._name = name
         self._takes_context = takes_context
-        try:
-            signature = inspect.signature(forward)
-        except (TypeError, ValueError):  # a builtin that does not tell
-            signature = inspect.Signature([inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL)])
-            takes_context = False
+        signature = _signature(forward)
         parameters = list(signature.parameters.values())
         if takes_context and parameters and parameters[0].kind in _POSITIONAL:
             parameters = parameters[1:]
@@ -69,3 +67,13 @@ class Signature:
         if position < len(self._names):
             return f"argument {position} ('{self._names[position]}')"
         return f"argument {position}"
+
+
+def _signature(fun: Callable[..., Any]) -> inspect.Signature:
+    if isinstance(fun, np.ufunc):  # its keywords exclude each other
+        names = ["x"] if fun.nin == 1 else [f"x{i + 1}" for i in range(fun.nin)]
+        return inspect.Signature([inspect.Parameter(name, _POSITIONAL[0]) for name in names])
+    try:
+        return inspect.signature(fun)
+    except (TypeError, ValueError):  # a builtin that does not tell
+        return inspect.Signature([inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL)])

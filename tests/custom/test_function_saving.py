@@ -349,6 +349,9 @@ def test_cleared_when_it_is_read(style_b):
     np.testing.assert_array_equal(ft.grad(lambda x: fnp.sum(once(x)))(X), X)
     with pytest.raises(errors.SavedValuesFreedError, match="can only be accessed once"):
         ft.grad(lambda x: fnp.sum(twice(x)))(X)
+    with pytest.raises(errors.SavedValuesFreedError, match="can only be accessed once"):
+        ft.grad(twice)(1.0)
+    assert ft.grad(once)(3.0) == 3.0
     _, pull = ft.vjp(once, X)
     np.testing.assert_array_equal(pull(np.ones(3))[0], X)
     with pytest.raises(errors.SavedValuesFreedError, match="second time"):
