@@ -9,50 +9,16 @@ from __future__ import annotations
 import difflib
 import functools
 import os
-import weakref
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from threading import Lock, RLock
+from threading import Lock
 from typing import Any, Generic, TypeVar, overload
 
 from .errors import ConfigError, UnknownOptionError
+from .overrides import Patch, Watch
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class _Patch:
-    """The overrides of a context, and the key they give (until the process-wide values change)."""
-
-    __slots__ = ("__weakref__", "key", "outer", "overrides", "version")
-
-    def __init__(self, overrides: dict[str, Any], outer: _Patch | None):
-        self.overrides = overrides
-        self.outer = outer
-        self.version = -1
-        self.key: tuple[Any, ...] = ()
-
-
-class _Watch:
-    """Tells somebody when an option begins, and ceases, to be on anywhere: in the process or in a context."""
-
-    __slots__ = ("count", "lock", "told")
-
-    def __init__(self, told: Callable[[bool], None]):
-        self.told = told
-        self.count = 0
-        self.lock = RLock()  # a context may end while this thread holds it
-
-    def add(self, number: int) -> None:
-        with self.lock:
-            before, self.count = self.count, self.count + number
-            if bool(before) != bool(self.count):
-                self.told(bool(self.count))
-
-    def follow(self, patch: _Patch) -> None:
-        """Count a patch that has the option on, for as long as a context has the patch."""
-        self.add(1)
-        weakref.finalize(patch, self.add, -1).atexit = False
 
 
 class _Store:
@@ -61,12 +27,12 @@ class _Store:
     __slots__ = ("current", "key", "lock", "patch", "values", "version", "watched")
 
     def __init__(self, values: dict[str, Any]):
-        self.patch: ContextVar[_Patch | None] = ContextVar("functrans_config_patch", default=None)
+        self.patch: ContextVar[Patch | None] = ContextVar("functrans_config_patch", default=None)
         self.current = self.patch.get
         self.values = values
         self.version = 0
         self.lock = Lock()
-        self.watched: dict[str, _Watch] = {}
+        self.watched: dict[str, Watch] = {}
         self.key = self.key_with({})
 
     def set(self, name: str, value: Any) -> None:
@@ -80,7 +46,7 @@ class _Store:
 
     def watch(self, name: str, told: Callable[[bool], None]) -> None:
         with self.lock:
-            watch = self.watched[name] = _Watch(told)
+            watch = self.watched[name] = Watch(told)
             watch.add(int(bool(self.values[name])))
 
     def key_with(self, overrides: dict[str, Any]) -> tuple[Any, ...]:
@@ -320,7 +286,7 @@ class _Patcher:
     def __enter__(self) -> None:
         outer = self._variable.get()
         overrides = self._options if outer is None else {**outer.overrides, **self._options}
-        patch = _Patch(overrides, outer)
+        patch = Patch(overrides, outer)
         for name, watch in self._store.watched.items():
             if overrides.get(name):
                 watch.follow(patch)
