@@ -132,12 +132,12 @@ def without_zeros(pull: Pull) -> Pull:
     assert bwd is not None
 
     def found(token: Any, residuals: Values, cts: Values) -> list[Any]:
-        return [Zero(ct) if _is_zero(ct) else ct for ct in bwd(token, residuals, cts)]
+        return [Zero(ct) if is_zero(ct) else ct for ct in bwd(token, residuals, cts)]
 
     return replace(pull, rule=replace(pull.rule, bwd=found))
 
 
-def _is_zero(ct: Any) -> bool:
+def is_zero(ct: Any) -> bool:
     """Whether a cotangent is an array of zeros, wherever the rule is applied."""
     if type(ct) is StagedTracer:  # what zeros() and zeros_like() are while tracing
         made = (e for e in ct._trace.eqns if e.primitive is broadcast_in_dim_p and ct._var in e.outvars)
