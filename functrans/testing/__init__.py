@@ -7,6 +7,7 @@ are for property tests with Hypothesis.
 
 from ..core.names import module_attributes as _module_attributes
 from .checking import LAWS, check
+from .custom_checking import RULE_LAWS, check_custom_rule
 from .domain import Bools, Case, Distinct, Domain, Indices, Interval, Numbers, PositiveDefinite, Triangular
 from .finite_difference import directional_derivative, is_kink, jacobian
 from .laws import (
@@ -27,6 +28,7 @@ from .strategies import arrays, given_op, operands
 
 __all__ = [
     "LAWS",
+    "RULE_LAWS",
     "Bools",
     "Case",
     "Distinct",
@@ -39,6 +41,7 @@ __all__ = [
     "Triangular",
     "arrays",
     "check",
+    "check_custom_rule",
     "check_primitive",
     "derivatives_are_linear",
     "directional_derivative",

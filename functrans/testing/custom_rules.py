@@ -1,0 +1,355 @@
+"""Laws of functions whose derivatives, or whose `vmap`, are rules of the user's.
+
+The rules are compared with what they stand for: derivatives with automatic differentiation of the forward pass, `vmap`
+with a loop. Modes for which there is no rule, and none follows, are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..api.derivatives import jvp, vjp
+from ..core.errors import CallbackError, MissingRuleError, NoRuleError, OnceDifferentiableError, TangentError
+from ..custom.stripping import without_rules
+from . import laws as _laws
+from .finite_difference import directional_derivative, jacobian
+from .report import Tolerance
+from .setting import Setting, Wrt, proving
+
+#: What differentiating a forward pass raises that runs on the host.
+_UNDIFFERENTIABLE = (NoRuleError, CallbackError)
+
+
+def rules_keep_values(
+    f: Callable[..., Any],
+    *args: Any,
+    rng: int = 0,
+    wrt: Wrt = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> None:
+    """The forward passes of rules give the values of the function itself."""
+    modes = _modes(f, args, rng, wrt)
+    with proving("rules give the values of the function", "rules_keep_values", f, args, rng, wrt) as s:
+        tolerance = s.tolerance(rtol, atol, 1e-12, 1e-5)
+        expected = s.evaluate(s.primals)
+        found = {}
+        if "fwd" in modes:
+            found["forward mode"] = jvp(s.smooth, tuple(s.primals), tuple(s.like(s.primals)))[0]
+        if "rev" in modes:
+            found["reverse mode"] = vjp(s.smooth, *s.primals)[0]
+        for mode, outs in found.items():
+            for k, (x, y) in enumerate(zip(outs, expected, strict=True)):
+                s.report.same_type(f"{mode}, output {k}", x, y)
+                s.report.close(
+                    f"{mode}, output {k}", x, y, tolerance, names=("the rule gives", "the function gives")
+                )
+
+
+def rule_is_derivative(
+    f: Callable[..., Any],
+    *args: Any,
+    order: int = 1,
+    rng: int = 0,
+    wrt: Wrt = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> None:
+    """Custom rules give what differentiation of the forward pass gives, in both modes, to first or second `order`.
+
+    A forward pass that cannot be differentiated (one on the host) is compared with finite differences, to first order.
+    """
+    modes = _modes(f, args, rng, wrt)
+    title = "rule = derivative of the forward pass"
+    with proving(title, "rule_is_derivative", f, args, rng, wrt) as s:
+        tolerance = s.tolerance(rtol, atol, 1e-7)
+        weights = s.like(s.evaluate(s.primals))
+        plain = without_rules(s.smooth)
+        gradients, tangents = _pulled(s.smooth, weights), _pushed(s.smooth)
+        names = ("the rule gives", "its forward pass has")
+        if "rev" in modes:
+            expected, errors, automatic = _reverse_oracle(s, plain, weights)
+            for k, (x, y) in enumerate(zip(gradients(*s.primals), expected, strict=True)):
+                where = f"reverse mode, gradient in {s.names[s.active[k]]}"
+                _close(s, where, x, y, tolerance, names, errors[k])
+        for where, v in s.directions() if "fwd" in modes else ():
+            expected, errors, automatic = _forward_oracle(s, plain, v)
+            for k, (x, y) in enumerate(zip(tangents(v)(*s.primals), expected, strict=True)):
+                _close(
+                    s, f"forward mode, direction in {where}, output {k}", x, y, tolerance, names, errors[k]
+                )
+        if order > 1 and modes and automatic:
+            _check_second(s, modes, weights, tolerance)
+
+
+def _check_second(s: Setting, modes: tuple[str, ...], weights: Sequence[Any], tolerance: Tolerance) -> None:
+    """Second derivatives of a direction, by the last of the modes and then by each."""
+    u = s.like(s.primals)
+    plain = without_rules(s.smooth)
+    if "rev" in modes:
+        word, first, oracle = "gradient", _pulled(s.smooth, weights), _pulled(plain, weights)
+        cotangents = u
+    else:
+        word, first, oracle = "tangent", _pushed(s.smooth)(u), _pushed(plain)(u)
+        cotangents = weights
+    for mode in modes:
+        over = _pushed if mode == "fwd" else _pulled
+        try:
+            if mode == "fwd":
+                found, expected = over(first)(u)(*s.primals), over(oracle)(u)(*s.primals)
+            else:
+                found, expected = over(first, cotangents)(*s.primals), over(oracle, cotangents)(*s.primals)
+        except OnceDifferentiableError:
+            return
+        for k, (x, y) in enumerate(zip(found, expected, strict=True)):
+            kind = "forward" if mode == "fwd" else "reverse"
+            names = ("with the rule it is", "without it is")
+            _close(s, f"second order: {kind} mode of the {word}, result {k}", x, y, tolerance, names)
+
+
+def duality(
+    f: Callable[..., Any],
+    *args: Any,
+    rng: int = 0,
+    wrt: Wrt = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> None:
+    """The forward rule and the reverse rule belong together: ``<J v, w> = <v, J^T w>``."""
+    if _modes(f, args, rng, wrt) == ("fwd", "rev"):
+        _laws.vjp_is_adjoint(f, *args, rng=rng, wrt=wrt, rtol=rtol, atol=atol)
+
+
+def cotangents_count(
+    f: Callable[..., Any],
+    *args: Any,
+    rng: int = 0,
+    wrt: Wrt = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> None:
+    """The reverse rule is linear in its cotangents: zero to zero, sums to sums, each output's alone; the same gradients
+    where not all are wanted.
+    """  # fmt: skip
+    title = "the reverse rule is linear in the cotangents"
+    if "rev" not in _modes(f, args, rng, wrt):
+        return
+    with proving(title, "cotangents_count", f, args, rng, wrt) as s:
+        tolerance = s.tolerance(rtol, atol, 1e-9)
+        outs, pull = vjp(s.smooth, *s.primals)
+        u, v = s.like(outs), s.like(outs)
+
+        def same(where: str, found: Sequence[Any], expected: Sequence[Any], names: tuple[str, str]) -> None:
+            for k, (x, y) in enumerate(zip(found, expected, strict=True)):
+                _close(s, f"{where}, gradient in {s.names[s.active[k]]}", x, y, tolerance, names)
+
+        for k, ct in enumerate(pull(tuple([np.zeros_like(y) for y in outs]))):
+            if np.any(np.asarray(ct)):
+                where = f"all cotangents are zero, gradient in {s.names[s.active[k]]}"
+                s.report.close(f"{where}: backward is not multiplied by the cotangent", ct, np.zeros_like(ct))
+        first, second = pull(tuple(u)), pull(tuple(v))
+        mixed = pull(tuple([(2.0 * a - 0.75 * b).astype(a.dtype) for a, b in zip(u, v)]))
+        expected = [2.0 * np.asarray(a) - 0.75 * np.asarray(b) for a, b in zip(first, second)]
+        same("cotangents 2 u - 0.75 v", mixed, expected, ("together", "one by one"))
+        for k, w in enumerate(u):
+            alone = pull(tuple([w if n == k else np.zeros_like(y) for n, y in enumerate(outs)]))
+            missing = vjp(_output(s.smooth, k), *s.primals)[1](w)
+            names = ("the others missing", "the others zero")
+            same(f"the cotangent of output {k} alone", missing, alone, names)
+        for k, x in enumerate(s.primals if len(s.primals) > 1 else ()):
+            (found,) = vjp(_argument(s, k), x)[1](tuple(u))
+            where = f"only {s.names[s.active[k]]} is differentiated"
+            _close(s, where, found, first[k], tolerance, ("the gradient is", "among others it is"))
+
+
+def tangents_count(
+    f: Callable[..., Any],
+    *args: Any,
+    rng: int = 0,
+    wrt: Wrt = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> None:
+    """The forward rule is linear in its tangents; arguments without tangent are as such with tangent zero."""
+    title = "the forward rule is linear in the tangents"
+    if "fwd" not in _modes(f, args, rng, wrt):
+        return
+    with proving(title, "tangents_count", f, args, rng, wrt) as s:
+        tolerance = s.tolerance(rtol, atol, 1e-9)
+
+        def push(v: Sequence[Any]) -> list[np.ndarray]:
+            return [np.asarray(t) for t in jvp(s.smooth, tuple(s.primals), tuple(v))[1]]
+
+        def same(where: str, found: Sequence[Any], expected: Sequence[Any]) -> None:
+            for k, (x, y) in enumerate(zip(found, expected, strict=True)):
+                _close(s, f"{where}, output {k}", x, y, tolerance)
+
+        u, v = s.like(s.primals), s.like(s.primals)
+        first, second = push(u), push(v)
+        zero = [np.zeros_like(x) for x in u]
+        for k, t in enumerate(push(zero)):
+            where = f"all tangents are zero, output {k}: jvp is not multiplied by the tangent"
+            s.report.close(where, t, np.zeros_like(t))
+        mixed = push([(2.0 * a - 0.75 * b).astype(a.dtype) for a, b in zip(u, v)])
+        same("tangents 2 u - 0.75 v", mixed, [2.0 * a - 0.75 * b for a, b in zip(first, second)])
+        for k in range(len(u) if len(u) > 1 else 0):
+            zeros = push([t if n == k else z for n, (t, z) in enumerate(zip(u, zero))])
+            alone = jvp(_argument(s, k), (s.primals[k],), (u[k],))
+            same(f"only {s.names[s.active[k]]} has a tangent", alone[1], zeros)
+
+
+def rules_batch(
+    f: Callable[..., Any],
+    *args: Any,
+    rng: int = 0,
+    wrt: Wrt = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> None:
+    """Vmap equals a loop: of the function, and of its gradient, for batch axes first, last or absent."""
+    modes = _modes(f, args, rng, wrt)
+    _laws.vmap_is_loop(f, *args, rng=rng, rtol=rtol, atol=atol)
+    if "rev" in modes:
+        with proving("vmap of the gradient = loop", "rules_batch", f, args, rng, wrt) as s:
+            gradient = _pulled(s.smooth, s.like(s.evaluate(s.primals)))
+            gradient.__name__ = f"gradient of {s.report.subject}"
+            primals = s.primals
+        _laws.vmap_is_loop(gradient, *primals, rng=rng, rtol=rtol, atol=atol)
+
+
+def rules_compile(
+    f: Callable[..., Any],
+    *args: Any,
+    rng: int = 0,
+    wrt: Wrt = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> None:
+    """Jit changes nothing: neither values nor gradients."""
+    _laws.jit_is_eager(f, *args, rng=rng, rtol=rtol, atol=atol)
+    if "rev" in _modes(f, args, rng, wrt):
+        _laws.jit_and_grad_commute(f, *args, rng=rng, wrt=wrt, rtol=rtol, atol=atol)
+
+
+def rules_repeat(
+    f: Callable[..., Any], *args: Any, rng: int = 0, wrt: Wrt = None, nondet_tol: float = 0.0
+) -> None:
+    """Called twice, function and rules give the same, up to `nondet_tol`."""
+    modes = _modes(f, args, rng, wrt)
+    with proving("what is called twice gives the same", "rules_repeat", f, args, rng, wrt) as s:
+        weights, direction = tuple(s.like(s.evaluate(s.primals))), tuple(s.like(s.primals))
+        maps: dict[str, Callable[[], Sequence[Any]]] = {"value": lambda: s.evaluate(s.primals)}
+        if "rev" in modes:
+            _, pull = vjp(s.smooth, *s.primals)
+            maps["gradient of one forward pass"] = lambda: pull(weights)
+            maps["gradient"] = lambda: vjp(s.smooth, *s.primals)[1](weights)
+        if "fwd" in modes:
+            maps["tangent"] = lambda: jvp(s.smooth, tuple(s.primals), direction)[1]
+        for what, run in maps.items():
+            for k, (x, y) in enumerate(zip(run(), run(), strict=True)):
+                names = ("first", "then")
+                s.report.close(f"{what} {k}", x, y, Tolerance(atol=nondet_tol), names=names)
+
+
+# --- parts --------------------------------------------------------------------------------------------------------
+
+
+def _modes(f: Callable[..., Any], args: tuple[Any, ...], rng: int, wrt: Wrt) -> tuple[str, ...]:
+    """Which modes have a rule, of ``'fwd'`` and ``'rev'``."""
+    with proving("the function can be differentiated", "check_custom_rule", f, args, rng, wrt) as s:
+        outs = s.evaluate(s.primals)
+        found = []
+        for mode, derivative in (
+            ("fwd", _pushed(s.smooth)(s.like(s.primals))),
+            ("rev", _pulled(s.smooth, s.like(outs))),
+        ):
+            try:
+                if s.active and outs:
+                    derivative(*s.primals)
+                    found.append(mode)
+            except (
+                MissingRuleError,
+                OnceDifferentiableError,
+            ):  # forward mode would differentiate ``backward``
+                continue
+            except TangentError:
+                if mode == "fwd":
+                    raise
+                # Reverse mode would transpose a jvp that is not linear: `tangents_count` tells.
+        return tuple(found)
+
+
+def _pushed(f: Callable[..., Any]) -> Callable[..., Callable[..., Any]]:
+    """For a direction the tangents as a function of the point."""
+    return lambda v: lambda *xs: jvp(f, xs, tuple(v))[1]
+
+
+def _pulled(f: Callable[..., Any], weights: Sequence[Any]) -> Callable[..., Any]:
+    """The gradients, for the cotangents `weights`, as a function of the point."""
+    return lambda *xs: vjp(f, *xs)[1](tuple(weights))
+
+
+def _output(f: Callable[..., Any], k: int) -> Callable[..., Any]:
+    return lambda *xs: f(*xs)[k]
+
+
+def _argument(s: Setting, k: int) -> Callable[..., Any]:
+    return lambda y: s.smooth(*s.primals[:k], y, *s.primals[k + 1 :])
+
+
+def _reverse_oracle(
+    s: Setting, plain: Callable[..., Any], weights: Sequence[np.ndarray]
+) -> tuple[list[Any], list[Any], bool]:
+    """Gradients, estimates of their errors, and whether these are exact since they are not numerical."""
+    try:
+        return [np.asarray(g) for g in _pulled(plain, weights)(*s.primals)], [0.0] * len(s.primals), True
+    except _UNDIFFERENTIABLE:
+        pass
+
+    def total(xs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        return [np.asarray(sum(np.sum(y * w).real for y, w in zip(s.evaluate(xs), weights)))]
+
+    values, errors = jacobian(total, s.primals)
+    return (
+        [_paired(g, x) for g, x in zip(values[0], s.primals)],
+        [
+            10 * (e if x.dtype.kind != "c" else e.max(axis=-1, initial=0))
+            for e, x in zip(errors[0], s.primals)
+        ],
+        False,
+    )
+
+
+def _paired(slopes: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """A gradient in the pairing without conjugation, from slopes in real and imaginary parts."""
+    return slopes[..., 0] - 1j * slopes[..., 1] if x.dtype.kind == "c" else slopes
+
+
+def _forward_oracle(
+    s: Setting, plain: Callable[..., Any], v: Sequence[np.ndarray | None]
+) -> tuple[list[Any], list[Any], bool]:
+    try:
+        tangents = [np.asarray(t) for t in jvp(plain, tuple(s.primals), tuple(v))[1]]
+        return tangents, [0.0] * len(tangents), True
+    except _UNDIFFERENTIABLE:
+        slopes, errors = directional_derivative(s.evaluate, s.primals, v)
+        return slopes, [10 * e for e in errors], False
+
+
+def _close(
+    s: Setting,
+    where: str,
+    x: Any,
+    y: Any,
+    tolerance: Tolerance,
+    names: tuple[str, str] = ("got", "expected"),
+    error: Any = 0.0,
+) -> None:
+    """Equal up to a tolerance that is relative to the largest element."""
+    y = np.asarray(y)
+    size = np.abs(y[np.isfinite(y)]).max(initial=0)
+    error = np.maximum(np.where(np.isfinite(error), error, 0.0), tolerance.rtol * size)
+    s.report.close(where, x, y, tolerance, error=error, names=names)
