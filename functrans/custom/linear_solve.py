@@ -168,7 +168,9 @@ class System:
             fwd=lambda values: self._fwd(values)[: self.solution.count],
             jvp=self._jvp,
             transpose=self._transpose,
-            key=rule_key((*self.functions, self.symmetric, self.has_aux, self.matvec, self.model)),
+            key=rule_key(
+                (type(self), *self.functions, self.symmetric, self.has_aux, self.matvec, self.model)
+            ),
             outs=self.model.avals,
             captured_constant=True,
         )

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core.aval import Zero
 from ..core.config import trace_key
-from ..core.errors import ConcretizationError, MissingRuleError, NoRuleError
+from ..core.errors import ConcretizationError, FunctransError, MissingRuleError, NoRuleError
 from ..core.ir import Jaxpr
 from ..core.pytree import PyTree
 from ..core.trace import current_trace, eval_trace, tracing
@@ -173,13 +173,13 @@ class TransposedSystem(System):
         pairs = [(t.linear, ct) for t, ct in zip(outs, cts) if type(t) is LinearTracer and t._trace is trace]
         return backward(trace.tape, [v for v, _ in pairs], [ct for _, ct in pairs], [t.linear for t in right])
 
-    def _with_transposed(self, captured: Values, b: Values, error: Exception) -> PyTree:
+    def _with_transposed(self, captured: Values, b: Values, error: FunctransError) -> PyTree:
         """Let the solver solve for another Jacobian, if it looks at the one that it is given."""
         matvec = Traced(self.operator, self.matvec, captured, self.model)
         found = self.solve(matvec, self.model.filled(b))
         if not matvec.called:
             raise MissingRuleError(
-                f"reverse mode through {_WHAT}: tangent_solve cannot be transposed ({error}), nor does it call the "
+                f"reverse mode through {_WHAT}: tangent_solve cannot be transposed ({error.message}), nor does it call the "
                 "function that it is given, of which it could be given the transpose. Write it as "
                 "lax.custom_linear_solve(g, y, solve, transpose_solve)"
             )

@@ -95,7 +95,9 @@ DOMAINS = {
         smooth=False,
         special=False,
     ),
-    solve.solve_p: Domain(cases=tuple(_solve(*s) for s in SYSTEMS), rtol=1e-12, atol=1e-13, special=False),
+    solve.solve_p: Domain(
+        cases=tuple(_solve(*s) for s in SYSTEMS), linear=((1,),), rtol=1e-12, atol=1e-13, special=False
+    ),
     solve.lu_solve_p: Domain(
         cases=tuple(_factored(*s, transpose) for s in SYSTEMS for transpose in (False, True)),
         linear=((3,),),
