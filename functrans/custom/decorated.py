@@ -8,12 +8,22 @@ from dataclasses import replace
 from types import MethodType
 from typing import Any, ClassVar, NoReturn
 
+import numpy as np
+
 from ..core.array import Array
 from ..core.errors import ArgumentError, FunctionDefinitionError, MissingRuleError
 from ..core.pytree import PyTreeDef, tree_unflatten
 from ..core.trace import current_trace, eval_trace
 from ..core.tree_nodes import KeyPath, keystr
-from ..transforms.values import argument_name, check_function, flatten_values, given, name_of, results
+from ..transforms.values import (
+    argument_name,
+    check_function,
+    flatten_values,
+    given,
+    name_of,
+    results,
+    returned_values,
+)
 from .declared import Declared, check_partials
 from .positions import Positions
 from .rule import bind_rule
@@ -194,20 +204,21 @@ class CustomFunction:
     def _evaluated(self, args: Sequence[Any]) -> Any:
         """Outside of all transformations: the function itself, on arrays that it cannot change."""
         declared = self._declared
-        inputs: set[int] = set()
-        immutable = _IMMUTABLE.issuperset(map(type, args))
-        if not immutable:
+        values: list[Any] = []
+        if not _IMMUTABLE.issuperset(map(type, args)):
             nondiff, others = declared.positions.split(tuple(args))
             values, treedef = self._flattened(others)
-            inputs = {id(x) for x in values}
             args = declared.positions.merged(nondiff, tree_unflatten(treedef, [given(x) for x in values]))
         out = declared.fun(*args)
-        if immutable and type(out) is Array:
+        if type(out) is Array and not any(np.may_share_memory(out, x) for x in values):
             return out
-        leaves, tree = flatten_values(
-            out, lambda path: f"the result of {name_of(declared.fun)}{keystr(path)}"
-        )
-        return results(tree, leaves, inputs)
+        leaves, tree = returned_values(declared.fun, out)
+        return results(tree, leaves, {id(x) for x in values})
+
+    @property
+    def nondiff_argnums(self) -> tuple[int, ...]:
+        """The positions of arguments that are not differentiated."""
+        return self._declared.positions.nondiff
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """The method of an instance, which is the first argument of the function and its rules."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from ..core.errors import FunctionDefinitionError
 from ..transforms.values import name_of
@@ -73,12 +74,6 @@ class Positions:
             )
         return self.names.index(name)
 
-    @cached_property
-    def _exact(self) -> int | None:
-        """The number of arguments with which a call needs no resolving."""
-        only = self._signature is not None and len(self._signature.parameters) == self.count
-        return self.count if only else None
-
     def resolved(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments by position, defaults filled in.
 
@@ -87,7 +82,7 @@ class Positions:
         FunctionDefinitionError
             If they do not fit the signature, or one can be passed by name only.
         """
-        if not kwargs and len(args) == self._exact:
+        if not kwargs and len(args) == self.count:
             return args
         found = self._bound(args, kwargs)
         if self.nondiff and self.nondiff[-1] >= len(found):
@@ -108,12 +103,12 @@ class Positions:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
             raise FunctionDefinitionError(f"{self.what}: {error}") from None
-        bound.apply_defaults()
         if bound.kwargs:
             raise FunctionDefinitionError(
                 f"{self.what}: {', '.join(bound.kwargs)} can be passed by name only, but rules get arguments by "
                 "position. Make it a positional parameter (without * before it), or bind it: functools.partial"
             )
+        bound.apply_defaults()
         return bound.args
 
     def split(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -145,6 +140,8 @@ class Positions:
 
 
 def _signature(fun: Callable[..., Any]) -> inspect.Signature | None:
+    if isinstance(fun, np.ufunc):
+        return None  # of its parameters only the operands have a place in rules
     try:
         return inspect.signature(fun)
     except (TypeError, ValueError):

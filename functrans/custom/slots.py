@@ -23,7 +23,7 @@ from ..core.source import last_line
 from ..core.trace import PYTHON_KEYS
 from ..core.tree_nodes import KeyPath, SequenceKey, keystr
 from ..primitives.linear import add_p, instantiate
-from ..transforms.values import argument_name, flatten_values, given, name_of, value_of
+from ..transforms.values import argument_name, given, name_of, returned_values, value_of
 from .closure import Staged
 from .declared import Declared, check_partials
 from .fitting import GRADIENT, TANGENT, Kind, Returned, leaf_path, output_place
@@ -196,7 +196,7 @@ class Call:
 
     def _outputs(self, rule: Callable[..., Any], out: PyTree) -> list[Any]:
         """The leaves of an output; the function and its rules must all return the same type."""
-        leaves, tree = flatten_values(out, lambda path: f"the result of {name_of(rule)}{keystr(path)}")
+        leaves, tree = returned_values(rule, out)
         avals = [aval_of(x) for x in leaves]
         if self.out_tree is None:
             self.source, self.out_tree, self.out_avals = rule, tree, avals
