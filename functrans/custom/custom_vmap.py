@@ -135,7 +135,7 @@ class custom_vmap:
         return results(call.out_tree, outs, {id(x) for x in values})
 
     def _place(self, path: KeyPath) -> str:
-        return f"{self._positions.what}: {argument_name(self.fun, path[0].idx)}{keystr(path[1:])}"  # type: ignore[union-attr]
+        return f"{self._positions.what}: {argument_name(self.fun, path[0].idx)}{keystr(path[1:])}"
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """The method of an instance, which is the first argument of the function and its rule."""
