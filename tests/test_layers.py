@@ -12,8 +12,8 @@ ROOMS = {
     0: ["core"],
     1: ["primitives"],
     3: ["transforms"],
-    4: ["control", "custom"],
-    5: ["lowering"],
+    4: ["control"],
+    5: ["custom", "lowering"],
     6: [
         "api",
         "numpy",

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
+import numpy as np
+
 from ..core.errors import OnceDifferentiableError
+from .capture import StandInTracer
 from .record import CustomRule, Forward, Values
 from .rule import bind_rule
 
@@ -18,6 +21,9 @@ def once(
     `fun` runs below all transformations that differentiate: eagerly, with plain arrays.
     """
 
+    def plain(values: Values) -> list[Any]:
+        return fun([np.asarray(x.value) if type(x) is StandInTracer else x for x in values])
+
     def refuse(*_: Any) -> NoReturn:
         raise OnceDifferentiableError(
             f"trying to differentiate twice a function that was marked with @once_differentiable ({name}). The mark "
@@ -27,9 +33,9 @@ def once(
     rule = CustomRule(
         name=f"{name}Backward",
         arity=len(values),
-        fwd=fun,
+        fwd=plain,
         fwd_res=lambda values, perturbed, again: Forward(again(), []),
         bwd=refuse,
         jvp=refuse,
     )
-    return bind_rule(rule, values, functions)
+    return bind_rule(rule, values, [fun, *functions])
