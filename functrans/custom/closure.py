@@ -142,7 +142,7 @@ def _fitted(
     """The leaves of arguments, in the types that the function was traced for."""
 
     def place(path: KeyPath) -> str:
-        return f"{places[path[0].idx]}{keystr(path[1:])}"  # type: ignore[union-attr]
+        return f"{places[path[0].idx]}{keystr(path[1:])}"
 
     values, found = flatten_values(args, place)
     if found != treedef:

@@ -237,7 +237,7 @@ class CustomFunction:
 
     def _place(self, path: KeyPath) -> str:
         d = self._declared
-        name = argument_name(d.fun, d.positions.position(path[0].idx))  # type: ignore[union-attr]
+        name = argument_name(d.fun, d.positions.position(path[0].idx))
         return f"{d.positions.what}: {name}{keystr(path[1:])}"
 
     def _undifferentiated(self, nondiff: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -156,7 +156,7 @@ class Returned:
         if not is_inexact(aval.dtype):
             return self._no_derivative(x, own, aval, path)
         if own.shape != aval.shape:
-            index = f" at index {path()[0].idx}" if self.kind is GRADIENT else ""  # type: ignore[union-attr]
+            index = f" at index {path()[0].idx}" if self.kind is GRADIENT else ""
             self._fail(
                 self.kind.shape,
                 f"returned an invalid {self.kind.name}{index} - got {list(own.shape)} but expected shape compatible "
