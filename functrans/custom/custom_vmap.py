@@ -8,20 +8,16 @@ computes.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import MethodType
-from typing import Any, NoReturn
-
-import numpy as np
+from typing import Any
 
 from ..control.bodies import Mask
 from ..core.aval import Aval, aval_of
-from ..core.errors import ArgumentError, ConcretizationError, DtypeError, PytreeError, VmapRuleError
-from ..core.pytree import PyTree, PyTreeDef, first_difference, flatten_axes, tree_unflatten
-from ..core.source import last_line
+from ..core.errors import ConcretizationError, VmapRuleError
+from ..core.pytree import PyTree, PyTreeDef, tree_unflatten
 from ..core.trace import current_trace, eval_trace, is_abstract
 from ..core.tree_nodes import KeyPath, keystr
-from ..primitives.operands import strong
 from ..transforms.stage import stage
 from ..transforms.values import (
     argument_name,
@@ -33,11 +29,15 @@ from ..transforms.values import (
     returned_values,
 )
 from .keys import rule_key
+from .map_returns import Returned, Types
 from .mapped import WithMap
 from .positions import Positions
 from .record import CustomRule, Values
 from .rule import bind_rule
 
+#: Types of arguments for which it is kept what a function returns.
+_MOST = 256
+_OF_FUNCTIONS_INSIDE = ("defvjp", "defjvp", "defjvps")
 Rule = Callable[..., tuple[PyTree, PyTree]]
 
 
@@ -94,6 +94,7 @@ class custom_vmap:
         functools.update_wrapper(self, fun, updated=())
         self.fun = fun
         self.vmap_rule: Rule | None = None
+        self._types: dict[Any, Types] = {}
         self._positions = Positions("custom_vmap", fun)
 
     def def_vmap(self, vmap_rule: Rule) -> Rule:
@@ -127,7 +128,7 @@ class custom_vmap:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function at these arguments."""
         values, tree = flatten_values(self._positions.resolved(args, kwargs), self._place)
-        call = _Call(self.fun, self.vmap_rule, tree)
+        call = _Call(self.fun, self.vmap_rule, tree, self._types)
         if current_trace.get() is eval_trace:  # nothing is differentiated, mapped or traced
             outs = call.fwd(values)
         else:
@@ -136,6 +137,12 @@ class custom_vmap:
 
     def _place(self, path: KeyPath) -> str:
         return f"{self._positions.what}: {argument_name(self.fun, path[0].idx)}{keystr(path[1:])}"
+
+    def __getattr__(self, name: str) -> Any:
+        """``defvjp`` and its like, of a function inside that takes such rules."""
+        if name in _OF_FUNCTIONS_INSIDE:
+            return getattr(self.fun, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """The method of an instance, which is the first argument of the function and its rule."""
@@ -150,25 +157,29 @@ class _Call:
 
     Attributes
     ----------
+    known : dict
+        What the function returned before, by the structure and types of its arguments.
     out_tree : PyTreeDef
         What was returned last, by one of the two.
     """
 
-    def __init__(self, fun: Callable[..., Any], vmap_rule: Rule | None, tree: PyTreeDef):
+    def __init__(
+        self, fun: Callable[..., Any], vmap_rule: Rule | None, tree: PyTreeDef, known: dict[Any, Types]
+    ):
         self.fun = fun
         self.vmap_rule = vmap_rule
         self.tree = tree
+        self.known = known
         self.out_tree: Any = None
 
     def rule(self, values: Values) -> CustomRule:
         """The rule for these operands. With numbers behind all of them nothing can be mapped any more."""
         name, arity = name_of(self.fun), len(values)
-        functions = (self.fun, self.vmap_rule)
         if not any(is_abstract(x) for x in values):
-            return CustomRule(name, arity, self.fwd, plain=True)
-        return WithMap(
-            name, arity, self.fwd, self.mapped, functions, rule_key((*functions, self.tree))
-        ).rule()
+            return CustomRule(name, arity, self.fwd, plain=self.fwd)
+        functions = (self.fun, self.vmap_rule)
+        key = rule_key((*functions, self.tree))
+        return WithMap(name, arity, self.fwd, self.mapped, functions, key).rule()
 
     def fwd(self, values: Values) -> list[Any]:
         """The leaves of what the function returns."""
@@ -186,83 +197,35 @@ class _Call:
             )
         args = tree_unflatten(self.tree, [given(x) for x in values])
         out = rule(size, list(tree_unflatten(self.tree, batched)), *args)
-        if not (isinstance(out, tuple | list) and len(out) == 2):
-            met = f"{len(out)} values" if isinstance(out, tuple | list) else type(out).__name__
-            self._refuse(f"must return a pair (out, out_batched), but returned {met}")
-        try:
-            leaves, tree = returned_values(rule, out[0])
-        except (ArgumentError, DtypeError) as error:
-            self._refuse(f"returned what is no tree of arrays: {error.message}")
-        flags = self._flags(tree, out[1])
-        self._check(size, batched, values, leaves, tree, flags)
-        self.out_tree = tree
-        return leaves, flags
+        found = Returned.of(self.fun, rule, size, out)
+        found.check_axes()
+        wanted = self._checked(found, batched, values)
+        self.out_tree = found.tree
+        return found.leaves if wanted is None else found.typed(wanted.avals), found.flags
 
-    def _flags(self, tree: PyTreeDef, out_batched: PyTree) -> Mask:
-        try:
-            flags = flatten_axes("out_batched", tree, out_batched)
-        except PytreeError as error:
-            self._refuse(f"returned an out_batched that does not fit its out: {error.message}")
-        for flag in flags:
-            if not isinstance(flag, bool | np.bool_):
-                self._refuse(f"returned {flag!r} in out_batched; want True or False for each result")
-        return tuple([bool(flag) for flag in flags])
-
-    def _check(
-        self, size: int, batched: Mask, values: Values, leaves: list[Any], tree: PyTreeDef, flags: Mask
-    ) -> None:
-        """Raise unless the rule returned what the function would, with an axis in front where it says so."""
-        for i, (x, flag) in enumerate(zip(leaves, flags)):
-            shape = aval_of(x).shape
-            if flag and (not shape or shape[0] != size):
-                self._refuse(
-                    f"returned the shape {shape}{_at(tree, i)}, which has no axis of size {size} in front"
-                )
-        wanted = self._types(batched, values)
-        if wanted is None:
-            return
-        avals, wanted_tree = wanted
-        parted = first_difference(wanted_tree, tree)
-        if parted is not None:
-            path, one, other = parted
-            self._refuse(
-                f"returned another structure than the function{f' at {keystr(path)}' if path else ''}: want {one}, got "
-                f"{other}\n  function: {wanted_tree}\n  rule:     {tree}"
-            )
-        for i, (x, aval, flag) in enumerate(zip(leaves, avals, flags)):
-            own = aval_of(x)
-            want = (size, *aval.shape) if flag else aval.shape
-            if own.shape != want:
-                kind = "mapped" if flag else "not mapped"
-                self._refuse(
-                    f"returned the shape {own.shape}{_at(tree, i)}, {kind}, where the function's makes it {want}"
-                )
-            if own.dtype != aval.dtype and not own.weak:
-                self._refuse(
-                    f"returned the dtype {own.dtype}{_at(tree, i)}, where the function returns {aval.dtype}"
-                )
-            leaves[i] = strong(x, aval.dtype)
-
-    def _types(self, batched: Mask, values: Values) -> tuple[list[Aval], PyTreeDef] | None:
-        """What the function would return for one example; None where it wants numbers."""
+    def _checked(self, found: Returned, batched: Mask, values: Values) -> Types | None:
+        """What the function would return for one example; raises where the rule returned anything else."""
         avals = [aval_of(x) for x in values]
-        one = [a.with_shape(a.shape[1:]) if b else a for a, b in zip(avals, batched)]
-        other = _Call(self.fun, None, self.tree)
+        one = tuple([a.with_shape(a.shape[1:]) if b else a for a, b in zip(avals, batched)])
+        wanted = self.known.get((self.tree, one))
+        if wanted is not None and found.problem(wanted) is None:
+            return wanted
+        wanted = self._types(one)  # anew: it may return something else by now
+        if wanted is None:
+            return None
+        problem = found.problem(wanted)
+        if problem is not None:
+            found.refuse(problem)
+        if len(self.known) >= _MOST:
+            self.known.clear()
+        self.known[self.tree, one] = wanted
+        return wanted
+
+    def _types(self, avals: Sequence[Aval]) -> Types | None:
+        """What the function returns for arguments of these types; None where it wants their numbers."""
+        other = _Call(self.fun, None, self.tree, {})
         try:
-            found = stage(lambda *xs: other.fwd(xs), one, name_of(self.fun)).out_avals
+            found = stage(lambda *xs: other.fwd(xs), avals, name_of(self.fun)).out_avals
         except ConcretizationError:
             return None
-        return found, other.out_tree
-
-    def _refuse(self, problem: str) -> NoReturn:
-        assert self.vmap_rule is not None
-        raise VmapRuleError(
-            f"custom_vmap of {name_of(self.fun)}: its rule ({name_of(self.vmap_rule)}) {problem}",
-            last_line(self.vmap_rule),
-        )
-
-
-def _at(tree: PyTreeDef, i: int) -> str:
-    if tree.num_leaves == 1:
-        return ""
-    return f" as result {i} of {tree}"
+        return Types(other.out_tree, found)

@@ -220,6 +220,12 @@ class CustomFunction:
         """The positions of arguments that are not differentiated."""
         return self._declared.positions.nondiff
 
+    def __getattr__(self, name: str) -> Any:
+        """``def_vmap``, of a `custom_vmap` inside."""
+        if name == "def_vmap":
+            return getattr(self._declared.fun, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """The method of an instance, which is the first argument of the function and its rules."""
         return self if instance is None else MethodType(self, instance)

@@ -65,6 +65,7 @@ class WithMap:
             bwd=self._bwd,
             jvp=self._jvp,
             vmap=self._vmap,
+            plain=self.fwd,
             key=self.key,
         )
 

@@ -179,8 +179,8 @@ class TransposedSystem(System):
         found = self.solve(matvec, self.model.filled(b))
         if not matvec.called:
             raise MissingRuleError(
-                f"reverse mode through {_WHAT}: tangent_solve cannot be transposed ({error.message}), nor does it call the "
-                "function that it is given, of which it could be given the transpose. Write it as "
+                f"reverse mode through {_WHAT}: tangent_solve cannot be transposed ({error.message}), nor does it "
+                "call the function that it is given, of which it could be given the transpose. Write it as "
                 "lax.custom_linear_solve(g, y, solve, transpose_solve)"
             )
         return found

@@ -218,6 +218,10 @@ def captured(w):
 def test_captured_values():
     assert_allclose(ft.grad(lambda w: captured(w)(2.0))(3.0), 2.0)
     assert_allclose(ft.jvp(lambda w: captured(w)(2.0), (3.0,), (1.0,)), (6.0, 2.0))
+    assert_allclose(ft.jit(ft.grad(lambda w, x: captured(w)(x)))(3.0, 2.0), 2.0)
+    assert_allclose(
+        ft.jit(lambda w, x: ft.jvp(lambda w, x: captured(w)(x), (w, x), (1.0, 5.0)))(3.0, 2.0), (6.0, 17.0)
+    )
     assert_allclose(ft.vmap(lambda w: captured(w)(2.0))(X), 2 * X)
     assert_allclose(ft.jit(lambda w, x: ft.vmap(captured(w))(x))(3.0, X), 6 * X)
     with pytest.raises(errors.CapturedTracerError, match="'w'"):
@@ -261,3 +265,26 @@ def test_one_by_one_each_lane_runs_its_own_loop():
 def test_namespace():
     assert custom_batching.custom_vmap is ft.custom_vmap
     assert set(custom_batching.__all__) == {"custom_vmap", "sequential_vmap"}
+
+
+def test_rules_for_derivatives_around_and_inside():
+    @ft.custom_vjp
+    @ft.custom_vmap
+    def f(x, y):
+        return fnp.sin(x) * y
+
+    f.def_vmap(lambda n, b, x, y: (fnp.cos(x) * y, True))
+    f.defvjp(lambda x, y: (f(x, y), (x, y)), lambda r, ct: (7.0 * ct, ct * fnp.sin(r[0])))
+    assert_allclose(ft.vmap(f, (0, None))(X, 2.0), 2 * np.cos(X))
+    assert_allclose(ft.vmap(ft.grad(f), (0, None))(X, 2.0), [7.0] * 3)
+
+    g = ft.custom_vmap(ft.custom_jvp(lambda x: 2.0 * x))
+    g.def_vmap(lambda n, b, x: (x**2, True))
+    g.defjvps(lambda t, out, x: 5.0 * t)
+    assert_allclose(ft.grad(g)(3.0), 5.0)
+    assert_allclose(ft.vmap(ft.grad(g))(X), 2 * X)
+    for h in (g, f, ft.custom_vjp(lambda x: x)):
+        with pytest.raises(AttributeError, match="nothing"):
+            h.nothing
+    with pytest.raises(AttributeError, match="def_vmap"):
+        ft.custom_vjp(lambda x: x).def_vmap(lambda n, b, x: (x, True))
