@@ -40,17 +40,16 @@ class Record:
         Gives the saved values, in `Phase.BACKWARD` and `Phase.JVP`.
     """
 
-    __slots__ = ("marked", "materialize", "name", "needs", "phase", "read", "saved", "saved_forward")
+    saved: tuple[Any, ...] | None = None
+    saved_forward: tuple[Any, ...] | None = None
+    marked: tuple[Any, ...] | None = None
+    materialize: bool | None = None
+    read: Callable[[], tuple[Any, ...]] | None = None
 
     def __init__(self, name: str, needs: tuple[bool, ...], phase: Phase = Phase.FORWARD):
         self.name = name
         self.needs = needs
         self.phase = phase
-        self.saved: tuple[Any, ...] | None = None
-        self.saved_forward: tuple[Any, ...] | None = None
-        self.marked: tuple[Any, ...] | None = None
-        self.materialize: bool | None = None
-        self.read: Callable[[], tuple[Any, ...]] | None = None
 
 
 class Context:
@@ -133,8 +132,8 @@ class Context:
         for i, x in enumerate(outputs):
             if not is_array_type[type(x)]:
                 raise FunctionDefinitionError(
-                    f"{record.name}: mark_non_differentiable takes outputs that are arrays, but argument {i} is of type "
-                    f"{type(x).__name__}; outputs of other types never have a derivative"
+                    f"{record.name}: mark_non_differentiable takes outputs that are arrays, but argument {i} is of "
+                    f"type {type(x).__name__}; outputs of other types never have a derivative"
                 )
         record.marked = outputs
 

@@ -107,8 +107,8 @@ class Function(metaclass=FunctionMeta):
         NumPy arrays. Such a class needs `setup_context`; under `jit` it needs `shape`, under `vmap` a `vmap_method` or
         `vmap`.
     vmap_method : str or None
-        How `vmap` calls a host forward: ``'sequential'``, once for each example; ``'broadcast'``, once for all, with the
-        mapped axis in front of each array (and of each result). All methods of `pure_callback` will do.
+        How `vmap` calls a host forward: ``'sequential'``, once for each example; ``'broadcast'``, once for all, with
+        the mapped axis in front of each array (and of each result). All methods of `pure_callback` will do.
     clear_saved_tensors_on_access : bool
         Whether ``ctx.saved_tensors`` is freed when it is read, and can be read once only.
 
@@ -122,24 +122,24 @@ class Function(metaclass=FunctionMeta):
     -----
     *What is like PyTorch.* The names and their meaning: ``forward(ctx, ...)``, or ``forward(...)`` with
     ``setup_context(ctx, inputs, output)``; ``backward`` or ``vjp``; ``jvp``; ``vmap``; the methods of `ctx`
-    (`Context`); the checks of what ``backward`` returns, and their messages. Gradients of complex numbers are PyTorch's:
-    for ``z * z`` write ``g * (2 * z).conj()``.
+    (`Context`); the checks of what ``backward`` returns, and their messages. Gradients of complex numbers are
+    PyTorch's: for ``z * z`` write ``g * (2 * z).conj()``.
 
-    *Arguments.* Arrays are differentiated: also those in lists, dictionaries and registered dataclasses; the gradient of
-    such an argument is a tree like it. Everything else (numbers, strings, None, any object) is passed as it is, and its
-    gradient is None. A Python number in which `grad` or `vjp` differentiates has become an array before `apply` sees it.
-    The same holds for outputs.
+    *Arguments.* Arrays are differentiated: also those in lists, dictionaries and registered dataclasses; the gradient
+    of such an argument is a tree like it. Everything else (numbers, strings, None, any object) is passed as it is, and
+    its gradient is None. A Python number in which `grad` or `vjp` differentiates has become an array before `apply`
+    sees it. The same holds for outputs.
 
     *The rule holds at every level.* Second derivatives differentiate ``backward``; saved inputs, saved outputs and any
     other saved array have derivatives there. (In PyTorch saved intermediates are constants, silently.) ``forward`` and
-    ``setup_context`` run once for each level, with the ``ctx.needs_input_grad`` of that level; all levels but the lowest
-    see traced values.
+    ``setup_context`` run once for each level, with the ``ctx.needs_input_grad`` of that level; all levels but the
+    lowest see traced values.
 
-    *Eagerly* all methods run anew at each call, on concrete values: ``print``, ``float`` and ``if`` work. Under `jit` they
-    are traced, and cost nothing afterwards.
+    *Eagerly* all methods run anew at each call, on concrete values: ``print``, ``float`` and ``if`` work. Under `jit`
+    they are traced, and cost nothing afterwards.
 
-    *What is different from PyTorch.* ``ctx`` is read-only in ``backward``. Its setters are called once. An array that is
-    assigned to an attribute of ``ctx`` is differentiated like a saved one. An output that is returned twice has two
+    *What is different from PyTorch.* ``ctx`` is read-only in ``backward``. Its setters are called once. An array that
+    is assigned to an attribute of ``ctx`` is differentiated like a saved one. An output that is returned twice has two
     gradients. ``mark_dirty`` is not there, since arrays never change. Both styles of ``forward`` work under all
     transformations, and `vmap` and ``jvp`` are derived unasked.
 
@@ -380,8 +380,8 @@ def once_differentiable(backward: F) -> F:
     Returns
     -------
     callable
-        The same function. What it computes has no derivative: it runs on values that nobody differentiates, and a second
-        derivative through its result raises `OnceDifferentiableError`, in every nesting of `grad` and `jvp`.
+        The same function. What it computes has no derivative: it runs on values that nobody differentiates, and a
+        second derivative through its result raises `OnceDifferentiableError`, in every nesting of `grad` and `jvp`.
 
     Raises
     ------

@@ -129,8 +129,8 @@ def check_class(cls: Any, base: Any) -> None:
     for rule in ("vmap", "jvp"):
         if getattr(cls, f"generate_{rule}_rule") and _overridden(cls, base, rule):
             raise FunctionDefinitionError(
-                f"{name} has both generate_{rule}_rule=True and a {rule} staticmethod. Set generate_{rule}_rule=False or "
-                f"delete the {rule} staticmethod to avoid ambiguity"
+                f"{name} has both generate_{rule}_rule=True and a {rule} staticmethod. Set generate_{rule}_rule=False "
+                f"or delete the {rule} staticmethod to avoid ambiguity"
             )
     if cls.vmap_method is not None and cls.vmap_method not in _VMAP_METHODS:
         raise FunctionDefinitionError(

@@ -50,7 +50,7 @@ def turned(x: Any) -> Any:
 
 
 def exact(returned: Any, layout: Layout, avals: Sequence[Aval], wanted: Sequence[bool]) -> list[Any] | None:
-    """The gradients of real arrays where nothing is to be checked or converted: the short way. None: go the long one."""
+    """The gradients of real arrays where nothing is to be checked or converted: the short way. None: go the other."""
     if not layout.plain or config.debug_nans:
         return None
     if type(returned) is not tuple:
@@ -209,8 +209,8 @@ class Gradients:
             )
         if type(x) not in PYTHON_KEYS or (aval.shape and aval.dtype.kind in "fc"):
             raise BackwardError(
-                f"function {self._name}: expected Variable or None (got {type(x).__name__}) as the gradient of {place}, "
-                f"an array of shape {aval.shape}. Return an array of that shape",
+                f"function {self._name}: expected Variable or None (got {type(x).__name__}) as the gradient of "
+                f"{place}, an array of shape {aval.shape}. Return an array of that shape",
                 self._source,
             )
         if aval.dtype.kind not in "fc":
@@ -224,9 +224,9 @@ class Gradients:
             summed = sum_to_shape(x, aval)
             if summed is None:
                 raise GradientShapeError(
-                    f"function {self._name} returned an invalid gradient at index {i}{path} - got {list(own.shape)} but "
-                    f"expected shape compatible with {list(aval.shape)}: that of {self._names(i)}{path}, or one that it "
-                    "broadcasts to",
+                    f"function {self._name} returned an invalid gradient at index {i}{path} - got {list(own.shape)} "
+                    f"but expected shape compatible with {list(aval.shape)}: that of {self._names(i)}{path}, or one "
+                    "that it broadcasts to",
                     self._source,
                 )
             x = summed
@@ -238,8 +238,8 @@ class Gradients:
     def _check_real(self, dtype: np.dtype, aval: Aval, i: int, path: str) -> None:
         if dtype.kind == "c" and aval.dtype.kind != "c":
             raise GradientDtypeError(
-                f"function {self._name} returned a complex gradient for {self._names(i)}{path}, which is real (of dtype "
-                f"{aval.dtype}): take .real",
+                f"function {self._name} returned a complex gradient for {self._names(i)}{path}, which is real (of "
+                f"dtype {aval.dtype}): take .real",
                 self._source,
             )
 

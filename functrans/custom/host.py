@@ -15,7 +15,7 @@ from ..core.array import unwrap
 from ..core.aval import aval_of
 from ..core.dtypes import canonical
 from ..core.errors import FunctionDefinitionError
-from ..core.pytree import tree_flatten, tree_map, tree_structure
+from ..core.pytree import tree_map, tree_structure
 from ..core.trace import PYTHON_KEYS, concrete, eval_trace, tracing
 from ..transforms.batch import BatchTracer
 from ..transforms.jvp import JVPTracer

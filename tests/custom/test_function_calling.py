@@ -134,7 +134,7 @@ def test_forward_with_context_beside_setup_context():
         def setup_context(ctx, inputs, output):
             pass
 
-    with pytest.raises(TypeError, match="missing a required argument: 'x'.*setup_context"):
+    with pytest.raises(TypeError, match=r"missing a required argument: 'x'.*setup_context"):
         Mixed.apply(X)
 
 
@@ -196,7 +196,7 @@ def test_the_backward_class():
 
 @pytest.mark.parametrize("op", [Square.apply, SquareApart.apply])
 def test_both_styles_under_all_transformations(op):
-    f = lambda x: fnp.sum(op(x))  # noqa: E731
+    f = lambda x: fnp.sum(op(x))
     for wrap in (lambda f: f, ft.jit):
         np.testing.assert_array_equal(wrap(op)(X), X**2)
         np.testing.assert_array_equal(ft.grad(wrap(f))(X), 2.0 * X)
@@ -228,8 +228,10 @@ def test_setup_context_sees_all_arguments_and_the_very_output():
 
     (y,) = Recorder.apply(X)
     inputs, output = seen[0]
-    assert type(inputs) is tuple and inputs[1:] == (2, "n")
-    assert type(output) is tuple and len(output) == 1
+    assert type(inputs) is tuple
+    assert inputs[1:] == (2, "n")
+    assert type(output) is tuple
+    assert len(output) == 1
     np.testing.assert_array_equal(y, 2.0 * X)
 
 
@@ -383,7 +385,7 @@ class Affine(ft.Function):
 def test_arrays_in_trees_are_differentiated():
     p = {"w": [fnp.asarray(2.0), fnp.asarray(3.0)], "note": "static"}
     x = fnp.asarray(5.0)
-    f = lambda w, x: Affine.apply({"w": w, "note": "static"}, x)  # noqa: E731
+    f = lambda w, x: Affine.apply({"w": w, "note": "static"}, x)
     assert Affine.apply(p, x) == 13.0
     for g in (ft.grad(f, argnums=(0, 1)), ft.jit(ft.grad(f, argnums=(0, 1)))):
         gw, gx = g(p["w"], x)
@@ -411,7 +413,8 @@ def test_numpy_scalars_and_lists_of_numbers():
     assert ft.grad(Square.apply)(np.float64(3.0)) == 6.0
     assert ft.grad(Square.apply)(np.float32(3.0)).dtype == np.float32
     y = Square.apply(np.float32(3.0))
-    assert isinstance(y, ft.Array) and y.dtype == np.float32
+    assert isinstance(y, ft.Array)
+    assert y.dtype == np.float32
 
     class Count(ft.Function):
         @staticmethod
@@ -591,7 +594,8 @@ def test_attributes_of_all_kinds():
         def backward(ctx, g):
             assert (ctx.number, ctx.text, ctx.nothing, ctx.thing) == (2, "t", None, ft)
             assert ctx.odd == {1: "a", "b": 2}
-            assert ctx.tree["b"] == "text" and ctx.tree["a"][1] == 1.5
+            assert ctx.tree["b"] == "text"
+            assert ctx.tree["a"][1] == 1.5
             assert not hasattr(ctx, "temporary")
             return g * (ctx.array + ctx.tree["a"][0] * -1.0)
 
@@ -624,7 +628,7 @@ def test_strict_context():
             return x * 1.0
 
     with ft.config.patch(strict_ctx=True):
-        with pytest.raises(errors.FunctionContractError, match="ctx.kept.*strict_ctx") as info:
+        with pytest.raises(errors.FunctionContractError, match=r"ctx\.kept.*strict_ctx") as info:
             Keeper.apply(X)
         assert "ctx.kept = [x]" in str(info.value)
     Keeper.apply(X)
@@ -696,7 +700,7 @@ def test_captured_in_a_static_argument():
         def backward(ctx, g):
             return ctx.f(g), None
 
-    times = lambda w, x: w * x  # noqa: E731
+    times = lambda w, x: w * x
     w = np.array([2.0, 3.0])
     np.testing.assert_array_equal(
         ft.vmap(lambda w: ft.grad(lambda x: Call.apply(x, partial(times, w)))(1.0))(w), w

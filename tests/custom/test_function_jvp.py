@@ -30,8 +30,8 @@ def sine(ctx, x):
     return fnp.sin(x)
 
 
-PUSH = lambda ctx, t: t * fnp.cos(ctx.saved[0])  # noqa: E731
-PULL = lambda ctx, g: g * fnp.cos(ctx.saved[0])  # noqa: E731
+PUSH = lambda ctx, t: t * fnp.cos(ctx.saved[0])
+PULL = lambda ctx, g: g * fnp.cos(ctx.saved[0])
 SINES = {
     "backward": op(sine, backward=PULL),
     "jvp": op(sine, jvp=PUSH),
@@ -70,7 +70,7 @@ def test_forward_mode_takes_jvp_and_reverse_mode_backward():
 
 
 def test_both_rules_are_dual():
-    y, t = ft.jvp(SINES["both"], (X,), (T,))
+    _y, t = ft.jvp(SINES["both"], (X,), (T,))
     (g,) = ft.vjp(SINES["both"], X)[1](X)
     np.testing.assert_allclose(np.vdot(X, t), np.vdot(g, T))
 
@@ -152,7 +152,7 @@ def push(jvp, forward=lambda ctx, x: x * 1.0, x=X, t=T):
     return ft.jvp(op(forward, jvp=jvp), (x,), (t,))[1]
 
 
-PAIR = lambda ctx, x: (x * 1.0, x * 2.0)  # noqa: E731
+PAIR = lambda ctx, x: (x * 1.0, x * 2.0)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_wrong_shape(returned):
 def test_other_dtypes_are_converted(dtype, wrap):
     """PyTorch keeps the float32."""
     f = wrap(op(lambda ctx, x: x * 1.0, jvp=lambda ctx, t: fnp.ones(3, dtype)))
-    y, t = ft.jvp(f, (X,), (T,))
+    _y, t = ft.jvp(f, (X,), (T,))
     assert t.dtype == np.float64
     np.testing.assert_array_equal(t, np.ones(3))
 
@@ -250,7 +250,7 @@ def test_something_that_is_no_tangent(value):
 
 
 def test_structure_of_the_output():
-    tree = lambda ctx, x: {"a": x * 1.0, "b": [x * 2.0]}  # noqa: E731
+    tree = lambda ctx, x: {"a": x * 1.0, "b": [x * 2.0]}
     found = push(lambda ctx, t: {"a": t, "b": [None]}, tree)
     np.testing.assert_array_equal(found["a"], T)
     np.testing.assert_array_equal(found["b"][0], np.zeros(3))

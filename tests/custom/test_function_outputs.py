@@ -36,7 +36,8 @@ def only_arrays(transform, expected):
         def g(x):
             found = f(x)
             leaves, tree = ft.tree.flatten(found)
-            assert tree == ft.tree.structure(expected) and type(found) is type(expected)
+            assert tree == ft.tree.structure(expected)
+            assert type(found) is type(expected)
             static = [x for x in leaves if not hasattr(x, "shape")]
             assert static == [x for x in ft.tree.leaves(expected) if not hasattr(x, "shape")]
             return [x for x in leaves if hasattr(x, "shape")] or x
@@ -84,7 +85,8 @@ def test_structures_are_kept(make, transform):
 def test_results_are_arrays_of_their_own():
     x = X.copy()
     y, z = returning(lambda x: (x, x[1:]))(x)
-    assert isinstance(y, ft.Array) and isinstance(z, ft.Array)
+    assert isinstance(y, ft.Array)
+    assert isinstance(z, ft.Array)
     x[:] = 0.0
     np.testing.assert_array_equal(y, X)
     np.testing.assert_array_equal(z, X[1:])
@@ -111,7 +113,7 @@ def test_static_outputs_have_no_gradient():
         return gs[0]
 
     op = returning(lambda x: (x * 1.0, "text", 3, None), backward)
-    y, text, number, nothing = op(X)
+    _y, text, number, nothing = op(X)
     assert (text, number, nothing) == ("text", 3, None)
     np.testing.assert_array_equal(ft.grad(lambda x: fnp.sum(op(x)[0]))(X), np.ones(3))
     np.testing.assert_array_equal(ft.grad(ft.jit(lambda x: fnp.sum(op(x)[0])))(X), np.ones(3))
@@ -128,7 +130,8 @@ def test_one_gradient_for_each_element_of_the_tuple():
 
         @staticmethod
         def backward(ctx, gd, gl):
-            assert gd["n"] is None and gl[1][1] is None
+            assert gd["n"] is None
+            assert gl[1][1] is None
             return gd["s"] + gl[0], gd["s"] + gl[1][0]
 
     def f(x, y):
@@ -247,7 +250,8 @@ def test_missing_gradients_are_zeros(materialize):
 
 def test_missing_gradients_are_none():
     ((a, b, c),) = gradients_seen(False, lambda a, b, c: fnp.sum(b))
-    assert a is None and c is None
+    assert a is None
+    assert c is None
     np.testing.assert_array_equal(b, np.ones(3))
 
 
@@ -272,7 +276,9 @@ def test_materialisation_of_trees():
 
     ft.grad(lambda x: Tree.apply(x)[0]["a"])(1.0)
     g, h = seen[0]
-    assert g["b"] is None and h == [None] and g["a"] == 1.0
+    assert g["b"] is None
+    assert h == [None]
+    assert g["a"] == 1.0
 
 
 @pytest.mark.parametrize("value", [3, None, "yes", np.True_])
@@ -306,11 +312,14 @@ def test_missing_tangents():
 
     for materialize in (True, False):
         ft.jvp(product(materialize), (X, X), (np.ones(3), None))
-    (a, b, n, s), (c, d, m, t) = seen
+    (a, b, n, s), (_c, d, m, t) = seen
     np.testing.assert_array_equal(a, np.ones(3))
     np.testing.assert_array_equal(b, np.zeros(3))
     assert d is None
-    assert n is None and m is None and s is None and t is None
+    assert n is None
+    assert m is None
+    assert s is None
+    assert t is None
 
 
 # --- mark_non_differentiable --------------------------------------------------------------------------------
@@ -408,7 +417,7 @@ def test_marking_mistakes(style_b):
     def apply(mark):
         return marking(mark, style_b)(X)
 
-    with pytest.raises(TypeError, match="mark_non_differentiable takes outputs.*argument 1 is of type int"):
+    with pytest.raises(TypeError, match=r"mark_non_differentiable takes outputs.*argument 1 is of type int"):
         apply(lambda ctx, x, y: ctx.mark_non_differentiable(y, 3))
     with pytest.raises(errors.FunctionContractError, match="not an output of this call"):
         apply(lambda ctx, x, y: ctx.mark_non_differentiable(x))

@@ -131,7 +131,7 @@ def test_places_of_the_axis(op, x_axis, w_axis):
 
 
 def pairs(x, w, x_axis, w_axis, n):
-    rows = lambda a, axis: [a] * n if axis is None else list(np.moveaxis(a, axis, 0))  # noqa: E731
+    rows = lambda a, axis: [a] * n if axis is None else list(np.moveaxis(a, axis, 0))
     return list(zip(rows(x, x_axis), rows(w, w_axis)))
 
 
@@ -240,7 +240,8 @@ def test_trees_statics_and_several_outputs():
 
         @staticmethod
         def setup_context(ctx, inputs, output):
-            assert output[2] == "text" and output[0]["n"] == 2
+            assert output[2] == "text"
+            assert output[0]["n"] == 2
             ctx.n = inputs[1]
 
         @staticmethod
@@ -291,7 +292,8 @@ def test_what_the_rule_must_return(returned, message):
 
     with pytest.raises(errors.VmapRuleError, match=message) as info:
         ft.vmap(Bad.apply)(X)
-    assert "Bad" in str(info.value) and "return returned(x)" in str(info.value)
+    assert "Bad" in str(info.value)
+    assert "return returned(x)" in str(info.value)
 
 
 def test_out_dims_of_all_outputs_at_once():
