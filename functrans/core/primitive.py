@@ -74,8 +74,16 @@ class Linear:
         """Refused: a rule asks for it where it wants a value, of which there is none."""
         self._refuse()
 
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        """Refused, for the same reason; NumPy would take it for an object that is true."""
+        self._refuse()
+
     def __array_ufunc__(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Refused, for the same reason."""
+        self._refuse()
+
+    def __int__(self) -> NoReturn:
+        """Refused, for the same reason: it would be the number of a branch."""
         self._refuse()
 
     def _refuse(self) -> NoReturn:
