@@ -28,7 +28,7 @@ from ..transforms.values import (
     results,
     returned_values,
 )
-from .keys import rule_key
+from .keys import RuleKey
 from .map_returns import Returned, Types
 from .mapped import WithMap
 from .positions import Positions
@@ -178,7 +178,7 @@ class _Call:
         if not any(is_abstract(x) for x in values):
             return CustomRule(name, arity, self.fwd, plain=self.fwd)
         functions = (self.fun, self.vmap_rule)
-        key = rule_key((*functions, self.tree))
+        key = RuleKey((*functions, self.tree))
         return WithMap(name, arity, self.fwd, self.mapped, functions, key).rule()
 
     def fwd(self, values: Values) -> list[Any]:

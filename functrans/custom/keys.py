@@ -7,28 +7,18 @@ from functools import cached_property
 from typing import Any
 
 
-def rule_key(parts: Sequence[Any], static: Sequence[Any] = ()) -> Hashable:
-    """The key of a rule.
+class RuleKey:
+    """The key of a rule, worked out when it is asked for: that of a rule that is applied eagerly never is.
 
     Parameters
     ----------
     parts : sequence
         Functions, structures, types.
     static : sequence
-        Arguments that are no arrays.
-
-    Returns
-    -------
-    hashable
-        Equal to itself alone where a part is not hashable.
+        Arguments that are no arrays. Where anything is not hashable, the key is equal to itself alone.
     """
-    return RuleKey(parts, static)
 
-
-class RuleKey:
-    """A key that is worked out when it is asked for: that of a rule that is applied eagerly never is."""
-
-    def __init__(self, parts: Sequence[Any], static: Sequence[Any]):
+    def __init__(self, parts: Sequence[Any], static: Sequence[Any] = ()):
         self._parts = parts
         self._static = static
 

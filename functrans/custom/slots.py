@@ -27,7 +27,7 @@ from ..transforms.values import argument_name, given, name_of, returned_values, 
 from .closure import Staged
 from .declared import Declared, check_partials
 from .fitting import GRADIENT, TANGENT, Kind, Returned, leaf_path, output_place
-from .keys import rule_key
+from .keys import RuleKey
 from .primal import CustomVJPPrimal
 from .record import CustomRule, Forward, Mask, Values
 
@@ -91,7 +91,7 @@ class Call:
         """What equal calls have in common."""
         d = self.declared
         parts = (*d.functions, d.symbolic_vjp, d.symbolic_jvp, self.treedef, *self.avals)
-        return rule_key(parts, self.nondiff)
+        return RuleKey(parts, self.nondiff)
 
     # --- slots ---------------------------------------------------------------------------------------------------
 
