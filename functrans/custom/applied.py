@@ -8,7 +8,6 @@ saved all have derivatives, to any order.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
@@ -16,7 +15,6 @@ from ..core.aval import Aval, Zero, aval_of
 from ..core.config import config
 from ..core.errors import FunctionContractError, FunctionDefinitionError, MissingRuleError
 from ..core.nans import blamed, looking
-from ..core.nans import blamed
 from ..core.source import last_line
 from ..core.trace import Trace, Tracer, current_trace
 from ..primitives.linear import instantiate
@@ -31,19 +29,23 @@ from .keys import RuleKey
 from .layout import Layout, Static, own_value
 from .once import once
 from .outputs import Outputs
-from .record import CustomRule, Forward, Mask, Values
-from .saving import Packing, Reader, read_once, reader, unpacked
+from .record import Mask, Values
+from .rule import CustomRule, Forward, bind_rule
+from .saving import Known, Packing, Reader, hooked, read_once, reader, unpacked
 from .tangents import Tangents
 from .vmap_rule import apply_vmap_rule
 
 
 class _Recorded(NamedTuple):
-    """A context after ``forward``; the outputs; by ``id`` of objects of the user's the values that they are."""
+    """A context after ``forward``, the outputs, and which of them are marked as non-differentiable (None: no one).
+
+    `known` has by their ``id`` the objects of the user's that stand for others: for the outputs of the rule one level down.
+    """
 
     ctx: Context
     outs: list[Any]
     marked: Mask | None
-    known: dict[int, Any]
+    known: Known
 
 
 class _Token(NamedTuple):
@@ -134,19 +136,28 @@ class Applied:
         """Slot of the rule: the outputs."""
         return self._recorded(values, (False,) * len(values), None).outs
 
-    def _recorded(self, values: Values, perturbed: Mask, again: Callable[[], list[Any]] | None) -> _Recorded:
-        """Record a context. The outputs are those of `again`, the rule one level down, where there is such a level."""
+    def _recorded(
+        self,
+        values: Values,
+        perturbed: Mask,
+        again: Callable[[], list[Any]] | None,
+        identify: bool = False,
+    ) -> _Recorded:
+        """Record a context. The outputs are those of `again`, the rule one level down, where there is such a level.
+
+        With `identify` inputs and outputs are known again among saved values also where there is none.
+        """
         d = self.definition
         arrays = [given(x) for x in values]
         inputs = self.layout.filled(arrays, self.static)
         ctx = _context(d.context, Record(d.name, self.layout.any_of(perturbed)))
+        known: Known = {}
         if d.setup is None:
-            output = self.call(d.forward, inputs, ctx)
-            self.outputs, objects = Outputs.of(output)
-            if again is not None and any([_is_traced(x) for x in values]):
-                outs = again()
-            else:
-                outs = [own_value(x, self._output_name) for x in objects]
+            self.outputs, objects = Outputs.of(self.call(d.forward, inputs, ctx))
+            below = again is not None and any(map(_is_traced, values))
+            outs = again() if below else [own_value(x, self._output_name) for x in objects]
+            if below or identify:
+                known.update((id(x), (x, v)) for x, v in zip([*objects, *arrays], [*outs, *values]))
         else:
             if again is not None:
                 outs = again()
@@ -160,18 +171,16 @@ class Applied:
                 self.outputs, objects = Outputs.of(output)
                 outs = [own_value(x, self._output_name) for x in objects]
             d.setup(ctx, inputs, output)
-        ctx._record.phase = Phase.FINISHED
-        known = {id(x): v for x, v in zip(objects, outs)}
-        known.update((id(x), v) for x, v in zip(arrays, values))
-        return _Recorded(ctx, outs, self._marked(ctx._record, objects), known)
+        record = ctx._record
+        record.phase = Phase.FINISHED
+        return _Recorded(ctx, outs, self._marked(record, objects) if record.marked else None, known)
 
     def _output_name(self) -> str:
         return f"an output of {self.definition.name}.forward"
 
-    def _marked(self, record: Record, outputs: Sequence[Any]) -> Mask | None:
-        """Which outputs are marked as non-differentiable; None: no one."""
-        if not record.marked:
-            return None
+    def _marked(self, record: Record, outputs: Sequence[Any]) -> Mask:
+        """Which outputs are marked as non-differentiable."""
+        assert record.marked is not None
         marked = {id(x) for x in record.marked}
         strange = marked.difference(map(id, outputs))
         if strange:
@@ -188,23 +197,78 @@ class Applied:
 
     def fwd_res(self, values: Values, perturbed: Mask, again: Callable[[], list[Any]]) -> Forward:
         """Slot of the rule: the outputs, and what `bwd` needs."""
-        ctx, outs, marked, known = self._recorded(values, perturbed, again)
+        found = self._kept(values, perturbed, again, Phase.BACKWARD)
+        if self.definition.backward is None:
+            self._refuse_moving(found.outs, found.differentiable, "reverse", _NO_REVERSE)
+        return found
+
+    def _kept(self, values: Values, perturbed: Mask, again: Callable[[], list[Any]], phase: Phase) -> Forward:
+        """The outputs, and what a rule gets of the context."""
+        d = self.definition
+        below = d.setup is None and d.vmap is None and d.derive_vmap and not d.clear and not hooked()
+        if below and any(map(_is_traced, values)):
+            return self._kept_below(values, perturbed, phase)
+        return self._kept_here(values, perturbed, again, phase)
+
+    def _kept_here(
+        self, values: Values, perturbed: Mask, again: Callable[[], list[Any]] | None, phase: Phase
+    ) -> Forward:
+        ctx, outs, marked, known = self._recorded(values, perturbed, again, identify=again is None)
         record = ctx._record
         packing = Packing(known)
-        refuse = (
-            ""
-            if record.saved_forward is None
-            else _WRONG_SAVE.format(record.name, "backward", "forward", "backward")
-        )
-        saved = reader(record.saved, packing, hooked=True, clear=self.definition.clear, refuse=refuse)
+        backward = phase is Phase.BACKWARD
+        mine, other = ("backward", "forward") if backward else ("forward", "backward")
+        wanted, unwanted = record.saved, record.saved_forward
+        if not backward:
+            wanted, unwanted = unwanted, wanted
+        refuse = ""
+        if unwanted is not None:
+            refuse = _WRONG_SAVE.format(record.name, "backward" if backward else "jvp", other, mine)
+        clear = backward and self.definition.clear
+        saved = reader(wanted, packing, hooked=backward, clear=clear, refuse=refuse)
         attributes = {name: packing.anything(x) for name, x in vars(ctx).items()}
         avals = [aval_of(x) for x in values]
         materialize = record.materialize is not False
-        if self.definition.backward is None:
-            self._refuse_moving(outs, marked, "reverse", _NO_REVERSE)
         token = _Token(self.outputs, avals, perturbed, record.needs, materialize, saved, attributes)
         moving = None if marked is None else tuple([not m for m in marked])
         return Forward(outs, packing.residuals, token, moving, materialize)
+
+    def _kept_below(self, values: Values, perturbed: Mask, phase: Phase) -> Forward:
+        """The same by one run of ``forward`` one level down, which gives the values in between, too.
+
+        Where that level differentiates as well, outputs have derivatives by the rule, and values in between those of
+        what ``forward`` does.
+        """
+        found: Any = None
+        listening = True  # while the rule is applied: it lives on in jaxprs, and must not hold values
+
+        def flat(values: Values, kept: Forward) -> list[Any]:
+            nonlocal found
+            known = {id(x): i for i, x in enumerate([*values, *kept.outs])}
+            places = [known.get(id(x)) for x in kept.residuals]
+            if listening:
+                found = kept, places
+            return [*kept.outs, *[x for x, i in zip(kept.residuals, places) if i is None]]
+
+        def run(values: Values) -> list[Any]:
+            return flat(values, self._kept_here(values, perturbed, None, phase))
+
+        def differentiated(values: Values) -> list[Any]:
+            return flat(values, self._kept_here(values, perturbed, lambda: self.bind(values), phase))
+
+        d = self.definition
+        rule = CustomRule(d.name, self.layout.count, run, plain=differentiated)
+        outs = bind_rule(rule, values, d.capturing, self.static.objects())
+        kept, places = found
+        found, listening = None, False
+        count = len(kept.outs)
+        everything, between = [*values, *outs[:count]], iter(outs[count:])
+        residuals = [next(between) if i is None else everything[i] for i in places]
+        return kept._replace(outs=outs[:count], residuals=residuals)
+
+    def bind(self, values: Values) -> list[Any]:
+        """Apply the rule in the current trace."""
+        return bind_rule(self.rule(), values, self.definition.capturing, self.static.objects())
 
     def bwd(self, token: _Token, residuals: Values, cts: Values) -> list[Any]:
         """Slot of the rule: gradients of the arguments."""
@@ -237,7 +301,7 @@ class Applied:
         if looking():
             backward = blamed(d.context.__name__)(backward)
         returned = backward(*token.outputs.layout.filled(gradients))
-        found = exact(returned, self.layout, token.avals, token.perturbed)
+        found = None if config.debug_nans else exact(returned, self.layout, token.avals, token.perturbed)
         if found is not None:
             return found
         check = Gradients(
@@ -271,18 +335,12 @@ class Applied:
         d = self.definition
         assert d.jvp is not None
         perturbed = tuple([type(t) is not Zero for t in tangents])
-        ctx, outs, marked, known = self._recorded(values, perturbed, again)
-        record = ctx._record
-        packing = Packing(known)
-        refuse = "" if record.saved is None else _WRONG_SAVE.format(record.name, "jvp", "backward", "forward")
-        saved = reader(record.saved_forward, packing, hooked=False, clear=False, refuse=refuse)
-        attributes = {name: packing.anything(x) for name, x in vars(ctx).items()}
-        reading = self._reading(Phase.JVP, record.needs, saved, attributes, packing.residuals)
-        materialize = record.materialize is not False
-        moved = [_tangent(x, t, materialize) for x, t in zip(values, tangents)]
+        outs, residuals, token, differentiable, _ = self._kept(values, perturbed, again, Phase.JVP)
+        reading = self._reading(Phase.JVP, token.needs, token.saved, token.attributes, residuals)
+        moved = [_tangent(x, t, token.materialize) for x, t in zip(values, tangents)]
         found = reading.apply_jvp(*self.layout.filled(moved))  # type: ignore[attr-defined]
         avals = [aval_of(x).strong() for x in outs]
-        moving = [a.dtype.kind in "fc" and not m for a, m in zip(avals, marked or (False,) * len(avals))]
+        moving = [a.dtype.kind in "fc" and m for a, m in zip(avals, differentiable or (True,) * len(avals))]
         return outs, Tangents(d.name, d.jvp, self.outputs, avals, moving).checked(found)
 
     def no_jvp(
@@ -290,12 +348,13 @@ class Applied:
     ) -> tuple[list[Any], list[Any]]:
         """The same without any rule: outputs that have no derivative need none."""
         _, outs, marked, _ = self._recorded(values, (True,) * len(values), again)
-        self._refuse_moving(outs, marked, "forward", _NO_FORWARD)
+        differentiable = None if marked is None else tuple([not m for m in marked])
+        self._refuse_moving(outs, differentiable, "forward", _NO_FORWARD)
         return outs, [Zero(x) for x in outs]
 
-    def _refuse_moving(self, outs: Values, marked: Mask | None, mode: str, what: str) -> None:
+    def _refuse_moving(self, outs: Values, differentiable: Mask | None, mode: str, what: str) -> None:
         moving = [aval_of(x).dtype.kind in "fc" for x in outs]
-        if any([a and not m for a, m in zip(moving, marked or (False,) * len(moving))]):
+        if any([a and m for a, m in zip(moving, differentiable or (True,) * len(moving))]):
             raise MissingRuleError(f"{mode} mode through {self.definition.name}: {what}")
 
     # --- batching -------------------------------------------------------------------------------------------------
@@ -323,7 +382,6 @@ class Applied:
         )
 
 
-_NOTHING: Any = nullcontext()
 _NO_REVERSE = (
     "You must implement either the backward or vjp method for it to be differentiated in reverse mode"
 )

@@ -66,8 +66,9 @@ class CustomRule:
         ``transpose(cts, values) -> cts`` where the function is linear in the operands that are `Linear`.
     derive_jvp : bool
         Whether `bwd` may be transposed for forward mode.
-    plain : bool
-        Whether, without `bwd`, reverse mode differentiates `fwd` itself (forward mode too, without `jvp`).
+    plain : callable
+        What is differentiated where there is no `bwd` (in forward mode: no `jvp`), like any other function; mostly `fwd`
+        itself. None: a mode without a rule is an error.
     no_reverse, no_forward : str
         What the error says where a mode has no rule.
     key : hashable
@@ -94,7 +95,7 @@ class CustomRule:
     )
     transpose: Callable[[Values, Values], Sequence[Any]] | None = None
     derive_jvp: bool = True
-    plain: bool = False
+    plain: Callable[[Values], list[Any]] | None = None
     no_reverse: str = "it has no rule for reverse mode"
     no_forward: str = "it has no rule for forward mode"
     key: Hashable = None

@@ -13,7 +13,7 @@ Front ends build a `CustomRule` and apply it by `bind_rule`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -28,6 +28,7 @@ from ..core.trace import Trace, current_trace, eval_trace, is_abstract, tracing
 from ..transforms import batch as batching
 from ..transforms import jvp as forward
 from ..transforms.evaluate import evaluate
+from ..transforms.linearize import record
 from ..transforms.stage import close, stage
 from . import running
 from .capture import Capture, captured_tracers
@@ -101,6 +102,13 @@ def _marked(rule: CustomRule, mask: Mask, by: str) -> CustomRule:
     return replace(rule, captures=tuple(captures))
 
 
+def _plain(rule: CustomRule, lanes: Lanes | None) -> Callable[..., list[Any]]:
+    """What is differentiated in the place of a rule."""
+    assert rule.plain is not None
+    function = replace(rule, fwd=rule.plain)
+    return lambda *operands: running.fwd(function, lanes or (), operands)
+
+
 def _jvp(
     primals: Values,
     tangents: Values,
@@ -112,8 +120,8 @@ def _jvp(
 ) -> tuple[Any, Any]:
     operands, ts = list(_own(rule, primals)), _own(rule, tangents)
     mask = perturbed(ts)
-    if rule.plain and (rule.jvp is None or any(mask[: len(rule.captures)])):
-        return forward.jvp(lambda *xs: running.fwd(rule, lanes or (), xs), operands, ts)
+    if rule.plain is not None and (rule.jvp is None or any(mask[: len(rule.captures)])):
+        return forward.jvp(_plain(rule, lanes), operands, ts)
     rule = _marked(rule, mask, by)
 
     def again() -> list[Any]:
@@ -140,8 +148,8 @@ def _linearize(
     mask = perturbed(ts)
     count = len(rule.captures)
     if rule.bwd is None or not any(mask[count:]):
-        if rule.plain:
-            return forward.jvp(lambda *xs: running.fwd(rule, lanes or (), xs), operands, ts)
+        if rule.plain is not None:
+            return record(_plain(rule, lanes), operands, ts)
         if rule.jvp is None and any(mask[count:]):
             raise MissingRuleError(f"reverse mode through {rule.name}: {rule.no_reverse}")
         outs, pushed = _jvp(primals, tangents, rule=rule, lanes=lanes, by="grad")

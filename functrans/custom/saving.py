@@ -18,7 +18,7 @@ from ..core.pytree import PyTreeDef, tree_flatten, tree_unflatten
 from ..core.trace import Tracer
 from ..transforms.values import given
 from .capture import StandInTracer
-from .layout import own_value, is_array_type
+from .layout import is_array_type, own_value
 
 _SIMPLE = frozenset((bool, int, float, complex, str, type(None)))
 
@@ -35,9 +35,9 @@ def saved_values_hooks(pack: Callable[[Any], Any], unpack: Callable[[Any], Any])
     Parameters
     ----------
     pack : callable
-        ``pack(array) -> anything``: called in the forward pass, once for each array given to ``save_for_backward``. What
-        it returns is kept in the array's place: another array (rounded, compressed), a tree with arrays in it, or any
-        object (the name of a file).
+        ``pack(array) -> anything``: called in the forward pass, once for each array given to ``save_for_backward``.
+        What it returns is kept in the array's place: another array (rounded, compressed), a tree with arrays in it, or
+        any object (the name of a file).
     unpack : callable
         ``unpack(packed) -> array``: called in the backward pass, each time that ``saved_tensors`` is read.
 
@@ -86,6 +86,11 @@ def saved_values_hooks(pack: Callable[[Any], Any], unpack: Callable[[Any], Any])
         _hooks.reset(token)
 
 
+def hooked() -> bool:
+    """Whether hooks are in force."""
+    return _hooks.get() is not None
+
+
 class _Place(NamedTuple):
     """In the place of an array: which residual it is."""
 
@@ -99,25 +104,28 @@ class _Tree(NamedTuple):
     leaves: tuple[Any, ...]
 
 
+Known = dict[int, tuple[Any, Any]]
+
+
 class Packing:
     """Collects residuals.
 
     Parameters
     ----------
     known : dict
-        By the ``id`` of an object that the user was given or returned, the value that it is.
+        By the ``id`` of an object of the user's, the object and the value that it stands for.
     """
 
     __slots__ = ("_known", "residuals")
 
-    def __init__(self, known: dict[int, Any]):
+    def __init__(self, known: Known):
         self.residuals: list[Any] = []
         self._known = known
 
     def value(self, x: Any) -> Any:
         """The value of an array of the user's."""
         found = self._known.get(id(x))
-        return own_value(x, lambda: "a value saved in ctx") if found is None else found
+        return own_value(x, lambda: "a value saved in ctx") if found is None else found[1]
 
     def place(self, value: Any) -> _Place:
         """A value as residual."""

@@ -118,9 +118,9 @@ class LinearizeTrace(JVPTrace):
     __slots__ = ("tangents",)
     name = "grad"
 
-    def __init__(self, parent: Trace, retain: bool = False):
+    def __init__(self, parent: Trace, retain: bool = False, tangents: TangentTrace | None = None):
         self.parent = parent
-        self.tangents = self.inner = TangentTrace(parent, retain)
+        self.tangents = self.inner = TangentTrace(parent, retain) if tangents is None else tangents
 
     def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         if prim.linear:
@@ -294,6 +294,22 @@ def linearize(
     inputs = [None if t is None else t.linear for t in tracers]
     found = Linearized([x for x, _ in pairs], inputs, tangents, trace.tangents.tape)
     return found.pruned().secured() if retain else found
+
+
+def record(
+    fun: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """Outputs and their tangents, as `jvp`, of a function that a `linearize` rule differentiates in its turn.
+
+    The current trace is then one that records tangents; what `fun` does is linearised onto the same tape.
+    """
+    tape = current_trace.get()
+    assert type(tape) is TangentTrace
+    trace = LinearizeTrace(tape.parent, tangents=tape)
+    with tracing(trace):
+        outs = fun(*[trace.pair(x, t) for x, t in zip(primals, tangents)])
+    pairs = [trace.split(x) for x in outs]
+    return [x for x, _ in pairs], [t for _, t in pairs]
 
 
 def replay(linearized: Linearized, tangents: Sequence[Any]) -> list[Any]:

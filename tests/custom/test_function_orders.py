@@ -257,3 +257,38 @@ def test_once_is_put_on_functions():
         ft.once_differentiable(staticmethod(lambda ctx, g: g))
     with pytest.raises(TypeError, match="want a function, got int"):
         ft.once_differentiable(3)
+
+
+class Counted(ft.Function):
+    """Sums what a loop gives; its forward says when it runs."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ft.debug.callback(lambda: Counted.runs.append(1))
+        ctx.save_for_backward(x, fnp.cos(x))
+        return fnp.sin(x)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, slope = ctx.saved_tensors
+        return g * slope * x
+
+
+@pytest.mark.parametrize(
+    "derivative",
+    [
+        lambda f: ft.grad(f),
+        lambda f: ft.jit(ft.grad(f)),
+        lambda f: ft.grad(ft.jit(f)),
+        lambda f: lambda x: ft.jvp(f, (x,), (1.0,))[1],
+        lambda f: ft.jit(lambda x: ft.jvp(f, (x,), (1.0,))[1]),
+        lambda f: lambda x: ft.linearize(ft.jit(f), x)[1](1.0),
+    ],
+)
+def test_a_forward_with_ctx_runs_once_for_a_first_derivative(derivative):
+    Counted.runs = []
+    assert np.allclose(derivative(Counted.apply)(0.5), np.cos(0.5) * 0.5)
+    assert Counted.runs == [1]
+    Counted.runs = []
+    second = derivative(derivative(Counted.apply))(0.5)
+    assert np.allclose(second, np.cos(0.5) - np.sin(0.5) * 0.5)
