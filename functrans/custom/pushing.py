@@ -37,7 +37,7 @@ def transposed_bwd(pull: Pull, captured: Values, residuals: Values, tangents: Va
             given.append(t)
         elif ct is not None and type(ct) is not Zero:
             _refuse(pull, "it returns a value that does not depend on the cotangent")
-    inputs = [ct.linear for ct in cts]
+    inputs: list[Linear | None] = [ct.linear for ct in cts]
     part = Linearized([], inputs, ends, trace.tape).pruned()
     _check_linear(pull, part)
     try:
