@@ -6,15 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..control.call import call_p
+from ..core.array import unwrap
 from ..core.aval import Aval, Zero, aval_of
 from ..core.config import trace_key
 from ..core.dtypes import is_complex, is_float0, is_inexact
 from ..core.errors import ArgumentError, GradientError, NoRuleError, SavedValuesFreedError, ShapeError
 from ..core.pytree import PyTree, PyTreeDef, tree_flatten, tree_structure, tree_unflatten
-from ..core.tree_nodes import keystr
+from ..core.tree_nodes import keystr, register_kind
 from ..primitives.elementwise import convert_element_type_p
 from ..primitives.linear import instantiate
 from ..transforms.jvp import jvp as jvp_flat
+from ..transforms.kept import Program
 from ..transforms.linearize import Linearized, replay
 from ..transforms.linearize import linearize as linearize_flat
 from ..transforms.stage import close, stage
@@ -24,6 +26,7 @@ from ..transforms.values import (
     argument_name,
     check_function,
     flatten_values,
+    given,
     name_of,
     results,
     struct_aval,
@@ -91,9 +94,7 @@ def _fit_tree(tree: PyTree, treedef: PyTreeDef, avals: Sequence[Aval], what: str
         raise ArgumentError(f"{what} must have the structure {treedef}, but has {tree_structure(tree)}")
     many = len(avals) > 1
     return [
-        Zero(a)
-        if x is None or is_float0(x)
-        else fitted(x, a, f"{what}, leaf {i}" if many else what)
+        Zero(a) if x is None or is_float0(x) else fitted(x, a, f"{what}, leaf {i}" if many else what)
         for i, (x, a) in enumerate(zip(leaves, avals))
     ]
 
@@ -149,6 +150,7 @@ class _Derivative:
     """The derivative of a function at a point, kept as a linear program; `what` is the transformation that gives it."""
 
     what: str
+    _form: _Form | None = None
 
     def __init__(
         self, name: str, linear: Linearized, in_tree: PyTreeDef, in_avals: list[Aval], out_tree: PyTreeDef
@@ -172,6 +174,39 @@ class _Derivative:
         in_avals = [aval_of(x) for x in leaves]
         found = cls(name_of(fun), linear, in_tree, in_avals, flat.out_tree, **options)
         return (out, found, aux) if has_aux else (out, found)
+
+
+class _Form:
+    """A derivative without the values that it keeps of the evaluation: the rest of it as a tree."""
+
+    __slots__ = ("_attributes", "_kind", "_program")
+
+    def __init__(self, derivative: _Derivative, linear: Linearized):
+        self._kind = type(derivative)
+        self._program = Program(linear)
+        self._attributes = {**vars(derivative), "_linear": None}
+
+    @staticmethod
+    def flatten(derivative: _Derivative) -> tuple[list[Any], Any]:
+        """The values of a derivative, and its form; without values if they were freed."""
+        linear = derivative._linear
+        if linear is None:
+            return [], (derivative._form or derivative, False)
+        if derivative._form is None:
+            derivative._form = _Form(derivative, linear)
+        return [given(x) for x in derivative._form._program.values(linear)], (derivative._form, True)
+
+    @staticmethod
+    def filled(aux: Any, values: Sequence[Any]) -> _Derivative:
+        """The derivative of that form which keeps these values."""
+        form, alive = aux
+        if isinstance(form, _Derivative):
+            return form
+        found: _Derivative = object.__new__(form._kind)
+        vars(found).update(form._attributes, _form=form)
+        if alive:
+            found._linear = form._program.filled([unwrap(x) for x in values])
+        return found
 
 
 class VJP(_Derivative):
@@ -242,7 +277,8 @@ def vjp(
     Notes
     -----
     `fun` is evaluated once, here; each call of ``vjp_fun`` costs a small multiple of that. What the derivative needs of
-    the evaluation (the residuals) is kept as long as ``vjp_fun``, or until ``vjp_fun.release()``.
+    the evaluation (the residuals) is kept as long as ``vjp_fun``, or until ``vjp_fun.release()``. It is a tree of these
+    arrays: it goes through `jit`, `vmap` and loops, and custom rules may save it.
 
     Examples
     --------
@@ -271,6 +307,10 @@ class Pushforward(_Derivative):
 
     def __repr__(self) -> str:
         return f"<linearized {self._name}: {self._in_tree} -> {self._out_tree}>"
+
+
+register_kind(VJP, _Form.flatten, _Form.filled)
+register_kind(Pushforward, _Form.flatten, _Form.filled)
 
 
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:

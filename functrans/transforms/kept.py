@@ -1,0 +1,51 @@
+"""A linearisation taken apart: the values that it keeps of the evaluation, and its program.
+
+So a function that `vjp` or `linearize` gave is a tree of arrays: it goes through `jit` and `vmap`, and custom rules may
+save it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.aval import Zero
+from ..core.trace import Tracer
+from .linearize import Linearized
+
+
+class Program:
+    """A linearisation without its values. Compared by identity: each linearisation has its own."""
+
+    __slots__ = ("_inputs", "_places", "_tangents", "_tape")
+
+    def __init__(self, linear: Linearized):
+        self._inputs = linear.inputs
+        self._tangents = [Zero(t.aval) if type(t) is Zero else t for t in linear.tangents]
+        self._places = [tuple([i for i, a in enumerate(e.args) if _is_value(a)]) for e in linear.tape]
+        self._tape = [e._replace(args=_cleared(e.args, p)) for e, p in zip(linear.tape, self._places)]
+
+    def values(self, linear: Linearized) -> list[Any]:
+        """The values that a linearisation with this program keeps."""
+        return [e.args[i] for e, places in zip(linear.tape, self._places) for i in places]
+
+    def filled(self, values: Sequence[Any]) -> Linearized:
+        """The linearisation that keeps these values."""
+        rest = iter(values)
+        tape = []
+        for entry, places in zip(self._tape, self._places):
+            args = list(entry.args)
+            for i in places:
+                args[i] = next(rest)
+            tape.append(entry._replace(args=tuple(args)))
+        return Linearized([], self._inputs, self._tangents, tape)
+
+
+def _is_value(x: Any) -> bool:
+    return isinstance(x, np.ndarray | np.generic | Tracer)
+
+
+def _cleared(args: tuple[Any, ...], places: tuple[int, ...]) -> tuple[Any, ...]:
+    return tuple([None if i in places else a for i, a in enumerate(args)])
