@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from time import thread_time
 from typing import Any
 
 import autograd
@@ -18,7 +19,7 @@ from functrans.lowering.executable import compile_jaxpr
 from functrans.lowering.loopshow import show
 
 from . import backends
-from .measure import alternate, disagreement, number, rounds, table
+from .measure import disagreement, number, rounds, table
 
 Softplus = Callable[[Any], Any]
 
@@ -179,9 +180,9 @@ def main(options: argparse.Namespace) -> int:
     faults: list[str] = []
     repeats = options.repeats or 25
     print(
-        "Compiled value and gradient: median milliseconds of one call; then the median, over rounds, of its"
+        "Processor time. Compiled value and gradient: median milliseconds of one call, then the median, over"
     )
-    print("ratio to the plain function.\n")
+    print("rounds, of its ratio to the plain function.\n")
     rows = [_compiled(name, f, arrays, repeats, faults) for name, (f, arrays) in cases().items()]
     print(table(("workload", *FORMS, *[f"{name} / plain" for name in FORMS if name != "plain"]), rows))
     print("\nNothing compiled: median microseconds of one call, and of its gradient (of the sum).\n")
@@ -205,7 +206,7 @@ def _compiled(
             faults.append(f"{name}, {form}: differs from the plain function by {difference:.1e}")
         if kernels(g, own) != plain_kernels:
             faults.append(f"{name}, {form}: another kernel than the plain function's")
-    times = {form: numpy.array(t) for form, t in rounds(calls, repeats).items()}
+    times = {form: numpy.array(t) for form, t in rounds(calls, repeats, clock=thread_time).items()}
     ratios = [float(numpy.median(t / times["plain"])) for form, t in times.items() if form != "plain"]
     return [
         name,
@@ -227,6 +228,6 @@ def _uncompiled(repeats: int, faults: list[str]) -> list[list[str]]:
                 if not disagreement(found, known) < 1e-12:
                     faults.append(f"{name}, {argument}: differs from NumPy")
         for contestants in (calls, gradients):
-            for name, seconds in alternate(contestants, repeats).items():
-                rows[name].append(number(1e6 * seconds))
+            for name, seconds in rounds(contestants, repeats, clock=thread_time).items():
+                rows[name].append(number(1e6 * float(numpy.median(seconds))))
     return list(rows.values())
