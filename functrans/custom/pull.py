@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from ..control.bodies import Mask, chosen, given, split
 from ..core.aval import Aval, Zero, aval_of
-from ..core.ir import Jaxpr, Literal, Var
-from ..primitives.linear import broadcast_in_dim_p
+from ..core.ir import Jaxpr, Var
 from ..transforms.evaluate import evaluate
-from ..transforms.stage import StagedTracer, stage
+from ..transforms.stage import stage
 from . import running
+from .constants import is_zero
 from .record import CustomRule, Forward, Values
 from .running import Lanes
 
@@ -135,11 +133,3 @@ def without_zeros(pull: Pull) -> Pull:
         return [Zero(ct) if is_zero(ct) else ct for ct in bwd(token, residuals, cts)]
 
     return replace(pull, rule=replace(pull.rule, bwd=found))
-
-
-def is_zero(ct: Any) -> bool:
-    """Whether a cotangent is an array of zeros, wherever the rule is applied."""
-    if type(ct) is StagedTracer:  # what zeros() and zeros_like() are while tracing
-        made = (e for e in ct._trace.eqns if e.primitive is broadcast_in_dim_p and ct._var in e.outvars)
-        return any(type(e.invars[0]) is Literal and not e.invars[0].value for e in made)
-    return isinstance(ct, np.ndarray | np.generic) and not np.any(ct)

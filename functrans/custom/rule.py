@@ -32,7 +32,8 @@ from ..transforms.linearize import record
 from ..transforms.stage import close, stage
 from . import running
 from .capture import Capture, captured_tracers
-from .pull import Pull, is_zero, variables_read
+from .constants import is_zero, may_be_zero
+from .pull import Pull, variables_read
 from .pushing import transposed_bwd
 from .record import CustomRule, Forward, Values
 from .running import Lanes
@@ -173,7 +174,8 @@ def _recorded(rule: CustomRule, t: Any, given: Values) -> Any:
     """A tangent that a rule's jvp returned while the tangents it was `given` are recorded, not known."""
     if type(t) is Zero or any(type(t) is type(x) and t._trace is x._trace for x in given):
         return t
-    if is_zero(t):
+    # Of an argument that does not move the rule may have got an array of zeros, and returned what it made of that.
+    if is_zero(t) or (any(type(x) is Zero for x in given) and may_be_zero(t)):
         return Zero(t)
     raise TangentError(
         f"reverse mode through {rule.name} transposes its jvp, which is not linear: it returns a tangent that does not "

@@ -26,9 +26,9 @@ def direction(x, n=0):
     return np.asarray(found).astype(x.dtype)
 
 
-def _of_floats(f, xs):
-    """`f` as a function of the float arrays, and these."""
-    at = [i for i, x in enumerate(xs) if moves(x)]
+def _of_floats(f, xs, n=0):
+    """`f` as a function of float arrays (of the first one only, where `n` is 4), and these."""
+    at = [i for i, x in enumerate(xs) if moves(x)][: 1 if n == 4 else None]
 
     def g(*floats):
         full = list(xs)
@@ -67,7 +67,7 @@ def _vmap(f, n):
 
 def _jvp(f, n):
     def g(*xs):
-        h, floats = _of_floats(f, xs)
+        h, floats = _of_floats(f, xs, n)
         # One argument alone now and then: the others have no tangent at all.
         if n % 2 and len(floats) > 1:
             one = n % len(floats)
@@ -82,7 +82,7 @@ def _jvp(f, n):
 
 def _linearize(f, n):
     def g(*xs):
-        h, floats = _of_floats(f, xs)
+        h, floats = _of_floats(f, xs, n)
         outs, push = ft.linearize(h, *floats)
         return (*outs, *push(*[direction(x, n) for x in floats]))
 
@@ -91,7 +91,7 @@ def _linearize(f, n):
 
 def _vjp(f, n):
     def g(*xs):
-        h, floats = _of_floats(f, xs)
+        h, floats = _of_floats(f, xs, n)
         if n % 2:  # the other outputs have no cotangent at all
             out, pull = ft.vjp(lambda *ys: h(*ys)[0], *floats)
             return pull(direction(out))
@@ -103,7 +103,7 @@ def _vjp(f, n):
 
 def _grad(f, n):
     def g(*xs):
-        h, floats = _of_floats(f, xs)
+        h, floats = _of_floats(f, xs, n)
         if n % 2:
             return ft.grad(lambda *ys: weighed(h(*ys)), argnums=tuple(range(len(floats))))(*floats)
         value, grads = ft.value_and_grad(lambda ys: weighed(h(*ys)))(floats)
@@ -114,7 +114,7 @@ def _grad(f, n):
 
 def _hvp(f, n):
     def g(*xs):
-        h, floats = _of_floats(f, xs)
+        h, floats = _of_floats(f, xs, n)
         gradient = ft.grad(lambda *ys: weighed(h(*ys)), argnums=tuple(range(len(floats))))
         if n % 2:
             return ft.jvp(gradient, floats, tuple([direction(x, n) for x in floats]))[1]
@@ -126,7 +126,7 @@ def _hvp(f, n):
 
 def _hessian(f, n):
     def g(*xs):
-        h, floats = _of_floats(f, xs)
+        h, floats = _of_floats(f, xs, n)
         if floats[0].dtype.kind == "c" or floats[0].size > 6:
             return _hvp(f, n)(*xs)
         scalar = lambda x: weighed(h(x, *floats[1:]))
