@@ -69,7 +69,8 @@ class Source:
         return f"{place}\n    {self.text}" if self.text else place
 
 
-def _internal(code: CodeType) -> bool:
+def is_internal(code: CodeType) -> bool:
+    """Whether a code object belongs to functrans, NumPy, SciPy, or to what calls users' functions for others."""
     known = _is_internal.get(code)
     if known is None:
         name = code.co_filename
@@ -89,7 +90,7 @@ def user_source() -> Source | None:
         return known
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if not _internal(frame.f_code):
+        if not is_internal(frame.f_code):
             return Source(frame.f_code, frame.f_lasti)
         frame = frame.f_back
     return None

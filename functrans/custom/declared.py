@@ -44,7 +44,7 @@ class Declared:
     @property
     def functions(self) -> tuple[Any, ...]:
         """What may have captured traced values."""
-        return self.fun, self.fwd, self.bwd, self.jvp, self.partials
+        return self.fun, self.fwd, self.bwd, self.jvp, *(self.partials or ())
 
 
 def check_partials(positions: Positions, rules: int, arguments: int) -> None:

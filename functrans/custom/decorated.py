@@ -28,11 +28,12 @@ from .declared import Declared, check_partials
 from .positions import Positions
 from .rule import bind_rule
 from .slots import Call
+from .surroundings import Composed
 
 _IMMUTABLE = frozenset((Array, float, int, complex, bool))
 
 
-class CustomFunction:
+class CustomFunction(Composed):
     """A function with derivative rules of its own. Subclasses say which are to be there."""
 
     #: The front end, and what the error says when a function without rules is called.
@@ -229,6 +230,10 @@ class CustomFunction:
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """The method of an instance, which is the first argument of the function and its rules."""
         return self if instance is None else MethodType(self, instance)
+
+    def parts(self) -> tuple[Any, ...]:
+        """The function and its rules."""
+        return self._declared.functions
 
     def __repr__(self) -> str:
         return f"<{self._declared.positions.what}>"

@@ -6,6 +6,8 @@ from collections.abc import Hashable, Sequence
 from functools import cached_property
 from typing import Any
 
+from .surroundings import fingerprint, is_function
+
 
 class RuleKey:
     """The key of a rule, worked out when it is asked for: that of a rule that is applied eagerly never is.
@@ -13,9 +15,10 @@ class RuleKey:
     Parameters
     ----------
     parts : sequence
-        Functions, structures, types.
+        Functions, structures, types. Functions are compared by what they compute (see `fingerprint`); where anything
+        else is not hashable, the key is equal to itself alone.
     static : sequence
-        Arguments that are no arrays. Where anything is not hashable, the key is equal to itself alone.
+        Arguments that are no arrays.
     """
 
     def __init__(self, parts: Sequence[Any], static: Sequence[Any] = ()):
@@ -24,7 +27,9 @@ class RuleKey:
 
     @cached_property
     def _key(self) -> Hashable:
-        key = (*self._parts, *[typed(x) for x in self._static])
+        seen: dict[int, int] = {}
+        parts = [fingerprint(x, seen) if is_function(x) else x for x in self._parts]
+        key = (*parts, *[fingerprint(x, seen) for x in self._static])
         try:
             hash(key)
         except TypeError:
