@@ -1,8 +1,8 @@
 """One call of ``MyOp.apply``: the slots of its `CustomRule`.
 
-At each level of differentiation the context is recorded anew, with what that level knows: its inputs, the outputs of the
-rule applied one level down, and which inputs it differentiates in. So inputs, outputs and values in between that were
-saved all have derivatives, to any order.
+At each level of differentiation the context is recorded anew, with what that level knows: its inputs, the outputs of
+the rule applied one level down, and which inputs it differentiates in. So inputs, outputs and values in between that
+were saved all have derivatives, to any order.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 from ..core.aval import Aval, Zero, aval_of
-from ..core.config import config
 from ..core.errors import FunctionContractError, FunctionDefinitionError, MissingRuleError
 from ..core.nans import blamed, looking
 from ..core.source import last_line
@@ -26,7 +25,7 @@ from .function_rules import Definition
 from .gradients import Gradients, exact, turned
 from .host import HostForward
 from .keys import RuleKey
-from .layout import Layout, Static, own_value
+from .layout import Arguments, own_value
 from .once import once
 from .outputs import Outputs
 from .record import Mask, Values
@@ -39,7 +38,8 @@ from .vmap_rule import apply_vmap_rule
 class _Recorded(NamedTuple):
     """A context after ``forward``, the outputs, and which of them are marked as non-differentiable (None: no one).
 
-    `known` has by their ``id`` the objects of the user's that stand for others: for the outputs of the rule one level down.
+    `known` has by their ``id`` the objects of the user's that stand for others: for the outputs of the rule one level
+    down.
     """
 
     ctx: Context
@@ -66,20 +66,14 @@ class Applied:
     Parameters
     ----------
     definition : Definition
-    layout : Layout
-        Of all arguments.
-    static : Static
-    keywords : tuple of str
-        The last arguments go to ``forward`` by these keywords.
+    arguments : Arguments
     """
 
-    __slots__ = ("definition", "keywords", "layout", "outputs", "static")
+    __slots__ = ("arguments", "definition", "outputs")
 
-    def __init__(self, definition: Definition, layout: Layout, static: Static, keywords: tuple[str, ...]):
+    def __init__(self, definition: Definition, arguments: Arguments):
         self.definition = definition
-        self.layout = layout
-        self.static = static
-        self.keywords = keywords
+        self.arguments = arguments
         self.outputs: Any = None
 
     def rule(self) -> CustomRule:
@@ -89,7 +83,7 @@ class Applied:
         reverse = without or d.backward is not None
         return CustomRule(
             name=d.name,
-            arity=self.layout.count,
+            arity=self.arguments.layout.count,
             fwd=self.fwd,
             fwd_res=self.fwd_res if reverse else None,
             bwd=self.bwd if reverse else None,
@@ -101,15 +95,17 @@ class Applied:
         )
 
     def _key(self) -> Any:
-        if self.static.leaves and _staged():
+        if self.arguments.static.leaves and _staged():
             self._check_hashable()
         if not self.definition.pure:
             return None
-        return RuleKey((self.definition, self.layout, self.keywords), self.static.leaves)
+        layout, static, keywords = self.arguments
+        return RuleKey((self.definition, layout, keywords), static.leaves)
 
     def _check_hashable(self) -> None:
-        for i, part in enumerate(self.layout.parts):
-            for x in self.static.leaves[part.leaves]:
+        layout, static, _ = self.arguments
+        for i, part in enumerate(layout.parts):
+            for x in static.leaves[part.leaves]:
                 try:
                     hash(x)
                 except TypeError:
@@ -121,16 +117,10 @@ class Applied:
 
     def name(self, position: int) -> str:
         """How messages call an argument."""
-        return self.definition.signature.place(position, self.keywords, len(self.layout.parts))
+        layout, _, keywords = self.arguments
+        return self.definition.signature.place(position, keywords, len(layout.parts))
 
     # --- forward --------------------------------------------------------------------------------------------------
-
-    def call(self, fun: Callable[..., Any], args: Sequence[Any], *leading: Any) -> Any:
-        """``fun(*leading, *args)``, the last arguments by keyword."""
-        if not self.keywords:
-            return fun(*leading, *args)
-        n = len(args) - len(self.keywords)
-        return fun(*leading, *args[:n], **dict(zip(self.keywords, args[n:])))
 
     def fwd(self, values: Values) -> list[Any]:
         """Slot of the rule: the outputs."""
@@ -149,11 +139,11 @@ class Applied:
         """
         d = self.definition
         arrays = [given(x) for x in values]
-        inputs = self.layout.filled(arrays, self.static)
-        ctx = _context(d.context, Record(d.name, self.layout.any_of(perturbed)))
+        inputs = self.arguments.filled(arrays)
+        ctx = _context(d.context, Record(d.name, self.arguments.layout.any_of(perturbed)))
         known: Known = {}
         if d.setup is None:
-            self.outputs, objects = Outputs.of(self.call(d.forward, inputs, ctx))
+            self.outputs, objects = Outputs.of(self.arguments.call(d.forward, inputs, ctx))
             below = again is not None and any(map(_is_traced, values))
             outs = again() if below else [own_value(x, self._output_name) for x in objects]
             if below or identify:
@@ -162,12 +152,12 @@ class Applied:
             if again is not None:
                 outs = again()
             elif d.host:
-                self.outputs, outs = HostForward(d, self.layout, self.static, self.keywords)(values)
+                self.outputs, outs = HostForward(d, self.arguments)(values)
             if again is not None or d.host:
                 objects = [given(x) for x in outs]
                 output = self.outputs.filled(objects)
             else:
-                output = self.call(d.forward, inputs)
+                output = self.arguments.call(d.forward, inputs)
                 self.outputs, objects = Outputs.of(output)
                 outs = [own_value(x, self._output_name) for x in objects]
             d.setup(ctx, inputs, output)
@@ -187,8 +177,8 @@ class Applied:
             i = next(i for i, x in enumerate(record.marked) if id(x) in strange)
             d = self.definition
             raise FunctionContractError(
-                f"{d.name}: mark_non_differentiable was given what is not an output of this call (its argument {i}). Mark "
-                "the very objects that forward returns",
+                f"{d.name}: mark_non_differentiable was given what is not an output of this call (its argument {i}). "
+                "Mark the very objects that forward returns",
                 last_line(d.setup or d.forward),
             )
         return tuple([id(x) in marked for x in outputs])
@@ -256,9 +246,7 @@ class Applied:
         def differentiated(values: Values) -> list[Any]:
             return flat(values, self._kept_here(values, perturbed, lambda: self.bind(values), phase))
 
-        d = self.definition
-        rule = CustomRule(d.name, self.layout.count, run, plain=differentiated)
-        outs = bind_rule(rule, values, d.capturing, self.static.objects())
+        outs = self._bound(CustomRule(self.definition.name, len(values), run, plain=differentiated), values)
         kept, places = found
         found, listening = None, False
         count = len(kept.outs)
@@ -268,13 +256,16 @@ class Applied:
 
     def bind(self, values: Values) -> list[Any]:
         """Apply the rule in the current trace."""
-        return bind_rule(self.rule(), values, self.definition.capturing, self.static.objects())
+        return self._bound(self.rule(), values)
+
+    def _bound(self, rule: CustomRule, values: Values) -> list[Any]:
+        return bind_rule(rule, values, self.definition.capturing, self.arguments.static.objects())
 
     def bwd(self, token: _Token, residuals: Values, cts: Values) -> list[Any]:
         """Slot of the rule: gradients of the arguments."""
         d = self.definition
-        if (not token.materialize or d.backward is None) and all([type(ct) is Zero for ct in cts]):
-            return [None] * self.layout.count
+        if (not token.materialize or d.backward is None) and all(type(ct) is Zero for ct in cts):
+            return [None] * self.arguments.layout.count
         if not d.once:
             return self._gradients(token, residuals, cts)
         # Values go in as operands: what `flat` holds itself counts as captured.
@@ -301,13 +292,11 @@ class Applied:
         if looking():
             backward = blamed(d.context.__name__)(backward)
         returned = backward(*token.outputs.layout.filled(gradients))
-        found = None if config.debug_nans else exact(returned, self.layout, token.avals, token.perturbed)
+        layout, avals, wanted = self.arguments.layout, token.avals, token.perturbed
+        found = exact(returned, layout, avals, wanted)
         if found is not None:
             return found
-        check = Gradients(
-            d.context.__name__, d.backward, self.layout, token.avals, token.perturbed, self.name
-        )
-        return check.checked(returned)
+        return Gradients(d.context.__name__, d.backward, layout, avals, wanted, self.name).checked(returned)
 
     def _reading(
         self,
@@ -338,7 +327,7 @@ class Applied:
         outs, residuals, token, differentiable, _ = self._kept(values, perturbed, again, Phase.JVP)
         reading = self._reading(Phase.JVP, token.needs, token.saved, token.attributes, residuals)
         moved = [_tangent(x, t, token.materialize) for x, t in zip(values, tangents)]
-        found = reading.apply_jvp(*self.layout.filled(moved))  # type: ignore[attr-defined]
+        found = reading.apply_jvp(*self.arguments.layout.filled(moved))  # type: ignore[attr-defined]
         avals = [aval_of(x).strong() for x in outs]
         moving = [a.dtype.kind in "fc" and m for a, m in zip(avals, differentiable or (True,) * len(avals))]
         return outs, Tangents(d.name, d.jvp, self.outputs, avals, moving).checked(found)
@@ -354,7 +343,7 @@ class Applied:
 
     def _refuse_moving(self, outs: Values, differentiable: Mask | None, mode: str, what: str) -> None:
         moving = [aval_of(x).dtype.kind in "fc" for x in outs]
-        if any([a and m for a, m in zip(moving, differentiable or (True,) * len(moving))]):
+        if any(a and m for a, m in zip(moving, differentiable or (True,) * len(moving))):
             raise MissingRuleError(f"{mode} mode through {self.definition.name}: {what}")
 
     # --- batching -------------------------------------------------------------------------------------------------
@@ -366,9 +355,7 @@ class Applied:
         d = self.definition
         if d.vmap is None:
             self._refuse_vmap()
-        self.outputs, outs, found = apply_vmap_rule(
-            d.name, d.vmap, size, self.layout, self.static, self.keywords, values, dims
-        )
+        self.outputs, outs, found = apply_vmap_rule(d.name, d.vmap, size, self.arguments, values, dims)
         return outs, found
 
     def _refuse_vmap(self) -> NoReturn:
@@ -377,8 +364,8 @@ class Applied:
         if d.host:
             cure = "say how to call a host forward by vmap_method = 'sequential' or 'broadcast'"
         raise MissingRuleError(
-            f"You tried to vmap over {d.name}, but it does not have vmap support. Please override and implement the vmap "
-            f"staticmethod or {cure}"
+            f"You tried to vmap over {d.name}, but it does not have vmap support. Please override and implement the "
+            f"vmap staticmethod or {cure}"
         )
 
 
@@ -386,7 +373,10 @@ _NO_REVERSE = (
     "You must implement either the backward or vjp method for it to be differentiated in reverse mode"
 )
 _NO_FORWARD = "You must implement the jvp method for it to be differentiated in forward mode"
-_WRONG_SAVE = "{0}: {1} reads saved_tensors, but only save_for_{2} was called: what {1} needs is saved by ctx.save_for_{3}"
+_WRONG_SAVE = (
+    "{0}: {1} reads saved_tensors, but only save_for_{2} was called: what {1} needs is saved by "
+    "ctx.save_for_{3}"
+)
 
 
 def _context(kind: type[Context], record: Record) -> Context:

@@ -11,8 +11,7 @@ from ..transforms.values import result
 from .applied import Applied
 from .context import Context
 from .function_rules import Definition, check_class
-from .layout import as_value, taken_apart
-from .rule import bind_rule
+from .layout import Arguments, as_value, taken_apart
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -250,9 +249,9 @@ class Function(metaclass=FunctionMeta):
         definition = _definition(cls)
         bound, keywords = definition.signature.bound(args, kwargs)
         layout, arrays, static = taken_apart(bound)
-        applied = Applied(definition, layout, static, keywords)
+        applied = Applied(definition, Arguments(layout, static, keywords))
         values = [as_value(x, partial(_argument, applied, i)) for i, x in enumerate(arrays)]
-        outs = bind_rule(applied.rule(), values, definition.capturing, static.objects())
+        outs = applied.bind(values)
         inputs = {id(x) for x in values}
         return applied.outputs.filled([result(x, inputs) for x in outs])
 
@@ -363,7 +362,7 @@ class Function(metaclass=FunctionMeta):
 
 def _argument(applied: Applied, number: int) -> str:
     """How messages call the argument that holds an array."""
-    for i, part in enumerate(applied.layout.parts):
+    for i, part in enumerate(applied.arguments.layout.parts):
         if part.first <= number < part.last:
             return f"{applied.definition.name}.apply: {applied.name(i)}"
     raise AssertionError(number)

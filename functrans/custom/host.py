@@ -21,7 +21,7 @@ from ..transforms.batch import BatchTracer
 from ..transforms.jvp import JVPTracer
 from ..transforms.values import struct_of
 from .function_rules import Definition
-from .layout import Layout, Static, own_value
+from .layout import Arguments, own_value
 from .outputs import Outputs
 
 
@@ -31,15 +31,12 @@ class HostForward:
     Parameters
     ----------
     definition : Definition
-    layout, static, keywords
-        Of the arguments, as in `Applied`.
+    arguments : Arguments
     """
 
-    def __init__(self, definition: Definition, layout: Layout, static: Static, keywords: tuple[str, ...]):
+    def __init__(self, definition: Definition, arguments: Arguments):
         self._definition = definition
-        self._layout = layout
-        self._static = static
-        self._keywords = keywords
+        self._arguments = arguments
 
     def __call__(self, values: Sequence[Any]) -> tuple[Outputs, list[Any]]:
         """The structure of the outputs, and the arrays in them."""
@@ -54,10 +51,9 @@ class HostForward:
 
     def _run(self, arrays: Sequence[Any]) -> Any:
         """What the user's function returns, numbers in it as arrays."""
-        args = self._layout.filled([_read_only(x) for x in arrays], self._static)
-        last = len(args) - len(self._keywords)
+        args = self._arguments.filled([_read_only(x) for x in arrays])
         with tracing(eval_trace):
-            found = self._definition.forward(*args[:last], **dict(zip(self._keywords, args[last:])))
+            found = self._arguments.call(self._definition.forward, args)
         return tree_map(lambda x: np.asarray(x) if type(x) in PYTHON_KEYS else unwrap(x), found)
 
     def _called_back(self, values: Sequence[Any]) -> tuple[Outputs, list[Any]]:
@@ -84,9 +80,8 @@ class HostForward:
         """The types of the results, as a tree of `ShapeDtypeStruct`."""
         shape = self._definition.shape
         if shape is not None:
-            args = self._layout.filled([struct_of(aval_of(x).strong()) for x in values], self._static)
-            last = len(args) - len(self._keywords)
-            return shape(*args[:last], **dict(zip(self._keywords, args[last:])))
+            args = self._arguments.filled([struct_of(aval_of(x).strong()) for x in values])
+            return self._arguments.call(shape, args)
         example = [_first_example(x) for x in values]
         if any(x is None for x in example):
             raise FunctionDefinitionError(

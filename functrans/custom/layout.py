@@ -165,6 +165,33 @@ class Layout:
         return tuple([any(mask[p.first : p.last]) for p in self.parts])
 
 
+class Arguments(NamedTuple):
+    """The arguments of one call, without their arrays.
+
+    Attributes
+    ----------
+    layout : Layout
+    static : Static
+    keywords : tuple of str
+        The last arguments go by these keywords.
+    """
+
+    layout: Layout
+    static: Static
+    keywords: tuple[str, ...]
+
+    def filled(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
+        """All arguments, with `arrays` in the place of arrays."""
+        return self.layout.filled(arrays, self.static)
+
+    def call(self, fun: Callable[..., Any], args: Sequence[Any], *leading: Any) -> Any:
+        """``fun(*leading, *args)``, the last arguments by keyword."""
+        if not self.keywords:
+            return fun(*leading, *args)
+        n = len(args) - len(self.keywords)
+        return fun(*leading, *args[:n], **dict(zip(self.keywords, args[n:])))
+
+
 _layouts: dict[Any, Layout] = {}
 _plain_layouts: dict[int, Layout] = {}
 

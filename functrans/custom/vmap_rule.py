@@ -9,7 +9,7 @@ from ..core.errors import PytreeError, VmapRuleError
 from ..core.pytree import flatten_axes, tree_structure
 from ..core.source import last_line
 from ..transforms.values import given
-from .layout import Layout, Static, own_value
+from .layout import Arguments, own_value
 from .outputs import Outputs
 
 
@@ -35,17 +35,13 @@ def apply_vmap_rule(
     name: str,
     fun: Callable[..., Any],
     size: int,
-    layout: Layout,
-    static: Static,
-    keywords: tuple[str, ...],
+    arguments: Arguments,
     values: Sequence[Any],
     dims: Sequence[int | None],
 ) -> tuple[Outputs, list[Any], list[int | None]]:
     """The structure of the outputs, the arrays in them, and their batch axes."""
-    args = layout.filled([given(x) for x in values], static)
-    in_dims = layout.filled(dims)
-    last = len(args) - len(keywords)
-    returned = fun(VmapInfo(size), in_dims, *args[:last], **dict(zip(keywords, args[last:])))
+    args = arguments.filled([given(x) for x in values])
+    returned = arguments.call(fun, args, VmapInfo(size), arguments.layout.filled(dims))
 
     def refuse(problem: str) -> NoReturn:
         raise VmapRuleError(f"{name}: {problem}", last_line(fun))
