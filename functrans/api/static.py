@@ -11,7 +11,6 @@ from ..core.aval import aval_of
 from ..core.errors import ArgumentError, StaticArgumentError
 from ..core.ir import Jaxpr
 from ..core.pytree import PyTree, PyTreeDef
-from ..custom.keys import typed
 from ..transforms.values import argument_name, name_of
 
 
@@ -25,7 +24,7 @@ class Split:
     @property
     def key(self) -> Hashable:
         """The static values, by what tells programs apart."""
-        return tuple([(place, typed(value)) for place, value in self.static])
+        return tuple([(place, _typed(value)) for place, value in self.static])
 
     def call(self, fun: Callable[..., Any], dynamic: PyTree) -> Any:
         """`fun` with the static arguments put back in their places."""
@@ -36,6 +35,15 @@ class Split:
             else:
                 kwargs[place] = value
         return fun(*args, **kwargs)
+
+
+def _typed(value: Any) -> Hashable:
+    """A static value with its type: 1, 1.0 and True are equal, and so are 0.0 and -0.0, but they make different
+    programs; one NaN makes the same program as the next.
+    """
+    if isinstance(value, tuple):
+        return type(value), tuple([_typed(part) for part in value])
+    return type(value), repr(value) if isinstance(value, float | complex) else value
 
 
 class Signature:

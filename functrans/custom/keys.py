@@ -37,16 +37,12 @@ class RuleKey:
         return key
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (type(other) is RuleKey and self._key == other._key)
+        if self is other or type(other) is not RuleKey:
+            return self is other
+        try:
+            return bool(self._key == other._key)
+        except Exception:  # a comparison of the user's, of objects that rules were given
+            return False
 
     def __hash__(self) -> int:
         return hash(self._key)
-
-
-def typed(value: Any) -> Hashable:
-    """A static value with its type: 1, 1.0 and True are equal, and so are 0.0 and -0.0, but they make different
-    programs; one NaN makes the same program as the next.
-    """
-    if isinstance(value, tuple):
-        return type(value), tuple([typed(part) for part in value])
-    return type(value), repr(value) if isinstance(value, float | complex) else value
