@@ -10,6 +10,7 @@ from .checking import LAWS, check
 from .custom_checking import RULE_LAWS, check_custom_rule
 from .domain import Bools, Case, Distinct, Domain, Indices, Interval, Numbers, PositiveDefinite, Triangular
 from .finite_difference import directional_derivative, is_kink, jacobian
+from .gradient_checks import gradcheck, gradgradcheck
 from .laws import (
     derivatives_are_linear,
     gradients_keep_types,
@@ -46,6 +47,8 @@ __all__ = [
     "derivatives_are_linear",
     "directional_derivative",
     "given_op",
+    "gradcheck",
+    "gradgradcheck",
     "gradients_keep_types",
     "hessian_is_symmetric",
     "inputs_stay",

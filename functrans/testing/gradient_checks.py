@@ -1,0 +1,231 @@
+"""`gradcheck` and `gradgradcheck`: gradients against finite differences, under the names that PyTorch has for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..api.derivatives import vjp
+from ..api.vmap import vmap
+from ..core.errors import ArgumentValueError
+from ..transforms.values import check_function, name_of
+from . import laws as _laws
+from .custom_rules import cotangents_count, rules_repeat
+from .finite_difference import directional_derivative, jacobian
+from .report import LawViolation, Tolerance
+from .setting import Setting, pairing, proving
+
+_EXAMPLES = 3
+
+
+def gradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    *,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    rng: int = 0,
+) -> bool:
+    """Whether the gradients of a function are those that finite differences give; as ``torch.autograd.gradcheck``.
+
+    Parameters
+    ----------
+    func : callable
+        Of arrays and trees of arrays.
+    inputs : tuple, or one array
+        Its arguments. All float and complex arrays in them are differentiated.
+    atol, rtol : float
+        Tolerances.
+    raise_exception : bool
+        Whether a wrong gradient raises. False: it makes the result False.
+    nondet_tol : float
+        How far two calls may be apart.
+    check_undefined_grad : bool
+        Whether missing cotangents must be as zero ones, and cotangents that are all zero must give zero.
+    check_grad_dtypes : bool
+        Whether derivatives must have the dtypes of what they belong to.
+    check_batched_grad : bool
+        Whether gradients of many cotangents at a time, by `vmap`, must be those of one after the other.
+    check_forward_ad, check_backward_ad : bool
+        Which modes are tried.
+    fast_mode : bool
+        Whether the Jacobian is compared in a random direction only, not element by element.
+    rng : int
+        Seed of random numbers.
+
+    Returns
+    -------
+    bool
+        True; False for a wrong gradient if `raise_exception` is False.
+
+    Raises
+    ------
+    LawViolation
+        An `AssertionError` that tells where the error is largest.
+    ArgumentValueError
+        If there is nothing to differentiate in. A `ValueError`.
+
+    See Also
+    --------
+    check : more laws, and sharper tolerances.
+    check_custom_rule : laws of functions with rules of their own.
+
+    Notes
+    -----
+    Steps of differences are chosen by the error that they are estimated to make, so there is no ``eps``.
+
+    Examples
+    --------
+    >>> import numpy as np, functrans.numpy as fnp
+    >>> from functrans.testing import gradcheck
+    >>> gradcheck(lambda x, y: fnp.sin(x) * y, (np.array([0.3, 0.7]), np.array(2.0)))
+    True
+    """
+    check_function("gradcheck", func)
+    args = inputs if isinstance(inputs, tuple) else (inputs,)
+    options: dict[str, Any] = {"rng": rng, "rtol": rtol, "atol": atol}
+    with proving("the function can be called", "gradcheck", func, args, rng) as s:
+        active = bool(s.active) and bool(s.evaluate(s.primals))
+    if not active:
+        raise ArgumentValueError(
+            f"gradcheck of {name_of(func)}: no argument, or no output, is float or complex: there is no gradient"
+        )
+    try:
+        if check_backward_ad:
+            with proving("gradients = finite differences", "gradcheck", func, args, rng) as s:
+                (_check_projection if fast_mode else _check_jacobian)(s, Tolerance(rtol, atol))
+        if check_forward_ad:
+            _laws.jvp_is_slope(func, *args, **options)
+        rules_repeat(func, *args, rng=rng, nondet_tol=nondet_tol)
+        if check_undefined_grad and check_backward_ad:
+            cotangents_count(func, *args, **options)
+        if check_grad_dtypes:
+            _laws.gradients_keep_types(func, *args, rng=rng)
+        if check_batched_grad and check_backward_ad:
+            _check_batched(func, args, rng, Tolerance(rtol, atol))
+    except LawViolation:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def gradgradcheck(
+    func: Callable[..., Any], inputs: Any, grad_outputs: Any = None, *, rng: int = 0, **options: Any
+) -> bool:
+    """Whether second derivatives are those that finite differences of the gradient give.
+
+    Parameters
+    ----------
+    func : callable
+    inputs : tuple, or one array
+        As for `gradcheck`.
+    grad_outputs : array, sequence of arrays, optional
+        A cotangent for each float or complex output; random ones by default. The gradient is differentiated in these
+        too.
+    rng : int
+        Seed of random numbers.
+    **options
+        As for `gradcheck`.
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    LawViolation, ArgumentValueError
+        As `gradcheck`.
+
+    Examples
+    --------
+    >>> import numpy as np, functrans.numpy as fnp
+    >>> from functrans.testing import gradgradcheck
+    >>> gradgradcheck(lambda x: fnp.sin(x) ** 2, np.array([0.3, 0.7]))
+    True
+    """
+    check_function("gradgradcheck", func)
+    args = inputs if isinstance(inputs, tuple) else (inputs,)
+    with proving("the gradient can be called", "gradgradcheck", func, args, rng) as s:
+        cotangents = s.like(s.evaluate(s.primals))
+        primals = s.primals
+    if grad_outputs is not None:
+        given = grad_outputs if isinstance(grad_outputs, tuple | list) else (grad_outputs,)
+        cotangents = [np.array(x) for x in given]
+
+    def gradient(xs: Any, cts: Any) -> Any:
+        return vjp(s.smooth, *xs)[1](tuple(cts))
+
+    gradient.__name__ = f"gradient of {name_of(func)}"
+    return gradcheck(gradient, (tuple(primals), tuple(cotangents)), rng=rng, **options)
+
+
+# --- parts --------------------------------------------------------------------------------------------------------
+
+
+def _check_jacobian(s: Setting, tolerance: Tolerance) -> None:
+    """Every element of the Jacobian."""
+    slopes, errors = jacobian(s.evaluate, s.primals)
+    outs, pull = vjp(s.smooth, *s.primals)
+    for k, y in enumerate(outs):
+        complex_output = np.dtype(y.dtype).kind == "c"
+        for unit in (1.0, -1j) if complex_output else (1.0,):
+            for e in np.ndindex(y.shape):
+                cts = [np.zeros(o.shape, o.dtype) for o in outs]
+                cts[k][e] = unit
+                for i, (x, ct) in enumerate(zip(s.primals, pull(tuple(cts)))):
+                    expected, error = slopes[k][i][e], errors[k][i][e]
+                    found = np.asarray(ct)
+                    if x.dtype.kind == "c":  # slopes in the real and in the imaginary part
+                        found = np.stack([found.real, -found.imag], axis=-1)
+                    s.report.close(
+                        f"gradient of output {k}, element {e}, in {s.names[s.active[i]]}",
+                        found,
+                        expected.real if unit == 1.0 else expected.imag,
+                        tolerance,
+                        error=np.where(np.isfinite(error), 10 * error, 0.0),
+                        names=("the gradient is", "finite differences give"),
+                    )
+
+
+def _check_projection(s: Setting, tolerance: Tolerance) -> None:
+    """The Jacobian between a random cotangent and random directions."""
+    weights = s.like(s.evaluate(s.primals))
+    gradients = vjp(s.smooth, *s.primals)[1](tuple(weights))
+    for where, v in s.directions():
+        slopes, errors = directional_derivative(s.evaluate, s.primals, v)
+        full = [np.zeros_like(x) if d is None else d for x, d in zip(s.primals, v)]
+        expected, size = pairing(slopes, weights)
+        found, other = pairing(full, gradients)
+        error = sum(
+            float(np.sum(np.where(np.isfinite(e), e, 0.0) * np.abs(w))) for e, w in zip(errors, weights)
+        )
+        s.report.close(
+            f"direction in {where}",
+            found,
+            expected,
+            Tolerance(atol=tolerance.atol),
+            error=10 * error + tolerance.rtol * max(size, other),
+            names=("the gradient gives", "finite differences give"),
+        )
+
+
+def _check_batched(func: Callable[..., Any], args: tuple[Any, ...], rng: int, tolerance: Tolerance) -> None:
+    with proving("vmap of the gradient = loop", "gradcheck", func, args, rng) as s:
+        outs, pull = vjp(s.smooth, *s.primals)
+        many = [s.like(outs) for _ in range(_EXAMPLES)]
+        rows = vmap(lambda *cts: pull(cts))(*[np.stack(column) for column in zip(*many)])
+        for n, cts in enumerate(many):
+            for i, (row, ct) in enumerate(zip(rows, pull(tuple(cts)))):
+                where = f"cotangent {n}, gradient in {s.names[s.active[i]]}"
+                s.report.close(where, row[n], ct, tolerance, names=("vmap gives", "alone it is"))
