@@ -112,11 +112,12 @@ def _is_ours(kind: type) -> bool:
 def _compares(x: Any) -> bool:
     """Whether a value is compared by a method of its own, and hashable."""
     kind = type(x)
-    if kind.__eq__ is object.__eq__ or isinstance(x, (*_FUNCTIONS, tuple)):
+    own: Any = kind.__eq__
+    if own is object.__eq__ or isinstance(x, (*_FUNCTIONS, tuple)):
         return False
     try:
         hash(x)
-    except TypeError:
+    except Exception:  # of the user's class
         return False
     return True
 
