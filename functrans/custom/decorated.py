@@ -68,8 +68,8 @@ class CustomFunction(Composed):
         bwd : callable
             ``bwd(*nondiff_args, residuals, cotangent) -> gradients``: from a cotangent of the structure of the output
             to a tuple with a gradient for each argument that is not in `nondiff_argnums`, each of the structure and
-            shapes of its argument. None in the place of any part is a zero gradient; so is anything zero for an
-            integer. Dtypes are converted.
+            shapes of its argument. None in the place of any part is a zero gradient; what stands in the place of an
+            integer is ignored. Dtypes are converted.
         symbolic_zeros : bool
             Whether `fwd` gets each argument as a `CustomVJPPrimal`, which tells whether it is being differentiated, and
             `bwd` a `SymbolicZero` in the place of a cotangent that is zero for sure.

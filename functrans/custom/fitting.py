@@ -173,7 +173,9 @@ class Returned:
         return strong(x, aval.dtype)
 
     def _no_derivative(self, x: Any, own: Aval, aval: Aval, path: Callable[[], KeyPath]) -> Zero:
-        """Zero for an integer, where the rule returned nothing else."""
+        """Zero for an integer; a gradient is ignored, since rules meant for floats are called with ``f(x, 2)``, too."""
+        if self.kind is GRADIENT:
+            return Zero(aval)
         known = concrete(x)
         nonzero = known is not None and bool(np.any(known))
         if nonzero or (self.kind is TANGENT and is_inexact(own.dtype)):
