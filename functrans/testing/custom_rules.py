@@ -68,7 +68,7 @@ def rule_is_derivative(
         tolerance = s.tolerance(rtol, atol, 1e-7)
         weights = s.like(s.evaluate(s.primals))
         plain = without_rules(s.smooth)
-        gradients, tangents = _pulled(s.smooth, weights), _pushed(s.smooth)
+        gradients = _pulled(s.smooth, weights)
         names = ("the rule gives", "its forward pass has")
         if "rev" in modes:
             expected, errors, automatic = _reverse_oracle(s, plain, weights)
@@ -77,7 +77,7 @@ def rule_is_derivative(
                 _close(s, where, x, y, tolerance, names, errors[k])
         for where, v in s.directions() if "fwd" in modes else ():
             expected, errors, automatic = _forward_oracle(s, plain, v)
-            for k, (x, y) in enumerate(zip(tangents(v)(*s.primals), expected, strict=True)):
+            for k, (x, y) in enumerate(zip(_pushed(s.smooth, v)(*s.primals), expected, strict=True)):
                 _close(
                     s, f"forward mode, direction in {where}, output {k}", x, y, tolerance, names, errors[k]
                 )
@@ -91,17 +91,14 @@ def _check_second(s: Setting, modes: tuple[str, ...], weights: Sequence[Any], to
     plain = without_rules(s.smooth)
     if "rev" in modes:
         word, first, oracle = "gradient", _pulled(s.smooth, weights), _pulled(plain, weights)
-        cotangents = u
+        cotangents: Sequence[Any] = u
     else:
-        word, first, oracle = "tangent", _pushed(s.smooth)(u), _pushed(plain)(u)
+        word, first, oracle = "tangent", _pushed(s.smooth, u), _pushed(plain, u)
         cotangents = weights
     for mode in modes:
-        over = _pushed if mode == "fwd" else _pulled
+        over, along = (_pushed, u) if mode == "fwd" else (_pulled, cotangents)
         try:
-            if mode == "fwd":
-                found, expected = over(first)(u)(*s.primals), over(oracle)(u)(*s.primals)
-            else:
-                found, expected = over(first, cotangents)(*s.primals), over(oracle, cotangents)(*s.primals)
+            found, expected = over(first, along)(*s.primals), over(oracle, along)(*s.primals)
         except OnceDifferentiableError:
             return
         for k, (x, y) in enumerate(zip(found, expected, strict=True)):
@@ -263,7 +260,7 @@ def _modes(f: Callable[..., Any], args: tuple[Any, ...], rng: int, wrt: Wrt) -> 
         outs = s.evaluate(s.primals)
         found = []
         for mode, derivative in (
-            ("fwd", _pushed(s.smooth)(s.like(s.primals))),
+            ("fwd", _pushed(s.smooth, s.like(s.primals))),
             ("rev", _pulled(s.smooth, s.like(outs))),
         ):
             try:
@@ -282,9 +279,9 @@ def _modes(f: Callable[..., Any], args: tuple[Any, ...], rng: int, wrt: Wrt) -> 
         return tuple(found)
 
 
-def _pushed(f: Callable[..., Any]) -> Callable[..., Callable[..., Any]]:
-    """For a direction the tangents as a function of the point."""
-    return lambda v: lambda *xs: jvp(f, xs, tuple(v))[1]
+def _pushed(f: Callable[..., Any], direction: Sequence[Any]) -> Callable[..., Any]:
+    """The tangents, for those of the arguments, as a function of the point."""
+    return lambda *xs: jvp(f, xs, tuple(direction))[1]
 
 
 def _pulled(f: Callable[..., Any], weights: Sequence[Any]) -> Callable[..., Any]:
