@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
 from ..core.errors import FunctionDefinitionError
 from ..transforms.values import name_of
-
-_Kind = inspect.Parameter
-_POSITIONAL = (_Kind.POSITIONAL_ONLY, _Kind.POSITIONAL_OR_KEYWORD)
+from .signature import POSITIONAL, signature_of
 
 
 class Positions:
@@ -42,13 +37,13 @@ class Positions:
         nondiff_argnames: str | Iterable[str] = (),
     ):
         self.what = f"{what} of {name_of(fun)}"
-        self._signature = _signature(fun)
+        self._signature = signature_of(fun)
         self.names: list[str] = []
         self.count: int | None = None
         if self._signature is not None:
             parameters = self._signature.parameters.values()
-            self.names = [p.name for p in parameters if p.kind in _POSITIONAL]
-            if not any(p.kind is _Kind.VAR_POSITIONAL for p in parameters):
+            self.names = [p.name for p in parameters if p.kind in POSITIONAL]
+            if not any(p.kind is p.VAR_POSITIONAL for p in parameters):
                 self.count = len(self.names)
         numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         names = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else tuple(nondiff_argnames)
@@ -137,12 +132,3 @@ class Positions:
         for k in self.nondiff:
             i += k <= i
         return i
-
-
-def _signature(fun: Callable[..., Any]) -> inspect.Signature | None:
-    if isinstance(fun, np.ufunc):
-        return None  # of its parameters only the operands have a place in rules
-    try:
-        return inspect.signature(fun)
-    except (TypeError, ValueError):
-        return None

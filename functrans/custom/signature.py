@@ -10,7 +10,8 @@ import numpy as np
 
 from ..core.errors import FunctionDefinitionError
 
-_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_UNKNOWN = inspect.Signature([inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL)])
 
 
 class Signature:
@@ -30,13 +31,13 @@ class Signature:
     def __init__(self, name: str, forward: Callable[..., Any], takes_context: bool):
         self._name = name
         self._takes_context = takes_context
-        signature = _signature(forward)
+        signature = signature_of(forward) or _UNKNOWN
         parameters = list(signature.parameters.values())
-        if takes_context and parameters and parameters[0].kind in _POSITIONAL:
+        if takes_context and parameters and parameters[0].kind in POSITIONAL:
             parameters = parameters[1:]
         self._signature = signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty)
-        self._names = [p.name for p in parameters if p.kind in _POSITIONAL]
-        only_positional = all(p.kind in (*_POSITIONAL, p.VAR_POSITIONAL) for p in parameters)
+        self._names = [p.name for p in parameters if p.kind in POSITIONAL]
+        only_positional = all(p.kind in (*POSITIONAL, p.VAR_POSITIONAL) for p in parameters)
         #: How many positional arguments need no binding; -1: always bind.
         self._count = len(self._names) if only_positional else -1
 
@@ -69,11 +70,12 @@ class Signature:
         return f"argument {position}"
 
 
-def _signature(fun: Callable[..., Any]) -> inspect.Signature:
+def signature_of(fun: Callable[..., Any]) -> inspect.Signature | None:
+    """The parameters of a function, of a ufunc its operands; None of a builtin that does not tell."""
     if isinstance(fun, np.ufunc):  # its keywords exclude each other
         names = ["x"] if fun.nin == 1 else [f"x{i + 1}" for i in range(fun.nin)]
-        return inspect.Signature([inspect.Parameter(name, _POSITIONAL[0]) for name in names])
+        return inspect.Signature([inspect.Parameter(name, POSITIONAL[0]) for name in names])
     try:
         return inspect.signature(fun)
-    except (TypeError, ValueError):  # a builtin that does not tell
-        return inspect.Signature([inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL)])
+    except (TypeError, ValueError):
+        return None

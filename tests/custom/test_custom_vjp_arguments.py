@@ -10,6 +10,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
+from functrans.core import errors
 from functrans.custom_derivatives import (
     CustomVJPPrimal,
     SymbolicZero,
@@ -237,6 +238,16 @@ def test_functions_of_other_kinds(fun):
     assert f(0.5) == pytest.approx(np.sin(0.5))
     for g in (ft.grad(f), ft.jit(ft.grad(f)), ft.grad(ft.jit(f))):
         assert g(0.0) == 2.0
+
+
+def test_a_ufunc_has_its_operands_as_parameters():
+    f = ft.custom_jvp(np.multiply)
+    with pytest.raises(errors.TangentCountError, match="given 1 rules, but the function has 2 arguments"):
+        f.defjvps(lambda t, out, x, y: t * y)
+    f.defjvps(lambda t, out, x, y: 10.0 * t * y, None)
+    assert ft.grad(f, argnums=(0, 1))(2.0, 3.0) == (30.0, 0.0)
+    with pytest.raises(errors.FunctionDefinitionError, match="'dtype'"):
+        f(2.0, 3.0, dtype=float)
 
 
 def test_a_rule_within_a_rule():
