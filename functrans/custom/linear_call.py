@@ -23,7 +23,7 @@ from ..core.primitive import Linear
 from ..core.pytree import PyTree, PyTreeDef, tree_unflatten
 from ..core.trace import current_trace, eval_trace
 from ..core.tree_nodes import KeyPath, keystr
-from ..primitives.linear import add_p, instantiate
+from ..primitives.linear import added, instantiate
 from ..transforms import jvp as forward
 from ..transforms.values import check_function, flatten_values, given, name_of, results, returned_values
 from .fitting import Kind, Returned
@@ -193,7 +193,7 @@ class _Call:
             if any(type(t) is not Zero for t in known):
                 linear = values[self.count :]
                 moved = forward.jvp(lambda *xs: run([*xs, *linear]), values[: self.count], known)[1]
-                found = [_plus(t, m) for t, m in zip(found, moved)]
+                found = list(map(added, found, moved))
             return outs, found
 
         def transpose(cts: Values, values: Values) -> list[Any]:
@@ -216,9 +216,3 @@ class _Call:
 
 def _place(path: KeyPath) -> str:
     return f"linear_args{keystr(path)}"
-
-
-def _plus(x: Any, y: Any) -> Any:
-    if type(x) is Zero or type(y) is Zero:
-        return y if type(x) is Zero else x
-    return add_p.bind(x, y)

@@ -22,7 +22,7 @@ from ..core.pytree import PyTree, PyTreeDef, first_difference, tree_flatten, tre
 from ..core.source import last_line
 from ..core.trace import PYTHON_KEYS
 from ..core.tree_nodes import KeyPath, SequenceKey, keystr
-from ..primitives.linear import add_p, instantiate
+from ..primitives.linear import added, instantiate
 from ..transforms.values import argument_name, given, name_of, returned_values, value_of
 from .closure import Staged
 from .declared import Declared, check_partials
@@ -170,9 +170,7 @@ class Call:
                 continue
             moved = rule(tree_unflatten(tree, _derivatives(ts, False)), out, *primals)
             returned = self._returned(TANGENT, f"jvp {i}", rule, output_place)
-            totals = [
-                _sum(a, b) for a, b in zip(totals, returned.fitted(moved, self.out_tree, self.out_avals))
-            ]
+            totals = list(map(added, totals, returned.fitted(moved, self.out_tree, self.out_avals)))
         return outs, totals
 
     # --- trees ---------------------------------------------------------------------------------------------------
@@ -258,12 +256,6 @@ class Call:
 def _derivatives(values: Values, symbolic: bool) -> list[Any]:
     """Tangents or cotangents as a user's rule gets them."""
     return [x if symbolic and type(x) is Zero else given(instantiate(x)) for x in values]
-
-
-def _sum(a: Any, b: Any) -> Any:
-    if type(a) is Zero:
-        return b
-    return a if type(b) is Zero else add_p.bind(a, b)
 
 
 def _described(x: Any) -> str:
