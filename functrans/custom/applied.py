@@ -111,8 +111,10 @@ class Applied:
                 except TypeError:
                     raise FunctionDefinitionError(
                         f"{self.definition.name}.apply: {self.name(i)} is of type {type(x).__name__}, which is not "
-                        "hashable: under jit an argument that is not an array must be, since it is a constant of the "
-                        "compiled program. Pass a tuple, a string, a frozen dataclass, or arrays"
+                        "hashable: under jit (in loops and checkpoint, too) an argument that is not an array must be, "
+                        "since it is a constant of the compiled program. Pass a tuple, a string, a frozen dataclass, "
+                        "arrays (in a class by functrans.tree_util.register_dataclass), or let forward read it from "
+                        "around it"
                     ) from None
 
     def name(self, position: int) -> str:
@@ -407,10 +409,10 @@ def _tangent(x: Any, t: Any, materialize: bool) -> Any:
 
 
 def _staged() -> bool:
-    """Whether a program is being recorded, to be run later."""
+    """Whether a program is being recorded, to be compiled."""
     trace: Trace | None = current_trace.get()
     while trace is not None:
-        if isinstance(trace, StageTrace):
+        if isinstance(trace, StageTrace) and not trace.passing:
             return True
         trace = getattr(trace, "parent", None)
     return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -109,7 +110,7 @@ class Pull:
             return chosen(found, nonzero)
 
         avals = [*map(aval_of, values), *chosen(self.outs, self.moving)]
-        jaxpr = stage(pull, avals, f"{self.rule.name}Backward")
+        jaxpr = stage(pull, avals, f"{self.rule.name}Backward", passing=True)
         read = variables_read(jaxpr)
         front, saved, back = split(jaxpr.invars, len(captured), len(residuals))
         mask = [v in read for v in saved]
@@ -122,6 +123,22 @@ class Pull:
 def variables_read(jaxpr: Jaxpr) -> set[Any]:
     """The variables that an equation or an output reads."""
     return {a for e in jaxpr.eqns for a in e.invars if type(a) is Var} | set(jaxpr.outvars)
+
+
+def independent(jaxpr: Jaxpr, inputs: Sequence[Var]) -> Jaxpr | None:
+    """The jaxpr without all that depends on some of its inputs; None where an output does.
+
+    What depends on them is gone also where it has an effect: a gradient that nobody wants gathers from them.
+    """
+    reached, eqns = set(inputs), []
+    for e in jaxpr.eqns:
+        if reached.isdisjoint([a for a in e.invars if type(a) is Var]):
+            eqns.append(e)
+        else:
+            reached.update(e.outvars)
+    if not reached.isdisjoint([a for a in jaxpr.outvars if type(a) is Var]):
+        return None
+    return Jaxpr(jaxpr.invars, eqns, jaxpr.outvars, jaxpr.constvars, jaxpr.consts, jaxpr.name)
 
 
 def without_zeros(pull: Pull) -> Pull:

@@ -33,7 +33,7 @@ from ..transforms.stage import close, stage
 from . import running
 from .capture import Capture, captured_tracers
 from .constants import is_zero, may_be_zero
-from .pull import Pull, variables_read
+from .pull import Pull, independent
 from .pushing import transposed_bwd
 from .record import CustomRule, Forward, Values
 from .running import Lanes
@@ -64,7 +64,7 @@ def _impl(*args: Any, rule: CustomRule, lanes: Lanes | None, jaxpr: Jaxpr | None
 
 
 def _traced(rule: CustomRule, lanes: Lanes | None, avals: Sequence[Aval]) -> Jaxpr:
-    return stage(lambda *xs: running.fwd(rule, lanes or (), xs), avals, rule.name)
+    return stage(lambda *xs: running.fwd(rule, lanes or (), xs), avals, rule.name, passing=True)
 
 
 def _abstract(
@@ -229,12 +229,12 @@ def _transposed_by_bwd(cts: Values, operands: Values, rule: CustomRule, lanes: L
         return [zeros(a) if ct is None or type(ct) is Zero else ct for ct, a in zip(back, linear)]
 
     avals = [*linear, *[aval_of(x) for x in known], *[aval_of(ct) for ct in chosen(cts, nonzero)]]
-    jaxpr, captured = close(stage(pulled, avals, rule.name))
-    first = jaxpr.invars[len(captured) : len(captured) + len(linear)]
-    if not variables_read(jaxpr).isdisjoint(first):
+    jaxpr, captured = close(stage(pulled, avals, rule.name, passing=True))
+    needed = independent(jaxpr, jaxpr.invars[len(captured) : len(captured) + len(linear)])
+    if needed is None:
         raise GradientError(f"{rule.name} is not linear: its reverse rule reads the values of its arguments")
     found = iter(
-        call_p.bind(*captured, *[zeros(a) for a in linear], *known, *chosen(cts, nonzero), jaxpr=jaxpr)
+        call_p.bind(*captured, *[zeros(a) for a in linear], *known, *chosen(cts, nonzero), jaxpr=needed)
     )
     return [next(found) if m else None for m in mask]
 

@@ -48,13 +48,17 @@ class StageTrace(Trace):
         The trace that was current outside.
     name : str
         The function's name, for messages.
+    passing : bool
+        Whether the jaxpr is gone after the call that makes it, so that nothing is compiled of it: it was made to see
+        what depends on what.
     """
 
-    __slots__ = ("consts", "eqns", "name")
+    __slots__ = ("consts", "eqns", "name", "passing")
 
-    def __init__(self, parent: Trace, name: str):
+    def __init__(self, parent: Trace, name: str, passing: bool = False):
         self.parent = parent
         self.name = name
+        self.passing = passing
         self.eqns: list[Eqn] = []
         self.consts: dict[int, tuple[Var, Any, Any]] = {}
 
@@ -136,7 +140,11 @@ def live_equations(eqns: Sequence[Eqn], outvars: Sequence[Atom]) -> list[Eqn]:
 
 
 def stage(
-    fun: Callable[..., Sequence[Any]], avals: Sequence[Aval], name: str = "f", stats: Any = None
+    fun: Callable[..., Sequence[Any]],
+    avals: Sequence[Aval],
+    name: str = "f",
+    stats: Any = None,
+    passing: bool = False,
 ) -> Jaxpr:
     """The jaxpr of a function of flat values.
 
@@ -148,8 +156,10 @@ def stage(
         The types of its arguments.
     name, stats
         As in `Jaxpr`.
+    passing : bool
+        As in `StageTrace`.
     """
-    trace = StageTrace(current_trace.get(), name)
+    trace = StageTrace(current_trace.get(), name, passing)
     inputs = [trace.input(a) for a in avals]
     with tracing(trace):
         outs = fun(*inputs)

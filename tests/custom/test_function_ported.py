@@ -1,0 +1,83 @@
+"""`Function`s as they come from PyTorch: what their users run into."""
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+
+X = np.array([1.0, 2.0, 3.0])
+
+
+class Gathered(ft.Function):
+    """``v * x[i]``: linear in each argument; its rule gathers from both, whatever is wanted."""
+
+    @staticmethod
+    def forward(v, x, i):
+        return v * x[i]
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        v, x, i = ctx.saved_tensors
+        return g * x[i], Scattered.apply(v, g, i, x.shape[0]), None
+
+
+class Scattered(ft.Function):
+    @staticmethod
+    def forward(v, g, i, n):
+        return fnp.zeros(n).at[i].add(v * g)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs[:3])
+
+    @staticmethod
+    def backward(ctx, h):
+        v, g, i = ctx.saved_tensors
+        return g * h[i], Gathered.apply(v, h, i), None, None
+
+
+def test_rules_that_are_linear_in_one_argument_are_transposed_in_it():
+    v, i = np.array([0.5, -1.0, 2.0, 3.0]), np.array([2, 0, 1, 1])
+    own = lambda v, x: fnp.sum(fnp.sin(Gathered.apply(v, x, i)))
+    plain = lambda v, x: fnp.sum(fnp.sin(v * fnp.asarray(x)[i]))
+    for derived in (ft.jacfwd, lambda f: ft.jit(ft.jacfwd(f)), ft.hessian):
+        np.testing.assert_allclose(derived(own)(v, X), derived(plain)(v, X), atol=1e-14)
+    tangents = (np.ones(4), np.array([1.0, -1.0, 0.5]))
+    pushed = ft.jvp(lambda v, x: Gathered.apply(v, x, i), (v, X), tangents)[1]
+    np.testing.assert_allclose(pushed, tangents[0] * X[i] + v * tangents[1][i])
+
+
+class Table:
+    """An object that has no hash, as SciPy's sparse matrices."""
+
+    __hash__ = None
+
+    def __init__(self, matrix):
+        self.matrix = matrix
+
+
+class Product(ft.Function):
+    @staticmethod
+    def forward(ctx, table, x):
+        ctx.table = Table(table.matrix.T)
+        return table.matrix @ x
+
+    @staticmethod
+    def backward(ctx, g):
+        return None, Product.apply(ctx.table, g)
+
+
+def test_forward_mode_takes_unhashable_arguments_eagerly():
+    table = Table(np.arange(9.0).reshape(3, 3))
+    f = lambda x: Product.apply(table, x)
+    assert ft.jvp(f, (X,), (X,))[1].tolist() == (table.matrix @ X).tolist()
+    np.testing.assert_allclose(ft.jacfwd(f)(X), table.matrix)
+    square = lambda x: fnp.sum(f(x) ** 2)
+    np.testing.assert_allclose(ft.hessian(square)(X), 2.0 * table.matrix.T @ table.matrix)
+    with pytest.raises(TypeError, match=r"argument 0 \('table'\) is of type Table.*not hashable"):
+        ft.jit(ft.jacfwd(f))(X)
