@@ -131,9 +131,12 @@ class Context:
             self._twice("mark_non_differentiable", "mark all outputs by one call")
         for i, x in enumerate(outputs):
             if not is_array_type[type(x)]:
+                cure = "outputs of other types never have a derivative"
+                if kind_of(x) is not None:
+                    cure = "mark the arrays in it one by one"
                 raise FunctionDefinitionError(
                     f"{record.name}: mark_non_differentiable takes outputs that are arrays, but argument {i} is of "
-                    f"type {type(x).__name__}; outputs of other types never have a derivative"
+                    f"type {type(x).__name__}; {cure}"
                 )
         record.marked = outputs
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.array import Array, secure, unwrap
+from ..core.errors import PytreeError
 from ..core.pytree import (
     LEAF,
     PyTreeDef,
@@ -204,7 +205,11 @@ def taken_apart(elements: tuple[Any, ...]) -> tuple[Layout, list[Any], Static]:
     else:  # the short way
         plain = _plain_layouts.get(len(elements))
         return plain or _plain_layout(len(elements)), list(elements), NO_STATIC
-    leaves, tree = tree_flatten(elements)
+    try:
+        leaves, tree = tree_flatten(elements)
+    except PytreeError:  # a dictionary whose keys have no order
+        leaves, tree = tree_flatten(tuple([_leaf_if_odd(x) for x in elements]))
+        leaves = [x.whole if type(x) is _Odd else x for x in leaves]
     mask = tuple([is_array_type[type(x)] for x in leaves])
     found = _layouts.get((tree, mask))
     if found is None:
@@ -216,6 +221,31 @@ def taken_apart(elements: tuple[Any, ...]) -> tuple[Layout, list[Any], Static]:
         [x if p.is_static else None for x, p in zip(elements, found.parts)],
     )
     return found, [x for x, m in zip(leaves, mask) if m], static
+
+
+class _Odd:
+    """Something that is no pytree, as a leaf."""
+
+    __slots__ = ("whole",)
+
+    def __init__(self, whole: Any):
+        self.whole = whole
+
+
+def _leaf_if_odd(x: Any) -> Any:
+    try:
+        tree_flatten(x)
+    except PytreeError:
+        if _holds_arrays(x):
+            raise
+        return _Odd(x)
+    return x
+
+
+def _holds_arrays(x: Any) -> bool:
+    if isinstance(x, dict):
+        x = tuple(x.values())
+    return any(map(_holds_arrays, x)) if isinstance(x, tuple | list) else is_array_type[type(x)]
 
 
 def _plain_layout(count: int) -> Layout:

@@ -27,7 +27,8 @@ def once(
     def refuse(*_: Any) -> NoReturn:
         raise OnceDifferentiableError(
             f"trying to differentiate twice a function that was marked with @once_differentiable ({name}). The mark "
-            "says that its backward has no derivative: remove it if there is one, or call a function with a rule there"
+            "says that its backward has no derivative: remove it if there is one, or call a function with a rule "
+            "there. Forward mode differentiates backward, too, unless the class has a jvp"
         )
 
     rule = CustomRule(

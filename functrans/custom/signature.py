@@ -11,6 +11,8 @@ import numpy as np
 from ..core.errors import FunctionDefinitionError
 
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+#: What users call the context.
+_CONTEXTS = ("ctx", "context")
 _UNKNOWN = inspect.Signature([inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL)])
 
 
@@ -26,7 +28,7 @@ class Signature:
         Whether its first parameter is the context.
     """
 
-    __slots__ = ("_count", "_name", "_names", "_signature", "_takes_context")
+    __slots__ = ("_context", "_count", "_name", "_names", "_signature", "_takes_context")
 
     def __init__(self, name: str, forward: Callable[..., Any], takes_context: bool):
         self._name = name
@@ -37,6 +39,7 @@ class Signature:
             parameters = parameters[1:]
         self._signature = signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty)
         self._names = [p.name for p in parameters if p.kind in POSITIONAL]
+        self._context = next(iter(signature.parameters), "ctx") if takes_context else ""
         only_positional = all(p.kind in (*POSITIONAL, p.VAR_POSITIONAL) for p in parameters)
         #: How many positional arguments need no binding; -1: always bind.
         self._count = len(self._names) if only_positional else -1
@@ -53,10 +56,15 @@ class Signature:
         return (*bound.args, *bound.kwargs.values()), tuple(bound.kwargs)
 
     def _hint(self) -> str:
-        if not self._takes_context and self._names[:1] in (["ctx"], ["context"]):
+        if not self._takes_context and self._names[:1] and self._names[0] in _CONTEXTS:
             return (
                 ". Since setup_context is defined, forward takes no ctx: write forward(...) and save in "
                 "setup_context(ctx, inputs, output), or remove setup_context"
+            )
+        if self._takes_context and self._context not in (*_CONTEXTS, "_"):
+            return (
+                f". forward takes {self._signature} after its context, which is '{self._context}', since setup_context "
+                "is not defined: write forward(ctx, ...), or define setup_context(ctx, inputs, output)"
             )
         return f". forward takes {self._signature}"
 

@@ -81,3 +81,65 @@ def test_forward_mode_takes_unhashable_arguments_eagerly():
     np.testing.assert_allclose(ft.hessian(square)(X), 2.0 * table.matrix.T @ table.matrix)
     with pytest.raises(TypeError, match=r"argument 0 \('table'\) is of type Table.*not hashable"):
         ft.jit(ft.jacfwd(f))(X)
+
+
+def test_forward_without_its_context_is_told_from_one_with_it():
+    class Double(ft.Function):
+        @staticmethod
+        def forward(x):
+            return 2.0 * x
+
+    with pytest.raises(TypeError, match=r"too many .* after its context, which is 'x', since setup_context"):
+        Double.apply(1.0)
+
+
+def test_lists_are_not_marked_but_the_arrays_in_them():
+    class Pair(ft.Function):
+        @staticmethod
+        def forward(ctx, x):
+            pair = [x + 1.0, x + 2.0]
+            ctx.mark_non_differentiable(pair)
+            return pair
+
+    with pytest.raises(TypeError, match=r"argument 0 is of type list; mark the arrays in it one by one"):
+        Pair.apply(X)
+
+
+def test_dictionaries_whose_keys_have_no_order_are_handed_on():
+    seen = []
+
+    class Chosen(ft.Function):
+        @staticmethod
+        def forward(ctx, x, table):
+            seen.append(table)
+            return x * table["a"], {None: "unit", 1: 2}
+
+        @staticmethod
+        def backward(ctx, g, _):
+            return 3.0 * g, None
+
+    table = {1: "one", "a": 3.0}
+    assert Chosen.apply(X, table)[0].tolist() == [3.0, 6.0, 9.0]
+    assert Chosen.apply(X, table)[1] == {None: "unit", 1: 2}
+    assert ft.grad(lambda x: Chosen.apply(x, table)[0])(2.0) == 3.0
+    assert seen[0] is table
+    with pytest.raises(TypeError, match=r"argument 1 \('table'\) is of type dict.*not hashable"):
+        ft.jit(lambda x: Chosen.apply(x, table)[0])(2.0)
+    with pytest.raises(ft.errors.PytreeError, match="cannot be sorted"):
+        Chosen.apply(X, {1: X, "a": 2.0})
+
+
+def test_once_differentiable_says_what_forward_mode_needs():
+    class Square(ft.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        @ft.once_differentiable
+        def backward(ctx, g):
+            return 2.0 * ctx.saved_tensors[0] * g
+
+    with pytest.raises(ft.errors.OnceDifferentiableError, match="unless the class has a jvp"):
+        ft.jvp(Square.apply, (2.0,), (1.0,))
