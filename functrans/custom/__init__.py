@@ -17,7 +17,8 @@ when it asks for them. ``docs/architecture.md`` has the picture.
 `once`              a function whose result has no derivative
 `stripping`         rules taken off again, for tests of rules
 **`Function`**
-`function`          the class that users derive from (`function_rules`: what it defines, `signature`: its parameters)
+`function`          the class that users derive from (`function_class`: its metaclass, `function_rules`: what it
+                    defines, `signature`: its parameters)
 `applied`           one call: its slots (`vmap_rule`, and `host` for forwards that NumPy runs)
 `context`           ``ctx`` (`saving`: what it holds, as residuals)
 `layout`            tuples of arguments taken apart in arrays and others (`outputs`: those of results)

@@ -4,74 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial, wraps
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
-from ..core.errors import ArgumentError, FunctionDefinitionError, MissingRuleError
+from ..core.errors import ArgumentError, MissingRuleError
 from ..transforms.values import result
 from .applied import Applied
-from .context import Context
-from .function_rules import Definition, check_class
+from .function_class import BackwardFunction, FunctionMeta, definition_of
 from .layout import Arguments, as_value, taken_apart
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class BackwardFunction(Context):
-    """The class of a function's contexts, one for each function: ``MyOpBackward``.
-
-    Its methods are what reverse mode and forward mode call.
-    """
-
-    __slots__ = ()
-    _forward_cls: type[Function]
-
-    def apply(self, *cotangents: Any) -> Any:
-        """What the function's ``vjp`` or ``backward`` returns."""
-        rule = _definition(self._forward_cls).backward
-        if rule is None:
-            self._forward_cls.backward(self, *cotangents)
-        return rule(self, *cotangents)  # type: ignore[misc]
-
-    def apply_jvp(self, *tangents: Any) -> Any:
-        """What the function's ``jvp`` returns."""
-        return self._forward_cls.jvp(self, *tangents)
-
-
-class FunctionMeta(type):
-    """Checks a function's class, and makes its ``MyOpBackward``."""
-
-    #: Counts changes of attributes of classes, after which definitions are read anew.
-    changes = 0
-
-    def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]):
-        super().__init__(name, bases, namespace)
-        if bases:
-            check_class(cls, Function)
-        kind = type(f"{name}Backward", (BackwardFunction,), {"__slots__": (), "_forward_cls": cls})
-        kind.__module__ = cls.__module__
-        type.__setattr__(cls, "_backward_cls", kind)
-
-    def __setattr__(cls, name: str, value: Any) -> None:
-        type.__setattr__(cls, name, value)
-        FunctionMeta.changes += 1
-
-    def __delattr__(cls, name: str) -> None:
-        type.__delattr__(cls, name)
-        FunctionMeta.changes += 1
-
-    def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refused: a function has no instances."""
-        raise FunctionDefinitionError(f"Function is never instantiated; use {cls.__name__}.apply")
-
-
-def _definition(cls: Any) -> Definition:
-    """The rules of a class, as they are now."""
-    found, version = cls.__dict__.get("_definition", (None, -1))
-    if version != FunctionMeta.changes:
-        version = FunctionMeta.changes
-        found = Definition(cls, Function)
-        type.__setattr__(cls, "_definition", (found, version))
-    return found
 
 
 class Function(metaclass=FunctionMeta):
@@ -246,7 +187,7 @@ class Function(metaclass=FunctionMeta):
         >>> ft.grad(lambda x: Scale.apply(x, factor=3.0))(1.0)
         Array(3.)
         """
-        definition = _definition(cls)
+        definition = definition_of(cls)
         bound, keywords = definition.signature.bound(args, kwargs)
         layout, arrays, static = taken_apart(bound)
         applied = Applied(definition, Arguments(layout, static, keywords))
