@@ -155,14 +155,37 @@ def torch_like(spec):
         _, moved = spec.pushed(list(ctx.saved_tensors), _tangents(spec, ts))
         return moved
 
+    def host(*args):
+        return tuple([np.asarray(y) for y in spec.plain(*_arguments(spec, args))])
+
+    def shape(*args):
+        return tuple(ft.eval_shape(spec.plain, *_arguments(spec, args)))
+
+    def vmap(info, in_dims, *args):
+        """One example after the other."""
+
+        def example(i, x, d):
+            return x if d is None else fnp.take(x, i, axis=d)
+
+        rows = [
+            drawn.apply(*[example(i, x, d) for x, d in zip(args, in_dims)]) for i in range(info.batch_size)
+        ]
+        dims = tuple([k % (y.ndim + 1) for k, y in enumerate(rows[0])])
+        return tuple([fnp.stack(column, axis=d) for column, d in zip(zip(*rows), dims)]), dims
+
     members = {"jvp": jvp} if both or "jvp" in front else {}
     if both or "jvp" not in front:
         members["vjp" if spec.count % 2 else "backward"] = backward
-    if options["again"]:
+    if "host" in front:
+        members |= {"forward": host, "shape": shape, "setup_context": setup_context}
+    elif options["again"]:
         members |= {"forward": forward_a}
     else:
         members |= {"forward": forward_b, "setup_context": setup_context}
-    drawn = type("Drawn", (ft.Function,), {k: staticmethod(f) for k, f in members.items()})
+    if "vmap" in front:
+        members["vmap"] = vmap
+    flags = {"host": True, "vmap_method": "sequential"} if "host" in front else {}
+    drawn = type("Drawn", (ft.Function,), {k: staticmethod(f) for k, f in members.items()} | flags)
     return lambda *xs: drawn.apply(*_packed(spec, xs), *tail)
 
 
@@ -190,6 +213,8 @@ def _tangents(spec, ts):
 FRONTS = {
     "Function": torch_like,
     "Function jvp": torch_like,
+    "Function host": torch_like,
+    "Function vmap": torch_like,
     "bare bwd": bare,
     "bare jvp": bare,
     "custom_vjp": jax_like,

@@ -397,7 +397,7 @@ def options(draw, front):
         "automatic": draw(st.integers(0, 4)) == 0,
         "again": draw(st.booleans()),
         "both": draw(st.integers(0, 2)) == 0,
-        "tree": draw(st.booleans()),
+        "tree": front != "Function vmap" and draw(st.booleans()),
         "symbolic": draw(st.booleans()),
         "unsummed": draw(st.booleans()),
     }
