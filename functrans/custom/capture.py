@@ -8,6 +8,7 @@ leading operands; while a rule runs, a `StandInTrace` puts the operands in their
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
@@ -81,11 +82,25 @@ class StandInTrace(Trace):
         self.captured = {id(c.tracer): (c, value) for c, value in zip(captures, values)}
 
     def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if prim.ruled and self.captured:
+            args, params = self._handed_on(args, params)
         values = tuple([self.lower(a) if isinstance(a, Tracer) else a for a in args])
         out = self.parent.process(prim, values, params)
         if prim.multiple:
             return [self.lift(x) for x in out]
         return self.lift(out)
+
+    def _handed_on(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """The operands of a rule that is applied within this one; what it captured is only refused where it is read."""
+        rule = params["rule"]
+        first = len(args) - rule.operands
+        operands, captures = list(args), list(rule.captures)
+        for i, c in enumerate(captures):
+            found = self.captured.get(id(args[first + i]))
+            if found is not None and found[0].differentiated is not None:
+                operands[first + i] = found[1]
+                captures[i] = c._replace(differentiated=found[0].differentiated)
+        return operands, {**params, "rule": replace(rule, captures=tuple(captures))}
 
     def knows(self, tracer: Tracer) -> bool:
         return tracer._trace is self or id(tracer) in self.captured

@@ -1,19 +1,24 @@
-"""Forward mode from a reverse rule: what is linear can be transposed once more."""
+"""One rule for both modes: what is linear can be transposed.
+
+`transposed_bwd` is forward mode from a reverse rule, `recorded_jvp` reverse mode from a jvp. Either runs the user's
+rule with derivatives that are recorded, not known, and refuses what is seen not to be linear in them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
 from ..core.aval import Zero
-from ..core.errors import ConcretizationError, MissingRuleError, NoRuleError
+from ..core.errors import ConcretizationError, MissingRuleError, NoRuleError, TangentError
 from ..core.primitive import Linear
 from ..core.trace import Tracer, current_trace, eval_trace, tracing
+from ..primitives.elementwise import mul_p
 from ..transforms.linearize import Entry, Linearized, LinearTracer, TangentTrace, replay
 from ..transforms.transpose import backward
-from .constants import may_be_zero
+from .constants import is_zero, may_be_zero
 from .pull import Pull, without_zeros
 from .record import Values
 
@@ -29,7 +34,9 @@ def transposed_bwd(pull: Pull, captured: Values, residuals: Values, tangents: Va
         with tracing(trace):
             found = without_zeros(pull).pulled(captured, residuals, cts)
     except ConcretizationError as error:
-        _refuse(pull, error.message, error)
+        if _IN_LINEAR not in error.message:
+            raise
+        _refuse(pull, f"it asks for numbers: {error.message.partition(':')[0]}", error)
     ends: list[Linear] = []
     given: list[Any] = []
     for ct, t in zip(found, tangents):
@@ -58,12 +65,9 @@ def _refuse(pull: Pull, why: str, cause: Exception | None = None) -> NoReturn:
 
 def _check_linear(pull: Pull, part: Linearized) -> None:
     """Refuse what is seen not to be linear; where all numbers are known, also what adds to the cotangent."""
-    for entry in part.tape:
-        name = entry.primitive.name
-        if entry.primitive.transpose is None and not entry.primitive.inlined:
-            _refuse(pull, f"'{name}' of it")
-        if any(v.aval.dtype.kind not in "fc" for v in entry.outs):
-            _refuse(pull, f"'{name}' of it, which is of dtype {entry.outs[0].aval.dtype}")
+    why = _nonlinear(part.tape)
+    if why is not None:
+        _refuse(pull, why)
     if _is_known(part.tape):
         zeros = [np.zeros(v.aval.shape, v.aval.dtype) for v in part.inputs if v is not None]
         with tracing(eval_trace), np.errstate(all="ignore"):
@@ -72,5 +76,77 @@ def _check_linear(pull: Pull, part: Linearized) -> None:
             _refuse(pull, "a cotangent of zero gives another value than zero")
 
 
+def _nonlinear(tape: Sequence[Entry]) -> str | None:
+    """What on a tape is not linear in the inputs, in words."""
+    for entry in tape:
+        name = entry.primitive.name
+        if entry.primitive.transpose is None and not entry.primitive.inlined:
+            return f"'{name}' of it"
+        if any(v.aval.dtype.kind not in "fc" for v in entry.outs):
+            return f"'{name}' of it, which is of dtype {entry.outs[0].aval.dtype}"
+        if entry.primitive is mul_p and all(type(a) is Linear for a in entry.args):
+            return f"'{name}' of it by itself"
+    return None
+
+
 def _is_known(tape: Sequence[Entry]) -> bool:
     return not any(isinstance(a, Tracer) for entry in tape for a in entry.args)
+
+
+#: In messages of errors that ask for the number of a derivative that is recorded.
+_IN_LINEAR = "(traced by linearize)"
+
+
+def recorded_jvp(
+    name: str, push: Callable[[], tuple[Any, Any]], given: Values
+) -> tuple[Sequence[Any], list[Any]]:
+    """Outputs and tangents of a rule's jvp, on the tape of the current trace, to be transposed.
+
+    Parameters
+    ----------
+    name : str
+        Of the rule.
+    push : callable
+        Runs it; gives outputs and tangents.
+    given : sequence
+        The tangents that it gets.
+
+    Raises
+    ------
+    TangentError
+        Where it is seen not to be linear.
+    """
+    trace = current_trace.get()
+    assert type(trace) is TangentTrace
+    start = len(trace.tape)
+    try:
+        outs, found = push()
+    except ConcretizationError as error:
+        if _IN_LINEAR not in error.message:
+            raise
+        _refuse_jvp(name, f"it asks for numbers: {error.message.partition(':')[0]}", error)
+    pushed = [_recorded(name, t, given) for t in found]
+    ends = [t.linear for t in pushed if type(t) is LinearTracer]
+    why = _nonlinear(Linearized([], [], ends, trace.tape[start:]).pruned().tape)
+    if why is not None:
+        _refuse_jvp(
+            name, f"{why}. Define a reverse rule (defvjp, backward), or multiply by the tangents only"
+        )
+    return outs, pushed
+
+
+def _recorded(name: str, t: Any, given: Values) -> Any:
+    """A tangent that a jvp returned, as what is transposed."""
+    if type(t) is Zero or any(type(t) is type(x) and t._trace is x._trace for x in given):
+        return t
+    # Of an argument that does not move the rule may have got an array of zeros, and returned what it made of that.
+    if is_zero(t) or (any(type(x) is Zero for x in given) and may_be_zero(t)):
+        return Zero(t)
+    why = "it returns a tangent that does not depend on those of the arguments. Multiply by these, or return zeros"
+    return _refuse_jvp(name, why)
+
+
+def _refuse_jvp(name: str, why: str, cause: Exception | None = None) -> NoReturn:
+    raise TangentError(
+        f"reverse mode through {name} transposes its jvp, which is not linear in the tangents: {why}"
+    ) from cause

@@ -21,7 +21,7 @@ from typing import Any
 from ..control.bodies import Mask, chosen, perturbed, zeros
 from ..control.call import call_p
 from ..core.aval import Aval, Zero, aval_of
-from ..core.errors import CapturedTracerError, GradientError, MissingRuleError, TangentError
+from ..core.errors import CapturedTracerError, GradientError, MissingRuleError
 from ..core.ir import Jaxpr
 from ..core.primitive import Effect, Linear, Primitive
 from ..core.trace import Trace, current_trace, eval_trace, is_abstract, tracing
@@ -32,9 +32,8 @@ from ..transforms.linearize import record
 from ..transforms.stage import close, stage
 from . import running
 from .capture import Capture, captured_tracers
-from .constants import is_zero, may_be_zero
 from .pull import Pull, independent
-from .pushing import transposed_bwd
+from .pushing import recorded_jvp, transposed_bwd
 from .record import CustomRule, Forward, Values
 from .running import Lanes
 
@@ -153,8 +152,8 @@ def _linearize(
             return record(_plain(rule, lanes), operands, ts)
         if rule.jvp is None and any(mask[count:]):
             raise MissingRuleError(f"reverse mode through {rule.name}: {rule.no_reverse}")
-        outs, pushed = _jvp(primals, tangents, rule=rule, lanes=lanes, by="grad")
-        return outs, [_recorded(rule, t, ts) for t in pushed]
+        push = partial(_jvp, primals, tangents, rule=rule, lanes=lanes, by="grad")
+        return recorded_jvp(rule.name, push, ts)
     rule = _marked(rule, mask, "grad")
 
     def again() -> list[Any]:
@@ -168,19 +167,6 @@ def _linearize(
     known = [*operands[:count], *residuals, *(operands[count:] if rule.jvp is not None else ())]
     pushed = iter(custom_linear_p.bind(*known, *chosen(ts, mask), pull=pull))
     return found.outs, [next(pushed) if m else Zero(x) for x, m in zip(found.outs, pull.moving)]
-
-
-def _recorded(rule: CustomRule, t: Any, given: Values) -> Any:
-    """A tangent that a rule's jvp returned while the tangents it was `given` are recorded, not known."""
-    if type(t) is Zero or any(type(t) is type(x) and t._trace is x._trace for x in given):
-        return t
-    # Of an argument that does not move the rule may have got an array of zeros, and returned what it made of that.
-    if is_zero(t) or (any(type(x) is Zero for x in given) and may_be_zero(t)):
-        return Zero(t)
-    raise TangentError(
-        f"reverse mode through {rule.name} transposes its jvp, which is not linear: it returns a tangent that does not "
-        "depend on the tangents of the arguments. Multiply by these, or return zeros"
-    )
 
 
 # --- transposition -------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from functrans.core.errors import (
     GradientError,
     MissingRuleError,
     OnceDifferentiableError,
+    TangentError,
 )
 from functrans.custom.once import once
 from functrans.custom.rule import CustomRule, Forward, bind_rule
@@ -295,6 +296,39 @@ class TestBothRules:
         assert np.allclose(ft.vmap(ft.grad(f))(X), 2.5 * X)
 
 
+class TestReverseModeFromJvp:
+    @pytest.mark.parametrize(
+        ("tangent", "what"),
+        [
+            (lambda x, t: t**2, "'integer_pow' of it"),
+            (lambda x, t: t * t, "'mul' of it by itself"),
+            (lambda x, t: fnp.sin(t), "'sin' of it"),
+            (lambda x, t: fnp.where(t > 0.0, t, 0.0), "'gt' of it"),
+            (lambda x, t: t if t > 0.0 else -t, "it asks for numbers: truth value"),
+            (lambda x, t: fnp.ones(()), "does not depend"),
+        ],
+    )
+    @pytest.mark.parametrize("jit", [lambda f: f, ft.jit], ids=["eager", "jit"])
+    def test_what_is_not_linear_is_refused_by_name(self, tangent, what, jit):
+        f = applied(
+            lambda x: x * x, jvp=lambda values, tangents, again: (again(), [tangent(values[0], tangents[0])])
+        )
+        with pytest.raises(TangentError, match=f"reverse mode through R transposes its jvp.*{what}"):
+            ft.grad(jit(f))(3.0)
+
+    def test_other_faults_keep_their_own_words(self):
+        f = applied(
+            lambda x: x * x,
+            jvp=lambda values, tangents, again: (
+                again(),
+                [2.0 * values[0] * tangents[0] if values[0] > 0.0 else tangents[0]],
+            ),
+        )
+        assert ft.grad(f)(3.0) == 6.0
+        with pytest.raises(ft.errors.TracerBoolConversionError):
+            ft.grad(ft.jit(f))(3.0)
+
+
 class TestLinearUse:
     """A rule's function applied to a tangent by the jvp of another."""
 
@@ -376,6 +410,31 @@ class TestCaptured:
 
         assert ft.grad(f)(3.0, 1.0) == 2.0
         assert ft.grad(ft.jit(f))(3.0, 1.0) == 2.0
+
+    def test_a_rule_within_a_rule_hands_it_on(self):
+        """The inner rule holds what is differentiated, too, and is the one to refuse it, if it reads it."""
+
+        def f(w, x, reads):
+            held = [w]
+
+            def inner(x):
+                return applied(
+                    lambda x: held[0] * x if reads else 2.0 * x,
+                    keep_inputs,
+                    lambda token, saved, cts: [2.0 * cts[0]],
+                )(x)
+
+            outer = applied(
+                inner,
+                lambda values, perturbed, again: Forward([inner(*values)], []),
+                lambda token, saved, cts: [3.0 * cts[0]],
+            )
+            return outer(x) * w
+
+        for g in (ft.grad(f), ft.jit(ft.grad(f), static_argnums=2), ft.grad(ft.jit(f, static_argnums=2))):
+            assert g(3.0, 1.0, False) == 2.0
+            with pytest.raises(CapturedTracerError, match="held"):
+                g(3.0, 1.0, True)
 
     def test_in_containers_partials_and_attributes(self):
         class Layer:
