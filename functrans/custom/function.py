@@ -71,9 +71,9 @@ class Function(metaclass=FunctionMeta):
     sees it. The same holds for outputs.
 
     *The rule holds at every level.* Second derivatives differentiate ``backward``; saved inputs, saved outputs and any
-    other saved array have derivatives there. (In PyTorch saved intermediates are constants, silently.) ``forward`` and
-    ``setup_context`` run once for each level, with the ``ctx.needs_input_grad`` of that level; all levels but the
-    lowest see traced values.
+    other saved array have derivatives there. (In PyTorch saved intermediates are constants, silently.) What records a
+    ``ctx`` (``setup_context``, or ``forward`` with ``ctx``) runs for each level, with the ``ctx.needs_input_grad`` of
+    that level; all levels but the lowest see traced values.
 
     *Eagerly* all methods run anew at each call, on concrete values: ``print``, ``float`` and ``if`` work. Under `jit`
     they are traced, and cost nothing afterwards.

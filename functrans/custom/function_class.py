@@ -6,7 +6,9 @@ from typing import Any, NoReturn
 
 from ..core.errors import FunctionDefinitionError
 from .context import Context
-from .function_rules import Definition, check_class
+from .function_rules import OPTIONS, RULES, Definition, check_class
+
+_WATCHED = frozenset((*RULES, *OPTIONS))
 
 
 class BackwardFunction(Context):
@@ -33,7 +35,7 @@ class BackwardFunction(Context):
 class FunctionMeta(type):
     """Checks a function's class, and makes its ``MyOpBackward``."""
 
-    #: Counts changes of attributes of classes, after which definitions are read anew.
+    #: Counts changes of rules and options of classes, after which definitions are read anew.
     changes = 0
 
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]):
@@ -46,11 +48,16 @@ class FunctionMeta(type):
 
     def __setattr__(cls, name: str, value: Any) -> None:
         type.__setattr__(cls, name, value)
-        FunctionMeta.changes += 1
+        cls._changed(name)
 
     def __delattr__(cls, name: str) -> None:
         type.__delattr__(cls, name)
-        FunctionMeta.changes += 1
+        cls._changed(name)
+
+    def _changed(cls, name: str) -> None:
+        if name in _WATCHED:
+            FunctionMeta.changes += 1
+            check_class(cls, _base(cls))
 
     def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
         """Refused: a function has no instances."""

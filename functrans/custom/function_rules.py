@@ -11,6 +11,8 @@ from ..core.errors import FunctionDefinitionError, MissingRuleError
 from .context import Context
 from .signature import Signature
 
+#: What a class may set beside them.
+OPTIONS = ("generate_vmap_rule", "generate_jvp_rule", "host", "vmap_method", "clear_saved_tensors_on_access")
 #: The static methods that a class may define.
 RULES = ("forward", "setup_context", "backward", "vjp", "jvp", "vmap", "shape")
 _VMAP_METHODS = {**{name: name for name in VMAP_METHODS}, "broadcast": "broadcast_all"}

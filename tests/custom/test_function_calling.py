@@ -170,6 +170,36 @@ def test_a_rule_replaced_later_is_used():
     assert ft.grad(Heir.apply)(1.0) == 2.0
 
 
+def test_rules_and_options_set_later_are_checked():
+    class Late(Square):
+        pass
+
+    with pytest.raises(TypeError, match="Implementing both 'backward' and 'vjp'"):
+        Late.vjp = staticmethod(lambda ctx, g: g)
+    del Late.vjp
+    with pytest.raises(TypeError, match="vmap_method"):
+        Late.vmap_method = "never"
+    Late.vmap_method = None
+    assert ft.grad(Late.apply)(1.0) == 2.0
+
+
+def test_attributes_of_the_users():
+    """A class may keep what it likes; that makes no other program of its rules."""
+
+    class Counted(Square):
+        calls = 0
+
+        @staticmethod
+        def forward(ctx, x):
+            Counted.calls += 1
+            return Square.forward(ctx, x)
+
+    before = type(Counted).changes
+    assert [float(ft.grad(Counted.apply)(k)) for k in (1.0, 2.0)] == [2.0, 4.0]
+    assert Counted.calls == 2
+    assert type(Counted).changes == before
+
+
 def test_the_backward_class():
     seen = []
 
