@@ -16,7 +16,7 @@ from ..core.errors import CallbackError, MissingRuleError, NoRuleError, OnceDiff
 from ..custom.stripping import without_rules
 from . import laws as _laws
 from .finite_difference import directional_derivative, jacobian
-from .report import Tolerance
+from .report import LawViolation, Tolerance
 from .setting import Setting, Wrt, proving
 
 #: What differentiating a forward pass raises that runs on the host.
@@ -208,7 +208,12 @@ def rules_batch(
 ) -> None:
     """Vmap equals a loop: of the function, and of its gradient, for batch axes first, last or absent."""
     modes = _modes(f, args, rng, wrt)
-    _laws.vmap_is_loop(f, *args, rng=rng, rtol=rtol, atol=atol)
+    try:
+        _laws.vmap_is_loop(f, *args, rng=rng, rtol=rtol, atol=atol)
+    except LawViolation as violation:
+        if isinstance(violation.__cause__, MissingRuleError):  # it cannot be mapped, and says so
+            return
+        raise
     if "rev" in modes:
         with proving("vmap of the gradient = loop", "rules_batch", f, args, rng, wrt) as s:
             gradient = _pulled(s.smooth, s.like(s.evaluate(s.primals)))

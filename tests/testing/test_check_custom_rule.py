@@ -156,6 +156,13 @@ def test_meant_to_be_different():
 
 
 def test_no_rule_is_no_fault():
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(output)
+
+    check_custom_rule(
+        function(np.exp, lambda ctx, g: g * ctx.saved_tensors[0], host=True, setup_context=setup_context), X
+    )
+    check_custom_rule(function(square, square_backward, generate_vmap_rule=False), X)
     check_custom_rule(function(square), X)
     check_custom_rule(function(square, square_backward, generate_jvp_rule=False), X)
     check_custom_rule(function(square, square_backward), np.array([1, 2]))
