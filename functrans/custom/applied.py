@@ -146,26 +146,32 @@ class Applied:
         known: Known = {}
         if d.setup is None:
             self.outputs, objects = Outputs.of(self.arguments.call(d.forward, inputs, ctx))
-            below = again is not None and any(map(_is_traced, values))
-            outs = again() if below else [own_value(x, self._output_name) for x in objects]
-            if below or identify:
+            below = again if any(map(_is_traced, values)) else None
+            outs = [own_value(x, self._output_name) for x in objects] if below is None else below()
+            if below is not None or identify:
                 known.update((id(x), (x, v)) for x, v in zip([*objects, *arrays], [*outs, *values]))
         else:
-            if again is not None:
-                outs = again()
-            elif d.host:
-                self.outputs, outs = HostForward(d, self.arguments)(values)
-            if again is not None or d.host:
-                objects = [given(x) for x in outs]
-                output = self.outputs.filled(objects)
-            else:
-                output = self.arguments.call(d.forward, inputs)
-                self.outputs, objects = Outputs.of(output)
-                outs = [own_value(x, self._output_name) for x in objects]
+            output, objects, outs = self._output(values, inputs, again)
             d.setup(ctx, inputs, output)
         record = ctx._record
         record.phase = Phase.FINISHED
         return _Recorded(ctx, outs, self._marked(record, objects) if record.marked else None, known)
+
+    def _output(
+        self, values: Values, inputs: Sequence[Any], again: Callable[[], list[Any]] | None
+    ) -> tuple[Any, list[Any], list[Any]]:
+        """What `setup_context` gets as output; the arrays in it, and the values that they are."""
+        d = self.definition
+        if again is None and not d.host:
+            output = self.arguments.call(d.forward, inputs)
+            self.outputs, objects = Outputs.of(output)
+            return output, objects, [own_value(x, self._output_name) for x in objects]
+        if again is None:
+            self.outputs, outs = HostForward(d, self.arguments)(values)
+        else:
+            outs = again()
+        objects = [given(x) for x in outs]
+        return self.outputs.filled(objects), objects, outs
 
     def _output_name(self) -> str:
         return f"an output of {self.definition.name}.forward"
@@ -208,16 +214,12 @@ class Applied:
         ctx, outs, marked, known = self._recorded(values, perturbed, again, identify=again is None)
         record = ctx._record
         packing = Packing(known)
-        backward = phase is Phase.BACKWARD
-        mine, other = ("backward", "forward") if backward else ("forward", "backward")
-        wanted, unwanted = record.saved, record.saved_forward
-        if not backward:
-            wanted, unwanted = unwanted, wanted
-        refuse = ""
-        if unwanted is not None:
-            refuse = _WRONG_SAVE.format(record.name, "backward" if backward else "jvp", other, mine)
-        clear = backward and self.definition.clear
-        saved = reader(wanted, packing, hooked=backward, clear=clear, refuse=refuse)
+        if phase is Phase.BACKWARD:
+            refuse = "" if record.saved_forward is None else _WRONG_SAVE[phase].format(record.name)
+            saved = reader(record.saved, packing, hooked=True, clear=self.definition.clear, refuse=refuse)
+        else:
+            refuse = "" if record.saved is None else _WRONG_SAVE[phase].format(record.name)
+            saved = reader(record.saved_forward, packing, hooked=False, clear=False, refuse=refuse)
         attributes = {name: packing.anything(x) for name, x in vars(ctx).items()}
         avals = [aval_of(x) for x in values]
         materialize = record.materialize is not False
@@ -375,10 +377,16 @@ _NO_REVERSE = (
     "You must implement either the backward or vjp method for it to be differentiated in reverse mode"
 )
 _NO_FORWARD = "You must implement the jvp method for it to be differentiated in forward mode"
-_WRONG_SAVE = (
-    "{0}: {1} reads saved_tensors, but only save_for_{2} was called: what {1} needs is saved by "
-    "ctx.save_for_{3}"
-)
+_WRONG_SAVE = {
+    Phase.BACKWARD: (
+        "{}: backward reads saved_tensors, but only save_for_forward was called: what backward needs is saved by "
+        "ctx.save_for_backward"
+    ),
+    Phase.JVP: (
+        "{}: jvp reads saved_tensors, but only save_for_backward was called: what jvp needs is saved by "
+        "ctx.save_for_forward"
+    ),
+}
 
 
 def _context(kind: type[Context], record: Record) -> Context:

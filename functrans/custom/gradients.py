@@ -118,7 +118,7 @@ class Gradients:
             if part.is_array:
                 found.append(self._array(gradient, i, part.first, ""))
             elif part.is_static:
-                self._static(gradient, i, part)
+                self._static(gradient, i)
             elif gradient is None:
                 found += [None] * (part.last - part.first)
             else:
@@ -149,7 +149,7 @@ class Gradients:
             self._source,
         )
 
-    def _static(self, gradient: Any, i: int, part: Part) -> None:
+    def _static(self, gradient: Any, i: int) -> None:
         if any(x is not None for x in tree_leaves(gradient)):
             raise BackwardError(
                 f"function {self._name} returned a gradient different than None at position {i}, but the corresponding "

@@ -67,8 +67,8 @@ class CustomRule:
     derive_jvp : bool
         Whether `bwd` may be transposed for forward mode.
     plain : callable
-        What is differentiated where there is no `bwd` (in forward mode: no `jvp`), like any other function; mostly `fwd`
-        itself. None: a mode without a rule is an error.
+        What is differentiated where there is no `bwd` (in forward mode: no `jvp`), like any other function; mostly
+        `fwd` itself. None: a mode without a rule is an error.
     no_reverse, no_forward : str
         What the error says where a mode has no rule.
     key : hashable
@@ -76,8 +76,8 @@ class CustomRule:
     outs : tuple of Aval or None
         The types of the outputs, where they are known before it runs: it is then not traced to find them.
     captured_constant : bool
-        Whether derivatives in captured values are none of the rule's business: those of a solver, say, that is told by an
-        equation what it solves. Otherwise a captured value that is being differentiated must not be read.
+        Whether derivatives in captured values are none of the rule's business: those of a solver, say, that is told by
+        an equation what it solves. Otherwise a captured value that is being differentiated must not be read.
     captures : tuple of Capture
         Tracers that the slots' functions captured; their values are leading operands, which slots do not get.
     """
