@@ -24,6 +24,7 @@ from ..transforms.transpose import backward, transpose_jaxpr
 from ..transforms.values import (
     Flat,
     argument_name,
+    call_given,
     check_function,
     flatten_values,
     given,
@@ -35,7 +36,7 @@ from ..transforms.values import (
 
 
 def _spread(fun: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    return fun(*args)
+    return call_given(fun, args, {})
 
 
 def _flatten_primals(

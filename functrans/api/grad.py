@@ -17,7 +17,16 @@ from ..core.tree_nodes import KeyPath, keystr
 from ..primitives.linear import instantiate
 from ..transforms.linearize import linearize
 from ..transforms.transpose import backward
-from ..transforms.values import Flat, argument_name, check_function, flatten_values, name_of, result, results
+from ..transforms.values import (
+    Flat,
+    argument_name,
+    call_given,
+    check_function,
+    flatten_values,
+    name_of,
+    result,
+    results,
+)
 
 Argnums = int | Sequence[int]
 
@@ -88,7 +97,7 @@ def select(
         full = list(args)
         for i, part in zip(numbers, parts):
             full[i] = part
-        return fun(*full, **kwargs)
+        return call_given(fun, full, kwargs)
 
     return Selected(leaves, tree_structure(tuple([args[i] for i in numbers])), call)
 

@@ -7,7 +7,7 @@ from functools import partial, wraps
 from typing import Any, TypeVar
 
 from ..core.errors import ArgumentError, MissingRuleError
-from ..transforms.values import result
+from ..transforms.values import given_numbers, result
 from .applied import Applied
 from .function_class import BackwardFunction, FunctionMeta, definition_of
 from .layout import Arguments, as_value, taken_apart
@@ -67,8 +67,8 @@ class Function(metaclass=FunctionMeta):
 
     *Arguments.* Arrays are differentiated: also those in lists, dictionaries and registered dataclasses; the gradient
     of such an argument is a tree like it. Everything else (numbers, strings, None, any object) is passed as it is, and
-    its gradient is None. A Python number in which `grad` or `vjp` differentiates has become an array before `apply`
-    sees it. The same holds for outputs.
+    its gradient is None. A Python float that was given to `grad`, `vjp`, `jvp` or `jit`, and comes to `apply` as it is,
+    counts as an array. For outputs the same holds.
 
     *The rule holds at every level.* Second derivatives differentiate ``backward``; saved inputs, saved outputs and any
     other saved array have derivatives there. (In PyTorch saved intermediates are constants, silently.) What records a
@@ -189,7 +189,7 @@ class Function(metaclass=FunctionMeta):
         """
         definition = definition_of(cls)
         bound, keywords = definition.signature.bound(args, kwargs)
-        layout, arrays, static = taken_apart(bound)
+        layout, arrays, static = taken_apart(bound, given_numbers.get())
         applied = Applied(definition, Arguments(layout, static, keywords))
         values = [as_value(x, partial(_argument, applied, i)) for i, x in enumerate(arrays)]
         outs = applied.bind(values)

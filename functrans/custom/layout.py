@@ -197,8 +197,8 @@ _layouts: dict[Any, Layout] = {}
 _plain_layouts: dict[int, Layout] = {}
 
 
-def taken_apart(elements: tuple[Any, ...]) -> tuple[Layout, list[Any], Static]:
-    """The layout of a tuple, its arrays, and what is not arrays."""
+def taken_apart(elements: tuple[Any, ...], numbers: Sequence[Any] = ()) -> tuple[Layout, list[Any], Static]:
+    """The layout of a tuple, its arrays, and what is not arrays; these very `numbers` of Python's are arrays, too."""
     for x in elements:
         if not is_array_type[type(x)]:
             break
@@ -210,7 +210,7 @@ def taken_apart(elements: tuple[Any, ...]) -> tuple[Layout, list[Any], Static]:
     except PytreeError:  # a dictionary whose keys have no order
         leaves, tree = tree_flatten(tuple([_leaf_if_odd(x) for x in elements]))
         leaves = [x.whole if type(x) is _Odd else x for x in leaves]
-    mask = tuple([is_array_type[type(x)] for x in leaves])
+    mask = tuple([is_array_type[type(x)] or any(x is n for n in numbers) for x in leaves])
     found = _layouts.get((tree, mask))
     if found is None:
         if len(_layouts) >= _MOST:

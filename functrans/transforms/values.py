@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Collection, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -146,6 +147,25 @@ def returned_values(fun: Callable[..., Any], tree: PyTree) -> tuple[list[Any], P
     """The leaves of what a traced function returned, as values; arrays that it still holds are copied."""
     leaves, treedef = flatten_values(tree, lambda path: f"the result of {name_of(fun)}{keystr(path)}")
     return [secure(x) for x in leaves], treedef
+
+
+#: Floats and complex numbers of Python that transformations under way were given, and do not differentiate in.
+given_numbers: ContextVar[tuple[float | complex, ...]] = ContextVar("functrans_given_numbers", default=())
+
+
+def call_given(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Call a user's function with arguments of which some are differentiated, and others may be numbers.
+
+    Such a number stays what it is, but is noted: to a custom rule it is an array like the others, not a constant.
+    """
+    numbers = [x for x in (*args, *kwargs.values()) if type(x) is float or type(x) is complex]
+    if not numbers:
+        return fun(*args, **kwargs)
+    token = given_numbers.set((*given_numbers.get(), *numbers))
+    try:
+        return fun(*args, **kwargs)
+    finally:
+        given_numbers.reset(token)
 
 
 class Flat:

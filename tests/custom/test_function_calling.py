@@ -463,6 +463,47 @@ def test_unsupported_dtype_names_the_argument():
         Square.apply(np.array(["a", "b"]))
 
 
+class Product(ft.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        ctx.save_for_forward(x, y)
+        return x * y
+
+    @staticmethod
+    def backward(ctx, g):
+        x, y = ctx.saved_tensors
+        return g * y, g * x
+
+    @staticmethod
+    def jvp(ctx, s, t):
+        x, y = ctx.saved_tensors
+        return s * y + x * t
+
+
+def test_numbers_given_to_transformations_are_arrays():
+    """Also those in which it does not differentiate; they keep giving way to dtypes."""
+    op = Product.apply
+    assert ft.grad(op)(2.0, 3.0) == 3.0
+    assert ft.grad(op, 1)(2.0, 3.0) == 2.0
+    assert ft.jit(ft.grad(op))(2.0, 3.0) == ft.grad(ft.jit(op))(2.0, 3.0) == 3.0
+    assert ft.grad(lambda x, y: ft.grad(op)(x, y) * y)(2.0, 3.0) == 0.0
+    assert ft.grad(ft.grad(lambda x, y: op(op(x, x), y)))(2.0, 3.0) == 6.0
+    assert ft.jvp(op, (2.0, 3.0), (1.0, None))[1] == 3.0
+    assert ft.jacfwd(op)(2.0, 3.0) == ft.jacrev(op)(2.0, 3.0) == 3.0
+    assert ft.hessian(lambda x, y: op(op(x, x), y))(2.0, 3.0) == 6.0
+    assert ft.vjp(op, 2.0, 3.0)[1](1.0) == (3.0, 2.0)
+    assert ft.grad(lambda x, *, y: op(x, y))(2.0, y=3.0) == 3.0
+    np.testing.assert_array_equal(ft.vmap(ft.grad(op), (0, None))(X, 3.0), np.full(3, 3.0))
+    x = X.astype("float32")
+    gradient = ft.grad(lambda x, y: fnp.sum(op(x, y)))(x, 3.0)
+    assert gradient.dtype == np.float32
+    with pytest.raises(TypeError, match="can only save variables, but argument 1 is of type float"):
+        ft.grad(lambda x: op(x, 3.0))(2.0)  # given to apply, not to grad
+    with pytest.raises(TypeError, match="can only save variables"):
+        op(2.0, 3.0)
+
+
 def test_no_arguments():
     class Nothing(ft.Function):
         @staticmethod
