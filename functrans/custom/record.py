@@ -63,12 +63,14 @@ class CustomRule:
     vmap : callable
         ``vmap(size, values, dims) -> (outs, dims)``. Absent: all other slots are batched.
     transpose : callable
-        ``transpose(cts, values) -> cts`` where the function is linear in the operands that are `Linear`.
+        ``transpose(cts, values) -> cts`` where the function is linear in the operands that are `Linear`. Absent: `bwd`,
+        if that does not read their values; without `bwd`, the traced `fwd` transposed.
     derive_jvp : bool
         Whether `bwd` may be transposed for forward mode.
     plain : callable
-        What is differentiated where there is no `bwd` (in forward mode: no `jvp`), like any other function; mostly
-        `fwd` itself. None: a mode without a rule is an error.
+        What is differentiated, like any other function, where there is no `bwd` (in forward mode: no `jvp`), or a
+        captured value is being differentiated; mostly `fwd` itself. None: a mode without a rule, and a captured value
+        that is read, are errors.
     no_reverse, no_forward : str
         What the error says where a mode has no rule.
     key : hashable

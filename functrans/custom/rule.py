@@ -147,9 +147,9 @@ def _linearize(
     operands, ts = list(_own(rule, primals)), _own(rule, tangents)
     mask = perturbed(ts)
     count = len(rule.captures)
+    if rule.plain is not None and (rule.bwd is None or any(mask[:count])):
+        return record(_plain(rule, lanes), operands, ts)
     if rule.bwd is None or not any(mask[count:]):
-        if rule.plain is not None:
-            return record(_plain(rule, lanes), operands, ts)
         if rule.jvp is None and any(mask[count:]):
             raise MissingRuleError(f"reverse mode through {rule.name}: {rule.no_reverse}")
         push = partial(_jvp, primals, tangents, rule=rule, lanes=lanes, by="grad")

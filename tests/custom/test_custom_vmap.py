@@ -222,6 +222,9 @@ def test_captured_values():
     assert_allclose(
         ft.jit(lambda w, x: ft.jvp(lambda w, x: captured(w)(x), (w, x), (1.0, 5.0)))(3.0, 2.0), (6.0, 17.0)
     )
+    both = ft.grad(lambda w, x: captured(w)(x), argnums=(0, 1))
+    for gradients in (both, ft.jit(both), ft.grad(ft.jit(lambda w, x: captured(w)(x)), argnums=(0, 1))):
+        assert gradients(3.0, 2.0) == (2.0, 3.0)
     assert_allclose(ft.vmap(lambda w: captured(w)(2.0))(X), 2 * X)
     assert_allclose(ft.jit(lambda w, x: ft.vmap(captured(w))(x))(3.0, X), 6 * X)
     with pytest.raises(errors.CapturedTracerError, match="'w'"):
