@@ -97,10 +97,8 @@ class Applied:
     def _key(self) -> Any:
         if self.arguments.static.leaves and _staged():
             self._check_hashable()
-        if not self.definition.pure:
-            return None
         layout, static, keywords = self.arguments
-        return RuleKey((self.definition, layout, keywords), static.leaves)
+        return RuleKey((layout, keywords), (*self.definition.parts, *static.leaves))
 
     def _check_hashable(self) -> None:
         layout, static, _ = self.arguments

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import FunctionType, ModuleType
+from types import FunctionType
 from typing import Any
 
 from ..control.callback import VMAP_METHODS
@@ -43,13 +43,13 @@ class Definition:
     signature : Signature
     capturing : tuple of callables
         The rules that may hold values from around them.
-    pure : bool
-        Whether the class alone says what the rules compute.
+    parts : tuple
+        Rules and options: what tells it from others.
     """
 
     __slots__ = (
         "backward", "capturing", "clear", "context", "derive_jvp", "derive_vmap", "forward", "host", "jvp", "name",
-        "once", "pure", "setup", "shape", "signature", "vmap", "vmap_method",
+        "once", "parts", "setup", "shape", "signature", "vmap", "vmap_method",
     )  # fmt: skip
 
     def __init__(self, cls: Any, base: Any):
@@ -76,7 +76,8 @@ class Definition:
         self.signature = Signature(self.name, self.forward, takes_context=self.setup is None)
         rules = [f for f in found.values() if f is not None]
         self.capturing = tuple([f for f in rules if _captures(f)])
-        self.pure = all(_is_pure(f) for f in rules)
+        options = (self.once, self.host, self.vmap_method, self.derive_jvp, self.derive_vmap, self.clear)
+        self.parts = (self.name, *options, *found.values())
         if self.host and self.setup is None:
             raise FunctionDefinitionError(
                 f"{self.name}: host forward needs setup_context: write forward(...) without ctx, and save in "
@@ -94,25 +95,6 @@ def _captures(f: Any) -> bool:
     if type(f) is not FunctionType:
         return True
     return bool(f.__closure__ or f.__defaults__ or f.__kwdefaults__ or f.__dict__)
-
-
-def _is_pure(f: Any) -> bool:
-    """Whether what a function captured are definitions only: classes, modules, functions that are pure."""
-    if isinstance(f, type | ModuleType):
-        return True
-    if type(f) is not FunctionType or f.__kwdefaults__:
-        return False
-    try:
-        cells = [cell.cell_contents for cell in f.__closure__ or ()]
-    except ValueError:
-        return False
-    simple = (bool, int, float, complex, str, type(None))
-    defaults = all(type(x) in simple for x in f.__defaults__ or ())
-    return defaults and all(isinstance(x, type | ModuleType) or _is_simple(x) for x in cells)
-
-
-def _is_simple(f: Any) -> bool:
-    return type(f) is FunctionType and not _captures(f)
 
 
 def check_class(cls: Any, base: Any) -> None:

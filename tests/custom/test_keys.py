@@ -119,6 +119,39 @@ def test_other_front_ends(front):
         assert slope(1.0) == scale**3
 
 
+class Scaled(ft.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x
+
+    @staticmethod
+    def backward(ctx, g):
+        return helper(g)
+
+
+def test_a_class_that_reads_global_variables():
+    change = by_global()[1]
+    slope = ft.grad(looped(Scaled.apply))
+    for scale in (2.0, 3.0, 2.0):
+        change(scale)
+        assert slope(1.0) == scale**3
+
+
+def test_classes_made_anew_are_recognised():
+    def slope(scale):
+        class Scaled(ft.Function):
+            forward = staticmethod(lambda ctx, x: x)
+            backward = staticmethod(lambda ctx, g: scale * g)
+
+        return ft.grad(looped(Scaled.apply, 5))(1.0)
+
+    assert slope(2.0) == 32.0
+    known = len(interned._bodies)
+    assert slope(2.0) == 32.0
+    assert len(interned._bodies) == known
+    assert slope(3.0) == 243.0
+
+
 def test_a_rule_that_has_not_changed_is_recognised():
     def slope(scale):  # functions made anew at each call
         f = backwards(lambda kept, ct: (scale * ct,))
