@@ -7,7 +7,10 @@ from typing import Any, NoReturn
 from ..core.errors import FunctionDefinitionError
 from .context import Context
 from .function_rules import OPTIONS, RULES, Definition, check_class
+from .surroundings import Composed, attributes
 
+#: What is noted in classes by the machinery.
+_MADE = ("_backward_cls", "_definition")
 _WATCHED = frozenset((*RULES, *OPTIONS))
 
 
@@ -32,7 +35,7 @@ class BackwardFunction(Context):
         return self._forward_cls.jvp(self, *tangents)
 
 
-class FunctionMeta(type):
+class FunctionMeta(Composed, type):
     """Checks a function's class, and makes its ``MyOpBackward``."""
 
     #: Counts changes of rules and options of classes, after which definitions are read anew.
@@ -58,6 +61,11 @@ class FunctionMeta(type):
         if name in _WATCHED:
             FunctionMeta.changes += 1
             check_class(cls, _base(cls))
+
+    def parts(cls) -> tuple[Any, ...]:
+        """The rules, the options, and attributes of the user's own, which rules may read."""
+        own = [part for name, x in attributes(cls) if name not in _MADE for part in (name, x)]
+        return (cls.__name__, *[getattr(cls, name) for name in (*RULES, *OPTIONS)], *own)
 
     def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
         """Refused: a function has no instances."""

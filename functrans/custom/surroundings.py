@@ -8,6 +8,7 @@ its closure, its defaults and in global variables, also where other functions of
 from __future__ import annotations
 
 import enum
+import sys
 from collections.abc import Hashable, Iterator
 from functools import partial
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
@@ -19,6 +20,8 @@ from ..core.array import Array
 from ..core.source import is_internal
 
 _DEFINITIONS = (type, ModuleType, BuiltinFunctionType, np.ufunc, Array, np.dtype, enum.Enum)
+_DATA = (bool, int, float, complex, str, np.generic, np.ndarray, tuple, list, dict)
+_LIBRARIES = sys.stdlib_module_names | {"numpy", "scipy", "functrans"}
 _PLAIN = frozenset((bool, int, str, bytes, CodeType, type(None)))
 _FUNCTIONS = (FunctionType, MethodType, partial)
 #: An array of at most this many bytes is compared by its numbers; a larger one may change, and equals nothing.
@@ -71,7 +74,10 @@ def fingerprint(x: Any, seen: dict[int, int] | None = None) -> Hashable:
         return kind, x
     if isinstance(x, float | complex | np.generic):
         return kind, repr(x)
-    if isinstance(x, _DEFINITIONS):
+    if isinstance(x, type) and not isinstance(x, Composed):
+        found = [fingerprint(part, seen) for part in _data(x)]
+        return (_Same(x), *found) if found else _Same(x)
+    if isinstance(x, _DEFINITIONS) and not isinstance(x, type):
         return _Same(x)
     if isinstance(x, np.ndarray):
         return (kind, x.shape, x.dtype, x.tobytes()) if x.nbytes <= _LARGE else object()
@@ -105,6 +111,25 @@ def _parts(x: Any) -> list[Any] | None:
     return None if items is None else [part for item in items.items() for part in item]
 
 
+def attributes(cls: type) -> Iterator[tuple[str, Any]]:
+    """Of a class of the user's what is no method, also of its bases."""
+    for c in cls.__mro__:
+        if not _is_library(c.__module__):
+            for name, x in tuple(vars(c).items()):
+                if not (name.startswith("__") or hasattr(type(x), "__get__")):
+                    yield name, x
+
+
+def _data(cls: type) -> list[Any]:
+    """What functions may read from a class, as from a namespace."""
+    return [part for name, x in attributes(cls) if isinstance(x, _DATA) for part in (name, x)]
+
+
+def _is_library(name: str) -> bool:
+    """Whether a class or module is Python's, NumPy's, SciPy's or ours."""
+    return name.partition(".")[0] in _LIBRARIES
+
+
 def _is_ours(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
 
@@ -134,10 +159,21 @@ def _read(f: FunctionType) -> Iterator[Any]:
         return  # of all else, libraries read definitions only
     yield f.__defaults__
     yield f.__kwdefaults__
-    for name in sorted(set(_names(f.__code__))):
+    names = sorted(set(_names(f.__code__)))
+    for name in names:
         if name in f.__globals__:
             yield name
-            yield f.__globals__[name]
+            yield (value := f.__globals__[name])
+            if isinstance(value, ModuleType) and not _is_library(value.__name__):
+                yield from _read_of(value, names)
+
+
+def _read_of(module: ModuleType, names: list[str]) -> Iterator[Any]:
+    """The data in a module by these names."""
+    for name in names:
+        if isinstance(x := vars(module).get(name), _DATA):
+            yield name
+            yield x
 
 
 def _names(code: CodeType) -> Iterator[str]:
