@@ -29,7 +29,7 @@ from ..transforms.values import (
     returned_values,
 )
 from .keys import RuleKey
-from .map_returns import Returned, Types
+from .map_returns import MapReturned, Types
 from .mapped import WithMap
 from .positions import Positions
 from .record import CustomRule, Values
@@ -197,13 +197,13 @@ class _Call:
             )
         args = tree_unflatten(self.tree, [given(x) for x in values])
         out = rule(size, list(tree_unflatten(self.tree, batched)), *args)
-        found = Returned.of(self.fun, rule, size, out)
+        found = MapReturned.of(self.fun, rule, size, out)
         found.check_axes()
         wanted = self._checked(found, batched, values)
         self.out_tree = found.tree
         return found.leaves if wanted is None else found.typed(wanted.avals), found.flags
 
-    def _checked(self, found: Returned, batched: Mask, values: Values) -> Types | None:
+    def _checked(self, found: MapReturned, batched: Mask, values: Values) -> Types | None:
         """What the function would return for one example; raises where the rule returned anything else."""
         avals = [aval_of(x) for x in values]
         one = tuple([a.with_shape(a.shape[1:]) if b else a for a, b in zip(avals, batched)])

@@ -26,7 +26,7 @@ class Types(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Returned:
+class MapReturned:
     """Leaves and structure of a rule's results, and which of them are mapped.
 
     Attributes
@@ -46,7 +46,7 @@ class Returned:
     flags: Mask
 
     @staticmethod
-    def of(fun: Callable[..., Any], rule: Callable[..., Any], size: int, out: Any) -> Returned:
+    def of(fun: Callable[..., Any], rule: Callable[..., Any], size: int, out: Any) -> MapReturned:
         """Take apart what the rule returned.
 
         Raises
@@ -61,7 +61,7 @@ class Returned:
             leaves, tree = returned_values(rule, out[0])
         except (ArgumentError, DtypeError) as error:
             refuse(fun, rule, f"returned what is no tree of arrays: {error.message}")
-        return Returned(fun, rule, size, leaves, tree, _flags(fun, rule, tree, out[1]))
+        return MapReturned(fun, rule, size, leaves, tree, _flags(fun, rule, tree, out[1]))
 
     def check_axes(self) -> None:
         """Raise where a result that is said to be mapped has no such axis."""
