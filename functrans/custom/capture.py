@@ -33,11 +33,21 @@ class Capture(NamedTuple):
     tracer : Tracer
     differentiated : str or None
         By which transformation, where one differentiates it: then rules must not read it.
+    apart : bool
+        Whether it is an argument that rules get apart, see `Apart`.
     """
 
     name: str
     tracer: Tracer
     differentiated: str | None = None
+    apart: bool = False
+
+
+class Apart(NamedTuple):
+    """An argument in ``nondiff_argnums``."""
+
+    name: str
+    value: Any
 
 
 class StandInTracer(Tracer):
@@ -117,6 +127,11 @@ class StandInTrace(Trace):
         if found is None:
             return x
         capture, value = found
+        if capture.differentiated is not None and capture.apart:
+            raise CapturedTracerError(
+                f"{self.name}: '{capture.name}' is being differentiated (by {capture.differentiated}) but stands in "
+                "nondiff_argnums; pass it as an argument that does not, so that the rule can give its derivative"
+            )
         if capture.differentiated is not None:
             raise CapturedTracerError(
                 f"{self.name}: '{capture.name}' is being differentiated (by {capture.differentiated}) but is captured "
@@ -130,8 +145,12 @@ class StandInTrace(Trace):
 
 def captured_tracers(functions: Iterable[Any], static: Iterable[Any]) -> list[Capture]:
     """The tracers of traces under way that functions hold in their closures, and static arguments in themselves."""
-    places = [("a function", f) for f in functions if not _holds_nothing(f)]
-    places += [("a static argument", x) for x in static if type(x) not in _ATOMS]
+    places: list[tuple[str, Any]] = [("a function", f) for f in functions if not _holds_nothing(f)]
+    for x in static:
+        if type(x) is Apart:
+            places.append(x)
+        elif type(x) not in _ATOMS:
+            places.append(("a static argument", x))
     if not places:
         return []
     found: dict[int, Capture] = {}
@@ -139,7 +158,7 @@ def captured_tracers(functions: Iterable[Any], static: Iterable[Any]) -> list[Ca
     for place, x in places:
         for name, tracer in _within(x, place, seen, _DEPTH):
             if id(tracer) not in found and _live(tracer):
-                found[id(tracer)] = Capture(name, tracer)
+                found[id(tracer)] = Capture(name, tracer, apart=tracer is x)
     return list(found.values())
 
 

@@ -24,6 +24,7 @@ from ..transforms.values import (
     results,
     returned_values,
 )
+from .capture import Apart
 from .declared import Declared, check_partials
 from .positions import Positions
 from .rule import bind_rule
@@ -198,8 +199,8 @@ class CustomFunction(Composed):
         nondiff, others = positions.split(args)
         values, treedef = self._flattened(others)
         call = Call(declared, self._undifferentiated(nondiff), treedef, values)
-        named = {positions.name(i): x for i, x in zip(positions.nondiff, call.nondiff)}
-        outs = bind_rule(call.rule(), values, declared.functions, (named,) if named else ())
+        apart = [Apart(positions.name(i), x) for i, x in zip(positions.nondiff, call.nondiff)]
+        outs = bind_rule(call.rule(), values, declared.functions, apart)
         return results(call.out_tree, outs, {id(x) for x in values})
 
     def _evaluated(self, args: Sequence[Any]) -> Any:

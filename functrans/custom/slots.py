@@ -20,7 +20,7 @@ from ..core.errors import (
 )
 from ..core.pytree import PyTree, PyTreeDef, first_difference, tree_flatten, tree_unflatten
 from ..core.source import last_line
-from ..core.trace import PYTHON_KEYS
+from ..core.trace import PYTHON_KEYS, Tracer
 from ..core.tree_nodes import KeyPath, SequenceKey, keystr
 from ..primitives.linear import added, instantiate
 from ..transforms.values import argument_name, given, name_of, returned_values, value_of
@@ -261,4 +261,6 @@ def _derivatives(values: Values, symbolic: bool) -> list[Any]:
 def _described(x: Any) -> str:
     if isinstance(x, tuple | list):
         return f"a {type(x).__name__} of length {len(x)}"
-    return "None" if x is None else f"{str(x)[:60]!r} of type {type(x).__name__}"
+    if x is None or isinstance(x, Tracer):
+        return str(x)
+    return f"{str(x)[:60]!r} of type {type(x).__name__}"
