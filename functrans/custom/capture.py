@@ -17,6 +17,7 @@ from ..core.aval import Aval, aval_of
 from ..core.errors import CapturedTracerError
 from ..core.primitive import Primitive
 from ..core.trace import Trace, Tracer, concrete, current_trace
+from .surroundings import Composed
 
 _NUMBERS = frozenset((int, float, complex))
 _ATOMS = frozenset((int, float, complex, bool, str, bytes, type(None)))
@@ -196,8 +197,12 @@ def _parts(x: Any, name: str) -> Iterable[tuple[str, Any]]:
         return [(f"{name}[{i}]", v) for i, v in enumerate(x)]
     if isinstance(x, dict):
         return [(f"{name}[{k!r}]", v) for k, v in x.items()]
+    if isinstance(x, ModuleType | type):
+        return ()
+    if isinstance(x, Composed):
+        return [(name, v) for v in x.parts()]
     attributes = getattr(x, "__dict__", None)
-    if type(attributes) is dict and not isinstance(x, ModuleType | type):
+    if type(attributes) is dict:
         return [(f"{name}.{k}", v) for k, v in attributes.items()]
     return ()
 
