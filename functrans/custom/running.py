@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.aval import Aval, Zero, aval_of
+from ..core.errors import CapturedTracerError, UnexpectedTracerError
 from ..core.primitive import Linear
 from ..core.source import replayed
 from ..core.trace import current_trace, tracing
@@ -149,9 +150,10 @@ def vmap(
 class _Inside:
     """Where a slot runs: with captured tracers and Python numbers stood in for."""
 
-    __slots__ = ("trace", "values")
+    __slots__ = ("name", "trace", "values")
 
     def __init__(self, rule: CustomRule, operands: Values, args: Values | None = None):
+        self.name = rule.name
         count = len(rule.captures)
         values = list(operands[count:] if args is None else args)
         self.trace: StandInTrace | None = None
@@ -184,6 +186,13 @@ class _Inside:
                 return slot()
             with tracing(self.trace):
                 return slot()
+        except UnexpectedTracerError as error:
+            raise CapturedTracerError(
+                f"{self.name}: its rules read a traced value from where functrans does not look for one: a global "
+                "variable, an attribute of a class, an object kept in ctx, a function kept there. Pass it as an "
+                "argument; what a backward needs, save by itself (ctx.save_for_backward, or an attribute of ctx)",
+                error.source,
+            ) from error
         finally:
             replayed.reset(before)
 

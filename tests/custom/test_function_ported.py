@@ -143,3 +143,64 @@ def test_once_differentiable_says_what_forward_mode_needs():
 
     with pytest.raises(ft.errors.OnceDifferentiableError, match="unless the class has a jvp"):
         ft.jvp(Square.apply, (2.0,), (1.0,))
+
+
+W = 2.0
+
+
+class ByGlobal(ft.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return W * x
+
+    @staticmethod
+    def backward(ctx, g):
+        return W * g
+
+
+def test_traced_values_in_global_variables_are_refused_by_name():
+    def loss(w):
+        global W
+        try:
+            W = w
+            return ByGlobal.apply(2.0)
+        finally:
+            W = 2.0
+
+    assert ft.jit(loss)(3.0) == 6.0
+    mapped = ft.vmap(loss)
+    jitted = ft.jit(mapped)
+    for f in (ft.grad(loss), mapped, ft.jit(ft.grad(loss)), jitted):
+        with pytest.raises(ft.errors.CapturedTracerError, match=r"(?i)^ByGlobal: .*pass it as an argument"):
+            f(3.0 if f not in (mapped, jitted) else X)
+
+
+class Cube:
+    """Something that holds an array out of sight."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def slope(self):
+        return 3.0 * self.x**2
+
+
+@pytest.mark.parametrize("keep", [Cube, lambda x: Cube(x).slope, lambda x: lambda: 3.0 * x**2])
+def test_arrays_out_of_sight_in_ctx_are_refused_where_they_have_derivatives(keep):
+    class Kept(ft.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.kept = keep(x)
+            return x**3
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * (ctx.kept.slope() if isinstance(ctx.kept, Cube) else ctx.kept())
+
+    slope = ft.grad(lambda x: fnp.sum(Kept.apply(x)))
+    assert slope(X).tolist() == [3.0, 12.0, 27.0]
+    for f in (ft.jit(slope), ft.grad(lambda x: fnp.sum(slope(x))), ft.vmap(slope)):
+        with pytest.raises(
+            ft.errors.CapturedTracerError, match=r"^Kept: .* save by itself \(ctx.save_for_back"
+        ):
+            f(X)

@@ -181,5 +181,7 @@ class CapturedTracerError(FunctionError):
     functrans.core.errors.CapturedTracerError: scaled: 'w' is being differentiated (by grad) but is captured ...
 
     The rule tells derivatives in the arguments only; that in a captured value would be lost. Make it an argument:
-    ``def scaled(w, x)``. Captured values that are not differentiated (those of ``vmap`` and ``jit``) need nothing.
+    ``def scaled(w, x)``. Captured values that are not differentiated (those of ``vmap`` and ``jit``) need
+    nothing, where they stand in the closure of a rule, or in an argument. Elsewhere (in a global variable, in an
+    attribute of a class) they are not found, which is this error, too.
     """
