@@ -119,6 +119,8 @@ class Tracer:
     __slots__ = ("_trace",)
     __array_priority__ = 1000.0
     _trace: Trace
+    #: Whether it is a tangent known by its place on a tape only.
+    recorded = False
 
     aval: Aval
 

@@ -117,7 +117,10 @@ def recorded_jvp(
         Where it is seen not to be linear.
     """
     trace = current_trace.get()
-    assert type(trace) is TangentTrace
+    if (
+        type(trace) is not TangentTrace
+    ):  # within the jvp of another rule, what is recorded is checked as a whole
+        return push()
     start = len(trace.tape)
     try:
         outs, found = push()
@@ -125,6 +128,12 @@ def recorded_jvp(
         if _IN_LINEAR not in error.message:
             raise
         _refuse_jvp(name, f"it asks for numbers: {error.message.partition(':')[0]}", error)
+    if any(type(x) is LinearTracer and x._trace is trace for x in outs):
+        _refuse_jvp(
+            name,
+            "its outputs depend on them, as far as is seen: a loop or a branch takes arguments and tangents together. "
+            "Take the derivative of the loop by functrans.jvp instead",
+        )
     pushed = [_recorded(name, t, given) for t in found]
     ends = [t.linear for t in pushed if type(t) is LinearTracer]
     why = _nonlinear(Linearized([], [], ends, trace.tape[start:]).pruned().tape)

@@ -28,7 +28,6 @@ from ..core.trace import Trace, current_trace, eval_trace, is_abstract, tracing
 from ..transforms import batch as batching
 from ..transforms import jvp as forward
 from ..transforms.evaluate import evaluate
-from ..transforms.linearize import record
 from ..transforms.stage import close, stage
 from . import running
 from .capture import Capture, captured_tracers
@@ -148,7 +147,7 @@ def _linearize(
     mask = perturbed(ts)
     count = len(rule.captures)
     if rule.plain is not None and (rule.bwd is None or any(mask[:count])):
-        return record(_plain(rule, lanes), operands, ts)
+        return forward.jvp(_plain(rule, lanes), operands, ts)
     if rule.bwd is None or not any(mask[count:]):
         if rule.jvp is None and any(mask[count:]):
             raise MissingRuleError(f"reverse mode through {rule.name}: {rule.no_reverse}")

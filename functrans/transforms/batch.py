@@ -26,6 +26,10 @@ class BatchTracer(Tracer):
         whole = aval_of(value)
         self.aval = whole.with_shape(whole.shape[:dim] + whole.shape[dim + 1 :])
 
+    @property
+    def recorded(self) -> bool:  # type: ignore[override]
+        return isinstance(self.value, Tracer) and self.value.recorded
+
     def describe(self) -> str:
         return "vmap"
 

@@ -52,6 +52,10 @@ class JVPTracer(Tracer):
         value = self.primal
         return value.concrete() if isinstance(value, Tracer) else value
 
+    @property
+    def recorded(self) -> bool:  # type: ignore[override]
+        return any(isinstance(x, Tracer) and x.recorded for x in (self.primal, self.tangent))
+
     def describe(self) -> str:
         return self._trace.name
 
@@ -91,6 +95,9 @@ class JVPTrace(Trace):
         if not perturbed:
             return self.parent.process(prim, args, params)
         rule = self.rule(prim)
+        if prim.linearize is not None and any(isinstance(t, Tracer) and t.recorded for t in tangents):
+            # One equation from primals and tangents would be recorded as a whole.
+            rule = prim.linearize
         token = current_trace.set(self.inner)
         try:
             out, tangent = rule(primals, tangents, **params)

@@ -48,6 +48,7 @@ class LinearTracer(Tracer):
     """A tangent: known by its place on the tape only."""
 
     __slots__ = ("linear",)
+    recorded = True
 
     def __init__(self, trace: TangentTrace, linear: Linear):
         self._trace = trace
@@ -89,6 +90,10 @@ class TangentTrace(Trace):
         else:
             out = self.parent.process(prim, args, params)
             return self._kept(out, args) if self.retain else out
+        if prim.inlined and not prim.ruled:
+            moving = tuple([type(a) is LinearTracer and a._trace is self for a in args])
+            if not all(_reached(params["jaxpr"], moving)):
+                return self._split(prim, args, moving, params)
         plain = tuple([a.linear if type(a) is LinearTracer and a._trace is self else a for a in args])
         out = prim.abstract(*[a.aval if type(a) is Linear else aval_of(a) for a in plain], **params)
         if prim.multiple:
@@ -98,6 +103,19 @@ class TangentTrace(Trace):
         var = Linear(out)
         self.tape.append(Entry(prim, plain, params, (var,)))
         return LinearTracer(self, var)
+
+    def _split(
+        self, prim: Primitive, args: tuple[Any, ...], moving: tuple[bool, ...], params: dict[str, Any]
+    ) -> list[Any]:
+        """A call that has other results, too (a rule of a user's, compiled): only what is linear is recorded."""
+        primals = [np.zeros(a.aval.shape, a.aval.dtype) if m else a for a, m in zip(args, moving)]
+        tangents = [a if m else Zero(a) for a, m in zip(args, moving)]
+        token = current_trace.set(self)
+        try:
+            outs, pushed = prim.rule("linearize")(primals, tangents, **params)
+        finally:
+            current_trace.reset(token)
+        return [x if type(t) is Zero else t for x, t in zip(outs, pushed)]
 
     @staticmethod
     def _kept(out: Any, args: tuple[Any, ...]) -> Any:
@@ -112,15 +130,32 @@ class TangentTrace(Trace):
         return LinearTracer(self, Linear(aval))
 
 
+def _reached(jaxpr: Jaxpr, mask: tuple[bool, ...]) -> tuple[bool, ...]:
+    """Which outputs depend on the inputs marked, as far as calls in it tell."""
+
+    def found() -> tuple[bool, ...]:
+        moving = {v for v, m in zip(jaxpr.invars, mask) if m}
+        for e in jaxpr.eqns:
+            ins = tuple([type(a) is Var and a in moving for a in e.invars])
+            if not any(ins):
+                continue
+            inner = e.params["jaxpr"] if e.primitive.inlined and not e.primitive.ruled else None
+            outs = (True,) * len(e.outvars) if inner is None else _reached(inner, ins)
+            moving.update(v for v, m in zip(e.outvars, outs) if m)
+        return tuple([type(a) is Var and a in moving for a in jaxpr.outvars])
+
+    return jaxpr.derive(("reached", mask), found)
+
+
 class LinearizeTrace(JVPTrace):
     """A `JVPTrace` whose tangents are recorded."""
 
     __slots__ = ("tangents",)
     name = "grad"
 
-    def __init__(self, parent: Trace, retain: bool = False, tangents: TangentTrace | None = None):
+    def __init__(self, parent: Trace, retain: bool = False):
         self.parent = parent
-        self.tangents = self.inner = TangentTrace(parent, retain) if tangents is None else tangents
+        self.tangents = self.inner = TangentTrace(parent, retain)
 
     def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         if prim.linear:
@@ -294,22 +329,6 @@ def linearize(
     inputs = [None if t is None else t.linear for t in tracers]
     found = Linearized([x for x, _ in pairs], inputs, tangents, trace.tangents.tape)
     return found.pruned().secured() if retain else found
-
-
-def record(
-    fun: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any]
-) -> tuple[list[Any], list[Any]]:
-    """Outputs and their tangents, as `jvp`, of a function that a `linearize` rule differentiates in its turn.
-
-    The current trace is then one that records tangents; what `fun` does is linearised onto the same tape.
-    """
-    tape = current_trace.get()
-    assert type(tape) is TangentTrace
-    trace = LinearizeTrace(tape.parent, tangents=tape)
-    with tracing(trace):
-        outs = fun(*[trace.pair(x, t) for x, t in zip(primals, tangents)])
-    pairs = [trace.split(x) for x in outs]
-    return [x for x, _ in pairs], [t for _, t in pairs]
 
 
 def replay(linearized: Linearized, tangents: Sequence[Any]) -> list[Any]:

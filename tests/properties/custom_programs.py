@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import functrans as ft
 import functrans.numpy as fnp
+from functrans import lax
 
 _spec = importlib.util.spec_from_file_location(
     "functrans_test_custom_fronts", Path(__file__).with_name("custom_fronts.py")
@@ -87,7 +88,45 @@ def _binary(f, pull, push):
     )
 
 
+def _turn(i, c):
+    return fnp.sin(c) + 0.5 * c
+
+
+def _looped(x, n):
+    return lax.fori_loop(0, n, _turn, x)
+
+
+def _looped_slope(x, y, n):
+    def body(i, c):
+        c, d = c
+        return _turn(i, c), d * (fnp.cos(c) + 0.5)
+
+    return lax.fori_loop(0, n, body, (x, fnp.ones_like(x)))[1]
+
+
+def _branch(x, n):
+    test = fnp.real(fnp.sum(x)) > 0.1 * n
+    return lax.cond(test, lambda x: fnp.sin(x), lambda x: 0.5 * x * x, x)
+
+
+def _branch_slope(x, y, n):
+    return fnp.where(fnp.real(fnp.sum(x)) > 0.1 * n, fnp.cos(x), x)
+
+
+@ft.jit
+def _jitted(x):
+    return x * fnp.sin(x)
+
+
+@ft.jit
+def _jitted_slope(x):
+    return fnp.sin(x) + x * fnp.cos(x)
+
+
 UNARY = {
+    "looped": _pointwise(_looped, _looped_slope),
+    "branch": _pointwise(_branch, _branch_slope),
+    "jitted": _pointwise(lambda x, n: _jitted(x), lambda x, y, n: _jitted_slope(x)),
     "sin": _pointwise(lambda x, n: fnp.sin(x + n), lambda x, y, n: fnp.cos(x + n)),
     "bell": _pointwise(lambda x, n: fnp.exp(-x * x), lambda x, y, n: -2.0 * x * y),
     "witch": _pointwise(lambda x, n: (n + 1) / (x * x + 9.0), lambda x, y, n: -2.0 * x * y / (x * x + 9.0)),
