@@ -19,7 +19,8 @@ when it asks for them. ``docs/architecture.md`` has the picture.
 **`Function`**
 `function`          the class that users derive from (`function_class`: its metaclass, `function_rules`: what it
                     defines, `signature`: its parameters)
-`applied`           one call: its slots (`vmap_rule`, and `host` for forwards that NumPy runs)
+`applied`           one call: its slots (`recording`: how ``forward`` is run; `host` for forwards that NumPy runs;
+                    `vmap_rule`)
 `context`           ``ctx`` (`saving`: what it holds, as residuals)
 `layout`            tuples of arguments taken apart in arrays and others (`outputs`: those of results)
 `gradients`         what ``backward`` returned, checked; `tangents`: what ``jvp`` returned

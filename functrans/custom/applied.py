@@ -1,51 +1,28 @@
-"""One call of ``MyOp.apply``: the slots of its `CustomRule`.
-
-At each level of differentiation the context is recorded anew, with what that level knows: its inputs, the outputs of
-the rule applied one level down, and which inputs it differentiates in. So inputs, outputs and values in between that
-were saved all have derivatives, to any order.
-"""
+"""One call of ``MyOp.apply``: the slots of its `CustomRule`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 from ..core.aval import Aval, Zero, aval_of
-from ..core.errors import FunctionContractError, FunctionDefinitionError, MissingRuleError
+from ..core.errors import FunctionDefinitionError, MissingRuleError
 from ..core.nans import blamed, looking
-from ..core.source import last_line
-from ..core.trace import Trace, Tracer, current_trace
+from ..core.trace import Trace, current_trace
 from ..primitives.linear import instantiate
 from ..transforms.stage import StageTrace
 from ..transforms.values import given
-from .capture import StandInTracer
-from .context import Context, Phase, Record
-from .function_rules import Definition
+from .context import Phase
 from .gradients import Gradients, exact, turned
-from .host import HostForward
 from .keys import RuleKey
-from .layout import Arguments, own_value
 from .once import once
 from .outputs import Outputs
 from .record import Mask, Values
+from .recording import Call, is_traced
 from .rule import CustomRule, Forward, bind_rule
-from .saving import Known, Packing, Reader, hooked, read_once, reader, unpacked
+from .saving import Packing, Reader, hooked, reader
 from .tangents import Tangents
 from .vmap_rule import apply_vmap_rule
-
-
-class _Recorded(NamedTuple):
-    """A context after ``forward``, the outputs, and which of them are marked as non-differentiable (None: no one).
-
-    `known` has by their ``id`` the objects of the user's that stand for others: for the outputs of the rule one level
-    down.
-    """
-
-    ctx: Context
-    outs: list[Any]
-    marked: Mask | None
-    known: Known
 
 
 class _Token(NamedTuple):
@@ -60,21 +37,10 @@ class _Token(NamedTuple):
     attributes: dict[str, Any]
 
 
-class Applied:
-    """A call with these arguments.
+class Applied(Call):
+    """A call with its slots."""
 
-    Parameters
-    ----------
-    definition : Definition
-    arguments : Arguments
-    """
-
-    __slots__ = ("arguments", "definition", "outputs")
-
-    def __init__(self, definition: Definition, arguments: Arguments):
-        self.definition = definition
-        self.arguments = arguments
-        self.outputs: Any = None
+    __slots__ = ()
 
     def rule(self) -> CustomRule:
         """The rule to be applied."""
@@ -115,79 +81,11 @@ class Applied:
                         "around it"
                     ) from None
 
-    def name(self, position: int) -> str:
-        """How messages call an argument."""
-        layout, _, keywords = self.arguments
-        return self.definition.signature.place(position, keywords, len(layout.parts))
-
     # --- forward --------------------------------------------------------------------------------------------------
 
     def fwd(self, values: Values) -> list[Any]:
         """Slot of the rule: the outputs."""
         return self._recorded(values, (False,) * len(values), None).outs
-
-    def _recorded(
-        self,
-        values: Values,
-        perturbed: Mask,
-        again: Callable[[], list[Any]] | None,
-        identify: bool = False,
-    ) -> _Recorded:
-        """Record a context. The outputs are those of `again`, the rule one level down, where there is such a level.
-
-        With `identify` inputs and outputs are known again among saved values also where there is none.
-        """
-        d = self.definition
-        arrays = [given(x) for x in values]
-        inputs = self.arguments.filled(arrays)
-        ctx = _context(d.context, Record(d.name, self.arguments.layout.any_of(perturbed)))
-        known: Known = {}
-        if d.setup is None:
-            self.outputs, objects = Outputs.of(self.arguments.call(d.forward, inputs, ctx))
-            below = again if any(map(_is_traced, values)) else None
-            outs = [own_value(x, self._output_name) for x in objects] if below is None else below()
-            if below is not None or identify:
-                known.update((id(x), (x, v)) for x, v in zip([*objects, *arrays], [*outs, *values]))
-        else:
-            output, objects, outs = self._output(values, inputs, again)
-            d.setup(ctx, inputs, output)
-        record = ctx._record
-        record.phase = Phase.FINISHED
-        return _Recorded(ctx, outs, self._marked(record, objects) if record.marked else None, known)
-
-    def _output(
-        self, values: Values, inputs: Sequence[Any], again: Callable[[], list[Any]] | None
-    ) -> tuple[Any, list[Any], list[Any]]:
-        """What `setup_context` gets as output; the arrays in it, and the values that they are."""
-        d = self.definition
-        if again is None and not d.host:
-            output = self.arguments.call(d.forward, inputs)
-            self.outputs, objects = Outputs.of(output)
-            return output, objects, [own_value(x, self._output_name) for x in objects]
-        if again is None:
-            self.outputs, outs = HostForward(d, self.arguments)(values)
-        else:
-            outs = again()
-        objects = [given(x) for x in outs]
-        return self.outputs.filled(objects), objects, outs
-
-    def _output_name(self) -> str:
-        return f"an output of {self.definition.name}.forward"
-
-    def _marked(self, record: Record, outputs: Sequence[Any]) -> Mask:
-        """Which outputs are marked as non-differentiable."""
-        assert record.marked is not None
-        marked = {id(x) for x in record.marked}
-        strange = marked.difference(map(id, outputs))
-        if strange:
-            i = next(i for i, x in enumerate(record.marked) if id(x) in strange)
-            d = self.definition
-            raise FunctionContractError(
-                f"{d.name}: mark_non_differentiable was given what is not an output of this call (its argument {i}). "
-                "Mark the very objects that forward returns",
-                last_line(d.setup or d.forward),
-            )
-        return tuple([id(x) in marked for x in outputs])
 
     # --- reverse mode ---------------------------------------------------------------------------------------------
 
@@ -202,7 +100,7 @@ class Applied:
         """The outputs, and what a rule gets of the context."""
         d = self.definition
         below = d.setup is None and d.vmap is None and d.derive_vmap and not d.clear and not hooked()
-        if below and any(map(_is_traced, values)):
+        if below and any(map(is_traced, values)):
             return self._kept_below(values, perturbed, phase)
         return self._kept_here(values, perturbed, again, phase)
 
@@ -300,23 +198,6 @@ class Applied:
             return found
         return Gradients(d.context.__name__, d.backward, layout, avals, wanted, self.name).checked(returned)
 
-    def _reading(
-        self,
-        phase: Phase,
-        needs: tuple[bool, ...],
-        saved: Reader,
-        attributes: dict[str, Any],
-        residuals: Values,
-    ) -> Context:
-        """The context as ``backward`` and ``jvp`` get it."""
-        record = Record(self.definition.name, needs, phase)
-        read = partial(saved, residuals)
-        record.read = read_once(read) if self.definition.clear and phase is Phase.BACKWARD else read
-        ctx = _context(self.definition.context, record)
-        if attributes:
-            vars(ctx).update({name: unpacked(x, residuals) for name, x in attributes.items()})
-        return ctx
-
     # --- forward mode ---------------------------------------------------------------------------------------------
 
     def jvp(
@@ -385,17 +266,6 @@ _WRONG_SAVE = {
         "ctx.save_for_forward"
     ),
 }
-
-
-def _context(kind: type[Context], record: Record) -> Context:
-    ctx = object.__new__(kind)
-    object.__setattr__(ctx, "_record", record)
-    return ctx
-
-
-def _is_traced(x: Any) -> bool:
-    """Whether an outer level looks on, and must see the rule."""
-    return isinstance(x, Tracer) and type(x) is not StandInTracer
 
 
 def _derivative(ct: Any, materialize: bool) -> Any:
