@@ -12,10 +12,11 @@ import numpy as np
 
 from ..control.callback import HostCall, pure_callback_p
 from ..core.array import unwrap
-from ..core.aval import aval_of
+from ..core.aval import Aval, aval_of
 from ..core.dtypes import canonical
-from ..core.errors import FunctionDefinitionError
+from ..core.errors import CallbackError, FunctionDefinitionError
 from ..core.pytree import tree_map, tree_structure
+from ..core.source import last_line
 from ..core.trace import PYTHON_KEYS, concrete, eval_trace, tracing
 from ..transforms.batch import BatchTracer
 from ..transforms.jvp import JVPTracer
@@ -58,19 +59,47 @@ class HostForward:
 
     def _called_back(self, values: Sequence[Any]) -> tuple[Outputs, list[Any]]:
         outputs, promised = Outputs.of(tree_map(self._stand_in, self._promised(values)))
+        if not promised:
+            raise FunctionDefinitionError(
+                f"{self._definition.name}: shape returned no array. Return a functrans.ShapeDtypeStruct(shape, dtype) "
+                "for each array that forward returns, in the same order and structure"
+            )
         avals = tuple([aval_of(x) for x in promised])
         tree = tree_structure((0,) * len(avals))
 
         def forward(*arrays: Any) -> tuple[Any, ...]:
-            return tuple(Outputs.of(self._run(arrays))[1])
+            found, results = Outputs.of(self._run(arrays))
+            self._check_promise(outputs, avals, found, results)
+            return tuple(results)
 
         forward.__name__ = f"{self._definition.name}.forward"
         call = HostCall(forward, tree_structure(((0,) * len(values), {})), (), tree)
         method = self._definition.vmap_method
         return outputs, pure_callback_p.bind(*values, call=call, result_avals=avals, vmap_method=method)
 
+    def _check_promise(
+        self, promised: Outputs, avals: Sequence[Aval], found: Outputs, results: Sequence[Any]
+    ) -> None:
+        """Raise where forward returned another structure or dtype than shape told; shapes may be those of a batch."""
+        name = self._definition.name
+        if found.layout is not promised.layout or found.many != promised.many:
+            raise CallbackError(
+                f"{name}: forward returned {found}, but shape promises {promised}. Return the same structure from "
+                "both, with a functrans.ShapeDtypeStruct in the place of each array and number",
+                last_line(self._definition.forward),
+            )
+        for i, (x, aval) in enumerate(zip(results, avals)):
+            if x.dtype != aval.dtype:
+                raise CallbackError(
+                    f"{name}: forward returned an array of dtype {x.dtype} (array {i} of its outputs), but shape "
+                    f"promises {aval.dtype}. Convert it in forward (x.astype), or promise that dtype",
+                    last_line(self._definition.forward),
+                )
+
     def _stand_in(self, x: Any) -> Any:
         """An array without memory for something that has a shape and a dtype; anything else as it is."""
+        if type(x) in PYTHON_KEYS:  # what it stands for in forward, too
+            return np.asarray(x)
         if not (hasattr(x, "shape") and hasattr(x, "dtype")):
             return x
         dtype = canonical(x.dtype, f"{self._definition.name}.shape: an output")

@@ -43,6 +43,16 @@ class Outputs:
             return parts[0]
         return parts if self._kind is tuple else self._kind(*parts)
 
+    def __str__(self) -> str:
+        """The structure, with ``*`` for arrays."""
+        parts = [
+            "*" if p.is_array else str(p.tree) if p.last > p.first else repr(x)
+            for p, x in zip(self.layout.parts, self.static.parts or [None] * len(self.layout.parts))
+        ]
+        if not self.many:
+            return parts[0]
+        return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
+
     def place(self, position: int) -> str:
         """``output 1``, or ``the output`` of a function that has one."""
         return f"output {position}" if self.many else "the output"

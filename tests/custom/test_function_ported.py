@@ -204,3 +204,61 @@ def test_arrays_out_of_sight_in_ctx_are_refused_where_they_have_derivatives(keep
             ft.errors.CapturedTracerError, match=r"^Kept: .* save by itself \(ctx.save_for_back"
         ):
             f(X)
+
+
+def hosted(forward, shape):
+    class Hosted(ft.Function):
+        host = True
+        vmap_method = "sequential"
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+    Hosted.forward, Hosted.shape = staticmethod(forward), staticmethod(shape)
+    return Hosted.apply
+
+
+@pytest.mark.parametrize(
+    ("forward", "shape", "message"),
+    [
+        (
+            lambda x: x,
+            lambda x: x.shape,
+            r"forward returned \*, but shape promises \(\*,\)\. Return the same str",
+        ),
+        (lambda x: x, lambda x: None, r"shape returned no array\. Return a functrans\.ShapeDtypeStruct"),
+        (lambda x: (x, x), lambda x: x, r"forward returned \(\*, \*\), but shape promises \*\."),
+        (lambda x: (x,), lambda x: x, r"forward returned \(\*,\), but shape promises \*\."),
+        (
+            lambda x: {"a": x, "b": 1},
+            lambda x: {"a": x},
+            r"forward returned \{.*'b'.*\}, but shape promises \{",
+        ),
+        (
+            lambda x: (x, "s"),
+            lambda x: (x, x),
+            r"forward returned \(\*, 's'\), but shape promises \(\*, \*\)",
+        ),
+        (
+            lambda x: x > 0,
+            lambda x: x,
+            r"forward returned an array of dtype bool \(array 0 .*\), but shape promises float64",
+        ),
+    ],
+)
+def test_host_forwards_that_return_what_their_shape_did_not_promise(forward, shape, message):
+    f = hosted(forward, shape)
+    f(X)
+    for g in (ft.jit(f), ft.vmap(f)):
+        with pytest.raises((ft.errors.CallbackError, ft.FunctionError), match=rf"^Hosted: {message}"):
+            g(X)
+
+
+def test_numbers_that_host_forwards_return_are_arrays_in_shape_too():
+    f = hosted(lambda x, n=3: {"x": 2.0 * x, "n": n}, lambda x, n=3: {"x": x, "n": n})
+    for g in (f, ft.jit(f)):
+        assert g(X)["x"].tolist() == [2.0, 4.0, 6.0]
+        assert g(X)["n"] == 3
+        assert g(X)["n"].dtype == np.int64
+    assert ft.vmap(f)(X)["n"].tolist() == [3, 3, 3]
