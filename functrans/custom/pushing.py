@@ -82,7 +82,7 @@ def _nonlinear(tape: Sequence[Entry]) -> str | None:
         name = entry.primitive.name
         if entry.primitive.transpose is None and not entry.primitive.inlined:
             return f"'{name}' of it"
-        if any(v.aval.dtype.kind not in "fc" for v in entry.outs):
+        if all(v.aval.dtype.kind not in "fc" for v in entry.outs):
             return f"'{name}' of it, which is of dtype {entry.outs[0].aval.dtype}"
         if entry.primitive is mul_p and all(type(a) is Linear for a in entry.args):
             return f"'{name}' of it by itself"

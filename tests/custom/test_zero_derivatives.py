@@ -118,6 +118,6 @@ def test_jvp_that_is_not_linear_in_reverse_mode(transform):
     def total(x):
         return fnp.sum(f(x))
 
-    with pytest.raises(ft.FunctionError, match="does not depend on the tangents") as found:
+    with pytest.raises(ft.FunctionError, match="does not depend on") as found:
         transform(total)(X)
     assert isinstance(found.value, TypeError)
