@@ -165,13 +165,16 @@ def torch_like(spec):
         """One example after the other."""
 
         def example(i, x, d):
-            return x if d is None else fnp.take(x, i, axis=d)
+            if d is None:
+                return x
+            return fnp.take(x, i, axis=d) if info.batch_size else fnp.zeros(np.delete(x.shape, d), x.dtype)
 
-        rows = [
-            drawn.apply(*[example(i, x, d) for x, d in zip(args, in_dims)]) for i in range(info.batch_size)
-        ]
+        # Of no examples at all, what one would give, without it.
+        examples = range(max(info.batch_size, 1))
+        rows = [drawn.apply(*[example(i, x, d) for x, d in zip(args, in_dims)]) for i in examples]
         dims = tuple([k % (y.ndim + 1) for k, y in enumerate(rows[0])])
-        return tuple([fnp.stack(column, axis=d) for column, d in zip(zip(*rows), dims)]), dims
+        whole = [fnp.stack(column, axis=d) for column, d in zip(zip(*rows), dims)]
+        return tuple([fnp.take(y, np.arange(info.batch_size), axis=d) for y, d in zip(whole, dims)]), dims
 
     members = {"jvp": jvp} if both or "jvp" in front else {}
     if both or "jvp" not in front:
