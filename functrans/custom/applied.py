@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 from ..core.aval import Aval, Zero, aval_of
@@ -15,6 +16,7 @@ from ..transforms.values import given
 from .context import Phase
 from .gradients import Gradients, exact, turned
 from .keys import RuleKey
+from .linear_function import linear_jvp, transposed
 from .once import once
 from .outputs import Outputs
 from .record import Mask, Values
@@ -45,16 +47,24 @@ class Applied(Call):
     def rule(self) -> CustomRule:
         """The rule to be applied."""
         d = self.definition
-        without = d.backward is None and d.jvp is None
+        without = d.backward is None and d.jvp is None and d.transpose is None
         reverse = without or d.backward is not None
+        linear = d.transpose is not None and d.backward is None
         return CustomRule(
             name=d.name,
             arity=self.arguments.layout.count,
             fwd=self.fwd,
             fwd_res=self.fwd_res if reverse else None,
             bwd=self.bwd if reverse else None,
-            jvp=self.jvp if d.jvp is not None else self.no_jvp if without else None,
+            jvp=self.jvp
+            if d.jvp is not None
+            else self.no_jvp
+            if without
+            else self.itself
+            if linear
+            else None,
             vmap=self.vmap if d.vmap is not None or not d.derive_vmap else None,
+            transpose=None if d.transpose is None else partial(transposed, self),
             derive_jvp=d.derive_jvp,
             no_forward=_NO_FORWARD,
             key=self._key(),
@@ -214,6 +224,12 @@ class Applied(Call):
         avals = [aval_of(x).strong() for x in outs]
         moving = [a.dtype.kind in "fc" and m for a, m in zip(avals, differentiable or (True,) * len(avals))]
         return outs, Tangents(d.name, d.jvp, self.outputs, avals, moving).checked(found)
+
+    def itself(
+        self, values: Values, tangents: Values, again: Callable[[], list[Any]]
+    ) -> tuple[list[Any], list[Any]]:
+        """The same of a linear function."""
+        return linear_jvp(self, self.bind, values, tangents, again)
 
     def no_jvp(
         self, values: Values, tangents: Values, again: Callable[[], list[Any]]

@@ -286,6 +286,40 @@ class Function(metaclass=FunctionMeta):
         raise MissingRuleError("You must implement the vmap function for custom Function")
 
     @staticmethod
+    def transpose(inputs: tuple[Any, ...], *gs: Any) -> Any:
+        """The transpose of an operation that is linear; it serves both modes where there is no ``backward``.
+
+        Parameters
+        ----------
+        inputs : tuple
+            The arguments, with None in the place of each array in which it is transposed: the result must not depend on
+            these. The operation must be linear in all of them together.
+        *gs
+            For each output of `forward` its gradient.
+
+        Returns
+        -------
+        tuple
+            A gradient for each argument, as from `backward`; None for those that are not transposed. Complex ones are
+            PyTorch's, too: those of the adjoint.
+
+        Examples
+        --------
+        >>> import functrans as ft, functrans.numpy as fnp
+        >>> class Shifted(ft.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x, n):
+        ...         return fnp.roll(x, n)
+        ...     @staticmethod
+        ...     def transpose(inputs, g):
+        ...         _, n = inputs
+        ...         return fnp.roll(g, -n), None
+        >>> ft.grad(lambda x: Shifted.apply(x, 1)[0])(fnp.zeros(3))
+        Array([0., 0., 1.])
+        """
+        raise MissingRuleError("You must implement the transpose function for custom Function")
+
+    @staticmethod
     def shape(*args: Any) -> Any:
         """The types of the outputs of a host `forward`, which under `jit` must be known beforehand.
 

@@ -14,7 +14,7 @@ from .signature import Signature
 #: What a class may set beside them.
 OPTIONS = ("generate_vmap_rule", "generate_jvp_rule", "host", "vmap_method", "clear_saved_tensors_on_access")
 #: The static methods that a class may define.
-RULES = ("forward", "setup_context", "backward", "vjp", "jvp", "vmap", "shape")
+RULES = ("forward", "setup_context", "backward", "vjp", "jvp", "vmap", "transpose", "shape")
 _VMAP_METHODS = {**{name: name for name in VMAP_METHODS}, "broadcast": "broadcast_all"}
 
 
@@ -29,7 +29,7 @@ class Definition:
         ``setup_context``; None: `forward` takes the context.
     backward : callable or None
         ``backward`` or ``vjp``.
-    jvp, vmap, shape : callable or None
+    jvp, vmap, transpose, shape : callable or None
     once : bool
         Whether `backward` is differentiable once only.
     host : bool
@@ -49,7 +49,7 @@ class Definition:
 
     __slots__ = (
         "backward", "capturing", "clear", "context", "derive_jvp", "derive_vmap", "forward", "host", "jvp", "name",
-        "once", "parts", "setup", "shape", "signature", "vmap", "vmap_method",
+        "once", "parts", "setup", "shape", "signature", "transpose", "vmap", "vmap_method",
     )  # fmt: skip
 
     def __init__(self, cls: Any, base: Any):
@@ -64,6 +64,7 @@ class Definition:
         self.setup = found["setup_context"]
         self.backward = found["backward"] or found["vjp"]
         self.jvp, self.vmap, self.shape = found["jvp"], found["vmap"], found["shape"]
+        self.transpose = found["transpose"]
         self.once = getattr(self.backward, "once_differentiable", False)
         self.host: bool = cls.host
         self.vmap_method = _VMAP_METHODS.get(cls.vmap_method)
