@@ -12,7 +12,7 @@ when it asks for them. ``docs/architecture.md`` has the picture.
 `running`           slots run, mapped over the axes of `vmap`
 `capture`           traced values that users' functions captured, as operands
 `pull`              the derivative at a point, as the reverse rule gives it (`constants`: zeros among what it returns)
-`pushing`           forward mode from a reverse rule
+`pushing`           forward mode from a reverse rule, and the reverse: one rule, transposed, for both modes
 `keys`              which rules are equal (`surroundings`: what their functions read, compared)
 `once`              a function whose result has no derivative
 `stripping`         rules taken off again, for tests of rules
@@ -20,7 +20,7 @@ when it asks for them. ``docs/architecture.md`` has the picture.
 `function`          the class that users derive from (`function_class`: its metaclass, `function_rules`: what it
                     defines, `signature`: its parameters)
 `applied`           one call: its slots (`recording`: how ``forward`` is run; `host` for forwards that NumPy runs;
-                    `vmap_rule`)
+                    `vmap_rule`; `linear_function` for those with a ``transpose``)
 `context`           ``ctx`` (`saving`: what it holds, as residuals)
 `layout`            tuples of arguments taken apart in arrays and others (`outputs`: those of results)
 `gradients`         what ``backward`` returned, checked; `tangents`: what ``jvp`` returned
