@@ -11,7 +11,7 @@ import functrans as ft
 import functrans.numpy as fnp
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def _no_collector():
     gc.collect()
     gc.disable()

@@ -13,7 +13,7 @@ from functrans import lax
 WAYS = pytest.mark.parametrize("wrap", [lambda f: f, ft.jit], ids=["eager", "jit"])
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def _no_collector():
     gc.collect()
     gc.disable()
