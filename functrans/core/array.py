@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from .errors import ArgumentError, ImmutableArrayError
+from .errors import ArgumentError, ImmutableArrayError, NoAttributeError
 from .trace import Tracer, operators
 
 _ndarray = np.ndarray
@@ -191,6 +191,13 @@ class Array(np.ndarray, metaclass=_ArrayType):
         return out if func in _BUFFERS else wrap_all(out)
 
     # --- reading --------------------------------------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> Any:
+        """Refused: what arrays do not have; what to write instead is told, where it is known."""
+        hint = operators.absent.get(name)
+        if hint is None:
+            raise AttributeError(f"'Array' object has no attribute '{name}'")
+        raise NoAttributeError(f"an array has no attribute '{name}'{hint}")
 
     def __getitem__(self, index: Any) -> Any:
         if _has_tracer(index):

@@ -102,6 +102,7 @@ from ..primitives.ufuncs import (
     trunc,
 )  # fmt: skip
 from . import fft, linalg
+from . import foreign as _foreign
 from . import methods as _methods
 from . import missing as _missing
 from . import ufunc_methods as _ufunc_methods
