@@ -73,7 +73,8 @@ class Function(metaclass=FunctionMeta):
     *The rule holds at every level.* Second derivatives differentiate ``backward``; saved inputs, saved outputs and any
     other saved array have derivatives there. (In PyTorch saved intermediates are constants, silently.) What records a
     ``ctx`` (``setup_context``, or ``forward`` with ``ctx``) runs for each level, with the ``ctx.needs_input_grad`` of
-    that level; all levels but the lowest see traced values.
+    that level; all levels but the lowest see traced values. So a ``forward`` with ``ctx`` must not draw random numbers:
+    second derivatives would mix two draws. Pass them as an argument.
 
     *Eagerly* all methods run anew at each call, on concrete values: ``print``, ``float`` and ``if`` work. Under `jit`
     they are traced, and cost nothing afterwards.

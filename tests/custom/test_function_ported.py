@@ -262,3 +262,28 @@ def test_numbers_that_host_forwards_return_are_arrays_in_shape_too():
         assert g(X)["n"] == 3
         assert g(X)["n"].dtype == np.int64
     assert ft.vmap(f)(X)["n"].tolist() == [3, 3, 3]
+
+
+class Dropout(ft.Function):
+    """With its mask drawn outside: a forward with ctx runs once for each level."""
+
+    @staticmethod
+    def forward(ctx, x, mask):
+        ctx.save_for_backward(mask)
+        return x * mask
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved[0], None
+
+
+def test_random_numbers_as_arguments_are_the_same_at_all_levels():
+    random = np.random.default_rng(0)
+
+    def loss(x):
+        return fnp.sum(Dropout.apply(x, 2.0 * (random.random(8) > 0.5)) ** 2)
+
+    y, pull = ft.vjp(ft.grad(loss), np.ones(8))
+    assert set(y.tolist()) == {0.0, 8.0}
+    assert pull(np.ones(8))[0].tolist() == y.tolist()
+    np.testing.assert_array_equal(np.unique(np.diag(ft.hessian(loss)(np.ones(8)))), [0.0, 8.0])
