@@ -164,11 +164,18 @@ class Tracer:
 
     # --- where Python wants a concrete value ---------------------------------------------------------------------
 
-    def _need(self, error: type[errors.FunctransError], what: str, cure: str) -> Any:
+    def _need(self, error: type[errors.ConcretizationError], what: str, cure: str) -> Any:
         value = self.concrete()
         if value is None:
-            raise error(f"{what} of a traced value of type {self.aval} (traced by {self.describe()}): {cure}")
+            raise self._unknown(error, f"{what} of", f": {cure}")
         return value
+
+    def _unknown(self, error: type[errors.ConcretizationError], before: str, after: str) -> Exception:
+        """The error for what needs the number of this value."""
+        by = self.describe()
+        found = error(f"{before} a traced value of type {self.aval} (traced by {by}){after}".lstrip())
+        found.traced_by = by
+        return found
 
     def __bool__(self) -> bool:
         return bool(
@@ -219,14 +226,15 @@ class Tracer:
         caller = sys._getframe(1)
         cure = operators.converting.get(caller.f_code.co_qualname.partition(".")[0])
         if cure is not None and caller.f_globals.get("__name__", "").startswith("numpy"):
-            raise errors.TracerArrayConversionError(
-                f"a traced value of type {self.aval} (traced by {self.describe()}) cannot become a NumPy array. {cure}"
+            raise self._unknown(
+                errors.TracerArrayConversionError, "", f" cannot become a NumPy array. {cure}"
             )
-        raise errors.TracerArrayConversionError(
-            f"a traced value of type {self.aval} (traced by {self.describe()}) cannot become a NumPy array. Build "
-            "arrays with `functrans.numpy.stack`/`asarray` instead of `np.array`, write into them with "
-            "`x.at[i].set(v)` instead of `x[i] = v`, index a NumPy array `X` as "
-            "`functrans.numpy.asarray(X)[i]`, and call functions of functrans instead of SciPy's"
+        raise self._unknown(
+            errors.TracerArrayConversionError,
+            "",
+            " cannot become a NumPy array. Build arrays with `functrans.numpy.stack`/`asarray` instead of "
+            "`np.array`, write into them with `x.at[i].set(v)` instead of `x[i] = v`, index a NumPy array `X` as "
+            "`functrans.numpy.asarray(X)[i]`, and call functions of functrans instead of SciPy's",
         )
 
     def __setitem__(self, index: Any, value: Any) -> None:

@@ -34,7 +34,7 @@ def transposed_bwd(pull: Pull, captured: Values, residuals: Values, tangents: Va
         with tracing(trace):
             found = without_zeros(pull).pulled(captured, residuals, cts)
     except ConcretizationError as error:
-        if _IN_LINEAR not in error.message:
+        if error.traced_by != "linearize":  # not a derivative that is recorded
             raise
         _refuse(pull, f"it asks for numbers: {error.message.partition(':')[0]}", error)
     ends: list[Linear] = []
@@ -93,10 +93,6 @@ def _is_known(tape: Sequence[Entry]) -> bool:
     return not any(isinstance(a, Tracer) for entry in tape for a in entry.args)
 
 
-#: In messages of errors that ask for the number of a derivative that is recorded.
-_IN_LINEAR = "(traced by linearize)"
-
-
 def recorded_jvp(
     name: str, push: Callable[[], tuple[Any, Any]], given: Values
 ) -> tuple[Sequence[Any], list[Any]]:
@@ -117,15 +113,13 @@ def recorded_jvp(
         Where it is seen not to be linear.
     """
     trace = current_trace.get()
-    if (
-        type(trace) is not TangentTrace
-    ):  # within the jvp of another rule, what is recorded is checked as a whole
+    if type(trace) is not TangentTrace:  # in another rule's jvp, which is checked as a whole
         return push()
     start = len(trace.tape)
     try:
         outs, found = push()
     except ConcretizationError as error:
-        if _IN_LINEAR not in error.message:
+        if error.traced_by != "linearize":  # not a derivative that is recorded
             raise
         _refuse_jvp(name, f"it asks for numbers: {error.message.partition(':')[0]}", error)
     if any(type(x) is LinearTracer and x._trace is trace for x in outs):

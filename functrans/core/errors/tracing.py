@@ -22,6 +22,9 @@ class ConcretizationError(FunctransError, TypeError):
     ``functrans.numpy``, or mark the argument static.
     """
 
+    #: The transformation that traced the value, where it is one that was asked for its number: ``jit``, ``linearize``.
+    traced_by: str | None = None
+
 
 class TracerBoolConversionError(ConcretizationError):
     """A traced value was used as a condition: ``if x > 0``, ``while``, ``and``, ``not``, ``x in y``.
