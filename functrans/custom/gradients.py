@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..core.array import Array, unwrap
-from ..core.aval import Aval, aval_of
+from ..core.aval import Aval, Zero, aval_of
 from ..core.config import config
 from ..core.errors import (
     BackwardError,
@@ -25,8 +25,9 @@ from ..core.trace import PYTHON_KEYS, concrete
 from ..core.tree_nodes import kind_of
 from ..primitives.complexes import conj_p
 from ..primitives.identities import check_nans
-from ..primitives.linear import unbroadcast
+from ..primitives.linear import instantiate, unbroadcast
 from ..primitives.operands import strong
+from ..transforms.values import given
 from .layout import Layout, Part, is_array_type, own_value
 
 #: How messages call an argument by its position: ``argument 1 ('w')``.
@@ -47,6 +48,13 @@ def sum_to_shape(x: Any, aval: Aval) -> Any:
 def turned(x: Any) -> Any:
     """The complex conjugate: gradients of a `Function` are those of PyTorch, inside they are those of JAX."""
     return conj_p.bind(x) if x.dtype.kind == "c" else x
+
+
+def gradient_given(ct: Any, materialize: bool = True) -> Any:
+    """A cotangent as users' rules get it; without `materialize` None for a symbolic zero."""
+    if type(ct) is Zero:
+        return given(instantiate(ct)) if materialize else None
+    return given(turned(ct))
 
 
 def exact(returned: Any, layout: Layout, avals: Sequence[Aval], wanted: Sequence[bool]) -> list[Any] | None:

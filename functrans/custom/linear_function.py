@@ -8,10 +8,9 @@ from typing import Any
 from ..core.aval import Aval, Zero, aval_of
 from ..core.errors import MissingRuleError
 from ..core.primitive import Linear
-from ..primitives.linear import instantiate
 from ..transforms.stage import stage
 from ..transforms.values import given
-from .gradients import Gradients, turned
+from .gradients import Gradients, gradient_given
 from .record import Values
 from .recording import Call
 
@@ -57,7 +56,7 @@ def transposed(call: Call, cts: Values, values: Values) -> list[Any]:
     assert d.transpose is not None
     layout, static, _ = call.arguments
     inputs = layout.filled([None if type(x) is Linear else given(x) for x in values], static)
-    gradients = [given(instantiate(ct) if type(ct) is Zero else turned(ct)) for ct in cts]
+    gradients = list(map(gradient_given, cts))
     returned = d.transpose(inputs, *call.outputs.layout.filled(gradients))
     linear = [type(x) is Linear for x in values]
     avals = [(x.aval if type(x) is Linear else aval_of(x)).strong() for x in values]
