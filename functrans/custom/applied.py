@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
@@ -13,9 +13,11 @@ from ..core.trace import Trace, current_trace
 from ..primitives.linear import instantiate
 from ..transforms.stage import StageTrace
 from ..transforms.values import given
+from .capture import Apart
 from .context import Phase
-from .gradients import Gradients, exact, turned
+from .gradients import Gradients, exact, gradient_given
 from .keys import RuleKey
+from .layout import SIMPLE
 from .linear_function import linear_jvp, transposed
 from .once import once
 from .outputs import Outputs
@@ -49,20 +51,16 @@ class Applied(Call):
         d = self.definition
         without = d.backward is None and d.jvp is None and d.transpose is None
         reverse = without or d.backward is not None
-        linear = d.transpose is not None and d.backward is None
+        jvp = None if reverse else self.itself
+        if without:
+            jvp = self.no_jvp
         return CustomRule(
             name=d.name,
             arity=self.arguments.layout.count,
             fwd=self.fwd,
             fwd_res=self.fwd_res if reverse else None,
             bwd=self.bwd if reverse else None,
-            jvp=self.jvp
-            if d.jvp is not None
-            else self.no_jvp
-            if without
-            else self.itself
-            if linear
-            else None,
+            jvp=jvp if d.jvp is None else self.jvp,
             vmap=self.vmap if d.vmap is not None or not d.derive_vmap else None,
             transpose=None if d.transpose is None else partial(transposed, self),
             derive_jvp=d.derive_jvp,
@@ -168,8 +166,17 @@ class Applied(Call):
         """Apply the rule in the current trace."""
         return self._bound(self.rule(), values)
 
+    def _objects(self) -> Iterator[Apart]:
+        """What may hold traced values out of sight, with the names of the arguments."""
+        layout, static, _ = self.arguments
+        for i, part in enumerate(layout.parts):
+            for x in static.leaves[part.leaves]:
+                if x is not None and type(x) not in SIMPLE:
+                    place = self.name(i)
+                    yield Apart(place.partition("'")[2].partition("'")[0] or place, x)
+
     def _bound(self, rule: CustomRule, values: Values) -> list[Any]:
-        return bind_rule(rule, values, self.definition.capturing, self.arguments.static.objects())
+        return bind_rule(rule, values, self.definition.capturing, self._objects())
 
     def bwd(self, token: _Token, residuals: Values, cts: Values) -> list[Any]:
         """Slot of the rule: gradients of the arguments."""
@@ -196,7 +203,7 @@ class Applied(Call):
     def _gradients(self, token: _Token, residuals: Values, cts: Values) -> list[Any]:
         d = self.definition
         assert d.backward is not None
-        gradients = [_derivative(ct, token.materialize) for ct in cts]
+        gradients = [gradient_given(ct, token.materialize) for ct in cts]
         ctx = self._reading(Phase.BACKWARD, token.needs, token.saved, token.attributes, residuals)
         backward = ctx.apply  # type: ignore[attr-defined]
         if looking():
@@ -282,13 +289,6 @@ _WRONG_SAVE = {
         "ctx.save_for_forward"
     ),
 }
-
-
-def _derivative(ct: Any, materialize: bool) -> Any:
-    """A cotangent as users' rules get it."""
-    if type(ct) is Zero:
-        return given(instantiate(ct)) if materialize else None
-    return given(turned(ct))
 
 
 def _tangent(x: Any, t: Any, materialize: bool) -> Any:

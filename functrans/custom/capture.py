@@ -45,7 +45,7 @@ class Capture(NamedTuple):
 
 
 class Apart(NamedTuple):
-    """An argument in ``nondiff_argnums``."""
+    """An argument that is no operand: in ``nondiff_argnums``, or an object given to a `Function`."""
 
     name: str
     value: Any

@@ -104,12 +104,9 @@ class Static(NamedTuple):
     leaves: list[Any]
     parts: list[Any]
 
-    def objects(self) -> list[Any]:
-        """The leaves that are neither None nor plain numbers and strings."""
-        return [x for x in self.leaves if x is not None and type(x) not in _SIMPLE]
 
-
-_SIMPLE = frozenset((bool, int, float, complex, str))
+#: Types of values that hold nothing.
+SIMPLE = frozenset((bool, int, float, complex, str))
 NO_STATIC = Static([], [])
 
 

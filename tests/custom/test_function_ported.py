@@ -287,3 +287,20 @@ def test_random_numbers_as_arguments_are_the_same_at_all_levels():
     assert set(y.tolist()) == {0.0, 8.0}
     assert pull(np.ones(8))[0].tolist() == y.tolist()
     np.testing.assert_array_equal(np.unique(np.diag(ft.hessian(loss)(np.ones(8)))), [0.0, 8.0])
+
+
+def test_a_derivative_inside_of_an_argument_is_told_by_the_arguments_name():
+    class Scale(ft.Function):
+        @staticmethod
+        def forward(ctx, x, how):
+            return x * how.x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g, None
+
+    with pytest.raises(
+        ft.errors.CapturedTracerError, match=r"^Scale: 'how\.x' is being differentiated \(by grad\)"
+    ):
+        ft.grad(lambda w: Scale.apply(2.0, Cube(w)))(3.0)
+    assert ft.vmap(lambda w: Scale.apply(2.0, Cube(w)))(X).tolist() == [2.0, 4.0, 6.0]
