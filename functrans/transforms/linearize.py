@@ -93,7 +93,9 @@ class TangentTrace(Trace):
         if prim.inlined and not prim.ruled:
             moving = tuple([type(a) is LinearTracer and a._trace is self for a in args])
             if not all(_reached(params["jaxpr"], moving)):
-                return self._split(prim, args, moving, params)
+                # A user's rule, compiled, that has other results, too: only what is linear is recorded.
+                with tracing(self):
+                    return evaluate(params["jaxpr"], args)
         plain = tuple([a.linear if type(a) is LinearTracer and a._trace is self else a for a in args])
         out = prim.abstract(*[a.aval if type(a) is Linear else aval_of(a) for a in plain], **params)
         if prim.multiple:
@@ -103,19 +105,6 @@ class TangentTrace(Trace):
         var = Linear(out)
         self.tape.append(Entry(prim, plain, params, (var,)))
         return LinearTracer(self, var)
-
-    def _split(
-        self, prim: Primitive, args: tuple[Any, ...], moving: tuple[bool, ...], params: dict[str, Any]
-    ) -> list[Any]:
-        """A call that has other results, too (a rule of a user's, compiled): only what is linear is recorded."""
-        primals = [np.zeros(a.aval.shape, a.aval.dtype) if m else a for a, m in zip(args, moving)]
-        tangents = [a if m else Zero(a) for a, m in zip(args, moving)]
-        token = current_trace.set(self)
-        try:
-            outs, pushed = prim.rule("linearize")(primals, tangents, **params)
-        finally:
-            current_trace.reset(token)
-        return [x if type(t) is Zero else t for x, t in zip(outs, pushed)]
 
     @staticmethod
     def _kept(out: Any, args: tuple[Any, ...]) -> Any:

@@ -117,3 +117,17 @@ def test_a_loop_of_arguments_and_tangents_is_refused_by_name():
     np.testing.assert_allclose(ft.jvp(f, (X,), (np.ones(2),))[1], np.cos(X))
     with pytest.raises(ft.FunctionError, match="takes arguments and tangents together"):
         ft.grad(lambda x: fnp.sum(f(x)))(X)
+
+
+@pytest.mark.parametrize("jitted", [lambda f: f, ft.jit], ids=["eager", "jit"])
+def test_compiled_code_that_is_not_linear_is_refused(jitted):
+    """Not linearised in its turn."""
+    clip = jitted(lambda x, t: (fnp.sin(x), fnp.clip(t, -1.0, 1.0)))
+    f = ft.custom_jvp(sine)
+    f.defjvp(lambda primals, tangents: clip(*primals, *tangents))
+    with pytest.raises(ft.FunctionError, match="not linear"):
+        ft.grad(lambda x: fnp.sum(f(x)))(X)
+    g = ft.custom_vjp(sine)
+    g.defvjp(lambda x: (g(x), x), lambda x, ct: (clip(x, ct)[1],))
+    with pytest.raises(ft.FunctionError, match="not linear"):
+        ft.jvp(g, (X,), (X,))
