@@ -7,6 +7,7 @@ leading operands; while a rule runs, a `StandInTrace` puts the operands in their
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,7 +22,8 @@ from .surroundings import Composed
 
 _NUMBERS = frozenset((int, float, complex))
 _ATOMS = frozenset((int, float, complex, bool, str, bytes, type(None)))
-_DEPTH = 6
+_DEPTH = 10
+_PACKAGE = __name__.partition(".")[0] + "."
 
 
 class Capture(NamedTuple):
@@ -188,23 +190,37 @@ def _within(x: Any, name: str, seen: set[int], depth: int) -> Iterator[tuple[str
 def _parts(x: Any, name: str) -> Iterable[tuple[str, Any]]:
     if type(x) is FunctionType:
         return _of_function(x)
-    if type(x) is partial:
+    if isinstance(x, partial):
         named = [(k, v) for k, v in x.keywords.items()]
         return [(name, x.func), *[(name, a) for a in x.args], *named]
     if type(x) is MethodType:
         return [(name, x.__func__), ("self", x.__self__)]
-    if isinstance(x, tuple | list):
-        return [(f"{name}[{i}]", v) for i, v in enumerate(x)]
+    if isinstance(x, tuple | list | deque):
+        return [(f"{name}[{i}]", v) for i, v in enumerate(x) if type(v) not in _ATOMS]
     if isinstance(x, dict):
-        return [(f"{name}[{k!r}]", v) for k, v in x.items()]
+        return [(f"{name}[{k!r}]", v) for k, v in x.items() if type(v) not in _ATOMS]
     if isinstance(x, ModuleType | type):
         return ()
     if isinstance(x, Composed):
         return [(name, v) for v in x.parts()]
-    attributes = getattr(x, "__dict__", None)
-    if type(attributes) is dict:
-        return [(f"{name}.{k}", v) for k, v in attributes.items()]
-    return ()
+    transformed = type(x).__module__.startswith(_PACKAGE) and hasattr(x, "__wrapped__")
+    return [
+        (f"{name}.{k}", v)
+        for k, v in _attributes(x)
+        if type(v) not in _ATOMS and (callable(v) or not transformed)  # the function, not its caches
+    ]
+
+
+def _attributes(x: Any) -> Iterator[tuple[str, Any]]:
+    """What an object holds in its ``__dict__`` and its slots."""
+    found = getattr(x, "__dict__", None)
+    if type(found) is dict:
+        yield from found.items()
+    for kind in type(x).__mro__:
+        slots = kind.__dict__.get("__slots__", ())
+        for name in (slots,) if type(slots) is str else slots:
+            if not name.startswith("__") and hasattr(x, name):
+                yield name, getattr(x, name)
 
 
 def _of_function(f: FunctionType) -> Iterator[tuple[str, Any]]:

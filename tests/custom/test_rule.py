@@ -1,6 +1,7 @@
 """The primitive that carries a rule, by rules written for flat values."""
 
 import itertools
+from collections import deque
 
 import numpy as np
 import pytest
@@ -37,6 +38,13 @@ def applied(fwd, fwd_res=None, bwd=None, jvp=None, *, arity=1, **slots):
 
     call.calls = calls
     return call
+
+
+class Slotted:
+    __slots__ = ("w",)
+
+    def __init__(self, w):
+        self.w = w
 
 
 def keep_inputs(values, perturbed, again):
@@ -450,6 +458,32 @@ class TestCaptured:
 
         assert ft.grad(ft.jit(f), 1)(2.0, 3.0) == 2.0
         assert np.allclose(ft.vmap(ft.grad(f, 1))(X, X), X)
+
+    @pytest.mark.parametrize(
+        ("held", "read"),
+        [
+            (Slotted, lambda h: h.w),
+            (lambda w: deque([w]), lambda h: h[0]),
+            (lambda w: [[[[[[[w]]]]]]], lambda h: h[0][0][0][0][0][0][0]),
+            (lambda w: ft.jit(lambda: w), lambda h: h()),
+            (lambda w: ft.tree_util.Partial(lambda w: w, w), lambda h: h()),
+            (lambda w: ft.custom_vmap(lambda: w), lambda h: h()),
+            (lambda w: ft.vjp(lambda x: x * w, 1.0)[1], lambda h: h(1.0)[0]),
+        ],
+        ids=["slots", "deque", "depth", "jit", "Partial", "custom_vmap", "pullback"],
+    )
+    def test_wherever_it_stands(self, held, read):
+        def f(w, x):
+            h = held(w)
+            rule = applied(
+                lambda x: x * read(h), keep_inputs, lambda token, saved, cts: [2.0 * cts[0] * read(h)]
+            )
+            return rule(x)
+
+        assert ft.grad(ft.jit(f), 1)(2.0, 3.0) == 4.0
+        assert np.allclose(ft.vmap(f)(X, X), X * X)
+        assert np.allclose(ft.vmap(ft.grad(f, 1))(X, X), 2.0 * X)
+        assert np.allclose(ft.jit(ft.vmap(ft.grad(f, 1)))(X, X), 2.0 * X)
 
 
 class TestResiduals:
