@@ -61,9 +61,12 @@ class ShapeDtypeStruct:
 
 
 def name_of(fun: Callable[..., Any]) -> str:
-    """The name of a function for messages and printing."""
+    """The name of a function for messages and printing; of a method of a class itself: ``MyOp.apply``."""
     found = getattr(fun, "__name__", None)
-    return found if isinstance(found, str) else type(fun).__name__
+    if not isinstance(found, str):
+        return type(fun).__name__
+    owner = getattr(fun, "__self__", None)
+    return f"{owner.__name__}.{found}" if isinstance(owner, type) else found
 
 
 def check_function(what: str, fun: Any) -> None:
@@ -158,14 +161,22 @@ def call_given(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
 
     Such a number stays what it is, but is noted: to a custom rule it is an array like the others, not a constant.
     """
-    numbers = [x for x in (*args, *kwargs.values()) if type(x) is float or type(x) is complex]
-    if not numbers:
+    if not any(type(x) is float or type(x) is complex for x in (*args, *kwargs.values())):
         return fun(*args, **kwargs)
+    args, kwargs = [_copied(x) for x in args], {k: _copied(x) for k, x in kwargs.items()}
+    numbers = [x for x in (*args, *kwargs.values()) if type(x) is float or type(x) is complex]
     token = given_numbers.set((*given_numbers.get(), *numbers))
     try:
         return fun(*args, **kwargs)
     finally:
         given_numbers.reset(token)
+
+
+def _copied(x: Any) -> Any:
+    """A number as an object of its own: Python has one for all equal ones that stand in a file."""
+    if type(x) is float:
+        return x * 1.0
+    return complex(x.real, x.imag) if type(x) is complex else x
 
 
 class Flat:

@@ -345,6 +345,30 @@ def test_numbers_given_to_transformations_are_arrays():
         op(2.0, 3.0)
 
 
+def test_a_number_in_the_code_is_none_that_was_given():
+    """Though Python has one object for both."""
+    seen = []
+
+    class Scaled(ft.Function):
+        @staticmethod
+        def forward(ctx, x, factor):
+            seen.append(type(factor))
+            ctx.factor = factor
+            return x * factor
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.factor, None
+
+    given, own = 2.0, 2.0
+    assert given is own
+    assert ft.grad(lambda x, y: Scaled.apply(x, own) * y)(1.0, given) == 4.0
+    assert ft.vjp(lambda x, y: Scaled.apply(x, own) * y, 1.0, given)[1](1.0) == (4.0, 2.0)
+    assert seen == [float] * 2
+    assert ft.grad(lambda x, y: Scaled.apply(x, y))(1.0, -0.0) == 0.0
+    assert seen[2] is not float
+
+
 def test_no_arguments():
     class Nothing(ft.Function):
         @staticmethod
