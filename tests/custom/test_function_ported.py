@@ -304,3 +304,11 @@ def test_a_derivative_inside_of_an_argument_is_told_by_the_arguments_name():
     ):
         ft.grad(lambda w: Scale.apply(2.0, Cube(w)))(3.0)
     assert ft.vmap(lambda w: Scale.apply(2.0, Cube(w)))(X).tolist() == [2.0, 4.0, 6.0]
+
+
+def test_transformations_call_a_function_by_its_class():
+    with pytest.raises(ft.errors.GradientError, match=r"^grad of Dropout\.apply: "):
+        ft.grad(Dropout.apply)(1, 2.0)
+    assert repr(ft.jit(Dropout.apply)) == "<jit of Dropout.apply>"
+    assert ft.jit(Dropout.apply)(2.0, 3.0) == 6.0
+    assert "def Dropout_apply(" in ft.jit(Dropout.apply).lower(2.0, 3.0).as_text()
