@@ -19,7 +19,7 @@ when it asks for them. ``docs/architecture.md`` has the picture.
 **`Function`**
 `function`          the class that users derive from (`function_class`: its metaclass, `function_rules`: what it
                     defines, `signature`: its parameters)
-`applied`           one call: its slots (`recording`: how ``forward`` is run; `host` for forwards that NumPy runs;
+`function_call`     one call: its slots (`recording`: how ``forward`` is run; `host` for forwards that NumPy runs;
                     `vmap_rule`; `linear_function` for those with a ``transpose``)
 `context`           ``ctx`` (`saving`: what it holds, as residuals)
 `layout`            tuples of arguments taken apart in arrays and others (`outputs`: those of results)
@@ -27,7 +27,7 @@ when it asks for them. ``docs/architecture.md`` has the picture.
 **`custom_vjp`**    **and its like**
 `decorated`         the class behind `custom_vjp`, `custom_jvp`, `custom_gradient` (`declared`: what the user declared;
                     `positions`: arguments by position)
-`slots`             one call: its slots
+`declared_call`     one call: its slots
 `fitting`           what rules returned, checked
 `primal`            arguments and zeros of rules that ask for symbolic zeros
 `closure`           `closure_convert`

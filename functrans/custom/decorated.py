@@ -26,9 +26,9 @@ from ..transforms.values import (
 )
 from .capture import Apart
 from .declared import Declared, check_partials
+from .declared_call import DeclaredCall
 from .positions import Positions
 from .rule import bind_rule
-from .slots import Call
 from .surroundings import Composed
 
 _IMMUTABLE = frozenset((Array, float, int, complex, bool))
@@ -198,7 +198,7 @@ class CustomFunction(Composed):
             return self._evaluated(args)
         nondiff, others = positions.split(args)
         values, treedef = self._flattened(others)
-        call = Call(declared, self._undifferentiated(nondiff), treedef, values)
+        call = DeclaredCall(declared, self._undifferentiated(nondiff), treedef, values)
         apart = [Apart(positions.name(i), x) for i, x in zip(positions.nondiff, call.nondiff)]
         outs = bind_rule(call.rule(), values, declared.functions, apart)
         return results(call.out_tree, outs, {id(x) for x in values})

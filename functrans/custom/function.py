@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from ..core.errors import ArgumentError, MissingRuleError
 from ..transforms.values import given_numbers, result
-from .applied import Applied
+from .function_call import FunctionCall
 from .function_class import BackwardFunction, FunctionMeta, definition_of
 from .layout import Arguments, as_value, taken_apart
 
@@ -191,11 +191,11 @@ class Function(metaclass=FunctionMeta):
         definition = definition_of(cls)
         bound, keywords = definition.signature.bound(args, kwargs)
         layout, arrays, static = taken_apart(bound, given_numbers.get())
-        applied = Applied(definition, Arguments(layout, static, keywords))
-        values = [as_value(x, partial(_argument, applied, i)) for i, x in enumerate(arrays)]
-        outs = applied.bind(values)
+        call = FunctionCall(definition, Arguments(layout, static, keywords))
+        values = [as_value(x, partial(_argument, call, i)) for i, x in enumerate(arrays)]
+        outs = call.bind(values)
         inputs = {id(x) for x in values}
-        return applied.outputs.filled([result(x, inputs) for x in outs])
+        return call.outputs.filled([result(x, inputs) for x in outs])
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
@@ -336,11 +336,11 @@ class Function(metaclass=FunctionMeta):
         raise MissingRuleError("shape is not implemented")
 
 
-def _argument(applied: Applied, number: int) -> str:
+def _argument(call: FunctionCall, number: int) -> str:
     """How messages call the argument that holds an array."""
-    for i, part in enumerate(applied.arguments.layout.parts):
+    for i, part in enumerate(call.arguments.layout.parts):
         if part.first <= number < part.last:
-            return f"{applied.definition.name}.apply: {applied.name(i)}"
+            return f"{call.definition.name}.apply: {call.name(i)}"
     raise AssertionError(number)
 
 

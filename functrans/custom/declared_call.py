@@ -43,7 +43,7 @@ class _Token(NamedTuple):
     outs: PyTreeDef
 
 
-class Call:
+class DeclaredCall:
     """One call: the slots of its `CustomRule`.
 
     Parameters

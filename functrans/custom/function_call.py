@@ -41,7 +41,7 @@ class _Token(NamedTuple):
     attributes: dict[str, Any]
 
 
-class Applied(Call):
+class FunctionCall(Call):
     """A call with its slots."""
 
     __slots__ = ()
