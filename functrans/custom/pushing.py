@@ -14,8 +14,9 @@ import numpy as np
 from ..core.aval import Zero
 from ..core.errors import ConcretizationError, MissingRuleError, NoRuleError, TangentError
 from ..core.primitive import Linear
-from ..core.trace import Tracer, current_trace, eval_trace, tracing
-from ..primitives.elementwise import mul_p
+from ..core.trace import Tracer, concrete, current_trace, eval_trace, tracing
+from ..primitives.elementwise import mul_p, sub_p
+from ..primitives.linear import add_p
 from ..transforms.linearize import Entry, Linearized, LinearTracer, TangentTrace, replay
 from ..transforms.transpose import backward
 from .constants import is_zero, may_be_zero
@@ -86,7 +87,15 @@ def _nonlinear(tape: Sequence[Entry]) -> str | None:
             return f"'{name}' of it, which is of dtype {entry.outs[0].aval.dtype}"
         if entry.primitive is mul_p and all(type(a) is Linear for a in entry.args):
             return f"'{name}' of it by itself"
+        if entry.primitive in (add_p, sub_p) and any(map(_adds, entry.args)):
+            return f"'{name}' of it and a number that is not zero"
     return None
+
+
+def _adds(a: Any) -> bool:
+    """Whether an operand is known not to be zero."""
+    value = None if type(a) is Linear else concrete(a)
+    return value is not None and bool(np.any(value))
 
 
 def _is_known(tape: Sequence[Entry]) -> bool:

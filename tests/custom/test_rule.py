@@ -314,6 +314,8 @@ class TestReverseModeFromJvp:
             (lambda x, t: fnp.where(t > 0.0, t, 0.0), "'gt' of it"),
             (lambda x, t: t if t > 0.0 else -t, "it asks for numbers: truth value"),
             (lambda x, t: fnp.ones(()), "does not depend"),
+            (lambda x, t: t + 1.0, "'add' of it and a number that is not zero"),
+            (lambda x, t: 2.0 - t, "'sub' of it and a number that is not zero"),
         ],
     )
     @pytest.mark.parametrize("jit", [lambda f: f, ft.jit], ids=["eager", "jit"])
