@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.aval import Aval, Zero, aval_of
-from ..core.errors import MissingRuleError
+from ..core.errors import GradientError, MissingRuleError
 from ..core.primitive import Linear
 from ..transforms.stage import stage
 from ..transforms.values import given
@@ -39,7 +39,9 @@ def _check_together(call: Call, values: Values, moving: Sequence[bool], avals: S
     """Refuse what is linear in each of the operands alone: a product of two that both move."""
     mixed = [Linear(aval_of(x).strong()) if m else x for x, m in zip(values, moving)]
     try:
-        stage(lambda *cts: [g for g in transposed(call, cts, mixed) if g is not None], avals)
+        found = stage(lambda *cts: [g for g in transposed(call, cts, mixed) if g is not None], avals)
+        if not found.outvars:
+            raise GradientError(f"{call.definition.name}: transpose returned None for all of them")
     except Exception as error:
         parts = enumerate(call.arguments.layout.parts)
         names = [call.name(i) for i, p in parts if any(moving[p.first : p.last])]

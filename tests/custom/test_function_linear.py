@@ -62,6 +62,28 @@ def test_a_product_of_two_that_both_move_is_refused():
         ft.jvp(energy, (A, X), (A, X))
 
 
+def test_a_transpose_that_knows_nothing_of_both():
+    """It does not fail, but returns zeros: what the product gives for both tangents would be no derivative."""
+
+    class Multiply(ft.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x * y
+
+        @staticmethod
+        def transpose(inputs, g):
+            x, y = inputs
+            if x is None and y is None:
+                return None, None
+            return (g * y, None) if x is None else (None, g * x)
+
+    assert ft.grad(Multiply.apply)(2.0, 3.0) == 3.0
+    assert ft.jvp(lambda y: Multiply.apply(2.0, y), (3.0,), (1.0,))[1] == 2.0
+    for derivative in (ft.jvp, ft.jit(lambda f, *xs: ft.jvp(f, *xs), static_argnums=0)):
+        with pytest.raises(errors.MissingRuleError, match="together"):
+            derivative(Multiply.apply, (2.0, 3.0), (1.0, 1.0))
+
+
 def test_a_sum_of_two_that_both_move():
     class Sum(ft.Function):
         @staticmethod
