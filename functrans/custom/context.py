@@ -6,11 +6,13 @@ import enum
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+import numpy as np
+
 from ..core.config import config
 from ..core.errors import ContextAttributeError, FunctionContractError, FunctionDefinitionError
 from ..core.pytree import tree_leaves
 from ..core.tree_nodes import kind_of
-from .layout import is_array_type
+from .layout import is_array
 
 
 class Phase(enum.Enum):
@@ -130,7 +132,7 @@ class Context:
         if record.marked is not None:
             self._twice("mark_non_differentiable", "mark all outputs by one call")
         for i, x in enumerate(outputs):
-            if not is_array_type[type(x)]:
+            if not is_array(x):
                 cure = "outputs of other types never have a derivative"
                 if kind_of(x) is not None:
                     cure = "mark the arrays in it one by one"
@@ -234,16 +236,17 @@ RESERVED = frozenset(
 
 
 def _holds_arrays(value: Any) -> bool:
-    return any(is_array_type[type(x)] for x in tree_leaves(value))
+    return any(map(is_array, tree_leaves(value)))
 
 
 def _check_arrays(name: str, what: str, values: tuple[Any, ...]) -> None:
     for i, x in enumerate(values):
-        if x is None or is_array_type[type(x)]:
+        if x is None or is_array(x):
             continue
         cure = f"assign other values: ctx.name = {x!r:.40}"
         if kind_of(x) is not None:
             cure = "save the arrays in it one by one, or assign the whole: ctx.name = ..."
+        dtype = f" and dtype {x.dtype}" if isinstance(x, np.ndarray) else ""
         raise FunctionDefinitionError(
-            f"{name}: {what} can only save variables, but argument {i} is of type {type(x).__name__}; {cure}"
+            f"{name}: {what} can only save variables, but argument {i} is of type {type(x).__name__}{dtype}; {cure}"
         )

@@ -28,7 +28,7 @@ from ..primitives.identities import check_nans
 from ..primitives.linear import instantiate, unbroadcast
 from ..primitives.operands import strong
 from ..transforms.values import given
-from .layout import Layout, Part, is_array_type, own_value
+from .layout import Layout, Part, is_array, own_value
 
 #: How messages call an argument by its position: ``argument 1 ('w')``.
 Names = Callable[[int], str]
@@ -67,7 +67,7 @@ def exact(returned: Any, layout: Layout, avals: Sequence[Aval], wanted: Sequence
         return None
     found: list[Any] = []
     for x, aval, want in zip(returned, avals, wanted):
-        if x is None or (not want and aval.dtype.kind == "f" and is_array_type[type(x)]):
+        if x is None or (not want and aval.dtype.kind == "f" and is_array(x)):
             found.append(None)
             continue
         kind = type(x)
@@ -193,7 +193,7 @@ class Gradients:
         if x is None:
             return None
         aval = self._avals[array]
-        if not is_array_type[type(x)]:
+        if not is_array(x):
             x = self._number(x, aval, i, path)
         elif aval.dtype.kind in "fc" and self._wanted[array]:
             x = self._fitted(own_value(x, lambda: f"gradient {i} of {self._name}"), aval, i, path)

@@ -28,17 +28,27 @@ from ..transforms.values import value_of
 _MOST = 4096
 
 
-class _ArrayTypes(dict[type, bool]):
-    """Which types are arrays, learnt as they are met."""
+class _ArrayTypes(dict[type, bool | None]):
+    """Which types are arrays of numbers, learnt as they are met; None: their dtype tells."""
 
-    def __missing__(self, kind: type) -> bool:
-        found = issubclass(kind, np.ndarray | np.generic | Tracer)
-        if found:
-            self[kind] = True
+    def __missing__(self, kind: type) -> bool | None:
+        if issubclass(kind, Array | Tracer):
+            found: bool | None = True
+        elif issubclass(kind, np.ndarray | np.generic):
+            found = None
+        else:
+            return False
+        self[kind] = found
         return found
 
 
-is_array_type = _ArrayTypes()
+_array_types = _ArrayTypes()
+
+
+def is_array(x: Any) -> bool:
+    """Whether `x` is an array; one of strings, dates or objects is an object like any other."""
+    found = _array_types[type(x)]
+    return x.dtype.kind not in "OSUMm" if found is None else found
 
 
 def as_value(x: Any, where: Callable[[], str]) -> Any:
@@ -197,7 +207,7 @@ _plain_layouts: dict[int, Layout] = {}
 def taken_apart(elements: tuple[Any, ...], numbers: Sequence[Any] = ()) -> tuple[Layout, list[Any], Static]:
     """The layout of a tuple, its arrays, and what is not arrays; these very `numbers` of Python's are arrays, too."""
     for x in elements:
-        if not is_array_type[type(x)]:
+        if not is_array(x):
             break
     else:  # the short way
         plain = _plain_layouts.get(len(elements))
@@ -207,7 +217,7 @@ def taken_apart(elements: tuple[Any, ...], numbers: Sequence[Any] = ()) -> tuple
     except PytreeError:  # a dictionary whose keys have no order
         leaves, tree = tree_flatten(tuple([_leaf_if_odd(x) for x in elements]))
         leaves = [x.whole if type(x) is _Odd else x for x in leaves]
-    mask = tuple([is_array_type[type(x)] or any(x is n for n in numbers) for x in leaves])
+    mask = tuple([is_array(x) or any(x is n for n in numbers) for x in leaves])
     found = _layouts.get((tree, mask))
     if found is None:
         if len(_layouts) >= _MOST:
@@ -242,7 +252,7 @@ def _leaf_if_odd(x: Any) -> Any:
 def _holds_arrays(x: Any) -> bool:
     if isinstance(x, dict):
         x = tuple(x.values())
-    return any(map(_holds_arrays, x)) if isinstance(x, tuple | list) else is_array_type[type(x)]
+    return any(map(_holds_arrays, x)) if isinstance(x, tuple | list) else is_array(x)
 
 
 def _plain_layout(count: int) -> Layout:

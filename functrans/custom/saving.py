@@ -18,7 +18,7 @@ from ..core.pytree import PyTreeDef, tree_flatten, tree_unflatten
 from ..core.trace import Tracer
 from ..transforms.values import given
 from .capture import StandInTracer
-from .layout import is_array_type, own_value
+from .layout import is_array, own_value
 
 _SIMPLE = frozenset((bool, int, float, complex, str, type(None)))
 
@@ -136,17 +136,15 @@ class Packing:
         """What the user kept, with its arrays as residuals."""
         if type(x) in _SIMPLE:
             return x
-        if is_array_type[type(x)]:
+        if is_array(x):
             return self.place(self.value(x))
         try:
             leaves, tree = tree_flatten(x)
         except PytreeError:  # a dictionary whose keys have no order
             return x
-        if not any(is_array_type[type(leaf)] for leaf in leaves):
+        if not any(map(is_array, leaves)):
             return x
-        return _Tree(
-            tree, tuple([self.anything(leaf) if is_array_type[type(leaf)] else leaf for leaf in leaves])
-        )
+        return _Tree(tree, tuple([self.anything(leaf) if is_array(leaf) else leaf for leaf in leaves]))
 
 
 def unpacked(x: Any, residuals: Sequence[Any]) -> Any:

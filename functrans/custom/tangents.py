@@ -20,7 +20,7 @@ from ..core.pytree import tree_leaves
 from ..core.source import Source, last_line
 from ..core.trace import PYTHON_KEYS
 from ..primitives.operands import strong
-from .layout import Part, is_array_type, own_value
+from .layout import Part, is_array, own_value
 from .outputs import Outputs
 
 
@@ -128,7 +128,7 @@ class Tangents:
         if type(t) in PYTHON_KEYS and not aval.shape:
             self._check_real(np.dtype(type(t)), aval, place)
             return strong(t, aval.dtype)
-        if not is_array_type[type(t)]:
+        if not is_array(t):
             raise TangentError(
                 f"the jvp of {self._name} returned a {type(t).__name__} as the tangent of {place}, an array of shape "
                 f"{aval.shape}. Return an array of that shape, or return None where it is zero",

@@ -448,3 +448,30 @@ def test_by_position_where_the_outputs_are_equal():
 
     assert ft.grad(f)(fnp.asarray(1.0)) == 2.0
     assert ft.jit(ft.grad(f))(1.0) == 2.0
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [np.array(["a", "b"]), np.array([object(), None]), np.array("2026-01-01", "M8[D]"), np.str_("a")],
+)
+def test_arrays_of_no_numbers_are_objects_like_any_other(labels):
+    class Labelled(ft.Function):
+        @staticmethod
+        def forward(ctx, x, labels):
+            ctx.save_for_backward(x)
+            ctx.labels = labels
+            return x * x, labels
+
+        @staticmethod
+        def backward(ctx, g, nothing):
+            assert nothing is None
+            assert ctx.labels is labels
+            (x,) = ctx.saved_tensors
+            return 2.0 * x * g, None
+
+    y, out = Labelled.apply(3.0 * np.ones(2), labels)
+    assert out is labels
+    assert y.tolist() == [9.0, 9.0]
+    assert ft.grad(lambda x: Labelled.apply(x, labels)[0])(3.0) == 6.0
+    with pytest.raises(errors.UnsupportedDtypeError):
+        Labelled.apply(np.ones(2, np.float16), labels)
