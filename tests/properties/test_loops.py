@@ -156,7 +156,7 @@ def test_as_python_loops(check):
 
 
 @pytest.mark.slow
-@settings(max_examples=300, suppress_health_check=QUIET)
+@settings(max_examples=150, suppress_health_check=QUIET)
 @given(programs.programs(), st.integers(0, 9999), st.sampled_from(CHECKS))
 def test_many(program, seed, check):
     check(program, seed)
