@@ -48,7 +48,7 @@ def _check_together(call: Call, values: Values, moving: Sequence[bool], avals: S
         raise MissingRuleError(
             f"{call.definition.name}: transpose fails for {' and '.join(names)} together, so the derivative in both "
             "needs another rule. Define backward (or jvp), or let transpose take None for both, if forward is linear "
-            "in them together, as a sum is"
+            f"in them together, as a sum is. It raised {type(error).__name__}: {str(error).partition(chr(10))[0]}"
         ) from error
 
 
