@@ -10,7 +10,14 @@ from ..core.array import unwrap
 from ..core.aval import Aval, Zero, aval_of
 from ..core.config import trace_key
 from ..core.dtypes import is_complex, is_float0, is_inexact
-from ..core.errors import ArgumentError, GradientError, NoRuleError, SavedValuesFreedError, ShapeError
+from ..core.errors import (
+    ArgumentError,
+    GradientError,
+    MissingRuleError,
+    NoRuleError,
+    SavedValuesFreedError,
+    ShapeError,
+)
 from ..core.pytree import PyTree, PyTreeDef, tree_flatten, tree_structure, tree_unflatten
 from ..core.tree_nodes import keystr, register_kind
 from ..primitives.elementwise import convert_element_type_p
@@ -386,6 +393,8 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[PyTree
         try:
             linear = (False,) * len(captured) + (True,) * len(avals)
             body, has = transpose_jaxpr(jaxpr, linear, nonzero, trace_key())
+        except MissingRuleError:
+            raise
         except NoRuleError as error:
             raise GradientError(
                 f"linear_transpose of {name_of(fun)}: the function is not linear: {error.message}"

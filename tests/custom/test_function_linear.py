@@ -174,3 +174,14 @@ def test_what_it_returns_is_checked(returned, error):
 
     with pytest.raises(error, match=r"Scaled\.transpose"):
         ft.grad(lambda x: fnp.sum(Scaled.apply(x, 3.0)))(X)
+
+
+def test_a_function_without_rules_says_so_in_linear_transpose():
+    class Ruleless(ft.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return 2.0 * x
+
+    for f in (Ruleless.apply, ft.jit(Ruleless.apply)):
+        with pytest.raises(NotImplementedError, match="either the backward or vjp method"):
+            ft.linear_transpose(f, 1.0)(1.0)
