@@ -25,7 +25,6 @@ C_UNARY = {
     "arcsin": "casin", "arccos": "cacos", "arctan": "catan", "sinh": "csinh", "cosh": "ccosh",
     "tanh": "ctanh", "arcsinh": "casinh", "arccosh": "cacosh", "arctanh": "catanh",
 }  # fmt: skip
-C_FUNCTIONS = frozenset((*C_UNARY.values(), "cpow"))
 
 Pair = tuple[Scalar, Scalar]
 

@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from ..core.config import config
 from . import llvm_ops as ops
 from . import loopir as ir
 from .complex_parts import has_complex, split_complex
 from .llvm_statements import Statements
+from .loopcheck import verify_parts
 from .parts import PartCall, split
 from .polling import is_long
 
@@ -56,6 +58,8 @@ class _Module(Statements):
     def module(self) -> LLVMKernel:
         """The text of everything."""
         calls = split(self.kernel)
+        if calls is not None and config.verify:
+            verify_parts(self.kernel, calls)
         functions = [*self.function(), *self.entry()] if calls is None else self.in_parts(calls)
         body = [
             *(self.globals[k] for k in sorted(self.globals)),

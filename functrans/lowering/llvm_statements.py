@@ -6,7 +6,6 @@ from typing import Any
 
 from . import llvm_ops as ops
 from . import loopir as ir
-from .complex_parts import C_FUNCTIONS
 from .llvm_calls import c_function, host_call, part_of, reserve, routine
 from .llvm_function import Function
 from .maths import LIBM
@@ -37,7 +36,7 @@ class Statements(Function):
     def let(self, s: ir.Let) -> None:
         """A pure operation."""
         args = [self.operand(a) for a in s.args]
-        if s.op in C_FUNCTIONS:
+        if s.op in ir.C_CALLS:
             found = c_function(self, s.op, args)
         elif s.op in ("real", "imag") and s.args[0].dtype.kind == "c":
             found = part_of(self, args[0], s.args[0].dtype, s.op == "imag")

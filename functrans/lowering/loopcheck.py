@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .loopir import (
     BOOL,
+    C_CALLS,
     COMPARISONS,
     INT64,
     OPERATIONS,
@@ -35,7 +39,12 @@ from .loopir import (
     Store,
     Value,
     While,
+    touches,
+    touches_of,
 )
+
+if TYPE_CHECKING:
+    from .parts import PartCall
 
 
 class LoopIRError(AssertionError):
@@ -73,6 +82,32 @@ def verify(kernel: Kernel) -> None:
     _Verifier(kernel)
 
 
+def verify_parts(kernel: Kernel, calls: Sequence[PartCall]) -> None:
+    """Check that the parts of a kernel are kernels, and that each gets the memory and the extents that it touches.
+
+    Raises
+    ------
+    LoopIRError
+        Naming the part's statement.
+    """
+    users = Counter(place for call in calls for place in {b.place for b in call.buffers})
+    for call in calls:
+        check = _Verifier(call.part)
+        check.where = f"a call in kernel '{kernel.name}'"
+        check.part(call, users)
+
+
+def _buffers_in(x: Any) -> Iterator[BufferDecl]:
+    """The buffers that a field of a statement holds."""
+    if isinstance(x, BufferDecl):
+        yield x
+    elif type(x) is Ref:
+        yield x.buffer
+    elif isinstance(x, tuple):
+        for part in x:
+            yield from _buffers_in(part)
+
+
 class _Verifier:
     def __init__(self, kernel: Kernel):
         self.kernel = kernel
@@ -96,6 +131,28 @@ class _Verifier:
         if not condition:
             raise LoopIRError(f"kernel '{self.kernel.name}': {message} (at {self.where})")
 
+    def part(self, call: PartCall, users: Counter[str]) -> None:
+        """What a call gives to a part; `users` counts the calls that get a storage."""
+        part, given = call.part, dict(zip(call.part.storages, call.places))
+        self.need(len(part.storages) == len(call.places) + len(call.results), f"storages {call.places}")
+        self.need((part.ints, part.floats) == (len(call.ints), len(call.floats)), "missing parameters")
+        pairs = list(zip(part.buffers, call.buffers))
+        for b, their in pairs:
+            if b.role == "stack":
+                self.need(
+                    their.role == "stack" and users[their.place] == 1, f"{their.name} outlives the part"
+                )
+            else:
+                self.need(given[b.place] == their.place, f"{b.name} is not {their.name}")
+            self.need(b.dtype == their.dtype and len(b.shape) == len(their.shape), f"{b} is not {their}")
+        callers = {id(b): their for b, their in pairs}
+        for touch in touches(part.body):
+            b, first = touch.buffer, touch.strided
+            if id(b) in callers:  # others are for results
+                extents = [call.ints[n.slot] if type(n) is Param else n for n in b.shape[first:]]
+                expected = [*callers[id(b)].shape[first:]]
+                self.need(extents == expected, f"extents {extents} of {b.name} should be {expected}")
+
     def operand(self, x: Any, dtype: np.dtype | None = None, scope: set[Any] | None = None) -> np.dtype:
         if type(x) is Value:
             self.need(scope is not None and x in scope, f"{x} is used where it is not defined")
@@ -114,7 +171,6 @@ class _Verifier:
         scope.add(value)
 
     def access(self, s: Load | Store, scope: set[Any]) -> np.dtype:
-        self.need(id(s.buffer) in self.buffers, f"buffer {s.buffer.name} is not declared")
         self.need(len(s.index) == len(s.buffer.shape), f"{len(s.index)} indices for {s.buffer}")
         for i in s.index:
             self.operand(i, INT64, scope)
@@ -125,6 +181,12 @@ class _Verifier:
         return real_dtype(s.buffer.dtype)
 
     def let(self, s: Let, scope: set[Any]) -> None:
+        if s.op in C_CALLS:
+            self.need(C_CALLS[s.op] == len(s.args), f"{s.op} of {len(s.args)} operands")
+            for a in s.args:
+                self.operand(a, real_dtype(s.value.dtype), scope)
+            self.define(s.value, scope)
+            return
         self.need(OPERATIONS.get(s.op) == len(s.args), f"operation {s.op!r} of {len(s.args)} operands")
         dtypes = tuple(self.operand(a, None, scope) for a in s.args)
         if s.op == "select":
@@ -149,7 +211,16 @@ class _Verifier:
             self.where = s
             self.statement(s, scope)
 
+    def touched(self, s: Any) -> None:
+        """Every buffer that a statement holds is declared, and named by `touches_of`, on which all plans rest."""
+        named = {id(touch.buffer) for touch in touches_of(s)}
+        for field in fields(s):
+            for b in _buffers_in(getattr(s, field.name)):
+                self.need(id(b) in self.buffers, f"buffer {b.name} is not declared")
+                self.need(id(b) in named, f"touches_of does not name buffer {b.name}")
+
     def statement(self, s: Any, scope: set[Any]) -> None:
+        self.touched(s)
         match s:
             case Let():
                 self.let(s, scope)
@@ -187,9 +258,6 @@ class _Verifier:
                 self.need(s.var in scope, "the local is not declared here")
                 self.operand(s.x, s.var.dtype, scope)
             case Copy():
-                self.need(
-                    id(s.target) in self.buffers and id(s.source) in self.buffers, "buffer not declared"
-                )
                 self.need(s.target.dtype == s.source.dtype, "copy between dtypes")
                 self.need(s.target.role != "in" or s.target.place == s.source.place, "copy to an input")
             case Call():
@@ -199,17 +267,13 @@ class _Verifier:
             case HostCall():
                 self.operand(s.number, INT64, scope)
                 for ref in s.refs:
-                    self.ref(ref, scope)
+                    self.operand(ref.offset, INT64, scope)
             case Reserve():
-                self.need(s.tape.role == "tape" and id(s.tape) in self.buffers, "no tape")
+                self.need(s.tape.role == "tape", "no tape")
                 self.operand(s.needed, INT64, scope)
                 self.operand(s.limit, INT64, scope)
             case _:
                 self.need(False, f"{s!r} is no statement")
-
-    def ref(self, a: Ref, scope: set[Any]) -> None:
-        self.need(isinstance(a.buffer, BufferDecl) and id(a.buffer) in self.buffers, "buffer not declared")
-        self.operand(a.offset, INT64, scope)
 
     def call(self, s: Call, scope: set[Any]) -> None:
         for a in s.args:
@@ -218,7 +282,10 @@ class _Verifier:
             elif type(a) is LocalVar:
                 self.need(a in scope, "the local is not declared here")
             elif type(a) is Ref:
-                self.ref(a, scope)
+                self.operand(a.offset, INT64, scope)
+            elif isinstance(a, tuple):  # a complex number, taken apart
+                for part in a:
+                    self.operand(part, None, scope)
             else:
                 self.operand(a, None, scope)
         if s.value is not None:

@@ -26,9 +26,9 @@ memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 
@@ -49,6 +49,12 @@ OPERATIONS: dict[str, int] = {
     "select": 3,
     **dict.fromkeys(UNARY_CALLS, 1),
     **dict.fromkeys(BINARY_CALLS, 2),
+}
+#: Functions of the C library on the parts of complex128 numbers; kernels have them after `complex_parts`.
+C_CALLS: dict[str, int] = {
+    **dict.fromkeys(("cexp", "clog", "csqrt", "csin", "ccos", "ctan", "casin", "cacos", "catan"), 2),
+    **dict.fromkeys(("csinh", "ccosh", "ctanh", "casinh", "cacosh", "catanh"), 2),
+    "cpow": 4,
 }
 
 ROLES = ("in", "out", "scratch", "stack", "pool", "tape")
@@ -355,13 +361,29 @@ def may_fail(block: Block) -> bool:
 
 def blocks_of(statement: Statement) -> tuple[Block, ...]:
     """The blocks inside a statement."""
-    if type(statement) is For:
-        return (statement.body,)
-    if type(statement) is If:
-        return (statement.then, statement.orelse)
-    if type(statement) is While:
-        return (statement.test, statement.body)
-    return ()
+    match statement:
+        case For(body=body):
+            return (body,)
+        case If(then=then, orelse=orelse):
+            return (then, orelse)
+        case While(test=test, body=body):
+            return (test, body)
+        case (
+            Let()
+            | Load()
+            | Store()
+            | Local()
+            | Get()
+            | Set()
+            | Copy()
+            | Call()
+            | Fail()
+            | HostCall()
+            | Reserve()
+        ):
+            return ()
+        case _:
+            assert_never(statement)
 
 
 def walk(block: Block) -> Iterator[Statement]:
@@ -391,71 +413,54 @@ def operands_of(statement: Statement) -> tuple[Any, ...]:
             return (number, *refs)
         case Reserve(needed=needed, limit=limit):
             return (needed, limit)
-    return ()
+        case Get() | Copy():
+            return ()
+        case _:
+            assert_never(statement)
 
 
-def map_operands(kernel: Kernel, f: Callable[[Operand], Operand]) -> Kernel:
-    """A copy of a kernel with every operand replaced by ``f(operand)``.
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """What a statement does with a buffer.
 
-    Extents of buffer shapes are passed as `Extent` too (but for 'stack' buffers), and may become `Param`.
-    Values and local variables are shared with the original.
+    Parameters
+    ----------
+    buffer : BufferDecl
+    writes : bool
+        False if it only reads.
+    strided : int
+        The first axis whose extent the statement needs to know, with all that follow: 0 for the size of the whole
+        buffer, 1 for the address of an element, ``len(buffer.shape)`` for none.
     """
-    return _Mapping(kernel, f).kernel
+
+    buffer: BufferDecl
+    writes: bool
+    strided: int
 
 
-class _Mapping:
-    def __init__(self, kernel: Kernel, f: Callable[[Operand], Operand]):
-        self.f = f
-        self.buffers = {id(b): self.decl(b) for b in kernel.buffers}
-        self.kernel = Kernel(
-            kernel.name, list(self.buffers.values()), self.block(kernel.body), kernel.ints, kernel.floats
-        )
+def touches_of(statement: Statement) -> tuple[Touch, ...]:
+    """The buffers that a statement touches, without those of its blocks.
 
-    def decl(self, b: BufferDecl) -> BufferDecl:
-        shape = b.shape if b.role == "stack" else tuple(self.extent(n) for n in b.shape)
-        return BufferDecl(b.name, b.dtype, shape, b.role, b.storage)
+    Whoever decides about memory (which storage, which parameters, which role) must ask here, and nowhere else.
+    """
+    match statement:
+        case Load(buffer=buffer):
+            return (Touch(buffer, False, 1),)
+        case Store(buffer=buffer) | Reserve(tape=buffer):
+            return (Touch(buffer, True, 1),)
+        case Copy(target=target, source=source):
+            return (Touch(target, True, 0), Touch(source, False, 0))
+        case Call(args=args):
+            return tuple([Touch(a.buffer, True, len(a.buffer.shape)) for a in args if type(a) is Ref])
+        case HostCall(refs=refs, reads=reads):
+            return tuple([Touch(a.buffer, i >= reads, len(a.buffer.shape)) for i, a in enumerate(refs)])
+        case Let() | For() | While() | If() | Local() | Get() | Set() | Fail():
+            return ()
+        case _:
+            assert_never(statement)
 
-    def extent(self, n: Any) -> Any:
-        new = self.f(Extent(n) if isinstance(n, int) else n)
-        return new.value if type(new) is Extent else new
 
-    def block(self, block: Block) -> Block:
-        return Block([self.statement(s) for s in block.statements])
-
-    def argument(self, a: Any) -> Any:
-        if isinstance(a, (str, LocalVar)):
-            return a
-        if type(a) is Ref:
-            return Ref(self.buffers[id(a.buffer)], self.f(a.offset))
-        return self.f(a)
-
-    def statement(self, s: Statement) -> Statement:
-        f, buffers = self.f, self.buffers
-        match s:
-            case Let():
-                return Let(s.value, s.op, tuple(map(f, s.args)), s.reassoc)
-            case Load():
-                return Load(s.value, buffers[id(s.buffer)], tuple(map(f, s.index)), s.part)
-            case Store():
-                return Store(buffers[id(s.buffer)], tuple(map(f, s.index)), f(s.x), s.part)
-            case For():
-                return For(s.var, f(s.start), f(s.stop), self.block(s.body), s.reverse, s.interruptible)
-            case While():
-                return While(self.block(s.test), f(s.condition), self.block(s.body))
-            case If():
-                return If(f(s.condition), self.block(s.then), self.block(s.orelse))
-            case Local():
-                return Local(s.var, f(s.init))
-            case Set():
-                return Set(s.var, f(s.x))
-            case Copy():
-                return Copy(buffers[id(s.target)], buffers[id(s.source)])
-            case Call():
-                return Call(s.routine, s.letter, tuple(map(self.argument, s.args)), s.value)
-            case Fail():
-                return Fail(f(s.condition), s.equation)
-            case HostCall():
-                return HostCall(f(s.number), tuple(map(self.argument, s.refs)), s.reads)
-            case Reserve():
-                return Reserve(buffers[id(s.tape)], f(s.needed), f(s.limit))
-        return s
+def touches(block: Block) -> Iterator[Touch]:
+    """What the statements of a block do with buffers, at any depth."""
+    for statement in walk(block):
+        yield from touches_of(statement)

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..core.ir import Literal
 from . import loopir as ir
+from .mapping import Mapping
 
 _COMMON = (0.0, 1.0, -1.0, 2.0, 0.5)
 
@@ -80,7 +81,7 @@ class _Groups:
             self.parent[y] = x
 
 
-class _Outline(ir._Mapping):
+class _Outline(Mapping):
     def __init__(self, kernel: ir.Kernel, specialize_below: int):
         self.largest = specialize_below
         self.values: list[int] = []
@@ -113,7 +114,7 @@ class _Outline(ir._Mapping):
     def alone(self, x: Any) -> Any:
         return self.param(x.value, None) if type(x) is ir.Extent else x
 
-    # --- where `_Mapping` meets numbers that belong to a group ----------------------------------------------
+    # --- where `Mapping` meets numbers that belong to a group ----------------------------------------------
 
     def decl(self, b: ir.BufferDecl) -> ir.BufferDecl:
         shape: list[Any] = []

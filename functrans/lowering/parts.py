@@ -16,6 +16,7 @@ import numpy as np
 
 from . import loopir as ir
 from .loopshow import show
+from .mapping import Mapping
 
 #: Kernels with fewer loops and calls than this stay whole.
 FEWEST = 12
@@ -30,6 +31,8 @@ class PartCall:
     ----------
     part : Kernel
         Shared by all calls of equal parts.
+    buffers : list of BufferDecl
+        The caller's declarations for ``part.buffers``, but for those of `results`.
     places : list of str
         The caller's storages for ``part.storages``; the last ones are slots for `results`.
     ints, floats : list of operands
@@ -39,6 +42,7 @@ class PartCall:
     """
 
     part: ir.Kernel
+    buffers: list[ir.BufferDecl]
     places: list[str]
     ints: list[ir.Operand]
     floats: list[ir.Operand]
@@ -60,7 +64,7 @@ class _Split:
         self.parts: dict[str, ir.Kernel] = {}
         self.users: dict[Any, set[int]] = {}  # the chunks that use a value or a storage
         for n, chunk in enumerate(self.chunks):
-            for x in (*_uses(chunk), *(b.place for b in _buffers(ir.Block(chunk)))):
+            for x in (*_uses(chunk), *(t.buffer.place for t in ir.touches(ir.Block(chunk)))):
                 self.users.setdefault(x, set()).add(n)
         self.calls = [self.call(n, chunk) for n, chunk in enumerate(self.chunks)]
 
@@ -72,10 +76,10 @@ class _Split:
             made.give(v)
         made.kernel.buffers = made.ordered()
         shared = self.parts.setdefault(show(made.kernel), made.kernel)
-        return PartCall(shared, made.places(), made.ints, made.floats, results)
+        return PartCall(shared, list(made.strided), made.places(), made.ints, made.floats, results)
 
 
-class _Part(ir._Mapping):
+class _Part(Mapping):
     """The statements of a chunk as a kernel."""
 
     def __init__(self, chunk: list[ir.Statement], own: set[Any]):
@@ -86,11 +90,14 @@ class _Part(ir._Mapping):
         self.defined = {v for s in chunk for v in _all_defined(s)}
         self.extra: list[ir.BufferDecl] = []
         body = ir.Block(chunk)
-        self.written = {b.place for b in _written(body)}
-        used = list(dict.fromkeys(_buffers(body)))
-        self.indexed = {s.buffer for s in ir.walk(body) if isinstance(s, (ir.Load, ir.Store))}
-        self.copied = {b for s in ir.walk(body) if isinstance(s, ir.Copy) for b in (s.target, s.source)}
-        super().__init__(ir.Kernel("part", used, body), self.operand)
+        self.written: set[str] = set()
+        self.strided: dict[ir.BufferDecl, int] = {}  # of each buffer the first axis whose extent is needed
+        for touch in ir.touches(body):
+            b = touch.buffer
+            self.strided[b] = min(touch.strided, self.strided.get(b, touch.strided))
+            if touch.writes:
+                self.written.add(b.place)
+        super().__init__(ir.Kernel("part", list(self.strided), body), self.operand)
         self.kernel.ints, self.kernel.floats = len(self.ints), len(self.floats)
 
     def decl(self, b: ir.BufferDecl) -> ir.BufferDecl:
@@ -98,8 +105,7 @@ class _Part(ir._Mapping):
         if b.role == "stack" and b.place in self.own:
             role = "stack"
         # Extents that no address needs would only be more parameters.
-        first = 0 if b in self.copied else 1 if b in self.indexed else len(b.shape)
-        shape = [1 if type(n) is ir.Param and d < first else n for d, n in enumerate(b.shape)]
+        shape = [1 if type(n) is ir.Param and d < self.strided[b] else n for d, n in enumerate(b.shape)]
         shape = [n if isinstance(n, int) else self.operand(n) for n in shape]
         return ir.BufferDecl(b.name, b.dtype, tuple(shape), role, b.place)
 
@@ -188,24 +194,3 @@ def _uses(chunk: list[ir.Statement]) -> Iterator[Any]:
             yield from x if isinstance(x, tuple) else (x.offset,) if type(x) is ir.Ref else (x,)
         if isinstance(s, (ir.Get, ir.Set)):
             yield s.var
-
-
-def _buffers(block: ir.Block) -> Iterator[ir.BufferDecl]:
-    for s in ir.walk(block):
-        match s:
-            case ir.Load(buffer=b) | ir.Store(buffer=b) | ir.Reserve(tape=b):
-                yield b
-            case ir.Copy(target=target, source=source):
-                yield target
-                yield source
-            case ir.Call(args=args) | ir.HostCall(refs=args):
-                yield from (a.buffer for a in args if type(a) is ir.Ref)
-
-
-def _written(block: ir.Block) -> Iterator[ir.BufferDecl]:
-    for s in ir.walk(block):
-        match s:
-            case ir.Store(buffer=b) | ir.Copy(target=b) | ir.Reserve(tape=b):
-                yield b
-            case ir.Call(args=args) | ir.HostCall(refs=args):
-                yield from (a.buffer for a in args if type(a) is ir.Ref)

@@ -105,13 +105,4 @@ def _lives(kernel: ir.Kernel) -> dict[str, _Life]:
 
 def _touched(statement: ir.Statement) -> list[ir.BufferDecl]:
     """The buffers that a statement uses, in order: the plan must not depend on the order of a set."""
-    found: dict[ir.BufferDecl, None] = {}
-    for s in (statement, *[s for block in ir.blocks_of(statement) for s in ir.walk(block)]):
-        match s:
-            case ir.Load(buffer=buffer) | ir.Store(buffer=buffer) | ir.Reserve(tape=buffer):
-                found[buffer] = None
-            case ir.Copy(target=target, source=source):
-                found.update({target: None, source: None})
-            case ir.Call(args=args) | ir.HostCall(refs=args):
-                found.update((a.buffer, None) for a in args if type(a) is ir.Ref)
-    return list(found)
+    return list(dict.fromkeys(touch.buffer for touch in ir.touches(ir.Block([statement]))))

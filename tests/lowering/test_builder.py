@@ -5,6 +5,7 @@ from functrans.lowering import loopir as ir
 from functrans.lowering.builder import Builder
 from functrans.lowering.loopcheck import LoopIRError, verify
 from functrans.lowering.loopshow import show
+from functrans.lowering.mapping import Mapping
 
 F8, I8, I1 = np.dtype("f8"), np.dtype("i8"), np.dtype("i1")
 
@@ -126,7 +127,7 @@ def test_operands_can_be_replaced():
             return ir.Param(0, I8)
         return ir.Param(0, F8) if operand == ir.Const(2.5, F8) else operand
 
-    outlined = ir.map_operands(b.finish(), replace)
+    outlined = Mapping(b.finish(), replace).kernel
     outlined.ints = outlined.floats = 1
     verify(outlined)
     text = show(outlined)

@@ -3,11 +3,16 @@
 import numpy as np
 import pytest
 
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
 from functrans.core import errors
 from functrans.core.config import config
-from functrans.lowering import parts
+from functrans.lowering import loopcheck, parts
+from functrans.lowering import loopir as ir
 from functrans.lowering.builder import Builder
 from functrans.lowering.compile import Options, compile_kernel
+from functrans.lowering.complex_parts import split_complex
 from functrans.lowering.executable import compile_jaxpr
 from functrans.primitives.elementwise import mul_p, sub_p
 from functrans.primitives.exp_log import exp_p
@@ -98,3 +103,56 @@ def test_what_cannot_be_a_parameter_is_not_cut(monkeypatch):
         out = np.empty(8)
         assert compile_kernel(kernel, Options()).run((values, out)) == 0
     np.testing.assert_allclose(out, expected, rtol=1e-14)
+
+
+def test_tapes_keep_the_extents_that_their_room_depends_on(stage):
+    """The size of a record is in no load or store of the part that makes room for it."""
+
+    def f(x):
+        c = lax.fori_loop(0, fnp.sum(x > 0), lambda i, c: c * 0.5 + x / c, x + 1)
+        return fnp.tensordot(x, c, axes=2)
+
+    x = np.linspace(0.1, 1, 66).reshape(22, 3)
+    (unit,) = compile_jaxpr(ft.make_jaxpr(ft.grad(f))(x)).kernels
+    calls = parts.split(unit.kernel)
+    rooms = [(s.tape, c) for c in calls for s in ir.walk(c.part.body) if type(s) is ir.Reserve]
+    assert rooms
+    for tape, call in rooms:
+        their = call.buffers[call.part.buffers.index(tape)]
+        assert [call.ints[n.slot] if type(n) is ir.Param else n for n in tape.shape[1:]] == [*their.shape[1:]]
+    c = x + 1
+    slope = np.ones_like(x)  # of c by x
+    for _ in range(66):
+        c, slope = c * 0.5 + x / c, slope * 0.5 + 1 / c - x / c**2 * slope
+    for _ in range(30):
+        np.testing.assert_allclose(ft.jit(ft.grad(f))(x), c + x * slope, rtol=1e-12)
+
+
+def test_large_kernels_of_complex_numbers(stage):
+    def f(x):
+        for _ in range(14):
+            x = fnp.exp(x.T * 0.1) * 0.3 + fnp.sqrt(x)
+        return x
+
+    x = np.random.default_rng(0).normal(size=(20, 20)) * 0.1 + 0.2j
+    executable = compile_jaxpr(ft.make_jaxpr(f)(x))
+    assert parts.split(split_complex(executable.kernels[0].kernel)) is not None
+    np.testing.assert_allclose(executable(x)[0], f(x), rtol=1e-12)
+
+
+@pytest.mark.parametrize("forgotten", [ir.Reserve, ir.Copy, ir.Load, ir.Store, ir.HostCall])
+def test_a_forgotten_buffer_is_seen(stage, monkeypatch, forgotten):
+    """What `loopcheck` is for: a statement whose buffers no plan would know of."""
+
+    def f(x):
+        def body(i, c):
+            look = ft.pure_callback(np.cos, ft.ShapeDtypeStruct((3,), float), lax.stop_gradient(c[0]))
+            return c * 0.5 + x / c + look
+
+        return fnp.sum(lax.fori_loop(0, fnp.sum(x > 0), body, x + 1))
+
+    jaxpr = ft.make_jaxpr(ft.grad(f))(np.ones((22, 3)))
+    whole = ir.touches_of
+    monkeypatch.setattr(loopcheck, "touches_of", lambda s: () if type(s) is forgotten else whole(s))
+    with pytest.raises(loopcheck.LoopIRError, match="touches_of does not name"):
+        compile_jaxpr(jaxpr).compile()
