@@ -73,9 +73,11 @@ def eigh(
     (a,) = operands("linalg.eigh", x)
     if symmetrize_input:
         a = mul_p.bind(literal(0.5, a), add_p.bind(a, matrix_transpose(a, conjugate=True)))
-    w, v = eigh_p.bind(a, lower=lower, vectors=True, on_error=config.linalg_errors)
-    first, last = _range("eigh", subset_by_index, shape_of(w)[-1])
-    return finish(_part(v, first, last)), finish(_part(w, first, last))
+    count = shape_of(a)[-1]
+    first, last = _range("eigh", subset_by_index, count)
+    columns = None if (first, last) == (0, count) else (first, last)
+    w, v = eigh_p.bind(a, lower=lower, vectors=True, on_error=config.linalg_errors, columns=columns)
+    return finish(v), finish(_part(w, first, last))
 
 
 def _range(name: str, subset: tuple[int, int] | None, count: int) -> tuple[int, int]:

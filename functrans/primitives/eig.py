@@ -12,16 +12,16 @@ from ..core.dtypes import complex_dtype, real_dtype
 from ..core.primitive import Primitive
 from .complexes import abs_p, complex_p, imag_p
 from .create import diagonal_mask, iota
-from .elementwise import div_p, eq_p, mul_p, neg_p, select_p, stop_gradient_p
+from .elementwise import div_p, eq_p, le_p, mul_p, neg_p, select_p, stop_gradient_p
 from .linear import add_p, batched_first, broadcast_in_dim_p, dtype_of, reduce_sum_p, shape_of
 from .lu import lu_p
-from .matrices import check_kind, check_square, matrix_product
-from .reduce import argmax_p
+from .matrices import check_kind, check_square, diagonal_of, matrix_product
+from .reduce import argmax_p, reduce_max_p
 from .solve import lu_solve
 from .spectral import as_row, cast, column_products, matrix_by_matrix, may_raise, real_part, reciprocal_gaps
 
 
-def _abstract(x: Aval, *, vectors: bool, on_error: str, strict: bool = False) -> tuple[Aval, ...]:
+def _abstract(x: Aval, *, vectors: bool, on_error: str) -> tuple[Aval, ...]:
     check_square("eig", x)
     check_kind("eig", x.dtype)
     dtype = x.dtype if x.dtype.kind == "c" else complex_dtype(x.dtype)
@@ -29,7 +29,7 @@ def _abstract(x: Aval, *, vectors: bool, on_error: str, strict: bool = False) ->
     return (values, Aval(x.shape, dtype)) if vectors else (values,)
 
 
-def _impl(x: Any, *, vectors: bool, on_error: str, strict: bool = False) -> tuple[np.ndarray, ...]:
+def _impl(x: Any, *, vectors: bool, on_error: str) -> tuple[np.ndarray, ...]:
     avals = _abstract(aval_of(x), vectors=vectors, on_error=on_error)
 
     def function(a: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -40,25 +40,41 @@ def _impl(x: Any, *, vectors: bool, on_error: str, strict: bool = False) -> tupl
     return matrix_by_matrix("eig", problem, function, (x,), avals, on_error)
 
 
-def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, vectors: bool, on_error: str, strict: bool = False
-) -> tuple[Any, Any]:
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, vectors: bool, on_error: str) -> tuple[Any, Any]:
     x, t = primals[0], tangents[0]
     if type(t) is Zero or not shape_of(x)[-1]:
         outs = eig_p.bind(x, vectors=vectors, on_error=on_error)
         return outs, tuple([Zero(out) for out in outs])
-    w, v = eig_p.bind(x, vectors=True, on_error=on_error, strict=True)
+    w, v = eig_p.bind(x, vectors=True, on_error=on_error)
     # A V = V W gives W' = diag(V^-1 A' V) and V' = V (F * V^-1 A' V), F[i, j] = 1 / (w[j] - w[i]) (Giles 2008).
     moved = matrix_product(cast(t, dtype_of(v)), v)
     lu, _, permutation = lu_p.bind(stop_gradient_p.bind(v))
     inner = lu_solve(v, lu, permutation, moved)
     n = shape_of(x)[-1]
     diagonal = select_p.bind(_spread(diagonal_mask(n, n), shape_of(x)), inner, dtype_of(v).type(0))
+    gaps = reciprocal_gaps(w, n)
     slope = reduce_sum_p.bind(diagonal, axes=(len(shape_of(x)) - 1,))
+    slope = mul_p.bind(slope, _certain(gaps, diagonal_of(lu)))
     if not vectors:
         return (w,), (slope,)
-    turned = matrix_product(v, mul_p.bind(reciprocal_gaps(w, n, strict), inner))
+    turned = matrix_product(v, mul_p.bind(gaps, inner))
     return (w, v), (slope, _normalised(v, turned))
+
+
+def _certain(gaps: Any, pivots: Any) -> Any:
+    """1, but NaN for eigenvalues that equal another one and have no eigenvector of their own.
+
+    Their derivative is infinite; the inverse of the eigenvectors, singular but for rounding, would give any number.
+    """
+    axis = len(shape_of(pivots)) - 1
+    zero, one, size = dtype_of(gaps).type(0), dtype_of(gaps).type(1), shape_of(pivots)[-1]
+    real = np.finfo(dtype_of(gaps)).dtype
+    least = neg_p.bind(reduce_max_p.bind(neg_p.bind(abs_p.bind(pivots)), axes=(axis,)))
+    defective = le_p.bind(least, real.type(size * np.finfo(real).eps))
+    # Of equal eigenvalues the gap is NaN.
+    tied = reduce_sum_p.bind(mul_p.bind(gaps, zero), axes=(axis,))
+    column = broadcast_in_dim_p.bind(defective, shape=shape_of(tied), broadcast_dimensions=tuple(range(axis)))
+    return select_p.bind(column, add_p.bind(tied, one), one)
 
 
 def _spread(x: Any, shape: tuple[int, ...]) -> Any:

@@ -13,7 +13,7 @@ from ..core.kernel import Block, BlockEmitter, Buffer
 from ..core.primitive import Primitive
 from .elementwise import mul_p
 from .linear import batched_first, dtype_of, shape_of
-from .matrices import check_kind, check_square, matrix_product, matrix_transpose
+from .matrices import check_kind, check_square, columns_of, matrix_product, matrix_transpose
 from .shape import loops
 from .spectral import (
     cast,
@@ -30,25 +30,38 @@ from .spectral import (
     wide_dtype,
 )
 
+Columns = tuple[int, int] | None
+"""Which eigenvectors are given: from the first to before the second, by default all.
+
+To differentiate a slice of all of them is not the same: where others have equal eigenvalues, its gradient is NaN.
+"""
+
 
 def _abstract(
-    x: Aval, *, lower: bool, vectors: bool, on_error: str, strict: bool = False
+    x: Aval, *, lower: bool, vectors: bool, on_error: str, columns: Columns = None
 ) -> tuple[Aval, ...]:
     check_square("eigh", x)
     check_kind("eigh", x.dtype)
     values = Aval(x.shape[:-1], real_dtype(x.dtype))
-    return (values, x.strong()) if vectors else (values,)
+    if not vectors:
+        return (values,)
+    return values, (
+        x.strong() if columns is None else Aval((*x.shape[:-1], columns[1] - columns[0]), x.dtype)
+    )
 
 
 def _impl(
-    x: Any, *, lower: bool, vectors: bool, on_error: str, strict: bool = False
+    x: Any, *, lower: bool, vectors: bool, on_error: str, columns: Columns = None
 ) -> tuple[np.ndarray, ...]:
     uplo: Literal["L", "U"] = "L" if lower else "U"
 
     def function(a: np.ndarray) -> tuple[np.ndarray, ...]:
-        return tuple(np.linalg.eigh(a, uplo)) if vectors else (np.linalg.eigvalsh(a, uplo),)
+        if not vectors:
+            return (np.linalg.eigvalsh(a, uplo),)
+        w, v = np.linalg.eigh(a, uplo)
+        return w, v if columns is None else v[..., columns[0] : columns[1]].copy()
 
-    avals = _abstract(aval_of(x), lower=lower, vectors=vectors, on_error=on_error)
+    avals = _abstract(aval_of(x), lower=lower, vectors=vectors, on_error=on_error, columns=columns)
     return matrix_by_matrix("eigh", "the eigenvalues did not converge", function, (x,), avals, on_error)
 
 
@@ -59,23 +72,24 @@ def _jvp(
     lower: bool,
     vectors: bool,
     on_error: str,
-    strict: bool = False,
+    columns: Columns = None,
 ) -> tuple[Any, Any]:
     x, t = primals[0], tangents[0]
-    if type(t) is Zero:
-        outs = eigh_p.bind(x, lower=lower, vectors=vectors, on_error=on_error)
+    if type(t) is Zero or not shape_of(x)[-1]:
+        outs = eigh_p.bind(x, lower=lower, vectors=vectors, on_error=on_error, columns=columns)
         return outs, tuple([Zero(out) for out in outs])
-    w, v = eigh_p.bind(x, lower=lower, vectors=True, on_error=on_error, strict=True)
-    if not shape_of(x)[-1]:
-        return ((w, v), (Zero(w), Zero(v))) if vectors else ((w,), (Zero(w),))
+    w, v = eigh_p.bind(x, lower=lower, vectors=True, on_error=on_error)
     # A V = V W gives W' = diag(V^H A' V) and V' = V (F * V^H A' V), F[i, j] = 1 / (w[j] - w[i]) (Giles 2008).
     moved = matrix_product(hermitian(t, lower), v)
     slope = real_part(column_products(v, moved))
     if not vectors:
         return (w,), (slope,)
-    gaps = cast(reciprocal_gaps(w, shape_of(x)[-1], strict), dtype_of(v))
+    gaps = cast(reciprocal_gaps(w, shape_of(x)[-1]), dtype_of(v))
+    given = v
+    if columns is not None:
+        given, gaps, moved = (columns_of(a, *columns) for a in (v, gaps, moved))
     inner = matrix_product(matrix_transpose(v, conjugate=True), moved)
-    return (w, v), (slope, matrix_product(v, mul_p.bind(gaps, inner)))
+    return (w, given), (slope, matrix_product(v, mul_p.bind(gaps, inner)))
 
 
 def _batch(size: int, args: Sequence[Any], dims: Sequence[int], **params: Any) -> tuple[Any, Any]:
@@ -102,7 +116,7 @@ def _kernel(
     lower: bool,
     vectors: bool,
     on_error: str,
-    strict: bool = False,
+    columns: Columns = None,
 ) -> None:
     *batch, n, _ = operands[0].shape
     wide = wide_dtype(operands[0].dtype)
@@ -133,7 +147,7 @@ def _kernel(
         )
         store_vector(k, results[0], w, b)
         if vectors:
-            store_columns(k, results[1], a, b)
+            store_columns(k, results[1], a, b, columns[0] if columns else 0)
         settle(k, info, results, b, on_error)
 
 

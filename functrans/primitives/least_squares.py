@@ -202,7 +202,7 @@ def _lstsq_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, on_error: str
 
 def _slope_of_values(a: Any, t: Any, on_error: str) -> Any:
     """The tangents of the singular values."""
-    u, _, vh = svd_p.bind(a, full_matrices=False, vectors=True, on_error=on_error, strict=True)
+    u, _, vh = svd_p.bind(a, full_matrices=False, vectors=True, on_error=on_error)
     return real_part(column_products(u, matrix_product(t, matrix_transpose(vh, conjugate=True))))
 
 

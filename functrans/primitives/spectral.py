@@ -139,22 +139,22 @@ def safe_reciprocal(x: Any, least: Any, otherwise: Any) -> Any:
     return select_p.bind(small, otherwise, div_p.bind(one, select_p.bind(small, one, x)))
 
 
-def reciprocal_matrix(x: Any, w: Any, order: int, strict: bool) -> Any:
+def reciprocal_matrix(x: Any, w: Any, order: int) -> Any:
     """The reciprocals of sums or differences ``x[i, j]`` of the numbers `w`.
 
-    Where these are zero but for rounding: 0 on the diagonal; elsewhere 0 too, or NaN if `strict`. Zeros leave out what
-    is not determined, and a first derivative is right without it or does not exist. That derivative is not smooth
-    at such a point, and to differentiate it again would give finite numbers that are wrong: that is strict.
+    Where these are zero but for rounding: 0 on the diagonal, else NaN. The vectors of equal numbers are not
+    determined, so they have no derivative. A zero in its place would be wrong, and finite, for functions that do
+    have one (``V @ diag(g(w)) @ V.T``).
     """
     size = shape_of(w)[-1]
     zero, nan = dtype_of(x).type(0), dtype_of(x).type(np.nan)
-    otherwise = select_p.bind(diagonal_mask(size, size), zero, nan) if strict else zero
+    otherwise = select_p.bind(diagonal_mask(size, size), zero, nan)
     return safe_reciprocal(x, as_column(negligible(w, order)), otherwise)
 
 
-def reciprocal_gaps(w: Any, order: int, strict: bool) -> Any:
+def reciprocal_gaps(w: Any, order: int) -> Any:
     """The matrix of ``1 / (w[j] - w[i])``; see `reciprocal_matrix`."""
-    return reciprocal_matrix(sub_p.bind(as_row(w), as_column(w)), w, order, strict)
+    return reciprocal_matrix(sub_p.bind(as_row(w), as_column(w)), w, order)
 
 
 # --- kernels ------------------------------------------------------------------------------------------------
@@ -172,11 +172,14 @@ def load_columns(k: BlockEmitter, target: Buffer, source: Buffer, batch: Sequenc
         k.store(target, [j, i], k.cast(k.load(source, [*batch, i, j]), target.dtype))
 
 
-def store_columns(k: BlockEmitter, target: Buffer, source: Buffer, batch: Sequence[Scalar]) -> None:
-    """The way back from `load_columns`."""
+def store_columns(
+    k: BlockEmitter, target: Buffer, source: Buffer, batch: Sequence[Scalar], first: int = 0
+) -> None:
+    """The way back from `load_columns`, from the first of the columns on."""
     rows, columns = target.shape[-2:]
     with k.loop(rows) as i, k.loop(columns) as j:
-        k.store(target, [*batch, i, j], k.cast(k.load(source, [j, i]), target.dtype))
+        value = k.load(source, [j + first if first else j, i])
+        k.store(target, [*batch, i, j], k.cast(value, target.dtype))
 
 
 def store_vector(k: BlockEmitter, target: Buffer, source: Buffer, batch: Sequence[Scalar]) -> None:

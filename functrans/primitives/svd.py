@@ -35,9 +35,7 @@ from .spectral import (
 )
 
 
-def _abstract(
-    x: Aval, *, full_matrices: bool, vectors: bool, on_error: str, strict: bool = False
-) -> tuple[Aval, ...]:
+def _abstract(x: Aval, *, full_matrices: bool, vectors: bool, on_error: str) -> tuple[Aval, ...]:
     check_matrix("svd", x)
     check_kind("svd", x.dtype)
     *batch, m, n = x.shape
@@ -48,9 +46,7 @@ def _abstract(
     return Aval((*batch, m, left), x.dtype), values, Aval((*batch, right, n), x.dtype)
 
 
-def _impl(
-    x: Any, *, full_matrices: bool, vectors: bool, on_error: str, strict: bool = False
-) -> tuple[np.ndarray, ...]:
+def _impl(x: Any, *, full_matrices: bool, vectors: bool, on_error: str) -> tuple[np.ndarray, ...]:
     def function(a: np.ndarray) -> tuple[np.ndarray, ...]:
         return tuple(np.linalg.svd(a, full_matrices)) if vectors else (np.linalg.svd(a, compute_uv=False),)
 
@@ -68,7 +64,6 @@ def _jvp(
     full_matrices: bool,
     vectors: bool,
     on_error: str,
-    strict: bool = False,
 ) -> tuple[Any, Any]:
     x, t = primals[0], tangents[0]
     m, n = shape_of(x)[-2:]
@@ -76,7 +71,7 @@ def _jvp(
         outs = svd_p.bind(x, full_matrices=full_matrices, vectors=vectors, on_error=on_error)
         return outs, tuple([Zero(out) for out in outs])
     full = full_matrices and vectors
-    u, s, vh = svd_p.bind(x, full_matrices=full, vectors=True, on_error=on_error, strict=True)
+    u, s, vh = svd_p.bind(x, full_matrices=full, vectors=True, on_error=on_error)
     rank = min(m, n)
     v = matrix_transpose(vh, conjugate=True)
     u_thin, v_thin = (_columns(a, 0, rank) if full else a for a in (u, v))
@@ -85,10 +80,10 @@ def _jvp(
     if not vectors:
         return (s,), (slope,)
     inner = matrix_product(matrix_transpose(u_thin, conjugate=True), moved)
-    turned_u, turned_v = _rotations(inner, s, max(m, n), strict)
-    t_u, t_v = matrix_product(u_thin, turned_u), matrix_product(v_thin, turned_v)
-    missing = dtype_of(s).type(np.nan if strict else 0)
-    inverse = cast(as_row(safe_reciprocal(s, negligible(s, max(m, n)), missing)), dtype_of(x))
+    even, odd = _parts(inner, s, max(m, n))
+    t_u = matrix_product(u_thin, add_p.bind(even, odd))
+    t_v = matrix_product(v_thin, sub_p.bind(even, odd))
+    inverse = cast(as_row(_inverse(s, max(m, n))), dtype_of(x))
     if m > n:
         t_u = add_p.bind(t_u, mul_p.bind(_outside(u_thin, moved), inverse))
     if n > m:
@@ -99,22 +94,26 @@ def _jvp(
     return (u, s, vh), (t_u, slope, matrix_transpose(t_v, conjugate=True))
 
 
-def _rotations(inner: Any, s: Any, order: int, strict: bool) -> tuple[Any, Any]:
-    """``U^H U'`` and ``V^H V'`` within the span of the thin factors, from ``U^H A' V``.
+def _parts(inner: Any, s: Any, order: int) -> tuple[Any, Any]:
+    """The two parts of the rotations within the span of the thin factors, from ``U^H A' V``.
 
-    With its Hermitian part H and skew part K (twice each) they are ``(H / (s[j] - s[i]) ± K / (s[j] + s[i])) / 2``:
-    Townsend (2016), Seeger et al. (2017), written so that equal singular values leave ``U V^H`` its derivative.
-    On the diagonal, where only the difference of the two is determined, each gets half of it.
+    With its Hermitian part H and skew part K (twice each), ``U^H U'`` and ``V^H V'`` are ``(H / (s[j] - s[i]) ±
+    K / (s[j] + s[i])) / 2``: Townsend (2016), Seeger et al. (2017). On the diagonal, where only the difference of
+    the two is determined, each gets half of it.
     """
     dtype = dtype_of(inner)
-    adjoint = matrix_transpose(inner, conjugate=True)
-    sums = add_p.bind(as_row(s), as_column(s))
-    outer = cast(reciprocal_matrix(sums, s, order, strict), dtype)
     half = dtype.type(0.5)
-    gaps = cast(reciprocal_gaps(s, order, strict), dtype)
+    adjoint = matrix_transpose(inner, conjugate=True)
+    outer = cast(reciprocal_matrix(add_p.bind(as_row(s), as_column(s)), s, order), dtype)
+    gaps = cast(reciprocal_gaps(s, order), dtype)
     even = mul_p.bind(mul_p.bind(half, add_p.bind(inner, adjoint)), gaps)
     odd = mul_p.bind(mul_p.bind(half, sub_p.bind(inner, adjoint)), outer)
-    return add_p.bind(even, odd), sub_p.bind(even, odd)
+    return even, odd
+
+
+def _inverse(s: Any, order: int) -> Any:
+    """``1 / s``, and NaN where `s` is zero but for rounding."""
+    return safe_reciprocal(s, negligible(s, order), dtype_of(s).type(np.nan))
 
 
 def _outside(u: Any, x: Any) -> Any:
@@ -232,7 +231,6 @@ def _kernel(
     full_matrices: bool,
     vectors: bool,
     on_error: str,
-    strict: bool = False,
 ) -> None:
     *batch, m, n = operands[0].shape
     if not (m and n):
@@ -266,4 +264,70 @@ svd_p: Primitive = Primitive(
     kernel=Block(_kernel),
     effects=may_raise,
     multiple=True,
+)
+
+
+# --- polar factor -------------------------------------------------------------------------------------------
+
+
+def _polar_impl(x: Any, *, on_error: str) -> np.ndarray:
+    u, _, vh = _impl(x, full_matrices=False, vectors=True, on_error=on_error)
+    return np.asarray(np.matmul(u, vh), x.dtype)
+
+
+def _polar_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, on_error: str) -> tuple[Any, Any]:
+    x, t = primals[0], tangents[0]
+    ans = polar_p.bind(x, on_error=on_error)
+    m, n = shape_of(x)[-2:]
+    if type(t) is Zero or not (m and n):
+        return ans, Zero(ans)
+    u, s, vh = svd_p.bind(x, full_matrices=False, vectors=True, on_error=on_error)
+    v = matrix_transpose(vh, conjugate=True)
+    moved = matrix_product(t, v)
+    _, odd = _parts(matrix_product(matrix_transpose(u, conjugate=True), moved), s, max(m, n))
+    turned = matrix_product(u, add_p.bind(odd, odd))
+    inverse = cast(as_row(_inverse(s, max(m, n))), dtype_of(x))
+    if m > n:
+        turned = add_p.bind(turned, mul_p.bind(_outside(u, moved), inverse))
+    out = matrix_product(turned, vh)
+    if n > m:
+        back = matrix_product(matrix_transpose(t, conjugate=True), u)
+        rest = mul_p.bind(_outside(v, back), inverse)
+        out = add_p.bind(out, matrix_product(u, matrix_transpose(rest, conjugate=True)))
+    return ans, out
+
+
+def _polar_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, on_error: str) -> None:
+    (a,), (out,) = operands, results
+    *batch, m, n = a.shape
+    if not (m and n):
+        return
+    w = Workspace.make(k, m, n, a.dtype, "S")
+    product = k.scratch((n, m), w.a.dtype)
+    with loops(k, batch) as b:
+        info = w.decompose(k, a, b)
+        rank = min(m, n)
+        k.extern("gemm", "N", "N", m, n, rank, 1.0, w.u, m, w.vh, rank, 0.0, product, m)
+        store_columns(k, out, product, b)
+        settle(k, info, results, b, on_error)
+
+
+def _polar_abstract(x: Aval, *, on_error: str) -> Aval:
+    check_matrix("polar", x)
+    check_kind("polar", x.dtype)
+    return x.strong()
+
+
+#: ``U @ Vh``, which equal singular values leave its derivative: the terms with their differences cancel.
+polar_p: Primitive = Primitive(
+    "polar",
+    _polar_abstract,
+    _polar_impl,
+    jvp=_polar_jvp,
+    batch=lambda size, args, dims, **params: (
+        polar_p.bind(batched_first(size, args[0], dims[0]), **params),
+        0,
+    ),
+    kernel=Block(_polar_kernel),
+    effects=may_raise,
 )

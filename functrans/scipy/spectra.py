@@ -20,7 +20,7 @@ from ..primitives.operands import finish, operand, strong
 from ..primitives.reduce import reduce_max_p
 from ..primitives.shape import slice_p
 from ..primitives.spectral import as_column, hermitian
-from ..primitives.svd import svd_p
+from ..primitives.svd import polar_p, svd_p
 from .arguments import inexact
 
 # --- symmetric and Hermitian matrices -----------------------------------------------------------------------
@@ -54,7 +54,8 @@ def eigh(
     check_finite : bool
         Raise for NaN and infinities.
     subset_by_index : pair of int, optional
-        Return those from the first to the second, included.
+        Return those from the first to the second, included. Unlike those of a slice of all eigenvectors, gradients
+        are defined where the other ones have equal eigenvalues.
 
     Returns
     -------
@@ -82,12 +83,14 @@ def eigh(
     """
     x, factor = _problem("eigh", a, b, lower, type, check_finite)
     vectors = not eigvals_only
-    w, *v = eigh_p.bind(x, lower=lower, vectors=vectors, on_error=config.linalg_errors)
-    first, last = _subset(subset_by_index, shape_of(w)[-1])
+    count = shape_of(x)[-1]
+    first, last = _subset(subset_by_index, count)
+    columns = None if eigvals_only or (first, last) == (0, count) else (first, last)
+    w, *v = eigh_p.bind(x, lower=lower, vectors=vectors, on_error=config.linalg_errors, columns=columns)
     w = finish(_part(w, first, last))
     if eigvals_only:
         return w
-    found = _part(v[0], first, last)
+    (found,) = v
     if factor is not None:
         if type == 3:
             found = matrix_product(factor, found)
@@ -344,8 +347,8 @@ def polar(a: Any, side: str = "right") -> tuple[Any, Any]:
 
     Notes
     -----
-    Through the singular value decomposition. Derivatives are right also at equal singular values; where `a` has less
-    than full rank `u` is not determined.
+    Through the singular value decomposition. First derivatives are right also at equal singular values, where second
+    ones are NaN; where `a` has less than full rank `u` is not determined.
 
     Examples
     --------
@@ -360,8 +363,7 @@ def polar(a: Any, side: str = "right") -> tuple[Any, Any]:
     if side not in ("right", "left"):
         raise ArgumentValueError(f"polar: side must be 'right' or 'left', got {side!r}")
     x = _matrices("polar", a, False)
-    left, _, right = svd_p.bind(x, full_matrices=False, vectors=True, on_error=config.linalg_errors)
-    u = matrix_product(left, right)
+    u = polar_p.bind(x, on_error=config.linalg_errors)
     adjoint = matrix_transpose(u, conjugate=True)
     p = matrix_product(adjoint, x) if side == "right" else matrix_product(x, adjoint)
     half = aval_of(p).dtype.type(0.5)

@@ -56,6 +56,12 @@ def _hermitian_cases(shapes, vectors):
     )
 
 
+SOME_COLUMNS = tuple(
+    Case((N(s),), {"lower": True, "vectors": True, "on_error": "raise", "columns": (1, 3)})
+    for s in ((3, 3), (2, 4, 4))
+)
+
+
 def _svd_cases(shapes, full, vectors):
     return tuple(
         Case((Graded(s),), {"full_matrices": full, "vectors": vectors, "on_error": "raise"}) for s in shapes
@@ -63,7 +69,9 @@ def _svd_cases(shapes, full, vectors):
 
 
 DOMAINS = {
-    eigh.eigh_p: Domain(cases=_hermitian_cases(SHAPES, True) + _hermitian_cases(((3, 3),), False), **REAL),
+    eigh.eigh_p: Domain(
+        cases=_hermitian_cases(SHAPES, True) + _hermitian_cases(((3, 3),), False) + SOME_COLUMNS, **REAL
+    ),
     svd.svd_p: Domain(
         cases=_svd_cases(RECTANGLES, False, True)
         + _svd_cases(((3, 3), (0, 2)), True, True)
@@ -88,6 +96,10 @@ DOMAINS = {
     ),
     sylvester.sqrtm_p: Domain(
         cases=tuple(Case((PositiveDefinite(s),)) for s in ((3, 3), (2, 2, 2), (1, 1), (0, 0), (0, 2, 2))),
+        **{**REAL, "kinds": "fc"},
+    ),
+    svd.polar_p: Domain(
+        cases=tuple(Case((Graded(s),), {"on_error": "raise"}) for s in RECTANGLES),
         **{**REAL, "kinds": "fc"},
     ),
     least_squares.pinv_p: Domain(

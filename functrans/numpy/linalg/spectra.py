@@ -95,11 +95,14 @@ def eigh(a: Any, UPLO: str = "L") -> EighResult:
     Eigenvectors are determined but for their sign, of complex matrices their phase, which is taken to be at rest
     (``diag(V^H V') = 0``): differentiate functions that do not depend on it.
 
-    Of equal eigenvalues (closer than ``n * eps * max |w|``) only the space of their eigenvectors is determined;
-    `F` is 0 there. So derivatives are finite, and right for functions that depend on equal eigenvalues by symmetric
-    functions (their sum), and on their eigenvectors by the space these span (``V[:, :k] @ V[:, :k].T``). They are
-    **not** right for ``V @ diag(f(w)) @ V.T`` at equal eigenvalues, nor do single eigenvalues have a derivative there.
-    Second derivatives are NaN there.
+    Of equal eigenvalues (closer than ``n * eps * max |w|``) only the space of their eigenvectors is determined:
+    the tangents of these eigenvectors are NaN, and so is the gradient of all that depends on `V`. (To leave the terms
+    out would give finite numbers that are wrong for ``V @ diag(g(w)) @ V.T``.) Eigenvalues alone keep their
+    derivatives, which are right for symmetric functions of the equal ones, as their sum; their second derivatives are
+    NaN. Of eigenvalues that are close, but not equal, derivatives are right and as large as ``1 / (w[j] - w[i])``.
+
+    For a gradient of some eigenvectors while others belong to equal eigenvalues (the principal axes of few points)
+    take them by `functrans.scipy.linalg.eigh` with `subset_by_index`.
 
     Kernels call LAPACK's syevd and heevd, in double precision as NumPy.
 
@@ -141,8 +144,8 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:
 
     Notes
     -----
-    The derivative takes eigenvectors, and so the work of `eigh`; it is finite at equal eigenvalues, and right for
-    symmetric functions of these.
+    The derivative takes eigenvectors, and so the work of `eigh`; at equal eigenvalues it is right for symmetric
+    functions of these.
 
     Examples
     --------
@@ -184,9 +187,9 @@ def eig(a: Any) -> EigResult:
     Notes
     -----
     With ``V^-1 A' V = X`` the derivatives are ``w' = diag(X)`` and ``V' = V (F * X + D)``, ``F[i, j] = 1 / (w[j] -
-    w[i])`` [1]_, with the diagonal matrix `D` that keeps the normalisation. At equal eigenvalues `F` is 0, as in
-    `eigh`, and NaN in second derivatives. A matrix that is not diagonalisable has no derivative: it is infinite or
-    NaN there.
+    w[i])`` [1]_, with the diagonal matrix `D` that keeps the normalisation. At equal eigenvalues `F` is NaN, as in
+    `eigh`. A matrix that is not diagonalisable has no derivative: NaN, or very large if rounding makes it
+    diagonalisable.
 
     A host call to LAPACK's geev between kernels.
 
@@ -306,10 +309,11 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     outside of it [1]_ [2]_. The phases of complex factors, and what a full factor does beyond the thin one, are not
     determined: they turn as little as they may. Differentiate functions that do not depend on them.
 
-    Quotients by what is zero but for rounding (``max(m, n) * eps * max(s)``) are left out. So derivatives are finite
-    for equal and zero singular values, and right for functions in which these occur symmetrically: sums of singular
-    values (at zero ones the nuclear norm has many subgradients, of which this is one), ``U @ Vh``, projectors.
-    Second derivatives are NaN there.
+    Quotients by what is zero but for rounding (``max(m, n) * eps * max(s)``) are NaN: the tangents of singular
+    vectors of equal singular values, and of several zero ones. Singular values alone keep their derivatives, which
+    are right for symmetric functions of the equal ones, as their sum (at zero ones the nuclear norm has many
+    subgradients, of which this is one); their second derivatives are NaN. For ``U @ Vh`` take
+    `functrans.scipy.linalg.polar`, which has a derivative there, and `pinv` for the pseudo-inverse.
 
     Kernels call LAPACK's gesdd, in double precision as NumPy.
 
