@@ -8,10 +8,11 @@ from typing import Any
 from ..core.errors import DtypeError, ShapeError
 from ..core.primitive import Primitive
 from ..numpy.dispatch import array_operand
+from ..numpy.rounds import one_by_one
 from ..primitives.axes import as_shape, one_axis
 from ..primitives.bounds import GatherScatterMode, checked_mode
 from ..primitives.elementwise import neg_p
-from ..primitives.index import scatter_add_p, scatter_p
+from ..primitives.index import gathered, scatter_add_p, scatter_p
 from ..primitives.linear import broadcast_to, reshape_p, shape_of
 from ..primitives.operands import finish
 from ..primitives.placed_windows import arranged, index_arrays, inverse
@@ -24,7 +25,6 @@ from .dimension_numbers import (
     windows_of,
     with_some_index,
 )
-from .gathering import take_windows
 
 __all__ = [
     "scatter", "scatter_add", "scatter_apply", "scatter_max", "scatter_min", "scatter_mul", "scatter_sub",
@@ -215,7 +215,7 @@ def scatter_apply(
     operand : array_like
     scatter_indices : array_like of int, shape (..., k)
     func : callable
-        Elementwise, keeping the dtype. Applied once to each element, also where it is named repeatedly.
+        Elementwise, keeping the dtype. Applied again each time that an element is named.
     dimension_numbers : ScatterDimensionNumbers
     update_shape : sequence of int
         The shape that updates would have. By default the windows have one element.
@@ -243,11 +243,21 @@ def scatter_apply(
         numbers.places
     )
     sizes = _window_sizes("lax.scatter_apply", shape, updates, numbers)
-    taken = take_windows(x, indices, numbers, sizes, mode, None)
-    new = array_operand(func(finish(taken)), "scatter_apply")
-    if new.dtype != x.dtype:
-        raise DtypeError(f"lax.scatter_apply: the function makes {new.dtype} of {x.dtype}")
-    new = broadcast_to(new, shape_of(taken))
-    return finish(
-        _scattered("scatter_apply", scatter_p, (x, new, indices), dimension_numbers, unique_indices, mode)
-    )
+    way = checked_mode("fill" if mode is None else mode)
+    x, windows = with_some_index(x, windows_of("lax.scatter_apply", shape, index, numbers, sizes))
+    arrays, way = index_arrays(windows, indices, way)
+    order = windows.order()
+
+    def step(taken: Any) -> Any:
+        new = array_operand(func(finish(arranged(taken, order))), "scatter_apply")
+        if new.dtype != x.dtype:
+            raise DtypeError(f"lax.scatter_apply: the function makes {new.dtype} of {x.dtype}")
+        return arranged(broadcast_to(new, tuple([shape_of(taken)[d] for d in order])), inverse(order))
+
+    axes = windows.indexed()
+    if unique_indices:
+        taken = gathered(x, arrays, axes, way)
+        out = scatter_p.bind(x, step(taken), *arrays, axes=axes, mode=way, unique_indices=True)
+    else:
+        out = one_by_one(step, x, arrays, axes, way)
+    return finish(reshape_p.bind(out, shape=shape))

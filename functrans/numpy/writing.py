@@ -18,7 +18,6 @@ from ..core.errors import (
     ShapeError,
 )
 from ..core.trace import concrete, is_abstract
-from ..primitives.at import At
 from ..primitives.axes import one_axis
 from ..primitives.composed import truth
 from ..primitives.create import iota
@@ -33,6 +32,7 @@ from ..primitives.linear import (
 )
 from ..primitives.operands import finish, operand
 from ..primitives.rounding import remainder_p
+from .at import At
 from .dispatch import array_operand, implements, owned
 
 __all__ = ["fill_diagonal", "place", "put", "put_along_axis", "putmask"]

@@ -78,7 +78,7 @@ def test_a_mask_whose_numbers_are_unknown(method):
 
 def test_apply():
     f = lambda x, i: x.at[i].apply(lambda v: v**2 + 1)
-    for index in (INDEX[:4], X > 1.0, X[:, 1] > 1.0, (slice(1, 3), 2)):
+    for index in (np.array([1, 3, -2]), X > 1.0, X[:, 1] > 1.0, (slice(1, 3), 2)):
         expected = X.copy()
         expected[index] = X[index] ** 2 + 1
         np.testing.assert_allclose(f(fnp.asarray(X), index), expected)
@@ -87,6 +87,80 @@ def test_apply():
         check(lambda x, i=index: f(x, i), X, order=1, laws=("jvp_is_slope", "vjp_is_adjoint"))
     with pytest.raises(InvalidIndexError):
         ft.jit(f)(X, np.ones((4, 2), bool))
+
+
+#: Indices that repeat, up to seven times.
+REPEATED = (
+    INDEX[:4],
+    (np.array([0, 0, 1]), np.array([2, -1, 0])),
+    (slice(None), np.array([1, 1, 1, 0])),
+    (np.array([[2, 2], [2, 0]]), slice(2)),
+    np.zeros(7, int),
+    (np.array([3, 3]), None, np.array([1, 1])),
+)
+
+
+@pytest.mark.parametrize("index", REPEATED, ids=str)
+def test_apply_to_elements_named_repeatedly(index):
+    func = lambda v: v**2 / 2 + 0.1
+    f = lambda x, i: x.at[i].apply(func)
+    expected = X.copy()
+    number = np.zeros(X.shape, int)
+    np.add.at(number, index, 1)
+    for r in range(number.max()):
+        expected = np.where(number > r, expected**2 / 2 + 0.1, expected)
+    np.testing.assert_allclose(f(fnp.asarray(X), index), expected, rtol=1e-14)
+    np.testing.assert_allclose(ft.jit(lambda x: f(x, index))(X), expected, rtol=1e-14)
+    if not isinstance(index, tuple):
+        mapped = ft.vmap(f, (None, 0))
+        np.testing.assert_allclose(ft.jit(f)(X, index), expected, rtol=1e-14)
+        np.testing.assert_allclose(mapped(X, np.stack([index, 0 * index]))[0], expected, rtol=1e-14)
+    check(lambda x: f(x, index), X, laws=("jvp_is_slope", "vjp_is_adjoint", "jit_and_grad_commute"))
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, ft.jit])
+@pytest.mark.parametrize("ufunc", [np.negative, np.sqrt, np.log1p, np.reciprocal])
+def test_apply_is_ufunc_at(ufunc, transform):
+    rng = np.random.default_rng(1)
+    x = rng.uniform(0.1, 2.0, 5)
+    for count in (0, 1, 2, 40):
+        i = rng.integers(-5, 5, count)
+        expected = x.copy()
+        ufunc.at(expected, i)
+        found = transform(lambda x, i: x.at[i].apply(getattr(fnp, ufunc.__name__)))(fnp.asarray(x), i)
+        np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+def test_a_function_is_not_applied_where_it_is_not_wanted():
+    """``log(2.5)`` once more would be negative, then NaN: no derivative may come of that."""
+    x, i = np.array([2.5, 40.0, 2.0]), np.array([0, 1, 1, 1])
+    f = lambda x: x.at[i].apply(fnp.log)
+    slope = np.diag([1 / 2.5, 1 / (40 * np.log(40) * np.log(np.log(40))), 1.0])
+    for jacobian in (ft.jacrev, ft.jacfwd):
+        np.testing.assert_allclose(jacobian(f)(x), slope, rtol=1e-14)
+        np.testing.assert_allclose(ft.jit(jacobian(f))(x), slope, rtol=1e-14)
+    edge = ft.grad(lambda x: fnp.sum(x.at[np.array([0, 1, 1])].apply(fnp.sqrt)))(np.array([0.0, 16.0]))
+    np.testing.assert_allclose(edge, [np.inf, 1 / 32])
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, ft.jit])
+def test_repeated_updates_follow_one_another(transform):
+    """What NumPy does, where one update by the product of all would overflow, or lose a sign."""
+    i = np.array([0, 0])
+    for name, x, v in (
+        ("divide", 1e300, [1e200, 1e200]),
+        ("power", -2.0, [2.0, 0.5]),
+        ("power", 4.0, [0.5, -1.0]),
+        ("multiply", 1e-300, [1e200, 1e200]),
+    ):
+        expected = np.array([x])
+        UFUNCS[name].at(expected, i, np.array(v))
+        found = transform(lambda x, i, v, name=name: getattr(x.at[i], name)(v))(
+            fnp.asarray([x]), i, np.array(v)
+        )
+        np.testing.assert_allclose(found, expected, rtol=1e-15)
+    slope = transform(ft.grad(lambda v: fnp.asarray([-2.0]).at[i].power(fnp.stack([2.0, v]))[0]))(0.5)
+    assert slope == pytest.approx(2 * np.log(4))
 
 
 def test_masks_that_are_known():

@@ -12,6 +12,7 @@ from functrans.primitives import (
     linalg,
     linear,
     reduce,
+    repeated,
     scatter_folds,
     shape,
 )
@@ -207,6 +208,15 @@ INDEXING = {
     index.scatter_p: _scatter(linear=((0,), (1,), (0, 1))),
     index.scatter_add_p: _scatter(linear=((0,), (1,), (0, 1)), rtol=1e-13),
     scatter_folds.scatter_mul_p: _scatter(linear=((0,),), rtol=1e-13, signed_zeros="f"),
+    scatter_folds.scatter_div_p: _scatter(kinds="fc", linear=((0,),), rtol=1e-13, signed_zeros="f"),
+    repeated.others_at_p: Domain(
+        cases=tuple(
+            Case((N((n, *rest)), Indices((n,), 0, 3)), {"size": 3})
+            for n, rest in ((6, ()), (5, (2,)), (1, (3,)), (9, (1, 2)))
+        ),
+        kinds="iufc",
+        rtol=1e-12,
+    ),
     scatter_folds.scatter_min_p: _scatter(),
     scatter_folds.scatter_max_p: _scatter(),
     dynamic.dynamic_slice_p: Domain(

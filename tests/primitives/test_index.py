@@ -213,3 +213,26 @@ def test_second_derivatives_of_multiply_at_repeated_indices(factors, stack):
     x, i = fnp.asarray([2.0, 3.0]), np.array([0, 0, 1])
     found = stack(ft.hessian(lambda v: fnp.sum(x.at[i].multiply(v))))(np.array(factors))
     np.testing.assert_allclose(found, [[0.0, 2.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 0.0]], atol=1e-15)
+
+
+@pytest.mark.parametrize("stack", [lambda f: f, ft.jit])
+@pytest.mark.parametrize("count", [100, 200])
+def test_derivatives_of_multiply_by_many_factors_one_of_them_zero(count, stack):
+    """The product of `count` factors at one place, mixed in three of them: that of the others."""
+    rng = np.random.default_rng(0)
+    i, values = np.zeros(count, int), rng.uniform(0.9, 1.1, count)
+    values[[3, 50]] = 0.0
+    i[7] = 1
+    others = 2.0 * np.prod(np.delete(values, [3, 7, 50]))
+
+    def product(three):
+        v = fnp.asarray(values).at[np.array([3, 50, 60])].set(three)
+        return fnp.asarray([2.0, 3.0]).at[i].multiply(v)[0]
+
+    three = values[[3, 50, 60]]
+    second, third = stack(ft.hessian(product))(three), stack(ft.jacfwd(ft.hessian(product)))(three)
+    expected = np.zeros((3, 3))
+    expected[0, 1] = expected[1, 0] = others
+    np.testing.assert_allclose(second, expected, rtol=1e-12, atol=1e-15)
+    assert third[0, 1, 2] == pytest.approx(others / values[60], rel=1e-12)
+    assert third[2, 1, 0] == pytest.approx(others / values[60], rel=1e-12)

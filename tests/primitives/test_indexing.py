@@ -13,7 +13,6 @@ from functrans.core.errors import (
     InvalidIndexError,
     ShapeError,
 )
-from functrans.primitives import at  # noqa: F401  # fills operators.property
 from functrans.primitives.indexing import getitem
 
 UFUNCS = {

@@ -15,16 +15,18 @@ from ..core.errors import (
     ShapeError,
 )
 from ..core.trace import Tracer, is_abstract, operators
-from .bounds import checked_mode
-from .create import full, iota
-from .dynamic import dynamic_update_slice_p
-from .elementwise import convert, div_p, max_p, min_p, mul_p, neg_p, select_p, sub_p
-from .exp_log import pow_p
-from .index import scatter_add_p, scatter_p
-from .indexing import Plan, plan_index, take, take_view
-from .linear import add_p, broadcast_to, reshape_p, shape_of, transpose_p
-from .scatter_folds import scatter_max_p, scatter_min_p, scatter_mul_p
-from .shape import rev_p
+from ..primitives.bounds import checked_mode
+from ..primitives.create import iota
+from ..primitives.dynamic import dynamic_update_slice_p
+from ..primitives.elementwise import convert, div_p, max_p, min_p, mul_p, neg_p, select_p, sub_p
+from ..primitives.exp_log import pow_p
+from ..primitives.index import gathered, scatter_add_p, scatter_p
+from ..primitives.indexing import Plan, plan_index, take, take_view
+from ..primitives.linear import add_p, broadcast_to, reshape_p, shape_of, transpose_p
+from ..primitives.placed_windows import arranged, inverse
+from ..primitives.scatter_folds import scatter_div_p, scatter_max_p, scatter_min_p, scatter_mul_p
+from ..primitives.shape import rev_p
+from .rounds import one_by_one
 
 
 class At:
@@ -59,10 +61,11 @@ class AtIndex:
 
     Notes
     -----
-    Where index arrays name an element repeatedly, `add`, `multiply`, `min` and `max` take every value (as
-    ``np.add.at`` does), and `set` keeps the last one, as NumPy's assignment does; its derivative is that of
-    the value kept. Values are cast to the dtype of the array as by NumPy: `set` casts any value, the others
-    raise `DtypeError` if the result does not fit the array's kind (``int`` array, ``float`` value).
+    Where index arrays name an element repeatedly, all methods take every value, one after the other (as
+    ``np.add.at`` does); only `set` keeps the last one, as NumPy's assignment does, and its derivative is that of the
+    value kept. So `power` raises to one exponent after the other, and `apply` applies its function again. Values are
+    cast to the dtype of the array as by NumPy: `set` casts any value, the others raise `DtypeError` if the result does
+    not fit the array's kind (``int`` array, ``float`` value).
 
     A boolean mask as the only index also takes values of the shape of the whole array, of which those under the mask
     count; so it does where the mask is traced, which else takes a scalar.
@@ -114,7 +117,7 @@ class AtIndex:
 
     def subtract(self, values: Any, **options: Any) -> Any:
         """The array with ``x[index] -= values``, repeated indices subtracted each time."""
-        return self._changed(values, sub_p, None, options)
+        return self._changed(values, sub_p, scatter_add_p, options)
 
     def multiply(self, values: Any, **options: Any) -> Any:
         """The array with ``x[index] *= values``, repeated indices multiplied each time."""
@@ -124,10 +127,10 @@ class AtIndex:
 
     def divide(self, values: Any, **options: Any) -> Any:
         """The array with ``x[index] /= values``, repeated indices divided each time."""
-        return self._changed(values, div_p, None, options)
+        return self._changed(values, div_p, scatter_div_p, options)
 
     def power(self, values: Any, **options: Any) -> Any:
-        """The array with ``x[index] **= values``, repeated indices raised each time."""
+        """The array with ``x[index] **= values``, repeated indices raised each time, one after the other."""
         return self._changed(values, pow_p, None, options)
 
     def min(self, values: Any, **options: Any) -> Any:
@@ -143,14 +146,26 @@ class AtIndex:
         return self._changed(values, max_p, scatter_max_p, options)
 
     def apply(self, func: Callable[[Any], Any], **options: Any) -> Any:
-        """The array with ``x[index] = func(x[index])``; `func` is elementwise, and applied once to each
-        element named, however often.
+        """The array with ``x[index] = func(x[index])``; `func` is elementwise, and applied again each time that an
+        element is named, as by ``np.<ufunc>.at(x, index)``.
         """
+        x = unwrap(self._x)
+        mode, unique = _options(**options)
         mask = _lone_mask(self._index)
         if mask is not None and is_abstract(mask):
-            x = unwrap(self._x)
             return wrap(_where_mask(x, mask, convert(unwrap(func(self._x)), x.dtype), None, whole=True))
-        return self.set(func(self.get(mode=options.get("mode"))), **options)
+        plan = _plan(x, self._index, mode)
+        if not plan.axes or unique or mask is not None:
+            return self.set(func(self.get(mode=mode)), mode=mode, unique_indices=unique)
+
+        def changed(taken: Any) -> Any:
+            return _fitted(_updates(x, unwrap(func(wrap(_placed(taken, plan)))), None), plan.shape)
+
+        view = take_view(x, plan)
+        new = one_by_one(
+            lambda taken: _canonical(changed(taken), plan), view, plan.indices, plan.axes, plan.mode
+        )
+        return wrap(_put(x, plan, new))
 
     def _changed(self, values: Any, op: Any, scatter: Any, options: dict[str, Any]) -> Any:
         x = unwrap(self._x)
@@ -166,6 +181,7 @@ class AtIndex:
             if op is not None:
                 values = op.bind(take(x, plan), values)
             return wrap(_put(x, plan, _fitted(values, plan.shape)))
+        unique = unique or mask is not None
         return wrap(_scattered(x, plan, _fitted(values, plan.shape), op, scatter, unique))
 
 
@@ -254,22 +270,35 @@ def _put(x: Any, plan: Plan, values: Any) -> Any:
 
 def _scattered(x: Any, plan: Plan, values: Any, op: Any, scatter: Any, unique: bool) -> Any:
     """`x` with values combined into the elements that index arrays name."""
-    view = take_view(x, plan)
-    order = plan.order()
-    if order is not None:
-        values = transpose_p.bind(values, permutation=tuple(sorted(range(len(order)), key=order.__getitem__)))
+    view, values = take_view(x, plan), _canonical(values, plan)
     if plan.mode == "promise_in_bounds":  # constants, looked at while tracing
         unique = unique or _all_different(plan)
-    params = {"axes": plan.axes, "mode": plan.mode, "unique_indices": unique}
+    if scatter is None:
+
+        def step(taken: Any) -> Any:
+            return op.bind(taken, values)
+
+        if unique:
+            new = step(gathered(view, plan.indices, plan.axes, plan.mode))
+            scatter, values = scatter_p, new
+        else:
+            return _put(x, plan, one_by_one(step, view, plan.indices, plan.axes, plan.mode, x.dtype.type(1)))
     if op is sub_p:
-        new = scatter_add_p.bind(view, neg_p.bind(values), *plan.indices, **params)
-    elif scatter is None:
-        # Repeated indices: the divisors of an element (or exponents) multiplied.
-        ones = full(plan.view, 1, x.dtype)
-        new = op.bind(view, scatter_mul_p.bind(ones, values, *plan.indices, **params))
-    else:
-        new = scatter.bind(view, values, *plan.indices, **params)
-    return _put(x, plan, new)
+        values = neg_p.bind(values)
+    params = {"axes": plan.axes, "mode": plan.mode, "unique_indices": unique}
+    return _put(x, plan, scatter.bind(view, values, *plan.indices, **params))
+
+
+def _canonical(values: Any, plan: Plan) -> Any:
+    """Values of the result's shape with the axes of the index arrays first."""
+    order = plan.order()
+    return values if order is None else arranged(values, inverse(order))
+
+
+def _placed(values: Any, plan: Plan) -> Any:
+    """The reverse of `_canonical`."""
+    order = plan.order()
+    return values if order is None else arranged(values, order)
 
 
 def _all_different(plan: Plan) -> bool:
