@@ -34,6 +34,7 @@ from ..core.trace import Tracer, current_trace, eval_trace
 from ..core.tree_nodes import keystr
 from ..primitives.linear import batched_first, move_axis
 from ..primitives.operands import plain
+from .interned import UserCode, lasting
 
 SEQUENTIAL = ("sequential", "sequential_unrolled")
 VMAP_METHODS = (*SEQUENTIAL, "expand_dims", "broadcast_all", "legacy_vectorized")
@@ -52,7 +53,7 @@ made_before: ContextVar[Any] = ContextVar("functrans_made_before", default=None)
 
 
 @dataclass(frozen=True, eq=False)
-class HostCall:
+class HostCall(UserCode):
     """A function of the user's, with what is needed to call it with flat values.
 
     Attributes
@@ -82,6 +83,11 @@ class HostCall:
 
     def __repr__(self) -> str:
         return self.name
+
+    @property
+    def shared(self) -> bool:  # type: ignore[override]
+        """Whether it holds nothing that dies before the process: it is called anew each time in any case."""
+        return not self.static and lasting(self.function)
 
     # Functions are compared by identity: an ``__eq__`` of the user's may call equal what computes differently.
 

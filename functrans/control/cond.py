@@ -23,6 +23,7 @@ from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from ..transforms.transpose import transpose_jaxpr
 from .bodies import Mask, Regrouping, chosen, perturbed, without_consts
 from .evaluation import computed
+from .interned import derive_from_all
 from .scan import over_lanes
 
 Branches = tuple[Jaxpr, ...]
@@ -170,7 +171,7 @@ def _halves(branches: Branches, mask: Mask) -> _Halves:
         linear = [_linear(b, p, count, slots, n, nonzero) for b, p, n in zip(branches, parts, numbers)]
         return _Halves(tuple(map(without_consts, primal)), tuple(map(without_consts, linear)), nonzero)
 
-    return branches[0].derive(("cond linearize", branches, mask, trace_key()), build)
+    return derive_from_all(branches, ("cond linearize", mask, trace_key()), build)
 
 
 def _in_slots(parts: LinearizedJaxpr, count: int, slots: list[Aval]) -> dict[int, int]:

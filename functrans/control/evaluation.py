@@ -8,18 +8,20 @@ from typing import Any
 from ..core.aval import aval_of
 from ..core.check import verified
 from ..core.config import config
-from ..core.ir import Eqn, Jaxpr, Var
+from ..core.ir import Eqn, Jaxpr, Var, subjaxprs
 from ..core.primitive import Primitive
 from ..core.source import user_source
 from ..core.trace import eval_trace, tracing
 from ..transforms.evaluate import evaluate
 from .call import executable
+from .interned import derive_from_all
 
 
 def run_compiled(prim: Primitive, args: Sequence[Any], params: dict[str, Any], body: Jaxpr) -> list[Any]:
     """Evaluate a higher-order equation by a kernel of its own, kept on its body."""
     avals = [aval_of(a).strong() for a in args]
-    key = ("alone", prim.name, *sorted((k, v) for k, v in params.items() if v is not body), *avals)
+    bodies = list(subjaxprs(params))
+    key = ("alone", prim.name, *sorted((k, v) for k, v in params.items() if v not in bodies), *avals)
 
     def build() -> Jaxpr:
         invars = [Var(a) for a in avals]
@@ -27,7 +29,8 @@ def run_compiled(prim: Primitive, args: Sequence[Any], params: dict[str, Any], b
         eqn = Eqn(prim, invars, outvars, params, user_source())
         return verified(Jaxpr(invars, [eqn], outvars, name=body.name), prim.name)
 
-    return executable(body.derive(key, build))(*args)
+    alone = body.derive(key, build) if len(bodies) == 1 else derive_from_all(bodies, key, build)
+    return executable(alone)(*args)
 
 
 def computed(body: Jaxpr, args: Sequence[Any]) -> list[Any]:

@@ -30,6 +30,7 @@ from ..transforms.evaluate import evaluate
 from .bodies import chosen, given, invariant_part, perturbed, split, zeros
 from .derived import batched_body, carry_mask, halves_of, pushed_body, transposed_body
 from .evaluation import run_compiled
+from .interned import derive_from_all
 from .scan_loops import head_of, in_python, kernel
 
 
@@ -276,7 +277,6 @@ def over_lanes(
     fixed = [x for x, d in zip(args, dims) if d is None]
     avals = [aval_of(x).strong() for x in fixed]
     avals += [a.with_shape(a.shape[1:]) for a in (aval_of(x).strong() for x in lanes)]
-    holder = next(subjaxprs(params))
     key = ("lane", prim.name, *sorted(params.items(), key=lambda item: item[0]), *dims, *avals)
 
     def build() -> Jaxpr:
@@ -286,7 +286,7 @@ def over_lanes(
         outvars = [Var(a) for a in prim.abstract(*[v.aval for v in operands], **params)]
         return Jaxpr(invars, [Eqn(prim, operands, outvars, params, user_source())], outvars, name=prim.name)
 
-    body = holder.derive(key, build)
+    body = derive_from_all(list(subjaxprs(params)), key, build)
     found = bind(body, fixed, [], lanes, length=size)
     return found, [0] * len(found)
 

@@ -13,7 +13,6 @@ when it asks for them. ``docs/architecture.md`` has the picture.
 `capture`           traced values that users' functions captured, as operands
 `pull`              the derivative at a point, as the reverse rule gives it (`constants`: zeros among what it returns)
 `pushing`           forward mode from a reverse rule, and the reverse: one rule, transposed, for both modes
-`keys`              which rules are equal (`surroundings`: what their functions read, compared)
 `once`              a function whose result has no derivative
 `stripping`         rules taken off again, for tests of rules
 **`Function`**

@@ -18,7 +18,7 @@ from ..core.aval import Aval, aval_of
 from ..core.errors import CapturedTracerError
 from ..core.primitive import Primitive
 from ..core.trace import Trace, Tracer, concrete, current_trace
-from .surroundings import Composed
+from .declared import Declared
 
 _NUMBERS = frozenset((int, float, complex))
 _ATOMS = frozenset((int, float, complex, bool, str, bytes, type(None)))
@@ -201,13 +201,14 @@ def _parts(x: Any, name: str) -> Iterable[tuple[str, Any]]:
         return [(f"{name}[{k!r}]", v) for k, v in x.items() if type(v) not in _ATOMS]
     if isinstance(x, ModuleType | type):
         return ()
-    if isinstance(x, Composed):
-        return [(name, v) for v in x.parts()]
+    if type(x) is Declared:
+        return [(name, v) for v in x.functions]
     transformed = type(x).__module__.startswith(_PACKAGE) and hasattr(x, "__wrapped__")
     return [
         (f"{name}.{k}", v)
         for k, v in _attributes(x)
-        if type(v) not in _ATOMS and (callable(v) or not transformed)  # the function, not its caches
+        if type(v) not in _ATOMS
+        and (callable(v) or type(v) is Declared or not transformed)  # not their caches
     ]
 
 

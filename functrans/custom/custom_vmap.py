@@ -28,7 +28,6 @@ from ..transforms.values import (
     results,
     returned_values,
 )
-from .keys import RuleKey
 from .map_returns import MapReturned, Types
 from .mapped import WithMap
 from .positions import Positions
@@ -177,9 +176,7 @@ class _Call:
         name, arity = name_of(self.fun), len(values)
         if not any(is_abstract(x) for x in values):
             return CustomRule(name, arity, self.fwd, plain=self.fwd)
-        functions = (self.fun, self.vmap_rule)
-        key = RuleKey((*functions, self.tree))
-        return WithMap(name, arity, self.fwd, self.mapped, functions, key).rule()
+        return WithMap(name, arity, self.fwd, self.mapped, (self.fun, self.vmap_rule)).rule()
 
     def fwd(self, values: Values) -> list[Any]:
         """The leaves of what the function returns."""

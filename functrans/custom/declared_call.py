@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +27,6 @@ from ..transforms.values import argument_name, given, name_of, returned_values, 
 from .closure import Staged
 from .declared import Declared, check_partials
 from .fitting import GRADIENT, TANGENT, Kind, Returned, leaf_path, output_place
-from .keys import RuleKey
 from .primal import CustomVJPPrimal
 from .record import CustomRule, Forward, Mask, Values
 
@@ -84,14 +83,7 @@ class DeclaredCall:
             jvp=forward,
             no_reverse=f"it has no rule. Define one: {name}.defvjp(fwd, bwd)",
             no_forward=f"it has no jvp rule. Define one: {name}.defjvp(jvp)",
-            key=self.key(),
         )
-
-    def key(self) -> Hashable:
-        """What equal calls have in common."""
-        d = self.declared
-        parts = (*d.functions, d.symbolic_vjp, d.symbolic_jvp, self.treedef, *self.avals)
-        return RuleKey(parts, self.nondiff)
 
     # --- slots ---------------------------------------------------------------------------------------------------
 

@@ -29,12 +29,11 @@ from .declared import Declared, check_partials
 from .declared_call import DeclaredCall
 from .positions import Positions
 from .rule import bind_rule
-from .surroundings import Composed
 
 _IMMUTABLE = frozenset((Array, float, int, complex, bool))
 
 
-class CustomFunction(Composed):
+class CustomFunction:
     """A function with derivative rules of its own. Subclasses say which are to be there."""
 
     #: The front end, and what the error says when a function without rules is called.
@@ -231,10 +230,6 @@ class CustomFunction(Composed):
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """The method of an instance, which is the first argument of the function and its rules."""
         return self if instance is None else MethodType(self, instance)
-
-    def parts(self) -> tuple[Any, ...]:
-        """The function and its rules."""
-        return self._declared.functions
 
     def __repr__(self) -> str:
         return f"<{self._declared.positions.what}>"

@@ -7,16 +7,13 @@ from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 from ..core.aval import Aval, Zero, aval_of
-from ..core.errors import FunctionDefinitionError, MissingRuleError
+from ..core.errors import MissingRuleError
 from ..core.nans import blamed, looking
-from ..core.trace import Trace, current_trace
 from ..primitives.linear import instantiate
-from ..transforms.stage import StageTrace
 from ..transforms.values import given
 from .capture import Apart
 from .context import Phase
 from .gradients import Gradients, exact, gradient_given
-from .keys import RuleKey
 from .layout import SIMPLE
 from .linear_function import linear_jvp, transposed
 from .once import once
@@ -65,29 +62,7 @@ class FunctionCall(Call):
             transpose=None if d.transpose is None else partial(transposed, self),
             derive_jvp=d.derive_jvp,
             no_forward=_NO_FORWARD,
-            key=self._key(),
         )
-
-    def _key(self) -> Any:
-        if self.arguments.static.leaves and _staged():
-            self._check_hashable()
-        layout, static, keywords = self.arguments
-        return RuleKey((layout, keywords), (*self.definition.parts, *static.leaves))
-
-    def _check_hashable(self) -> None:
-        layout, static, _ = self.arguments
-        for i, part in enumerate(layout.parts):
-            for x in static.leaves[part.leaves]:
-                try:
-                    hash(x)
-                except TypeError:
-                    raise FunctionDefinitionError(
-                        f"{self.definition.name}.apply: {self.name(i)} is of type {type(x).__name__}, which is not "
-                        "hashable: under jit (in loops and checkpoint, too) an argument that is not an array must be, "
-                        "since it is a constant of the compiled program. Pass a tuple, a string, a frozen dataclass, "
-                        "arrays (in a class by functrans.tree_util.register_dataclass), or let forward read it from "
-                        "around it"
-                    ) from None
 
     # --- forward --------------------------------------------------------------------------------------------------
 
@@ -298,13 +273,3 @@ def _tangent(x: Any, t: Any, materialize: bool) -> Any:
     if type(t) is Zero:
         return given(instantiate(t)) if materialize else None
     return given(t)
-
-
-def _staged() -> bool:
-    """Whether a program is being recorded, to be compiled."""
-    trace: Trace | None = current_trace.get()
-    while trace is not None:
-        if isinstance(trace, StageTrace) and not trace.passing:
-            return True
-        trace = getattr(trace, "parent", None)
-    return False

@@ -7,10 +7,7 @@ from typing import Any, NoReturn
 from ..core.errors import FunctionDefinitionError
 from .context import Context
 from .function_rules import OPTIONS, RULES, Definition, check_class
-from .surroundings import Composed, attributes
 
-#: What is noted in classes by the machinery.
-_MADE = ("_backward_cls", "_definition")
 _WATCHED = frozenset((*RULES, *OPTIONS))
 
 
@@ -35,7 +32,7 @@ class BackwardFunction(Context):
         return self._forward_cls.jvp(self, *tangents)
 
 
-class FunctionMeta(Composed, type):
+class FunctionMeta(type):
     """Checks a function's class, and makes its ``MyOpBackward``."""
 
     #: Counts changes of rules and options of classes, after which definitions are read anew.
@@ -48,6 +45,8 @@ class FunctionMeta(Composed, type):
         kind = type(f"{name}Backward", (BackwardFunction,), {"__slots__": (), "_forward_cls": cls})
         kind.__module__ = cls.__module__
         type.__setattr__(cls, "_backward_cls", kind)
+        mixed = not all(isinstance(c, FunctionMeta) for c in cls.__mro__[:-1])
+        type.__setattr__(cls, "_mixed", mixed)
 
     def __setattr__(cls, name: str, value: Any) -> None:
         type.__setattr__(cls, name, value)
@@ -62,11 +61,6 @@ class FunctionMeta(Composed, type):
             FunctionMeta.changes += 1
             check_class(cls, _base(cls))
 
-    def parts(cls) -> tuple[Any, ...]:
-        """The rules, the options, and attributes of the user's own, which rules may read."""
-        own = [part for name, x in attributes(cls) if name not in _MADE for part in (name, x)]
-        return (cls.__name__, *[getattr(cls, name) for name in (*RULES, *OPTIONS)], *own)
-
     def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
         """Refused: a function has no instances."""
         raise FunctionDefinitionError(f"Function is never instantiated; use {cls.__name__}.apply")
@@ -75,10 +69,12 @@ class FunctionMeta(Composed, type):
 def definition_of(cls: Any) -> Definition:
     """The rules of a class, as they are now."""
     found, version = cls.__dict__.get("_definition", (None, -1))
-    if version != FunctionMeta.changes:
-        version = FunctionMeta.changes
+    now: Any = FunctionMeta.changes
+    if cls._mixed:  # changes of other classes are not counted
+        now = (now, *[getattr(cls, name) for name in (*RULES, *OPTIONS)])
+    if version != now:
         found = Definition(cls, _base(cls))
-        type.__setattr__(cls, "_definition", (found, version))
+        type.__setattr__(cls, "_definition", (found, now))
     return found
 
 

@@ -43,13 +43,11 @@ class Definition:
     signature : Signature
     capturing : tuple of callables
         The rules that may hold values from around them.
-    parts : tuple
-        Rules and options: what tells it from others.
     """
 
     __slots__ = (
         "backward", "capturing", "clear", "context", "derive_jvp", "derive_vmap", "forward", "host", "jvp", "name",
-        "once", "parts", "setup", "shape", "signature", "transpose", "vmap", "vmap_method",
+        "once", "setup", "shape", "signature", "transpose", "vmap", "vmap_method",
     )  # fmt: skip
 
     def __init__(self, cls: Any, base: Any):
@@ -77,8 +75,6 @@ class Definition:
         self.signature = Signature(self.name, self.forward, takes_context=self.setup is None)
         rules = [f for f in found.values() if f is not None]
         self.capturing = tuple([f for f in rules if _captures(f)])
-        options = (self.once, self.host, self.vmap_method, self.derive_jvp, self.derive_vmap, self.clear)
-        self.parts = (self.name, *options, *found.values())
         if self.host and self.setup is None:
             raise FunctionDefinitionError(
                 f"{self.name}: host forward needs setup_context: write forward(...) without ctx, and save in "

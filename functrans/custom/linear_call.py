@@ -27,7 +27,6 @@ from ..primitives.linear import added, instantiate
 from ..transforms import jvp as forward
 from ..transforms.values import check_function, flatten_values, given, name_of, results, returned_values
 from .fitting import Kind, Returned
-from .keys import RuleKey
 from .record import CustomRule, Values
 from .rule import bind_rule
 
@@ -209,7 +208,6 @@ class _Call:
             fwd=run,
             jvp=jvp,
             transpose=transpose,
-            key=RuleKey((self.fun, self.fun_transpose, self.known, self.ins, self.outs, transposed)),
             outs=None if outs is None else outs.avals,
         )
 

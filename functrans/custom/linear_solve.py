@@ -30,7 +30,6 @@ from ..transforms.evaluate import evaluate
 from ..transforms.stage import stage
 from ..transforms.transpose import transpose_jaxpr
 from ..transforms.values import check_function, name_of, result, value_of
-from .keys import RuleKey
 from .matching import Checked, Model, Traced, trace_map
 from .record import CustomRule, Values
 from .rule import bind_rule
@@ -168,7 +167,6 @@ class System:
             fwd=lambda values: self._fwd(values)[: self.solution.count],
             jvp=self._jvp,
             transpose=self._transpose,
-            key=RuleKey((type(self), *self.functions, self.symmetric, self.has_aux, self.matvec, self.model)),
             outs=self.model.avals,
             captured_constant=True,
         )

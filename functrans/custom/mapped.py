@@ -6,7 +6,7 @@ computes the function anew from its operands: what the function and the rule wou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,8 +40,6 @@ class WithMap:
         See `Mapped`.
     functions : tuple
         The user's functions behind the two.
-    key : hashable
-        As `CustomRule.key`.
     """
 
     name: str
@@ -49,7 +47,6 @@ class WithMap:
     fwd: Callable[[Values], list[Any]]
     mapped: Mapped
     functions: tuple[Any, ...]
-    key: Hashable
 
     def apply(self, values: Values) -> list[Any]:
         """The outputs; the rule holds for all transformations outside."""
@@ -66,7 +63,6 @@ class WithMap:
             jvp=self._jvp,
             vmap=self._vmap,
             plain=self.fwd,
-            key=self.key,
         )
 
     def _vmap(self, size: int, values: Values, dims: Sequence[int | None]) -> tuple[Any, Any]:
@@ -118,8 +114,7 @@ class WithMap:
             moved = [b for x, b in zip(outs, flags) if is_inexact(aval_of(x).dtype)]
             return outs, (*flags, *moved)
 
-        key = None if self.key is None else ("jvp", self.key, mask)
-        return WithMap(f"jvp of {self.name}", self.arity + sum(mask), fwd, mapped, self.functions, key)
+        return WithMap(f"jvp of {self.name}", self.arity + sum(mask), fwd, mapped, self.functions)
 
     # --- reverse mode --------------------------------------------------------------------------------------------
 
@@ -169,8 +164,7 @@ class WithMap:
             found = pull(fun, values, cts)
             return found, (True,) * len(found)
 
-        key = None if self.key is None else ("vjp", self.key, mask, given)
-        return WithMap(f"vjp of {self.name}", self.arity + sum(given), fwd, mapped, self.functions, key)
+        return WithMap(f"vjp of {self.name}", self.arity + sum(given), fwd, mapped, self.functions)
 
 
 def _shared(size: int, ct: Any, batched: bool, wanted: bool) -> Any:

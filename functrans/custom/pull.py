@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..control.bodies import Mask, chosen, given, split
+from ..control.interned import UserCode
 from ..core.aval import Aval, Zero, aval_of
 from ..core.ir import Jaxpr, Var
 from ..transforms.evaluate import evaluate
@@ -18,7 +19,7 @@ from .running import Lanes
 
 
 @dataclass(frozen=True, eq=False)
-class Pull:
+class Pull(UserCode):
     """The linear map from tangents of a rule's operands to tangents of its outputs, at one point.
 
     The operands of its equation are the captured values, the residuals, the operands of the rule (if it has a jvp), and
@@ -110,7 +111,7 @@ class Pull:
             return chosen(found, nonzero)
 
         avals = [*map(aval_of, values), *chosen(self.outs, self.moving)]
-        jaxpr = stage(pull, avals, f"{self.rule.name}Backward", passing=True)
+        jaxpr = stage(pull, avals, f"{self.rule.name}Backward")
         read = variables_read(jaxpr)
         front, saved, back = split(jaxpr.invars, len(captured), len(residuals))
         mask = [v in read for v in saved]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ..control.interned import UserCode
 from ..core.aval import Aval
 from .capture import Capture
 
@@ -37,7 +38,7 @@ class Forward(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class CustomRule:
+class CustomRule(UserCode):
     """A function of flat values, with rules of its own. What an absent slot means is said beside it.
 
     Slots are called with values (arrays, NumPy scalars, tracers; Python numbers arrive as tracers with a concrete
@@ -73,8 +74,6 @@ class CustomRule:
         that is read, are errors.
     no_reverse, no_forward : str
         What the error says where a mode has no rule.
-    key : hashable
-        Rules with equal keys are equal: a loop's body that is traced again is then recognised. None: equal to itself.
     outs : tuple of Aval or None
         The types of the outputs, where they are known before it runs: it is then not traced to find them.
     captured_constant : bool
@@ -100,7 +99,6 @@ class CustomRule:
     plain: Callable[[Values], list[Any]] | None = None
     no_reverse: str = "it has no rule for reverse mode"
     no_forward: str = "it has no rule for forward mode"
-    key: Hashable = None
     outs: tuple[Aval, ...] | None = None
     captured_constant: bool = False
     captures: tuple[Capture, ...] = ()
@@ -109,16 +107,6 @@ class CustomRule:
     def operands(self) -> int:
         """The number of operands of the primitive, captured ones included."""
         return len(self.captures) + self.arity
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        if type(other) is not CustomRule or self.key is None or self.captures or other.captures:
-            return False
-        return self.key == other.key
-
-    def __hash__(self) -> int:
-        return id(self) if self.key is None or self.captures else hash(self.key)
 
     def __repr__(self) -> str:
         return self.name

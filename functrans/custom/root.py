@@ -25,7 +25,6 @@ from ..transforms.evaluate import evaluate
 from ..transforms.linearize import LinearizedJaxpr, LinearTracer, TangentTrace, linearize_jaxpr
 from ..transforms.transpose import backward
 from ..transforms.values import check_function
-from .keys import RuleKey
 from .linear_solve import Solution, Solver, System, padded, transposed_map
 from .matching import Checked, Model, Traced, trace_map
 from .record import CustomRule, Values
@@ -74,7 +73,6 @@ class Equation:
             arity=len(self.f.invars),
             fwd=self._fwd,
             jvp=self._jvp,
-            key=RuleKey((self.solve, self.tangent_solve, self.has_aux, self.f, self.model)),
             captured_constant=True,
         )
 

@@ -62,7 +62,7 @@ def _impl(*args: Any, rule: CustomRule, lanes: Lanes | None, jaxpr: Jaxpr | None
 
 
 def _traced(rule: CustomRule, lanes: Lanes | None, avals: Sequence[Aval]) -> Jaxpr:
-    return stage(lambda *xs: running.fwd(rule, lanes or (), xs), avals, rule.name, passing=True)
+    return stage(lambda *xs: running.fwd(rule, lanes or (), xs), avals, rule.name)
 
 
 def _abstract(
@@ -214,7 +214,7 @@ def _transposed_by_bwd(cts: Values, operands: Values, rule: CustomRule, lanes: L
         return [zeros(a) if ct is None or type(ct) is Zero else ct for ct, a in zip(back, linear)]
 
     avals = [*linear, *[aval_of(x) for x in known], *[aval_of(ct) for ct in chosen(cts, nonzero)]]
-    jaxpr, captured = close(stage(pulled, avals, rule.name, passing=True))
+    jaxpr, captured = close(stage(pulled, avals, rule.name))
     needed = independent(jaxpr, jaxpr.invars[len(captured) : len(captured) + len(linear)])
     if needed is None:
         raise GradientError(f"{rule.name} is not linear: its reverse rule reads the values of its arguments")

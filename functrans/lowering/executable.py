@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..control.callback import Replay, made_before
-from ..core.config import config
+from ..control.interned import interned
+from ..core.config import config, trace_key
 from ..core.ir import Eqn, Jaxpr, Var, subjaxprs
 from ..core.printing import show
 from ..core.source import Source
@@ -32,7 +33,7 @@ from .outline import outline
 from .plan import plan, scratch_bytes
 from .polling import has_long_loops
 from .runtime import NAMES
-from .simplify import simplify
+from .simplify import inlined, simplify
 from .steps import HostStep, KernelStep, split
 from .wrapper import write_wrapper
 
@@ -43,9 +44,13 @@ LARGE = 20_000
 def compile_jaxpr(jaxpr: Jaxpr) -> Executable:
     """The jaxpr as an `Executable`; kernels are compiled at its first call, or by `Executable.compile`.
 
-    Options are read now, from `config`.
+    Options are read now, from `config`. Outside `jit`, whose functions count what is compiled for them, equal
+    equations have one executable: those of an eager loop are traced at each call, with new rules of the user's.
     """
-    return Executable(jaxpr)
+    if jaxpr.stats is not None:
+        return Executable(jaxpr)
+    plain = interned(inlined(jaxpr))
+    return plain.derive(("executable", trace_key()), lambda: Executable(plain))
 
 
 @dataclass(eq=False)

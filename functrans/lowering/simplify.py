@@ -7,12 +7,12 @@ theirs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from ..core.check import check_jaxpr
+from ..core.check import check_jaxpr, verified
 from ..core.config import config
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var, subjaxprs
 from ..core.kernel import Pointwise
@@ -41,14 +41,15 @@ def simplify(jaxpr: Jaxpr, *, strict: bool = False, within: bool = False) -> Jax
         With the same inputs and as many outputs, without calls; captured arrays of rank 0 have become
         literals.
     """
-    eqns, outvars, consts = inline_calls(jaxpr, within=within)
+    jaxpr = inlined(jaxpr, within=within)
+    eqns, outvars = [_with_simple_bodies(e) for e in jaxpr.eqns], list(jaxpr.outvars)
+    consts = dict(zip(jaxpr.constvars, jaxpr.consts))
 
     def checked(stage: str, eqns: list[Eqn], outvars: list[Atom]) -> tuple[list[Eqn], list[Atom]]:
         if config.verify:
             check_jaxpr(_assembled(jaxpr, eqns, outvars, consts), stage)
         return eqns, outvars
 
-    checked("inlining calls", eqns, outvars)
     eqns, outvars = checked("rewriting", *rewrite(eqns, outvars))
     eqns = remove_dead(eqns, outvars, strict=strict)
     if not strict:
@@ -70,15 +71,26 @@ def _assembled(jaxpr: Jaxpr, eqns: list[Eqn], outvars: list[Atom], consts: dict[
 # --- calls --------------------------------------------------------------------------------------------------
 
 
-def inline_calls(jaxpr: Jaxpr, *, within: bool = False) -> tuple[list[Eqn], list[Atom], dict[Var, Any]]:
-    """The equations with the bodies of calls in their place, the outputs, and all captured arrays.
+def inlined(jaxpr: Jaxpr, *, within: bool = False) -> Jaxpr:
+    """The jaxpr with the bodies of calls in their place, also in its loops and branches; itself where it has none.
 
-    `within` says that it is the body of a loop or a branch.
+    `within` says that it is the body of a loop or a branch. Captured arrays of rank 0 become literals.
     """
+    if not jaxpr.consts and all(map(_without_calls, jaxpr.eqns)):
+        return jaxpr
     inliner = _Inliner(within)
-    env: dict[Var, Atom] = dict(zip(jaxpr.invars, jaxpr.invars))
-    outvars = inliner.body(jaxpr, env)
-    return inliner.eqns, outvars, inliner.consts
+    outvars = inliner.body(jaxpr, dict(zip(jaxpr.invars, jaxpr.invars)))
+    found = _assembled(jaxpr, inliner.eqns, outvars, inliner.consts)
+    return verified(found, "inlining calls")
+
+
+def _without_calls(eqn: Eqn) -> bool:
+    prim = eqn.primitive
+    return not prim.inlined and prim.expand is None and _with_bodies(eqn, _inlined_body) is eqn
+
+
+def _inlined_body(body: Jaxpr) -> Jaxpr:
+    return inlined(body, within=True)
 
 
 class _Inliner:
@@ -106,9 +118,9 @@ class _Inliner:
             return eqn.params["jaxpr"]
         if prim.expand is None:
             return None
-        found = prim.expand(*[a.aval for a in eqn.invars], **eqn.params)
+        found = inlined(prim.expand(*[a.aval for a in eqn.invars], **eqn.params))
         # What a loop's body captured are operands of the loop; what only its expansion captured has no place there.
-        return None if self.within and any(np.ndim(c) for c in found.consts) else found
+        return None if self.within and found.consts else found
 
     def body(self, jaxpr: Jaxpr, env: dict[Var, Atom]) -> list[Atom]:
         for v, c in zip(jaxpr.constvars, jaxpr.consts):
@@ -124,7 +136,7 @@ class _Inliner:
                 inner_env: dict[Var, Atom] = dict(zip(inner.invars, invars))
                 env.update(zip(eqn.outvars, self.body(inner, inner_env)))
             else:
-                eqn = _with_simple_bodies(eqn)
+                eqn = _with_bodies(eqn, _inlined_body)
                 # A jaxpr may be called twice: its variables are made anew.
                 outvars = [Var(v.aval) for v in eqn.outvars]
                 env.update(zip(eqn.outvars, outvars))
@@ -134,16 +146,27 @@ class _Inliner:
 
 def _with_simple_bodies(eqn: Eqn) -> Eqn:
     """The equation of a loop or a branch with simplified bodies."""
-    if not any(True for _ in subjaxprs(eqn.params)):
+    strict = config.strict
+
+    def simple(body: Jaxpr) -> Jaxpr:
+        return body.derive(("simplified", strict), lambda: simplify(body, strict=strict, within=True))
+
+    return _with_bodies(eqn, simple)
+
+
+def _with_bodies(eqn: Eqn, of: Callable[[Jaxpr], Jaxpr]) -> Eqn:
+    """The equation of a loop or a branch with other bodies; itself where they are the same."""
+    if eqn.primitive.inlined or not any(True for _ in subjaxprs(eqn.params)):
         return eqn
 
-    def simple(value: Any) -> Any:
+    def new(value: Any) -> Any:
         if isinstance(value, Jaxpr):
-            strict = config.strict
-            return value.derive(("simplified", strict), lambda: simplify(value, strict=strict, within=True))
-        return tuple(map(simple, value)) if isinstance(value, tuple) else value
+            return of(value)
+        return tuple(map(new, value)) if isinstance(value, tuple) else value
 
-    params = {k: simple(v) for k, v in eqn.params.items()}
+    params = {k: new(v) for k, v in eqn.params.items()}
+    if all(a is b for a, b in zip(subjaxprs(params), subjaxprs(eqn.params))):
+        return eqn
     return Eqn(eqn.primitive, eqn.invars, eqn.outvars, params, eqn.source)
 
 

@@ -48,17 +48,13 @@ class StageTrace(Trace):
         The trace that was current outside.
     name : str
         The function's name, for messages.
-    passing : bool
-        Whether the jaxpr is gone after the call that makes it, so that nothing is compiled of it: it was made to see
-        what depends on what.
     """
 
-    __slots__ = ("consts", "eqns", "name", "passing")
+    __slots__ = ("consts", "eqns", "name")
 
-    def __init__(self, parent: Trace, name: str, passing: bool = False):
+    def __init__(self, parent: Trace, name: str):
         self.parent = parent
         self.name = name
-        self.passing = passing
         self.eqns: list[Eqn] = []
         self.consts: dict[int, tuple[Var, Any, Any]] = {}
 
@@ -144,7 +140,6 @@ def stage(
     avals: Sequence[Aval],
     name: str = "f",
     stats: Any = None,
-    passing: bool = False,
 ) -> Jaxpr:
     """The jaxpr of a function of flat values.
 
@@ -156,10 +151,8 @@ def stage(
         The types of its arguments.
     name, stats
         As in `Jaxpr`.
-    passing : bool
-        As in `StageTrace`.
     """
-    trace = StageTrace(current_trace.get(), name, passing)
+    trace = StageTrace(current_trace.get(), name)
     inputs = [trace.input(a) for a in avals]
     with tracing(trace):
         outs = fun(*inputs)

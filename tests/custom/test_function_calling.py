@@ -213,7 +213,7 @@ class Unhashable:
     __hash__ = None
 
 
-def test_unhashable_argument_is_fine_eagerly():
+def test_unhashable_arguments():
     class Tagged(ft.Function):
         @staticmethod
         def forward(ctx, x, tag):
@@ -228,8 +228,7 @@ def test_unhashable_argument_is_fine_eagerly():
     assert ft.grad(lambda x: Tagged.apply(x, {1, 2}))(1.0) == 2.0
     assert ft.vmap(lambda x: Tagged.apply(x, tag))(X).tolist() == [2.0, 4.0, 6.0]
     for f in (ft.jit(lambda x: Tagged.apply(x, tag)), ft.jit(ft.grad(lambda x: Tagged.apply(x, tag)))):
-        with pytest.raises(TypeError, match=r"argument 1 \('tag'\) is of type Unhashable.*not hashable"):
-            f(1.0)
+        assert f(1.0) == 2.0
 
 
 @ft.tree_util.register_dataclass

@@ -72,15 +72,14 @@ class Product(ft.Function):
         return None, Product.apply(ctx.table, g)
 
 
-def test_forward_mode_takes_unhashable_arguments_eagerly():
+def test_forward_mode_takes_unhashable_arguments():
     table = Table(np.arange(9.0).reshape(3, 3))
     f = lambda x: Product.apply(table, x)
     assert ft.jvp(f, (X,), (X,))[1].tolist() == (table.matrix @ X).tolist()
     np.testing.assert_allclose(ft.jacfwd(f)(X), table.matrix)
     square = lambda x: fnp.sum(f(x) ** 2)
     np.testing.assert_allclose(ft.hessian(square)(X), 2.0 * table.matrix.T @ table.matrix)
-    with pytest.raises(TypeError, match=r"argument 0 \('table'\) is of type Table.*not hashable"):
-        ft.jit(ft.jacfwd(f))(X)
+    np.testing.assert_allclose(ft.jit(ft.jacfwd(f))(X), table.matrix)
 
 
 def test_forward_without_its_context_is_told_from_one_with_it():
@@ -123,8 +122,7 @@ def test_dictionaries_whose_keys_have_no_order_are_handed_on():
     assert Chosen.apply(X, table)[1] == {None: "unit", 1: 2}
     assert ft.grad(lambda x: Chosen.apply(x, table)[0])(2.0) == 3.0
     assert seen[0] is table
-    with pytest.raises(TypeError, match=r"argument 1 \('table'\) is of type dict.*not hashable"):
-        ft.jit(lambda x: Chosen.apply(x, table)[0])(2.0)
+    assert ft.jit(ft.grad(lambda x: Chosen.apply(x, table)[0]))(2.0) == 3.0
     with pytest.raises(ft.errors.PytreeError, match="cannot be sorted"):
         Chosen.apply(X, {1: X, "a": 2.0})
 

@@ -217,16 +217,6 @@ def test_static_arguments_are_told_apart():
         assert ft.jit(lambda x, n=n: Kind.apply(x, n))(1.0) == expected
 
 
-def test_loop_bodies_are_recognised():
-    """A loop with a rule in its body, called again eagerly, is the same program."""
-    bodies = []
-    for _ in range(2):
-        f = lambda x: lax.fori_loop(0, 4, lambda i, c: SinB.apply(c), x)
-        (eqn,) = [e for e in ft.make_jaxpr(f)(X).eqns if e.primitive.name in ("scan", "while")]
-        bodies.append(eqn.params)
-    assert bodies[0] == bodies[1]
-
-
 def test_disable_jit():
     f = ft.jit(lambda x: fnp.sum(scanned(SinA.apply)(x)))
     compiled = ft.grad(f)(X)

@@ -51,8 +51,7 @@ class FunctionDefinitionError(FunctionError, TypeError):
 
     Write ``Square.apply(3.0)``. Other examples: both `backward` and `vjp`, or both `vmap` and `generate_vmap_rule`
     (define one); a `backward` that returns a list (return a tuple); ``ctx.save_for_backward(3)`` (save arrays, assign
-    other values to `ctx`); a keyword that `forward` does not have; under `jit` an argument that is neither array nor
-    hashable.
+    other values to `ctx`); a keyword that `forward` does not have.
     """
 
 
