@@ -6,17 +6,13 @@ local to it alive for as long as the jaxpr lives.
 
 from __future__ import annotations
 
-import cmath
 import linecache
-import math
-import opcode
 import os
-import re
 import sys
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
-from types import CodeType, FrameType
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 import numpy as np
@@ -60,6 +56,14 @@ class Source:
         """The source line itself, stripped; empty where it cannot be read."""
         return linecache.getline(self.filename, self.line).strip()
 
+    def is_in(self, traceback: TracebackType | None) -> bool:
+        """Whether an exception passed this place on its way."""
+        while traceback is not None:
+            if traceback.tb_frame.f_code is self.code and traceback.tb_lasti == self.lasti:
+                return True
+            traceback = traceback.tb_next
+        return False
+
     def __str__(self) -> str:
         return f"{os.path.basename(self.filename)}:{self.line} ({self.function})"
 
@@ -100,35 +104,3 @@ def last_line(fun: Callable[..., Any]) -> Source | None:
     """The line of a user's function from which it returns, for errors in what it returned."""
     code = getattr(getattr(fun, "__wrapped__", fun), "__code__", None)
     return Source(code, len(code.co_code) - 2) if isinstance(code, CodeType) else None
-
-
-def swallows(frame: FrameType) -> str | None:
-    """What in a frame asks for a Python number and would lose a derivative silently; None where nothing does.
-
-    An explicit ``float(t)`` says that a number is wanted. An assignment into an array (``buffer[0] = t``,
-    ``buffer.fill(t)``) and a function of the math module do not, though Python makes the same call for them.
-    """
-    code, at = frame.f_code, frame.f_lasti
-    if opcode.opname[code.co_code[at]].startswith("STORE_SUBSCR"):
-        return "assignment into an array"
-    position = next((p for i, p in enumerate(code.co_positions()) if 2 * i == at), (None,) * 4)
-    line, column = position[0], position[2]
-    if line is None or column is None:
-        return None
-    text = linecache.getline(code.co_filename, line).encode()[column:].decode(errors="ignore")
-    callee = _look_up(frame, re.match(r"[\w.]*", text).group())  # type: ignore[union-attr]
-    if any(callee is f for module in (math, cmath) for f in vars(module).values()):
-        return f"math.{callee.__name__}"
-    return f"ndarray.{callee.__name__}" if isinstance(getattr(callee, "__self__", None), np.ndarray) else None
-
-
-def _look_up(frame: FrameType, dotted: str) -> Any:
-    """The value of a dotted name in a frame, None where there is none."""
-    head, *rest = dotted.split(".")
-    for space in (frame.f_locals, frame.f_globals):
-        if head in space:
-            found = space[head]
-            for name in rest:
-                found = getattr(found, name, None)
-            return found
-    return None

@@ -7,19 +7,22 @@ its parent; the outermost, `EvalTrace`, computes with NumPy.
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import errors
 from .aval import Aval
+from .explicit_float import asker, is_explicit
 from .names import nearest_names
-from .source import swallows
+from .source import Source
 
 if TYPE_CHECKING:
     from .primitive import Primitive
@@ -69,14 +72,35 @@ eval_trace = EvalTrace()
 current_trace: ContextVar[Trace] = ContextVar("functrans_trace", default=eval_trace)
 
 
+#: What makes the last error for a tracer that was asked for its number: compiled code may replace that by its own.
+_last_refusal: ContextVar[tuple[Any, ...] | None] = ContextVar("functrans_refusal", default=None)
+
+
 @contextmanager
 def tracing(trace: Trace) -> Iterator[None]:
     """Make `trace` the current one inside a ``with`` block."""
     token = current_trace.set(trace)
     try:
         yield
+    except errors.FunctransError:
+        raise
+    except Exception as error:
+        refusal = _last_refusal.get()
+        if refusal is not None and refusal[3] is not None and refusal[3].is_in(error.__traceback__):
+            raise _refused(*refusal) from error
+        raise
     finally:
         current_trace.reset(token)
+
+
+def _refused(
+    error: type[errors.ConcretizationError], message: str, by: str, source: Source | None = None
+) -> errors.ConcretizationError:
+    """The error for a tracer that was asked for its number. What would make it again is kept, not its traceback."""
+    found = error(message, source)
+    found.traced_by = by
+    _last_refusal.set((error, message, by, found.source))
+    return found
 
 
 def leaked(tracer: Tracer) -> errors.UnexpectedTracerError:
@@ -113,6 +137,12 @@ operators = Operators()
 _operator = operators.operator
 
 
+_SCALAR_CURE = (
+    "Use functions of functrans.numpy instead of float(), the math module or C code, `.astype` to change the dtype, "
+    "`x = x.at[i].set(v)` instead of `x[i] = v` to write it into an array"
+)
+
+
 class Tracer:
     """A value of a trace: it has a shape and a dtype, and behaves like an ndarray that cannot be changed."""
 
@@ -121,6 +151,8 @@ class Tracer:
     _trace: Trace
     #: Whether it is a tangent known by its place on a tape only.
     recorded = False
+    #: Whether a number taken from it lacks a derivative.
+    differentiated = True
 
     aval: Aval
 
@@ -173,9 +205,8 @@ class Tracer:
     def _unknown(self, error: type[errors.ConcretizationError], before: str, after: str) -> Exception:
         """The error for what needs the number of this value."""
         by = self.describe()
-        found = error(f"{before} a traced value of type {self.aval} (traced by {by}){after}".lstrip())
-        found.traced_by = by
-        return found
+        message = f"{before} a traced value of type {self.aval} (traced by {by}){after}".lstrip()
+        return _refused(error, message, by)
 
     def __bool__(self) -> bool:
         return bool(
@@ -188,22 +219,29 @@ class Tracer:
         )
 
     def _scalar(self, kind: str) -> Any:
-        cure = (
-            f"Use functions of functrans.numpy instead of {kind}() or the math module, `.astype` to change the dtype, "
-            "`x = x.at[i].set(v)` instead of `x[i] = v` to write it into an array"
-        )
         value = self._need(
             errors.TracerScalarConversionError,
             f"{kind}()",
-            f"its number is not known while tracing. {cure}, or mark the argument static",
+            f"its number is not known while tracing. {_SCALAR_CURE}, or mark the argument static",
         )
-        taker = swallows(sys._getframe(2))
-        if taker is not None:
-            raise errors.TracerScalarConversionError(
-                f"{taker} of a value of type {self.aval} that is being differentiated: its derivative would be "
-                f"lost. {cure}; where a constant is meant, say so: {kind}(x)"
-            )
+        if self.differentiated and not is_explicit(sys._getframe(2)):
+            raise self._lost(kind, sys._getframe(2))
         return value
+
+    def _lost(self, kind: str, frame: FrameType) -> Exception:
+        """The error for a conversion of which the user's code says nothing."""
+        taker, source = asker(frame)
+        cure = operators.converting.get(taker)
+        module, _, name = taker.rpartition(".")
+        if cure is None and module in ("math", "cmath") and hasattr(np, name):
+            cure = f"Write functrans.numpy.{name}"
+        by = self.describe()
+        message = (
+            f"{taker or 'compiled code'} asked for the number of a value of type {self.aval} that is being "
+            f"differentiated (by {by}): its derivative would be lost. {cure or _SCALAR_CURE}. Where a constant is "
+            f"meant, say so: functrans.lax.stop_gradient(x), or {kind}(x) in your own code"
+        )
+        return _refused(errors.TracerScalarConversionError, message, by, source)
 
     def __float__(self) -> float:
         return float(self._scalar("float"))
@@ -215,12 +253,13 @@ class Tracer:
         return complex(self._scalar("complex"))
 
     def __index__(self) -> int:
-        return self._need(
+        value = self._need(
             errors.TracerIntegerConversionError,
             "integer value",
             "its number is not known while tracing. To index a NumPy array `X` with it, write "
             "`functrans.numpy.asarray(X)[i]`; for `range` and shapes, mark the argument static",
-        ).__index__()
+        )
+        return operator.index(value)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         caller = sys._getframe(1)

@@ -57,6 +57,7 @@ class StandInTracer(Tracer):
     """A Python number, given to a user's rule as an array that has no dtype of its own."""
 
     __slots__ = ("value",)
+    differentiated = False
     _trace: StandInTrace
 
     def __init__(self, trace: StandInTrace, value: Any):

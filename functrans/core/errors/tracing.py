@@ -55,7 +55,8 @@ class TracerArrayConversionError(ConcretizationError):
 
 
 class TracerScalarConversionError(ConcretizationError):
-    """A traced value met ``float``, ``int``, ``complex`` or a function of the ``math`` module.
+    """A traced value met ``float``, ``int``, ``complex``, or compiled code that wants a number: the ``math`` module,
+    ``map(float, xs)``, a solver of SciPy.
 
     >>> import math, functrans as ft
     >>> ft.jit(lambda x: math.sin(x))(1.0)
@@ -64,6 +65,16 @@ class TracerScalarConversionError(ConcretizationError):
     functrans.core.errors.TracerScalarConversionError: float() of a traced value of type f64[]*...
 
     Use functions of ``functrans.numpy`` on it, ``.astype`` to change the dtype, or mark the argument static.
+
+    Outside ``jit`` the number is known. There ``float(x)`` in your own code gives a constant; where other code asks for
+    the number of a value that is being differentiated, the derivative would be lost:
+
+    >>> ft.grad(lambda x: sum(map(math.sin, [x, 2 * x])))(1.0)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.TracerScalarConversionError: sum asked for the number of a value of type f64[]* that is...
+
+    If a zero derivative is meant, pass ``functrans.lax.stop_gradient(x)``.
     """
 
 
