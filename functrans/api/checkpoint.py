@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from ..control.checkpoint import bind
 from ..core.aval import aval_of
 from ..core.errors import ArgumentError
+from ..core.portable import Transformed
 from ..core.pytree import tree_map
 from ..primitives.identities import name_p
 from ..transforms.stage import close, stage
@@ -86,18 +86,33 @@ def checkpoint(
             f"checkpoint of {name_of(fun)}: policy must be a function, got {str(policy)[:60]!r} of type "
             f"{type(policy).__name__}; see functrans.checkpoint_policies"
         )
-    signature = Signature(fun, static_argnums, None)
+    return _Checkpointed(fun, Signature(fun, static_argnums, None), policy, prevent_cse)
 
-    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__", "__doc__"), updated=())
-    def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        split = signature.split(fun, args, kwargs)
+
+class _Checkpointed(Transformed):
+    _kept = (*Transformed._kept, "__doc__")
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        signature: Signature,
+        policy: Callable[..., bool] | None,
+        prevent_cse: bool,
+    ):
+        super().__init__("checkpoint", fun)
+        self._signature = signature
+        self._policy = policy
+        self._prevent_cse = prevent_cse
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The results of the function."""
+        fun = self._fun
+        split = self._signature.split(fun, args, kwargs)
         values, treedef = flatten_values(split.dynamic, partial(argument_at, "checkpoint", fun))
         flat = Flat(fun, treedef, split.call)
         jaxpr, captured = close(stage(flat, [aval_of(x) for x in values], name_of(fun)))
-        outs = bind(jaxpr, [*captured, *values], policy=policy, prevent_cse=prevent_cse)
+        outs = bind(jaxpr, [*captured, *values], policy=self._policy, prevent_cse=self._prevent_cse)
         return results(flat.out_tree, outs, {id(x) for x in values})
-
-    return checkpointed
 
 
 remat = checkpoint

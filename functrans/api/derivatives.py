@@ -18,6 +18,7 @@ from ..core.errors import (
     SavedValuesFreedError,
     ShapeError,
 )
+from ..core.portable import Unportable
 from ..core.pytree import PyTree, PyTreeDef, tree_flatten, tree_structure, tree_unflatten
 from ..core.tree_nodes import keystr, register_kind
 from ..primitives.elementwise import convert_element_type_p
@@ -154,7 +155,7 @@ def jvp(
     return (out, tangent, aux) if has_aux else (out, tangent)
 
 
-class _Derivative:
+class _Derivative(Unportable):
     """The derivative of a function at a point, kept as a linear program; `what` is the transformation that gives it."""
 
     what: str
@@ -169,6 +170,9 @@ class _Derivative:
         self._in_tree = in_tree
         self._in_avals = in_avals
         self._out_tree = out_tree
+
+    def _called(self) -> str:
+        return f"what {self.what} returned for {self._name}"
 
     @classmethod
     def at(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ import numpy as np
 from ..core.aval import aval_of
 from ..core.dtypes import is_complex, is_inexact
 from ..core.errors import ArgumentError, ArgumentValueError, GradientError
+from ..core.portable import Transformed
 from ..core.pytree import PyTreeDef, tree_flatten_with_path, tree_structure
 from ..core.tree_nodes import KeyPath, keystr
 from ..primitives.linear import instantiate
@@ -147,6 +147,36 @@ def _check_output(
         )
 
 
+class Differentiated(Transformed):
+    """A function whose calls differentiate another: in `argnums`, with the options of `grad`."""
+
+    def __init__(
+        self, what: str, fun: Callable[..., Any], argnums: Argnums, has_aux: bool, holomorphic: bool
+    ):
+        check_function(what, fun)
+        super().__init__(what, fun)
+        self._argnums = argnums
+        self._has_aux = has_aux
+        self._holomorphic = holomorphic
+
+
+class _ValueAndGrad(Differentiated):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Value and gradient."""
+        return _value_and_grad(
+            "value_and_grad", self._fun, self._argnums, self._has_aux, self._holomorphic, args, kwargs
+        )
+
+
+class _Grad(Differentiated):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The gradient, and auxiliary data."""
+        value, found = _value_and_grad(
+            "grad", self._fun, self._argnums, self._has_aux, self._holomorphic, args, kwargs
+        )
+        return (found, value[1]) if self._has_aux else found
+
+
 def value_and_grad(
     fun: Callable[..., Any],
     argnums: Argnums = 0,
@@ -191,13 +221,7 @@ def value_and_grad(
     >>> ft.value_and_grad(lambda x: fnp.sum(x ** 2))(fnp.asarray([1.0, 2.0]))
     (Array(5.), Array([2., 4.]))
     """
-    check_function("value_and_grad", fun)
-
-    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"), updated=())
-    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
-        return _value_and_grad("value_and_grad", fun, argnums, has_aux, holomorphic, args, kwargs)
-
-    return value_and_gradient
+    return _ValueAndGrad("value_and_grad", fun, argnums, has_aux, holomorphic)
 
 
 def grad(
@@ -223,14 +247,7 @@ def grad(
     >>> ft.grad(ft.grad(lambda x: x ** 3))(2.0)
     Array(12.)
     """
-    check_function("grad", fun)
-
-    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"), updated=())
-    def gradient(*args: Any, **kwargs: Any) -> Any:
-        value, found = _value_and_grad("grad", fun, argnums, has_aux, holomorphic, args, kwargs)
-        return (found, value[1]) if has_aux else found
-
-    return gradient
+    return _Grad("grad", fun, argnums, has_aux, holomorphic)
 
 
 def _value_and_grad(

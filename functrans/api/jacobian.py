@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,8 +14,8 @@ from ..primitives.linear import batched_first, instantiate, move_axis, reshape_p
 from ..transforms.batch import batch
 from ..transforms.linearize import Linearized, linearize, replay
 from ..transforms.transpose import backward
-from ..transforms.values import Flat, check_function, name_of, results
-from .grad import Argnums, select
+from ..transforms.values import Flat, name_of, results
+from .grad import Argnums, Differentiated, select
 
 
 def jacfwd(
@@ -48,7 +47,7 @@ def jacfwd(
     Array([[2., 0.],
            [0., 4.]])
     """
-    return _jacobian("jacfwd", _columns, fun, argnums, has_aux, holomorphic)
+    return _Jacobian("jacfwd", fun, argnums, has_aux, holomorphic)
 
 
 def jacrev(
@@ -80,7 +79,7 @@ def jacrev(
     Array([[2., 0.],
            [2., 1.]])
     """
-    return _jacobian("jacrev", _rows, fun, argnums, has_aux, holomorphic)
+    return _Jacobian("jacrev", fun, argnums, has_aux, holomorphic)
 
 
 def hessian(
@@ -112,28 +111,19 @@ def hessian(
     return jacfwd(inner, argnums, has_aux, holomorphic)
 
 
-def _jacobian(
-    what: str,
-    blocks_of: Callable[..., list[list[Any]]],
-    fun: Callable[..., Any],
-    argnums: Argnums,
-    has_aux: bool,
-    holomorphic: bool,
-) -> Callable[..., Any]:
-    check_function(what, fun)
-
-    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"), updated=())
-    def jacobian(*args: Any, **kwargs: Any) -> Any:
-        chosen = select(what, fun, argnums, args, kwargs, holomorphic)
-        flat = Flat(fun, chosen.tree, chosen.call, has_aux)
+class _Jacobian(Differentiated):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The Jacobian, and auxiliary data."""
+        what, fun = self._made_by, self._fun
+        chosen = select(what, fun, self._argnums, args, kwargs, self._holomorphic)
+        flat = Flat(fun, chosen.tree, chosen.call, self._has_aux)
         linear = linearize(flat, chosen.leaves, [True] * len(chosen.leaves)).pruned()
         outs, aux = flat.separate(linear.outs, {id(x) for x in chosen.leaves})
-        _check_outputs(what, fun, outs, holomorphic)
+        _check_outputs(what, fun, outs, self._holomorphic)
+        blocks_of = _columns if what == "jacfwd" else _rows
         blocks = blocks_of(linear, [aval_of(x) for x in chosen.leaves], [aval_of(x) for x in outs])
-        found = _assembled(flat.out_tree, chosen.tree, blocks, isinstance(argnums, int))
-        return (found, aux) if has_aux else found
-
-    return jacobian
+        found = _assembled(flat.out_tree, chosen.tree, blocks, isinstance(self._argnums, int))
+        return (found, aux) if self._has_aux else found
 
 
 def _check_outputs(what: str, fun: Callable[..., Any], outs: Sequence[Any], holomorphic: bool) -> None:

@@ -19,6 +19,7 @@ from ..core.array import Array, wrap
 from ..core.aval import Aval, aval_of
 from ..core.config import config, trace_key
 from ..core.ir import Jaxpr
+from ..core.portable import Portable, Unportable, in_words
 from ..core.pytree import PyTreeDef, tree_flatten, tree_structure, tree_unflatten
 from ..core.trace import Tracer, current_trace, eval_trace, leaked
 from ..core.tree_nodes import keystr, kind_of
@@ -143,15 +144,20 @@ def _swapped(key: Any) -> bool:
     return any(isinstance(part, np.dtype) and not part.isnative for part in key)
 
 
-class Jitted:
+class Jitted(Portable):
     """A compiled function; see `jit`."""
+
+    _transient = frozenset(("_bound", "_cache", "_runners", "_hit", "_plain"))
 
     def __init__(self, fun: Callable[..., Any], signature: Signature):
         functools.update_wrapper(self, fun, updated=())
         self._fun = fun
         self._signature = signature
+        self._arrived()
+
+    def _arrived(self) -> None:
         self._bound: dict[int, tuple[weakref.ref[Any], Cache]] = {}
-        self._use(caches.get(fun, signature.key))
+        self._use(caches.get(self._fun, self._signature.key))
 
     def _use(self, cache: Cache) -> None:
         self._cache = cache
@@ -221,8 +227,9 @@ class Jitted:
             return self
         if kind_of(instance) is not None:
             return partial(self, instance)
-        bound = object.__new__(Jitted)
+        bound = object.__new__(_BoundJitted)
         bound.__dict__.update(self.__dict__)
+        bound._unbound = self
         bound._fun = bound.__wrapped__ = MethodType(self._fun, instance)  # type: ignore[attr-defined]
         bound._signature = self._signature.bound()
         bound._use(self._cache_of(instance))
@@ -283,12 +290,21 @@ class Jitted:
         """Forget what was traced and compiled for this function."""
         self._cache.clear()
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Jitted:
-        """The same object, as for a function."""
-        return self
-
     def __repr__(self) -> str:
-        return f"<jit of {name_of(self._fun)}>"
+        return f"<jit of {in_words(self._fun)}>"
+
+
+class _BoundJitted(Jitted):
+    """A jitted method of an instance: travels as these two."""
+
+    _unbound: Jitted
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return _bind, (self._unbound, self._fun.__self__)  # type: ignore[attr-defined]
+
+
+def _bind(method: Jitted, instance: Any) -> Any:
+    return method.__get__(instance, type(instance))
 
 
 def _runner(run: Any, out_tree: PyTreeDef) -> Callable[..., Any]:
@@ -301,7 +317,7 @@ def _runner(run: Any, out_tree: PyTreeDef) -> Callable[..., Any]:
     return lambda *args: tree_unflatten(out_tree, [wrap(x) for x in call(*args)])
 
 
-class Lowered:
+class Lowered(Unportable):
     """A function lowered for one type of arguments.
 
     Attributes
@@ -313,6 +329,9 @@ class Lowered:
         self.jaxpr = traced.jaxpr
         self._traced = traced
         self._in_tree = in_tree
+
+    def _called(self) -> str:
+        return f"the lowered function {self.jaxpr.name}"
 
     def as_text(self) -> str:
         """The kernels as readable Python, with host calls between them."""
@@ -327,12 +346,17 @@ class Lowered:
         return f"<lowered {self.jaxpr.name}>"
 
 
-class Compiled:
+class Compiled(Unportable):
     """A compiled function for one type of arguments (static arguments are left out of the call)."""
+
+    _instead = "Send the jitted function, and compile it there"
 
     def __init__(self, traced: Traced, in_tree: PyTreeDef):
         self._traced = traced
         self._in_tree = in_tree
+
+    def _called(self) -> str:
+        return f"the compiled function {self._traced.jaxpr.name}"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The results for arguments of the types that it was compiled for; an `ArgumentError` for others."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 import sys
 import threading
@@ -11,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.errors import ArgumentError, ArgumentValueError
+from ..core.portable import Transformed
 from ..transforms.values import check_function, name_of
 
 #: How often a bar moves, unless told otherwise.
@@ -96,21 +96,27 @@ def _positive(name: str, value: Any, least: int = 1) -> int:
     return found
 
 
-class Progress:
+class Progress(Transformed):
     """A body whose loop is shown. The loop calls `report` with the number of finished iterations."""
 
+    _kept = (*Transformed._kept, "__doc__")
+    _transient = frozenset(("_here",))
+
     def __init__(self, body: Callable[..., Any], length: int, every: int, desc: str, bar: Any):
-        functools.update_wrapper(self, body)
+        super().__init__("progress", body)
         self.body = body
         self.length = length
         self.every = every
         self._desc = desc
         self._bar = bar
+        self._arrived()
+
+    def _arrived(self) -> None:
         self._here = threading.local()  # the bar of a run, and what it has been told
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The body."""
-        return self.body(*args)
+        return self.body(*args, **kwargs)
 
     def check(self, loop: str, length: int) -> None:
         """Complain about a loop of another length."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.ir import Jaxpr
+from ..core.portable import Transformed
 from ..core.pytree import PyTree, tree_flatten, tree_unflatten
 from ..transforms.stage import stage
 from ..transforms.values import Flat, check_function, name_of, struct_aval, struct_of
@@ -50,15 +51,21 @@ def make_jaxpr(
       return (d,)
     """
     check_function("make_jaxpr", fun)
-    signature = Signature(fun, static_argnums, None)
+    return _JaxprOf(fun, Signature(fun, static_argnums, None), return_shape)
 
-    def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
-        jaxpr, out_tree = _staged(fun, signature, args, kwargs)
-        if return_shape:
+
+class _JaxprOf(Transformed):
+    def __init__(self, fun: Callable[..., Any], signature: Signature, return_shape: bool):
+        super().__init__("make_jaxpr", fun)
+        self._signature = signature
+        self._return_shape = return_shape
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The jaxpr, and the shapes of the results."""
+        jaxpr, out_tree = _staged(self._fun, self._signature, args, kwargs)
+        if self._return_shape:
             return jaxpr, tree_unflatten(out_tree, [struct_of(a) for a in jaxpr.out_avals])
         return jaxpr
-
-    return jaxpr_of
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> PyTree:

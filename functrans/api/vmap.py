@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentError, ArgumentValueError, AxisError
+from ..core.portable import Transformed
 from ..core.pytree import flatten_axes, tree_flatten_with_path, tree_structure
 from ..primitives.linear import batched_first, move_axis, shape_of
 from ..transforms.batch import batch
@@ -82,8 +82,19 @@ def vmap(
             f"positional argument, got {in_axes!r}"
         )
 
-    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"), updated=())
-    def mapped(*args: Any, **kwargs: Any) -> Any:
+    return _Mapped(fun, in_axes, out_axes, axis_size)
+
+
+class _Mapped(Transformed):
+    def __init__(self, fun: Callable[..., Any], in_axes: Any, out_axes: Any, axis_size: int | None):
+        super().__init__("vmap", fun)
+        self._in_axes = in_axes
+        self._out_axes = out_axes
+        self._axis_size = axis_size
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The results for all examples."""
+        fun, in_axes = self._fun, self._in_axes
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ArgumentValueError(
                 f"vmap of {name_of(fun)}: in_axes has {len(in_axes)} entries for {len(args)} positional arguments"
@@ -92,14 +103,12 @@ def vmap(
         axes = _argument_axes(fun, args, kwargs, in_axes)
         places = partial(_places, fun, (args, kwargs))
         dims = [_checked_axis(fun, x, d, places, i) for i, (x, d) in enumerate(zip(values, axes))]
-        size = _batch_size(fun, values, dims, places, axis_size)
+        size = _batch_size(fun, values, dims, places, self._axis_size)
         flat = Flat(fun, treedef, lambda f, tree: f(*tree[0], **tree[1]))
         outs, found = batch(flat, size, values, dims)
-        wanted = flatten_axes(f"vmap of {name_of(fun)}: out_axes", flat.out_tree, out_axes)
+        wanted = flatten_axes(f"vmap of {name_of(fun)}: out_axes", flat.out_tree, self._out_axes)
         ids = {id(x) for x in values}
         return results(flat.out_tree, [_placed(fun, size, *p) for p in zip(outs, found, wanted)], ids)
-
-    return mapped
 
 
 def _argument_axes(

@@ -11,6 +11,7 @@ from threading import RLock
 from typing import Any
 
 from .aval import Aval, aval_of
+from .portable import Unportable
 from .primitive import Effect, Primitive
 from .printing import show
 from .source import Source
@@ -78,7 +79,7 @@ class Eqn:
         return f"{self.primitive.name}{list(self.invars)} -> {list(self.outvars)}"
 
 
-class Jaxpr:
+class Jaxpr(Unportable):
     """A pure function of arrays as a list of equations.
 
     Parameters
@@ -94,6 +95,7 @@ class Jaxpr:
         Counters of the `jit` object that this jaxpr was traced for; what is derived from it counts there too.
     """
 
+    _instead = "Send the function that was traced, and trace it there"
     __slots__ = (
         "__weakref__",
         "_derived",

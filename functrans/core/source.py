@@ -26,8 +26,42 @@ _STDLIB = tuple(
 _is_internal: dict[CodeType, bool] = {}
 
 
+class Place:
+    """A place in the user's code, as messages show it. Subclasses know the file, the line, its text, the function."""
+
+    __slots__ = ()
+
+    def parts(self) -> tuple[str, int, str, str]:
+        """File, line, function, and the text of the line."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        filename, line, function, _ = self.parts()
+        return f"{os.path.basename(filename)}:{line} ({function})"
+
+    def describe(self) -> str:
+        """Two lines for an error message: the place, then the text of the line."""
+        filename, line, function, text = self.parts()
+        place = f"{filename}:{line}, in {function}"
+        return f"{place}\n    {text}" if text else place
+
+
 @dataclass(frozen=True, slots=True)
-class Source:
+class Noted(Place):
+    """A place in words, as it arrives from another process."""
+
+    filename: str
+    line: int
+    function: str
+    text: str
+
+    def parts(self) -> tuple[str, int, str, str]:
+        """File, line, function, and the text of the line."""
+        return self.filename, self.line, self.function, self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Source(Place):
     """A place in the user's code: a code object and the offset of the instruction that ran."""
 
     code: CodeType
@@ -64,13 +98,13 @@ class Source:
             traceback = traceback.tb_next
         return False
 
-    def __str__(self) -> str:
-        return f"{os.path.basename(self.filename)}:{self.line} ({self.function})"
+    def parts(self) -> tuple[str, int, str, str]:
+        """File, line, function, and the text of the line."""
+        return self.filename, self.line, self.function, self.text
 
-    def describe(self) -> str:
-        """Two lines for an error message: the place, then the text of the line."""
-        place = f"{self.filename}:{self.line}, in {self.function}"
-        return f"{place}\n    {self.text}" if self.text else place
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Code objects cannot be pickled, and another process may not have the file.
+        return Noted, self.parts()
 
 
 def is_internal(code: CodeType) -> bool:

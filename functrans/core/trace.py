@@ -22,6 +22,7 @@ from . import errors
 from .aval import Aval
 from .explicit_float import asker, is_explicit
 from .names import nearest_names
+from .portable import Unportable
 from .source import Source
 
 if TYPE_CHECKING:
@@ -143,10 +144,11 @@ _SCALAR_CURE = (
 )
 
 
-class Tracer:
+class Tracer(Unportable):
     """A value of a trace: it has a shape and a dtype, and behaves like an ndarray that cannot be changed."""
 
     __slots__ = ("_trace",)
+    _instead = "Return it from the function that is being transformed, and pickle the result"
     __array_priority__ = 1000.0
     _trace: Trace
     #: Whether it is a tangent known by its place on a tape only.
@@ -297,13 +299,8 @@ class Tracer:
     def __hash__(self) -> int:
         raise TypeError(f"unhashable type: a traced array ({self.aval})")
 
-    def __copy__(self) -> Tracer:
-        """The same object: nothing can change it."""
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tracer:
-        """The same object: a copy would belong to a copied trace, that no interpreter runs."""
-        return self
+    def _called(self) -> str:
+        return f"a traced value of type {self.aval} (traced by {self.describe()})"
 
     def __repr__(self) -> str:
         value = self.concrete()

@@ -6,6 +6,7 @@ exception is a namedtuple, recognised by its `_fields`.
 
 from __future__ import annotations
 
+import contextlib
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
@@ -198,6 +199,9 @@ _NAMEDTUPLE = NodeKind(
     _custom_shower("namedtuple", lambda cls: cls.__name__),
 )
 
+#: The attribute of a class by which its registration travels with it to other processes.
+_REGISTRATION = "__functrans_pytree__"
+
 _KINDS: dict[type, NodeKind] = {
     kind.type: kind for kind in (TUPLE, LIST, DICT, NONE, _ORDERED_DICT, _DEFAULT_DICT)
 }
@@ -216,7 +220,11 @@ def kind_of(node: Any) -> NodeKind | None:
         return kind
     if isinstance(node, tuple) and hasattr(cls, "_fields"):
         return _NAMEDTUPLE
-    if cls not in LEAF_TYPES and len(LEAF_TYPES) < _MOST_LEAF_TYPES:
+    if cls in LEAF_TYPES:
+        return None
+    if _REGISTRATION in cls.__dict__:
+        return _arrived(cls)
+    if len(LEAF_TYPES) < _MOST_LEAF_TYPES:
         LEAF_TYPES.add(cls)
         if cls in _KINDS:  # registered by another thread in between
             LEAF_TYPES.discard(cls)
@@ -226,7 +234,10 @@ def kind_of(node: Any) -> NodeKind | None:
 
 def kind_of_type(cls: type) -> NodeKind:
     """The kind of a registered type or of a namedtuple class (used to unpickle a `PyTreeDef`)."""
-    return _KINDS.get(cls, _NAMEDTUPLE)
+    kind = _KINDS.get(cls)
+    if kind is None and _REGISTRATION in cls.__dict__:
+        return _arrived(cls)
+    return kind or _NAMEDTUPLE
 
 
 def is_namedtuple_kind(kind: NodeKind) -> bool:
@@ -284,7 +295,20 @@ def register_kind(
         raise PytreeError(f"a pytree node type must be a class, got {cls!r}")
     if cls in _KINDS:
         raise PytreeError(f"{cls.__name__} is a pytree node type already: register each class once")
+    _add_kind(cls, flatten, unflatten, keys)
+    with contextlib.suppress(
+        TypeError, AttributeError
+    ):  # a class written in C: there is one in every process
+        setattr(cls, _REGISTRATION, (flatten, unflatten, keys))
 
+
+def _arrived(cls: type) -> NodeKind:
+    """The kind of a class that another process registered, and cloudpickle brought here."""
+    _add_kind(cls, *cls.__dict__[_REGISTRATION])
+    return _KINDS[cls]
+
+
+def _add_kind(cls: type, flatten: Any, unflatten: Any, keys: Any) -> None:
     def unflatten_from_tuple(aux: Any, children: Iterable[Any]) -> Any:
         return unflatten(aux, tuple(children))
 

@@ -23,9 +23,15 @@ class _GradientFunction(CustomFunction):
     """A `custom_vjp` of which both rules come from one function."""
 
     _front = "custom_gradient"
+    _transient = frozenset(("_declared",))
 
     def __init__(self, fun: Callable[..., Any]):
         super().__init__(fun)
+        self._made = self._declared
+        self._arrived()
+
+    def _arrived(self) -> None:
+        fun = self._made.fun
 
         @functools.wraps(fun, updated=())
         def value(*args: Any) -> Any:
@@ -46,7 +52,7 @@ class _GradientFunction(CustomFunction):
             return (found,) if count == 1 and not isinstance(found, tuple | list) else found
 
         bwd.__name__ = f"vjp of {name_of(fun)}"
-        self._declared = replace(self._declared, fun=value, fwd=fwd, bwd=bwd)
+        self._declared = replace(self._made, fun=value, fwd=fwd, bwd=bwd)
 
     def _called(self, fun: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, Any]:
         """The result and the reverse rule."""

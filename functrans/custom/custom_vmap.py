@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from types import MethodType
 from typing import Any
 
 from ..control.bodies import Mask
 from ..core.aval import Aval, aval_of
 from ..core.errors import ConcretizationError, VmapRuleError
+from ..core.portable import Bound, Portable
 from ..core.pytree import PyTree, PyTreeDef, tree_unflatten
 from ..core.trace import current_trace, eval_trace, is_abstract
 from ..core.tree_nodes import KeyPath, keystr
@@ -40,7 +40,7 @@ _OF_FUNCTIONS_INSIDE = ("defvjp", "defjvp", "defjvps")
 Rule = Callable[..., tuple[PyTree, PyTree]]
 
 
-class custom_vmap:
+class custom_vmap(Portable):
     r"""A function that `vmap` treats by a rule of its own.
 
     Parameters
@@ -88,13 +88,18 @@ class custom_vmap:
     Array(8.)
     """
 
+    _transient = frozenset(("_types",))
+
     def __init__(self, fun: Callable[..., Any]):
         check_function("custom_vmap", fun)
         functools.update_wrapper(self, fun, updated=())
         self.fun = fun
         self.vmap_rule: Rule | None = None
-        self._types: dict[Any, Types] = {}
         self._positions = Positions("custom_vmap", fun)
+        self._arrived()
+
+    def _arrived(self) -> None:
+        self._types: dict[Any, Types] = {}
 
     def def_vmap(self, vmap_rule: Rule) -> Rule:
         """Set the rule; may stand above it as a decorator.
@@ -145,7 +150,7 @@ class custom_vmap:
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """The method of an instance, which is the first argument of the function and its rule."""
-        return self if instance is None else MethodType(self, instance)
+        return self if instance is None else Bound.of(self, instance)
 
     def __repr__(self) -> str:
         return f"<{self._positions.what}>"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from types import MethodType
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
 from ..core.array import Array
 from ..core.errors import ArgumentError, FunctionDefinitionError, MissingRuleError
+from ..core.portable import Bound, Portable
 from ..core.pytree import PyTreeDef, tree_unflatten
 from ..core.trace import current_trace, eval_trace
 from ..core.tree_nodes import KeyPath, keystr
@@ -33,7 +33,7 @@ from .rule import bind_rule
 _IMMUTABLE = frozenset((Array, float, int, complex, bool))
 
 
-class CustomFunction:
+class CustomFunction(Portable):
     """A function with derivative rules of its own. Subclasses say which are to be there."""
 
     #: The front end, and what the error says when a function without rules is called.
@@ -229,7 +229,7 @@ class CustomFunction:
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """The method of an instance, which is the first argument of the function and its rules."""
-        return self if instance is None else MethodType(self, instance)
+        return self if instance is None else Bound.of(self, instance)
 
     def __repr__(self) -> str:
         return f"<{self._declared.positions.what}>"

@@ -336,6 +336,10 @@ class Function(metaclass=FunctionMeta):
         raise MissingRuleError("shape is not implemented")
 
 
+#: Where the function behind ``MyOp.apply`` is found: by this name cloudpickle writes it.
+Function.apply.__func__.__qualname__ = "Function.apply.__func__"  # type: ignore[attr-defined]
+
+
 def _argument(call: FunctionCall, number: int) -> str:
     """How messages call the argument that holds an array."""
     for i, part in enumerate(call.arguments.layout.parts):

@@ -13,6 +13,7 @@ import numpy as np
 from ..api.vmap import vmap
 from ..core.dtypes import INT64, canonical
 from ..core.errors import ArgumentError, ArgumentValueError, InvalidIndexError, ShapeError
+from ..core.portable import Transformed
 from ..core.pytree import tree_map
 from ..core.trace import concrete, is_abstract
 from ..primitives.axes import as_shape, one_axis
@@ -159,19 +160,39 @@ def vectorize(
         return functools.partial(
             vectorize, otypes=otypes, doc=doc, excluded=excluded, cache=cache, signature=signature
         )
-    axes = None if signature is None else _parsed(signature)
-    left_out = frozenset(() if excluded is None else excluded)
+    return _Vectorized(pyfunc, otypes, doc, frozenset(() if excluded is None else excluded), signature)
 
-    @functools.wraps(pyfunc, updated=())
-    def vectorized(*args: Any, **kwargs: Any) -> Any:
+
+class _Vectorized(Transformed):
+    _kept = (*Transformed._kept, "__doc__")
+
+    def __init__(
+        self,
+        pyfunc: Callable[..., Any],
+        otypes: Any,
+        doc: str | None,
+        excluded: frozenset[int | str],
+        signature: str | None,
+    ):
+        super().__init__("vectorize", pyfunc)
+        if doc is not None:
+            self.__doc__ = doc
+        self._otypes = otypes
+        self._excluded = excluded
+        self._text = signature
+        self._axes = None if signature is None else _parsed(signature)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function at all elements."""
+        axes, left_out = self._axes, self._excluded
         taken = [i for i in range(len(args)) if i not in left_out]
         names = [] if axes else [name for name in kwargs if name not in left_out]
         values = [array_operand(args[i], "vectorize", i) for i in taken]
         values += [array_operand(kwargs[name], f"vectorize: {name}") for name in names]
         if axes is not None and len(values) != len(axes[0]):
             raise ArgumentValueError(
-                f"vectorize: wrong number of positional arguments: the signature {signature!r} has {len(axes[0])}, got "
-                f"{len(values)}"
+                f"vectorize: wrong number of positional arguments: the signature {self._text!r} has {len(axes[0])}, "
+                f"got {len(values)}"
             )
         sizes = {} if axes is None else _core_sizes(values, axes[0])
 
@@ -180,15 +201,11 @@ def vectorize(
             for i, x in zip(taken, inner):
                 positional[i] = x
             keywords.update(zip(names, inner[len(taken) :]))
-            out = pyfunc(*positional, **keywords)
+            out = self._fun(*positional, **keywords)
             return out if axes is None else _check_results(out, axes[1], sizes)
 
         out = _mapped(call, values, [0] * len(values) if axes is None else [len(a) for a in axes[0]])
-        return out if otypes is None else _in_types(out, otypes)
-
-    if doc is not None:
-        vectorized.__doc__ = doc
-    return vectorized
+        return out if self._otypes is None else _in_types(out, self._otypes)
 
 
 def _in_types(outs: Any, otypes: Any) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..source import Source, user_source
+from typing import Any
+
+from ..source import Place, user_source
 
 
 class FunctransError(Exception):
@@ -12,7 +14,7 @@ class FunctransError(Exception):
     ----------
     message : str
         What was wrong, what was met, how to fix it.
-    source : Source, optional
+    source : Place, optional
         The user's line; by default the innermost frame outside functrans.
 
     Examples
@@ -25,8 +27,20 @@ class FunctransError(Exception):
     GradientError
     """
 
-    def __init__(self, message: str, source: Source | None = None):
+    def __init__(self, message: str, source: Place | None = None):
         self.message = message
         self.source = source if source is not None else user_source()
         place = f"\n  at {self.source.describe()}" if self.source is not None else ""
         super().__init__(message + place)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _arrived, (type(self), self.message, self.source, self.args), vars(self)
+
+
+def _arrived(
+    kind: type[FunctransError], message: str, source: Place | None, args: tuple[Any, ...]
+) -> FunctransError:
+    """An error from another process, with the place that it had there."""
+    error = kind(message, source)
+    error.args = args
+    return error

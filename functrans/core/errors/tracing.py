@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 from .base import FunctransError
 
 
@@ -151,4 +153,19 @@ class JaxprError(FunctransError, TypeError):
     functrans.core.errors.JaxprError: jaxpr 'f': output 0: variable Var:f64[] is used but not defined before...
 
     Users see it only with ``config.verify = True``; then please report it, with the program.
+    """
+
+
+class PicklingError(FunctransError, pickle.PicklingError, TypeError):
+    """Something that cannot go to another process: a program or kernel of this one, or a traced value.
+
+    >>> import pickle, functrans as ft
+    >>> y, pull = ft.vjp(lambda x: x**2, 3.0)
+    >>> pickle.dumps(pull)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.PicklingError: what vjp returned for <lambda> cannot be pickled...
+
+    Send the function and its arguments, and transform or compile it there. Functions, and what ``jit``, ``grad``,
+    ``vmap`` and their like make of them, can be pickled.
     """

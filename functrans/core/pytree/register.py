@@ -80,8 +80,12 @@ def register_pytree_node_class(cls: _Class) -> _Class:
     >>> ft.tree.map(lambda x: x + 1, Interval(1, 2)).high
     3
     """
-    register_kind(cls, lambda node: node.tree_flatten(), cls.tree_unflatten)  # type: ignore[attr-defined]
+    register_kind(cls, lambda node: node.tree_flatten(), _by_method(cls))
     return cls
+
+
+def _by_method(cls: type) -> Callable[[Any, Any], Any]:
+    return lambda aux, children: cls.tree_unflatten(aux, children)  # type: ignore[attr-defined]
 
 
 def register_pytree_with_keys(
@@ -151,8 +155,7 @@ def register_pytree_with_keys_class(cls: _Class) -> _Class:
     [1, 2]
     """
     flatten = (lambda node: node.tree_flatten()) if hasattr(cls, "tree_flatten") else None
-    unflatten = cls.tree_unflatten  # type: ignore[attr-defined]
-    register_pytree_with_keys(cls, lambda node: node.tree_flatten_with_keys(), unflatten, flatten)
+    register_pytree_with_keys(cls, lambda node: node.tree_flatten_with_keys(), _by_method(cls), flatten)
     return cls
 
 
