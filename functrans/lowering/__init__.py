@@ -10,6 +10,7 @@
                     (`folds`: reductions; `storage`: values that share memory; of the builder `arithmetic` is the part
                     without effects, and `handles` are what rules hold)
 `collapse`          loops over adjacent axes merged
+`blocked`           long sums in blocks
 `plan`              which buffers share memory, and which live on the stack
 `outline`           extents and float literals to run-time parameters; the text that keys the cache
 `hostcalls`         equations inside of loops that Python evaluates (`polling`: how Ctrl-C ends a loop)

@@ -108,9 +108,9 @@ class Builder(Arithmetic):
         with self.inside(then):
             yield
 
-    def local(self, initial: Scalar) -> LocalHandle:
-        """A new variable."""
-        var = ir.LocalVar(initial.dtype)
+    def local(self, initial: Scalar, block: int = 0) -> LocalHandle:
+        """A new variable; a sum that is taken in blocks of so many elements if there are more."""
+        var = ir.LocalVar(initial.dtype, block)
         self.append(ir.Local(var, initial.operand))
         return LocalHandle(self, var)
 

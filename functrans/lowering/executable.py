@@ -20,6 +20,7 @@ from ..core.source import Source
 from ..core.tape import Tape, TapeAval
 from ..primitives.tape import tape_is_full
 from . import loopir as ir
+from .blocked import with_blocks
 from .cache import kernels
 from .collapse import collapse
 from .compile import CompiledKernel, Options
@@ -148,7 +149,7 @@ class Executable:
 
     def _build(self, step: KernelStep) -> KernelUnit:
         nests = build(step.jaxpr, strict=self._options.strict)
-        kernel = plan(_verified(collapse(_verified(nests.kernel))), self._specialize_below)
+        kernel = plan(_verified(with_blocks(collapse(_verified(nests.kernel)))), self._specialize_below)
         kernel.name = _identifier(self._name)
         work = sum(b.size for b in kernel.buffers)
         outlined, ints = outline(_verified(kernel), self._specialize_below)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .blocked import block_size
 from .builder import Builder
 from .handles import Memory, Scalar
 
@@ -30,15 +31,14 @@ def combine(b: Builder, fold: str, acc: Scalar, x: Scalar, reassoc: bool) -> Sca
     """The accumulator with one more element."""
     if fold == "sum":
         return b.binary("add", acc, x, reassoc=reassoc)
-    if fold == "prod":
-        return b.binary("mul", acc, x, reassoc=reassoc)
+    if fold == "prod":  # in order, as NumPy: another one may overflow on its way, and meet a zero there
+        return b.binary("mul", acc, x)
     if fold in ("max", "min"):
         return b.call(fold, acc, x)
     return b.binary("or" if fold == "any" else "and", acc, x)
 
 
-#: Sums are taken in double precision: in single, ten million equal numbers come out wrong in the third digit
-#: (NumPy adds pairwise, which no loop over elements can).
+#: Sums in single precision are taken in double: in single, ten million equal numbers come out wrong in the third digit.
 _WIDE = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.complex64): np.dtype(np.complex128)}
 
 
@@ -51,7 +51,8 @@ class Accumulator:
         self.dtype = dtype
         self.reassoc = reassoc
         self.wide = _WIDE.get(dtype, dtype) if fold == "sum" else dtype
-        self.variable = b.local(b.const(neutral(fold, self.wide), self.wide))
+        size = block_size(fold, self.wide, reassoc) if self.wide is dtype else 0
+        self.variable = b.local(b.const(neutral(fold, self.wide), self.wide), size)
 
     def take(self, x: Scalar) -> None:
         """One element."""

@@ -164,12 +164,13 @@ class BufferDecl:
 
 
 class LocalVar:
-    """A scalar variable."""
+    """A scalar variable. One with a `block` is a sum, taken in blocks of so many elements (see `blocked`)."""
 
-    __slots__ = ("dtype",)
+    __slots__ = ("block", "dtype")
 
-    def __init__(self, dtype: np.dtype):
+    def __init__(self, dtype: np.dtype, block: int = 0):
         self.dtype = dtype
+        self.block = block
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,9 +95,11 @@ def _variance(x: Any, axis: Any, ddof: Any, keepdims: bool, where: Any, mean: An
     center = (
         _mean(x, axis, True, where, name) if mean is None else convert(array_operand(mean, name), dtype_of(x))
     )
-    gap = sub_p.bind(x, center)
+    gap = masked(
+        sub_p.bind(x, center), where, 0, name
+    )  # before the squares: the slope of an infinite one is infinite
     squares = integer_pow_p.bind(abs_p.bind(gap) if dtype_of(x).kind == "c" else gap, y=2)
-    total = reduced(reduce_sum_p, masked(squares, where, 0, name), axis, keepdims, name)
+    total = reduced(reduce_sum_p, squares, axis, keepdims, name)
     real = dtype_of(total)
     if where is True:
         return div_p.bind(total, literal(max(_number(shape_of(x), axis, name) - ddof, 0.0), total))

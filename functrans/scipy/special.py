@@ -248,10 +248,15 @@ def _kept(x: Any, like: Any, axes: tuple[int, ...]) -> Any:
     return reshape_p.bind(x, shape=tuple([1 if d in axes else n for d, n in enumerate(shape_of(like))]))
 
 
-def _top(x: Any, axes: tuple[int, ...]) -> Any:
-    """The maximum along axes, a constant for derivatives; 0 where it is not finite. The axes are kept."""
+def _largest(x: Any, axes: tuple[int, ...]) -> Any:
+    """The maximum along axes, a constant for derivatives."""
     reduce_max_p.abstract(aval_of(x), axes=axes)  # refuses to find the largest of nothing
-    top = stop_gradient_p.bind(reduce_max_p.bind(x, axes=axes))
+    return stop_gradient_p.bind(reduce_max_p.bind(x, axes=axes))
+
+
+def _top(x: Any, axes: tuple[int, ...]) -> Any:
+    """`_largest`, or 0 where that is not finite. The axes are kept."""
+    top = _largest(x, axes)
     return _kept(select_p.bind(is_finite_p.bind(top), top, literal(0.0, top)), x, axes)
 
 
@@ -318,7 +323,7 @@ def softmax(x: Any, axis: Any = None) -> Any:
     Returns
     -------
     Array
-        Of the shape of `x`.
+        Of the shape of `x`. All NaN along axes with an infinite element, or with none but ``-inf``, as in SciPy.
 
     Examples
     --------
@@ -328,7 +333,7 @@ def softmax(x: Any, axis: Any = None) -> Any:
     """
     value = _float(x, "softmax")
     axes = _axes(value, axis, "softmax")
-    parts = exp_p.bind(sub_p.bind(value, _top(value, axes)))
+    parts = exp_p.bind(sub_p.bind(value, _kept(_largest(value, axes), value, axes)))
     return finish(div_p.bind(parts, _kept(reduce_sum_p.bind(parts, axes=axes), value, axes)))
 
 

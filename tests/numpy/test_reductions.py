@@ -195,3 +195,29 @@ def test_a_number_has_an_axis_to_reduce(name, axis):
         np.testing.assert_array_equal(found, expected)
     with pytest.raises(np.exceptions.AxisError):
         f(2.0, axis=1)
+
+
+NAN = ("nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmax", "nanmin")
+
+
+@pytest.mark.parametrize("hidden", [np.inf, -np.inf, np.nan, 0.0])
+@pytest.mark.parametrize("name", [*SUMS, "max", "min", *NAN])
+def test_what_is_masked_takes_no_part(name, hidden):
+    """Neither in values nor in derivatives, which are those of the reduction of the elements that count."""
+    x = np.array([1.5, hidden, -2.0, hidden, 0.5])
+    mask = x != hidden if hidden == hidden else x == x
+    options = {"initial": -9.0} if "max" in name else {"initial": 9.0} if "min" in name else {}
+    if "sum" in name or "prod" in name:
+        options = {"initial": 3.0}
+    f = lambda x: getattr(fnp, name)(x, where=mask, **options)
+    few = lambda x: getattr(fnp, name)(x, **options)
+    expected = getattr(np, name)(x, where=mask, **options)
+    slope, bend = np.zeros(5), np.zeros((5, 5))
+    slope[mask] = ft.grad(few)(x[mask])
+    bend[np.ix_(mask, mask)] = ft.hessian(few)(x[mask])
+    for g in (f, ft.jit(f)):
+        np.testing.assert_allclose(g(x), expected, rtol=1e-15)
+        np.testing.assert_allclose(ft.grad(g)(x), slope, rtol=1e-13, atol=1e-15)
+        np.testing.assert_allclose(ft.jacfwd(g)(x), slope, rtol=1e-13, atol=1e-15)
+        np.testing.assert_allclose(ft.hessian(g)(x), bend, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(ft.jacrev(ft.grad(g))(x), bend, rtol=1e-12, atol=1e-14)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.special as sp
 
+import functrans as ft
 import functrans.scipy.special as fsp
 from functrans.core.array import Array
 from functrans.core.errors import ArgumentError, ArgumentValueError, AxisError, DtypeError
@@ -94,3 +95,15 @@ def test_softmax(axis):
     x = np.random.default_rng(0).normal(size=(3, 4)) * 100
     np.testing.assert_allclose(fsp.softmax(x, axis), sp.softmax(x, axis), rtol=1e-12)
     np.testing.assert_allclose(fsp.log_softmax(x, axis), sp.log_softmax(x, axis), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [[np.inf, 1.0], [np.inf, np.inf], [-np.inf, -np.inf], [-np.inf, 1.0], [np.nan, 1.0], [np.inf, -np.inf]],
+)
+def test_softmax_of_infinities(x):
+    with np.errstate(all="ignore"):
+        for name in ("softmax", "log_softmax"):
+            expected = getattr(sp, name)(np.array(x))
+            np.testing.assert_array_equal(getattr(fsp, name)(x), expected)
+            np.testing.assert_array_equal(ft.jit(getattr(fsp, name))(np.array(x)), expected)
