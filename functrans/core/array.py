@@ -2,13 +2,22 @@
 
 Interpreters and rules work on plain ndarrays, since NumPy is several times slower on a subclass. Public
 functions `unwrap` on the way in and `wrap` on the way out.
+
+Operators, methods and indexing of an `Array` give Arrays. NumPy's own functions and ufuncs give plain arrays that
+may be written to: libraries compute with what users pass, and write into what they have computed.
+
+Immutable is what is read-only by its flags, as all that `wrap` makes is. An `Array` that NumPy allocates itself
+(``np.array(x, subok=True)``, the data of a masked array) is somebody's work space: it can be written to.
 """
 
 from __future__ import annotations
 
 import builtins
+import opcode
 import operator
+import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -20,6 +29,8 @@ _ndarray = np.ndarray
 _asarray = np.asarray
 _view = np.ndarray.view
 _setflags = np.ndarray.setflags
+_getitem = np.ndarray.__getitem__
+_flags = vars(np.ndarray)["flags"].__get__
 
 
 def wrap(x: Any) -> Any:
@@ -86,6 +97,11 @@ def _has_tracer(x: Any) -> bool:
     return type(x) is dict and any(_has_tracer(part) for part in x.values())
 
 
+def _is_work_space(x: Any) -> bool:
+    """Whether an `Array` can be written to, because NumPy allocated it for somebody."""
+    return _flags(x).writeable
+
+
 def _refuse(what: str, instead: str) -> NoReturn:
     raise ImmutableArrayError(f"{what}: an Array of functrans cannot be changed in place. {instead}")
 
@@ -130,7 +146,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
 
     It is an ndarray, and NumPy, SciPy, Matplotlib and pandas take it as one. What would change it raises
     `ImmutableArrayError`; ``x += 1`` binds the name to a new array. ``np.array(x)`` is a plain array, yours
-    to change.
+    to change, and so is what NumPy's functions and ufuncs compute from an `Array`.
 
     Make one with `functrans.numpy.asarray` and its like.
 
@@ -151,11 +167,12 @@ class Array(np.ndarray, metaclass=_ArrayType):
     """
 
     __slots__ = ()
-    __array_priority__ = 100.0
     __hash__ = None
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Array:
-        """Refused: `functrans.numpy.asarray` makes Arrays."""
+        """An `Array` of a list or an ndarray, for libraries that write ``type(x)(y)``."""
+        if len(args) == 1 and isinstance(args[0], list | np.ndarray) and not kwargs:
+            return wrap(np.array(args[0]))
         raise ArgumentError(
             "Array(...) makes no arrays: write functrans.numpy.asarray(...), or zeros, ones, full"
         )
@@ -172,23 +189,29 @@ class Array(np.ndarray, metaclass=_ArrayType):
             else:
                 plain.append(x)
         if kwargs:
+            given = kwargs.get("out")
             _check_out(ufunc.__name__, kwargs)
-            kwargs = {key: unwrap(value) for key, value in kwargs.items()}
-        if method == "at" and type(inputs[0]) is Array:
+            kwargs = {key: unwrap_all(value) for key, value in kwargs.items()}
+            if given is not None:
+                out = getattr(ufunc, method)(*plain, **kwargs)
+                return given[0] if out is not NotImplemented and len(given) == 1 else out
+        if method == "at" and type(inputs[0]) is Array and not _is_work_space(inputs[0]):
             _refuse(
                 f"np.{ufunc.__name__}.at(x, ...)", f"Write x = x.at[i].add(v) (or .multiply, .min). {_COPY}"
             )
         out = getattr(ufunc, method)(*plain, **kwargs)
-        return out if out is NotImplemented or "out" in kwargs else wrap_all(out)
+        if isinstance(inputs[0], np.generic) and _calls_operator(sys._getframe(1)):
+            return wrap_all(out)
+        return out
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
         if any(issubclass(kind, Tracer) for kind in types):
             return NotImplemented
-        if func in _WRITERS and args and type(args[0]) is Array:
+        if func in _WRITERS and args and type(args[0]) is Array and not _is_work_space(args[0]):
             _refuse(f"np.{func.__name__}(x, ...)", f"{_WRITERS[func]}. {_COPY}")
         _check_out(func.__name__, kwargs)
         out = func(*unwrap_all(args), **unwrap_all(kwargs))
-        return out if func in _BUFFERS else wrap_all(out)
+        return out if func in _READ_ONLY else _writable(out)
 
     # --- reading --------------------------------------------------------------------------------------------
 
@@ -200,9 +223,13 @@ class Array(np.ndarray, metaclass=_ArrayType):
         raise NoAttributeError(f"an array has no attribute '{name}'{hint}")
 
     def __getitem__(self, index: Any) -> Any:
-        if _has_tracer(index):
-            return operators.operator["getitem"](self, index)
-        return wrap(_ndarray.__getitem__(_view(self, _ndarray), unwrap_all(index)))
+        kind = type(index)
+        if kind is not int and kind is not slice:
+            if _has_tracer(index):
+                return operators.operator["getitem"](self, index)
+            index = unwrap_all(index)
+        part = _getitem(_view(self, _ndarray), index)
+        return part if _flags(self).writeable else wrap(part)
 
     @property
     def at(self) -> Any:
@@ -216,7 +243,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
     @property
     def flags(self) -> Any:
         """Memory layout, read-only."""
-        return _Flags(_ndarray.flags.__get__(self))
+        return _Flags(_flags(self))
 
     def view(self, dtype: Any = None, type: Any = None) -> Any:
         """The same memory as another dtype, or as another class of array (``x.view(np.ndarray)``)."""
@@ -230,11 +257,11 @@ class Array(np.ndarray, metaclass=_ArrayType):
         """A plain array with the same values, the caller's to change."""
         return _view(self, _ndarray).copy(order)
 
-    def __copy__(self) -> Array:
-        return self
+    def __copy__(self) -> Any:
+        return self.copy() if _is_work_space(self) else self
 
-    def __deepcopy__(self, memo: Any) -> Array:
-        return self
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.__copy__()
 
     def __reduce__(self) -> Any:
         return wrap, (_view(self, _ndarray),)
@@ -255,6 +282,8 @@ class Array(np.ndarray, metaclass=_ArrayType):
     # --- what would change it -------------------------------------------------------------------------------
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        if _is_work_space(self):
+            return _view(self, _ndarray).__setitem__(unwrap_all(index), unwrap(value))
         _refuse("x[i] = v", f"Write x = x.at[i].set(v) (or .add, .multiply, .min, .max). {_COPY}")
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -283,17 +312,46 @@ _WRITERS: dict[Any, str] = {
     np.put_along_axis: "Write x = x.at[...].set(v) with the indices of all axes",
 }
 
-#: What makes a new array to write into: a plain one, the caller's own (SciPy's solvers fill ``np.zeros_like(x0)``).
-_BUFFERS = frozenset((np.empty_like, np.zeros_like, np.ones_like, np.full_like, np.copy))
+#: What NumPy itself makes read-only, or too large to be copied: elements that occur in it more than once.
+_READ_ONLY = frozenset((np.broadcast_to, np.broadcast_arrays, np.lib.stride_tricks.sliding_window_view))
+
+
+def _writable(x: Any) -> Any:
+    """What a function of NumPy returned, in memory that may be written to: not in that of an `Array`."""
+    kind = type(x)
+    if kind is _ndarray:
+        return x if _flags(x).writeable else x.copy(order="K")
+    if isinstance(x, tuple):
+        parts = [_writable(part) for part in x]
+        return kind(*parts) if hasattr(x, "_fields") else kind(parts)
+    return [_writable(part) for part in x] if kind is list else x
 
 
 def _check_out(name: str, kwargs: dict[str, Any]) -> None:
     out = kwargs.get("out")
-    if type(out) is Array or (type(out) is tuple and any(type(o) is Array for o in out)):
-        _refuse(f"np.{name}(..., out=x)", f"Use the returned value: x = np.{name}(...). {_COPY}")
+    if out is None:
+        return
+    for x in out if type(out) is tuple else (out,):
+        if type(x) is Array and not _is_work_space(x):
+            _refuse(f"np.{name}(..., out=x)", f"Use the returned value: x = np.{name}(...). {_COPY}")
+
+
+def _calls_operator(frame: FrameType) -> bool:
+    """Whether a frame is at an operator of Python: NumPy's scalars on its left side go by way of the ufunc."""
+    return opcode.opname[frame.f_code.co_code[frame.f_lasti]] in _OPERATORS
+
+
+_OPERATORS = frozenset(("BINARY_OP", "COMPARE_OP"))
 
 
 # --- operators, without the detour through __array_ufunc__ --------------------------------------------------
+
+
+def _unary(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Array) -> Any:
+        return wrap(op(_view(self, _ndarray)))
+
+    return _named(method, name)
 
 
 def _binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable[..., Any]:
@@ -304,27 +362,54 @@ def _binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable[..., A
         if kind is Array:
             other = _view(other, _ndarray)
         elif kind is not float and kind is not int and kind is not _ndarray:
-            return generic(self, other)
+            if not isinstance(other, _ndarray):
+                # NotImplemented where the other side knows better: sparse matrices, pandas, classes of users.
+                return wrap_all(generic(_view(self, _ndarray), other))
+            # Python asks the subclass first: masked arrays, matrices.
         plain = _view(self, _ndarray)
         return wrap(op(other, plain) if swapped else op(plain, other))
 
+    return _named(method, name)
+
+
+def _divmod(name: str) -> Callable[..., Any]:
+    generic = getattr(_ndarray, name)
+
+    def method(self: Array, other: Any) -> Any:
+        return wrap_all(generic(_view(self, _ndarray), unwrap(other)))
+
+    return _named(method, name)
+
+
+def _in_place(name: str) -> Callable[..., Any]:
+    """``x += other`` is ``x = x + other``; but work space is changed."""
+    generic = getattr(_ndarray, name)
+    binary = getattr(Array, name.replace("__i", "__", 1))
+
+    def method(self: Array, other: Any) -> Any:
+        if not _flags(self).writeable:
+            return binary(self, other)
+        out = generic(_view(self, _ndarray), unwrap(other))
+        return out if out is NotImplemented else self
+
+    return _named(method, name)
+
+
+def _named(method: Callable[..., Any], name: str) -> Callable[..., Any]:
     method.__name__ = name
     method.__qualname__ = f"Array.{name}"
     return method
 
 
-def _unchanged(self: Array, other: Any) -> Any:
-    """In-place operators are not taken, so that Python evaluates ``x = x + other``."""
-    return NotImplemented
-
-
 def _refused_method(name: str, instead: str) -> Callable[..., Any]:
-    def method(self: Array, *args: Any, **kwargs: Any) -> NoReturn:
-        _refuse(f"x.{name}(...)", f"{instead}. {_COPY}")
+    generic = getattr(_ndarray, name)
 
-    method.__name__ = name
-    method.__qualname__ = f"Array.{name}"
-    method.__doc__ = f"Refused: an Array cannot be changed. {instead}."
+    def method(self: Array, *args: Any, **kwargs: Any) -> None:
+        if not _is_work_space(self):
+            _refuse(f"x.{name}(...)", f"{instead}. {_COPY}")
+        generic(_view(self, _ndarray), *unwrap_all(args), **unwrap_all(kwargs))
+
+    _named(method, name).__doc__ = f"Refused: an Array cannot be changed. {instead}."
     return method
 
 
@@ -338,20 +423,21 @@ def _plain_method(name: str) -> Callable[..., Any]:
         _check_out(name, kwargs)
         return wrap_all(generic(_view(self, _ndarray), *unwrap_all(args), **unwrap_all(kwargs)))
 
-    method.__name__ = name
-    method.__qualname__ = f"Array.{name}"
-    method.__doc__ = f"As `numpy.ndarray.{name}`; the result is an `Array`."
+    _named(method, name).__doc__ = f"As `numpy.ndarray.{name}`; the result is an `Array`."
     return method
 
 
 for _name in (
-    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift",
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift",
 ):  # fmt: skip
     _op = getattr(operator, f"{_name}_" if _name in ("and", "or") else _name)
     setattr(Array, f"__{_name}__", _binary(f"__{_name}__", _op, swapped=False))
     setattr(Array, f"__r{_name}__", _binary(f"__r{_name}__", _op, swapped=True))
-    setattr(Array, f"__i{_name}__", _unchanged)
-setattr(Array, "__imatmul__", _unchanged)  # noqa: B010
+    setattr(Array, f"__i{_name}__", _in_place(f"__i{_name}__"))
+for _name in ("neg", "pos", "abs", "invert"):
+    setattr(Array, f"__{_name}__", _unary(f"__{_name}__", getattr(operator, _name)))
+for _name in ("__divmod__", "__rdivmod__"):
+    setattr(Array, _name, _divmod(_name))
 for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
     setattr(Array, f"__{_name}__", _binary(f"__{_name}__", getattr(operator, _name), swapped=False))
 for _name, _instead in (

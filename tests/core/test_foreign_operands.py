@@ -1,0 +1,166 @@
+"""Operators between an `Array` and objects of other libraries: what they give for an ndarray, the same way round."""
+
+import operator
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse
+import scipy.sparse.linalg
+
+import functrans.numpy as fnp
+from functrans.core.array import Array
+
+M = np.array([[1.0, 2.0], [0.0, 3.0]])
+V = np.array([1.0, 2.0])
+OPERATORS = {
+    name: getattr(operator, name)
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "or_", "xor",
+                 "lshift", "rshift", "lt", "le", "gt", "ge", "eq", "ne")
+} | {"divmod": divmod}  # fmt: skip
+COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+
+
+class Unit:
+    """Takes operators over by ``__array_ufunc__ = None``, as the protocol of NumPy says."""
+
+    __array_ufunc__ = None
+
+    def __mul__(self, other):
+        return "Unit *", other
+
+    def __rmul__(self, other):
+        return "* Unit", other
+
+    def __rmatmul__(self, other):
+        return "@ Unit", other
+
+
+class Old:
+    """Takes operators over by its priority, as programs did before."""
+
+    __array_priority__ = 10.1
+
+    def __rmul__(self, other):
+        return "* Old", other
+
+    def __radd__(self, other):
+        return "+ Old", other
+
+    def __rmatmul__(self, other):
+        return "@ Old", other
+
+
+class Duck:
+    """An array class of its own, with NumPy's protocol for ufuncs."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        return Duck(getattr(ufunc, method)(*[i.x if isinstance(i, Duck) else i for i in inputs], **kwargs))
+
+
+class Subclass(np.ndarray):
+    """A subclass of ndarray."""
+
+
+def pandas():
+    return pytest.importorskip("pandas")
+
+
+FOREIGN = {
+    **{
+        f"{form}_{kind}": lambda form=form, kind=kind: getattr(scipy.sparse, f"{form}_{kind}")(M)
+        for form in ("csr", "csc", "coo", "bsr", "dia", "dok", "lil")
+        for kind in ("array", "matrix")
+    },
+    "LinearOperator": lambda: scipy.sparse.linalg.aslinearoperator(M),
+    "Series": lambda: pandas().Series(V),
+    "DataFrame": lambda: pandas().DataFrame(M),
+    "Index": lambda: pandas().Index(V),
+    "masked": lambda: np.ma.masked_greater(M, 2.0),
+    "matrix": lambda: np.asmatrix(M),
+    "subclass": lambda: M.view(Subclass),
+    "Fraction": lambda: Fraction(1, 2),
+    "Decimal": lambda: Decimal("0.5"),
+    "complex": lambda: 2.0 + 1.0j,
+    "bool": lambda: True,
+    "np.float32": lambda: np.float32(2.0),
+    "np.float64": lambda: np.float64(2.0),
+    "np.int64": lambda: np.int64(2),
+    "list": lambda: [1.0, 2.0],
+    "tuple": lambda: (1.0, 2.0),
+    "None": lambda: None,
+    "str": lambda: "a",
+    "object": lambda: object,
+    "Unit": Unit,
+    "Old": Old,
+    "Duck": lambda: Duck(V),
+}
+
+
+def outcome(apply, x, y):
+    try:
+        return apply(x, y)
+    except Exception as error:
+        return type(error)
+
+
+def check(found, expected):
+    if isinstance(expected, type):  # an error
+        assert isinstance(found, type)
+    elif isinstance(expected, tuple):
+        assert type(found) is tuple
+        for a, b in zip(found, expected, strict=True):
+            check(a, b)
+    elif type(expected) is np.ndarray or isinstance(expected, np.generic):
+        # A reflected operator of SciPy's or of a user's may give an ndarray.
+        assert type(found) in (Array, type(expected))
+        np.testing.assert_array_equal(found, expected)
+        assert found.dtype == expected.dtype
+    elif scipy.sparse.issparse(expected):
+        assert type(found) is type(expected)
+        np.testing.assert_array_equal(found.toarray(), expected.toarray())
+    elif isinstance(expected, Duck):
+        assert type(found) is Duck
+        np.testing.assert_array_equal(found.x, expected.x)
+    elif isinstance(expected, scipy.sparse.linalg.LinearOperator):
+        assert type(found) is type(expected)
+        check(outcome(operator.matmul, found, V), outcome(operator.matmul, expected, V))
+    elif hasattr(expected, "shape"):
+        assert type(found) is type(expected)
+        np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
+    else:
+        assert found == expected
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", FOREIGN)
+def test_operators_with_other_objects_are_those_of_ndarray(name):
+    other = FOREIGN[name]()
+    for plain in (M, V, np.array(2.0)):
+        ours = fnp.asarray(plain)
+        for kind, apply in OPERATORS.items():
+            if not plain.shape and kind in COMPARISONS and (name == "Index" or scipy.sparse.issparse(other)):
+                continue  # theirs ask for a number, or for results of ndarrays that they may write to
+            check(outcome(apply, ours, other), outcome(apply, plain, other))
+            check(outcome(apply, other, ours), outcome(apply, other, plain))
+
+
+def test_the_object_that_takes_over_receives_the_array():
+    x = fnp.asarray(M)
+    for other in (Unit(), Old()):
+        assert (x * other)[1] is x
+        assert (x @ other)[1] is x
+    assert (Unit() * x)[1] is x
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+def test_products_with_sparse_matrices(form):
+    for kind in ("array", "matrix"):
+        sparse = getattr(scipy.sparse, f"{form}_{kind}")(M)
+        for dense in (fnp.asarray(M), fnp.asarray(V)):
+            np.testing.assert_array_equal(dense @ sparse, np.asarray(dense) @ M)
+            np.testing.assert_array_equal(sparse @ dense, M @ np.asarray(dense))
