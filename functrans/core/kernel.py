@@ -35,7 +35,7 @@ UNARY_CALLS = (
 )  # fmt: skip
 BINARY_CALLS = (
     "pow", "arctan2", "hypot", "fmod", "copysign", "nextafter", "complex", "idiv", "irem", "min", "max", "gammainc",
-    "gammaincc", "iv", "ive",
+    "gammaincc", "betaln", "iv", "ive",
 )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from ..core.dtypes import canonical
 from ..core.errors import ArgumentValueError, DtypeError, ShapeError
 from ..core.primitive import Primitive
 from ..numpy.dispatch import owned
-from ..primitives import bits, complexes, exp_log, rounding, special, trig
+from ..primitives import bits, complexes, exp_log, rounding, sigmoid, special, trig
 from ..primitives import elementwise as ew
 from ..primitives.families import literal
 from ..primitives.linear import add_p, dtype_of
@@ -116,7 +116,7 @@ acos = of_primitive("acos", trig.arccos_p, 1, "The inverse cosine.")
 atan = of_primitive("atan", trig.arctan_p, 1, "The inverse tangent.")
 sinh = of_primitive("sinh", trig.sinh_p, 1, "The hyperbolic sine.")
 cosh = of_primitive("cosh", trig.cosh_p, 1, "The hyperbolic cosine.")
-tanh = of_primitive("tanh", trig.tanh_p, 1, "The hyperbolic tangent.")
+tanh = of_primitive("tanh", sigmoid.tanh_p, 1, "The hyperbolic tangent.")
 asinh = of_primitive("asinh", trig.arcsinh_p, 1, "The inverse hyperbolic sine.")
 acosh = of_primitive("acosh", trig.arccosh_p, 1, "The inverse hyperbolic cosine.")
 atanh = of_primitive("atanh", trig.arctanh_p, 1, "The inverse hyperbolic tangent.")
@@ -126,7 +126,7 @@ lgamma = of_primitive(
     "lgamma", special.lgamma_p, 1, "The logarithm of the absolute value of the gamma function."
 )
 digamma = of_primitive("digamma", special.digamma_p, 1, "The derivative of `lgamma`.")
-logistic = of_primitive("logistic", special.logistic_p, 1, "``1 / (1 + exp(-x))``.")
+logistic = of_primitive("logistic", sigmoid.logistic_p, 1, "``1 / (1 + exp(-x))``.")
 abs = of_primitive("abs", complexes.abs_p, 1, "The absolute value.")
 real = of_primitive("real", complexes.real_p, 1, "The real part of a complex number.")
 imag = of_primitive("imag", complexes.imag_p, 1, "The imaginary part of a complex number.")

@@ -28,7 +28,10 @@ SPECIAL = {
     "erfinv": "__pyx_fuse_0erfinv",
     "iv": "__pyx_fuse_1iv",
     "ive": "__pyx_fuse_1ive",
-    **{name: name for name in ("gammaln", "ndtri", "i0", "i0e", "i1", "i1e", "gammainc", "gammaincc")},
+    **{
+        name: name
+        for name in ("gammaln", "ndtri", "i0", "i0e", "i1", "i1e", "gammainc", "gammaincc", "betaln")
+    },
 }
 
 

@@ -18,7 +18,8 @@ from .llvm_expr import FunctionText
 #: Functions that are SciPy's, by the names they have there.
 _SCIPY = {"digamma": "psi", "lgamma": "gammaln"}
 _SCIPY |= {
-    name: name for name in ("erfinv", "ndtri", "i0", "i0e", "i1", "i1e", "gammainc", "gammaincc", "iv", "ive")
+    name: name
+    for name in ("erfinv", "ndtri", "i0", "i0e", "i1", "i1e", "gammainc", "gammaincc", "betaln", "iv", "ive")
 }
 
 

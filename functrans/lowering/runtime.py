@@ -30,7 +30,21 @@ _DTYPES = (
     "complex64", "complex128",
 )  # fmt: skip
 #: What the Python form has of SciPy.
-_SCIPY = ("erf", "erfc", "erfinv", "ndtri", "i0", "i0e", "i1", "i1e", "gammainc", "gammaincc", "iv", "ive")
+_SCIPY = (
+    "erf",
+    "erfc",
+    "erfinv",
+    "ndtri",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
+    "gammainc",
+    "gammaincc",
+    "betaln",
+    "iv",
+    "ive",
+)
 #: Every name that the Python form may use (but for routines of BLAS and LAPACK).
 NAMES = frozenset(
     (

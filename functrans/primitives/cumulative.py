@@ -19,10 +19,11 @@ from ..core.errors import DtypeError, ShapeError
 from ..core.kernel import Block, BlockEmitter, Buffer, Pointwise, Scalar
 from ..core.primitive import Linear, Primitive
 from .elementwise import max_p, min_p, mul_p, share_p, sub_p
-from .exp_log import exp_p, log_share, logaddexp_p
+from .exp_log import exp_p
 from .families import literal
 from .linear import Rule, add_p, batched_first, dtype_of, instantiate, linear_jvp, same_dtype, shape_of
 from .shape import loops, pad_p, slice_along
+from .sigmoid import log_share, logaddexp_p
 
 Step = Callable[..., Scalar]
 Pair = tuple[Any, Any]

@@ -36,7 +36,7 @@ exp2_p: Primitive = elementwise(
 expm1_p: Primitive = elementwise(
     "expm1",
     np.expm1,
-    factors=(lambda ans, x: add_p.bind(ans, literal(1.0, x)),),
+    factors=(lambda ans, x: exp_p.bind(x),),  # of ``ans + 1`` nothing is left where the result is nearly -1
     kernel=lambda k, x: k.call("expm1", x),
     kinds="fc",
 )
@@ -75,51 +75,6 @@ log1p_p: Primitive = elementwise(
     kinds="fc",
 )
 
-
-def log_share(x: Any, ans: Any) -> Any:
-    """``x - ans``, the logarithm of how much of the tangent of `x` enters ``logaddexp``; 0 where they are equal.
-
-    So it is not NaN at infinities, but 1 for an operand as infinite as the result.
-    """
-    zero = literal(0.0, x)
-    same = eq_p.bind(x, ans)
-    return sub_p.bind(select_p.bind(same, zero, x), select_p.bind(same, zero, ans))
-
-
-def _logaddexp_kernel(base: float, exp: str, log: str | None) -> Any:
-    def emit(k: Any, x: Any, y: Any) -> Any:
-        top, gap = k.call("max", x, y), k.call("abs", x - y)
-        one = k.const(1, x.dtype)
-        # Equal infinities have no difference.
-        if log is None:
-            return k.where(x.eq(y), x + math.log(2.0), top + k.call("log1p", k.call("exp", -gap)))
-        rest = k.call("log1p", k.call(exp, -gap)) * (1 / math.log(base))
-        return k.where(x.eq(y), x + one, top + rest)
-
-    return emit
-
-
-logaddexp_p: Primitive = elementwise(
-    "logaddexp",
-    np.logaddexp,
-    factors=(
-        lambda ans, x, y: exp_p.bind(log_share(x, ans)),
-        lambda ans, x, y: exp_p.bind(log_share(y, ans)),
-    ),
-    kernel=_logaddexp_kernel(math.e, "exp", None),
-    kinds="f",
-)
-
-logaddexp2_p: Primitive = elementwise(
-    "logaddexp2",
-    np.logaddexp2,
-    factors=(
-        lambda ans, x, y: exp2_p.bind(log_share(x, ans)),
-        lambda ans, x, y: exp2_p.bind(log_share(y, ans)),
-    ),
-    kernel=_logaddexp_kernel(2.0, "exp2", "log2"),
-    kinds="f",
-)
 
 # --- powers -------------------------------------------------------------------------------------------------
 
@@ -235,7 +190,7 @@ sqrt_p: Primitive = elementwise(
 cbrt_p: Primitive = elementwise(
     "cbrt",
     np.cbrt,
-    factors=(lambda ans, x: div_p.bind(literal(1 / 3, x), integer_pow_p.bind(ans, y=2)),),
+    factors=(lambda ans, x: mul_p.bind(literal(1 / 3, x), integer_pow_p.bind(ans, y=-2)),),
     kernel=lambda k, x: k.call("cbrt", x),
     kinds="f",
 )

@@ -1,10 +1,10 @@
-"""Special functions: erf, the gamma function's logarithm and its derivatives, logistic, x log y."""
+"""Special functions: erf, x log y, the logarithms of the gamma and beta functions and their derivatives."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,8 @@ import scipy.special
 
 from ..core.dtypes import FLOAT64
 from ..core.primitive import Primitive
-from .elementwise import div_p, eq_p, mul_p, neg_p, select_p, sub_p
-from .exp_log import exp_p, integer_pow_p, log1p_p, log_p, multiplied
+from .elementwise import div_p, mul_p, neg_p, sub_p
+from .exp_log import log1p_p, log_p, multiplied
 from .families import elementwise, literal
 from .linear import Rule, add_p
 
@@ -22,63 +22,63 @@ def _real(name: str, impl: Rule, factor: Rule) -> Primitive:
     return elementwise(name, impl, factors=(factor,), kernel=lambda k, x: k.call(name, x), kinds="f")
 
 
-def _bell(x: Any, factor: float) -> Any:
-    """``factor exp(-x**2)``."""
-    return mul_p.bind(literal(factor, x), exp_p.bind(neg_p.bind(integer_pow_p.bind(x, y=2))))
+def _bell(x: Any, *, m: int) -> Any:
+    """The derivative of order `m` of ``exp(-x**2)``: a Hermite polynomial times that (DLMF 18.5.5)."""
+    bell = np.exp(-np.square(x))
+    with np.errstate(all="ignore"):
+        return np.where(bell == 0, bell, bell * _hermite(x, np.ones_like(x), m))[()]
 
+
+def _hermite(x: Any, one: Any, m: int) -> Any:
+    """``(-1)**m H_m(x)`` by recurrence (DLMF 18.9.1), of arrays and of scalars of a kernel."""
+    before, now = one, one
+    for n in range(m):
+        before, now = now, x * now * -2.0 - (before * (2.0 * n) if n else 0.0)
+    return now
+
+
+def _bell_kernel(k: Any, x: Any, *, m: int) -> Any:
+    bell = k.call("exp", -(x * x))
+    return k.where(bell.eq(0.0), bell, bell * _hermite(x, k.const(1, x.dtype), m))
+
+
+bell_p: Primitive = elementwise(
+    "bell", _bell, factors=(lambda ans, x, *, m: bell_p.bind(x, m=m + 1),), kernel=_bell_kernel, kinds="f"
+)
 
 _SLOPE = 2 / math.sqrt(math.pi)
 
-erf_p: Primitive = _real("erf", scipy.special.erf, lambda ans, x: _bell(x, _SLOPE))
-erfc_p: Primitive = _real("erfc", scipy.special.erfc, lambda ans, x: _bell(x, -_SLOPE))
+
+def _scaled_bell(x: Any, factor: float) -> Any:
+    return mul_p.bind(literal(factor, x), bell_p.bind(x, m=0))
+
+
+erf_p: Primitive = _real("erf", scipy.special.erf, lambda ans, x: _scaled_bell(x, _SLOPE))
+erfc_p: Primitive = _real("erfc", scipy.special.erfc, lambda ans, x: _scaled_bell(x, -_SLOPE))
 
 lgamma_p: Primitive = _real("lgamma", scipy.special.gammaln, lambda ans, x: digamma_p.bind(x))
 digamma_p: Primitive = _real("digamma", scipy.special.psi, lambda ans, x: polygamma_p.bind(x, m=1))
 
-# --- logistic -----------------------------------------------------------------------------------------------
-
-
-def _logistic_kernel(k: Any, x: Any) -> Any:
-    one = k.const(1, x.dtype)
-    small = k.call("exp", -k.call("abs", x))
-    return k.where(x >= 0, one, small) / (small + one)
-
-
-logistic_p: Primitive = elementwise(
-    "logistic",
-    scipy.special.expit,
-    factors=(lambda ans, x: mul_p.bind(ans, sub_p.bind(literal(1.0, ans), ans)),),
-    kernel=_logistic_kernel,
-    kinds="f",
-)
-
-
-def _logit_kernel(k: Any, x: Any) -> Any:
-    one = k.const(1, x.dtype)
-    # Near 1/2, where the quotient is near 1, its logarithm loses digits.
-    twice = x * 2.0 - one
-    middle = k.call("log1p", twice) - k.call("log1p", -twice)
-    return k.where(k.call("abs", twice) < 0.4, middle, k.call("log", x / (one - x)))
-
-
-logit_p: Primitive = elementwise(
-    "logit",
-    scipy.special.logit,
-    terms=(lambda t, ans, x: div_p.bind(t, mul_p.bind(x, sub_p.bind(literal(1.0, x), x))),),
-    kernel=_logit_kernel,
-    kinds="f",
-)
-
 # --- x log y ------------------------------------------------------------------------------------------------
 
 
-def _is_zero(x: Any) -> Any:
-    return eq_p.bind(x, literal(0.0, x))
+def _xdivy(x: Any, y: Any) -> Any:
+    with np.errstate(all="ignore"):
+        return np.where((x == 0) & (y == y), x, x / y)[()]
 
 
-def _ratio(x: Any, y: Any) -> Any:
-    """``x / y``, and 0 where `x` is 0."""
-    return div_p.bind(x, select_p.bind(_is_zero(x), literal(1.0, x), y))
+#: ``x / y``, and 0 where `x` is 0.
+xdivy_p: Primitive = elementwise(
+    "xdivy",
+    _xdivy,
+    terms=(
+        lambda t, ans, x, y: div_p.bind(t, y),
+        lambda t, ans, x, y: mul_p.bind(t, neg_p.bind(xdivy_p.bind(ans, y))),
+    ),
+    transposes=(lambda ct, x, y: div_p.bind(ct, y), None),
+    kernel=lambda k, x, y: k.where(x.eq(0.0) & y.eq(y), x, x / y),
+    kinds="f",
+)
 
 
 def _x_times(log: str) -> Callable[..., Any]:
@@ -94,7 +94,7 @@ xlogy_p: Primitive = elementwise(
     scipy.special.xlogy,
     factors=(
         lambda ans, x, y: log_p.bind(y),
-        lambda ans, x, y: _ratio(x, y),
+        lambda ans, x, y: xdivy_p.bind(x, y),
     ),
     kernel=_x_times("log"),
     kinds="f",
@@ -105,7 +105,7 @@ xlog1py_p: Primitive = elementwise(
     scipy.special.xlog1py,
     factors=(
         lambda ans, x, y: log1p_p.bind(y),
-        lambda ans, x, y: _ratio(x, add_p.bind(y, literal(1.0, y))),
+        lambda ans, x, y: xdivy_p.bind(x, add_p.bind(y, literal(1.0, y))),
     ),
     kernel=_x_times("log1p"),
     kinds="f",
@@ -209,5 +209,77 @@ polygamma_p: Primitive = elementwise(
     _polygamma,
     factors=(lambda ans, x, *, m: polygamma_p.bind(x, m=m + 1),),
     kernel=_polygamma_kernel,
+    kinds="f",
+)
+
+# --- beta function ------------------------------------------------------------------------------------------
+
+
+def _positive_gap(one: Any, log1p: Rule, a: Any, b: Any, m: int) -> Any:
+    """``polygamma(m, a) - polygamma(m, a + b)`` for positive numbers, without cancellation.
+
+    The series of `_positive_polygamma`, and that of digamma (DLMF 5.11.2), term by term: differences of powers of
+    ``u = 1 / (a + k)`` and ``v = 1 / (a + b + k)`` have the factor ``u - v = u / (1 + (a + k) / b)``.
+    """
+    total = None
+    for step in range(_SHIFT + 1):
+        u = one / (a + float(step))
+        v = one / (a + b + float(step))
+        gap = u / (one + (a + float(step)) / b)
+        power, quotient = one, [one]  # of v, and of the differences of powers by that of the numbers
+        for _ in range(m if step < _SHIFT else m + 2 * len(_BERNOULLI)):
+            power = power * v
+            quotient.append(u * quotient[-1] + power)
+        if step < _SHIFT:
+            part = gap * quotient[m]
+            total = part if total is None else total + part
+    first = log1p(b * u) if m == 0 else gap * quotient[m - 1] * (1 / m)
+    total = total + first + gap * quotient[m] * 0.5
+    for i, bernoulli in enumerate(_BERNOULLI, start=1):
+        factor = bernoulli * math.gamma(2 * i + m) / (math.gamma(2 * i + 1) * math.gamma(m + 1))
+        total = total + gap * quotient[2 * i + m - 1] * factor
+    return total * (_sign(m) * math.gamma(m + 1))
+
+
+def _polygamma_gap(a: Any, b: Any, *, m: int) -> Any:
+    dtype = np.result_type(a, b)
+    a, b = (np.asarray(x, np.float64) for x in (a, b))
+    with np.errstate(all="ignore"):
+        value = _positive_gap(1.0, np.log1p, a, b, m)
+        left = (a <= 0) | (b <= 0)
+        if left.any():
+            psi = scipy.special.psi if m == 0 else partial(_polygamma, m=m)
+            value = np.where(left, psi(a) - psi(a + b), value)
+    return np.asarray(value, dtype)[()]
+
+
+def _polygamma_gap_kernel(k: Any, a: Any, b: Any, *, m: int) -> Any:
+    dtype, zero = a.dtype, k.const(0, FLOAT64)
+    a, b = k.cast(a, FLOAT64), k.cast(b, FLOAT64)
+    value = _positive_gap(k.const(1, FLOAT64), lambda x: k.call("log1p", x), a, b, m)
+    first, second = (k.call("digamma", x) if m == 0 else _polygamma_kernel(k, x, m=m) for x in (a, a + b))
+    return k.cast(k.where((a <= zero) | (b <= zero), first - second, value), dtype)
+
+
+#: ``polygamma(m, a) - polygamma(m, a + b)``.
+polygamma_gap_p: Primitive = elementwise(
+    "polygamma_gap",
+    _polygamma_gap,
+    factors=(
+        lambda ans, a, b, *, m: polygamma_gap_p.bind(a, b, m=m + 1),
+        lambda ans, a, b, *, m: neg_p.bind(polygamma_p.bind(add_p.bind(a, b), m=m + 1)),
+    ),
+    kernel=_polygamma_gap_kernel,
+    kinds="f",
+)
+
+betaln_p: Primitive = elementwise(
+    "betaln",
+    scipy.special.betaln,
+    factors=(
+        lambda ans, a, b: polygamma_gap_p.bind(a, b, m=0),
+        lambda ans, a, b: polygamma_gap_p.bind(b, a, m=0),
+    ),
+    kernel=lambda k, a, b: k.call("betaln", a, b),
     kinds="f",
 )

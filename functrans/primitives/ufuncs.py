@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.trace import operators
-from . import bits, comparing, complexes, composed, elementwise, exp_log, linear, rounding, trig
+from . import bits, comparing, complexes, composed, elementwise, exp_log, linear, rounding, sigmoid, trig
 from .comparing import equal as equal
 from .comparing import greater as greater
 from .comparing import greater_equal as greater_equal
@@ -97,8 +97,8 @@ log = unary(np.log, exp_log.log_p.bind, "Natural logarithm.")
 log2 = unary(np.log2, exp_log.log2_p.bind, "Logarithm to base 2.")
 log10 = unary(np.log10, exp_log.log10_p.bind, "Logarithm to base 10.")
 log1p = unary(np.log1p, exp_log.log1p_p.bind, "``log(1 + x)``, precise near 0.")
-logaddexp = binary(np.logaddexp, exp_log.logaddexp_p.bind, "``log(exp(x) + exp(y))`` without overflow.")
-logaddexp2 = binary(np.logaddexp2, exp_log.logaddexp2_p.bind, "``log2(2**x + 2**y)`` without overflow.")
+logaddexp = binary(np.logaddexp, sigmoid.logaddexp_p.bind, "``log(exp(x) + exp(y))`` without overflow.")
+logaddexp2 = binary(np.logaddexp2, sigmoid.logaddexp2_p.bind, "``log2(2**x + 2**y)`` without overflow.")
 sqrt = unary(np.sqrt, exp_log.sqrt_p.bind, "Square root; the derivative at 0 is infinite.")
 cbrt = unary(np.cbrt, exp_log.cbrt_p.bind, "Cube root; the derivative at 0 is infinite.")
 
@@ -118,7 +118,7 @@ hypot = binary(
 )
 sinh = unary(np.sinh, trig.sinh_p.bind, "Hyperbolic sine.")
 cosh = unary(np.cosh, trig.cosh_p.bind, "Hyperbolic cosine.")
-tanh = unary(np.tanh, trig.tanh_p.bind, "Hyperbolic tangent.")
+tanh = unary(np.tanh, sigmoid.tanh_p.bind, "Hyperbolic tangent.")
 arcsinh = unary(np.arcsinh, trig.arcsinh_p.bind, "Inverse hyperbolic sine.")
 arccosh = unary(np.arccosh, trig.arccosh_p.bind, "Inverse hyperbolic cosine.")
 arctanh = unary(np.arctanh, trig.arctanh_p.bind, "Inverse hyperbolic tangent.")

@@ -19,7 +19,7 @@ from ..core.names import module_attributes as _module_attributes
 from ..core.primitive import Primitive
 from ..core.trace import operators
 from ..numpy.dispatch import array_operand
-from ..primitives import special, special_scipy
+from ..primitives import sigmoid, special, special_scipy
 from ..primitives.axes import axes_or_all
 from ..primitives.bessel import bessel_i_p
 from ..primitives.complexes import abs_p
@@ -73,9 +73,9 @@ erf = unary(sp.erf, special.erf_p.bind, "Error function.")
 erfc = unary(sp.erfc, special.erfc_p.bind, "Complementary error function ``1 - erf(x)``.")
 gammaln = unary(sp.gammaln, special.lgamma_p.bind, "Logarithm of the size of the gamma function.")
 digamma = psi = unary(sp.psi, special.digamma_p.bind, "Digamma function, the derivative of `gammaln`.")
-expit = unary(sp.expit, special.logistic_p.bind, "Logistic function ``1 / (1 + exp(-x))``.")
+expit = unary(sp.expit, sigmoid.logistic_p.bind, "Logistic function ``1 / (1 + exp(-x))``.")
 logit = unary(
-    sp.logit, special.logit_p.bind, "Logarithm of the odds ``x / (1 - x)``, the inverse of `expit`."
+    sp.logit, sigmoid.logit_p.bind, "Logarithm of the odds ``x / (1 - x)``, the inverse of `expit`."
 )
 xlogy = binary(sp.xlogy, special.xlogy_p.bind, "``x * log(y)``, and 0 where `x` is 0.")
 xlog1py = binary(sp.xlog1py, special.xlog1py_p.bind, "``x * log(1 + y)``, and 0 where `x` is 0.")
@@ -107,15 +107,10 @@ def _ndtr(x: Any) -> Any:
     return mul_p.bind(half, special.erfc_p.bind(mul_p.bind(literal(-math.sqrt(0.5), x), x)))
 
 
-def _betaln(a: Any, b: Any) -> Any:
-    both = add_p.bind(special.lgamma_p.bind(a), special.lgamma_p.bind(b))
-    return sub_p.bind(both, special.lgamma_p.bind(add_p.bind(a, b)))
-
-
 ndtr = unary(sp.ndtr, _ndtr, "Normal distribution function, ``erfc(-x / sqrt(2)) / 2``.")
 i0 = unary(sp.i0, _bessel(0, False), "Modified Bessel function of order 0.")
 i1 = unary(sp.i1, _bessel(1, False), "Modified Bessel function of order 1.")
-betaln = binary(sp.betaln, _betaln, "Logarithm of the size of the beta function.")
+betaln = binary(sp.betaln, special.betaln_p.bind, "Logarithm of the size of the beta function.")
 
 
 def betainc(a: Any, b: Any, x: Any) -> Any:

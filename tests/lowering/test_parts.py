@@ -18,7 +18,7 @@ from functrans.primitives.elementwise import mul_p, sub_p
 from functrans.primitives.exp_log import exp_p
 from functrans.primitives.index import gather_p
 from functrans.primitives.linear import add_p, broadcast_in_dim_p, reduce_sum_p, transpose_p
-from functrans.primitives.trig import tanh_p
+from functrans.primitives.sigmoid import tanh_p
 
 F8, F4, INT = np.dtype("f8"), np.dtype("f4"), np.dtype("i8")
 

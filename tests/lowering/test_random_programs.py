@@ -22,7 +22,8 @@ from functrans.primitives.index import gather_p, scatter_add_p, scatter_p
 from functrans.primitives.linear import add_p, broadcast_in_dim_p, reduce_sum_p, reshape_p, transpose_p
 from functrans.primitives.reduce import argmax_p, argmin_p, reduce_max_p, reduce_min_p
 from functrans.primitives.shape import concatenate_p, pad_p, rev_p, slice_p
-from functrans.primitives.trig import cos_p, sin_p, tanh_p
+from functrans.primitives.sigmoid import tanh_p
+from functrans.primitives.trig import cos_p, sin_p
 
 SHAPES = [
     (), (1,), (3,), (5,), (30,), (0,), (2, 3), (5, 3), (5, 1), (1, 3), (5, 5), (6, 5), (0, 3), (3, 0),

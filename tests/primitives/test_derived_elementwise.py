@@ -3,7 +3,17 @@
 import numpy as np
 import pytest
 
-from functrans.primitives import bits, complexes, elementwise, exp_log, linear, rounding, special, trig
+from functrans.primitives import (
+    bits,
+    complexes,
+    elementwise,
+    exp_log,
+    linear,
+    rounding,
+    sigmoid,
+    special,
+    trig,
+)
 from functrans.testing import Bools, Case, Domain, Interval, Numbers, check_primitive
 
 ANY = Interval()
@@ -113,8 +123,8 @@ EXPONENTIALS = {
     exp_log.log10_p: _unary(POSITIVE),
     exp_log.log1p_p: _unary(Interval(-0.8, 3.0)),
     # Near 0 the result is a difference of larger numbers.
-    exp_log.logaddexp_p: _binary(kinds="f", atol=4e-16),
-    exp_log.logaddexp2_p: _binary(kinds="f", atol=4e-16),
+    sigmoid.logaddexp_p: _binary(kinds="f", atol=4e-16),
+    sigmoid.logaddexp2_p: _binary(kinds="f", atol=4e-16),
     exp_log.sqrt_p: _unary(POSITIVE),
     exp_log.cbrt_p: _unary(kinds="f"),
     # NumPy multiplies where the exponent is a complex integer, and C's cpow does not: infinite bases and signs of
@@ -139,12 +149,16 @@ TRIGONOMETRIC = {
     trig.arctan_p: _unary(),
     trig.sinh_p: _unary(),
     trig.cosh_p: _unary(),
-    trig.tanh_p: _unary(),
+    sigmoid.tanh_p: _unary(),
     trig.arcsinh_p: _unary(),
     trig.arccosh_p: _unary(Interval(1.1, 3.0)),
     trig.arctanh_p: _unary(UNIT),
     trig.arctan2_p: _binary(kinds="f"),
     trig.hypot_p: _binary(kinds="f"),
+    trig.one_minus_square_p: _unary(),
+    trig.reciprocal_part_p: _binary(kinds="f"),
+    trig.direction_p: _binary(kinds="f"),
+    trig.inverse_hypot_p: _binary(kinds="f"),
 }
 
 SPECIAL = {
@@ -153,11 +167,18 @@ SPECIAL = {
     special.erfc_p: _unary(kinds="f", rtol=1e-12),
     special.lgamma_p: _unary(Interval(-1.8, 4.0, avoid=(-1.0, 0.0, 1.0, 2.0)), "f"),
     special.digamma_p: _unary(Interval(-1.8, 4.0, avoid=(-1.0, 0.0, 1.46)), "f"),
-    special.logistic_p: _unary(kinds="f"),
-    special.logit_p: _unary(SHARE, "f"),
+    sigmoid.logistic_p: _unary(kinds="f"),
+    sigmoid.logistic_slope_p: _unary(kinds="f"),
+    sigmoid.logit_p: _unary(SHARE, "f"),
     special.xlogy_p: _binary(ANY, POSITIVE, kinds="f"),
     special.xlog1py_p: _binary(ANY, Interval(-0.8, 2.0), kinds="f"),
+    special.xdivy_p: _binary(ANY, POSITIVE, kinds="f", linear=((0,),)),
     special.entr_p: _unary(POSITIVE, "f"),
+    special.bell_p: _unary(kinds="f", params=({"m": 0}, {"m": 1}, {"m": 3}), rtol=1e-12, atol=1e-13),
+    special.betaln_p: _binary(POSITIVE, POSITIVE, kinds="f", rtol=1e-12),
+    special.polygamma_gap_p: _binary(
+        POSITIVE, POSITIVE, kinds="f", params=({"m": 0}, {"m": 1}, {"m": 2}), special=False, rtol=1e-12
+    ),
     special.polygamma_p: _unary(Interval(0.2, 4.0), "f", params=({"m": 1}, {"m": 2}, {"m": 3})),
 }
 

@@ -11,7 +11,17 @@ import pytest
 from functrans.core.aval import aval_of
 from functrans.core.ir import Eqn, Jaxpr, Var
 from functrans.lowering.executable import compile_jaxpr
-from functrans.primitives import bits, complexes, elementwise, exp_log, linear, rounding, special, trig
+from functrans.primitives import (
+    bits,
+    complexes,
+    elementwise,
+    exp_log,
+    linear,
+    rounding,
+    sigmoid,
+    special,
+    trig,
+)
 
 INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
 SPECIAL = np.array(
@@ -29,16 +39,19 @@ OF_BOTH = [
 OF_FLOATS = [
     *OF_BOTH, (2, elementwise.div_p), (2, elementwise.share_p), (1, rounding.rint_p), (1, rounding.signbit_p),
     (2, rounding.copysign_p), (2, rounding.nextafter_p), (1, rounding.is_finite_p), (1, rounding.is_inf_p),
-    (1, rounding.is_nan_p), (2, exp_log.logaddexp_p), (2, exp_log.logaddexp2_p), (2, exp_log.pow_p),
+    (1, rounding.is_nan_p), (2, sigmoid.logaddexp_p), (2, sigmoid.logaddexp2_p), (2, exp_log.pow_p),
     *[(1, getattr(exp_log, f"{f}_p"))
       for f in ["exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt"]],
     *[(1, exp_log.integer_pow_p, {"y": y}) for y in (-1, -2, -3)],
     *[(1, getattr(trig, f"{f}_p"))
-      for f in ["sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh"]],
+      for f in ["sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh"]],
     *[(1, getattr(trig, f"{f}_p")) for f in ["arcsinh", "arccosh", "arctanh"]],
-    (2, trig.arctan2_p), (2, trig.hypot_p), (2, special.xlogy_p), (2, special.xlog1py_p),
-    *[(1, getattr(special, f"{f}_p")) for f in ["erf", "erfc", "lgamma", "digamma", "logistic", "logit", "entr"]],
-    *[(1, special.polygamma_p, {"m": m}) for m in (1, 2, 5)],
+    *[(1, getattr(sigmoid, f"{f}_p")) for f in ["tanh", "logistic", "logistic_slope", "logit"]],
+    (1, trig.one_minus_square_p), (2, trig.reciprocal_part_p), (2, trig.direction_p), (2, trig.inverse_hypot_p),
+    (2, trig.arctan2_p), (2, trig.hypot_p), (2, special.xlogy_p), (2, special.xlog1py_p), (2, special.xdivy_p),
+    *[(1, getattr(special, f"{f}_p")) for f in ["erf", "erfc", "lgamma", "digamma", "entr"]],
+    *[(1, special.polygamma_p, {"m": m}) for m in (1, 2, 5)], *[(1, special.bell_p, {"m": m}) for m in (0, 1, 4)],
+    (2, special.betaln_p),
 ]  # fmt: skip
 OF_INTEGERS = [
     *OF_BOTH, (2, bits.and_p), (2, bits.or_p), (2, bits.xor_p), (1, bits.not_p), (2, bits.shift_left_p),
