@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.primitive import Primitive
+from .bits import and_p
 from .elementwise import div_p, eq_p, mul_p, select_p, sub_p
 from .families import elementwise, literal
 from .linear import add_p
@@ -135,19 +136,61 @@ integer_pow_p: Primitive = elementwise(
 )
 
 
+def _weighted(w: Any, x: Any) -> Any:
+    with np.errstate(all="ignore"):
+        return np.where(w == 0, w, w * x)[()]
+
+
+#: ``w * x``, and 0 where `w` is 0, also of an infinite `x`.
+weighted_p: Primitive = elementwise(
+    "weighted",
+    _weighted,
+    terms=(lambda t, ans, w, x: mul_p.bind(t, x), lambda t, ans, w, x: weighted_p.bind(w, t)),
+    transposes=(lambda ct, w, x: mul_p.bind(ct, x), lambda ct, w, x: weighted_p.bind(w, ct)),
+    kernel=lambda k, w, x: k.where(w.eq(0), w, w * x),
+    kinds="fc",
+)
+
+
 def _pow_base_factor(ans: Any, x: Any, y: Any) -> Any:
     """``y x**(y - 1)``, and 0 where ``y == 0``, also at ``x == 0``."""
-    zero, one = literal(0.0, x), literal(1.0, x)
-    none = eq_p.bind(y, zero)
-    power = pow_p.bind(x, select_p.bind(none, one, sub_p.bind(y, one)))
-    return mul_p.bind(y, power)
+    return weighted_p.bind(y, pow_p.bind(x, sub_p.bind(y, literal(1.0, y))))
 
 
 def _pow_exponent_factor(ans: Any, x: Any, y: Any) -> Any:
-    """``x**y log(x)``, and 0 where ``x == 0``, which holds on the right of ``y == 0``."""
-    safe = select_p.bind(eq_p.bind(x, literal(0.0, x)), literal(1.0, x), x)
-    return mul_p.bind(log_p.bind(safe), ans)
+    """``x**y log(x)``, and 0 at ``x == y == 0``: ``0**y`` is a constant on the right."""
+    zero = literal(0.0, x)
+    origin = and_p.bind(eq_p.bind(x, zero), eq_p.bind(y, zero))
+    return select_p.bind(origin, zero, pow_log_p.bind(x, y, m=1))
 
+
+def _pow_log(x: Any, y: Any, *, m: int) -> Any:
+    with np.errstate(all="ignore"):
+        power = np.power(x, y)
+        return np.where(power == 0, power, power * multiplied(np.log(x), m))[()]
+
+
+def _pow_log_kernel(k: Any, x: Any, y: Any, *, m: int) -> Any:
+    power = k.call("pow", x, y)
+    return k.where(power.eq(0), power, power * multiplied(k.call("log", x), m))
+
+
+def _pow_log_factor(ans: Any, x: Any, y: Any, *, m: int) -> Any:
+    less = sub_p.bind(y, literal(1.0, y))
+    rest = pow_p.bind(x, less) if m == 1 else pow_log_p.bind(x, less, m=m - 1)
+    return add_p.bind(
+        weighted_p.bind(y, pow_log_p.bind(x, less, m=m)), mul_p.bind(literal(float(m), x), rest)
+    )
+
+
+#: ``x**y log(x)**m`` for a positive `m`, and 0 where the power is: the derivatives of the power in its exponent.
+pow_log_p: Primitive = elementwise(
+    "pow_log",
+    _pow_log,
+    factors=(_pow_log_factor, lambda ans, x, y, *, m: pow_log_p.bind(x, y, m=m + 1)),
+    kernel=_pow_log_kernel,
+    kinds="fc",
+)
 
 pow_p: Primitive = elementwise(
     "pow",

@@ -112,17 +112,37 @@ ONE = [
     Entry("expit", fsp.expit, lambda x: 1 / (1 + sy.exp(-x)), around=30.0),
     Entry("logit", fsp.logit, lambda x: sy.log(x / (1 - x)), ((0.0, 1.0),)),
     Entry("softplus", lambda x: fnp.logaddexp(x, 0.0), lambda x: sy.log(1 + sy.exp(x)), around=30.0),
-    Entry("gammaln", fsp.gammaln, sy.loggamma, ((-100.0, INF),), around=8.0),
-    Entry("digamma", fsp.digamma, lambda x: sy.polygamma(0, x), ((-100.0, INF),), around=8.0),
-    Entry("polygamma(1, x)", lambda x: fsp.polygamma(1, x), lambda x: sy.polygamma(1, x), ((-100.0, INF),), around=8.0),
-    Entry("polygamma(3, x)", lambda x: fsp.polygamma(3, x), lambda x: sy.polygamma(3, x), ((-100.0, INF),), around=8.0),
+    Entry("gammaln", fsp.gammaln, sy.loggamma, ((-99.5, INF),), around=8.0, conditioned=True),
+    Entry(
+        "digamma", fsp.digamma, lambda x: sy.polygamma(0, x), ((-99.5, INF),), around=8.0, conditioned=True
+    ),
+    Entry(
+        "polygamma(1, x)",
+        lambda x: fsp.polygamma(1, x),
+        lambda x: sy.polygamma(1, x),
+        ((-99.5, INF),),
+        around=8.0,
+    ),
+    Entry(
+        "polygamma(3, x)",
+        lambda x: fsp.polygamma(3, x),
+        lambda x: sy.polygamma(3, x),
+        ((-99.5, INF),),
+        around=8.0,
+    ),
     Entry("entr", fsp.entr, lambda x: -x * sy.log(x), (POSITIVE,)),
     Entry("i0", fsp.i0, lambda x: sy.besseli(0, x), largest=1e3),
     Entry("i1", fsp.i1, lambda x: sy.besseli(1, x), largest=1e3),
     Entry("i0e", fsp.i0e, lambda x: sy.exp(-_abs(x)) * sy.besseli(0, x), largest=1e3),
     Entry("i1e", fsp.i1e, lambda x: sy.exp(-_abs(x)) * sy.besseli(1, x), largest=1e3),
-    Entry("zeta(2.5, x)", lambda x: fsp.zeta(2.5, x), lambda x: sy.zeta(sy.Rational(5, 2), x), (POSITIVE,), largest=1e3),
-]  # fmt: skip
+    Entry(
+        "zeta(2.5, x)",
+        lambda x: fsp.zeta(2.5, x),
+        lambda x: sy.zeta(sy.Rational(5, 2), x),
+        (POSITIVE,),
+        largest=1e3,
+    ),
+]
 
 TWO = [
     Entry("multiply", fnp.multiply, lambda x, y: x * y, (REAL, REAL)),
@@ -135,17 +155,59 @@ TWO = [
     Entry("logaddexp2", fnp.logaddexp2, lambda x, y: _log2(2**x + 2**y), (REAL, REAL), around=30.0),
     Entry("xlogy", fsp.xlogy, lambda x, y: x * sy.log(y), (REAL, POSITIVE)),
     Entry("xlog1py", fsp.xlog1py, lambda x, y: x * sy.log(1 + y), (REAL, (-1.0, INF))),
-    Entry("betaln", fsp.betaln, lambda x, y: sy.loggamma(x) + sy.loggamma(y) - sy.loggamma(x + y), (POSITIVE, POSITIVE), around=8.0),
-    Entry("gammainc", fsp.gammainc, lambda a, x: 1 - sy.uppergamma(a, x) / sy.gamma(a), (POSITIVE, POSITIVE), (1,), largest=1e2),
-    Entry("gammaincc", fsp.gammaincc, lambda a, x: sy.uppergamma(a, x) / sy.gamma(a), (POSITIVE, POSITIVE), (1,), largest=1e2),
+    Entry(
+        "betaln",
+        fsp.betaln,
+        lambda x, y: sy.loggamma(x) + sy.loggamma(y) - sy.loggamma(x + y),
+        (POSITIVE, POSITIVE),
+        around=8.0,
+    ),
+    Entry(
+        "gammainc",
+        fsp.gammainc,
+        lambda a, x: 1 - sy.uppergamma(a, x) / sy.gamma(a),
+        (POSITIVE, POSITIVE),
+        (1,),
+        largest=1e2,
+    ),
+    Entry(
+        "gammaincc",
+        fsp.gammaincc,
+        lambda a, x: sy.uppergamma(a, x) / sy.gamma(a),
+        (POSITIVE, POSITIVE),
+        (1,),
+        largest=1e2,
+    ),
     Entry("zeta", fsp.zeta, sy.zeta, ((1.0, INF), POSITIVE), (1,), largest=1e2),
     Entry(
-        "logsumexp", lambda x, y: fsp.logsumexp(fnp.stack([x, y]), axis=0), lambda x, y: sy.log(sy.exp(x) + sy.exp(y)), (REAL, REAL), around=30.0
+        "logsumexp",
+        lambda x, y: fsp.logsumexp(fnp.stack([x, y]), axis=0),
+        lambda x, y: sy.log(sy.exp(x) + sy.exp(y)),
+        (REAL, REAL),
+        around=30.0,
     ),
-    Entry("softmax", lambda x, y: fsp.softmax(fnp.stack([x, y]), axis=0)[0], lambda x, y: sy.exp(x) / (sy.exp(x) + sy.exp(y)), (REAL, REAL), around=30.0),
-    Entry("log_softmax", lambda x, y: fsp.log_softmax(fnp.stack([x, y]), axis=0)[0], lambda x, y: x - sy.log(sy.exp(x) + sy.exp(y)), (REAL, REAL), around=30.0),
-    Entry("norm", lambda x, y: fnp.linalg.norm(fnp.stack([x, y]), axis=0), lambda x, y: sy.sqrt(x**2 + y**2), (REAL, REAL), without=[(0.0, 0.0)]),
-]  # fmt: skip
+    Entry(
+        "softmax",
+        lambda x, y: fsp.softmax(fnp.stack([x, y]), axis=0)[0],
+        lambda x, y: sy.exp(x) / (sy.exp(x) + sy.exp(y)),
+        (REAL, REAL),
+        around=30.0,
+    ),
+    Entry(
+        "log_softmax",
+        lambda x, y: fsp.log_softmax(fnp.stack([x, y]), axis=0)[0],
+        lambda x, y: x - sy.log(sy.exp(x) + sy.exp(y)),
+        (REAL, REAL),
+        around=30.0,
+    ),
+    Entry(
+        "norm",
+        lambda x, y: fnp.linalg.norm(fnp.stack([x, y]), axis=0),
+        lambda x, y: sy.sqrt(x**2 + y**2),
+        (REAL, REAL),
+        without=[(0.0, 0.0)],
+    ),
+]
 
 THREE = [
     Entry(

@@ -153,7 +153,7 @@ def error(got: float, value: mpf, change: mpf, dtype: Any) -> float:
 
 
 def _beyond(point: Sequence[float], dtype: Any) -> bool:
-    """Whether a square of an argument is out of the dtype's range, where derivatives of several arguments mix powers."""
+    """Whether squares of arguments are out of the range of the dtype: mixed derivatives are made of them."""
     return (
         len(point) > 1
         and any(x and math.isfinite(x) and not 1e-18 < abs(x) < 1e18 for x in point)
@@ -179,7 +179,7 @@ def sweep(
             if value is None or (len(path) > 1 and _beyond(point, dtype)):
                 continue
             found.compared += 1
-            e = error(got, value, change, dtype)
+            e = error(got, value, change, values.dtype)
             if e > bound:
                 found.wrong.append((e, path, mode, point, got, float(value)))
             else:

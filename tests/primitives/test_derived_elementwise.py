@@ -137,6 +137,10 @@ EXPONENTIALS = {
         signed_zeros="f",
         without=("int16", "int32", "uint16", "uint32"),
     ),
+    exp_log.weighted_p: _binary(kinds="fc", linear=((0,), (1,)), complex_special="finite"),
+    exp_log.pow_log_p: _binary(
+        POSITIVE, Interval(-2.0, 2.0), kinds="f", params=({"m": 1}, {"m": 2}), rtol=1e-12, atol=1e-13
+    ),
     exp_log.integer_pow_p: _unary(kinds="fc", params=tuple({"y": n} for n in (-3, -2, -1, 0, 1, 2, 3, 7))),
 }
 
