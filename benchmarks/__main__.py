@@ -12,6 +12,7 @@ COMMANDS = {
     "compile": "cold compile time of small programs",
     "run": "compiled value and gradient of typical workloads",
     "loops": "loops inside compiled functions, forward and gradient",
+    "research": "programs that a researcher writes, warm and cold",
     "custom_rules": "what a custom derivative rule costs, compiled and not",
     "eager": "cost of an operation under eager grad",
     "dispatch": "cost of calling a compiled function",
@@ -28,7 +29,7 @@ def main() -> int:
     for name, text in COMMANDS.items():
         command = commands.add_parser(name, help=text, description=text)
         command.add_argument("--repeats", type=int, help="samples of each measurement (default: its own)")
-        if name in ("compile", "run", "loops"):
+        if name in ("compile", "run", "loops", "research"):
             command.add_argument("--only", default="", help="only the workloads with this text in their name")
         if name == "compile":
             command.add_argument("--long", action="store_true", help="also the 500-op programs (a minute)")

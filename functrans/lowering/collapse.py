@@ -17,15 +17,19 @@ _Site = tuple[Any, int]  # a load or a store, and the position of the outer inde
 
 def collapse(kernel: ir.Kernel) -> ir.Kernel:
     """Merge loops of a kernel that is not outlined yet, in place."""
-    _Collapse(kernel).block(kernel.body)
+    merged = _Collapse(kernel)
+    merged.block(kernel.body)
+    views = merged.views_of
+    kernel.buffers = [x for b in kernel.buffers for x in (b, *views.get(id(b), ()))]
     return kernel
 
 
 class _Collapse:
     def __init__(self, kernel: ir.Kernel):
-        self.kernel = kernel
         self.names = {b.name for b in kernel.buffers}
         self.views: dict[tuple[int, tuple[int, ...]], ir.BufferDecl] = {}
+        self.views_of: dict[int, list[ir.BufferDecl]] = {}  # of each buffer, and of its views' views
+        self.first: dict[int, int] = {}  # of each view the buffer that it is a view of
 
     def block(self, block: ir.Block) -> None:
         for s in block.statements:
@@ -67,7 +71,8 @@ class _Collapse:
             self.names.add(name)
             found = ir.BufferDecl(name, buffer.dtype, shape, buffer.role, buffer.place)
             self.views[id(buffer), shape] = found
-            self.kernel.buffers.insert(self.kernel.buffers.index(buffer) + 1, found)
+            first = self.first[id(found)] = self.first.get(id(buffer), id(buffer))
+            self.views_of.setdefault(first, []).append(found)
         return found
 
 

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from ..core.config import config
-from . import llvm_ops as ops
+from ..core.dtypes import FLOAT64
 from . import loopir as ir
 from .complex_parts import has_complex, split_complex
+from .llvm_function import Function
 from .llvm_statements import Statements
 from .loopcheck import verify_parts
 from .parts import PartCall, split
@@ -55,6 +56,11 @@ def emit_llvm(kernel: ir.Kernel, name: str, *, strict: bool = False) -> LLVMKern
 class _Module(Statements):
     """The kernel's own function, and what stands around it."""
 
+    def __init__(self, kernel: ir.Kernel, name: str, strict: bool):
+        super().__init__(kernel, name, strict)
+        self.rows: list[int] = []  # where parts find their arguments
+        self.slots: dict[ir.Value, int] = {}  # the words that hold what parts give to others
+
     def module(self) -> LLVMKernel:
         """The text of everything."""
         calls = split(self.kernel)
@@ -64,6 +70,7 @@ class _Module(Statements):
         body = [
             *(self.globals[k] for k in sorted(self.globals)),
             *self.library.declarations(),
+            *self.functions,
             *functions,
             '!0 = !{!"llvm.loop.unroll.disable"}',
             '!1 = !{!"llvm.loop.interleave.count", i32 4}',
@@ -73,38 +80,117 @@ class _Module(Statements):
 
     def in_parts(self, calls: list[PartCall]) -> list[str]:
         """The functions of the parts, and an entry that calls them."""
-        lines: list[str] = []
-        names: dict[int, str] = {}
+        by_row: set[str] = set()
         self.is_entry = True
         for call in calls:
-            name = names.get(id(call.part))
-            if name is None:
-                name = names[id(call.part)] = f"{self.name}.part{len(names)}"
-                lines += Statements(call.part, name, self.strict, self).function()
-            self.part_call(f"{name}.body", call)
+            name, row = self.part(call), self.row_of(call)
+            if row is None:
+                self.in_entry(call, f"{name}.body", self.arguments_of(call))
+                continue
+            if name not in by_row:
+                by_row.add(name)
+                self.functions += self.unpacking(call.part, len(call.results), name)
+            place = f"ptr getelementptr inbounds (i32, ptr @{self.name}.rows, i64 {len(self.rows)})"
+            self.rows += row
+            self.in_entry(call, f"{name}.row", ["ptr %tuple", "ptr %frame", place])
+        if self.rows:
+            table = ", ".join(f"i32 {n}" for n in self.rows)
+            self.globals[f"{self.name}.rows"] = (
+                f"@{self.name}.rows = private constant [{len(self.rows)} x i32] [{table}]"
+            )
         result = ["  %result = load i64, ptr %status", "  ret i64 %result", "}"]
-        head = ["  %status = alloca i64", *self.head, "  store i64 0, ptr %status"]
-        return [*lines, *self.entry_head(), *head, *self.lines, *result]
+        return [*self.entry_head(), *self.frame(), *self.lines, *result]
 
-    def part_call(self, name: str, call: PartCall) -> None:
+    def frame(self) -> list[str]:
+        """The status, and one row of words for the parameters and for what parts give to others."""
+        count = self.kernel.ints + self.kernel.floats
+        return [
+            "  %status = alloca i64",
+            f"  %frame = alloca [{count + len(self.slots) or 1} x i64]",
+            *self.head,
+            "  store i64 0, ptr %status",
+            f"  call void @llvm.memcpy.p0.p0.i64(ptr %frame, ptr %words, i64 {8 * count}, i1 false)",
+        ]
+
+    def row_of(self, call: PartCall) -> list[int] | None:
+        """Where a part finds its arguments, as byte offsets; None where some are no arguments of the kernel."""
+        numbers = [*call.results, *call.ints, *call.floats]
+        if any(x.dtype not in (np.int64, np.float64) for x in numbers if type(x) is not ir.Param):
+            return None
+        if any(place not in self.positions for place in call.places):
+            return None
+        storages = [TUPLE_ITEMS + 8 * self.positions[place] for place in call.places]
+        return [*storages, *(8 * self.slot_of(x) for x in numbers)]
+
+    def slot_of(self, x: Any) -> int:
+        """The number of the word that holds a parameter, or a value of a part."""
+        if type(x) is ir.Param:
+            return super().slot_of(x)
+        first = self.kernel.ints + self.kernel.floats
+        return self.slots.setdefault(x, first + len(self.slots))
+
+    def unpacking(self, part: ir.Kernel, given: int, name: str) -> list[str]:
+        """The function that calls a part with what a row of the table says; the last `given` storages are results.
+
+        A program of a thousand arrays has a thousand calls of few parts: one instruction for each, instead of all
+        those that fetch arguments, is quicker to compile by far.
+        """
+        fetch = Function(part, name, self.strict, self)
+
+        def offset(i: int) -> str:
+            return fetch.new(f"load i32, ptr {fetch.new(f'getelementptr i32, ptr %row, i64 {i}')}")
+
+        def word(i: int) -> str:
+            return fetch.new(f"getelementptr i8, ptr %frame, i32 {offset(i)}")
+
+        places, results = len(part.storages) - given, len(part.storages)
+        arguments = [f"ptr {fetch_storage(fetch, offset(i))}" for i in range(places)]
+        arguments += [f"ptr {word(i)}" for i in range(places, results)]
+        for i in range(results, results + part.ints + part.floats):
+            t = "i64" if i < results + part.ints else "double"
+            arguments.append(f"{t} {fetch.new(f'load {t}, ptr {word(i)}')}")
+        return [
+            f"define internal i64 @{name}.row(ptr %tuple, ptr %frame, ptr %row) noinline nounwind {{",
+            *fetch.lines,
+            f"  %r = call i64 @{name}.body({', '.join(arguments)})",
+            "  ret i64 %r",
+            "}",
+        ]
+
+    def arguments_of(self, call: PartCall) -> list[str]:
+        """What a part is called with, fetched at the call: values that live throughout cost LLVM quadratic time."""
+        places = [self.base(place) for place in call.places]
+        return [
+            *(f"ptr {place}" for place in (*places, *map(self.slot, call.results))),
+            *(f"i64 {self.number(x, 'i64')}" for x in call.ints),
+            *(f"double {self.number(x, 'double')}" for x in call.floats),
+        ]
+
+    def slot(self, x: ir.Param | ir.Value) -> str:
+        """The address of the word of a number."""
+        return self.new(f"getelementptr i64, ptr %frame, i64 {self.slot_of(x)}")
+
+    def number(self, x: Any, t: str) -> str:
+        """An argument of a part."""
+        if type(x) is ir.Value and x.dtype == np.float32:
+            return self.new(f"fpext float {self.new(f'load float, ptr {self.slot(x)}')} to double")
+        return self.new(f"load {t}, ptr {self.slot(x)}")
+
+    def base(self, place: str) -> str:
+        """The address of a storage, or of memory in the entry's frame."""
+        if place in self.positions:
+            return fetch_storage(self, str(TUPLE_ITEMS + 8 * self.positions[place]))
+        if place not in self.bases:
+            self.bases[place] = self.stack(next(b for b in self.kernel.buffers if b.place == place))
+        return self.bases[place]
+
+    def in_entry(self, call: PartCall, name: str, arguments: list[str]) -> None:
         """Call a part; leave where it found no room, or an exception is pending."""
-        for b in self.kernel.buffers:
-            if b.place in call.places and b.place not in self.bases:
-                self.bases[b.place] = self.stack(b)
-        slots = [self.alloca(ops.memory_type(v.dtype)) for v in call.results]
-        arguments = [f"ptr {self.bases[place]}" for place in call.places] + [f"ptr {slot}" for slot in slots]
-        arguments += [f"i64 {self.operand(x)}" for x in call.ints]
-        arguments += [f"double {self.as_double(x)}" for x in call.floats]
-        old = self.new("load i64, ptr %status")
-        found = self.new(f"call i64 @{name}({', '.join(arguments)})")
-        status = self.new(f"or i64 {old}, {found}")
-        self.lines.append(f"  store i64 {status}, ptr %status")
+        status = self.call_part(name, arguments)
         if any(type(s) is ir.Reserve for s in ir.walk(call.part.body)):
             self.leave_if_full(status)
         if any(type(s) is ir.HostCall or is_long(s) for s in ir.walk(call.part.body)):
             self.leave_if(self.new(f"icmp ne i64 {status}, 0"), status)
-        for v, slot in zip(call.results, slots):
-            self.values[v] = self.new(f"load {ops.memory_type(v.dtype)}, ptr {slot}")
 
     def leave_if_full(self, status: str) -> None:
         """Return where a part found no room for a tape."""
@@ -120,40 +206,27 @@ class _Module(Statements):
         self.lines.append(f"  ret i64 {status}")
         self.mark(f"stay{n}")
 
-    def as_double(self, x: Any) -> str:
-        """A floating-point operand as parameters are passed."""
-        if type(x) is ir.Param:
-            return self.word(x)
-        return (
-            self.operand(x) if x.dtype == np.float64 else self.new(f"fpext float {self.operand(x)} to double")
-        )
-
     def entry_head(self) -> list[str]:
-        """The beginning of the entry: fetches the storages."""
-        lines = [
+        """The beginning of the entry."""
+        return [
             f"define i64 @{self.name}(i64 %arrays, i64 %numbers) nounwind {{",
             "  %tuple = inttoptr i64 %arrays to ptr",
             "  %words = inttoptr i64 %numbers to ptr",
         ]
-        for i in range(len(self.storages)):
-            lines += [
-                f"  %item{i} = getelementptr i8, ptr %tuple, i64 {TUPLE_ITEMS + 8 * i}",
-                f"  %array{i} = load ptr, ptr %item{i}",
-                f"  %field{i} = getelementptr i8, ptr %array{i}, i64 {ARRAY_DATA}",
-                f"  %s{i} = load ptr, ptr %field{i}",
-            ]
-        return lines
 
     def entry(self) -> list[str]:
         """The function that fetches the arguments and passes them on."""
         kernel = self.kernel
-        words = [(f"%i{i}", "i64") for i in range(kernel.ints)]
-        words += [(f"%f{i}", "double") for i in range(kernel.floats)]
-        lines = self.entry_head()
-        for i, (name, t) in enumerate(words):
-            lines += [
-                f"  %word{i} = getelementptr i64, ptr %words, i64 {i}",
-                f"  {name} = load {t}, ptr %word{i}",
-            ]
-        call = ", ".join(a.replace(" noalias", "") for a in self.arguments())
-        return [*lines, f"  %r = call i64 @{self.name}.body({call})", "  ret i64 %r", "}"]
+        self.is_entry, self.lines = True, []
+        places = [f"ptr {self.base(place)}" for place in self.storages]
+        ints = [f"i64 {self.word(ir.Param(i, ir.INT64))}" for i in range(kernel.ints)]
+        floats = [f"double {self.word(ir.Param(i, FLOAT64))}" for i in range(kernel.floats)]
+        call = f"  %r = call i64 @{self.name}.body({', '.join([*places, *ints, *floats])})"
+        return [*self.entry_head(), *self.lines, call, "  ret i64 %r", "}"]
+
+
+def fetch_storage(fn: Function, offset: str) -> str:
+    """Code that fetches the address of a storage: `offset` bytes into the tuple stands its array."""
+    item = fn.new(f"getelementptr i8, ptr %tuple, i32 {offset}")
+    field = fn.new(f"getelementptr i8, ptr {fn.new(f'load ptr, ptr {item}')}, i64 {ARRAY_DATA}")
+    return fn.new(f"load ptr, ptr {field}")

@@ -63,6 +63,8 @@ class _Tree:
         self.body: list[Loop | Root] = []
         self.roots: dict[Var, Root] = {}
         self.paths: dict[Root, list[Loop]] = {}
+        self.positions: dict[Loop | Root, int] = {}  # of items in their bodies
+        self.readers: dict[tuple[int, Var], list[Loop]] = {}  # the loops in a body that read a value
 
     def place(self, body: list[Loop | Root], depth: int, root: Root) -> None:
         """Put a root into a body that is `depth` loops deep."""
@@ -71,30 +73,55 @@ class _Tree:
             for v in root.eqn.outvars if root.kind == "block" and root.eqn else [root.var]:
                 self.roots[v] = root
         if depth == len(root.loops):
-            body.append(root)
+            self.append(body, root)
             return
         loop = self._shared(body, depth, root)
         if loop is None:
             loop = Loop(root.space[root.loops[depth]], root.number)
-            body.append(loop)
+            self.append(body, loop)
         loop.members[root] = None
-        loop.reads.update(v for v, _ in root.reads)
+        for v, _ in root.reads:
+            if v not in loop.reads:
+                loop.reads.add(v)
+                self.readers.setdefault((id(body), v), []).append(loop)
         loop.weight += root.weight
         self.paths[root].append(loop)
         if root.kind == "fold" and depth == root.done:
             loop.folds.append(root)
         self.place(loop.body, depth + 1, root)
 
+    def append(self, body: list[Loop | Root], item: Loop | Root) -> None:
+        """Put an item at the end of a body."""
+        self.positions[item] = len(body)
+        body.append(item)
+
     def _shared(self, body: list[Loop | Root], depth: int, root: Root) -> Loop | None:
-        """The last loop that the root may join: nothing after it may be read by the root."""
-        needed = {self.roots[v] for v, _ in root.reads if v in self.roots}
+        """The last loop that the root may join: nothing after it may be read by the root.
+
+        Candidates are the items that read what the root reads, or compute it; of a thousand others none is looked at.
+        """
+        parent = self.paths[root][depth - 1] if depth else None
+        found: dict[Loop, None] = {}
+        last = -1
+        for v, index in root.reads:
+            if root.loops[depth] in index:
+                found.update(dict.fromkeys(self.readers.get((id(body), v), ())))
+            needed = self.roots.get(v)
+            if needed is None or needed is root:
+                continue
+            path = self.paths[needed]
+            if depth and (len(path) < depth or path[depth - 1] is not parent):
+                continue
+            item: Loop | Root = path[depth] if len(path) > depth else needed
+            last = max(last, self.positions[item])
+            if isinstance(item, Loop):
+                found[item] = None
         extent = root.space[root.loops[depth]]
-        for item in reversed(body):
-            members = item.members.keys() if isinstance(item, Loop) else {item}
-            if isinstance(item, Loop) and item.extent == extent and self._may_join(item, depth, root):
-                return item
-            if not needed.isdisjoint(members):
+        for loop in sorted(found, key=self.positions.__getitem__, reverse=True):
+            if self.positions[loop] < last:
                 return None
+            if loop.extent == extent and self._may_join(loop, depth, root):
+                return loop
         return None
 
     def _may_join(self, loop: Loop, depth: int, root: Root) -> bool:
@@ -102,7 +129,8 @@ class _Tree:
             return False
         shares = False
         for v, index in root.reads:
-            shares = shares or v in loop.reads
+            # What does not change along the loop saves no memory traffic: a number that a thousand updates share.
+            shares = shares or (v in loop.reads and root.loops[depth] in index)
             other = self.roots.get(v)
             if other in loop.members:
                 shares = True

@@ -40,12 +40,16 @@ class Function:
         self.globals: dict[str, str] = {} if whole is None else whole.globals
         self.symbols: set[str] = set() if whole is None else whole.symbols
         self.loops: list[str] = [] if whole is None else whole.loops  # the hints of each
+        self.parts: dict[str, str] = {} if whole is None else whole.parts  # names of functions by text
+        self.functions: list[str] = [] if whole is None else whole.functions  # the parts' own lines
+        self.prefix: str = name if whole is None else whole.prefix
         self.label = "entry"
         self.accumulators = 0  # variables that the innermost loop around updates
         self.values: dict[ir.Value, str] = {}
         self.locals: dict[ir.LocalVar, str] = {}
         self.storages = kernel.storages
-        self.bases: dict[str, str] = {place: f"%s{i}" for i, place in enumerate(self.storages)}
+        self.positions = {place: i for i, place in enumerate(self.storages)}
+        self.bases: dict[str, str] = {place: f"%s{i}" for place, i in self.positions.items()}
 
     def fresh(self) -> str:
         """A name for a value."""
@@ -92,9 +96,12 @@ class Function:
 
     def word(self, x: ir.Param) -> str:
         """A parameter read from memory, where it is needed: the entry of a kernel in parts may have hundreds."""
-        is_int = x.dtype == ir.INT64
-        place = self.new(f"getelementptr i64, ptr %words, i64 {x.slot + (0 if is_int else self.kernel.ints)}")
-        return self.new(f"load {'i64' if is_int else 'double'}, ptr {place}")
+        place = self.new(f"getelementptr i64, ptr %words, i64 {self.slot_of(x)}")
+        return self.new(f"load {'i64' if x.dtype == ir.INT64 else 'double'}, ptr {place}")
+
+    def slot_of(self, x: ir.Param) -> int:
+        """The number of a parameter's word: integers come first."""
+        return x.slot if x.dtype == ir.INT64 else self.kernel.ints + x.slot
 
     def extent(self, n: Any) -> str:
         """An extent of a buffer."""

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from . import llvm_ops as ops
 from . import loopir as ir
 from .llvm_calls import c_function, host_call, part_of, reserve, routine
 from .llvm_function import Function
 from .maths import LIBM
+from .parts import PartCall, shared
 from .polling import Countdown, is_innermost, is_long, work_of
 
-#: Loops of at most so many rounds may be unrolled.
-SHORT = 32
+#: Loops of at most so many rounds may be unrolled; those with mathematical functions, which then would be computed one
+#: at a time, only if they are no longer than a vector.
+SHORT, VECTOR = 32, 4
 
 
 class Statements(Function):
@@ -30,8 +34,43 @@ class Statements(Function):
 
     def block(self, block: ir.Block) -> None:
         """The statements of a block, in order."""
-        for s in block.statements:
+        for s in shared(block):
             _EMIT[type(s)](self, s)
+
+    def part(self, call: PartCall) -> str:
+        """The function of a part, written when it is first called."""
+        name = self.parts.get(call.text)
+        if name is None:
+            name = self.parts[call.text] = f"{self.prefix}.part{len(self.parts)}"
+            self.functions += Statements(call.part, name, self.strict, self).function()
+        return name
+
+    def part_call(self, call: PartCall) -> None:
+        """Call a part from the body of a loop."""
+        slots = [self.alloca(ops.memory_type(v.dtype)) for v in call.results]
+        arguments = [
+            *(f"ptr {place}" for place in (*(self.bases[place] for place in call.places), *slots)),
+            *(f"i64 {self.operand(x)}" for x in call.ints),
+            *(f"double {self.double(x)}" for x in call.floats),
+        ]
+        self.call_part(f"{self.part(call)}.body", arguments)
+        for v, slot in zip(call.results, slots):
+            self.values[v] = self.new(f"load {ops.memory_type(v.dtype)}, ptr {slot}")
+
+    def double(self, x: Any) -> str:
+        """A floating-point number as parts take it."""
+        if type(x) is ir.Param:
+            return f"%f{x.slot}"
+        found = self.operand(x)
+        return found if x.dtype == np.float64 else self.new(f"fpext float {found} to double")
+
+    def call_part(self, name: str, arguments: list[str]) -> str:
+        """Call the function of a part, and note its status; returns the status of all."""
+        old = self.new("load i64, ptr %status")
+        found = self.new(f"call i64 @{name}({', '.join(arguments)})")
+        status = self.new(f"or i64 {old}, {found}")
+        self.lines.append(f"  store i64 {status}, ptr %status")
+        return status
 
     def let(self, s: ir.Let) -> None:
         """A pure operation."""
@@ -113,8 +152,10 @@ class Statements(Function):
     def hint(self, s: ir.For) -> str:
         """Only short loops are unrolled: the vectoriser interleaves, more doubles the compile time."""
         a, b = s.start, s.stop
-        if type(a) is ir.Extent and type(b) is ir.Extent and b.value - a.value <= SHORT:
-            return ""
+        if type(a) is ir.Extent and type(b) is ir.Extent:
+            calls = any(type(x) is ir.Let and x.op in LIBM for x in ir.walk(s.body))
+            if b.value - a.value <= (VECTOR if calls else SHORT):
+                return ""
         self.loops.append("!0, !1" if _folds_extremes(s.body) else "!0")
         return f", !llvm.loop !{len(self.loops) + 1}"
 
@@ -197,6 +238,7 @@ def _folds_extremes(block: ir.Block) -> bool:
 
 
 _EMIT: dict[type, Any] = {
+    PartCall: Statements.part_call,
     ir.Let: Statements.let,
     ir.Load: Statements.load,
     ir.Store: Statements.store,

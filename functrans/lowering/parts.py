@@ -4,11 +4,15 @@ LLVM's time grows faster than a function's length, and programs repeat themselve
 the steps of an unrolled loop. A part is a kernel of its own, whose parameters are the storages and numbers
 that its statements use, in the order of first use; so the parts of equal layers have equal text, and are
 compiled once.
+
+A kernel of many loops consists of parts only (`split`). In the body of a loop, such as the stages of a Runge-Kutta
+step, only what occurs more than once is a part (`shared`), so that LLVM sees the rest in one piece.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +21,7 @@ import numpy as np
 from . import loopir as ir
 from .loopshow import show
 from .mapping import Mapping
+from .polling import SHORT, is_long, rounds
 
 #: Kernels with fewer loops and calls than this stay whole.
 FEWEST = 12
@@ -31,6 +36,8 @@ class PartCall:
     ----------
     part : Kernel
         Shared by all calls of equal parts.
+    text : str
+        Of the part; equal for equal parts.
     buffers : list of BufferDecl
         The caller's declarations for ``part.buffers``, but for those of `results`.
     places : list of str
@@ -42,6 +49,7 @@ class PartCall:
     """
 
     part: ir.Kernel
+    text: str
     buffers: list[ir.BufferDecl]
     places: list[str]
     ints: list[ir.Operand]
@@ -51,39 +59,79 @@ class PartCall:
 
 def split(kernel: ir.Kernel) -> list[PartCall] | None:
     """The calls that do what a kernel does, or None if it should stay whole."""
-    heavy = sum(type(s) in _HEAVY for s in kernel.body.statements)
-    if heavy < FEWEST:
+    if not _is_large(kernel.body):
         return None
-    return _Split(kernel).calls
+    chunks = _Chunks(kernel.body)
+    return [chunks.call(n, chunks.is_own(n)) for n in range(len(chunks.chunks))]
 
 
-class _Split:
-    def __init__(self, kernel: ir.Kernel):
-        self.kernel = kernel
-        self.chunks = list(_chunks(kernel.body.statements))
+def shared(body: ir.Block) -> list[Any]:
+    """The statements of a loop's body, with calls in place of those that occur more than once."""
+    if not _is_large(body):
+        return body.statements
+    chunks = _Chunks(body)
+    found: list[Any] = []
+    calls = [
+        chunks.call(n, lambda place: False) if _can_move(chunk) else None
+        for n, chunk in enumerate(chunks.chunks)
+    ]
+    times = Counter(call.text for call in calls if call)
+    for chunk, call in zip(chunks.chunks, calls):
+        found += [call] if call and times[call.text] > 1 else chunk
+    return found
+
+
+def _is_large(block: ir.Block) -> bool:
+    return sum(type(s) in _HEAVY for s in block.statements) >= FEWEST
+
+
+def _can_move(chunk: list[ir.Statement]) -> bool:
+    """Whether statements in the body of a loop can be a part of their own: they do not leave the loop, use none of its
+    variables, and have loops long enough to be worth a call and memory in place of registers.
+    """
+    statements = list(ir.walk(ir.Block(chunk)))
+    if any(type(s) in (ir.HostCall, ir.Reserve) or is_long(s) for s in statements):
+        return False
+    defined = {v for s in chunk for v in _all_defined(s)}
+    outside = [x for x in _uses(chunk) if type(x) in (ir.Value, ir.LocalVar) and x not in defined]
+    if not all(type(x) is ir.Value and _passes(x.dtype) for x in outside):
+        return False
+    return any(type(s) is ir.For and rounds(s, SHORT + 1) > SHORT for s in statements)
+
+
+class _Chunks:
+    """The statements of a block in runs, and who uses what."""
+
+    def __init__(self, block: ir.Block):
+        self.chunks = list(_chunks(block.statements))
         self.parts: dict[str, ir.Kernel] = {}
         self.users: dict[Any, set[int]] = {}  # the chunks that use a value or a storage
         for n, chunk in enumerate(self.chunks):
             for x in (*_uses(chunk), *(t.buffer.place for t in ir.touches(ir.Block(chunk)))):
                 self.users.setdefault(x, set()).add(n)
-        self.calls = [self.call(n, chunk) for n, chunk in enumerate(self.chunks)]
 
-    def call(self, n: int, chunk: list[ir.Statement]) -> PartCall:
-        made = _Part(chunk, {x for x, users in self.users.items() if users == {n}})
-        defined = [v for s in chunk for v in _defines(s)]
+    def is_own(self, n: int) -> Callable[[str], bool]:
+        """Whether nothing but the chunk uses a storage."""
+        return lambda place: self.users.get(place) == {n}
+
+    def call(self, n: int, own: Callable[[str], bool]) -> PartCall:
+        """The chunk as a call of a part, the same one where its text is the same."""
+        made = _Part(self.chunks[n], own)
+        defined = [v for s in self.chunks[n] for v in _defines(s)]
         results = [v for v in defined if self.users.get(v, set()) - {n}]
         for v in results:
             made.give(v)
         made.kernel.buffers = made.ordered()
-        shared = self.parts.setdefault(show(made.kernel), made.kernel)
-        return PartCall(shared, list(made.strided), made.places(), made.ints, made.floats, results)
+        text = show(made.kernel)
+        part = self.parts.setdefault(text, made.kernel)
+        return PartCall(part, text, list(made.strided), made.places(), made.ints, made.floats, results)
 
 
 class _Part(Mapping):
     """The statements of a chunk as a kernel."""
 
-    def __init__(self, chunk: list[ir.Statement], own: set[Any]):
-        self.own = own  # the storages that nothing else uses
+    def __init__(self, chunk: list[ir.Statement], own: Callable[[str], bool]):
+        self.own = own  # whether nothing else uses a storage
         self.ints: list[ir.Operand] = []
         self.floats: list[ir.Operand] = []
         self.known: dict[Any, ir.Param] = {}
@@ -102,7 +150,7 @@ class _Part(Mapping):
 
     def decl(self, b: ir.BufferDecl) -> ir.BufferDecl:
         role = "tape" if b.role == "tape" else "out" if b.place in self.written else "in"
-        if b.role == "stack" and b.place in self.own:
+        if b.role == "stack" and self.own(b.place):
             role = "stack"
         # Extents that no address needs would only be more parameters.
         shape = [1 if type(n) is ir.Param and d < self.strided[b] else n for d, n in enumerate(b.shape)]

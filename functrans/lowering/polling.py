@@ -152,7 +152,7 @@ def is_long(s: Any) -> bool:
     """Whether a statement is a loop that may be interrupted, and worth it."""
     if type(s) is ir.While:
         return True
-    return type(s) is ir.For and s.interruptible and not 0 <= _rounds(s, SHORT + 1) <= SHORT
+    return type(s) is ir.For and s.interruptible and not 0 <= rounds(s, SHORT + 1) <= SHORT
 
 
 def has_long_loops(kernel: ir.Kernel) -> bool:
@@ -165,7 +165,7 @@ def is_innermost(block: ir.Block) -> bool:
     return not any(is_long(s) or type(s) is ir.HostCall for s in ir.walk(block))
 
 
-def _rounds(s: ir.For, otherwise: int) -> int:
+def rounds(s: ir.For, otherwise: int) -> int:
     """How often a loop runs, if that stands in the code."""
     a, b = s.start, s.stop
     return b.value - a.value if type(a) is ir.Extent and type(b) is ir.Extent else otherwise
@@ -194,7 +194,7 @@ class Work:
                     if known and type(s.stop) is ir.Param:
                         self.add(s.body, times, (*factors, s.stop))
                     else:
-                        self.add(s.body, times * max(_rounds(s, UNKNOWN), 1), factors)
+                        self.add(s.body, times * max(rounds(s, UNKNOWN), 1), factors)
                 case ir.Copy(target=target):
                     self.elements(target.shape, times, factors)
                 case ir.Call(args=args):

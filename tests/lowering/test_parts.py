@@ -51,7 +51,7 @@ def test_equal_layers_are_compiled_once(stage, dtype):
     outs = executable(x)
     np.testing.assert_allclose(outs[0], expected, rtol=50 * np.finfo(dtype).eps * 100)
     np.testing.assert_allclose(outs[1], total, rtol=1e-3 if dtype == F4 else 1e-10)
-    assert executable.kernels[0].llvm.count("define internal") == len({id(c.part) for c in calls})
+    assert executable.kernels[0].llvm.count(".body(ptr noalias") == len({id(c.part) for c in calls})
 
 
 def test_small_kernels_stay_whole(stage):
@@ -156,3 +156,36 @@ def test_a_forgotten_buffer_is_seen(stage, monkeypatch, forgotten):
     monkeypatch.setattr(loopcheck, "touches_of", lambda s: () if type(s) is forgotten else whole(s))
     with pytest.raises(loopcheck.LoopIRError, match="touches_of does not name"):
         compile_jaxpr(jaxpr).compile()
+
+
+@pytest.mark.parametrize("dtype", [F8, F4])
+def test_equal_stages_in_a_loop_are_compiled_once(dtype):
+    rng = np.random.default_rng(0)
+    w, y = rng.normal(size=(16, 16)).astype(dtype) / 4, rng.normal(size=(40, 16)).astype(dtype)
+
+    def stages(np_, y, factor):
+        for _ in range(14):
+            y = np_.tanh(y @ w + factor * y)
+        return y * np_.sum(y[0])
+
+    compiled = ft.jit(lambda y: lax.fori_loop(0, 3, lambda i, y: stages(fnp, y, dtype.type(0.5)), y))
+    expected = y
+    for _ in range(3):
+        expected = stages(np, expected, dtype.type(0.5))
+    np.testing.assert_allclose(compiled(y), expected, rtol=1e-3 if dtype == F4 else 1e-10, atol=1e-5)
+    (kernel,) = compile_jaxpr(compiled.lower(y).jaxpr).kernels
+    loops = [s for s in kernel.kernel.body.statements if type(s) is ir.For]
+    calls = [s for loop in loops for s in parts.shared(loop.body) if type(s) is parts.PartCall]
+    assert len(calls) >= 14
+    assert len({c.text for c in calls}) <= 3
+
+
+def test_arrays_that_share_a_number_only_share_no_loop():
+    tree = [np.arange(20.0) + n for n in range(40)]
+    compiled = ft.jit(lambda tree, t: [x * (1 - 0.9**t) for x in tree])
+    for x, y in zip(tree, compiled(tree, 2.0)):
+        np.testing.assert_allclose(y, x * (1 - 0.9**2.0), rtol=1e-15)
+    (kernel,) = compile_jaxpr(compiled.lower(tree, 2.0).jaxpr).kernels
+    calls = parts.split(kernel.kernel)
+    assert len(calls) == 40
+    assert len({c.text for c in calls}) <= 2
