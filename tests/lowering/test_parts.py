@@ -176,7 +176,7 @@ def test_equal_stages_in_a_loop_are_compiled_once(dtype):
     (kernel,) = compile_jaxpr(compiled.lower(y).jaxpr).kernels
     loops = [s for s in kernel.kernel.body.statements if type(s) is ir.For]
     calls = [s for loop in loops for s in parts.shared(loop.body) if type(s) is parts.PartCall]
-    assert len(calls) >= 14
+    assert len(calls) >= 10
     assert len({c.text for c in calls}) <= 3
 
 
