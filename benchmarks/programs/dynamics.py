@@ -160,7 +160,10 @@ def pendulum(controls, *, np, lax):
 
 def optimal_control(controls, *, np, lax, api):
     """A Newton step: gradient and Hessian of the cost."""
-    cost = lambda u: pendulum(u, np=np, lax=lax)
+
+    def cost(u):
+        return pendulum(u, np=np, lax=lax)
+
     return controls - np.linalg.solve(
         api.hessian(cost)(controls) + np.eye(controls.shape[0]), api.grad(cost)(controls)
     )

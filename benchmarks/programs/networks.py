@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy
@@ -11,7 +12,7 @@ from .program import Program, value_and_grad
 
 def dense(rng, sizes, dtype=numpy.float64):
     """Weights and biases of a perceptron."""
-    pairs = zip(sizes[:-1], sizes[1:], strict=True)
+    pairs = itertools.pairwise(sizes)
     return [((rng.normal(size=(m, n)) / math.sqrt(m)).astype(dtype), numpy.zeros(n, dtype)) for m, n in pairs]
 
 
@@ -59,7 +60,7 @@ def _cnn_data(rng):
     channels = (3, 16, 32, 32)
     filters = [
         (rng.normal(size=(n, m, 3, 3)) / math.sqrt(9 * m)).astype(numpy.float32)
-        for m, n in zip(channels[:-1], channels[1:], strict=True)
+        for m, n in itertools.pairwise(channels)
     ]
     onehot = numpy.eye(10, dtype=numpy.float32)[rng.integers(0, 10, 16)]
     return (

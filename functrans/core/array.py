@@ -361,11 +361,10 @@ def _binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable[..., A
         kind = type(other)
         if kind is Array:
             other = _view(other, _ndarray)
-        elif kind is not float and kind is not int and kind is not _ndarray:
-            if not isinstance(other, _ndarray):
-                # NotImplemented where the other side knows better: sparse matrices, pandas, classes of users.
-                return wrap_all(generic(_view(self, _ndarray), other))
-            # Python asks the subclass first: masked arrays, matrices.
+        elif kind is not float and kind is not int and not isinstance(other, _ndarray):
+            # NotImplemented where the other side knows better: sparse matrices, pandas, classes of users. (Masked
+            # arrays and matrices never come here: Python asks the subclass first.)
+            return wrap_all(generic(_view(self, _ndarray), other))
         plain = _view(self, _ndarray)
         return wrap(op(other, plain) if swapped else op(plain, other))
 

@@ -23,6 +23,6 @@
 `executable`        the steps of a jaxpr as a callable (`wrapper`: the quick call; `failure`: what a status means)
 =================== ========================================================================================
 
-`loopir` declares the loop IR that stands between the two halves; `mapping` copies kernels with other operands. `loopcheck`
-verifies kernels and parts where ``config.verify`` is set.
+`loopir` declares the loop IR that stands between the two halves; `mapping` copies kernels with other operands.
+`loopcheck` verifies kernels and parts where ``config.verify`` is set.
 """
