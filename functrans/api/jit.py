@@ -6,10 +6,10 @@ import functools
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from threading import RLock
 from types import MethodType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,11 +18,10 @@ from ..control.call import call_p, executable, set_compiler
 from ..core.array import Array, wrap
 from ..core.aval import Aval, aval_of
 from ..core.config import config, trace_key
-from ..core.ir import Jaxpr
-from ..core.portable import Portable, Unportable, in_words
+from ..core.portable import Portable, in_words
 from ..core.pytree import PyTreeDef, tree_flatten, tree_structure, tree_unflatten
 from ..core.trace import Tracer, current_trace, eval_trace, leaked
-from ..core.tree_nodes import keystr, kind_of
+from ..core.tree_nodes import kind_of
 from ..lowering.cache import kernels
 from ..lowering.executable import compile_jaxpr
 from ..transforms.stage import close, stage
@@ -33,24 +32,18 @@ from ..transforms.values import (
     flatten_values,
     given,
     name_of,
-    results,
     struct_aval,
 )
-from .static import Signature, Split, check_types
+from .instances import instance_of, refuse_changed, watch
+from .lowered import Lowered, Traced
+from .static import Signature, Split
 from .stats import CacheInfo, Stats
+from .watch import Watch
 
 _PYTHON_NUMBERS = frozenset((int, float, complex, bool))
 _LEAF = tree_structure(0)
 
 set_compiler(lambda jaxpr: compile_jaxpr(jaxpr))
-
-
-class Traced(NamedTuple):
-    """A traced function: its jaxpr, the structure of its result, and values of enclosing traces that it captured."""
-
-    jaxpr: Jaxpr
-    out_tree: PyTreeDef
-    captured: tuple[Any, ...]
 
 
 class Cache:
@@ -60,6 +53,7 @@ class Cache:
         self.traced: dict[Hashable, Traced] = {}
         self.runners: dict[Hashable, Callable[..., Any]] = {}
         self.stats = Stats()
+        self.watch: Watch | None = None
         self._locks: dict[Hashable, RLock] = {}
 
     @contextmanager
@@ -81,6 +75,7 @@ class Cache:
             traced.jaxpr.forget()
         self.traced.clear()
         self.runners.clear()
+        self.watch = None
 
 
 class _Caches:
@@ -147,7 +142,7 @@ def _swapped(key: Any) -> bool:
 class Jitted(Portable):
     """A compiled function; see `jit`."""
 
-    _transient = frozenset(("_bound", "_cache", "_runners", "_hit", "_plain"))
+    _transient = frozenset(("_bound", "_cache", "_runners", "_hit", "_plain", "_of_methods"))
 
     def __init__(self, fun: Callable[..., Any], signature: Signature):
         functools.update_wrapper(self, fun, updated=())
@@ -217,9 +212,13 @@ class Jitted(Portable):
             jaxpr = stage(flat, avals, name_of(self._fun), cache.stats)
             closed, captured = close(jaxpr)
             traced = Traced(closed, flat.out_tree, captured)
+            self._after_tracing()
             if not captured:
                 cache.traced[key] = traced
             return traced
+
+    def _after_tracing(self) -> None:
+        """What is to be done before a new program is kept."""
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """A jitted method: `self` is an argument where its class is a registered tree, else one cache an instance."""
@@ -227,13 +226,19 @@ class Jitted(Portable):
             return self
         if kind_of(instance) is not None:
             return partial(self, instance)
-        bound = object.__new__(_BoundJitted)
-        bound.__dict__.update(self.__dict__)
-        bound._unbound = self
-        bound._fun = bound.__wrapped__ = MethodType(self._fun, instance)  # type: ignore[attr-defined]
-        bound._signature = self._signature.bound()
+        bound = object.__new__(JittedMethod)
+        attributes = bound.__dict__
+        attributes.update(self.__dict__)
+        attributes["_unbound"] = self
+        attributes["_fun"] = attributes["__wrapped__"] = MethodType(self._fun, instance)
+        attributes["_signature"] = self._of_methods
+        attributes["_watched"] = 0 not in self._signature.argnums  # else static, by the user's own wish
         bound._use(self._cache_of(instance))
         return bound
+
+    @cached_property
+    def _of_methods(self) -> Signature:
+        return self._signature.bound()
 
     def _cache_of(self, instance: Any) -> Cache:
         """The cache of the method bound to `instance`: dies with the instance, which it does not keep alive."""
@@ -294,13 +299,43 @@ class Jitted(Portable):
         return f"<jit of {in_words(self._fun)}>"
 
 
-class _BoundJitted(Jitted):
-    """A jitted method of an instance: travels as these two."""
+class JittedMethod(Jitted):
+    """A jitted function with an instance in it: a method, or an object that is called.
 
-    _unbound: Jitted
+    It is a constant of the program. So each call looks whether what may have been read from it is as it was; see
+    `watch`.
+    """
+
+    _unbound: Jitted | None = None
+    _watched = True
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """As `Jitted.__call__`; a `StaleInstanceError` where the instance has changed."""
+        if self._cache.watch is not None:
+            self._check()
+        return Jitted.__call__(self, *args, **kwargs)
+
+    def trace(self, *args: Any, **kwargs: Any) -> tuple[Traced, PyTreeDef]:
+        """As `Jitted.trace`."""
+        self._check()
+        return Jitted.trace(self, *args, **kwargs)
+
+    def _check(self) -> None:
+        watch = self._cache.watch
+        if watch is not None:
+            where = watch.changed(instance_of(self._fun))
+            if where is not None and not config.disable_jit:
+                refuse_changed(self._fun, where)
+
+    def _after_tracing(self) -> None:
+        if self._watched:
+            self._cache.watch = watch(self._fun)
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return _bind, (self._unbound, self._fun.__self__)  # type: ignore[attr-defined]
+        """A method of an instance travels as these two."""
+        if self._unbound is None:
+            return super().__reduce_ex__(protocol)
+        return _bind, (self._unbound, instance_of(self._fun))
 
 
 def _bind(method: Jitted, instance: Any) -> Any:
@@ -315,61 +350,6 @@ def _runner(run: Any, out_tree: PyTreeDef) -> Callable[..., Any]:
     if out_tree == tree_structure((0,) * out_tree.num_leaves):
         return lambda *args: tuple([wrap(x) for x in call(*args)])
     return lambda *args: tree_unflatten(out_tree, [wrap(x) for x in call(*args)])
-
-
-class Lowered(Unportable):
-    """A function lowered for one type of arguments.
-
-    Attributes
-    ----------
-    jaxpr : Jaxpr
-    """
-
-    def __init__(self, traced: Traced, in_tree: PyTreeDef):
-        self.jaxpr = traced.jaxpr
-        self._traced = traced
-        self._in_tree = in_tree
-
-    def _called(self) -> str:
-        return f"the lowered function {self.jaxpr.name}"
-
-    def as_text(self) -> str:
-        """The kernels as readable Python, with host calls between them."""
-        return executable(self.jaxpr).as_text()  # type: ignore[attr-defined]
-
-    def compile(self) -> Compiled:
-        """Compile now; returns a callable that takes arguments of exactly these types."""
-        executable(self.jaxpr).compile()  # type: ignore[attr-defined]
-        return Compiled(self._traced, self._in_tree)
-
-    def __repr__(self) -> str:
-        return f"<lowered {self.jaxpr.name}>"
-
-
-class Compiled(Unportable):
-    """A compiled function for one type of arguments (static arguments are left out of the call)."""
-
-    _instead = "Send the jitted function, and compile it there"
-
-    def __init__(self, traced: Traced, in_tree: PyTreeDef):
-        self._traced = traced
-        self._in_tree = in_tree
-
-    def _called(self) -> str:
-        return f"the compiled function {self._traced.jaxpr.name}"
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The results for arguments of the types that it was compiled for; an `ArgumentError` for others."""
-        values, treedef = flatten_values(
-            (args, kwargs), lambda path: f"compiled {self._traced.jaxpr.name}: the arguments" + keystr(path)
-        )
-        check_types(self._traced.jaxpr, self._in_tree, treedef, values)
-        outs = call_p.bind(*self._traced.captured, *values, jaxpr=self._traced.jaxpr)
-        return results(self._traced.out_tree, outs)
-
-    def as_text(self) -> str:
-        """As `Lowered.as_text`."""
-        return executable(self._traced.jaxpr).as_text()  # type: ignore[attr-defined]
 
 
 def jit(
@@ -401,6 +381,8 @@ def jit(
     ------
     StaticArgumentError
         If a static argument does not exist, or when called is not hashable.
+    StaleInstanceError
+        When called: what a jitted method read from its instance has changed since.
     ConcretizationError
         When called: `fun` asks for a number (``if x > 0``, ``float(x)``) while only shapes and dtypes are known.
 
@@ -410,6 +392,9 @@ def jit(
     captured is a constant from then on. What was traced and compiled is shared by all `jit` objects of one
     function, and lives as long as it. Sizes and most numbers are run-time parameters of the kernel: a new batch
     size is traced but not compiled.
+
+    A method may be jitted. `self` is an argument where its class is a registered tree. Otherwise what the method reads
+    from it is a constant, of each instance on its own, and a call is refused once that has changed.
 
     Examples
     --------
@@ -429,7 +414,8 @@ def jit(
     if fun is None:
         return lambda f: jit(f, static_argnums=static_argnums, static_argnames=static_argnames)
     check_function("jit", fun)
-    return Jitted(fun, Signature(fun, static_argnums, static_argnames))
+    kind = Jitted if instance_of(fun) is None else JittedMethod
+    return kind(fun, Signature(fun, static_argnums, static_argnames))
 
 
 def disable_jit(disable: bool = True) -> Any:

@@ -139,6 +139,31 @@ class StaticArgumentError(FunctransError, ValueError):
     """
 
 
+class StaleInstanceError(FunctransError, ValueError):
+    """A jitted method whose instance has changed since the method was traced with it, or may change unseen.
+
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> class Model:
+    ...     def __init__(self, w):
+    ...         self.w = w
+    ...     @ft.jit
+    ...     def loss(self, y):
+    ...         return fnp.sum((self.w - y) ** 2)
+    >>> model = Model(fnp.zeros(2))
+    >>> model.loss(fnp.ones(2))
+    Array(2.)
+    >>> model.w = fnp.ones(2)
+    >>> model.loss(fnp.ones(2))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.StaleInstanceError: jit of Model.loss: self.w has changed since the method was traced...
+
+    `self` is neither an array nor a tree, so what the method reads from it is a constant of the compiled program. Make
+    the class a tree (``@functrans.tree_util.register_dataclass``), and its arrays are arguments; or pass `w` as an
+    argument. With ``static_argnames="self"`` the instance is the constant that it was when traced, whatever changes.
+    """
+
+
 class JaxprError(FunctransError, TypeError):
     """A jaxpr that is not well formed, found by the verifier: a fault in functrans or in a primitive's rule.
 

@@ -1,0 +1,69 @@
+"""Jitted functions with an instance in them: methods, and objects that are called."""
+
+from __future__ import annotations
+
+import functools
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..core.errors import StaleInstanceError
+from .reads import attributes_read
+from .watch import UnwatchableError, Watch
+
+_PACKAGE = __name__.partition(".")[0]
+_CURES = (
+    "Register {} as a tree (functrans.tree_util.register_dataclass), so that its arrays are arguments; or pass the "
+    "value as an argument of the method; or make the instance a constant on purpose, whatever changes, by "
+    "jit(..., static_argnames='self') or functools.partial of a plain function"
+)
+
+
+def instance_of(fun: Any) -> Any:
+    """The instance that a bound method, or an object that is called, gets; None for other functions."""
+    if type(fun) is MethodType:
+        return fun.__self__
+    plain = isinstance(fun, FunctionType | BuiltinFunctionType | functools.partial | np.ufunc | type)
+    if (
+        plain
+        or type(fun).__module__.partition(".")[0] == _PACKAGE
+        or type(type(fun).__call__) is not FunctionType
+    ):
+        return None
+    return fun
+
+
+def watch(fun: Any) -> Watch:
+    """The watch of the instance in a function.
+
+    Raises
+    ------
+    StaleInstanceError
+        If it may change unseen. What is compared by an ``__eq__`` and a ``__hash__`` of its own is trusted.
+    """
+    instance = instance_of(fun)
+    kind: Any = type(instance)
+    method = fun.__func__ if type(fun) is MethodType else kind.__call__
+    own = kind.__eq__ is not object.__eq__ and kind.__hash__ not in (None, object.__hash__)
+    try:
+        return Watch(instance, attributes_read(method, kind), lenient=own)
+    except UnwatchableError as error:
+        path, value = error.args
+        raise StaleInstanceError(
+            f"jit of {_title(fun)}: {path} is of type {type(value).__name__}, which may change unseen, while what is "
+            f"read from it becomes a constant of the compiled program. {_CURES.format(kind.__name__)}"
+        ) from None
+
+
+def refuse_changed(fun: Any, where: str) -> NoReturn:
+    """Raise the error for an instance that has changed."""
+    kind = type(instance_of(fun)).__name__
+    raise StaleInstanceError(
+        f"jit of {_title(fun)}: self{where} has changed since the method was traced with it, and the compiled program "
+        f"holds what it was. {_CURES.format(kind)}; or clear_cache() of the method, to trace it anew"
+    )
+
+
+def _title(fun: Any) -> str:
+    return str(getattr(fun, "__qualname__", type(fun).__qualname__))

@@ -1,0 +1,76 @@
+"""A traced function, and the stages on its way to machine code that users can look at."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..control.call import call_p, executable
+from ..core.ir import Jaxpr
+from ..core.portable import Unportable
+from ..core.pytree import PyTreeDef
+from ..core.tree_nodes import keystr
+from ..transforms.values import flatten_values, results
+from .static import check_types
+
+
+class Traced(NamedTuple):
+    """A traced function: its jaxpr, the structure of its result, and values of enclosing traces that it captured."""
+
+    jaxpr: Jaxpr
+    out_tree: PyTreeDef
+    captured: tuple[Any, ...]
+
+
+class Lowered(Unportable):
+    """A function lowered for one type of arguments.
+
+    Attributes
+    ----------
+    jaxpr : Jaxpr
+    """
+
+    def __init__(self, traced: Traced, in_tree: PyTreeDef):
+        self.jaxpr = traced.jaxpr
+        self._traced = traced
+        self._in_tree = in_tree
+
+    def _called(self) -> str:
+        return f"the lowered function {self.jaxpr.name}"
+
+    def as_text(self) -> str:
+        """The kernels as readable Python, with host calls between them."""
+        return executable(self.jaxpr).as_text()  # type: ignore[attr-defined]
+
+    def compile(self) -> Compiled:
+        """Compile now; returns a callable that takes arguments of exactly these types."""
+        executable(self.jaxpr).compile()  # type: ignore[attr-defined]
+        return Compiled(self._traced, self._in_tree)
+
+    def __repr__(self) -> str:
+        return f"<lowered {self.jaxpr.name}>"
+
+
+class Compiled(Unportable):
+    """A compiled function for one type of arguments (static arguments are left out of the call)."""
+
+    _instead = "Send the jitted function, and compile it there"
+
+    def __init__(self, traced: Traced, in_tree: PyTreeDef):
+        self._traced = traced
+        self._in_tree = in_tree
+
+    def _called(self) -> str:
+        return f"the compiled function {self._traced.jaxpr.name}"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The results for arguments of the types that it was compiled for; an `ArgumentError` for others."""
+        values, treedef = flatten_values(
+            (args, kwargs), lambda path: f"compiled {self._traced.jaxpr.name}: the arguments" + keystr(path)
+        )
+        check_types(self._traced.jaxpr, self._in_tree, treedef, values)
+        outs = call_p.bind(*self._traced.captured, *values, jaxpr=self._traced.jaxpr)
+        return results(self._traced.out_tree, outs)
+
+    def as_text(self) -> str:
+        """As `Lowered.as_text`."""
+        return executable(self._traced.jaxpr).as_text()  # type: ignore[attr-defined]

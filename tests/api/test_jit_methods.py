@@ -1,0 +1,595 @@
+"""Jitted methods: what they read from an instance is a constant, and a call is refused once that has changed."""
+
+import dataclasses
+import enum
+import functools
+import gc
+import io
+import operator
+import sys
+import threading
+import weakref
+from collections import OrderedDict, deque
+from datetime import date
+from fractions import Fraction
+from pathlib import Path
+from types import MappingProxyType, SimpleNamespace
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
+from functrans.api.reads import attributes_read
+from functrans.core.errors import StaleInstanceError
+
+Y = np.ones(2)
+
+
+class Model:
+    """Reads in many ways; `count` is read by no method."""
+
+    w = np.zeros(2)
+    rate = 0.5
+
+    def __init__(self, **attributes):
+        self.count = 0
+        self.rng = np.random.default_rng(0)  # may change unseen, but is read by no method
+        self.__dict__.update(attributes)
+
+    @ft.jit
+    def loss(self, y):
+        return fnp.sum((self.w - y) ** 2)
+
+    @ft.jit
+    def nested(self, y):
+        return y * self.config.inner.scale
+
+    @ft.jit
+    def listed(self, y):
+        for layer in self.layers:
+            y = layer["w"] * y
+        return y
+
+    @property
+    def double(self):
+        return 2.0 * self.rate
+
+    def scaled(self, y):
+        return self.double * y
+
+    @ft.jit
+    def by_method(self, y):
+        return self.scaled(y)
+
+    @ft.jit
+    def by_inner(self, y):
+        return lax.fori_loop(0, 2, lambda i, c: c * self.rate, y)
+
+    @ft.jit
+    def by_jitted(self, y):
+        return self.loss(y) + 1.0
+
+    @ft.jit
+    def by_name(self, y):
+        return y * getattr(self, "rate")  # noqa: B009
+
+    @ft.jit
+    def by_dict(self, y):
+        return y * vars(self)["factor"]
+
+    @ft.jit
+    def handed_on(self, y):
+        return multiplied(self, y)
+
+    @ft.jit
+    def by_function(self, y):
+        return self.activation(y)
+
+    @ft.jit
+    def by_object(self, y):
+        return self.layer(y)
+
+
+class Plain(Model):
+    """The same without what cannot be looked into."""
+
+    def __init__(self, **attributes):
+        super().__init__(**attributes)
+        del self.rng
+
+
+def multiplied(model, y):
+    return y * model.rate
+
+
+class Layer:
+    def __init__(self, w):
+        self.w = w
+
+    def __call__(self, x):
+        return self.w * x
+
+
+class Slots:
+    __slots__ = ("__weakref__", "w")
+
+    def __init__(self, w):
+        self.w = w
+
+    @ft.jit
+    def scaled(self, y):
+        return self.w * y
+
+
+def closure(scale):
+    def activation(y):
+        return y * scale[0]
+
+    return activation
+
+
+def refused(call, where):
+    with pytest.raises(
+        StaleInstanceError, match=rf"self{where}.* has changed since.*tree_util.register_dataclass"
+    ):
+        call()
+
+
+#: The instance, the method, a change, the place told.
+CHANGES = {
+    "attribute": (lambda: Plain(w=np.zeros(2)), "loss", lambda m: setattr(m, "w", np.ones(2)), r"\.w"),
+    "attribute of the class hidden": (Plain, "loss", lambda m: setattr(m, "w", np.ones(2)), r"\.w"),
+    "array in place": (lambda: Plain(w=np.zeros(2)), "loss", lambda m: m.w.__setitem__(0, 5.0), r"\.w"),
+    "array by +=": (lambda: Plain(w=np.zeros(2)), "loss", lambda m: m.w.__iadd__(1.0), r"\.w"),
+    "strided array": (
+        lambda: Plain(w=np.zeros((2, 3)).T[::-1, 0][:2]),
+        "loss",
+        lambda m: m.w.__setitem__(1, 5.0),
+        r"\.w",
+    ),
+    "large array": (
+        lambda: Plain(w=np.zeros((5_000, 2))),
+        "loss",
+        lambda m: m.w.__setitem__((4_999, 1), 5.0),
+        r"\.w",
+    ),
+    "deleted": (lambda: Plain(w=np.ones(2)), "loss", lambda m: delattr(m, "w"), r"\.w"),
+    "immutable array": (
+        lambda: Plain(w=fnp.zeros(2)),
+        "loss",
+        lambda m: setattr(m, "w", fnp.ones(2)),
+        r"\.w",
+    ),
+    "dtype": (lambda: Plain(w=1), "loss", lambda m: setattr(m, "w", 1.0), r"\.w"),
+    "sign of zero": (lambda: Plain(w=0.0), "loss", lambda m: setattr(m, "w", -0.0), r"\.w"),
+    "nested": (
+        lambda: Plain(config=SimpleNamespace(inner=SimpleNamespace(scale=2.0))),
+        "nested",
+        lambda m: setattr(m.config.inner, "scale", 3.0),
+        r"\.config\.inner\.scale",
+    ),
+    "nested replaced": (
+        lambda: Plain(config=SimpleNamespace(inner=SimpleNamespace(scale=2.0))),
+        "nested",
+        lambda m: setattr(m.config, "inner", SimpleNamespace(scale=3.0)),
+        r"\.config\.inner\.scale",
+    ),
+    "list element": (
+        lambda: Plain(layers=[{"w": 2.0}, {"w": 3.0}]),
+        "listed",
+        lambda m: m.layers[1].update(w=4.0),
+        r"\.layers\[1\]\['w'\]",
+    ),
+    "list appended": (
+        lambda: Plain(layers=[{"w": 2.0}]),
+        "listed",
+        lambda m: m.layers.append({"w": 4.0}),
+        r"\.layers",
+    ),
+    "deque": (
+        lambda: Plain(layers=deque([OrderedDict(w=2.0)])),
+        "listed",
+        lambda m: m.layers.appendleft({"w": 4.0}),
+        r"\.layers",
+    ),
+    "through methods": (Plain, "by_method", lambda m: setattr(m, "rate", 0.25), r"\.rate"),
+    "in a loop's body": (Plain, "by_inner", lambda m: setattr(m, "rate", 0.25), r"\.rate"),
+    "through a jitted method": (Plain, "by_jitted", lambda m: setattr(m, "w", Y), r"\.w"),
+    "by getattr": (Plain, "by_name", lambda m: setattr(m, "rate", 0.25), r"\.__dict__|\.rate"),
+    "by vars": (lambda: Plain(factor=2.0), "by_dict", lambda m: setattr(m, "factor", 3.0), r"\.factor"),
+    "handed on": (lambda: Plain(rate=2.0), "handed_on", lambda m: setattr(m, "rate", 3.0), r"\.rate"),
+    "closure": (
+        lambda: Plain(activation=closure([2.0])),
+        "by_function",
+        lambda m: m.activation.__closure__[0].cell_contents.__setitem__(0, 3.0),
+        r"\.activation: the variable scale\[0\]",
+    ),
+    "partial": (
+        lambda: Plain(activation=functools.partial(fnp.multiply, 2.0)),
+        "by_function",
+        lambda m: setattr(m, "activation", functools.partial(fnp.multiply, 3.0)),
+        r"\.activation\.?.*",
+    ),
+    "object that is called": (
+        lambda: Plain(layer=Layer(2.0)),
+        "by_object",
+        lambda m: setattr(m.layer, "w", 3.0),
+        r"\.layer\.w",
+    ),
+    "method of another object": (
+        lambda: Plain(activation=Layer(2.0).__call__),
+        "by_function",
+        lambda m: setattr(m.activation.__self__, "w", 3.0),
+        r"\.activation\.w",
+    ),
+    "slot": (lambda: Slots(2.0), "scaled", lambda m: setattr(m, "w", 3.0), r"\.w"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_was_read_and_has_changed_is_refused(name):
+    make, method, change, where = CHANGES[name]
+    model = make()
+    y = Y if name != "large array" else np.ones((5_000, 2))
+    first = getattr(model, method)(y)
+    np.testing.assert_array_equal(getattr(model, method)(y), first)
+    change(model)
+    refused(lambda: getattr(model, method)(y), where)
+    refused(lambda: ft.grad(lambda y: fnp.sum(getattr(model, method)(y)))(y), where)
+    refused(lambda: getattr(model, method).lower(y), where)
+    refused(lambda: getattr(model, method)(y[:1]), where)
+    if name not in ("deleted", "through a jitted method"):  # (that one refuses the new trace, too)
+        with ft.disable_jit():
+            plain = getattr(model, method)(y)
+        getattr(model, method).clear_cache()
+        np.testing.assert_array_equal(getattr(model, method)(y), plain)
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_another_instance_is_not_concerned(name):
+    make, method, change, _ = CHANGES[name]
+    first, second = make(), make()
+    y = Y if name != "large array" else np.ones((5_000, 2))
+    getattr(first, method)(y)
+    wanted = getattr(second, method)(y)
+    change(first)
+    np.testing.assert_array_equal(getattr(second, method)(y), wanted)
+
+
+def test_what_was_not_read_may_change():
+    model = Model()
+    for k in range(3):
+        assert model.loss(Y) == 2.0
+        model.count += 1
+        model.rate = 2.0 * k
+        model.history = [k]
+    assert model.loss.cache_info().traces == 1
+
+
+def test_equal_values_are_no_change():
+    model = Plain(w=np.zeros(2), layers=[{"w": 2.0}])
+    model.loss(Y), model.listed(Y)
+    model.w = np.zeros(2)
+    model.layers = [{"w": 2.0}]
+    assert model.loss(Y) == 2.0
+    assert model.listed(Y).tolist() == [2.0, 2.0]
+    model.w[0] = np.nan
+    refused(lambda: model.loss(Y), r"\.w")
+    model.w[0] = 0.0
+    assert model.loss(Y) == 2.0
+
+
+def test_a_class_that_changes(monkeypatch):
+    model = Plain()
+    model.by_method(Y)
+    monkeypatch.setattr(Model, "scaled", lambda self, y: y)
+    refused(lambda: model.by_method(Y), r"\.scaled")
+
+
+def test_what_may_change_unseen_is_refused_at_once():
+    class Noisy:
+        def __init__(self):
+            self.rng = np.random.default_rng(0)
+
+        @ft.jit
+        def noise(self, x):
+            return x + self.rng.normal()
+
+    class Holding:
+        def __init__(self, held):
+            self.held = held
+
+        @ft.jit
+        def scaled(self, x):
+            return x if self.held is None else 2.0 * x
+
+    for held in (
+        iter([1.0]),
+        memoryview(b"a"),
+        MappingProxyType({}),
+        np.ma.ones(2),
+        io.StringIO(),
+        ValueError(),
+    ):
+        with pytest.raises(StaleInstanceError, match=r"self\.held.* is of type"):
+            Holding(held).scaled(1.0)
+    for held in (
+        np.sum,
+        np.sin,
+        len,
+        sys,
+        date(2000, 1, 1),
+        Path("a"),
+        Fraction(1, 2),
+        operator.itemgetter(0),
+    ):
+        assert Holding(held).scaled(1.0) == 2.0
+    for _ in range(2):
+        with pytest.raises(
+            StaleInstanceError, match=r"self\.rng is of type Generator, which may change unseen"
+        ):
+            Noisy().noise(1.0)
+    with pytest.raises(StaleInstanceError, match=r"self\.rng is of type Generator"):
+        Model().handed_on(Y)  # all of it may be read there
+
+
+# --- other ways to a method ---------------------------------------------------------------------------------
+
+
+def test_transformations_of_methods():
+    model = Plain(w=np.array([1.0, 2.0]))
+    slope = ft.grad(model.loss)
+    assert slope(Y).tolist() == [0.0, -2.0]
+    assert ft.vmap(model.loss)(np.ones((3, 2))).tolist() == [1.0, 1.0, 1.0]
+    assert ft.jit(lambda y: model.loss(y))(Y) == 1.0
+    model.w = Y
+    for f in (slope, lambda y: ft.vmap(model.loss)(y[None]), lambda y: ft.jit(lambda y: model.loss(y))(y)):
+        refused(lambda: f(Y), r"\.w")  # noqa: B023
+
+
+def test_bound_methods_and_objects_that_are_called():
+    layer = Layer(2.0)
+    for f in (ft.jit(layer), ft.jit(layer.__call__)):
+        layer.w = 2.0
+        assert f(3.0) == 6.0 == ft.grad(f)(3.0) * 3.0
+        layer.w = 4.0
+        refused(lambda: f(3.0), r"\.w")  # noqa: B023
+
+
+class Owner:
+    """Holds functions and objects that lead back to it."""
+
+    def __init__(self):
+        self.k = 2.0
+        self.layer = Layer(self)
+        self.slope = ft.grad(self.square)
+        self.bound = self.square
+        self.closed = lambda x: self.k * x
+        self.compiled = ft.jit(self.square)
+        self.ruled = ft.custom_vjp(lambda x: self.k * x)
+        self.ruled.defvjp(lambda x: (self.k * x, None), lambda kept, ct: (self.k * ct,))
+        self.partial = functools.partial(multiply, self)
+
+    def square(self, x):
+        return self.k * x
+
+    def through(self, x):
+        return self.layer.w.k * x
+
+
+def multiply(owner, x):
+    return owner.k * x
+
+
+WAYS = {
+    "layer": lambda self, x: self.layer.w.k * x,
+    "slope": lambda self, x: self.slope(x),
+    "bound": lambda self, x: self.bound(x),
+    "closed": lambda self, x: self.closed(x),
+    "compiled": lambda self, x: self.compiled(x),
+    "ruled": lambda self, x: self.ruled(x),
+    "partial": lambda self, x: self.partial(x),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_attributes_that_lead_back_to_the_instance(way):
+    kind = type("Kind", (Owner,), {"read": ft.jit(WAYS[way])})
+    owner = kind()
+    assert owner.read(1.0) == owner.read(1.0) == 2.0
+    owner.k = 3.0
+    refused(lambda: owner.read(1.0), "")
+
+
+def test_the_instance_as_a_static_argument_stays_what_it_was():
+    for names in ({"static_argnums": 0}, {"static_argnames": "self"}):
+
+        class Fixed:
+            def __init__(self):
+                self.w = 2.0
+
+            @functools.partial(ft.jit, **names)
+            def scaled(self, y):
+                return self.w * y
+
+        fixed = Fixed()
+        assert fixed.scaled(1.0) == 2.0
+        fixed.w = 3.0
+        assert fixed.scaled(1.0) == 2.0
+    plain = ft.jit(functools.partial(multiplied, model := Plain(rate=2.0)))
+    assert plain(1.0) == 2.0
+    model.rate = 3.0
+    assert plain(1.0) == 2.0
+
+
+def test_static_arguments_beside_the_instance():
+    class Power:
+        base = 2.0
+
+        @functools.partial(ft.jit, static_argnames="n")
+        def power(self, y, n):
+            for _ in range(n):
+                y = y * self.base
+            return y
+
+    p = Power()
+    assert (p.power(1.0, 2), p.power(1.0, n=3)) == (4.0, 8.0)
+    p.base = 3.0
+    refused(lambda: p.power(1.0, 2), r"\.base")
+
+
+class Color(enum.Enum):
+    RED = 2.0
+
+    @ft.jit
+    def scaled(self, y):
+        return self.value * y
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    w: float
+    handle: object = None
+
+    @ft.jit
+    def scaled(self, y):
+        return self.w * y
+
+
+class Pair(NamedTuple):
+    a: float
+    b: float
+
+    @ft.jit
+    def total(self, y):
+        return self.a + self.b * y
+
+
+@ft.tree_util.register_dataclass
+@dataclasses.dataclass
+class Registered:
+    w: object
+
+    @ft.jit
+    def scaled(self, y):
+        return self.w * y
+
+
+def test_values_and_trees_as_instances():
+    assert Color.RED.scaled(3.0) == 6.0
+    assert Frozen(2.0, np.random.default_rng(0)).scaled(3.0) == 6.0
+    assert Pair(1.0, 2.0).total(3.0) == 7.0
+    registered = Registered(2.0)
+    assert registered.scaled(3.0) == 6.0
+    registered.w = 3.0
+    assert registered.scaled(3.0) == 9.0
+
+
+def test_class_methods_static_methods_and_locks():
+    class Both:
+        scale = 2.0
+
+        def __init__(self):
+            self.lock = threading.Lock()
+            self.kind = float
+            self.parent = self
+
+        @classmethod
+        def of_class(cls, y):
+            return cls.scale * y
+
+        @staticmethod
+        @ft.jit
+        def of_none(y):
+            return 2.0 * y
+
+        @ft.jit
+        def all_of_it(self, y):
+            with self.lock:
+                return self.of_class(self.of_none(y)) + len(vars(self))
+
+    both = Both()
+    assert both.all_of_it(1.0) == both.all_of_it(1.0) == 7.0
+    Both.scale = 3.0
+    refused(lambda: both.all_of_it(1.0), r"\.scale")
+
+
+def test_names_that_code_reads():
+    class A:
+        def direct(self, y):
+            return self.a + sum([self.b for _ in range(2)]) + (lambda: self.c)()
+
+        def stored(self, y):
+            self.count = self.a
+            return y
+
+        def renamed(self, y):
+            me = self
+            return me.a
+
+        def shadowed(self, y):
+            return self.a + (lambda self: self.z)(y)
+
+        def starred(*args):
+            return args[0].a
+
+        def inherited(self, y):
+            return super().direct(y)
+
+    assert attributes_read(A.direct, A) == {"a", "b", "c"}
+    assert attributes_read(A.stored, A) == {"a"}
+    assert attributes_read(A.shadowed, A) == {"a"}
+    for f in (A.renamed, A.starred, A.inherited, functools.partial(A.direct), len):
+        assert attributes_read(f, A) is None
+
+
+def test_a_cache_of_the_instances_own():
+    class Cached:
+        @functools.cached_property
+        def weights(self):
+            return np.ones(2)
+
+        @ft.jit
+        def total(self, y):
+            return fnp.sum(self.weights * y)
+
+    cached = Cached()
+    assert cached.total(Y) == cached.total(Y) == 2.0
+    cached.weights[0] = 2.0
+    refused(lambda: cached.total(Y), r"\.weights")
+
+
+def used(method):
+    """Weak references to an instance that was used, and to what it holds; all of it is held by circles only."""
+    model = Plain(w=np.ones(2), layer=Layer(2.0))
+    model.layer.owner = model
+    model.activation = lambda y: y * model.rate
+    model.by_itself = {"loss": model.loss, "layers": [model.layer]}
+    getattr(model, method)(Y), getattr(model, method)(Y)
+    return [weakref.ref(x) for x in (model, model.layer, model.activation)]
+
+
+@pytest.mark.parametrize("method", ["loss", "by_object", "handed_on", "by_function"])
+def test_instances_are_not_kept_alive(method):
+    there = used(method)
+    gc.collect()
+    assert [r() for r in there] == [None] * 3
+
+
+def test_many_threads():
+    model = Plain(w=np.zeros(2))
+    found = []
+
+    def run():
+        for _ in range(50):
+            found.append(float(model.loss(Y)))
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert found == [2.0] * 200
