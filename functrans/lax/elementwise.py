@@ -11,6 +11,7 @@ from ..core.aval import aval_of
 from ..core.dtypes import canonical
 from ..core.errors import ArgumentValueError, DtypeError, ShapeError
 from ..core.primitive import Primitive
+from ..core.pytree import tree_map
 from ..numpy.dispatch import owned
 from ..primitives import bits, complexes, exp_log, rounding, sigmoid, special, trig
 from ..primitives import elementwise as ew
@@ -380,16 +381,23 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
 
 
 def stop_gradient(x: Any) -> Any:
-    """`x` itself, which derivatives take for a constant.
+    """`x` itself, which derivatives take for a constant; of a tree, each of its leaves.
 
     Parameters
     ----------
-    x : array_like
+    x : tree of arrays
+        A list is a tree of its elements.
+
+    Returns
+    -------
+    tree of Array
 
     Examples
     --------
     >>> from functrans import lax
     >>> lax.stop_gradient(2.0)
     2.0
+    >>> lax.stop_gradient({"w": 2.0, "b": (1.0, None)})
+    {'b': (1.0, None), 'w': 2.0}
     """
-    return owned(ew.stop_gradient_p.bind(operand(x, "stop_gradient")), x)
+    return tree_map(lambda leaf: owned(ew.stop_gradient_p.bind(operand(leaf, "stop_gradient")), leaf), x)

@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dtypes import FLOAT64, is_inexact
 from ..core.errors import ArgumentValueError, ShapeError
+from ..primitives import ufuncs
 from ..primitives.axes import one_axis
-from ..primitives.elementwise import mul_p, ne_p, sub_p
-from ..primitives.linear import add_p, broadcast_to, reduce_sum_p, reshape_p, shape_of
-from ..primitives.operands import finish, key_of, operand
-from ..primitives.promotion import common_dtype
+from ..primitives.elementwise import ne_p, sub_p
+from ..primitives.linear import broadcast_to, reduce_sum_p, reshape_p, shape_of
+from ..primitives.operands import finish, operand
 from ..primitives.shape import neighbours
-from .dispatch import array_operand, implements, in_one_dtype, owned
+from .dispatch import array_operand, implements, owned
 from .joining import joined
 
 __all__ = ["diff", "trapezoid"]
@@ -104,8 +103,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
             spread = tuple([shape[d] if e == d else 1 for e in range(len(shape))])
             places = reshape_p.bind(places, shape=spread)
         step = operand(diff(places, axis=d), "trapezoid")
-    to, _ = common_dtype((key_of(values), key_of(step)))  # in which a Python number has no say
-    values, step = in_one_dtype([values, step], to if is_inexact(to) else FLOAT64, "trapezoid")
-    sums = add_p.bind(*neighbours(values, d))
-    areas = mul_p.bind(mul_p.bind(sums, sums.dtype.type(0.5)), step)
+    # Integers are added, and multiplied by integers, in their own dtype, as in NumPy: there they may wrap.
+    products = ufuncs.multiply(step, ufuncs.add(*neighbours(values, d)))
+    areas = operand(ufuncs.true_divide(products, 2.0), "trapezoid")
     return finish(reduce_sum_p.bind(areas, axes=(d,)))

@@ -14,6 +14,7 @@ from ..primitives.axes import many_axes, one_axis
 from ..primitives.create import diagonal_mask, full, iota
 from ..primitives.elementwise import convert, ge_p, max_p, select_p
 from ..primitives.index import gather_p
+from ..primitives.indexing import index_array
 from ..primitives.linear import (
     add_p,
     broadcast_shapes,
@@ -39,8 +40,11 @@ __all__ = [
 
 
 def _index_array(indices: Any, name: str, position: int = 1) -> Any:
-    i = operand(indices, name, position)
+    plain = isinstance(indices, Tracer | np.ndarray | np.generic | int | float | complex | list | tuple)
+    i = operand(indices if plain else index_array(indices), name, position)
     i = i if isinstance(i, (Tracer, np.ndarray)) else np.asarray(i)
+    if i.dtype.kind == "b":
+        return convert(i, INT64)
     if i.dtype.kind not in "iu":
         if isinstance(i, np.ndarray) and not i.size:
             return i.astype(INT64)

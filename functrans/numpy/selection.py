@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dtypes import FLOAT64
 from ..core.errors import ArgumentError, ArgumentValueError
 from ..core.trace import operators
 from ..primitives import ufuncs
@@ -311,8 +310,9 @@ def angle(z: Any, deg: bool = False) -> Any:
     """
     x = array_operand(z, "angle")
     if dtype_of(x).kind in "biu":
-        x = convert(x, FLOAT64)
-    out = arctan2_p.bind(imag_part(x), real_part(x))
+        out = operand(ufuncs.arctan2(0, x), "angle")
+    else:
+        out = arctan2_p.bind(imag_part(x), real_part(x))
     return finish(mul_p.bind(out, literal(180 / math.pi, out)) if deg else out)
 
 

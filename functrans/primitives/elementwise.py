@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Aval, Zero
-from ..core.dtypes import BOOL
+from ..core.dtypes import BOOL, INT64
 from ..core.errors import DtypeError
 from ..core.kernel import Pointwise
 from ..core.primitive import Linear, Primitive
@@ -217,11 +217,16 @@ clip_p: Primitive = elementwise(
 # --- casts --------------------------------------------------------------------------------------------------
 
 
+_UINT32 = np.dtype(np.uint32)
+
+
 def _cast(x: Any, *, dtype: np.dtype, weak: bool = False) -> Any:
     if not isinstance(x, np.ndarray | np.generic):
         x = np.asarray(x)[()]
     if x.dtype.kind == "c" and dtype.kind not in "cb":
         x = x.real
+    if dtype == _UINT32 and x.dtype.kind == "f":
+        x = x.astype(INT64)  # as in kernels: of what does not fit, NumPy's result depends on the strides
     out = x.astype(dtype, copy=False)
     return out.item() if weak and not out.ndim else out
 

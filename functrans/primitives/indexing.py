@@ -188,10 +188,31 @@ def _entry(e: Any) -> Any:
         if a.dtype.kind in "iu":
             return int(a) if a.ndim == 0 else a
         raise _not_an_index(f"an array of dtype {a.dtype}")
+    return _entry(index_array(e))
+
+
+def index_array(e: Any) -> np.ndarray:
+    """An object that is neither array, number nor list as the index array that NumPy takes it for: what has
+    ``__index__``, a range, a pandas Series, a memoryview, whatever has ``__array__`` or is a sequence.
+
+    Raises
+    ------
+    InvalidIndexError
+        If it makes no array of integers or booleans.
+    """
     try:
-        return operator.index(e)
+        return np.asarray(operator.index(e))
     except TypeError:
-        raise _not_an_index(repr(e) if isinstance(e, (float, complex, str)) else kind.__name__) from None
+        pass
+    try:
+        a = np.asarray(e)
+    except (TypeError, ValueError):
+        raise _not_an_index(type(e).__name__) from None
+    if a.size == 0 and a.dtype.kind in "fO":  # as of an empty list
+        a = a.astype(INT64)
+    if a.dtype.kind not in "biu":
+        raise _not_an_index(repr(e) if isinstance(e, (float, complex, str)) else type(e).__name__)
+    return a
 
 
 def _not_an_index(met: str) -> InvalidIndexError:

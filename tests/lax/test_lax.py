@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import special
 
+import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 from functrans.core.errors import (
@@ -229,3 +230,37 @@ def test_the_result_keeps_its_values_when_the_caller_changes_the_array(f):
     array = fnp.asarray(X)
     assert lax.stop_gradient(array).base is not None  # an Array never changes: no copy
     assert np.shares_memory(lax.reshape(array, (12,)), array)
+
+
+def test_stop_gradient_of_a_tree():
+    tree = {"w": np.array([1.0, 2.0]), "b": (np.array(3.0), None, [4.0])}
+    held = lax.stop_gradient(tree)
+    assert held["b"][1:] == (None, [4.0])
+    np.testing.assert_array_equal(held["w"], tree["w"])
+    loss = lambda t: (
+        ft.numpy.sum(t["w"] * lax.stop_gradient(t)["w"]) + lax.stop_gradient(t["b"])[2][0] * t["b"][0]
+    )
+    for f in (loss, ft.jit(loss)):
+        slope = ft.grad(f)(tree)
+        np.testing.assert_array_equal(slope["w"], tree["w"])
+        assert float(slope["b"][0]) == 4.0
+        assert float(slope["b"][2][0]) == 0.0
+
+
+#: At the ends of every integer type, and beyond.
+FLOATS = [0.0, -0.0, 0.5, -0.5, -3.7, 200.7, np.inf, -np.inf, np.nan]
+FLOATS += [s * 2.0**k + d for k in (7, 8, 15, 16, 31, 32, 62, 63, 64) for s in (1, -1) for d in (-1, 0, 5)]
+
+
+@pytest.mark.parametrize("target", ["bool", *(f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64))])
+@pytest.mark.parametrize("source", [np.float32, np.float64])
+def test_conversions_of_what_does_not_fit_are_the_same_eagerly_and_compiled(source, target):
+    """NumPy's result, but to uint32: there NumPy's own depends on the strides, and only what fits is compared."""
+    with np.errstate(all="ignore"):
+        x = np.tile(np.array(FLOATS).astype(source), 3)
+        expected = x.astype(target)
+        eager = lax.convert_element_type(x, target)
+    compiled = ft.jit(lambda x: lax.convert_element_type(x, target))(x)
+    np.testing.assert_array_equal(compiled, eager)
+    fits = np.ones(x.shape, bool) if target != "uint32" else (x > -(2.0**31)) & (x < 2.0**32)
+    np.testing.assert_array_equal(compiled[fits], expected[fits])

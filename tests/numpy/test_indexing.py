@@ -1,10 +1,14 @@
 """take, diagonals, triangles: NumPy's functions, compared with NumPy."""
 
+from array import array
+from collections import deque
+
 import numpy as np
 import pytest
 
+import functrans as ft
 import functrans.numpy as fnp
-from functrans.core.errors import ArgumentError, IndexOutOfBoundsError
+from functrans.core.errors import ArgumentError, IndexOutOfBoundsError, InvalidIndexError
 
 RNG = np.random.default_rng(0)
 CUBE = RNG.standard_normal((2, 3, 4))
@@ -67,3 +71,82 @@ def test_messages():
         fnp.take(np.zeros(3), [0, 4])
     with pytest.raises(ArgumentError, match="indices must be integers, got dtype float64"):
         fnp.take(np.zeros(3), [0.5])
+
+
+class Whole:
+    """An integer."""
+
+    def __index__(self):
+        return 2
+
+
+class Made:
+    """What NumPy makes an array of."""
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array([0, 2, 2])
+
+
+class Counted:
+    """A sequence."""
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, i):
+        return [1, 3][i]
+
+
+def odd_indices():
+    """Everything that NumPy takes for an index and is no array, list or integer."""
+    pd = pytest.importorskip("pandas")
+    mask = np.array([True, False, True, False, True])
+    yield from (
+        range(1, 4),
+        Whole(),
+        Made(),
+        Counted(),
+        deque([1, 2]),
+        array("l", [1, 0]),
+        bytearray(b"\x01"),
+    )
+    yield from (
+        memoryview(np.array([1, 2])),
+        memoryview(mask),
+        pd.Series(mask),
+        pd.Series([1, 2]),
+        pd.Index([0, 3]),
+    )
+    yield from (pd.Series([1, 2], dtype="int8"), pd.array([1, 2], dtype="Int64"), range(0))
+    yield from (
+        (pd.Series(mask), 1),
+        (range(2), range(2)),
+        (slice(1, 3), memoryview(np.array([1, 2]))),
+        (None, Made()),
+    )
+    yield slice(Whole(), None)
+
+
+def test_any_object_that_numpy_takes_for_an_index():
+    x = np.arange(20.0).reshape(5, 4)
+    for i in odd_indices():
+        expected, written = x[i], x.copy()
+        written[i] = -1.0
+        read = (lambda x, i=i: x[i], lambda x, i=i: x.at[i].get())
+        write = lambda x, i=i: x.at[i].set(-1.0)
+        for transform in (lambda f: f, ft.jit, lambda f: lambda x: ft.jvp(f, (x,), (x,))[1]):
+            for f in read:
+                np.testing.assert_array_equal(transform(f)(fnp.asarray(x)), expected, str(i))
+        for transform in (lambda f: f, ft.jit, lambda f: lambda x: ft.vmap(f)(np.stack([x, x]))[1]):
+            np.testing.assert_array_equal(transform(write)(fnp.asarray(x)), written, str(i))
+        if not isinstance(i, tuple | slice):
+            found = ft.jit(lambda x, i=i: fnp.take(x, i, 0))(x)
+            np.testing.assert_array_equal(found, np.take(x, i, 0), str(i))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{1}, "a", b"a", 1.0, object(), deque(["a"]), range, array("d", [1.0])], ids=str
+)
+def test_objects_that_are_no_indices(wrong):
+    with pytest.raises(InvalidIndexError, match="only integers, slices"):
+        ft.jit(lambda x: x[wrong])(np.ones(3))
