@@ -28,6 +28,7 @@ SUBJECTS = (
     "numerics",
     "loops",
     "host",
+    "kernels",
     "custom",
     "returned",
     "options",

@@ -1,7 +1,11 @@
-"""Every test runs with the verifier between passes, and hypothesis without clocks."""
+"""Every test runs with the verifier between passes and in checked mode, and hypothesis without clocks."""
+
+import os
 
 import pytest
 from hypothesis import settings
+
+os.environ.setdefault("FUNCTRANS_CHECKED", "1")  # for this process, and for those that tests start
 
 from functrans.core.config import config
 

@@ -176,6 +176,11 @@ class Config:
         numbers (indexing, ``where``, ``sort``) pass on a NaN that is there; arithmetic with it raises. Default False.
     verify : bool
         Check every jaxpr between passes. Default False.
+    checked : bool
+        Look for writes of compiled code to memory that is not its own: every buffer of a kernel stands between guard
+        words, which are looked at after each call; memory not written yet, or given up, is filled with NaN.
+        `MemoryDamageError` says which kernel and which buffer. Kernels are compiled for it, arguments and results
+        copied. Default False.
 
     Raises
     ------
@@ -202,6 +207,7 @@ class Config:
     strict_ctx = _Option(False, _boolean, "Arrays assigned to the ctx of a Function are an error.")
     debug_nans = _Option(False, _boolean, "A NaN that appears is an error.")
     verify = _Option(False, _boolean, "Check every jaxpr between passes.", traced=False)
+    checked = _Option(False, _boolean, "Look for writes of kernels beside their memory.")
     _store: _Store
 
     def __init__(self, environment: Mapping[str, str]):

@@ -8,6 +8,9 @@ a loop of unknown length inside another one): its type is a `TapeAval` again, an
 
 In a program a tape is a value like any other: only loops make, read, stack and add them. In memory it is the array of
 spans and the headers of the pools, whose memory is freed with the last header that refers to it.
+
+The memory of a pool stands between guard words (see `core.guards`), the first of which is its size in bytes. It always
+does, since one kernel may fill a pool, and another one look at it; but they are looked at in checked mode alone.
 """
 
 from __future__ import annotations
@@ -18,11 +21,14 @@ from typing import Any
 import numpy as np
 
 from .aval import Aval
+from .config import config
 from .dtypes import INT64
+from .guards import GUARD, fill, memory, words
 
 _libc = ctypes.CDLL(None)
-_free, _realloc = _libc.free, _libc.realloc
+_free, _malloc, _realloc = _libc.free, _libc.malloc, _libc.realloc
 _free.argtypes, _free.restype = [ctypes.c_void_p], None
+_malloc.argtypes, _malloc.restype = [ctypes.c_size_t], ctypes.c_void_p
 _realloc.argtypes, _realloc.restype = [ctypes.c_void_p, ctypes.c_size_t], ctypes.c_void_p
 
 #: The fewest records that a pool gets memory for.
@@ -78,7 +84,9 @@ class Pool(np.ndarray):
 
     def __del__(self) -> None:
         if self.base is None and self[0]:
-            _free(int(self[0]))
+            if config.checked:
+                fill(int(self[0]), size_of(self))
+            _free(int(self[0]) - GUARD)
 
     @property
     def capacity(self) -> int:
@@ -93,6 +101,21 @@ def new_pool() -> Pool:
     return found
 
 
+def size_of(pool: np.ndarray) -> int:
+    """How many bytes of memory a pool has."""
+    return ctypes.c_size_t.from_address(int(pool[0]) - GUARD).value if pool[0] else 0
+
+
+def damage(pool: np.ndarray) -> str:
+    """Where the memory of a pool was overrun: ``before the start``, ``past the end``; empty where it was not."""
+    address = int(pool[0])
+    if address and ctypes.string_at(address - GUARD + 8, GUARD - 8) != words(GUARD - 8):
+        return "before the start"
+    if address and ctypes.string_at(address + size_of(pool), GUARD) != words(GUARD):
+        return "past the end"
+    return ""
+
+
 def reserve(pool: np.ndarray, records: int, record_bytes: int, limit: int) -> bool:
     """Make room for so many records; false where that needs more than `limit` bytes."""
     if records <= pool[1]:
@@ -101,11 +124,32 @@ def reserve(pool: np.ndarray, records: int, record_bytes: int, limit: int) -> bo
     wanted = min(wanted, limit // record_bytes)
     if wanted < records:
         return False
-    address = _realloc(int(pool[0]), wanted * record_bytes)
-    if not address:
+    size, held, address = int(wanted * record_bytes), size_of(pool), int(pool[0])
+    # Guards move as they are: damage done before is seen afterwards.
+    after = ctypes.string_at(address + held, GUARD) if address else words(GUARD)
+    block = _grown(address - GUARD if address else 0, held + GUARD, size + 2 * GUARD)
+    if not block:
         return False
-    pool[0], pool[1] = address, wanted
+    if not address:
+        fill(block, GUARD)
+    ctypes.c_size_t.from_address(block).value = size
+    ctypes.memmove(block + GUARD + size, after, GUARD)
+    pool[0], pool[1] = block + GUARD, wanted
     return True
+
+
+def _grown(block: int, held: int, nbytes: int) -> int | None:
+    """Memory of another size that begins with what a block holds; zero is no block."""
+    if not config.checked:
+        return _realloc(block or None, nbytes)
+    found = _malloc(nbytes)
+    if found:
+        fill(found, nbytes)
+        if block:
+            ctypes.memmove(found, block, held)
+            fill(block, held)
+            _free(block)
+    return found
 
 
 def records(pool: np.ndarray, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
@@ -115,8 +159,7 @@ def records(pool: np.ndarray, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     if not capacity or not size:
         return np.empty((capacity, *shape), dtype)
-    memory = (ctypes.c_char * (capacity * size)).from_address(int(pool[0]))
-    return np.frombuffer(memory, dtype).reshape((capacity, *shape))
+    return memory(int(pool[0]), capacity * size).view(dtype).reshape((capacity, *shape))
 
 
 class Tape:

@@ -24,5 +24,5 @@
 =================== ========================================================================================
 
 `loopir` declares the loop IR that stands between the two halves; `mapping` copies kernels with other operands.
-`loopcheck` verifies kernels and parts where ``config.verify`` is set.
+`loopcheck` verifies kernels and parts where ``config.verify`` is set, `checked` runs kernels between guard words.
 """

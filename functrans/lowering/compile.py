@@ -21,6 +21,7 @@ from . import loopir as ir
 from . import runtime
 from .blas import MissingRoutineError
 from .builder import Builder
+from .checked import checked
 from .emit_llvm import emit_llvm
 from .emit_python import emit_python
 from .entry import caller, compile_entry, layout_is_known, unique_symbol
@@ -38,10 +39,13 @@ class Options:
         The C library's scalar functions and no contraction: arithmetic equals NumPy's bit for bit.
     backend : {'llvm', 'python'}
         'python' forces the Python form.
+    checked : bool
+        Look for writes beside the memory that the kernel is given.
     """
 
     strict: bool = False
     backend: str = "llvm"
+    checked: bool = False
 
 
 @dataclass(eq=False)
@@ -56,15 +60,15 @@ class CompiledKernel:
         The LLVM text given to Numba; empty on the other routes.
     entry : callable
         The Numba dispatcher, or the Python function.
-    compiled_now : bool
-        False where it came from a cache.
+    checked : bool
+        Whether calls look at guard words around the memory.
     """
 
     kernel: ir.Kernel
     route: str
     entry: Any
     llvm: str = ""
-    compiled_now: bool = True
+    checked: bool = False
     _address: int = field(default=0, repr=False)
 
     @functools.cached_property
@@ -72,7 +76,14 @@ class CompiledKernel:
         """The readable Python form."""
         return emit_python(self.kernel)
 
-    def bind(self, ints: tuple[int, ...] = (), floats: tuple[float, ...] = (), *, nogil: bool = False) -> Run:
+    def bind(
+        self,
+        ints: tuple[int, ...] = (),
+        floats: tuple[float, ...] = (),
+        *,
+        nogil: bool = False,
+        named: ir.Kernel | None = None,
+    ) -> Run:
         """A function of the buffers alone, with the parameters fixed; the quick way to call a kernel often.
 
         Parameters
@@ -81,15 +92,20 @@ class CompiledKernel:
             The kernel's parameters.
         nogil : bool
             Release the GIL during the call (worth it above some 20 us).
+        named : Kernel, optional
+            One of equal text, whose names errors of checked mode tell.
 
         Returns
         -------
         callable
             ``run(arrays) -> status``: `arrays` must be a tuple of C-contiguous, aligned ndarrays, one for
-            each of ``kernel.storages``, large enough for the declarations. Nothing is checked.
+            each of ``kernel.storages``, large enough for the declarations. Nothing is checked, but in checked mode.
         """
-        if self.route != "intrinsic":
-            return self._bind_python(ints, floats)
+        run = self._bind_native if self.route == "intrinsic" else self._bind_python
+        bound = run(ints, floats, nogil)
+        return checked(bound, named or self.kernel, ints) if self.checked else bound
+
+    def _bind_native(self, ints: tuple[int, ...], floats: tuple[float, ...], nogil: bool) -> Run:
         words = np.frombuffer(
             struct.pack(f"{len(ints)}q{len(floats)}d", *ints, *floats) or bytes(8), np.int64
         )
@@ -100,7 +116,7 @@ class CompiledKernel:
 
         return run
 
-    def _bind_python(self, ints: tuple[int, ...], floats: tuple[float, ...]) -> Run:
+    def _bind_python(self, ints: tuple[int, ...], floats: tuple[float, ...], nogil: bool) -> Run:
         function, kernel = self.entry, self.kernel
         typed = tuple(map(float, floats))
 
@@ -132,21 +148,22 @@ def compile_kernel(kernel: ir.Kernel, options: Options = Options()) -> CompiledK
         type(s) in (ir.Call, ir.HostCall, ir.Reserve) for s in ir.walk(kernel.body)
     ):
         try:
-            return _by_njit(kernel)
+            return _by_njit(kernel, options)
         except Exception as error:
             warnings.warn(
                 f"Numba cannot compile kernel '{kernel.name}': {error}", RuntimeWarning, stacklevel=2
             )
-    return CompiledKernel(kernel, "python", runtime.python_function(kernel, emit_python(kernel)))
+    entry = runtime.python_function(kernel, emit_python(kernel))
+    return CompiledKernel(kernel, "python", entry, checked=options.checked)
 
 
 def _by_intrinsic(kernel: ir.Kernel, options: Options) -> CompiledKernel:
-    code = emit_llvm(kernel, unique_symbol(), strict=options.strict)
+    code = emit_llvm(kernel, unique_symbol(), strict=options.strict, checked=options.checked)
     entry, address = compile_entry(code)
-    return CompiledKernel(kernel, "intrinsic", entry, code.text, _address=address)
+    return CompiledKernel(kernel, "intrinsic", entry, code.text, options.checked, _address=address)
 
 
-def _by_njit(kernel: ir.Kernel) -> CompiledKernel:
+def _by_njit(kernel: ir.Kernel, options: Options = Options()) -> CompiledKernel:
     import numba
 
     names = runtime.njit_namespace()
@@ -159,7 +176,7 @@ def _by_njit(kernel: ir.Kernel) -> CompiledKernel:
     numbers = [numba.types.int64] * kernel.ints + [numba.types.float64] * kernel.floats
     signature: Any = (*arrays, *numbers)
     entry = numba.njit(signature, error_model="numpy")(names[kernel.name])
-    return CompiledKernel(kernel, "njit", entry)
+    return CompiledKernel(kernel, "njit", entry, checked=options.checked)
 
 
 # --- the self-test -------------------------------------------------------------------------------------

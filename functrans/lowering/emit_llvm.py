@@ -13,13 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ..core.config import config
 from ..core.dtypes import FLOAT64
 from . import loopir as ir
 from .complex_parts import has_complex, split_complex
 from .llvm_function import Function
 from .llvm_statements import Statements
-from .loopcheck import verify_parts
 from .parts import PartCall, split
 from .polling import is_long
 
@@ -37,7 +35,7 @@ class LLVMKernel:
     symbols: frozenset[str]
 
 
-def emit_llvm(kernel: ir.Kernel, name: str, *, strict: bool = False) -> LLVMKernel:
+def emit_llvm(kernel: ir.Kernel, name: str, *, strict: bool = False, checked: bool = False) -> LLVMKernel:
     """The LLVM module of an outlined kernel.
 
     Parameters
@@ -47,25 +45,25 @@ def emit_llvm(kernel: ir.Kernel, name: str, *, strict: bool = False) -> LLVMKern
         The symbol of the entry, unique in the process.
     strict : bool
         No contraction, and the C library's scalar functions everywhere.
+    checked : bool
+        Guard words around memory on the stack, and memory of tapes that moves at each growth.
     """
     if has_complex(kernel):
         kernel = split_complex(kernel)
-    return _Module(kernel, name, strict).module()
+    return _Module(kernel, name, strict, checked).module()
 
 
 class _Module(Statements):
     """The kernel's own function, and what stands around it."""
 
-    def __init__(self, kernel: ir.Kernel, name: str, strict: bool):
-        super().__init__(kernel, name, strict)
+    def __init__(self, kernel: ir.Kernel, name: str, strict: bool, checked: bool):
+        super().__init__(kernel, name, strict, checked)
         self.rows: list[int] = []  # where parts find their arguments
         self.slots: dict[ir.Value, int] = {}  # the words that hold what parts give to others
 
     def module(self) -> LLVMKernel:
         """The text of everything."""
         calls = split(self.kernel)
-        if calls is not None and config.verify:
-            verify_parts(self.kernel, calls)
         functions = [*self.function(), *self.entry()] if calls is None else self.in_parts(calls)
         body = [
             *(self.globals[k] for k in sorted(self.globals)),
@@ -98,8 +96,8 @@ class _Module(Statements):
             self.globals[f"{self.name}.rows"] = (
                 f"@{self.name}.rows = private constant [{len(self.rows)} x i32] [{table}]"
             )
-        result = ["  %result = load i64, ptr %status", "  ret i64 %result", "}"]
-        return [*self.entry_head(), *self.frame(), *self.lines, *result]
+        self.leave()
+        return [*self.entry_head(), *self.frame(), *self.lines, "}"]
 
     def frame(self) -> list[str]:
         """The status, and one row of words for the parameters and for what parts give to others."""
@@ -135,7 +133,7 @@ class _Module(Statements):
         A program of a thousand arrays has a thousand calls of few parts: one instruction for each, instead of all
         those that fetch arguments, is quicker to compile by far.
         """
-        fetch = Function(part, name, self.strict, self)
+        fetch = Function(part, name, self.strict, self.checked, self)
 
         def offset(i: int) -> str:
             return fetch.new(f"load i32, ptr {fetch.new(f'getelementptr i32, ptr %row, i64 {i}')}")
@@ -186,7 +184,8 @@ class _Module(Statements):
 
     def in_entry(self, call: PartCall, name: str, arguments: list[str]) -> None:
         """Call a part; leave where it found no room, or an exception is pending."""
-        status = self.call_part(name, arguments)
+        found, status = self.call_part(name, arguments)
+        self.leave_if_overwritten(call, found)
         if any(type(s) is ir.Reserve for s in ir.walk(call.part.body)):
             self.leave_if_full(status)
         if any(type(s) is ir.HostCall or is_long(s) for s in ir.walk(call.part.body)):
@@ -196,6 +195,18 @@ class _Module(Statements):
         """Return where a part found no room for a tape."""
         full = self.new(f"icmp ne i64 {self.new(f'and i64 {status}, {ir.TAPE_FULL}')}, 0")
         self.leave_if(full, status)
+
+    def leave_if_overwritten(self, call: PartCall, found: str) -> None:
+        """Return where a part wrote beside memory on its stack; it numbers declarations in its own way."""
+        numbers = {id(b): i for i, b in enumerate(self.kernel.buffers)}
+        stacks = [i for i, b in enumerate(call.part.buffers) if b.role == "stack"]
+        if self.checked and stacks:
+            status = found
+            for i in stacks:
+                mine = self.new(f"icmp eq i64 {found}, {ir.OVERWRITTEN | i}")
+                theirs = ir.OVERWRITTEN | numbers[id(call.buffers[i])]
+                status = self.new(f"select i1 {mine}, i64 {theirs}, i64 {status}")
+            self.leave_if(self.new(f"icmp sge i64 {found}, {ir.OVERWRITTEN}"), status)
 
     def leave_if(self, condition: str, status: str) -> None:
         """Return the status where a condition holds."""

@@ -407,7 +407,7 @@ class _Source:
     def emit_fail(self, s: ir.Fail) -> None:
         condition = self.operand(s.condition)
         self.line(f"if {condition.text}:")
-        self.line(f"    status |= 1 << {min(s.equation, 62)}")
+        self.line(f"    status |= 1 << {min(s.equation, ir.LAST_EQUATION)}")
 
     def emit_call(self, s: ir.Call) -> None:
         args = [self.argument(a) for a in s.args]

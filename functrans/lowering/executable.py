@@ -119,7 +119,7 @@ class Executable:
         # Not the jaxpr itself: it keeps this object, and a cycle would keep its arrays alive.
         self._name = jaxpr.name
         self._stats = jaxpr.stats
-        self._options = Options(strict=config.strict, backend=config.backend)
+        self._options = Options(config.strict, config.backend, config.checked)
         self.simplified = simplify(jaxpr, strict=config.strict)
         self.steps = split(self.simplified)
         self._specialize_below = config.specialize_below

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.guards import GUARD, WORD
 from . import llvm_ops as ops
 from . import loopir as ir
 from .blas import C_PREFIX, symbol
@@ -19,9 +20,11 @@ COMPLEX = {
     16: "{ double, double }",
     8: "<2 x float>" if platform.machine() in ("x86_64", "AMD64") else "{ float, float }",
 }
-#: Makes room in a pool: twice as much as before, as far as the limit allows.
-RESERVE = """define internal i1 @functrans.reserve(ptr captures(none) %h, i64 %needed, i64 %record, i64 %limit)
-noinline cold {
+_GUARDS = f"<{GUARD // 8} x i64>"
+_WORDS = f"<{', '.join([f'i64 {WORD}'] * (GUARD // 8))}>"
+#: Makes room in a pool: twice as much as before, as far as the limit allows. Guards are as in `core.tape.reserve`.
+_RESERVE = f"""define internal i1 @functrans.reserve(ptr captures(none) %h, i64 %needed, i64 %record, i64 %limit)
+noinline cold {{
   %capacity = getelementptr i64, ptr %h, i64 1
   %old = load i64, ptr %capacity
   %double = shl i64 %old, 1
@@ -33,18 +36,84 @@ noinline cold {
   %fits = icmp sle i64 %needed, %wanted
   br i1 %fits, label %grow, label %full
 grow:
-  %address = load ptr, ptr %h
   %bytes = mul i64 %wanted, %size
-  %new = call ptr @realloc(ptr %address, i64 %bytes)
-  %none = icmp eq ptr %new, null
-  br i1 %none, label %full, label %done
+  %whole = add i64 %bytes, {2 * GUARD}
+  %address = load ptr, ptr %h
+  %none = icmp eq ptr %address, null
+  br i1 %none, label %get, label %again
+again:
+  %start = getelementptr i8, ptr %address, i64 -{GUARD}
+  %held = load i64, ptr %start
+  %end = getelementptr i8, ptr %address, i64 %held
+  %guard = load {_GUARDS}, ptr %end, align 1
+  %kept = add i64 %held, {GUARD}
+  br label %get
+get:
+  %block = phi ptr [ null, %grow ], [ %start, %again ]
+  %moved = phi i64 [ 0, %grow ], [ %kept, %again ]
+  %after = phi {_GUARDS} [ {_WORDS}, %grow ], [ %guard, %again ]
+  %new = call ptr @functrans.resize(ptr %block, i64 %moved, i64 %whole)
+  %lost = icmp eq ptr %new, null
+  br i1 %lost, label %full, label %done
 done:
-  store ptr %new, ptr %h
+  br i1 %none, label %first, label %known
+first:
+  store {_GUARDS} {_WORDS}, ptr %new, align 8
+  br label %known
+known:
+  store i64 %bytes, ptr %new
+  %data = getelementptr i8, ptr %new, i64 {GUARD}
+  %last = getelementptr i8, ptr %data, i64 %bytes
+  store {_GUARDS} %after, ptr %last, align 1
+  store ptr %data, ptr %h
   store i64 %wanted, ptr %capacity
   ret i1 true
 full:
   ret i1 false
+}}"""
+_RESIZE = """define internal ptr @functrans.resize(ptr %block, i64 %kept, i64 %bytes) {
+  %new = call ptr @realloc(ptr %block, i64 %bytes)
+  ret ptr %new
 }"""
+#: The same in checked mode: memory always moves, and what is new or given up is full of guard words.
+_RESIZE_CHECKED = """define internal ptr @functrans.resize(ptr %block, i64 %kept, i64 %bytes) {
+  %new = call ptr @malloc(i64 %bytes)
+  %lost = icmp eq ptr %new, null
+  br i1 %lost, label %done, label %good
+good:
+  call void @functrans.fill(ptr %new, i64 %bytes)
+  %none = icmp eq ptr %block, null
+  br i1 %none, label %done, label %move
+move:
+  call void @llvm.memcpy.p0.p0.i64(ptr %new, ptr %block, i64 %kept, i1 false)
+  call void @functrans.fill(ptr %block, i64 %kept)
+  call void @free(ptr %block)
+  br label %done
+done:
+  ret ptr %new
+}"""
+_FILL = f"""define internal void @functrans.fill(ptr %block, i64 %bytes) {{
+  %words = lshr i64 %bytes, 3
+  br label %next
+next:
+  %i = phi i64 [ 0, %0 ], [ %more, %next ]
+  %place = getelementptr i64, ptr %block, i64 %i
+  store i64 {WORD}, ptr %place
+  %more = add i64 %i, 1
+  %again = icmp slt i64 %more, %words
+  br i1 %again, label %next, label %done
+done:
+  ret void
+}}"""
+_NEEDED_BY_RESERVE = {"functrans.reserve": _RESERVE, "functrans.resize": _RESIZE}
+_NEEDED_BY_RESERVE["realloc"] = "declare ptr @realloc(ptr, i64)"
+_NEEDED_IN_CHECKED_MODE = {
+    "functrans.reserve": _RESERVE,
+    "functrans.resize": _RESIZE_CHECKED,
+    "functrans.fill": _FILL,
+    "malloc": "declare ptr @malloc(i64)",
+    "free": "declare void @free(ptr)",
+}
 
 
 def routine(fn: Function, s: ir.Call) -> None:
@@ -148,8 +217,7 @@ def _move(fn: Function, target: str, source: str, buffer: ir.BufferDecl) -> None
 
 def reserve(fn: Function, s: ir.Reserve) -> None:
     """Room in the pool of a tape; the kernel returns where there is none."""
-    fn.globals["functrans.reserve"] = RESERVE
-    fn.globals["realloc"] = "declare ptr @realloc(ptr, i64)"
+    fn.globals.update(_NEEDED_IN_CHECKED_MODE if fn.checked else _NEEDED_BY_RESERVE)
     header, needed = fn.bases[s.tape.place], fn.operand(s.needed)
     fn.count += 1
     n = fn.count

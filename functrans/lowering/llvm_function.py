@@ -6,9 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from ..core.guards import WORD
 from . import llvm_ops as ops
 from . import loopir as ir
 from .maths import Maths
+
+#: Guard words on each side of memory on the stack, and how many bytes they are.
+_WORDS = f"<8 x i64> <{', '.join([f'i64 {WORD}'] * 8)}>"
+_GUARD = 64
 
 
 class Function:
@@ -22,14 +27,22 @@ class Function:
         The function is ``NAME.body``.
     strict : bool
         No contraction, and the C library's scalar functions everywhere.
+    checked : bool
+        Guard words around memory on the stack, which are looked at in the end.
     whole : Function, optional
         Of the kernel that this is a part of: what belongs to the module is shared.
     """
 
-    def __init__(self, kernel: ir.Kernel, name: str, strict: bool, whole: Function | None = None):
+    def __init__(
+        self, kernel: ir.Kernel, name: str, strict: bool, checked: bool = False, whole: Function | None = None
+    ):
         self.kernel = kernel
         self.name = name
         self.strict = strict
+        self.checked = checked
+        self.guarded: list[
+            tuple[str, int]
+        ] = []  # guard words on the stack, and the number of the declaration
         self.fast = "" if strict else "contract "
         self.head: list[str] = []  # allocas and what is computed once
         self.lines: list[str] = []
@@ -136,7 +149,30 @@ class Function:
     def stack(self, b: ir.BufferDecl) -> str:
         """Memory in the frame for a small buffer."""
         size = max(x.size * x.dtype.itemsize for x in self.kernel.buffers if x.place == b.place)
-        return self.alloca(f"[{max(size, 1)} x i8], align 64")
+        if not self.checked:
+            return self.alloca(f"[{max(size, 1)} x i8], align 64")
+        start = self.alloca(f"[{size + 2 * _GUARD} x i8], align 64")
+        found, end = self.fresh(), self.fresh()
+        self.head += [
+            f"  {found} = getelementptr inbounds i8, ptr {start}, i64 {_GUARD}",
+            f"  {end} = getelementptr inbounds i8, ptr {found}, i64 {size}",
+        ]
+        number = next(i for i, x in enumerate(self.kernel.buffers) if x.place == b.place)
+        for guard in (start, end):
+            self.head.append(f"  store {_WORDS}, ptr {guard}, align 1")
+            self.guarded.append((guard, number))
+        return found
+
+    def leave(self) -> None:
+        """Return the status, after a look at the guard words."""
+        status = self.new("load i64, ptr %status")
+        t, expected = _WORDS.split(">", 1)
+        for guard, number in self.guarded:
+            held = self.new(f"load {t}>, ptr {guard}, align 1")
+            bits = self.new(f"bitcast <8 x i1> {self.new(f'icmp ne {t}> {held},{expected}')} to i8")
+            bad = self.new(f"icmp ne i8 {bits}, 0")
+            status = self.new(f"select i1 {bad}, i64 {ir.OVERWRITTEN | number}, i64 {status}")
+        self.lines.append(f"  ret i64 {status}")
 
     def mark(self, label: str) -> None:
         """Begin a basic block."""
@@ -157,6 +193,7 @@ class Function:
 
     def text(self) -> list[str]:
         """The function around the lines."""
+        self.leave()
         operands = [x for s in ir.walk(self.kernel.body) for x in ir.operands_of(s)]
         operands += [part for x in operands if isinstance(x, tuple) for part in x]
         narrow = {x for x in operands if type(x) is ir.Param}
@@ -170,7 +207,5 @@ class Function:
             "  store i64 0, ptr %status",
             *sorted(head),
             *self.lines,
-            "  %result = load i64, ptr %status",
-            "  ret i64 %result",
             "}",
         ]

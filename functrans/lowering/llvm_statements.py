@@ -42,7 +42,7 @@ class Statements(Function):
         name = self.parts.get(call.text)
         if name is None:
             name = self.parts[call.text] = f"{self.prefix}.part{len(self.parts)}"
-            self.functions += Statements(call.part, name, self.strict, self).function()
+            self.functions += Statements(call.part, name, self.strict, self.checked, self).function()
         return name
 
     def part_call(self, call: PartCall) -> None:
@@ -64,13 +64,13 @@ class Statements(Function):
         found = self.operand(x)
         return found if x.dtype == np.float64 else self.new(f"fpext float {found} to double")
 
-    def call_part(self, name: str, arguments: list[str]) -> str:
-        """Call the function of a part, and note its status; returns the status of all."""
+    def call_part(self, name: str, arguments: list[str]) -> tuple[str, str]:
+        """Call the function of a part, and note its status; returns that and the status of all."""
         old = self.new("load i64, ptr %status")
         found = self.new(f"call i64 @{name}({', '.join(arguments)})")
         status = self.new(f"or i64 {old}, {found}")
         self.lines.append(f"  store i64 {status}, ptr %status")
-        return status
+        return found, status
 
     def let(self, s: ir.Let) -> None:
         """A pure operation."""
@@ -221,7 +221,7 @@ class Statements(Function):
 
     def fail(self, s: ir.Fail) -> None:
         """Note a failure in the status."""
-        bit = 1 << min(s.equation, 62)
+        bit = 1 << min(s.equation, ir.LAST_EQUATION)
         old = self.new("load i64, ptr %status")
         found = self.new(f"select i1 {self.operand(s.condition)}, i64 {bit}, i64 0")
         self.lines.append(f"  store i64 {self.new(f'or i64 {old}, {found}')}, ptr %status")

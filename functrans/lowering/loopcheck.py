@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -82,8 +82,47 @@ def verify(kernel: Kernel) -> None:
     _Verifier(kernel)
 
 
-def verify_parts(kernel: Kernel, calls: Sequence[PartCall]) -> None:
+def verify_plan(kernel: Kernel, before: Mapping[int, str]) -> None:
+    """Check that values which are needed at the same time did not get the same storage.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        After `plan`.
+    before : mapping
+        The storage that each declaration had before the plan, by its id.
+
+    Raises
+    ------
+    LoopIRError
+        Naming the storages.
+    """
+    check = _Verifier(kernel)
+    lives: dict[str, list[int]] = {}
+    places: dict[str, set[str]] = {}
+    for time, statement in enumerate(kernel.body.statements):
+        for touch in touches(Block([statement])):
+            old = before[id(touch.buffer)]
+            lives.setdefault(old, [time, time])[1] = time
+            places.setdefault(old, set()).add(touch.buffer.place)
+    tenants: dict[str, str] = {}
+    for old in sorted(lives, key=lambda old: lives[old][0]):
+        check.where = f"the plan for {old}"
+        check.need(len(places[old]) == 1, f"one storage became {sorted(places[old])}")
+        (new,) = places[old]
+        other = tenants.get(new)
+        if other is not None:
+            check.need(lives[other][1] < lives[old][0], f"{other} is still needed in the storage {new}")
+        tenants[new] = old
+
+
+def verify_parts(calls: Sequence[PartCall]) -> None:
     """Check that the parts of a kernel are kernels, and that each gets the memory and the extents that it touches.
+
+    Parameters
+    ----------
+    calls : sequence of PartCall
+        Of one kernel, or of one body of a loop.
 
     Raises
     ------
@@ -91,9 +130,12 @@ def verify_parts(kernel: Kernel, calls: Sequence[PartCall]) -> None:
         Naming the part's statement.
     """
     users = Counter(place for call in calls for place in {b.place for b in call.buffers})
+    checks: dict[int, _Verifier] = {}
     for call in calls:
-        check = _Verifier(call.part)
-        check.where = f"a call in kernel '{kernel.name}'"
+        check = checks.get(id(call.part))
+        if check is None:
+            check = checks[id(call.part)] = _Verifier(call.part)
+        check.where = f"a call that gives {call.places}"
         check.part(call, users)
 
 

@@ -59,8 +59,13 @@ C_CALLS: dict[str, int] = {
 
 ROLES = ("in", "out", "scratch", "stack", "pool", "tape")
 
-#: The bit of a kernel's status that tells of a tape without room.
+#: The last bit of a kernel's status that tells of an equation.
+LAST_EQUATION = 60
+#: The bit that tells of a tape without room.
 TAPE_FULL = 1 << 61
+#: The bit that tells, in checked mode, of a write beside memory on the stack; the lower ones are the number of its
+#: declaration.
+OVERWRITTEN = 1 << 62
 #: The bit that tells of a pending Python exception: the status is negative.
 PENDING = -(1 << 63)
 
@@ -299,7 +304,7 @@ class Call:
 
 @dataclass(eq=False, slots=True)
 class Fail:
-    """Set bit ``min(equation, 62)`` of the kernel's status where the condition holds."""
+    """Set bit ``min(equation, LAST_EQUATION)`` of the kernel's status where the condition holds."""
 
     condition: Operand
     equation: int

@@ -18,7 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from ..core.config import config
 from . import loopir as ir
+from .loopcheck import verify_parts
 from .loopshow import show
 from .mapping import Mapping
 from .polling import SHORT, is_long, rounds
@@ -62,7 +64,7 @@ def split(kernel: ir.Kernel) -> list[PartCall] | None:
     if not _is_large(kernel.body):
         return None
     chunks = _Chunks(kernel.body)
-    return [chunks.call(n, chunks.is_own(n)) for n in range(len(chunks.chunks))]
+    return _verified([chunks.call(n, chunks.is_own(n)) for n in range(len(chunks.chunks))])
 
 
 def shared(body: ir.Block) -> list[Any]:
@@ -75,10 +77,17 @@ def shared(body: ir.Block) -> list[Any]:
         chunks.call(n, lambda place: False) if _can_move(chunk) else None
         for n, chunk in enumerate(chunks.chunks)
     ]
-    times = Counter(call.text for call in calls if call)
+    times = Counter(call.text for call in _verified([call for call in calls if call]))
     for chunk, call in zip(chunks.chunks, calls):
         found += [call] if call and times[call.text] > 1 else chunk
     return found
+
+
+def _verified(calls: list[PartCall]) -> list[PartCall]:
+    """The calls themselves, checked first where ``config.verify`` is set."""
+    if config.verify:
+        verify_parts(calls)
+    return calls
 
 
 def _is_large(block: ir.Block) -> bool:

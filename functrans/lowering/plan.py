@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..core.config import config
 from . import loopir as ir
+from .loopcheck import verify_plan
 
 #: The largest buffer on the stack, in bytes; its extents must be literals too.
 STACK_BYTES = 2048
@@ -42,6 +44,7 @@ def plan(kernel: ir.Kernel, specialize_below: int) -> ir.Kernel:
     Kernel
         The same object; buffers that nothing touches are gone.
     """
+    before = {id(b): b.place for b in kernel.buffers}
     lives = _lives(kernel)
     _drop_untouched(kernel)
     slots: list[_Life] = []
@@ -59,6 +62,8 @@ def plan(kernel: ir.Kernel, specialize_below: int) -> ir.Kernel:
             b.storage = slot.buffers[0].place
         slot.buffers = slot.buffers + life.buffers
         slot.last = life.last
+    if config.verify:
+        verify_plan(kernel, before)
     return kernel
 
 

@@ -176,7 +176,7 @@ class _Writer:
             f"s{{}}[{list(unit.scratch).index(p)}]" if p in unit.scratch else self.array(*unit.interface[p])
             for p in unit.kernel.storages
         ]
-        bound = unit.code.bind(unit.ints, unit.floats, nogil=unit.large)
+        bound = unit.code.bind(unit.ints, unit.floats, nogil=unit.large, named=unit.kernel)
         self.constant("calls", unit.calls)  # to keep them
         if any(entry in self.noted for entry in unit.calls):
             run = f"partial({self.constant('run', partial(_noting, bound))}, made)"

@@ -54,6 +54,7 @@ def equal(found, expected):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 
 
+@ft.config.patch(checked=False)  # it copies arguments and results
 def peak(f, *args):
     """The most bytes that a first run of a compiled function holds at once."""
     run = ft.jit(f).lower(*args).compile()

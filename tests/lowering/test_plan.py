@@ -3,18 +3,22 @@
 from itertools import pairwise
 
 import numpy as np
+import pytest
 
+from functrans.core.config import config
 from functrans.core.ir import Literal
 from functrans.lowering import loopir as ir
+from functrans.lowering import plan as planning
 from functrans.lowering.builder import Builder
 from functrans.lowering.collapse import collapse
 from functrans.lowering.compile import Options, compile_kernel
-from functrans.lowering.loopcheck import verify
+from functrans.lowering.loopcheck import LoopIRError, verify
 from functrans.lowering.loopshow import show
 from functrans.lowering.outline import Literals, outline
 from functrans.lowering.plan import plan, scratch_bytes
 
 F8 = np.dtype("f8")
+ROLES = ("in", "scratch", "scratch", "out")
 
 
 def add_one(b, target, source, *extents):
@@ -51,6 +55,27 @@ def test_scratch_is_used_again_when_it_is_free():
     arrays = {"x": x, "y": y, **dict(zip(scratch_bytes(kernel), work))}
     assert compiled.run(tuple(arrays[s] for s in kernel.storages)) == 0
     np.testing.assert_array_equal(y, x + 6)
+
+
+def test_a_plan_that_forgets_a_use_is_seen(monkeypatch):
+    whole = planning._touched
+    forgetful = lambda s: [b for b in whole(s) if b.name != "t" or len(whole(s)) < 2]
+
+    def kernel():
+        b = Builder("f")
+        x, t, u, y = [b.buffer(name, F8, (100,), role) for name, role in zip("xtuy", ROLES)]
+        b.store(t, (0,), b.load(x, (0,)))
+        add_one(b, t, x, 100)
+        add_one(b, u, x, 100)
+        with b.loop(100) as i:
+            b.store(y, (i,), b.load(t, (i,)) + b.load(u, (i,)))
+        return b.finish()
+
+    with config.patch(verify=True):
+        plan(kernel(), 16)
+        monkeypatch.setattr(planning, "_touched", forgetful)
+        with pytest.raises(LoopIRError, match="t is still needed in the storage"):
+            plan(kernel(), 16)
 
 
 def test_small_scratch_lives_on_the_stack():

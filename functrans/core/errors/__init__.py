@@ -31,6 +31,7 @@ from .custom import (
 )
 from .derivatives import GradientError, NoRuleError
 from .host import CallbackError, FormatError
+from .kernels import MemoryDamageError
 from .loops import BranchTypeError, CarryTypeError, ConditionTypeError, TapeLimitError
 from .numerics import LinAlgError, NaNError
 from .options import ConfigError, NoAttributeError, UnknownOptionError
@@ -89,6 +90,7 @@ __all__ = [
     "InvalidIndexError",
     "JaxprError",
     "LinAlgError",
+    "MemoryDamageError",
     "MissingRuleError",
     "NaNError",
     "NoAttributeError",

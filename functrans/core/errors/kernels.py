@@ -1,0 +1,30 @@
+"""Compiled code that is wrong."""
+
+from __future__ import annotations
+
+from .base import FunctransError
+
+
+class MemoryDamageError(FunctransError, RuntimeError):
+    """A compiled function wrote beside its memory, or did not write its result; ``config.checked`` looks for it.
+
+    Nothing that is written in functrans's functions can do so, unless functrans itself is wrong. A kernel made by hand
+    can, of the loop IR that programs become:
+
+    >>> import numpy as np, functrans as ft
+    >>> from functrans.lowering.builder import Builder
+    >>> from functrans.lowering.compile import Options, compile_kernel
+    >>> b = Builder("shift")
+    >>> x = b.buffer("x", np.dtype(float), (3,), "in")
+    >>> y = b.buffer("y", np.dtype(float), (3,), "out")
+    >>> with b.loop(3) as i:
+    ...     b.store(y, (i + 1,), b.load(x, (i,)))
+    >>> compile_kernel(b.finish(), Options(checked=True)).run((np.ones(3), np.zeros(3)))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.MemoryDamageError: kernel 'shift' wrote past the end of 'y', an output of type float64[3]...
+
+    Outside of checked mode such a write goes to memory of something else, and the process fails later, or computes
+    wrong numbers. Please report it, with the program. Until then, ``functrans.config.backend = "python"`` or
+    ``functrans.disable_jit()`` run the program without compiled code.
+    """
