@@ -285,8 +285,9 @@ def _polar_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, on_error: str
     v = matrix_transpose(vh, conjugate=True)
     moved = matrix_product(t, v)
     _, odd = _parts(matrix_product(matrix_transpose(u, conjugate=True), moved), s, max(m, n))
-    turned = matrix_product(u, add_p.bind(odd, odd))
     inverse = cast(as_row(_inverse(s, max(m, n))), dtype_of(x))
+    known = add_p.bind(mul_p.bind(inverse, dtype_of(x).type(0)), dtype_of(x).type(2))  # NaN where s is zero
+    turned = matrix_product(u, mul_p.bind(odd, known))
     if m > n:
         turned = add_p.bind(turned, mul_p.bind(_outside(u, moved), inverse))
     out = matrix_product(turned, vh)

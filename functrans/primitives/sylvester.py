@@ -14,14 +14,14 @@ from ..core.dtypes import complex_dtype
 from ..core.errors import LinAlgError
 from ..core.primitive import Linear, Primitive
 from .elementwise import neg_p, sub_p
-from .linear import batched_first, dtype_of, same_dtype
+from .linear import batched_first, dtype_of, same_dtype, shape_of
 from .matrices import check_kind, check_square, matrix_product, matrix_transpose
 from .spectral import cast
 
 # --- sylvester ----------------------------------------------------------------------------------------------
 
 
-def _sylvester_abstract(a: Aval, b: Aval, q: Aval) -> Aval:
+def _sylvester_abstract(a: Aval, b: Aval, q: Aval, *, rtol: float) -> Aval:
     check_square("solve_sylvester", a)
     check_square("solve_sylvester", b)
     check_kind("solve_sylvester", same_dtype("solve_sylvester", (a, b, q)))
@@ -32,20 +32,31 @@ def _sylvester_abstract(a: Aval, b: Aval, q: Aval) -> Aval:
     return q.strong()
 
 
-def _sylvester_impl(a: Any, b: Any, q: Any) -> np.ndarray:
-    out = np.zeros(q.shape, q.dtype)
+def _sylvester_impl(a: Any, b: Any, q: Any, *, rtol: float) -> np.ndarray:
+    out = np.full(q.shape, np.nan, q.dtype)
     for place in np.ndindex(q.shape[:-2]) if q.size else ():
-        if not all(np.isfinite(x[place]).all() for x in (a, b, q)):
-            out[place] = np.nan
-            continue
-        out[place] = scipy.linalg.solve_sylvester(a[place], b[place], q[place])
+        if all(np.isfinite(x[place]).all() for x in (a, b, q)) and _is_regular(a[place], b[place], rtol):
+            out[place] = scipy.linalg.solve_sylvester(a[place], b[place], q[place])
     return out
 
 
-def _sylvester_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+def _is_regular(a: np.ndarray, b: np.ndarray, rtol: float) -> bool:
+    """Whether no sum of two eigenvalues, one of each, is zero but for rounding: LAPACK would replace it by another."""
+    v, w = np.linalg.eigvals(a), np.linalg.eigvals(b)
+    least = rtol * max(np.abs(v).max(), np.abs(w).max())
+    return bool(np.abs(v[:, None] + w).min() > least)
+
+
+def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
+    """The solution of ``a x + x b = q``; NaN where it is not determined."""
+    order = shape_of(a)[-1] + shape_of(b)[-1]
+    return sylvester_p.bind(a, b, q, rtol=float(order * np.finfo(dtype_of(a)).eps))
+
+
+def _sylvester_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, rtol: float) -> tuple[Any, Any]:
     a, b, q = primals
     t_a, t_b, t_q = tangents
-    x = sylvester_p.bind(a, b, q)
+    x = sylvester_p.bind(a, b, q, rtol=rtol)
     right = None if type(t_q) is Zero else t_q
     # a x' + x' b = q' - a' x - x b'.
     for moved in (
@@ -54,13 +65,13 @@ def _sylvester_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any
     ):
         if moved is not None:
             right = neg_p.bind(moved) if right is None else sub_p.bind(right, moved)
-    return x, Zero(x) if right is None else sylvester_p.bind(a, b, right)
+    return x, Zero(x) if right is None else sylvester_p.bind(a, b, right, rtol=rtol)
 
 
-def _sylvester_transpose(ct: Any, a: Any, b: Any, q: Any) -> list[Any]:
+def _sylvester_transpose(ct: Any, a: Any, b: Any, q: Any, *, rtol: float) -> list[Any]:
     assert type(a) is not Linear, "a solution is not linear in the matrices"
     assert type(b) is not Linear, "a solution is not linear in the matrices"
-    return [None, None, sylvester_p.bind(matrix_transpose(a), matrix_transpose(b), ct)]
+    return [None, None, sylvester_p.bind(matrix_transpose(a), matrix_transpose(b), ct, rtol=rtol)]
 
 
 sylvester_p: Primitive = Primitive(
@@ -69,8 +80,8 @@ sylvester_p: Primitive = Primitive(
     _sylvester_impl,
     jvp=_sylvester_jvp,
     transpose=_sylvester_transpose,
-    batch=lambda size, args, dims: (
-        sylvester_p.bind(*[batched_first(size, x, d) for x, d in zip(args, dims)]),
+    batch=lambda size, args, dims, **params: (
+        sylvester_p.bind(*[batched_first(size, x, d) for x, d in zip(args, dims)], **params),
         0,
     ),
 )
@@ -96,8 +107,12 @@ def _sqrtm_impl(x: Any) -> np.ndarray:
 def _sqrtm_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     root = sqrtm_p.bind(*primals)
     t = tangents[0]
-    # root root' + root' root = x' (Higham, Functions of Matrices, 2008, section 6.1).
-    return root, Zero(root) if type(t) is Zero else sylvester_p.bind(root, root, cast(t, dtype_of(root)))
+    if type(t) is Zero:
+        return root, Zero(root)
+    # root root' + root' root = x' (Higham, Functions of Matrices, 2008, section 6.1). Of a singular matrix the
+    # root has an eigenvalue that is the square root of a rounding error.
+    rtol = float(np.sqrt(shape_of(root)[-1] * np.finfo(dtype_of(root)).eps))
+    return root, sylvester_p.bind(root, root, cast(t, dtype_of(root)), rtol=rtol)
 
 
 sqrtm_p: Primitive = Primitive(

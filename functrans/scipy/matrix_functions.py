@@ -8,7 +8,8 @@ from ..core.errors import LinAlgError
 from ..primitives.linear import shape_of
 from ..primitives.matrices import check_square
 from ..primitives.operands import finish
-from ..primitives.sylvester import sqrtm_p, sylvester_p
+from ..primitives.sylvester import solve_sylvester as solution_of_sylvester
+from ..primitives.sylvester import sqrtm_p
 from .arguments import inexact
 
 
@@ -33,7 +34,8 @@ def sqrtm(A: Any) -> Any:
     Notes
     -----
     The derivative solves ``root @ root' + root' @ root = A'`` [1]_. It is right at equal eigenvalues, where that of
-    ``v @ diag(sqrt(w)) @ v.T`` is not; a singular matrix has none. A host call of SciPy.
+    ``v @ diag(sqrt(w)) @ v.T`` is not; that of a singular matrix is NaN. A host call of
+    SciPy.
 
     References
     ----------
@@ -75,8 +77,8 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
 
     Notes
     -----
-    There is one solution unless `a` and ``-b`` have an eigenvalue in common. A host call of SciPy, which calls
-    LAPACK's trsyl.
+    There is one solution unless `a` and ``-b`` have an eigenvalue in common: then the result is NaN. A host call of
+    SciPy, which calls LAPACK's trsyl.
 
     Examples
     --------
@@ -94,4 +96,4 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
             f"solve_sylvester: shapes {', '.join(map(str, shapes))} do not fit: `a` and `b` are square, "
             "with the rows and the columns of `q`"
         )
-    return finish(sylvester_p.bind(*values))
+    return finish(solution_of_sylvester(*values))

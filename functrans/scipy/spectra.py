@@ -348,7 +348,7 @@ def polar(a: Any, side: str = "right") -> tuple[Any, Any]:
     Notes
     -----
     Through the singular value decomposition. First derivatives are right also at equal singular values, where second
-    ones are NaN; where `a` has less than full rank `u` is not determined.
+    ones are NaN; where `a` has less than full rank `u` is not determined, and its derivative NaN.
 
     Examples
     --------

@@ -110,6 +110,14 @@ def test_polar(side, dtype, shape):
         law(lambda x: linalg.polar(x, side), np.eye(*shape, dtype=dtype), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("x", [np.zeros((1, 1)), np.zeros((2, 2)), np.ones((3, 3)), np.diag([2.0, 1.0, 0.0])])
+def test_singular_matrices_have_no_derivative_where_none_is_determined(x):
+    for f in (lambda x: linalg.sqrtm(x).real, lambda x: linalg.polar(x)[0]):
+        for slope in (ft.grad(lambda x, f=f: fnp.sum(f(x))), ft.jit(ft.jacfwd(lambda x, f=f: fnp.sum(f(x))))):
+            assert np.isnan(slope(x)).any()
+    assert np.isnan(linalg.solve_sylvester(x, -x, np.ones(x.shape))).all()
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
 def test_square_roots(dtype):
     for x in (definite(dtype), draw((3, 3), dtype), -np.eye(2, dtype=dtype), np.stack([definite(dtype)] * 2)):
