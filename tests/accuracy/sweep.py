@@ -103,7 +103,7 @@ class Found:
     compared: int = 0
     #: By order of the derivative.
     worst: list[float] = field(default_factory=lambda: [0.0] * (ORDER + 1))
-    #: What is wrong: (kind, path, mode, point, got, expected).
+    #: NaN, and infinities and finite numbers in each other's place: (path, mode, point, got, expected).
     wrong: list[tuple[Any, ...]] = field(default_factory=list)
 
 
@@ -163,14 +163,13 @@ def _beyond(point: Sequence[float], dtype: Any) -> bool:
 
 def sweep(
     entry: Entry,
-    points: Sequence[Sequence[float]],
+    points: Sequence[tuple[float, ...]],
     expected: dict[Any, Any],
     dtype: Any,
     run: Callable[..., Any],
-    bound: float,
-) -> Found:
+    found: Found,
+) -> None:
     """Compare one function in one dtype, as `run` runs it."""
-    found = Found()
     for (path, mode), values in computed(entry, points, dtype, run).items():
         orders = tuple(path.count(i) for i in range(len(entry.domain)))
         for k, got in enumerate(values.tolist()):
@@ -179,9 +178,31 @@ def sweep(
             if value is None or (len(path) > 1 and _beyond(point, dtype)):
                 continue
             found.compared += 1
-            e = error(got, value, change, values.dtype)
-            if e > bound:
-                found.wrong.append((e, path, mode, point, got, float(value)))
+            ulps = error(got, value, change, values.dtype)
+            if math.isinf(ulps):
+                found.wrong.append((path, mode, point, got, float(value)))
             else:
-                found.worst[len(path)] = max(found.worst[len(path)], e)
+                found.worst[len(path)] = max(found.worst[len(path)], ulps)
+
+
+def strict(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Compiled without vector functions and contraction."""
+
+    def call(*xs: Any) -> Any:
+        with ft.config.patch(strict=True):
+            return ft.jit(f)(*xs)
+
+    return call
+
+
+RUNS = {"jit": ft.jit, "eager": lambda f: f, "strict": strict}
+
+
+def measured(entry: Entry, points: Sequence[tuple[float, ...]], dtypes: Any, runs: Any) -> dict[Any, Found]:
+    """What came of a function, by dtype."""
+    expected = references(entry, points)
+    found = {dtype: Found() for dtype in dtypes}
+    for dtype in dtypes:
+        for run in runs:
+            sweep(entry, points, expected, dtype, RUNS[run], found[dtype])
     return found

@@ -1,0 +1,114 @@
+"""Write docs/accuracy.md from the comparison in tests/accuracy: some minutes."""
+
+import math
+import re
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+PAGE = Path(__file__).with_name("accuracy.md")
+sys.path.insert(0, str(PAGE.parents[1] / "tests" / "accuracy"))
+
+from functions import ENTRIES  # noqa: E402
+from sweep import RUNS, measured, points_of  # noqa: E402
+
+DTYPES = (np.float64, np.float32)
+HEAD = """# How accurate functions and their derivatives are
+
+Written by `docs/generate_accuracy.py` from the comparison in `tests/accuracy`, which the tests repeat: functions and
+all their partial derivatives to third order, beside symbolic derivatives that mpmath evaluates with up to 900 digits.
+
+The points are zeros, ones, infinities, the ends of the domain, numbers next to these, 1e30 and 1e-30 (all combinations,
+where there are several arguments), and ordinary ones. Each derivative is taken in forward mode, in reverse mode and in
+both by turns; eagerly, compiled, and compiled under `config.patch(strict=True)`.
+
+The table gives the largest error in units in the last place (ulp) of the value, and of the derivatives by order. The
+ulp of a derivative is that of the result, or what one ulp of an argument changes in it, whichever is larger. So too for
+values marked \\*, which NumPy or SciPy compute in two steps. What is infinite is infinite here; nowhere is there a
+NaN, or an infinity, in place of a number.
+
+Left out are points where a derivative does not exist or depends on the direction, and in float32 higher derivatives of
+functions of several arguments where squares of these overflow. A sum of terms, as `logsumexp` and `softmax` compute
+it, is not in the table: its error is some ulp of the largest term.
+
+## At kinks
+
+Where there is no derivative, these are taken.
+
+| where | derivative |
+|---|---|
+| `absolute(0)`, `hypot(0, 0)` | 0 |
+| `sqrt(0)`, `cbrt(0)`, `arcsin(1)`, `log(0)`, where the tangent is vertical | infinite |
+| `maximum`, `minimum` of equal numbers | one half for each |
+| `power(0, 0)` | 0 in both arguments |
+| `xlogy(0, 0)` in the second argument | 0 |
+| `floor`, `sign`, `rint` and other steps | 0 |
+| `logaddexp` of two equal infinities | one half for each |
+| `arctan2(0, 0)` | NaN |
+
+```python
+>>> import functrans as ft, functrans.numpy as fnp
+>>> from functrans.scipy.special import xlogy
+>>> [float(ft.grad(f)(0.0)) for f in (fnp.absolute, fnp.sqrt, fnp.cbrt, fnp.log, fnp.floor, fnp.sign)]
+[0.0, inf, inf, inf, 0.0, 0.0]
+>>> both = (0, 1)
+>>> [tuple(map(float, ft.grad(f, both)(0.0, 0.0))) for f in (fnp.hypot, fnp.maximum, fnp.power, fnp.arctan2)]
+[(0.0, 0.0), (0.5, 0.5), (0.0, 0.0), (nan, nan)]
+>>> [float(x) for x in ft.grad(xlogy, both)(0.0, 0.0)]
+[-inf, 0.0]
+>>> float(ft.grad(fnp.logaddexp)(float("inf"), float("inf")))
+0.5
+
+```
+
+"""
+
+
+def rounded(ulps):
+    """Upwards, to what can be read."""
+    if ulps == 0:
+        return "0"
+    digits = max(0, 1 - math.floor(math.log10(max(ulps, 0.1))))
+    return f"{math.ceil(ulps * 10**digits) / 10**digits:g}" if ulps < 1000 else f"{ulps:.1g}"
+
+
+def row(entry):
+    """The line of one function."""
+    points = points_of(entry)
+    found = measured(entry, points, DTYPES, RUNS)
+    for dtype, part in found.items():
+        assert not part.wrong, (entry.name, dtype, part.wrong[:5])
+    cells = [rounded(e) for part in found.values() for e in part.worst]
+    compared = sum(part.compared for part in found.values())
+    name = f"`{entry.name}`" + (" \\*" if entry.conditioned else "")
+    return "| " + " | ".join([name, str(len(points)), str(compared), *cells]) + " |"
+
+
+def table():
+    """The largest errors of all functions."""
+    orders = "value | 1st | 2nd | 3rd"
+    names = "|  |  |  | float64 |  |  |  | float32 |  |  |  |"
+    lines = [names, "|---|" + "---:|" * 10, f"| function | points | comparisons | {orders} | {orders} |"]
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for entry in ENTRIES:
+            lines.append(row(entry))
+            print(lines[-1], flush=True)
+    return "\n".join(lines)
+
+
+def stated():
+    """What the page says: by function and dtype the largest error of each order."""
+    found = {}
+    for line in PAGE.read_text().splitlines() if PAGE.exists() else ():
+        match = re.match(r"\| `(.*?)`(?: \\\*)? \| \d+ \| \d+ \| (.*) \|$", line)
+        if match:
+            numbers = [float(x) for x in match[2].split(" | ")]
+            found[match[1]] = {"float64": numbers[:4], "float32": numbers[4:]}
+    return found
+
+
+if __name__ == "__main__":
+    PAGE.write_text(f"{HEAD}## Errors\n\n{table()}\n")
