@@ -88,9 +88,9 @@ def row(entry):
 
 def table():
     """The largest errors of all functions."""
-    orders = "value | 1st | 2nd | 3rd"
-    names = "|  |  |  | float64 |  |  |  | float32 |  |  |  |"
-    lines = [names, "|---|" + "---:|" * 10, f"| function | points | comparisons | {orders} | {orders} |"]
+    orders = "1st | 2nd | 3rd"
+    names = f"| function | points | comparisons | float64 value | {orders} | float32 value | {orders} |"
+    lines = [names, "|---|" + "---:|" * 10]
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for entry in ENTRIES:

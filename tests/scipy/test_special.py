@@ -5,6 +5,7 @@ import pytest
 import scipy.special as sp
 
 import functrans as ft
+import functrans.numpy as fnp
 import functrans.scipy.special as fsp
 from functrans.core.array import Array
 from functrans.core.errors import ArgumentError, ArgumentValueError, AxisError, DtypeError
@@ -107,3 +108,25 @@ def test_softmax_of_infinities(x):
             expected = getattr(sp, name)(np.array(x))
             np.testing.assert_array_equal(getattr(fsp, name)(x), expected)
             np.testing.assert_array_equal(ft.jit(getattr(fsp, name))(np.array(x)), expected)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, ft.jit], ids=["eager", "jit"])
+def test_mixed_derivatives_at_zeros(run):
+    def mixed(f, first, second):
+        return run(ft.grad(ft.grad(f, first), second))
+
+    for first, second in ((0, 1), (1, 0)):
+        np.testing.assert_allclose(mixed(fsp.xlogy, first, second)(0.0, 3.0), 1 / 3, rtol=1e-15)
+        np.testing.assert_allclose(mixed(fsp.xlog1py, first, second)(0.0, 2.0), 1 / 3, rtol=1e-15)
+        np.testing.assert_allclose(mixed(fnp.power, first, second)(3.0, 0.0), 1 / 3, rtol=1e-15)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, ft.jit], ids=["eager", "jit"])
+def test_betaln_of_large_and_small_arguments(run):
+    # log B(a, 1) = -log(a); its derivative in a is -1 / a, that in b at b = 1 is digamma(1) - digamma(a + 1).
+    for a in (1e30, 1e-30, 1e8):
+        np.testing.assert_allclose(run(fsp.betaln)(a, 1.0), -np.log(a), rtol=1e-15)
+        slopes = run(ft.grad(fsp.betaln, (0, 1)))(a, 1.0)
+        np.testing.assert_allclose(slopes[0], -1 / a, rtol=1e-14)
+        np.testing.assert_allclose(slopes[1], sp.psi(1.0) - sp.psi(a + 1.0), atol=1e-15, rtol=1e-14)
+    np.testing.assert_allclose(run(ft.grad(fsp.betaln))(-0.5, 0.25), sp.psi(-0.5) - sp.psi(-0.25), rtol=1e-14)
