@@ -234,3 +234,35 @@ def test_bad_arguments_are_named():
         directional_derivative(lambda x: x[0], [1.0], [1.0])
     with pytest.raises(ShapeError, match=r"changed their shapes from \[\(1,\)\] to \[\(0,\)\]"):
         directional_derivative(lambda x: [x[0][x[0] <= 1.0]], [np.ones(1)], [np.ones(1)])
+
+
+def rounding(x, size):
+    """Numbers up to `size` that change at random from one `x` to the next, as rounding errors do."""
+    return size * np.sin(1e17 * x)
+
+
+@pytest.mark.parametrize("size", [1e-16, 3e-15, 1e-13, 1e-11])
+@pytest.mark.parametrize("x", [0.3, 1.7, 40.0])
+def test_rounding_errors_are_no_kink(size, x):
+    """A library adds in whatever order suits the machine; of ill-conditioned functions little else is left."""
+    for smooth in (lambda x: 1 + 0 * x, np.sin, lambda x: 1e-4 * x):
+        for n in range(20):
+            assert not is_kink(lambda a, f=smooth: [f(a[0]) + rounding(a[0], size)], [x + n * 1e-3], [1.0])
+
+
+@pytest.mark.parametrize("size", [1e-16, 3e-15, 1e-13])
+def test_kinks_are_noticed_beneath_rounding_errors(size):
+    for f, x in (
+        (np.abs, 0.0),
+        (relu, -1e-6),
+        (staircase, 2.0),
+        (np.cbrt, 0.0),
+        (lambda x: 1e-2 * np.abs(x) + x, 0.0),
+    ):
+        assert is_kink(lambda a, f=f: [f(a[0]) + rounding(a[0] + 0.1, size)], [x], [1.0])
+
+
+@pytest.mark.parametrize("x", [1e-2, 1e-3, 1e-4])
+def test_cancellation_is_no_kink(x):
+    assert not is_kink(lambda a: [(np.expm1(a[0]) - a[0]) / a[0] ** 2], [x], [1.0])
+    assert not is_kink(lambda a: [(1 - np.cos(a[0])) / a[0] ** 2], [x], [1.0])
