@@ -18,9 +18,9 @@ from ..core.errors import CarryTypeError
 from ..core.ir import Jaxpr, Var
 from ..core.pytree import PyTreeDef, first_difference, tree_flatten_with_path, tree_unflatten
 from ..core.source import Source, last_line, user_source
-from ..core.trace import WEAK_KEYS, current_trace, eval_trace
+from ..core.trace import WEAK_KEYS
 from ..core.tree_nodes import keystr
-from ..primitives.elementwise import convert_element_type_p
+from ..primitives.elementwise import weakly
 from ..primitives.operands import strong
 from ..transforms.stage import stage
 from ..transforms.values import Flat, name_of, result
@@ -74,14 +74,6 @@ def _sources(jaxpr: Jaxpr, fun: Callable[..., Any]) -> list[Source | None]:
     found = [made.get(a) if type(a) is Var else None for a in jaxpr.outvars]
     call, end = user_source(), last_line(fun)
     return [end if s is None or s == call else s for s in found]
-
-
-def weakly(x: Any) -> Any:
-    """A value that has no dtype of its own."""
-    aval = aval_of(x)
-    if aval.weak or aval.shape or aval.dtype.kind not in WEAK_KEYS:
-        return x
-    return convert_element_type_p.bind(x, dtype=aval.dtype, weak=True)
 
 
 def _as_wanted(x: Any, wanted: Aval) -> Any:
@@ -152,10 +144,8 @@ def joined(a: Aval, b: Aval) -> Aval:
 
 
 def carry_out(values: Sequence[Any], weak: Sequence[bool]) -> list[Any]:
-    """The last carry for the user: what was a Python number all along has no dtype of its own while traced."""
-    if current_trace.get() is not eval_trace:
-        values = [weakly(x) if w else x for x, w in zip(values, weak)]
-    return [result(x) for x in values]
+    """The last carry for the user: what was a Python number all along has no dtype of its own."""
+    return [result(weakly(x) if w else x) for x, w in zip(values, weak)]
 
 
 def check_structure(what: str, fun: Callable[..., Any], tree: PyTreeDef, found: PyTreeDef) -> None:

@@ -41,6 +41,7 @@ from ..transforms.values import (
     struct_aval,
     value_of,
 )
+from .grad import as_typed
 
 
 def _spread(fun: Callable[..., Any], args: tuple[Any, ...]) -> Any:
@@ -151,7 +152,7 @@ def jvp(
     ids = {id(x) for x in (*leaves, *ts)}
     outs, aux = flat.separate(outs, ids)
     out = results(flat.out_tree, outs, ids)
-    tangent = results(flat.out_tree, [instantiate(t) for t in out_ts[: len(outs)]], ids)
+    tangent = results(flat.out_tree, [as_typed(t, aval_of(x)) for t, x in zip(out_ts, outs)], ids)
     return (out, tangent, aux) if has_aux else (out, tangent)
 
 
@@ -247,7 +248,7 @@ class VJP(_Derivative):
         found = backward(linear.tape, linear.tangents, cts, linear.inputs)
         if not self._retain:
             self._linear = None
-        values = [instantiate(Zero(a) if c is None else c) for c, a in zip(found, self._in_avals)]
+        values = [as_typed(Zero(a) if c is None else c, a) for c, a in zip(found, self._in_avals)]
         return results(self._in_tree, values, {id(c) for c in cts})
 
     def release(self) -> None:
@@ -315,7 +316,8 @@ class Pushforward(_Derivative):
         ts = _fit_tree(tangents, self._in_tree, self._in_avals, f"linearize of {self._name}: tangents")
         assert self._linear is not None
         outs = replay(self._linear, [instantiate(t) for t in ts])
-        return results(self._out_tree, [instantiate(t) for t in outs], {id(t) for t in ts})
+        found = [as_typed(t, a) for t, a in zip(outs, self._out_avals)]
+        return results(self._out_tree, found, {id(t) for t in ts})
 
     def __repr__(self) -> str:
         return f"<linearized {self._name}: {self._in_tree} -> {self._out_tree}>"

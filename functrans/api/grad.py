@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.aval import aval_of
+from ..core.aval import Aval, aval_of
 from ..core.dtypes import is_complex, is_inexact
 from ..core.errors import ArgumentError, ArgumentValueError, GradientError
 from ..core.portable import Transformed
 from ..core.pytree import PyTreeDef, tree_flatten_with_path, tree_structure
 from ..core.tree_nodes import KeyPath, keystr
+from ..primitives.elementwise import weakly
 from ..primitives.linear import instantiate
 from ..transforms.linearize import linearize
 from ..transforms.transpose import backward
@@ -177,6 +178,12 @@ class _Grad(Differentiated):
         return (found, value[1]) if self._has_aux else found
 
 
+def as_typed(t: Any, aval: Aval) -> Any:
+    """A tangent or cotangent of what has this type, for the user: weak, where that is."""
+    found = instantiate(t)
+    return weakly(found) if aval.weak else found
+
+
 def value_and_grad(
     fun: Callable[..., Any],
     argnums: Argnums = 0,
@@ -267,6 +274,6 @@ def _value_and_grad(
     _check_output(what, fun, flat, outs, holomorphic)
     one = aval_of(outs[0]).dtype.type(1)
     cts = backward(linear.tape, linear.tangents[:1], [one], linear.inputs)
-    gradients = results(chosen.tree, [instantiate(ct) for ct in cts], ids)
+    gradients = results(chosen.tree, [as_typed(ct, aval_of(x)) for ct, x in zip(cts, chosen.leaves)], ids)
     value = result(outs[0], ids)
     return (value, aux) if has_aux else value, gradients[0] if isinstance(argnums, int) else gradients

@@ -15,7 +15,7 @@ from ..transforms.batch import batch
 from ..transforms.linearize import Linearized, linearize, replay
 from ..transforms.transpose import backward
 from ..transforms.values import Flat, name_of, results
-from .grad import Argnums, Differentiated, select
+from .grad import Argnums, Differentiated, as_typed, select
 
 
 def jacfwd(
@@ -122,7 +122,8 @@ class _Jacobian(Differentiated):
         _check_outputs(what, fun, outs, self._holomorphic)
         blocks_of = _columns if what == "jacfwd" else _rows
         blocks = blocks_of(linear, [aval_of(x) for x in chosen.leaves], [aval_of(x) for x in outs])
-        found = _assembled(flat.out_tree, chosen.tree, blocks, isinstance(self._argnums, int))
+        typed = [[as_typed(x, aval_of(leaf)) for x, leaf in zip(row, chosen.leaves)] for row in blocks]
+        found = _assembled(flat.out_tree, chosen.tree, typed, isinstance(self._argnums, int))
         return (found, aux) if self._has_aux else found
 
 

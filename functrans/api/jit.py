@@ -15,12 +15,12 @@ import numpy as np
 
 from ..control import interned
 from ..control.call import call_p, executable, set_compiler
-from ..core.array import Array, wrap
+from ..core.array import Array, WeakArray, weak, wrap
 from ..core.aval import Aval, aval_of
 from ..core.config import config, trace_key
 from ..core.portable import Portable, in_words
 from ..core.pytree import PyTreeDef, tree_flatten, tree_structure, tree_unflatten
-from ..core.trace import Tracer, current_trace, eval_trace, leaked
+from ..core.trace import WEAK_KEYS, Tracer, current_trace, eval_trace, leaked
 from ..core.tree_nodes import kind_of
 from ..lowering.cache import kernels
 from ..lowering.executable import compile_jaxpr
@@ -30,7 +30,6 @@ from ..transforms.values import (
     argument_at,
     check_function,
     flatten_values,
-    given,
     name_of,
     struct_aval,
 )
@@ -126,6 +125,8 @@ def _add_types(key: list[Any], leaves: Sequence[Any]) -> bool:
             key.append(x.shape)
         elif kind in _PYTHON_NUMBERS:
             key.append(kind)
+        elif kind is WeakArray:
+            key.append(WEAK_KEYS[x.dtype.kind])
         elif isinstance(x, np.generic):
             key.append(x.dtype)
             key.append(())
@@ -185,15 +186,16 @@ class Jitted(Portable):
         traced = self._traced(split, [aval_of(x) for x in values], treedef)
         if current_trace.get() is not eval_trace:
             outs = call_p.bind(*traced.captured, *values, jaxpr=traced.jaxpr)
-            return tree_unflatten(traced.out_tree, [given(x) for x in outs])
+            return tree_unflatten(traced.out_tree, [wrap(x) for x in outs])
         for x in values:
             if isinstance(x, Tracer):
                 raise leaked(x)
         run = executable(traced.jaxpr)
         outs = run(*values)
+        wraps = [weak if a.is_number else wrap for a in traced.jaxpr.out_avals]
         if fast_key is not None and not _swapped(fast_key):
-            self._runners[fast_key] = _runner(run, traced.out_tree)
-        return tree_unflatten(traced.out_tree, [wrap(x) for x in outs])
+            self._runners[fast_key] = _runner(run, traced.out_tree, wraps)
+        return tree_unflatten(traced.out_tree, [f(x) for f, x in zip(wraps, outs)])
 
     def _traced(self, split: Split, avals: list[Aval], treedef: PyTreeDef) -> Traced:
         key = (trace_key(), treedef, split.key, *avals)
@@ -342,12 +344,18 @@ def _bind(method: Jitted, instance: Any) -> Any:
     return method.__get__(instance, type(instance))
 
 
-def _runner(run: Any, out_tree: PyTreeDef) -> Callable[..., Any]:
-    """The shortest way from leaves to results."""
+def _runner(run: Any, out_tree: PyTreeDef, wraps: Sequence[Callable[[Any], Any]]) -> Callable[..., Any]:
+    """The shortest way from leaves to results, each of which goes through its function of `wraps`."""
     call = run.compile().call
     if out_tree == _LEAF:
-        return lambda *args: wrap(call(*args)[0])
-    if out_tree == tree_structure((0,) * out_tree.num_leaves):
+        (only,) = wraps
+        return lambda *args: only(call(*args)[0])
+    flat = out_tree == tree_structure((0,) * out_tree.num_leaves)
+    if weak in wraps:
+        if flat:
+            return lambda *args: tuple([f(x) for f, x in zip(wraps, call(*args))])
+        return lambda *args: tree_unflatten(out_tree, [f(x) for f, x in zip(wraps, call(*args))])
+    if flat:
         return lambda *args: tuple([wrap(x) for x in call(*args)])
     return lambda *args: tree_unflatten(out_tree, [wrap(x) for x in call(*args)])
 

@@ -38,9 +38,17 @@ def executable(jaxpr: Jaxpr) -> Callable[..., list[np.ndarray]]:
     return jaxpr.derive(("executable", trace_key()), lambda: _compiler[0](jaxpr))
 
 
+def _numbers(jaxpr: Jaxpr) -> list[int]:
+    """Which outputs are Python numbers."""
+    return [i for i, a in enumerate(jaxpr.out_avals) if a.is_number]
+
+
 def _impl(*args: Any, jaxpr: Jaxpr) -> list[Any]:
     if _compiler:
-        return executable(jaxpr)(*args)
+        outs = executable(jaxpr)(*args)
+        for i in jaxpr.derive("numbers", lambda: _numbers(jaxpr)):
+            outs[i] = outs[i].item()
+        return outs
     with tracing(eval_trace):
         return evaluate(jaxpr, args)
 

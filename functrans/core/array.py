@@ -13,16 +13,15 @@ Immutable is what is read-only by its flags, as all that `wrap` makes is. An `Ar
 from __future__ import annotations
 
 import builtins
-import opcode
 import operator
 import sys
 from collections.abc import Callable
-from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from .errors import ArgumentError, ImmutableArrayError, NoAttributeError
+from .errors import ArgumentError, NoAttributeError
+from .refusals import ATTRIBUTES, COPY, METHODS, READ_ONLY, WRITERS, Flags, calls_operator, refuse, writable
 from .trace import Tracer, operators
 
 _ndarray = np.ndarray
@@ -33,18 +32,35 @@ _getitem = np.ndarray.__getitem__
 _flags = vars(np.ndarray)["flags"].__get__
 
 
+_NUMBERS = frozenset((int, float, complex))
+_NUMBER_DTYPES = frozenset(map(np.dtype, _NUMBERS))
+
+
 def wrap(x: Any) -> Any:
     """What a user receives for `x`: an `Array` for an ndarray or a number, anything else as it is.
+
+    That of a Python number is weak: it takes part in further operations as the number does.
 
     The flags of `x` stay as they are: the array is a read-only view of it.
     """
     kind = type(x)
     if kind is not _ndarray:
-        if not isinstance(x, np.generic | int | float | complex):
+        if kind in _NUMBERS:
+            return weak(_asarray(x))
+        if not isinstance(x, np.generic | bool):
             return x
         x = _asarray(x)
     array = _view(x, Array)
     _setflags(array, False)  # type: ignore[call-arg]  # by position: half the time of write=False
+    return array
+
+
+def weak(x: np.ndarray) -> Any:
+    """An array without axes for the user, of what is a Python number to promotion: a `WeakArray`."""
+    if x.dtype not in _NUMBER_DTYPES:
+        return wrap(x)
+    array = _view(x, WeakArray)
+    _setflags(array, False)  # type: ignore[call-arg]
     return array
 
 
@@ -61,8 +77,11 @@ def wrap_all(x: Any) -> Any:
 
 
 def unwrap(x: Any) -> Any:
-    """The plain (read-only) ndarray behind an `Array`; anything else as it is."""
-    return _view(x, _ndarray) if type(x) is Array else x
+    """The plain (read-only) ndarray behind an `Array`, the number behind a weak one; anything else as it is."""
+    kind = type(x)
+    if kind is Array:
+        return _view(x, _ndarray)
+    return x.item() if kind is WeakArray else x
 
 
 def unwrap_all(x: Any) -> Any:
@@ -74,7 +93,7 @@ def unwrap_all(x: Any) -> Any:
         return kind([unwrap_all(part) for part in x])
     if kind is dict:
         return {key: unwrap_all(part) for key, part in x.items()}
-    return x
+    return x.item() if kind is WeakArray else x
 
 
 def secure(x: Any) -> Any:
@@ -102,36 +121,10 @@ def _is_work_space(x: Any) -> bool:
     return _flags(x).writeable
 
 
-def _refuse(what: str, instead: str) -> NoReturn:
-    raise ImmutableArrayError(f"{what}: an Array of functrans cannot be changed in place. {instead}")
-
-
-_COPY = "Or take a copy that is yours: np.array(x)"
-
-
-class _Flags:
-    """The flags of an `Array`: to be read, not to be set."""
-
-    __slots__ = ("_flags",)
-
-    def __init__(self, flags: Any):
-        object.__setattr__(self, "_flags", flags)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._flags, name)
-
-    def __getitem__(self, key: str) -> Any:
-        return self._flags[key]
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if value:
-            _refuse(f"x.flags.{name} = {value}", "Take a copy that is yours: y = np.array(x)")
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        self.__setattr__(key.lower(), value)
-
-    def __repr__(self) -> str:
-        return repr(self._flags)
+def _is_ours(x: Any) -> bool:
+    """Whether `x` is an `Array` that never changes."""
+    kind = type(x)
+    return (kind is Array or kind is WeakArray) and not _is_work_space(x)
 
 
 class _ArrayType(type):
@@ -155,6 +148,8 @@ class Array(np.ndarray, metaclass=_ArrayType):
     at
         Changed copies: ``x.at[i].set(v)``, ``.add``, ``.multiply``, ``.min``, ``.max``, and reads that say
         what an index out of bounds means: ``x.at[i].get(mode="clip")``.
+    weak_type : bool
+        Whether it was computed from Python numbers alone, and gives way to the dtype of what it meets, as they do.
 
     Examples
     --------
@@ -168,6 +163,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
 
     __slots__ = ()
     __hash__ = None
+    weak_type = False
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Array:
         """An `Array` of a list or an ndarray, for libraries that write ``type(x)(y)``."""
@@ -187,7 +183,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
             elif isinstance(x, Tracer):
                 return NotImplemented
             else:
-                plain.append(x)
+                plain.append(unwrap(x))
         if kwargs:
             given = kwargs.get("out")
             _check_out(ufunc.__name__, kwargs)
@@ -195,23 +191,23 @@ class Array(np.ndarray, metaclass=_ArrayType):
             if given is not None:
                 out = getattr(ufunc, method)(*plain, **kwargs)
                 return given[0] if out is not NotImplemented and len(given) == 1 else out
-        if method == "at" and type(inputs[0]) is Array and not _is_work_space(inputs[0]):
-            _refuse(
-                f"np.{ufunc.__name__}.at(x, ...)", f"Write x = x.at[i].add(v) (or .multiply, .min). {_COPY}"
+        if method == "at" and _is_ours(inputs[0]):
+            refuse(
+                f"np.{ufunc.__name__}.at(x, ...)", f"Write x = x.at[i].add(v) (or .multiply, .min). {COPY}"
             )
         out = getattr(ufunc, method)(*plain, **kwargs)
-        if isinstance(inputs[0], np.generic) and _calls_operator(sys._getframe(1)):
+        if isinstance(inputs[0], np.generic) and calls_operator(sys._getframe(1)):
             return wrap_all(out)
         return out
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
         if any(issubclass(kind, Tracer) for kind in types):
             return NotImplemented
-        if func in _WRITERS and args and type(args[0]) is Array and not _is_work_space(args[0]):
-            _refuse(f"np.{func.__name__}(x, ...)", f"{_WRITERS[func]}. {_COPY}")
+        if func in WRITERS and args and _is_ours(args[0]):
+            refuse(f"np.{func.__name__}(x, ...)", f"{WRITERS[func]}. {COPY}")
         _check_out(func.__name__, kwargs)
         out = func(*unwrap_all(args), **unwrap_all(kwargs))
-        return out if func in _READ_ONLY else _writable(out)
+        return out if func in READ_ONLY else writable(out)
 
     # --- reading --------------------------------------------------------------------------------------------
 
@@ -243,7 +239,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
     @property
     def flags(self) -> Any:
         """Memory layout, read-only."""
-        return _Flags(_flags(self))
+        return Flags(_flags(self))
 
     def view(self, dtype: Any = None, type: Any = None) -> Any:
         """The same memory as another dtype, or as another class of array (``x.view(np.ndarray)``)."""
@@ -273,6 +269,12 @@ class Array(np.ndarray, metaclass=_ArrayType):
         # "array(" and "Array(" are of equal length: the lines stay aligned.
         return f"A{repr(_view(self, _ndarray))[1:]}"
 
+    def __divmod__(self, other: Any) -> Any:
+        return wrap_all(divmod(_view(self, _ndarray), unwrap(other)))
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return wrap_all(divmod(unwrap(other), _view(self, _ndarray)))
+
     def __round__(self, ndigits: int | None = None) -> Any:
         return wrap(_view(self, _ndarray).round(ndigits or 0))
 
@@ -282,49 +284,44 @@ class Array(np.ndarray, metaclass=_ArrayType):
     # --- what would change it -------------------------------------------------------------------------------
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if _is_work_space(self):
-            return _view(self, _ndarray).__setitem__(unwrap_all(index), unwrap(value))
-        _refuse("x[i] = v", f"Write x = x.at[i].set(v) (or .add, .multiply, .min, .max). {_COPY}")
+        if not _is_work_space(self):
+            refuse("x[i] = v", f"Write x = x.at[i].set(v) (or .add, .multiply, .min, .max). {COPY}")
+        _view(self, _ndarray)[unwrap_all(index)] = unwrap(value)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        _refuse(f"x.{name} = ...", _ATTRIBUTES.get(name, "Make a new array instead"))
+        refuse(f"x.{name} = ...", ATTRIBUTES.get(name, "Make a new array instead"))
 
     def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
         """Refused for ``write=True``."""
         if write:
-            _refuse("x.setflags(write=True)", "Take a copy that is yours: y = np.array(x)")
+            refuse("x.setflags(write=True)", "Take a copy that is yours: y = np.array(x)")
 
 
-_ATTRIBUTES = {
-    "shape": "Write x = x.reshape(shape)",
-    "dtype": "Write x = x.view(dtype), or x.astype(dtype) to convert the numbers",
-    "real": "Write x = v + 1j * x.imag",
-    "imag": "Write x = x.real + 1j * v",
-    "flat": "Write x = x.at[...].set(v)",
-}
+class WeakArray(Array):
+    """What users receive of a weak type: an `Array` without axes that is a Python number to promotion.
 
-_WRITERS: dict[Any, str] = {
-    np.copyto: "Write x = functrans.numpy.broadcast_to(v, x.shape)",
-    np.put: "Write x = x.ravel().at[i].set(v).reshape(x.shape)",
-    np.place: "Write x = functrans.numpy.where(mask, v, x)",
-    np.putmask: "Write x = functrans.numpy.where(mask, v, x)",
-    np.fill_diagonal: "Write i = functrans.numpy.arange(len(x)); x = x.at[i, i].set(v)",
-    np.put_along_axis: "Write x = x.at[...].set(v) with the indices of all axes",
-}
+    A class of its own, so that what asks for the type of an `Array` need not ask for more.
+    """
 
-#: What NumPy itself makes read-only, or too large to be copied: elements that occur in it more than once.
-_READ_ONLY = frozenset((np.broadcast_to, np.broadcast_arrays, np.lib.stride_tricks.sliding_window_view))
+    __slots__ = ()
+    __hash__ = None
+    weak_type = True
+
+    def __reduce__(self) -> Any:
+        return wrap, (self.item(),)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __getitem__(self, index: Any) -> Any:
+        part = super().__getitem__(index)
+        return weak(_view(part, _ndarray)) if type(part) is Array and not part.ndim else part
 
 
-def _writable(x: Any) -> Any:
-    """What a function of NumPy returned, in memory that may be written to: not in that of an `Array`."""
-    kind = type(x)
-    if kind is _ndarray:
-        return x if _flags(x).writeable else x.copy(order="K")
-    if isinstance(x, tuple):
-        parts = [_writable(part) for part in x]
-        return kind(*parts) if hasattr(x, "_fields") else kind(parts)
-    return [_writable(part) for part in x] if kind is list else x
+WeakArray.__name__ = WeakArray.__qualname__ = "Array"
 
 
 def _check_out(name: str, kwargs: dict[str, Any]) -> None:
@@ -332,16 +329,8 @@ def _check_out(name: str, kwargs: dict[str, Any]) -> None:
     if out is None:
         return
     for x in out if type(out) is tuple else (out,):
-        if type(x) is Array and not _is_work_space(x):
-            _refuse(f"np.{name}(..., out=x)", f"Use the returned value: x = np.{name}(...). {_COPY}")
-
-
-def _calls_operator(frame: FrameType) -> bool:
-    """Whether a frame is at an operator of Python: NumPy's scalars on its left side go by way of the ufunc."""
-    return opcode.opname[frame.f_code.co_code[frame.f_lasti]] in _OPERATORS
-
-
-_OPERATORS = frozenset(("BINARY_OP", "COMPARE_OP"))
+        if _is_ours(x):
+            refuse(f"np.{name}(..., out=x)", f"Use the returned value: x = np.{name}(...). {COPY}")
 
 
 # --- operators, without the detour through __array_ufunc__ --------------------------------------------------
@@ -371,19 +360,32 @@ def _binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable[..., A
     return _named(method, name)
 
 
-def _divmod(name: str) -> Callable[..., Any]:
-    generic = getattr(_ndarray, name)
+def _weakly_unary(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
+    return _named(lambda self: weak(_asarray(op(_view(self, _ndarray)))), name)
+
+
+def _weakly_binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable[..., Any]:
+    """Weak beside numbers and weak arrays; beside anything else what the number is there."""
 
     def method(self: Array, other: Any) -> Any:
-        return wrap_all(generic(_view(self, _ndarray), unwrap(other)))
+        kind = type(other)
+        if kind is Array or kind is _ndarray:
+            number, array = self.item(), _view(other, _ndarray)
+            return wrap(op(array, number) if swapped else op(number, array))
+        if kind in _NUMBERS or kind is WeakArray:
+            plain, other = _view(self, _ndarray), unwrap(other)
+            return weak(_asarray(op(other, plain) if swapped else op(plain, other)))
+        # Sequences and bools meet an array, as they do where the number is traced.
+        own = _view(self, _ndarray) if isinstance(other, bool | list | tuple | str) else self.item()
+        return wrap_all(op(other, own) if swapped else op(own, other))
 
     return _named(method, name)
 
 
-def _in_place(name: str) -> Callable[..., Any]:
+def _in_place(name: str, kind: type = Array) -> Callable[..., Any]:
     """``x += other`` is ``x = x + other``; but work space is changed."""
     generic = getattr(_ndarray, name)
-    binary = getattr(Array, name.replace("__i", "__", 1))
+    binary = getattr(kind, name.replace("__i", "__", 1))
 
     def method(self: Array, other: Any) -> Any:
         if not _flags(self).writeable:
@@ -405,7 +407,7 @@ def _refused_method(name: str, instead: str) -> Callable[..., Any]:
 
     def method(self: Array, *args: Any, **kwargs: Any) -> None:
         if not _is_work_space(self):
-            _refuse(f"x.{name}(...)", f"{instead}. {_COPY}")
+            refuse(f"x.{name}(...)", f"{instead}. {COPY}")
         generic(_view(self, _ndarray), *unwrap_all(args), **unwrap_all(kwargs))
 
     _named(method, name).__doc__ = f"Refused: an Array cannot be changed. {instead}."
@@ -433,20 +435,17 @@ for _name in (
     setattr(Array, f"__{_name}__", _binary(f"__{_name}__", _op, swapped=False))
     setattr(Array, f"__r{_name}__", _binary(f"__r{_name}__", _op, swapped=True))
     setattr(Array, f"__i{_name}__", _in_place(f"__i{_name}__"))
+    setattr(WeakArray, f"__{_name}__", _weakly_binary(f"__{_name}__", _op, swapped=False))
+    setattr(WeakArray, f"__r{_name}__", _weakly_binary(f"__r{_name}__", _op, swapped=True))
+    setattr(WeakArray, f"__i{_name}__", _in_place(f"__i{_name}__", WeakArray))
 for _name in ("neg", "pos", "abs", "invert"):
     setattr(Array, f"__{_name}__", _unary(f"__{_name}__", getattr(operator, _name)))
-for _name in ("__divmod__", "__rdivmod__"):
-    setattr(Array, _name, _divmod(_name))
+    setattr(WeakArray, f"__{_name}__", _weakly_unary(f"__{_name}__", getattr(operator, _name)))
 for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
-    setattr(Array, f"__{_name}__", _binary(f"__{_name}__", getattr(operator, _name), swapped=False))
-for _name, _instead in (
-    ("sort", "Write x = np.sort(x)"),
-    ("partition", "Write x = np.partition(x, k)"),
-    ("fill", "Write x = functrans.numpy.full_like(x, v)"),
-    ("put", "Write x = x.ravel().at[i].set(v).reshape(x.shape)"),
-    ("resize", "Write x = np.resize(x, shape)"),
-    ("setfield", "Write x = x.at[i].set(v)"),
-):
+    _op = getattr(operator, _name)
+    setattr(Array, f"__{_name}__", _binary(f"__{_name}__", _op, swapped=False))
+    setattr(WeakArray, f"__{_name}__", _weakly_binary(f"__{_name}__", _op, swapped=False))
+for _name, _instead in METHODS:
     setattr(Array, _name, _refused_method(_name, _instead))
 for _name in (
     "all", "any", "argmax", "argmin", "argpartition",

@@ -47,6 +47,11 @@ class Aval:
             n *= extent
         return n
 
+    @property
+    def is_number(self) -> bool:
+        """Whether values of it are Python numbers, outside of any trace."""
+        return self.weak and not self.shape
+
     def strong(self) -> Aval:
         """The same aval, not weak."""
         return Aval(self.shape, self.dtype) if self.weak else self

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from ..core.array import Array
+from ..core.array import Array, WeakArray
 from ..core.errors import ArgumentError, FunctionDefinitionError, MissingRuleError
 from ..core.portable import Bound, Portable
 from ..core.pytree import PyTreeDef, tree_unflatten
@@ -30,7 +30,7 @@ from .declared_call import DeclaredCall
 from .positions import Positions
 from .rule import bind_rule
 
-_IMMUTABLE = frozenset((Array, float, int, complex, bool))
+_IMMUTABLE = frozenset((Array, WeakArray, float, int, complex, bool))
 
 
 class CustomFunction(Portable):

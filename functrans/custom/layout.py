@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.array import Array, secure, unwrap
+from ..core.array import Array, WeakArray, secure, unwrap
 from ..core.errors import PytreeError
 from ..core.pytree import (
     LEAF,
@@ -53,6 +53,8 @@ def is_array(x: Any) -> bool:
 
 def as_value(x: Any, where: Callable[[], str]) -> Any:
     """An array of the user's as a value that flows through interpreters; `where` names it in messages."""
+    if type(x) is WeakArray:  # rules ask arrays for their shape
+        return np.asarray(x)
     return unwrap(x) if type(x) is Array else value_of(x, where)
 
 
@@ -60,7 +62,7 @@ def own_value(x: Any, where: Callable[[], str]) -> Any:
     """The same for what users' rules return or save: a copy of an array that they may still write to."""
     if type(x) is Array:
         return unwrap(x)
-    found = value_of(x, where)
+    found = as_value(x, where)
     return secure(found) if type(found) is np.ndarray else found
 
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..core.array import Array
+from ..core.array import Array, WeakArray
 from ..core.aval import aval_of
 from ..core.dtypes import canonical, promote
 from ..core.errors import ArgumentValueError
@@ -95,4 +95,4 @@ def owned(out: Any, *given: Any) -> Any:
     return finish(out)
 
 
-_SAFE = frozenset((Array, int, float, complex, bool, list, tuple))
+_SAFE = frozenset((Array, WeakArray, int, float, complex, bool, list, tuple))

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ..core.aval import Aval, Zero
+from ..core.aval import Aval, Zero, aval_of
 from ..core.dtypes import BOOL, INT64
 from ..core.errors import DtypeError
 from ..core.kernel import Pointwise
 from ..core.primitive import Linear, Primitive
+from ..core.trace import WEAK_KEYS
 from .families import elementwise, literal
 from .families import mul_p as mul_p
 from .linear import (
@@ -251,6 +252,14 @@ convert_element_type_p: Primitive = Primitive(
     batch=lambda size, args, dims, **params: elementwise_batch(convert_element_type_p, args, dims, **params),
     kernel=Pointwise(lambda k, x, *, dtype, weak=False: k.cast(x, dtype)),
 )
+
+
+def weakly(x: Any) -> Any:
+    """A value that has no dtype of its own, where it has no axes."""
+    aval = aval_of(x)
+    if aval.weak or aval.shape or aval.dtype.kind not in WEAK_KEYS:
+        return x
+    return convert_element_type_p.bind(x, dtype=aval.dtype, weak=True)
 
 
 def convert(x: Any, dtype: np.dtype) -> Any:

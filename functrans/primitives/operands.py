@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..core.array import Array, wrap
+from ..core.array import Array, WeakArray, wrap
 from ..core.aval import aval_of
 from ..core.dtypes import SUPPORTED, check_supported, native, promote
 from ..core.errors import ArgumentError, ShapeError
@@ -56,6 +56,8 @@ def operand(x: Any, name: str, position: int = 0) -> Any:
         x = _view(x, np.ndarray)
     elif kind in PYTHON_KEYS or isinstance(x, Tracer):
         return x
+    elif kind is WeakArray:
+        return x.item()
     elif isinstance(x, list | tuple):
         return stacked(x, name, position)
     elif kind is not np.ndarray and not isinstance(x, np.generic):

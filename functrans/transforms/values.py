@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.array import secure, wrap
+from ..core.array import WeakArray, secure, wrap
 from ..core.aval import Aval, aval_of
 from ..core.dtypes import SUPPORTED, native
 from ..core.errors import ArgumentError, DtypeError
@@ -115,6 +115,8 @@ def value_of(x: Any, where: Callable[[], str]) -> Any:
     kind = type(x)
     if kind in PYTHON_KEYS or isinstance(x, Tracer):
         return x
+    if kind is WeakArray:
+        return x.item()
     if isinstance(x, np.ndarray | np.generic):
         if x.dtype not in _SUPPORTED:
             x = native(plain(x, where()), where())

@@ -80,7 +80,7 @@ def test_aux_of_nested_gradients_is_free_of_tracers():
     d, aux = ft.grad(outer, has_aux=True)(2.0)  # (3 x^2 * 2 x)' = 18 x^2
     close(d, 72.0)
     close(aux, 4.0)
-    assert type(aux) is ft.Array
+    assert isinstance(aux, ft.Array)
 
 
 def test_trees_of_arguments():
@@ -104,7 +104,7 @@ def test_gradients_have_dtype_and_shape_of_the_argument():
 def test_python_numbers_as_arguments():
     d = ft.grad(lambda x, n: x**n)(2.0, 3)
     assert d == 12.0
-    assert type(d) is ft.Array
+    assert isinstance(d, ft.Array)
     assert ft.value_and_grad(lambda x: x * np.float32(2))(1.5)[0].dtype == np.float32
     assert ft.grad(lambda x: x * np.float32(2))(1.5) == 2.0
 

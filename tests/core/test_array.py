@@ -42,7 +42,9 @@ def test_wrap_is_a_read_only_view_and_leaves_the_flags_of_its_argument():
 )
 def test_numbers_become_arrays_without_axes(value):
     a = wrap(value)
-    assert is_array(a)
+    assert isinstance(a, Array)
+    assert not a.flags.writeable
+    assert a.weak_type == (type(value) in (int, float, complex))
     assert a.shape == ()
     assert a == value
     assert a.dtype == np.asarray(value).dtype
