@@ -15,7 +15,11 @@ Written by `docs/generate_errors.py` from the docstrings of the classes in `func
 
 Every error that functrans raises on purpose is a `functrans.errors.FunctransError`, and also an error of the kind that
 Python or NumPy would raise there (in brackets), so that `except ValueError` and `except IndexError` do what they do for
-NumPy. Its message ends with your file, line and source text.
+NumPy. Its message ends with your file, line and source text: those of the innermost frame that belongs neither to
+functrans nor to an installed library that knows nothing of it, such as pandas or Matplotlib.
+
+The traceback of an error that leaves a transformation, a loop, a branch or a custom rule shows your frames, without
+those of functrans between them. `config.traceback_filtering = False`, or `FUNCTRANS_TRACEBACK_FILTERING=0`, shows all.
 """
 
 

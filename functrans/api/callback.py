@@ -13,10 +13,12 @@ from ..core.dtypes import SUPPORTED, canonical
 from ..core.errors import ArgumentError, ArgumentValueError
 from ..core.pytree import PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
 from ..core.trace import PYTHON_KEYS, Tracer
+from ..core.tracebacks import boundary
 from ..core.tree_nodes import keystr
 from ..transforms.values import name_of, result, value_of
 
 
+@boundary
 def pure_callback(
     callback: Callable[..., Any],
     result_shape_dtypes: Any,
@@ -88,6 +90,7 @@ def pure_callback(
     return tree_unflatten(out_tree, [result(x) for x in outs])
 
 
+@boundary
 def io_callback(
     callback: Callable[..., Any],
     result_shape_dtypes: Any,

@@ -20,6 +20,7 @@ from ..core.errors import (
 )
 from ..core.portable import Unportable
 from ..core.pytree import PyTree, PyTreeDef, tree_flatten, tree_structure, tree_unflatten
+from ..core.tracebacks import boundary
 from ..core.tree_nodes import keystr, register_kind
 from ..primitives.elementwise import convert_element_type_p
 from ..primitives.linear import instantiate
@@ -109,6 +110,7 @@ def _fit_tree(tree: PyTree, treedef: PyTreeDef, avals: Sequence[Aval], what: str
     ]
 
 
+@boundary
 def jvp(
     fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], *, has_aux: bool = False
 ) -> tuple[Any, ...]:
@@ -234,6 +236,7 @@ class VJP(_Derivative):
         super().__init__(*parts)
         self._retain = retain
 
+    @boundary
     def __call__(self, cotangent: PyTree) -> PyTree:
         """Cotangents of the arguments, a tuple, for a `cotangent` of the structure and shapes of the output."""
         linear = self._linear
@@ -260,6 +263,7 @@ class VJP(_Derivative):
         return f"<vjp of {self._name}: {self._out_tree} -> {self._in_tree}{freed}>"
 
 
+@boundary
 def vjp(
     fun: Callable[..., Any], *primals: Any, has_aux: bool = False, retain: bool = True
 ) -> tuple[Any, ...]:
@@ -311,6 +315,7 @@ class Pushforward(_Derivative):
 
     what = "linearize"
 
+    @boundary
     def __call__(self, *tangents: Any) -> PyTree:
         """The tangent of the output, for a tangent of each argument."""
         ts = _fit_tree(tangents, self._in_tree, self._in_avals, f"linearize of {self._name}: tangents")
@@ -327,6 +332,7 @@ register_kind(VJP, _Form.flatten, _Form.filled)
 register_kind(Pushforward, _Form.flatten, _Form.filled)
 
 
+@boundary
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Value, and the derivative there as a linear function that is cheap to apply many times.
 
@@ -357,6 +363,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     return Pushforward.at(fun, primals, has_aux)
 
 
+@boundary
 def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[PyTree], PyTree]:
     """The transpose of a linear function.
 

@@ -21,6 +21,7 @@ from ..core.config import config, trace_key
 from ..core.portable import Portable, in_words
 from ..core.pytree import PyTreeDef, tree_flatten, tree_structure, tree_unflatten
 from ..core.trace import WEAK_KEYS, Tracer, current_trace, eval_trace, leaked
+from ..core.tracebacks import show_users_frames
 from ..core.tree_nodes import kind_of
 from ..lowering.cache import kernels
 from ..lowering.executable import compile_jaxpr
@@ -163,20 +164,24 @@ class Jitted(Portable):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The results of the function, by its kernels; traced and compiled first where these types are new."""
-        if not self._plain or current_trace.get() is not eval_trace:
-            return self._call(args, kwargs, None)
-        leaves: Sequence[Any] = args
-        key: list[Any] = [trace_key()]
-        if kwargs or not _add_types(key, args):
-            leaves, treedef = tree_flatten((args, kwargs))
-            key = [trace_key(), treedef]
-            if not _add_types(key, leaves):
+        try:
+            if not self._plain or current_trace.get() is not eval_trace:
                 return self._call(args, kwargs, None)
-        runner = self._runners.get(tuple(key))
-        if runner is None:
-            return self._call(args, kwargs, tuple(key))
-        self._hit()
-        return runner(*leaves)
+            leaves: Sequence[Any] = args
+            key: list[Any] = [trace_key()]
+            if kwargs or not _add_types(key, args):
+                leaves, treedef = tree_flatten((args, kwargs))
+                key = [trace_key(), treedef]
+                if not _add_types(key, leaves):
+                    return self._call(args, kwargs, None)
+            runner = self._runners.get(tuple(key))
+            if runner is None:
+                return self._call(args, kwargs, tuple(key))
+            self._hit()
+            return runner(*leaves)
+        except Exception as error:
+            show_users_frames(error)
+            raise
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any], fast_key: Hashable) -> Any:
         if config.disable_jit:

@@ -8,6 +8,7 @@ from typing import Any
 from ..core.ir import Jaxpr
 from ..core.portable import Transformed
 from ..core.pytree import PyTree, tree_flatten, tree_unflatten
+from ..core.tracebacks import boundary
 from ..transforms.stage import stage
 from ..transforms.values import Flat, check_function, name_of, struct_aval, struct_of
 from .static import Signature
@@ -68,6 +69,7 @@ class _JaxprOf(Transformed):
         return jaxpr
 
 
+@boundary
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> PyTree:
     """The shapes and dtypes of a function's results, computed without numbers.
 

@@ -174,6 +174,9 @@ class Config:
         outside `jit` returns, in the results of a compiled function (which is then evaluated again, equation by
         equation, to find where), and in the gradients that a rule of your own returns. Operations that only move
         numbers (indexing, ``where``, ``sort``) pass on a NaN that is there; arithmetic with it raises. Default False.
+    traceback_filtering : bool
+        Errors that leave a transformation, a loop, a branch or a custom rule show your frames, without those of
+        functrans between them. Set it to False to see all. Default True.
     verify : bool
         Check every jaxpr between passes. Default False.
     checked : bool
@@ -206,6 +209,7 @@ class Config:
     disable_jit = _Option(False, _boolean, "Run everything as Python and NumPy.")
     strict_ctx = _Option(False, _boolean, "Arrays assigned to the ctx of a Function are an error.")
     debug_nans = _Option(False, _boolean, "A NaN that appears is an error.")
+    traceback_filtering = _Option(True, _boolean, "Errors show the user's frames only.", traced=False)
     verify = _Option(False, _boolean, "Check every jaxpr between passes.", traced=False)
     checked = _Option(False, _boolean, "Look for writes of kernels beside their memory.")
     _store: _Store

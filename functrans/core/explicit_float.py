@@ -13,7 +13,6 @@ of a future version of Python has conversions refused, never derivatives lost.
 from __future__ import annotations
 
 import dis
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -21,11 +20,9 @@ from itertools import takewhile
 from types import CodeType, FrameType, ModuleType
 from typing import Any, NamedTuple
 
-from .source import Source, is_internal
+from .source import Source, is_installed, is_internal
 
 _NUMBERS = (float, int, complex)
-_LIBRARIES = (os.path.dirname(os.__file__) + os.sep,)
-_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 #: Since 3.13 a call has a place for `self` above the callee, before that beneath it.
 _SELF_ABOVE = int(sys.version_info >= (3, 13))
@@ -87,8 +84,7 @@ def is_explicit(frame: FrameType) -> bool:
 
 def is_users(code: CodeType) -> bool:
     """Whether code belongs neither to functrans, nor to Python's library, nor to an installed package."""
-    name = code.co_filename
-    return not (is_internal(code) or name.startswith(_LIBRARIES) or any(part in name for part in _INSTALLED))
+    return not (is_internal(code) or is_installed(code))
 
 
 def called(frame: FrameType) -> Any:

@@ -17,6 +17,7 @@ from types import FunctionType
 from typing import Any, ClassVar, NoReturn, TypeVar
 
 from .errors import PicklingError
+from .tracebacks import boundary
 
 _Object = TypeVar("_Object", bound="Portable")
 _Anything = TypeVar("_Anything")
@@ -138,6 +139,10 @@ class Transformed(Portable):
 
     #: As `functools.wraps` copies them; a docstring of its own says what became of the function.
     _kept: ClassVar[tuple[str, ...]] = ("__module__", "__name__", "__qualname__")
+
+    def __init_subclass__(cls) -> None:
+        if "__call__" in vars(cls):
+            cls.__call__ = boundary(cls.__call__)  # type: ignore[method-assign]
 
     def __init__(self, what: str, fun: Callable[..., Any]):
         functools.update_wrapper(self, fun, assigned=self._kept, updated=())

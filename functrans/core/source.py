@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType, FunctionType, ModuleType, TracebackType
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,11 @@ _SKIPPED = (_PACKAGE, *[os.path.dirname(os.path.abspath(str(m.__file__))) + os.s
 _STDLIB = tuple(
     os.path.join(os.path.dirname(os.__file__), name) for name in ("contextlib.py", "functools.py")
 )
-_is_internal: dict[CodeType, bool] = {}
+_LIBRARIES = (os.path.dirname(os.__file__) + os.sep,)
+_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_NAME = __name__.partition(".")[0]
+_is_internal: dict[str, bool] = {}  # by file: strings know their hash, code objects compute it each time
+_is_passed_over: dict[str, bool] = {}
 
 
 class Place:
@@ -109,12 +113,49 @@ class Source(Place):
 
 def is_internal(code: CodeType) -> bool:
     """Whether a code object belongs to functrans, NumPy, SciPy, or to what calls users' functions for others."""
-    known = _is_internal.get(code)
+    name = code.co_filename
+    known = _is_internal.get(name)
     if known is None:
-        name = code.co_filename
-        known = name.startswith(_SKIPPED) or name in _STDLIB or name.startswith(("<frozen", "<functrans"))
-        _is_internal[code] = known
+        known = name.startswith((*_SKIPPED, "<frozen", "<functrans")) or calls_for_others(code)
+        _is_internal[name] = known
     return known
+
+
+def is_own(code: CodeType) -> bool:
+    """Whether a code object belongs to functrans, or was written by it."""
+    return code.co_filename.startswith((_PACKAGE, "<functrans"))
+
+
+def calls_for_others(code: CodeType) -> bool:
+    """Whether a code object belongs to a module of Python's that calls functions for others."""
+    return code.co_filename in _STDLIB
+
+
+def is_installed(code: CodeType) -> bool:
+    """Whether a code object belongs to Python's library or to an installed package."""
+    name = code.co_filename
+    return name.startswith(_LIBRARIES) or any(part in name for part in _INSTALLED)
+
+
+def _passed_over(frame: FrameType) -> bool:
+    """Whether a frame belongs to an installed library that knows nothing of functrans: pandas, Matplotlib.
+
+    A library that imports functrans is built on it, and its lines are where its author has to look.
+    """
+    name = frame.f_code.co_filename
+    known = _is_passed_over.get(name)
+    if known is None:
+        known = is_installed(frame.f_code) and not any(map(_is_ours, list(frame.f_globals.values())))
+        _is_passed_over[name] = known
+    return known
+
+
+def _is_ours(x: Any) -> bool:
+    """Whether a global of a module is a module, a function or a class of functrans."""
+    if not isinstance(x, ModuleType | FunctionType | type):
+        return False
+    name = x.__name__ if isinstance(x, ModuleType) else x.__module__
+    return isinstance(name, str) and name.partition(".")[0] == _NAME
 
 
 #: The place of the equation that is being replayed, while a jaxpr is derived from another.
@@ -122,16 +163,23 @@ replayed: ContextVar[Source | None] = ContextVar("functrans_replayed", default=N
 
 
 def user_source() -> Source | None:
-    """The innermost frame outside functrans and NumPy, or that of the equation replayed; None when there is none."""
+    """The user's line, or that of the equation replayed; None when there is none.
+
+    It is the innermost frame outside functrans and NumPy. Frames of libraries that call functrans without knowing it
+    are passed over, unless there is no other.
+    """
     known = replayed.get()
     if known is not None:
         return known
     frame: FrameType | None = sys._getframe(1)
+    library: FrameType | None = None
     while frame is not None:
         if not is_internal(frame.f_code):
-            return Source(frame.f_code, frame.f_lasti)
+            if not _passed_over(frame):
+                return Source(frame.f_code, frame.f_lasti)
+            library = library or frame
         frame = frame.f_back
-    return None
+    return None if library is None else Source(library.f_code, library.f_lasti)
 
 
 def last_line(fun: Callable[..., Any]) -> Source | None:

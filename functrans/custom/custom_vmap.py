@@ -17,6 +17,7 @@ from ..core.errors import ConcretizationError, VmapRuleError
 from ..core.portable import Bound, Portable
 from ..core.pytree import PyTree, PyTreeDef, tree_unflatten
 from ..core.trace import current_trace, eval_trace, is_abstract
+from ..core.tracebacks import boundary
 from ..core.tree_nodes import KeyPath, keystr
 from ..transforms.stage import stage
 from ..transforms.values import (
@@ -129,6 +130,7 @@ class custom_vmap(Portable):
         self.vmap_rule = vmap_rule
         return vmap_rule
 
+    @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function at these arguments."""
         values, tree = flatten_values(self._positions.resolved(args, kwargs), self._place)

@@ -14,6 +14,7 @@ from ..core.errors import ArgumentError, FunctionDefinitionError, MissingRuleErr
 from ..core.portable import Bound, Portable
 from ..core.pytree import PyTreeDef, tree_unflatten
 from ..core.trace import current_trace, eval_trace
+from ..core.tracebacks import boundary
 from ..core.tree_nodes import KeyPath, keystr
 from ..transforms.values import (
     argument_name,
@@ -186,6 +187,7 @@ class CustomFunction(Portable):
 
     # --- calling -------------------------------------------------------------------------------------------------
 
+    @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result, which is differentiated by its rules."""
         declared = self._declared

@@ -7,6 +7,7 @@ from functools import partial, wraps
 from typing import Any, TypeVar
 
 from ..core.errors import ArgumentError, MissingRuleError
+from ..core.tracebacks import boundary
 from ..transforms.values import given_numbers, result
 from .function_call import FunctionCall
 from .function_class import BackwardFunction, FunctionMeta, definition_of
@@ -155,6 +156,7 @@ class Function(metaclass=FunctionMeta):
     _backward_cls: type[BackwardFunction]
 
     @classmethod
+    @boundary
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Apply the operation.
 

@@ -22,6 +22,7 @@ from ..core.errors import (
 from ..core.primitive import Linear
 from ..core.pytree import PyTree, PyTreeDef, tree_unflatten
 from ..core.trace import current_trace, eval_trace
+from ..core.tracebacks import boundary
 from ..core.tree_nodes import KeyPath, keystr
 from ..primitives.linear import added, instantiate
 from ..transforms import jvp as forward
@@ -33,6 +34,7 @@ from .rule import bind_rule
 _COTANGENT = Kind("cotangent", GradientStructureError, GradientShapeError, GradientDtypeError, BackwardError)
 
 
+@boundary
 def linear_call(
     fun: Callable[[PyTree, PyTree], PyTree],
     fun_transpose: Callable[[PyTree, PyTree], PyTree],

@@ -10,6 +10,7 @@ from ..core.aval import aval_of
 from ..core.errors import ArgumentError, ArgumentValueError, AxisError
 from ..core.pytree import PyTreeDef, tree_flatten_with_path, tree_unflatten
 from ..core.source import last_line
+from ..core.tracebacks import boundary
 from ..core.tree_nodes import keystr
 from ..numpy.joining import concatenate, stack
 from ..numpy.moving import flip
@@ -20,6 +21,7 @@ from ..transforms.values import check_function, flatten_values, given, name_of, 
 __all__ = ["associative_scan"]
 
 
+@boundary
 def associative_scan(fn: Callable[..., Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
     """All prefixes ``x0``, ``fn(x0, x1)``, ``fn(fn(x0, x1), x2)``, ... of an associative function.
 

@@ -16,6 +16,7 @@ from ..core.errors import ArgumentError, ArgumentValueError, BranchTypeError, Co
 from ..core.pytree import PyTreeDef, first_difference, tree_unflatten
 from ..core.source import last_line
 from ..core.trace import concrete, is_abstract
+from ..core.tracebacks import boundary
 from ..core.tree_nodes import keystr
 from ..primitives.elementwise import convert, max_p, min_p
 from ..primitives.operands import strong
@@ -25,6 +26,7 @@ __all__ = ["cond", "switch"]
 _ABSENT: Any = object()
 
 
+@boundary
 def cond(
     pred: Any,
     true_fun: Callable[..., Any],
@@ -103,6 +105,7 @@ def _with_own_operands(
     return cond(pred, lambda x, _: true_fun(x), lambda _, y: false_fun(y), true_operand, false_operand)
 
 
+@boundary
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _ABSENT) -> Any:
     """Call one of several functions, of which only the one that is called runs.
 

@@ -16,6 +16,7 @@ from ..core.config import config
 from ..core.errors import ArgumentError, ArgumentValueError
 from ..core.pytree import PyTreeDef, tree_structure, tree_unflatten
 from ..core.trace import concrete, is_abstract
+from ..core.tracebacks import boundary
 from ..core.tree_nodes import keystr
 from ..primitives.elementwise import sub_p
 from ..primitives.operands import strong
@@ -30,6 +31,7 @@ _NUMBER = tree_structure(0)
 LONG = 1 << 20
 
 
+@boundary
 def fori_loop(
     lower: Any,
     upper: Any,

@@ -12,6 +12,7 @@ from ..core.errors import ArgumentError, ArgumentValueError, TracerIntegerConver
 from ..core.pytree import PyTreeDef, tree_flatten_with_path, tree_map, tree_structure, tree_unflatten
 from ..core.source import last_line
 from ..core.trace import is_abstract
+from ..core.tracebacks import boundary
 from ..core.tree_nodes import keystr
 from ..numpy.joining import concatenate
 from ..numpy.shaping import reshape
@@ -22,6 +23,7 @@ from .scanning import Loop
 __all__ = ["map", "scan"]
 
 
+@boundary
 def scan(
     f: Callable[..., Any],
     init: Any,
@@ -112,6 +114,7 @@ def scan(
     return Loop("scan", f, _call_pair, carry, tree, rows, rows_tree).run(count, bool(reverse), unroll, every)
 
 
+@boundary
 def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """Apply a function to each row of arrays, one after the other.
 

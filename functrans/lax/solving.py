@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..core.tracebacks import boundary
 from ..custom.linear_solve import linear_solve
 from ..custom.root import root
 
 __all__ = ["custom_linear_solve", "custom_root"]
 
 
+@boundary
 def custom_linear_solve(
     matvec: Callable[[Any], Any],
     b: Any,
@@ -126,6 +128,7 @@ def custom_linear_solve(
     return linear_solve(matvec, b, solve, transpose_solve, bool(symmetric), bool(has_aux))
 
 
+@boundary
 def custom_root(
     f: Callable[[Any], Any],
     initial_guess: Any,

@@ -13,6 +13,7 @@ from ..core.errors import ConditionTypeError
 from ..core.pytree import PyTreeDef, tree_structure, tree_unflatten
 from ..core.source import Source, last_line
 from ..core.trace import is_abstract
+from ..core.tracebacks import boundary
 from ..core.tree_nodes import keystr
 from ..transforms.values import check_function, flatten_values, name_of
 from .loops import name_of_any
@@ -22,6 +23,7 @@ __all__ = ["while_loop"]
 _NUMBER = tree_structure(0)
 
 
+@boundary
 def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_val: Any) -> Any:
     """Loop as long as a condition holds; differentiable in both modes.
 

@@ -1,0 +1,65 @@
+"""Tracebacks that show the user's frames.
+
+An error that leaves a function of functrans passes a *boundary*, which takes the frames of functrans out of its
+traceback. The boundaries are what users call with functions of their own: transformations, control flow, custom rules,
+callbacks. Nothing is done, and nothing measurable spent, where no error is raised.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, TypeVar
+
+from .config import config
+from .errors import FunctransError
+from .source import calls_for_others, is_own
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def boundary(function: F) -> F:
+    """The function, with the frames of functrans taken out of the errors that leave it."""
+
+    @functools.wraps(function)
+    def outermost(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            show_users_frames(error)
+            raise
+
+    return outermost  # type: ignore[return-value]
+
+
+def show_users_frames(error: BaseException) -> None:
+    """Take the frames of functrans out of the traceback of an error, and of those it came from.
+
+    The frame that raised an error which is none of functrans's own stays: it may be a fault of functrans.
+    """
+    if config.traceback_filtering:
+        _filter(error, set())
+
+
+def _filter(error: BaseException, seen: set[int]) -> None:
+    seen.add(id(error))
+    error.__traceback__ = _filtered(error.__traceback__, not isinstance(error, FunctransError))
+    for other in (error.__cause__, error.__context__, *getattr(error, "exceptions", ())):
+        if isinstance(other, BaseException) and id(other) not in seen:
+            _filter(other, seen)
+
+
+def _filtered(traceback: TracebackType | None, keep_last: bool) -> TracebackType | None:
+    kept: list[TracebackType] = []
+    own = False
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        own = is_own(code) or (own and calls_for_others(code))
+        if not own or (keep_last and traceback.tb_next is None):
+            kept.append(traceback)
+        traceback = traceback.tb_next
+    found = None
+    for part in reversed(kept):
+        found = TracebackType(found, part.tb_frame, part.tb_lasti, part.tb_lineno)
+    return found
