@@ -74,13 +74,14 @@ def _direction(x: Any, y: Any) -> Any:
     r = np.hypot(x, y)
     with np.errstate(all="ignore"):
         out = x / np.where(r == 0, 1.0, r)
-        return np.where(np.isinf(x), np.sign(x), out)[()]
+        return np.where(np.isinf(x) & np.isfinite(y), np.sign(x), out)[()]
 
 
 def _direction_kernel(k: Any, x: Any, y: Any) -> Any:
     r = k.call("hypot", x, y)
     one = k.const(1, x.dtype)
-    return k.where(k.call("abs", x).eq(math.inf), k.call("copysign", one, x), x / k.where(r.eq(0.0), one, r))
+    along = k.call("abs", x).eq(math.inf) & (k.call("abs", y) < math.inf)
+    return k.where(along, k.call("copysign", one, x), x / k.where(r.eq(0.0), one, r))
 
 
 #: ``x / hypot(x, y)``, and 0 at the origin, as the derivative of ``abs`` is.
