@@ -108,8 +108,8 @@ def log_share(x: Any, ans: Any) -> Any:
 
 def _gap(x: Any, y: Any) -> Any:
     """``x - y``, and 0 where both are the same infinity."""
-    same = and_p.bind(is_inf_p.bind(x), eq_p.bind(x, y))
-    return select_p.bind(same, literal(0.0, x), sub_p.bind(x, y))
+    same, zero = and_p.bind(is_inf_p.bind(x), eq_p.bind(x, y)), literal(0.0, x)
+    return sub_p.bind(select_p.bind(same, zero, x), select_p.bind(same, zero, y))
 
 
 def _logaddexp_kernel(base: float, exp: str, log: str | None) -> Any:
