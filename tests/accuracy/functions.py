@@ -144,8 +144,8 @@ ONE = [
     Entry("entr", fsp.entr, lambda x: -x * sy.log(x), (POSITIVE,)),
     Entry("i0", fsp.i0, lambda x: sy.besseli(0, x), largest=1e3),
     Entry("i1", fsp.i1, lambda x: sy.besseli(1, x), largest=1e3),
-    Entry("i0e", fsp.i0e, lambda x: sy.exp(-_abs(x)) * sy.besseli(0, x), largest=1e3),
-    Entry("i1e", fsp.i1e, lambda x: sy.exp(-_abs(x)) * sy.besseli(1, x), largest=1e3),
+    Entry("i0e", fsp.i0e, lambda x: sy.exp(-_abs(x)) * sy.besseli(0, x), largest=1e31),
+    Entry("i1e", fsp.i1e, lambda x: sy.exp(-_abs(x)) * sy.besseli(1, x), largest=1e31),
     Entry(
         "zeta(2.5, x)",
         lambda x: fsp.zeta(2.5, x),

@@ -4,7 +4,7 @@ import pytest
 
 import functrans as ft
 import functrans.scipy.special as sps
-from functrans.primitives.bessel import bessel_i_p
+from functrans.primitives.bessel import bessel_i_p, far_slope_p
 from functrans.testing import Domain, Interval, check_primitive
 
 DOMAINS = {
@@ -12,6 +12,9 @@ DOMAINS = {
         (Interval(-3.0, 5.0),),
         kinds="f",
         params=tuple({"n": n, "scaled": scaled} for n in (0, 1, 3) for scaled in (False, True)),
+    ),
+    far_slope_p: Domain(
+        (Interval(30.0, 60.0),), kinds="f", params=({"n": 0, "m": 1}, {"n": 1, "m": 2}), special=False
     ),
 }
 
