@@ -145,6 +145,9 @@ class Local(Protocol):
 class BlockEmitter(IndexEmitter, Protocol):
     """What a `Block` rule may say besides: loops, loads, stores, scratch memory, BLAS and LAPACK."""
 
+    #: Whether sums are to be taken in the order that is written.
+    in_order: bool
+
     def loop(
         self,
         stop: int | Scalar,

@@ -98,6 +98,7 @@ class _Builder(Builder):
     def __init__(self, name: str, reassoc: bool):
         super().__init__(name)
         self.reassoc = reassoc
+        self.in_order = not reassoc
         self.literals = Literals()
 
     def load(self, buffer: Any, index: Sequence[Scalar | int]) -> Scalar:

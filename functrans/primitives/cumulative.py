@@ -60,11 +60,40 @@ def _accumulated(ufunc: np.ufunc) -> Rule:
     return impl
 
 
-def _kernel(begin: Step, step: Step) -> Block:
+#: Running sums are taken in blocks of so many elements, where there are more.
+_BLOCK = 1024
+
+
+def _sum_in_blocks(
+    k: BlockEmitter, x: Any, out: Buffer, before: list[Any], behind: list[Any], reverse: bool
+) -> None:
+    """The running sum of a block besides the total of the blocks before, which takes it in at the end with what the
+    addition loses: so the error does not grow with the number of elements.
+    """
+    zero = k.const(0, out.dtype)
+    total, part = k.local(zero), k.local(zero)
+    n = out.shape[len(before)]
+    with k.loop(-(-n // _BLOCK), reverse=reverse) as block:
+        start, old = block * _BLOCK, total.get()
+        last = start * 0 + n
+        with k.loop(k.where(start + _BLOCK < last, start + _BLOCK, last), start, reverse=reverse) as i:
+            index = [*before, i, *behind]
+            now = part.get() + k.load(x, index)
+            part.set(now)
+            k.store(out, index, old + now)
+        now = part.get()
+        found = old + now
+        rest = found - old
+        lost = (old - (found - rest)) + (now - rest)
+        total.set(found)
+        part.set(k.where(lost.eq(lost), lost, zero))  # NaN of an infinite sum
+
+
+def _kernel(begin: Step, step: Step, blocks: bool = False) -> Block:
     """The loop of a fold that keeps every value, its operands computed where they are read.
 
     Along the last axis the value before stays in a register; along another one a whole row of values is carried at a
-    time, a loop that vectorises.
+    time, a loop that vectorises. With `blocks` it is a sum, and long ones are taken in blocks.
     """
 
     def emit(
@@ -86,6 +115,9 @@ def _kernel(begin: Step, step: Step) -> Block:
 
             if all(extent == 1 for extent in behind):
                 c = [0] * len(behind)
+                if blocks and n > _BLOCK and out.dtype.kind in "fc" and not k.in_order:
+                    _sum_in_blocks(k, operands[0], out, [*b], c, reverse)
+                    return
                 running = k.local(put(first, c, None))
                 with k.loop(stop, start, reverse=reverse) as i:
                     running.set(put(i, c, running.get()))
@@ -189,7 +221,7 @@ cumsum_p: Primitive = Primitive(
     linear=True,
     transpose=lambda ct, x, *, axis, reverse: [cumsum_p.bind(ct, axis=axis, reverse=not reverse)],
     batch=_batch(lambda: cumsum_p),
-    kernel=_kernel(lambda k, x: x, lambda k, y, x: y + x),
+    kernel=_kernel(lambda k, x: x, lambda k, y, x: y + x, blocks=True),
 )
 
 # --- cumprod, cummax, cummin, cumlogsumexp --------------------------------------------------------------------

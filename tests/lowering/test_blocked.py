@@ -87,3 +87,30 @@ def test_products_overflow_only_where_those_of_numpy_do():
         with np.errstate(all="ignore"):
             expected = np.prod(y)
         np.testing.assert_array_equal(ft.jit(fnp.prod)(y), expected)
+
+
+@pytest.mark.parametrize("n", [1000, 1024, 1025, 5000, 200_000])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_cumulative_sums_of_equal_numbers(n, reverse):
+    exact = [float(Fraction(0.1) * k) for k in range(1, n + 1)]
+    found = ft.jit(lambda x: ft.lax.cumsum(x, reverse=reverse))(np.full(n, 0.1))
+    np.testing.assert_allclose(found[:: -1 if reverse else 1], exact, rtol=2e-13 if n <= 1024 else 4e-14)
+    rows = ft.jit(lambda x: fnp.cumsum(x * (1 - 1j), 1))(np.full((2, n), 0.1))
+    np.testing.assert_allclose(rows[1], np.array(exact) * (1 - 1j), rtol=2e-13)
+    single = ft.jit(fnp.cumsum)(np.full(n, np.float32(0.1)))
+    np.testing.assert_allclose(single, np.arange(1, n + 1) * float(np.float32(0.1)), rtol=4e-5)
+
+
+def test_cumulative_sums_in_order_are_numpys_to_the_last_bit():
+    x = np.random.default_rng(0).normal(size=5000)
+    with ft.config.patch(strict=True):
+        np.testing.assert_array_equal(ft.jit(fnp.cumsum)(x), np.cumsum(x))
+
+
+@pytest.mark.parametrize("special", [[np.inf], [np.inf, -np.inf], [np.nan]], ids=str)
+def test_infinite_cumulative_sums(special):
+    x = np.ones(5000)
+    x[[1500, 3500][: len(special)]] = special
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(ft.jit(fnp.cumsum)(x), np.cumsum(x))
+    np.testing.assert_array_equal(ft.jit(ft.grad(lambda x: fnp.cumsum(x)[-1]))(x), np.ones(5000))
