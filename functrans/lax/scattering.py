@@ -12,7 +12,7 @@ from ..numpy.rounds import one_by_one
 from ..primitives.axes import as_shape, one_axis
 from ..primitives.bounds import GatherScatterMode, checked_mode
 from ..primitives.elementwise import neg_p
-from ..primitives.index import gathered, scatter_add_p, scatter_p
+from ..primitives.index import scatter_add_p, scatter_p
 from ..primitives.linear import broadcast_to, reshape_p, shape_of
 from ..primitives.operands import finish
 from ..primitives.placed_windows import arranged, index_arrays, inverse
@@ -255,9 +255,5 @@ def scatter_apply(
         return arranged(broadcast_to(new, tuple([shape_of(taken)[d] for d in order])), inverse(order))
 
     axes = windows.indexed()
-    if unique_indices:
-        taken = gathered(x, arrays, axes, way)
-        out = scatter_p.bind(x, step(taken), *arrays, axes=axes, mode=way, unique_indices=True)
-    else:
-        out = one_by_one(step, x, arrays, axes, way)
+    out = one_by_one(step, x, arrays, axes, way, unique=unique_indices)
     return finish(reshape_p.bind(out, shape=shape))

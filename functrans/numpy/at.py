@@ -20,10 +20,11 @@ from ..primitives.create import iota
 from ..primitives.dynamic import dynamic_update_slice_p
 from ..primitives.elementwise import convert, div_p, max_p, min_p, mul_p, neg_p, select_p, sub_p
 from ..primitives.exp_log import pow_p
-from ..primitives.index import gathered, scatter_add_p, scatter_p
+from ..primitives.index import scatter_add_p, scatter_p
 from ..primitives.indexing import Plan, plan_index, take, take_view
 from ..primitives.linear import add_p, broadcast_to, reshape_p, shape_of, transpose_p
 from ..primitives.placed_windows import arranged, inverse
+from ..primitives.repeated import all_different
 from ..primitives.scatter_folds import scatter_div_p, scatter_max_p, scatter_min_p, scatter_mul_p
 from ..primitives.shape import rev_p
 from .rounds import one_by_one
@@ -272,17 +273,14 @@ def _scattered(x: Any, plan: Plan, values: Any, op: Any, scatter: Any, unique: b
     """`x` with values combined into the elements that index arrays name."""
     view, values = take_view(x, plan), _canonical(values, plan)
     if plan.mode == "promise_in_bounds":  # constants, looked at while tracing
-        unique = unique or _all_different(plan)
+        unique = unique or all_different(plan.view, plan.indices, plan.axes, plan.mode)
     if scatter is None:
 
         def step(taken: Any) -> Any:
             return op.bind(taken, values)
 
-        if unique:
-            new = step(gathered(view, plan.indices, plan.axes, plan.mode))
-            scatter, values = scatter_p, new
-        else:
-            return _put(x, plan, one_by_one(step, view, plan.indices, plan.axes, plan.mode, x.dtype.type(1)))
+        one = x.dtype.type(1)
+        return _put(x, plan, one_by_one(step, view, plan.indices, plan.axes, plan.mode, one, unique))
     if op is sub_p:
         values = neg_p.bind(values)
     params = {"axes": plan.axes, "mode": plan.mode, "unique_indices": unique}
@@ -299,14 +297,6 @@ def _placed(values: Any, plan: Plan) -> Any:
     """The reverse of `_canonical`."""
     order = plan.order()
     return values if order is None else arranged(values, order)
-
-
-def _all_different(plan: Plan) -> bool:
-    """Whether constant indices name no element twice."""
-    if np.size(plan.indices[0]) < 2:
-        return True
-    flat = np.ravel_multi_index(tuple(plan.indices), tuple([plan.view[d] for d in plan.axes]))
-    return len(np.unique(flat)) == np.size(flat)
 
 
 def _lone_mask(index: Any) -> Any:

@@ -20,7 +20,7 @@ from ..primitives.index_shapes import rest_of
 from ..primitives.linear import add_p, broadcast_in_dim_p, reshape_p, shape_of
 from ..primitives.placed_windows import arranged, inverse
 from ..primitives.reduce import reduce_max_p
-from ..primitives.repeated import flat_places, ranks
+from ..primitives.repeated import all_different, flat_places, ranks
 
 Step = Callable[[Any], Any]
 
@@ -29,7 +29,13 @@ _WRITTEN_OUT = 2
 
 
 def one_by_one(
-    step: Step, x: Any, indices: Sequence[Any], axes: tuple[int, ...], mode: str, idle: Any = None
+    step: Step,
+    x: Any,
+    indices: Sequence[Any],
+    axes: tuple[int, ...],
+    mode: str,
+    idle: Any = None,
+    unique: bool = False,
 ) -> Any:
     """`x` with elements replaced by a function of themselves, again each time that an element is named.
 
@@ -45,6 +51,8 @@ def one_by_one(
         See `primitives.bounds`.
     idle : scalar of the dtype of `x`, optional
         What `step` is given where it is not wanted; by default what stands there at first.
+    unique : bool
+        A promise that no element is named twice.
 
     Notes
     -----
@@ -55,6 +63,9 @@ def one_by_one(
     common, shape = shape_of(indices[0]), shape_of(x)
     if prod(common) == 0:
         return x
+    if unique or all_different(shape, indices, axes, mode):
+        new = step(gathered(x, indices, axes, mode))
+        return scatter_p.bind(x, new, *indices, axes=axes, mode=mode, unique_indices=True)
     rest = rest_of(shape, axes)
     order = (*axes, *[d for d in range(len(shape)) if d not in axes])
     moved = arranged(x, order)

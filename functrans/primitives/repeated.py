@@ -13,7 +13,8 @@ from ..core.dtypes import INT64
 from ..core.errors import ShapeError
 from ..core.kernel import Block, BlockEmitter, Buffer
 from ..core.primitive import Primitive
-from ..core.trace import eval_trace, tracing
+from ..core.trace import Tracer, eval_trace, tracing
+from .bounds import resolve
 from .create import iota
 from .cumulative import cummax_p
 from .elementwise import eq_p, ge_p, mul_p, select_p, sub_p
@@ -28,6 +29,18 @@ def flat_places(shape: tuple[int, ...], indices: Sequence[Any], axes: tuple[int,
     extents = tuple([shape[d] for d in axes])
     numbers = reshape_p.bind(iota((prod(extents),), 0), shape=extents)
     return gathered(numbers, indices, tuple(range(len(axes))), mode, -1)
+
+
+def all_different(shape: tuple[int, ...], indices: Sequence[Any], axes: tuple[int, ...], mode: str) -> bool:
+    """Whether indices name no element twice, as far as their numbers are known."""
+    if any(isinstance(i, Tracer) for i in indices):
+        return False
+    if np.size(indices[0]) < 2:
+        return True
+    found, valid = resolve(indices, shape, axes, mode)
+    places = np.ravel_multi_index(tuple(found), tuple([shape[d] for d in axes]), mode="wrap")
+    places = np.sort(places[valid] if valid is not None else places, axis=None)
+    return not (places[1:] == places[:-1]).any()
 
 
 class Meetings(NamedTuple):

@@ -16,7 +16,7 @@ from .bounds import raises
 from .elementwise import convert_element_type_p, div_p, eq_p, max_p, min_p, mul_p, neg_p
 from .index import gathered, scatter_add_p
 from .linear import Rule, dtype_of, instantiate, shape_of, zeros
-from .repeated import flat_places, products_of_others
+from .repeated import all_different, flat_places, products_of_others
 from .scatter_rules import scatter_abstract, scatter_batch, scatter_impl, scatter_kernel
 
 
@@ -24,6 +24,8 @@ def _others(x: Any, updates: Any, indices: Sequence[Any], params: dict[str, Any]
     """For each update the product of all else at its place: what its tangent is multiplied with."""
     axes, mode = params["axes"], params["mode"]
     if params.get("unique_indices") or prod(shape_of(indices[0])) <= 1:
+        return gathered(x, indices, axes, mode)
+    if all_different(shape_of(x), indices, axes, mode):
         return gathered(x, indices, axes, mode)
     places = flat_places(shape_of(x), indices, axes, mode)
     size = prod([shape_of(x)[d] for d in axes])
