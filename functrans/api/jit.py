@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property, partial
 from threading import RLock
 from types import MethodType
@@ -56,16 +55,23 @@ class Cache:
         self.watch: Watch | None = None
         self._locks: dict[Hashable, RLock] = {}
 
-    @contextmanager
-    def tracing(self, key: Hashable) -> Iterator[None]:
-        """Keep other threads from tracing for the same key.
+    def get(self, key: Hashable, trace: Callable[[], Traced]) -> Traced:
+        """What was traced for a key, by now.
 
-        One lock for each key: two functions that call each other, traced by two threads, would wait for each other
-        for ever at one lock for each function.
+        While it is traced other threads do not trace for the same key. One lock for each key: two functions that call
+        each other, traced by two threads, would wait for each other for ever at one lock for each function.
         """
         with self._locks.setdefault(key, RLock()):
             try:
-                yield
+                traced = self.traced.get(key)
+                if traced is not None:
+                    self.stats.hit()
+                    return traced
+                self.stats.miss()
+                traced = trace()
+                if not traced.captured:
+                    self.traced[key] = traced
+                return traced
             finally:
                 self._locks.pop(key, None)
 
@@ -209,20 +215,14 @@ class Jitted(Portable):
         if found is not None:
             self._hit()
             return found
-        with cache.tracing(key):
-            found = cache.traced.get(key)
-            if found is not None:
-                self._hit()
-                return found
-            cache.stats.miss()
+
+        def trace() -> Traced:
             flat = Flat(self._fun, treedef, lambda f, dynamic: split.call(f, dynamic))
-            jaxpr = stage(flat, avals, name_of(self._fun), cache.stats)
-            closed, captured = close(jaxpr)
-            traced = Traced(closed, flat.out_tree, captured)
+            closed, captured = close(stage(flat, avals, name_of(self._fun), cache.stats))
             self._after_tracing()
-            if not captured:
-                cache.traced[key] = traced
-            return traced
+            return Traced(closed, flat.out_tree, captured)
+
+        return cache.get(key, trace)
 
     def _after_tracing(self) -> None:
         """What is to be done before a new program is kept."""

@@ -49,8 +49,7 @@ def _impl(*args: Any, jaxpr: Jaxpr) -> list[Any]:
         for i in jaxpr.derive("numbers", lambda: _numbers(jaxpr)):
             outs[i] = outs[i].item()
         return outs
-    with tracing(eval_trace):
-        return evaluate(jaxpr, args)
+    return tracing(eval_trace, evaluate, jaxpr, args)
 
 
 def _abstract(*avals: Aval, jaxpr: Jaxpr) -> tuple[Aval, ...]:

@@ -15,10 +15,10 @@ primitive          not needed  differentiated            ``vmap``         order
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from types import MethodType
 from typing import Any, NoReturn
 
@@ -26,11 +26,12 @@ import numpy as np
 
 from ..core.array import secure, wrap
 from ..core.aval import Aval, Zero
+from ..core.context import run_with
 from ..core.errors import CallbackError, NoRuleError
 from ..core.primitive import Effect, Primitive
 from ..core.pytree import PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
 from ..core.source import replayed, user_source
-from ..core.trace import Tracer, current_trace, eval_trace
+from ..core.trace import Tracer, eval_trace, tracing
 from ..core.tree_nodes import keystr
 from ..primitives.linear import batched_first, move_axis
 from ..primitives.operands import plain
@@ -153,8 +154,8 @@ class HostCall(UserCode):
         leaves = [static[i] if i in static else wrap(next(given)) for i in range(self.in_tree.num_leaves)]
         args, kwargs = tree_unflatten(self.in_tree, leaves)
         try:
-            with _outside():
-                found = self.function(*args, **kwargs)
+            # By NumPy, as if no transformation were under way.
+            found = run_with(replayed, None, tracing, eval_trace, partial(self.function, *args, **kwargs))
         except Exception as error:
             source = user_source()
             if source is not None:
@@ -199,18 +200,6 @@ class HostCall(UserCode):
 def is_from_callback(error: BaseException) -> bool:
     """Whether a callback raised it: then it must arrive as it is."""
     return any(note.startswith(_NOTE) for note in getattr(error, "__notes__", ()))
-
-
-@contextmanager
-def _outside() -> Iterator[None]:
-    """Evaluation by NumPy, as if no transformation were under way."""
-    trace = current_trace.set(eval_trace)
-    source = replayed.set(None)
-    try:
-        yield
-    finally:
-        replayed.reset(source)
-        current_trace.reset(trace)
 
 
 def _structure(tree: PyTreeDef) -> str:

@@ -40,8 +40,7 @@ def _abstract(*avals: Aval, jaxpr: Jaxpr, **options: Any) -> tuple[Aval, ...]:
 
 
 def _impl(*args: Any, jaxpr: Jaxpr, **options: Any) -> list[Any]:
-    with tracing(eval_trace):
-        return evaluate(jaxpr, args)
+    return tracing(eval_trace, evaluate, jaxpr, args)
 
 
 def _jvp(

@@ -35,7 +35,6 @@ def run_compiled(prim: Primitive, args: Sequence[Any], params: dict[str, Any], b
 
 def computed(body: Jaxpr, args: Sequence[Any]) -> list[Any]:
     """The outputs of a body by NumPy, or by its kernel unless all is to run as Python."""
-    with tracing(eval_trace):
-        if config.disable_jit:
-            return evaluate(body, args)
+    if config.disable_jit:
+        return tracing(eval_trace, evaluate, body, args)
     return executable(body)(*args)

@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from threading import Lock
 from typing import Any, Generic, TypeVar, overload
 
+from .context import run_with
 from .errors import ConfigError, UnknownOptionError
 from .overrides import Patch, Watch
 
@@ -293,14 +294,23 @@ class _Patcher:
         self._variable = store.patch
         self._options = options
 
-    def __enter__(self) -> None:
+    def _made(self) -> Patch:
+        """The patch, not yet in force."""
         outer = self._variable.get()
         overrides = self._options if outer is None else {**outer.overrides, **self._options}
         patch = Patch(overrides, outer)
         for name, watch in self._store.watched.items():
             if overrides.get(name):
                 watch.follow(patch)
-        self._variable.set(patch)
+        return patch
+
+    def __enter__(self) -> None:
+        outer, patch = self._variable.get(), self._made()
+        try:
+            self._variable.set(patch)
+        except BaseException:  # an interrupt, as soon as it was set: the block does not begin
+            self._variable.set(outer)
+            raise
 
     def __exit__(self, *exception: object) -> None:
         # The former patch hangs on the present one, not on this object, which several threads may be using.
@@ -310,8 +320,7 @@ class _Patcher:
     def __call__(self, f: F) -> F:
         @functools.wraps(f)
         def patched(*args: Any, **kwargs: Any) -> Any:
-            with self:
-                return f(*args, **kwargs)
+            return run_with(self._variable, self._made(), f, *args, **kwargs)
 
         return patched  # type: ignore[return-value]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from types import FrameType
@@ -77,12 +76,12 @@ current_trace: ContextVar[Trace] = ContextVar("functrans_trace", default=eval_tr
 _last_refusal: ContextVar[tuple[Any, ...] | None] = ContextVar("functrans_refusal", default=None)
 
 
-@contextmanager
-def tracing(trace: Trace) -> Iterator[None]:
-    """Make `trace` the current one inside a ``with`` block."""
-    token = current_trace.set(trace)
-    try:
-        yield
+def tracing(trace: Trace, f: Callable[..., Any], *args: Any) -> Any:
+    """``f(*args)`` with `trace` as the current one."""
+    outer = current_trace.get()
+    try:  # as `run_with`
+        current_trace.set(trace)
+        return f(*args)
     except errors.FunctransError:
         raise
     except Exception as error:
@@ -91,7 +90,7 @@ def tracing(trace: Trace) -> Iterator[None]:
             raise _refused(*refusal) from error
         raise
     finally:
-        current_trace.reset(token)
+        current_trace.set(outer)
 
 
 def _refused(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,13 +28,12 @@ def _constant(x: StagedTracer) -> Any:
     """The number that traced code makes of literals and constants alone; None where it reads anything else."""
     trace = x._trace
     env: dict[Atom, Any] = {v: c for v, c, _ in trace.consts.values() if not isinstance(c, Tracer)}
-    with tracing(eval_trace):
-        for eqn in live_equations(trace.eqns, [x._var]):
-            if eqn.effects:
-                continue
-            if any(type(a) is not Literal and a not in env for a in eqn.invars):
-                return None
-            args = [a.value if type(a) is Literal else env[a] for a in eqn.invars]
-            out = eqn.primitive.bind(*args, **eqn.params)
-            env.update(zip(eqn.outvars, out if eqn.primitive.multiple else [out]))
+    for eqn in live_equations(trace.eqns, [x._var]):
+        if eqn.effects:
+            continue
+        if any(type(a) is not Literal and a not in env for a in eqn.invars):
+            return None
+        args = [a.value if type(a) is Literal else env[a] for a in eqn.invars]
+        out = tracing(eval_trace, partial(eqn.primitive.bind, *args, **eqn.params))
+        env.update(zip(eqn.outvars, out if eqn.primitive.multiple else [out]))
     return env.get(x._var)

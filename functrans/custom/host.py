@@ -53,8 +53,7 @@ class HostForward:
     def _run(self, arrays: Sequence[Any]) -> Any:
         """What the user's function returns, numbers in it as arrays."""
         args = self._arguments.filled([_read_only(x) for x in arrays])
-        with tracing(eval_trace):
-            found = self._arguments.call(self._definition.forward, args)
+        found = tracing(eval_trace, self._arguments.call, self._definition.forward, args)
         return tree_map(lambda x: np.asarray(x) if type(x) in PYTHON_KEYS else unwrap(x), found)
 
     def _called_back(self, values: Sequence[Any]) -> tuple[Outputs, list[Any]]:

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..core.aval import Zero
+from ..core.context import run_quietly
 from ..core.errors import ConcretizationError, MissingRuleError, NoRuleError, TangentError
 from ..core.primitive import Linear
 from ..core.trace import Tracer, concrete, current_trace, eval_trace, tracing
@@ -32,8 +33,7 @@ def transposed_bwd(pull: Pull, captured: Values, residuals: Values, tangents: Va
     trace = TangentTrace(current_trace.get())
     cts = [trace.input(a) for a, m in zip(pull.outs, pull.moving) if m]
     try:
-        with tracing(trace):
-            found = without_zeros(pull).pulled(captured, residuals, cts)
+        found = tracing(trace, lambda: without_zeros(pull).pulled(captured, residuals, cts))
     except ConcretizationError as error:
         if error.traced_by != "linearize":  # not a derivative that is recorded
             raise
@@ -71,8 +71,7 @@ def _check_linear(pull: Pull, part: Linearized) -> None:
         _refuse(pull, why)
     if _is_known(part.tape):
         zeros = [np.zeros(v.aval.shape, v.aval.dtype) for v in part.inputs if v is not None]
-        with tracing(eval_trace), np.errstate(all="ignore"):
-            found = replay(part, zeros)
+        found = run_quietly(tracing, eval_trace, replay, part, zeros)
         if any(type(x) is np.ndarray and np.any(x[np.isfinite(x)]) for x in map(np.asarray, found)):
             _refuse(pull, "a cotangent of zero gives another value than zero")
 

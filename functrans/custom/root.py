@@ -166,8 +166,7 @@ class TransposedSystem(System):
         """Record what the solver does to a right-hand side, and transpose that."""
         trace = TangentTrace(current_trace.get())
         right = [trace.input(a) for a in self.model.avals]
-        with tracing(trace):
-            outs = of.solution.leaves(of.solved(captured, right))
+        outs = tracing(trace, lambda: of.solution.leaves(of.solved(captured, right)))
         pairs = [(t.linear, ct) for t, ct in zip(outs, cts) if type(t) is LinearTracer and t._trace is trace]
         return backward(trace.tape, [v for v, _ in pairs], [ct for _, ct in pairs], [t.linear for t in right])
 

@@ -57,8 +57,9 @@ def _own(rule: CustomRule, values: Values) -> Values:
 
 
 def _impl(*args: Any, rule: CustomRule, lanes: Lanes | None, jaxpr: Jaxpr | None = None) -> list[Any]:
-    with tracing(eval_trace):
-        return running.fwd(rule, lanes or (), args) if jaxpr is None else evaluate(jaxpr, args)
+    if jaxpr is not None:
+        return tracing(eval_trace, evaluate, jaxpr, args)
+    return tracing(eval_trace, running.fwd, rule, lanes or (), args)
 
 
 def _traced(rule: CustomRule, lanes: Lanes | None, avals: Sequence[Aval]) -> Jaxpr:
@@ -79,8 +80,7 @@ def _stage(trace: Trace, args: Values, params: dict[str, Any]) -> tuple[Values, 
     if "jaxpr" in params:
         return args, params
     rule, lanes = params["rule"], params["lanes"]
-    with tracing(trace):
-        jaxpr, captured = close(_traced(rule, lanes, [aval_of(x) for x in args]))
+    jaxpr, captured = close(tracing(trace, _traced, rule, lanes, [aval_of(x) for x in args]))
     if captured:
         unseen = [Capture("a traced value", x) for x in captured]
         rule = replace(rule, captures=(*unseen, *rule.captures))
@@ -300,8 +300,7 @@ def _pushed(pull: Pull, *args: Any) -> list[Any]:
 
 
 def _linear_impl(*args: Any, pull: Pull) -> list[Any]:
-    with tracing(eval_trace):
-        return _pushed(pull, *args)
+    return tracing(eval_trace, _pushed, pull, *args)
 
 
 #: The derivative of a rule that has a reverse rule, on the tape: to be transposed, or evaluated by ``linearize``.

@@ -34,9 +34,7 @@ def fwd(rule: CustomRule, lanes: Lanes, operands: Values) -> list[Any]:
         inside = _Inside(rule, operands)
         return inside.run(lambda: rule.fwd(inside.values))
     lane = _Lane(lanes[0])
-    with tracing(lane.trace):
-        outs = fwd(rule, lanes[1:], lane.lifted(operands))
-    return lane.stacked(outs)
+    return lane.stacked(tracing(lane.trace, lambda: fwd(rule, lanes[1:], lane.lifted(operands))))
 
 
 def fwd_res(
@@ -50,8 +48,10 @@ def fwd_res(
         found = inside.forward(lambda: rule.fwd_res(inside.values, mask, lambda: inside.lifted(again())))  # type: ignore[misc]
         return found._replace(differentiable=_differentiable(found))
     lane = _Lane(lanes[0])
-    with tracing(lane.trace):
-        found = fwd_res(rule, lanes[1:], lane.lifted(operands), perturbed, lambda: lane.fronted(again()))
+    found = tracing(
+        lane.trace,
+        lambda: fwd_res(rule, lanes[1:], lane.lifted(operands), perturbed, lambda: lane.fronted(again())),
+    )
     pairs = [lane.trace.lower(x) for x in found.residuals]
     token = _LaneToken(found.token, tuple([d for _, d in pairs]))
     return found._replace(outs=lane.stacked(found.outs), residuals=[x for x, _ in pairs], token=token)
@@ -77,15 +77,17 @@ def bwd(
         return found
     lane = _Lane(lanes[0])
     count = len(captured)
-    with tracing(lane.trace):
-        found = bwd(
+    found = tracing(
+        lane.trace,
+        lambda: bwd(
             rule,
             lanes[1:],
             token.inner,
             lane.lifted(captured),
             [lane.trace.lift(x, d) for x, d in zip(residuals, token.dims)],
             lane.fronted(cts),
-        )
+        ),
+    )
     return [lane.gathered(ct, d) for ct, d in zip(found, lane.dims[count:])]
 
 
@@ -108,9 +110,12 @@ def jvp(
         flat = inside.run(both)
         return flat[:count], flat[count:]
     lane = _Lane(lanes[0])
-    with tracing(lane.trace):
-        moved = lane.lifted(tangents)
-        outs, found = jvp(rule, lanes[1:], lane.lifted(operands), moved, lambda: lane.fronted(again()))
+    outs, found = tracing(
+        lane.trace,
+        lambda: jvp(
+            rule, lanes[1:], lane.lifted(operands), lane.lifted(tangents), lambda: lane.fronted(again())
+        ),
+    )
     return lane.stacked(outs), [t if type(t) is Zero else lane.stack(t) for t in found]
 
 
@@ -123,8 +128,7 @@ def transpose(rule: CustomRule, lanes: Lanes, cts: Values, operands: Values) -> 
         cotangents = [x if type(x) is Zero else _strong(x) for x in cts]
         return [None] * n + inside.run(lambda: rule.transpose(cotangents, inside.values))  # type: ignore[misc]
     lane = _Lane(lanes[0])
-    with tracing(lane.trace):
-        found = transpose(rule, lanes[1:], lane.fronted(cts), lane.lifted(operands))
+    found = tracing(lane.trace, lambda: transpose(rule, lanes[1:], lane.fronted(cts), lane.lifted(operands)))
     return [None if ct is None else lane.gathered(ct, d) for ct, d in zip(found, lane.dims)]
 
 
@@ -180,12 +184,10 @@ class _Inside:
 
     def _called(self, slot: Callable[[], Any]) -> Any:
         """The slot's result; what it stages, and its errors, have lines of its own, also while a jaxpr is replayed."""
-        before = replayed.set(None)
+        before = replayed.get()
         try:
-            if self.trace is None:
-                return slot()
-            with tracing(self.trace):
-                return slot()
+            replayed.set(None)
+            return slot() if self.trace is None else tracing(self.trace, slot)
         except UnexpectedTracerError as error:
             raise CapturedTracerError(
                 f"{self.name}: its rules read a traced value from where functrans does not look for one: a global "
@@ -194,7 +196,7 @@ class _Inside:
                 error.source,
             ) from error
         finally:
-            replayed.reset(before)
+            replayed.set(before)
 
 
 def _strong(x: Any) -> Any:

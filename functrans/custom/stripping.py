@@ -32,8 +32,7 @@ def without_rules(f: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(f, updated=())
     def plain(*args: Any, **kwargs: Any) -> Any:
-        with tracing(_StripTrace(current_trace.get())):
-            return f(*args, **kwargs)
+        return tracing(_StripTrace(current_trace.get()), lambda: f(*args, **kwargs))
 
     return plain
 
@@ -49,10 +48,9 @@ class _StripTrace(Trace):
     def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         if prim is not custom_call_p:
             return self.parent.process(prim, args, _stripped_params(params))
-        with tracing(self.parent):
-            if params.get("jaxpr") is not None:
-                return evaluate(params["jaxpr"], args)
-            return running.fwd(params["rule"], params["lanes"] or (), args)
+        if params.get("jaxpr") is not None:
+            return tracing(self.parent, evaluate, params["jaxpr"], args)
+        return tracing(self.parent, running.fwd, params["rule"], params["lanes"] or (), args)
 
 
 def _stripped_params(params: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import numpy as np
 from ..control.callback import Replay, made_before
 from ..control.interned import interned
 from ..core.config import config, trace_key
+from ..core.context import run_with
 from ..core.ir import Eqn, Jaxpr, Var, subjaxprs
 from ..core.printing import show
 from ..core.source import Source
@@ -205,11 +206,7 @@ def _failed(
     """
     if status & ir.TAPE_FULL:
         raise tape_is_full(config.tape_limit, next(_tape_writers(jaxpr), None))
-    token = made_before.set(Replay(made))
-    try:
-        outs = evaluate(jaxpr, arrays, known)
-    finally:
-        made_before.reset(token)
+    outs = run_with(made_before, Replay(made), evaluate, jaxpr, arrays, known)
     return [
         x if isinstance(x, Tape) else np.array(x, v.aval.dtype, order="C")
         for x, v in zip(outs, jaxpr.outvars)

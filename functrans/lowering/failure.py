@@ -5,7 +5,7 @@ line.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -15,6 +15,7 @@ from ..control.callback import CALLBACKS, is_from_callback, made_before
 from ..core import errors
 from ..core.aval import Aval
 from ..core.config import config
+from ..core.context import run_quietly, run_with
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, subjaxprs
 from ..core.source import Source, replayed
 from ..core.tape import Tape
@@ -66,10 +67,9 @@ def call_host(eqn: Eqn, args: Sequence[Any]) -> tuple[Any, ...]:
         return _call_back(eqn, args)
     # A loop as Python: as a kernel it would fail as it did.
     has_body = any(True for _ in subjaxprs(eqn.params))
-    as_python = config.patch(disable_jit=True) if has_body else nullcontext()
+    impl = partial(eqn.primitive.impl, *args, **eqn.params)
     try:
-        with np.errstate(all="ignore"), as_python:
-            outs = eqn.primitive.impl(*args, **eqn.params)
+        outs = run_quietly(config.patch(disable_jit=True)(impl) if has_body else impl)
     except (errors.FunctransError, IndexError, np.linalg.LinAlgError) as error:
         if is_from_callback(error):  # of a callback inside a loop
             raise
@@ -81,12 +81,8 @@ def call_host(eqn: Eqn, args: Sequence[Any]) -> tuple[Any, ...]:
 
 def _call_back(eqn: Eqn, args: Sequence[Any]) -> tuple[Any, ...]:
     """A callback of the user's: what it raises arrives as it is, with the line where it was traced."""
-    token, made = replayed.set(eqn.source), made_before.set(None)
-    try:
-        return tuple(eqn.primitive.impl(*args, **eqn.params))
-    finally:
-        made_before.reset(made)
-        replayed.reset(token)
+    impl = partial(eqn.primitive.impl, *args, **eqn.params)
+    return tuple(run_with(replayed, eqn.source, run_with, made_before, None, impl))
 
 
 def _at(error: Exception, source: Source | None) -> Exception:

@@ -6,12 +6,12 @@ Only what the result is made of is looked at: a NaN that ``where`` drops is no f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
-
-import numpy as np
 
 from ..control.callback import Replay, made_before
 from ..core.config import config
+from ..core.context import run_quietly, run_with
 from ..core.errors import NaNError
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, subjaxprs
 from ..core.nans import describe, has_nan, nan_of, only_moves, title
@@ -45,8 +45,7 @@ def look(
     -----
     No error where the NaN was among the arguments and was moved only, as in ``x[::-1]``.
     """
-    with config.patch(debug_nans=False):
-        env, calls_left = _evaluated(jaxpr, arrays, known, made)
+    env, calls_left = config.patch(debug_nans=False)(_evaluated)(jaxpr, arrays, known, made)
     for i, (a, x) in enumerate(zip(jaxpr.outvars, outs)):
         if not has_nan(x):
             continue
@@ -72,14 +71,14 @@ def _evaluated(
     env = inputs(jaxpr, arrays)
     calls_left = {}
     replay = Replay(made)
-    token = made_before.set(replay)
-    try:
+
+    def evaluate() -> None:
         for eqn in jaxpr.eqns:
             calls_left[eqn] = len(replay)
             args = [_read(env, a) for a in eqn.invars]
             env.update(zip(eqn.outvars, known[eqn] if eqn in known else _computed(eqn, args, bool(made))))
-    finally:
-        made_before.reset(token)
+
+    run_with(made_before, replay, evaluate)
     return env, calls_left
 
 
@@ -87,8 +86,7 @@ def _computed(eqn: Eqn, args: Sequence[Any], replays: bool) -> Sequence[Any]:
     """One equation; loops by their kernels, unless these would make calls again that were made."""
     if replays or not any(True for _ in subjaxprs(eqn.params)):
         return call_host(eqn, args)
-    with np.errstate(all="ignore"):
-        return eqn.primitive.impl(*args, **eqn.params)
+    return run_quietly(partial(eqn.primitive.impl, *args, **eqn.params))
 
 
 def _origin(jaxpr: Jaxpr, env: Mapping[Atom, Any], a: Atom) -> Eqn | None:
@@ -108,13 +106,10 @@ def _error(eqn: Eqn, env: Mapping[Atom, Any], made: Sequence[Any]) -> NaNError:
     """The error for an equation; of a loop or a branch, for the operation of its body."""
     args = [_read(env, a) for a in eqn.invars]
     if any(True for _ in subjaxprs(eqn.params)):
-        token = made_before.set(Replay(made))
-        try:
-            call_host(eqn, args)  # as Python, where each operation is looked at
+        try:  # as Python, where each operation is looked at
+            run_with(made_before, Replay(made), call_host, eqn, args)
         except NaNError as inner:
             return inner
-        finally:
-            made_before.reset(token)
     error = nan_of(title(eqn.primitive, eqn.params), [env[v] for v in eqn.outvars], args, eqn.source)
     assert error is not None
     return error

@@ -8,12 +8,14 @@ theirs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..core.check import check_jaxpr, verified
 from ..core.config import config
+from ..core.context import run_quietly
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var, subjaxprs
 from ..core.kernel import Pointwise
 from ..core.primitive import Effect
@@ -221,8 +223,7 @@ def _fold(eqn: Eqn) -> Literal | None:
     if aval.shape or type(eqn.primitive.kernel) is not Pointwise:
         return None
     values = [np.asarray(a.value, a.aval.dtype)[()] for a in literals]
-    with np.errstate(all="ignore"):
-        value = np.asarray(eqn.primitive.impl(*values, **eqn.params))
+    value = np.asarray(run_quietly(partial(eqn.primitive.impl, *values, **eqn.params)))
     return Literal(value[()]) if value.dtype == aval.dtype and value.shape == () else None
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..control.callback import made_before
+from ..core.context import run_with
 from ..core.ir import Atom, Eqn, Jaxpr, Literal
 from ..core.tape import Tape, TapeAval, new_pool
 from . import loopir as ir
@@ -54,11 +55,7 @@ def make_scratch(sizes: tuple[int, ...]) -> tuple[np.ndarray, ...]:
 
 def _noting(run: Run, made: list[Any], arrays: tuple[np.ndarray, ...]) -> int:
     """Run a kernel whose host calls are noted in `made`."""
-    token = made_before.set(made)
-    try:
-        return run(arrays)
-    finally:
-        made_before.reset(token)
+    return run_with(made_before, made, run, arrays)
 
 
 def write_wrapper(

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.aval import Aval, Zero, aval_of
+from ..core.context import run_with
 from ..core.dtypes import is_inexact
 from ..core.errors import NaNError
 from ..core.kernel import Indexed, Reshape
@@ -71,11 +72,7 @@ def check_nans(x: Any, what: str, source: Source | None = None) -> Any:
     """
     if not is_inexact(aval_of(x).dtype):
         return x
-    token = replayed.set(source or replayed.get())
-    try:
-        return check_nans_p.bind(x, what=what)
-    finally:
-        replayed.reset(token)
+    return run_with(replayed, source or replayed.get(), check_nans_p.bind, x, what=what)
 
 
 def _check(x: Any, *, what: str) -> Any:

@@ -196,8 +196,7 @@ def _joins(places: Any, distance: int) -> Any:
 
 
 def _others_impl(rows: Any, places: Any, *, size: int) -> np.ndarray:
-    with tracing(eval_trace):
-        return np.asarray(_doubled(rows, np.zeros_like(rows), places)[0])
+    return np.asarray(tracing(eval_trace, _doubled, rows, np.zeros_like(rows), places)[0])
 
 
 # For each row, the product of all others that have the same place.

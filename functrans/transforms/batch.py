@@ -50,11 +50,12 @@ class BatchTrace(Trace):
         values = [a.value if m else a for a, m in zip(args, mine)]
         dims = [a.dim if m else None for a, m in zip(args, mine)]
         rule = prim.batch if prim.batch is not None else prim.rule("batch")
-        token = current_trace.set(self.parent)
-        try:
+        outer = current_trace.get()
+        try:  # as `run_with`, without a call
+            current_trace.set(self.parent)
             out, dim = rule(self.size, values, dims, **params)
         finally:
-            current_trace.reset(token)
+            current_trace.set(outer)
         if prim.multiple:
             return [self.lift(x, d) for x, d in zip(out, dim)]
         return self.lift(out, dim)
@@ -75,8 +76,7 @@ def batch(
 ) -> tuple[list[Any], list[int | None]]:
     """Outputs and their batch axes (None: not batched) of a function of flat values."""
     trace = BatchTrace(current_trace.get(), size)
-    with tracing(trace):
-        outs = fun(*[trace.lift(x, d) for x, d in zip(args, dims)])
+    outs = tracing(trace, fun, *[trace.lift(x, d) for x, d in zip(args, dims)])
     pairs = [trace.lower(x) for x in outs]
     return [x for x, _ in pairs], [d for _, d in pairs]
 

@@ -98,11 +98,12 @@ class JVPTrace(Trace):
         if prim.linearize is not None and any(isinstance(t, Tracer) and t.recorded for t in tangents):
             # One equation from primals and tangents would be recorded as a whole.
             rule = prim.linearize
-        token = current_trace.set(self.inner)
-        try:
+        outer = current_trace.get()
+        try:  # as `run_with`, without a call
+            current_trace.set(self.inner)
             out, tangent = rule(primals, tangents, **params)
         finally:
-            current_trace.reset(token)
+            current_trace.set(outer)
         if prim.multiple:
             return [self.pair(x, t) for x, t in zip(out, tangent)]
         return out if type(tangent) is Zero else JVPTracer(self, out, tangent)
@@ -123,8 +124,7 @@ def jvp(
 ) -> tuple[list[Any], list[Any]]:
     """Outputs and output tangents (values or `Zero`) of a function of flat values."""
     trace = JVPTrace(current_trace.get())
-    with tracing(trace):
-        outs = fun(*[trace.pair(x, t) for x, t in zip(primals, tangents)])
+    outs = tracing(trace, fun, *[trace.pair(x, t) for x, t in zip(primals, tangents)])
     pairs = [trace.split(x) for x in outs]
     return [x for x, _ in pairs], [t for _, t in pairs]
 

@@ -94,8 +94,7 @@ class TangentTrace(Trace):
             moving = tuple([type(a) is LinearTracer and a._trace is self for a in args])
             if not all(_reached(params["jaxpr"], moving)):
                 # A user's rule, compiled, that has other results, too: only what is linear is recorded.
-                with tracing(self):
-                    return evaluate(params["jaxpr"], args)
+                return tracing(self, evaluate, params["jaxpr"], args)
         plain = tuple([a.linear if type(a) is LinearTracer and a._trace is self else a for a in args])
         out = prim.abstract(*[a.aval if type(a) is Linear else aval_of(a) for a in plain], **params)
         if prim.multiple:
@@ -196,14 +195,15 @@ class LinearizeTrace(JVPTrace):
     ) -> Any:
         tangents = self.tangents
         primal_trace = tangents if tangents.retain else self.parent
-        token = current_trace.set(primal_trace)
-        try:
+        outer = current_trace.get()
+        try:  # as `run_with`, without a call
+            current_trace.set(primal_trace)
             ans = primal_trace.process(prim, (x,), params)
             if factor is None:
                 return ans
             d = factor(ans, x, **params)
         finally:
-            current_trace.reset(token)
+            current_trace.set(outer)
         out = Linear(v.aval)
         tangents.tape.append(Entry(mul_p, (v, d), _NOTHING, (out,)))
         return JVPTracer(self, ans, LinearTracer(tangents, out))
@@ -217,8 +217,9 @@ class LinearizeTrace(JVPTrace):
     ) -> Any:
         """The short way of elementwise operations: what the jvp rule would have recorded is known beforehand."""
         primal_trace = self.tangents if self.tangents.retain else self.parent
-        token = current_trace.set(primal_trace)
-        try:
+        outer = current_trace.get()
+        try:  # as `run_with`, without a call
+            current_trace.set(primal_trace)
             ans = primal_trace.process(prim, tuple(primals), params)
             if not moving:
                 return ans
@@ -229,7 +230,7 @@ class LinearizeTrace(JVPTrace):
                 spread = v.aval.shape != shape and shape_of(d) != shape
                 found.append((v, broadcast_to(d, shape) if spread else d))
         finally:
-            current_trace.reset(token)
+            current_trace.set(outer)
         tape = self.tangents.tape
         total = None
         for v, d in found:
@@ -311,8 +312,7 @@ def linearize(
         primals = [secure(x) for x in primals]
     if looking():
         trace.tangents.tape = LocatedTape()
-    with tracing(trace):
-        outs = fun(*[x if t is None else trace.pair(x, t) for x, t in zip(primals, tracers)])
+    outs = tracing(trace, fun, *[x if t is None else trace.pair(x, t) for x, t in zip(primals, tracers)])
     pairs = [trace.split(x) for x in outs]
     tangents = [t if type(t) is Zero else t.linear for _, t in pairs]
     inputs = [None if t is None else t.linear for t in tracers]
@@ -358,8 +358,7 @@ def linearize_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...], key: Hashable) ->
 def _linearize_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...]) -> LinearizedJaxpr:
     outer = StageTrace(current_trace.get(), jaxpr.name)
     inputs = [outer.input(a) for a in jaxpr.in_avals]
-    with tracing(outer):
-        found = linearize(lambda *xs: evaluate(jaxpr, xs), inputs, perturbed).pruned()
+    found = tracing(outer, linearize, lambda *xs: evaluate(jaxpr, xs), inputs, perturbed).pruned()
     linear = _TapeToJaxpr(outer)
     eqns = [linear.equation(e) for e in found.tape]
     tangents = [linear.variable(t) for t in found.tangents if type(t) is Linear]

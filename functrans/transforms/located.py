@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from ..core.context import run_with
 from ..core.errors import NaNError
 from ..core.primitive import Linear
 from ..core.source import Source, replayed, user_source
@@ -37,14 +38,11 @@ def located(entry: Any) -> Any:
     rule = entry.primitive.rule("transpose")
 
     def transpose(*args: Any, **params: Any) -> Any:
-        token = replayed.set(source)
         try:
-            return rule(*args, **params)
+            return run_with(replayed, source, rule, *args, **params)
         except NaNError as error:
             if error.source != source:
                 raise
             raise NaNError(f"{error.message}, in the reverse pass of this line", source) from None
-        finally:
-            replayed.reset(token)
 
     return entry._replace(primitive=replace(entry.primitive, transpose=transpose))

@@ -154,8 +154,7 @@ def stage(
     """
     trace = StageTrace(current_trace.get(), name)
     inputs = [trace.input(a) for a in avals]
-    with tracing(trace):
-        outs = fun(*inputs)
+    outs = tracing(trace, fun, *inputs)
     return verified(trace.jaxpr(inputs, outs, stats), "staging")
 
 

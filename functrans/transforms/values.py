@@ -13,6 +13,7 @@ import numpy as np
 
 from ..core.array import WeakArray, secure, wrap
 from ..core.aval import Aval, aval_of
+from ..core.context import run_with
 from ..core.dtypes import SUPPORTED, native
 from ..core.errors import ArgumentError, DtypeError
 from ..core.pytree import PyTree, PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
@@ -167,11 +168,7 @@ def call_given(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
         return fun(*args, **kwargs)
     args, kwargs = [_copied(x) for x in args], {k: _copied(x) for k, x in kwargs.items()}
     numbers = [x for x in (*args, *kwargs.values()) if type(x) is float or type(x) is complex]
-    token = given_numbers.set((*given_numbers.get(), *numbers))
-    try:
-        return fun(*args, **kwargs)
-    finally:
-        given_numbers.reset(token)
+    return run_with(given_numbers, (*given_numbers.get(), *numbers), fun, *args, **kwargs)
 
 
 def _copied(x: Any) -> Any:
