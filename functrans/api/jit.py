@@ -6,7 +6,6 @@ import functools
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property, partial
-from threading import RLock
 from types import MethodType
 from typing import Any
 
@@ -17,6 +16,7 @@ from ..control.call import call_p, executable, set_compiler
 from ..core.array import Array, WeakArray, weak, wrap
 from ..core.aval import Aval, aval_of
 from ..core.config import config, trace_key
+from ..core.locks import new_rlock
 from ..core.portable import Portable, in_words
 from ..core.pytree import PyTreeDef, tree_flatten, tree_structure, tree_unflatten
 from ..core.trace import WEAK_KEYS, Tracer, current_trace, eval_trace, leaked
@@ -53,7 +53,7 @@ class Cache:
         self.runners: dict[Hashable, Callable[..., Any]] = {}
         self.stats = Stats()
         self.watch: Watch | None = None
-        self._locks: dict[Hashable, RLock] = {}
+        self._locks: dict[Hashable, Any] = {}
 
     def get(self, key: Hashable, trace: Callable[[], Traced]) -> Traced:
         """What was traced for a key, by now.
@@ -61,7 +61,7 @@ class Cache:
         While it is traced other threads do not trace for the same key. One lock for each key: two functions that call
         each other, traced by two threads, would wait for each other for ever at one lock for each function.
         """
-        with self._locks.setdefault(key, RLock()):
+        with self._locks.setdefault(key, new_rlock()):
             try:
                 traced = self.traced.get(key)
                 if traced is not None:
@@ -90,7 +90,7 @@ class _Caches:
     def __init__(self) -> None:
         self.by_function: weakref.WeakKeyDictionary[Any, dict[Hashable, Cache]] = weakref.WeakKeyDictionary()
         self.everything: weakref.WeakSet[Cache] = weakref.WeakSet()
-        self.lock = RLock()
+        self.lock = new_rlock()
 
     def get(self, fun: Callable[..., Any], options: Hashable) -> Cache:
         with self.lock:

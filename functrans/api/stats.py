@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from itertools import count
-from threading import Lock
 from typing import NamedTuple
+
+from ..core.locks import new_lock
 
 
 class CacheInfo(NamedTuple):
@@ -35,7 +36,7 @@ class Stats:
     def __init__(self) -> None:
         self._hits = count()
         self.hit = self._hits.__next__  # atomic, and quicker than a lock
-        self._lock = Lock()
+        self._lock = new_lock()
         self._misses = 0
         self._compiles = 0
         self._routes: dict[str, int] = {}

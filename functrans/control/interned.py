@@ -14,20 +14,20 @@ from __future__ import annotations
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from threading import Lock
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from ..core.ir import Atom, Jaxpr, Var
+from ..core.locks import new_lock
 
 #: Jaxprs that are kept; the one not used for longest goes first.
 MOST = 512
 #: What is made of one jaxpr and others, at most.
 FEW = 16
 _bodies: OrderedDict[Hashable, Jaxpr] = OrderedDict()
-_lock = Lock()
+_lock = new_lock()
 
 
 class UserCode:

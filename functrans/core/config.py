@@ -11,11 +11,11 @@ import functools
 import os
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from threading import Lock
 from typing import Any, Generic, TypeVar, overload
 
 from .context import run_with
 from .errors import ConfigError, UnknownOptionError
+from .locks import new_lock
 from .overrides import Patch, Watch
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ class _Store:
         self.current = self.patch.get
         self.values = values
         self.version = 0
-        self.lock = Lock()
+        self.lock = new_lock()
         self.watched: dict[str, Watch] = {}
         self.key = self.key_with({})
 
@@ -314,7 +314,12 @@ class _Patcher:
 
     def __exit__(self, *exception: object) -> None:
         # The former patch hangs on the present one, not on this object, which several threads may be using.
-        patch = self._variable.get()
+        try:
+            patch = self._variable.get()
+        except BaseException:  # an interrupt, as soon as it returned
+            patch = self._variable.get()
+            self._variable.set(None if patch is None else patch.outer)
+            raise
         self._variable.set(None if patch is None else patch.outer)
 
     def __call__(self, f: F) -> F:

@@ -7,10 +7,10 @@ from it (its linearisation, its transpose, its batched form, its kernel) is kept
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from threading import RLock
 from typing import Any
 
 from .aval import Aval, aval_of
+from .locks import new_rlock
 from .portable import Unportable
 from .primitive import Effect, Primitive
 from .printing import show
@@ -127,7 +127,7 @@ class Jaxpr(Unportable):
         self.name = name
         self.stats = stats
         self._derived: dict[Hashable, Any] = {}
-        self._lock = RLock()
+        self._lock = new_rlock()
 
     @property
     def in_avals(self) -> list[Aval]:

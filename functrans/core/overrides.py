@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from threading import RLock
 from typing import Any
+
+from .locks import new_rlock
 
 
 class Patch:
@@ -28,7 +29,7 @@ class Watch:
     def __init__(self, told: Callable[[bool], None]):
         self.told = told
         self.count = 0
-        self.lock = RLock()  # a context may end while this thread holds it
+        self.lock = new_rlock()  # a context may end while this thread holds it
 
     def add(self, number: int) -> None:
         """Count places where the option is on."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from threading import Lock
+from typing import Any
 
+from ..core.locks import new_lock
 from . import loopir as ir
 from .compile import CompiledKernel, Options, compile_kernel
 from .loopshow import show
+from .undisturbed import undisturbed
 
 _Key = tuple[str, Options]
 
@@ -20,26 +22,28 @@ class KernelCache:
 
     def __init__(self) -> None:
         self._kernels: dict[_Key, CompiledKernel] = {}
-        self._compiling: dict[_Key, Lock] = {}
-        self._lock = Lock()
+        self._compiling: dict[_Key, Any] = {}
+        self._lock = new_lock()
 
     def get(self, kernel: ir.Kernel, options: Options) -> tuple[CompiledKernel, bool]:
         """The compiled form of an outlined kernel, and whether it was compiled now."""
         key = show(kernel), options
-        found = self._kernels.get(key)
-        if found is not None:
-            return found, False
+        known = self._kernels.get(key)
+        return (known, False) if known is not None else undisturbed(self._compiled, key, kernel)
+
+    def _compiled(self, key: _Key, kernel: ir.Kernel) -> tuple[CompiledKernel, bool]:
         with self._lock:
-            mine = self._compiling.setdefault(key, Lock())
-        with mine:
-            found = self._kernels.get(key)
-            if found is not None:
-                return found, False
-            compiled = compile_kernel(kernel, options)
-            self._kernels[key] = compiled
-        with self._lock:
-            self._compiling.pop(key, None)
-        return compiled, True
+            mine = self._compiling.setdefault(key, new_lock())
+        try:
+            with mine:
+                known = self._kernels.get(key)
+                if known is not None:
+                    return known, False
+                compiled = self._kernels[key] = compile_kernel(kernel, key[1])
+                return compiled, True
+        finally:
+            with self._lock:
+                self._compiling.pop(key, None)
 
     def __len__(self) -> int:
         return len(self._kernels)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import struct
-import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.locks import new_lock
 from . import loopir as ir
 from . import runtime
 from .blas import MissingRoutineError
@@ -182,7 +182,7 @@ def _by_njit(kernel: ir.Kernel, options: Options = Options()) -> CompiledKernel:
 # --- the self-test -------------------------------------------------------------------------------------
 
 _route: list[str] = []
-_route_lock = threading.Lock()
+_route_lock = new_lock()
 
 
 def best_route() -> str:

@@ -19,6 +19,7 @@ import numpy as np
 
 from .blas import publish
 from .emit_llvm import ARRAY_DATA, TUPLE_ITEMS, LLVMKernel
+from .undisturbed import undisturbed, wait_in_fork
 
 _texts: dict[int, LLVMKernel] = {}
 _numbers = itertools.count()
@@ -38,6 +39,7 @@ def compile_entry(code: LLVMKernel) -> tuple[Any, int]:
     import numba
     from numba.core import types
 
+    wait_in_fork()
     publish(sorted(code.symbols))
     number = next(_numbers)
     _texts[number] = code
@@ -110,9 +112,16 @@ def _jump() -> Any:
     return jump
 
 
-@functools.cache
+_callers: dict[bool, Callable[[int, int, int], int]] = {}
+
+
 def caller(nogil: bool) -> Callable[[int, int, int], int]:
     """``call(address, arrays, numbers) -> status`` of a kernel's address, holding the GIL or releasing it."""
+    known = _callers.get(nogil)
+    return known if known is not None else _callers.setdefault(nogil, undisturbed(_make_caller, nogil))
+
+
+def _make_caller(nogil: bool) -> Callable[[int, int, int], int]:
     import numba
     from numba.core import types
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from ..control.interned import interned
 from ..core.config import config, trace_key
 from ..core.context import run_with
 from ..core.ir import Eqn, Jaxpr, Var, subjaxprs
+from ..core.locks import new_lock
 from ..core.printing import show
 from ..core.source import Source
 from ..core.tape import Tape, TapeAval
@@ -126,7 +126,7 @@ class Executable:
         self._specialize_below = config.specialize_below
         self._debug_nans = config.debug_nans
         self._units: dict[KernelStep, KernelUnit] | None = None
-        self._lock = Lock()
+        self._lock = new_lock()
 
     def __call__(self, *arrays: Any) -> list[np.ndarray]:
         """Run the steps."""

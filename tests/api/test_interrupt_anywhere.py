@@ -1,0 +1,225 @@
+"""An interrupt at every instant at which Python takes one: nothing is left behind, and all goes on as before.
+
+CPython looks for signals after a call, at the start of a function and at the end of a loop's round. A tracer that is
+called before each instruction makes a signal pending just before the chosen one, in C; so it is taken exactly where a
+signal from outside could be.
+"""
+
+import ctypes
+import dis
+import itertools
+import os
+import random
+import signal
+import sys
+import threading
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
+from functrans.control.callback import made_before
+from functrans.core.config import config
+from functrans.core.source import replayed
+from functrans.core.trace import current_trace, eval_trace
+from functrans.transforms.values import given_numbers
+
+PACKAGE = os.path.dirname(ft.__file__) + os.sep
+#: After these Python looks for signals.
+LOOKS = {dis.opmap[n] for n in ("CALL", "CALL_FUNCTION_EX", "CALL_KW", "JUMP_BACKWARD") if n in dis.opmap}
+
+pytestmark = pytest.mark.skipif(
+    sys.implementation.name != "cpython" or threading.current_thread() is not threading.main_thread(),
+    reason="needs CPython's signals",
+)
+# Called as a trace function, with a frame, an event and an argument that it does not look at.
+_send = ctypes.PYFUNCTYPE(None, ctypes.py_object, ctypes.py_object, ctypes.py_object)(
+    ("PyErr_SetInterrupt", ctypes.pythonapi)
+)
+
+
+class Instants:
+    """Runs a function; counts the instants in functrans's code, and interrupts at one of them."""
+
+    _before: ClassVar[dict] = {}
+
+    def __init__(self, at=None):
+        self.at = at
+        self.count = 0
+
+    def run(self, f):
+        """The result; None if it was interrupted."""
+        handler = signal.signal(signal.SIGINT, self._interrupt)
+        sys.settrace(self._called)
+        try:
+            return f()
+        except KeyboardInterrupt:
+            return None
+        finally:
+            sys.settrace(None)
+            signal.signal(signal.SIGINT, handler)
+
+    def _interrupt(self, number, frame):
+        sys.settrace(None)
+        raise KeyboardInterrupt
+
+    def _called(self, frame, event, arg):
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            return None
+        frame.f_trace_lines, frame.f_trace_opcodes = False, True
+        return self._stepped
+
+    def _stepped(self, frame, event, arg):
+        if event == "opcode" and frame.f_lasti in self._places(frame.f_code):
+            self.count += 1
+            if self.count == self.at:
+                return _send  # before the next instruction
+        return self._stepped
+
+    @classmethod
+    def _places(cls, code):
+        """The offsets of the instructions that stand before those after which Python looks."""
+        known = cls._before.get(code)
+        if known is None:
+            steps = [i for i in dis.get_instructions(code) if i.opcode != dis.EXTENDED_ARG]
+            known = cls._before[code] = {a.offset for a, b in itertools.pairwise(steps) if b.opcode in LOOKS}
+        return known
+
+
+class Cube(ft.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 3.0 * x**2 * g
+
+
+@ft.custom_vmap
+def shifted(x):
+    return x + 1.0
+
+
+shifted.def_vmap(lambda size, batched, x: (x + 1.0, True))
+
+
+def eager(k):
+    f = lambda x: fnp.sum(Cube.apply(x) * fnp.sin(x) + k)
+    x = np.array([0.5, 0.7])
+    with config.patch(strict=False):
+        g = ft.grad(f)(x)
+    h = ft.jacfwd(ft.grad(lambda x: fnp.sum(fnp.where(x > 0, x * x, x))))(x)
+    v = ft.vmap(ft.grad(lambda x, y: shifted(x) * y), (0, None))(x, 2.0)
+    return [np.asarray(a) for a in (g, h, v)]
+
+
+def compiled(k):
+    def f(x):
+        c, ys = lax.scan(lambda c, y: (c * 0.5 + fnp.sin(y), c), fnp.sum(x), x)
+        c = lax.cond(c > 0, lambda c: c * 2.0, lambda c: c, c)
+        seen = ft.pure_callback(
+            lambda a: np.asarray(a) + k, ft.ShapeDtypeStruct((), "f8"), lax.stop_gradient(c)
+        )
+        return ft.checkpoint(lambda c: fnp.exp(-c) * c)(c) + fnp.sum(Cube.apply(ys)) + seen
+
+    x = np.array([0.5, 0.7, 0.1])
+    value, slope = ft.jit(ft.value_and_grad(f))(x)
+    with config.patch(debug_nans=True):
+        rows = ft.jit(ft.vmap(lambda a: fnp.sum(Cube.apply(a))))(np.ones((2, 2)))
+    return [np.asarray(a) for a in (value, slope, rows)]
+
+
+def failing(k):
+    """An index out of bounds, noticed by a kernel and looked for by NumPy."""
+    try:
+        ft.jit(lambda x, i: (x + k)[i])(np.ones(3), 5)
+    except IndexError:
+        return []
+    raise AssertionError
+
+
+PROGRAMS = {f.__name__: f for f in (eager, compiled, failing)}
+
+
+def nothing_is_left():
+    assert current_trace.get() is eval_trace
+    assert config._store.patch.get() is None
+    assert (replayed.get(), made_before.get(), given_numbers.get()) == (None, None, ())
+    assert float(fnp.asarray(1.5)) == 1.5
+
+
+def same(found, expected):
+    assert len(found) == len(expected)
+    for a, b in zip(found, expected):
+        np.testing.assert_array_equal(a, b)
+
+
+def in_a_thread(f, *args):
+    """What another thread computes: it would wait for locks that were left closed."""
+    results = []
+    thread = threading.Thread(target=lambda: results.append(f(*args)), daemon=True)
+    thread.start()
+    thread.join(60)
+    assert results, "another thread waits for ever"
+    return results[0]
+
+
+def sweep(program, instants):
+    expected = program(2.0)
+    missed = 0
+    for n in instants:
+        outcome = Instants(n).run(lambda: program(2.0))
+        nothing_is_left()
+        missed += outcome is not None
+        if outcome is not None:
+            same(outcome, expected)
+        if n % 5 == 0:
+            same(in_a_thread(program, 2.0), expected)
+    same(program(2.0), expected)
+    same(program(3.0), in_a_thread(program, 3.0))
+    return missed
+
+
+def counted(program):
+    program(2.0)
+    counting = Instants()
+    counting.run(lambda: program(2.0))
+    return counting.count
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_instants_by_chance(name):
+    program = PROGRAMS[name]
+    count = counted(program)
+    assert count > 500
+    number = 12 if name == "compiled" else 60
+    instants = sorted(random.Random(name).sample(range(1, count), number))
+    assert sweep(program, instants) < number // 4  # the count differs a little from run to run
+
+
+def test_every_instant_of_a_gradient():
+    program = lambda k: [np.asarray(ft.grad(lambda x: Cube.apply(fnp.sin(x)) * k)(0.5))]
+    sweep(program, range(1, counted(program)))
+
+
+def test_every_instant_of_patches():
+    @config.patch(strict=True)
+    def patched(k):
+        with config.patch(specialize_below=3):
+            return [np.asarray(config.specialize_below * k)]
+
+    sweep(patched, range(1, counted(patched)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_many_instants(name):
+    program = PROGRAMS[name]
+    count = counted(program)
+    sweep(program, range(1, count, max(count // 400, 1)))
