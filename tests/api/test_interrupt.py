@@ -156,6 +156,7 @@ def test_between_host_calls():
         return c + 1.0, None
 
     loop = ft.jit(lambda x: lax.scan(body, x, None, length=FOREVER)[0])
+    loop.lower(0.0).compile()
     with signal_after(0.3) as since, pytest.raises(KeyboardInterrupt):
         loop(0.0)
     assert since() < PATIENCE
@@ -191,6 +192,23 @@ def test_from_outside_of_the_process():
         process.kill()
     assert out == "interrupted 1.999\n"
     assert err == ""
+
+
+def test_compiling():
+    """The compilation goes on by itself; waiting for it ends at once."""
+
+    def f(x):
+        for i in range(120):
+            x = fnp.sin(x * (i + 0.5)) + fnp.cumsum(x)[::-1]
+        return x
+
+    compiled = ft.jit(f)
+    lowered = compiled.lower(np.ones(5))
+    with signal_after(0.1) as since, pytest.raises(KeyboardInterrupt):
+        lowered.compile()
+        time.sleep(PATIENCE)
+    assert since() < PATIENCE
+    np.testing.assert_allclose(compiled(np.ones(5)), f(np.ones(5)), rtol=1e-9)
 
 
 # --- kernels ------------------------------------------------------------------------------------------------
