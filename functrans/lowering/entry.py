@@ -19,7 +19,7 @@ import numpy as np
 
 from .blas import publish
 from .emit_llvm import ARRAY_DATA, TUPLE_ITEMS, LLVMKernel
-from .undisturbed import undisturbed, wait_in_fork
+from .undisturbed import undisturbed
 
 _texts: dict[int, LLVMKernel] = {}
 _numbers = itertools.count()
@@ -39,7 +39,6 @@ def compile_entry(code: LLVMKernel) -> tuple[Any, int]:
     import numba
     from numba.core import types
 
-    wait_in_fork()
     publish(sorted(code.symbols))
     number = next(_numbers)
     _texts[number] = code

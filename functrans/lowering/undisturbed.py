@@ -9,6 +9,7 @@ for it at once, and the compilation ends by itself, to be found by the next call
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -22,7 +23,7 @@ _STACK = 1 << 24
 def undisturbed(f: Callable[..., Any], *args: Any) -> Any:
     """``f(*args)``, run to its end whatever signals arrive; an interrupt of the main thread leaves it running."""
     if threading.current_thread() is not threading.main_thread():
-        return f(*args)
+        return _alone(f, args)
     outcome: Future[Any] = Future()
     thread = threading.Thread(
         target=copy_context().run, args=(_run, outcome, f, args), name="functrans compiles"
@@ -32,7 +33,7 @@ def undisturbed(f: Callable[..., Any], *args: Any) -> Any:
         threading.stack_size(max(size, _STACK))
         thread.start()
     except RuntimeError:  # no more threads: the interpreter ends, or a limit is reached
-        return f(*args)
+        return _alone(f, args)
     finally:
         threading.stack_size(size)
     try:
@@ -43,23 +44,38 @@ def undisturbed(f: Callable[..., Any], *args: Any) -> Any:
 
 def _run(outcome: Future[Any], f: Callable[..., Any], args: tuple[Any, ...]) -> None:
     try:
-        outcome.set_result(f(*args))
+        outcome.set_result(_alone(f, args))
     except BaseException as error:
         outcome.set_exception(error)
 
 
-#: Where `fork` waits for the end of a compilation.
-_forking: list[Any] = []
+#: Closed while something is compiled, and while the process forks: a child cannot end what another thread began.
+_compiling = threading.RLock()
 
 
-def wait_in_fork() -> None:
-    """Let forks wait for compilations under way, which their children could not end. Called when Numba is loaded."""
-    from numba.core.compiler_lock import global_compiler_lock
+def _alone(f: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    with _compiling:
+        return f(*args)
 
-    if not _forking and hasattr(os, "register_at_fork"):
-        _forking.append(global_compiler_lock)
-        os.register_at_fork(
-            before=global_compiler_lock.acquire,
-            after_in_parent=global_compiler_lock.release,
-            after_in_child=global_compiler_lock.release,
-        )
+
+def _before_fork() -> None:
+    _compiling.acquire()
+    for lock in _native_locks():
+        lock.__enter__()
+
+
+def _after_fork() -> None:
+    for lock in reversed(_native_locks()):
+        lock.__exit__(None, None, None)
+    _compiling.release()
+
+
+def _native_locks() -> list[Any]:
+    """Numba's and llvmlite's: users' functions are compiled, and LLVM's objects freed, without ours."""
+    numba, llvm = map(sys.modules.get, ("numba.core.compiler_lock", "llvmlite.binding.ffi"))
+    locks = getattr(numba, "global_compiler_lock", None), getattr(getattr(llvm, "lib", None), "_lock", None)
+    return [lock for lock in locks if lock is not None]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
