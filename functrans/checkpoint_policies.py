@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from .core.checked import checked
 from .core.errors import ArgumentError
 from .core.primitive import Primitive
 from .primitives.conv import conv_p
@@ -62,6 +63,7 @@ def nothing_saveable(*_: Any, **__: Any) -> bool:
     return False
 
 
+@checked
 def dots_saveable(prim: Primitive, *_: Any, **__: Any) -> bool:
     """Keep the results of matrix products and convolutions, which are dear to compute.
 
@@ -75,6 +77,7 @@ def dots_saveable(prim: Primitive, *_: Any, **__: Any) -> bool:
     return prim in (dot_general_p, conv_p)
 
 
+@checked
 def dots_with_no_batch_dims_saveable(prim: Primitive, *_: Any, **params: Any) -> bool:
     """Keep the results of matrix products without batch axes: those of layers, not those of attention.
 
@@ -95,6 +98,7 @@ checkpoint_dots = dots_saveable
 checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
 
 
+@checked
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
     """Keep what `functrans.checkpoint_name` gave one of these names.
 
@@ -113,6 +117,7 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
     return policy
 
 
+@checked
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
     """Keep what has a name, but for these names.
 
@@ -131,6 +136,7 @@ def save_any_names_but_these(*names_not_to_save: str) -> Policy:
     return policy
 
 
+@checked
 def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
     """Keep everything but what has one of these names.
 
@@ -151,6 +157,7 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
     return policy
 
 
+@checked
 def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
     """Keep what one of the two keeps.
 

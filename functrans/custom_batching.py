@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .core.checked import checked
 from .core.names import module_attributes as _module_attributes
 from .core.pytree import PyTree, tree_flatten, tree_leaves, tree_unflatten
 from .custom.custom_vmap import custom_vmap
@@ -13,6 +14,7 @@ from .lax.loops import map as map_rows
 __all__ = ["custom_vmap", "sequential_vmap"]
 
 
+@checked
 def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
     """A function that `vmap` calls for one example after the other, in a loop.
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from . import numpy as fnp
 from .core.aval import aval_of
+from .core.checked import checked
 from .core.dtypes import FLOAT64, check_supported, is_complex, promote
 from .core.errors import ArgumentError, DtypeError, ShapeError
 from .core.names import module_attributes as _module_attributes
@@ -52,6 +53,7 @@ class _Unravel:
         return self.treedef.unflatten(leaves)
 
 
+@checked
 def ravel_pytree(pytree: PyTree) -> tuple[Any, _Unravel]:
     """All elements of a pytree of arrays in one vector.
 

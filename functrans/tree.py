@@ -6,20 +6,21 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+from .core.checked import checked
 from .core.names import module_attributes as _module_attributes
 from .core.pytree import PyTree
-from .core.pytree import tree_flatten as flatten
-from .core.pytree import tree_flatten_with_path as flatten_with_path
-from .core.pytree import tree_leaves as leaves
-from .core.pytree import tree_map as map
-from .core.pytree import tree_structure as structure
-from .core.pytree import tree_unflatten as unflatten
 from .tree_util import tree_all as all
 from .tree_util import tree_broadcast as broadcast
+from .tree_util import tree_flatten as flatten
+from .tree_util import tree_flatten_with_path as flatten_with_path
+from .tree_util import tree_leaves as leaves
 from .tree_util import tree_leaves_with_path as leaves_with_path
+from .tree_util import tree_map as map
 from .tree_util import tree_map_with_path as map_with_path
 from .tree_util import tree_reduce as reduce
+from .tree_util import tree_structure as structure
 from .tree_util import tree_transpose as transpose
+from .tree_util import tree_unflatten as unflatten
 
 __all__ = [
     "all",
@@ -40,6 +41,7 @@ __all__ = [
 __getattr__, __dir__ = _module_attributes("functrans.tree", globals())
 
 
+@checked
 def map_only(
     predicate: type | tuple[type, ...] | Callable[[Any], bool],
 ) -> Callable[[Callable[[Any], Any], PyTree], PyTree]:
@@ -69,6 +71,7 @@ def map_only(
     return mapper
 
 
+@checked
 def static(**kwargs: Any) -> Any:
     """A dataclass field that belongs to the structure of the pytree (see `tree_util.register_dataclass`).
 

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
+from .core import pytree as _unchecked
+from .core.checked import checked
 from .core.errors import PytreeError
 from .core.names import module_attributes as _module_attributes
-from .core.pytree import (
-    PyTree,
-    PyTreeDef,
-    tree_flatten,
-    tree_flatten_one_level,
-    tree_flatten_with_path,
-    tree_leaves,
-    tree_map,
-    tree_structure,
-    tree_unflatten,
-)
+from .core.pytree import PyTree, PyTreeDef
 from .core.pytree.register import (
     register_dataclass,
     register_pytree_node,
@@ -77,10 +69,29 @@ __all__ = [
 ]
 __getattr__, __dir__ = _module_attributes("functrans.tree_util", globals())
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _public(function: F) -> F:
+    """A function of `core.pytree`, checked here: there it is part of every call of a compiled function."""
+    public = checked(function)
+    public.__module__ = __name__
+    return public
+
+
+tree_flatten = _public(_unchecked.tree_flatten)
+tree_flatten_one_level = _public(_unchecked.tree_flatten_one_level)
+tree_flatten_with_path = _public(_unchecked.tree_flatten_with_path)
+tree_leaves = _public(_unchecked.tree_leaves)
+tree_map = _public(_unchecked.tree_map)
+tree_structure = _public(_unchecked.tree_structure)
+tree_unflatten = _public(_unchecked.tree_unflatten)
+
 IsLeaf = Callable[[Any], bool] | None
 _MISSING: Any = object()
 
 
+@checked
 def tree_all(tree: PyTree, *, is_leaf: IsLeaf = None) -> bool:
     """Whether all leaves are true.
 
@@ -93,6 +104,7 @@ def tree_all(tree: PyTree, *, is_leaf: IsLeaf = None) -> bool:
     return all(tree_leaves(tree, is_leaf))
 
 
+@checked
 def tree_reduce(
     function: Callable[[Any, Any], Any], tree: PyTree, initializer: Any = _MISSING, is_leaf: IsLeaf = None
 ) -> Any:
@@ -116,6 +128,7 @@ def tree_reduce(
     return functools.reduce(function, leaves)
 
 
+@checked
 def tree_transpose(
     outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: PyTree
 ) -> PyTree:
@@ -156,6 +169,7 @@ def tree_transpose(
     return inner_treedef.unflatten([outer_treedef.unflatten(row) for row in rows])
 
 
+@checked
 def tree_leaves_with_path(tree: PyTree, is_leaf: IsLeaf = None) -> list[tuple[KeyPath, Any]]:
     """The leaves of a tree with their key paths.
 
@@ -168,6 +182,7 @@ def tree_leaves_with_path(tree: PyTree, is_leaf: IsLeaf = None) -> list[tuple[Ke
     return tree_flatten_with_path(tree, is_leaf)[0]
 
 
+@checked
 def tree_map_with_path(f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_leaf: IsLeaf = None) -> PyTree:
     """As `tree_map`, with the key path as the first argument of the function.
 
@@ -183,6 +198,7 @@ def tree_map_with_path(f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_le
     return treedef.unflatten([f(*pair, *values) for pair, *values in zip(pairs, *others)])
 
 
+@checked
 def tree_broadcast(prefix_tree: PyTree, full_tree: PyTree, is_leaf: IsLeaf = None) -> PyTree:
     """Repeat the leaves of a prefix tree until it has the structure of the full tree.
 
@@ -211,6 +227,7 @@ def tree_broadcast(prefix_tree: PyTree, full_tree: PyTree, is_leaf: IsLeaf = Non
     return treedef.unflatten([leaf for leaf, n in zip(prefix_leaves, counts) for _ in range(n)])
 
 
+@checked
 def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
     """Whether every element is a leaf.
 
@@ -222,6 +239,7 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
     return all(kind_of(x) is None or (is_leaf is not None and is_leaf(x)) for x in iterable)
 
 
+@checked
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
     """Whether the structure is that of a single leaf.
 
@@ -234,6 +252,7 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
     return treedef.num_nodes == 1 and treedef.num_leaves == 1
 
 
+@checked
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     """The structure of a tuple of trees with the given structures.
 
@@ -248,6 +267,7 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     return PyTreeDef(TUPLE, None, definitions)
 
 
+@checked
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
     """The structures of the children of the root.
 
@@ -260,6 +280,7 @@ def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
     return treedef.children()
 
 
+@checked
 def build_tree(treedef: PyTreeDef, xs: Any) -> PyTree:
     """A tree of the given structure from nested sequences.
 

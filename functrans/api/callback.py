@@ -9,6 +9,7 @@ import numpy as np
 
 from ..control.callback import VMAP_METHODS, HostCall, io_callback_p, pure_callback_p
 from ..core.aval import Aval
+from ..core.checked import checked
 from ..core.dtypes import SUPPORTED, canonical
 from ..core.errors import ArgumentError, ArgumentValueError
 from ..core.pytree import PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
@@ -19,6 +20,7 @@ from ..transforms.values import name_of, result, value_of
 
 
 @boundary
+@checked
 def pure_callback(
     callback: Callable[..., Any],
     result_shape_dtypes: Any,
@@ -91,6 +93,7 @@ def pure_callback(
 
 
 @boundary
+@checked
 def io_callback(
     callback: Callable[..., Any],
     result_shape_dtypes: Any,

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..control.checkpoint import bind
 from ..core.aval import aval_of
+from ..core.checked import checked
 from ..core.errors import ArgumentError
 from ..core.portable import Transformed
 from ..core.pytree import tree_map
@@ -26,6 +27,7 @@ from ..transforms.values import (
 from .static import Signature
 
 
+@checked
 def checkpoint(
     fun: Callable[..., Any] | None = None,
     *,
@@ -118,6 +120,7 @@ class _Checkpointed(Transformed):
 remat = checkpoint
 
 
+@checked
 def checkpoint_name(x: Any, name: str) -> Any:
     """`x`, under a name by which a policy of `checkpoint` knows it.
 

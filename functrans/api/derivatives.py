@@ -8,6 +8,7 @@ from typing import Any
 from ..control.call import call_p
 from ..core.array import unwrap
 from ..core.aval import Aval, Zero, aval_of
+from ..core.checked import checked
 from ..core.config import trace_key
 from ..core.dtypes import is_complex, is_float0, is_inexact
 from ..core.errors import (
@@ -111,6 +112,7 @@ def _fit_tree(tree: PyTree, treedef: PyTreeDef, avals: Sequence[Aval], what: str
 
 
 @boundary
+@checked
 def jvp(
     fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], *, has_aux: bool = False
 ) -> tuple[Any, ...]:
@@ -264,6 +266,7 @@ class VJP(_Derivative):
 
 
 @boundary
+@checked
 def vjp(
     fun: Callable[..., Any], *primals: Any, has_aux: bool = False, retain: bool = True
 ) -> tuple[Any, ...]:
@@ -333,6 +336,7 @@ register_kind(Pushforward, _Form.flatten, _Form.filled)
 
 
 @boundary
+@checked
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Value, and the derivative there as a linear function that is cheap to apply many times.
 
@@ -364,6 +368,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
 
 @boundary
+@checked
 def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[PyTree], PyTree]:
     """The transpose of a linear function.
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.aval import Aval, aval_of
+from ..core.checked import checked
 from ..core.dtypes import is_complex, is_inexact
 from ..core.errors import ArgumentError, ArgumentValueError, GradientError
 from ..core.portable import Transformed
@@ -178,12 +179,16 @@ class _Grad(Differentiated):
         return (found, value[1]) if self._has_aux else found
 
 
+<<<<<<< HEAD
 def as_typed(t: Any, aval: Aval) -> Any:
     """A tangent or cotangent of what has this type, for the user: weak, where that is."""
     found = instantiate(t)
     return weakly(found) if aval.weak else found
 
 
+=======
+@checked
+>>>>>>> 62c51c8 (Arguments are checked by the annotations of public functions, and errors from inside name them)
 def value_and_grad(
     fun: Callable[..., Any],
     argnums: Argnums = 0,
@@ -231,6 +236,7 @@ def value_and_grad(
     return _ValueAndGrad("value_and_grad", fun, argnums, has_aux, holomorphic)
 
 
+@checked
 def grad(
     fun: Callable[..., Any],
     argnums: Argnums = 0,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.aval import Aval, Zero, aval_of
+from ..core.checked import checked
 from ..core.dtypes import is_complex, is_inexact
 from ..core.errors import GradientError
 from ..core.pytree import PyTree, PyTreeDef, tree_unflatten
@@ -18,6 +19,7 @@ from ..transforms.values import Flat, name_of, results
 from .grad import Argnums, Differentiated, as_typed, select
 
 
+@checked
 def jacfwd(
     fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[..., Any]:
@@ -50,6 +52,7 @@ def jacfwd(
     return _Jacobian("jacfwd", fun, argnums, has_aux, holomorphic)
 
 
+@checked
 def jacrev(
     fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[..., Any]:
@@ -82,6 +85,7 @@ def jacrev(
     return _Jacobian("jacrev", fun, argnums, has_aux, holomorphic)
 
 
+@checked
 def hessian(
     fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[..., Any]:

@@ -15,6 +15,7 @@ from ..control import interned
 from ..control.call import call_p, executable, set_compiler
 from ..core.array import Array, WeakArray, weak, wrap
 from ..core.aval import Aval, aval_of
+from ..core.checked import checked
 from ..core.config import config, trace_key
 from ..core.locks import new_rlock
 from ..core.portable import Portable, in_words
@@ -365,6 +366,7 @@ def _runner(run: Any, out_tree: PyTreeDef, wraps: Sequence[Callable[[Any], Any]]
     return lambda *args: tree_unflatten(out_tree, [wrap(x) for x in call(*args)])
 
 
+@checked
 def jit(
     fun: Callable[..., Any] | None = None,
     *,
@@ -431,6 +433,7 @@ def jit(
     return kind(fun, Signature(fun, static_argnums, static_argnames))
 
 
+@checked
 def disable_jit(disable: bool = True) -> Any:
     """Context manager (and decorator) under which jitted functions run as plain Python and NumPy.
 

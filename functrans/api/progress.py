@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ..core.checked import checked
 from ..core.errors import ArgumentError, ArgumentValueError
 from ..core.portable import Transformed
 from ..transforms.values import check_function, name_of
@@ -18,6 +19,7 @@ STEPS = 100
 _WIDTH = 30
 
 
+@checked
 def progress(length: int, every: int | None = None, desc: str | None = None, bar: Any = None) -> Any:
     """Show how far a compiled loop is, while it runs: a decorator for the body of a loop.
 

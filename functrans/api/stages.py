@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..core.checked import checked
 from ..core.ir import Jaxpr
 from ..core.portable import Transformed
 from ..core.pytree import PyTree, tree_flatten, tree_unflatten
@@ -22,6 +23,7 @@ def _staged(fun: Callable[..., Any], signature: Signature, args: Any, kwargs: An
     return stage(flat, avals, name_of(fun)), flat.out_tree
 
 
+@checked
 def make_jaxpr(
     fun: Callable[..., Any], static_argnums: int | Sequence[int] | None = None, return_shape: bool = False
 ) -> Callable[..., Any]:
@@ -70,6 +72,7 @@ class _JaxprOf(Transformed):
 
 
 @boundary
+@checked
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> PyTree:
     """The shapes and dtypes of a function's results, computed without numbers.
 

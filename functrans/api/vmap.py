@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.checked import checked
 from ..core.errors import ArgumentError, ArgumentValueError, AxisError
 from ..core.portable import Transformed
 from ..core.pytree import flatten_axes, tree_flatten_with_path, tree_structure
@@ -24,6 +25,7 @@ from ..transforms.values import (
 )
 
 
+@checked
 def vmap(
     fun: Callable[..., Any],
     in_axes: Any = 0,

@@ -137,8 +137,10 @@ def canonical(dtype: Any, what: str = "dtype argument") -> np.dtype:
     (dtype('int64'), dtype('float32'))
     """
     try:
+        if isinstance(dtype, np.ndarray | np.generic):
+            raise TypeError("an array is none; write x.dtype")
         found = np.dtype(dtype)
-    except TypeError as error:
+    except Exception as error:  # NumPy raises several classes, and asks attributes of the user's object
         raise UnsupportedDtypeError(
             f"{what}: {dtype!r} is not a dtype ({error}); use one of {', '.join(map(str, SUPPORTED))}"
         ) from None

@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from .checked import checked
 from .errors import PytreeError
 
 
@@ -59,6 +60,7 @@ KeyEntry = Any
 KeyPath = tuple[KeyEntry, ...]
 
 
+@checked
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
     """The text of a key path.
 

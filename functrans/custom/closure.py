@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Aval, aval_of
+from ..core.checked import checked
 from ..core.errors import ArgumentError, DtypeError, PytreeError, ShapeError
 from ..core.ir import Jaxpr
 from ..core.pytree import PyTree, PyTreeDef, first_difference, tree_flatten, tree_unflatten
@@ -61,6 +62,7 @@ class Staged:
         return tree_unflatten(self.out_tree, [given(x) for x in outs])
 
 
+@checked
 def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Any]]:
     """The same function without what it captured, and that apart: so that it may be passed to a rule as an argument.
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..core.aval import aval_of
+from ..core.checked import checked
 from ..core.errors import FunctionDefinitionError
 from ..core.pytree import PyTree, PyTreeDef, tree_structure, tree_unflatten
 from ..core.source import last_line
@@ -76,6 +77,7 @@ def _one(tree: PyTreeDef) -> PyTreeDef:
     return tree_structure((tree_unflatten(tree, range(tree.num_leaves)),))
 
 
+@checked
 def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
     """A function whose reverse mode is the rule that it returns with its result: a decorator.
 

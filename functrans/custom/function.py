@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any, TypeVar
 
+from ..core.checked import checked
 from ..core.errors import ArgumentError, MissingRuleError
 from ..core.tracebacks import boundary
 from ..transforms.values import given_numbers, result
@@ -350,6 +351,7 @@ def _argument(call: FunctionCall, number: int) -> str:
     raise AssertionError(number)
 
 
+@checked
 def once_differentiable(backward: F) -> F:
     """Declare that a ``backward`` has no derivative.
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.aval import Aval, Zero, aval_of
+from ..core.checked import checked
 from ..core.dtypes import is_inexact
 from ..core.errors import (
     BackwardError,
@@ -35,6 +36,7 @@ _COTANGENT = Kind("cotangent", GradientStructureError, GradientShapeError, Gradi
 
 
 @boundary
+@checked
 def linear_call(
     fun: Callable[[PyTree, PyTree], PyTree],
     fun_transpose: Callable[[PyTree, PyTree], PyTree],

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
+from ..core.arguments import shown
 from ..core.errors import FunctionDefinitionError
 from ..transforms.values import name_of
 from .signature import POSITIONAL, signature_of
@@ -45,14 +48,22 @@ class Positions:
             self.names = [p.name for p in parameters if p.kind in POSITIONAL]
             if not any(p.kind is p.VAR_POSITIONAL for p in parameters):
                 self.count = len(self.names)
-        numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
-        names = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else tuple(nondiff_argnames)
+        numbers = self._listed(nondiff_argnums, int, "nondiff_argnums must be integers")
+        names = self._listed(nondiff_argnames, str, "nondiff_argnames must be strings")
         found = {self._position(i) for i in numbers} | {self._position_of(n) for n in names}
         self.nondiff = tuple(sorted(found))
 
+    def _listed(self, given: Any, single: type, want: str) -> tuple[Any, ...]:
+        if isinstance(given, single):
+            return (given,)
+        if not isinstance(given, Iterable) or (isinstance(given, np.ndarray) and given.ndim != 1):
+            raise FunctionDefinitionError(f"{self.what}: {want}, got {shown(given)}")
+        return tuple(given)
+
     def _position(self, i: Any) -> int:
-        if type(i) is not int:
+        if not isinstance(i, int | np.integer):
             raise FunctionDefinitionError(f"{self.what}: nondiff_argnums must be integers, got {i!r}")
+        i = int(i)
         at = i if i >= 0 or self.count is None else i + self.count
         if at < 0 or (self.count is not None and at >= self.count):
             raise FunctionDefinitionError(

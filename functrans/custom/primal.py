@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.aval import Zero, aval_of
+from ..core.checked import checked
 from ..core.errors import ArgumentError
 from ..core.pytree import PyTree, tree_map
 from ..primitives.linear import zeros
@@ -42,6 +43,7 @@ class CustomVJPPrimal:
     perturbed: bool
 
 
+@checked
 def custom_vjp_primal_tree_values(tree: PyTree) -> PyTree:
     """The values in a tree of `CustomVJPPrimal`.
 
@@ -76,6 +78,7 @@ def custom_vjp_primal_tree_values(tree: PyTree) -> PyTree:
     return tree_map(value, tree)
 
 
+@checked
 def zero_from_primal(x: Any, symbolic_zeros: bool = False) -> Any:
     """The zero that is the tangent of a value.
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from ..core.array import secure
+from ..core.checked import checked
 from ..core.errors import ArgumentError, FunctionContractError, PytreeError, SavedValuesFreedError
 from ..core.pytree import PyTreeDef, tree_flatten, tree_unflatten
 from ..core.trace import Tracer
@@ -28,6 +29,7 @@ _hooks: ContextVar[tuple[Callable[[Any], Any], Callable[[Any], Any]] | None] = C
 )
 
 
+@checked
 @contextmanager
 def saved_values_hooks(pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> Iterator[None]:
     """Say how a `Function` keeps what it saves for its backward.

@@ -10,9 +10,11 @@ from typing import Any
 
 from ..api.callback import host_call
 from ..control.callback import debug_callback_p
+from ..core.checked import checked
 from ..core.errors import ArgumentError, FormatError
 
 
+@checked
 def debug_callback(
     callback: Callable[..., Any] | None = None, *args: Any, ordered: bool = False, **kwargs: Any
 ) -> Any:
@@ -57,6 +59,7 @@ def debug_callback(
     return None
 
 
+@checked
 def debug_print(fmt: str | None = None, *args: Any, ordered: bool = False, **kwargs: Any) -> Any:
     """Print values of the program when it gets there.
 

@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 from ..core.aval import aval_of
+from ..core.checked import checked
 from ..core.dtypes import canonical
 from ..core.errors import ArgumentError, ShapeError
 from ..numpy.dispatch import owned
@@ -47,6 +48,7 @@ def ints(values: Any, name: str) -> tuple[int, ...]:
 # --- shapes -------------------------------------------------------------------------------------------------
 
 
+@checked
 def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = None) -> Any:
     """The same elements in another shape; with `dimensions` the axes are first brought into that order.
 
@@ -65,6 +67,7 @@ def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = Non
     return owned(reshape_p.bind(x, shape=shape), operand)
 
 
+@checked
 def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     """Axes in another order.
 
@@ -82,6 +85,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     return owned(transpose_p.bind(x, permutation=order), operand)
 
 
+@checked
 def broadcast(operand: Any, sizes: Sequence[int]) -> Any:
     """New axes in front, along which the array is repeated.
 
@@ -99,6 +103,7 @@ def broadcast(operand: Any, sizes: Sequence[int]) -> Any:
     return owned(broadcast_in_dim_p.bind(x, shape=front + shape_of(x), broadcast_dimensions=axes), operand)
 
 
+@checked
 def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int]) -> Any:
     """The array repeated to `shape`; its axis `i` becomes axis ``broadcast_dimensions[i]``.
 
@@ -119,6 +124,7 @@ def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: S
     return owned(broadcast_in_dim_p.bind(x, **params), operand)
 
 
+@checked
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     """The shape that arrays of these shapes broadcast to.
 
@@ -131,6 +137,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     return tuple(common_shape("lax.broadcast_shapes", *[ints(s, "broadcast_shapes") for s in shapes]))
 
 
+@checked
 def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     """Without the axes given, which have extent 1.
 
@@ -149,6 +156,7 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     return owned(reshape_p.bind(x, shape=tuple([n for d, n in enumerate(shape) if d not in axes])), array)
 
 
+@checked
 def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
     """With new axes of extent 1, at these places of the result.
 
@@ -166,6 +174,7 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
     return owned(reshape_p.bind(x, shape=shape), array)
 
 
+@checked
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
     """The axes from `start_dimension` to before `stop_dimension` as one.
 
@@ -187,6 +196,7 @@ def bounds(start: int | None, stop: int | None, n: int) -> tuple[int, int, int]:
     return builtins.slice(start, stop).indices(n)
 
 
+@checked
 def concatenate(operands: Any, dimension: int) -> Any:
     """Arrays of one dtype joined along an axis they have.
 
@@ -202,6 +212,7 @@ def concatenate(operands: Any, dimension: int) -> Any:
     return finish(concatenate_p.bind(*values, dimension=dimension))
 
 
+@checked
 def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
     """For each axis ``(low, high, interior)`` elements of `padding_value` before, behind and between;
     negative ones crop.
@@ -219,6 +230,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     return owned(pad_p.bind(x, value, padding_config=config), operand)
 
 
+@checked
 def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     """Elements in reverse order along some axes.
 
@@ -237,6 +249,7 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
 # --- new arrays ---------------------------------------------------------------------------------------------
 
 
+@checked
 def iota(dtype: Any, size: int) -> Any:
     """``0, 1, ..., size - 1``.
 
@@ -250,6 +263,7 @@ def iota(dtype: Any, size: int) -> Any:
     return broadcasted_iota(dtype, (size,), 0)
 
 
+@checked
 def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Any:
     """The index along one axis, at every place of an array.
 
@@ -265,6 +279,7 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Any:
     return finish(create.iota(extents, dimension, to))
 
 
+@checked
 def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
     """One number everywhere.
 
@@ -281,6 +296,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
     return finish(create.full(positive_shape(shape, "lax.full"), value, to))
 
 
+@checked
 def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
     """One number everywhere, in the shape and dtype of `x`.
 
@@ -295,6 +311,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
     return full(aval.shape if shape is None else shape, fill_value, aval.dtype if dtype is None else dtype)
 
 
+@checked
 def zeros_like_array(x: Any) -> Any:
     """Zeros of the shape and dtype of `x`.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..api.bodies import check_structure, check_types
 from ..core.aval import aval_of
+from ..core.checked import checked
 from ..core.errors import ArgumentError, ArgumentValueError, AxisError
 from ..core.pytree import PyTreeDef, tree_flatten_with_path, tree_unflatten
 from ..core.source import last_line
@@ -22,6 +23,7 @@ __all__ = ["associative_scan"]
 
 
 @boundary
+@checked
 def associative_scan(fn: Callable[..., Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
     """All prefixes ``x0``, ``fn(x0, x1)``, ``fn(fn(x0, x1), x2)``, ... of an associative function.
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import aval_of
+from ..core.checked import checked
 from ..core.dtypes import canonical
 from ..core.errors import ArgumentValueError, DtypeError
 from ..primitives.bits import and_p, not_p, or_p, shift_right_p, xor_p
@@ -49,6 +50,7 @@ def _count(x: Any) -> Any:
     return x if width == 8 else shifted(mul_p.bind(x, dtype.type(every // 255)), width - 8)
 
 
+@checked
 def population_count(x: Any) -> Any:
     """How many bits are set, in two's complement.
 
@@ -63,6 +65,7 @@ def population_count(x: Any) -> Any:
     return finish(convert(_count(bits), own))
 
 
+@checked
 def clz(x: Any) -> Any:
     """How many zeros stand before the first bit that is set.
 
@@ -82,6 +85,7 @@ def clz(x: Any) -> Any:
     return finish(convert(_count(not_p.bind(bits)), own))
 
 
+@checked
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     """The same bits, read as another dtype. No derivative passes through.
 
@@ -110,6 +114,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     return finish(bitcast_p.bind(x, dtype=to))
 
 
+@checked
 def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
     """Numbers rounded to those of a format with fewer bits, in the dtype they have.
 
@@ -144,6 +149,7 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
     return finish(reduce_precision_p.bind(x, exponent_bits=exponent, mantissa_bits=mantissa))
 
 
+@checked
 def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
     """Exclusive "or" along some axes, bit by bit.
 

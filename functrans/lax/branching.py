@@ -10,6 +10,7 @@ import numpy as np
 from ..api.bodies import Body, carry_out, leaf_path, trace_body
 from ..control import cond as cond_primitive
 from ..core.aval import Aval, aval_of
+from ..core.checked import checked
 from ..core.config import config
 from ..core.dtypes import INT64
 from ..core.errors import ArgumentError, ArgumentValueError, BranchTypeError, ConditionTypeError
@@ -27,10 +28,11 @@ _ABSENT: Any = object()
 
 
 @boundary
+@checked
 def cond(
     pred: Any,
-    true_fun: Callable[..., Any],
-    false_fun: Callable[..., Any],
+    true_fun: Any,
+    false_fun: Any,
     *operands: Any,
     operand: Any = _ABSENT,
 ) -> Any:
@@ -106,6 +108,7 @@ def _with_own_operands(
 
 
 @boundary
+@checked
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _ABSENT) -> Any:
     """Call one of several functions, of which only the one that is called runs.
 

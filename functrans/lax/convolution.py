@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..core.aval import aval_of
+from ..core.checked import checked
 from ..core.dtypes import canonical
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
 from ..numpy.dispatch import array_operand
@@ -45,6 +46,7 @@ class ConvDimensionNumbers(NamedTuple):
 # --- layouts ------------------------------------------------------------------------------------------------
 
 
+@checked
 def conv_dimension_numbers(
     lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
 ) -> ConvDimensionNumbers:
@@ -122,6 +124,7 @@ def _permuted(x: Any, order: Sequence[int]) -> Any:
 # --- the general function -----------------------------------------------------------------------------------
 
 
+@checked
 def conv_general_dilated(
     lhs: Any,
     rhs: Any,
@@ -247,6 +250,7 @@ def _grouped(x: Any, w: Any, features: int, batches: int, *params: Any) -> Any:
 # --- special cases ------------------------------------------------------------------------------------------
 
 
+@checked
 def conv(
     lhs: Any,
     rhs: Any,
@@ -269,6 +273,7 @@ def conv(
     )
 
 
+@checked
 def conv_with_general_padding(
     lhs: Any,
     rhs: Any,
@@ -308,6 +313,7 @@ _CHANNELS_LAST = {
 }
 
 
+@checked
 def conv_transpose(
     lhs: Any,
     rhs: Any,

@@ -12,6 +12,7 @@ from ..api.bodies import Body, carry_out, trace_body, trace_carry
 from ..api.progress import Progress
 from ..control import scan as scan_primitive
 from ..core.aval import Aval, aval_of
+from ..core.checked import checked
 from ..core.config import config
 from ..core.errors import ArgumentError, ArgumentValueError
 from ..core.pytree import PyTreeDef, tree_structure, tree_unflatten
@@ -32,6 +33,7 @@ LONG = 1 << 20
 
 
 @boundary
+@checked
 def fori_loop(
     lower: Any,
     upper: Any,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.aval import aval_of
+from ..core.checked import checked
 from ..core.primitive import Primitive
 from ..numpy.dispatch import array_operand
 from ..primitives import cumulative
@@ -54,7 +55,7 @@ def _function(name: str, prim: Primitive, doc: str, notes: str, example: str) ->
     >>> from functrans import lax
     >>> {example}
     """
-    return function
+    return checked(function)
 
 
 cumsum = _function(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import aval_of
+from ..core.checked import checked
 from ..core.dtypes import canonical
 from ..core.errors import ArgumentValueError, DtypeError, ShapeError
 from ..core.primitive import Primitive
@@ -94,7 +95,7 @@ def of_primitive(name: str, prim: Primitive, count: int, doc: str, **params: Any
     >>> lax.{name}({EXAMPLES[name][0]})
     {EXAMPLES[name][1]}
     """
-    return function
+    return checked(function)
 
 
 neg = of_primitive("neg", ew.neg_p, 1, "``-x``.")
@@ -158,6 +159,7 @@ gt = of_primitive("gt", ew.gt_p, 2, "``x > y``.")
 ge = of_primitive("ge", ew.ge_p, 2, "``x >= y``.")
 
 
+@checked
 def conj(x: Any) -> Any:
     """The complex conjugate; of a real number the complex number with that real part.
 
@@ -174,6 +176,7 @@ def conj(x: Any) -> Any:
     return finish(complexes.conj_p.bind(value))
 
 
+@checked
 def div(x: Any, y: Any) -> Any:
     """``x / y``; of integers rounded towards zero.
 
@@ -191,6 +194,7 @@ def div(x: Any, y: Any) -> Any:
     return finish(rounding.floor_divide_p.bind(whole, b))
 
 
+@checked
 def square(x: Any) -> Any:
     """``x * x``.
 
@@ -204,6 +208,7 @@ def square(x: Any) -> Any:
     return integer_pow(x, 2)
 
 
+@checked
 def integer_pow(x: Any, y: int) -> Any:
     """``x**y`` for an integer `y` that is known.
 
@@ -220,6 +225,7 @@ def integer_pow(x: Any, y: int) -> Any:
     return div(literal(1, value), exp_log.integer_pow_p.bind(value, y=-int(y)))
 
 
+@checked
 def reciprocal(x: Any) -> Any:
     """``1 / x``.
 
@@ -234,6 +240,7 @@ def reciprocal(x: Any) -> Any:
     return finish(_bound(ew.div_p, (dtype_of(value).type(1), value)))
 
 
+@checked
 def rsqrt(x: Any) -> Any:
     """``1 / sqrt(x)``.
 
@@ -249,6 +256,7 @@ def rsqrt(x: Any) -> Any:
     return finish(ew.div_p.bind(literal(1.0, root), root))
 
 
+@checked
 def round(x: Any, rounding_method: int = 0) -> Any:
     """The nearest integer; halves away from zero (method 0) or to the even one (method 1).
 
@@ -273,6 +281,7 @@ def round(x: Any, rounding_method: int = 0) -> Any:
     return finish(ew.select_p.bind(ew.ge_p.bind(rest, literal(0.5, rest)), away, whole))
 
 
+@checked
 def shift_right_arithmetic(x: Any, y: Any) -> Any:
     """Bits moved down by `y` places, the sign kept.
 
@@ -286,6 +295,7 @@ def shift_right_arithmetic(x: Any, y: Any) -> Any:
     return finish(_shifted("shift_right_arithmetic", x, y, "i"))
 
 
+@checked
 def shift_right_logical(x: Any, y: Any) -> Any:
     """Bits moved down by `y` places, zeros put in.
 
@@ -308,6 +318,7 @@ def _shifted(name: str, x: Any, y: Any, kind: str) -> Any:
     return ew.convert(bits.shift_right_p.bind(ew.convert(a, other), ew.convert(b, other)), own)
 
 
+@checked
 def clamp(min: Any, x: Any, max: Any) -> Any:
     """`x` where it lies between the bounds, else the nearer bound.
 
@@ -321,6 +332,7 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
     return finish(_bound(ew.clamp_p, operands("clamp", min, x, max)))
 
 
+@checked
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:
     """`on_true` where `pred` holds, else `on_false`; `pred` has their shape or none.
 
@@ -343,6 +355,7 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
     return finish(ew.select_p.bind(condition, a, b))
 
 
+@checked
 def select_n(which: Any, *cases: Any) -> Any:
     """The case whose number stands in `which` (a bool: the first or the second).
 
@@ -366,6 +379,7 @@ def select_n(which: Any, *cases: Any) -> Any:
     return finish(out)
 
 
+@checked
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     """The array in another dtype, cast as NumPy casts.
 
@@ -380,6 +394,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     return owned(ew.convert(value, canonical(new_dtype, "lax.convert_element_type: new_dtype")), operand)
 
 
+@checked
 def stop_gradient(x: Any) -> Any:
     """`x` itself, which derivatives take for a constant; of a tree, each of its leaves.
 

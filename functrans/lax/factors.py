@@ -6,6 +6,7 @@ import operator
 from typing import Any
 
 from ..core.aval import aval_of
+from ..core.checked import checked
 from ..core.errors import LinAlgError
 from ..primitives.column_order import column_order_p
 from ..primitives.complexes import conj_p
@@ -21,6 +22,7 @@ from ..primitives.shape import concatenate_p
 from .elementwise import operands
 
 
+@checked
 def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
     """The upper factor of ``r.T.conj() @ r + w w.T.conj()`` from that of ``r.T.conj() @ r``.
 
@@ -60,6 +62,7 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
     return finish(mul_p.bind(turn, out))
 
 
+@checked
 def lu(x: Any) -> tuple[Any, Any, Any]:
     """LU factors with partial pivoting.
 
@@ -98,6 +101,7 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
     return finish(factors), finish(pivots), finish(permutation)
 
 
+@checked
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
     """The permutation that exchanging row `i` with row ``pivots[i]``, one after the other, makes.
 
@@ -124,6 +128,7 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
     return finish(permutation_p.bind(value, size=size))
 
 
+@checked
 def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> Any:
     """The factors of ``x = q @ r``: orthonormal columns, and an upper triangle.
 
@@ -163,6 +168,7 @@ def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma:
     return finish(q), finish(r), finish(order)
 
 
+@checked
 def householder_product(a: Any, taus: Any) -> Any:
     """The first n columns of a product of reflections ``I - tau v v.T.conj()``.
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.aval import aval_of
+from ..core.checked import checked
 from ..core.dtypes import complex_dtype, is_complex, is_inexact
 from ..core.errors import ArgumentValueError, DtypeError, ShapeError
 from ..primitives.elementwise import convert
@@ -28,6 +29,7 @@ class FftType(enum.IntEnum):
     IRFFT = 3
 
 
+@checked
 def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
     """A discrete Fourier transform along the last axes.
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.aval import aval_of
+from ..core.checked import checked
 from ..core.errors import ShapeError
 from ..numpy.dispatch import array_operand
 from ..primitives.axes import as_shape, many_axes
@@ -27,6 +28,7 @@ from .elementwise import operands
 __all__ = ["GatherScatterMode", "gather", "index_take"]
 
 
+@checked
 def gather(
     operand: Any,
     start_indices: Any,
@@ -115,6 +117,7 @@ def take_windows(
     return arranged(out, windows.order())
 
 
+@checked
 def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
     """Elements at indices along some axes, the other axes whole and behind.
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.checked import checked
 from ..core.errors import ArgumentValueError, ShapeError
 from ..core.pytree import tree_map
 from ..numpy.dispatch import array_operand, owned
@@ -41,6 +42,7 @@ class RoundingMethod(enum.IntEnum):
     TO_NEAREST_EVEN = 1
 
 
+@checked
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     """The array in pieces of these sizes along an axis.
 
@@ -68,6 +70,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     return [owned(slice_along(x, d, stop - n, stop), operand) for n, stop in zip(extents, stops)]
 
 
+@checked
 def stack(arrays: Sequence[Any], axis: int = 0) -> Any:
     """Arrays of one shape and dtype along a new axis.
 
@@ -91,6 +94,7 @@ def stack(arrays: Sequence[Any], axis: int = 0) -> Any:
     return finish(concatenate_p.bind(*rows, dimension=d))
 
 
+@checked
 def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
     """The parts along an axis, which they lack.
 
@@ -106,6 +110,7 @@ def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
     return tuple([owned(element_along(value, d, i), x) for i in range(shape_of(value)[d])])
 
 
+@checked
 def tile(operand: Any, reps: Sequence[int]) -> Any:
     """The array repeated so often along each axis.
 
@@ -126,6 +131,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
     return owned(reshape_p.bind(out, shape=tuple([n * m for n, m in zip(counts, shape)])), operand)
 
 
+@checked
 def broadcast_to_rank(x: Any, rank: int) -> Any:
     """With axes of extent 1 in front, until there are so many.
 
@@ -143,6 +149,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
     return owned(reshape_p.bind(value, shape=(1,) * (count - len(shape)) + shape), x)
 
 
+@checked
 def empty(shape: Sequence[int], dtype: Any) -> Any:
     """A new array whose numbers do not matter; they are zeros.
 
@@ -155,6 +162,7 @@ def empty(shape: Sequence[int], dtype: Any) -> Any:
     return full(shape, 0, dtype)
 
 
+@checked
 def optimization_barrier(operand: Any) -> Any:
     """The tree of arrays as it is; what is computed from it is computed apart, and not before.
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.aval import aval_of
+from ..core.checked import checked
 from ..core.config import config
 from ..core.names import module_attributes as _module_attributes
 from ..primitives.elementwise import mul_p
@@ -23,6 +25,7 @@ __all__ = [
 __getattr__, __dir__ = _module_attributes("functrans.lax.linalg", globals())
 
 
+@checked
 def cholesky(a: Any, *, symmetrize_input: bool = True) -> Any:
     """The lower factor `L` with ``a = L @ L.T.conj()``.
 
@@ -56,6 +59,7 @@ def cholesky(a: Any, *, symmetrize_input: bool = True) -> Any:
     return finish(cholesky_p.bind(x, on_error=config.linalg_errors))
 
 
+@checked
 def triangular_solve(
     a: Any,
     b: Any,
@@ -98,15 +102,13 @@ def triangular_solve(
            [2.]])
     """
     x, y = operands("linalg.triangular_solve", a)[0], operands("linalg.triangular_solve", b)[0]
-    return finish(
-        triangular_solve_p.bind(
-            x,
-            y,
-            left_side=left_side,
-            lower=lower,
-            transpose_a=transpose_a,
-            conjugate_a=conjugate_a,
-            unit_diagonal=unit_diagonal,
-            check=False,
-        )
-    )
+    params = {
+        "left_side": left_side,
+        "lower": lower,
+        "transpose_a": transpose_a,
+        "conjugate_a": conjugate_a,
+        "unit_diagonal": unit_diagonal,
+        "check": False,
+    }
+    triangular_solve_p.abstract(aval_of(x), aval_of(y), **params)  # evaluation does not check shapes
+    return finish(triangular_solve_p.bind(x, y, **params))

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..api.vmap import vmap
 from ..core.aval import aval_of
+from ..core.checked import checked
 from ..core.errors import ArgumentError, ArgumentValueError, TracerIntegerConversionError
 from ..core.pytree import PyTreeDef, tree_flatten_with_path, tree_map, tree_structure, tree_unflatten
 from ..core.source import last_line
@@ -24,11 +25,12 @@ __all__ = ["map", "scan"]
 
 
 @boundary
+@checked
 def scan(
     f: Callable[..., Any],
     init: Any,
     xs: Any = None,
-    length: int | None = None,
+    length: Any = None,
     reverse: bool = False,
     unroll: int | bool = 1,
     *,
@@ -115,6 +117,7 @@ def scan(
 
 
 @boundary
+@checked
 def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """Apply a function to each row of arrays, one after the other.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..core.checked import checked
 from ..core.errors import ArgumentError, ArgumentValueError
 from ..primitives.axes import as_shape
 
@@ -52,6 +53,7 @@ def padding_in_words(shape: Ints, window: Ints, strides: Ints, padding: str, nam
     return tuple([(high, low) for low, high in halves] if word == "SAME_LOWER" else halves)
 
 
+@checked
 def padtype_to_pads(
     in_shape: Sequence[int], window_shape: Sequence[int], window_strides: Sequence[int], padding: Any
 ) -> list[tuple[int, int]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.aval import aval_of
+from ..core.checked import checked
 from ..core.dtypes import canonical
 from ..core.errors import ShapeError
 from ..core.primitive import Primitive
@@ -48,7 +49,7 @@ def _reduction(name: str, prim: Primitive, doc: str, example: str) -> Callable[.
     >>> lax.{name}(np.array({given}), (1,))
     {example}
     """
-    return function
+    return checked(function)
 
 
 reduce_sum = _reduction("reduce_sum", reduce_sum_p, "The sum", "Array([3, 7])")
@@ -59,6 +60,7 @@ reduce_and = _reduction("reduce_and", reduce.reduce_and_p, "Whether all are true
 reduce_or = _reduction("reduce_or", reduce.reduce_or_p, "Whether any is true", "Array([ True,  True])")
 
 
+@checked
 def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
     """Where the largest element stands along an axis, the first one of equal ones.
 
@@ -72,6 +74,7 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
     return _argument("argmax", reduce.argmax_p, operand, axis, index_dtype)
 
 
+@checked
 def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
     """Where the smallest element stands along an axis, the first one of equal ones.
 
@@ -103,6 +106,7 @@ def _product_operands(name: str, lhs: Any, rhs: Any, preferred: Any) -> tuple[An
     return x, y
 
 
+@checked
 def dot_general(
     lhs: Any, rhs: Any, dimension_numbers: Any, precision: Any = None, preferred_element_type: Any = None
 ) -> Any:
@@ -141,6 +145,7 @@ def dot_general(
     return finish(dot_general_p.bind(x, y, dimension_numbers=numbers))
 
 
+@checked
 def dot(lhs: Any, rhs: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The product of vectors and matrices.
 
@@ -157,6 +162,7 @@ def dot(lhs: Any, rhs: Any, precision: Any = None, preferred_element_type: Any =
     return dot_general(lhs, rhs, (((n - 1,), (0,)), ((), ())), precision, preferred_element_type)
 
 
+@checked
 def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
     """The product of the matrices in the last two axes; the axes before them are equal.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..core.checked import checked
 from ..core.errors import DtypeError, ShapeError
 from ..core.primitive import Primitive
 from ..numpy.dispatch import array_operand
@@ -153,7 +154,7 @@ def _scatter(
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = _DOC.format(name=name, summary=summary, notes=notes, method=method, example=example)
-    return function
+    return checked(function)
 
 
 _TIES = "Where elements are equal the derivative is shared evenly."
@@ -197,6 +198,7 @@ scatter_max = _scatter(
 )
 
 
+@checked
 def scatter_apply(
     operand: Any,
     scatter_indices: Any,

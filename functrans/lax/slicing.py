@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import aval_of
+from ..core.checked import checked
 from ..core.errors import ArgumentValueError
 from ..core.trace import Tracer
 from ..numpy.dispatch import owned
@@ -31,6 +32,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@checked
 def slice(
     operand: Any,
     start_indices: Sequence[int],
@@ -56,6 +58,7 @@ def slice(
     return owned(slice_p.bind(x, **params), operand)
 
 
+@checked
 def slice_in_dim(
     operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
 ) -> Any:
@@ -76,6 +79,7 @@ def slice_in_dim(
     return slice(operand, starts, limits, strides)
 
 
+@checked
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
     """``operand[index]`` along one axis, which stays with extent 1 if `keepdims`.
 
@@ -116,6 +120,7 @@ def _starts(x: Any, start_indices: Any, name: str) -> list[Any]:
     return found
 
 
+@checked
 def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int]) -> Any:
     """A slice that begins where traced numbers say; the start is clamped so that it fits.
 
@@ -133,6 +138,7 @@ def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int]) 
     return owned(dynamic_slice_p.bind(x, *starts, slice_sizes=sizes), operand)
 
 
+@checked
 def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: int = 0) -> Any:
     """`dynamic_slice` along one axis.
 
@@ -151,6 +157,7 @@ def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: 
     return dynamic_slice(operand, starts, sizes)
 
 
+@checked
 def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True) -> Any:
     """One element along an axis, at a traced place, which is clamped.
 
@@ -166,6 +173,7 @@ def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool
     return out if keepdims else squeeze(out, (d,))
 
 
+@checked
 def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
     """`operand` with a slice replaced, which begins where traced numbers say; the start is clamped.
 
@@ -190,6 +198,7 @@ def operands_of_update(name: str, operand: Any, update: Any) -> tuple[Any, Any]:
     return x, strong(new, aval_of(x).dtype if aval.weak else aval.dtype)
 
 
+@checked
 def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axis: int) -> Any:
     """`dynamic_update_slice` along one axis.
 
@@ -206,6 +215,7 @@ def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axi
     return dynamic_update_slice(operand, update, starts)
 
 
+@checked
 def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int) -> Any:
     """`operand` with one element along an axis replaced.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..core.checked import checked
 from ..core.tracebacks import boundary
 from ..custom.linear_solve import linear_solve
 from ..custom.root import root
@@ -13,6 +14,7 @@ __all__ = ["custom_linear_solve", "custom_root"]
 
 
 @boundary
+@checked
 def custom_linear_solve(
     matvec: Callable[[Any], Any],
     b: Any,
@@ -129,6 +131,7 @@ def custom_linear_solve(
 
 
 @boundary
+@checked
 def custom_root(
     f: Callable[[Any], Any],
     initial_guess: Any,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.checked import checked
 from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
 from ..core.trace import Tracer
 from ..numpy.dispatch import array_operand
@@ -18,6 +19,7 @@ from ..primitives.operands import finish
 __all__ = ["sort", "sort_key_val", "top_k"]
 
 
+@checked
 def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
     """Sorted along an axis; several arrays are moved alike, in the order of the first `num_keys` of them.
 
@@ -69,6 +71,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     return outs if many else outs[0]
 
 
+@checked
 def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
     """Keys sorted along an axis, and values moved with them.
 
@@ -83,6 +86,7 @@ def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = 
     return first, second
 
 
+@checked
 def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
     """The `k` largest elements along an axis, largest first, and where they stand.
 

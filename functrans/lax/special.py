@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from ..core.checked import checked
 from ..core.errors import ArgumentError, ArgumentValueError
 from ..primitives import special_scipy as scipy
 from ..primitives.bessel import bessel_i_p
@@ -60,6 +61,7 @@ zeta = of_primitive(
 )  # fmt: skip
 
 
+@checked
 def polygamma(m: Any, x: Any) -> Any:
     """The derivative of order `m` of `digamma`.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.checked import checked
 from ..core.config import config
 from ..core.errors import ArgumentValueError
 from ..primitives.complexes import abs_p, conj_p, real_p
@@ -25,6 +26,7 @@ from ..primitives.svd import svd_p
 from .elementwise import operands
 
 
+@checked
 def eigh(
     x: Any,
     *,
@@ -97,6 +99,7 @@ def _part(x: Any, first: int, last: int, axis: int = -1) -> Any:
     return slice_p.bind(x, start_indices=tuple(start), limit_indices=tuple(stop), strides=(1,) * len(shape))
 
 
+@checked
 def svd(
     x: Any,
     *,
@@ -155,6 +158,7 @@ def svd(
     return finish(_part(outs[0], first, last)), s, finish(_part(outs[2], first, last, -2))
 
 
+@checked
 def eig(
     x: Any, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True
 ) -> list[Any]:
@@ -214,6 +218,7 @@ def _left(right: Any) -> Any:
     return mul_p.bind(left, div_p.bind(conj_p.bind(largest), cast(abs_p.bind(largest), dtype)))
 
 
+@checked
 def symmetric_product(
     a_matrix: Any,
     c_matrix: Any,

@@ -8,6 +8,7 @@ from typing import Any
 from ..api.bodies import Body, carry_out, trace_body, trace_carry
 from ..control import while_loop as while_primitive
 from ..core.aval import Aval, aval_of
+from ..core.checked import checked
 from ..core.config import config
 from ..core.errors import ConditionTypeError
 from ..core.pytree import PyTreeDef, tree_structure, tree_unflatten
@@ -24,6 +25,7 @@ _NUMBER = tree_structure(0)
 
 
 @boundary
+@checked
 def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_val: Any) -> Any:
     """Loop as long as a condition holds; differentiable in both modes.
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import tree_util
 from ..core.aval import Aval, aval_of
+from ..core.checked import checked
 from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
 from ..core.trace import Tracer
 from ..numpy.dispatch import array_operand
@@ -122,6 +123,7 @@ def _listed(avals: Sequence[Aval]) -> str:
 # --- reduce -------------------------------------------------------------------------------------------------
 
 
+@checked
 def reduce(
     operands: Any,
     init_values: Any,
@@ -225,6 +227,7 @@ def _every(x: Any, start: int, stop: int, step: int) -> Any:
 # --- reduce_window ------------------------------------------------------------------------------------------
 
 
+@checked
 def reduce_window(
     operand: Any,
     init_value: Any,

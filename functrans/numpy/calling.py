@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..api.vmap import vmap
+from ..core.checked import checked
 from ..core.dtypes import INT64, canonical
 from ..core.errors import ArgumentError, ArgumentValueError, InvalidIndexError, ShapeError
 from ..core.portable import Transformed
@@ -107,6 +108,7 @@ def _check_results(outs: Any, given: Axes, sizes: dict[str, int]) -> Any:
     return outs
 
 
+@checked
 def vectorize(
     pyfunc: Callable[..., Any] | None = None,
     otypes: Any = None,
@@ -431,6 +433,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     return finish(gather_p.bind(stacked, i, *places, axes=tuple(range(len(shape) + 1)), mode=mode))
 
 
+@checked
 def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
     """A function of the coordinates of the elements of an array: ``function(*indices(shape), **kwargs)``.
 

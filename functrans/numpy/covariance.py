@@ -67,7 +67,7 @@ def cov(
     y: Any = None,
     rowvar: bool = True,
     bias: bool = False,
-    ddof: int | None = None,
+    ddof: float | None = None,
     fweights: Any = None,
     aweights: Any = None,
     *,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.arguments import Casting, Like, Order
 from ..core.array import Array
 from ..core.aval import aval_of
 from ..core.dtypes import FLOAT64, canonical
@@ -45,11 +46,11 @@ __all__ = [
 def asarray(
     a: Any,
     dtype: Any = None,
-    order: Any = None,
+    order: Order | None = None,
     *,
     copy: bool | None = None,
     device: Any = None,
-    like: Any = None,
+    like: Like = None,
 ) -> Any:
     """An array of functrans.
 
@@ -93,9 +94,9 @@ def array(
     dtype: Any = None,
     *,
     copy: bool | None = True,
-    order: Any = "K",
+    order: Order = "K",
     ndmin: int = 0,
-    like: Any = None,
+    like: Like = None,
 ) -> Any:
     """Like `asarray`; `ndmin` puts axes of extent 1 in front.
 
@@ -113,7 +114,7 @@ def array(
 
 
 @implements(np.copy, method="copy")
-def copy(a: Any, order: Any = "K", subok: bool = False) -> Any:
+def copy(a: Any, order: Order = "K", subok: bool = False) -> Any:
     """The array itself, as no array of functrans changes; a copy of an ndarray.
 
     Examples
@@ -140,7 +141,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
 
 def _astype_method(
-    x: Any, dtype: Any, order: Any = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+    x: Any, dtype: Any, order: Order = "K", casting: Casting = "unsafe", subok: bool = True, copy: bool = True
 ) -> Any:
     to = canonical(dtype, "astype: dtype")
     if not np.can_cast(x.dtype, to, casting):  # type: ignore[arg-type]
@@ -158,7 +159,9 @@ def _dtype(dtype: Any, name: str, default: np.dtype = FLOAT64) -> np.dtype:
 
 
 @implements(np.zeros)
-def zeros(shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None) -> Any:
+def zeros(
+    shape: Any, dtype: Any = float, order: Order = "C", *, device: Any = None, like: Like = None
+) -> Any:
     """Zeros.
 
     Examples
@@ -172,7 +175,7 @@ def zeros(shape: Any, dtype: Any = float, order: str = "C", *, device: Any = Non
 
 
 @implements(np.ones)
-def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None) -> Any:
+def ones(shape: Any, dtype: Any = None, order: Order = "C", *, device: Any = None, like: Like = None) -> Any:
     """Ones.
 
     Examples
@@ -187,7 +190,9 @@ def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None,
 
 
 @implements(np.empty)
-def empty(shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None) -> Any:
+def empty(
+    shape: Any, dtype: Any = float, order: Order = "C", *, device: Any = None, like: Like = None
+) -> Any:
     """Zeros: no array of functrans holds what nobody wrote.
 
     Examples
@@ -203,7 +208,13 @@ def empty(shape: Any, dtype: Any = float, order: str = "C", *, device: Any = Non
 
 @implements(np.full)
 def full(
-    shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
+    shape: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: Order = "C",
+    *,
+    device: Any = None,
+    like: Like = None,
 ) -> Any:
     """One number (or an array that broadcasts) everywhere; the number may be traced.
 
@@ -245,12 +256,12 @@ def _like(a: Any, dtype: Any, shape: Any, name: str) -> tuple[tuple[int, ...], n
 def zeros_like(
     a: Any,
     dtype: Any = None,
-    order: str = "K",
+    order: Order = "K",
     subok: bool = True,
     shape: Any = None,
     *,
     device: Any = None,
-    like: Any = None,
+    like: Like = None,
 ) -> Any:
     """Zeros of the shape and dtype of `a`.
 
@@ -270,12 +281,12 @@ def zeros_like(
 def ones_like(
     a: Any,
     dtype: Any = None,
-    order: str = "K",
+    order: Order = "K",
     subok: bool = True,
     shape: Any = None,
     *,
     device: Any = None,
-    like: Any = None,
+    like: Like = None,
 ) -> Any:
     """Ones of the shape and dtype of `a`.
 
@@ -295,12 +306,12 @@ def ones_like(
 def empty_like(
     prototype: Any,
     dtype: Any = None,
-    order: str = "K",
+    order: Order = "K",
     subok: bool = True,
     shape: Any = None,
     *,
     device: Any = None,
-    like: Any = None,
+    like: Like = None,
 ) -> Any:
     """Zeros of the shape and dtype of `prototype`; see `empty`.
 
@@ -320,12 +331,12 @@ def full_like(
     a: Any,
     fill_value: Any,
     dtype: Any = None,
-    order: str = "K",
+    order: Order = "K",
     subok: bool = True,
     shape: Any = None,
     *,
     device: Any = None,
-    like: Any = None,
+    like: Like = None,
 ) -> Any:
     """One number everywhere, in the shape and dtype of `a`.
 
@@ -348,10 +359,10 @@ def eye(
     M: int | None = None,
     k: int = 0,
     dtype: Any = float,
-    order: str = "C",
+    order: Order = "C",
     *,
     device: Any = None,
-    like: Any = None,
+    like: Like = None,
 ) -> Any:
     """Ones on diagonal `k`.
 
@@ -368,7 +379,7 @@ def eye(
 
 
 @implements(np.identity)
-def identity(n: int, dtype: Any = None, *, like: Any = None) -> Any:
+def identity(n: int, dtype: Any = None, *, like: Like = None) -> Any:
     """The identity matrix.
 
     Examples
@@ -383,7 +394,7 @@ def identity(n: int, dtype: Any = None, *, like: Any = None) -> Any:
 
 
 @implements(np.tri)
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, like: Any = None) -> Any:
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, like: Like = None) -> Any:
     """Ones on and below diagonal `k`.
 
     Examples

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core.array import Array, WeakArray
 from ..core.aval import aval_of
+from ..core.checked import checked
 from ..core.dtypes import canonical, promote
 from ..core.errors import ArgumentValueError
 from ..core.trace import PYTHON_KEYS, Tracer, current_trace, eval_trace, operators
@@ -22,9 +23,10 @@ NO_VALUE = getattr(np, "_NoValue", None)
 
 
 def implements(*functions: Callable[..., Any], method: str | None = None) -> Callable[[F], F]:
-    """Register a function as what NumPy's functions, and a method of that name, do to tracers."""
+    """Register a function, `checked`, as what NumPy's functions, and a method of that name, do to tracers."""
 
     def register(f: F) -> F:
+        f = checked(f)
         for g in functions:
             operators.function[g] = f
         if method is not None:

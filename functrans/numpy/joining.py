@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.arguments import Casting
+from ..core.checked import checked
 from ..core.dtypes import canonical
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
 from ..core.trace import Tracer
@@ -75,7 +77,13 @@ def joined(values: list[Any], axis: Any, name: str, dtype: Any = None, casting: 
 
 @implements(np.concatenate)
 def concatenate(
-    arrays: Any, /, axis: int | None = 0, out: None = None, *, dtype: Any = None, casting: str = "same_kind"
+    arrays: Any,
+    /,
+    axis: int | None = 0,
+    out: None = None,
+    *,
+    dtype: Any = None,
+    casting: Casting = "same_kind",
 ) -> Any:
     """Arrays joined along an axis they have.
 
@@ -112,7 +120,7 @@ concat = concatenate
 
 @implements(np.stack)
 def stack(
-    arrays: Any, axis: int = 0, out: None = None, *, dtype: Any = None, casting: str = "same_kind"
+    arrays: Any, axis: int = 0, out: None = None, *, dtype: Any = None, casting: Casting = "same_kind"
 ) -> Any:
     """Arrays of one shape joined along a new axis.
 
@@ -136,7 +144,7 @@ def stack(
 
 
 def _piled(name: str, widen: Callable[..., Any], axis: int, doc: str, shape: tuple[int, ...]) -> Any:
-    def function(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+    def function(tup: Any, *, dtype: Any = None, casting: Casting = "same_kind") -> Any:
         values = [operand(widen(v), name) for v in _values(tup, name)]
         along = 0 if name == "hstack" and len(shape_of(values[0])) == 1 else axis
         return finish(joined(values, along, name, dtype, casting))
@@ -280,6 +288,7 @@ vsplit = _split_along("vsplit", 0)
 dsplit = _split_along("dsplit", 2)
 
 
+@checked
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """The subarrays along an axis, without it.
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.arguments import Scalar
 from ..core.errors import ArgumentValueError
 from ..core.trace import concrete
 from ..primitives import ufuncs
@@ -53,7 +54,7 @@ def nansum(
     dtype: Any = None,
     out: None = None,
     keepdims: Any = False,
-    initial: Any = None,
+    initial: Scalar = None,
     where: Any = True,
 ) -> Any:
     """Sum along axes, with NaN as 0. For the parameters see `sum`.
@@ -75,7 +76,7 @@ def nanprod(
     dtype: Any = None,
     out: None = None,
     keepdims: Any = False,
-    initial: Any = None,
+    initial: Scalar = None,
     where: Any = True,
 ) -> Any:
     """Product along axes, with NaN as 1. For the parameters see `sum`.
@@ -121,7 +122,7 @@ def nanmax(
     axis: Any = None,
     out: None = None,
     keepdims: Any = False,
-    initial: Any = None,
+    initial: Scalar = None,
     where: Any = True,
 ) -> Any:
     """Largest element along axes that is no NaN. For the parameters see `max`.
@@ -146,7 +147,7 @@ def nanmin(
     axis: Any = None,
     out: None = None,
     keepdims: Any = False,
-    initial: Any = None,
+    initial: Scalar = None,
     where: Any = True,
 ) -> Any:
     """Smallest element along axes that is no NaN. See `nanmax`.

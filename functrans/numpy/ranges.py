@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.arguments import Like
 from ..core.aval import aval_of
 from ..core.dtypes import COMPLEX128, FLOAT64, canonical
 from ..core.errors import ArgumentValueError
@@ -45,7 +46,13 @@ __all__ = ["arange", "geomspace", "indices", "linspace", "logspace", "meshgrid"]
 
 @implements(np.arange)
 def arange(
-    start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None, like: Any = None
+    start: Any,
+    stop: Any = None,
+    step: Any = None,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    like: Like = None,
 ) -> Any:
     """Numbers from `start` (default 0) in steps of `step` (default 1), before `stop`.
 
@@ -97,7 +104,7 @@ def linspace(
     axis: int = 0,
     *,
     device: Any = None,
-    like: Any = None,
+    like: Like = None,
 ) -> Any:
     """Numbers evenly spaced from `start` to `stop`, which may be arrays and traced; derivatives flow through
     both.

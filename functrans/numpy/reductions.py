@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ..core.arguments import Scalar
 from ..core.dtypes import BOOL, INT64, canonical
-from ..core.errors import ArgumentValueError
+from ..core.errors import ArgumentValueError, DtypeError, ShapeError
 from ..core.primitive import Primitive
 from ..core.trace import Tracer
 from ..primitives import ufuncs
@@ -16,7 +17,7 @@ from ..primitives.axes import reduced_axes
 from ..primitives.composed import truth
 from ..primitives.create import full
 from ..primitives.elementwise import convert, select_p
-from ..primitives.linear import dtype_of, reduce_sum_p, reshape_p, shape_of
+from ..primitives.linear import broadcast_shapes, dtype_of, reduce_sum_p, reshape_p, shape_of
 from ..primitives.operands import finish, operand
 from ..primitives.promotion import refuse_out
 from ..primitives.reduce import (
@@ -54,7 +55,19 @@ def masked(x: Any, where: Any, neutral: Any, name: str) -> Any:
     """`x` with a neutral element where the mask is false."""
     if given(where, True) is True or where is None:
         return x
-    return select_p.bind(truth(operand(where, f"{name}: where")), x, dtype_of(x).type(neutral))
+    return select_p.bind(mask_operand(where, shape_of(x), name), x, dtype_of(x).type(neutral))
+
+
+def mask_operand(where: Any, shape: tuple[int, ...], name: str) -> Any:
+    """The argument `where`: of dtype bool, and broadcasting to a shape."""
+    mask = operand(where, f"{name}: where")
+    if dtype_of(mask) != BOOL:
+        raise DtypeError(f"{name}: where must be of dtype bool, got {dtype_of(mask)}; write where != 0")
+    if broadcast_shapes(f"{name}: where", shape_of(mask), shape) != shape:
+        raise ShapeError(
+            f"{name}: where of shape {shape_of(mask)} does not broadcast to {shape}, the shape of the array"
+        )
+    return mask
 
 
 def _with_initial(combine: Callable[..., Any], out: Any, initial: Any, neutral: Any = None) -> Any:
@@ -74,7 +87,7 @@ def sum(
     dtype: Any = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
+    initial: Scalar = None,
     where: Any = True,
 ) -> Any:
     """Sum along axes.
@@ -127,7 +140,7 @@ def prod(
     dtype: Any = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
+    initial: Scalar = None,
     where: Any = True,
 ) -> Any:
     """Product along axes; for the parameters see `sum`.
@@ -193,7 +206,12 @@ def _extremum(
 
 @implements(np.max, np.amax, method="max")
 def max(
-    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Scalar = None,
+    where: Any = True,
 ) -> Any:
     """Largest element along axes; NaN wins.
 
@@ -234,7 +252,12 @@ def max(
 
 @implements(np.min, np.amin, method="min")
 def min(
-    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Scalar = None,
+    where: Any = True,
 ) -> Any:
     """Smallest element along axes; NaN wins. See `max`.
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.arguments import Order
+from ..core.checked import checked
 from ..core.errors import ArgumentValueError, AxisError, ShapeError
 from ..core.trace import operators
 from ..primitives.axes import as_shape, filled_shape, many_axes, one_axis, positive_shape, reduced_axes
@@ -47,7 +49,7 @@ def _reshaped(x: Any, shape: tuple[int, ...], order: str, name: str) -> Any:
 
 
 @implements(np.reshape)
-def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
+def reshape(a: Any, /, shape: Any, order: Order = "C", *, copy: bool | None = None) -> Any:
     """The same elements in another shape, read and written in row-major order.
 
     Parameters
@@ -81,7 +83,7 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
     return owned(_reshaped(x, as_shape(shape, "reshape"), order, "reshape"), a)
 
 
-def _reshape_method(x: Any, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
+def _reshape_method(x: Any, *shape: Any, order: Order = "C", copy: bool | None = None) -> Any:
     if len(shape) == 1:
         shape = shape[0]
     return owned(_reshaped(x, as_shape(shape, "reshape"), order, "reshape"), x)
@@ -91,7 +93,7 @@ operators.method["reshape"] = _reshape_method
 
 
 @implements(np.ravel, method="ravel")
-def ravel(a: Any, order: str = "C") -> Any:
+def ravel(a: Any, order: Order = "C") -> Any:
     """All elements along one axis.
 
     Examples
@@ -358,6 +360,7 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
     return tuple([owned(spread(x, shape), a) for x, a in zip(values, args)])
 
 
+@checked
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """The shape that arrays of these shapes broadcast to.
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ..core.arguments import Like, Order
 from ..core.array import wrap
+from ..core.checked import checked
 from ..core.errors import ArgumentError
 from ..core.trace import Tracer, concrete
 from ..primitives.linear import dtype_of
@@ -32,6 +34,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@checked
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     """An array of another library that has ``__dlpack__``, in memory of its own.
 
@@ -60,7 +63,13 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 
 @implements(np.asanyarray)
 def asanyarray(
-    a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None
+    a: Any,
+    dtype: Any = None,
+    order: Order | None = None,
+    *,
+    device: Any = None,
+    copy: Any = None,
+    like: Like = None,
 ) -> Any:
     """As `asarray`: there are no subclasses of `Array`.
 
@@ -75,7 +84,7 @@ def asanyarray(
 
 
 @implements(np.ascontiguousarray)
-def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+def ascontiguousarray(a: Any, dtype: Any = None, *, like: Like = None) -> Any:
     """As `asarray`, of at least one axis.
 
     Examples
@@ -93,7 +102,10 @@ def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
 # --- from other sources -------------------------------------------------------------------------------------
 
 
-def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0, *, like: Any = None) -> Any:
+@checked
+def frombuffer(
+    buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0, *, like: Like = None
+) -> Any:
     """A copy of the numbers in a buffer; see `numpy.frombuffer`.
 
     Examples
@@ -106,7 +118,8 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
     return asarray(np.frombuffer(buffer, dtype, count, offset))
 
 
-def fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> Any:
+@checked
+def fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Like = None) -> Any:
     """The numbers of an iterable; see `numpy.fromiter`.
 
     Examples
@@ -118,7 +131,8 @@ def fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> Any
     return asarray(np.fromiter(iter, dtype, count))
 
 
-def fromstring(string: Any, dtype: Any = float, count: int = -1, *, sep: str, like: Any = None) -> Any:
+@checked
+def fromstring(string: Any, dtype: Any = float, count: int = -1, *, sep: str, like: Like = None) -> Any:
     """The numbers in a text; see `numpy.fromstring`.
 
     Examples

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core.array import Array
+from ..core.checked import checked
 from ..core.dtypes import check_supported
 from ..core.errors import ArgumentError
 from ..core.trace import Tracer, operators
@@ -117,6 +118,7 @@ def isrealobj(x: Any) -> bool:
     return not iscomplexobj(x)
 
 
+@checked
 def isscalar(element: Any) -> bool:
     """Whether a number, or a traced value or array without axes.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.checked import checked
 from ..core.dtypes import FLOAT64
 from ..core.errors import DtypeError
 from ..primitives import ufuncs
@@ -126,6 +127,7 @@ def _cosines(M: Any, *weights: float) -> Any:
     return total
 
 
+@checked
 def hanning(M: int) -> Any:
     """The Hann window of `M` points: ``0.5 - 0.5 cos(2 pi n / (M - 1))``.
 
@@ -138,6 +140,7 @@ def hanning(M: int) -> Any:
     return _cosines(M, 0.5, 0.5)
 
 
+@checked
 def hamming(M: int) -> Any:
     """The Hamming window of `M` points: ``0.54 - 0.46 cos(2 pi n / (M - 1))``.
 
@@ -150,6 +153,7 @@ def hamming(M: int) -> Any:
     return _cosines(M, 0.54, 0.46)
 
 
+@checked
 def blackman(M: int) -> Any:
     """The Blackman window of `M` points: ``0.42 - 0.5 cos(2 pi n / (M - 1)) + 0.08 cos(4 pi n / (M - 1))``.
 
@@ -162,6 +166,7 @@ def blackman(M: int) -> Any:
     return _cosines(M, 0.42, 0.5, 0.08)
 
 
+@checked
 def bartlett(M: int) -> Any:
     """The triangular window of `M` points, with zeros at its ends.
 
@@ -177,6 +182,7 @@ def bartlett(M: int) -> Any:
     return 1.0 - ufuncs.absolute(n) / (operator.index(M) - 1)
 
 
+@checked
 def kaiser(M: int, beta: Any) -> Any:
     """The Kaiser window of `M` points; its shape `beta` may be traced, and has a derivative.
 

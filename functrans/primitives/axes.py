@@ -8,6 +8,8 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..core.errors import (
     ArgumentError,
     ArgumentValueError,
@@ -15,7 +17,7 @@ from ..core.errors import (
     ShapeError,
     TracerIntegerConversionError,
 )
-from ..core.trace import is_abstract
+from ..core.trace import Tracer, is_abstract
 
 
 def one_axis(axis: Any, ndim: int, name: str) -> int:
@@ -46,8 +48,7 @@ def one_axis(axis: Any, ndim: int, name: str) -> int:
 
 def many_axes(axes: Any, ndim: int, name: str) -> tuple[int, ...]:
     """Distinct axes counted from the front; one integer is a tuple of it."""
-    many = isinstance(axes, Iterable) and getattr(axes, "ndim", 1) > 0
-    listed = tuple(axes) if many else (axes,)
+    listed = _listed(axes, f"{name}: axis")
     found = tuple([one_axis(a, ndim, name) for a in listed])
     if len(set(found)) != len(found):
         raise ArgumentValueError(f"{name}: an axis is named twice in {tuple(listed)}")
@@ -66,6 +67,21 @@ def reduced_axes(axes: Any, ndim: int, name: str) -> tuple[int, ...]:
     return axes_or_all(axes, ndim, name)
 
 
+def _listed(value: Any, where: str) -> Sequence[Any]:
+    """The parts of a sequence, or a single integer as one."""
+    if type(value) is tuple or type(value) is list:
+        return value
+    if isinstance(value, np.ndarray) and value.ndim > 0:
+        if value.dtype.kind not in "iu":
+            raise ArgumentError(f"{where} must be integers, got an array of dtype {value.dtype}")
+        return tuple(value)
+    if isinstance(value, Iterable) and getattr(value, "ndim", 1) > 0:
+        if not isinstance(value, Sequence | Tracer) or isinstance(value, str | bytes):
+            raise ArgumentError(f"{where} must be integers, got {value!r} of type {type(value).__name__}")
+        return tuple(value)
+    return (value,)
+
+
 def as_shape(shape: Any, name: str) -> tuple[int, ...]:
     """A shape as a tuple of ints; one integer is a shape of one axis.
 
@@ -78,10 +94,8 @@ def as_shape(shape: Any, name: str) -> tuple[int, ...]:
     """
     if type(shape) is tuple and all(type(n) is int for n in shape):
         return shape
-    many = isinstance(shape, Iterable) and getattr(shape, "ndim", 1) > 0
-    listed: Sequence[Any] = tuple(shape) if many else (shape,)
     found = []
-    for n in listed:
+    for n in _listed(shape, f"{name}: a shape"):
         try:
             found.append(operator.index(n))
         except TypeError as error:
@@ -90,6 +104,8 @@ def as_shape(shape: Any, name: str) -> tuple[int, ...]:
             raise ArgumentError(
                 f"{name}: a shape must be integers, got {n!r} of type {type(n).__name__}"
             ) from None
+        if abs(found[-1]) >= 2**63:
+            raise ArgumentValueError(f"{name}: a shape of {found[-1]} does not fit into 64 bits")
     return tuple(found)
 
 

@@ -7,10 +7,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ..core.arguments import too_large
 from ..core.array import Array, WeakArray, wrap
 from ..core.aval import aval_of
 from ..core.dtypes import SUPPORTED, check_supported, native, promote
-from ..core.errors import ArgumentError, ShapeError
+from ..core.errors import ArgumentError, DtypeError, IntegerRangeError, ShapeError
 from ..core.trace import PYTHON_KEYS, Tracer
 from .elementwise import convert, convert_element_type_p
 from .linear import broadcast_in_dim_p, shape_of
@@ -61,7 +62,13 @@ def operand(x: Any, name: str, position: int = 0) -> Any:
     elif isinstance(x, list | tuple):
         return stacked(x, name, position)
     elif kind is not np.ndarray and not isinstance(x, np.generic):
-        if not (isinstance(x, np.ndarray) or hasattr(x, "__array__") or hasattr(x, "__array_interface__")):
+        if not (
+            isinstance(x, np.ndarray | Sequence)
+            or hasattr(x, "__array__")
+            or hasattr(x, "__array_interface__")
+        ):
+            _not_an_array(x, name, position)
+        if isinstance(x, str | bytes):
             _not_an_array(x, name, position)
         x = plain(x, f"{name}: argument {position}")
     return x if x.dtype in _SUPPORTED else native(x, f"{name}: argument {position}")
@@ -80,7 +87,12 @@ def plain(x: Any, where: str) -> np.ndarray:
             f"{where} is a masked array, and its mask would be lost: fill it (x.filled(0.0)) and pass the mask as an "
             "array of its own, or choose the elements with where"
         )
-    return np.asarray(x)
+    try:
+        return np.asarray(x)
+    except Exception as error:  # whatever the user's object does
+        raise ArgumentError(
+            f"{where} of type {type(x).__name__} makes no array: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _not_an_array(x: Any, name: str, position: int) -> NoReturn:
@@ -144,10 +156,32 @@ def stack(parts: Sequence[Any]) -> Any:
 def strong(x: Any, dtype: np.dtype) -> Any:
     """`x` in a dtype, and not weak."""
     if type(x) in PYTHON_KEYS:
-        return dtype.type(x)
+        return number(x, dtype)
     if isinstance(x, Tracer) and x.aval.weak:
         return convert_element_type_p.bind(x, dtype=dtype, weak=False)
     return convert(x, dtype)
+
+
+def number(x: Any, dtype: np.dtype) -> Any:
+    """A Python number as one of NumPy's.
+
+    Raises
+    ------
+    IntegerRangeError
+        If it is an integer that the dtype does not hold.
+    DtypeError
+        If it is complex and the dtype real, or no whole number and the dtype one of integers.
+    """
+    try:
+        return dtype.type(x)
+    except OverflowError as error:
+        if isinstance(x, float):
+            raise DtypeError(f"the number {x} does not become {dtype}: {error}") from None
+        raise (IntegerRangeError(str(error)) if -(2**63) <= x < 2**64 else too_large(x)) from None
+    except (TypeError, ValueError):
+        raise DtypeError(
+            f"the number {x} does not become {dtype}: convert the array it meets with .astype({type(x).__name__})"
+        ) from None
 
 
 def finish(x: Any) -> Any:

@@ -22,7 +22,7 @@ from .dot import DimensionNumbers, dot_general_p
 from .elementwise import mul_p
 from .linear import reduce_sum_p, reshape_p, shape_of, transpose_p
 from .operands import WEAK_DTYPES, finish, key_of, operand, strong
-from .promotion import operator_operand, refuse_out
+from .promotion import operator_operand, with_options
 
 Labels = tuple[Any, ...]
 Axes = tuple[int, ...]
@@ -161,14 +161,9 @@ def _family(ufunc: np.ufunc, signature: _Signature, doc: str, example: str) -> C
     name = ufunc.__name__
 
     def function(x1: Any, x2: Any, /, **options: Any) -> Any:
-        refuse_out(name, options.pop("out", None))
-        dtype = options.pop("dtype", None)
         if options:
-            raise TypeError(f"{name}: unknown keyword argument {next(iter(options))!r}")
-        x, y = pair(x1, x2, name)
-        if dtype is not None:
-            x, y = strong(x, np.dtype(dtype)), strong(y, np.dtype(dtype))
-        return finish(_apply(name, signature, x, y))
+            return with_options(function, ufunc, (x1, x2), options)
+        return finish(_apply(name, signature, *pair(x1, x2, name)))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{doc}{_DOC}>>> {example}\n"
@@ -178,7 +173,7 @@ def _family(ufunc: np.ufunc, signature: _Signature, doc: str, example: str) -> C
 
 _DOC = """
 **options
-    ``dtype=`` casts first. `out` is refused.
+    ``dtype=`` and ``casting=`` say what to compute in. `out` is refused, and so is `where`.
 
 Returns
 -------
@@ -251,7 +246,7 @@ def _labels(name: str, signature: _Signature, x_shape: Axes, y_shape: Axes) -> t
         if len(shape) < len(core):
             raise ShapeError(
                 f"{name}: operand {position} of shape {shape} has not enough axes (want at least "
-                f"{len(core)}); for numbers use multiplication"
+                f"{1 if name == 'matmul' else len(core)}); for numbers use multiplication"
             )
     x_batch, y_batch = x_shape[: len(x_shape) - len(x_core)], y_shape[: len(y_shape) - len(y_core)]
     k, m = x_shape[len(x_batch) + x_core.index("k")], y_shape[len(y_batch) + y_core.index("k")]

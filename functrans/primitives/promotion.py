@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from ..core.arguments import CASTINGS, FLAG, one_of, too_large
 from ..core.dtypes import FLOAT64, canonical, check_supported, promote, resolve_ufunc
-from ..core.errors import ArgumentError, ImmutableArrayError, ShapeError
+from ..core.errors import ArgumentError, DtypeError, ImmutableArrayError, IntegerRangeError, ShapeError
 from ..core.trace import PYTHON_KEYS, WEAK_KEYS, Tracer, operators
 from .elementwise import convert_element_type_p
 from .linear import broadcast_shapes, shape_of
-from .operands import WEAK_DTYPES, Key, finish, key_of, operand, strong
+from .operands import WEAK_DTYPES, Key, finish, key_of, number, operand, strong
 from .ufunc_examples import EXAMPLES
 
 Cast = Callable[[Any], Any] | None
@@ -59,7 +60,7 @@ def _cast(key: Key, dtype: np.dtype) -> Cast:
         if type(x) not in PYTHON_KEYS:
             return convert_element_type_p.bind(x, dtype=dtype, weak=False)
         # A Python float is what NumPy multiplies by fastest. A bool is not weak, so must not become one.
-        return float(x) if dtype is FLOAT64 and type(x) is not bool else dtype.type(x)
+        return float(x) if dtype is FLOAT64 and type(x) is float else number(x, dtype)
 
     return cast
 
@@ -98,37 +99,89 @@ def _weak_cast(key: Key, dtype: np.dtype) -> Cast:
     return cast
 
 
-def _with_options(function: Body, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """The keyword arguments of NumPy's ufuncs: `dtype` is taken, the others only at their defaults."""
-    dtype = options.pop("dtype", None)
+def with_options(function: Body, ufunc: np.ufunc, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """`function` of the arguments in the dtypes that the keyword arguments of NumPy's ufuncs ask for.
+
+    Raises
+    ------
+    ArgumentError
+        For `where`, and for a keyword that there is not.
+    DtypeError
+        If `casting` does not allow what is to be cast, or the ufunc has no loop for `dtype`.
+    """
+    name = ufunc.__name__
     refuse_out(name, options.pop("out", None))
-    if options.pop("where", True) is not True:
+    where = options.pop("where", True)
+    if where is not True and where is not np.True_:
         raise ArgumentError(
             f"{name}: where= leaves elements of the result undefined; write "
             f"functrans.numpy.where(condition, {name}(...), other)"
         )
+    casting = options.pop("casting", "same_kind")
+    one_of(casting, CASTINGS, f"{name}: casting")
+    one_of(options.pop("order", "K"), "KACF", f"{name}: order")
+    FLAG.check(options.pop("subok", True), name, "subok")
+    dtype = options.pop("dtype", None)
     if options:
         raise ArgumentError(
-            f"{name}: unknown keyword argument {next(iter(options))!r}; dtype= is the only one taken"
+            f"{name}: unknown keyword argument {next(iter(options))!r}; dtype= and casting= are taken"
         )
-    if dtype is not None:
-        to = canonical(dtype, f"{name}: dtype")
-        args = tuple([strong(operand(x, name, i), to) for i, x in enumerate(args)])
-    return function(*args)
+    values = [operand(x, name, i) for i, x in enumerate(args)]
+    if dtype is None and casting == "same_kind":
+        return function(*values)
+    to = None if dtype is None else canonical(dtype, f"{name}: dtype")
+    return function(*_cast_to(ufunc, values, to, casting))
+
+
+def _cast_to(ufunc: np.ufunc, values: list[Any], to: np.dtype | None, casting: Any) -> list[Any]:
+    """The operands in the dtypes of the loop that gives `to`, if they may be cast to those."""
+    keys = [key_of(x) for x in values]
+    if to is None:
+        found = resolved(ufunc, tuple(keys))
+    else:
+        wanted = (*keys, *[None] * ufunc.nout)
+        signature = (*[None] * ufunc.nin, *[to] * ufunc.nout)
+        try:
+            found = ufunc.resolve_dtypes(wanted, signature=signature, casting=casting)[: ufunc.nin]
+        except TypeError as error:
+            raise DtypeError(
+                f"{ufunc.__name__}: with dtype={to} and casting={casting!r} it does not take "
+                f"{', '.join(map(_key_name, keys))}: {error}. Convert the arguments with .astype"
+            ) from None
+    for i, (key, dtype) in enumerate(zip(keys, found)):
+        if key not in WEAK_DTYPES and not np.can_cast(key, dtype, casting):
+            raise DtypeError(
+                f"{ufunc.__name__}: argument {i} of dtype {key} is not cast to {dtype} with casting={casting!r}; "
+                "convert it with .astype"
+            )
+    return [strong(x, check_supported(d, f"{ufunc.__name__}: dtype")) for x, d in zip(values, found)]
+
+
+def _key_name(key: Key) -> str:
+    return key.__name__ if isinstance(key, type) else str(key)
 
 
 def refuse_out(name: str, out: Any) -> None:
     """Raise if an array to write into was given."""
-    if out is not None and not (type(out) is tuple and out[0] is None):
+    if out is not None and not (type(out) is tuple and len(out) > 0 and all(x is None for x in out)):
         raise ImmutableArrayError(
             f"{name}(..., out=x): functrans writes into no array. Use the returned value"
         )
 
 
-def _named(error: ValueError, name: str, x: Any, y: Any) -> ValueError:
-    """The error of shapes that do not fit, which names the function and the shapes; others as they are."""
+def _named(error: Exception, name: str, *args: Any) -> Exception:
+    """The error of shapes that do not fit, or of numbers that no dtype holds, which names the function; others as
+    they are.
+    """
+    if isinstance(error, OverflowError):
+        for i, x in enumerate(args):
+            if type(x) is int and not -(2**63) <= x < 2**64:
+                return too_large(x, f"{name}: argument {i}: ")
+        return IntegerRangeError(
+            f"{name}: {error.message if isinstance(error, IntegerRangeError) else error}"
+        )
     try:
-        broadcast_shapes(name, shape_of(x), shape_of(y))
+        broadcast_shapes(name, *[shape_of(x) for x in args])
     except ShapeError as better:
         return better
     return error
@@ -151,7 +204,7 @@ def unary(ufunc: np.ufunc, body: Body, summary: str) -> Body:
 
     def function(x: Any, /, **options: Any) -> Any:
         if options:
-            return _with_options(function, called, (x,), options)
+            return with_options(function, ufunc, (x,), options)
         if not isinstance(x, Tracer):
             x = operand(x, called)
         key = key_of(x)
@@ -159,7 +212,10 @@ def unary(ufunc: np.ufunc, body: Body, summary: str) -> Body:
             cast = plans[key]
         except KeyError:
             cast = plans[key] = _make_plan(ufunc, (key,), keep_weak=False)[0]
-        out = body(x if cast is None else cast(x))
+        try:
+            out = body(x if cast is None else cast(x))
+        except OverflowError as error:
+            raise _named(error, called, x) from None
         return out if isinstance(out, Tracer) else finish(out)
 
     return publish(function, ufunc, summary)
@@ -187,7 +243,7 @@ def binary(ufunc: np.ufunc, body: Body, summary: str) -> Body:
 
     def function(x: Any, y: Any, /, **options: Any) -> Any:
         if options:
-            return _with_options(function, called, (x, y), options)
+            return with_options(function, ufunc, (x, y), options)
         if not isinstance(x, Tracer):
             x = operand(x, called, 0)
         if not isinstance(y, Tracer):
@@ -197,13 +253,9 @@ def binary(ufunc: np.ufunc, body: Body, summary: str) -> Body:
             cast_x, cast_y = plans[key]
         except KeyError:
             cast_x, cast_y = plans[key] = _make_plan(ufunc, key, keep_weak=False)
-        if cast_x is not None:
-            x = cast_x(x)
-        if cast_y is not None:
-            y = cast_y(y)
         try:
-            out = body(x, y)
-        except ValueError as error:
+            out = body(x if cast_x is None else cast_x(x), y if cast_y is None else cast_y(y))
+        except (ValueError, OverflowError) as error:
             raise _named(error, called, x, y) from None
         return out if isinstance(out, Tracer) else finish(out)
 
@@ -229,13 +281,9 @@ def binary_operator(ufunc: np.ufunc, body: Body) -> Body:
             cast_x, cast_y = plans[key]
         except KeyError:
             cast_x, cast_y = plans[key] = _make_plan(ufunc, key, keep_weak=True)
-        if cast_x is not None:
-            x = cast_x(x)
-        if cast_y is not None:
-            y = cast_y(y)
         try:
-            out = body(x, y)
-        except ValueError as error:
+            out = body(x if cast_x is None else cast_x(x), y if cast_y is None else cast_y(y))
+        except (ValueError, OverflowError) as error:
             raise _named(error, called, x, y) from None
         return out if isinstance(out, Tracer) else finish(out)
 
@@ -259,7 +307,7 @@ Parameters
 {operands} : array_like
     {shapes}
 **options
-    ``dtype=`` casts first. `out` is refused, and so is `where`.
+    ``dtype=`` and ``casting=`` say what to compute in. `out` is refused, and so is `where`.
 
 Returns
 -------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.aval import Aval
+from ..core.checked import checked
 from ..core.dtypes import real_dtype
 from ..core.errors import ArgumentValueError
 from ..primitives.column_order import column_order_p
@@ -21,6 +22,7 @@ from ..primitives.sort import argsort
 from .arguments import inexact, matched
 
 
+@checked
 def lu(
     a: Any,
     permute_l: bool = False,
@@ -74,6 +76,7 @@ def lu(
     return finish(convert_element_type_p.bind(p, dtype=real_dtype(dtype_of(x)))), finish(lower), finish(upper)
 
 
+@checked
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
     """LU factors with partial pivoting, for `lu_solve`.
 
@@ -108,6 +111,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
     return finish(packed), finish(pivots)
 
 
+@checked
 def lu_solve(
     lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
@@ -154,6 +158,7 @@ def lu_solve(
     return finish(reshape_p.bind(out, shape=shape) if shape_of(out) != shape else out)
 
 
+@checked
 def qr(
     a: Any,
     overwrite_a: bool = False,

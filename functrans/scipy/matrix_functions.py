@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.checked import checked
 from ..core.errors import LinAlgError
 from ..primitives.linear import shape_of
 from ..primitives.matrices import check_square
@@ -13,6 +14,7 @@ from ..primitives.sylvester import sqrtm_p
 from .arguments import inexact
 
 
+@checked
 def sqrtm(A: Any) -> Any:
     """The principal square root of matrices: ``root @ root = A``, with eigenvalues of non-negative real part.
 
@@ -57,6 +59,7 @@ def sqrtm(A: Any) -> Any:
     return finish(sqrtm_p.bind(x))
 
 
+@checked
 def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     """The solution of Sylvester's equation ``a @ x + x @ b = q``.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.checked import checked
 from ..core.config import config
 from ..primitives.linalg import cholesky_p, solve
 from ..primitives.linear import reshape_p, shape_of
@@ -18,6 +19,7 @@ def lower_factor(x: Any, lower: bool) -> Any:
     return cholesky_p.bind(x, on_error=config.linalg_errors)
 
 
+@checked
 def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The Cholesky factor of a positive definite matrix.
 
@@ -59,6 +61,7 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
     return finish(factor if lower else matrix_transpose(factor, conjugate=True))
 
 
+@checked
 def cho_factor(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Any, bool]:
@@ -86,6 +89,7 @@ def cho_factor(
     return cholesky(a, lower, overwrite_a, check_finite), lower
 
 
+@checked
 def cho_solve(
     c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:

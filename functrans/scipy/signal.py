@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.checked import checked
 from ..core.dtypes import BOOL
 from ..core.errors import ArgumentValueError, DtypeError, ShapeError
 from ..core.names import module_attributes as _module_attributes
@@ -19,6 +20,7 @@ __all__ = ["convolve", "convolve2d", "correlate", "correlate2d"]
 __getattr__, __dir__ = _module_attributes("functrans.scipy.signal", globals())
 
 
+@checked
 def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
     """The convolution of two arrays with the same number of axes.
 
@@ -59,6 +61,7 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
     return _convolved("convolve", in1, in2, mode, reverse=True)
 
 
+@checked
 def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
     """The cross-correlation of two arrays: `convolve` with the conjugate of `in2`, reversed along all axes.
 
@@ -71,6 +74,7 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> A
     return _convolved("correlate", in1, in2, mode, reverse=False)
 
 
+@checked
 def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0) -> Any:
     """`convolve` of two matrices; beyond the edges there are zeros (``boundary="fill"``).
 
@@ -90,6 +94,7 @@ def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", f
     return _convolved("convolve2d", in1, in2, mode, reverse=True)
 
 
+@checked
 def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0) -> Any:
     """`correlate` of two matrices; see `convolve2d`.
 

@@ -13,6 +13,7 @@ from typing import Any
 import scipy.special as sp
 
 from ..core.aval import aval_of
+from ..core.checked import checked
 from ..core.dtypes import FLOAT64
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError
 from ..core.names import module_attributes as _module_attributes
@@ -113,6 +114,7 @@ i1 = unary(sp.i1, _bessel(1, False), "Modified Bessel function of order 1.")
 betaln = binary(sp.betaln, special.betaln_p.bind, "Logarithm of the size of the beta function.")
 
 
+@checked
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """Regularised incomplete beta function.
 
@@ -142,6 +144,7 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
     return _of_parameters("betainc", special_scipy.betainc_p, a, b, x)
 
 
+@checked
 def zeta(x: Any, q: Any = 1.0) -> Any:
     """Hurwitz's zeta function, the sum of ``(n + q)**-x``; Riemann's for `q` = 1.
 
@@ -182,6 +185,7 @@ def _of_parameters(name: str, prim: Primitive, *given: Any) -> Any:
 operators.ufunc[sp.betainc] = betainc
 
 
+@checked
 def polygamma(n: int, x: Any) -> Any:
     """Derivative of order `n` of the digamma function.
 
@@ -255,6 +259,7 @@ def _top(x: Any, axes: tuple[int, ...]) -> Any:
     return _kept(select_p.bind(is_finite_p.bind(top), top, literal(0.0, top)), x, axes)
 
 
+@checked
 def logsumexp(
     a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False
 ) -> Any:
@@ -305,6 +310,7 @@ def logsumexp(
     return (finish(out), finish(sign_p.bind(total))) if return_sign else finish(out)
 
 
+@checked
 def softmax(x: Any, axis: Any = None) -> Any:
     """``exp(x) / sum(exp(x))`` along axes, without overflow.
 
@@ -332,6 +338,7 @@ def softmax(x: Any, axis: Any = None) -> Any:
     return finish(div_p.bind(parts, _kept(reduce_sum_p.bind(parts, axes=axes), value, axes)))
 
 
+@checked
 def log_softmax(x: Any, axis: Any = None) -> Any:
     """Logarithm of `softmax`, precise where that is near 0.
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import aval_of
+from ..core.checked import checked
 from ..core.config import config
 from ..core.dtypes import FLOAT64, INT64
 from ..core.errors import ArgumentValueError, LinAlgError
@@ -26,6 +27,7 @@ from .arguments import inexact
 # --- symmetric and Hermitian matrices -----------------------------------------------------------------------
 
 
+@checked
 def eigh(
     a: Any,
     b: Any = None,
@@ -139,6 +141,7 @@ def _part(x: Any, first: int, last: int) -> Any:
     return slice_p.bind(x, start_indices=start, limit_indices=(*shape[:-1], last), strides=(1,) * len(shape))
 
 
+@checked
 def eigvalsh(
     a: Any,
     b: Any = None,
@@ -187,6 +190,7 @@ def _matrices(name: str, a: Any, check_finite: bool) -> Any:
     return x
 
 
+@checked
 def svd(
     a: Any,
     full_matrices: bool = True,
@@ -238,6 +242,7 @@ def svd(
     return tuple(map(finish, outs)) if compute_uv else finish(outs[0])
 
 
+@checked
 def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Singular values of matrices, in descending order.
 
@@ -259,6 +264,7 @@ def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any
     return svd(a, compute_uv=False, check_finite=check_finite)
 
 
+@checked
 def pinv(
     a: Any,
     *,
@@ -326,6 +332,7 @@ def _tolerance(value: Any, batch: tuple[int, ...]) -> Any:
     return broadcast_to(strong(operand(value, "pinv"), FLOAT64), batch)
 
 
+@checked
 def polar(a: Any, side: str = "right") -> tuple[Any, Any]:
     """Polar decomposition: ``a = u @ p`` (or ``p @ u``) with orthonormal `u` and positive semi-definite `p`.
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Aval, aval_of
+from ..core.checked import checked
 from ..core.dtypes import promote, real_dtype
 from ..core.trace import concrete
 from ..primitives.complexes import abs_p, conj_p
@@ -56,6 +57,7 @@ _PADE = (
 # fmt: on
 
 
+@checked
 def expm(A: Any) -> Any:
     """The exponential of square matrices.
 
@@ -135,6 +137,7 @@ def _pade(x: Any) -> Any:
     return solve_p.bind(sub_p.bind(even, odd), add_p.bind(even, odd), on_error="nan", name="expm")
 
 
+@checked
 def block_diag(*arrs: Any) -> Any:
     """A matrix with the given ones along its diagonal, zeros elsewhere.
 
@@ -172,6 +175,7 @@ def block_diag(*arrs: Any) -> Any:
     return finish(concatenate_p.bind(*rows, dimension=rank - 2))
 
 
+@checked
 def toeplitz(c: Any, r: Any = None) -> Any:
     """A matrix that is constant along its diagonals.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.checked import checked
 from ..core.config import config
 from ..core.dtypes import COMPLEX128, FLOAT64
 from ..core.errors import ArgumentValueError
@@ -24,6 +25,7 @@ _POSITIVE = ("positive definite", "pos")
 _TRIANGULAR = {"upper triangular": False, "lower triangular": True}
 
 
+@checked
 def solve_triangular(
     a: Any,
     b: Any,
@@ -110,6 +112,7 @@ def _solution(name: str, a: Any, b: Any, assume_a: str | None, lower: bool, tran
     return solve_p.bind(a, b, on_error=config.linalg_errors, name=name)
 
 
+@checked
 def solve(
     a: Any,
     b: Any,
@@ -165,6 +168,7 @@ def solve(
     return finish(reshape_p.bind(out, shape=shape) if shape_of(out) != shape else out)
 
 
+@checked
 def inv(
     a: Any,
     overwrite_a: bool = False,
@@ -206,6 +210,7 @@ def inv(
     return finish(_solution("inv", x, unit, assume_a, bool(lower)))
 
 
+@checked
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The determinant of square matrices; see `functrans.numpy.linalg.det`.
 

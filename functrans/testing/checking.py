@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..api.derivatives import jvp, vjp
+from ..core.checked import checked
 from ..core.errors import ArgumentValueError
 from ..transforms.values import name_of
 from . import laws as _laws
@@ -31,6 +32,7 @@ _REVERSE = {"vjp_is_adjoint", "jit_and_grad_commute", "inputs_stay"}
 _BOTH = {"derivatives_are_linear", "gradients_keep_types", "hessian_is_symmetric"}
 
 
+@checked
 def check(
     f: Callable[..., Any],
     *args: Any,

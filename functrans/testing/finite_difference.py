@@ -16,6 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from functrans.core.errors import ArgumentError, DtypeError, ShapeError
 
+from ..core.checked import checked
+
 ArrayFunction = Callable[[list[np.ndarray]], Sequence[ArrayLike]]
 _Side = tuple[float, np.ndarray, np.ndarray]
 """A step, and the values above and below."""
@@ -39,6 +41,7 @@ _NOISE_FACTOR = 16
 """How many times the rounding errors met a gap must be: each takes in six values, and the largest is rarely met."""
 
 
+@checked
 def directional_derivative(
     f: ArrayFunction, x: Sequence[ArrayLike], v: Sequence[ArrayLike | None]
 ) -> tuple[list[NDArray], list[NDArray]]:
@@ -117,6 +120,7 @@ def directional_derivative(
     return value, error
 
 
+@checked
 def jacobian(f: ArrayFunction, x: Sequence[ArrayLike]) -> tuple[list[list[NDArray]], list[list[NDArray]]]:
     """All partial derivatives of `f`, with error estimates.
 
@@ -168,6 +172,7 @@ def jacobian(f: ArrayFunction, x: Sequence[ArrayLike]) -> tuple[list[list[NDArra
     return value, error
 
 
+@checked
 def is_kink(f: ArrayFunction, x: Sequence[ArrayLike], v: Sequence[ArrayLike | None]) -> bool:
     """Whether `f` fails to be differentiable at `x` along `v`, or so near to `x` that differences see it.
 

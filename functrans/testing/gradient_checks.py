@@ -9,6 +9,7 @@ import numpy as np
 
 from ..api.derivatives import vjp
 from ..api.vmap import vmap
+from ..core.checked import checked
 from ..core.errors import ArgumentValueError
 from ..transforms.values import check_function, name_of
 from . import laws as _laws
@@ -20,6 +21,7 @@ from .setting import Setting, pairing, proving
 _EXAMPLES = 3
 
 
+@checked
 def gradcheck(
     func: Callable[..., Any],
     inputs: Any,
@@ -120,6 +122,7 @@ def gradcheck(
     return True
 
 
+@checked
 def gradgradcheck(
     func: Callable[..., Any], inputs: Any, grad_outputs: Any = None, *, rng: int = 0, **options: Any
 ) -> bool:

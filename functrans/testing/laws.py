@@ -21,6 +21,7 @@ from ..api.derivatives import jvp, vjp
 from ..api.jit import jit
 from ..api.vmap import vmap
 from ..core.array import unwrap
+from ..core.checked import checked
 from ..core.config import config
 from .finite_difference import directional_derivative, is_kink
 from .report import Tolerance
@@ -30,6 +31,7 @@ _MIXES = 26
 """At most so many mixes of batched arguments: all of them for three."""
 
 
+@checked
 def is_smooth(f: Callable[..., Any], *args: Any, rng: int = 0, wrt: Wrt = None) -> None:
     """The function has a derivative at the point: no kink, no step, no edge of its domain."""
     with proving("there is a derivative", "is_smooth", f, args, rng, wrt) as s:
@@ -42,6 +44,7 @@ def is_smooth(f: Callable[..., Any], *args: Any, rng: int = 0, wrt: Wrt = None) 
                 )
 
 
+@checked
 def jvp_is_slope(
     f: Callable[..., Any],
     *args: Any,
@@ -70,6 +73,7 @@ def jvp_is_slope(
                 )
 
 
+@checked
 def vjp_is_adjoint(
     f: Callable[..., Any],
     *args: Any,
@@ -108,6 +112,7 @@ def vjp_is_adjoint(
                 )
 
 
+@checked
 def derivatives_are_linear(
     f: Callable[..., Any],
     *args: Any,
@@ -141,6 +146,7 @@ def derivatives_are_linear(
                 s.report.close(f"{where} is zero, result {k}", nothing, np.zeros_like(first))
 
 
+@checked
 def vmap_is_loop(
     f: Callable[..., Any],
     *args: Any,
@@ -191,6 +197,7 @@ def _stack(lanes: list[np.ndarray], like: np.ndarray, axis: int) -> np.ndarray:
     )
 
 
+@checked
 def jit_is_eager(
     f: Callable[..., Any],
     *args: Any,
@@ -224,6 +231,7 @@ def _reversed(x: Any) -> Any:
     return np.ascontiguousarray(unwrap(x)[every])[every] if x.ndim else x
 
 
+@checked
 def jit_and_grad_commute(
     f: Callable[..., Any],
     *args: Any,
@@ -257,6 +265,7 @@ def jit_and_grad_commute(
                 s.report.close(where, x, y, names=(f"{form} gives", "eager grad gives"), tolerance=tolerance)
 
 
+@checked
 def gradients_keep_types(f: Callable[..., Any], *args: Any, rng: int = 0, wrt: Wrt = None) -> None:
     """Tangents have the shapes and dtypes of outputs, cotangents those of inputs."""
     with proving("derivatives have the types of values", "gradients_keep_types", f, args, rng, wrt) as s:
@@ -270,6 +279,7 @@ def gradients_keep_types(f: Callable[..., Any], *args: Any, rng: int = 0, wrt: W
             s.report.same_type(f"cotangent of {s.names[s.active[k]]}", ct, x)
 
 
+@checked
 def inputs_stay(f: Callable[..., Any], *args: Any, rng: int = 0, wrt: Wrt = None) -> None:
     """Arguments are never written to nor aliased: changing one afterwards changes no result and no stored vjp."""
     with proving("inputs are neither modified nor aliased", "inputs_stay", f, args, rng, wrt) as s:
@@ -299,6 +309,7 @@ def inputs_stay(f: Callable[..., Any], *args: Any, rng: int = 0, wrt: Wrt = None
             s.report.close(where, x, y)
 
 
+@checked
 def hessian_is_symmetric(
     f: Callable[..., Any],
     *args: Any,

@@ -12,9 +12,11 @@ from .. import numpy as fnp
 from ..core.array import unwrap, wrap
 from ..core.aval import aval_of
 from ..core.config import config
-from ..core.errors import ArgumentError
+from ..core.dtypes import check_supported
+from ..core.errors import ArgumentError, ArgumentValueError
 from ..core.pytree import tree_flatten, tree_flatten_with_path, tree_leaves, tree_unflatten
 from ..core.tree_nodes import keystr
+from ..primitives.operands import plain
 from ..transforms.values import name_of
 from .report import Report, Tolerance
 
@@ -52,7 +54,9 @@ class Setting:
         pairs, self._treedef = tree_flatten_with_path(args)
         self.given = [x for _, x in pairs]
         self.names = [f"argument {path[0].idx}{keystr(path[1:])}" for path, _ in pairs]
-        self.leaves = [np.array(unwrap(x)) for x in self.given]
+        self.leaves = [
+            _copied(x, f"{self.report.subject}: {name}") for x, name in zip(self.given, self.names)
+        ]
         chosen = _positions(wrt, len(args))
         self.active = [
             i
@@ -64,6 +68,8 @@ class Setting:
                 f"wrt={wrt}: these arguments have no float or complex leaf to differentiate in"
             )
         self.primals = [self.leaves[i] for i in self.active]
+        if rng < 0:
+            raise ArgumentValueError(f"rng={rng}: a seed must not be negative")
         self.random = np.random.default_rng(rng)
         self._smooth: list[int] | None = None
 
@@ -128,6 +134,19 @@ class Setting:
         return Tolerance(double if rtol is None else rtol, double if atol is None else atol)
 
 
+def _copied(x: Any, where: str) -> np.ndarray:
+    """A copy of an array or number that `f` is called with.
+
+    Raises
+    ------
+    ArgumentError, UnsupportedDtypeError
+        If it is no array of numbers.
+    """
+    found = np.array(plain(unwrap(x), where))
+    check_supported(found.dtype, where)
+    return found
+
+
 def normal(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Normal random numbers of a float or complex dtype."""
     x = random.standard_normal(shape)
@@ -160,8 +179,9 @@ def proving(
     name = name_of(f)
     suffix = "" if wrt is None else f", wrt={wrt}"
     report = Report(title, name, f"functrans.testing.{law}({name}, *args, rng={rng}{suffix})", rng)
+    setting = Setting(report, f, args, rng, wrt)  # arguments that are none are no violation
     with report.chained(), config.patch(specialize_below=2):
-        yield Setting(report, f, args, rng, wrt)
+        yield setting
 
 
 def copied(tree: Any) -> Any:

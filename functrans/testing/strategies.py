@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.checked import checked
 from ..core.errors import ArgumentError
 from . import laws
 from .domain import MARGIN, Interval
@@ -16,6 +17,7 @@ Shapes = int | Sequence[tuple[int, ...]]
 _WANTED = "functrans.testing strategies need Hypothesis: pip install functrans[test]"
 
 
+@checked
 def arrays(
     shape: tuple[int, ...] | Any = (3,), *, domain: Interval | None = None, dtype: Any = np.float64
 ) -> Any:
@@ -59,6 +61,7 @@ def arrays(
     return extra.arrays(dtype, shape, elements=elements, fill=st.nothing())
 
 
+@checked
 def operands(shapes: Shapes = 1, *, domain: Interval | None = None, dtype: Any = np.float64) -> Any:
     """A strategy for tuples of arrays.
 
@@ -88,6 +91,7 @@ def operands(shapes: Shapes = 1, *, domain: Interval | None = None, dtype: Any =
     return several.flatmap(lambda s: made(s.input_shapes))
 
 
+@checked
 def given_op(
     f: Callable[..., Any],
     *,

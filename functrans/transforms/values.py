@@ -19,6 +19,7 @@ from ..core.errors import ArgumentError, DtypeError
 from ..core.pytree import PyTree, PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
 from ..core.trace import Tracer, current_trace, eval_trace
 from ..core.tree_nodes import KeyPath, SequenceKey, keystr
+from ..primitives.axes import positive_shape
 from ..primitives.operands import PYTHON_KEYS, plain
 
 _SUPPORTED = frozenset(SUPPORTED)
@@ -47,8 +48,11 @@ class ShapeDtypeStruct:
     weak_type: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", tuple(self.shape))
-        object.__setattr__(self, "dtype", np.dtype(self.dtype))
+        object.__setattr__(self, "shape", positive_shape(self.shape, "ShapeDtypeStruct"))
+        try:
+            object.__setattr__(self, "dtype", np.dtype(self.dtype))
+        except Exception as error:  # NumPy raises several classes
+            raise ArgumentError(f"ShapeDtypeStruct: {self.dtype!r} is no dtype: {error}") from None
 
     @property
     def ndim(self) -> int:

@@ -90,7 +90,10 @@ def test_per_example_gradients():
         np.testing.assert_allclose(ft.jit(ft.vmap(f, (None, 0, 0)))(w, x, y), expected)
 
 
-@pytest.mark.parametrize("size", [-1, 1.0, "3"])
-def test_an_axis_size_that_is_none(size):
-    with pytest.raises(ft.errors.ArgumentValueError, match="axis_size"):
+@pytest.mark.parametrize(
+    ("size", "error"),
+    [(-1, ft.errors.ArgumentValueError), (1.0, ft.errors.ArgumentError), ("3", ft.errors.ArgumentError)],
+)
+def test_an_axis_size_that_is_none(size, error):
+    with pytest.raises(error, match="axis_size"):
         ft.vmap(lambda: 1.0, axis_size=size)()

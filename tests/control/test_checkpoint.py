@@ -231,7 +231,7 @@ def test_errors():
         ft.checkpoint(3)
     with pytest.raises(TypeError, match="policy must be a function"):
         ft.checkpoint(layer, policy="dots")
-    with pytest.raises(TypeError, match="the name must be a string"):
+    with pytest.raises(TypeError, match="name must be a string"):
         ft.checkpoint_name(X, 3)
     with pytest.raises(TypeError, match="names are strings"):
         POLICIES.save_only_these_names(["a"])

@@ -206,7 +206,7 @@ REFUSALS = {
     "ragged": (lambda: fnp.sin([[1, 2], [3]]), ShapeError, "list that makes no array"),
     "out": (lambda: fnp.sin(np.ones(3), out=np.ones(3)), ImmutableArrayError, "returned value"),
     "where": (lambda: fnp.sin(np.ones(3), where=np.ones(3, bool)), ArgumentError, "functrans.numpy.where"),
-    "option": (lambda: fnp.sin(1.0, casting="safe"), ArgumentError, "casting"),
+    "option": (lambda: fnp.sin(1.0, signature="d->d"), ArgumentError, "signature"),
 }
 
 

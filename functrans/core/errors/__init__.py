@@ -9,10 +9,12 @@ from __future__ import annotations
 from .arrays import (
     ArgumentError,
     ArgumentValueError,
+    ArrayTooLargeError,
     AxisError,
     DtypeError,
     ImmutableArrayError,
     IndexOutOfBoundsError,
+    IntegerRangeError,
     InvalidIndexError,
     PytreeError,
     ShapeError,
@@ -64,6 +66,7 @@ from .tracing import (
 __all__ = [
     "ArgumentError",
     "ArgumentValueError",
+    "ArrayTooLargeError",
     "AxisError",
     "BackwardError",
     "BranchTypeError",
@@ -87,6 +90,7 @@ __all__ = [
     "GradientStructureError",
     "ImmutableArrayError",
     "IndexOutOfBoundsError",
+    "IntegerRangeError",
     "InvalidIndexError",
     "JaxprError",
     "LinAlgError",

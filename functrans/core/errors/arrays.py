@@ -67,7 +67,7 @@ class ArgumentError(FunctransError, TypeError):
     >>> ft.jvp(lambda x: x, 1.0, 1.0)
     Traceback (most recent call last):
     ...
-    functrans.core.errors.ArgumentError: jvp: primals and tangents must be tuples or lists of arguments...
+    functrans.core.errors.ArgumentError: jvp: primals must be a sequence of values, got 1.0 of type float...
 
     The message names the argument and shows what was met.
     """
@@ -84,6 +84,32 @@ class ArgumentValueError(FunctransError, ValueError):
 
     Other examples: mapped axes of different sizes in ``vmap``, an integer array to a negative power. The message says
     which values would do.
+    """
+
+
+class IntegerRangeError(FunctransError, OverflowError):
+    """A Python integer that does not fit into the dtype in which it takes part.
+
+    >>> import functrans.numpy as fnp
+    >>> fnp.abs(2**70)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.IntegerRangeError: absolute: argument 0: the Python integer 1180591620717411303424 does not...
+
+    NumPy computes with such numbers as Python objects, of which functrans has no arrays. Write a float (``2.0**70``).
+    """
+
+
+class ArrayTooLargeError(FunctransError, MemoryError, ValueError):
+    """An array that fits into no memory: a shape with too many elements.
+
+    >>> import functrans.numpy as fnp
+    >>> fnp.zeros((2**40, 2**20))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.ArrayTooLargeError: zeros: array is too big; `arr.size * arr.dtype.itemsize` is larger...
+
+    Mostly a size that was computed wrongly; the message shows the shape.
     """
 
 

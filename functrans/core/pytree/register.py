@@ -6,12 +6,14 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
+from ..checked import checked
 from ..errors import PytreeError
 from ..tree_nodes import GetAttrKey, KeyEntry, register_kind
 
 _Class = TypeVar("_Class", bound=type)
 
 
+@checked
 def register_pytree_node(
     nodetype: type,
     flatten_func: Callable[[Any], tuple[Iterable[Any], Any]],
@@ -60,6 +62,7 @@ def _keys_from(flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]
     return keys
 
 
+@checked
 def register_pytree_node_class(cls: _Class) -> _Class:
     """Register a class by its methods ``tree_flatten(self)`` and ``tree_unflatten(cls, aux_data, children)``.
 
@@ -88,6 +91,7 @@ def _by_method(cls: type) -> Callable[[Any, Any], Any]:
     return lambda aux, children: cls.tree_unflatten(aux, children)  # type: ignore[attr-defined]
 
 
+@checked
 def register_pytree_with_keys(
     nodetype: type,
     flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[KeyEntry, Any]], Any]],
@@ -134,6 +138,7 @@ def register_pytree_with_keys(
     register_kind(nodetype, flatten_func or flatten, unflatten_func, _keys_from(flatten_with_keys))
 
 
+@checked
 def register_pytree_with_keys_class(cls: _Class) -> _Class:
     """Register a class by its methods ``tree_flatten_with_keys`` and ``tree_unflatten``.
 
@@ -159,6 +164,7 @@ def register_pytree_with_keys_class(cls: _Class) -> _Class:
     return cls
 
 
+@checked
 def register_dataclass(
     nodetype: _Class,
     data_fields: Sequence[str] | None = None,
@@ -232,6 +238,7 @@ def _register_fields(cls: type, data: tuple[str, ...], meta: tuple[str, ...]) ->
     register_kind(cls, flatten, unflatten, lambda node, aux, n: keys)
 
 
+@checked
 def register_static(cls: _Class) -> _Class:
     """Make objects of a class part of the structure: nodes without children.
 

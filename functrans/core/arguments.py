@@ -1,0 +1,340 @@
+"""What annotations ask of arguments: `kind_of` turns one into a check that names the argument where it fails.
+
+``keepdims: bool`` takes True and False, ``axis: int | None`` an integer or None, ``fun: Callable`` what can be
+called. ``Any`` asks for nothing: arrays, dtypes and shapes are checked where they are used.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import operator
+import types
+import typing
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+
+from .errors import (
+    ArgumentError,
+    ArgumentValueError,
+    IntegerRangeError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+)
+from .trace import Tracer
+
+_NO_VALUE = getattr(np, "_NoValue", None)
+_LARGEST = 2**63 - 1
+
+
+class Unfit(Exception):
+    """A value is not of a kind. It never leaves this package."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What an argument may be: in words, and as the function that takes a value or raises `Unfit`."""
+
+    wanted: str
+    take: Callable[[Any], Any]
+
+    @property
+    def is_function(self) -> bool:
+        """Whether it is a function, or one of the other things it may be."""
+        return "a function" in self.wanted
+
+    def check(self, value: Any, function: str, parameter: str) -> Any:
+        """The value, in the form that the function computes with.
+
+        Raises
+        ------
+        ArgumentError
+            If it is not of this kind.
+        ArgumentValueError
+            If it is an integer beyond 64 bits.
+        TracerBoolConversionError, TracerIntegerConversionError
+            If it must be known while tracing, and is traced.
+        """
+        if value is _NO_VALUE:
+            return value
+        try:
+            return self.take(value)
+        except Unfit:
+            pass
+        where = f"{function}: {parameter}"
+        if isinstance(value, Tracer):
+            error = TracerBoolConversionError if self is FLAG else TracerIntegerConversionError
+            raise error(
+                f"{where} must be {self.wanted}, known while tracing, and is a traced value of type {value.aval}. "
+                f"Mark the argument static: jit(f, static_argnames={parameter!r})"
+            )
+        if isinstance(value, int) and abs(value) > _LARGEST:
+            raise ArgumentValueError(f"{where} must be {self.wanted}: {value} does not fit into 64 bits")
+        met = f"got {shown(value)} of type {type(value).__name__}"
+        if self.is_function:
+            raise ArgumentError(f"{function}: want a function for {parameter}, {met}")
+        raise ArgumentError(f"{where} must be {self.wanted}, {met}")
+
+
+def shown(value: Any) -> str:
+    """A value as a message shows it: short, an array by its shape."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        return f"an array of shape {value.shape}"
+    try:
+        text = repr(value)
+    except Exception:  # whatever the user's object does
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def too_large(value: int, where: str = "") -> IntegerRangeError:
+    """The error of a Python integer beyond 64 bits."""
+    return IntegerRangeError(
+        f"{where}the Python integer {shown(value)} does not fit into 64 bits, and functrans has no arrays of objects "
+        "(NumPy computes with them). Write a float"
+    )
+
+
+CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
+
+
+def one_of(value: Any, known: Sequence[str], where: str) -> None:
+    """Raise if an option is none of those there are.
+
+    Raises
+    ------
+    ArgumentError
+        If it is no string.
+    ArgumentValueError
+        If it is none of them.
+    """
+    listed = ", ".join(map(repr, known))
+    if not isinstance(value, str):
+        raise ArgumentError(
+            f"{where} must be one of {listed}, got {shown(value)} of type {type(value).__name__}"
+        )
+    if value not in tuple(known):
+        raise ArgumentValueError(f"{where} must be one of {listed}, got {value!r}")
+
+
+# --- single values ------------------------------------------------------------------------------------------
+
+
+def _flag(x: Any) -> bool:
+    """Booleans, also as arrays without axes, which comparisons give, and 0 and 1."""
+    if isinstance(x, bool | np.bool_) or (
+        isinstance(x, np.ndarray) and x.shape == () and x.dtype.kind == "b"
+    ):
+        return bool(x)
+    found = _integer(x)
+    if found not in (0, 1):
+        raise Unfit
+    return bool(found)
+
+
+def _integer(x: Any) -> int:
+    if isinstance(x, Tracer):
+        raise Unfit
+    try:
+        found = operator.index(x)
+    except Exception:
+        raise Unfit from None
+    if abs(found) > _LARGEST:
+        raise Unfit
+    return found
+
+
+def _real(x: Any) -> Any:
+    """Numbers, also as arrays without axes, and traced values."""
+    if isinstance(x, Tracer):
+        return x
+    if isinstance(x, np.ndarray | np.generic):
+        if x.dtype.kind not in "biuf" or x.ndim:
+            raise Unfit
+        return x
+    if isinstance(x, complex) or not hasattr(x, "__float__"):
+        raise Unfit
+    if isinstance(x, int) and abs(x) <= _LARGEST:
+        return x
+    try:
+        return float(x)
+    except Exception:
+        raise Unfit from None
+
+
+def _nothing(x: Any) -> None:
+    if x is not None:
+        raise Unfit
+
+
+def _callable(x: Any) -> Any:
+    if not callable(x):
+        raise Unfit
+    return x
+
+
+def _instance(*classes: type) -> Callable[[Any], Any]:
+    def take(x: Any) -> Any:
+        if not isinstance(x, classes):
+            raise Unfit
+        return x
+
+    return take
+
+
+def _choice(*known: str) -> Kind:
+    def take(x: Any) -> str:
+        if not isinstance(x, str) or x not in known:
+            raise Unfit
+        return x
+
+    return Kind(f"one of {', '.join(map(repr, known))}", take)
+
+
+def _scalar(x: Any) -> Any:
+    """A number, perhaps traced, or an array without axes."""
+    if x is None or isinstance(x, int | float | complex) or (isinstance(x, Tracer) and not x.aval.shape):
+        return x
+    if isinstance(x, np.ndarray | np.generic) and x.ndim == 0 and x.dtype.kind in "biufc":
+        return x
+    raise Unfit
+
+
+def _array_like(x: Any) -> Any:
+    if x is None or isinstance(x, Tracer) or hasattr(type(x), "__array_function__"):
+        return x
+    raise Unfit
+
+
+FLAG = Kind("True or False", _flag)
+_INTEGER = Kind("an integer", _integer)
+_REAL = Kind("a real number", _real)
+_NOTHING = Kind("None", _nothing)
+_FUNCTION = Kind("a function", _callable)
+_TEXT = Kind("a string", _instance(str))
+_ANYTHING = Kind("anything", lambda x: x)
+_ELEMENTARY: dict[Any, Kind] = {
+    bool: FLAG,
+    int: _INTEGER,
+    float: _REAL,
+    str: _TEXT,
+    type: Kind("a class", _instance(type)),
+    None: _NOTHING,
+    type(None): _NOTHING,
+    Any: _ANYTHING,
+    object: _ANYTHING,
+}
+
+
+#: Annotations of what has the same meaning in many functions.
+Order = Annotated[str, _choice("C", "F", "A", "K")]
+Casting = Annotated[str, _choice(*CASTINGS)]
+Scalar = Annotated[Any, Kind("a number or None", _scalar)]
+Like = Annotated[Any, Kind("an array or None", _array_like)]
+
+
+# --- of several -------------------------------------------------------------------------------------------------
+
+
+def _sequence(element: Kind, length: int | None = None) -> Kind:
+    plural = {"an integer": "integers", "a function": "functions", "a string": "strings"}.get(element.wanted)
+    count = "" if length is None else {2: "two ", 3: "three "}.get(length, f"{length} ")
+    wanted = f"a sequence of {count}{plural or 'values'}"
+
+    def take(x: Any) -> Any:
+        if isinstance(x, str) and element in (_TEXT, _ANYTHING):
+            return x
+        if isinstance(x, str | bytes | dict) and element is not _ANYTHING:
+            raise Unfit
+        if isinstance(x, Tracer) or (isinstance(x, np.ndarray) and x.ndim == 0) or not _iterable(x):
+            raise Unfit
+        if element is _ANYTHING and length is None:
+            return x
+        if length is not None and len(x) != length:
+            raise Unfit
+        if isinstance(x, collections.abc.Iterator):
+            x = tuple(x)
+        if element is _ANYTHING or any(isinstance(part, Tracer) for part in x):
+            return x  # of traced sizes the function says which may not be
+        return tuple([element.take(part) for part in x])
+
+    return Kind(wanted, take)
+
+
+def _iterable(x: Any) -> bool:
+    try:
+        iter(x)
+    except Exception:
+        return False
+    return True
+
+
+def _union(kinds: list[Kind]) -> Kind:
+    if any(kind is _ANYTHING for kind in kinds):
+        return _ANYTHING
+    words = [kind.wanted for kind in kinds]
+    wanted = " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+    def take(x: Any) -> Any:
+        for kind in kinds:
+            try:
+                return kind.take(x)
+            except Unfit:
+                pass
+        raise Unfit
+
+    return Kind(wanted, take)
+
+
+def kind_of(hint: Any) -> Kind | None:
+    """The check that an annotation asks for, None where it asks for nothing.
+
+    Parameters
+    ----------
+    hint : object
+        The annotation evaluated: ``bool``, ``int | None``, ``Callable[..., Any]``, ``Sequence[int]``, a class.
+
+    Examples
+    --------
+    >>> kind_of(int | None).wanted
+    'an integer or None'
+    >>> kind_of(bool).check("no", "sum", "keepdims")
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.ArgumentError: sum: keepdims must be True or False, got 'no' of type str...
+    """
+    kind = _kind(hint)
+    return None if kind is _ANYTHING else kind
+
+
+def _kind(hint: Any) -> Kind:
+    try:
+        found = _ELEMENTARY.get(hint)
+    except TypeError:
+        return _ANYTHING
+    if found is not None:
+        return found
+    if isinstance(hint, typing.TypeVar):
+        return _kind(hint.__bound__) if hint.__bound__ is not None else _ANYTHING
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        return parts[1] if isinstance(parts[1], Kind) else _kind(parts[0])
+    if origin is typing.Literal:
+        return _choice(*parts)
+    if origin in (types.UnionType, typing.Union):
+        return _union([_kind(part) for part in parts])
+    if origin is collections.abc.Callable or hint is collections.abc.Callable:
+        return _FUNCTION
+    if origin in (collections.abc.Sequence, collections.abc.Iterable):
+        return _sequence(_kind(parts[0]))
+    if origin is tuple:
+        if parts[-1] is Ellipsis:
+            return _sequence(_kind(parts[0]))
+        same = _kind(parts[0]) if len(set(parts)) == 1 else _ANYTHING
+        return _sequence(same, len(parts))
+    if origin is None and isinstance(hint, type) and not getattr(hint, "_is_protocol", False):
+        article = "an" if hint.__name__[0] in "AEIOU" else "a"
+        return Kind(f"{article} {hint.__name__}", _instance(hint))
+    return _ANYTHING

@@ -1,0 +1,218 @@
+"""`checked`: a public function whose arguments are what its signature says they are.
+
+The check is a function of the same signature in front of it, written once. What is an argument's default costs a
+comparison, everything else one call. Errors that arise inside, without a name of the argument, are explained.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import typing
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, TypeVar
+
+import numpy as np
+
+from .arguments import FLAG, kind_of, shown, too_large
+from .errors import (
+    ArgumentError,
+    ArgumentValueError,
+    ArrayTooLargeError,
+    FunctransError,
+    IntegerRangeError,
+    InvalidIndexError,
+)
+from .source import is_internal
+from .trace import Tracer
+
+F = TypeVar("F", bound=Callable[..., Any])
+_Parameter = inspect.Parameter
+#: What says nothing of arguments: of the last two the user has asked NumPy and Python to raise.
+_PASSING = (FunctransError, AssertionError, NotImplementedError, FloatingPointError, Warning)
+
+
+def checked(function: F) -> F:
+    """The function, which raises a typed error for an argument that its annotation does not allow.
+
+    Parameters
+    ----------
+    function : callable
+        Annotated. ``Any`` allows everything.
+
+    Returns
+    -------
+    callable
+        Of the same signature, name and docstring.
+
+    Examples
+    --------
+    >>> @checked
+    ... def doubled(x: float, twice: bool = False) -> float:
+    ...     return 4 * x if twice else 2 * x
+    >>> doubled(1.0, True)
+    4.0
+    >>> doubled(1.0, twice="yes")
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.ArgumentError: doubled: twice must be True or False, got 'yes' of type str...
+    """
+    parameters = list(inspect.signature(function).parameters.values())
+    hints = typing.get_type_hints(function, include_extras=True)
+    name = _name(function)
+    functions: list[str] = []
+    space: dict[str, Any] = {
+        "_inner": function,
+        "_explained": Exception,
+        "_explain": functools.partial(_explain, name, functions),
+    }
+    lines: list[str] = []
+    for p in parameters:
+        kind = kind_of(hints.get(p.name, Any))
+        if kind is None or (p.name == "out" and p.default is None) or p.kind is _Parameter.VAR_KEYWORD:
+            continue  # `out` has an error of its own
+        if kind.is_function:
+            functions.append(p.name)
+        space[f"_check_{p.name}"] = functools.partial(_check, kind.check, name, p.name)
+        if p.kind is _Parameter.VAR_POSITIONAL:
+            lines.append(f"{p.name} = [_check_{p.name}(x) for x in {p.name}]")
+            continue
+        if kind is FLAG:
+            condition = f"if {p.name} is not True and {p.name} is not False: "
+        elif p.default is not _Parameter.empty:
+            condition = f"if {p.name} is not _default_{p.name}: "
+        else:
+            condition = ""
+        lines.append(f"{condition}{p.name} = _check_{p.name}({p.name})")
+    for p in parameters:
+        space[f"_default_{p.name}"] = p.default
+    return typing.cast(F, functools.update_wrapper(_written(parameters, lines, space, function), function))
+
+
+def _name(function: Callable[..., Any]) -> str:
+    """How messages name the function: a method that makes an instance by its class."""
+    if function.__name__ in ("__init__", "__new__"):
+        return function.__qualname__.split(".")[-2]
+    return f"lax.{function.__name__}" if ".lax." in function.__module__ else function.__name__
+
+
+def _check(check: Callable[[Any, str, str], Any], function: str, parameter: str, value: Any) -> Any:
+    return check(value, function, parameter)
+
+
+def _written(
+    parameters: list[inspect.Parameter], lines: list[str], space: dict[str, Any], function: Callable[..., Any]
+) -> Any:
+    """The function of the same signature. Its globals are those of the module, where doctests look for them."""
+    header, call, named, previous = [], [], [], None
+    for p in parameters:
+        default = "" if p.default is _Parameter.empty else f"=_default_{p.name}"
+        if previous is _Parameter.POSITIONAL_ONLY and p.kind is not previous:
+            header.append("/")
+        if p.kind is _Parameter.KEYWORD_ONLY and previous not in (
+            _Parameter.KEYWORD_ONLY,
+            _Parameter.VAR_POSITIONAL,
+        ):
+            header.append("*")
+        star = (
+            "*" if p.kind is _Parameter.VAR_POSITIONAL else "**" if p.kind is _Parameter.VAR_KEYWORD else ""
+        )
+        header.append(f"{star}{p.name}{default}")
+        call.append(f"{p.name}={p.name}" if p.kind is _Parameter.KEYWORD_ONLY else f"{star}{p.name}")
+        named.append(f"{p.name!r}: {p.name}")
+        previous = p.kind
+    if previous is _Parameter.POSITIONAL_ONLY:
+        header.append("/")
+    body = [
+        *lines,
+        "try:",
+        f"    return _inner({', '.join(call)})",
+        "except _explained as error:",
+        f"    _explain(error, {{{', '.join(named)}}})",
+        "    raise",
+    ]
+    source = [
+        f"def _make({', '.join(space)}):",
+        f"    def {function.__name__}({', '.join(header)}):",
+        *[f"        {line}" for line in body],
+        f"    return {function.__name__}",
+    ]
+    made: dict[str, Any] = {}
+    code = compile("\n".join(source), f"<functrans arguments of {function.__name__}>", "exec")
+    exec(code, function.__globals__, made)
+    return made["_make"](**space)
+
+
+# --- errors without a name ----------------------------------------------------------------------------------
+
+
+def _explain(name: str, functions: Sequence[str], error: Exception, arguments: dict[str, Any]) -> None:
+    """Raise a typed error that shows the arguments, if this one arose inside and shows none.
+
+    Errors of the user's own functions, which were called inside, pass.
+    """
+    if isinstance(error, _PASSING) or not _inside(error.__traceback__):
+        return
+    if any(callable(arguments[p]) and not hasattr(arguments[p], "__code__") for p in functions):
+        return  # a function of the user's written in C leaves no frame
+    for parameter, value in arguments.items():
+        _refuse_large(name, parameter, value, error)
+    listed = ", ".join(
+        f"{parameter}={_described(value)}" for parameter, value in arguments.items() if _given(value)
+    )
+    message = f"{name}: {_sentence(error)}. It was called with {listed}"
+    raise _class_for(error)(message) from error
+
+
+def _class_for(error: Exception) -> type[FunctransError]:
+    """The typed error that whoever catches this one catches too."""
+    if isinstance(error, MemoryError) or any(text in str(error) for text in _TOO_LARGE):
+        return ArrayTooLargeError
+    if isinstance(error, OverflowError):
+        return IntegerRangeError
+    if isinstance(error, IndexError):
+        return InvalidIndexError
+    if isinstance(error, ValueError | ArithmeticError | LookupError | RuntimeError):
+        return ArgumentValueError
+    return ArgumentError
+
+
+_TOO_LARGE = ("array is too big", "Maximum allowed size", "Maximum allowed dimension", "Unable to allocate")
+
+
+def _inside(trace: TracebackType | None) -> bool:
+    """Whether all frames below the one that caught the error are of functrans, NumPy and SciPy."""
+    trace = trace.tb_next if trace is not None else None
+    while trace is not None:
+        if not is_internal(trace.tb_frame.f_code):
+            return False
+        trace = trace.tb_next
+    return True
+
+
+def _refuse_large(name: str, parameter: str, value: Any, error: Exception) -> None:
+    if type(value) in (list, tuple):
+        for part in value:
+            _refuse_large(name, parameter, part, error)
+    elif type(value) is int and not -(2**63) <= value < 2**64:
+        raise too_large(value, f"{name}: {parameter}: ") from error
+
+
+def _given(value: Any) -> bool:
+    return not (value is None or value is False or (type(value) in (tuple, dict) and not value))
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, Tracer):
+        return str(value.aval)
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{list(value.shape)}" if value.ndim else shown(value)
+    return shown(value)
+
+
+def _sentence(error: Exception) -> str:
+    text = str(error).strip().split("\n")[0].rstrip(".")
+    if isinstance(error, KeyError | AttributeError) or not text:
+        return f"{type(error).__name__}: {text}"
+    return text
