@@ -229,11 +229,11 @@ def test_the_results_of_io_callbacks_are_kept():
 def test_errors():
     with pytest.raises(TypeError, match="checkpoint: want a function"):
         ft.checkpoint(3)
-    with pytest.raises(TypeError, match="policy must be a function"):
+    with pytest.raises(TypeError, match="want a function for policy"):
         ft.checkpoint(layer, policy="dots")
     with pytest.raises(TypeError, match="name must be a string"):
         ft.checkpoint_name(X, 3)
-    with pytest.raises(TypeError, match="names are strings"):
+    with pytest.raises(TypeError, match="names_which_can_be_saved must be a string"):
         POLICIES.save_only_these_names(["a"])
     with pytest.raises(TypeError, match=r"host's memory\. Use save_only_these_names"):
         POLICIES.save_and_offload_only_these_names(names_which_can_be_saved=["a"])
