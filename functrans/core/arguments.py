@@ -239,7 +239,13 @@ Like = Annotated[Any, Kind("an array or None", _array_like)]
 
 
 def _sequence(element: Kind, length: int | None = None) -> Kind:
-    plural = {"an integer": "integers", "a function": "functions", "a string": "strings"}.get(element.wanted)
+    plural = {
+        "an integer": "integers",
+        "a function": "functions",
+        "a string": "strings",
+        "a sequence of two integers": "pairs of integers",
+        "a sequence of three integers": "triples of integers",
+    }.get(element.wanted)
     count = "" if length is None else {2: "two ", 3: "three "}.get(length, f"{length} ")
     wanted = f"a sequence of {count}{plural or 'values'}"
 
