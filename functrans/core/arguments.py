@@ -228,13 +228,6 @@ _ELEMENTARY: dict[Any, Kind] = {
 }
 
 
-#: Annotations of what has the same meaning in many functions.
-Order = Annotated[str, _choice("C", "F", "A", "K")]
-Casting = Annotated[str, _choice(*CASTINGS)]
-Scalar = Annotated[Any, Kind("a number or None", _scalar)]
-Like = Annotated[Any, Kind("an array or None", _array_like)]
-
-
 # --- of several -------------------------------------------------------------------------------------------------
 
 
@@ -344,3 +337,11 @@ def _kind(hint: Any) -> Kind:
         article = "an" if hint.__name__[0] in "AEIOU" else "a"
         return Kind(f"{article} {hint.__name__}", _instance(hint))
     return _ANYTHING
+
+
+#: Annotations of what has the same meaning in many functions.
+Order = Annotated[str, _choice("C", "F", "A", "K")]
+Casting = Annotated[str, _choice(*CASTINGS)]
+Scalar = Annotated[Any, Kind("a number or None", _scalar)]
+Like = Annotated[Any, Kind("an array or None", _array_like)]
+Device = Annotated[Any, _union([_choice("cpu"), _NOTHING])]

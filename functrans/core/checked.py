@@ -21,6 +21,7 @@ from .errors import (
     ArgumentValueError,
     ArrayTooLargeError,
     FunctransError,
+    ImmutableArrayError,
     IntegerRangeError,
     InvalidIndexError,
 )
@@ -70,8 +71,12 @@ def checked(function: F) -> F:
     lines: list[str] = []
     for p in parameters:
         kind = kind_of(hints.get(p.name, Any))
-        if kind is None or (p.name == "out" and p.default is None) or p.kind is _Parameter.VAR_KEYWORD:
-            continue  # `out` has an error of its own
+        if kind is None or p.kind is _Parameter.VAR_KEYWORD:
+            continue
+        if p.name == "out" and p.default is None:
+            space["_refuse_out"] = functools.partial(refuse_out, name)
+            lines.append("if out is not None: _refuse_out(out)")
+            continue
         if kind.is_function:
             functions.append(p.name)
         space[f"_check_{p.name}"] = functools.partial(_check, kind.check, name, p.name)
@@ -95,6 +100,14 @@ def _name(function: Callable[..., Any]) -> str:
     if function.__name__ in ("__init__", "__new__"):
         return function.__qualname__.split(".")[-2]
     return f"lax.{function.__name__}" if ".lax." in function.__module__ else function.__name__
+
+
+def refuse_out(name: str, out: Any) -> None:
+    """Raise if an array to write into was given."""
+    if out is not None:
+        raise ImmutableArrayError(
+            f"{name}(..., out=x): functrans writes into no array. Use the returned value"
+        )
 
 
 def _check(check: Callable[[Any, str, str], Any], function: str, parameter: str, value: Any) -> Any:

@@ -137,7 +137,7 @@ def canonical(dtype: Any, what: str = "dtype argument") -> np.dtype:
     (dtype('int64'), dtype('float32'))
     """
     try:
-        if isinstance(dtype, np.ndarray | np.generic):
+        if isinstance(dtype, np.ndarray):
             raise TypeError("an array is none; write x.dtype")
         found = np.dtype(dtype)
     except Exception as error:  # NumPy raises several classes, and asks attributes of the user's object

@@ -270,9 +270,11 @@ def round(x: Any, rounding_method: int = 0) -> Any:
     Array([0., 2.])
     """
     (value,) = operands("round", x)
-    if int(rounding_method) not in (0, 1):
+    if dtype_of(value).kind != "f":
+        raise DtypeError(f"lax.round: want floating point numbers, got {dtype_of(value)}: integers are round")
+    if rounding_method not in (0, 1):
         raise ArgumentValueError(f"lax.round: rounding_method must be 0 or 1, got {rounding_method!r}")
-    if int(rounding_method) == 1:
+    if rounding_method == 1:
         return finish(_bound(rounding.rint_p, (value,)))
     # From the truncated number on, since adding a half may round.
     whole = _bound(rounding.trunc_p, (value,))

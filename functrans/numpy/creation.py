@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arguments import Casting, Like, Order
+from ..core.arguments import Casting, Device, Like, Order
 from ..core.array import Array
 from ..core.aval import aval_of
 from ..core.dtypes import FLOAT64, canonical
@@ -49,7 +49,7 @@ def asarray(
     order: Order | None = None,
     *,
     copy: bool | None = None,
-    device: Any = None,
+    device: Device = None,
     like: Like = None,
 ) -> Any:
     """An array of functrans.
@@ -128,7 +128,7 @@ def copy(a: Any, order: Order = "K", subok: bool = False) -> Any:
 
 
 @implements(*([np.astype] if hasattr(np, "astype") else []))
-def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Device = None) -> Any:
     """The array in another dtype, cast as NumPy casts (the imaginary part of complex numbers is dropped).
 
     Examples
@@ -160,7 +160,7 @@ def _dtype(dtype: Any, name: str, default: np.dtype = FLOAT64) -> np.dtype:
 
 @implements(np.zeros)
 def zeros(
-    shape: Any, dtype: Any = float, order: Order = "C", *, device: Any = None, like: Like = None
+    shape: Any, dtype: Any = float, order: Order = "C", *, device: Device = None, like: Like = None
 ) -> Any:
     """Zeros.
 
@@ -175,7 +175,9 @@ def zeros(
 
 
 @implements(np.ones)
-def ones(shape: Any, dtype: Any = None, order: Order = "C", *, device: Any = None, like: Like = None) -> Any:
+def ones(
+    shape: Any, dtype: Any = None, order: Order = "C", *, device: Device = None, like: Like = None
+) -> Any:
     """Ones.
 
     Examples
@@ -191,7 +193,7 @@ def ones(shape: Any, dtype: Any = None, order: Order = "C", *, device: Any = Non
 
 @implements(np.empty)
 def empty(
-    shape: Any, dtype: Any = float, order: Order = "C", *, device: Any = None, like: Like = None
+    shape: Any, dtype: Any = float, order: Order = "C", *, device: Device = None, like: Like = None
 ) -> Any:
     """Zeros: no array of functrans holds what nobody wrote.
 
@@ -213,7 +215,7 @@ def full(
     dtype: Any = None,
     order: Order = "C",
     *,
-    device: Any = None,
+    device: Device = None,
     like: Like = None,
 ) -> Any:
     """One number (or an array that broadcasts) everywhere; the number may be traced.
@@ -260,7 +262,7 @@ def zeros_like(
     subok: bool = True,
     shape: Any = None,
     *,
-    device: Any = None,
+    device: Device = None,
     like: Like = None,
 ) -> Any:
     """Zeros of the shape and dtype of `a`.
@@ -285,7 +287,7 @@ def ones_like(
     subok: bool = True,
     shape: Any = None,
     *,
-    device: Any = None,
+    device: Device = None,
     like: Like = None,
 ) -> Any:
     """Ones of the shape and dtype of `a`.
@@ -310,7 +312,7 @@ def empty_like(
     subok: bool = True,
     shape: Any = None,
     *,
-    device: Any = None,
+    device: Device = None,
     like: Like = None,
 ) -> Any:
     """Zeros of the shape and dtype of `prototype`; see `empty`.
@@ -335,7 +337,7 @@ def full_like(
     subok: bool = True,
     shape: Any = None,
     *,
-    device: Any = None,
+    device: Device = None,
     like: Like = None,
 ) -> Any:
     """One number everywhere, in the shape and dtype of `a`.
@@ -361,7 +363,7 @@ def eye(
     dtype: Any = float,
     order: Order = "C",
     *,
-    device: Any = None,
+    device: Device = None,
     like: Like = None,
 ) -> Any:
     """Ones on diagonal `k`.

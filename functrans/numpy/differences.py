@@ -55,7 +55,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     parts += [x] + ([_slab(append, x, d)] if append is not None else [])
     if len(parts) > 1:
         x = joined(parts, d, "diff")
-    for _ in range(times):
+    for _ in range(min(times, shape_of(x)[d])):
         x = (ne_p if x.dtype.kind == "b" else sub_p).bind(*neighbours(x, d))
     return finish(x)
 

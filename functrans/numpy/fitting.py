@@ -100,6 +100,9 @@ def roots(p: Any) -> Any:
     return concatenate([found, zeros(zero_roots, found.dtype)]) if zero_roots else found
 
 
+_MOST_COLUMNS = 1 << 20
+
+
 @implements(np.vander)
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     """Powers of a vector as columns.
@@ -130,6 +133,8 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     dtype = np.promote_types(dtype_of(v), int)
     if not count:
         return zeros((shape_of(v)[0], 0), dtype)
+    if count > _MOST_COLUMNS:
+        raise ArgumentValueError(f"vander: N={count}: more columns than {_MOST_COLUMNS}")
     base: Any = asarray(value, dtype)
     columns = [ones(base.shape, dtype)]
     for _ in range(count - 1):

@@ -210,12 +210,17 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
 # --- splitting ----------------------------------------------------------------------------------------------
 
 
+_MOST_PIECES = 1 << 24
+
+
 def _cuts(name: str, n: int, indices_or_sections: Any, equal: bool) -> list[int]:
     """Where the pieces begin and end."""
     if hasattr(indices_or_sections, "__len__"):
         inner = [min(max(i + n if i < 0 else i, 0), n) for i in map(operator.index, indices_or_sections)]
         return [0, *inner, n]
     sections = operator.index(indices_or_sections)
+    if sections > _MOST_PIECES:
+        raise ArgumentValueError(f"{name}: indices_or_sections={sections}: more pieces than {_MOST_PIECES}")
     if sections <= 0:
         raise ArgumentValueError(f"{name}: number of sections must be larger than 0, got {sections}")
     if equal and n % sections:

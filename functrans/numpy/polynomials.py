@@ -192,7 +192,7 @@ def polyder(p: Any, m: int = 1) -> Any:
     if times < 0:
         raise ArgumentValueError(f"polyder: order of derivative must be positive, got {times}")
     found = coefficients(p, "polyder")
-    for _ in range(times):
+    for _ in range(min(times, found.shape[0])):
         n = found.shape[0] - 1
         found = found[:-1] * np.arange(max(n, 0), 0, -1)
     return found

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arguments import Like
+from ..core.arguments import Device, Like
 from ..core.aval import aval_of
 from ..core.dtypes import COMPLEX128, FLOAT64, canonical
 from ..core.errors import ArgumentValueError
@@ -51,7 +51,7 @@ def arange(
     step: Any = None,
     dtype: Any = None,
     *,
-    device: Any = None,
+    device: Device = None,
     like: Like = None,
 ) -> Any:
     """Numbers from `start` (default 0) in steps of `step` (default 1), before `stop`.
@@ -103,7 +103,7 @@ def linspace(
     dtype: Any = None,
     axis: int = 0,
     *,
-    device: Any = None,
+    device: Device = None,
     like: Like = None,
 ) -> Any:
     """Numbers evenly spaced from `start` to `stop`, which may be arrays and traced; derivatives flow through

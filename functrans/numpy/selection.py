@@ -382,7 +382,7 @@ operators.method["conj"] = operators.method["conjugate"] = ufuncs.conjugate
 
 
 @implements(np.isclose)
-def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
     """Whether ``|a - b| <= atol + rtol * |b|``; infinities are close where equal.
 
     Parameters
@@ -418,7 +418,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
 
 
 @implements(np.allclose)
-def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+def allclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
     """Whether all elements are close; see `isclose`.
 
     Examples

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arguments import Like, Order
+from ..core.arguments import Device, Like, Order
 from ..core.array import wrap
 from ..core.checked import checked
 from ..core.errors import ArgumentError
@@ -35,7 +35,7 @@ __all__ = [
 
 
 @checked
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+def from_dlpack(x: Any, /, *, device: Device = None, copy: bool | None = None) -> Any:
     """An array of another library that has ``__dlpack__``, in memory of its own.
 
     Parameters
@@ -67,7 +67,7 @@ def asanyarray(
     dtype: Any = None,
     order: Order | None = None,
     *,
-    device: Any = None,
+    device: Device = None,
     copy: Any = None,
     like: Like = None,
 ) -> Any:

@@ -96,6 +96,8 @@ def as_shape(shape: Any, name: str) -> tuple[int, ...]:
         return shape
     found = []
     for n in _listed(shape, f"{name}: a shape"):
+        if isinstance(n, bool):
+            raise ArgumentError(f"{name}: a shape must be integers, got {n} of type bool")
         try:
             found.append(operator.index(n))
         except TypeError as error:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.arguments import Device
 from ...core.checked import checked
 from ...core.dtypes import FLOAT64, canonical, is_float
 from ...core.errors import ArgumentValueError, DtypeError, ShapeError
@@ -20,7 +21,7 @@ from .steps import length, operand_of
 
 
 @checked
-def fftfreq(n: int, d: Any = 1.0, device: Any = None, *, dtype: Any = None) -> Any:
+def fftfreq(n: int, d: Any = 1.0, device: Device = None, *, dtype: Any = None) -> Any:
     """The frequencies, in cycles per unit of `d`, at which `fft` of `n` points gives its results.
 
     Parameters
@@ -52,7 +53,7 @@ def fftfreq(n: int, d: Any = 1.0, device: Any = None, *, dtype: Any = None) -> A
 
 
 @checked
-def rfftfreq(n: int, d: Any = 1.0, device: Any = None, *, dtype: Any = None) -> Any:
+def rfftfreq(n: int, d: Any = 1.0, device: Device = None, *, dtype: Any = None) -> Any:
     """The frequencies, in cycles per unit of `d`, at which `rfft` of `n` points gives its results.
 
     Parameters as for `fftfreq`.
