@@ -100,7 +100,21 @@ __all__ = [
 ]
 
 
-_no_such_name, __dir__ = _module_attributes("functrans", globals())
+_no_such_name, __dir__ = _module_attributes(
+    "functrans",
+    globals(),
+    {
+        "random": "Draw with numpy.random outside of the function, and pass the numbers in",
+        "nn": "Layers are functions of arrays: see docs/examples, and Function for rules of your own",
+        "Tensor": "Arrays are functrans.Array: make them with functrans.numpy.asarray",
+        "tensor": "Write functrans.numpy.asarray(x)",
+        "device_put": "There is one device: arrays stay where they are",
+        "device_get": "Results are arrays of NumPy's: use them as they are",
+        "block_until_ready": "Results are ready when a call returns: use them as they are",
+        "named_scope": "Kernels and messages name the lines of the program itself",
+        "pmap": "There is one device: write vmap",
+    },
+)
 
 
 def __getattr__(name: str) -> Any:

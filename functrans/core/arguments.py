@@ -251,10 +251,10 @@ def _sequence(element: Kind, length: int | None = None) -> Kind:
             raise Unfit
         if element is _ANYTHING and length is None:
             return x
-        if length is not None and len(x) != length:
-            raise Unfit
         if isinstance(x, collections.abc.Iterator):
             x = tuple(x)
+        if length is not None and len(x) != length:
+            raise Unfit
         if element is _ANYTHING or any(isinstance(part, Tracer) for part in x):
             return x  # of traced sizes the function says which may not be
         return tuple([element.take(part) for part in x])

@@ -263,12 +263,14 @@ class Tracer(Unportable):
         return operator.index(value)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        caller = sys._getframe(1)
-        cure = operators.converting.get(caller.f_code.co_qualname.partition(".")[0])
-        if cure is not None and caller.f_globals.get("__name__", "").startswith("numpy"):
-            raise self._unknown(
-                errors.TracerArrayConversionError, "", f" cannot become a NumPy array. {cure}"
-            )
+        caller: FrameType | None = sys._getframe(1)
+        while caller is not None and caller.f_globals.get("__name__", "").startswith(("numpy", "scipy")):
+            cure = operators.converting.get(caller.f_code.co_qualname.partition(".")[0])
+            if cure is not None:
+                raise self._unknown(
+                    errors.TracerArrayConversionError, "", f" cannot become a NumPy array. {cure}"
+                )
+            caller = caller.f_back
         raise self._unknown(
             errors.TracerArrayConversionError,
             "",

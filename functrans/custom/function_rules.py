@@ -78,7 +78,8 @@ class Definition:
         if self.host and self.setup is None:
             raise FunctionDefinitionError(
                 f"{self.name}: host forward needs setup_context: write forward(...) without ctx, and save in "
-                "setup_context(ctx, inputs, output), which is traced"
+                "setup_context(ctx, inputs, output), which is traced. Without a derivative, call "
+                "functrans.pure_callback(f, result_shape, *args) instead"
             )
 
 

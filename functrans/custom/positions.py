@@ -73,7 +73,7 @@ class Positions:
         return at
 
     def _position_of(self, name: Any) -> int:
-        if name not in self.names:
+        if not isinstance(name, str) or name not in self.names:
             raise FunctionDefinitionError(
                 f"{self.what}: nondiff_argnames has {name!r}, but its positional parameters are: "
                 f"{', '.join(self.names) or 'none'}"

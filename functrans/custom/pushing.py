@@ -60,7 +60,8 @@ def transposed_bwd(pull: Pull, captured: Values, residuals: Values, tangents: Va
 def _refuse(pull: Pull, why: str, cause: Exception | None = None) -> NoReturn:
     raise MissingRuleError(
         f"forward mode through {pull.rule.name}: {pull.rule.no_forward}. None follows from its reverse rule, which is "
-        f"not linear in the cotangent: {why}"
+        f"not linear in the cotangent: {why}. Reverse mode works: write jacrev(grad(f)) for hessian(f), which is "
+        "jacfwd(grad(f))"
     ) from cause
 
 

@@ -29,7 +29,8 @@ _VECTORIZE = (
 )
 #: What to write instead of functions to which no name is near.
 _HINTS: dict[Callable[..., Any], str] = {
-    np.copyto: "It writes in place: write x = functrans.numpy.broadcast_to(v, x.shape), or where(mask, v, x)",
+    np.copyto: "It writes in place, also for np.full_like(x, v): write functrans.numpy.full_like(x, v), or "
+    "where(mask, v, x)",
     np.save: _RESULT,
     np.savez: _RESULT,
     np.savez_compressed: _RESULT,
@@ -59,6 +60,8 @@ def _missing_ufunc(ufunc: np.ufunc, what: str) -> NoReturn:
     own = getattr(np, name, None) is ufunc
     known = {u.__name__ for u in operators.ufunc}
     close = [f"np.{n}" for n in difflib.get_close_matches(name, known, n=3, cutoff=0.6)] if own else []
+    if name in {u.__name__ for u in operators.ufunc}:
+        close = [f"functrans.numpy.{name}"]  # SciPy's ufunc of the name of one of NumPy's
     hint = (
         f"Nearest: {', '.join(close)}"
         if close

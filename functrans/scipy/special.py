@@ -367,4 +367,15 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     return finish(sub_p.bind(shifted, _kept(log_p.bind(total), value, axes)))
 
 
-__getattr__, __dir__ = _module_attributes("functrans.scipy.special", globals())
+#: Functions of SciPy written in Python, which convert their arguments.
+operators.converting.update(
+    {
+        name: f"Write functrans.scipy.special.{name}"
+        for name in ("logsumexp", "softmax", "log_softmax", "polygamma")
+    }
+)
+#: Those of SciPy's names that stand under NumPy's.
+_IN_NUMPY = ("cbrt", "deg2rad", "exp2", "expm1", "log1p", "logaddexp", "rad2deg", "sinc", "sign")
+__getattr__, __dir__ = _module_attributes(
+    "functrans.scipy.special", globals(), {name: f"Write functrans.numpy.{name}" for name in _IN_NUMPY}
+)

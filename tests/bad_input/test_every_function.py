@@ -1,0 +1,68 @@
+"""Every public function with one bad argument after another: a typed error that names it, or NumPy's result.
+
+What a call does is judged in `probing`, in processes of their own: one that dies or hangs is an outcome, too.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import base_calls
+import probing
+
+#: Outcomes that there are none of.
+NEVER = ("internal", "internal while tracing", "hang", "hang while tracing", "memory", "crash")
+#: The share of other disagreements: what NumPy's own functions take or refuse by accident of their code.
+MOST = 0.025
+QUIET = 90.0
+
+
+def outcomes(path, first, step):
+    """Judge every `step`-th call in processes that are begun again after each that dies or falls silent."""
+    number = len(probing.probes())
+    while first < number:
+        command = [sys.executable, str(Path(probing.__file__)), str(path), str(first), str(number), str(step)]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        size, since = -1, time.monotonic()
+        while process.poll() is None:
+            time.sleep(0.2)
+            now = path.stat().st_size if path.exists() else 0
+            if now != size:
+                size, since = now, time.monotonic()
+            if time.monotonic() - since > QUIET:
+                process.kill()
+        rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        if process.returncode == 0:
+            return rows
+        first = max(first, rows[-1]["i"] + step if rows else first)
+        row = {"i": first, "id": probing.probes()[first].id, "kind": "crash", "text": str(process.returncode)}
+        with path.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        first += step
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def listed(rows):
+    """The outcomes, one a line."""
+    return "\n".join(f"{row['kind']}: {row['id']}: {row['text']}" for row in rows[:60])
+
+
+@pytest.mark.parametrize("step", [23, pytest.param(3, marks=pytest.mark.slow)])
+def test_bad_arguments(tmp_path, step):
+    rows = outcomes(tmp_path / "outcomes.jsonl", step // 2, step)
+    assert len(rows) > len(probing.probes()) // (step + 1)
+    wrong = [row for row in rows if row["kind"] in NEVER]
+    assert not wrong, listed(wrong)
+    others = [row for row in rows if row["kind"]]
+    assert len(others) < MOST * len(rows), f"{Counter(row['kind'] for row in others)}\n{listed(others)}"
+
+
+def test_every_public_function_is_called():
+    assert not base_calls.missing()
