@@ -179,16 +179,13 @@ class _Grad(Differentiated):
         return (found, value[1]) if self._has_aux else found
 
 
-<<<<<<< HEAD
 def as_typed(t: Any, aval: Aval) -> Any:
     """A tangent or cotangent of what has this type, for the user: weak, where that is."""
     found = instantiate(t)
     return weakly(found) if aval.weak else found
 
 
-=======
 @checked
->>>>>>> 62c51c8 (Arguments are checked by the annotations of public functions, and errors from inside name them)
 def value_and_grad(
     fun: Callable[..., Any],
     argnums: Argnums = 0,
