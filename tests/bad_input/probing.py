@@ -315,7 +315,7 @@ def run(selected: Iterator[int]) -> Iterator[dict[str, Any]]:
     every = probes()
     signal.signal(signal.SIGPROF, _ring)
     warnings.simplefilter("ignore")
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), ft.config.patch(traceback_filtering=False):
         for i in selected:
             kind, text = judge(every[i])
             yield {"i": i, "id": every[i].id, "kind": kind, "text": text}
