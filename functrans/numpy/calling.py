@@ -73,6 +73,11 @@ def _mapped(function: Callable[..., Any], arrays: list[Any], ranks: list[int]) -
 
     Axes of extent 1 are not mapped over: they go, and come back in the results.
     """
+    for x in arrays:
+        if len(shape_of(x)) > 32:
+            raise ShapeError(
+                f"vectorize: an argument has {len(shape_of(x))} axes; at most 32 are mapped over"
+            )
     loops = [shape_of(x)[: len(shape_of(x)) - r] for x, r in zip(arrays, ranks)]
     full = broadcast_shapes("vectorize", *loops) if loops else ()
     squeezed = []

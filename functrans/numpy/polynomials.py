@@ -198,6 +198,9 @@ def polyder(p: Any, m: int = 1) -> Any:
     return found
 
 
+_MOST_TIMES = 1 << 16
+
+
 @implements(np.polyint)
 def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     """The `m`-th integral of a polynomial.
@@ -218,6 +221,8 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     times = operator.index(m)
     if times < 0:
         raise ArgumentValueError(f"polyint: order of integral must be positive, got {times}")
+    if times > _MOST_TIMES:
+        raise ArgumentValueError(f"polyint: m={times}: more integrals than {_MOST_TIMES}")
     constants = zeros(times, float) if k is None else coefficients(k, "polyint", 2)
     if constants.shape[0] == 1 and times > 1:
         constants = constants * np.ones(times)
