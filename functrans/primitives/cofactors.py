@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,8 +12,11 @@ from ..core.dtypes import INT64, real_dtype
 from ..core.kernel import Block, BlockEmitter, Buffer
 from ..core.primitive import Primitive
 from .deflation import cofactors_slope
-from .linear import batched_first, shape_of
-from .shape import loops
+from .elementwise import mul_p, neg_p, sub_p
+from .linear import add_p, batched_first, shape_of
+from .matrices import columns_of, rows_of
+from .shape import concatenate_p, loops
+from .small_det import elements, small_cofactors
 from .solve import lu_solve_p
 from .substitution import substitute
 
@@ -23,12 +26,20 @@ def _limits(dtype: np.dtype) -> tuple[float, float]:
     return (100.0, 200.0) if real_dtype(dtype).itemsize == 8 else (12.0, 24.0)
 
 
-def _abstract(a: Aval, lu: Aval, pivots: Aval, permutation: Aval) -> Aval:
+def _abstract(a: Aval, *factors: Aval) -> Aval:
     return a.strong()
 
 
-def _impl(a: Any, lu: Any, pivots: Any, permutation: Any) -> np.ndarray:
+def _impl(a: Any, *factors_of_a: Any) -> np.ndarray:
     n = a.shape[-1]
+    if not factors_of_a:
+        out = np.empty_like(a)
+        with np.errstate(all="ignore"):
+            for i, row in enumerate(small_cofactors([[a[..., i, j] for j in range(n)] for i in range(n)], 1)):
+                for j, x in enumerate(row):
+                    out[..., i, j] = x
+        return out
+    lu, pivots, permutation = factors_of_a
     diagonal = np.diagonal(lu, axis1=-2, axis2=-1)
     largest = np.abs(np.triu(lu)).max((-2, -1), initial=0)[..., None]
     zeros = (diagonal == 0).sum(-1, keepdims=True)
@@ -48,9 +59,16 @@ def _impl(a: Any, lu: Any, pivots: Any, permutation: Any) -> np.ndarray:
 
 
 def _kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> None:
-    (_, lu, pivots, permutation), (out,) = operands, results
+    (out,) = results
     *batch, n, _ = out.shape
     dtype = out.dtype
+    if len(operands) == 1:
+        with loops(k, batch) as b:
+            written_out = small_cofactors(elements(k, operands[0], b), k.const(1, dtype))
+            for place in np.ndindex(n, n):
+                k.store(out, [*b, *place], written_out[place[0]][place[1]])
+        return
+    _, lu, pivots, permutation = operands
     factors, inner = k.scratch((n, n), dtype), k.scratch((n, n), dtype)
     with loops(k, batch) as b:
         with k.loop(n) as i, k.loop(n) as j:
@@ -99,7 +117,41 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     t = tangents[0]
     if type(t) is Zero or shape_of(ans)[-1] < 2:
         return ans, Zero(ans)
-    return ans, cofactors_slope(primals[0], t)
+    return ans, (_small_slope if len(primals) == 1 else cofactors_slope)(primals[0], t)
+
+
+class _Dual(NamedTuple):
+    """A number and its tangent."""
+
+    x: Any
+    t: Any
+
+    def __add__(self, other: Any) -> _Dual:
+        return _Dual(add_p.bind(self.x, other.x), add_p.bind(self.t, other.t))
+
+    def __sub__(self, other: _Dual) -> _Dual:
+        return _Dual(sub_p.bind(self.x, other.x), sub_p.bind(self.t, other.t))
+
+    def __mul__(self, other: Any) -> _Dual:
+        t = add_p.bind(mul_p.bind(self.t, other.x), mul_p.bind(self.x, other.t))
+        return _Dual(mul_p.bind(self.x, other.x), t)
+
+    def __neg__(self) -> _Dual:
+        return _Dual(neg_p.bind(self.x), neg_p.bind(self.t))
+
+
+def _small_slope(a: Any, t: Any) -> Any:
+    """The tangent of cofactors that are written out."""
+    rank, n = len(shape_of(a)), shape_of(a)[-1]
+
+    def element(x: Any, i: int, j: int) -> Any:
+        return columns_of(rows_of(x, i, i + 1), j, j + 1)
+
+    dual = [[_Dual(element(a, i, j), element(t, i, j)) for j in range(n)] for i in range(n)]
+    rows = [[x.t for x in row] for row in small_cofactors(dual, None)]
+    return concatenate_p.bind(
+        *[concatenate_p.bind(*row, dimension=rank - 1) for row in rows], dimension=rank - 2
+    )
 
 
 def _batch(size: int, args: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, int]:
@@ -107,7 +159,7 @@ def _batch(size: int, args: Sequence[Any], dims: Sequence[int | None]) -> tuple[
 
 
 #: Of a matrix and its factors: ``det(A) A^-T``, which is a polynomial in A. A zero pivot is given a tiny value instead
-#: (backward stable: the cofactors are those of a matrix that close).
+#: (backward stable: the cofactors are those of a matrix that close). Of a small matrix alone: the polynomial itself.
 cofactors_p: Primitive = Primitive(
     "cofactors", _abstract, _impl, jvp=_jvp, batch=_batch, kernel=Block(_kernel)
 )

@@ -1,4 +1,4 @@
-"""Determinants by LU factors, in batches.
+"""Determinants by LU factors, of at most four rows written out, in batches.
 
 Both primitives take the matrix, or the matrix and its factors as `lu_p` gives them. Derivatives are with respect to
 the matrix: so one factorisation serves values and derivatives of all orders.
@@ -23,6 +23,7 @@ from .linear import batched_first, reduce_sum_p, shape_of
 from .lu import factored, lu_p
 from .matrices import check_kind, check_square, diagonal_of
 from .shape import loops
+from .small_det import LARGEST, elements, small_determinant
 from .solve import lu_solve
 
 
@@ -79,7 +80,7 @@ def _det_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]
     if type(t) is Zero or not shape_of(a)[-1]:
         ans = det_p.bind(*primals)
         return ans, Zero(ans)
-    factors = _factors(a, primals[1:])
+    factors = primals[1:] if shape_of(a)[-1] <= LARGEST else _factors(a, primals[1:])
     ans = det_p.bind(a, *factors)
     rank = len(shape_of(a))
     terms = mul_p.bind(cofactors_p.bind(a, *factors), t)
@@ -91,8 +92,13 @@ def _det_batch(size: int, args: Sequence[Any], dims: Sequence[int | None]) -> tu
 
 
 def _det_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> None:
-    at, (out,) = _with_factors(k, operands), results
-    *batch, n, _ = operands[0].shape
+    (out,), a = results, operands[0]
+    *batch, n, _ = a.shape
+    if 0 < n <= LARGEST and len(operands) == 1:
+        with loops(k, batch) as b:
+            k.store(out, b, small_determinant(elements(k, a, b), k.const(1, a.dtype)))
+        return
+    at = _with_factors(k, operands)
     with loops(k, batch) as b:
         (lu, own), product = at(b)
         with k.loop(n) as i:

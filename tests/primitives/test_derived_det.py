@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from functrans.primitives import cofactors, column_order, det
+from functrans.primitives.small_det import LARGEST
 from functrans.testing import Case, Domain, Interval, check_primitive
 
 SHAPES = ((2, 2), (5, 5), (3, 3), (2, 4, 4), (9, 9), (1, 1), (0, 0), (0, 2, 2))
@@ -54,8 +55,9 @@ DOMAINS = {
         cases=tuple(Case((Regular(s),)) for s in SHAPES), rtol=1e-12, atol=1e-13, special=False
     ),
     cofactors.cofactors_p: Domain(
-        cases=tuple(
-            Case((Factors(s), Factors(s), Unmoved(s[:-1]), Unmoved(s[:-1])), smooth=False) for s in SHAPES
+        cases=(
+            *[Case((Factors(s), Factors(s), Unmoved(s[:-1]), Unmoved(s[:-1])), smooth=False) for s in SHAPES],
+            *[Case((Regular(s),)) for s in SHAPES if 0 < s[-1] <= LARGEST],
         ),
         rtol=1e-12,
         atol=1e-13,

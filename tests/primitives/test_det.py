@@ -113,3 +113,20 @@ def test_slogdet_where_singular(run):
         sign, size = run(slogdet_p.bind)(a)
         assert sign == 0
         assert size == -np.inf
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "c16", "c8"])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
+def test_small_matrices_are_written_out(n, dtype):
+    """Values and gradients of a batch, by NumPy: the gradient is ``det(a) a^-T``."""
+    rng = np.random.default_rng(n)
+    a = rng.normal(size=(2, 9, n, n))
+    a = (a + 1j * rng.normal(size=a.shape) if np.dtype(dtype).kind == "c" else a).astype(dtype)
+    tolerance = 2000 * np.finfo(dtype).eps
+    for f in (ft.numpy.linalg.det, ft.jit(ft.numpy.linalg.det)):
+        np.testing.assert_allclose(f(a), np.linalg.det(a), rtol=tolerance, atol=tolerance)
+    expected = np.linalg.det(a)[..., None, None] * np.swapaxes(np.linalg.inv(a), -1, -2)
+    _, pull = ft.vjp(ft.jit(ft.numpy.linalg.det), a)
+    np.testing.assert_allclose(pull(np.ones((2, 9), dtype))[0], expected, rtol=tolerance, atol=tolerance)
+    sign, size = ft.jit(ft.numpy.linalg.slogdet)(a)
+    np.testing.assert_allclose(sign * np.exp(size), np.linalg.det(a), rtol=tolerance, atol=tolerance)
