@@ -29,7 +29,7 @@ def run_compiled(prim: Primitive, args: Sequence[Any], params: dict[str, Any], b
         eqn = Eqn(prim, invars, outvars, params, user_source())
         return verified(Jaxpr(invars, [eqn], outvars, name=body.name), prim.name)
 
-    alone = body.derive(key, build) if len(bodies) == 1 else derive_from_all(bodies, key, build)
+    alone = body.derive(key, build) if bodies == [body] else derive_from_all(bodies, key, build)
     return executable(alone)(*args)
 
 

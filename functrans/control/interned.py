@@ -24,8 +24,6 @@ from ..core.locks import new_lock
 
 #: Jaxprs that are kept; the one not used for longest goes first.
 MOST = 512
-#: What is made of one jaxpr and others, at most.
-FEW = 16
 _bodies: OrderedDict[Hashable, Jaxpr] = OrderedDict()
 _lock = new_lock()
 
@@ -76,21 +74,10 @@ def interned(jaxpr: Jaxpr) -> Jaxpr:
 def derive_from_all(jaxprs: Sequence[Jaxpr], key: Hashable, build: Callable[[], Any]) -> Any:
     """As `Jaxpr.derive`, for what is made of several jaxprs.
 
-    It holds them all. So it is kept on one with code of the user's, which does not live long; and where there is none,
-    with few others: one body may meet any number of conditions.
+    It holds them all. So it is kept on one with code of the user's, if there is one: that does not live long.
     """
     holder = next((j for j in jaxprs if not _is_shareable(j)), jaxprs[0])
-    made: OrderedDict[Hashable, Any] = holder.derive("made with others", OrderedDict)
-    key = (*jaxprs, key)
-    with _lock:
-        found = made.get(key)
-    if found is None:
-        found = build()
-        with _lock:
-            found = made.setdefault(key, found)
-            while len(made) > FEW:
-                made.popitem(last=False)
-    return found
+    return holder.derive((*jaxprs, key), build)
 
 
 def _is_shareable(jaxpr: Jaxpr) -> bool:

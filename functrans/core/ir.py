@@ -16,6 +16,9 @@ from .primitive import Effect, Primitive
 from .printing import show
 from .source import Source
 
+#: What is kept of what was derived from one jaxpr, at most; then it is dropped, and derived again where it is needed.
+MOST_DERIVED = 256
+
 
 class Var:
     """A variable: the output of exactly one equation, an input, or a captured constant."""
@@ -154,7 +157,12 @@ class Jaxpr(Unportable):
             with self._lock:
                 found = self._derived.get(key)
                 if found is None:
-                    found = self._derived[key] = build()
+                    found = build()
+                    if (
+                        len(self._derived) >= MOST_DERIVED
+                    ):  # one for each length of a loop, each size of a batch
+                        self._derived.clear()
+                    self._derived[key] = found
         return found
 
     def forget(self) -> None:

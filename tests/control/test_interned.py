@@ -6,6 +6,7 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 from functrans.control import interned
+from functrans.core import ir
 from functrans.core.aval import aval_of
 from functrans.core.ir import Jaxpr
 from functrans.lowering.cache import kernels
@@ -105,6 +106,17 @@ def test_few_bodies_are_kept():
         traced(lambda x, i=i: x * (2.0 + i), X)
     assert len(interned._bodies) <= interned.MOST
     assert traced(lambda x: x * 1.0, X) is not first
+
+
+def test_what_is_kept_on_a_body_is_bounded(monkeypatch):
+    monkeypatch.setattr(ir, "MOST_DERIVED", 8)
+    body, sine = lambda c: (c[0] + 1, 0.5 * c[1]), lambda x: fnp.sin(x)
+    for n in range(1, 20):
+        lax.while_loop(lambda c: c[0] < n, body, (0, 1.0))  # noqa: B023 - the limit is a constant of the condition
+        lax.cond(True, lambda x: (n + 2.5) * x, sine, 1.0)  # noqa: B023
+        found = lax.fori_loop(0, n, lambda i, c: 2.0 * c, 1.0)
+        assert found == 2.0**n
+    assert all(len(j._derived) <= 8 for j in interned._bodies.values())
 
 
 def test_clear_caches_forgets_bodies():

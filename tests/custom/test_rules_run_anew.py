@@ -13,7 +13,6 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.control import interned
 from functrans.lowering import executable
 
 SETTINGS = {"k": 2.0}
@@ -407,13 +406,3 @@ def test_nothing_of_the_users_is_kept_alive():
     del held
     gc.collect()
     assert there() is None
-
-
-def test_what_one_body_makes_with_others_is_bounded():
-    body = lambda c: (c[0] + 1, 0.5 * c[1])
-    for n in range(2 * interned.FEW):  # the limit is a constant of the condition
-        lax.while_loop(lambda c: c[0] < n, body, (0, 1.0))  # noqa: B023
-        ft.grad(lambda x: lax.cond(x > 0.0, lambda x: (n + 2.5) * x, fnp.sin, x))(1.0)  # noqa: B023
-    sizes = [len(j._derived.get("made with others", ())) for j in interned._bodies.values()]
-    assert max(sizes) == interned.FEW
-    assert max(len(j._derived) for j in interned._bodies.values()) < interned.FEW
