@@ -261,9 +261,8 @@ class _Object(_Node):
 
     def __init__(self, x: Any):
         self.identity = _Same(x) if type(x).__weakrefoffset__ else None
-        self.constants: Callable[[Any], Any] = (
-            _nothing  # the attributes that cannot be written to, all at once
-        )
+        # Values that cannot be written to are looked up all at once, and then one by one if they are not the same.
+        self.constants: Callable[[Any], Any] = _nothing
         self.kept: tuple[Any, ...] = ()
         self.constant: list[tuple[str, _Node]] = []
         self.own: list[tuple[str, _Node]] = []
@@ -440,7 +439,7 @@ class _Watcher:
                 value = space[name]
                 simple = isinstance(value, _NUMBERS) or type(value) is Array
                 (node.constant if simple else node.own).append((name, self.node(value, where)))
-            elif type(entry) is FunctionType or hasattr(type(entry), "__get__"):
+            elif type(entry) is FunctionType or _is_library_descriptor(type(entry)):
                 node.inherited.append((name, _Same(entry)))
             else:
                 node.inherited.append((name, self.node(entry, where)))
@@ -460,6 +459,12 @@ def _is_plain(x: Any) -> bool:
         return False
     slots = {id(v) for c in classes for v in vars(c).values() if isinstance(v, MemberDescriptorType)}
     return kind.__itemsize__ == 0 and kind.__basicsize__ <= object.__basicsize__ + _WORD * (len(slots) + 2)
+
+
+def _is_library_descriptor(kind: type) -> bool:
+    """Whether it makes methods, or slots: not a descriptor of the user's, which may hold values itself."""
+    root = kind.__module__.partition(".")[0]
+    return hasattr(kind, "__get__") and (root == _PACKAGE or root in _LIBRARIES)
 
 
 def _may_be_read(name: str, value: Any) -> bool:

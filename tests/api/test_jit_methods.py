@@ -546,6 +546,29 @@ def test_names_that_code_reads():
         assert attributes_read(f, A) is None
 
 
+class Descriptor:
+    def __init__(self, value):
+        self.value = value
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else self.value
+
+
+class Described:
+    rate = Descriptor(2.0)
+
+    @ft.jit
+    def scaled(self, y):
+        return self.rate * y
+
+
+def test_a_descriptor_that_holds_values():
+    described = Described()
+    assert described.scaled(1.0) == described.scaled(1.0) == 2.0
+    Described.__dict__["rate"].value = 3.0
+    refused(lambda: described.scaled(1.0), r"\.rate")
+
+
 def test_a_cache_of_the_instances_own():
     class Cached:
         @functools.cached_property
