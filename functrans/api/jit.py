@@ -319,7 +319,8 @@ class JittedMethod(Jitted):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """As `Jitted.__call__`; a `StaleInstanceError` where the instance has changed."""
-        if self._cache.watch is not None:
+        watch = self._cache.watch
+        if watch is not None and not watch.same(instance_of(self._fun)):
             self._check()
         return Jitted.__call__(self, *args, **kwargs)
 

@@ -19,7 +19,7 @@ import threading
 import weakref
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
-from operator import is_, itemgetter
+from operator import attrgetter, is_, itemgetter
 from types import (
     BuiltinFunctionType,
     FunctionType,
@@ -76,7 +76,11 @@ class Watch:
     """
 
     def __init__(self, instance: Any, names: set[str] | None, *, lenient: bool = False):
-        self._root = _Watcher(lenient).root(instance, names)
+        root = _Watcher(lenient).root(instance, names)
+        quick = root.quickly(type(instance)) if type(root) is _Object else None
+        self._root = root
+        #: Whether it surely has not changed: what each call asks first.
+        self.same: Callable[[Any], bool] = quick or (lambda x: root.changed(x) is None)
 
     def changed(self, instance: Any) -> str | None:
         """Where it has changed first: ``".w"``; None where it has not."""
@@ -295,6 +299,30 @@ class _Object(_Node):
                 return f".{name}{found}"
         return None if self.count is None or self.count == len(space) else ".__dict__"
 
+    def quickly(self, cls: type) -> Callable[[Any], bool] | None:
+        """A test whether all is the same object as before; None where objects are to be looked into."""
+        looked_into = any(type(node) not in (_Same, _Number) for _, node in self.inherited)
+        if self.own or self.slots or looked_into or self.count is not None:
+            return None
+        get, kept = self.constants, self.kept
+        names = [name for name, _ in self.inherited]
+        if not names:
+            return lambda x: _identical(get, x.__dict__, kept)
+        of = attrgetter(*names, names[0])
+        try:
+            inherited = of(cls)
+        except AttributeError:  # one that is not there
+            return None
+        if not all(map(is_, of(cls), inherited)):  # made anew each time, as methods of classes are
+            return None
+        visible = frozenset(names).isdisjoint
+
+        def same(x: Any) -> bool:
+            space = x.__dict__
+            return _identical(get, space, kept) and visible(space) and _identical(of, type(x), inherited)
+
+        return same
+
 
 def _nothing(space: Any) -> tuple[Any, ...]:
     return ()
@@ -304,7 +332,7 @@ def _identical(get: Callable[[Any], Any], space: Any, kept: tuple[Any, ...]) -> 
     """Whether attributes are the objects that they were: the usual case, in little time."""
     try:
         return all(map(is_, get(space), kept))
-    except KeyError:
+    except (KeyError, AttributeError):
         return False
 
 
