@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
+import weakref
+from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
+from ..core.config import config
 from ..core.errors import StaleInstanceError
 from .reads import attributes_read
 from .watch import UnwatchableError, Watch
@@ -51,19 +54,30 @@ def watch(fun: Any) -> Watch:
     except UnwatchableError as error:
         path, value = error.args
         raise StaleInstanceError(
-            f"jit of {_title(fun)}: {path} is of type {type(value).__name__}, which may change unseen, while what is "
+            f"jit of {title_of(fun)}: {path} is of type {type(value).__name__}, which may change unseen, while what is "
             f"read from it becomes a constant of the compiled program. {_CURES.format(kind.__name__)}"
         ) from None
 
 
-def refuse_changed(fun: Any, where: str) -> NoReturn:
-    """Raise the error for an instance that has changed."""
-    kind = type(instance_of(fun)).__name__
-    raise StaleInstanceError(
-        f"jit of {_title(fun)}: self{where} has changed since the method was traced with it, and the compiled program "
-        f"holds what it was. {_CURES.format(kind)}; or clear_cache() of the method, to trace it anew"
-    )
+def check(watch: Watch, title: str, instance: Any) -> None:
+    """Raise `StaleInstanceError` where an instance has changed; under `disable_jit` it may."""
+    where = watch.changed(instance)
+    if where is not None and not config.disable_jit:
+        raise StaleInstanceError(
+            f"jit of {title}: self{where} has changed since the method was traced with it, and the compiled program "
+            f"holds what it was. {_CURES.format(type(instance).__name__)}; or clear_cache() of the method, to trace it "
+            "anew"
+        )
 
 
-def _title(fun: Any) -> str:
+def held_weakly(instance: Any) -> Callable[[], Any]:
+    """A function that gives the instance, and does not keep it alive where that is possible."""
+    try:
+        return weakref.ref(instance)
+    except TypeError:
+        return lambda: instance
+
+
+def title_of(fun: Any) -> str:
+    """The name of a function, for messages."""
     return str(getattr(fun, "__qualname__", type(fun).__qualname__))

@@ -34,7 +34,7 @@ from ..transforms.values import (
     name_of,
     struct_aval,
 )
-from .instances import instance_of, refuse_changed, watch
+from .instances import check, held_weakly, instance_of, title_of, watch
 from .lowered import Lowered, Traced
 from .static import Signature, Split
 from .stats import CacheInfo, Stats
@@ -206,7 +206,7 @@ class Jitted(Portable):
         outs = run(*values)
         wraps = [weak if a.is_number else wrap for a in traced.jaxpr.out_avals]
         if fast_key is not None and not _swapped(fast_key):
-            self._runners[fast_key] = _runner(run, traced.out_tree, wraps)
+            self._runners[fast_key] = self._guarded(_runner(run, traced.out_tree, wraps))
         return tree_unflatten(traced.out_tree, [f(x) for f, x in zip(wraps, outs)])
 
     def _traced(self, split: Split, avals: list[Aval], treedef: PyTreeDef) -> Traced:
@@ -227,6 +227,10 @@ class Jitted(Portable):
 
     def _after_tracing(self) -> None:
         """What is to be done before a new program is kept."""
+
+    def _guarded(self, runner: Callable[..., Any]) -> Callable[..., Any]:
+        """The shortest way to call a program, as it is kept."""
+        return runner
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """A jitted method: `self` is an argument where its class is a registered tree, else one cache an instance."""
@@ -317,24 +321,31 @@ class JittedMethod(Jitted):
     _unbound: Jitted | None = None
     _watched = True
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """As `Jitted.__call__`; a `StaleInstanceError` where the instance has changed."""
-        watch = self._cache.watch
-        if watch is not None and not watch.same(instance_of(self._fun)):
-            self._check()
-        return Jitted.__call__(self, *args, **kwargs)
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any], fast_key: Hashable) -> Any:
+        self._check()
+        return Jitted._call(self, args, kwargs, fast_key)
 
     def trace(self, *args: Any, **kwargs: Any) -> tuple[Traced, PyTreeDef]:
-        """As `Jitted.trace`."""
+        """As `Jitted.trace`; a `StaleInstanceError` where the instance has changed."""
         self._check()
         return Jitted.trace(self, *args, **kwargs)
 
     def _check(self) -> None:
+        if self._cache.watch is not None:
+            check(self._cache.watch, title_of(self._fun), instance_of(self._fun))
+
+    def _guarded(self, runner: Callable[..., Any]) -> Callable[..., Any]:
         watch = self._cache.watch
-        if watch is not None:
-            where = watch.changed(instance_of(self._fun))
-            if where is not None and not config.disable_jit:
-                refuse_changed(self._fun, where)
+        if watch is None:
+            return runner
+        same, instance, title = watch.same, held_weakly(instance_of(self._fun)), title_of(self._fun)
+
+        def guarded(*leaves: Any) -> Any:
+            if not same(instance()):
+                check(watch, title, instance())
+            return runner(*leaves)
+
+        return guarded
 
     def _after_tracing(self) -> None:
         if self._watched:

@@ -307,7 +307,7 @@ class _Object(_Node):
         get, kept = self.constants, self.kept
         names = [name for name, _ in self.inherited]
         if not names:
-            return lambda x: _identical(get, x.__dict__, kept)
+            return functools.partial(_same_attributes, get, kept)
         of = attrgetter(*names, names[0])
         try:
             inherited = of(cls)
@@ -326,6 +326,13 @@ class _Object(_Node):
 
 def _nothing(space: Any) -> tuple[Any, ...]:
     return ()
+
+
+def _same_attributes(get: Callable[[Any], Any], kept: tuple[Any, ...], x: Any) -> bool:
+    try:
+        return all(map(is_, get(x.__dict__), kept))
+    except (KeyError, AttributeError):
+        return False
 
 
 def _identical(get: Callable[[Any], Any], space: Any, kept: tuple[Any, ...]) -> bool:
