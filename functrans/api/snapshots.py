@@ -1,0 +1,305 @@
+"""Values as they were, to be compared with what they are: see `watch`."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable
+from operator import attrgetter, is_
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from .reads import MISSING, of_class
+
+_NOTHING: dict[str, Any] = {}
+
+
+class Node:
+    """A value as it was; `changed` gives the way to what has changed, "" for the value itself."""
+
+    __slots__ = ()
+
+    def changed(self, x: Any) -> str | None:
+        """Where `x` differs from it."""
+        return None
+
+
+class Number(Node):
+    """A number, a name, or the like, which equals itself: 1, 1.0 and True differ."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def changed(self, x: Any) -> str | None:
+        """As `Node.changed`."""
+        value = self.value
+        if x is value or (type(x) is type(value) and repr(x) == repr(value)):
+            return None
+        return ""
+
+
+class Members(Node):
+    """A set of numbers or names."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def changed(self, x: Any) -> str | None:
+        """As `Node.changed`."""
+        return None if type(x) is type(self.value) and x == self.value else ""
+
+
+class Same(Node):
+    """A value that is looked at by identity; held weakly where that is possible."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        try:
+            self.value: Callable[[], Any] = weakref.ref(value)
+        except TypeError:
+            self.value = lambda: value
+
+    def changed(self, x: Any) -> str | None:
+        """As `Node.changed`."""
+        return None if self.value() is x else ""
+
+
+class WritableArray(Node):
+    """An array that may be written to: the same numbers will do."""
+
+    __slots__ = ("bytes", "copy", "dtype", "shape")
+
+    def __init__(self, x: np.ndarray):
+        self.shape, self.dtype = x.shape, x.dtype
+        small = x.nbytes < 4096 or x.itemsize not in (1, 2, 4, 8)
+        self.bytes = x.tobytes() if small else None
+        self.copy = None if small else self._words(x).copy()
+
+    @staticmethod
+    def _words(x: np.ndarray) -> np.ndarray:
+        """The bits: a NaN equals itself, and zeros of two signs differ."""
+        return np.ascontiguousarray(x).view(f"u{x.itemsize}")
+
+    def changed(self, x: Any) -> str | None:
+        """As `Node.changed`."""
+        if type(x) is not np.ndarray or x.shape != self.shape or x.dtype != self.dtype:
+            return ""
+        same = x.tobytes() == self.bytes if self.copy is None else np.array_equal(self._words(x), self.copy)
+        return None if same else ""
+
+
+class Items(Node):
+    """The elements of a list, a tuple or their like."""
+
+    __slots__ = ("kind", "parts")
+
+    def __init__(self, kind: Any, parts: list[Node]):
+        self.kind, self.parts = kind, parts
+
+    def changed(self, x: Any) -> str | None:
+        """As `Node.changed`."""
+        if type(x) is not self.kind or len(x) != len(self.parts):
+            return ""
+        for i, (part, value) in enumerate(zip(self.parts, x)):
+            found = part.changed(value)
+            if found is not None:
+                return f"[{i}]{found}"
+        return None
+
+
+class Entries(Node):
+    """The entries of a dictionary, in their order."""
+
+    __slots__ = ("kind", "parts")
+
+    def __init__(self, kind: Any, parts: list[tuple[Node, Node]]):
+        self.kind, self.parts = kind, parts
+
+    def changed(self, x: Any) -> str | None:
+        """As `Node.changed`."""
+        if type(x) is not self.kind or len(x) != len(self.parts):
+            return ""
+        for (first, part), (key, value) in zip(self.parts, x.items()):
+            if first.changed(key) is not None:
+                return ""
+            found = part.changed(value)
+            if found is not None:
+                return f"[{key!r}]{found}"
+        return None
+
+
+class Parts(Node):
+    """A value that consists of others, which have names."""
+
+    __slots__ = ("kind", "parts")
+
+    def __init__(self, kind: Any, parts: list[tuple[str, Node]]):
+        self.kind, self.parts = kind, parts
+
+    def changed(self, x: Any) -> str | None:
+        """As `Node.changed`."""
+        if type(x) is not self.kind:
+            return ""
+        return next(
+            (found for name, part in self.parts if (found := part.changed(getattr(x, name))) is not None),
+            None,
+        )
+
+
+class Closure(Node):
+    """A function, and what it captured."""
+
+    __slots__ = ("cells", "function")
+
+    def __init__(self, function: FunctionType, cells: list[Node]):
+        self.function, self.cells = Same(function), cells
+
+    def changed(self, x: Any) -> str | None:
+        """As `Node.changed`."""
+        if self.function.changed(x) is not None:
+            return ""
+        for name, cell, node in zip(x.__code__.co_freevars, x.__closure__ or (), self.cells):
+            found = node.changed(in_cell(cell))
+            if found is not None:
+                return f": the variable {name}{found}"
+        return None
+
+
+class Functions(Node):
+    """An object that was made of functions: ``grad(f)``, a function with rules."""
+
+    __slots__ = ("identity", "parts")
+
+    def __init__(self, x: Any, parts: list[tuple[str, Node]]):
+        self.identity, self.parts = Same(x), parts
+
+    def changed(self, x: Any) -> str | None:
+        """As `Node.changed`."""
+        if self.identity.changed(x) is not None:
+            return ""
+        for name, node in self.parts:
+            value = vars(x).get(name, MISSING)
+            found = node.changed(getattr(value, "functions", value))
+            if found is not None:
+                return f": a function in it{found}"
+        return None
+
+
+class Attributes(Node):
+    """Attributes of an object: those in its dictionary, in its slots, and in its class.
+
+    `count` is the number of attributes in its dictionary where all of them matter, otherwise None.
+    """
+
+    __slots__ = ("constant", "constants", "count", "identity", "inherited", "kept", "own", "slots")
+
+    def __init__(self, x: Any):
+        self.identity = Same(x) if type(x).__weakrefoffset__ else None
+        # Values that cannot be written to are looked up all at once, and then one by one if they are not the same.
+        self.constants: Callable[[Any], Any] = _nothing
+        self.kept: tuple[Any, ...] = ()
+        self.constant: list[tuple[str, Node]] = []
+        self.own: list[tuple[str, Node]] = []
+        self.inherited: list[tuple[str, Node]] = []
+        self.slots: list[tuple[str, Any, Node]] = []
+        self.count: int | None = None
+
+    def changed(self, x: Any) -> str | None:
+        """As `Node.changed`."""
+        if self.identity is not None and self.identity.value() is not x:
+            return ""
+        if isinstance(x, type):
+            cls, space = x, _NOTHING
+        else:
+            cls, space = type(x), getattr(x, "__dict__", _NOTHING)
+        found = None
+        if not _identical(self.constants, space, self.kept):
+            found = _first(self.constant, space)
+        found = found or _first(self.own, space)
+        if found is not None:
+            return found
+        for name, node in self.inherited:
+            entry = of_class(cls, name)
+            hidden = name in space and not hasattr(type(entry), "__set__")
+            found = node.changed(space[name] if hidden else entry)
+            if found is not None:
+                return f".{name}{found}"
+        for name, slot, node in self.slots:
+            found = node.changed(in_slot(slot, x))
+            if found is not None:
+                return f".{name}{found}"
+        return None if self.count is None or self.count == len(space) else ".__dict__"
+
+    def quickly(self, cls: type) -> Callable[[Any], bool] | None:
+        """A test whether all is the same object as before; None where objects are to be looked into."""
+        looked_into = any(type(node) not in (Same, Number) for _, node in self.inherited)
+        if self.own or self.slots or looked_into or self.count is not None:
+            return None
+        get, kept = self.constants, self.kept
+        names = [name for name, _ in self.inherited]
+        if not names:
+            return functools.partial(_same_attributes, get, kept)
+        of = attrgetter(*names, names[0])
+        try:
+            inherited = of(cls)
+        except AttributeError:  # one that is not there
+            return None
+        if not all(map(is_, of(cls), inherited)):  # made anew each time, as methods of classes are
+            return None
+        visible = frozenset(names).isdisjoint
+
+        def same(x: Any) -> bool:
+            space = x.__dict__
+            return _identical(get, space, kept) and visible(space) and _identical(of, type(x), inherited)
+
+        return same
+
+
+def _nothing(space: Any) -> tuple[Any, ...]:
+    return ()
+
+
+def _same_attributes(get: Callable[[Any], Any], kept: tuple[Any, ...], x: Any) -> bool:
+    try:
+        return all(map(is_, get(x.__dict__), kept))
+    except (KeyError, AttributeError):
+        return False
+
+
+def _identical(get: Callable[[Any], Any], space: Any, kept: tuple[Any, ...]) -> bool:
+    """Whether attributes are the objects that they were: the usual case, in little time."""
+    try:
+        return all(map(is_, get(space), kept))
+    except (KeyError, AttributeError):
+        return False
+
+
+def _first(parts: list[tuple[str, Node]], space: Any) -> str | None:
+    for name, node in parts:
+        found = node.changed(space.get(name, MISSING))
+        if found is not None:
+            return f".{name}{found}"
+    return None
+
+
+def in_slot(slot: Any, x: Any) -> Any:
+    """What an object holds in a slot, or `MISSING`."""
+    try:
+        return slot.__get__(x)
+    except AttributeError:
+        return MISSING
+
+
+def in_cell(cell: Any) -> Any:
+    """What a closure holds in a cell, or `MISSING`."""
+    try:
+        return cell.cell_contents
+    except ValueError:  # not assigned yet
+        return MISSING
