@@ -47,6 +47,11 @@ class Arithmetic:
         """Add a statement at the current place."""
         self._blocks[-1].statements.append(statement)
 
+    @property
+    def statements(self) -> list[ir.Statement]:
+        """The statements of the block that is being built."""
+        return self._blocks[-1].statements
+
     @contextmanager
     def inside(self, block: ir.Block) -> Iterator[None]:
         """Build in `block` for a while."""

@@ -85,12 +85,15 @@ class _Module(Statements):
             if row is None:
                 self.in_entry(call, f"{name}.body", self.arguments_of(call))
                 continue
-            if name not in by_row:
-                by_row.add(name)
-                self.functions += self.unpacking(call.part, len(call.results), name)
+            # One part may give a number to other parts here, and write it to an output there.
+            given = len(call.results)
+            unpacking = f"{name}.row{given}"
+            if unpacking not in by_row:
+                by_row.add(unpacking)
+                self.functions += self.unpacking(call.part, given, name)
             place = f"ptr getelementptr inbounds (i32, ptr @{self.name}.rows, i64 {len(self.rows)})"
             self.rows += row
-            self.in_entry(call, f"{name}.row", ["ptr %tuple", "ptr %frame", place])
+            self.in_entry(call, unpacking, ["ptr %tuple", "ptr %frame", place])
         if self.rows:
             table = ", ".join(f"i32 {n}" for n in self.rows)
             self.globals[f"{self.name}.rows"] = (
@@ -148,7 +151,7 @@ class _Module(Statements):
             t = "i64" if i < results + part.ints else "double"
             arguments.append(f"{t} {fetch.new(f'load {t}, ptr {word(i)}')}")
         return [
-            f"define internal i64 @{name}.row(ptr %tuple, ptr %frame, ptr %row) noinline nounwind {{",
+            f"define internal i64 @{name}.row{given}(ptr %tuple, ptr %frame, ptr %row) noinline nounwind {{",
             *fetch.lines,
             f"  %r = call i64 @{name}.body({', '.join(arguments)})",
             "  ret i64 %r",

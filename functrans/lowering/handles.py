@@ -172,6 +172,13 @@ class LocalHandle:
         self.builder.append(ir.Set(self.var, self.builder.scalar(value, self.var.dtype).operand))
 
 
+def storages_of(memory: Place) -> tuple[str, ...]:
+    """The storages that some memory lies in."""
+    if isinstance(memory, TapeMemory):
+        return (*storages_of(memory.spans), *[pool.place for pool in memory.pools])
+    return (memory.buffer.place if isinstance(memory, View) else memory.place,)
+
+
 def memory_key(memory: Place) -> Any:
     """Equal for the same memory."""
     if isinstance(memory, TapeMemory):

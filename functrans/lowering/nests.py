@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
+from ..core.config import config
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ..core.kernel import Block, Indexed, Pointwise, Reduction, Reshape
 from ..core.printing import variable_name
@@ -23,7 +24,7 @@ from .moves import with_distinct_outputs
 from .outline import Literals
 from .polling import SHORT
 from .roots import Root, Roots, fold_of
-from .storage import home, shared_storage
+from .storage import home, shared_storage, verify_reads
 
 Index = tuple[Scalar, ...]
 
@@ -197,7 +198,11 @@ class _Nests:
 
     def write(self) -> None:
         """Write everything."""
-        self.body(self.fusion.body, [])
+        for item in self.fusion.body:
+            before = len(self.builder.statements)
+            self.body([item], [])
+            if config.verify:
+                verify_reads(item, self.builder.statements[before:], self.buffers)
         for target, source in self.moves:
             self.builder.copy(target, source)
 

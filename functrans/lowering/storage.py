@@ -2,12 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ..core.ir import Var
 from ..core.kernel import Block
+from . import loopir as ir
 from .fuse import Fusion, Loop
+from .handles import Place, storages_of
+from .loopcheck import LoopIRError
 from .roots import Root, Roots
+
+
+def verify_reads(item: Loop | Root, statements: list[ir.Statement], memory: Mapping[Var, Place]) -> None:
+    """Check that statements touch no values but those that their item is known to read or to compute.
+
+    Whether a value may be overwritten is decided by what items read before there are any statements.
+
+    Parameters
+    ----------
+    item : Loop or Root
+    statements : list of Statement
+        What was written for the item.
+    memory : mapping
+        Where values are.
+
+    Raises
+    ------
+    LoopIRError
+        Naming the values.
+    """
+    members = list(_members(item))
+    named = {v for root in members for v, _ in root.reads} | {root.var for root in members}
+    named |= {v for root in members if root.eqn is not None for v in root.eqn.outvars}
+    allowed = {place for v in named if v in memory for place in storages_of(memory[v])}
+    others = {place for m in memory.values() for place in storages_of(m)} - allowed
+    found = others & {touch.buffer.place for touch in ir.touches(ir.Block(statements))}
+    if found:
+        raise LoopIRError(f"statements touch {sorted(found)}, of which {item} does not know")
 
 
 def home(owner: dict[Var, Var], v: Var) -> Var:

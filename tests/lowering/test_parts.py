@@ -189,3 +189,21 @@ def test_arrays_that_share_a_number_only_share_no_loop():
     calls = parts.split(kernel.kernel)
     assert len(calls) == 40
     assert len({c.text for c in calls}) <= 2
+
+
+def test_a_part_that_gives_a_number_here_and_writes_an_output_there(monkeypatch):
+    monkeypatch.setattr(parts, "FEWEST", 2)
+
+    def f(x, y):
+        return fnp.broadcast_to(fnp.sum(x), (20,)), fnp.sum(y)
+
+    x, y = np.arange(30.0), np.arange(30.0) + 1
+    (unit,) = compile_jaxpr(ft.make_jaxpr(f)(x, y)).kernels
+    calls = parts.split(unit.kernel)
+    equal = [c for c in calls if c.text == calls[0].text]
+    assert {len(c.results) for c in equal} == {0, 1}
+    for checked in (True, False):
+        with config.patch(checked=checked):
+            spread, total = ft.jit(f)(x, y)
+            assert total == y.sum()
+            np.testing.assert_array_equal(spread, np.full(20, x.sum()))

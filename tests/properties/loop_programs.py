@@ -1,7 +1,9 @@
 """Random programs of nested loops and branches, which run on functrans.lax or as plain Python loops and ifs.
 
-A program changes an environment of variables, each of which has a type of its own (`TYPES`). Statements are tuples; the
+A program changes an environment of variables, each of which has a type of its own (`types`). Statements are tuples; the
 bodies of loops and branches are lists of statements. What a body reads and does not carry is captured.
+
+Programs of any size, which gather, scatter, multiply and call Python too, are drawn by `mixtures`.
 """
 
 from __future__ import annotations
@@ -9,21 +11,28 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
+import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 
-TYPES = {
-    "s": ((), "f8"),
-    "t": ((), "f8"),
-    "x": ((3,), "f8"),
-    "y": ((3,), "f8"),
-    "m": ((2, 3), "f8"),
-    "q": ((2,), "f4"),
-    "e": ((0,), "f8"),
-    "n": ((), "i8"),
-    "k": ((2,), "i4"),
-    "b": ((), "?"),
-}
+
+def types(n):
+    """Shape and dtype of each variable of a program of size n."""
+    return {
+        "s": ((), "f8"),
+        "t": ((), "f8"),
+        "x": ((n,), "f8"),
+        "y": ((n,), "f8"),
+        "m": ((2, n), "f8"),
+        "q": ((2,), "f4"),
+        "e": ((0,), "f8"),
+        "n": ((), "i8"),
+        "k": ((2,), "i4"),
+        "b": ((), "?"),
+    }
+
+
+TYPES = types(3)
 FLOATS = [name for name, (_, dtype) in TYPES.items() if dtype[0] == "f"]
 INTS = [name for name, (_, dtype) in TYPES.items() if dtype[0] != "f"]
 
@@ -61,9 +70,19 @@ class Python:
         return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
 
 
-def fit(v, name):
-    """A value as one of the type of a variable."""
-    shape, dtype = TYPES[name]
+@ft.custom_jvp
+def called(x):
+    """The cosine, by a call of Python."""
+    return ft.pure_callback(np.cos, ft.ShapeDtypeStruct(x.shape, x.dtype), x, vmap_method="sequential")
+
+
+@called.defjvp
+def _(primals, tangents):
+    return called(*primals), -fnp.sin(primals[0]) * tangents[0]
+
+
+def fitted(v, shape, dtype):
+    """A value as one of some type."""
     v = fnp.asarray(v)
     if v.dtype.kind == "f" and dtype[0] != "f":
         v = fnp.where(v > 0.3, 1, 0) + fnp.where(v > 1.0, 2, 0)
@@ -73,13 +92,13 @@ def fit(v, name):
     if v.shape == shape:
         return v
     total = fnp.any(v) if dtype == "?" else fnp.asarray(fnp.sum(v), dtype)
+    if v.size > 6 and dtype[0] == "f":  # long sums in sines would make rounding errors large
+        total = total * np.dtype(dtype).type(3 / v.size)
     return fnp.broadcast_to(total, shape)
 
 
-def mixed(a, b, name):
-    """A bounded function of two values, smooth in floats."""
-    dtype = TYPES[name][1]
-    a, b = fit(a, name), fit(b, name)
+def mixed(a, b, dtype):
+    """A bounded function of two values of a dtype, smooth in floats."""
     if dtype == "?":
         return a ^ b
     if dtype[0] == "i":
@@ -90,8 +109,18 @@ def mixed(a, b, name):
 class Runner:
     """Runs statements with loops and branches of one kind."""
 
-    def __init__(self, loops):
+    def __init__(self, loops, n=3):
         self.loops = loops
+        self.n = n
+        self.types = types(n)
+
+    def fit(self, v, name):
+        """A value as one of the type of a variable."""
+        return fitted(v, *self.types[name])
+
+    def mixed(self, a, b, name):
+        """A function of two values as one of the type of a variable."""
+        return mixed(self.fit(a, name), self.fit(b, name), self.types[name][1])
 
     def block(self, statements, env):
         env = dict(env)
@@ -109,10 +138,10 @@ class Runner:
         return run
 
     def do_mix(self, env, target, a, b):
-        env[target] = mixed(env[a], env[b], target)
+        env[target] = self.mixed(env[a], env[b], target)
 
     def do_copy(self, env, target, a):
-        env[target] = fit(env[a], target)
+        env[target] = self.fit(env[a], target)
 
     def do_swap(self, env, a, b):
         env[a], env[b] = env[b], env[a]
@@ -121,41 +150,75 @@ class Runner:
         env[target] = number
 
     def do_element(self, env, target, source):
-        env[target] = fit(env[source][fnp.asarray(env["n"]) % 3], target)
+        if self.n:
+            env[target] = self.fit(env[source][fnp.asarray(env["n"]) % self.n], target)
 
     def do_write(self, env, target, source):
-        at = env[target].at[fnp.asarray(env["n"] % 3)]
-        env[target] = at.set(fnp.sum(fnp.sin(env[source])))
+        if self.n:
+            at = env[target].at[fnp.asarray(env["n"] % self.n)]
+            env[target] = at.set(fnp.sum(fnp.sin(env[source])))
+
+    def places(self, env):
+        """Indices into x, equal ones among them."""
+        more = fnp.asarray(env["k"], "i8")
+        return fnp.concatenate([more, more + env["n"], np.arange(self.n) // 2]) % self.n
+
+    def do_gather(self, env, target, source):
+        if self.n:
+            env[target] = self.fit(fnp.sin(env[source][self.places(env)]), target)
+
+    def do_scatter(self, env, target, source):
+        if self.n:
+            at = self.places(env)
+            env[target] = fnp.tanh(env[target].at[at].add(fnp.sin(env[source][::-1][at])))
+
+    def do_called(self, env, target, source):
+        env[target] = self.fit(called(self.fit(env[source], target)), target)
+
+    def do_contract(self, env, target, how):
+        m, x = env["m"], env["x"]
+        match how:
+            case "inner":
+                out = fnp.tensordot(fnp.sin(m), m, axes=2)
+            case "outer":
+                out = fnp.einsum("i,j->ij", env["q"], x) if self.n else m
+            case "square":
+                out = fnp.einsum("ij,kj->ik", m, fnp.cos(m))
+            case "back":
+                out = (m.T @ (m @ x)) if self.n < 100 else m[0] * (m @ x)[0]
+        env[target] = self.fit(fnp.sin(out * (1 / max(self.n, 3))), target)
 
     def do_product(self, env, target):
-        env[target] = fit(fnp.tanh(env["m"] @ env["x"]), target)
+        env[target] = self.fit(fnp.tanh(env["m"] @ env["x"]), target)
 
     def do_index(self, env, target):
-        inside = (env["n"] >= 0) & (env["n"] < 3)
+        if not self.n:
+            return
+        inside = (env["n"] >= 0) & (env["n"] < self.n)
         out = self.loops.cond(
             inside, lambda x, n: x[n], lambda x, n: 0.5 * x[0], env["x"], fnp.asarray(env["n"])
         )
-        env[target] = fit(out, target)
+        env[target] = self.fit(out, target)
 
     def do_root(self, env, target, source):
-        s = fit(env[source], "s")
-        env[target] = fit(
+        s = self.fit(env[source], "s")
+        env[target] = self.fit(
             self.loops.cond(s > 0.0, lambda s: fnp.sqrt(s) + fnp.log(s), lambda s: s * s, s), target
         )
 
     def do_cholesky(self, env, target, source):
-        s = fit(env[source], "s")
+        s = self.fit(env[source], "s")
 
         def factor(s):
             return fnp.sum(fnp.linalg.cholesky(fnp.array([[s, 0.1], [0.1, 1.0]])))
 
-        env[target] = fit(self.loops.cond(s > 0.2, factor, lambda s: s, s), target)
+        env[target] = self.fit(self.loops.cond(s > 0.2, factor, lambda s: s, s), target)
 
     def do_scan(self, env, names, rows, stacked, target, length, reverse, unroll, statements):
         run = self.body(statements, env, names)
 
         def body(carry, row):
-            carry, after = run(carry, **({} if row is None else {"y": row[:3], "t": row[3]}))
+            carry, after = run(carry, **({} if row is None else {"y": row[:-1], "t": row[-1]}))
             return carry, {name: after[name] for name in stacked}
 
         xs = None
@@ -167,13 +230,13 @@ class Runner:
         if unroll > 1:
             kwargs["unroll"] = unroll
         carry, ys = self.loops.scan(body, carry, xs, length=length, **kwargs)
-        env.update({name: fit(carry[name], name) for name in names})
+        env.update({name: self.fit(carry[name], name) for name in names})
         for name in stacked if length else ():
             y = fnp.asarray(ys[name])
             if y.dtype.kind == "b":
                 y = fnp.asarray(y, "i8")
             weights = fnp.arange(1, length + 1, dtype=y.dtype).reshape((length,) + (1,) * (y.ndim - 1))
-            env[target] = mixed(env[target], fnp.sum(y * weights, axis=0), target)
+            env[target] = self.mixed(env[target], fnp.sum(y * weights, axis=0), target)
 
     def do_fori(self, env, names, lower, upper, counter, statements):
         run = self.body(statements, env, names)
@@ -184,7 +247,7 @@ class Runner:
             return run(carry, **more)[0]
 
         carry = self.loops.fori_loop(lower, upper, body, {name: env[name] for name in names})
-        env.update({name: fit(carry[name], name) for name in names})
+        env.update({name: self.fit(carry[name], name) for name in names})
 
     def do_while(self, env, names, bound, limit, statements):
         run = self.body(statements, env, names)
@@ -197,36 +260,53 @@ class Runner:
 
         carry = {name: env[name] for name in names}
         _, carry = self.loops.while_loop(test, lambda state: (state[0] + 1, run(state[1])[0]), (0, carry))
-        env.update({name: fit(carry[name], name) for name in names})
+        env.update({name: self.fit(carry[name], name) for name in names})
 
     def do_cond(self, env, names, test, first, second):
         branches = [self.body(b, env, names) for b in (first, second)]
-        pred = env["b"] if test is None else fit(env[test[0]], "s") > test[1]
-        operand = {name: fit(env[name], name) for name in names}
+        pred = env["b"] if test is None else self.fit(env[test[0]], "s") > test[1]
+        operand = {name: self.fit(env[name], name) for name in names}
         out = self.loops.cond(
             pred,
-            *[(lambda c, run=run: {k: fit(v, k) for k, v in run(c)[0].items()}) for run in branches],
+            *[(lambda c, run=run: {k: self.fit(v, k) for k, v in run(c)[0].items()}) for run in branches],
             operand,
         )
         env.update(out)
 
     def do_switch(self, env, names, *blocks):
-        operand = {name: fit(env[name], name) for name in names}
+        operand = {name: self.fit(env[name], name) for name in names}
         runs = [self.body(b, env, names) for b in blocks]
-        branches = [(lambda c, run=run: {k: fit(v, k) for k, v in run(c)[0].items()}) for run in runs]
+        branches = [(lambda c, run=run: {k: self.fit(v, k) for k, v in run(c)[0].items()}) for run in runs]
         env.update(self.loops.switch(env["n"] - 1, branches, operand))
 
 
 class Program:
-    """Statements, from floats and ints to all variables."""
+    """Statements, from floats and ints to all variables; `n` is the size of arrays, `count` the value of n at first."""
 
-    def __init__(self, statements):
+    def __init__(self, statements, n=3, count=None):
         self.statements = statements
+        self.n = n
+        self.count = count
 
     def run(self, loops, floats, ints):
         env = {name: fnp.asarray(value) for name, value in {**floats, **ints}.items()}
-        after = Runner(loops).block(self.statements, env)
-        return {name: fit(after[name], name) for name in TYPES}
+        runner = Runner(loops, self.n)
+        after = runner.block(self.statements, env)
+        return {name: runner.fit(after[name], name) for name in runner.types}
+
+    def point(self, seed, lanes=None):
+        """Values of the variables, or lanes of them."""
+        rng = np.random.default_rng(seed)
+        batch = () if lanes is None else (lanes,)
+        shapes = {name: (*batch, *shape) for name, (shape, _) in types(self.n).items()}
+        values = {name: np.asarray(rng.uniform(-1.2, 1.2, shapes[name]), TYPES[name][1]) for name in FLOATS}
+        ints = {
+            name: np.asarray(rng.integers(0, 5, shapes[name]) - 1, "i8").astype(TYPES[name][1])
+            for name in INTS
+        }
+        if self.count is not None:
+            ints["n"] = np.full(batch, self.count) - (0 if lanes is None else np.arange(lanes))
+        return values, ints
 
     def native(self, floats, ints):
         return self.run(lax, floats, ints)
@@ -235,7 +315,7 @@ class Program:
         return self.run(Python, floats, ints)
 
     def __repr__(self):
-        return f"Program({self.statements!r})"
+        return f"Program({self.statements!r}, {self.n}, {self.count})"
 
 
 def loss(outs):
@@ -255,14 +335,15 @@ _any = st.sampled_from(list(TYPES))
 _names = st.lists(_any, min_size=1, max_size=5, unique=True)
 
 
+KINDS = [
+    *["mix"] * 6, "copy", "swap", "number", "element", "write", "product", "index", "root", "cholesky"
+]  # fmt: skip
+MORE_KINDS = [*KINDS, *["gather", "scatter", "called", "contract"] * 3]
+
+
 @st.composite
-def simple(draw):
-    kind = draw(
-        st.sampled_from(
-            ["mix"] * 6
-            + ["copy", "swap", "number", "element", "write", "product", "index", "root", "cholesky"]
-        )
-    )
+def simple(draw, kinds=KINDS):
+    kind = draw(st.sampled_from(kinds))
     match kind:
         case "mix":
             return kind, draw(_any), draw(_any), draw(_any)
@@ -276,6 +357,12 @@ def simple(draw):
             )
         case "element":
             return kind, draw(_any), draw(st.sampled_from(["x", "y"]))
+        case "gather":
+            return kind, draw(_floats), draw(st.sampled_from(["x", "y"]))
+        case "scatter":
+            return kind, *draw(st.sampled_from([("x", "y"), ("y", "x"), ("x", "x")]))
+        case "contract":
+            return kind, draw(_floats), draw(st.sampled_from(["inner", "outer", "square", "back"]))
         case "write":
             return kind, draw(st.sampled_from(["x", "y"])), draw(_floats)
         case "product" | "index":
@@ -285,10 +372,10 @@ def simple(draw):
 
 
 @st.composite
-def nested(draw, depth):
+def nested(draw, depth, kinds=KINDS):
     kind = draw(st.sampled_from(["scan", "fori", "while", "cond", "switch"]))
     names = draw(_names)
-    body = blocks(depth - 1)
+    body = blocks(depth - 1, kinds=kinds)
     match kind:
         case "scan":
             stacked = draw(st.lists(_any, max_size=2, unique=True))
@@ -308,11 +395,11 @@ def nested(draw, depth):
             return kind, names, *[draw(body) for _ in range(draw(st.integers(1, 3)))]
 
 
-def blocks(depth, most=3):
+def blocks(depth, most=3, kinds=KINDS):
     """Lists of statements with loops up to a depth."""
     if not depth:
-        return st.lists(simple(), min_size=1, max_size=most)
-    return st.lists(st.one_of(simple(), nested(depth)), min_size=1, max_size=most)
+        return st.lists(simple(kinds), min_size=1, max_size=most)
+    return st.lists(st.one_of(simple(kinds), nested(depth, kinds)), min_size=1, max_size=most)
 
 
 @st.composite
@@ -323,15 +410,17 @@ def programs(draw, depth=3):
     return Program([*before, loop, *draw(st.lists(st.one_of(simple(), nested(1)), max_size=1))])
 
 
-def point(seed, lanes=None):
-    """Values of the variables, or lanes of them."""
-    rng = np.random.default_rng(seed)
-    batch = () if lanes is None else (lanes,)
-    values = {
-        name: np.asarray(rng.uniform(-1.2, 1.2, (*batch, *TYPES[name][0])), TYPES[name][1]) for name in FLOATS
-    }
-    ints = {
-        name: np.asarray(rng.integers(0, 5, (*batch, *TYPES[name][0])) - 1, "i8").astype(TYPES[name][1])
-        for name in INTS
-    }
-    return values, ints
+#: Beside each threshold: nothing, what stays in registers or on the stack, what is unrolled, what is a parameter.
+SIZES = (0, 1, 2, 15, 16, 17, 1000)
+
+
+@st.composite
+def mixtures(draw):
+    """A program of any size, of loops of unknown length and what touches memory in other ways."""
+    n = draw(st.sampled_from(SIZES))
+    depth = draw(st.sampled_from([1, 1, 2]))
+    count = draw(st.sampled_from([2, 0, 1, 3] if depth > 1 else [2, 0, 1, 17, 70]))
+    around = st.lists(simple(MORE_KINDS), max_size=3)
+    loops = [nested(depth, MORE_KINDS), nested(1, MORE_KINDS)]
+    middle = [draw(loop) for loop in loops[: draw(st.integers(1, 2))]]
+    return Program([*draw(around), *middle, *draw(around)], n, count)

@@ -1,6 +1,7 @@
 """Random nests of loops and branches against plain Python loops: values and derivatives under transformations."""
 
 import importlib.util
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import tree
+from functrans.lowering import parts
 
 _spec = importlib.util.spec_from_file_location(
     "functrans_test_loop_programs", Path(__file__).with_name("loop_programs.py")
@@ -67,7 +69,7 @@ def summed(f):
 
 
 def check_values(program, seed):
-    args = programs.point(seed)
+    args = program.point(seed)
     expected = program.python(*args)
     assert_same(program, program.native(*args), expected)
     assert_same(program, ft.jit(program.native)(*args), expected)
@@ -76,7 +78,7 @@ def check_values(program, seed):
 
 
 def check_forward(program, seed):
-    floats, ints = programs.point(seed)
+    floats, ints = program.point(seed)
 
     def push(f):
         return lambda v: ft.jvp(lambda v: f(v, ints), (v,), (slopes(v),))
@@ -90,7 +92,7 @@ def check_forward(program, seed):
 
 
 def check_reverse(program, seed):
-    args = programs.point(seed)
+    args = program.point(seed)
     expected = ft.value_and_grad(of_loss(program.python))(*args)
     native = of_loss(program.native)
     for run in (
@@ -102,7 +104,7 @@ def check_reverse(program, seed):
 
 
 def check_second(program, seed):
-    args = programs.point(seed)
+    args = program.point(seed)
     expected = hessian_vector(of_loss(program.python))(*args)
     native = of_loss(program.native)
     for run in (hessian_vector(native), ft.jit(hessian_vector(native)), ft.jit(gradient_of_slope(native))):
@@ -110,18 +112,18 @@ def check_second(program, seed):
 
 
 def check_lanes(program, seed):
-    args = programs.point(seed, LANES)
+    args = program.point(seed, LANES)
     expected = lanes_of(program.python)(*args)
     for run in (ft.vmap(program.native), ft.jit(ft.vmap(program.native)), ft.vmap(ft.jit(program.native))):
         assert_same(program, run(*args), expected)
     floats, _ = args
-    _, ints = programs.point(seed)
+    _, ints = program.point(seed)
     expected = lanes_of(lambda v: program.python(v, ints))(floats)
     assert_same(program, ft.jit(ft.vmap(program.native, in_axes=(0, None)))(floats, ints), expected)
 
 
 def check_lanes_reverse(program, seed):
-    args = programs.point(seed, LANES)
+    args = program.point(seed, LANES)
     expected = lanes_of(ft.grad(of_loss(program.python)))(*args)
     native = of_loss(program.native)
     for run in (ft.vmap(ft.grad(native)), ft.jit(ft.vmap(ft.grad(native))), ft.jit(ft.grad(summed(native)))):
@@ -129,7 +131,7 @@ def check_lanes_reverse(program, seed):
 
 
 def check_lanes_second(program, seed):
-    args = programs.point(seed, LANES)
+    args = program.point(seed, LANES)
     native = of_loss(program.native)
     expected = lanes_of(hessian_vector(of_loss(program.python)))
     # Each lane has slopes of its own.
@@ -160,3 +162,38 @@ def test_as_python_loops(check):
 @given(programs.programs(), st.integers(0, 9999), st.sampled_from(CHECKS))
 def test_many(program, seed, check):
     check(program, seed)
+
+
+@contextmanager
+def in_parts_of(fewest):
+    """Kernels of that many loops are in parts."""
+    usual, parts.FEWEST = parts.FEWEST, fewest
+    try:
+        yield
+    finally:
+        parts.FEWEST = usual
+
+
+MIXTURES = given(
+    programs.mixtures(), st.integers(0, 9999), st.sampled_from(CHECKS), st.sampled_from([2, parts.FEWEST])
+)
+
+
+def check_mixture(program, seed, check, fewest):
+    """In checked mode (see conftest), which looks at the memory of each kernel after each call."""
+    assert ft.config.checked
+    with in_parts_of(fewest):
+        check(program, seed)
+
+
+@settings(max_examples=30, suppress_health_check=QUIET)
+@MIXTURES
+def test_mixtures(program, seed, check, fewest):
+    check_mixture(program, seed, check, fewest)
+
+
+@pytest.mark.slow
+@settings(max_examples=150, suppress_health_check=QUIET)
+@MIXTURES
+def test_many_mixtures(program, seed, check, fewest):
+    check_mixture(program, seed, check, fewest)
