@@ -25,6 +25,9 @@ values and dtypes against NumPy or SciPy, compiled, mapped, derivatives against 
 integers or does not depend on numbers. *Compiled to*: a kernel of native code; a host call, NumPy's or SciPy's function
 called between two kernels (its primitives in brackets); nothing where all is done while tracing. Where the shape of the
 result depends on numbers a function is compiled only if told its `size=`, or not at all.
+
+The solvers of `functrans.scipy.integrate` and `functrans.scipy.optimize`, which call functions of yours, are listed
+with their rules under [host calls](host_calls.md#scipys-solvers).
 """
 
 

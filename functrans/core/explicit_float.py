@@ -1,13 +1,13 @@
 """Whether the user's code itself converts a value by ``float``, ``int`` or ``complex``.
 
-The conversion of a value under differentiation loses its derivative. ``float(t)`` in the user's code says that a
-number is wanted. C code (``math.sin``, ``map(float, ts)``, SciPy's solvers) asks for one without a word of the user's,
-through the same methods ``__float__``, ``__int__`` and ``__complex__``. The bytecode of the calling frame tells them
-apart: its current instruction must be a call, and what it calls one of the three built-in classes.
+Converting a value under differentiation loses its derivative. ``float(t)`` in the user's code asks for exactly that. C
+code (``math.sin``, ``map(float, ts)``, SciPy's solvers) calls the same methods ``__float__``, ``__int__`` and
+``__complex__``, although the user never asked for a number. The bytecode of the calling frame separates the two: its
+current instruction must be a call, and the callee one of the three built-in classes.
 
-What is called is the value that one instruction, a *load*, put under the arguments. It is found by following the
-depth of the stack from each load before the call. Whatever is not understood on the way proves nothing, so bytecode
-of a future version of Python has conversions refused, never derivatives lost.
+The callee is the value that one instruction, a *load*, pushed below the arguments. To find it, the depth of the stack
+is followed from each load before the call. Anything that is not understood on the way proves nothing: with the bytecode
+of a future Python, conversions are refused, and no derivative is lost.
 """
 
 from __future__ import annotations

@@ -143,6 +143,14 @@ _SCALAR_CURE = (
 )
 
 
+def _cure(taker: str) -> str:
+    """What to write instead of a function that asks for a number."""
+    module, _, name = taker.rpartition(".")
+    if module in ("math", "cmath") and hasattr(np, name):
+        return f"Write functrans.numpy.{name}"
+    return operators.converting.get(taker, _SCALAR_CURE)
+
+
 class Tracer(Unportable):
     """A value of a trace: it has a shape and a dtype, and behaves like an ndarray that cannot be changed."""
 
@@ -220,27 +228,23 @@ class Tracer(Unportable):
         )
 
     def _scalar(self, kind: str) -> Any:
-        value = self._need(
-            errors.TracerScalarConversionError,
-            f"{kind}()",
-            f"its number is not known while tracing. {_SCALAR_CURE}, or mark the argument static",
-        )
-        if self.differentiated and not is_explicit(sys._getframe(2)):
-            raise self._lost(kind, sys._getframe(2))
+        value, frame = self.concrete(), sys._getframe(2)
+        if value is None:
+            cure = _cure(asker(frame)[0])
+            why = f": its number is not known while tracing. {cure}, or mark the argument static"
+            raise self._unknown(errors.TracerScalarConversionError, f"{kind}() of", why)
+        if self.differentiated and not is_explicit(frame):
+            raise self._lost(kind, frame)
         return value
 
     def _lost(self, kind: str, frame: FrameType) -> Exception:
-        """The error for a conversion of which the user's code says nothing."""
+        """The error for a conversion that the user's code does not ask for."""
         taker, source = asker(frame)
-        cure = operators.converting.get(taker)
-        module, _, name = taker.rpartition(".")
-        if cure is None and module in ("math", "cmath") and hasattr(np, name):
-            cure = f"Write functrans.numpy.{name}"
         by = self.describe()
         message = (
             f"{taker or 'compiled code'} asked for the number of a value of type {self.aval} that is being "
-            f"differentiated (by {by}): its derivative would be lost. {cure or _SCALAR_CURE}. Where a constant is "
-            f"meant, say so: functrans.lax.stop_gradient(x), or {kind}(x) in your own code"
+            f"differentiated (by {by}): its derivative would be lost. {_cure(taker)}. Where a constant is meant, say "
+            f"so: functrans.lax.stop_gradient(x), or {kind}(x) in your own code"
         )
         return _refused(errors.TracerScalarConversionError, message, by, source)
 
@@ -271,6 +275,11 @@ class Tracer(Unportable):
                     errors.TracerArrayConversionError, "", f" cannot become a NumPy array. {cure}"
                 )
             caller = caller.f_back
+        solver = operators.converting.get(asker(sys._getframe(1))[0])
+        if solver is not None:
+            raise self._unknown(
+                errors.TracerArrayConversionError, "", f" cannot become a NumPy array. {solver}"
+            )
         raise self._unknown(
             errors.TracerArrayConversionError,
             "",

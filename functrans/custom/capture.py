@@ -53,6 +53,12 @@ class Apart(NamedTuple):
     value: Any
 
 
+class Sealed:
+    """Base class of what holds functions of which it passes the captured values itself."""
+
+    __slots__ = ()
+
+
 class StandInTracer(Tracer):
     """A Python number, given to a user's rule as an array that has no dtype of its own."""
 
@@ -200,7 +206,7 @@ def _parts(x: Any, name: str) -> Iterable[tuple[str, Any]]:
         return [(f"{name}[{i}]", v) for i, v in enumerate(x) if type(v) not in _ATOMS]
     if isinstance(x, dict):
         return [(f"{name}[{k!r}]", v) for k, v in x.items() if type(v) not in _ATOMS]
-    if isinstance(x, ModuleType | type):
+    if isinstance(x, ModuleType | type | Sealed):
         return ()
     if type(x) is Declared:
         return [(name, v) for v in x.functions]

@@ -1,8 +1,11 @@
-"""SciPy's functions for arrays and traced values: `special`, `linalg` and `signal`."""
+"""SciPy's functions for arrays and traced values: `special`, `linalg`, `signal`, `integrate`, `optimize`."""
 
 from ..core.names import module_attributes as _module_attributes
-from . import linalg, signal, special
+from . import integrate, linalg, optimize, signal, special
+from .patched import patch, unpatch
 
-__all__ = ["linalg", "signal", "special"]
+__all__ = ["integrate", "linalg", "optimize", "patch", "signal", "special", "unpatch"]
 
 __getattr__, __dir__ = _module_attributes("functrans.scipy", globals())
+
+patch()

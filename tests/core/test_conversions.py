@@ -74,7 +74,7 @@ LOSING = {
         lambda t: scipy.integrate.dblquad(lambda x, y: t * x * y, 0, 1, 0, 1)[0],
         "scipy.integrate.dblquad",
     ),
-    "ridder": (lambda t: scipy.optimize.ridder(lambda y: y**3 + t * y - 1, 0, 1), "scipy.optimize.ridder"),
+    "quad_vec": (lambda t: scipy.integrate.quad_vec(lambda x: t * x, 0, 1)[0], "scipy.integrate.quad_vec"),
 }
 
 

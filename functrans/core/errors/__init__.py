@@ -35,7 +35,7 @@ from .derivatives import GradientError, NoRuleError
 from .host import CallbackError, FormatError
 from .kernels import MemoryDamageError
 from .loops import BranchTypeError, CarryTypeError, ConditionTypeError, TapeLimitError
-from .numerics import LinAlgError, NaNError
+from .numerics import LinAlgError, NaNError, SolverError
 from .options import ConfigError, NoAttributeError, UnknownOptionError
 from .returned import (
     BackwardError,
@@ -105,6 +105,7 @@ __all__ = [
     "PytreeError",
     "SavedValuesFreedError",
     "ShapeError",
+    "SolverError",
     "StaleInstanceError",
     "StaticArgumentError",
     "TangentCountError",

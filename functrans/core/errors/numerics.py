@@ -41,3 +41,19 @@ class NaNError(FunctransError, FloatingPointError):
     (``MyOpBackward``), and your line. Where the NaN is not used, as in ``fnp.where(x > 0, fnp.log(x), 0.0)``, compute
     it from numbers that are valid: ``fnp.log(fnp.where(x > 0, x, 1.0))``. That heals the gradient as well.
     """
+
+
+class SolverError(FunctransError, RuntimeError):
+    """A solver of SciPy found no solution, while a derivative of the solution was asked for.
+
+    >>> import functrans as ft
+    >>> from functrans.scipy.optimize import brentq
+    >>> ft.grad(lambda a: brentq(lambda y: y**3 + a * y - 1, 0.0, 1.0, maxiter=2))(1.3)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.SolverError: brentq: no root was found: convergence error...
+
+    The derivative follows from the equation, which holds at a solution only. Outside of derivatives SciPy's own
+    warnings and flags are what you get. Start closer, widen the bracket, raise the number of iterations, or loosen
+    tolerances.
+    """

@@ -1,0 +1,264 @@
+"""Solutions of ordinary differential equations, by SciPy's solvers, with the derivatives of the variational equation.
+
+Of the solution of ``dy/dt = f(t, y, c)``, ``y(t0) = y0``, the tangent `s` in a direction solves ::
+
+    ds/dt = (df/dy) s + (df/dc) dc,   s(t0) = dy0 - f(t0, y0) dt0
+
+and the tangent of ``y(t)`` is ``s(t) + f(t, y) dt``. It is solved together with `y`, as one system, by the same method
+at the same tolerances. Forward mode solves it for its direction; reverse mode for all directions at once, for what
+it needs is the Jacobian of the solution. (The adjoint equation would be cheaper for many parameters, but it wants `y`
+backwards in time, which is unstable wherever the equation is stable.) Both systems are systems like the first, so one
+`Function` serves derivatives of any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy
+
+from ..core.aval import Zero, aval_of
+from ..core.errors import ArgumentError, SolverError
+from ..custom.capture import Sealed
+from ..custom.function import Function
+from ..numpy.creation import asarray
+from ..numpy.joining import concatenate, stack
+from ..primitives.linear import instantiate
+from ..transforms.jvp import jvp
+from ..transforms.linearize import linearize
+from ..transforms.transpose import backward
+from ..transforms.values import ShapeDtypeStruct
+from .callbacks import Callback, as_array, is_moving, unpatched
+
+#: What describes the user's function to a solver, not that of its derivatives.
+_OF_THE_FUNCTION = ("jac", "jac_sparsity", "lband", "uband", "first_step")
+_SMALLEST_RTOL = 100 * np.finfo(float).eps
+
+
+class System:
+    """The right-hand side of a system of equations: a function of a number, a vector, and flat operands."""
+
+    def slope(self, t: Any, y: Any, operands: Sequence[Any]) -> Any:
+        """The derivative of `y`."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class Given(System):
+    """The user's."""
+
+    callback: Callback
+    vectorized: bool
+
+    def slope(self, t: Any, y: Any, operands: Sequence[Any]) -> Any:
+        """The derivative of all that the system consists of."""
+        found = self.callback(operands, t, y[:, None] if self.vectorized else y)
+        return as_array(found).reshape(-1)
+
+
+@dataclass(frozen=True, eq=False)
+class Pushed(System):
+    """A system, and below it the tangent in one direction: operands are followed by the tangents of those marked."""
+
+    of: System
+    moving: tuple[bool, ...]
+
+    def slope(self, t: Any, y: Any, operands: Sequence[Any]) -> Any:
+        """The derivative of all that the system consists of."""
+        n, count = y.shape[0] // 2, len(self.moving)
+        rest = iter(operands[count:])
+        tangents = [next(rest) if m else None for m in self.moving]
+        values = [y[:n], *operands[:count]]
+        outs, moved = jvp(
+            lambda x, *cs: [self.of.slope(t, x, cs)], values, [y[n:], *_zeros(values[1:], tangents)]
+        )
+        return concatenate([outs[0], instantiate(moved[0])])
+
+
+@dataclass(frozen=True, eq=False)
+class Jacobian(System):
+    """A system of `n` equations, and below it the derivatives in `y` and the operands marked, row by row."""
+
+    of: System
+    n: int
+    moving: tuple[bool, ...]
+
+    def slope(self, t: Any, y: Any, operands: Sequence[Any]) -> Any:
+        """The derivative of all that the system consists of."""
+        n = self.n
+        own = y[n:].reshape(n, -1)
+        found = linearize(lambda x, *cs: [self.of.slope(t, x, cs)], [y[:n], *operands], [True, *self.moving])
+        rows = []
+        for unit in np.eye(n):
+            back = backward(found.tape, found.tangents, [unit], found.inputs)
+            rows.append([instantiate(ct).reshape(-1) for ct in back if ct is not None])
+        in_y = stack([row[0] for row in rows]) @ own
+        in_c = stack([concatenate([np.zeros(n), *row[1:]]) for row in rows])
+        return concatenate([found.outs[0], (in_y + in_c).reshape(-1)])
+
+
+@dataclass(frozen=True, eq=False)
+class Problem(Sealed):
+    """A system, and how it is solved.
+
+    Attributes
+    ----------
+    system : System
+    n : int
+        The number of equations.
+    options : dict
+        Arguments of ``scipy.integrate.solve_ivp``.
+    details : list
+        Holds what SciPy returned last.
+    """
+
+    system: System
+    n: int
+    options: dict[str, Any]
+    details: list[Any]
+
+    def of(self, system: System, directions: int) -> Problem:
+        """The problem for a system with derivatives in as many directions.
+
+        Solvers look at the mean square error of all equations: tolerances are narrowed such that the error in each
+        direction, and in the solution itself, is within them.
+        """
+        options = {k: v for k, v in self.options.items() if k not in _OF_THE_FUNCTION}
+
+        def narrowed(tolerance: Any, least: float = 0.0) -> Any:
+            found = np.maximum(np.asarray(tolerance) / np.sqrt(1 + directions), least)
+            return np.concatenate([found, np.repeat(found, directions)]) if found.ndim else float(found)
+
+        rtol = narrowed(options.get("rtol", 1e-3), _SMALLEST_RTOL)
+        atol = narrowed(options.get("atol", 1e-6))
+        return Problem(system, self.n * (1 + directions), {**options, "rtol": rtol, "atol": atol}, [])
+
+    def solved(self, span: Sequence[Any], y0: Any, times: Any, operands: Sequence[Any]) -> tuple[Any, Any]:
+        """The times at which the solution is wanted, all steps if that is None, and the solution there."""
+        span = (float(span[0]), float(span[1]))
+        options = {"t_eval": times, **self.options}
+        system = self.system
+        solver = unpatched(scipy.integrate.solve_ivp)
+        if isinstance(system, Given):
+            callback, vectorized = system.callback, system.vectorized
+
+            def use(for_scipy: Any) -> Any:
+                if "jac" in options:
+                    options["jac"] = for_scipy(options["jac"])
+                return solver(for_scipy(callback.fun), span, y0, vectorized=vectorized, **options)
+
+            found = callback.reading(operands, use)
+        else:
+            found = solver(lambda t, y: system.slope(t, y, operands), span, y0, **options)
+        if not found.success:
+            raise SolverError(f"solve_ivp: no solution was found: {found.message}")
+        self.details[:] = [found]
+        return found.t, found.y
+
+
+class Flow(Function):
+    """Solutions of initial value problems, differentiable in times, initial values, and what the equations read."""
+
+    host = True
+    vmap_method = "sequential"
+
+    @staticmethod
+    def forward(problem: Problem, t0: Any, tf: Any, y0: Any, times: Any, *operands: Any) -> Any:
+        """The solution."""
+        return problem.solved((t0, tf), y0, times, operands)
+
+    @staticmethod
+    def shape(problem: Problem, t0: Any, tf: Any, y0: Any, times: Any, *operands: Any) -> Any:
+        """Its shape and dtype."""
+        if times is None:
+            raise ArgumentError(
+                "solve_ivp: give t_eval under jit and vmap: how many steps there are is not known while tracing"
+            )
+        dtype = np.dtype(float)
+        return ShapeDtypeStruct(times.shape, dtype), ShapeDtypeStruct((problem.n, *times.shape), dtype)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Keep what the rules need."""
+        ctx.problem, ctx.t0, ctx.tf, ctx.y0, ctx.times, *operands = inputs
+        ctx.operands = tuple(operands)
+        ctx.t, ctx.y = output
+        ctx.mark_non_differentiable(output[0])
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def jvp(ctx: Any, _: Any, t0: Any, tf: Any, y0: Any, times: Any, *tangents: Any) -> Any:
+        """Forward mode."""
+        problem, operands = ctx.problem, ctx.operands
+        n = problem.n
+        start = np.zeros(n) if y0 is None else y0
+        if t0 is not None:
+            start = start - t0 * problem.system.slope(ctx.t0, ctx.y0, operands)
+        push = problem.of(Pushed(problem.system, tuple([t is not None for t in tangents])), 1)
+        given = [t for t in tangents if t is not None]
+        z0 = concatenate([ctx.y0, start])
+        moved = Flow.apply(push, ctx.t0, ctx.tf, z0, _times(ctx), *operands, *given)[1][n:]
+        shifts = {0: t0, -1: tf} if ctx.times is None else {} if times is None else dict(enumerate(times))
+        for k, shift in shifts.items():
+            if shift is not None:
+                moved = asarray(moved).at[:, k].add(shift * _slope(ctx, k))
+        return None, moved
+
+    @staticmethod
+    def backward(ctx: Any, _: Any, ct: Any) -> tuple[Any, ...]:
+        """Reverse mode."""
+        problem, operands = ctx.problem, ctx.operands
+        if ct is None:
+            return (None,) * (5 + len(operands))
+        n = problem.n
+        needs_t0, needs_tf, needs_y0, needs_times, *needs = ctx.needs_input_grad[1:]
+        moving = tuple([m and is_moving(x) for m, x in zip(needs, operands)])
+        at_start = np.zeros(n)
+        back: list[Any] = [None] * len(operands)
+        if needs_t0 or needs_y0 or any(moving):
+            at_start, back = _pulled(ctx, ct, moving)
+        in_t0 = -(at_start @ problem.system.slope(ctx.t0, ctx.y0, operands)) if needs_t0 else None
+        in_tf = in_times = None
+        if ctx.times is None:
+            in_t0 = None if in_t0 is None else in_t0 + ct[:, 0] @ _slope(ctx, 0)
+            in_tf = ct[:, -1] @ _slope(ctx, -1) if needs_tf else None
+        elif needs_times:
+            in_times = stack([ct[:, k] @ _slope(ctx, k) for k in range(ctx.t.shape[0])])
+        return (None, in_t0, in_tf, at_start if needs_y0 else None, in_times, *back)
+
+
+def _times(ctx: Any) -> Any:
+    """The times of the solution, with the derivatives that they have."""
+    if ctx.times is not None:
+        return ctx.times
+    return concatenate([asarray(ctx.t0).reshape(1), ctx.t[1:-1], asarray(ctx.tf).reshape(1)])
+
+
+def _slope(ctx: Any, k: int) -> Any:
+    """The derivative of the solution in time, at one of its times."""
+    return ctx.problem.system.slope(_times(ctx)[k], ctx.y[:, k], ctx.operands)
+
+
+def _pulled(ctx: Any, ct: Any, moving: tuple[bool, ...]) -> tuple[Any, list[Any]]:
+    """The cotangents of the initial values, and of the operands marked, by the Jacobian of the solution."""
+    problem, operands = ctx.problem, ctx.operands
+    n = problem.n
+    avals = [aval_of(x) for x in operands]
+    directions = n + sum([a.size for a, m in zip(avals, moving) if m])
+    system = problem.of(Jacobian(problem.system, n, moving), directions)
+    z0 = concatenate([ctx.y0, np.eye(n, directions).reshape(-1)])
+    found = Flow.apply(system, ctx.t0, ctx.tf, z0, _times(ctx), *operands)[1]
+    total = (ct[:, None, :] * found[n:].reshape(n, directions, -1)).sum(axis=(0, 2))
+    back: list[Any] = []
+    place = n
+    for a, m in zip(avals, moving):
+        back.append(total[place : place + a.size].reshape(a.shape) if m else None)
+        place += a.size if m else 0
+    return total[:n], back
+
+
+def _zeros(values: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+    return [Zero(x) if t is None else t for x, t in zip(values, tangents)]

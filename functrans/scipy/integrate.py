@@ -1,0 +1,210 @@
+"""``scipy.integrate``: SciPy's own integrators, with derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import scipy
+
+from ..core.aval import aval_of
+from ..core.dtypes import is_inexact
+from ..core.errors import ArgumentError
+from ..core.trace import is_abstract
+from ..numpy.creation import asarray
+from ..numpy.joining import concatenate
+from . import quadrature
+from .callbacks import Callback, as_array, is_traced, known, numbers_only, unpatched
+from .flows import Flow, Given, Problem
+from .quadrature import Integral, Quad
+
+__all__ = ["quad", "solve_ivp"]
+
+
+def quad(
+    func: Callable[..., Any],
+    a: Any,
+    b: Any,
+    args: Any = (),
+    full_output: Any = 0,
+    epsabs: float = 1.49e-8,
+    epsrel: float = 1.49e-8,
+    limit: int = 50,
+    points: Any = None,
+    weight: str | None = None,
+    wvar: Any = None,
+    wopts: Any = None,
+    maxp1: int = 50,
+    limlst: int = 50,
+    complex_func: bool = False,
+) -> Any:
+    """``scipy.integrate.quad``: the integral of a function from `a` to `b`, by QUADPACK.
+
+    Parameters
+    ----------
+    func : callable
+        ``func(t, *args)``, a number. It is called with Python floats, and may read traced values.
+    a, b : float
+        Limits, which may be traced, and infinite where they are not.
+    args : tuple
+        Further arguments of `func`, which may be traced.
+    full_output, epsabs, epsrel, limit, points, weight, wvar, wopts, maxp1, limlst, complex_func
+        As in SciPy. They are numbers, not traced. Of a traced integral `full_output` and `complex_func` must be left,
+        and limits with a `weight` must not be traced.
+
+    Returns
+    -------
+    y : float
+        An `Array` of float64 where a traced value is involved.
+    abserr : float
+        SciPy's estimate of the error of `y`; its derivative is zero.
+
+    Raises
+    ------
+    ArgumentError
+        If an option cannot be combined with traced values.
+
+    Notes
+    -----
+    The derivative in the limits is the integrand there, that in what `func` reads the integral of its derivative
+    (Leibniz's rule), by the same method with the same options. So its error is about `epsabs` or `epsrel`, too: where
+    the derivative is harder to integrate, say singular where `func` is not, SciPy warns as it would for an integral.
+    Both modes, to any order. Reverse mode computes the integrals for all numbers that `func` reads from the same
+    points. Second derivatives in a limit call `func` with a traced limit: it must then be written with
+    `functrans.numpy`. Under `jit` and `vmap`, SciPy is called back, one example after the other.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> from functrans.scipy.integrate import quad
+    >>> ft.grad(lambda a: quad(lambda t: a * t**2, 0.0, 3.0)[0])(1.0)
+    Array(9.)
+    >>> ft.grad(lambda b: quad(lambda t: t**2, 0.0, b)[0])(3.0)
+    Array(9.)
+    """
+    options = {
+        "epsabs": epsabs, "epsrel": epsrel, "limit": limit, "points": points, "weight": weight, "wvar": wvar,
+        "wopts": wopts, "maxp1": maxp1, "limlst": limlst,
+    }  # fmt: skip
+    callback = Callback("quad", func, args)
+    moving = is_traced(a, b)
+    if not (callback.operands or moving):
+        return numbers_only(
+            "quad",
+            lambda: unpatched(scipy.integrate.quad)(
+                func, a, b, args, full_output, complex_func=complex_func, **options
+            ),
+        )
+    if full_output or complex_func:
+        which = "full_output" if full_output else "complex_func"
+        raise ArgumentError(f"quad: {which} is not available where a traced value is involved")
+    if moving and weight is not None:
+        raise ArgumentError(
+            f"quad: limits with weight={weight!r} must not be traced: the weight depends on them"
+        )
+    for name in ("points", "wvar"):
+        if is_traced(options[name]):
+            options[name] = known("quad", name, options[name])
+    (y,), error = Quad.apply(Integral(quadrature.Given(callback), options), a, b, *callback.operands)
+    return y, error
+
+
+def solve_ivp(
+    fun: Callable[..., Any],
+    t_span: Any,
+    y0: Any,
+    method: Any = "RK45",
+    t_eval: Any = None,
+    dense_output: bool = False,
+    events: Any = None,
+    vectorized: bool = False,
+    args: Any = None,
+    **options: Any,
+) -> Any:
+    """``scipy.integrate.solve_ivp``: the solution of ``dy/dt = fun(t, y)`` from an initial value.
+
+    Parameters
+    ----------
+    fun : callable
+        ``fun(t, y, *args)``, an array or a list of as many numbers as `y` has. It may read traced values, as may a
+        callable ``jac`` in `options`.
+    t_span : (float, float)
+        From when to when; they may be traced.
+    y0 : array_like, shape (n,)
+        The initial value, which may be traced.
+    method, vectorized, **options
+        As in SciPy.
+    t_eval : array_like, shape (m,), optional
+        The times at which the solution is wanted, which may be traced; all steps by default. Under `jit` and `vmap` it
+        must be given.
+    dense_output, events
+        As in SciPy. Where a traced value is involved, they must be left.
+    args : tuple, optional
+        Further arguments of `fun`, which may be traced.
+
+    Returns
+    -------
+    OdeResult
+        Its ``y``, of shape (n, m), is an `Array` where a traced value is involved, and so is ``t`` where times are
+        traced; under `jit` and `vmap` there is nothing else in it.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument cannot be combined with traced values.
+    SolverError
+        If the solver fails, and a traced value is involved. (SciPy returns ``success=False``.)
+
+    Notes
+    -----
+    Derivatives solve the variational equation together with the equation itself, by the same method at the same
+    tolerances: their error is about `rtol` of them, by default 0.001. **Set `rtol` as you need derivatives.** Forward
+    mode solves 2n equations. Reverse mode solves n (1 + n + p), where p is how many traced numbers `fun` reads, and is
+    stable for stiff equations, too. For hundreds of parameters, or long solutions, write the steps with ``lax.scan`` or
+    ``lax.while_loop``, which are compiled and have a reverse mode of their own. Derivatives call `fun` with a traced
+    `y`: it must then be written with `functrans.numpy`. A ``jac`` serves the solver only. Steps, where they are what is
+    returned, are fixed numbers, but for the ends of `t_span`.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> from functrans.scipy.integrate import solve_ivp
+    >>> def last(a):
+    ...     return solve_ivp(lambda t, y: -a * y, (0.0, 1.0), [2.0], rtol=1e-9, atol=1e-9).y[0, -1]
+    >>> ft.grad(last)(1.0).round(6)  # -2 / e
+    Array(-0.735759)
+    """
+    settings = {**options, "method": method}
+    arguments = () if args is None else args
+    callback = Callback("solve_ivp", fun, arguments, [options.get("jac")])
+    t0, tf = t_span
+    if not (callback.operands or is_traced(t0, tf, y0, t_eval)):
+        return numbers_only("solve_ivp", lambda: unpatched(scipy.integrate.solve_ivp)(
+            fun, t_span, y0, t_eval=t_eval, dense_output=dense_output, events=events, vectorized=vectorized,
+            args=args, **settings,
+        ))  # fmt: skip
+    if dense_output or events is not None:
+        which = "events" if events is not None else "dense_output"
+        raise ArgumentError(
+            f"solve_ivp: {which} is not available where a traced value is involved; give t_eval"
+        )
+    y0 = as_array(y0)
+    if not is_inexact(y0.dtype):
+        y0 = y0.astype(float)
+    if y0.dtype.kind == "c" or y0.ndim != 1:
+        raise ArgumentError(
+            f"solve_ivp: y0 must be a vector of real numbers where a traced value is involved, got {aval_of(y0)}"
+        )
+    times = None if t_eval is None else as_array(t_eval)
+    problem = Problem(Given(callback, vectorized), y0.shape[0], settings, [])
+    t, y = Flow.apply(problem, t0, tf, y0, times, *callback.operands)
+    if times is not None:
+        t = times
+    elif is_traced(t0, tf):
+        t = concatenate([asarray(t0).reshape(1), t[1:-1], asarray(tf).reshape(1)])
+    everything = [t0, tf, y0, *callback.operands]
+    if not problem.details or any(map(is_abstract, everything)):
+        return scipy.optimize.OptimizeResult(t=t, y=y)
+    found = problem.details[0]
+    found.update(t=t, y=y)
+    return found

@@ -1,0 +1,394 @@
+"""``scipy.optimize``: SciPy's own root finders, with derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy
+
+from ..core.errors import ArgumentError, SolverError
+from ..core.trace import is_abstract
+from .callbacks import Callback, as_array, is_traced, numbers_only, unpatched
+from .roots import Equation, Root
+
+__all__ = ["bisect", "brenth", "brentq", "fsolve", "ridder", "root", "root_scalar"]
+
+_RTOL = 4 * np.finfo(float).eps
+
+
+def bisect(
+    f: Callable[..., Any],
+    a: Any,
+    b: Any,
+    args: Any = (),
+    xtol: float = 2e-12,
+    rtol: float = _RTOL,
+    maxiter: int = 100,
+    full_output: bool = False,
+    disp: bool = True,
+) -> Any:
+    """``scipy.optimize.bisect``: a root between `a` and `b`, by bisection; see `brentq`.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> from functrans.scipy.optimize import bisect
+    >>> round(float(ft.grad(lambda a: bisect(lambda x: x**2 - a, 0.0, 5.0))(4.0)), 6)
+    0.25
+    """
+    options = {"xtol": xtol, "rtol": rtol, "maxiter": maxiter, "disp": disp}
+    return _bracketed("bisect", f, a, b, args, full_output, options)
+
+
+def brentq(
+    f: Callable[..., Any],
+    a: Any,
+    b: Any,
+    args: Any = (),
+    xtol: float = 2e-12,
+    rtol: float = _RTOL,
+    maxiter: int = 100,
+    full_output: bool = False,
+    disp: bool = True,
+) -> Any:
+    """``scipy.optimize.brentq``: a root of a function of one variable between `a` and `b`, by Brent's method.
+
+    Parameters
+    ----------
+    f : callable
+        ``f(x, *args)``, a number. It may read traced values.
+    a, b : float
+        The bracket, which may be traced.
+    args : tuple
+        Further arguments of `f`, which may be traced.
+    xtol, rtol, maxiter, full_output, disp
+        As in SciPy.
+
+    Returns
+    -------
+    root : float
+        An `Array` of float64 where a traced value is involved.
+    r : RootResults
+        With `full_output`; under `jit` and `vmap` only its ``root`` is known.
+
+    Raises
+    ------
+    SolverError
+        If no root is found, and a traced value is involved, whatever `disp` says. A `RuntimeError`, as in SciPy.
+
+    Notes
+    -----
+    The derivative is that of the implicit function: ``dx = -(df/dc) dc / (df/dx)`` at the root, for all that `f` reads;
+    it is zero in the bracket. Both modes, to any order. Derivatives call `f` with a traced `x`: it must then be written
+    with `functrans.numpy`, not `math`. Its error is that of the root (`xtol`), to first order.
+    A multiple root has no derivative: the result is infinite or NaN. Under `jit` and `vmap`, SciPy is called back, one
+    example after the other.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> from functrans.scipy.optimize import brentq
+    >>> ft.grad(lambda a: brentq(lambda x: x**2 - a, 0.0, 5.0))(4.0)
+    Array(0.25)
+    """
+    options = {"xtol": xtol, "rtol": rtol, "maxiter": maxiter, "disp": disp}
+    return _bracketed("brentq", f, a, b, args, full_output, options)
+
+
+def brenth(
+    f: Callable[..., Any],
+    a: Any,
+    b: Any,
+    args: Any = (),
+    xtol: float = 2e-12,
+    rtol: float = _RTOL,
+    maxiter: int = 100,
+    full_output: bool = False,
+    disp: bool = True,
+) -> Any:
+    """``scipy.optimize.brenth``: a root between `a` and `b`, by hyperbolic extrapolation; see `brentq`.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> from functrans.scipy.optimize import brenth
+    >>> round(float(ft.grad(lambda a: brenth(lambda x: x**2 - a, 0.0, 5.0))(4.0)), 6)
+    0.25
+    """
+    options = {"xtol": xtol, "rtol": rtol, "maxiter": maxiter, "disp": disp}
+    return _bracketed("brenth", f, a, b, args, full_output, options)
+
+
+def ridder(
+    f: Callable[..., Any],
+    a: Any,
+    b: Any,
+    args: Any = (),
+    xtol: float = 2e-12,
+    rtol: float = _RTOL,
+    maxiter: int = 100,
+    full_output: bool = False,
+    disp: bool = True,
+) -> Any:
+    """``scipy.optimize.ridder``: a root between `a` and `b`, by Ridder's method; see `brentq`.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> from functrans.scipy.optimize import ridder
+    >>> round(float(ft.grad(lambda a: ridder(lambda x: x**2 - a, 0.0, 5.0))(4.0)), 6)
+    0.25
+    """
+    options = {"xtol": xtol, "rtol": rtol, "maxiter": maxiter, "disp": disp}
+    return _bracketed("ridder", f, a, b, args, full_output, options)
+
+
+def root_scalar(
+    f: Callable[..., Any],
+    args: Any = (),
+    method: str | None = None,
+    bracket: Any = None,
+    fprime: Any = None,
+    fprime2: Any = None,
+    x0: Any = None,
+    x1: Any = None,
+    xtol: float | None = None,
+    rtol: float | None = None,
+    maxiter: int | None = None,
+    options: dict[str, Any] | None = None,
+) -> Any:
+    """``scipy.optimize.root_scalar``: a root of a function of one variable, by the method of your choice.
+
+    Parameters
+    ----------
+    f : callable
+        ``f(x, *args)``, a number. It may read traced values, as may `fprime` and `fprime2`.
+    args, bracket, x0, x1
+        They may be traced.
+    method, fprime, fprime2, xtol, rtol, maxiter, options
+        As in SciPy.
+
+    Returns
+    -------
+    RootResults
+        Its ``root`` is an `Array` where a traced value is involved; under `jit` and `vmap` there is nothing else in it.
+
+    Raises
+    ------
+    SolverError
+        If no root is found, and a traced value is involved.
+
+    Notes
+    -----
+    Derivatives as of `brentq`, whatever the method; `fprime` serves the method only.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> from functrans.scipy.optimize import root_scalar
+    >>> ft.grad(lambda a: root_scalar(lambda x: x**2 - a, bracket=(0.0, 5.0)).root)(4.0)
+    Array(0.25)
+    """
+    given = {"x0": x0, "x1": x1}
+    if bracket is not None:
+        given.update(zip(("a", "b"), bracket))
+    starts = {name: x for name, x in given.items() if x is not None}
+    settings = {"method": method, "xtol": xtol, "rtol": rtol, "maxiter": maxiter, "options": options}
+    callback = Callback("root_scalar", f, args, [fprime, fprime2])
+    if not (callback.operands or is_traced(*starts.values())):
+        return numbers_only(
+            "root_scalar",
+            lambda: unpatched(scipy.optimize.root_scalar)(
+                f, args, bracket=bracket, fprime=fprime, fprime2=fprime2, x0=x0, x1=x1, **settings
+            ),
+        )
+
+    def find(for_scipy: Any, *values: Any) -> tuple[Any, Any]:
+        start: dict[str, Any] = {name: float(x) for name, x in zip(starts, values)}
+        if "a" in start:
+            start["bracket"] = (start.pop("a"), start.pop("b"))
+        derivatives = {"fprime": for_scipy(fprime), "fprime2": for_scipy(fprime2)}
+        found = unpatched(scipy.optimize.root_scalar)(for_scipy(f), **start, **derivatives, **settings)
+        _check("root_scalar", found.converged, found.flag)
+        return found.root, found
+
+    equation = Equation(callback, find, paired=fprime is True or fprime2 is True)
+    x = Root.apply(equation, tuple(starts.values()), *callback.operands)
+    return _results(equation, callback, starts.values(), root=x)
+
+
+def root(
+    fun: Callable[..., Any],
+    x0: Any,
+    args: Any = (),
+    method: str = "hybr",
+    jac: Any = None,
+    tol: float | None = None,
+    callback: Callable[..., Any] | None = None,
+    options: dict[str, Any] | None = None,
+) -> Any:
+    """``scipy.optimize.root``: a root of a system of equations.
+
+    Parameters
+    ----------
+    fun : callable
+        ``fun(x, *args)``, an array or a list of as many numbers as `x` has. It may read traced values, as may `jac`.
+    x0 : array_like
+        The initial guess, which may be traced.
+    args : tuple
+        Further arguments of `fun` and `jac`, which may be traced.
+    method, jac, tol, callback, options
+        As in SciPy.
+
+    Returns
+    -------
+    OptimizeResult
+        Its ``x`` is an `Array` of float64 where a traced value is involved; under `jit` and `vmap` there is nothing
+        else in it.
+
+    Raises
+    ------
+    SolverError
+        If no root is found, and a traced value is involved. (SciPy returns ``success=False``.)
+    LinAlgError
+        If a derivative is asked for where the Jacobian at the root is singular.
+
+    Notes
+    -----
+    The derivative is that of the implicit function: ``dx = -inv(J) (df/dc) dc`` with the Jacobian J at the root, for
+    all that `fun` reads; it is zero in the guess. J is computed by forward mode, whatever `jac` is, and solved for
+    directly: for very large systems write ``lax.custom_root``, where you choose the linear solver. Derivatives call
+    `fun` with a traced `x`. Both modes, to any order. Their error is that of the root, to first order.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> from functrans.scipy.optimize import root
+    >>> def solution(a):
+    ...     return root(lambda x: [x[0] + x[1] - a, x[0] * x[1] - 1.0], [2.0, 0.1]).x
+    >>> ft.jacfwd(solution)(2.5).round(9)
+    Array([ 1.33333333, -0.33333333])
+    """
+    settings = {"method": method, "tol": tol, "callback": callback, "options": options}
+    equations = Callback("root", fun, args, [jac])
+    if not (equations.operands or is_traced(x0)):
+        return numbers_only(
+            "root", lambda: unpatched(scipy.optimize.root)(fun, x0, args, jac=jac, **settings)
+        )
+
+    def find(for_scipy: Any, start: Any) -> tuple[Any, Any]:
+        found = unpatched(scipy.optimize.root)(for_scipy(fun), start, jac=for_scipy(jac), **settings)
+        _check("root", found.success, found.message)
+        return found.x, found
+
+    start = as_array(x0)
+    flat = method in ("hybr", "lm") or not start.shape
+    start = start.reshape(-1) if flat else start
+    equation = Equation(equations, find, start.shape, paired=jac is True)
+    x = Root.apply(equation, (start,), *equations.operands)
+    return _results(equation, equations, (start,), x=x)
+
+
+def fsolve(
+    func: Callable[..., Any],
+    x0: Any,
+    args: Any = (),
+    fprime: Callable[..., Any] | None = None,
+    full_output: Any = 0,
+    col_deriv: Any = 0,
+    xtol: float = 1.49012e-8,
+    maxfev: int = 0,
+    band: Any = None,
+    epsfcn: Any = None,
+    factor: float = 100,
+    diag: Any = None,
+) -> Any:
+    """``scipy.optimize.fsolve``: a root of a system of equations, by MINPACK; see `root`.
+
+    Parameters
+    ----------
+    func : callable
+        ``func(x, *args)``, an array or a list of as many numbers as `x` has. It may read traced values, as may
+        `fprime`.
+    x0 : array_like
+        The initial guess, which may be traced.
+    args : tuple
+        Further arguments of `func` and `fprime`, which may be traced.
+    fprime, full_output, col_deriv, xtol, maxfev, band, epsfcn, factor, diag
+        As in SciPy. Where a traced value is involved, `full_output` must be left.
+
+    Returns
+    -------
+    x : ndarray, shape (n,)
+        An `Array` where a traced value is involved.
+    infodict, ier, mesg
+        With `full_output`.
+
+    Raises
+    ------
+    SolverError
+        If no root is found, and a traced value is involved. (SciPy warns.)
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> from functrans.scipy.optimize import fsolve
+    >>> ft.jacfwd(lambda a: fsolve(lambda x: [x[0] + x[1] - a, x[0] - x[1]], [1.0, 1.0]))(3.0).round(12)
+    Array([0.5, 0.5])
+    """
+    options = {
+        "col_deriv": col_deriv, "xtol": xtol, "maxfev": maxfev, "band": band, "epsfcn": epsfcn, "factor": factor,
+        "diag": diag,
+    }  # fmt: skip
+    callback = Callback("fsolve", func, args, [fprime])
+    if not (callback.operands or is_traced(x0)):
+        return numbers_only(
+            "fsolve", lambda: unpatched(scipy.optimize.fsolve)(func, x0, args, fprime, full_output, **options)
+        )
+    if full_output:
+        raise ArgumentError("fsolve: full_output is not available where a traced value is involved; use root")
+
+    def find(for_scipy: Any, start: Any) -> tuple[Any, Any]:
+        x, _, status, message = unpatched(scipy.optimize.fsolve)(
+            for_scipy(func), start, fprime=for_scipy(fprime), full_output=True, **options
+        )
+        _check("fsolve", status in (1, 3), message)  # 3: no better one in floating point numbers
+        return x, None
+
+    start = as_array(x0).reshape(-1)
+    return Root.apply(Equation(callback, find, start.shape), (start,), *callback.operands)
+
+
+def _bracketed(
+    name: str, f: Callable[..., Any], a: Any, b: Any, args: Any, full_output: bool, options: dict[str, Any]
+) -> Any:
+    solver = unpatched(getattr(scipy.optimize, name))
+    callback = Callback(name, f, args)
+    if not (callback.operands or is_traced(a, b)):
+        return numbers_only(name, lambda: solver(f, a, b, args, full_output=full_output, **options))
+
+    def find(for_scipy: Any, a: Any, b: Any) -> tuple[Any, Any]:
+        x, found = solver(for_scipy(f), a, b, full_output=True, **{**options, "disp": False})
+        _check(name, found.converged, found.flag)
+        return x, found
+
+    equation = Equation(callback, find)
+    x = Root.apply(equation, (a, b), *callback.operands)
+    return (x, _results(equation, callback, (a, b), root=x)) if full_output else x
+
+
+def _check(name: str, converged: bool, why: str) -> None:
+    if not converged:
+        raise SolverError(f"{name}: no root was found: {why}. So there is nothing to be differentiated")
+
+
+def _results(equation: Equation, callback: Callback, guesses: Any, **parts: Any) -> Any:
+    """SciPy's results with a traced root; what else is in them is known only where numbers are."""
+    if equation.details is None or any(map(is_abstract, (*callback.operands, *guesses))):
+        return scipy.optimize.OptimizeResult(**parts)
+    found = equation.details
+    found = type(found)(found) if type(found) is scipy.optimize.OptimizeResult else found
+    found.update(parts)
+    return found

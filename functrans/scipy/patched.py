@@ -1,0 +1,142 @@
+"""SciPy's own solvers, called as they are on traced values.
+
+SciPy has no protocol by which arrays of another kind take over its solvers (as ``__array_function__`` is for NumPy's
+functions). So each solver that functrans can differentiate is wrapped in its public module: ``scipy.integrate``,
+``scipy.optimize``. Outside of transformations a wrapper calls SciPy's function, and does nothing else; within one it
+calls the function of `functrans.scipy` of the same name, which asks whether traced values are involved. So the only
+calls that change are those that would raise an error. SciPy's function is the wrapper's ``__wrapped__``, and `unpatch`
+puts it back.
+
+Neither module is imported for that: where one is not loaded yet, it is patched when it is.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from functools import wraps
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from ..core.trace import current_trace, eval_trace, operators
+from . import integrate, optimize
+from .callbacks import unpatched
+
+#: By SciPy's module, our module.
+_SOLVERS: dict[str, ModuleType] = {"scipy.integrate": integrate, "scipy.optimize": optimize}
+
+
+class _AfterImport:
+    """Finds the modules like the finders after it, and has them patched when they have been loaded."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if name not in _SOLVERS:
+            return None
+        for finder in [f for f in sys.meta_path if f is not self and hasattr(f, "find_spec")]:
+            spec = finder.find_spec(name, path, target)
+            if spec is not None and spec.loader is not None:
+                _listen(spec.loader)
+                return spec
+        return None
+
+
+_after_import: Any = _AfterImport()
+
+
+def _listen(loader: Any) -> None:
+    execute = loader.exec_module
+
+    def exec_module(module: ModuleType) -> None:
+        execute(module)
+        if _after_import in sys.meta_path:
+            _patch(module)
+
+    with suppress(AttributeError):  # a loader that takes no attribute: then patch() after the import does it
+        loader.exec_module = exec_module
+
+
+def patch() -> None:
+    """Let ``scipy.integrate.quad`` and its like take traced values. ``import functrans`` does it.
+
+    The functions are those of `functrans.scipy.integrate` and `functrans.scipy.optimize`. A name that was taken from
+    SciPy before, by ``from scipy.integrate import quad``, remains SciPy's.
+
+    Examples
+    --------
+    >>> import scipy.integrate, functrans as ft
+    >>> ft.grad(lambda a: scipy.integrate.quad(lambda t: a * t**2, 0.0, 3.0)[0])(1.0)
+    Array(9.)
+    """
+    if _after_import not in sys.meta_path:
+        sys.meta_path.insert(0, _after_import)
+    for name in _SOLVERS:
+        if name in sys.modules:
+            _patch(sys.modules[name])
+
+
+def unpatch() -> None:
+    """Undo `patch`: SciPy's functions are SciPy's alone again.
+
+    Examples
+    --------
+    >>> import scipy.integrate, functrans as ft
+    >>> ft.scipy.unpatch()
+    >>> hasattr(scipy.integrate.quad, "__wrapped__")
+    False
+    >>> ft.scipy.patch()
+    >>> hasattr(scipy.integrate.quad, "__wrapped__")
+    True
+    """
+    if _after_import in sys.meta_path:
+        sys.meta_path.remove(_after_import)
+    for name, ours in _SOLVERS.items():
+        module = sys.modules.get(name)
+        for solver in ours.__all__ if module is not None else ():
+            found = getattr(module, solver)
+            setattr(module, solver, unpatched(found))
+
+
+def _patch(module: ModuleType) -> None:
+    for solver in _SOLVERS[module.__name__].__all__:
+        found = getattr(module, solver)
+        if unpatched(found) is found:
+            setattr(
+                module, solver, _wrapped(found, module.__name__, getattr(_SOLVERS[module.__name__], solver))
+            )
+
+
+def _wrapped(solver: Callable[..., Any], module: str, ours: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(solver)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if current_trace.get() is eval_trace:
+            return solver(*args, **kwargs)
+        return ours(*args, **kwargs)
+
+    wrapper.__module__ = module  # by which it is pickled
+    wrapper._unpatched = solver  # type: ignore[attr-defined]
+    return wrapper
+
+
+#: What to write instead of SciPy's functions that cannot take traced values.
+_CURES = {
+    **{f"{m}.{n}": f"Call functrans.{m}.{n}" for m, ours in _SOLVERS.items() for n in ours.__all__},
+    **dict.fromkeys(
+        ("scipy.integrate.dblquad", "scipy.integrate.tplquad", "scipy.integrate.nquad"),
+        "Call functrans.scipy.integrate.quad in the integrand of another one",
+    ),
+    **dict.fromkeys(
+        ("scipy.integrate.odeint", "scipy.integrate.ode"), "Call functrans.scipy.integrate.solve_ivp"
+    ),
+    "scipy.optimize.toms748": "Call functrans.scipy.optimize.brentq",
+    **dict.fromkeys(
+        [
+            f"scipy.optimize.{n}"
+            for n in ("minimize", "minimize_scalar", "least_squares", "leastsq", "curve_fit")
+        ],
+        "The derivatives of a minimum are those of a root of the gradient: call functrans.scipy.optimize.root with "
+        "functrans.grad of the function, starting from the minimum",
+    ),
+}
+operators.converting.update(_CURES)

@@ -1,0 +1,209 @@
+"""Integrals over an interval, by QUADPACK, with the derivatives of Leibniz's rule.
+
+The derivative of ``F(a, b, c) = integral of f(t, c) for t from a to b`` is ::
+
+    dF = f(b, c) db - f(a, c) da + integral of (df/dc)(t, c) dc
+
+whose last term is an integral once more, in forward mode of a number, in reverse mode of as many as `c` has. So one
+`Function` serves derivatives of any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy
+
+from ..core.aval import aval_of
+from ..custom.capture import Sealed
+from ..custom.function import Function
+from ..transforms.values import ShapeDtypeStruct, struct_of
+from .callbacks import Callback, as_array, is_moving, pulled, pushed, unpatched
+
+
+class Integrand:
+    """A function of a number and flat operands, whose values are a list of arrays."""
+
+    def values(self, t: Any, operands: Sequence[Any]) -> list[Any]:
+        """The values at `t`."""
+        raise NotImplementedError
+
+    def types(self, operands: Sequence[Any]) -> list[ShapeDtypeStruct]:
+        """Their shapes and dtypes."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class Given(Integrand):
+    """The user's integrand."""
+
+    callback: Callback
+
+    def values(self, t: Any, operands: Sequence[Any]) -> list[Any]:
+        """The values at `t`."""
+        return [as_array(self.callback(operands, t))]
+
+    def types(self, operands: Sequence[Any]) -> list[ShapeDtypeStruct]:
+        """Their shapes and dtypes."""
+        return [ShapeDtypeStruct((), np.dtype(float))]
+
+
+@dataclass(frozen=True, eq=False)
+class Pushed(Integrand):
+    """The tangents of an integrand, whose operands are followed by the tangents of those marked."""
+
+    of: Integrand
+    moving: tuple[bool, ...]
+
+    def values(self, t: Any, operands: Sequence[Any]) -> list[Any]:
+        """The values at `t`."""
+        count = len(self.moving)
+        rest = iter(operands[count:])
+        tangents = [next(rest) if m else None for m in self.moving]
+        return pushed(lambda *cs: self.of.values(t, cs), operands[:count], tangents)
+
+    def types(self, operands: Sequence[Any]) -> list[ShapeDtypeStruct]:
+        """Their shapes and dtypes."""
+        return self.of.types(operands[: len(self.moving)])
+
+
+@dataclass(frozen=True, eq=False)
+class Pulled(Integrand):
+    """The cotangents of the operands marked, for those of the values, which follow the operands."""
+
+    of: Integrand
+    moving: tuple[bool, ...]
+
+    def values(self, t: Any, operands: Sequence[Any]) -> list[Any]:
+        """The values at `t`."""
+        count = len(self.moving)
+        return pulled(lambda *cs: self.of.values(t, cs), operands[:count], self.moving, operands[count:])
+
+    def types(self, operands: Sequence[Any]) -> list[ShapeDtypeStruct]:
+        """Their shapes and dtypes."""
+        return [_like(x) for x, m in zip(operands, self.moving) if m]
+
+
+@dataclass(frozen=True, eq=False)
+class Integral(Sealed):
+    """An integrand, and how it is integrated.
+
+    Attributes
+    ----------
+    integrand : Integrand
+    options : dict
+        Arguments of ``scipy.integrate.quad``.
+    """
+
+    integrand: Integrand
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def of(self, integrand: Integrand) -> Integral:
+        """The integral of another integrand, by the same means."""
+        return Integral(integrand, self.options)
+
+    def computed(self, a: Any, b: Any, operands: Sequence[Any]) -> tuple[tuple[Any, ...], Any]:
+        """The integrals, and the estimate of the largest error."""
+        if isinstance(self.integrand, Given):
+            callback = self.integrand.callback
+            solver = unpatched(scipy.integrate.quad)
+            value, error = callback.reading(
+                operands, lambda for_scipy: solver(for_scipy(callback.fun), a, b, **self.options)[:2]
+            )
+            return (np.asarray(value, float),), np.asarray(error)
+        return self._each(a, b, operands)
+
+    def _each(self, a: Any, b: Any, operands: Sequence[Any]) -> tuple[tuple[Any, ...], Any]:
+        """Number by number, which share the points at which the integrand is computed."""
+        met: dict[float, np.ndarray] = {}
+
+        def at(t: float) -> np.ndarray:
+            found = met.get(t)
+            if found is None:
+                values = self.integrand.values(t, operands)
+                found = met[t] = np.concatenate([np.ravel(np.asarray(v)) for v in values])
+            return found
+
+        def number(i: int) -> Callable[[float], float]:
+            return lambda t: at(t)[i]
+
+        types = self.integrand.types(operands)
+        sizes = [int(np.prod(s.shape)) for s in types]
+        results = [
+            unpatched(scipy.integrate.quad)(number(i), a, b, **self.options)[:2] for i in range(sum(sizes))
+        ]
+        values = np.array([value for value, _ in results], float)
+        parts = np.split(values, np.cumsum(sizes)[:-1])
+        shaped = tuple([p.reshape(s.shape).astype(s.dtype) for p, s in zip(parts, types)])
+        return shaped, np.asarray(max([error for _, error in results], default=0.0))
+
+
+class Quad(Function):
+    """Integrals of functions of one variable, differentiable in the limits and in what the integrand reads."""
+
+    host = True
+    vmap_method = "sequential"
+
+    @staticmethod
+    def forward(integral: Integral, a: Any, b: Any, *operands: Any) -> Any:
+        """The solution."""
+        return integral.computed(a, b, operands)
+
+    @staticmethod
+    def shape(integral: Integral, a: Any, b: Any, *operands: Any) -> Any:
+        """Its shape and dtype."""
+        return tuple(integral.integrand.types(operands)), ShapeDtypeStruct((), np.dtype(float))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Keep what the rules need."""
+        ctx.integral, ctx.a, ctx.b, *operands = inputs
+        ctx.operands = tuple(operands)
+        ctx.mark_non_differentiable(output[1])
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx: Any, cts: Any, _: Any) -> tuple[Any, ...]:
+        """Reverse mode."""
+        integrand, operands = ctx.integral.integrand, ctx.operands
+        needs_a, needs_b, *needs = ctx.needs_input_grad[1:]
+        if all(ct is None for ct in cts):
+            return (None,) * (3 + len(operands))
+        cts = [_zeros(s) if ct is None else ct for s, ct in zip(integrand.types(operands), cts)]
+        moving = tuple([n and is_moving(x) for n, x in zip(needs, operands)])
+        back: Iterator[Any] = iter(())
+        if any(moving):
+            pull = ctx.integral.of(Pulled(integrand, moving))
+            back = iter(Quad.apply(pull, ctx.a, ctx.b, *operands, *cts)[0])
+
+        def at(x: Any) -> Any:
+            return sum([(v * ct).sum() for v, ct in zip(integrand.values(x, operands), cts)])
+
+        limits = -at(ctx.a) if needs_a else None, at(ctx.b) if needs_b else None
+        return (None, *limits, *[next(back) if m else None for m in moving])
+
+    @staticmethod
+    def jvp(ctx: Any, _: Any, a: Any, b: Any, *tangents: Any) -> Any:
+        """Forward mode."""
+        integrand, operands = ctx.integral.integrand, ctx.operands
+        moving = tuple([t is not None for t in tangents])
+        total: list[Any] = [_zeros(s) for s in integrand.types(operands)]
+        if any(moving):
+            push = ctx.integral.of(Pushed(integrand, moving))
+            given = [t for t in tangents if t is not None]
+            total = list(Quad.apply(push, ctx.a, ctx.b, *operands, *given)[0])
+        for x, t, sign in ((ctx.a, a, -1.0), (ctx.b, b, 1.0)):
+            if t is not None:
+                total = [y + sign * t * v for y, v in zip(total, integrand.values(x, operands))]
+        return tuple(total), None
+
+
+def _like(x: Any) -> ShapeDtypeStruct:
+    return x if isinstance(x, ShapeDtypeStruct) else struct_of(aval_of(x).strong())
+
+
+def _zeros(like: ShapeDtypeStruct) -> np.ndarray:
+    return np.zeros(like.shape, like.dtype)

@@ -1,0 +1,114 @@
+"""Roots of equations, by SciPy's solvers, with the derivatives of the implicit function theorem.
+
+From ``f(x, c) = 0`` follows ``J dx = -(df/dc) dc`` with the Jacobian ``J = df/dx`` at the root. Whatever found the
+root, its derivatives follow from `f` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..api.jacobian import jacfwd
+from ..custom.capture import Sealed
+from ..custom.function import Function
+from ..numpy.linalg import solve
+from ..transforms.values import ShapeDtypeStruct
+from .callbacks import Callback, as_array, is_moving, pulled, pushed
+
+
+class Equation(Sealed):
+    """An equation, and what finds its root.
+
+    Parameters
+    ----------
+    callback : Callback
+    find : callable
+        ``find(for_scipy, *guesses)``, which returns the root, and whatever else SciPy has to say; see
+        `Callback.reading`.
+    shape : tuple of int
+        Of the root.
+    paired : bool
+        Whether the function returns a pair, of which the second part is a derivative.
+
+    Attributes
+    ----------
+    details : object
+        What else SciPy said when the root was last found.
+    """
+
+    __slots__ = ("callback", "details", "find", "paired", "shape")
+
+    def __init__(
+        self,
+        callback: Callback,
+        find: Callable[..., tuple[Any, Any]],
+        shape: tuple[int, ...] = (),
+        paired: bool = False,
+    ):
+        self.callback, self.find, self.shape, self.paired = callback, find, shape, paired
+        self.details: Any = None
+
+    def root(self, operands: Sequence[Any], guesses: Sequence[Any]) -> np.ndarray:
+        """The root, for values of the operands."""
+        x, self.details = self.callback.reading(operands, lambda for_scipy: self.find(for_scipy, *guesses))
+        return np.asarray(x, float).reshape(self.shape)
+
+    def residual(self, x: Any, operands: Sequence[Any]) -> Any:
+        """What is zero at the root, in one axis."""
+        found = self.callback(operands, x)
+        return as_array(found[0] if self.paired else found).reshape(-1)
+
+    def solved(self, x: Any, operands: Sequence[Any], right: Any, transposed: bool = False) -> Any:
+        """The solution of the system with the Jacobian (transposed) at the root."""
+        if right.size == 1:
+            (slope,) = pushed(lambda y: [self.residual(y, operands)], [x], [np.ones_like(x)])
+            return right / slope
+        jacobian = jacfwd(lambda y: self.residual(y, operands))(x).reshape(right.size, right.size)
+        return solve(jacobian.T if transposed else jacobian, right)
+
+
+class Root(Function):
+    """Roots, differentiable in what the equation reads. They do not depend on guesses and brackets."""
+
+    host = True
+    vmap_method = "sequential"
+
+    @staticmethod
+    def forward(equation: Equation, guesses: Sequence[Any], *operands: Any) -> Any:
+        """The solution."""
+        return equation.root(operands, guesses)
+
+    @staticmethod
+    def shape(equation: Equation, guesses: Sequence[Any], *operands: Any) -> Any:
+        """Its shape and dtype."""
+        return ShapeDtypeStruct(equation.shape, np.dtype(float))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Keep what the rules need."""
+        ctx.equation, _, *operands = inputs
+        ctx.operands, ctx.root = tuple(operands), output
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx: Any, ct: Any) -> tuple[Any, ...]:
+        """Reverse mode."""
+        equation, x, operands = ctx.equation, ctx.root, ctx.operands
+        moving = [n and is_moving(c) for n, c in zip(ctx.needs_input_grad[2:], operands)]
+        if ct is None or not any(moving):
+            return (None,) * (2 + len(operands))
+        right = equation.solved(x, operands, -ct.reshape(-1), transposed=True)
+        back = iter(pulled(lambda *cs: [equation.residual(x, cs)], operands, moving, [right]))
+        return (None, None, *[next(back) if m else None for m in moving])
+
+    @staticmethod
+    def jvp(ctx: Any, _: Any, guesses: Any, *tangents: Any) -> Any:
+        """Forward mode."""
+        equation, x, operands = ctx.equation, ctx.root, ctx.operands
+        if all(t is None for t in tangents):
+            return None
+        (moved,) = pushed(lambda *cs: [equation.residual(x, cs)], operands, tangents)
+        return equation.solved(x, operands, -moved).reshape(x.shape)
