@@ -4,6 +4,7 @@ What a call does is judged in `probing`, in processes of their own: one that die
 """
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -11,6 +12,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+
+import functrans
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -22,6 +25,7 @@ NEVER = ("internal", "internal while tracing", "hang", "hang while tracing", "me
 #: The share of other disagreements: what NumPy's own functions take or refuse by accident of their code.
 MOST = 0.025
 QUIET = 90.0
+WHERE = {**os.environ, "PYTHONPATH": str(Path(functrans.__file__).parents[1])}
 
 
 def outcomes(path, first, step):
@@ -29,7 +33,7 @@ def outcomes(path, first, step):
     number = len(probing.probes())
     while first < number:
         command = [sys.executable, str(Path(probing.__file__)), str(path), str(first), str(number), str(step)]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=WHERE)
         size, since = -1, time.monotonic()
         while process.poll() is None:
             time.sleep(0.2)
@@ -41,6 +45,7 @@ def outcomes(path, first, step):
         rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
         if process.returncode == 0:
             return rows
+        assert process.returncode < 0, "the probes do not run"
         first = max(first, rows[-1]["i"] + step if rows else first)
         row = {"i": first, "id": probing.probes()[first].id, "kind": "crash", "text": str(process.returncode)}
         with path.open("a") as file:
