@@ -5,11 +5,12 @@ numbers that are known; inside compiled functions NaN is passed on.
 """
 
 from ..core.names import module_attributes as _module_attributes
+from .exponential import expm
 from .factors import lu, lu_factor, lu_solve, qr
 from .matrix_functions import solve_sylvester, sqrtm
 from .positive import cho_factor, cho_solve, cholesky
 from .spectra import eigh, eigvalsh, pinv, polar, svd, svdvals
-from .structured import block_diag, expm, toeplitz
+from .structured import block_diag, toeplitz
 from .systems import det, inv, solve, solve_triangular
 
 __all__ = [

@@ -145,7 +145,9 @@ def test_any_object_that_numpy_takes_for_an_index():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{1}, "a", b"a", 1.0, object(), deque(["a"]), range, array("d", [1.0])], ids=str
+    "wrong",
+    [{1}, "a", b"a", 1.0, object(), deque(["a"]), range, array("d", [1.0])],
+    ids=lambda x: type(x).__name__,
 )
 def test_objects_that_are_no_indices(wrong):
     with pytest.raises(InvalidIndexError, match="only integers, slices"):
