@@ -49,8 +49,7 @@ class _Stage(Trace):
 def _stage(f, *args, stats=None):
     trace = _Stage()
     invars = [Var(aval_of(a)) for a in args]
-    with tracing(trace):
-        out = f(*[_Staged(trace, v) for v in invars])
+    out = tracing(trace, f, *[_Staged(trace, v) for v in invars])
     outs = [trace.atom(x) for x in (out if isinstance(out, (tuple, list)) else [out])]
     return Jaxpr(invars, trace.eqns, outs, list(trace.consts), list(trace.consts.values()), "f", stats)
 
