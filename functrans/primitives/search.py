@@ -10,7 +10,7 @@ import numpy as np
 from ..core.aval import Aval, Zero
 from ..core.dtypes import INT64
 from ..core.errors import ArgumentValueError, ShapeError
-from ..core.kernel import Block, BlockEmitter, Buffer
+from ..core.kernel import Block, BlockEmitter, Buffer, Scalar
 from ..core.primitive import Primitive
 from .linear import batched_first, move_axis, same_dtype, shape_of
 from .shape import loops
@@ -64,16 +64,21 @@ def _search_kernel(
     rank = len(a.shape) - 1
     with loops(k, out.shape) as index:
         x = k.load(v, index)
-        start, count = k.local(k.const(0, INT64)), k.local(k.const(0, INT64) + n)
-        # What is searched for stands among `count` places from `start` on, or behind them; halved each time.
-        with k.loop(n.bit_length()), k.if_(count.get() > 0):
-            begin, half = start.get(), count.get() >> 1
-            middle = begin + half
-            y = k.load(a, (*index[:rank], middle))
-            further = before(k, [y], [x]) if side == "left" else ~before(k, [x], [y])
-            start.set(k.where(further, middle + 1, begin))
-            count.set(k.where(further, count.get() - half - 1, half))
-        k.store(out, index, start.get())
+        # The answer is among the `left` places from `place` on, or just after them. How many are left does not depend
+        # on the data, so the halving is unrolled and has no branch: the processor searches for several numbers at once.
+        place, left = k.const(0, INT64), n
+
+        def further(at: Scalar) -> Scalar:
+            y = k.load(a, (*index[:rank], at))
+            return before(k, [y], [x]) if side == "left" else ~before(k, [x], [y])
+
+        while left > 1:
+            half = left // 2
+            place = k.where(further(place + (half - 1)), place + half, place)
+            left -= half
+        if left:
+            place = k.where(further(place), place + 1, place)
+        k.store(out, index, place)
 
 
 # The rows of the sorted array go with the first axes of the numbers; each number is read once.

@@ -193,6 +193,22 @@ def test_searchsorted(a, v, side):
     identical(ft.jit(lambda a, v: fnp.searchsorted(a, v, side))(a, v), expected)
 
 
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("dtype", [np.int8, np.float64, np.complex64])
+def test_searchsorted_of_every_length(side, dtype):
+    """Each number of the array and those between; NaN, infinities, signed zeros."""
+    for n in (0, 1, 2, 3, 6, 9, 64, 1000):
+        a = (RANDOM.integers(-n, n + 1, n) // 2).astype(dtype)
+        v = np.arange(-n - 1, n + 2).astype(dtype) / dtype(2) if a.dtype.kind in "fc" else a[::-1]
+        if a.dtype.kind in "fc":
+            special = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0], dtype)
+            a[: n // 3] = RANDOM.choice(special, n // 3)
+            v = np.concatenate([v, special])
+        a = np.sort(a)
+        got = ft.jit(lambda a, v: fnp.searchsorted(a, v, side))(a, v)
+        identical(got, np.searchsorted(a, v, side))
+
+
 def test_searchsorted_options(same):
     a = np.array([3.0, 1.0, 2.0])
     same("searchsorted", a, [0.5, 2.0], sorter=np.argsort(a))
