@@ -23,8 +23,19 @@ _CURES = (
 )
 
 
+def untransformed(fun: Any) -> Any:
+    """What `grad`, `vmap`, `jit` and the like were made of: the function below all of them."""
+    while type(fun).__module__.partition(".")[0] == _PACKAGE and hasattr(fun, "__wrapped__"):
+        fun = fun.__wrapped__
+    return fun
+
+
 def instance_of(fun: Any) -> Any:
-    """The instance that a bound method, or an object that is called, gets; None for other functions."""
+    """The instance that a bound method, or an object that is called, gets; None for other functions.
+
+    Also where the function is a transformed one: ``grad(model.loss)`` reads the model as ``model.loss`` does.
+    """
+    fun = untransformed(fun)
     if type(fun) is MethodType:
         return fun.__self__
     plain = isinstance(fun, FunctionType | BuiltinFunctionType | functools.partial | np.ufunc | type)
@@ -45,6 +56,7 @@ def watch(fun: Any) -> Watch:
     StaleInstanceError
         If it may change unseen. What is compared by an ``__eq__`` and a ``__hash__`` of its own is trusted.
     """
+    fun = untransformed(fun)
     instance = instance_of(fun)
     kind: Any = type(instance)
     method = fun.__func__ if type(fun) is MethodType else kind.__call__
@@ -80,4 +92,5 @@ def held_weakly(instance: Any) -> Callable[[], Any]:
 
 def title_of(fun: Any) -> str:
     """The name of a function, for messages."""
+    fun = untransformed(fun)
     return str(getattr(fun, "__qualname__", type(fun).__qualname__))

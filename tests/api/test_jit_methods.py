@@ -616,3 +616,75 @@ def test_many_threads():
     for t in threads:
         t.join()
     assert found == [2.0] * 200
+
+
+class Scaled:
+    """Read below transformations."""
+
+    def __init__(self):
+        self.scale = 1.0
+
+    def loss(self, y):
+        return fnp.sum(self.scale * y**2)
+
+    @ft.jit
+    def jitted(self, y):
+        return fnp.sum(self.scale * y**2)
+
+    def __call__(self, y):
+        return self.loss(y)
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        ft.grad,
+        ft.value_and_grad,
+        ft.hessian,
+        ft.jacfwd,
+        ft.checkpoint,
+        ft.jit,
+        ft.vmap,
+        lambda f: ft.vmap(ft.grad(ft.checkpoint(f))),
+    ],
+    ids=["grad", "value_and_grad", "hessian", "jacfwd", "checkpoint", "jit", "vmap", "stack"],
+)
+@pytest.mark.parametrize(
+    "of", [lambda m: m.loss, lambda m: m.jitted, lambda m: m], ids=["plain", "jitted", "call"]
+)
+def test_a_method_below_transformations_is_watched(transform, of):
+    model = Scaled()
+    y = np.ones((2, 2))
+    f = ft.jit(transform(of(model)))
+    before = f(y)
+    assert str(f(y)) == str(before)
+    model.scale = 2.0
+    with pytest.raises(StaleInstanceError, match=r"self\.scale has changed"):
+        f(y)
+
+
+def test_clear_cache_of_a_gradient_traces_its_method_again():
+    model = Scaled()
+    f = ft.jit(ft.grad(model.loss))
+    np.testing.assert_array_equal(f(Y), 2.0 * Y)
+    model.scale = 2.0
+    f.clear_cache()
+    np.testing.assert_array_equal(f(Y), 4.0 * Y)
+
+
+def test_rules_below_transformations_are_no_instances():
+    class Triple(ft.Function):
+        @staticmethod
+        def forward(x):
+            return 3.0 * x
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def backward(ctx, g):
+            return 3.0 * g
+
+    f = ft.jit(ft.grad(Triple.apply))
+    assert f(1.0) == f(2.0) == 3.0
