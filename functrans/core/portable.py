@@ -188,5 +188,7 @@ def in_words(fun: Any) -> str:
     """A function as representations of what was made of it name it: ``f``, ``grad of f``."""
     if isinstance(fun, Portable):
         return repr(fun)[1:-1]
-    name = getattr(fun, "__name__", None)
-    return name if isinstance(name, str) else type(fun).__name__
+    name, owner = getattr(fun, "__name__", None), getattr(fun, "__self__", None)
+    if not isinstance(name, str):
+        return type(fun).__name__
+    return f"{owner.__name__}.{name}" if isinstance(owner, type) else name
