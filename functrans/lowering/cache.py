@@ -16,8 +16,7 @@ _Key = tuple[str, Options]
 class KernelCache:
     """Compiles each kernel once, also when several threads ask for it at the same moment.
 
-    A thread that asks for a kernel which another one is compiling waits for it; other kernels compile
-    meanwhile.
+    A thread that asks for a kernel which another one is compiling waits for it.
     """
 
     def __init__(self) -> None:
