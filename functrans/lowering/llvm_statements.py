@@ -12,10 +12,10 @@ from .llvm_calls import c_function, host_call, part_of, reserve, routine
 from .llvm_function import Function
 from .maths import LIBM
 from .parts import PartCall, shared
-from .polling import Countdown, is_innermost, is_long, work_of
+from .polling import Countdown, is_innermost, is_long, rounds, work_of
 
-#: Loops of at most so many rounds may be unrolled; those with mathematical functions, which then would be computed one
-#: at a time, only if they are no longer than a vector.
+#: Loops of at most so many rounds, those of the loops inside included, may be unrolled; those with mathematical
+#: functions, which then would be computed one at a time, only if they are no longer than a vector.
 SHORT, VECTOR = 32, 4
 
 
@@ -150,12 +150,13 @@ class Statements(Function):
         return self._countdown
 
     def hint(self, s: ir.For) -> str:
-        """Only short loops are unrolled: the vectoriser interleaves, more doubles the compile time."""
-        a, b = s.start, s.stop
-        if type(a) is ir.Extent and type(b) is ir.Extent:
-            calls = any(type(x) is ir.Let and x.op in LIBM for x in ir.walk(s.body))
-            if b.value - a.value <= (VECTOR if calls else SHORT):
-                return ""
+        """Only short nests of loops are unrolled: the vectoriser interleaves, more doubles the compile time.
+
+        A loop around a long one gains nothing from copies of it, and LLVM optimises each copy.
+        """
+        n = _rounds_of_nest(s)
+        if n <= VECTOR or (n <= SHORT and not _calls_maths(s.body)):
+            return ""
         self.loops.append("!0, !1" if _folds_extremes(s.body) else "!0")
         return f", !llvm.loop !{len(self.loops) + 1}"
 
@@ -225,6 +226,19 @@ class Statements(Function):
         old = self.new("load i64, ptr %status")
         found = self.new(f"select i1 {self.operand(s.condition)}, i64 {bit}, i64 0")
         self.lines.append(f"  store i64 {self.new(f'or i64 {old}, {found}')}, ptr %status")
+
+
+def _rounds_of_nest(s: ir.Statement) -> int:
+    """How many rounds the innermost loops run in all; more than `SHORT` where that is not known."""
+    if type(s) is ir.While:
+        return SHORT + 1
+    inner = sum(_rounds_of_nest(x) for block in ir.blocks_of(s) for x in block.statements)
+    return max(rounds(s, SHORT + 1), 0) * max(inner, 1) if type(s) is ir.For else inner
+
+
+def _calls_maths(block: ir.Block) -> bool:
+    """Whether there are mathematical functions."""
+    return any(type(s) is ir.Let and s.op in LIBM for s in ir.walk(block))
 
 
 def _folds_extremes(block: ir.Block) -> bool:

@@ -1,6 +1,8 @@
+import re
 import sys
 import threading
 import warnings
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -202,3 +204,30 @@ def test_strict_kernels_do_not_contract():
 
 def test_memory_layout_is_as_assumed():
     assert entry.layout_is_known()
+
+
+def nest(*extents):
+    """A kernel of nested loops that doubles; None for an extent not known."""
+    b = Builder("nest")
+    shape = tuple(ir.Param(0, ir.INT64) if n is None else n for n in extents)
+    x, y = b.buffer("x", F8, shape, "in"), b.buffer("y", F8, shape, "out")
+    with ExitStack() as loops:
+        bounds = [b.parameter(0, ir.INT64) if n is None else n for n in extents]
+        index = tuple(loops.enter_context(b.loop(n)) for n in bounds)
+        b.store(y, index, b.load(x, index) * 2.0)
+    kernel = b.finish()
+    kernel.ints = extents.count(None)
+    return kernel
+
+
+@pytest.mark.parametrize(
+    ("extents", "kept"),
+    [((3, 3, 3), 0), ((2, 2, 2, 2), 0), ((4, 4, 4), 1), ((3, 3, 100), 3), ((3, 3, None), 3), ((40, 3), 1)],
+)
+def test_loops_around_long_ones_stay_loops(extents, kept):
+    kernel = compile_kernel(nest(*extents))
+    assert len(re.findall(r"br .*!llvm\.loop", kernel.llvm)) == kept
+    shape = tuple(5 if n is None else n for n in extents)
+    x, y = np.random.default_rng(0).normal(size=shape), np.zeros(shape)
+    assert kernel.run((x, y), (5,) * kernel.kernel.ints) == 0
+    np.testing.assert_array_equal(y, 2 * x)
