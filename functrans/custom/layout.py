@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.array import Array, WeakArray, secure, unwrap
+from ..core.array import Array, secure, unwrap
 from ..core.errors import PytreeError
 from ..core.pytree import (
     LEAF,
@@ -53,8 +53,6 @@ def is_array(x: Any) -> bool:
 
 def as_value(x: Any, where: Callable[[], str]) -> Any:
     """An array of the user's as a value that flows through interpreters; `where` names it in messages."""
-    if type(x) is WeakArray:  # rules ask arrays for their shape
-        return np.asarray(x)
     return unwrap(x) if type(x) is Array else value_of(x, where)
 
 

@@ -208,6 +208,14 @@ def test_rules_of_users_receive_an_array():
             return 2.0 * g
 
     assert Scale.apply(weakly(3.0)) == 6.0
+    for apply in (
+        Scale.apply,
+        ft.jit(Scale.apply),
+        ft.grad(Scale.apply),
+        lambda a: ft.vjp(Scale.apply, a)[0],
+    ):
+        assert apply(weakly(3.0)).weak_type
+        assert (apply(weakly(3.0)) * F32).dtype == np.float32
     shape = ft.custom_jvp(lambda x: x + len(x.shape))
     shape.defjvp(lambda p, t: (shape(*p), t[0]))
     assert shape(weakly(3.0)) == 3.0
