@@ -21,11 +21,12 @@ import numpy as np
 import scipy
 
 from ..core.aval import Zero, aval_of
-from ..core.errors import ArgumentError, SolverError
+from ..core.errors import ArgumentError, ShapeError, SolverError
 from ..custom.capture import Sealed
 from ..custom.function import Function
 from ..numpy.creation import asarray
 from ..numpy.joining import concatenate, stack
+from ..numpy.shaping import broadcast_to
 from ..primitives.linear import instantiate
 from ..transforms.jvp import jvp
 from ..transforms.linearize import linearize
@@ -56,7 +57,15 @@ class Given(System):
     def slope(self, t: Any, y: Any, operands: Sequence[Any]) -> Any:
         """The derivative of all that the system consists of."""
         found = self.callback(operands, t, y[:, None] if self.vectorized else y)
-        return as_array(found).reshape(-1)
+        slope = as_array(found).reshape(-1)
+        if slope.shape == y.shape:
+            return slope
+        if slope.shape == (1,):  # one number for all equations, which SciPy takes
+            return broadcast_to(slope, y.shape)
+        raise ShapeError(
+            f"solve_ivp: the function returned {slope.size} derivatives for {y.size} equations. Return one for "
+            "each element of y"
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -169,6 +169,26 @@ def test_what_traced_values_exclude(fun, says):
         ft.grad(fun)(1.0)
 
 
+def test_one_derivative_serves_all_equations_and_a_wrong_count_is_refused():
+    def last(a, count):
+        return solve_ivp(lambda t, y: -a * np.ones(count), (0, 1), [1.0, 2.0], t_eval=[1.0]).y[:, -1]
+
+    def number(a):
+        return solve_ivp(lambda t, y: -a, (0, 1), [1.0, 2.0], t_eval=[1.0]).y[:, -1]
+
+    for fun in (number, lambda a: last(a, 1), lambda a: last(a, 2)):
+        np.testing.assert_allclose(fun(0.5), [0.5, 1.5])  # SciPy itself
+        for compiled in (lambda f: f, ft.jit):
+            np.testing.assert_allclose(compiled(ft.jacfwd(fun))(0.5), [-1.0, -1.0])
+            np.testing.assert_allclose(compiled(ft.jacrev(fun))(0.5), [-1.0, -1.0])
+    with pytest.raises(
+        ft.errors.ShapeError, match="solve_ivp: the function returned 3 derivatives for 2 equations"
+    ):
+        ft.jit(ft.jacfwd(lambda a: last(a, 3)))(0.5)
+    with pytest.raises(ValueError, match="broadcast"):  # SciPy's own
+        ft.jacfwd(lambda a: last(a, 3))(0.5)
+
+
 def test_math_of_traced_values_is_refused_in_integrands():
     for call in (
         lambda f: quad(f, 0, 1)[0],
