@@ -56,6 +56,8 @@ LOSING = {
     "map": (lambda t: sum(map(math.exp, [t, t])), "sum"),
     "map of float": (lambda t: sum(map(float, [t, t])), "sum"),
     "partial": (lambda t: functools.partial(math.sin)(t), "compiled code"),
+    "itself": (math.sin, "compiled code"),
+    "partial itself": (functools.partial(math.sin), "compiled code"),
     "dictionary": (lambda t: {"exp": math.exp}["exp"](t), "compiled code"),
     "list": (lambda t: [math.exp][0](t), "compiled code"),
     "getattr": (lambda t: getattr(math, "exp")(t), "compiled code"),  # noqa: B009
