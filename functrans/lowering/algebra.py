@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.ir import Atom, Eqn, Var
+from ..core.ir import Atom, Eqn, Literal, Var
 from ..core.primitive import Primitive
 from ..primitives.elementwise import convert_element_type_p
+from ..primitives.families import add_p, mul_p
 from ..primitives.linear import broadcast_in_dim_p, reshape_p, transpose_p
 from ..primitives.reduce import reduce_max_p, reduce_min_p
 from .moves import place_p, window_p
@@ -207,14 +208,35 @@ def _transposed_dot(rw: Rewriter, eqn: Eqn) -> Eqn | None:
 
 
 def _dot(rw: Rewriter, eqn: Eqn) -> Eqn | None:
-    """Transposed operands read in place: the routines take a transpose for free."""
+    """Transposed operands read in place: the routines take a transpose for free. An outer product multiplies."""
     (lc, rc), (lb, rb) = eqn.params["dimension_numbers"]
+    if all(eqn.invars[0].aval.shape[d] == 1 for d in lc) and eqn.outvars[0].aval.dtype.kind in "iuf":
+        return _outer(rw, eqn)
     x, lc, lb = _untransposed(rw, eqn.invars[0], lc, lb)
     y, rc, rb = _untransposed(rw, eqn.invars[1], rc, rb)
     if x is eqn.invars[0] and y is eqn.invars[1]:
         return None
     params = {**eqn.params, "dimension_numbers": ((lc, rc), (lb, rb))}
     return Eqn(eqn.primitive, [x, y], eqn.outvars, params, eqn.source)
+
+
+def _outer(rw: Rewriter, eqn: Eqn) -> Eqn:
+    """A product that sums one term per element: elementwise, so it fuses with what reads it."""
+    (x, y), out = eqn.invars, eqn.outvars[0]
+    contracts, batches = eqn.params["dimension_numbers"]
+    first = len(batches[0])
+    factors = []
+    for a, contract, batch in zip((x, y), contracts, batches):
+        kept = [d for d in range(a.aval.ndim) if d not in contract]
+        free = [d for d in kept if d not in batch]
+        place = {**{d: i for i, d in enumerate(batch)}, **{d: first + i for i, d in enumerate(free)}}
+        first += len(free)
+        thin = rw.new(reshape_p, a, shape=tuple([a.aval.shape[d] for d in kept]))
+        dims = tuple([place[d] for d in kept])
+        factors.append(rw.new(broadcast_in_dim_p, thin, shape=out.aval.shape, broadcast_dimensions=dims))
+    product = rw.new(mul_p, *factors)
+    # A sum starts from zero: a product of -0.0 alone gives 0.0.
+    return Eqn(add_p, [product, Literal(out.aval.dtype.type(0))], [out], {}, eqn.source)
 
 
 def _untransposed(

@@ -113,6 +113,34 @@ def test_transposes_go_into_products(stage):
     np.testing.assert_allclose(evaluate(simple, (X, y))[0], (X.T @ y).T, rtol=1e-14)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
+@pytest.mark.parametrize(
+    ("x", "y", "numbers"),
+    [
+        ((3, 1), (1, 4), (((1,), (0,)), ((), ()))),
+        ((3,), (4,), (((), ()), ((), ()))),
+        ((1,), (1,), (((0,), (0,)), ((), ()))),
+        ((0, 1), (1, 2), (((1,), (0,)), ((), ()))),
+        ((2, 1, 5, 3, 1), (1, 3, 4, 1, 5), (((1, 4), (3, 0)), ((3, 2), (1, 4)))),
+    ],
+)
+def test_products_that_sum_one_term_are_elementwise(stage, x, y, numbers, dtype):
+    """Bit for bit NumPy's sums, which start from zero: no -0.0."""
+    random = np.random.default_rng(3)
+    x, y = (random.integers(-2, 3, shape).astype(dtype) for shape in (x, y))
+
+    def f(x, y):
+        return dot_general_p.bind(x, y, dimension_numbers=numbers)
+
+    jaxpr = stage(f, x, y)
+    simple = simplify(jaxpr)
+    assert "dot_general" not in names(simple)
+    (got,), (want,) = evaluate(simple, (x, y)), evaluate(jaxpr, (x, y))
+    np.testing.assert_array_equal(got, want)
+    assert got.dtype == want.dtype
+    assert not np.any(np.signbit(got[got == 0]))
+
+
 def test_reduction_of_a_transpose(stage):
     x = np.arange(24.0).reshape(2, 3, 4)
 
