@@ -316,6 +316,9 @@ class WeakArray(Array):
     def __rdivmod__(self, other: Any) -> Any:
         return other // self, other % self
 
+    def __round__(self, ndigits: int | None = None) -> Any:
+        return wrap(_view(self, _ndarray).round(ndigits or 0).item())
+
     def __getitem__(self, index: Any) -> Any:
         part = super().__getitem__(index)
         return weak(_view(part, _ndarray)) if type(part) is Array and not part.ndim else part

@@ -184,6 +184,7 @@ def test_it_is_an_array_and_stays_weak_when_it_is_kept():
         a[...],
         a.T,
         divmod(a, 3)[1],
+        round(a),
     ):
         assert same.weak_type
         assert same == 2.0
