@@ -185,7 +185,9 @@ def _over_rows(f: Callable[..., Any], rows: list[Any], tree: PyTreeDef, count: i
 def _call_pair(f: Callable[..., Any], tree: tuple[Any, Any]) -> tuple[Any, Any]:
     out = f(*tree)
     if not (isinstance(out, tuple | list) and len(out) == 2):
-        met = f"{len(out)} values" if isinstance(out, tuple | list) else f"{type(out).__name__}"
+        met = f"an array of shape {out.shape}" if hasattr(out, "shape") else type(out).__name__
+        if isinstance(out, tuple | list):
+            met = f"{len(out)} values"
         raise ArgumentError(
             f"scan of {name_of(f)}: the body must return a pair (carry, y), but returned {met}. Where there is nothing "
             "to stack, return (carry, None)",

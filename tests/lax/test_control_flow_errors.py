@@ -79,7 +79,7 @@ def test_a_body_that_returns_no_pair(way):
     def single(x):
         return lax.scan(lambda c, row: c + row, x, X)[0]  # single
 
-    says = ["scan of <lambda>", "must return a pair (carry, y)", "(carry, None)"]
+    says = ["scan of <lambda>", "must return a pair (carry, y)", "an array of shape (", "(carry, None)"]
     fails(errors.ArgumentError, says, "# single", single, way)
 
     def triple(x):
