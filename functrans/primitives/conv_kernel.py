@@ -39,6 +39,8 @@ _COLUMNS = 1 << 18
 _CHANNELS = 512
 _MANY_CHANNELS = 8192
 """Products of channels in and out from which BLAS is quicker than loops over rows; over joined rows."""
+_NARROW = 32
+"""Rows of so few bytes are short even when they are joined: vectors leave a large rest, which BLAS does not."""
 
 
 class _Plan(NamedTuple):
@@ -89,11 +91,10 @@ def conv_kernel(
     base, low = lhs_dilation, tuple(lo for lo, _ in padding)
     source = _Source(x, tuple(spatial), base, low)
     blas = out.dtype.kind in "fc"
+    joined = plan.has_short_rows() and places[-1] * out.dtype.itemsize > _NARROW
     if blas and window and places[-1] < window[-1] and prod(window) > _UNROLLED:
         _by_windows(k, source, w, out, plan)
-    elif blas and plan.i * plan.o >= (
-        _MANY_CHANNELS if prod(window) > 1 and plan.has_short_rows() else _CHANNELS
-    ):
+    elif blas and plan.i * plan.o >= (_MANY_CHANNELS if joined and prod(window) > 1 else _CHANNELS):
         _by_columns(k, source, w, out, plan)
     elif plan.has_short_rows():
         _by_images(k, source, w, out, plan)
