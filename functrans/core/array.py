@@ -21,7 +21,18 @@ from typing import Any
 import numpy as np
 
 from .errors import ArgumentError, NoAttributeError
-from .refusals import ATTRIBUTES, COPY, METHODS, READ_ONLY, WRITERS, Flags, calls_operator, refuse, writable
+from .refusals import (
+    ATTRIBUTES,
+    COPY,
+    METHODS,
+    PRINTERS,
+    READ_ONLY,
+    WRITERS,
+    Flags,
+    calls_operator,
+    refuse,
+    writable,
+)
 from .trace import Tracer, operators
 
 _ndarray = np.ndarray
@@ -206,6 +217,8 @@ class Array(np.ndarray, metaclass=_ArrayType):
         if func in WRITERS and args and _is_ours(args[0]):
             refuse(f"np.{func.__name__}(x, ...)", f"{WRITERS[func]}. {COPY}")
         _check_out(func.__name__, kwargs)
+        if func in PRINTERS:
+            return func(np.asarray(args[0]), *args[1:], **kwargs)
         out = func(*unwrap_all(args), **unwrap_all(kwargs))
         return out if func in READ_ONLY else writable(out)
 

@@ -61,6 +61,8 @@ WRITERS: dict[Any, str] = {
     np.put_along_axis: "Write x = x.at[...].set(v) with the indices of all axes",
 }
 
+#: What prints arrays, and so wants one, also of a number.
+PRINTERS = frozenset((np.array_repr, np.array_str, np.array2string))
 #: What NumPy itself makes read-only, or too large to be copied: elements that occur in it more than once.
 READ_ONLY = frozenset((np.broadcast_to, np.broadcast_arrays, np.lib.stride_tricks.sliding_window_view))
 

@@ -46,7 +46,7 @@ def sort(
     a: Any,
     axis: int | None = -1,
     kind: str | None = None,
-    order: None = None,
+    order: Any = None,
     *,
     stable: bool | None = None,
     descending: bool = False,
@@ -104,7 +104,7 @@ def argsort(
     a: Any,
     axis: int | None = -1,
     kind: str | None = None,
-    order: None = None,
+    order: Any = None,
     *,
     stable: bool | None = None,
     descending: bool = False,
@@ -194,7 +194,7 @@ def _check_places(kth: Any, x: Any, axis: int, name: str) -> None:
 
 
 @implements(np.partition)
-def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: None = None) -> Any:
+def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Any:
     """A copy whose `kth` element stands where it would if sorted, smaller ones before it, larger ones behind.
 
     Parameters
@@ -233,7 +233,7 @@ def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect"
 
 @implements(np.argpartition, method="argpartition")
 def argpartition(
-    a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: None = None
+    a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None
 ) -> Any:
     """The places of the elements in the order of `partition`.
 

@@ -35,7 +35,7 @@ def all_different(shape: tuple[int, ...], indices: Sequence[Any], axes: tuple[in
     """Whether indices name no element twice, as far as their numbers are known."""
     if any(isinstance(i, Tracer) for i in indices):
         return False
-    if np.size(indices[0]) < 2:
+    if np.size(indices[0]) < 2 or not prod([shape[d] for d in axes]):
         return True
     found, valid = resolve(indices, shape, axes, mode)
     places = np.ravel_multi_index(tuple(found), tuple([shape[d] for d in axes]), mode="wrap")

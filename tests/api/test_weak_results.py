@@ -220,3 +220,9 @@ def test_rules_of_users_receive_an_array():
     shape = ft.custom_jvp(lambda x: x + len(x.shape))
     shape.defjvp(lambda p, t: (shape(*p), t[0]))
     assert shape(weakly(3.0)) == 3.0
+
+
+def test_numpy_prints_weak_results():
+    x = ft.grad(lambda x: x * x)(2.0)
+    assert x.weak_type
+    assert (np.array_repr(x), np.array_str(x), np.array2string(x, precision=2)) == ("array(4.)", "4.0", "4.")

@@ -174,9 +174,9 @@ def test_numpys_functions_and_methods_of_traced_values():
     for got, expected in zip(f(x), (np.sort(x), [1, 2, 0], [1, 2, 0], 1, [1, 2, 0])):
         np.testing.assert_array_equal(got, expected)
     for method in ("sort", "partition"):
-        with pytest.raises(ImmutableArrayError, match=rf"np\.{method}"):
+        with pytest.raises(ImmutableArrayError, match=rf"functrans\.numpy\.{method}|np\.{method}"):
             ft.jit(lambda x: getattr(x, method)(0))(x)  # noqa: B023
-        with pytest.raises(ImmutableArrayError, match=rf"np\.{method}"):
+        with pytest.raises(ImmutableArrayError, match=rf"functrans\.numpy\.{method}|np\.{method}"):
             getattr(fnp.array(x), method)(0)
     assert type(fnp.array(x).argpartition(1)) is ft.Array
 

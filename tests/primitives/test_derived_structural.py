@@ -216,6 +216,7 @@ INDEXING = {
         ),
         kinds="iufc",
         rtol=1e-12,
+        atol=1e-300,  # products of numbers that are next to zero
     ),
     scatter_folds.scatter_min_p: _scatter(),
     scatter_folds.scatter_max_p: _scatter(),

@@ -103,7 +103,7 @@ KINKS = {
     "clip within": (lambda x: fnp.clip(x, 0, 2), 1.0, 1.0),
     "clip beyond": (lambda x: fnp.clip(x, 0, 2), 3.0, 0.0),
     "hypot": (lambda x: fnp.hypot(x, 0.0), 0.0, 0.0),
-    "logaddexp": (lambda x: fnp.logaddexp(x, -np.inf), -np.inf, 1.0),
+    "logaddexp": (lambda x: fnp.logaddexp(x, -np.inf), -np.inf, 0.5),
     "logaddexp, one": (lambda x: fnp.logaddexp(x, 2.0), -np.inf, 0.0),
     "clip at a bound": (lambda x: fnp.clip(x, 0, 2), 2.0, 0.5),
     "logaddexp, inf": (lambda x: fnp.logaddexp(x, 1.0), np.inf, 1.0),
