@@ -75,12 +75,9 @@ class Kind:
         met = f"got {shown(value)} of type {type(value).__name__}"
         if self.is_function:
             raise ArgumentError(f"{function}: want a function for {parameter}, {met}")
-        error = (
-            ArgumentValueError
-            if self.wanted.startswith("one of ") and isinstance(value, str)
-            else ArgumentError
-        )
-        raise error(f"{where} must be {self.wanted}, {met}")
+        if self.wanted.startswith("one of ") and isinstance(value, str):
+            raise ArgumentValueError(f"{where} must be {self.wanted}, {met}")
+        raise ArgumentError(f"{where} must be {self.wanted}, {met}")
 
 
 def shown(value: Any) -> str:
