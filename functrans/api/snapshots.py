@@ -251,7 +251,7 @@ class Attributes(Node):
             inherited = of(cls)
         except AttributeError:  # one that is not there
             return None
-        if not all(map(is_, of(cls), inherited)):  # made anew each time, as methods of classes are
+        if not all(map(is_, of(cls), inherited)):  # made again at each access, as methods of classes are
             return None
         visible = frozenset(names).isdisjoint
 

@@ -87,7 +87,7 @@ class HostCall(UserCode):
 
     @property
     def shared(self) -> bool:  # type: ignore[override]
-        """Whether it holds nothing that dies before the process: it is called anew each time in any case."""
+        """Whether it holds nothing that dies before the process. It is called again each time in any case."""
         return not self.static and lasting(self.function)
 
     # Functions are compared by identity: an ``__eq__`` of the user's may call equal what computes differently.

@@ -36,7 +36,7 @@ def checked(run: _Run, kernel: ir.Kernel, ints: tuple[int, ...]) -> _Run:
     run : callable
         What `CompiledKernel.bind` gives, of a kernel compiled with ``Options(checked=True)``.
     kernel : Kernel
-        Outlined; its names are told.
+        Outlined; reports use its names.
     ints : tuple of int
 
     Raises

@@ -114,7 +114,7 @@ class _Module(Statements):
         ]
 
     def row_of(self, call: PartCall) -> list[int] | None:
-        """Where a part finds its arguments, as byte offsets; None where some are no arguments of the kernel."""
+        """Where a part finds its arguments, as byte offsets; None if they cannot all be addressed so."""
         numbers = [*call.results, *call.ints, *call.floats]
         if any(x.dtype not in (np.int64, np.float64) for x in numbers if type(x) is not ir.Param):
             return None

@@ -15,7 +15,7 @@ from .parts import PartCall, shared
 from .polling import Countdown, is_innermost, is_long, rounds, work_of
 
 #: Loops of at most so many rounds, those of the loops inside included, may be unrolled; those with mathematical
-#: functions, which then would be computed one at a time, only if they are no longer than a vector.
+#: functions only up to the length of a vector: unrolled, they are computed one at a time.
 SHORT, VECTOR = 32, 4
 
 

@@ -128,7 +128,7 @@ def _by_norm(x: Any) -> Any:
 
 
 def _squared(x: Any, wanted: Any) -> Any:
-    """The square where it is wanted; elsewhere no large number arises, in derivatives neither."""
+    """The square where it is wanted; elsewhere the square of zero, so that nothing overflows, nor do derivatives."""
     wanted = broadcast_to(wanted, shape_of(x))
     safe = select_p.bind(wanted, x, dtype_of(x).type(0))
     return select_p.bind(wanted, matrix_product(safe, safe), x)

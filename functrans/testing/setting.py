@@ -179,7 +179,7 @@ def proving(
     name = name_of(f)
     suffix = "" if wrt is None else f", wrt={wrt}"
     report = Report(title, name, f"functrans.testing.{law}({name}, *args, rng={rng}{suffix})", rng)
-    setting = Setting(report, f, args, rng, wrt)  # arguments that are none are no violation
+    setting = Setting(report, f, args, rng, wrt)  # wrong arguments are no violation of a law
     with report.chained(), config.patch(specialize_below=2):
         yield setting
 
