@@ -18,8 +18,8 @@ Python or NumPy would raise there (in brackets), so that `except ValueError` and
 NumPy. Its message ends with your file, line and source text: those of the innermost frame that belongs neither to
 functrans nor to an installed library that knows nothing of it, such as pandas or Matplotlib.
 
-The traceback of an error that leaves a transformation, a loop, a branch or a custom rule shows your frames, without
-those of functrans between them. `config.traceback_filtering = False`, or `FUNCTRANS_TRACEBACK_FILTERING=0`, shows all.
+The traceback of an error that leaves a function of functrans shows your frames, without those of functrans between
+them. `config.traceback_filtering = False`, or `FUNCTRANS_TRACEBACK_FILTERING=0`, shows all.
 """
 
 

@@ -27,6 +27,7 @@ from .errors import (
 )
 from .source import is_internal
 from .trace import Tracer
+from .tracebacks import show_users_frames
 
 F = TypeVar("F", bound=Callable[..., Any])
 _Parameter = inspect.Parameter
@@ -66,6 +67,7 @@ def checked(function: F) -> F:
     space: dict[str, Any] = {
         "_inner": function,
         "_explained": Exception,
+        "_show_users_frames": show_users_frames,
         "_explain": functools.partial(_explain, name, functions),
     }
     lines: list[str] = []
@@ -138,11 +140,15 @@ def _written(
     if previous is _Parameter.POSITIONAL_ONLY:
         header.append("/")
     body = [
-        *lines,
         "try:",
-        f"    return _inner({', '.join(call)})",
+        *[f"    {line}" for line in lines],
+        "    try:",
+        f"        return _inner({', '.join(call)})",
+        "    except _explained as error:",
+        f"        _explain(error, {{{', '.join(named)}}})",
+        "        raise",
         "except _explained as error:",
-        f"    _explain(error, {{{', '.join(named)}}})",
+        "    _show_users_frames(error)",
         "    raise",
     ]
     source = [

@@ -71,6 +71,11 @@ CALLS = {
     "custom_vjp": (lambda: ft.grad(lambda x: ruled(x))(1.0), ["mine"]),
     "Function": (lambda: Op.apply(X), ["forward", "wrong"]),
     "compiled index": (lambda: ft.jit(lambda x, i: x[i])(X, 7), []),
+    "sum": (lambda: fnp.sum(X, axis=5), []),
+    "dot": (lambda: fnp.dot(X, np.ones(4)), []),
+    "inv": (lambda: fnp.linalg.inv(np.zeros((2, 2))), []),
+    "a flag": (lambda: fnp.sum(X, keepdims="a"), []),
+    "no function": (lambda: ft.grad(None), []),
     "pure_callback": (lambda: ft.pure_callback(mine, ft.ShapeDtypeStruct((), "f8"), 1.0), ["mine"]),
 }
 
