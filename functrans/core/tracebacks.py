@@ -2,8 +2,8 @@
 
 An error that leaves a function of functrans passes a *boundary*, which takes the frames of functrans out of its
 traceback. The boundaries are what users call with functions of their own (transformations, control flow, custom rules,
-callbacks), and every function whose arguments are checked. Nothing is done, and nothing measurable spent, where no error
-is raised.
+callbacks), and every function whose arguments are checked. Nothing is done, and nothing measurable spent, where no
+error is raised.
 """
 
 from __future__ import annotations
