@@ -177,6 +177,13 @@ def test_page_of_errors_is_current():
     assert script.PAGE.read_text() == script.page(), "run python docs/generate_errors.py"
 
 
+def test_chart_is_current():
+    script = script_of_docs("generate_chart")
+    assert script.CHART.read_text() == script.chart(script.RESULTS.read_text()), (
+        "run python docs/generate_chart.py"
+    )
+
+
 def test_each_error_has_a_failing_program():
     from functrans.core import errors
 
