@@ -1,7 +1,8 @@
 """`checked`: a public function whose arguments are what its signature says they are.
 
-The check is a function of the same signature in front of it, written once. What is an argument's default costs a
-comparison, everything else one call. Errors that arise inside, without a name of the argument, are explained.
+The check is a function of the same signature in front of it, written when it is first called: writing hundreds of
+them would be a quarter of the import. What is an argument's default costs a comparison, everything else one call.
+Errors that arise inside, without a name of the argument, are explained.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 import functools
 import inspect
 import typing
-from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Any, TypeVar
+from collections.abc import Callable
+from types import CellType, CodeType, FunctionType, TracebackType
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from .errors import (
     IntegerRangeError,
     InvalidIndexError,
 )
+from .locks import new_rlock
 from .source import is_internal
 from .trace import Tracer
 from .tracebacks import show_users_frames
@@ -60,41 +62,108 @@ def checked(function: F) -> F:
     ...
     functrans.core.errors.ArgumentError: doubled: twice must be True or False, got 'yes' of type str...
     """
-    parameters = list(inspect.signature(function).parameters.values())
-    hints = typing.get_type_hints(function, include_extras=True)
-    name = _name(function)
-    functions: list[str] = []
-    space: dict[str, Any] = {
-        "_inner": function,
-        "_explained": Exception,
-        "_show_users_frames": show_users_frames,
-        "_explain": functools.partial(_explain, name, functions),
-    }
-    lines: list[str] = []
-    for p in parameters:
-        kind = kind_of(hints.get(p.name, Any))
-        if kind is None or p.kind is _Parameter.VAR_KEYWORD:
-            continue
-        if p.name == "out" and p.default is None:
-            space["_refuse_out"] = functools.partial(refuse_out, name)
-            lines.append("if out is not None: _refuse_out(out)")
-            continue
-        if kind.is_function:
-            functions.append(p.name)
-        space[f"_check_{p.name}"] = functools.partial(_check, kind.check, name, p.name)
-        if p.kind is _Parameter.VAR_POSITIONAL:
-            lines.append(f"{p.name} = [_check_{p.name}(x) for x in {p.name}]")
-            continue
-        if kind is FLAG:
-            condition = f"if {p.name} is not True and {p.name} is not False: "
-        elif p.default is not _Parameter.empty:
-            condition = f"if {p.name} is not _default_{p.name}: "
-        else:
-            condition = ""
-        lines.append(f"{condition}{p.name} = _check_{p.name}({p.name})")
-    for p in parameters:
-        space[f"_default_{p.name}"] = p.default
-    return typing.cast(F, functools.update_wrapper(_written(parameters, lines, space, function), function))
+    return cast(F, functools.update_wrapper(_Front(function).front, function))
+
+
+def _unwritten() -> CodeType:
+    """The code of a front that writes itself when it is called."""
+    _front: Any = None
+
+    def front(*arguments: Any, **named: Any) -> Any:
+        try:
+            return _front.first_call(*arguments, **named)
+        except Exception as error:
+            _front.show_users_frames(error)
+            raise
+
+    return front.__code__
+
+
+_UNWRITTEN = _unwritten()
+_writing = new_rlock()
+
+
+class _Front:
+    """What the function in front of another one uses: it holds this object in its only cell.
+
+    The front is one function object all the time, since modules and users hold it: its code is replaced.
+    """
+
+    __slots__ = ("front", "function", "functions", "name", "parts")
+
+    def __init__(self, function: Callable[..., Any]):
+        self.function, self.name = function, _name(function)
+        self.functions: list[str] = []
+        self.parts: tuple[Any, ...] = ()
+        #: Its globals are those of the module, where doctests look for them.
+        self.front = FunctionType(
+            _UNWRITTEN, function.__globals__, function.__name__, None, (CellType(self),)
+        )
+
+    def first_call(self, *arguments: Any, **named: Any) -> Any:
+        """Write the front and call it."""
+        with _writing:
+            if self.front.__code__ is _UNWRITTEN:
+                self._write()
+        return self.front(*arguments, **named)
+
+    def _write(self) -> None:
+        parameters = list(inspect.signature(self.function).parameters.values())
+        parts, lines = self._checks(parameters)
+        self.parts = tuple(parts.values())
+        written = _written(parameters, list(parts), lines, self.function)
+        self.front.__defaults__, self.front.__kwdefaults__ = written.__defaults__, written.__kwdefaults__
+        self.front.__code__ = written.__code__  # last: until now other threads come to `first_call`
+
+    def _checks(self, parameters: list[inspect.Parameter]) -> tuple[dict[str, Any], list[str]]:
+        """The function and the checks by name, and the lines that check."""
+        hints = typing.get_type_hints(self.function, include_extras=True)
+        parts: dict[str, Any] = {"_inner": self.function}
+        lines: list[str] = []
+        for p in parameters:
+            kind = kind_of(hints.get(p.name, Any))
+            if kind is None or p.kind is _Parameter.VAR_KEYWORD:
+                continue
+            if p.name == "out" and p.default is None:
+                parts["_refuse_out"] = functools.partial(refuse_out, self.name)
+                lines.append("if out is not None: _refuse_out(out)")
+                continue
+            if kind.is_function:
+                self.functions.append(p.name)
+            parts[f"_check_{p.name}"] = functools.partial(_check, kind.check, self.name, p.name)
+            if p.kind is _Parameter.VAR_POSITIONAL:
+                lines.append(f"{p.name} = [_check_{p.name}(x) for x in {p.name}]")
+                continue
+            if kind is FLAG:
+                condition = f"if {p.name} is not True and {p.name} is not False: "
+            elif p.default is not _Parameter.empty:
+                parts[f"_default_{p.name}"] = p.default
+                condition = f"if {p.name} is not _default_{p.name}: "
+            else:
+                condition = ""
+            lines.append(f"{condition}{p.name} = _check_{p.name}({p.name})")
+        return parts, lines
+
+    def explain(self, error: Exception, arguments: dict[str, Any]) -> None:
+        """Raise a typed error that shows the arguments, if this one arose inside and shows none.
+
+        Errors of the user's own functions, which were called inside, pass.
+        """
+        if isinstance(error, _PASSING) or not _inside(error.__traceback__):
+            return
+        if any(callable(arguments[p]) and not hasattr(arguments[p], "__code__") for p in self.functions):
+            return  # a function of the user's written in C leaves no frame
+        for parameter, value in arguments.items():
+            _refuse_large(self.name, parameter, value, error)
+        listed = ", ".join(
+            f"{parameter}={_described(value)}" for parameter, value in arguments.items() if _given(value)
+        )
+        message = f"{self.name}: {_sentence(error)}. It was called with {listed}"
+        raise _class_for(error)(message) from error
+
+    def show_users_frames(self, error: Exception) -> None:
+        """As `tracebacks.show_users_frames`."""
+        show_users_frames(error)
 
 
 def _name(function: Callable[..., Any]) -> str:
@@ -117,12 +186,12 @@ def _check(check: Callable[[Any, str, str], Any], function: str, parameter: str,
 
 
 def _written(
-    parameters: list[inspect.Parameter], lines: list[str], space: dict[str, Any], function: Callable[..., Any]
-) -> Any:
-    """The function of the same signature. Its globals are those of the module, where doctests look for them."""
+    parameters: list[inspect.Parameter], parts: list[str], lines: list[str], function: Callable[..., Any]
+) -> FunctionType:
+    """The function of the same signature, whose code and defaults are those of the front."""
     header, call, named, previous = [], [], [], None
     for p in parameters:
-        default = "" if p.default is _Parameter.empty else f"=_default_{p.name}"
+        default = "" if p.default is _Parameter.empty else f"=_defaults[{p.name!r}]"
         if previous is _Parameter.POSITIONAL_ONLY and p.kind is not previous:
             header.append("/")
         if p.kind is _Parameter.KEYWORD_ONLY and previous not in (
@@ -140,48 +209,31 @@ def _written(
     if previous is _Parameter.POSITIONAL_ONLY:
         header.append("/")
     body = [
+        f"{', '.join(parts)}, = _front.parts",
         "try:",
         *[f"    {line}" for line in lines],
         "    try:",
         f"        return _inner({', '.join(call)})",
-        "    except _explained as error:",
-        f"        _explain(error, {{{', '.join(named)}}})",
+        "    except Exception as error:",
+        f"        _front.explain(error, {{{', '.join(named)}}})",
         "        raise",
-        "except _explained as error:",
-        "    _show_users_frames(error)",
+        "except Exception as error:",
+        "    _front.show_users_frames(error)",
         "    raise",
     ]
     source = [
-        f"def _make({', '.join(space)}):",
+        "def _make(_defaults, _front):",
         f"    def {function.__name__}({', '.join(header)}):",
         *[f"        {line}" for line in body],
         f"    return {function.__name__}",
     ]
     made: dict[str, Any] = {}
     code = compile("\n".join(source), f"<functrans arguments of {function.__name__}>", "exec")
-    exec(code, function.__globals__, made)
-    return made["_make"](**space)
+    exec(code, {}, made)
+    return cast(FunctionType, made["_make"]({p.name: p.default for p in parameters}, None))
 
 
 # --- errors without a name ----------------------------------------------------------------------------------
-
-
-def _explain(name: str, functions: Sequence[str], error: Exception, arguments: dict[str, Any]) -> None:
-    """Raise a typed error that shows the arguments, if this one arose inside and shows none.
-
-    Errors of the user's own functions, which were called inside, pass.
-    """
-    if isinstance(error, _PASSING) or not _inside(error.__traceback__):
-        return
-    if any(callable(arguments[p]) and not hasattr(arguments[p], "__code__") for p in functions):
-        return  # a function of the user's written in C leaves no frame
-    for parameter, value in arguments.items():
-        _refuse_large(name, parameter, value, error)
-    listed = ", ".join(
-        f"{parameter}={_described(value)}" for parameter, value in arguments.items() if _given(value)
-    )
-    message = f"{name}: {_sentence(error)}. It was called with {listed}"
-    raise _class_for(error)(message) from error
 
 
 def _class_for(error: Exception) -> type[FunctransError]:
