@@ -14,8 +14,8 @@ from ..core.pytree import PyTree, PyTreeDef, tree_structure, tree_unflatten
 from ..core.source import last_line
 from ..core.tree_nodes import keystr
 from ..transforms.values import flatten_values, name_of
-from .closure import Staged
-from .decorated import CustomFunction
+from .closures import Staged
+from .custom_function import CustomFunction
 
 __all__ = ["custom_gradient"]
 

@@ -1,25 +1,38 @@
 """``custom_vmap``: a function with a rule for `vmap` of its own.
 
-Derivatives keep the rule: that of the function becomes a function whose rule is the derivative of the rule; see
-`mapped`. So ``vmap(jvp(f))``, ``jvp(vmap(f))``, ``vmap(grad(f))`` and ``grad(vmap(f))`` all differentiate what the rule
-computes.
+Derivatives keep the rule: the tangent of the function has the tangent of the rule as its rule; so has what pulls
+cotangents back. That one computes the function anew from its operands: what the function and the rule would keep are
+different things. So ``vmap(jvp(f))``, ``jvp(vmap(f))``, ``vmap(grad(f))`` and ``grad(vmap(f))`` all differentiate what
+the rule computes.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NoReturn
 
-from ..control.bodies import Mask
-from ..core.aval import Aval, aval_of
-from ..core.errors import ConcretizationError, VmapRuleError
+import numpy as np
+
+from ..control.bodies import Mask, chosen, perturbed
+from ..core.aval import Aval, Zero, aval_of
+from ..core.dtypes import is_inexact
+from ..core.errors import ArgumentError, ConcretizationError, DtypeError, PytreeError, VmapRuleError
 from ..core.portable import Bound, Portable
-from ..core.pytree import PyTree, PyTreeDef, tree_unflatten
+from ..core.pytree import PyTree, PyTreeDef, first_difference, flatten_axes, tree_unflatten
+from ..core.source import last_line
 from ..core.trace import current_trace, eval_trace, is_abstract
 from ..core.tracebacks import boundary
 from ..core.tree_nodes import KeyPath, keystr
+from ..primitives.elementwise import mul_p
+from ..primitives.linear import batched_first, instantiate
+from ..primitives.operands import strong
+from ..primitives.reduce import reduce_sum_p
+from ..transforms import jvp as forward
+from ..transforms.linearize import linearize
 from ..transforms.stage import stage
+from ..transforms.transpose import backward
 from ..transforms.values import (
     argument_name,
     check_function,
@@ -29,11 +42,268 @@ from ..transforms.values import (
     results,
     returned_values,
 )
-from .map_returns import MapReturned, Types
-from .mapped import WithMap
-from .positions import Positions
-from .record import CustomRule, Values
-from .rule import bind_rule
+from .arguments import Positions
+from .custom_call import bind_rule
+from .rule import CustomRule, Forward, Values
+
+
+class Types(NamedTuple):
+    """What the function returns for one example."""
+
+    tree: PyTreeDef
+    avals: list[Aval]
+
+
+@dataclass(frozen=True)
+class MapReturned:
+    """Leaves and structure of a rule's results, and which of them are mapped.
+
+    Attributes
+    ----------
+    fun, rule : callable
+        The function and its rule, for messages.
+    size : int
+        Of the mapped axis.
+    leaves, tree, flags
+    """
+
+    fun: Callable[..., Any]
+    rule: Callable[..., Any]
+    size: int
+    leaves: list[Any]
+    tree: PyTreeDef
+    flags: Mask
+
+    @staticmethod
+    def of(fun: Callable[..., Any], rule: Callable[..., Any], size: int, out: Any) -> MapReturned:
+        """Take apart what the rule returned.
+
+        Raises
+        ------
+        VmapRuleError
+            If it is no pair of arrays and flags.
+        """
+        if not (isinstance(out, tuple | list) and len(out) == 2):
+            met = f"{len(out)} values" if isinstance(out, tuple | list) else type(out).__name__
+            refuse(fun, rule, f"must return a pair (out, out_batched), but returned {met}")
+        try:
+            leaves, tree = returned_values(rule, out[0])
+        except (ArgumentError, DtypeError) as error:
+            refuse(fun, rule, f"returned what is no tree of arrays: {error.message}")
+        return MapReturned(fun, rule, size, leaves, tree, _flags(fun, rule, tree, out[1]))
+
+    def check_axes(self) -> None:
+        """Raise where a result that is said to be mapped has no such axis."""
+        for i, (x, flag) in enumerate(zip(self.leaves, self.flags)):
+            shape = aval_of(x).shape
+            if flag and (not shape or shape[0] != self.size):
+                self.refuse(
+                    f"returned the shape {shape}{self._at(i)}, which has no axis of size {self.size} in front"
+                )
+
+    def problem(self, wanted: Types) -> str | None:
+        """In what the results differ from those of the function; None where they do not."""
+        parted = first_difference(wanted.tree, self.tree)
+        if parted is not None:
+            path, one, other = parted
+            return (
+                f"returned another structure than the function{f' at {keystr(path)}' if path else ''}: want {one}, got "
+                f"{other}\n  function: {wanted.tree}\n  rule:     {self.tree}"
+            )
+        for i, (x, aval, flag) in enumerate(zip(self.leaves, wanted.avals, self.flags)):
+            own = aval_of(x)
+            want = (self.size, *aval.shape) if flag else aval.shape
+            if own.shape != want:
+                kind = "mapped" if flag else "not mapped"
+                return f"returned the shape {own.shape}{self._at(i)}, {kind}, where the function's makes it {want}"
+            takes = own.weak and np.can_cast(own.dtype, aval.dtype, "same_kind")
+            if own.dtype != aval.dtype and not takes:
+                return f"returned the dtype {own.dtype}{self._at(i)}, where the function returns {aval.dtype}"
+        return None
+
+    def typed(self, avals: Sequence[Aval]) -> list[Any]:
+        """The leaves, numbers in the dtypes that the function returns."""
+        return [strong(x, a.dtype) for x, a in zip(self.leaves, avals)]
+
+    def refuse(self, problem: str) -> NoReturn:
+        """Raise `VmapRuleError`."""
+        refuse(self.fun, self.rule, problem)
+
+    def _at(self, i: int) -> str:
+        return "" if self.tree.num_leaves == 1 else f" as result {i} of {self.tree}"
+
+
+def refuse(fun: Callable[..., Any], rule: Callable[..., Any], problem: str) -> NoReturn:
+    """Raise `VmapRuleError` at the end of the rule."""
+    raise VmapRuleError(
+        f"custom_vmap of {name_of(fun)}: its rule ({name_of(rule)}) {problem}", last_line(rule)
+    )
+
+
+def _flags(fun: Callable[..., Any], rule: Callable[..., Any], tree: PyTreeDef, out_batched: PyTree) -> Mask:
+    try:
+        flags = flatten_axes("out_batched", tree, out_batched)
+    except PytreeError as error:
+        refuse(fun, rule, f"returned an out_batched that does not fit its out: {error.message}")
+    for flag in flags:
+        if not isinstance(flag, bool | np.bool_):
+            refuse(fun, rule, f"returned {flag!r} in out_batched; want True or False for each result")
+    return tuple([bool(flag) for flag in flags])
+
+
+#: ``mapped(size, batched, values) -> (outs, batched)``: values that are mapped have the axis in front.
+Mapped = Callable[[int, Mask, Values], tuple[list[Any], Mask]]
+
+
+@dataclass(frozen=True, eq=False)
+class WithMap:
+    """A function of flat values, and what `vmap` makes of it.
+
+    Attributes
+    ----------
+    name : str
+    arity : int
+    fwd : callable
+        ``fwd(values) -> outs``.
+    mapped : callable
+        See `Mapped`.
+    functions : tuple
+        The user's functions behind the two.
+    """
+
+    name: str
+    arity: int
+    fwd: Callable[[Values], list[Any]]
+    mapped: Mapped
+    functions: tuple[Any, ...]
+
+    def apply(self, values: Values) -> list[Any]:
+        """The outputs; the rule holds for all transformations outside."""
+        return bind_rule(self.rule(), values, functions=self.functions)
+
+    def rule(self) -> CustomRule:
+        """The rule."""
+        return CustomRule(
+            name=self.name,
+            arity=self.arity,
+            fwd=self.fwd,
+            fwd_res=lambda values, mask, again: Forward(again(), list(values), mask),
+            bwd=self._bwd,
+            jvp=self._jvp,
+            vmap=self._vmap,
+            plain=self.fwd,
+        )
+
+    def _vmap(self, size: int, values: Values, dims: Sequence[int | None]) -> tuple[Any, Any]:
+        batched = tuple([d is not None for d in dims])
+        fronted = [x if d is None else batched_first(size, x, d) for x, d in zip(values, dims)]
+        outs, found = self.mapped(size, batched, fronted)
+        return outs, [0 if b else None for b in found]
+
+    # --- forward mode --------------------------------------------------------------------------------------------
+
+    def _jvp(self, values: Values, tangents: Values, again: Callable[[], list[Any]]) -> tuple[Any, Any]:
+        mask = perturbed(tangents)
+        found = self._pushed(mask).apply([*values, *chosen(tangents, mask)])
+        inexact = [is_inexact(aval_of(x).dtype) for x in found]
+        count = next(
+            n for n in range(len(found) + 1) if n + sum(inexact[:n]) == len(found)
+        )  # outputs, then tangents
+        outs, moved = found[:count], iter(found[count:])
+        return outs, [next(moved) if m else Zero(x) for x, m in zip(outs, inexact)]
+
+    def _pushed(self, mask: Mask) -> WithMap:
+        """From values and tangents of those in the mask to outputs and tangents of those that can have one."""
+
+        def both(fun: Callable[..., list[Any]], values: Values) -> list[Any]:
+            given = iter(values[self.arity :])
+            tangents = [next(given) if m else Zero(x) for x, m in zip(values, mask)]
+            outs, moved = forward.jvp(fun, values[: self.arity], tangents)
+            return [*outs, *[instantiate(t) for x, t in zip(outs, moved) if is_inexact(aval_of(x).dtype)]]
+
+        def fwd(values: Values) -> list[Any]:
+            return both(lambda *xs: self.fwd(xs), values)
+
+        def mapped(size: int, batched: Mask, values: Values) -> tuple[list[Any], Mask]:
+            moving = iter(range(self.arity, len(values)))
+            values, own = list(values), list(batched[: self.arity])
+            for i, m in enumerate(mask):
+                if m and own[i] != batched[t := next(moving)]:
+                    late = t if own[i] else i
+                    values[late] = batched_first(size, values[late], None)
+                    own[i] = True
+            flags: list[bool] = []
+
+            def fun(*xs: Any) -> list[Any]:
+                outs, found = self.mapped(size, tuple(own), xs)
+                flags[:] = found
+                return outs
+
+            outs = both(fun, values)
+            moved = [b for x, b in zip(outs, flags) if is_inexact(aval_of(x).dtype)]
+            return outs, (*flags, *moved)
+
+        return WithMap(f"jvp of {self.name}", self.arity + sum(mask), fwd, mapped, self.functions)
+
+    # --- reverse mode --------------------------------------------------------------------------------------------
+
+    def _bwd(self, mask: Mask, values: Values, cts: Values) -> list[Any]:
+        given = perturbed(cts)
+        if not any(given):
+            return [None] * self.arity
+        found = iter(self._pulled(mask, given).apply([*values, *chosen(cts, given)]))
+        return [next(found) if m and is_inexact(aval_of(x).dtype) else None for x, m in zip(values, mask)]
+
+    def _pulled(self, mask: Mask, given: Mask) -> WithMap:
+        """From values and cotangents (of the outputs in `given`) to cotangents of the values in the mask."""
+
+        def pull(
+            fun: Callable[..., list[Any]], values: Values, cts: Callable[[Sequence[Any]], Values]
+        ) -> list[Any]:
+            found = linearize(fun, values[: self.arity], mask)
+            back = backward(found.tape, found.tangents, cts(found.outs), found.inputs)
+            return [instantiate(ct) for ct, m in zip(back, mask) if m]
+
+        def fwd(values: Values) -> list[Any]:
+            rest = iter(values[self.arity :])
+            return pull(
+                lambda *xs: self.fwd(xs),
+                values,
+                lambda outs: [next(rest) if g else Zero(x) for x, g in zip(outs, given)],
+            )
+
+        def mapped(size: int, batched: Mask, values: Values) -> tuple[list[Any], Mask]:
+            own = [b or m for b, m in zip(batched, mask)]
+            values = [
+                x if b or not o else batched_first(size, x, None) for x, b, o in zip(values, batched, own)
+            ] + list(values[self.arity :])
+            flags: list[bool] = []
+
+            def fun(*xs: Any) -> list[Any]:
+                outs, found = self.mapped(size, tuple(own), xs)
+                flags[:] = found
+                return outs
+
+            def cts(outs: Sequence[Any]) -> list[Any]:
+                rest = iter(zip(values[self.arity :], batched[self.arity :]))
+                return [
+                    _shared(size, *next(rest), b) if g else Zero(x) for x, g, b in zip(outs, given, flags)
+                ]
+
+            found = pull(fun, values, cts)
+            return found, (True,) * len(found)
+
+        return WithMap(f"vjp of {self.name}", self.arity + sum(given), fwd, mapped, self.functions)
+
+
+def _shared(size: int, ct: Any, batched: bool, wanted: bool) -> Any:
+    """The cotangent of an output that is mapped (if `wanted`), or is the same for all examples."""
+    if wanted:
+        return ct if batched else batched_first(size, ct, None)
+    if batched:
+        return reduce_sum_p.bind(ct, axes=(0,))
+    return mul_p.bind(ct, aval_of(ct).dtype.type(size))
+
 
 #: Types of arguments for which it is kept what a function returns.
 _MOST = 256

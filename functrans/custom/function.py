@@ -12,7 +12,7 @@ from ..core.tracebacks import boundary
 from ..transforms.values import given_numbers, result
 from .function_call import FunctionCall
 from .function_class import BackwardFunction, FunctionMeta, definition_of
-from .layout import Arguments, as_value, taken_apart
+from .partition import Arguments, as_value, taken_apart
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -1,29 +1,334 @@
-"""One call of ``MyOp.apply``: the slots of its `CustomRule`."""
+"""One call of ``MyOp.apply``: the slots of its rule, and the context that is recorded while ``forward`` runs.
+
+At each level of differentiation the context is recorded anew, with what that level knows: its inputs, the outputs of
+the rule applied one level down, and which inputs it differentiates in. So inputs, outputs and values in between that
+were saved all have derivatives, to any order.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
+import numpy as np
+
 from ..core.aval import Aval, Zero, aval_of
-from ..core.errors import MissingRuleError
+from ..core.errors import (
+    FunctionContractError,
+    GradientError,
+    MissingRuleError,
+    OnceDifferentiableError,
+    PytreeError,
+    VmapRuleError,
+)
 from ..core.nans import blamed, looking
+from ..core.primitive import Linear
+from ..core.pytree import flatten_axes, tree_structure
+from ..core.source import last_line
+from ..core.trace import Tracer
 from ..primitives.linear import instantiate
+from ..transforms.stage import stage
 from ..transforms.values import given
-from .capture import Apart
-from .context import Phase
-from .gradients import Gradients, exact, gradient_given
-from .layout import SIMPLE
-from .linear_function import linear_jvp, transposed
-from .once import once
-from .outputs import Outputs
-from .record import Mask, Values
-from .recording import Call, is_traced
-from .rule import CustomRule, Forward, bind_rule
-from .saving import Packing, Reader, hooked, reader
-from .tangents import Tangents
-from .vmap_rule import apply_vmap_rule
+from .closures import Apart, StandInTracer
+from .context import Context, Known, Packing, Phase, Reader, Record, hooked, read_once, reader, unpacked
+from .custom_call import bind_rule
+from .function_class import Definition
+from .host import HostForward
+from .partition import SIMPLE, Arguments, Outputs, own_value
+from .returned import Gradients, Tangents, exact, gradient_given
+from .rule import CustomRule, Forward, Mask, Values
+
+
+class Recorded(NamedTuple):
+    """A context after ``forward``, the outputs, and which of them are marked as non-differentiable (None: no one).
+
+    `known` has by their ``id`` the objects of the user's that stand for others: for the outputs of the rule one level
+    down.
+    """
+
+    ctx: Context
+    outs: list[Any]
+    marked: Mask | None
+    known: Known
+
+
+class Call:
+    """A call with these arguments.
+
+    Parameters
+    ----------
+    definition : Definition
+    arguments : Arguments
+    """
+
+    __slots__ = ("arguments", "definition", "outputs")
+
+    def __init__(self, definition: Definition, arguments: Arguments):
+        self.definition = definition
+        self.arguments = arguments
+        self.outputs: Any = None
+
+    def name(self, position: int) -> str:
+        """How messages call an argument."""
+        layout, _, keywords = self.arguments
+        return self.definition.signature.place(position, keywords, len(layout.parts))
+
+    def _recorded(
+        self,
+        values: Values,
+        perturbed: Mask,
+        again: Callable[[], list[Any]] | None,
+        identify: bool = False,
+    ) -> Recorded:
+        """Record a context. The outputs are those of `again`, the rule one level down, where there is such a level.
+
+        With `identify` inputs and outputs are known again among saved values also where there is none.
+        """
+        d = self.definition
+        arrays = [given(x) for x in values]
+        inputs = self.arguments.filled(arrays)
+        ctx = _context(d.context, Record(d.name, self.arguments.layout.any_of(perturbed)))
+        known: Known = {}
+        if d.setup is None:
+            self.outputs, objects = Outputs.of(self.arguments.call(d.forward, inputs, ctx))
+            below = again if any(map(is_traced, values)) else None
+            outs = [own_value(x, self._output_name) for x in objects] if below is None else below()
+            if below is not None or identify:
+                known.update((id(x), (x, v)) for x, v in zip([*objects, *arrays], [*outs, *values]))
+        else:
+            output, objects, outs = self._output(values, inputs, again)
+            d.setup(ctx, inputs, output)
+        record = ctx._record
+        record.phase = Phase.FINISHED
+        return Recorded(ctx, outs, self._marked(record, objects) if record.marked else None, known)
+
+    def _output(
+        self, values: Values, inputs: Sequence[Any], again: Callable[[], list[Any]] | None
+    ) -> tuple[Any, list[Any], list[Any]]:
+        """What `setup_context` gets as output; the arrays in it, and the values that they are."""
+        d = self.definition
+        if again is None and not d.host:
+            output = self.arguments.call(d.forward, inputs)
+            self.outputs, objects = Outputs.of(output)
+            return output, objects, [own_value(x, self._output_name) for x in objects]
+        if again is None:
+            self.outputs, outs = HostForward(d, self.arguments)(values)
+        else:
+            outs = again()
+        objects = [given(x) for x in outs]
+        return self.outputs.filled(objects), objects, outs
+
+    def _output_name(self) -> str:
+        return f"an output of {self.definition.name}.forward"
+
+    def _marked(self, record: Record, outputs: Sequence[Any]) -> Mask:
+        """Which outputs are marked as non-differentiable."""
+        assert record.marked is not None
+        marked = {id(x) for x in record.marked}
+        strange = marked.difference(map(id, outputs))
+        if strange:
+            i = next(i for i, x in enumerate(record.marked) if id(x) in strange)
+            d = self.definition
+            raise FunctionContractError(
+                f"{d.name}: mark_non_differentiable was given what is not an output of this call (its argument {i}). "
+                "Mark the very objects that forward returns",
+                last_line(d.setup or d.forward),
+            )
+        return tuple([id(x) in marked for x in outputs])
+
+    def _reading(
+        self,
+        phase: Phase,
+        needs: tuple[bool, ...],
+        saved: Reader,
+        attributes: dict[str, Any],
+        residuals: Values,
+    ) -> Context:
+        """The context as ``backward`` and ``jvp`` get it."""
+        record = Record(self.definition.name, needs, phase)
+        read = partial(saved, residuals)
+        record.read = read_once(read) if self.definition.clear and phase is Phase.BACKWARD else read
+        ctx = _context(self.definition.context, record)
+        if attributes:
+            vars(ctx).update({name: unpacked(x, residuals) for name, x in attributes.items()})
+        return ctx
+
+
+def _context(kind: type[Context], record: Record) -> Context:
+    ctx = object.__new__(kind)
+    object.__setattr__(ctx, "_record", record)
+    return ctx
+
+
+def is_traced(x: Any) -> bool:
+    """Whether an outer level looks on, and must see the rule."""
+    return isinstance(x, Tracer) and type(x) is not StandInTracer
+
+
+def linear_jvp(
+    call: Call,
+    bind: Callable[[Values], list[Any]],
+    values: Values,
+    tangents: Values,
+    again: Callable[[], list[Any]],
+) -> tuple[list[Any], list[Any]]:
+    """Outputs and tangents of what is linear, in all operands that move together: the rule applied to tangents.
+
+    `bind` applies it, where the outputs are known to be of the types of those.
+    """
+    outs = again()
+    avals = [aval_of(x).strong() for x in outs]
+    moving = [type(t) is not Zero for t in tangents]
+    if sum(moving) > 1:
+        _check_together(call, values, moving, avals)
+    pushed = bind([t if m else x for x, t, m in zip(values, tangents, moving)])
+    return outs, [t if a.dtype.kind in "fc" else Zero(a) for t, a in zip(pushed, avals)]
+
+
+def _check_together(call: Call, values: Values, moving: Sequence[bool], avals: Sequence[Aval]) -> None:
+    """Refuse what is linear in each of the operands alone: a product of two that both move."""
+    mixed = [Linear(aval_of(x).strong()) if m else x for x, m in zip(values, moving)]
+    try:
+        found = stage(lambda *cts: [g for g in transposed(call, cts, mixed) if g is not None], avals)
+        if not found.outvars:
+            raise GradientError(f"{call.definition.name}: transpose returned None for all of them")
+    except Exception as error:
+        parts = enumerate(call.arguments.layout.parts)
+        names = [call.name(i) for i, p in parts if any(moving[p.first : p.last])]
+        raise MissingRuleError(
+            f"{call.definition.name}: transpose fails for {' and '.join(names)} together, so the derivative in both "
+            "needs another rule. Define backward (or jvp), or let transpose take None for both, if forward is linear "
+            f"in them together, as a sum is. It raised {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        ) from error
+
+
+def transposed(call: Call, cts: Values, values: Values) -> list[Any]:
+    """Cotangents of the operands that are `Linear`, by the user's ``transpose``; None for all others."""
+    d = call.definition
+    assert d.transpose is not None
+    layout, static, _ = call.arguments
+    inputs = layout.filled([None if type(x) is Linear else given(x) for x in values], static)
+    gradients = list(map(gradient_given, cts))
+    returned = d.transpose(inputs, *call.outputs.layout.filled(gradients))
+    linear = [type(x) is Linear for x in values]
+    avals = [(x.aval if type(x) is Linear else aval_of(x)).strong() for x in values]
+    check = Gradients(f"{d.name}.transpose", d.transpose, layout, avals, linear, call.name)
+    found = check.checked(returned)
+    return [g if m else None for g, m in zip(found, linear)]
+
+
+def once(
+    name: str, fun: Callable[[Values], list[Any]], values: Values, functions: Iterable[Any] = ()
+) -> list[Any]:
+    """Apply a function of flat values; a derivative that goes through its result raises.
+
+    `fun` runs below all transformations that differentiate: eagerly, with plain arrays.
+    """
+
+    def plain(values: Values) -> list[Any]:
+        return fun([np.asarray(x.value) if type(x) is StandInTracer else x for x in values])
+
+    def refuse(*_: Any) -> NoReturn:
+        raise OnceDifferentiableError(
+            f"trying to differentiate twice a function that was marked with @once_differentiable ({name}). The mark "
+            "says that its backward has no derivative: remove it if there is one, or call a function with a rule "
+            "there. Forward mode differentiates backward, too, unless the class has a jvp"
+        )
+
+    rule = CustomRule(
+        name=f"{name}Backward",
+        arity=len(values),
+        fwd=plain,
+        fwd_res=lambda values, perturbed, again: Forward(again(), []),
+        bwd=refuse,
+        jvp=refuse,
+    )
+    return bind_rule(rule, values, [fun, *functions])
+
+
+class VmapInfo(NamedTuple):
+    """What a ``vmap`` staticmethod is told of the transformation.
+
+    Attributes
+    ----------
+    batch_size : int
+        The size of the mapped axis.
+    randomness : str
+        Always ``'error'``: there is no hidden random state that examples could share.
+    axis_name : None
+        Mapped axes have no names.
+    """
+
+    batch_size: int
+    randomness: str = "error"
+    axis_name: str | None = None
+
+
+def apply_vmap_rule(
+    name: str,
+    fun: Callable[..., Any],
+    size: int,
+    arguments: Arguments,
+    values: Sequence[Any],
+    dims: Sequence[int | None],
+) -> tuple[Outputs, list[Any], list[int | None]]:
+    """The structure of the outputs, the arrays in them, and their batch axes."""
+    args = arguments.filled([given(x) for x in values])
+    returned = arguments.call(fun, args, VmapInfo(size), arguments.layout.filled(dims))
+
+    def refuse(problem: str) -> NoReturn:
+        raise VmapRuleError(f"{name}: {problem}", last_line(fun))
+
+    base = (
+        "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure compatible "
+        "with the output."
+    )
+    if not isinstance(returned, tuple):
+        refuse(f"{base} Got a {type(returned).__name__} instead")
+    if len(returned) != 2:
+        refuse(f"{base} Got {len(returned)} returns instead")
+    output, out_dims = returned
+    outputs, arrays = Outputs.of(output)
+    found = [own_value(x, lambda: f"{name}: an output of vmap") for x in arrays]
+    return outputs, found, _out_dims(outputs, output, out_dims, size, found, refuse)
+
+
+def _out_dims(
+    outputs: Outputs,
+    output: Any,
+    out_dims: Any,
+    size: int,
+    arrays: Sequence[Any],
+    refuse: Callable[[str], NoReturn],
+) -> list[int | None]:
+    tree = tree_structure(output)
+    try:
+        axes = flatten_axes("out_dims", tree, out_dims)
+    except PytreeError:
+        refuse(
+            "The vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
+            f"out_dims={out_dims!r} to be compatible with the structure of `output`. `out_dims` has structure "
+            f"{tree_structure(out_dims)} but `output` has structure {tree}"
+        )
+    found = []
+    places = [n for part in outputs.layout.parts for n in part.arrays]
+    for dim, place in zip(axes, places):
+        if place is None:
+            continue
+        shape = arrays[place].shape
+        if dim is not None and (type(dim) is not int or not -len(shape) <= dim < len(shape)):
+            refuse(
+                f"The vmap staticmethod returned out_dims={out_dims!r}, of which {dim!r} is no axis of an output of "
+                f"shape {shape}; each must be an axis or None"
+            )
+        if dim is not None and shape[dim] != size:
+            refuse(
+                f"The vmap staticmethod returned an output of shape {shape} with the batch axis at {dim}, where it has "
+                f"size {shape[dim]} instead of {size}"
+            )
+        found.append(None if dim is None else dim % len(shape))
+    return found
 
 
 class _Token(NamedTuple):

@@ -21,9 +21,8 @@ from ..core.trace import PYTHON_KEYS, concrete, eval_trace, tracing
 from ..transforms.batch import BatchTracer
 from ..transforms.jvp import JVPTracer
 from ..transforms.values import struct_of
-from .function_rules import Definition
-from .layout import Arguments, own_value
-from .outputs import Outputs
+from .function_class import Definition
+from .partition import Arguments, Outputs, own_value
 
 
 class HostForward:

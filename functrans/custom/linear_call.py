@@ -28,9 +28,9 @@ from ..core.tree_nodes import KeyPath, keystr
 from ..primitives.linear import added, instantiate
 from ..transforms import jvp as forward
 from ..transforms.values import check_function, flatten_values, given, name_of, results, returned_values
-from .fitting import Kind, Returned
-from .record import CustomRule, Values
-from .rule import bind_rule
+from .custom_call import bind_rule
+from .returned import Kind, Returned
+from .rule import CustomRule, Values
 
 _COTANGENT = Kind("cotangent", GradientStructureError, GradientShapeError, GradientDtypeError, BackwardError)
 

@@ -1,316 +1,368 @@
-"""The primitive that carries a `CustomRule`, and what each transformation does with it.
+"""The record that every front end builds: a function of flat values, with its rules; and how its slots are run.
 
-::
-
-    evaluation   fwd
-    jit          fwd is traced; the equation holds it and is inlined by the lowering: a rule costs nothing
-    forward mode jvp; without, bwd transposed
-    reverse mode fwd_res, and `custom_linear` on the tape, whose transposition is bwd; without, jvp transposed
-    vmap         vmap; without, the same equation with one lane more, in which all slots are batched
-
-Front ends build a `CustomRule` and apply it by `bind_rule`.
+Slots run on the operands of an equation, mapped over the axes that `vmap` gave it. `lanes` are these axes, outermost
+first: the size of each, and where each operand has it. Outputs have them in front. A slot without lanes runs in a
+`StandInTrace`, where captured tracers stand for the leading operands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from ..control.bodies import Mask, chosen, perturbed, zeros
-from ..control.call import call_p
+import numpy as np
+
+from ..control.interned import UserCode
 from ..core.aval import Aval, Zero, aval_of
-from ..core.errors import CapturedTracerError, GradientError, MissingRuleError
-from ..core.ir import Jaxpr
-from ..core.primitive import Effect, Linear, Primitive
-from ..core.trace import Trace, current_trace, eval_trace, is_abstract, tracing
-from ..transforms import batch as batching
-from ..transforms import jvp as forward
-from ..transforms.evaluate import evaluate
-from ..transforms.stage import close, stage
-from . import running
-from .capture import Capture, captured_tracers
-from .pull import Pull, independent
-from .pushing import recorded_jvp, transposed_bwd
-from .record import CustomRule, Forward, Values
-from .running import Lanes
+from ..core.errors import CapturedTracerError, UnexpectedTracerError
+from ..core.primitive import Linear
+from ..core.source import replayed
+from ..core.trace import current_trace, tracing
+from ..primitives.elementwise import mul_p
+from ..primitives.linear import batched_first, move_axis
+from ..primitives.reduce import reduce_sum_p
+from ..transforms.batch import BatchTrace
+from .closures import Capture, StandInTrace
 
-__all__ = ["CustomRule", "Forward", "bind_rule"]
+Mask = tuple[bool, ...]
+Values = Sequence[Any]
 
 
-def bind_rule(
-    rule: CustomRule, values: Values, functions: Iterable[Any] = (), static: Iterable[Any] = ()
-) -> list[Any]:
-    """Apply a rule; what `functions` and `static` arguments hold of traced values becomes leading operands."""
-    if current_trace.get() is not eval_trace:
-        captures = captured_tracers(functions, static)
-        if captures:
-            rule = replace(rule, captures=tuple(captures))
-            values = [*[c.tracer for c in captures], *values]
-    return custom_call_p.bind(*values, rule=rule, lanes=None)
+class Forward(NamedTuple):
+    """What a rule's forward pass gives when the reverse pass is to follow.
+
+    Attributes
+    ----------
+    outs : list of values
+    residuals : list of values
+        What `bwd` gets again; of the same trace as `outs`.
+    token : object
+        What else `bwd` gets again: structures, flags, anything that is no array.
+    differentiable : tuple of bool or None
+        Which outputs have a derivative; None: all of float or complex dtype.
+    materialized : bool
+        Whether `bwd` takes a symbolic zero for zeros. Then residuals that it does not read are not kept.
+    """
+
+    outs: list[Any]
+    residuals: list[Any]
+    token: Any = None
+    differentiable: Mask | None = None
+    materialized: bool = True
 
 
-def _own(rule: CustomRule, values: Values) -> Values:
-    """The operands of the rule: without the constants of its jaxpr, that `without_consts` puts in front."""
-    return values[len(values) - rule.operands :]
+@dataclass(frozen=True, eq=False)
+class CustomRule(UserCode):
+    """A function of flat values, with rules of its own. What an absent slot means is said beside it.
 
+    Slots are called with values (arrays, NumPy scalars, tracers; Python numbers arrive as tracers with a concrete
+    value) one level down: what they bind is computed, differentiated or staged by the transformations outside.
 
-def _impl(*args: Any, rule: CustomRule, lanes: Lanes | None, jaxpr: Jaxpr | None = None) -> list[Any]:
-    if jaxpr is not None:
-        return tracing(eval_trace, evaluate, jaxpr, args)
-    return tracing(eval_trace, running.fwd, rule, lanes or (), args)
+    Attributes
+    ----------
+    name : str
+        For messages and printing.
+    arity : int
+        The number of operands that the slots get.
+    fwd : callable
+        ``fwd(values) -> outs``.
+    fwd_res : callable
+        ``fwd_res(values, perturbed, again) -> Forward``. ``again()`` applies the rule one level down and returns its
+        outputs: so that the rule holds at every level of differentiation.
+    bwd : callable
+        ``bwd(token, residuals, cts) -> cts``: cotangents, each a value or `Zero` (or None), an entry an operand.
+        Absent: reverse mode transposes `jvp`.
+    jvp : callable
+        ``jvp(values, tangents, again) -> (outs, tangents)``, tangents being values or `Zero`. Absent: forward mode
+        transposes `bwd`.
+    vmap : callable
+        ``vmap(size, values, dims) -> (outs, dims)``. Absent: all other slots are batched.
+    transpose : callable
+        ``transpose(cts, values) -> cts`` where the function is linear in the operands that are `Linear`. Absent: `bwd`,
+        if that does not read their values; without `bwd`, the traced `fwd` transposed.
+    derive_jvp : bool
+        Whether `bwd` may be transposed for forward mode.
+    plain : callable
+        What is differentiated, like any other function, where there is no `bwd` (in forward mode: no `jvp`), or a
+        captured value is being differentiated; mostly `fwd` itself. None: a mode without a rule, and a captured value
+        that is read, are errors.
+    no_reverse, no_forward : str
+        What the error says where a mode has no rule.
+    outs : tuple of Aval or None
+        The types of the outputs, where they are known before it runs: it is then not traced to find them.
+    captured_constant : bool
+        Whether derivatives in captured values are none of the rule's business: those of a solver, say, that is told by
+        an equation what it solves. Otherwise a captured value that is being differentiated must not be read.
+    captures : tuple of Capture
+        Tracers that the slots' functions captured; their values are leading operands, which slots do not get.
+    """
 
-
-def _traced(rule: CustomRule, lanes: Lanes | None, avals: Sequence[Aval]) -> Jaxpr:
-    return stage(lambda *xs: running.fwd(rule, lanes or (), xs), avals, rule.name)
-
-
-def _abstract(
-    *avals: Aval, rule: CustomRule, lanes: Lanes | None, jaxpr: Jaxpr | None = None
-) -> tuple[Aval, ...]:
-    if jaxpr is not None or rule.outs is None:
-        return tuple((_traced(rule, lanes, avals) if jaxpr is None else jaxpr).out_avals)
-    sizes = tuple([size for size, _ in lanes or ()])
-    return tuple([a.with_shape((*sizes, *a.shape)) for a in rule.outs])
-
-
-def _stage(trace: Trace, args: Values, params: dict[str, Any]) -> tuple[Values, dict[str, Any]]:
-    """Trace the forward pass; tracers that it captured unseen become operands."""
-    if "jaxpr" in params:
-        return args, params
-    rule, lanes = params["rule"], params["lanes"]
-    jaxpr, captured = close(tracing(trace, _traced, rule, lanes, [aval_of(x) for x in args]))
-    if captured:
-        unseen = [Capture("a traced value", x) for x in captured]
-        rule = replace(rule, captures=(*unseen, *rule.captures))
-        lanes = lanes and tuple([(size, ((None,) * len(unseen) + dims)) for size, dims in lanes])
-    return (*captured, *args), {"rule": rule, "lanes": lanes, "jaxpr": jaxpr}
-
-
-# --- differentiation -----------------------------------------------------------------------------------------
-
-
-def _marked(rule: CustomRule, mask: Mask, by: str) -> CustomRule:
-    """The rule, which then refuses to read captured values that are being differentiated."""
-    if rule.captured_constant or not any(mask[: len(rule.captures)]):
-        return rule
-    captures = [
-        c._replace(differentiated=c.differentiated or by) if m else c for c, m in zip(rule.captures, mask)
-    ]
-    return replace(rule, captures=tuple(captures))
-
-
-def _plain(rule: CustomRule, lanes: Lanes | None) -> Callable[..., list[Any]]:
-    """What is differentiated in the place of a rule."""
-    assert rule.plain is not None
-    function = replace(rule, fwd=rule.plain)
-    return lambda *operands: running.fwd(function, lanes or (), operands)
-
-
-def _jvp(
-    primals: Values,
-    tangents: Values,
-    *,
-    rule: CustomRule,
-    lanes: Lanes | None,
-    jaxpr: Jaxpr | None = None,
-    by: str = "jvp",
-) -> tuple[Any, Any]:
-    operands, ts = list(_own(rule, primals)), _own(rule, tangents)
-    mask = perturbed(ts)
-    if rule.plain is not None and (rule.jvp is None or any(mask[: len(rule.captures)])):
-        return forward.jvp(_plain(rule, lanes), operands, ts)
-    rule = _marked(rule, mask, by)
-
-    def again() -> list[Any]:
-        return custom_call_p.bind(*operands, rule=rule, lanes=lanes)
-
-    if not any(mask[len(rule.captures) :]):
-        outs = again()
-        return outs, [Zero(x) for x in outs]
-    if rule.jvp is not None:
-        return running.jvp(rule, lanes or (), operands, ts, again)
-    if rule.bwd is not None and rule.derive_jvp:
-        found = running.fwd_res(rule, lanes or (), operands, mask, again)
-        pull = Pull.of(rule, lanes, mask, found)
-        return found.outs, transposed_bwd(
-            pull, operands[: pull.captured], found.residuals, pull.perturbed(ts)
-        )
-    raise MissingRuleError(f"forward mode through {rule.name}: {rule.no_forward}")
-
-
-def _linearize(
-    primals: Values, tangents: Values, *, rule: CustomRule, lanes: Lanes | None, jaxpr: Jaxpr | None = None
-) -> tuple[Any, Any]:
-    operands, ts = list(_own(rule, primals)), _own(rule, tangents)
-    mask = perturbed(ts)
-    count = len(rule.captures)
-    if rule.plain is not None and (rule.bwd is None or any(mask[:count])):
-        return forward.jvp(_plain(rule, lanes), operands, ts)
-    if rule.bwd is None or not any(mask[count:]):
-        if rule.jvp is None and any(mask[count:]):
-            raise MissingRuleError(f"reverse mode through {rule.name}: {rule.no_reverse}")
-        push = partial(_jvp, primals, tangents, rule=rule, lanes=lanes, by="grad")
-        return recorded_jvp(rule.name, push, ts)
-    rule = _marked(rule, mask, "grad")
-
-    def again() -> list[Any]:
-        return custom_call_p.bind(*operands, rule=rule, lanes=lanes)
-
-    found = running.fwd_res(rule, lanes or (), operands, mask, again)
-    pull = Pull.of(rule, lanes, mask, found)
-    residuals = found.residuals
-    if found.materialized and any(is_abstract(x) for x in residuals):
-        pull, residuals = pull.traced_now(operands[:count], residuals)
-    known = [*operands[:count], *residuals, *(operands[count:] if rule.jvp is not None else ())]
-    pushed = iter(custom_linear_p.bind(*known, *chosen(ts, mask), pull=pull))
-    return found.outs, [next(pushed) if m else Zero(x) for x, m in zip(found.outs, pull.moving)]
-
-
-# --- transposition -------------------------------------------------------------------------------------------
-
-
-def _transpose(
-    cts: Values, *args: Any, rule: CustomRule, lanes: Lanes | None, jaxpr: Jaxpr | None = None
-) -> list[Any]:
-    """Cotangents of operands in which the function is linear: a user's rule applied it to a tangent."""
-    if rule.transpose is not None:
-        operands = _own(rule, args)
-        return [None] * (len(args) - len(operands)) + running.transpose(rule, lanes or (), cts, operands)
-    if rule.bwd is not None:
-        operands = _own(rule, args)
-        return [None] * (len(args) - len(operands)) + _transposed_by_bwd(cts, operands, rule, lanes)
-    if jaxpr is None:
-        jaxpr, captured = close(
-            _traced(rule, lanes, [a.aval if type(a) is Linear else aval_of(a) for a in args])
-        )
-        return call_p.rule("transpose")(cts, *captured, *args, jaxpr=jaxpr)[len(captured) :]
-    return call_p.rule("transpose")(cts, *args, jaxpr=jaxpr)
-
-
-def _transposed_by_bwd(cts: Values, operands: Values, rule: CustomRule, lanes: Lanes | None) -> list[Any]:
-    mask = tuple([type(x) is Linear for x in operands])
-    if any(mask[: len(rule.captures)]):
-        raise CapturedTracerError(f"{rule.name}: a linear value is captured; pass it as an argument")
-    known = [x for x, m in zip(operands, mask) if not m]
-    linear = [x.aval.strong() for x in chosen(operands, mask)]
-    nonzero = perturbed(cts)
-
-    def pulled(*values: Any) -> list[Any]:
-        moving, rest = iter(values[: len(linear)]), iter(values[len(linear) :])
-        ins = [next(moving) if m else next(rest) for m in mask]
-        outs: list[Any] = []
-
-        def again() -> list[Any]:
-            outs[:] = custom_call_p.bind(*ins, rule=rule, lanes=lanes)
-            return outs
-
-        found = running.fwd_res(rule, lanes or (), ins, mask, again)
-        pull = Pull.of(rule, lanes, mask, found)
-        everything = [next(rest) if m else Zero(a) for a, m in zip(pull.outs, nonzero)]
-        given = chosen(everything, pull.moving)
-        back = pull.pulled(ins[: pull.captured], found.residuals, given)
-        return [zeros(a) if ct is None or type(ct) is Zero else ct for ct, a in zip(back, linear)]
-
-    avals = [*linear, *[aval_of(x) for x in known], *[aval_of(ct) for ct in chosen(cts, nonzero)]]
-    jaxpr, captured = close(stage(pulled, avals, rule.name))
-    needed = independent(jaxpr, jaxpr.invars[len(captured) : len(captured) + len(linear)])
-    if needed is None:
-        raise GradientError(f"{rule.name} is not linear: its reverse rule reads the values of its arguments")
-    found = iter(
-        call_p.bind(*captured, *[zeros(a) for a in linear], *known, *chosen(cts, nonzero), jaxpr=needed)
+    name: str
+    arity: int
+    fwd: Callable[[Values], list[Any]]
+    fwd_res: Callable[[Values, Mask, Callable[[], list[Any]]], Forward] | None = None
+    bwd: Callable[[Any, Values, Values], Sequence[Any]] | None = None
+    jvp: Callable[[Values, Values, Callable[[], list[Any]]], tuple[Sequence[Any], Sequence[Any]]] | None = (
+        None
     )
-    return [next(found) if m else None for m in mask]
+    vmap: Callable[[int, Values, Sequence[int | None]], tuple[Sequence[Any], Sequence[int | None]]] | None = (
+        None
+    )
+    transpose: Callable[[Values, Values], Sequence[Any]] | None = None
+    derive_jvp: bool = True
+    plain: Callable[[Values], list[Any]] | None = None
+    no_reverse: str = "it has no rule for reverse mode"
+    no_forward: str = "it has no rule for forward mode"
+    outs: tuple[Aval, ...] | None = None
+    captured_constant: bool = False
+    captures: tuple[Capture, ...] = ()
+
+    @property
+    def operands(self) -> int:
+        """The number of operands of the primitive, captured ones included."""
+        return len(self.captures) + self.arity
+
+    def __repr__(self) -> str:
+        return self.name
 
 
-def _linear_transpose(cts: Values, *args: Any, pull: Pull) -> list[Any]:
-    known = args[: pull.known]
-    count = pull.captured
-    saved = known[count : len(known) - (pull.rule.arity if pull.rule.jvp is not None else 0)]
-    found = pull.pulled(known[:count], saved, cts)
-    return [None] * len(known) + found
+#: For each axis of `vmap` that a rule is mapped over: its size, and where each operand has it.
+Lanes = tuple[tuple[int, tuple[int | None, ...]], ...]
+_NUMBERS = frozenset((int, float, complex))
 
 
-# --- batching ------------------------------------------------------------------------------------------------
+def fwd(rule: CustomRule, lanes: Lanes, operands: Values) -> list[Any]:
+    """The outputs."""
+    if not lanes:
+        inside = _Inside(rule, operands)
+        return inside.run(lambda: rule.fwd(inside.values))
+    lane = _Lane(lanes[0])
+    return lane.stacked(tracing(lane.trace, lambda: fwd(rule, lanes[1:], lane.lifted(operands))))
 
 
-def _batch(
-    size: int,
-    args: Values,
-    dims: Sequence[int | None],
-    *,
-    rule: CustomRule,
-    lanes: Lanes | None,
-    jaxpr: Jaxpr | None = None,
-) -> tuple[Any, Any]:
-    operands, own = _own(rule, args), tuple(_own(rule, dims))
-    if rule.vmap is not None:
-        for c, d in zip(rule.captures, own):
-            if d is not None:
-                raise CapturedTracerError(
-                    f"{rule.name}: '{c.name}' is mapped by vmap but is captured by a function with a vmap rule; "
-                    "pass it as an argument, so that the rule can see its axis"
-                )
-        return running.vmap(rule, size, operands, own)
-    outs = custom_call_p.bind(*operands, rule=rule, lanes=((size, own), *(lanes or ())))
-    return outs, (0,) * len(outs)
+def fwd_res(
+    rule: CustomRule, lanes: Lanes, operands: Values, perturbed: Mask, again: Callable[[], list[Any]]
+) -> Forward:
+    """The outputs, and what the reverse pass needs; `again` applies the whole equation one level down."""
+    assert rule.fwd_res is not None
+    if not lanes:
+        inside = _Inside(rule, operands)
+        mask = perturbed[len(rule.captures) :]
+        found = inside.forward(lambda: rule.fwd_res(inside.values, mask, lambda: inside.lifted(again())))  # type: ignore[misc]
+        return found._replace(differentiable=_differentiable(found))
+    lane = _Lane(lanes[0])
+    found = tracing(
+        lane.trace,
+        lambda: fwd_res(rule, lanes[1:], lane.lifted(operands), perturbed, lambda: lane.fronted(again())),
+    )
+    pairs = [lane.trace.lower(x) for x in found.residuals]
+    token = _LaneToken(found.token, tuple([d for _, d in pairs]))
+    return found._replace(outs=lane.stacked(found.outs), residuals=[x for x, _ in pairs], token=token)
 
 
-def _effects(*, rule: CustomRule, lanes: Lanes | None, jaxpr: Jaxpr | None = None) -> Effect:
-    return Effect.NONE if jaxpr is None else jaxpr.effects
+def _differentiable(found: Forward) -> Mask:
+    inexact = [aval_of(x).dtype.kind in "fc" for x in found.outs]
+    mask = (True,) * len(inexact) if found.differentiable is None else found.differentiable
+    return tuple([a and b for a, b in zip(inexact, mask, strict=True)])
 
 
-custom_call_p: Primitive = Primitive(
-    "custom_call",
-    _abstract,
-    _impl,
-    jvp=_jvp,
-    linearize=_linearize,
-    stage=_stage,
-    transpose=_transpose,
-    batch=_batch,
-    effects=_effects,
-    multiple=True,
-    inlined=True,
-    ruled=True,
-)
-
-
-def _pushed(pull: Pull, *args: Any) -> list[Any]:
-    """Tangents of the outputs that have one: the linear map itself, by the rule's jvp or its bwd transposed."""
-    known, tangents = args[: pull.known], args[pull.known :]
-    rule, count = pull.rule, pull.captured
-    if rule.jvp is None:
-        if not rule.derive_jvp:
-            raise MissingRuleError(f"forward mode through {rule.name}: {rule.no_forward}")
-        found = transposed_bwd(pull, known[:count], known[count:], tangents)
-    else:
-        operands = [*known[:count], *known[len(known) - rule.arity :]]
-        given = iter(tangents)
-        ts = [next(given) if m else Zero(x) for x, m in zip(operands[count:], pull.mask)]
-        _, found = running.jvp(
+def bwd(
+    rule: CustomRule, lanes: Lanes, token: Any, captured: Values, residuals: Values, cts: Values
+) -> list[Any]:
+    """Cotangents (values or `Zero`) of the operands that are not captured."""
+    assert rule.bwd is not None
+    if not lanes:
+        inside = _Inside(rule, [*captured, *residuals])
+        cotangents = [x if type(x) is Zero else _strong(x) for x in cts]
+        found = inside.run(lambda: rule.bwd(token, inside.values, cotangents))  # type: ignore[misc]
+        if len(found) != rule.arity:
+            raise AssertionError(f"{rule.name}: {len(found)} cotangents for {rule.arity} operands")
+        return found
+    lane = _Lane(lanes[0])
+    count = len(captured)
+    found = tracing(
+        lane.trace,
+        lambda: bwd(
             rule,
-            pull.lanes,
-            operands,
-            [*[Zero(x) for x in operands[:count]], *ts],
-            lambda: custom_call_p.bind(*operands, rule=rule, lanes=pull.lanes or None),
-        )
-    return [zeros(a) if type(t) is Zero else t for t, a, m in zip(found, pull.outs, pull.moving) if m]
+            lanes[1:],
+            token.inner,
+            lane.lifted(captured),
+            [lane.trace.lift(x, d) for x, d in zip(residuals, token.dims)],
+            lane.fronted(cts),
+        ),
+    )
+    return [lane.gathered(ct, d) for ct, d in zip(found, lane.dims[count:])]
 
 
-def _linear_impl(*args: Any, pull: Pull) -> list[Any]:
-    return tracing(eval_trace, _pushed, pull, *args)
+def jvp(
+    rule: CustomRule, lanes: Lanes, operands: Values, tangents: Values, again: Callable[[], list[Any]]
+) -> tuple[list[Any], list[Any]]:
+    """Outputs and their tangents (values or `Zero`)."""
+    assert rule.jvp is not None
+    if not lanes:
+        inside = _Inside(rule, operands)
+        moving = [t if type(t) is Zero else _strong(t) for t in tangents[len(rule.captures) :]]
+        count = 0
+
+        def both() -> list[Any]:
+            nonlocal count
+            outs, found = rule.jvp(inside.values, moving, lambda: inside.lifted(again()))  # type: ignore[misc]
+            count = len(outs)
+            return [*outs, *found]
+
+        flat = inside.run(both)
+        return flat[:count], flat[count:]
+    lane = _Lane(lanes[0])
+    outs, found = tracing(
+        lane.trace,
+        lambda: jvp(
+            rule, lanes[1:], lane.lifted(operands), lane.lifted(tangents), lambda: lane.fronted(again())
+        ),
+    )
+    return lane.stacked(outs), [t if type(t) is Zero else lane.stack(t) for t in found]
 
 
-#: The derivative of a rule that has a reverse rule, on the tape: to be transposed, or evaluated by ``linearize``.
-custom_linear_p: Primitive = Primitive(
-    "custom_linear",
-    lambda *avals, pull: tuple([a for a, m in zip(pull.outs, pull.moving) if m]),
-    _linear_impl,
-    jvp=lambda primals, tangents, *, pull: forward.jvp(partial(_pushed, pull), primals, tangents),
-    transpose=_linear_transpose,
-    batch=lambda size, args, dims, *, pull: batching.batch(partial(_pushed, pull), size, args, dims),
-    expand=lambda *avals, pull: stage(partial(_pushed, pull), avals, pull.rule.name),
-    multiple=True,
-)
+def transpose(rule: CustomRule, lanes: Lanes, cts: Values, operands: Values) -> list[Any]:
+    """Cotangents of the operands that are `Linear`, by the rule's own transpose; None for all others."""
+    assert rule.transpose is not None
+    if not lanes:
+        n = len(rule.captures)
+        inside = _Inside(rule, operands[:n], operands[n:])
+        cotangents = [x if type(x) is Zero else _strong(x) for x in cts]
+        return [None] * n + inside.run(lambda: rule.transpose(cotangents, inside.values))  # type: ignore[misc]
+    lane = _Lane(lanes[0])
+    found = tracing(lane.trace, lambda: transpose(rule, lanes[1:], lane.fronted(cts), lane.lifted(operands)))
+    return [None if ct is None else lane.gathered(ct, d) for ct, d in zip(found, lane.dims)]
+
+
+def vmap(
+    rule: CustomRule, size: int, operands: Values, dims: Sequence[int | None]
+) -> tuple[Sequence[Any], Sequence[int | None]]:
+    """Outputs and their batch axes, by the rule's own rule."""
+    assert rule.vmap is not None
+    inside = _Inside(rule, operands)
+    found: list[Sequence[int | None]] = []
+
+    def outs() -> Sequence[Any]:
+        values, out_dims = rule.vmap(size, inside.values, dims[len(rule.captures) :])  # type: ignore[misc]
+        found.append(out_dims)
+        return values
+
+    return inside.run(outs), found[0]
+
+
+# --- one lane ------------------------------------------------------------------------------------------------
+
+
+class _Inside:
+    """Where a slot runs: with captured tracers and Python numbers stood in for."""
+
+    __slots__ = ("name", "trace", "values")
+
+    def __init__(self, rule: CustomRule, operands: Values, args: Values | None = None):
+        self.name = rule.name
+        count = len(rule.captures)
+        values = list(operands[count:] if args is None else args)
+        self.trace: StandInTrace | None = None
+        if count or any(type(x) in _NUMBERS for x in values):
+            self.trace = StandInTrace(current_trace.get(), rule.captures, operands[:count], rule.name)
+        self.values = self.lifted(values)
+
+    def lifted(self, values: Values) -> list[Any]:
+        if self.trace is None:
+            return [np.bool_(x) if type(x) is bool else x for x in values]
+        return [np.bool_(x) if type(x) is bool else self.trace.lift(x) for x in values]
+
+    def run(self, slot: Callable[[], Sequence[Any]]) -> list[Any]:
+        outs = self._called(slot)
+        return list(outs) if self.trace is None else [self.trace.lower(x) for x in outs]
+
+    def forward(self, slot: Callable[[], Forward]) -> Forward:
+        found = self._called(slot)
+        if self.trace is None:
+            return found
+        lower = self.trace.lower
+        outs, residuals = [[lower(x) for x in values] for values in (found.outs, found.residuals)]
+        return found._replace(outs=outs, residuals=residuals)
+
+    def _called(self, slot: Callable[[], Any]) -> Any:
+        """The slot's result; what it stages, and its errors, have lines of its own, also while a jaxpr is replayed."""
+        before = replayed.get()
+        try:
+            replayed.set(None)
+            return slot() if self.trace is None else tracing(self.trace, slot)
+        except UnexpectedTracerError as error:
+            raise CapturedTracerError(
+                f"{self.name}: its rules read a traced value from where functrans does not look for one: a global "
+                "variable, an attribute of a class, an object kept in ctx, a function kept there. Pass it as an "
+                "argument; what a backward needs, save by itself (ctx.save_for_backward, or an attribute of ctx)",
+                error.source,
+            ) from error
+        finally:
+            replayed.set(before)
+
+
+def _strong(x: Any) -> Any:
+    """A tangent or cotangent with a dtype of its own."""
+    return aval_of(x).dtype.type(x) if type(x) in _NUMBERS else x
+
+
+# --- mapped --------------------------------------------------------------------------------------------------
+
+
+class _LaneToken(NamedTuple):
+    """The token of a mapped rule: that of one example, and the batch axes of the residuals."""
+
+    inner: Any
+    dims: tuple[int | None, ...]
+
+
+class _Lane:
+    """One mapped axis: values of the trace outside to those of one example, and back."""
+
+    __slots__ = ("dims", "size", "trace")
+
+    def __init__(self, lane: tuple[int, tuple[int | None, ...]]):
+        self.size, self.dims = lane
+        self.trace = BatchTrace(current_trace.get(), self.size)
+
+    def lifted(self, operands: Values) -> list[Any]:
+        """Operands (or the first of them) as one example sees them."""
+        return [self.lift(x, d) for x, d in zip(operands, self.dims)]
+
+    def lift(self, x: Any, dim: int | None) -> Any:
+        """A value, a symbolic zero or a `Linear` as one example sees it."""
+        if type(x) is not Zero and type(x) is not Linear:
+            return self.trace.lift(x, dim)
+        aval = x.aval
+        return x if dim is None else type(x)(aval.with_shape(aval.shape[:dim] + aval.shape[dim + 1 :]))
+
+    def fronted(self, values: Values) -> list[Any]:
+        """Values with the axis in front as one example sees them."""
+        return [self.lift(x, 0) for x in values]
+
+    def stack(self, x: Any) -> Any:
+        value, dim = self.trace.lower(x)
+        return batched_first(self.size, value, dim)
+
+    def stacked(self, values: Values) -> list[Any]:
+        """One example's values with the axis in front."""
+        return [self.stack(x) for x in values]
+
+    def gathered(self, ct: Any, dim: int | None) -> Any:
+        """The cotangent of an operand that has the axis at `dim`; summed over examples where they share it."""
+        if ct is None:
+            return None
+        if type(ct) is Zero:
+            return Zero(_whole(ct.aval, self.size, dim))
+        value, found = self.trace.lower(ct)
+        if dim is not None:
+            return move_axis(batched_first(self.size, value, found), 0, dim)
+        if found is not None:
+            return reduce_sum_p.bind(value, axes=(found,))
+        return mul_p.bind(value, aval_of(value).dtype.type(self.size))
+
+
+def _whole(aval: Aval, size: int, dim: int | None) -> Aval:
+    return aval if dim is None else aval.with_shape((*aval.shape[:dim], size, *aval.shape[dim:]))

@@ -7,8 +7,7 @@ from typing import Any
 
 from ..core.checked import checked
 from ..core.tracebacks import boundary
-from ..custom.linear_solve import linear_solve
-from ..custom.root import root
+from ..custom.implicit import linear_solve, root
 
 __all__ = ["custom_linear_solve", "custom_root"]
 

@@ -17,7 +17,7 @@ from ..core.aval import Zero, aval_of
 from ..core.dtypes import is_inexact
 from ..core.errors import ArgumentError, CapturedTracerError, UnexpectedTracerError
 from ..core.trace import Trace, Tracer, concrete, current_trace, eval_trace, tracing
-from ..custom.capture import Sealed, StandInTrace, captured_tracers
+from ..custom.closures import Sealed, StandInTrace, captured_tracers
 from ..numpy.creation import asarray
 from ..primitives.linear import instantiate
 from ..transforms.jvp import jvp

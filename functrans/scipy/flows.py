@@ -22,7 +22,7 @@ import scipy
 
 from ..core.aval import Zero, aval_of
 from ..core.errors import ArgumentError, ShapeError, SolverError
-from ..custom.capture import Sealed
+from ..custom.closures import Sealed
 from ..custom.function import Function
 from ..numpy.creation import asarray
 from ..numpy.joining import concatenate, stack

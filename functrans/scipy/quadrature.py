@@ -18,7 +18,7 @@ import numpy as np
 import scipy
 
 from ..core.aval import aval_of
-from ..custom.capture import Sealed
+from ..custom.closures import Sealed
 from ..custom.function import Function
 from ..transforms.values import ShapeDtypeStruct, struct_of
 from .callbacks import Callback, as_array, is_moving, pulled, pushed, unpatched

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..api.jacobian import jacfwd
-from ..custom.capture import Sealed
+from ..custom.closures import Sealed
 from ..custom.function import Function
 from ..numpy.linalg import solve
 from ..transforms.values import ShapeDtypeStruct

@@ -11,7 +11,7 @@ from ..core.array import Array
 from ..core.errors import ArgumentValueError
 from ..core.pytree import tree_flatten, tree_leaves, tree_unflatten
 from ..core.trace import Tracer
-from ..custom.decorated import CustomFunction
+from ..custom.custom_function import CustomFunction
 from ..custom.function import Function
 from ..transforms.values import check_function, name_of
 from . import custom_rules as _laws

@@ -13,11 +13,11 @@ import numpy as np
 
 from ..api.derivatives import jvp, vjp
 from ..core.errors import CallbackError, MissingRuleError, NoRuleError, OnceDifferentiableError, TangentError
-from ..custom.stripping import without_rules
 from . import laws as _laws
 from .finite_difference import directional_derivative, jacobian
 from .report import LawViolation, Tolerance
 from .setting import Setting, Wrt, proving
+from .without_rules import without_rules
 
 #: What differentiating a forward pass raises that runs on the host.
 _UNDIFFERENTIABLE = (NoRuleError, CallbackError)

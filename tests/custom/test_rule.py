@@ -16,8 +16,9 @@ from functrans.core.errors import (
     OnceDifferentiableError,
     TangentError,
 )
-from functrans.custom.once import once
-from functrans.custom.rule import CustomRule, Forward, bind_rule
+from functrans.custom.custom_call import bind_rule
+from functrans.custom.function_call import once
+from functrans.custom.rule import CustomRule, Forward
 from functrans.transforms.values import given, result
 
 X = np.linspace(0.2, 1.0, 4)

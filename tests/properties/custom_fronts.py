@@ -7,7 +7,8 @@ import numpy as np
 import functrans as ft
 import functrans.numpy as fnp
 from functrans.core.aval import Zero
-from functrans.custom.rule import CustomRule, Forward, bind_rule
+from functrans.custom.custom_call import bind_rule
+from functrans.custom.rule import CustomRule, Forward
 from functrans.transforms.values import given, value_of
 
 

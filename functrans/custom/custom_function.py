@@ -1,4 +1,4 @@
-"""What ``custom_vjp`` and ``custom_jvp`` have in common: a function that takes rules, and applies them when called."""
+"""``custom_vjp`` and ``custom_jvp``: functions that take rules, and apply them when called."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import numpy as np
 from ..core.array import Array, WeakArray
 from ..core.errors import ArgumentError, FunctionDefinitionError, MissingRuleError
 from ..core.portable import Bound, Portable
-from ..core.pytree import PyTreeDef, tree_unflatten
-from ..core.trace import current_trace, eval_trace
+from ..core.pytree import PyTreeDef, tree_map, tree_unflatten
+from ..core.trace import Tracer, current_trace, eval_trace
 from ..core.tracebacks import boundary
 from ..core.tree_nodes import KeyPath, keystr
+from ..primitives.elementwise import stop_gradient_p
 from ..transforms.values import (
     argument_name,
     check_function,
@@ -25,11 +26,10 @@ from ..transforms.values import (
     results,
     returned_values,
 )
-from .capture import Apart
-from .declared import Declared, check_partials
-from .declared_call import DeclaredCall
-from .positions import Positions
-from .rule import bind_rule
+from .arguments import Positions
+from .closures import Apart
+from .custom_call import bind_rule
+from .jax_call import Declared, DeclaredCall, check_partials
 
 _IMMUTABLE = frozenset((Array, WeakArray, float, int, complex, bool))
 
@@ -261,3 +261,150 @@ class CustomFunction(Portable):
             f"{self._declared.positions.what}: {method} takes functions, got {str(rule)[:60]!r} of type "
             f"{type(rule).__name__}"
         )
+
+
+__all__ = ["custom_vjp"]
+
+
+class custom_vjp(CustomFunction):
+    """A function whose reverse mode is a rule of its own: a decorator.
+
+    Parameters
+    ----------
+    fun : callable
+        Of arrays and trees of arrays. It gives the values; it is never differentiated.
+    nondiff_argnums : int or sequence of int
+        Arguments that rules get as they are, and apart: functions, strings, numbers that Python's ``if`` asks for.
+    nondiff_argnames : str or sequence of str
+        The same by name.
+
+    Raises
+    ------
+    FunctionDefinitionError
+        If `nondiff_argnums` or `nondiff_argnames` name no parameter; when called: if arguments do not fit the
+        signature, or `fwd` returns no pair, or another output than `fun`.
+    MissingRuleError
+        When called before `defvjp`; when differentiated forward, if no rule for it is defined, or follows.
+    GradientCountError, GradientStructureError, GradientShapeError, GradientDtypeError, BackwardError
+        When differentiated: `bwd` did not return a tuple with a gradient of the structure and shapes of each argument.
+
+    Notes
+    -----
+    Reverse mode runs `fwd` of `defvjp` in the place of the function, and `bwd` when cotangents are known. Forward mode
+    runs the rule given by `defjvp`; without one it transposes `bwd`, which must be linear in the cotangent then. All
+    transformations compose: `vmap` maps the rules, `jit` compiles them, and derivatives of higher order differentiate
+    `fwd` and `bwd`, or apply the rule once more where `fwd` calls the function itself.
+
+    Arguments given by name, and defaults, reach the rules by position. As a method, the function gets ``self`` as its
+    first argument; a class that is no pytree needs ``nondiff_argnums=0``.
+
+    Rules may read traced values from around them, and from arguments in `nondiff_argnums`, as long as these are not
+    differentiated: that is `CapturedTracerError`.
+
+    Examples
+    --------
+    Gradients clipped to an interval on their way back:
+
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> from functools import partial
+    >>> @partial(ft.custom_vjp, nondiff_argnums=(0, 1))
+    ... def clip_gradient(low, high, x):
+    ...     return x
+    >>> def fwd(low, high, x):
+    ...     return x, None
+    >>> def bwd(low, high, residuals, ct):
+    ...     return (fnp.clip(ct, low, high),)
+    >>> clip_gradient.defvjp(fwd, bwd)
+    >>> ft.grad(lambda x: clip_gradient(-1.0, 1.0, x) ** 2)(fnp.asarray(3.0))
+    Array(1.)
+
+    A derivative that does not lose its digits, where that of the formula is 0/0:
+
+    >>> @ft.custom_vjp
+    ... def norm(x):
+    ...     return fnp.sqrt(fnp.sum(x * x))
+    >>> def norm_fwd(x):
+    ...     y = norm(x)
+    ...     return y, (x, y)
+    >>> def norm_bwd(residuals, ct):
+    ...     x, y = residuals
+    ...     return (ct * fnp.where(y > 0, x / fnp.where(y > 0, y, 1.0), 0.0),)
+    >>> norm.defvjp(norm_fwd, norm_bwd)
+    >>> ft.jit(ft.grad(norm))(fnp.zeros(2))
+    Array([0., 0.])
+    """
+
+    _front = "custom_vjp"
+    _missing = "No VJP defined for custom_vjp function {0} using defvjp. Define one: {0}.defvjp(fwd, bwd)"
+
+
+__all__ = ["custom_jvp"]
+
+
+class custom_jvp(CustomFunction):
+    """A function whose derivative is a rule of its own, for both modes: a decorator.
+
+    Parameters
+    ----------
+    fun : callable
+        Of arrays and trees of arrays. It gives the values; it is never differentiated.
+    nondiff_argnums : int or sequence of int
+        Arguments that rules get as they are, and apart: functions, strings, numbers that Python's ``if`` asks for.
+        Derivatives in them are zero.
+    nondiff_argnames : str or sequence of str
+        The same by name.
+
+    Raises
+    ------
+    FunctionDefinitionError
+        If `nondiff_argnums` or `nondiff_argnames` name no parameter; when called: if arguments do not fit the
+        signature, or the rule's first output differs in type from that of `fun`.
+    MissingRuleError
+        When called before `defjvp` or `defjvps`.
+    TangentError, TangentShapeError, TangentDtypeError, TangentCountError
+        When differentiated: the rule did not return a pair of output and tangent of one structure and shape.
+    NoRuleError
+        In reverse mode, if the rule is not linear in the tangents.
+
+    Notes
+    -----
+    Forward mode runs the rule given by `defjvp` or `defjvps`; reverse mode runs it on symbolic tangents and transposes
+    what it did to them, unless a rule for it is given by `defvjp`. All transformations compose: `vmap` maps the rule,
+    `jit` compiles it, and derivatives of higher order differentiate it, or apply it once more where it calls the
+    function itself.
+
+    Arguments given by name, and defaults, reach the rules by position. As a method, the function gets ``self`` as its
+    first argument; a class that is no pytree needs ``nondiff_argnums=0``.
+
+    Rules may read traced values from around them as long as these are not differentiated: that is
+    `CapturedTracerError`.
+
+    Examples
+    --------
+    A derivative that does not overflow where the function does not:
+
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> @ft.custom_jvp
+    ... def softplus(x):
+    ...     return fnp.log1p(fnp.exp(x))
+    >>> @softplus.defjvp
+    ... def softplus_jvp(primals, tangents):
+    ...     (x,), (t,) = primals, tangents
+    ...     return softplus(x), t / (1.0 + fnp.exp(-x))
+    >>> ft.grad(softplus)(50.0)
+    Array(1.)
+    >>> ft.jvp(softplus, (0.0,), (1.0,))
+    (Array(0.69314718), Array(0.5))
+    """
+
+    _front = "custom_jvp"
+    _missing = "No JVP defined for custom_jvp function {0} using defjvp. Define one: {0}.defjvp(jvp)"
+
+    def _undifferentiated(self, nondiff: tuple[Any, ...]) -> tuple[Any, ...]:
+        if current_trace.get() is eval_trace:
+            return nondiff
+        return tuple([tree_map(_stopped, x) for x in nondiff])
+
+
+def _stopped(x: Any) -> Any:
+    return given(stop_gradient_p.bind(x)) if isinstance(x, Tracer) else x

@@ -1,4 +1,4 @@
-"""Tuples of arguments or results taken apart: which of their leaves are arrays, and which are not.
+"""Tuples of arguments or results partitioned: which of their leaves are arrays, and which are not.
 
 Arrays are operands of a rule; everything else (numbers, strings, None, any object) is *static*: it is handed on as it
 is, and has no derivative.
@@ -258,3 +258,54 @@ def _holds_arrays(x: Any) -> bool:
 def _plain_layout(count: int) -> Layout:
     layout = Layout(tree_structure((0,) * count), (True,) * count)
     return _plain_layouts.setdefault(count, layout)
+
+
+class Outputs:
+    """The structure of what a function returned, without the arrays.
+
+    Attributes
+    ----------
+    layout : Layout
+        Of the tuple of outputs.
+    static : Static
+    many : bool
+        Whether a tuple was returned; a tuple of one is one.
+    """
+
+    __slots__ = ("_kind", "layout", "many", "static")
+
+    def __init__(self, layout: Layout, static: Static, kind: type | None):
+        self.layout = layout
+        self.static = static
+        self.many = kind is not None
+        self._kind = kind
+
+    @staticmethod
+    def of(returned: Any) -> tuple[Outputs, list[Any]]:
+        """The structure of what a function returned, and the arrays in it."""
+        kind: type | None = None
+        if isinstance(returned, tuple):
+            kind = type(returned) if hasattr(returned, "_fields") else tuple
+        layout, arrays, static = taken_apart((returned,) if kind is None else tuple(returned))
+        return Outputs(layout, static, kind), arrays
+
+    def filled(self, arrays: list[Any]) -> Any:
+        """What the function returned, with these arrays."""
+        parts = self.layout.filled(arrays, self.static)
+        if self._kind is None:
+            return parts[0]
+        return parts if self._kind is tuple else self._kind(*parts)
+
+    def __str__(self) -> str:
+        """The structure, with ``*`` for arrays."""
+        parts = [
+            "*" if p.is_array else str(p.tree) if p.last > p.first else repr(x)
+            for p, x in zip(self.layout.parts, self.static.parts or [None] * len(self.layout.parts))
+        ]
+        if not self.many:
+            return parts[0]
+        return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
+
+    def place(self, position: int) -> str:
+        """``output 1``, or ``the output`` of a function that has one."""
+        return f"output {position}" if self.many else "the output"

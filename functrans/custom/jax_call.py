@@ -4,31 +4,169 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core.array import Array, unwrap
 from ..core.aval import Aval, Zero, aval_of
+from ..core.checked import checked
 from ..core.dtypes import is_inexact
 from ..core.errors import (
     ArgumentError,
     FunctionDefinitionError,
     GradientCountError,
     GradientStructureError,
+    TangentCountError,
     TangentError,
 )
-from ..core.pytree import PyTree, PyTreeDef, first_difference, tree_flatten, tree_unflatten
+from ..core.pytree import PyTree, PyTreeDef, first_difference, tree_flatten, tree_map, tree_unflatten
 from ..core.source import last_line
 from ..core.trace import PYTHON_KEYS, Tracer
 from ..core.tree_nodes import KeyPath, SequenceKey, keystr
-from ..primitives.linear import added, instantiate
+from ..primitives.linear import added, instantiate, zeros
 from ..transforms.values import argument_name, given, name_of, returned_values, value_of
-from .closure import Staged
-from .declared import Declared, check_partials
-from .fitting import GRADIENT, TANGENT, Kind, Returned, leaf_path, output_place
-from .primal import CustomVJPPrimal
-from .record import CustomRule, Forward, Mask, Values
+from .arguments import Positions
+from .closures import Sealed, Staged
+from .returned import GRADIENT, TANGENT, Kind, Returned, leaf_path, output_place
+from .rule import CustomRule, Forward, Mask, Values
+
+
+@dataclass(frozen=True, eq=False)
+class Declared(Sealed):
+    """A function and its rules, as the user wrote them.
+
+    Attributes
+    ----------
+    fun : callable
+    positions : Positions
+    fwd, bwd : callable
+        Both or none.
+    jvp : callable
+    partials : tuple of (callable or None)
+        Instead of `jvp` a rule for each argument.
+    symbolic_vjp, symbolic_jvp : bool
+        Whether the rules take symbolic zeros.
+    """
+
+    fun: Callable[..., Any]
+    positions: Positions
+    fwd: Callable[..., Any] | None = None
+    bwd: Callable[..., Any] | None = None
+    jvp: Callable[..., Any] | None = None
+    partials: tuple[Callable[..., Any] | None, ...] | None = None
+    symbolic_vjp: bool = False
+    symbolic_jvp: bool = False
+
+    @property
+    def has_forward(self) -> bool:
+        """Whether there is a rule for forward mode."""
+        return self.jvp is not None or self.partials is not None
+
+    @property
+    def functions(self) -> tuple[Any, ...]:
+        """What may have captured traced values."""
+        return self.fun, self.fwd, self.bwd, self.jvp, *(self.partials or ())
+
+
+def check_partials(positions: Positions, rules: int, arguments: int) -> None:
+    """Raise `TangentCountError` where ``defjvps`` was given too few or too many rules."""
+    if rules != arguments:
+        raise TangentCountError(
+            f"{positions.what}: defjvps was given {rules} rules, but the function has {arguments} arguments. Give one "
+            "for each, None where its derivative is zero"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class CustomVJPPrimal:
+    """An argument as ``fwd`` gets it with ``symbolic_zeros=True``.
+
+    Attributes
+    ----------
+    value : array
+    perturbed : bool
+        Whether it is being differentiated. Where it is not, its gradient is never used, and may be None.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> @ft.custom_vjp
+    ... def product(x, y):
+    ...     return x * y
+    >>> def fwd(x, y):  # keeps only what will be needed
+    ...     return x.value * y.value, (x.value if y.perturbed else None, y.value if x.perturbed else None)
+    >>> def bwd(kept, ct):
+    ...     x, y = kept
+    ...     return (None if y is None else ct * y), (None if x is None else ct * x)
+    >>> product.defvjp(fwd, bwd, symbolic_zeros=True)
+    >>> ft.grad(product)(2.0, 3.0)
+    Array(3.)
+    """
+
+    value: Any
+    perturbed: bool
+
+
+@checked
+def custom_vjp_primal_tree_values(tree: PyTree) -> PyTree:
+    """The values in a tree of `CustomVJPPrimal`.
+
+    Parameters
+    ----------
+    tree : tree of CustomVJPPrimal
+
+    Returns
+    -------
+    tree of arrays, of the same structure
+
+    Raises
+    ------
+    ArgumentError
+        If a leaf is none.
+
+    Examples
+    --------
+    >>> from functrans.custom_derivatives import CustomVJPPrimal, custom_vjp_primal_tree_values
+    >>> custom_vjp_primal_tree_values({"x": CustomVJPPrimal(2.0, perturbed=True)})
+    {'x': 2.0}
+    """
+
+    def value(leaf: Any) -> Any:
+        if not isinstance(leaf, CustomVJPPrimal):
+            raise ArgumentError(
+                f"custom_vjp_primal_tree_values: want a tree of CustomVJPPrimal, got {str(leaf)[:60]!r} of type "
+                f"{type(leaf).__name__} in it. A fwd rule gets them with defvjp(..., symbolic_zeros=True)"
+            )
+        return leaf.value
+
+    return tree_map(value, tree)
+
+
+@checked
+def zero_from_primal(x: Any, symbolic_zeros: bool = False) -> Any:
+    """The zero that is the tangent of a value.
+
+    Parameters
+    ----------
+    x : array
+    symbolic_zeros : bool
+        Whether to return a `SymbolicZero`, which rules with ``symbolic_zeros=True`` may return.
+
+    Returns
+    -------
+    array of zeros of the shape and dtype of `x`, or SymbolicZero
+
+    Examples
+    --------
+    >>> from functrans.custom_derivatives import zero_from_primal
+    >>> zero_from_primal([1.0, 2.0][0]), zero_from_primal(2.0, symbolic_zeros=True)
+    (Array(0.), Zero(f64[]))
+    """
+    aval = aval_of(value_of(x, lambda: "zero_from_primal: x")).strong()
+    return Zero(aval) if symbolic_zeros else given(zeros(aval))
+
 
 #: What residuals may hold beside arrays: it is kept as it is.
 _STATIC = (*PYTHON_KEYS, str, bytes, type, np.dtype, enum.Enum, Staged)
