@@ -1,7 +1,7 @@
 """The logistic function and what is made of it: tanh, the logarithm of a sum of exponentials.
 
-Their derivatives are written with the derivative of the logistic function, which keeps its digits where the function
-itself is 1 but for rounding: ``1 - tanh(x)**2`` does not.
+The derivative of the logistic function is computed from its argument, so that it keeps its digits where the function
+itself is 1 but for rounding; that of tanh from its result.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import scipy.special
 from ..core.primitive import Primitive
 from .bits import and_p
 from .elementwise import div_p, eq_p, mul_p, neg_p, select_p, sub_p
-from .exp_log import LN2, integer_pow_p
+from .exp_log import LN2
 from .families import elementwise, literal
-from .linear import add_p, dtype_of
+from .linear import add_p
 from .rounding import is_inf_p
+from .trig import one_minus_square_p
 
 
 def _scaled(x: Any, factor: float) -> Any:
@@ -83,14 +84,14 @@ logit_p: Primitive = elementwise(
 # --- tanh ---------------------------------------------------------------------------------------------------
 
 
-def _tanh_factor(ans: Any, x: Any) -> Any:
-    if dtype_of(x).kind == "c":
-        return sub_p.bind(literal(1.0, ans), integer_pow_p.bind(ans, y=2))
-    return _scaled(logistic_slope_p.bind(_scaled(x, 2.0)), 4.0)
-
-
+# The derivative is taken from the result, which the next layer keeps anyway: from the argument, whose tail would have
+# all its digits, gradients keep twice the memory, and policies of `checkpoint` that save the result compute it again.
 tanh_p: Primitive = elementwise(
-    "tanh", np.tanh, factors=(_tanh_factor,), kernel=lambda k, x: k.call("tanh", x), kinds="fc"
+    "tanh",
+    np.tanh,
+    factors=(lambda ans, x: one_minus_square_p.bind(ans),),
+    kernel=lambda k, x: k.call("tanh", x),
+    kinds="fc",
 )
 
 # --- logarithms of sums -------------------------------------------------------------------------------------

@@ -41,6 +41,9 @@ class Entry:
         SciPy compute it in two steps.
     without : sequence of tuple
         Points where derivatives depend on the direction.
+    slope : float
+        The size of the derivatives, where they are computed from the result: those that are smaller are measured in
+        ulp of this.
     slow : bool
         Whether the reference takes long.
     """
@@ -54,6 +57,7 @@ class Entry:
     largest: float = INF
     conditioned: bool = False
     without: Sequence[tuple[float, ...]] = ()
+    slope: float = 0.0
     slow: bool = False
 
     @cached_property
@@ -101,7 +105,7 @@ ONE = [
     Entry("arctan", fnp.arctan, sy.atan),
     Entry("sinh", fnp.sinh, sy.sinh),
     Entry("cosh", fnp.cosh, sy.cosh),
-    Entry("tanh", fnp.tanh, sy.tanh),
+    Entry("tanh", fnp.tanh, sy.tanh, slope=1.0),
     Entry("arcsinh", fnp.arcsinh, sy.asinh),
     Entry("arccosh", fnp.arccosh, sy.acosh, ((1.0, INF),)),
     Entry("arctanh", fnp.arctanh, sy.atanh, (UNIT,)),

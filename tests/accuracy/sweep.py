@@ -178,7 +178,9 @@ def sweep(
             if value is None or (len(path) > 1 and _beyond(point, dtype)):
                 continue
             found.compared += 1
-            ulps = error(got, value, change, values.dtype)
+            # Never less than an ulp of the slope that is computed from the result.
+            scale = max(change, entry.slope) if path else change
+            ulps = error(got, value, scale, values.dtype)
             if math.isinf(ulps):
                 found.wrong.append((path, mode, point, got, float(value)))
             else:

@@ -92,7 +92,7 @@ def backward(policy):
 
 @pytest.mark.parametrize(
     ("policy", "tanhs", "products"),
-    [("none", 1, 2), ("nothing", 1, 2), ("everything", 0, 0), ("dots", 1, 0), ("only", 0, 2), ("but", 0, 2)],
+    [("none", 1, 2), ("nothing", 1, 2), ("everything", 0, 0), ("dots", 1, 0), ("only", 0, 1), ("but", 0, 1)],
 )
 def test_what_is_kept_is_not_computed_again(policy, tanhs, products):
     found = backward(EVERY_POLICY[policy])
@@ -114,7 +114,7 @@ def test_compiled_programs_compute_twice_unless_they_may_share():
         f = ft.checkpoint(lambda x: fnp.tanh(fnp.tanh(x)), prevent_cse=prevent_cse)
         return ft.jit(ft.value_and_grad(lambda x: fnp.sum(f(x)))).lower(X[0]).as_text()
 
-    assert text(True).count("tanh(") == 3  # the derivative of the last is that of its argument
+    assert text(True).count("tanh(") == 4
     assert text(False).count("tanh(") == 2
 
 
@@ -309,6 +309,6 @@ def test_memory_grows_as_the_square_root():
     root = [needed(n, round(n**0.5)) for n in (100, 400, 1600)]
     for n, a, b in zip((100, 400, 1600), plain, root):
         assert n <= a < 1.2 * n + 5
-        assert b < 2 * n**0.5 + 7
+        assert b < 2 * n**0.5 + 6
     for a, b in pairwise(root):
         assert b < 2.1 * a
