@@ -15,8 +15,8 @@ from autograd.extend import defvjp, primitive
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.lowering.executable import compile_jaxpr
-from functrans.lowering.loopshow import show
+from functrans.lowering.loops.show import show
+from functrans.lowering.run.executable import compile_jaxpr
 
 from . import backends
 from .measure import disagreement, number, rounds, table

@@ -8,8 +8,8 @@ import numpy as np
 
 import functrans as ft
 from functrans.core.trace import Tracer
-from functrans.lowering.simplify import simplify
-from functrans.lowering.steps import HostStep, KernelStep, split
+from functrans.lowering.jaxpr.partition import HostStep, KernelStep, split
+from functrans.lowering.jaxpr.simplify import simplify
 
 PAGE = Path(__file__).with_name("coverage.md")
 sys.path.insert(0, str(PAGE.parents[1] / "tests" / "coverage"))

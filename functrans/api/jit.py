@@ -23,8 +23,8 @@ from ..core.pytree import PyTreeDef, tree_flatten, tree_structure, tree_unflatte
 from ..core.trace import WEAK_KEYS, Tracer, current_trace, eval_trace, leaked
 from ..core.tracebacks import show_users_frames
 from ..core.tree_nodes import kind_of
-from ..lowering.cache import kernels
-from ..lowering.executable import compile_jaxpr
+from ..lowering.run.cache import kernels
+from ..lowering.run.executable import compile_jaxpr
 from ..transforms.stage import close, stage
 from ..transforms.values import (
     Flat,

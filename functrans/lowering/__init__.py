@@ -1,28 +1,21 @@
-"""From a jaxpr to machine code.
+"""From a jaxpr to machine code, in five rooms.
 
-=================== ========================================================================================
-`simplify`          jaxpr to jaxpr: calls inlined, dead and common equations removed, exact algebra (`algebra`,
-                    `reshapes`, `sums`, `unused`; forms of operations that only lowering knows are in `moves`)
-`steps`             kernels and host calls, in order
-`roots`             which values are computed once and kept, what is inlined (`access`: reads, and their cost)
-`fuse`              roots gathered in loop nests, with as little kept as can be
-`nests`             groups to the typed loop IR, through `builder` and the kernel rules of the primitives
-                    (`folds`: reductions; `storage`: values that share memory; of the builder `arithmetic` is the part
-                    without effects, and `handles` are what rules hold)
-`collapse`          loops over adjacent axes merged
-`blocked`           long sums in blocks
-`plan`              which buffers share memory, and which live on the stack
-`outline`           extents and float literals to run-time parameters; the text that keys the cache
-`hostcalls`         equations inside of loops that Python evaluates (`polling`: how Ctrl-C ends a loop)
-`parts`             large kernels in functions of a few loops, equal ones shared
-`emit_llvm`         loop IR to LLVM (after `complex_parts`, which leaves only real scalars): the module; functions are
-                    written by `llvm_function`, `llvm_statements`, `llvm_calls` and `llvm_ops`, maths by `maths`
-`emit_python`       loop IR to readable Python: what is printed, the oracle, and the fallback
-`compile`           LLVM through `numba.extending.intrinsic` inside a Numba-jitted entry
-`cache`             compiled kernels by outlined text
-`executable`        the steps of a jaxpr as a callable (`wrapper`: the quick call; `failure`: what a status means)
-=================== ========================================================================================
+============ ===============================================================================================
+`jaxpr`      Passes from jaxpr to jaxpr: `simplify` (`algebra`, `reshapes`, `sparse_sums`, `dead_code`; forms of
+             operations that only lowering knows are `lowering_primitives`), then `partition` into kernels and host
+             calls, in order.
+`loops`      The loop IR (`ir`, `check`, `show`, `mapping`); a jaxpr becomes loops by `materialize` (which values are
+             computed once and kept; `read_patterns`: reads, and their cost), `fuse` (which of them share loops) and
+             `build_loops` (`aliasing`: values that share memory; `folds`: reductions), written with `builder`
+             (`arithmetic`, `handles`) and the kernel rules of the primitives. Then passes over the loops: `collapse`
+             (adjacent axes), `blocked` (long sums), `plan` (scratch and stack), `outline` (numbers become parameters).
+`llvm`       Loops as LLVM: `split_complex` and `split_functions` of `loops` first, then `emit` (`function`,
+             `statements`, `calls`, `ops`; `maths`: scalar functions; `interrupts`: Ctrl-C), then `entry`: Numba.
+`python`     Loops as readable Python: `emit`, and the names that it uses in `runtime`. It is what is printed, the
+             oracle in tests, and the fallback.
+`run`        `executable` (`wrapper`: the quick call), `compile` and `cache` (kernels by their text), `host_calls`,
+             `explain_failure`, `debug_nans`, `checked` (guard words around the memory), `undisturbed` (by signals).
+============ ===============================================================================================
 
-`loopir` declares the loop IR that stands between the two halves; `mapping` copies kernels with other operands.
-`loopcheck` verifies kernels and parts where ``config.verify`` is set, `checked` runs kernels between guard words.
+`blas` finds SciPy's routines for both forms.
 """

@@ -15,9 +15,9 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.lowering.builder import Builder
-from functrans.lowering.compile import Options, compile_kernel
-from functrans.lowering.emit_llvm import emit_llvm
+from functrans.lowering.llvm.emit import emit_llvm
+from functrans.lowering.loops.builder import Builder
+from functrans.lowering.run.compile import Options, compile_kernel
 
 FOREVER = 10**12
 #: What a loaded machine may need; an idle one needs some 50 ms.

@@ -9,7 +9,7 @@ from functrans.control import interned
 from functrans.core import ir
 from functrans.core.aval import aval_of
 from functrans.core.ir import Jaxpr
-from functrans.lowering.cache import kernels
+from functrans.lowering.run.cache import kernels
 from functrans.transforms.stage import stage
 
 X = np.arange(1.0, 5.0)

@@ -6,8 +6,8 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.lowering.executable import compile_jaxpr
-from functrans.lowering.loopshow import show
+from functrans.lowering.loops.show import show
+from functrans.lowering.run.executable import compile_jaxpr
 from functrans.transforms.linearize import linearize_jaxpr
 
 

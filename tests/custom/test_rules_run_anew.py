@@ -13,7 +13,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.lowering import executable
+from functrans.lowering.run import executable
 
 SETTINGS = {"k": 2.0}
 NAMESPACE = types.ModuleType("functrans_test_settings")

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from functrans.lowering import blas
-from functrans.lowering.builder import Builder
-from functrans.lowering.compile import Options, compile_kernel
-from functrans.lowering.loopcheck import verify
+from functrans.lowering.loops.builder import Builder
+from functrans.lowering.loops.check import verify
+from functrans.lowering.run.compile import Options, compile_kernel
 
 rng = np.random.default_rng(1)
 I4 = np.dtype("i4")

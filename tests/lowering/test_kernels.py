@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from functrans.lowering import loopir as ir
-from functrans.lowering.builder import Builder
-from functrans.lowering.compile import Options, compile_kernel
-from functrans.lowering.loopcheck import verify
+from functrans.lowering.loops import ir
+from functrans.lowering.loops.builder import Builder
+from functrans.lowering.loops.check import verify
+from functrans.lowering.run.compile import Options, compile_kernel
 
 F8, F4, I8, B1, C16, C8 = (np.dtype(c) for c in ("f8", "f4", "i8", "?", "c16", "c8"))
 rng = np.random.default_rng(0)

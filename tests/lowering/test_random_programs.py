@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from functrans.core.config import config
-from functrans.lowering.collapse import collapse
-from functrans.lowering.executable import compile_jaxpr
-from functrans.lowering.failure import evaluate
-from functrans.lowering.loopcheck import verify
-from functrans.lowering.nests import build
-from functrans.lowering.outline import outline
-from functrans.lowering.plan import plan
-from functrans.lowering.simplify import simplify
-from functrans.lowering.steps import split
+from functrans.lowering.jaxpr.partition import split
+from functrans.lowering.jaxpr.simplify import simplify
+from functrans.lowering.loops.build_loops import build
+from functrans.lowering.loops.check import verify
+from functrans.lowering.loops.collapse import collapse
+from functrans.lowering.loops.outline import outline
+from functrans.lowering.loops.plan import plan
+from functrans.lowering.run.executable import compile_jaxpr
+from functrans.lowering.run.explain_failure import evaluate
 from functrans.primitives.dot import dot_general_p
 from functrans.primitives.elementwise import gt_p, max_p, min_p, mul_p, neg_p, select_p, sub_p
 from functrans.primitives.exp_log import exp_p

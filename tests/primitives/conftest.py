@@ -9,7 +9,7 @@ from functrans.core.aval import Zero, aval_of
 from functrans.core.config import config
 from functrans.core.ir import Eqn, Jaxpr, Var
 from functrans.core.primitive import Linear
-from functrans.lowering.executable import compile_jaxpr
+from functrans.lowering.run.executable import compile_jaxpr
 from functrans.testing.finite_difference import directional_derivative
 
 SIZE = 3

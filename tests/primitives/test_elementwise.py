@@ -10,7 +10,7 @@ import pytest
 
 from functrans.core.aval import aval_of
 from functrans.core.ir import Eqn, Jaxpr, Var
-from functrans.lowering.executable import compile_jaxpr
+from functrans.lowering.run.executable import compile_jaxpr
 from functrans.primitives import (
     bits,
     complexes,

@@ -9,7 +9,7 @@ from functrans.core.aval import Aval, aval_of
 from functrans.core.errors import DtypeError, IndexOutOfBoundsError, ShapeError
 from functrans.core.ir import Eqn, Jaxpr, Var
 from functrans.core.primitive import Effect, Linear
-from functrans.lowering.executable import compile_jaxpr
+from functrans.lowering.run.executable import compile_jaxpr
 from functrans.primitives.index import gather_p, scatter_add_p, scatter_p
 from functrans.primitives.scatter_folds import scatter_max_p, scatter_min_p, scatter_mul_p
 

@@ -8,7 +8,7 @@ import pytest
 from functrans.core.aval import aval_of
 from functrans.core.errors import DtypeError, LinAlgError
 from functrans.core.ir import Eqn, Jaxpr, Var
-from functrans.lowering.executable import compile_jaxpr
+from functrans.lowering.run.executable import compile_jaxpr
 from functrans.primitives.linalg import cholesky_p, triangular_solve_p
 from functrans.testing.finite_difference import directional_derivative
 

@@ -12,8 +12,8 @@ class MemoryDamageError(FunctransError, RuntimeError):
     can, of the loop IR that programs become:
 
     >>> import numpy as np, functrans as ft
-    >>> from functrans.lowering.builder import Builder
-    >>> from functrans.lowering.compile import Options, compile_kernel
+    >>> from functrans.lowering.loops.builder import Builder
+    >>> from functrans.lowering.run.compile import Options, compile_kernel
     >>> b = Builder("shift")
     >>> x = b.buffer("x", np.dtype(float), (3,), "in")
     >>> y = b.buffer("y", np.dtype(float), (3,), "out")

@@ -1,0 +1,1 @@
+"""Passes from jaxpr to jaxpr."""

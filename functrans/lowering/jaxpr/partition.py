@@ -1,0 +1,109 @@
+"""A jaxpr as a sequence of kernels and host calls.
+
+An equation without a kernel rule, or with an effect other than raising, is a host call: NumPy evaluates it. (Those
+inside of loops and branches are made by the kernel that holds the loop: `lowering/run/host_calls.py`.)
+All equations between two rounds of host calls form one kernel; each is computed as early as its operands
+allow, but an equation that would only carry more memory from one kernel to the next waits for its reader.
+
+Host calls with effects happen in the order of the program. What may raise before one of them in the program has run
+before it; what may raise after it may run earlier, in a kernel: where that reports failure, the host calls that come
+first are made before the error is raised (`lowering/run/explain_failure.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+from ...control.bodies import is_host
+from ...control.callback import pure_callback_p
+from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var, subjaxprs
+from ...core.kernel import Block
+from ...core.primitive import Effect
+
+
+@dataclass(eq=False)
+class KernelStep:
+    """Equations that become one kernel, as a jaxpr of their own."""
+
+    jaxpr: Jaxpr
+
+
+@dataclass(eq=False)
+class HostStep:
+    """One equation that NumPy evaluates."""
+
+    eqn: Eqn
+
+
+Step = KernelStep | HostStep
+
+
+def split(jaxpr: Jaxpr) -> list[Step]:
+    """The steps of a simplified jaxpr, in the order of execution."""
+    levels = _levels(jaxpr)
+    steps: list[Step] = []
+    for level in sorted(set(levels.values())):
+        eqns = [e for e in jaxpr.eqns if levels[e] == level]
+        if level % 2:
+            steps += [HostStep(e) for e in eqns]
+        else:
+            steps.append(KernelStep(_part(jaxpr, eqns, levels, level)))
+    return steps
+
+
+def _levels(jaxpr: Jaxpr) -> dict[Eqn, int]:
+    """Even levels are kernels, odd ones rounds of host calls."""
+    at: dict[Atom, int] = {}
+    levels: dict[Eqn, int] = {}
+    last_host = last_raising = -1
+    for e in jaxpr.eqns:
+        operands = [at.get(a, -1) for a in e.invars]
+        may_raise = _may_raise(e)
+        ordered = bool(e.effects & ~Effect.RAISE)
+        if ordered or (is_host(e) and may_raise):
+            operands.append(last_host)
+        if ordered:
+            operands.append(last_raising)
+        if is_host(e):
+            level = max([1, *[n + (n % 2 == 0) for n in operands]])
+        else:  # a kernel; one with effects is a loop or a branch that calls the host
+            level = max([0, *[n + n % 2 for n in operands if n >= 0]])
+        if ordered:
+            last_host = level
+        if may_raise:
+            last_raising = max(last_raising, level)
+        levels[e] = level
+        at.update(dict.fromkeys(e.outvars, level))
+    if any(n % 2 for n in levels.values()):
+        _delay(jaxpr, levels)
+    return levels
+
+
+def _may_raise(e: Eqn) -> bool:
+    if e.effects & Effect.RAISE or e.primitive is pure_callback_p:
+        return True
+    return any(_may_raise(inner) for body in subjaxprs(e.params) for inner in body.eqns)
+
+
+def _delay(jaxpr: Jaxpr, levels: dict[Eqn, int]) -> None:
+    """Move equations that enlarge their operands (broadcasts) to the kernel that reads them."""
+    first: dict[Atom, float] = dict.fromkeys(jaxpr.outvars, -1)
+    for e in reversed(jaxpr.eqns):
+        reader = min((first.get(v, inf) for v in e.outvars), default=inf)
+        if not is_host(e) and not e.effects and not isinstance(e.primitive.kernel, Block):
+            smaller = sum(a.aval.size for a in e.invars if isinstance(a, Var)) <= e.outvars[0].aval.size
+            if smaller and reader != inf and reader % 2 == 0 and reader > levels[e]:
+                levels[e] = int(reader)
+        for a in e.invars:
+            first[a] = min(first.get(a, inf), levels[e])
+
+
+def _part(jaxpr: Jaxpr, eqns: list[Eqn], levels: dict[Eqn, int], level: int) -> Jaxpr:
+    """The equations of one kernel as a jaxpr: inputs are what it reads, outputs what is read elsewhere."""
+    mine = {v for e in eqns for v in e.outvars}
+    read = dict.fromkeys(a for e in eqns for a in e.invars if isinstance(a, Var) and a not in mine)
+    elsewhere: set[Atom] = {a for a in jaxpr.outvars if not isinstance(a, Literal)}
+    elsewhere.update(a for e in jaxpr.eqns if levels[e] != level for a in e.invars)
+    outs = [v for e in eqns for v in e.outvars if v in elsewhere]
+    return Jaxpr(tuple(read), eqns, outs, name=jaxpr.name)

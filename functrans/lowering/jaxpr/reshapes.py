@@ -1,0 +1,100 @@
+"""Reshapes that merge axes, moved to where they cost nothing: to inputs and to values that stand in memory
+anyway.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from ...core.aval import Aval
+from ...core.ir import Atom, Eqn, Var
+from ...core.kernel import Block, Pointwise, Reduction
+from ...primitives.linear import broadcast_in_dim_p, reshape_p
+from ..loops.read_patterns import reshape_inlines
+
+
+def raise_reshapes(eqns: list[Eqn], outvars: Iterable[Atom]) -> list[Eqn]:
+    """Reshapes moved above elementwise operations.
+
+    ``reshape(f(x, y))`` becomes ``f(reshape(x), reshape(y))`` where nothing else reads ``f(x, y)``, the
+    operands have its shape or none, and each is in memory (an input, the result of a block or a reduction) or
+    such a function itself. A reshape that only splits axes is an index map, and stays.
+    """
+    if not any(e.primitive is reshape_p for e in eqns):
+        return eqns
+    return _Raiser(eqns, outvars).done[::-1]
+
+
+class _Raiser:
+    """Goes through the equations from the last to the first; reshapes wait at their operand's definition."""
+
+    def __init__(self, eqns: list[Eqn], outvars: Iterable[Atom]):
+        self.readers = Counter(a for e in eqns for a in set(e.invars))
+        self.readers.update(outvars)
+        self.in_memory = self._in_memory(eqns)
+        self.waiting: dict[Atom, dict[tuple[int, ...], Var]] = {}
+        self.done: list[Eqn] = []
+        for eqn in reversed(eqns):
+            self.visit(eqn)
+        for a in list(self.waiting):
+            self.settle(a)
+
+    def _in_memory(self, eqns: list[Eqn]) -> dict[Atom, bool]:
+        """For each value that an equation defines whether a reshape of it costs nothing or moves on."""
+        found: dict[Atom, bool] = {}
+        for e in eqns:
+            rule = e.primitive.kernel
+            if isinstance(rule, (Block, Reduction)) or rule is None or e.primitive is reshape_p:
+                free = True
+            elif e.primitive is broadcast_in_dim_p:
+                free = not e.invars[0].aval.shape
+            else:
+                whole = [a for a in e.invars if a.aval.shape]
+                free = (
+                    self.readers[e.outvars[0]] == 1
+                    and _same_shape(e)
+                    and all(found.get(a, True) for a in whole)
+                )
+            found.update(dict.fromkeys(e.outvars, free))
+        return found
+
+    def ask(self, a: Atom, result: Var) -> Var:
+        """The variable that will hold `a` in the shape of `result`."""
+        return self.waiting.setdefault(a, {}).setdefault(result.aval.shape, result)
+
+    def settle(self, a: Atom) -> None:
+        """Reshape a value here."""
+        for shape, r in self.waiting.pop(a, {}).items():
+            self.done.append(Eqn(reshape_p, [a], [r], {"shape": shape}))
+
+    def visit(self, eqn: Eqn) -> None:
+        """Move the reshapes that wait for this equation's result above it, or put them behind it."""
+        if not eqn.outvars:
+            self.done.append(eqn)
+            return
+        out = eqn.outvars[0]
+        merges = eqn.primitive is reshape_p and not reshape_inlines(eqn.invars[0].aval.shape, out.aval.shape)
+        if merges and self.ask(eqn.invars[0], out) is out:
+            self.settle(out)
+            return
+        waiting = self.waiting.get(out, {})
+        if len(waiting) == 1 and self.readers[out] == 1 and _same_shape(eqn) and self.in_memory[out]:
+            ((shape, result),) = self.waiting.pop(out).items()
+            invars = [self.ask(a, Var(Aval(shape, a.aval.dtype))) if a.aval.shape else a for a in eqn.invars]
+            self.done.append(eqn.replace(invars, [result]))
+            return
+        for v in eqn.outvars:
+            self.settle(v)
+        self.done.append(eqn)
+
+
+def _same_shape(eqn: Eqn) -> bool:
+    """Whether an equation is elementwise without broadcasting but of scalars."""
+    shape = eqn.outvars[0].aval.shape
+    return (
+        type(eqn.primitive.kernel) is Pointwise
+        and not eqn.effects
+        and len(shape) > 0
+        and all(a.aval.shape in ((), shape) for a in eqn.invars)
+    )

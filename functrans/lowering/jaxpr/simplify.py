@@ -1,0 +1,240 @@
+"""Jaxpr to jaxpr: calls inlined, dead and common equations removed, algebra that is exact in IEEE arithmetic.
+
+What each pass does with effects: an equation with any effect is never removed as dead. Equal equations are
+shared if they have no effect or can only raise. The order of equations never changes, so host calls keep
+theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...core.check import check_jaxpr, verified
+from ...core.config import config
+from ...core.context import run_quietly
+from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var, subjaxprs
+from ...core.kernel import Pointwise
+from ...core.primitive import Effect
+from ...primitives.identities import barrier_p
+from .algebra import RULES, Rewriter
+from .dead_code import remove_dead
+from .reshapes import raise_reshapes
+from .sparse_sums import gather_sums
+
+
+def simplify(jaxpr: Jaxpr, *, strict: bool = False, within: bool = False) -> Jaxpr:
+    """An equivalent jaxpr with fewer equations.
+
+    Parameters
+    ----------
+    jaxpr : Jaxpr
+    strict : bool
+        Keep the order of additions, too.
+    within : bool
+        Whether it is the body of a loop or a branch, which captures no arrays.
+
+    Returns
+    -------
+    Jaxpr
+        With the same inputs and as many outputs, without calls; captured arrays of rank 0 have become
+        literals.
+    """
+    jaxpr = inlined(jaxpr, within=within)
+    eqns, outvars = [_with_simple_bodies(e) for e in jaxpr.eqns], list(jaxpr.outvars)
+    consts = dict(zip(jaxpr.constvars, jaxpr.consts))
+
+    def checked(stage: str, eqns: list[Eqn], outvars: list[Atom]) -> tuple[list[Eqn], list[Atom]]:
+        if config.verify:
+            check_jaxpr(_assembled(jaxpr, eqns, outvars, consts), stage)
+        return eqns, outvars
+
+    eqns, outvars = checked("rewriting", *rewrite(eqns, outvars))
+    eqns = remove_dead(eqns, outvars, strict=strict)
+    if not strict:
+        eqns, _ = checked("gathering sums", remove_dead(gather_sums(eqns, outvars), outvars), outvars)
+    eqns, _ = checked("raising reshapes", raise_reshapes(eqns, outvars), outvars)
+    eqns, outvars = rewrite(eqns, outvars)
+    eqns, outvars = checked("simplification", remove_dead(eqns, outvars, strict=strict), outvars)
+    return _assembled(jaxpr, eqns, outvars, consts)
+
+
+def _assembled(jaxpr: Jaxpr, eqns: list[Eqn], outvars: list[Atom], consts: dict[Var, Any]) -> Jaxpr:
+    used = {a for e in eqns for a in e.invars} | set(outvars)
+    kept = [(v, c) for v, c in consts.items() if v in used]
+    return Jaxpr(
+        jaxpr.invars, eqns, outvars, [v for v, _ in kept], [c for _, c in kept], jaxpr.name, jaxpr.stats
+    )
+
+
+# --- calls --------------------------------------------------------------------------------------------------
+
+
+def inlined(jaxpr: Jaxpr, *, within: bool = False) -> Jaxpr:
+    """The jaxpr with the bodies of calls in their place, also in its loops and branches; itself where it has none.
+
+    `within` says that it is the body of a loop or a branch. Captured arrays of rank 0 become literals.
+    """
+    if not jaxpr.consts and all(map(_without_calls, jaxpr.eqns)):
+        return jaxpr
+    inliner = _Inliner(within)
+    outvars = inliner.body(jaxpr, dict(zip(jaxpr.invars, jaxpr.invars)))
+    found = _assembled(jaxpr, inliner.eqns, outvars, inliner.consts)
+    return verified(found, "inlining calls")
+
+
+def _without_calls(eqn: Eqn) -> bool:
+    prim = eqn.primitive
+    return not prim.inlined and prim.expand is None and _with_bodies(eqn, _inlined_body) is eqn
+
+
+def _inlined_body(body: Jaxpr) -> Jaxpr:
+    return inlined(body, within=True)
+
+
+class _Inliner:
+    def __init__(self, within: bool) -> None:
+        self.within = within
+        self.eqns: list[Eqn] = []
+        self.consts: dict[Var, Any] = {}
+        self.known: dict[int, Atom] = {}  # one variable for each captured array, by identity
+
+    def const(self, var: Var, value: Any) -> Atom:
+        found = self.known.get(id(value))
+        if found is None:
+            if np.ndim(value) == 0:
+                found = Literal(value if not isinstance(value, np.ndarray) else value[()])
+            else:
+                found = Var(var.aval)
+                self.consts[found] = value
+            self.known[id(value)] = found
+        return found
+
+    def in_its_place(self, eqn: Eqn) -> Jaxpr | None:
+        """The jaxpr that stands for an equation."""
+        prim = eqn.primitive
+        if prim.inlined:
+            return eqn.params["jaxpr"]
+        if prim.expand is None:
+            return None
+        found = inlined(prim.expand(*[a.aval for a in eqn.invars], **eqn.params))
+        # What a loop's body captured are operands of the loop; what only its expansion captured has no place there.
+        return None if self.within and found.consts else found
+
+    def body(self, jaxpr: Jaxpr, env: dict[Var, Atom]) -> list[Atom]:
+        for v, c in zip(jaxpr.constvars, jaxpr.consts):
+            env[v] = self.const(v, c)
+
+        def read(a: Atom) -> Atom:
+            return env[a] if isinstance(a, Var) else a
+
+        for eqn in jaxpr.eqns:
+            invars = [read(a) for a in eqn.invars]
+            inner = self.in_its_place(eqn)
+            if inner is not None:
+                inner_env: dict[Var, Atom] = dict(zip(inner.invars, invars))
+                env.update(zip(eqn.outvars, self.body(inner, inner_env)))
+            else:
+                eqn = _with_bodies(eqn, _inlined_body)
+                # A jaxpr may be called twice: its variables are made anew.
+                outvars = [Var(v.aval) for v in eqn.outvars]
+                env.update(zip(eqn.outvars, outvars))
+                self.eqns.append(eqn.replace(invars, outvars))
+        return [read(a) for a in jaxpr.outvars]
+
+
+def _with_simple_bodies(eqn: Eqn) -> Eqn:
+    """The equation of a loop or a branch with simplified bodies."""
+    strict = config.strict
+
+    def simple(body: Jaxpr) -> Jaxpr:
+        return body.derive(("simplified", strict), lambda: simplify(body, strict=strict, within=True))
+
+    return _with_bodies(eqn, simple)
+
+
+def _with_bodies(eqn: Eqn, of: Callable[[Jaxpr], Jaxpr]) -> Eqn:
+    """The equation of a loop or a branch with other bodies; itself where they are the same."""
+    if eqn.primitive.inlined or not any(True for _ in subjaxprs(eqn.params)):
+        return eqn
+
+    def new(value: Any) -> Any:
+        if isinstance(value, Jaxpr):
+            return of(value)
+        return tuple(map(new, value)) if isinstance(value, tuple) else value
+
+    params = {k: new(v) for k, v in eqn.params.items()}
+    if all(a is b for a, b in zip(subjaxprs(params), subjaxprs(eqn.params))):
+        return eqn
+    return Eqn(eqn.primitive, eqn.invars, eqn.outvars, params, eqn.source)
+
+
+# --- common and foldable equations --------------------------------------------------------------------------
+
+
+def rewrite(eqns: Iterable[Eqn], outvars: Iterable[Atom]) -> tuple[list[Eqn], list[Atom]]:
+    """One pass of algebra, folding of literals and sharing of equal equations."""
+    rw = Rewriter()
+    seen: dict[Any, tuple[Var, ...]] = {}
+    for eqn in eqns:
+        new = _apply(rw, eqn.replace([rw.read(a) for a in eqn.invars]))
+        if new is None:
+            continue
+        key = _key(new)
+        if key is None:
+            rw.emit(new)
+            continue
+        shared = seen.setdefault(key, new.outvars)
+        if shared is new.outvars:
+            rw.emit(new)
+        else:
+            rw.env.update(zip(new.outvars, shared))
+    return rw.eqns, [rw.read(a) for a in outvars]
+
+
+def _apply(rw: Rewriter, eqn: Eqn) -> Eqn | None:
+    """The equation that is left after all rules, or None when its output is now known under another name."""
+    if eqn.effects or len(eqn.outvars) != 1:
+        return eqn
+    for _ in range(8):
+        out = eqn.outvars[0]
+        rule = RULES.get(eqn.primitive.name)
+        found = _fold(eqn) or (rule(rw, eqn) if rule is not None else None)
+        if found is None:
+            return eqn
+        if not isinstance(found, Eqn):
+            if found.aval.shape != out.aval.shape or found.aval.dtype != out.aval.dtype:
+                return eqn
+            rw.env[out] = found
+            return None
+        eqn = found
+    return eqn
+
+
+def _fold(eqn: Eqn) -> Literal | None:
+    """The number that an equation between literals gives."""
+    literals = [a for a in eqn.invars if isinstance(a, Literal)]
+    if not literals or len(literals) != len(eqn.invars):
+        return None
+    aval = eqn.outvars[0].aval
+    if aval.shape or type(eqn.primitive.kernel) is not Pointwise:
+        return None
+    values = [np.asarray(a.value, a.aval.dtype)[()] for a in literals]
+    value = np.asarray(run_quietly(partial(eqn.primitive.impl, *values, **eqn.params)))
+    return Literal(value[()]) if value.dtype == aval.dtype and value.shape == () else None
+
+
+def _key(eqn: Eqn) -> Any:
+    """Equal for equations that compute the same; None for one that must not be shared."""
+    if eqn.effects & ~Effect.RAISE or eqn.primitive is barrier_p:
+        return None
+    atoms = tuple([a if isinstance(a, Var) else (repr(a.value), a.aval) for a in eqn.invars])
+    key = (eqn.primitive, atoms, tuple(sorted(eqn.params.items())), len(eqn.outvars))
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key

@@ -1,0 +1,236 @@
+"""Calls out of a kernel: BLAS and LAPACK, C functions of complex numbers, Python, memory for a tape."""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+import numpy as np
+
+from ...core.guards import GUARD, WORD
+from ..blas import C_PREFIX, symbol
+from ..loops import ir
+from . import ops
+from .function import Function
+from .interrupts import NEEDED_BY_HOST
+from .maths import PURE
+
+#: How C's complex numbers come back, by size in bytes (outside of Windows).
+COMPLEX = {
+    16: "{ double, double }",
+    8: "<2 x float>" if platform.machine() in ("x86_64", "AMD64") else "{ float, float }",
+}
+_GUARDS = f"<{GUARD // 8} x i64>"
+_WORDS = f"<{', '.join([f'i64 {WORD}'] * (GUARD // 8))}>"
+#: Makes room in a pool: twice as much as before, as far as the limit allows. Guards are as in `core.tape.reserve`.
+_RESERVE = f"""define internal i1 @functrans.reserve(ptr captures(none) %h, i64 %needed, i64 %record, i64 %limit)
+noinline cold {{
+  %capacity = getelementptr i64, ptr %h, i64 1
+  %old = load i64, ptr %capacity
+  %double = shl i64 %old, 1
+  %more = call i64 @llvm.smax.i64(i64 %double, i64 %needed)
+  %least = call i64 @llvm.smax.i64(i64 %more, i64 64)
+  %size = call i64 @llvm.smax.i64(i64 %record, i64 1)
+  %most = sdiv i64 %limit, %size
+  %wanted = call i64 @llvm.smin.i64(i64 %least, i64 %most)
+  %fits = icmp sle i64 %needed, %wanted
+  br i1 %fits, label %grow, label %full
+grow:
+  %bytes = mul i64 %wanted, %size
+  %whole = add i64 %bytes, {2 * GUARD}
+  %address = load ptr, ptr %h
+  %none = icmp eq ptr %address, null
+  br i1 %none, label %get, label %again
+again:
+  %start = getelementptr i8, ptr %address, i64 -{GUARD}
+  %held = load i64, ptr %start
+  %end = getelementptr i8, ptr %address, i64 %held
+  %guard = load {_GUARDS}, ptr %end, align 1
+  %kept = add i64 %held, {GUARD}
+  br label %get
+get:
+  %block = phi ptr [ null, %grow ], [ %start, %again ]
+  %moved = phi i64 [ 0, %grow ], [ %kept, %again ]
+  %after = phi {_GUARDS} [ {_WORDS}, %grow ], [ %guard, %again ]
+  %new = call ptr @functrans.resize(ptr %block, i64 %moved, i64 %whole)
+  %lost = icmp eq ptr %new, null
+  br i1 %lost, label %full, label %done
+done:
+  br i1 %none, label %first, label %known
+first:
+  store {_GUARDS} {_WORDS}, ptr %new, align 8
+  br label %known
+known:
+  store i64 %bytes, ptr %new
+  %data = getelementptr i8, ptr %new, i64 {GUARD}
+  %last = getelementptr i8, ptr %data, i64 %bytes
+  store {_GUARDS} %after, ptr %last, align 1
+  store ptr %data, ptr %h
+  store i64 %wanted, ptr %capacity
+  ret i1 true
+full:
+  ret i1 false
+}}"""
+_RESIZE = """define internal ptr @functrans.resize(ptr %block, i64 %kept, i64 %bytes) {
+  %new = call ptr @realloc(ptr %block, i64 %bytes)
+  ret ptr %new
+}"""
+#: The same in checked mode: memory always moves, and what is new or given up is full of guard words.
+_RESIZE_CHECKED = """define internal ptr @functrans.resize(ptr %block, i64 %kept, i64 %bytes) {
+  %new = call ptr @malloc(i64 %bytes)
+  %lost = icmp eq ptr %new, null
+  br i1 %lost, label %done, label %good
+good:
+  call void @functrans.fill(ptr %new, i64 %bytes)
+  %none = icmp eq ptr %block, null
+  br i1 %none, label %done, label %move
+move:
+  call void @llvm.memcpy.p0.p0.i64(ptr %new, ptr %block, i64 %kept, i1 false)
+  call void @functrans.fill(ptr %block, i64 %kept)
+  call void @free(ptr %block)
+  br label %done
+done:
+  ret ptr %new
+}"""
+_FILL = f"""define internal void @functrans.fill(ptr %block, i64 %bytes) {{
+  %words = lshr i64 %bytes, 3
+  br label %next
+next:
+  %i = phi i64 [ 0, %0 ], [ %more, %next ]
+  %place = getelementptr i64, ptr %block, i64 %i
+  store i64 {WORD}, ptr %place
+  %more = add i64 %i, 1
+  %again = icmp slt i64 %more, %words
+  br i1 %again, label %next, label %done
+done:
+  ret void
+}}"""
+_NEEDED_BY_RESERVE = {"functrans.reserve": _RESERVE, "functrans.resize": _RESIZE}
+_NEEDED_BY_RESERVE["realloc"] = "declare ptr @realloc(ptr, i64)"
+_NEEDED_IN_CHECKED_MODE = {
+    "functrans.reserve": _RESERVE,
+    "functrans.resize": _RESIZE_CHECKED,
+    "functrans.fill": _FILL,
+    "malloc": "declare ptr @malloc(i64)",
+    "free": "declare void @free(ptr)",
+}
+
+
+def routine(fn: Function, s: ir.Call) -> None:
+    """A routine of BLAS or LAPACK."""
+    name = symbol(s.letter + s.routine)
+    fn.symbols.add(name)
+    args = [f"ptr {_pass_by_address(fn, a)}" for a in s.args]
+    if s.value is None:
+        t = "void"
+    else:
+        t = COMPLEX[s.value.dtype.itemsize] if s.value.dtype.kind == "c" else ops.llvm_type(s.value.dtype)
+    fn.globals[name] = f"declare {t} @{name}({', '.join(['ptr'] * len(args))})"
+    code = f"call {t} @{name}({', '.join(args)})"
+    if s.value is None:
+        fn.lines.append(f"  {code}")
+    else:
+        fn.values[s.value] = fn.new(code)
+
+
+def _pass_by_address(fn: Function, a: Any) -> str:
+    if isinstance(a, str):
+        name = f"@{fn.name}.{ord(a)}"
+        fn.globals[name] = f"{name} = private constant i8 {ord(a)}"
+        return name
+    if type(a) is ir.LocalVar:
+        return fn.locals[a]
+    if type(a) is ir.Ref:
+        return fn.element(a.buffer, fn.operand(a.offset))
+    if isinstance(a, tuple):
+        return _complex_by_address(fn, a)
+    x = fn.operand(a)
+    if a.dtype == ir.INT64:
+        x, t = fn.new(f"trunc i64 {x} to i32"), "i32"
+    else:
+        t = ops.llvm_type(a.dtype)
+    slot = fn.alloca(t)
+    fn.lines.append(f"  store {t} {x}, ptr {slot}")
+    return slot
+
+
+def _complex_by_address(fn: Function, pair: tuple[Any, Any]) -> str:
+    t = ops.llvm_type(pair[0].dtype)
+    slot = fn.alloca(f"[2 x {t}]")
+    fn.lines.append(f"  store {t} {fn.operand(pair[0])}, ptr {slot}")
+    second = fn.new(f"getelementptr {t}, ptr {slot}, i64 1")
+    fn.lines.append(f"  store {t} {fn.operand(pair[1])}, ptr {second}")
+    return slot
+
+
+def c_function(fn: Function, name: str, args: list[str]) -> str:
+    """A C function of complex doubles, whose parts travel in registers of their own."""
+    ours = C_PREFIX + name
+    fn.symbols.add(ours)
+    fn.globals[ours] = f"declare {COMPLEX[16]} @{ours}({', '.join(['double'] * len(args))})"
+    return fn.new(f"call {COMPLEX[16]} @{ours}({', '.join(f'double {a}' for a in args)}){PURE}")
+
+
+def part_of(fn: Function, x: str, dtype: np.dtype, imag: bool) -> str:
+    """A part of the complex number that a C function returned."""
+    t = COMPLEX[dtype.itemsize]
+    return fn.new(
+        f"extractelement {t} {x}, i32 {int(imag)}" if t[0] == "<" else f"extractvalue {t} {x}, {int(imag)}"
+    )
+
+
+def host_call(fn: Function, s: ir.HostCall) -> None:
+    """An equation that Python evaluates."""
+    fn.globals.update(NEEDED_BY_HOST)
+    places = fn.alloca(f"[{max(len(s.refs), 1)} x ptr]")
+    fn.count += 1
+    n = fn.count
+    fn.lines.append(f"  br i1 {fn.is_good()}, label %call{n}, label %end{n}")
+    fn.mark(f"call{n}")
+    copies = [_copied(fn, ref.buffer) if ref.buffer.role == "stack" else "" for ref in s.refs]
+    for i, (ref, copy) in enumerate(zip(s.refs, copies)):
+        address = fn.element(ref.buffer, fn.operand(ref.offset), base=copy)
+        place = fn.new(f"getelementptr ptr, ptr {places}, i64 {i}")
+        fn.lines.append(f"  store ptr {address}, ptr {place}")
+    raised = fn.new(f"call i1 @functrans.host(i64 {fn.operand(s.number)}, ptr {places})")
+    pending = fn.new(f"select i1 {raised}, i64 {ir.PENDING}, i64 0")
+    fn.lines.append(f"  store i64 {pending}, ptr %status")
+    for ref, copy in zip(s.refs[s.reads :], copies[s.reads :]):
+        if copy:
+            _move(fn, fn.bases[ref.buffer.place], copy, ref.buffer)
+    fn.lines.append(f"  br label %end{n}")
+    fn.mark(f"end{n}")
+
+
+def _copied(fn: Function, buffer: ir.BufferDecl) -> str:
+    """A copy of a small buffer for Python to see: what is seen from outside cannot be a register."""
+    copy = fn.stack(buffer)
+    _move(fn, copy, fn.bases[buffer.place], buffer)
+    return copy
+
+
+def _move(fn: Function, target: str, source: str, buffer: ir.BufferDecl) -> None:
+    """Copy the memory of a small buffer."""
+    nbytes = buffer.size * buffer.dtype.itemsize
+    fn.lines.append(f"  call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {nbytes}, i1 false)")
+
+
+def reserve(fn: Function, s: ir.Reserve) -> None:
+    """Room in the pool of a tape; the kernel returns where there is none."""
+    fn.globals.update(_NEEDED_IN_CHECKED_MODE if fn.checked else _NEEDED_BY_RESERVE)
+    header, needed = fn.bases[s.tape.place], fn.operand(s.needed)
+    fn.count += 1
+    n = fn.count
+    held = fn.new(f"load i64, ptr {fn.new(f'getelementptr i64, ptr {header}, i64 1')}")
+    fn.lines.append(f"  br i1 {fn.new(f'icmp sle i64 {needed}, {held}')}, label %room{n}, label %grow{n}")
+    fn.mark(f"grow{n}")
+    size = str(s.tape.dtype.itemsize)
+    for extent in s.tape.shape[1:]:
+        size = fn.new(f"mul i64 {size}, {fn.extent(extent)}")
+    arguments = f"ptr {header}, i64 {needed}, i64 {size}, i64 {fn.operand(s.limit)}"
+    good = fn.new(f"call i1 @functrans.reserve({arguments})")
+    fn.lines.append(f"  br i1 {good}, label %room{n}, label %full{n}")
+    fn.mark(f"full{n}")
+    old = fn.new("load i64, ptr %status")
+    fn.lines.append(f"  ret i64 {fn.new(f'or i64 {old}, {ir.TAPE_FULL}')}")
+    fn.mark(f"room{n}")

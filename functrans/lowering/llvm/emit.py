@@ -1,0 +1,246 @@
+"""Loop IR to LLVM text.
+
+A kernel becomes two functions. ``NAME`` is the entry, ``i64 (i64 arrays, i64 numbers)``: `arrays` is the
+address of a Python tuple of ndarrays, whose data pointers it reads, and `numbers` that of the parameter
+words. It calls ``NAME.body``, which is not inlined (an inlined copy would be optimised twice and lose its
+vector width) and whose pointers do not alias.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import FLOAT64
+from ..loops import ir
+from ..loops.split_complex import has_complex, split_complex
+from ..loops.split_functions import PartCall, split
+from .function import Function
+from .interrupts import is_long
+from .statements import Statements
+
+#: Where CPython keeps the items of a tuple and NumPy the data pointer of an array (`entry` checks it).
+TUPLE_ITEMS = tuple.__basicsize__
+ARRAY_DATA = object.__basicsize__
+
+
+@dataclass(frozen=True)
+class LLVMKernel:
+    """Text of a module, its entry's name, and the BLAS and special-function symbols that it needs."""
+
+    text: str
+    entry: str
+    symbols: frozenset[str]
+
+
+def emit_llvm(kernel: ir.Kernel, name: str, *, strict: bool = False, checked: bool = False) -> LLVMKernel:
+    """The LLVM module of an outlined kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    name : str
+        The symbol of the entry, unique in the process.
+    strict : bool
+        No contraction, and the C library's scalar functions everywhere.
+    checked : bool
+        Guard words around memory on the stack, and memory of tapes that moves at each growth.
+    """
+    if has_complex(kernel):
+        kernel = split_complex(kernel)
+    return _Module(kernel, name, strict, checked).module()
+
+
+class _Module(Statements):
+    """The kernel's own function, and what stands around it."""
+
+    def __init__(self, kernel: ir.Kernel, name: str, strict: bool, checked: bool):
+        super().__init__(kernel, name, strict, checked)
+        self.rows: list[int] = []  # where parts find their arguments
+        self.slots: dict[ir.Value, int] = {}  # the words that hold what parts give to others
+
+    def module(self) -> LLVMKernel:
+        """The text of everything."""
+        calls = split(self.kernel)
+        functions = [*self.function(), *self.entry()] if calls is None else self.in_parts(calls)
+        body = [
+            *(self.globals[k] for k in sorted(self.globals)),
+            *self.library.declarations(),
+            *self.functions,
+            *functions,
+            '!0 = !{!"llvm.loop.unroll.disable"}',
+            '!1 = !{!"llvm.loop.interleave.count", i32 4}',
+            *(f"!{i} = distinct !{{!{i}, {hints}}}" for i, hints in enumerate(self.loops, 2)),
+        ]
+        return LLVMKernel("\n".join(body) + "\n", self.name, frozenset(self.symbols | self.library.symbols))
+
+    def in_parts(self, calls: list[PartCall]) -> list[str]:
+        """The functions of the parts, and an entry that calls them."""
+        by_row: set[str] = set()
+        self.is_entry = True
+        for call in calls:
+            name, row = self.part(call), self.row_of(call)
+            if row is None:
+                self.in_entry(call, f"{name}.body", self.arguments_of(call))
+                continue
+            # One part may give a number to other parts here, and write it to an output there.
+            given = len(call.results)
+            unpacking = f"{name}.row{given}"
+            if unpacking not in by_row:
+                by_row.add(unpacking)
+                self.functions += self.unpacking(call.part, given, name)
+            place = f"ptr getelementptr inbounds (i32, ptr @{self.name}.rows, i64 {len(self.rows)})"
+            self.rows += row
+            self.in_entry(call, unpacking, ["ptr %tuple", "ptr %frame", place])
+        if self.rows:
+            table = ", ".join(f"i32 {n}" for n in self.rows)
+            self.globals[f"{self.name}.rows"] = (
+                f"@{self.name}.rows = private constant [{len(self.rows)} x i32] [{table}]"
+            )
+        self.leave()
+        return [*self.entry_head(), *self.frame(), *self.lines, "}"]
+
+    def frame(self) -> list[str]:
+        """The status, and one row of words for the parameters and for what parts give to others."""
+        count = self.kernel.ints + self.kernel.floats
+        return [
+            "  %status = alloca i64",
+            f"  %frame = alloca [{count + len(self.slots) or 1} x i64]",
+            *self.head,
+            "  store i64 0, ptr %status",
+            f"  call void @llvm.memcpy.p0.p0.i64(ptr %frame, ptr %words, i64 {8 * count}, i1 false)",
+        ]
+
+    def row_of(self, call: PartCall) -> list[int] | None:
+        """Where a part finds its arguments, as byte offsets; None if they cannot all be addressed so."""
+        numbers = [*call.results, *call.ints, *call.floats]
+        if any(x.dtype not in (np.int64, np.float64) for x in numbers if type(x) is not ir.Param):
+            return None
+        if any(place not in self.positions for place in call.places):
+            return None
+        storages = [TUPLE_ITEMS + 8 * self.positions[place] for place in call.places]
+        return [*storages, *(8 * self.slot_of(x) for x in numbers)]
+
+    def slot_of(self, x: Any) -> int:
+        """The number of the word that holds a parameter, or a value of a part."""
+        if type(x) is ir.Param:
+            return super().slot_of(x)
+        first = self.kernel.ints + self.kernel.floats
+        return self.slots.setdefault(x, first + len(self.slots))
+
+    def unpacking(self, part: ir.Kernel, given: int, name: str) -> list[str]:
+        """The function that calls a part with what a row of the table says; the last `given` storages are results.
+
+        A program of a thousand arrays has a thousand calls of few parts: one instruction for each, instead of all
+        those that fetch arguments, is quicker to compile by far.
+        """
+        fetch = Function(part, name, self.strict, self.checked, self)
+
+        def offset(i: int) -> str:
+            return fetch.new(f"load i32, ptr {fetch.new(f'getelementptr i32, ptr %row, i64 {i}')}")
+
+        def word(i: int) -> str:
+            return fetch.new(f"getelementptr i8, ptr %frame, i32 {offset(i)}")
+
+        places, results = len(part.storages) - given, len(part.storages)
+        arguments = [f"ptr {fetch_storage(fetch, offset(i))}" for i in range(places)]
+        arguments += [f"ptr {word(i)}" for i in range(places, results)]
+        for i in range(results, results + part.ints + part.floats):
+            t = "i64" if i < results + part.ints else "double"
+            arguments.append(f"{t} {fetch.new(f'load {t}, ptr {word(i)}')}")
+        return [
+            f"define internal i64 @{name}.row{given}(ptr %tuple, ptr %frame, ptr %row) noinline nounwind {{",
+            *fetch.lines,
+            f"  %r = call i64 @{name}.body({', '.join(arguments)})",
+            "  ret i64 %r",
+            "}",
+        ]
+
+    def arguments_of(self, call: PartCall) -> list[str]:
+        """What a part is called with, fetched at the call: values that live throughout cost LLVM quadratic time."""
+        places = [self.base(place) for place in call.places]
+        return [
+            *(f"ptr {place}" for place in (*places, *map(self.slot, call.results))),
+            *(f"i64 {self.number(x, 'i64')}" for x in call.ints),
+            *(f"double {self.number(x, 'double')}" for x in call.floats),
+        ]
+
+    def slot(self, x: ir.Param | ir.Value) -> str:
+        """The address of the word of a number."""
+        return self.new(f"getelementptr i64, ptr %frame, i64 {self.slot_of(x)}")
+
+    def number(self, x: Any, t: str) -> str:
+        """An argument of a part."""
+        if type(x) is ir.Value and x.dtype == np.float32:
+            return self.new(f"fpext float {self.new(f'load float, ptr {self.slot(x)}')} to double")
+        return self.new(f"load {t}, ptr {self.slot(x)}")
+
+    def base(self, place: str) -> str:
+        """The address of a storage, or of memory in the entry's frame."""
+        if place in self.positions:
+            return fetch_storage(self, str(TUPLE_ITEMS + 8 * self.positions[place]))
+        if place not in self.bases:
+            self.bases[place] = self.stack(next(b for b in self.kernel.buffers if b.place == place))
+        return self.bases[place]
+
+    def in_entry(self, call: PartCall, name: str, arguments: list[str]) -> None:
+        """Call a part; leave where it found no room, or an exception is pending."""
+        found, status = self.call_part(name, arguments)
+        self.leave_if_overwritten(call, found)
+        if any(type(s) is ir.Reserve for s in ir.walk(call.part.body)):
+            self.leave_if_full(status)
+        if any(type(s) is ir.HostCall or is_long(s) for s in ir.walk(call.part.body)):
+            self.leave_if(self.new(f"icmp ne i64 {status}, 0"), status)
+
+    def leave_if_full(self, status: str) -> None:
+        """Return where a part found no room for a tape."""
+        full = self.new(f"icmp ne i64 {self.new(f'and i64 {status}, {ir.TAPE_FULL}')}, 0")
+        self.leave_if(full, status)
+
+    def leave_if_overwritten(self, call: PartCall, found: str) -> None:
+        """Return where a part wrote beside memory on its stack; it numbers declarations in its own way."""
+        numbers = {id(b): i for i, b in enumerate(self.kernel.buffers)}
+        stacks = [i for i, b in enumerate(call.part.buffers) if b.role == "stack"]
+        if self.checked and stacks:
+            status = found
+            for i in stacks:
+                mine = self.new(f"icmp eq i64 {found}, {ir.OVERWRITTEN | i}")
+                theirs = ir.OVERWRITTEN | numbers[id(call.buffers[i])]
+                status = self.new(f"select i1 {mine}, i64 {theirs}, i64 {status}")
+            self.leave_if(self.new(f"icmp sge i64 {found}, {ir.OVERWRITTEN}"), status)
+
+    def leave_if(self, condition: str, status: str) -> None:
+        """Return the status where a condition holds."""
+        self.count += 1
+        n = self.count
+        self.lines.append(f"  br i1 {condition}, label %leave{n}, label %stay{n}")
+        self.mark(f"leave{n}")
+        self.lines.append(f"  ret i64 {status}")
+        self.mark(f"stay{n}")
+
+    def entry_head(self) -> list[str]:
+        """The beginning of the entry."""
+        return [
+            f"define i64 @{self.name}(i64 %arrays, i64 %numbers) nounwind {{",
+            "  %tuple = inttoptr i64 %arrays to ptr",
+            "  %words = inttoptr i64 %numbers to ptr",
+        ]
+
+    def entry(self) -> list[str]:
+        """The function that fetches the arguments and passes them on."""
+        kernel = self.kernel
+        self.is_entry, self.lines = True, []
+        places = [f"ptr {self.base(place)}" for place in self.storages]
+        ints = [f"i64 {self.word(ir.Param(i, ir.INT64))}" for i in range(kernel.ints)]
+        floats = [f"double {self.word(ir.Param(i, FLOAT64))}" for i in range(kernel.floats)]
+        call = f"  %r = call i64 @{self.name}.body({', '.join([*places, *ints, *floats])})"
+        return [*self.entry_head(), *self.lines, call, "  ret i64 %r", "}"]
+
+
+def fetch_storage(fn: Function, offset: str) -> str:
+    """Code that fetches the address of a storage: `offset` bytes into the tuple stands its array."""
+    item = fn.new(f"getelementptr i8, ptr %tuple, i32 {offset}")
+    field = fn.new(f"getelementptr i8, ptr {fn.new(f'load ptr, ptr {item}')}, i64 {ARRAY_DATA}")
+    return fn.new(f"load ptr, ptr {field}")

@@ -1,0 +1,149 @@
+"""The LLVM route: kernels inside Numba-jitted entries, and the quick call of them.
+
+One intrinsic serves all kernels: its literal argument is a number under which the kernel's LLVM text waits.
+The entry is an ``@njit`` function whose body is that intrinsic, so that compiling it compiles the kernel,
+in Numba's library and under Numba's symbol resolution. Entries have no CPython wrapper of their own (it
+would cost 10 ms each): one jitted caller for all takes the address of an entry.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..blas import publish
+from ..run.undisturbed import undisturbed
+from .emit import ARRAY_DATA, TUPLE_ITEMS, LLVMKernel
+
+_texts: dict[int, LLVMKernel] = {}
+_numbers = itertools.count()
+
+
+def unique_symbol() -> str:
+    """A name for a kernel's entry that no other kernel of the process has."""
+    return f"functrans_kernel_{next(_numbers)}"
+
+
+def compile_entry(code: LLVMKernel) -> tuple[Any, int]:
+    """The jitted entry of a kernel and the address of the kernel's code.
+
+    The entry may be called from jitted code with two integers, the addresses of a tuple of arrays and of
+    the parameter words; from Python, pass the address to what `caller` gives.
+    """
+    import numba
+    from numba.core import types
+
+    publish(sorted(code.symbols))
+    number = next(_numbers)
+    _texts[number] = code
+    try:
+        options: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "no_rewrites": True}
+        entry = numba.njit(types.intp(types.intp, types.intp), **options)(
+            _make_entry(number, _kernel_intrinsic())
+        )
+    finally:
+        del _texts[number]
+    result: Any = next(iter(entry.overloads.values()))
+    found = result.library.get_pointer_to_function(code.entry)
+    if not found:
+        raise RuntimeError(f"Numba's library has no symbol {code.entry}")
+    return entry, found
+
+
+def _make_entry(number: int, kernel: Callable[..., Any]) -> Callable[[int, int], int]:
+    def entry(arrays: int, numbers: int) -> int:
+        return kernel(number, arrays, numbers)
+
+    return entry
+
+
+@functools.cache
+def _kernel_intrinsic() -> Any:
+    """The intrinsic that adds a kernel's LLVM to the library being compiled and calls it."""
+    import llvmlite.binding as llvm
+    from llvmlite import ir
+    from numba.core import types
+    from numba.extending import intrinsic
+
+    word = ir.IntType(64)
+
+    @intrinsic(prefer_literal=True)
+    def kernel(typing_context: Any, number: Any, arrays: Any, numbers: Any) -> Any:
+        code = _texts[number.literal_value]
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            context.active_code_library.add_llvm_module(llvm.parse_assembly(code.text))
+            function = ir.Function(builder.module, ir.FunctionType(word, [word, word]), code.entry)
+            return builder.call(function, args[1:])
+
+        return types.intp(number, types.intp, types.intp), generate
+
+    return kernel
+
+
+@functools.cache
+def _jump() -> Any:
+    """The jitted form of a call of an address."""
+    from llvmlite import ir
+    from numba.core import cgutils, types
+    from numba.extending import intrinsic
+
+    word = ir.IntType(64)
+
+    @intrinsic
+    def jump(typing_context: Any, address: Any, arrays: Any, numbers: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            pointer = builder.inttoptr(args[0], ir.FunctionType(word, [word, word]).as_pointer())
+            status = builder.call(pointer, args[1:])
+            # A negative one says that an exception is pending.
+            with cgutils.if_unlikely(builder, builder.icmp_signed("<", status, word(0))):
+                context.call_conv.return_exc(builder)
+            return status
+
+        return types.intp(types.intp, types.intp, types.intp), generate
+
+    return jump
+
+
+_callers: dict[bool, Callable[[int, int, int], int]] = {}
+
+
+def caller(nogil: bool) -> Callable[[int, int, int], int]:
+    """``call(address, arrays, numbers) -> status`` of a kernel's address, holding the GIL or releasing it."""
+    known = _callers.get(nogil)
+    return known if known is not None else _callers.setdefault(nogil, undisturbed(_make_caller, nogil))
+
+
+def _make_caller(nogil: bool) -> Callable[[int, int, int], int]:
+    import numba
+    from numba.core import types
+
+    jump = _jump()
+
+    def call(address: int, arrays: int, numbers: int) -> int:
+        return jump(address, arrays, numbers)
+
+    signature = types.intp(types.intp, types.intp, types.intp)
+    options: Any = {"no_cfunc_wrapper": True, "no_rewrites": True}
+    dispatcher = numba.njit(signature, nogil=nogil, **options)(call)
+    result: Any = next(iter(dispatcher.overloads.values()))
+    return result.entry_point
+
+
+@functools.cache
+def layout_is_known() -> bool:
+    """Whether tuples and arrays lie in memory as the kernels assume."""
+    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
+        return False
+    arrays = tuple(np.zeros(n) for n in (1, 5, 2))
+    items = (ctypes.c_size_t * 3).from_address(id(arrays) + TUPLE_ITEMS)
+    if [*items] != [id(a) for a in arrays]:
+        return False
+    found = [ctypes.c_size_t.from_address(id(a) + ARRAY_DATA).value for a in arrays]
+    return found == [a.ctypes.data for a in arrays]

@@ -1,0 +1,211 @@
+"""One LLVM function in the making: its lines, the names of values, addresses in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.guards import WORD
+from ..loops import ir
+from . import ops
+from .maths import Maths
+
+#: Guard words on each side of memory on the stack, and how many bytes they are.
+_WORDS = f"<8 x i64> <{', '.join([f'i64 {WORD}'] * 8)}>"
+_GUARD = 64
+
+
+class Function:
+    """The text of a function; implements `ops.Emitter`.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        What it computes; without complex scalars.
+    name : str
+        The function is ``NAME.body``.
+    strict : bool
+        No contraction, and the C library's scalar functions everywhere.
+    checked : bool
+        Guard words around memory on the stack, which are looked at in the end.
+    whole : Function, optional
+        Of the kernel that this is a part of: what belongs to the module is shared.
+    """
+
+    def __init__(
+        self, kernel: ir.Kernel, name: str, strict: bool, checked: bool = False, whole: Function | None = None
+    ):
+        self.kernel = kernel
+        self.name = name
+        self.strict = strict
+        self.checked = checked
+        self.guarded: list[
+            tuple[str, int]
+        ] = []  # guard words on the stack, and the number of the declaration
+        self.fast = "" if strict else "contract "
+        self.head: list[str] = []  # allocas and what is computed once
+        self.lines: list[str] = []
+        self.count = 0
+        self.is_entry = False  # whether parameters are read from memory
+        # What belongs to the module, shared by the functions of a kernel in parts.
+        self.library: Maths = Maths(strict) if whole is None else whole.library
+        self.globals: dict[str, str] = {} if whole is None else whole.globals
+        self.symbols: set[str] = set() if whole is None else whole.symbols
+        self.loops: list[str] = [] if whole is None else whole.loops  # the hints of each
+        self.parts: dict[str, str] = {} if whole is None else whole.parts  # names of functions by text
+        self.functions: list[str] = [] if whole is None else whole.functions  # the parts' own lines
+        self.prefix: str = name if whole is None else whole.prefix
+        self.label = "entry"
+        self.accumulators = 0  # variables that the innermost loop around updates
+        self.values: dict[ir.Value, str] = {}
+        self.locals: dict[ir.LocalVar, str] = {}
+        self.storages = kernel.storages
+        self.positions = {place: i for i, place in enumerate(self.storages)}
+        self.bases: dict[str, str] = {place: f"%s{i}" for place, i in self.positions.items()}
+
+    def fresh(self) -> str:
+        """A name for a value."""
+        self.count += 1
+        return f"%v{self.count}"
+
+    def new(self, code: str) -> str:
+        """Append ``name = code`` and return the name."""
+        name = self.fresh()
+        self.lines.append(f"  {name} = {code}")
+        return name
+
+    def alloca(self, code: str) -> str:
+        """A slot in the frame."""
+        name = self.fresh()
+        self.head.append(f"  {name} = alloca {code}")
+        return name
+
+    def maths(self, name: str, dtype: np.dtype, args: list[str]) -> str:
+        """A call of a mathematical function."""
+        t = ops.llvm_type(dtype)
+        function = self.library.use(name, dtype, self.accumulators >= 2)
+        code = f"call {t} @{function.symbol}({', '.join(f'{t} {a}' for a in args)}){function.attributes}"
+        return self.new(code)
+
+    def operand(self, x: Any) -> str:
+        """An operand of a statement as LLVM writes it."""
+        kind = type(x)
+        if kind is ir.Value:
+            return self.values[x]
+        if kind is ir.Extent:
+            return str(x.value)
+        if kind is ir.Const:
+            return ops.literal(x.value, x.dtype)
+        return self.parameter(x)
+
+    def parameter(self, x: ir.Param) -> str:
+        """A run-time parameter of the kernel."""
+        if self.is_entry:
+            return self.word(x)
+        if x.dtype == ir.INT64:
+            return f"%i{x.slot}"
+        return f"%f{x.slot}" if x.dtype == np.float64 else f"%g{x.slot}"
+
+    def word(self, x: ir.Param) -> str:
+        """A parameter read from memory, where it is needed: the entry of a kernel in parts may have hundreds."""
+        place = self.new(f"getelementptr i64, ptr %words, i64 {self.slot_of(x)}")
+        return self.new(f"load {'i64' if x.dtype == ir.INT64 else 'double'}, ptr {place}")
+
+    def slot_of(self, x: ir.Param) -> int:
+        """The number of a parameter's word: integers come first."""
+        return x.slot if x.dtype == ir.INT64 else self.kernel.ints + x.slot
+
+    def extent(self, n: Any) -> str:
+        """An extent of a buffer."""
+        return str(n) if isinstance(n, int) else self.operand(n)
+
+    def address(self, buffer: ir.BufferDecl, index: tuple[Any, ...], part: int | None) -> str:
+        """The address of an element."""
+        linear: Any = None
+        for extent, i in zip(buffer.shape, index):
+            here = self.operand(i)
+            if linear is None or linear == "0":
+                linear = here
+            else:
+                scaled = self.new(f"mul i64 {linear}, {self.extent(extent)}")
+                linear = scaled if here == "0" else self.new(f"add i64 {scaled}, {here}")
+        return self.element(buffer, linear or "0", part)
+
+    def element(self, buffer: ir.BufferDecl, linear: str, part: int | None = None, base: str = "") -> str:
+        """The address of element number `linear`, or of a part of it."""
+        base = base or self.bases[buffer.place]
+        if buffer.role == "tape":
+            base = self.new(f"load ptr, ptr {base}")
+        if linear == "0" and not part:
+            return base
+        if buffer.dtype.kind != "c":
+            return self.new(
+                f"getelementptr inbounds {ops.memory_type(buffer.dtype)}, ptr {base}, i64 {linear}"
+            )
+        t = "float" if buffer.dtype.itemsize == 8 else "double"
+        return self.new(f"getelementptr inbounds {{ {t}, {t} }}, ptr {base}, i64 {linear}, i32 {part or 0}")
+
+    def stack(self, b: ir.BufferDecl) -> str:
+        """Memory in the frame for a small buffer."""
+        size = max(x.size * x.dtype.itemsize for x in self.kernel.buffers if x.place == b.place)
+        if not self.checked:
+            return self.alloca(f"[{max(size, 1)} x i8], align 64")
+        start = self.alloca(f"[{size + 2 * _GUARD} x i8], align 64")
+        found, end = self.fresh(), self.fresh()
+        self.head += [
+            f"  {found} = getelementptr inbounds i8, ptr {start}, i64 {_GUARD}",
+            f"  {end} = getelementptr inbounds i8, ptr {found}, i64 {size}",
+        ]
+        number = next(i for i, x in enumerate(self.kernel.buffers) if x.place == b.place)
+        for guard in (start, end):
+            self.head.append(f"  store {_WORDS}, ptr {guard}, align 1")
+            self.guarded.append((guard, number))
+        return found
+
+    def leave(self) -> None:
+        """Return the status, after a look at the guard words."""
+        status = self.new("load i64, ptr %status")
+        t, expected = _WORDS.split(">", 1)
+        for guard, number in self.guarded:
+            held = self.new(f"load {t}>, ptr {guard}, align 1")
+            bits = self.new(f"bitcast <8 x i1> {self.new(f'icmp ne {t}> {held},{expected}')} to i8")
+            bad = self.new(f"icmp ne i8 {bits}, 0")
+            status = self.new(f"select i1 {bad}, i64 {ir.OVERWRITTEN | number}, i64 {status}")
+        self.lines.append(f"  ret i64 {status}")
+
+    def mark(self, label: str) -> None:
+        """Begin a basic block."""
+        self.lines.append(f"{label}:")
+        self.label = label
+
+    def is_good(self) -> str:
+        """Whether nothing has failed yet."""
+        return self.new(f"icmp eq i64 {self.new('load i64, ptr %status')}, 0")
+
+    def arguments(self) -> list[str]:
+        """The parameters of the function that does the work."""
+        return [
+            *(f"ptr noalias %s{i}" for i in range(len(self.storages))),
+            *(f"i64 %i{i}" for i in range(self.kernel.ints)),
+            *(f"double %f{i}" for i in range(self.kernel.floats)),
+        ]
+
+    def text(self) -> list[str]:
+        """The function around the lines."""
+        self.leave()
+        operands = [x for s in ir.walk(self.kernel.body) for x in ir.operands_of(s)]
+        operands += [part for x in operands if isinstance(x, tuple) for part in x]
+        narrow = {x for x in operands if type(x) is ir.Param}
+        head = [f"  %g{x.slot} = fptrunc double %f{x.slot} to float" for x in narrow if x.dtype == np.float32]
+        return [
+            f"define internal i64 @{self.name}.body({', '.join(self.arguments())}) noinline nounwind "
+            f"{self.library.function_attributes} {{",
+            "entry:",
+            "  %status = alloca i64",
+            *self.head,
+            "  store i64 0, ptr %status",
+            *sorted(head),
+            *self.lines,
+            "}",
+        ]

@@ -1,0 +1,303 @@
+"""Ctrl-C inside of native loops.
+
+Interruptible loops count down the work that they do, in statements or so. When the count is used up they read the
+clock, and every `INTERVAL` (in the main thread; Python gives signals to no other) they take the GIL and let Python run
+the handlers of signals that have arrived. Where one raises (`KeyboardInterrupt`), the exception stays pending, the
+status gets its `PENDING` bit, and the count stays at zero, so that the loops around end at their next look as well.
+
+A loop without interruptible loops inside is cut in pieces whose work is about the count: the inner loop is as it was,
+and is vectorised as it was. Others look at the count in every iteration.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+from ..loops import ir
+from .function import Function
+
+#: How much work is done between two looks at the clock: some 20 us.
+BUDGET = 1 << 16
+#: Nanoseconds between two questions for signals.
+INTERVAL = 50_000_000
+#: What a call of a mathematical function and of a routine are counted as, at least; the latter grows with the matrices.
+MATHS, ROUTINE = 8, 256
+#: What a loop inside is counted as whose number of rounds is not known before.
+UNKNOWN = 64
+#: Loops of at most so many rounds, if known, are not looked into.
+SHORT = 32
+
+_CLOCKS = {"darwin": 6}  # CLOCK_MONOTONIC
+_NOW = f"""  %spec = alloca [2 x i64]
+  %e = call i32 @clock_gettime(i32 {_CLOCKS.get(sys.platform, 1)}, ptr %spec)
+  %s = load i64, ptr %spec
+  %part = getelementptr i64, ptr %spec, i64 1
+  %ns = load i64, ptr %part
+  %whole = mul i64 %s, 1000000000
+  %now = add i64 %whole, %ns"""
+_NOW_ON_WINDOWS = """  %ms = call i64 @GetTickCount64()
+  %now = mul i64 %ms, 1000000"""
+
+_MODULE = "functrans.lowering.run.host_calls"
+_IDENT = "i32" if sys.platform == "win32" else "i64"
+#: Whether a handler raised. `%last` is the time of the last question, zero before the first look at the clock.
+POLL = f"""define internal i1 @functrans.poll(ptr %last) noinline cold {{
+{_NOW_ON_WINDOWS if sys.platform == "win32" else _NOW}
+  %old = load i64, ptr %last
+  %spent = sub i64 %now, %old
+  %first = icmp eq i64 %old, 0
+  br i1 %first, label %start, label %later
+start:
+  store i64 %now, ptr %last
+  ret i1 false
+later:
+  %due = icmp ugt i64 %spent, {INTERVAL}
+  br i1 %due, label %whose, label %go
+whose:
+  store i64 %now, ptr %last
+  %main = load {_IDENT}, ptr @functrans.main
+  %mine = call {_IDENT} @PyThread_get_thread_ident()
+  %unknown = icmp eq {_IDENT} %main, 0
+  %same = icmp eq {_IDENT} %main, %mine
+  %asked = or i1 %unknown, %same
+  br i1 %asked, label %ask, label %go
+ask:
+  %gil = call i32 @PyGILState_Ensure()
+  br i1 %unknown, label %import, label %check
+import:
+  %module = call ptr @PyImport_ImportModule(ptr @functrans.module)
+  %lost = icmp eq ptr %module, null
+  br i1 %lost, label %leave, label %learn
+learn:
+  %number = call ptr (ptr, ptr, ptr, ...) @PyObject_CallMethod(ptr %module, ptr @functrans.main_thread, ptr null)
+  call void @Py_DecRef(ptr %module)
+  %none = icmp eq ptr %number, null
+  br i1 %none, label %leave, label %keep
+keep:
+  %ident = call {_IDENT} @PyLong_AsUnsignedLong(ptr %number)
+  call void @Py_DecRef(ptr %number)
+  store {_IDENT} %ident, ptr @functrans.main
+  br label %check
+check:
+  %found = call i32 @PyErr_CheckSignals()
+  %bad = icmp ne i32 %found, 0
+  br label %leave
+leave:
+  %raised = phi i1 [ true, %import ], [ true, %learn ], [ %bad, %check ]
+  call void @PyGILState_Release(i32 %gil)
+  ret i1 %raised
+go:
+  ret i1 false
+}}"""
+
+#: Whether a host call raised.
+HOST = """define internal i1 @functrans.host(i64 %number, ptr %places) noinline cold {
+  %gil = call i32 @PyGILState_Ensure()
+  %module = call ptr @PyImport_ImportModule(ptr @functrans.module)
+  %lost = icmp eq ptr %module, null
+  br i1 %lost, label %done, label %call
+call:
+  %found = call ptr (ptr, ptr, ptr, ...) @PyObject_CallMethod(
+    ptr %module, ptr @functrans.from_kernel, ptr @functrans.format, i64 %number, ptr %places)
+  call void @Py_DecRef(ptr %module)
+  %none = icmp eq ptr %found, null
+  br i1 %none, label %done, label %good
+good:
+  call void @Py_DecRef(ptr %found)
+  br label %done
+done:
+  %raised = phi i1 [ true, %0 ], [ true, %call ], [ false, %good ]
+  call void @PyGILState_Release(i32 %gil)
+  ret i1 %raised
+}"""
+
+
+def _text(name: str, value: str) -> str:
+    return f'@functrans.{name} = private constant [{len(value) + 1} x i8] c"{value}\\00"'
+
+
+#: What the functions above need, by name, for the head of a module.
+_PYTHON = {
+    "functrans.module": _text("module", _MODULE),
+    "PyGILState_Ensure": "declare i32 @PyGILState_Ensure()",
+    "PyGILState_Release": "declare void @PyGILState_Release(i32)",
+    "PyImport_ImportModule": "declare ptr @PyImport_ImportModule(ptr)",
+    "PyObject_CallMethod": "declare ptr @PyObject_CallMethod(ptr, ptr, ptr, ...)",
+    "Py_DecRef": "declare void @Py_DecRef(ptr)",
+}
+NEEDED_BY_POLL = {
+    **_PYTHON,
+    "functrans.poll": POLL,
+    "functrans.main": f"@functrans.main = internal global {_IDENT} 0",
+    "functrans.main_thread": _text("main_thread", "main_thread"),
+    "clock_gettime": "declare i32 @clock_gettime(i32, ptr)",
+    "GetTickCount64": "declare i64 @GetTickCount64()",
+    "PyThread_get_thread_ident": f"declare {_IDENT} @PyThread_get_thread_ident()",
+    "PyLong_AsUnsignedLong": f"declare {_IDENT} @PyLong_AsUnsignedLong(ptr)",
+    "PyErr_CheckSignals": "declare i32 @PyErr_CheckSignals()",
+}
+del NEEDED_BY_POLL["clock_gettime" if sys.platform == "win32" else "GetTickCount64"]
+NEEDED_BY_HOST = {
+    **_PYTHON,
+    "functrans.host": HOST,
+    "functrans.from_kernel": _text("from_kernel", "from_kernel"),
+    "functrans.format": _text("format", "LL"),
+}
+
+
+def is_long(s: Any) -> bool:
+    """Whether a statement is a loop that may be interrupted, and worth it."""
+    if type(s) is ir.While:
+        return True
+    return type(s) is ir.For and s.interruptible and not 0 <= rounds(s, SHORT + 1) <= SHORT
+
+
+def has_long_loops(kernel: ir.Kernel) -> bool:
+    """Whether a kernel has loops that may be interrupted."""
+    return any(is_long(s) for s in ir.walk(kernel.body))
+
+
+def is_innermost(block: ir.Block) -> bool:
+    """Whether nothing in the body of a loop can be interrupted on its own."""
+    return not any(is_long(s) or type(s) is ir.HostCall for s in ir.walk(block))
+
+
+def rounds(s: ir.For, otherwise: int) -> int:
+    """How often a loop runs, if that stands in the code."""
+    a, b = s.start, s.stop
+    return b.value - a.value if type(a) is ir.Extent and type(b) is ir.Extent else otherwise
+
+
+class Work:
+    """The work of a block: a number, and products of a number and parameters."""
+
+    def __init__(self, fn: Function):
+        self.fn = fn
+        self.fixed = 0
+        self.terms: list[tuple[int, tuple[Any, ...]]] = []
+
+    def add(self, block: ir.Block, times: int = 1, factors: tuple[Any, ...] = ()) -> None:
+        """Count a block that runs `times`, times the parameters `factors`."""
+        count = 0
+        for s in block.statements:
+            match s:
+                case ir.Let(op=op):
+                    count += MATHS if op in _DEAR else 1
+                case ir.If():
+                    self.add(s.then, times, factors)
+                    self.add(s.orelse, times, factors)
+                case ir.For() if not is_long(s):
+                    known = type(s.start) is ir.Extent
+                    if known and type(s.stop) is ir.Param:
+                        self.add(s.body, times, (*factors, s.stop))
+                    else:
+                        self.add(s.body, times * max(rounds(s, UNKNOWN), 1), factors)
+                case ir.Copy(target=target):
+                    self.elements(target.shape, times, factors)
+                case ir.Call(args=args):
+                    count += ROUTINE
+                    sizes = [a for a in args if type(a) in (ir.Extent, ir.Param) and a.dtype == ir.INT64][:3]
+                    shape = [a.value if type(a) is ir.Extent else a for a in sizes]
+                    self.elements(tuple(shape), times, factors)
+                case _:
+                    count += 1
+        self.elements((count,), times, factors)
+
+    def elements(self, shape: tuple[Any, ...], times: int, factors: tuple[Any, ...]) -> None:
+        """Count a statement for each element of a shape."""
+        number = times * max(prod(n for n in shape if isinstance(n, int)), 0)
+        factors = (*factors, *[n for n in shape if not isinstance(n, int)])
+        if factors and number:
+            self.terms.append((number, factors))
+        else:
+            self.fixed += number
+
+    def total(self) -> str:
+        """The number as an LLVM operand; at least 1."""
+        found = str(max(self.fixed, 1))
+        for number, factors in self.terms:
+            product = str(number)
+            for x in factors:
+                product = self.fn.new(f"mul i64 {product}, {self.fn.operand(x)}")
+            found = self.fn.new(f"add i64 {found}, {product}")
+        return found
+
+
+_DEAR = frozenset(ir.OPERATIONS) - {
+    "neg", "not", "cast", "bits", "add", "sub", "mul", "and", "or", "xor", "shl", "shr", "select", "abs", "floor",
+    "ceil", "trunc", "rint", "real", "imag", "conj", "copysign", "complex", "min", "max", *ir.COMPARISONS,
+}  # fmt: skip
+
+
+def work_of(fn: Function, block: ir.Block) -> str:
+    """The work of one iteration, as an LLVM operand."""
+    found = Work(fn)
+    found.add(block)
+    return found.total()
+
+
+class Countdown:
+    """The count of one function, and what loops do with it.
+
+    Parameters
+    ----------
+    fn : emitter of a function
+        Its head gets the variables, its module the functions.
+    """
+
+    def __init__(self, fn: Function):
+        fn.globals.update(NEEDED_BY_POLL)
+        self.fn = fn
+        self.left, self.last = fn.alloca("i64"), fn.alloca("i64")
+        fn.head += [f"  store i64 {BUDGET}, ptr {self.left}", f"  store i64 0, ptr {self.last}"]
+
+    def spend(self, work: str, n: int, then: str, end: str) -> None:
+        """Count down, and go to the label `then`; to `end` where the loop is to be left."""
+        fn = self.fn
+        old = fn.new(f"load i64, ptr {self.left}")
+        new = fn.new(f"sub i64 {old}, {work}")
+        fn.lines.append(f"  store i64 {new}, ptr {self.left}")
+        due = fn.new(f"icmp sle i64 {new}, 0")
+        fn.lines.append(f"  br i1 {due}, label %look{n}, label %{then}")
+        fn.mark(f"look{n}")
+        fn.lines.append(f"  store i64 0, ptr {self.left}")
+        status = fn.new("load i64, ptr %status")
+        fn.lines.append(f"  br i1 {fn.new(f'icmp slt i64 {status}, 0')}, label %{end}, label %poll{n}")
+        fn.mark(f"poll{n}")
+        raised = fn.new(f"call i1 @functrans.poll(ptr {self.last})")
+        pending = fn.new(f"select i1 {raised}, i64 {ir.PENDING}, i64 0")
+        fn.lines.append(f"  store i64 {fn.new(f'or i64 {status}, {pending}')}, ptr %status")
+        again = fn.new(f"select i1 {raised}, i64 0, i64 {BUDGET}")
+        fn.lines.append(f"  store i64 {again}, ptr {self.left}")
+        fn.lines.append(f"  br i1 {raised}, label %{end}, label %{then}")
+
+    def pieces(
+        self, s: ir.For, start: str, stop: str, end: str, rounds: Callable[[str, str, str], None]
+    ) -> None:
+        """The iterations of a loop in pieces of about the count; `rounds` emits those of one, and a label behind."""
+        fn = self.fn
+        work = work_of(fn, s.body)
+        if work.isdigit():
+            piece = str(max(BUDGET // int(work), 1))
+        else:
+            piece = fn.new(f"call i64 @llvm.smax.i64(i64 {fn.new(f'sdiv i64 {BUDGET}, {work}')}, i64 1)")
+        fn.count += 1
+        n, before = fn.count, fn.label
+        fn.lines.append(f"  br label %piece{n}")
+        fn.mark(f"piece{n}")
+        first = fn.fresh()
+        phi = len(fn.lines)
+        fn.lines.append("")
+        far = fn.new(f"add i64 {first}, {piece}")
+        behind = fn.new(f"call i64 @llvm.smin.i64(i64 {far}, i64 {stop})")
+        rounds(first, behind, f"done{n}")
+        fn.mark(f"done{n}")
+        done = fn.new(f"mul i64 {fn.new(f'sub i64 {behind}, {first}')}, {work}")
+        self.spend(done, n, f"next{n}", end)
+        fn.mark(f"next{n}")
+        again = fn.new(f"icmp slt i64 {behind}, {stop}")
+        fn.lines.append(f"  br i1 {again}, label %piece{n}, label %{end}")
+        fn.lines[phi] = f"  {first} = phi i64 [ {start}, %{before} ], [ {behind}, %next{n} ]"

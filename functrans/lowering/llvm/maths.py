@@ -1,0 +1,159 @@
+"""Mathematical functions in kernels: which symbol computes what, and how loops with calls stay vector loops.
+
+In order of preference:
+
+1. code of our own (`inline_maths`), inlined and vectorised with the loop around it, where the loop keeps
+   several accumulators: a call would spill them all, and take twice the time. Elsewhere the gain is a fifth,
+   and does not pay for 3 ms of compile time at each place;
+2. glibc's libmvec: a call of the scalar function carries the attribute ``vector-function-abi-variant`` that
+   names the vector variants, each of them only if the loaded library has it (a missing one would be a jump
+   to nowhere);
+3. code of our own where libmvec is missing;
+4. the C library's scalar function.
+
+Strict kernels use 4 alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..blas import C_PREFIX
+from .inline_maths import FASTER, FUNCTIONS
+from .ops import llvm_type
+from .own_maths import definition_of
+
+#: The C library's name of each function.
+LIBM = {
+    "exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log2": "log2", "log10": "log10",
+    "log1p": "log1p", "sin": "sin", "cos": "cos", "tan": "tan", "arcsin": "asin", "arccos": "acos",
+    "arctan": "atan", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "arcsinh": "asinh",
+    "arccosh": "acosh", "arctanh": "atanh", "erf": "erf", "erfc": "erfc", "cbrt": "cbrt", "pow": "pow",
+    "arctan2": "atan2", "hypot": "hypot", "nextafter": "nextafter",
+}  # fmt: skip
+BINARY = ("pow", "arctan2", "hypot", "nextafter")
+#: A call of one of these neither reads nor writes memory that a kernel knows of (nobody reads errno).
+PURE = " nounwind willreturn memory(none)"
+
+
+@dataclass(frozen=True)
+class Function:
+    """A symbol and the attributes of a call of it."""
+
+    symbol: str
+    attributes: str
+
+
+class Maths:
+    """The functions that one kernel uses.
+
+    Parameters
+    ----------
+    strict : bool
+        The C library's scalar functions only.
+    """
+
+    def __init__(self, strict: bool):
+        self.strict = strict
+        self.symbols: set[str] = set()
+        self._used: dict[tuple[str, str, bool], Function] = {}
+        self._declarations: dict[str, str] = {}
+        self._vector: list[str] = []
+        width = _host().preferred_width
+        self.function_attributes = f'"prefer-vector-width"="{width}"' if width else ""
+
+    def use(self, name: str, dtype: np.dtype, inline: bool = False) -> Function:
+        """The function for operands of `dtype`; `inline` where a call would be dear."""
+        key = (name, dtype.name, inline)
+        if key not in self._used:
+            self._used[key] = self._find(name, dtype, inline)
+        return self._used[key]
+
+    def declarations(self) -> list[str]:
+        """Declarations and definitions for the module, in a fixed order."""
+        lines = [self._declarations[k] for k in sorted(self._declarations)]
+        if self._vector:
+            listed = ", ".join(f"ptr @{v}" for v in sorted(self._vector))
+            array = f"[{len(self._vector)} x ptr] [{listed}]"
+            lines.append(f'@llvm.compiler.used = appending global {array}, section "llvm.metadata"')
+        return lines
+
+    def _find(self, name: str, dtype: np.dtype, inline: bool) -> Function:
+        t = llvm_type(dtype)
+        if name not in LIBM or dtype.kind in "iu":
+            return self._define(name, t, dtype.kind)
+        symbol = LIBM[name] + ("f" if t == "float" else "")
+        arity = 2 if name in BINARY else 1
+        variants = ""
+        if not self.strict:
+            own = name in FUNCTIONS and _host().fma
+            if own and inline and name in FASTER and t == "double":
+                return self._define(name, t, dtype.kind)
+            variants = self._variants(symbol, t, arity)
+            if own and not variants:
+                return self._define(name, t, dtype.kind)
+        # Under a name of ours: where LLVM knows the C function, it rewrites cos(-x) as a new call of cos,
+        # which has lost its vector variants.
+        ours = C_PREFIX + symbol
+        self.symbols.add(ours)
+        self._declarations[ours] = f"declare {t} @{ours}({', '.join([t] * arity)})"
+        return Function(ours, PURE + variants)
+
+    def _variants(self, symbol: str, t: str, arity: int) -> str:
+        """The attribute that lists the vector variants of a C function, declared on the way."""
+        found = []
+        for isa, bits in _host().vectors:
+            lanes = bits // (64 if t == "double" else 32)
+            variant = f"_ZGV{isa}N{lanes}{'v' * arity}_{symbol}"
+            if _host().has_symbol(variant):
+                v = f"<{lanes} x {t}>"
+                self._declarations[variant] = f"declare {v} @{variant}({', '.join([v] * arity)})"
+                self._vector.append(variant)
+                found.append(f"_ZGV{isa}N{lanes}{'v' * arity}_{C_PREFIX}{symbol}({variant})")
+        return f' "vector-function-abi-variant"="{",".join(found)}"' if found else ""
+
+    def _define(self, name: str, t: str, kind: str) -> Function:
+        """A function of our own, with what it calls."""
+        definition = definition_of(name, t, kind)
+        self._declarations.update(definition.texts)
+        self.symbols |= definition.symbols
+        return Function(definition.symbol, PURE)
+
+
+@dataclass(frozen=True)
+class _Host:
+    """What the processor and the loaded libraries offer."""
+
+    vectors: tuple[tuple[str, int], ...]  # libmvec's letter and bits of each vector instruction set
+    preferred_width: int  # of vectors, in bits; 0 for LLVM's own choice
+    fma: bool  # whether a fused multiply-add is an instruction
+
+    @functools.cache  # noqa: B019 - the one host lives as long as the process
+    def has_symbol(self, name: str) -> bool:
+        import llvmlite.binding as llvm
+
+        return bool(llvm.address_of_symbol(name))
+
+
+@functools.cache
+def _host() -> _Host:
+    import llvmlite.binding as llvm
+
+    features = llvm.get_host_cpu_features()
+    vectors: list[tuple[str, int]] = []
+    with contextlib.suppress(RuntimeError):
+        llvm.load_library_permanently("libmvec.so.1")
+        if features.get("avx512f"):
+            vectors.append(("e", 512))
+        if features.get("avx2"):
+            vectors.append(("d", 256))
+        if features.get("sse4.2"):
+            vectors.append(("b", 128))
+        if features.get("neon"):
+            vectors.append(("n", 128))
+    fma = bool(features.get("fma") or features.get("neon") or features.get("fp-armv8"))
+    return _Host(tuple(vectors), 512 if features.get("avx512f") else 0, fma)

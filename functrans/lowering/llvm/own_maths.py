@@ -1,0 +1,135 @@
+"""Mathematical functions as LLVM definitions: what the C library lacks, and the functions of `inline_maths`.
+
+Each is a function definition that the kernel's module carries and LLVM inlines.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...core.kernel import BINARY_CALLS
+from ..blas import symbol
+from .expr import FunctionText
+from .inline_maths import FUNCTIONS
+
+#: Functions that are SciPy's, by the names they have there.
+_SCIPY = {"digamma": "psi", "lgamma": "gammaln"}
+_SCIPY |= {
+    name: name
+    for name in ("erfinv", "ndtri", "i0", "i0e", "i1", "i1e", "gammainc", "gammaincc", "betaln", "iv", "ive")
+}
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A function's symbol, the texts (by symbol) that define it, and the outside symbols it needs."""
+
+    symbol: str
+    texts: Mapping[str, str]
+    symbols: frozenset[str] = frozenset()
+
+
+@functools.cache
+def definition_of(name: str, t: str, kind: str) -> Definition:
+    """The definition of a function of LLVM type `t`; `kind` tells signed from unsigned integers."""
+    if t == "float":
+        double = definition_of(name, "double", kind)
+        return _narrowed(name, double, _arguments(name))
+    if kind in "iu":
+        return _integer_power(t)
+    if name in FUNCTIONS:
+        f = FunctionText(f"functrans.{name}.f64", "double")
+        return _define(f.name, f.finish(FUNCTIONS[name](f, f.arguments[0])))
+    if name in _SCIPY:
+        return _scipy(name, _SCIPY[name], _arguments(name))
+    return _trigamma()
+
+
+def _arguments(name: str) -> list[str]:
+    return ["%x", "%y"] if name in BINARY_CALLS else ["%x"]
+
+
+def _define(name: str, text: str, symbols: frozenset[str] = frozenset(), **texts: str) -> Definition:
+    return Definition(name, {**texts, name: text}, symbols)
+
+
+def _narrowed(name: str, double: Definition, arguments: list[str]) -> Definition:
+    """A float32 function by the double one."""
+    own = f"functrans.{name}.f32"
+    widened = "\n".join(f"  {a}.w = fpext float {a} to double" for a in arguments)
+    text = f"""define internal float @{own}({", ".join(f"float {a}" for a in arguments)}) alwaysinline nounwind {{
+{widened}
+  %r = call double @{double.symbol}({", ".join(f"double {a}.w" for a in arguments)})
+  %n = fptrunc double %r to float
+  ret float %n
+}}"""
+    return Definition(own, {**double.texts, own: text}, double.symbols)
+
+
+def _scipy(name: str, routine: str, arguments: list[str]) -> Definition:
+    """A special function of SciPy, whose Cython form takes an unused integer besides."""
+    own, target = f"functrans.{name}.f64", symbol(routine)
+    listed = ", ".join(f"double {a}" for a in arguments)
+    text = f"""declare double @{target}({"double, " * len(arguments)}i32)
+define internal double @{own}({listed}) alwaysinline nounwind {{
+  %r = call double @{target}({listed}, i32 0) nounwind willreturn memory(none)
+  ret double %r
+}}"""
+    return _define(own, text, frozenset({target}))
+
+
+def _integer_power(t: str) -> Definition:
+    """Square and multiply; the exponent must not be negative."""
+    own = f"functrans.pow.{t}"
+    text = f"""define internal {t} @{own}({t} %x, {t} %n) nounwind {{
+entry:
+  br label %loop
+loop:
+  %r = phi {t} [ 1, %entry ], [ %r1, %loop ]
+  %b = phi {t} [ %x, %entry ], [ %b1, %loop ]
+  %k = phi {t} [ %n, %entry ], [ %k1, %loop ]
+  %odd = trunc {t} %k to i1
+  %rb = mul {t} %r, %b
+  %r1 = select i1 %odd, {t} %rb, {t} %r
+  %b1 = mul {t} %b, %b
+  %k1 = lshr {t} %k, 1
+  %done = icmp eq {t} %k1, 0
+  br i1 %done, label %end, label %loop
+end:
+  ret {t} %r1
+}}"""
+    return _define(own, text)
+
+
+def _trigamma() -> Definition:
+    """The second derivative of the logarithm of the gamma function.
+
+    Reflection to x > 0 (DLMF 5.15.6), recurrence to x >= 12 (5.15.5), asymptotic series (5.15.8). Poles
+    give infinity.
+    """
+    f = FunctionText("functrans.trigamma.f64", "double")
+    x = f.arguments[0]
+    left = x <= 0.0
+    y = f.select(left, 1.0 - x, x)
+    low = y < 12.0
+    total = f.number(0.0)
+    for k in range(12):
+        s = y + float(k)
+        total = total + 1.0 / (s * s)
+    z = f.select(low, y + 12.0, y)
+    w = 1.0 / z
+    w2 = w * w
+    series = f.polynomial(w2, [1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6])
+    tail = w + w2 * (0.5 + w * series)
+    right = f.select(low, total + tail, tail)
+    # sin(pi x) of the distance to the nearest integer, by Taylor: pi / 2 at most.
+    distance = (x - f.intrinsic("rint", x)) * math.pi
+    d2 = distance * distance
+    taylor = [(-1) ** k / math.factorial(2 * k + 1) for k in range(12)]
+    ratio = math.pi / (distance * f.polynomial(d2, taylor))
+    reflected = ratio * ratio - right
+    pole = f.select(f.intrinsic("floor", x).eq(x), math.inf, reflected)
+    return _define(f.name, f.finish(f.select(left, pole, right)))

@@ -1,0 +1,270 @@
+"""Statements of the loop IR as LLVM: loops, branches, variables, loads and stores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..loops import ir
+from ..loops.split_functions import PartCall, shared
+from . import ops
+from .calls import c_function, host_call, part_of, reserve, routine
+from .function import Function
+from .interrupts import Countdown, is_innermost, is_long, rounds, work_of
+from .maths import LIBM
+
+#: Loops of at most so many rounds, those of the loops inside included, may be unrolled; those with mathematical
+#: functions only up to the length of a vector: unrolled, they are computed one at a time.
+SHORT, VECTOR = 32, 4
+
+
+class Statements(Function):
+    """A function that can be told to do the statements of a kernel."""
+
+    _countdown: Countdown | None = None
+
+    def function(self) -> list[str]:
+        """The function of all statements."""
+        for b in self.kernel.buffers:
+            if b.role == "stack" and b.place not in self.bases:
+                self.bases[b.place] = self.stack(b)
+        self.block(self.kernel.body)
+        return self.text()
+
+    def block(self, block: ir.Block) -> None:
+        """The statements of a block, in order."""
+        for s in shared(block):
+            _EMIT[type(s)](self, s)
+
+    def part(self, call: PartCall) -> str:
+        """The function of a part, written when it is first called."""
+        name = self.parts.get(call.text)
+        if name is None:
+            name = self.parts[call.text] = f"{self.prefix}.part{len(self.parts)}"
+            self.functions += Statements(call.part, name, self.strict, self.checked, self).function()
+        return name
+
+    def part_call(self, call: PartCall) -> None:
+        """Call a part from the body of a loop."""
+        slots = [self.alloca(ops.memory_type(v.dtype)) for v in call.results]
+        arguments = [
+            *(f"ptr {place}" for place in (*(self.bases[place] for place in call.places), *slots)),
+            *(f"i64 {self.operand(x)}" for x in call.ints),
+            *(f"double {self.double(x)}" for x in call.floats),
+        ]
+        self.call_part(f"{self.part(call)}.body", arguments)
+        for v, slot in zip(call.results, slots):
+            self.values[v] = self.new(f"load {ops.memory_type(v.dtype)}, ptr {slot}")
+
+    def double(self, x: Any) -> str:
+        """A floating-point number as parts take it."""
+        if type(x) is ir.Param:
+            return f"%f{x.slot}"
+        found = self.operand(x)
+        return found if x.dtype == np.float64 else self.new(f"fpext float {found} to double")
+
+    def call_part(self, name: str, arguments: list[str]) -> tuple[str, str]:
+        """Call the function of a part, and note its status; returns that and the status of all."""
+        old = self.new("load i64, ptr %status")
+        found = self.new(f"call i64 @{name}({', '.join(arguments)})")
+        status = self.new(f"or i64 {old}, {found}")
+        self.lines.append(f"  store i64 {status}, ptr %status")
+        return found, status
+
+    def let(self, s: ir.Let) -> None:
+        """A pure operation."""
+        args = [self.operand(a) for a in s.args]
+        if s.op in ir.C_CALLS:
+            found = c_function(self, s.op, args)
+        elif s.op in ("real", "imag") and s.args[0].dtype.kind == "c":
+            found = part_of(self, args[0], s.args[0].dtype, s.op == "imag")
+        elif s.op == "cast":
+            found = ops.cast(self, args[0], s.args[0].dtype, s.value.dtype)
+        elif s.op == "select":
+            found = ops.select(self, s.value.dtype, args)
+        else:
+            found = ops.operation(self, s.op, args, s.args[0].dtype, s.reassoc)
+        self.values[s.value] = found
+
+    def load(self, s: ir.Load) -> None:
+        """Read an element."""
+        t, align = ops.memory_type(s.value.dtype), s.value.dtype.itemsize
+        found = self.new(f"load {t}, ptr {self.address(s.buffer, s.index, s.part)}, align {align}")
+        self.values[s.value] = self.new(f"icmp ne i8 {found}, 0") if s.value.dtype.kind == "b" else found
+
+    def store(self, s: ir.Store) -> None:
+        """Write an element."""
+        x, dtype = self.operand(s.x), s.x.dtype
+        if dtype.kind == "b":
+            x = self.new(f"zext i1 {x} to i8")
+        target = self.address(s.buffer, s.index, s.part)
+        self.lines.append(f"  store {ops.memory_type(dtype)} {x}, ptr {target}, align {dtype.itemsize}")
+
+    def loop(self, s: ir.For) -> None:
+        """A counted loop."""
+        start, stop = self.operand(s.start), self.operand(s.stop)
+        self.count += 1
+        n = self.count
+        entered = self.new(f"icmp slt i64 {start}, {stop}")
+        self.lines.append(f"  br i1 {entered}, label %pre{n}, label %end{n}")
+        self.mark(f"pre{n}")
+        last = self.new(f"sub i64 {self.new(f'add i64 {start}, {stop}')}, 1") if s.reverse else ""
+        if is_long(s) and is_innermost(s.body):
+            self.countdown.pieces(s, start, stop, f"end{n}", lambda *piece: self.rounds(s, last, *piece))
+        else:
+            self.rounds(s, last, start, stop, f"end{n}")
+        self.mark(f"end{n}")
+
+    def rounds(self, s: ir.For, last: str, start: str, stop: str, end: str) -> None:
+        """The iterations of a loop from `start` to `stop`, at least one; downwards from `last` if that is not empty."""
+        before = self.label
+        self.count += 1
+        n = self.count
+        polled = is_long(s) and not is_innermost(s.body)
+        work = work_of(self, s.body) if polled else ""
+        self.lines.append(f"  br label %body{n}")
+        self.mark(f"body{n}")
+        counter = self.fresh()
+        phi = len(self.lines)
+        self.lines.append("")
+        self.values[s.var] = self.new(f"sub i64 {last}, {counter}") if last else counter
+        outer, self.accumulators = self.accumulators, sum(type(x) is ir.Set for x in s.body.statements)
+        self.block(s.body)
+        self.accumulators = outer
+        step = self.new(f"add nsw i64 {counter}, 1")
+        again = self.new(f"icmp slt i64 {step}, {stop}")
+        if any(type(x) is ir.HostCall for x in ir.walk(s.body)):
+            again = self.new(f"and i1 {again}, {self.is_good()}")
+        if polled:
+            self.countdown.spend(work, n, f"next{n}", end)
+            self.mark(f"next{n}")
+        self.lines.append(f"  br i1 {again}, label %body{n}, label %{end}{self.hint(s)}")
+        self.lines[phi] = f"  {counter} = phi i64 [ {start}, %{before} ], [ {step}, %{self.label} ]"
+
+    @property
+    def countdown(self) -> Countdown:
+        """What interruptible loops look at."""
+        if self._countdown is None:
+            self._countdown = Countdown(self)
+        return self._countdown
+
+    def hint(self, s: ir.For) -> str:
+        """Only short nests of loops are unrolled: the vectoriser interleaves, more doubles the compile time.
+
+        A loop around a long one gains nothing from copies of it, and LLVM optimises each copy.
+        """
+        n = _rounds_of_nest(s)
+        if n <= VECTOR or (n <= SHORT and not _calls_maths(s.body)):
+            return ""
+        self.loops.append("!0, !1" if _folds_extremes(s.body) else "!0")
+        return f", !llvm.loop !{len(self.loops) + 1}"
+
+    def repeat(self, s: ir.While) -> None:
+        """A loop that runs as long as its test holds."""
+        self.count += 1
+        n = self.count
+        self.lines.append(f"  br label %test{n}")
+        self.mark(f"test{n}")
+        if ir.may_fail(s.body) or ir.may_fail(s.test):  # what follows a failure might never end
+            self.lines.append(f"  br i1 {self.is_good()}, label %good{n}, label %end{n}")
+            self.mark(f"good{n}")
+        self.block(s.test)
+        self.lines.append(f"  br i1 {self.operand(s.condition)}, label %body{n}, label %end{n}")
+        self.mark(f"body{n}")
+        outer, self.accumulators = self.accumulators, sum(type(x) is ir.Set for x in s.body.statements)
+        self.block(s.body)
+        self.accumulators = outer
+        self.countdown.spend(work_of(self, s.body), n, f"test{n}", f"end{n}")
+        self.mark(f"end{n}")
+
+    def branch(self, s: ir.If) -> None:
+        """Statements under a condition."""
+        self.count += 1
+        n = self.count
+        orelse = "else" if s.orelse.statements else "end"
+        self.lines.append(f"  br i1 {self.operand(s.condition)}, label %then{n}, label %{orelse}{n}")
+        self.mark(f"then{n}")
+        self.block(s.then)
+        self.lines.append(f"  br label %end{n}")
+        if s.orelse.statements:
+            self.mark(f"else{n}")
+            self.block(s.orelse)
+            self.lines.append(f"  br label %end{n}")
+        self.mark(f"end{n}")
+
+    def local(self, s: ir.Local) -> None:
+        """Declare a variable: LLVM makes registers of what lies in the frame."""
+        t = ops.llvm_type(s.var.dtype)
+        slot = self.locals[s.var] = self.alloca(t)
+        self.lines.append(f"  store {t} {self.operand(s.init)}, ptr {slot}")
+
+    def get(self, s: ir.Get) -> None:
+        """Read a variable."""
+        self.values[s.value] = self.new(f"load {ops.llvm_type(s.value.dtype)}, ptr {self.locals[s.var]}")
+
+    def set(self, s: ir.Set) -> None:
+        """Assign to a variable."""
+        t = ops.llvm_type(s.var.dtype)
+        self.lines.append(f"  store {t} {self.operand(s.x)}, ptr {self.locals[s.var]}")
+
+    def copy(self, s: ir.Copy) -> None:
+        """Copy one buffer into another."""
+        target, source = self.bases[s.target.place], self.bases[s.source.place]
+        if target == source:
+            return
+        size = str(s.target.dtype.itemsize)
+        for n in s.target.shape:
+            size = self.new(f"mul i64 {size}, {self.extent(n)}")
+        self.lines.append(
+            f"  call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)"
+        )
+
+    def fail(self, s: ir.Fail) -> None:
+        """Note a failure in the status."""
+        bit = 1 << min(s.equation, ir.LAST_EQUATION)
+        old = self.new("load i64, ptr %status")
+        found = self.new(f"select i1 {self.operand(s.condition)}, i64 {bit}, i64 0")
+        self.lines.append(f"  store i64 {self.new(f'or i64 {old}, {found}')}, ptr %status")
+
+
+def _rounds_of_nest(s: ir.Statement) -> int:
+    """How many rounds the innermost loops run in all; more than `SHORT` where that is not known."""
+    if type(s) is ir.While:
+        return SHORT + 1
+    inner = sum(_rounds_of_nest(x) for block in ir.blocks_of(s) for x in block.statements)
+    return max(rounds(s, SHORT + 1), 0) * max(inner, 1) if type(s) is ir.For else inner
+
+
+def _calls_maths(block: ir.Block) -> bool:
+    """Whether there are mathematical functions."""
+    return any(type(s) is ir.Let and s.op in LIBM for s in ir.walk(block))
+
+
+def _folds_extremes(block: ir.Block) -> bool:
+    """Whether a variable is a running minimum or maximum of floats, which LLVM alone does not interleave."""
+    if len(block.statements) > 12:
+        return False
+    lets = [s for s in block.statements if type(s) is ir.Let]
+    folds = [s.value for s in lets if s.op in ("min", "max") and s.value.dtype.kind == "f"]
+    simple = not any(s.op in LIBM for s in lets)
+    return simple and any(type(s) is ir.Set and s.x in folds for s in block.statements)
+
+
+_EMIT: dict[type, Any] = {
+    PartCall: Statements.part_call,
+    ir.Let: Statements.let,
+    ir.Load: Statements.load,
+    ir.Store: Statements.store,
+    ir.For: Statements.loop,
+    ir.While: Statements.repeat,
+    ir.If: Statements.branch,
+    ir.Local: Statements.local,
+    ir.Get: Statements.get,
+    ir.Set: Statements.set,
+    ir.Copy: Statements.copy,
+    ir.Fail: Statements.fail,
+    ir.Call: routine,
+    ir.Reserve: reserve,
+    ir.HostCall: host_call,
+}

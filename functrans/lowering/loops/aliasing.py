@@ -1,0 +1,172 @@
+"""Values that live in another one's memory from the start: reshapes, and what is overwritten in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ...core.ir import Var
+from ...core.kernel import Block
+from . import ir
+from .check import LoopIRError
+from .fuse import Fusion, Loop
+from .handles import Place, storages_of
+from .materialize import Root, Roots
+
+
+def verify_reads(item: Loop | Root, statements: list[ir.Statement], memory: Mapping[Var, Place]) -> None:
+    """Check that statements touch no values but those that their item is known to read or to compute.
+
+    Whether a value may be overwritten is decided by what items read before there are any statements.
+
+    Parameters
+    ----------
+    item : Loop or Root
+    statements : list of Statement
+        What was written for the item.
+    memory : mapping
+        Where values are.
+
+    Raises
+    ------
+    LoopIRError
+        Naming the values.
+    """
+    members = list(_members(item))
+    named = {v for root in members for v, _ in root.reads} | {root.var for root in members}
+    named |= {v for root in members if root.eqn is not None for v in root.eqn.outvars}
+    allowed = {place for v in named if v in memory for place in storages_of(memory[v])}
+    others = {place for m in memory.values() for place in storages_of(m)} - allowed
+    found = others & {touch.buffer.place for touch in ir.touches(ir.Block(statements))}
+    if found:
+        raise LoopIRError(f"statements touch {sorted(found)}, of which {item} does not know")
+
+
+def home(owner: dict[Var, Var], v: Var) -> Var:
+    """The value in whose memory `v` lives at last."""
+    while v in owner:
+        v = owner[v]
+    return v
+
+
+def shared_storage(roots: Roots, fusion: Fusion, updates: dict[Var, Var]) -> dict[Var, Var]:
+    """For values without memory of their own the value in whose memory they live.
+
+    `updates` names inputs that an output must overwrite in the end: where it may do so at once, the input is said to
+    live in the output's memory.
+
+    * A reshape lives in its operand; but an operand that is no output lives in the output that reshapes it.
+    * The first result of a block takes the operand that its rule may overwrite, if nothing reads it later.
+    * A value that is read for the last time, element by element, by a loop that stores another of the same
+      shape, lives where that one will be stored.
+    """
+    return _Sharing(roots, fusion, updates).owner
+
+
+class _Sharing:
+    def __init__(self, roots: Roots, fusion: Fusion, updates: dict[Var, Var]):
+        self.roots = roots
+        self.fusion = fusion
+        self.outputs = set(roots.jaxpr.outvars)
+        self.updates = updates
+        self.owner: dict[Var, Var] = {}
+        self.last: dict[Var, Loop | Root] = {}
+        for item in fusion.body:
+            self.last.update((v, item) for root in _members(item) for v, _ in root.reads)
+        self.views()
+        for item in reversed(fusion.body):
+            if isinstance(item, Loop):
+                self.loop(item)
+            elif item.kind == "block":
+                self.block(item)
+
+    def home(self, v: Var) -> Var:
+        return home(self.owner, v)
+
+    def free(self, v: Var) -> bool:
+        """Whether a value has memory of its own that nobody outside the kernel sees."""
+        return v not in self.owner and v not in self.roots.inputs and v not in self.outputs
+
+    def movable(self, v: Var, target: Var) -> bool:
+        """Whether a value may live in the memory of `target`."""
+        if v in self.updates:
+            return v not in self.owner and self.home(target) is self.updates[v]
+        return self.free(v)
+
+    def views(self) -> None:
+        for v in self.roots.views:
+            base = self.roots.base(v)
+            if v not in self.outputs:
+                self.owner[v] = base
+            elif self.free(base):
+                self.owner[base] = v
+
+    def block(self, item: Root) -> None:
+        """A block that may overwrite an operand."""
+        assert item.eqn is not None
+        rule = item.eqn.primitive.kernel
+        if not isinstance(rule, Block) or rule.reuse is None:
+            return
+        operand = item.eqn.invars[rule.reuse]
+        base = self.roots.base(operand) if isinstance(operand, Var) else self.roots.literals[operand]
+        read_once = [v for v, _ in item.reads].count(base) == 1
+        if (
+            self.last[base] is item
+            and read_once
+            and self.movable(base, item.var)
+            and self.home(item.var) is not base
+        ):
+            self.owner[base] = self.home(item.var)
+
+    def loop(self, item: Loop) -> None:
+        """Values stored by a nest, in the place of values that it reads for the last time."""
+        readers: dict[Var, list[tuple[Root, tuple[int | None, ...]]]] = {}
+        for root in item.members:
+            for v, index in root.reads:
+                readers.setdefault(v, []).append((root, index))
+        taken: set[Var] = set()
+        for source in sorted(readers, key=lambda v: v not in self.updates):
+            reads = readers[source]
+            if self.last[source] is not item or not self._whole(source):
+                continue
+            for target in item.members:
+                fits = target.kind == "map" and target.var not in taken and self._whole(target.var)
+                if fits and self.movable(source, target.var) and self._replaces(target, source, reads):
+                    self.owner[source] = self.home(target.var)
+                    taken.add(target.var)
+                    break
+
+    def _whole(self, v: Var) -> bool:
+        """Whether a value is in memory with all of its axes."""
+        axes = self.fusion.kept_axes.get(v, tuple(range(v.aval.ndim)))
+        return axes is not None and len(axes) == v.aval.ndim and v.aval.ndim > 0
+
+    def _replaces(self, target: Root, source: Var, reads: list[tuple[Root, tuple[int | None, ...]]]) -> bool:
+        """Whether each element of `source` is last read just before the same one of `target` is stored."""
+        a, b = source.aval, target.var.aval
+        if a.shape != b.shape or a.dtype != b.dtype or self.home(target.var) is source:
+            return False
+        path = self.fusion.paths[target]
+        order = path[-1].body if path else []
+        places = [_position(target, axis, n) for axis, n in zip(target.axes, b.shape)]
+        for reader, index in reads:
+            if self.fusion.paths[reader] != path or reader not in order:
+                return False
+            if order.index(reader) > order.index(target):
+                return False
+            if [_position(reader, axis, n) for axis, n in zip(index, a.shape)] != places:
+                return False
+        return True
+
+
+def _position(root: Root, axis: int | None, extent: int) -> int | None:
+    """Which of a root's loops runs along an axis; -1 if none, None if the index is computed."""
+    if extent == 1:
+        return -1
+    return None if axis is None else root.loops.index(axis)
+
+
+def _members(item: Loop | Root) -> Iterator[Root]:
+    if isinstance(item, Loop):
+        yield from item.members
+    else:
+        yield item

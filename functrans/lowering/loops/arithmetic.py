@@ -1,0 +1,238 @@
+"""The scalars of a kernel under construction: literals, and operations that have no effect.
+
+Equal operations inside a block become one. Folding is light and only of integers, so that the structure of a kernel
+does not come to depend on sizes: extents combine to extents, and zeros and ones vanish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from . import ir
+from .check import result_dtype
+from .handles import Scalar
+from .ir import BOOL, INT64
+
+
+def make_const(value: Any, dtype: np.dtype) -> ir.Const:
+    """A literal, rounded to `dtype`.
+
+    Raises
+    ------
+    OverflowError
+        If an integer does not fit.
+    """
+    return ir.Const(np.asarray(value, dtype).item() if dtype.kind in "fcb" else int(dtype.type(value)), dtype)
+
+
+class Arithmetic:
+    """Adds operations to the block at hand.
+
+    Parameters
+    ----------
+    name : str
+        The kernel's name.
+    """
+
+    def __init__(self, name: str):
+        self.kernel = ir.Kernel(name, [], ir.Block())
+        self._blocks = [self.kernel.body]
+        self._known: list[dict[Any, Scalar]] = [{}]
+
+    def append(self, statement: ir.Statement) -> None:
+        """Add a statement at the current place."""
+        self._blocks[-1].statements.append(statement)
+
+    @property
+    def statements(self) -> list[ir.Statement]:
+        """The statements of the block that is being built."""
+        return self._blocks[-1].statements
+
+    @contextmanager
+    def inside(self, block: ir.Block) -> Iterator[None]:
+        """Build in `block` for a while."""
+        self._blocks.append(block)
+        self._known.append({})
+        try:
+            yield
+        finally:
+            self._blocks.pop()
+            self._known.pop()
+
+    def scalar(self, x: Any, dtype: np.dtype = INT64) -> Scalar:
+        """`x` itself, or a Python number as a scalar of `dtype`; ints for int64 count as extents."""
+        if isinstance(x, Scalar):
+            return x
+        if dtype == INT64 and type(x) is int:
+            return Scalar(self, ir.Extent(x))
+        return self.const(x, dtype)
+
+    def const(self, value: Any, dtype: np.dtype) -> Scalar:
+        """A data literal."""
+        return Scalar(self, make_const(value, np.dtype(dtype)))
+
+    def extent(self, n: int) -> Scalar:
+        """A number that follows from shapes: it may become a run-time parameter."""
+        return Scalar(self, ir.Extent(n))
+
+    def parameter(self, slot: int, dtype: np.dtype) -> Scalar:
+        """A run-time parameter; the kernel's `ints` and `floats` are for the caller to set."""
+        return Scalar(self, ir.Param(slot, dtype))
+
+    def known(self, key: Any) -> Scalar | None:
+        """What was noted under a key in this block, or one around it."""
+        for known in reversed(self._known):
+            found = known.get(key)
+            if found is not None:
+                return found
+        return None
+
+    def note(self, key: Any, value: Scalar) -> Scalar:
+        """Remember a scalar to the end of the block."""
+        self._known[-1][key] = value
+        return value
+
+    def remember(self, key: Any, make: Callable[[], Scalar]) -> Scalar:
+        """What is known under a key, made where nothing is."""
+        found = self.known(key)
+        return found if found is not None else self.note(key, make())
+
+    def let(
+        self, op: str, args: tuple[Scalar, ...], dtype: np.dtype | None = None, reassoc: bool = False
+    ) -> Scalar:
+        """The operation `op` of `ir.OPERATIONS`, without folding."""
+        operands = tuple(a.operand for a in args)
+        to = result_dtype(op, tuple(a.dtype for a in operands)) if dtype is None else dtype
+
+        def make() -> Scalar:
+            value = ir.Value(to)
+            self.append(ir.Let(value, op, operands, reassoc))
+            return Scalar(self, value)
+
+        return self.remember((op, operands, to, reassoc), make)
+
+    def unary(self, op: str, x: Scalar) -> Scalar:
+        """``neg`` or ``not``."""
+        a = x.operand
+        if op == "neg" and type(a) is ir.Extent:
+            return self.extent(-a.value)
+        if op == "neg" and type(a) is ir.Const and a.dtype.kind in "fc":
+            return self.const(-a.value, a.dtype)
+        return self.let(op, (x,))
+
+    def binary(self, op: str, x: Scalar, other: Any, *, reassoc: bool = False) -> Scalar:
+        """A binary operator on scalars of one dtype; `reassoc` allows reordering (in reductions).
+
+        Raises
+        ------
+        TypeError
+            If the dtypes differ, or the operator does not take them.
+        """
+        shift = op in ("shl", "shr")
+        y = (
+            other
+            if isinstance(other, Scalar)
+            else self.const(other, x.dtype)
+            if shift
+            else self.scalar(other, x.dtype)
+        )
+        kind = x.dtype.kind
+        if x.dtype != y.dtype or (op == "div" and kind not in "fc") or (shift and kind not in "iu"):
+            raise TypeError(f"kernel rule: {op} of {x.dtype} and {y.dtype}")
+        if kind == "b":
+            op = {"add": "or", "mul": "and"}.get(op, op)
+            if op == "sub":
+                raise TypeError("kernel rule: sub of booleans")
+        elif kind in "iu":
+            folded = _fold_integers(op, x, y)
+            if folded is not None:
+                return folded
+        return self.let(op, (x, y), reassoc=reassoc and kind in "fc")
+
+    def call(self, name: str, *args: Scalar) -> Scalar:
+        """A function of `UNARY_CALLS` or `BINARY_CALLS`."""
+        kind = args[0].dtype.kind
+        if kind == "b" and name in ("min", "max"):
+            return self.binary("and" if name == "min" else "or", *args)
+        if kind != "c" and name in ("real", "conj"):
+            return args[0]
+        if kind in "biu" and name in ("floor", "ceil", "trunc", "rint"):
+            return args[0]
+        if kind in "bu" and name == "abs":
+            return args[0]
+        if kind != "c" and name == "imag":
+            return self.const(0, args[0].dtype)
+        if name == "pow" and kind == "f":
+            power = _simple_power(self, *args)
+            if power is not None:
+                return power
+        if name in ("idiv", "irem") and all(type(a.operand) is ir.Extent for a in args):
+            a, b = _integer(args[0].operand), _integer(args[1].operand)
+            quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+            return self.extent(quotient if name == "idiv" else a - quotient * b)
+        return self.let(name, args)
+
+    def cast(self, x: Scalar, dtype: np.dtype) -> Scalar:
+        """NumPy's ``astype``."""
+        dtype = np.dtype(dtype)
+        if x.dtype == dtype:
+            return x
+        if type(x.operand) is ir.Const:
+            with np.errstate(all="ignore"):
+                a = np.asarray(x.operand.value, x.dtype)
+                a = a.real if x.dtype.kind == "c" and dtype.kind not in "cb" else a
+                if dtype.kind in "bc" or a.dtype.kind != "f" or np.isfinite(a):
+                    return self.const(a.astype(dtype)[()], dtype)
+        return self.let("cast", (x,), dtype)
+
+    def where(self, condition: Scalar, x: Scalar, y: Scalar) -> Scalar:
+        """`x` where the condition holds, else `y`."""
+        y = self.scalar(y, x.dtype)
+        if x.dtype != y.dtype or condition.dtype != BOOL:
+            raise TypeError(f"kernel rule: where of {condition.dtype}, {x.dtype} and {y.dtype}")
+        c = condition.operand
+        if x.operand == y.operand:
+            return x
+        if type(c) is ir.Const:
+            return x if c.value else y
+        return self.let("select", (condition, x, y))
+
+
+def _simple_power(b: Arithmetic, x: Scalar, y: Scalar) -> Scalar | None:
+    """Powers that need no general function, exactly rounded."""
+    if type(x.operand) is ir.Const and x.operand.value == 2.0:
+        return b.let("exp2", (y,))
+    if type(y.operand) is not ir.Const:
+        return None
+    if y.operand.value == 2.0:
+        return x * x
+    if y.operand.value == 1.0:
+        return x
+    return 1.0 / x if y.operand.value == -1.0 else None
+
+
+def _integer(x: ir.Operand) -> Any:
+    """The number behind a literal or an extent, else None."""
+    return x.value if isinstance(x, (ir.Extent, ir.Const)) else None
+
+
+def _fold_integers(op: str, x: Scalar, y: Scalar) -> Scalar | None:
+    a, b = x.operand, y.operand
+    if type(a) is ir.Extent and type(b) is ir.Extent and op in ("add", "sub", "mul"):
+        n = a.value + b.value if op == "add" else a.value - b.value if op == "sub" else a.value * b.value
+        return x.builder.extent((n + 2**63) % 2**64 - 2**63)  # wraps as int64 does
+    known_a, known_b = _integer(a), _integer(b)
+    if op == "add" and known_a == 0:
+        return y
+    if op in ("add", "sub") and known_b == 0:
+        return x
+    if op == "mul":
+        if known_a == 1 or known_b == 0:
+            return y
+        if known_b == 1 or known_a == 0:
+            return x
+    return None

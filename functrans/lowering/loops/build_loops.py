@@ -1,0 +1,493 @@
+"""Fused roots to loop IR: the tree of loops written out, every value evaluated where it is read."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from ...core.config import config
+from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var
+from ...core.kernel import Block, Indexed, Pointwise, Reduction, Reshape
+from ...core.printing import variable_name
+from ...core.tape import TapeAval
+from ..jaxpr.lowering_primitives import with_distinct_outputs
+from ..llvm.interrupts import SHORT
+from ..run.host_calls import Entry, with_host_calls
+from . import ir
+from .aliasing import home, shared_storage, verify_reads
+from .builder import Builder
+from .folds import Accumulator, accumulate, neutral
+from .fuse import Loop, fuse
+from .handles import Memory, Place, Scalar, TapeMemory, View, memory_key
+from .materialize import Root, Roots, fold_of
+from .outline import Literals
+from .read_patterns import reshape_index, streamed_from
+
+Index = tuple[Scalar, ...]
+
+#: Nests of so many rounds can be interrupted.
+HUGE = 1 << 24
+
+
+@dataclass
+class Nests:
+    """The loops of a jaxpr.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        Neither planned nor outlined yet; float literals are parameters already.
+    floats : tuple of float
+        The values of these parameters.
+    interface : dict of str to (Var, int)
+        The inputs and outputs, by the storage that holds them; of tapes the spans are number 0, the pools follow.
+    calls : tuple of Entry
+        The equations that Python evaluates; the kernel finds them as long as these are kept.
+    """
+
+    kernel: ir.Kernel
+    floats: tuple[float, ...]
+    interface: dict[str, tuple[Var, int]]
+    calls: tuple[Entry, ...]
+
+
+def build(jaxpr: Jaxpr, *, strict: bool = False) -> Nests:
+    """The loops of a jaxpr.
+
+    Parameters
+    ----------
+    jaxpr : Jaxpr
+        All of its equations have kernel rules; its outputs are distinct variables that its equations define.
+    strict : bool
+        Sums are not reordered.
+    """
+    jaxpr = with_host_calls(jaxpr)
+    builder = _Builder(jaxpr.name, not strict)
+    interface: dict[str, tuple[Var, int]] = {}
+    places: dict[Var, Place] = {}
+    names = _names(jaxpr)
+    for v, role in (
+        *((v, "in") for v in (*jaxpr.constvars, *jaxpr.invars)),
+        *((v, "out") for v in jaxpr.outvars),
+    ):
+        assert isinstance(v, Var)
+        decl = places[v] = builder.buffer(names[v], v.aval.dtype, v.aval.shape, role)
+        interface[decl.place] = v, 0
+        if isinstance(v.aval, TapeAval):
+            pools = [builder.buffer(f"{names[v]}_pool", ir.INT64, (3,), role) for _ in range(v.aval.levels)]
+            interface.update((pool.place, (v, level)) for level, pool in enumerate(pools, 1))
+            places[v] = TapeMemory(decl, tuple(pools), v.aval)
+    _Nests(jaxpr, builder, places, names).write()
+    kernel = builder.finish()
+    kernel.floats = len(builder.literals.values)
+    return Nests(kernel, tuple(builder.literals.values), interface, tuple(builder.calls))
+
+
+class _Builder(Builder):
+    """A builder that also remembers values by what they are values of, and writes whole jaxprs.
+
+    Parameters
+    ----------
+    name : str
+    reassoc : bool
+        Whether sums may be reordered.
+    """
+
+    def __init__(self, name: str, reassoc: bool):
+        super().__init__(name)
+        self.reassoc = reassoc
+        self.in_order = not reassoc
+        self.literals = Literals()
+
+    def load(self, buffer: Any, index: Sequence[Scalar | int]) -> Scalar:
+        """One element of a buffer, or of a value that is computed where it is read."""
+        return buffer[index] if type(buffer) is _Source else super().load(buffer, index)
+
+    def inline(self, jaxpr: Jaxpr, operands: Sequence[Place], results: Sequence[Place]) -> None:
+        """The statements of a jaxpr; a result may be the memory of an operand (see `core.kernel`)."""
+        assert not jaxpr.constvars, "what a body captured are operands: nobody else writes its memory"
+        body = with_distinct_outputs(with_host_calls(jaxpr))
+        places = dict(zip(body.invars, operands, strict=True))
+        inputs = {memory_key(m): v for v, m in places.items()}
+        updates = {}
+        for v, m in zip(body.outvars, results, strict=True):
+            assert isinstance(v, Var)
+            places[v] = m
+            if memory_key(m) in inputs:
+                updates[inputs[memory_key(m)]] = v
+        _Nests(body, self, places, _names(body), updates).write()
+
+    def overwritable(self, jaxpr: Jaxpr, first: int, count: int) -> list[bool]:
+        """Whether each of the first results may be written over the operand of its number from `first` on."""
+        body = with_distinct_outputs(with_host_calls(jaxpr))
+        pairs = zip(body.invars[first : first + count], body.outvars)
+        updates = {old: new for old, new in pairs if isinstance(new, Var)}
+        roots = Roots(body)
+        shared = shared_storage(roots, fuse(roots), updates)
+        return [home(shared, old) is new for old, new in updates.items()]
+
+
+class _Source:
+    """An operand of an indexed rule, or a streamed operand of a block."""
+
+    __slots__ = ("atom", "aval", "dtype", "nests", "shape")
+
+    def __init__(self, nests: _Nests, atom: Atom):
+        self.nests = nests
+        self.atom = atom
+        self.aval = atom.aval
+        self.shape = atom.aval.shape
+        self.dtype = atom.aval.dtype
+
+    def __getitem__(self, index: Sequence[Scalar | int]) -> Scalar:
+        b = self.nests.builder
+        return self.nests.read(self.atom, tuple([b.scalar(i) for i in index]))
+
+
+class _Nests:
+    """Writes the statements of a jaxpr at the builder's present place.
+
+    Parameters
+    ----------
+    jaxpr : Jaxpr
+        See `build`.
+    builder : _Builder
+    places : dict of Var to memory
+        Where the inputs are and the outputs go.
+    names : dict of Var to str
+        For the buffers of what is kept in between.
+    updates : dict of Var to Var, optional
+        Inputs whose memory is an output's, too: the output that they are overwritten by.
+    """
+
+    def __init__(
+        self,
+        jaxpr: Jaxpr,
+        builder: _Builder,
+        places: dict[Var, Place],
+        names: dict[Var, str],
+        updates: dict[Var, Var] | None = None,
+    ):
+        updates = updates or {}
+        self.builder = builder
+        self.roots = Roots(jaxpr)
+        self.fusion = fuse(self.roots)
+        self.outputs = set(jaxpr.outvars)
+        self.shared = shared_storage(self.roots, self.fusion, updates)
+        self.given = frozenset(places)
+        self.buffers: dict[Var, Place] = dict(places)
+        self.originals: dict[Var, Place] = {}
+        self.registers: dict[Var, Scalar] = {}
+        self.folds: dict[Root, Accumulator] = {}
+        self.zero = builder.extent(0)
+        self.names = names
+        self.moves: list[tuple[Place, Place]] = []
+        for old, new in updates.items():
+            if home(self.shared, old) is not new:
+                target = self.buffers[new]
+                if isinstance(target, TapeMemory):
+                    self.given -= {new}
+                    self.buffers.pop(new)
+                    self.moves.append((target, self.buffer(new)))
+                    continue
+                self.buffers[new] = builder.buffer("next", target.dtype, tuple(target.shape), "scratch")
+                self.moves.append((target, self.buffers[new]))
+
+    def write(self) -> None:
+        """Write everything."""
+        for item in self.fusion.body:
+            before = len(self.builder.statements)
+            self.body([item], [])
+            if config.verify:
+                verify_reads(item, self.builder.statements[before:], self.buffers)
+        for target, source in self.moves:
+            self.builder.copy(target, source)
+
+    # --- buffers --------------------------------------------------------------------------------------------
+
+    def buffer(self, v: Var) -> Place:
+        """The memory of a kept value (or of a reshape of one)."""
+        found = self.buffers.get(v)
+        if found is None:
+            found = self.buffers[v] = self._declare(v)
+        return found
+
+    def memory(self, v: Var) -> Memory:
+        """The memory of a value that is no tape."""
+        found = self.buffer(v)
+        assert not isinstance(found, TapeMemory)
+        return found
+
+    def _declare(self, v: Var) -> Place:
+        owner = self.shared.get(v)
+        name = self.names.get(v, "literal")
+        axes = self.fusion.kept_axes.get(v)
+        shape = v.aval.shape if axes is None else tuple([v.aval.shape[a] for a in axes])
+        if owner is None:
+            found = self.builder.buffer(name, v.aval.dtype, shape, "scratch")
+            if isinstance(v.aval, TapeAval):
+                pools = [
+                    self.builder.buffer(f"{name}_pool", ir.INT64, (3,), "pool") for _ in range(v.aval.levels)
+                ]
+                return TapeMemory(found, tuple(pools), v.aval)
+            return found
+        return self._of_shape(self.buffer(owner), name, shape)
+
+    def _of_shape(self, memory: Place, name: str, shape: tuple[int, ...]) -> Place:
+        """Another declaration of some memory."""
+        assert not isinstance(memory, TapeMemory)
+        b = self.builder
+        if isinstance(memory, View):
+            whole = memory.buffer
+            shape = (*whole.shape[: len(memory.prefix)], *shape)
+            return View(b.buffer(name, whole.dtype, shape, whole.role, whole.place), memory.prefix)
+        return b.buffer(name, memory.dtype, shape, memory.role, memory.place)
+
+    def source(self, v: Var) -> Place:
+        """The memory to read a value from: of an output that is a copy of a reshape, the original's."""
+        found = self.buffer(v)
+        if v not in self.roots.views or v not in self.outputs:
+            return found
+        base = self.buffer(self.roots.base(v))
+        if memory_key(base) == memory_key(found):
+            return found
+        if v not in self.originals:
+            self.originals[v] = self._of_shape(base, self.names.get(v, "literal"), v.aval.shape)
+        return self.originals[v]
+
+    def load(self, v: Var, index: Index) -> Scalar:
+        axes = self.fusion.kept_axes.get(v)
+        place = index if axes is None else [index[a] for a in axes]
+        return self.builder.load(self.source(v), place)
+
+    def keep(self, v: Var, index: Index, value: Scalar) -> None:
+        """Note a finished root's value, in memory or in a register."""
+        axes = self.fusion.kept_axes[v]
+        if axes is None:
+            self.registers[v] = value
+            return
+        self.builder.store(self.memory(v), [index[a] for a in axes], value)
+        self.builder.note(self._key(v, index), value)
+
+    # --- values ---------------------------------------------------------------------------------------------
+
+    def _key(self, v: Atom, index: Index) -> Any:
+        # A jaxpr may be written twice into one block: its variables mean something else each time.
+        return (self, v, *[i.operand for i in index])
+
+    def read(self, atom: Atom, index: Index) -> Scalar:
+        """The element of a value at an index."""
+        found = self._leaf(atom, index)
+        if found is not None:
+            return found
+        # An explicit stack: chains of elementwise operations may be longer than Python's.
+        waiting = [(atom, index)]
+        while waiting:
+            v, where = waiting[-1]
+            assert isinstance(v, Var)
+            if self.builder.known(self._key(v, where)) is not None:
+                waiting.pop()
+                continue
+            missing = self._missing(self.roots.producer[v], where)
+            if missing:
+                waiting += missing
+                continue
+            self.builder.note(self._key(v, where), self._evaluate(self.roots.producer[v], where))
+            waiting.pop()
+        found = self.builder.known(self._key(atom, index))
+        assert found is not None
+        return found
+
+    def _leaf(self, atom: Atom, index: Index) -> Scalar | None:
+        """The element, if it can be had without evaluating an equation."""
+        if isinstance(atom, Literal):
+            return self.literal(atom)
+        found = self.registers.get(atom)
+        if found is not None:
+            return found
+        key = self._key(atom, index)
+        found = self.builder.known(key)
+        if found is not None:
+            return found
+        roots = self.roots
+        if atom in roots.kept or atom in roots.inputs or atom in roots.views:
+            return self.builder.note(key, self.load(atom, index))
+        return None
+
+    def literal(self, atom: Literal) -> Scalar:
+        """A literal of the jaxpr: a parameter, or a constant in the code."""
+        dtype = atom.aval.dtype
+        param = self.builder.literals.operand(atom)
+        if param is not None:
+            return self.builder.parameter(param.slot, param.dtype)
+        if dtype == ir.INT64 and abs(int(atom.value)) < 1 << 31:
+            # Often a bound that follows from a shape; in any case outlined as extents are. (Extents fold without
+            # wrapping, so larger numbers stay data.)
+            return self.builder.extent(int(atom.value))
+        return self.builder.const(atom.value, dtype)
+
+    def _missing(self, eqn: Eqn, index: Index) -> list[tuple[Atom, Index]]:
+        """The operands that must be evaluated first, for rules that tell the index beforehand."""
+        rule = eqn.primitive.kernel
+        if isinstance(rule, Indexed):
+            return []
+        places = [(a, self._operand_index(eqn, a, index)) for a in eqn.invars]
+        return [(a, i) for a, i in places if self._leaf(a, i) is None]
+
+    def _operand_index(self, eqn: Eqn, a: Atom, index: Index) -> Index:
+        shape = a.aval.shape
+        if isinstance(eqn.primitive.kernel, Reshape):
+            place = reshape_index(shape, eqn.outvars[0].aval.shape, index)
+            return tuple([self.builder.scalar(i) for i in place])
+        if len(shape) == len(index) and 1 not in shape:
+            return index
+        shift = len(index) - len(shape)
+        return tuple([self.zero if n == 1 else index[d + shift] for d, n in enumerate(shape)])
+
+    def _evaluate(self, eqn: Eqn, index: Index) -> Scalar:
+        """The rule of an equation at an index of its output."""
+        b, rule = self.builder, eqn.primitive.kernel
+        if isinstance(rule, Pointwise):
+            args = [self.read(a, self._operand_index(eqn, a, index)) for a in eqn.invars]
+            value: Any = rule.emit(b, *args, **eqn.params)
+        elif isinstance(rule, Indexed):
+            sources = [_Source(self, a) for a in eqn.invars]
+            value = rule.emit(b, index, *sources, out=eqn.outvars[0].aval, **eqn.params)
+        else:
+            (a,) = eqn.invars
+            value = self.read(a, self._operand_index(eqn, a, index))
+        return value
+
+    # --- loops ----------------------------------------------------------------------------------------------
+
+    def body(
+        self, items: Iterable[Loop | Root], at: list[Scalar], rounds: int = 1, watched: bool = False
+    ) -> None:
+        """Write the items of a body, inside the loops whose indices are `at`.
+
+        It is run so many `rounds`; `watched` tells whether a loop around looks for signals.
+        """
+        for item in items:
+            if isinstance(item, Root):
+                self.root(item, at)
+                continue
+            for fold in item.folds:
+                self.begin(fold, at)
+            long = not watched and item.extent > SHORT and rounds * _rounds(item) >= HUGE
+            with self.builder.loop(item.extent, interruptible=long) as i:
+                self.body(item.body, [*at, i], rounds * item.extent, watched or long)
+            for fold in item.folds:
+                if fold in self.folds:
+                    self.keep(fold.var, self._index(fold, at), self.folds[fold].result())
+
+    def _space(self, root: Root, at: Sequence[Scalar]) -> Index:
+        """The index into a root's space; zero along loops not entered yet."""
+        index = [self.zero] * len(root.space)
+        for axis, i in zip(root.loops, at):
+            index[axis] = i
+        return tuple(index)
+
+    def _index(self, root: Root, at: Sequence[Scalar]) -> Index:
+        space = self._space(root, at)
+        return tuple([space[a] for a in root.axes])
+
+    def root(self, root: Root, at: list[Scalar]) -> None:
+        """Evaluate a root in the innermost of its loops."""
+        eqn, v = root.eqn, root.var
+        if root.kind == "block":
+            assert eqn is not None
+            self.block(eqn)
+        elif root.kind == "copy":
+            base = self.buffer(self.roots.base(v))
+            if memory_key(self.buffer(v)) != memory_key(base):
+                self.builder.copy(self.buffer(v), self.source(v))
+        elif eqn is None:
+            atom = next(a for a, w in self.roots.literals.items() if w is v)
+            self.keep(v, (), self.literal(atom))
+        elif not isinstance(eqn.primitive.kernel, Reduction):
+            index = self._index(root, at)
+            for a, i in self._missing(eqn, index):
+                self.read(a, i)
+            self.keep(v, index, self._evaluate(eqn, index))
+        else:
+            x = self.read(eqn.invars[0], self._space(root, at))
+            if root.kind == "map":
+                self.keep(v, self._index(root, at), self.builder.cast(x, v.aval.dtype))
+            else:
+                self.take(root, x, at)
+
+    def block(self, eqn: Eqn) -> None:
+        """The statements of a block rule."""
+        rule = eqn.primitive.kernel
+        assert isinstance(rule, Block)
+        first = streamed_from(eqn)
+        operands: list[Any] = [
+            self.source(a if isinstance(a, Var) else self.roots.literals[a]) for a in eqn.invars[:first]
+        ]
+        operands += [_Source(self, a) for a in eqn.invars[first:]]
+        results = [self.buffer(v) for v in eqn.outvars]
+        for v, memory in zip(eqn.outvars, results):
+            if isinstance(memory, TapeMemory) and v not in self.given:
+                for pool in memory.pools:  # nobody needs what it held in the last iteration of a loop around
+                    self.builder.store(pool, (2,), 0)
+        rule.emit(self.builder, operands, results, **eqn.params)
+
+    # --- reductions -----------------------------------------------------------------------------------------
+
+    def _in_memory(self, root: Root) -> list[int]:
+        """The axes of a fold's value that run inside of the reduction; it is summed in memory if any."""
+        inner = root.loops[root.done :]
+        return [a for a, axis in enumerate(root.axes) if axis in inner]
+
+    def begin(self, root: Root, at: list[Scalar]) -> None:
+        """What must happen before a fold's outermost reduced loop."""
+        eqn, v = root.eqn, root.var
+        assert eqn is not None
+        fold = fold_of(eqn)
+        axes = self._in_memory(root)
+        if not axes:
+            self.folds[root] = Accumulator(self.builder, fold, v.aval.dtype, self.builder.reassoc)
+            return
+        zero = self.builder.const(neutral(fold, v.aval.dtype), v.aval.dtype)
+        self._fill(v, list(self._index(root, at)), axes, zero)
+
+    def _fill(self, v: Var, index: list[Scalar], axes: list[int], value: Scalar) -> None:
+        if not axes:
+            kept = self.fusion.kept_axes[v]
+            assert kept is not None
+            self.builder.store(self.memory(v), [index[a] for a in kept], value)
+            return
+        with self.builder.loop(v.aval.shape[axes[0]]) as i:
+            index[axes[0]] = i
+            self._fill(v, index, axes[1:], value)
+
+    def take(self, root: Root, x: Scalar, at: list[Scalar]) -> None:
+        """One element of a fold."""
+        eqn, v = root.eqn, root.var
+        assert eqn is not None
+        if root in self.folds:
+            self.folds[root].take(x)
+            return
+        kept = self.fusion.kept_axes[v]
+        assert kept is not None
+        index = self._index(root, at)
+        fold = fold_of(eqn)
+        accumulate(self.builder, fold, self.memory(v), [index[a] for a in kept], x, self.builder.reassoc)
+
+
+def _rounds(loop: Loop) -> int:
+    """How often the innermost loop of a nest runs."""
+    return loop.extent * max([_rounds(item) for item in loop.body if isinstance(item, Loop)], default=1)
+
+
+def _names(jaxpr: Jaxpr) -> dict[Var, str]:
+    """The names that the printed jaxpr gives its variables, as identifiers."""
+    names: dict[Var, str] = {}
+    numbers = count()
+    for v in (*jaxpr.constvars, *jaxpr.invars, *[v for e in jaxpr.eqns for v in e.outvars]):
+        name = variable_name(next(numbers))
+        names[v] = name + "_" if keyword.iskeyword(name) else name
+    return names

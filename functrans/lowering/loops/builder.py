@@ -1,0 +1,270 @@
+"""The builder of loop IR: what kernel rules are written against (`functrans.core.kernel`), implemented.
+
+Loops, branches, memory, tapes and calls; operations on scalars are those of `arithmetic`. Equal loads of input buffers
+inside a block become one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ...core.config import config
+from ...core.tape import TapeAval
+from ..blas import LETTERS, RETURNS
+from . import ir
+from .arithmetic import Arithmetic, make_const
+from .check import real_dtype
+from .handles import LocalHandle, Memory, Place, Scalar, TapeMemory, View, memory_key
+from .ir import INT64
+
+
+class Builder(Arithmetic):
+    """Builds one kernel, statement by statement.
+
+    Parameters
+    ----------
+    name : str
+        The kernel's name.
+
+    Attributes
+    ----------
+    equation : int
+        The number that `fail_if` reports; set it before calling a rule.
+    """
+
+    def __init__(self, name: str):
+        super().__init__(name)
+        self.equation = 0
+        self.calls: list[Any] = []  # the equations that Python evaluates
+        self._names: set[str] = set()
+        self._tapes: dict[str, ir.BufferDecl] = {}
+
+    def finish(self) -> ir.Kernel:
+        """The kernel."""
+        return self.kernel
+
+    def buffer(
+        self, name: str, dtype: np.dtype, shape: tuple[Any, ...], role: str, storage: str | None = None
+    ) -> ir.BufferDecl:
+        """Declare a buffer; the name is made unique with a number."""
+        unique, n = name, 1
+        while unique in self._names:
+            n += 1
+            unique = f"{name}_{n}"
+        self._names.add(unique)
+        decl = ir.BufferDecl(unique, dtype, tuple(shape), role, storage)
+        self.kernel.buffers.append(decl)
+        return decl
+
+    # --- statements ------------------------------------------------------------------------------------
+
+    def guarded(self, condition: Scalar, read: Callable[[], Scalar], otherwise: Scalar) -> Scalar:
+        """``read()`` where the condition holds, else `otherwise`."""
+        result = self.local(otherwise)
+        with self.if_(condition):
+            result.set(read())
+        return result.get()
+
+    def fail_if(self, condition: Scalar) -> None:
+        """Report failure of the current `equation`."""
+        self.append(ir.Fail(condition.operand, self.equation))
+
+    @contextmanager
+    def loop(
+        self,
+        stop: int | Scalar,
+        start: int | Scalar = 0,
+        *,
+        reverse: bool = False,
+        interruptible: bool = False,
+    ) -> Iterator[Scalar]:
+        """A loop; the context value is the index."""
+        var, body = ir.Value(INT64), ir.Block()
+        bounds = self.scalar(start).operand, self.scalar(stop).operand
+        self.append(ir.For(var, *bounds, body, reverse, interruptible))
+        with self.inside(body):
+            yield Scalar(self, var)
+
+    @contextmanager
+    def while_(self, test: Callable[[], Scalar]) -> Iterator[None]:
+        """A loop that runs as long as ``test()``, evaluated before each iteration, holds."""
+        statements, body = ir.Block(), ir.Block()
+        with self.inside(statements):
+            condition = test()
+        self.append(ir.While(statements, condition.operand, body))
+        with self.inside(body):
+            yield
+
+    @contextmanager
+    def if_(self, condition: Scalar) -> Iterator[None]:
+        """Statements under a condition."""
+        then = ir.Block()
+        self.append(ir.If(condition.operand, then, ir.Block()))
+        with self.inside(then):
+            yield
+
+    def local(self, initial: Scalar, block: int = 0) -> LocalHandle:
+        """A new variable; a sum that is taken in blocks of so many elements if there are more."""
+        var = ir.LocalVar(initial.dtype, block)
+        self.append(ir.Local(var, initial.operand))
+        return LocalHandle(self, var)
+
+    def scratch(self, shape: tuple[int, ...], dtype: np.dtype) -> ir.BufferDecl:
+        """Temporary memory."""
+        return self.buffer("work", np.dtype(dtype), tuple(shape), "scratch")
+
+    def row(self, buffer: Any, index: Scalar | int) -> Any:
+        """The part of a buffer at an index of its first axis."""
+        i = self.scalar(index)
+        if isinstance(buffer, TapeMemory):
+            aval = buffer.aval.with_shape(buffer.aval.shape[1:])
+            return TapeMemory(self.row(buffer.spans, i), buffer.pools, aval)
+        if isinstance(buffer, View):
+            return View(buffer.buffer, (*buffer.prefix, i))
+        return View(buffer, (i,))
+
+    # --- tapes -----------------------------------------------------------------------------------------
+
+    def span(self, tape: TapeMemory) -> tuple[Scalar, Scalar]:
+        """The first record of a tape, and how many there are."""
+        return self.load(tape.spans, (0,)), self.load(tape.spans, (1,))
+
+    def begin_tape(self, tape: TapeMemory) -> Scalar:
+        """The number of the record that will be the first of a new tape."""
+        return self.load(tape.pools[0], (2,))
+
+    def reserve(self, tape: TapeMemory, records: Scalar) -> None:
+        """Make room for so many records in the pool of a tape."""
+        limit = self.extent(config.tape_limit)
+        self.append(ir.Reserve(self._records(tape), records.operand, limit.operand))
+
+    def end_tape(self, tape: TapeMemory, start: Scalar, count: Scalar) -> None:
+        """The tape is the records from `start` on."""
+        self.store(tape.spans, (0,), start)
+        self.store(tape.spans, (1,), count)
+        self.store(tape.pools[0], (2,), start + count)
+
+    def record(self, tape: TapeMemory, number: Scalar) -> Place:
+        """A record of the pool of a tape."""
+        found = View(self._records(tape), (number,))
+        item = tape.aval.item
+        return TapeMemory(found, tape.pools[1:], item) if isinstance(item, TapeAval) else found
+
+    def _records(self, tape: TapeMemory) -> ir.BufferDecl:
+        place, item = tape.pools[0].place, tape.aval.item
+        found = self._tapes.get(place)
+        if found is None:
+            name = f"{tape.pools[0].name}_records"
+            found = self._tapes[place] = self.buffer(name, item.dtype, (1, *item.shape), "tape", place)
+        return found
+
+    # --- memory ----------------------------------------------------------------------------------------
+
+    def _index(self, index: Sequence[Scalar | int]) -> tuple[ir.Operand, ...]:
+        return tuple(x.operand if isinstance(x, Scalar) else ir.Extent(int(x)) for x in index)
+
+    def load(self, buffer: Memory, index: Sequence[Scalar | int]) -> Scalar:
+        """One element."""
+        if isinstance(buffer, View):
+            index, buffer = (*buffer.prefix, *index), buffer.buffer
+        place = self._index(index)
+
+        def make() -> Scalar:
+            value = ir.Value(buffer.dtype)
+            self.append(ir.Load(value, buffer, place))
+            return Scalar(self, value)
+
+        return self.remember(("load", id(buffer), place), make) if buffer.role == "in" else make()
+
+    def store(self, buffer: Memory, index: Sequence[Scalar | int], value: Any) -> None:
+        """Write one element."""
+        if isinstance(buffer, View):
+            index, buffer = (*buffer.prefix, *index), buffer.buffer
+        self.append(ir.Store(buffer, self._index(index), self.scalar(value, buffer.dtype).operand))
+
+    def copy(self, target: Place, source: Place) -> None:
+        """All of `source` into `target`."""
+        if isinstance(target, ir.BufferDecl) and isinstance(source, ir.BufferDecl):
+            self.append(ir.Copy(target, source))
+        elif isinstance(target, TapeMemory) and isinstance(source, TapeMemory):
+            if [p.place for p in target.pools] == [p.place for p in source.pools]:
+                self.copy(target.spans, source.spans)
+            else:
+                self._copy_tapes(target, source)
+        elif memory_key(target) != memory_key(source):
+            assert isinstance(target, Memory)
+            assert isinstance(source, Memory)
+            self._copy_elements(target, source, ())
+
+    def _copy_elements(self, target: Memory, source: Memory, index: tuple[Scalar, ...]) -> None:
+        if len(index) == len(target.shape):
+            self.store(target, index, self.load(source, index))
+            return
+        with self.loop(target.shape[len(index)]) as i:
+            self._copy_elements(target, source, (*index, i))
+
+    def _copy_tapes(self, target: TapeMemory, source: TapeMemory) -> None:
+        """Records from one pool to another."""
+        if len(target.shape) > 1:
+            with self.loop(target.shape[0]) as i:
+                self._copy_tapes(self.row(target, i), self.row(source, i))
+            return
+        first, count = self.span(source)
+        start = self.begin_tape(target)
+        self.reserve(target, start + count)
+        with self.loop(count) as i:
+            self.copy(self.record(target, start + i), self.record(source, first + i))
+        self.end_tape(target, start, count)
+
+    def extern(self, name: str, *args: Any) -> Scalar | None:
+        """A BLAS or LAPACK routine by its name without the type letter."""
+        dtype = next(b.dtype for b in map(_buffer_of, args) if b is not None)
+        passed = tuple(self._argument(a, dtype) for a in args)
+        value, letter = None, LETTERS[dtype.name]
+        if name in RETURNS:
+            value = ir.Value(dtype if RETURNS[name] == "type" else real_dtype(dtype))
+            if value.dtype != dtype:
+                letter = LETTERS[value.dtype.name] + letter  # scnrm2
+        self.append(ir.Call(name, letter, passed, value))
+        return None if value is None else Scalar(self, value)
+
+    def host_call(self, entry: Any, memory: Sequence[Memory], reads: int) -> None:
+        """Have Python evaluate an equation (`run.host_calls.Entry`), from the first so many buffers to the others."""
+        self.calls.append(entry)
+        refs = tuple([self._argument(m, m.dtype) for m in memory])
+        self.append(ir.HostCall(ir.Extent(entry.number), refs, reads))
+
+    def _offset(self, view: View) -> Scalar:
+        """How many elements of the buffer stand before a view."""
+        offset = self.extent(0)
+        for i, n in zip(view.prefix, view.buffer.shape):
+            offset = offset * n + i
+        return offset * math.prod(view.shape)
+
+    def _argument(self, a: Any, dtype: np.dtype) -> Any:
+        if isinstance(a, str):
+            return a
+        if isinstance(a, LocalHandle):
+            return a.var
+        if isinstance(a, ir.BufferDecl):
+            return ir.Ref(a)
+        if isinstance(a, View):
+            return ir.Ref(a.buffer, self._offset(a).operand)
+        if isinstance(a, tuple):
+            buffer, offset = a
+            if isinstance(buffer, View):
+                return ir.Ref(buffer.buffer, (self._offset(buffer) + offset).operand)
+            return ir.Ref(buffer, self.scalar(offset).operand)
+        if isinstance(a, (bool, int, np.integer)):
+            return ir.Extent(int(a))
+        return a.operand if isinstance(a, Scalar) else make_const(a, dtype)
+
+
+def _buffer_of(a: Any) -> Memory | None:
+    a = a[0] if isinstance(a, tuple) else a
+    return a if isinstance(a, Memory) else None

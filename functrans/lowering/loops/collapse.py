@@ -1,0 +1,105 @@
+"""Nested loops over adjacent axes that are always used together become one loop.
+
+An elementwise operation on an array of a million rows of 3 has an inner loop of three iterations; over the
+same memory as one axis of three million elements it runs at full width. The accesses go through declarations
+of other shapes with the same storage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from . import ir
+
+_Site = tuple[Any, int]  # a load or a store, and the position of the outer index in it
+
+
+def collapse(kernel: ir.Kernel) -> ir.Kernel:
+    """Merge loops of a kernel that is not outlined yet, in place."""
+    merged = _Collapse(kernel)
+    merged.block(kernel.body)
+    views = merged.views_of
+    kernel.buffers = [x for b in kernel.buffers for x in (b, *views.get(id(b), ()))]
+    return kernel
+
+
+class _Collapse:
+    def __init__(self, kernel: ir.Kernel):
+        self.names = {b.name for b in kernel.buffers}
+        self.views: dict[tuple[int, tuple[int, ...]], ir.BufferDecl] = {}
+        self.views_of: dict[int, list[ir.BufferDecl]] = {}  # of each buffer, and of its views' views
+        self.first: dict[int, int] = {}  # of each view the buffer that it is a view of
+
+    def block(self, block: ir.Block) -> None:
+        for s in block.statements:
+            for inner in ir.blocks_of(s):  # innermost loops first
+                self.block(inner)
+            while type(s) is ir.For and self.merge(s):
+                pass
+
+    def merge(self, outer: ir.For) -> bool:
+        """Merge a loop with the only statement of its body, if that is a loop that fits."""
+        if len(outer.body.statements) != 1:
+            return False
+        (inner,) = outer.body.statements
+        if not isinstance(inner, ir.For):
+            return False
+        n, m = _trips(outer), _trips(inner)
+        if n is None or m is None:
+            return False
+        sites = _pairs(inner.body, outer.var, inner.var, m)
+        if sites is None:
+            return False
+        for s, place in sites:
+            s.buffer = self.view(s.buffer, place)
+            s.index = (*s.index[:place], outer.var, *s.index[place + 2 :])
+        outer.stop = ir.Extent(n * m)
+        outer.body = inner.body
+        outer.interruptible |= inner.interruptible
+        return True
+
+    def view(self, buffer: ir.BufferDecl, place: int) -> ir.BufferDecl:
+        """The buffer with the axis at `place` and the next one merged."""
+        n, m = buffer.shape[place : place + 2]
+        shape = (*buffer.shape[:place], n * m, *buffer.shape[place + 2 :])
+        found = self.views.get((id(buffer), shape))
+        if found is None:
+            name = f"{buffer.name.removesuffix('_flat')}_flat"
+            while name in self.names:
+                name += "_"
+            self.names.add(name)
+            found = ir.BufferDecl(name, buffer.dtype, shape, buffer.role, buffer.place)
+            self.views[id(buffer), shape] = found
+            first = self.first[id(found)] = self.first.get(id(buffer), id(buffer))
+            self.views_of.setdefault(first, []).append(found)
+        return found
+
+
+def _trips(loop: ir.For) -> int | None:
+    """How often a plain loop runs."""
+    plain = loop.start == ir.Extent(0) and not loop.reverse
+    return loop.stop.value if plain and isinstance(loop.stop, ir.Extent) else None
+
+
+def _pairs(block: ir.Block, i: ir.Value, j: ir.Value, m: int) -> list[_Site] | None:
+    """Where `i` and `j` index adjacent axes, the second of extent `m`; None if either is used in any other
+    way.
+    """
+    sites: list[_Site] = []
+    for s in ir.walk(block):
+        used = [x for x in _all_operands(s) if x is i or x is j]
+        if not used:
+            continue
+        if not isinstance(s, (ir.Load, ir.Store)) or len(used) != 2:
+            return None
+        place = next((p for p, x in enumerate(s.index) if x is i), len(s.index))
+        if place + 1 >= len(s.index) or s.index[place + 1] is not j or s.buffer.shape[place + 1] != m:
+            return None
+        sites.append((s, place))
+    return sites
+
+
+def _all_operands(s: Any) -> Iterator[Any]:
+    for x in ir.operands_of(s):
+        yield x.offset if type(x) is ir.Ref else x

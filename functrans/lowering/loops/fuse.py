@@ -1,0 +1,168 @@
+"""Roots in loop nests: which of them share loops, and how little of each must be kept.
+
+The result is a tree: loops, with the roots that are evaluated in them. Each root starts as a chain of loops
+of its own and is merged, loop by loop from the outside, into a nest built before, where that is right and
+shares something. Two loops may become one if what the second root reads of the first is read only at the
+iteration that computes it. So softmax runs row by row (maximum, exponentials, sum, division), with one row of
+exponentials kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ...core.ir import Var
+from .materialize import LARGEST, Root, Roots
+
+
+@dataclass(eq=False)
+class Loop:
+    """A loop of `extent` iterations; the folds in `folds` begin before it and end with it.
+
+    `first` is the number of its first root.
+    """
+
+    extent: int
+    first: int
+    body: list[Loop | Root] = field(default_factory=list)
+    folds: list[Root] = field(default_factory=list)
+    members: dict[Root, None] = field(default_factory=dict)
+    reads: set[Var] = field(default_factory=set)
+    weight: int = 0
+
+
+@dataclass(eq=False)
+class Fusion:
+    """The nests of a kernel.
+
+    Attributes
+    ----------
+    body : list of Loop and Root
+        In the order of execution. A root in a body is evaluated there.
+    kept_axes : dict of Var to tuple of int
+        For each fused root the axes of its value that its buffer has; None if it lives in a register.
+    paths : dict of Root to list of Loop
+        The loops around each root, outermost first.
+    """
+
+    body: list[Loop | Root]
+    kept_axes: dict[Var, tuple[int, ...] | None]
+    paths: dict[Root, list[Loop]]
+
+
+def fuse(roots: Roots) -> Fusion:
+    """Merge the roots' loops into nests, and find what each nest must keep of its values."""
+    tree = _Tree()
+    for root in roots.roots:
+        tree.place(tree.body, 0, root)
+    return Fusion(tree.body, _kept_axes(roots, tree.paths), tree.paths)
+
+
+class _Tree:
+    def __init__(self) -> None:
+        self.body: list[Loop | Root] = []
+        self.roots: dict[Var, Root] = {}
+        self.paths: dict[Root, list[Loop]] = {}
+        self.positions: dict[Loop | Root, int] = {}  # of items in their bodies
+        self.readers: dict[tuple[int, Var], list[Loop]] = {}  # the loops in a body that read a value
+
+    def place(self, body: list[Loop | Root], depth: int, root: Root) -> None:
+        """Put a root into a body that is `depth` loops deep."""
+        if depth == 0:
+            self.paths[root] = []
+            for v in root.eqn.outvars if root.kind == "block" and root.eqn else [root.var]:
+                self.roots[v] = root
+        if depth == len(root.loops):
+            self.append(body, root)
+            return
+        loop = self._shared(body, depth, root)
+        if loop is None:
+            loop = Loop(root.space[root.loops[depth]], root.number)
+            self.append(body, loop)
+        loop.members[root] = None
+        for v, _ in root.reads:
+            if v not in loop.reads:
+                loop.reads.add(v)
+                self.readers.setdefault((id(body), v), []).append(loop)
+        loop.weight += root.weight
+        self.paths[root].append(loop)
+        if root.kind == "fold" and depth == root.done:
+            loop.folds.append(root)
+        self.place(loop.body, depth + 1, root)
+
+    def append(self, body: list[Loop | Root], item: Loop | Root) -> None:
+        """Put an item at the end of a body."""
+        self.positions[item] = len(body)
+        body.append(item)
+
+    def _shared(self, body: list[Loop | Root], depth: int, root: Root) -> Loop | None:
+        """The last loop that the root may join: nothing after it may be read by the root.
+
+        Candidates are the items that read what the root reads, or compute it; of a thousand others none is looked at.
+        """
+        parent = self.paths[root][depth - 1] if depth else None
+        found: dict[Loop, None] = {}
+        last = -1
+        for v, index in root.reads:
+            if root.loops[depth] in index:
+                found.update(dict.fromkeys(self.readers.get((id(body), v), ())))
+            needed = self.roots.get(v)
+            if needed is None or needed is root:
+                continue
+            path = self.paths[needed]
+            if depth and (len(path) < depth or path[depth - 1] is not parent):
+                continue
+            item: Loop | Root = path[depth] if len(path) > depth else needed
+            last = max(last, self.positions[item])
+            if isinstance(item, Loop):
+                found[item] = None
+        extent = root.space[root.loops[depth]]
+        for loop in sorted(found, key=self.positions.__getitem__, reverse=True):
+            if self.positions[loop] < last:
+                return None
+            if loop.extent == extent and self._may_join(loop, depth, root):
+                return loop
+        return None
+
+    def _may_join(self, loop: Loop, depth: int, root: Root) -> bool:
+        if loop.weight + root.weight > LARGEST or loop.first <= root.behind:
+            return False
+        shares = False
+        for v, index in root.reads:
+            # What does not change along the loop saves no memory traffic: a number that a thousand updates share.
+            shares = shares or (v in loop.reads and root.loops[depth] in index)
+            other = self.roots.get(v)
+            if other in loop.members:
+                shares = True
+                if other.done <= depth or other.kind not in ("map", "fold"):
+                    return False
+                axis = other.axis_of_loop(depth)
+                if axis is None or index[axis] != root.loops[depth]:
+                    return False
+        return shares
+
+
+def _kept_axes(roots: Roots, paths: dict[Root, list[Loop]]) -> dict[Var, tuple[int, ...] | None]:
+    """The axes that the buffer of each root needs: none along loops shared with all of its readers."""
+    shared = {r: r.done for r in roots.roots if r.kind in ("map", "fold")}
+    by_var = {r.var: r for r in shared}
+    for reader in roots.roots:
+        for v, _ in reader.reads:
+            root = by_var.get(v)
+            if root is not None:
+                common = 0
+                for a, b in zip(paths[root], paths[reader]):
+                    if a is not b:
+                        break
+                    common += 1
+                shared[root] = min(shared[root], common)
+    kept: dict[Var, tuple[int, ...] | None] = {}
+    for root, depth in shared.items():
+        axes: tuple[int, ...] | None = tuple(range(root.var.aval.ndim))
+        if root.var not in roots.pinned:
+            dropped = {root.axis_of_loop(d) for d in range(depth)}
+            axes = tuple(a for a, n in enumerate(root.var.aval.shape) if n != 1 and a not in dropped)
+            in_register = not axes and depth == root.done
+            axes = None if in_register else axes
+        kept[root.var] = axes
+    return kept

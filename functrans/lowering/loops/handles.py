@@ -1,0 +1,186 @@
+"""What a kernel rule holds: scalars, variables, and places in memory (`functrans.core.kernel`, implemented)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core.tape import TapeAval
+from . import ir
+from .ir import INT64
+
+if TYPE_CHECKING:
+    from .arithmetic import Arithmetic
+
+
+class Scalar:
+    """A scalar of a kernel (see `functrans.core.kernel.Scalar`): an operand and the builder it belongs to."""
+
+    __slots__ = ("builder", "operand")
+
+    def __init__(self, builder: Arithmetic, operand: ir.Operand):
+        self.builder = builder
+        self.operand = operand
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The scalar's dtype."""
+        return self.operand.dtype
+
+    def _binary(self, op: str, other: Any) -> Scalar:
+        return self.builder.binary(op, self, other)
+
+    def _reflected(self, op: str, other: Any) -> Scalar:
+        return self.builder.binary(op, self.builder.scalar(other, self.dtype), self)
+
+    def __add__(self, other: Any) -> Scalar:
+        return self._binary("add", other)
+
+    def __radd__(self, other: Any) -> Scalar:
+        return self._reflected("add", other)
+
+    def __sub__(self, other: Any) -> Scalar:
+        return self._binary("sub", other)
+
+    def __rsub__(self, other: Any) -> Scalar:
+        return self._reflected("sub", other)
+
+    def __mul__(self, other: Any) -> Scalar:
+        return self._binary("mul", other)
+
+    def __rmul__(self, other: Any) -> Scalar:
+        return self._reflected("mul", other)
+
+    def __truediv__(self, other: Any) -> Scalar:
+        return self._binary("div", other)
+
+    def __rtruediv__(self, other: Any) -> Scalar:
+        return self._reflected("div", other)
+
+    def __neg__(self) -> Scalar:
+        return self.builder.unary("neg", self)
+
+    def __and__(self, other: Any) -> Scalar:
+        return self._binary("and", other)
+
+    def __or__(self, other: Any) -> Scalar:
+        return self._binary("or", other)
+
+    def __xor__(self, other: Any) -> Scalar:
+        return self._binary("xor", other)
+
+    def __invert__(self) -> Scalar:
+        return self.builder.unary("not", self)
+
+    def __lshift__(self, other: Any) -> Scalar:
+        return self._binary("shl", other)
+
+    def __rshift__(self, other: Any) -> Scalar:
+        return self._binary("shr", other)
+
+    def __lt__(self, other: Any) -> Scalar:
+        return self._binary("lt", other)
+
+    def __le__(self, other: Any) -> Scalar:
+        return self._binary("le", other)
+
+    def __gt__(self, other: Any) -> Scalar:
+        return self._binary("gt", other)
+
+    def __ge__(self, other: Any) -> Scalar:
+        return self._binary("ge", other)
+
+    def eq(self, other: Any) -> Scalar:
+        """Equality (``==`` compares the Python objects)."""
+        return self._binary("eq", other)
+
+    def ne(self, other: Any) -> Scalar:
+        """Inequality, true for NaN."""
+        return self._binary("ne", other)
+
+    def __bool__(self) -> bool:
+        raise TypeError("a kernel's scalar has no truth value: use `where`, `guarded` or `if_`")
+
+    def __repr__(self) -> str:
+        return f"Scalar({self.operand!r})"
+
+
+class View:
+    """A part of a buffer: the elements whose first indices are given. To a rule it is a buffer."""
+
+    __slots__ = ("buffer", "prefix", "shape")
+
+    def __init__(self, buffer: ir.BufferDecl, prefix: tuple[Scalar, ...]):
+        self.buffer = buffer
+        self.prefix = prefix
+        self.shape = buffer.shape[len(prefix) :]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The buffer's dtype."""
+        return self.buffer.dtype
+
+    @property
+    def key(self) -> Any:
+        """Equal for views of the same memory."""
+        return self.buffer.place, tuple([i.operand for i in self.prefix])
+
+
+class TapeMemory:
+    """An array of tapes (see `core.tape`): the memory of its spans, and the headers of its pools."""
+
+    __slots__ = ("aval", "pools", "spans")
+
+    def __init__(self, spans: Memory, pools: tuple[ir.BufferDecl, ...], aval: TapeAval):
+        self.spans = spans
+        self.pools = pools
+        self.aval = aval
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The shape of the spans."""
+        return self.spans.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the spans."""
+        return INT64
+
+
+Memory = ir.BufferDecl | View
+Place = Memory | TapeMemory
+
+
+class LocalHandle:
+    """A scalar variable of a kernel (see `functrans.core.kernel.Local`)."""
+
+    __slots__ = ("builder", "var")
+
+    def __init__(self, builder: Arithmetic, var: ir.LocalVar):
+        self.builder = builder
+        self.var = var
+
+    def get(self) -> Scalar:
+        """The variable's value now."""
+        value = ir.Value(self.var.dtype)
+        self.builder.append(ir.Get(value, self.var))
+        return Scalar(self.builder, value)
+
+    def set(self, value: Scalar) -> None:
+        """Assign."""
+        self.builder.append(ir.Set(self.var, self.builder.scalar(value, self.var.dtype).operand))
+
+
+def storages_of(memory: Place) -> tuple[str, ...]:
+    """The storages that some memory lies in."""
+    if isinstance(memory, TapeMemory):
+        return (*storages_of(memory.spans), *[pool.place for pool in memory.pools])
+    return (memory.buffer.place if isinstance(memory, View) else memory.place,)
+
+
+def memory_key(memory: Place) -> Any:
+    """Equal for the same memory."""
+    if isinstance(memory, TapeMemory):
+        return memory_key(memory.spans)
+    return memory.key if isinstance(memory, View) else (memory.place, ())

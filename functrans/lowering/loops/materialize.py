@@ -1,0 +1,300 @@
+"""Which values of a kernel are computed once and kept, and how each of them iterates.
+
+Every equation that fuses can be evaluated at an index by evaluating its operands, so a value need not exist
+in memory. The values that are computed once and kept are the *roots*: outputs, reductions, what blocks (BLAS,
+LAPACK, scatters) read and write, what may raise, and whatever is too dear to be computed again where it is
+read more than once. Everything else is inlined into the roots that read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import prod
+
+from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var
+from ...core.kernel import Block, Indexed, Reduction, Reshape
+from ...core.primitive import Effect
+from ...primitives.identities import barrier_p
+from ..jaxpr.lowering_primitives import place_p
+from .read_patterns import Accesses, IndexMap, accesses, reshape_inlines, streamed_from
+
+#: A value of at most this cost (in additions, loads counted) is computed again rather than kept.
+CHEAP = 8
+#: The same where it would be computed `MANY` times for each element (a row added to a matrix).
+TRIVIAL = 2
+MANY = 4
+#: The most equations inlined into one root, and about the most in one loop body.
+LARGEST = 1000
+#: A leading reduced axis up to this extent becomes the innermost loop, unrolled, instead of passes over
+#: memory.
+SHORT = 8
+
+
+@dataclass(eq=False)
+class Root:
+    """A value that is computed once.
+
+    Attributes
+    ----------
+    var : Var
+        The value; the first result of a block.
+    eqn : Eqn or None
+        None for a literal or a reshape of another root that must stand in a buffer of its own.
+    kind : {'map', 'fold', 'block', 'copy'}
+        Elementwise in some index space, a reduction of one, statements of their own, or a copy of a buffer.
+    space : tuple of int
+        The extents iterated over: the value's own shape, or the operand's of a fold.
+    loops : tuple of int
+        The axes of `space` in the order of loops, outermost first; axes of extent 1 have none.
+    done : int
+        How many of the loops the finished value lives in: all for a map, for a fold those outside of the
+        reduction.
+    axes : tuple of int
+        For each axis of the value the axis of `space` that runs along it.
+    reads : list of (Var, IndexMap)
+        The kept values and inputs read, and the axes of `space` that index them.
+    weight : int
+        The number of equations evaluated in the innermost loop.
+    number : int
+        The number of the root's equation.
+    behind : int
+        The number of the last barrier that the value depends on: it is not computed before.
+    """
+
+    var: Var
+    eqn: Eqn | None
+    kind: str
+    space: tuple[int, ...] = ()
+    loops: tuple[int, ...] = ()
+    done: int = 0
+    axes: tuple[int, ...] = ()
+    reads: list[tuple[Var, IndexMap]] = field(default_factory=list)
+    weight: int = 1
+    number: int = -1
+    behind: int = -1
+
+    def axis_of_loop(self, depth: int) -> int | None:
+        """The axis of the value that the loop at `depth` runs along; None for a reduced one."""
+        axis = self.loops[depth]
+        return self.axes.index(axis) if axis in self.axes else None
+
+
+class Roots:
+    """The decisions for one kernel.
+
+    Parameters
+    ----------
+    jaxpr : Jaxpr
+        All of its equations have kernel rules; its outputs are distinct variables that its equations define.
+
+    Attributes
+    ----------
+    roots : list of Root
+        In an order in which they can be computed.
+    pinned : set of Var
+        Values that must stand in memory whole.
+    views : dict of Var to Var
+        Reshapes that are other declarations of a buffer, and whose.
+    literals : dict of Literal to Var
+        Literals that a block reads from memory.
+    producer : dict of Var to Eqn
+    """
+
+    def __init__(self, jaxpr: Jaxpr):
+        self.jaxpr = jaxpr
+        self.inputs = {*jaxpr.invars, *jaxpr.constvars}
+        self.producer = {v: e for e in jaxpr.eqns for v in e.outvars}
+        self.accesses: dict[Eqn, Accesses] = {e: accesses(e) for e in jaxpr.eqns}
+        self.views: dict[Var, Var] = {}
+        self.literals: dict[Literal, Var] = {}
+        self.pinned: set[Atom] = set(jaxpr.outvars)
+        self.kept: set[Var] = set()
+        self._pin()
+        self._choose()
+        self.roots = [Root(v, None, "map") for v in self.literals.values()]
+        self.roots += [r for e in jaxpr.eqns for r in self._roots_of(e)]
+        self._number()
+
+    # --- which values are kept ------------------------------------------------------------------------------
+
+    def _pin(self) -> None:
+        for e in reversed(self.jaxpr.eqns):
+            rule = e.primitive.kernel
+            if isinstance(rule, Block):
+                self.pinned.update(e.outvars)
+                for a in e.invars[: streamed_from(e)]:
+                    self.pinned.add(a if isinstance(a, Var) else self._literal(a))
+            elif isinstance(rule, Reshape) and isinstance(e.invars[0], Var):
+                out = e.outvars[0]
+                whole = not reshape_inlines(e.invars[0].aval.shape, out.aval.shape)
+                # An inlined reshape costs nothing either, but a block wants the buffer itself.
+                if whole or out in self.pinned:
+                    self.views[out] = e.invars[0]
+                    self.pinned.add(e.invars[0])
+
+    def _literal(self, a: Literal) -> Var:
+        found = self.literals.get(a)
+        if found is None:
+            found = self.literals[a] = Var(a.aval)
+        return found
+
+    def _choose(self) -> None:
+        spread, enlarged = self._spread_values()
+        exact = self._compared_values()
+        cost: dict[Atom, int] = {}
+        weight: dict[Atom, int] = {}
+        for e in self.jaxpr.eqns:
+            v, rule = e.outvars[0], e.primitive.kernel
+            if v in self.views:
+                continue
+            kept = isinstance(rule, (Block, Reduction)) or v in self.pinned or bool(e.effects & Effect.RAISE)
+            if not kept:
+                reads = {(e.invars[i], index) for i, index in self.accesses[e].reads}
+                own = self.accesses[e].cost + sum(cost.get(x, 1) for x, _ in reads if isinstance(x, Var))
+                heavy = 1 + sum(weight.get(x, 0) for x, _ in reads)
+                kept = (
+                    heavy > LARGEST
+                    or (own > CHEAP and v in spread)
+                    or (own > TRIVIAL and v in enlarged)
+                    or (own > 1 and v in spread and v in exact)
+                )
+                if not kept:
+                    cost[v], weight[v] = own, heavy
+            if kept:
+                self.kept.update(e.outvars)
+
+    def _number(self) -> None:
+        numbers: dict[Atom, int] = {}
+        barriers: dict[Atom, int] = {}
+        for i, e in enumerate(self.jaxpr.eqns):
+            last = max([barriers.get(a, -1) for a in e.invars], default=-1)
+            numbers.update(dict.fromkeys(e.outvars, i))
+            barriers.update(dict.fromkeys(e.outvars, i if e.primitive is barrier_p else last))
+        for root in self.roots:
+            root.number = numbers.get(root.var, -1)
+            root.behind = barriers.get(root.var, -1)
+
+    def _spread_values(self) -> tuple[set[Atom], set[Atom]]:
+        """The values read at several places or under a condition, and those read more often than they have
+        elements.
+        """
+        spread: set[Atom] = set()
+        enlarged: set[Atom] = set()
+        seen: set[Atom] = set()
+        for e, a in self.accesses.items():
+            whole = isinstance(e.primitive.kernel, (Reduction, Block))
+            places = 0 if whole else e.outvars[0].aval.size
+            for x in {(e.invars[i], index): i for i, index in a.reads}:
+                if x[0] in seen:
+                    spread.add(x[0])
+                seen.add(x[0])
+                if places >= MANY * x[0].aval.size:
+                    enlarged.add(x[0])
+                elif places > x[0].aval.size:
+                    spread.add(x[0])
+            spread.update(e.invars[i] for i in a.guarded)
+        return spread, enlarged
+
+    def _compared_values(self) -> set[Atom]:
+        """Values tested for equality, maybe with their own maximum: computed twice, they might differ."""
+        found: set[Atom] = set()
+        for e in reversed(self.jaxpr.eqns):
+            rule = e.primitive.kernel
+            moves = isinstance(rule, (Indexed, Reshape)) and e.outvars[0] in found
+            if moves or e.primitive is place_p or e.primitive.name in ("eq", "ne"):
+                found.update(a for a in e.invars if a.aval.dtype.kind in "fc")
+        return found
+
+    # --- how they iterate -----------------------------------------------------------------------------------
+
+    def _roots_of(self, e: Eqn) -> Iterable[Root]:
+        v, rule = e.outvars[0], e.primitive.kernel
+        if isinstance(rule, Block):
+            in_memory = e.invars[: streamed_from(e)]
+            reads = [self._whole(a if isinstance(a, Var) else self.literals[a]) for a in in_memory]
+            streamed, weight = self._collect(e, ())
+            yield Root(v, e, "block", reads=reads + streamed, weight=weight)
+        elif v in self.views:
+            if v in self.jaxpr.outvars:
+                yield Root(v, e, "copy", reads=[self._whole(v)])
+        elif v in self.kept:
+            root = _iterate(v, e)
+            own = range(len(root.space)) if isinstance(rule, Reduction) else range(v.aval.ndim)
+            root.reads, root.weight = self._collect(e, tuple(own))
+            yield root
+
+    def _whole(self, v: Var) -> tuple[Var, IndexMap]:
+        base = self.base(v)
+        return base, (None,) * base.aval.ndim
+
+    def base(self, v: Var) -> Var:
+        """The value whose buffer holds `v`: itself unless it is a reshape."""
+        while v in self.views:
+            v = self.views[v]
+        return v
+
+    def _collect(self, e: Eqn, own: IndexMap) -> tuple[list[tuple[Var, IndexMap]], int]:
+        """What a root reads through the equations inlined into it, and how many these are."""
+        reads: dict[tuple[Var, IndexMap], None] = {}
+        seen: set[tuple[Var, IndexMap]] = set()
+        waiting: list[tuple[Eqn, IndexMap]] = [(e, own)]
+        count = 0
+        while waiting:
+            eqn, where = waiting.pop()
+            count += 1
+            for i, index in self.accesses[eqn].reads:
+                x = eqn.invars[i]
+                if not isinstance(x, Var):
+                    continue
+                place = x, tuple([None if d is None else where[d] for d in index])
+                if place in seen:
+                    continue
+                seen.add(place)
+                if x in self.views:
+                    reads[self._viewed(*place)] = None
+                elif x in self.kept or x in self.inputs:
+                    reads[place] = None
+                else:
+                    waiting.append((self.producer[x], place[1]))
+        return list(reads), count
+
+    def _viewed(self, v: Var, place: IndexMap) -> tuple[Var, IndexMap]:
+        """A read of a reshape as a read of the value it views: leading axes in common stay known."""
+        base = self.base(v)
+        a, b = base.aval.shape, v.aval.shape
+        common = 0
+        while common < min(len(a), len(b)) and a[common] == b[common]:
+            common += 1
+        return base, (*place[:common], *(None,) * (len(a) - common))
+
+
+def _iterate(v: Var, e: Eqn) -> Root:
+    """The loops of a map or a fold: memory order, but for reductions that do better otherwise."""
+    rule = e.primitive.kernel
+    if not isinstance(rule, Reduction):
+        loops = tuple(d for d, n in enumerate(v.aval.shape) if n != 1)
+        return Root(v, e, "map", v.aval.shape, loops, len(loops), tuple(range(v.aval.ndim)))
+    space = e.invars[0].aval.shape
+    reduced = {d for d in reduced_axes(e) if space[d] != 1}
+    kept = tuple(d for d in range(len(space)) if d not in reduced_axes(e))
+    if not reduced:
+        loops = tuple(d for d in kept if space[d] != 1)
+        return Root(v, e, "map", space, loops, len(loops), kept)
+    loops = tuple(d for d, n in enumerate(space) if n != 1)
+    if prod(space[d] for d in reduced) <= SHORT:
+        loops = (*(d for d in loops if d not in reduced), *sorted(reduced))
+    done = next(p for p, d in enumerate(loops) if d in reduced)
+    return Root(v, e, "fold", space, loops, done, kept)
+
+
+def reduced_axes(e: Eqn) -> tuple[int, ...]:
+    """The axes that a reduction folds."""
+    return tuple(e.params["axes"])
+
+
+def fold_of(e: Eqn) -> str:
+    """The name of what a reduction does."""
+    rule = e.primitive.kernel
+    assert isinstance(rule, Reduction)
+    return rule.fold

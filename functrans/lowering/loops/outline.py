@@ -1,0 +1,162 @@
+"""Numbers out of the code: shapes and literals that would otherwise make a new kernel of each value.
+
+Literals of the jaxpr become parameters while the loops are built (`Literals`); what a kernel rule writes as a
+constant (the coefficients of a polynomial) stays. Extents, strides and offsets become parameters here.
+
+Equal numbers share a parameter only where they must be equal: two axes of 64 are one parameter if a loop runs
+along both, and two otherwise, so that the same program at batch size 63 has the same text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ...core.ir import Literal
+from . import ir
+from .mapping import Mapping
+
+_COMMON = (0.0, 1.0, -1.0, 2.0, 0.5)
+
+
+class Literals:
+    """The float and complex literals of one kernel that are given at run time.
+
+    Equal ones share a parameter, but for whole numbers, which often are extents that may be equal by chance
+    (a mean divides by one).
+    """
+
+    def __init__(self) -> None:
+        self.values: list[float] = []
+        self._slots: dict[Any, int] = {}
+
+    def operand(self, literal: Literal) -> ir.Param | None:
+        """The parameter for a literal; None if it should stay in the code."""
+        dtype = literal.aval.dtype
+        if dtype.kind not in "fc":
+            return None
+        number = np.asarray(literal.value, dtype).item()
+        parts = (number.real, number.imag) if dtype.kind == "c" else (number,)
+        if all(p in _COMMON or not math.isfinite(p) for p in parts):
+            return None
+        key = literal if parts[0].is_integer() else (repr(number), dtype)
+        slot = self._slots.get(key)
+        if slot is None:
+            slot = self._slots[key] = len(self.values)
+            self.values.extend(parts)
+        return ir.Param(slot, dtype)
+
+
+def outline(kernel: ir.Kernel, specialize_below: int) -> tuple[ir.Kernel, tuple[int, ...]]:
+    """The kernel with large extents as parameters, and the parameters' values.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    specialize_below : int
+        Extents up to this one stay literal.
+    """
+    mapping = _Outline(kernel, specialize_below)
+    mapping.kernel.ints = len(mapping.values)
+    return mapping.kernel, tuple(mapping.values)
+
+
+class _Groups:
+    """Sets of numbers that are equal by construction (union-find)."""
+
+    def __init__(self) -> None:
+        self.parent: dict[Any, Any] = {}
+
+    def find(self, x: Any) -> Any:
+        while (up := self.parent.get(x, x)) is not x:
+            x = up
+        return x
+
+    def join(self, x: Any, y: Any) -> None:
+        x, y = self.find(x), self.find(y)
+        if x is not y:
+            self.parent[y] = x
+
+
+class _Outline(Mapping):
+    def __init__(self, kernel: ir.Kernel, specialize_below: int):
+        self.largest = specialize_below
+        self.values: list[int] = []
+        self.slots: dict[Any, int] = {}
+        self.groups = _Groups()
+        self.dims = {id(b): [_Dim() for _ in b.shape] for b in kernel.buffers}
+        for s in _accesses(kernel.body, {}):
+            self.join(*s)
+        super().__init__(kernel, self.alone)
+
+    def join(
+        self, buffer: ir.BufferDecl, index: tuple[ir.Operand, ...], loops: dict[ir.Value, ir.For]
+    ) -> None:
+        for n, i, dim in zip(buffer.shape, index, self.dims[id(buffer)]):
+            loop = loops.get(i) if type(i) is ir.Value else None
+            if loop is not None and loop.start == ir.Extent(0) and loop.stop == ir.Extent(n):
+                self.groups.join(dim, loop)
+
+    def param(self, n: int, group: Any) -> ir.Operand:
+        if abs(n) <= self.largest:
+            return ir.Extent(n)
+        slot = None if group is None else self.slots.get(group)
+        if slot is None:
+            slot = len(self.values)
+            self.values.append(n)
+            if group is not None:
+                self.slots[group] = slot
+        return ir.Param(slot, ir.INT64)
+
+    def alone(self, x: Any) -> Any:
+        return self.param(x.value, None) if type(x) is ir.Extent else x
+
+    # --- where `Mapping` meets numbers that belong to a group ----------------------------------------------
+
+    def decl(self, b: ir.BufferDecl) -> ir.BufferDecl:
+        shape: list[Any] = []
+        for n, dim in zip(b.shape, self.dims[id(b)]):
+            new = ir.Extent(n) if b.role == "stack" else self.param(n, self.groups.find(dim))
+            shape.append(new.value if type(new) is ir.Extent else new)
+        return ir.BufferDecl(b.name, b.dtype, tuple(shape), b.role, b.storage)
+
+    def argument(self, a: Any) -> Any:
+        if type(a) is ir.Ref:
+            return ir.Ref(self.buffers[id(a.buffer)], self.alone(a.offset))
+        return a if isinstance(a, (str, ir.LocalVar)) else self.alone(a)
+
+    def number(self, x: Any) -> ir.Param:
+        """The number of a host call: always a parameter, since each program has its own."""
+        self.values.append(x.value)
+        return ir.Param(len(self.values) - 1, ir.INT64)
+
+    def statement(self, s: ir.Statement) -> ir.Statement:
+        if type(s) is ir.HostCall:
+            return ir.HostCall(self.number(s.number), tuple(map(self.argument, s.refs)), s.reads)
+        if type(s) is not ir.For or type(s.stop) is not ir.Extent:
+            return super().statement(s)
+        stop = self.param(s.stop.value, self.groups.find(s))
+        return ir.For(s.var, self.alone(s.start), stop, self.block(s.body), s.reverse, s.interruptible)
+
+
+class _Dim:
+    """One axis of one declaration."""
+
+    __slots__ = ()
+
+
+def _accesses(
+    block: ir.Block, loops: dict[ir.Value, ir.For]
+) -> Iterator[tuple[ir.BufferDecl, tuple[ir.Operand, ...], dict[ir.Value, ir.For]]]:
+    """The loads and stores with the loops around them."""
+    for s in block.statements:
+        if type(s) in (ir.Load, ir.Store):
+            yield s.buffer, s.index, loops
+        elif type(s) is ir.For:
+            yield from _accesses(s.body, {**loops, s.var: s})
+        else:
+            for inner in ir.blocks_of(s):
+                yield from _accesses(inner, loops)

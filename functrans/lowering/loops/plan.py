@@ -1,0 +1,113 @@
+"""Where the scratch buffers of a kernel live: small ones on the stack, the rest sharing memory by liveness.
+
+Storages never overlap, so their pointers may be marked ``noalias``; two buffers that are not needed at the
+same time get the same storage (not merely the same bytes), which keeps that promise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...core.config import config
+from . import ir
+from .check import verify_plan
+
+#: The largest buffer on the stack, in bytes; its extents must be literals too.
+STACK_BYTES = 2048
+
+
+@dataclass(slots=True)
+class _Life:
+    """A scratch storage: its declarations and the first and last statement of the kernel that touch them."""
+
+    buffers: list[ir.BufferDecl]
+    first: int
+    last: int
+
+    @property
+    def nbytes(self) -> int:
+        return max(b.size * b.dtype.itemsize for b in self.buffers)
+
+
+def plan(kernel: ir.Kernel, specialize_below: int) -> ir.Kernel:
+    """Choose role and storage of every scratch buffer, in place.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Before outlining.
+    specialize_below : int
+        Extents up to this one are literals.
+
+    Returns
+    -------
+    Kernel
+        The same object; buffers that nothing touches are gone.
+    """
+    before = {id(b): b.place for b in kernel.buffers}
+    lives = _lives(kernel)
+    _drop_untouched(kernel)
+    slots: list[_Life] = []
+    for life in sorted(lives.values(), key=lambda life: life.first):
+        if _on_stack(life, specialize_below):
+            life.buffers[0].role = "stack"
+            continue
+        free = [s for s in slots if s.last < life.first]
+        if not free:
+            slots.append(_Life(life.buffers, life.first, life.last))
+            continue
+        # The one used last is warm in the cache. Sizes must not decide: each batch size would be a kernel.
+        slot = max(free, key=lambda s: s.last)
+        for b in life.buffers:
+            b.storage = slot.buffers[0].place
+        slot.buffers = slot.buffers + life.buffers
+        slot.last = life.last
+    if config.verify:
+        verify_plan(kernel, before)
+    return kernel
+
+
+def scratch_bytes(kernel: ir.Kernel) -> dict[str, int]:
+    """The size of each scratch storage (before outlining); -1 for the header of a pool."""
+    sizes: dict[str, int] = {}
+    for b in kernel.buffers:
+        if b.role == "pool":
+            sizes[b.place] = -1
+        elif b.role == "scratch":
+            sizes[b.place] = max(sizes.get(b.place, 0), b.size * b.dtype.itemsize)
+    return sizes
+
+
+def _drop_untouched(kernel: ir.Kernel) -> None:
+    """Remove declarations that nothing uses, as long as each input and output has one."""
+    touched = {id(b) for s in kernel.body.statements for b in _touched(s)}
+    places = {b.place for b in kernel.buffers if id(b) in touched}
+    kernel.buffers = [
+        b for b in kernel.buffers if id(b) in touched or (b.role != "scratch" and b.place not in places)
+    ]
+
+
+def _on_stack(life: _Life, specialize_below: int) -> bool:
+    if len(life.buffers) > 1 or life.nbytes > STACK_BYTES:
+        return False
+    return all(n <= specialize_below for n in life.buffers[0].shape)
+
+
+def _lives(kernel: ir.Kernel) -> dict[str, _Life]:
+    places = {id(b): b.place for b in kernel.buffers if b.role == "scratch"}
+    lives: dict[str, _Life] = {}
+    for time, statement in enumerate(kernel.body.statements):
+        for buffer in _touched(statement):
+            place = places.get(id(buffer))
+            if place is None:
+                continue
+            life = lives.setdefault(place, _Life([], time, time))
+            life.last = time
+            if buffer not in life.buffers:
+                life.buffers.append(buffer)
+    return lives
+
+
+def _touched(statement: ir.Statement) -> list[ir.BufferDecl]:
+    """The buffers that a statement uses, in order: the plan must not depend on the order of a set."""
+    return list(dict.fromkeys(touch.buffer for touch in ir.touches(ir.Block([statement]))))

@@ -1,0 +1,234 @@
+"""What an equation reads, and at what cost: its kernel rule run on scalars that only watch.
+
+An *index map* tells, for each axis of an operand, which axis of the output indexes it; None where the index
+is computed (a slice's offset, a gather) or does not matter (axes of extent 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.aval import Aval
+from ...core.ir import Eqn
+from ...core.kernel import Block, Indexed, Pointwise, Reduction, Reshape
+from .check import result_dtype
+from .ir import COMPARISONS, INT64, OPERATIONS
+
+IndexMap = tuple[int | None, ...]
+
+#: Costs of operations, in additions; what is not listed is cheap if it is no call of the mathematical
+#: library.
+_COSTS = {"div": 4, "sqrt": 4, "idiv": 20, "irem": 20, "pow": 40}
+_CHEAP = frozenset((
+    "neg", "not", "cast", "add", "sub", "mul", "and", "or", "xor", "shl", "shr", "select", "abs", "floor",
+    "ceil", "trunc", "rint", "real", "imag", "conj", "copysign", "complex", "min", "max", *COMPARISONS
+))  # fmt: skip
+_DEAR = 20
+
+
+class Access(NamedTuple):
+    """One operand read at one place."""
+
+    operand: int
+    place: IndexMap
+
+
+class Accesses(NamedTuple):
+    """The reads of an equation and the cost of one output element, reads not counted.
+
+    `guarded` are the operands that are read under a condition, where calls of the mathematical library would
+    keep the loop from being vectorised.
+    """
+
+    reads: tuple[Access, ...]
+    cost: int
+    guarded: frozenset[int] = frozenset()
+
+
+class _Watch:
+    """A scalar that only has a dtype; as an index also the axis it comes from."""
+
+    __slots__ = ("axis", "dtype", "emitter")
+
+    def __init__(self, emitter: _Watcher, dtype: np.dtype, axis: int | None = None):
+        self.emitter = emitter
+        self.dtype = dtype
+        self.axis = axis
+
+    def eq(self, other: Any) -> _Watch:
+        return self.emitter.made("eq", self)
+
+    def ne(self, other: Any) -> _Watch:
+        return self.emitter.made("ne", self)
+
+    def __neg__(self) -> _Watch:
+        return self.emitter.made("neg", self)
+
+    def __invert__(self) -> _Watch:
+        return self.emitter.made("not", self)
+
+
+def _binary(op: str) -> Callable[[_Watch, Any], _Watch]:
+    return lambda self, other: self.emitter.made(op, self)
+
+
+for _name, _op in (
+    [(n, n) for n in ("add", "sub", "mul", "and", "or", "xor", "lt", "le", "gt", "ge")]
+    + [("r" + n, n) for n in ("add", "sub", "mul")]
+    + [("truediv", "div"), ("rtruediv", "div"), ("lshift", "shl"), ("rshift", "shr")]
+):
+    setattr(_Watch, f"__{_name}__", _binary(_op))
+
+
+class _Operand:
+    """An operand of an indexed rule: records the indices it is read at."""
+
+    def __init__(self, emitter: _Watcher, number: int, aval: Aval):
+        self.emitter = emitter
+        self.number = number
+        self.aval = aval
+
+    def __getitem__(self, index: Sequence[Any]) -> _Watch:
+        where = tuple(
+            getattr(i, "axis", None) if n != 1 else None for i, n in zip(index, self.aval.shape, strict=True)
+        )
+        self.emitter.reads.append(Access(self.number, where))
+        if self.emitter.conditions:
+            self.emitter.conditional.add(self.number)
+        return _Watch(self.emitter, self.aval.dtype)
+
+
+class _Watcher:
+    """An `IndexEmitter` that adds up costs."""
+
+    def __init__(self) -> None:
+        self.cost = 0
+        self.conditions = 0
+        self.reads: list[Access] = []
+        self.conditional: set[int] = set()
+
+    def made(self, op: str, x: _Watch, dtype: np.dtype | None = None) -> _Watch:
+        self.cost += _COSTS.get(op, 1 if op in _CHEAP else _DEAR)
+        return _Watch(self, result_dtype(op, (x.dtype,)) if dtype is None else dtype)
+
+    def const(self, value: Any, dtype: np.dtype) -> _Watch:
+        return _Watch(self, np.dtype(dtype))
+
+    def call(self, name: str, *args: _Watch) -> _Watch:
+        if OPERATIONS.get(name) != len(args):
+            raise TypeError(f"kernel rule: no function {name!r} of {len(args)} operands")
+        return self.made(name, args[0])
+
+    def cast(self, x: _Watch, dtype: np.dtype) -> _Watch:
+        return x if x.dtype == dtype else self.made("cast", x, np.dtype(dtype))
+
+    def where(self, condition: _Watch, x: _Watch, y: Any) -> _Watch:
+        return self.made("select", x, x.dtype)
+
+    def guarded(self, condition: _Watch, read: Callable[[], _Watch], otherwise: Any) -> _Watch:
+        self.cost += 4
+        self.conditions += 1
+        result = read()
+        self.conditions -= 1
+        return result
+
+    def fail_if(self, condition: _Watch) -> None:
+        self.cost += 1
+
+
+def accesses(eqn: Eqn) -> Accesses:
+    """The reads of an equation that need no memory (of a `Block` those of its streamed operands)."""
+    rule, out = eqn.primitive.kernel, eqn.outvars[0].aval
+    if type(rule) is Pointwise:
+        reads = [Access(i, _aligned(a.aval, out)) for i, a in enumerate(eqn.invars)]
+        return Accesses(tuple(reads), pointwise_cost(eqn))
+    if type(rule) is Reduction:
+        return Accesses((Access(0, tuple(range(eqn.invars[0].aval.ndim))),), 1)
+    if type(rule) is Reshape:
+        return Accesses((Access(0, reshape_map(eqn.invars[0].aval.shape, out.shape)),), 0)
+    if type(rule) is Block:
+        streamed = range(len(eqn.invars))[streamed_from(eqn) :]
+        return Accesses(tuple([Access(i, (None,) * eqn.invars[i].aval.ndim) for i in streamed]), 0)
+    assert type(rule) is Indexed
+    watcher = _Watcher()
+    operands = [_Operand(watcher, i, a.aval) for i, a in enumerate(eqn.invars)]
+    index = tuple(_Watch(watcher, INT64, axis) for axis in range(out.ndim))
+    rule.emit(watcher, index, *operands, out=out, **eqn.params)
+    return Accesses(tuple(dict.fromkeys(watcher.reads)), watcher.cost, frozenset(watcher.conditional))
+
+
+def streamed_from(eqn: Eqn) -> int:
+    """The first operand of a block that needs no memory."""
+    rule = eqn.primitive.kernel
+    assert type(rule) is Block
+    return len(eqn.invars) if rule.streamed_from is None else rule.streamed_from
+
+
+def pointwise_cost(eqn: Eqn) -> int:
+    """The cost of one element of an elementwise equation."""
+    watcher = _Watcher()
+    rule = eqn.primitive.kernel
+    assert type(rule) is Pointwise
+    rule.emit(watcher, *[_Watch(watcher, a.aval.dtype) for a in eqn.invars], **eqn.params)
+    return watcher.cost
+
+
+def _aligned(operand: Aval, out: Aval) -> IndexMap:
+    shift = out.ndim - operand.ndim
+    return tuple(None if n == 1 else d + shift for d, n in enumerate(operand.shape))
+
+
+# --- reshapes -----------------------------------------------------------------------------------------------
+
+
+def reshape_groups(source: tuple[int, ...], target: tuple[int, ...]) -> list[tuple[list[int], list[int]]]:
+    """The axes of both shapes, units left out, in the smallest groups of equal products. Neither shape holds
+    a zero.
+    """
+    groups = []
+    i = j = 0
+    while i < len(source) or j < len(target):
+        left, right = [i][: len(source) - i], [j][: len(target) - j]
+        p = source[i] if left else 1
+        q = target[j] if right else 1
+        i, j = i + len(left), j + len(right)
+        while p != q:
+            if p < q:
+                p, i = p * source[i], i + 1
+                left.append(i - 1)
+            else:
+                q, j = q * target[j], j + 1
+                right.append(j - 1)
+        group = [a for a in left if source[a] != 1], [b for b in right if target[b] != 1]
+        if group[0]:
+            groups.append(group)
+    return groups
+
+
+def reshape_inlines(source: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether an index of `target` gives one of `source` without division: no axes of `source` are merged."""
+    return 0 not in source and all(len(left) == 1 for left, _ in reshape_groups(source, target))
+
+
+def reshape_map(source: tuple[int, ...], target: tuple[int, ...]) -> IndexMap:
+    """The axes that a reshape leaves as they are."""
+    where: list[int | None] = [None] * len(source)
+    if 0 not in source:
+        for left, right in reshape_groups(source, target):
+            if len(left) == len(right) == 1:
+                where[left[0]] = right[0]
+    return tuple(where)
+
+
+def reshape_index(source: tuple[int, ...], target: tuple[int, ...], index: Sequence[Any]) -> list[Any]:
+    """The index into `source` of the element at `index` of `target`, where `reshape_inlines` holds."""
+    result: list[Any] = [0] * len(source)
+    for left, right in reshape_groups(source, target):
+        place = index[right[0]]
+        for d in right[1:]:
+            place = place * target[d] + index[d]
+        result[left[0]] = place
+    return result

@@ -1,0 +1,161 @@
+"""The text of a kernel: deterministic, with canonical names; equal text means equal machine code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .ir import (
+    Block,
+    BufferDecl,
+    Call,
+    Const,
+    Copy,
+    Extent,
+    Fail,
+    For,
+    Get,
+    HostCall,
+    If,
+    Kernel,
+    Let,
+    Load,
+    Local,
+    LocalVar,
+    Param,
+    Ref,
+    Reserve,
+    Set,
+    Store,
+    Value,
+    While,
+)
+
+_SHORT = {"float": "f", "int": "i", "uint": "u", "complex": "c"}
+
+
+def short(dtype: Any) -> str:
+    """``f64`` for float64 and so on."""
+    name = dtype.name
+    stem = name.rstrip("0123456789")
+    return _SHORT.get(stem, stem) + name[len(stem) :]
+
+
+def show(kernel: Kernel) -> str:
+    """The kernel's text, the name of the kernel and of its buffers left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from functrans.lowering.loops.builder import Builder
+    >>> b = Builder("double")
+    >>> x = b.buffer("x", np.dtype("f8"), (30,), "in")
+    >>> y = b.buffer("y", np.dtype("f8"), (30,), "out")
+    >>> with b.loop(30) as i:
+    ...     b.store(y, (i,), b.load(x, (i,)) * 2.0)
+    >>> print(show(b.finish()))
+    kernel
+    in b0: f64[30] @0
+    out b1: f64[30] @1
+    for v0 in 0..30:
+      v1:f64 = b0[v0]
+      v2:f64 = mul v1 2.0:f64
+      b1[v0] = v2
+    """
+    return "\n".join(_Printer(kernel).lines)
+
+
+class _Printer:
+    def __init__(self, kernel: Kernel):
+        self.values: dict[Value, str] = {}
+        self.locals: dict[LocalVar, str] = {}
+        self.buffers: dict[int, str] = {}
+        self.lines = [
+            "kernel" + (f" ints={kernel.ints} floats={kernel.floats}" if kernel.ints or kernel.floats else "")
+        ]
+        places: dict[str, int] = {}
+        for b in kernel.buffers:
+            self.declare(b, places.setdefault(b.place, len(places)))
+        self.block(kernel.body, "")
+
+    def declare(self, b: BufferDecl, place: int) -> None:
+        name = self.buffers[id(b)] = f"b{len(self.buffers)}"
+        shape = ",".join(
+            n if isinstance(n, str) else str(n) if isinstance(n, int) else self.operand(n) for n in b.shape
+        )
+        self.lines.append(f"{b.role} {name}: {short(b.dtype)}[{shape}] @{place}")
+
+    def operand(self, x: Any) -> str:
+        kind = type(x)
+        if kind is Value:
+            return self.values[x]
+        if kind is Extent:
+            return str(x.value)
+        if kind is Param:
+            return f"p{x.slot}:{short(x.dtype)}"
+        if kind is Const:
+            return f"{x.value!r}:{short(x.dtype)}"
+        if kind is LocalVar:
+            return f"&{self.locals[x]}"
+        if kind is Ref:
+            return f"&{self.buffers[id(x.buffer)]}+{self.operand(x.offset)}"
+        return repr(x)
+
+    def element(self, buffer: BufferDecl, index: tuple[Any, ...], part: int | None) -> str:
+        suffix = "" if part is None else (".real", ".imag")[part]
+        return f"{self.buffers[id(buffer)]}[{','.join(map(self.operand, index))}]{suffix}"
+
+    def define(self, value: Value) -> str:
+        name = self.values[value] = f"v{len(self.values)}"
+        return f"{name}:{short(value.dtype)}"
+
+    def block(self, block: Block, indent: str) -> None:
+        out, show = self.lines, self.operand
+        for s in block.statements:
+            match s:
+                case Let():
+                    args = " ".join(map(show, s.args))
+                    out.append(
+                        f"{indent}{self.define(s.value)} = {s.op}{' reassoc' if s.reassoc else ''} {args}"
+                    )
+                case Load():
+                    source = self.element(s.buffer, s.index, s.part)
+                    out.append(f"{indent}{self.define(s.value)} = {source}")
+                case Store():
+                    out.append(f"{indent}{self.element(s.buffer, s.index, s.part)} = {show(s.x)}")
+                case Local():
+                    name = self.locals[s.var] = f"l{len(self.locals)}"
+                    out.append(f"{indent}local {name}:{short(s.var.dtype)} = {show(s.init)}")
+                case Get():
+                    out.append(f"{indent}{self.define(s.value)} = {self.locals[s.var]}")
+                case Set():
+                    out.append(f"{indent}{self.locals[s.var]} = {show(s.x)}")
+                case For():
+                    bounds = f"{show(s.start)}..{show(s.stop)}{' reverse' if s.reverse else ''}"
+                    bounds += " interruptible" if s.interruptible else ""
+                    self.define(s.var)
+                    out.append(f"{indent}for {self.values[s.var]} in {bounds}:")
+                    self.block(s.body, indent + "  ")
+                case While():
+                    out.append(f"{indent}while:")
+                    self.block(s.test, indent + "  ")
+                    out.append(f"{indent}do if {show(s.condition)}:")
+                    self.block(s.body, indent + "  ")
+                case If():
+                    out.append(f"{indent}if {show(s.condition)}:")
+                    self.block(s.then, indent + "  ")
+                    if s.orelse.statements:
+                        out.append(f"{indent}else:")
+                        self.block(s.orelse, indent + "  ")
+                case Copy():
+                    out.append(f"{indent}copy {self.buffers[id(s.target)]} {self.buffers[id(s.source)]}")
+                case Call():
+                    args = " ".join(map(show, s.args))
+                    result = "" if s.value is None else f"{self.define(s.value)} = "
+                    out.append(f"{indent}{result}{s.letter}{s.routine} {args}")
+                case HostCall():
+                    refs = " ".join(map(show, s.refs))
+                    out.append(f"{indent}host {show(s.number)} {refs} reads {s.reads}")
+                case Reserve():
+                    out.append(f"{indent}reserve {self.buffers[id(s.tape)]} {show(s.needed)} {show(s.limit)}")
+                case Fail():
+                    out.append(f"{indent}fail {s.equation} if {show(s.condition)}")

@@ -1,0 +1,295 @@
+"""Complex numbers taken apart: a kernel in which every scalar is real.
+
+A complex value becomes a pair of real ones, a complex buffer is read and written by parts. Arithmetic is
+written out; division and the functions of the C library follow NumPy at infinities and NaN. What remains
+complex are the results of C functions (``cexp`` and its like, internal operations with the parts as
+arguments), which ``real`` and ``imag`` take apart at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import ir
+from .builder import Builder
+from .check import real_dtype
+from .handles import Scalar
+
+C128 = np.dtype("c16")
+F64 = np.dtype("f8")
+#: The C library's functions of one complex number, called on doubles.
+C_UNARY = {
+    "exp": "cexp", "log": "clog", "sqrt": "csqrt", "sin": "csin", "cos": "ccos", "tan": "ctan",
+    "arcsin": "casin", "arccos": "cacos", "arctan": "catan", "sinh": "csinh", "cosh": "ccosh",
+    "tanh": "ctanh", "arcsinh": "casinh", "arccosh": "cacosh", "arctanh": "catanh",
+}  # fmt: skip
+
+Pair = tuple[Scalar, Scalar]
+
+
+def has_complex(kernel: ir.Kernel) -> bool:
+    """Whether anything in the kernel is complex."""
+    return any(b.dtype.kind == "c" for b in kernel.buffers) or any(
+        type(s) is ir.Let and s.value.dtype.kind == "c" for s in ir.walk(kernel.body)
+    )
+
+
+def split_complex(kernel: ir.Kernel) -> ir.Kernel:
+    """The kernel with complex scalars taken apart; buffers stay as they are."""
+    return _Splitter(kernel).run()
+
+
+class _Splitter:
+    def __init__(self, kernel: ir.Kernel):
+        self.b = Builder(kernel.name)
+        self.kernel = kernel
+        self.pairs: dict[ir.Value, Pair] = {}
+        self.locals: dict[ir.LocalVar, tuple[ir.LocalVar, ir.LocalVar]] = {}
+
+    def run(self) -> ir.Kernel:
+        self.block(self.kernel.body)
+        old, new = self.kernel, self.b.finish()
+        return ir.Kernel(old.name, old.buffers, new.body, old.ints, old.floats)
+
+    def pair(self, x: Any) -> Pair:
+        """The parts of a complex operand."""
+        if type(x) is ir.Value:
+            return self.pairs[x]
+        real = real_dtype(x.dtype)
+        if type(x) is ir.Param:
+            return Scalar(self.b, ir.Param(x.slot, real)), Scalar(self.b, ir.Param(x.slot + 1, real))
+        return self.b.const(x.value.real, real), self.b.const(x.value.imag, real)
+
+    def block(self, block: ir.Block) -> None:
+        for s in block.statements:
+            self.statement(s)
+
+    def nested(self, block: ir.Block) -> ir.Block:
+        new = ir.Block()
+        with self.b.inside(new):
+            self.block(block)
+        return new
+
+    def statement(self, s: Any) -> None:
+        match s:
+            case ir.Let() if s.value.dtype.kind == "c" or any(a.dtype.kind == "c" for a in s.args):
+                self.let(s)
+            case ir.Load() if s.value.dtype.kind == "c":
+                self.pairs[s.value] = self.load(s, 0), self.load(s, 1)
+            case ir.Store() if s.x.dtype.kind == "c":
+                for part, x in enumerate(self.pair(s.x)):
+                    self.b.append(ir.Store(s.buffer, s.index, x.operand, part))
+            case ir.Local() if s.var.dtype.kind == "c":
+                real = real_dtype(s.var.dtype)
+                variables = self.locals[s.var] = ir.LocalVar(real), ir.LocalVar(real)
+                for var, x in zip(variables, self.pair(s.init)):
+                    self.b.append(ir.Local(var, x.operand))
+            case ir.Get() if s.var in self.locals:
+                self.pairs[s.value] = self.get(self.locals[s.var][0]), self.get(self.locals[s.var][1])
+            case ir.Set() if s.var in self.locals:
+                for var, x in zip(self.locals[s.var], self.pair(s.x)):
+                    self.b.append(ir.Set(var, x.operand))
+            case ir.For():
+                self.b.append(ir.For(s.var, s.start, s.stop, self.nested(s.body), s.reverse, s.interruptible))
+            case ir.While():
+                test = self.nested(s.test)
+                self.b.append(ir.While(test, s.condition, self.nested(s.body)))
+            case ir.If():
+                self.b.append(ir.If(s.condition, self.nested(s.then), self.nested(s.orelse)))
+            case ir.Call():
+                self.call(s)
+            case _:
+                self.b.append(s)
+
+    def load(self, s: ir.Load, part: int) -> Scalar:
+        value = ir.Value(real_dtype(s.value.dtype))
+        self.b.append(ir.Load(value, s.buffer, s.index, part))
+        return Scalar(self.b, value)
+
+    def get(self, var: ir.LocalVar) -> Scalar:
+        value = ir.Value(var.dtype)
+        self.b.append(ir.Get(value, var))
+        return Scalar(self.b, value)
+
+    def call(self, s: ir.Call) -> None:
+        def argument(a: Any) -> Any:
+            if isinstance(a, (str, ir.LocalVar, ir.Ref)) or a.dtype.kind != "c":
+                return a
+            return tuple(x.operand for x in self.pair(a))
+
+        self.b.append(ir.Call(s.routine, s.letter, tuple(map(argument, s.args)), s.value))
+        if s.value is not None and s.value.dtype.kind == "c":
+            self.pairs[s.value] = self.parts(s.value)
+
+    def parts(self, value: ir.Value) -> Pair:
+        """``real`` and ``imag`` of what a C function returned."""
+        whole = Scalar(self.b, value)
+        return self.b.let("real", (whole,)), self.b.let("imag", (whole,))
+
+    def c_function(self, name: str, *args: Pair) -> Pair:
+        """A C function of doubles, rounded to the parts' dtype."""
+        b, dtype = self.b, args[0][0].dtype
+        flat = tuple(b.cast(x, F64) for pair in args for x in pair)
+        whole = b.let(name, flat, C128)
+        re, im = b.let("real", (whole,)), b.let("imag", (whole,))
+        return b.cast(re, dtype), b.cast(im, dtype)
+
+    # --- operations ------------------------------------------------------------------------------------
+
+    def let(self, s: ir.Let) -> None:
+        b, op = self.b, s.op
+        if op == "complex":
+            self.pairs[s.value] = Scalar(b, s.args[0]), Scalar(b, s.args[1])
+        elif op == "cast":
+            self.cast(s)
+        elif op == "select":
+            c = Scalar(b, s.args[0])
+            (xr, xi), (yr, yi) = self.pair(s.args[1]), self.pair(s.args[2])
+            self.pairs[s.value] = b.where(c, xr, yr), b.where(c, xi, yi)
+        else:
+            args = [self.pair(a) for a in s.args]
+            found = self.operation(op, args, s.reassoc)
+            if isinstance(found, tuple):
+                self.pairs[s.value] = found
+            else:
+                self.same(s.value, found)
+
+    def same(self, value: ir.Value, x: Scalar) -> None:
+        """Define a real `value` of the old kernel as `x` (a cast to its own dtype costs nothing)."""
+        self.b.append(ir.Let(value, "cast", (x.operand,)))
+
+    def cast(self, s: ir.Let) -> None:
+        b, x, dtype = self.b, s.args[0], s.value.dtype
+        if dtype.kind == "c":
+            real = real_dtype(dtype)
+            if x.dtype.kind == "c":
+                re, im = self.pair(x)
+                self.pairs[s.value] = b.cast(re, real), b.cast(im, real)
+            else:
+                self.pairs[s.value] = b.cast(Scalar(b, x), real), b.const(0.0, real)
+            return
+        re, im = self.pair(x)
+        if dtype.kind == "b":
+            self.same(s.value, re.ne(0.0) | im.ne(0.0))
+        else:
+            self.same(s.value, b.cast(re, dtype))
+
+    def operation(self, op: str, args: list[Pair], reassoc: bool) -> Pair | Scalar:
+        b = self.b
+        if op in C_UNARY:
+            return self.c_function(C_UNARY[op], *args)
+        if op in ("add", "sub"):
+            (ar, ai), (br, bi) = args
+            return b.binary(op, ar, br, reassoc=reassoc), b.binary(op, ai, bi, reassoc=reassoc)
+        rule = getattr(self, f"op_{op}", None)
+        if rule is None:
+            raise NotImplementedError(f"{op} of complex numbers in a kernel")
+        return rule(*args)
+
+    def op_mul(self, x: Pair, y: Pair) -> Pair:
+        (ar, ai), (br, bi) = x, y
+        return ar * br - ai * bi, ar * bi + ai * br
+
+    def op_div(self, x: Pair, y: Pair) -> Pair:
+        """Smith's algorithm, as NumPy does it: no needless overflow."""
+        b = self.b
+        (ar, ai), (br, bi) = x, y
+        sr, si = b.call("abs", br), b.call("abs", bi)
+        swap = sr < si
+        large, small = b.where(swap, bi, br), b.where(swap, br, bi)
+        zero = ~swap & sr.eq(0.0) & si.eq(0.0)
+        ratio = small / large
+        scale = 1.0 / (large + small * ratio)
+        re = (b.where(swap, ar, ai) * ratio + b.where(swap, ai, ar)) * scale
+        im = (b.where(swap, ai * ratio - ar, ai - ar * ratio)) * scale
+        return b.where(zero, ar / sr, re), b.where(zero, ai / sr, im)
+
+    def op_neg(self, x: Pair) -> Pair:
+        return -x[0], -x[1]
+
+    def op_conj(self, x: Pair) -> Pair:
+        return x[0], -x[1]
+
+    def op_real(self, x: Pair) -> Scalar:
+        return x[0]
+
+    def op_imag(self, x: Pair) -> Scalar:
+        return x[1]
+
+    def op_abs(self, x: Pair) -> Scalar:
+        return self.b.call("hypot", *x)
+
+    def op_eq(self, x: Pair, y: Pair) -> Scalar:
+        return x[0].eq(y[0]) & x[1].eq(y[1])
+
+    def op_ne(self, x: Pair, y: Pair) -> Scalar:
+        return x[0].ne(y[0]) | x[1].ne(y[1])
+
+    def op_lt(self, x: Pair, y: Pair) -> Scalar:
+        """NumPy's order: by real part, then by imaginary part; false with NaN."""
+        return self.ordered(x, y) & ((x[0] < y[0]) | (x[0].eq(y[0]) & (x[1] < y[1])))
+
+    def op_le(self, x: Pair, y: Pair) -> Scalar:
+        return self.ordered(x, y) & ((x[0] < y[0]) | (x[0].eq(y[0]) & (x[1] <= y[1])))
+
+    def op_gt(self, x: Pair, y: Pair) -> Scalar:
+        return self.op_lt(y, x)
+
+    def op_ge(self, x: Pair, y: Pair) -> Scalar:
+        return self.op_le(y, x)
+
+    def ordered(self, x: Pair, y: Pair) -> Scalar:
+        """No imaginary part is NaN (a NaN real part is false in every comparison)."""
+        return x[1].eq(x[1]) & y[1].eq(y[1])
+
+    def op_max(self, x: Pair, y: Pair) -> Pair:
+        return self.extreme(self.op_ge(x, y), x, y)
+
+    def op_min(self, x: Pair, y: Pair) -> Pair:
+        return self.extreme(self.op_le(x, y), x, y)
+
+    def extreme(self, first: Scalar, x: Pair, y: Pair) -> Pair:
+        nan = x[0].ne(x[0]) | x[1].ne(x[1])
+        take = first | nan
+        return self.b.where(take, x[0], y[0]), self.b.where(take, x[1], y[1])
+
+    def op_pow(self, x: Pair, y: Pair) -> Pair:
+        """C's power, with NumPy's answers where it gives NaN: z**0 is 1, and 0**y is 0 where Re y > 0."""
+        b, dtype = self.b, x[0].dtype
+        zero = x[0].eq(0.0) & x[1].eq(0.0)
+        positive = y[0] > 0.0
+        one = y[0].eq(0.0) & y[1].eq(0.0)
+        at_zero = b.where(positive, b.const(0.0, dtype), b.const(float("nan"), dtype))
+        re, im = (b.where(zero, at_zero, part) for part in self.c_function("cpow", x, y))
+        return b.where(one, b.const(1.0, dtype), re), b.where(one, b.const(0.0, dtype), im)
+
+    def op_log2(self, x: Pair) -> Pair:
+        return self.scaled_log(x, 1.4426950408889634)
+
+    def op_log10(self, x: Pair) -> Pair:
+        return self.scaled_log(x, 0.4342944819032518)
+
+    def scaled_log(self, x: Pair, factor: float) -> Pair:
+        re, im = self.c_function("clog", x)
+        return re * factor, im * factor
+
+    def op_exp2(self, x: Pair) -> Pair:
+        b, dtype, ln2 = self.b, x[0].dtype, 0.6931471805599453
+        re, im = self.c_function("cexp", (b.cast(x[0], F64) * ln2, b.cast(x[1], F64) * ln2))
+        return b.cast(re, dtype), b.cast(im, dtype)
+
+    def op_log1p(self, x: Pair) -> Pair:
+        """As NumPy: log(hypot(x + 1, y)) + i atan2(y, x + 1), of doubles."""
+        b, dtype = self.b, x[0].dtype
+        re, im = b.cast(x[0], F64) + 1.0, b.cast(x[1], F64)
+        size, angle = b.call("log", b.call("hypot", re, im)), b.call("arctan2", im, re)
+        return b.cast(size, dtype), b.cast(angle, dtype)
+
+    def op_expm1(self, x: Pair) -> Pair:
+        """As NumPy: expm1(x) cos(y) - 2 sin(y / 2)^2, exp(x) sin(y)."""
+        b = self.b
+        half = b.call("sin", x[1] * 0.5)
+        re = b.call("expm1", x[0]) * b.call("cos", x[1]) - half * half * 2.0
+        return re, b.call("exp", x[0]) * b.call("sin", x[1])

@@ -1,0 +1,253 @@
+"""Large kernels in parts: functions of a few loops each, equal ones shared.
+
+LLVM's time grows faster than a function's length, and programs repeat themselves: the layers of a network,
+the steps of an unrolled loop. A part is a kernel of its own, whose parameters are the storages and numbers
+that its statements use, in the order of first use; so the parts of equal layers have equal text, and are
+compiled once.
+
+A kernel of many loops consists of parts only (`split`). In the body of a loop, such as the stages of a Runge-Kutta
+step, only what occurs more than once is a part (`shared`), so that LLVM sees the rest in one piece.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...core.config import config
+from ..llvm.interrupts import SHORT, is_long, rounds
+from . import ir
+from .check import verify_parts
+from .mapping import Mapping
+from .show import show
+
+#: Kernels with fewer loops and calls than this stay whole.
+FEWEST = 12
+_HEAVY = (ir.For, ir.While, ir.Call, ir.HostCall)
+
+
+@dataclass(eq=False, slots=True)
+class PartCall:
+    """One call of a part.
+
+    Attributes
+    ----------
+    part : Kernel
+        Shared by all calls of equal parts.
+    text : str
+        Of the part; equal for equal parts.
+    buffers : list of BufferDecl
+        The caller's declarations for ``part.buffers``, but for those of `results`.
+    places : list of str
+        The caller's storages for ``part.storages``; the last ones are slots for `results`.
+    ints, floats : list of operands
+        What the part's parameters are.
+    results : list of Value
+        Values of the caller that the part computes, each in a storage of its own behind `places`.
+    """
+
+    part: ir.Kernel
+    text: str
+    buffers: list[ir.BufferDecl]
+    places: list[str]
+    ints: list[ir.Operand]
+    floats: list[ir.Operand]
+    results: list[ir.Value]
+
+
+def split(kernel: ir.Kernel) -> list[PartCall] | None:
+    """The calls that do what a kernel does, or None if it should stay whole."""
+    if not _is_large(kernel.body):
+        return None
+    chunks = _Chunks(kernel.body)
+    return _verified([chunks.call(n, chunks.is_own(n)) for n in range(len(chunks.chunks))])
+
+
+def shared(body: ir.Block) -> list[Any]:
+    """The statements of a loop's body, with calls in place of those that occur more than once."""
+    if not _is_large(body):
+        return body.statements
+    chunks = _Chunks(body)
+    found: list[Any] = []
+    calls = [
+        chunks.call(n, lambda place: False) if _can_move(chunk) else None
+        for n, chunk in enumerate(chunks.chunks)
+    ]
+    times = Counter(call.text for call in _verified([call for call in calls if call]))
+    for chunk, call in zip(chunks.chunks, calls):
+        found += [call] if call and times[call.text] > 1 else chunk
+    return found
+
+
+def _verified(calls: list[PartCall]) -> list[PartCall]:
+    """The calls themselves, checked first where ``config.verify`` is set."""
+    if config.verify:
+        verify_parts(calls)
+    return calls
+
+
+def _is_large(block: ir.Block) -> bool:
+    return sum(type(s) in _HEAVY for s in block.statements) >= FEWEST
+
+
+def _can_move(chunk: list[ir.Statement]) -> bool:
+    """Whether statements in the body of a loop can be a part of their own: they do not leave the loop, use none of its
+    variables, and have loops long enough to be worth a call and memory in place of registers.
+    """
+    statements = list(ir.walk(ir.Block(chunk)))
+    if any(type(s) in (ir.HostCall, ir.Reserve) or is_long(s) for s in statements):
+        return False
+    defined = {v for s in chunk for v in _all_defined(s)}
+    outside = [x for x in _uses(chunk) if type(x) in (ir.Value, ir.LocalVar) and x not in defined]
+    if not all(type(x) is ir.Value and _passes(x.dtype) for x in outside):
+        return False
+    return any(type(s) is ir.For and rounds(s, SHORT + 1) > SHORT for s in statements)
+
+
+class _Chunks:
+    """The statements of a block in runs, and who uses what."""
+
+    def __init__(self, block: ir.Block):
+        self.chunks = list(_chunks(block.statements))
+        self.parts: dict[str, ir.Kernel] = {}
+        self.users: dict[Any, set[int]] = {}  # the chunks that use a value or a storage
+        for n, chunk in enumerate(self.chunks):
+            for x in (*_uses(chunk), *(t.buffer.place for t in ir.touches(ir.Block(chunk)))):
+                self.users.setdefault(x, set()).add(n)
+
+    def is_own(self, n: int) -> Callable[[str], bool]:
+        """Whether nothing but the chunk uses a storage."""
+        return lambda place: self.users.get(place) == {n}
+
+    def call(self, n: int, own: Callable[[str], bool]) -> PartCall:
+        """The chunk as a call of a part, the same one where its text is the same."""
+        made = _Part(self.chunks[n], own)
+        defined = [v for s in self.chunks[n] for v in _defines(s)]
+        results = [v for v in defined if self.users.get(v, set()) - {n}]
+        for v in results:
+            made.give(v)
+        made.kernel.buffers = made.ordered()
+        text = show(made.kernel)
+        part = self.parts.setdefault(text, made.kernel)
+        return PartCall(part, text, list(made.strided), made.places(), made.ints, made.floats, results)
+
+
+class _Part(Mapping):
+    """The statements of a chunk as a kernel."""
+
+    def __init__(self, chunk: list[ir.Statement], own: Callable[[str], bool]):
+        self.own = own  # whether nothing else uses a storage
+        self.ints: list[ir.Operand] = []
+        self.floats: list[ir.Operand] = []
+        self.known: dict[Any, ir.Param] = {}
+        self.defined = {v for s in chunk for v in _all_defined(s)}
+        self.extra: list[ir.BufferDecl] = []
+        body = ir.Block(chunk)
+        self.written: set[str] = set()
+        self.strided: dict[ir.BufferDecl, int] = {}  # of each buffer the first axis whose extent is needed
+        for touch in ir.touches(body):
+            b = touch.buffer
+            self.strided[b] = min(touch.strided, self.strided.get(b, touch.strided))
+            if touch.writes:
+                self.written.add(b.place)
+        super().__init__(ir.Kernel("part", list(self.strided), body), self.operand)
+        self.kernel.ints, self.kernel.floats = len(self.ints), len(self.floats)
+
+    def decl(self, b: ir.BufferDecl) -> ir.BufferDecl:
+        role = "tape" if b.role == "tape" else "out" if b.place in self.written else "in"
+        if b.role == "stack" and self.own(b.place):
+            role = "stack"
+        # Extents that no address needs would only be more parameters.
+        shape = [1 if type(n) is ir.Param and d < self.strided[b] else n for d, n in enumerate(b.shape)]
+        shape = [n if isinstance(n, int) else self.operand(n) for n in shape]
+        return ir.BufferDecl(b.name, b.dtype, tuple(shape), role, b.place)
+
+    def operand(self, x: Any) -> Any:
+        if isinstance(x, tuple):
+            return tuple([self.operand(part) for part in x])
+        outside = type(x) is ir.Value and x not in self.defined
+        return self.parameter(x) if outside or type(x) is ir.Param else x
+
+    def parameter(self, x: Any) -> ir.Param:
+        found = self.known.get(x)
+        if found is None:
+            numbers = self.ints if x.dtype == ir.INT64 else self.floats
+            found = self.known[x] = ir.Param(len(numbers), x.dtype)
+            numbers.append(x)
+        return found
+
+    def argument(self, a: Any) -> Any:
+        return self.operand(a) if isinstance(a, tuple) else super().argument(a)
+
+    def give(self, v: ir.Value) -> None:
+        """Store a value where the caller can read it."""
+        slot = ir.BufferDecl(f"result{len(self.extra)}", v.dtype, (), "out")
+        self.extra.append(slot)
+        self.kernel.body.statements.append(ir.Store(slot, (), v))
+
+    def ordered(self) -> list[ir.BufferDecl]:
+        return [*self.kernel.buffers, *self.extra]
+
+    def places(self) -> list[str]:
+        """The storages, but for the results'."""
+        return [place for place in self.kernel.storages if place not in {b.place for b in self.extra}]
+
+
+# --- where to cut -------------------------------------------------------------------------------------------
+
+
+def _chunks(statements: list[ir.Statement]) -> Iterator[list[ir.Statement]]:
+    """Runs of statements of about one loop or call each; no variable is used on both sides of a cut."""
+    last_use: dict[Any, int] = {}
+    for n, s in enumerate(statements):
+        last_use.update((x, n) for x in _uses([s]) if type(x) in (ir.LocalVar, ir.Value))
+    chunk: list[ir.Statement] = []
+    busy = -1  # the last statement that uses what a cut must not separate
+    heavy = False
+    for n, s in enumerate(statements):
+        begins = type(s) in _HEAVY or type(s) is ir.Local
+        if chunk and heavy and begins and n > busy:
+            yield chunk
+            chunk, heavy = [], False
+        chunk.append(s)
+        heavy = heavy or type(s) in _HEAVY
+        for x in _defines(s):
+            if type(x) is ir.LocalVar or not _passes(x.dtype):
+                busy = max(busy, last_use.get(x, n))
+    if chunk:
+        yield chunk
+
+
+def _passes(dtype: np.dtype) -> bool:
+    """Whether a number can be a parameter."""
+    return dtype in (np.int64, np.float64, np.float32)
+
+
+def _defines(s: ir.Statement) -> list[Any]:
+    """The values and variables that a statement defines for those behind it."""
+    if type(s) is ir.Local:
+        return [s.var]
+    value = getattr(s, "value", None)
+    return [] if value is None else [value]
+
+
+def _all_defined(s: ir.Statement) -> Iterator[Any]:
+    yield from _defines(s)
+    if type(s) is ir.For:
+        yield s.var
+    for block in ir.blocks_of(s):
+        for inner in block.statements:
+            yield from _all_defined(inner)
+
+
+def _uses(chunk: list[ir.Statement]) -> Iterator[Any]:
+    """Values and variables used in a chunk, at any depth."""
+    for s in ir.walk(ir.Block(chunk)):
+        for x in ir.operands_of(s):
+            yield from x if isinstance(x, tuple) else (x.offset,) if type(x) is ir.Ref else (x,)
+        if isinstance(s, (ir.Get, ir.Set)):
+            yield s.var

@@ -1,0 +1,181 @@
+"""The names that the Python form of a kernel uses: NumPy's and SciPy's functions on scalars.
+
+Casts follow ``ndarray.astype`` (a NumPy scalar type would refuse NaN as an integer); `min` and `max` are
+Python's on integers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from ...core.tape import records, reserve
+from ..blas import LETTERS, RETURNS, python_routine
+from ..loops import ir
+from ..loops.check import real_dtype
+from ..run.host_calls import from_python
+
+_NUMPY = (
+    "abs", "floor", "ceil", "trunc", "rint", "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10",
+    "log1p", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh",
+    "arccosh", "arctanh", "less", "less_equal", "greater", "greater_equal", "arctan2", "hypot", "fmod",
+    "copysign", "nextafter", "minimum", "maximum", "real", "imag", "conj", "array", "empty",
+)  # fmt: skip
+_DTYPES = (
+    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
+    "complex64", "complex128",
+)  # fmt: skip
+#: What the Python form has of SciPy.
+_SCIPY = (
+    "erf",
+    "erfc",
+    "erfinv",
+    "ndtri",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
+    "gammainc",
+    "gammaincc",
+    "betaln",
+    "iv",
+    "ive",
+)
+#: Every name that the Python form may use (but for routines of BLAS and LAPACK).
+NAMES = frozenset(
+    (
+        *_NUMPY,
+        *_DTYPES,
+        *_SCIPY,
+        "lgamma",
+        "digamma",
+        "trigamma",
+        "bits32",
+        "bits64",
+        "power",
+        "idiv",
+        "irem",
+        "min",
+        "max",
+        "range",
+        "records",
+        "reserve",
+        "host",
+    )
+) | {"make_complex64", "make_complex128", "complex"}
+
+
+def _caster(name: str) -> Callable[[Any], Any]:
+    dtype = np.dtype(name)
+
+    def cast(x: Any) -> Any:
+        return np.asarray(x).astype(dtype)[()]
+
+    cast.__name__ = name
+    return cast
+
+
+def _power(x: Any, y: Any) -> Any:
+    """``pow`` of C: for one exponent NumPy takes short cuts that differ at infinity."""
+    dtype = np.result_type(x, y)
+    return np.power(np.array([x, x], dtype), np.array([y, y], dtype))[0]
+
+
+def _irem(a: Any, b: Any) -> Any:
+    """The remainder of truncating division, of Python or NumPy integers."""
+    if type(a) is int and type(b) is int:
+        return abs(a) % abs(b) * (1 if a >= 0 else -1)
+    return np.fmod(a, b)
+
+
+def _idiv(a: Any, b: Any) -> Any:
+    """Division that truncates towards zero."""
+    return (a - _irem(a, b)) // b
+
+
+def _bits32(x: Any) -> Any:
+    """The bits of a float32 as an int32."""
+    return np.float32(x).view(np.int32)
+
+
+def _bits64(x: Any) -> Any:
+    """The bits of a float64 as an int64."""
+    return np.float64(x).view(np.int64)
+
+
+def _complex_maker(type_: Callable[[complex], Any]) -> Callable[[Any, Any], Any]:
+    return lambda re, im: type_(complex(re, im))
+
+
+def namespace(kernel: ir.Kernel) -> dict[str, Any]:
+    """The globals of a kernel's Python form."""
+    names: dict[str, Any] = {name: getattr(np, name) for name in _NUMPY}
+    names.update((name, _caster(name)) for name in _DTYPES)
+    # The dtypes' names are functions that cast here.
+    names.update(empty=lambda shape, cast: np.empty(shape, cast.__name__))
+    names.update(array=lambda items, cast: np.array(items, cast.__name__))
+    names.update(inf=np.inf, nan=np.nan, records=records, reserve=reserve, host=from_python)
+    names.update((name, getattr(special, name)) for name in _SCIPY)
+    names.update(lgamma=special.gammaln, digamma=special.psi)
+    names.update(trigamma=_trigamma, power=_power, idiv=_idiv, irem=_irem)
+    names.update(bits32=_bits32, bits64=_bits64)
+    names.update(make_complex64=_complex_maker(np.complex64), make_complex128=_complex_maker(np.complex128))
+    for s in ir.walk(kernel.body):
+        if type(s) is ir.Call:
+            names[s.letter + s.routine] = python_routine(s.letter + s.routine, _result_letter(s))
+    return names
+
+
+def njit_namespace() -> dict[str, Any]:
+    """The globals for the Python form under ``@njit``: names that Numba itself knows."""
+    import numba
+
+    names: dict[str, Any] = {name: getattr(np, name) for name in (*_NUMPY, *_DTYPES)}
+    names.update(inf=np.inf, nan=np.nan)
+    names.update(erf=math.erf, erfc=math.erfc, lgamma=math.lgamma, power=np.power)
+    names.update(bool=np.bool_)  # Numba takes Python's for no dtype
+    names.update(bits32=numba.njit(_bits32), bits64=numba.njit(_bits64))
+    return names
+
+
+def _trigamma(x: Any) -> Any:
+    wide = np.float64(x)
+    if wide < 0:
+        # SciPy's zeta steps up from a negative argument one by one, and never arrives from -1e20: reflect it.
+        sine = np.sin(np.pi * (wide - np.rint(wide)))
+        pole = np.floor(wide) == wide
+        value = np.inf if pole else (np.pi / sine) ** 2 - special.polygamma(1, 1 - wide)
+    else:
+        value = special.polygamma(1, wide)
+    return np.asarray(value).astype(np.asarray(x).dtype)[()]
+
+
+def _result_letter(s: ir.Call) -> str:
+    if s.value is None:
+        return ""
+    dtype = s.value.dtype
+    return LETTERS[(real_dtype(dtype) if RETURNS[s.routine] == "real" else dtype).name]
+
+
+def python_function(kernel: ir.Kernel, source: str) -> Callable[..., int]:
+    """The function that a kernel's Python form defines."""
+    names = namespace(kernel)
+    exec(compile(source, f"<kernel {kernel.name}>", "exec"), names)
+    return names[kernel.name]
+
+
+def views(kernel: ir.Kernel, arrays: tuple[np.ndarray, ...], ints: tuple[int, ...]) -> list[np.ndarray]:
+    """Every declared buffer as an array, given one array (of any shape) for each storage."""
+    memory = {place: a.reshape(-1).view(np.uint8) for place, a in zip(kernel.storages, arrays, strict=True)}
+    found = []
+    for b in kernel.buffers:
+        if b.role in ("stack", "tape"):
+            continue
+        shape = tuple(n if isinstance(n, int) else ints[n.slot] for n in b.shape)
+        size = int(np.prod(shape, dtype=np.int64)) * b.dtype.itemsize
+        found.append(memory[b.place][:size].view(b.dtype).reshape(shape))
+    return found

@@ -1,0 +1,1 @@
+"""Kernels compiled, kept, called, and explained where they fail."""

@@ -1,0 +1,115 @@
+"""Where a NaN in the results of a compiled function began: the jaxpr evaluated again, and the way back from the result.
+
+Only what the result is made of is looked at: a NaN that ``where`` drops is no fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from ...control.callback import Replay, made_before
+from ...core.config import config
+from ...core.context import run_quietly, run_with
+from ...core.errors import NaNError
+from ...core.ir import Atom, Eqn, Jaxpr, Literal, subjaxprs
+from ...core.nans import describe, has_nan, nan_of, only_moves, title
+from .explain_failure import call_host, inputs
+
+
+def any_nan(outs: Sequence[Any]) -> bool:
+    """Whether one of the results has a NaN."""
+    return any(has_nan(x) for x in outs)
+
+
+def look(
+    jaxpr: Jaxpr,
+    outs: Sequence[Any],
+    arrays: Sequence[Any],
+    known: Mapping[Eqn, Sequence[Any]],
+    made: Sequence[Any] = (),
+) -> None:
+    """Raise the `NaNError` for results that have a NaN.
+
+    Parameters
+    ----------
+    jaxpr : Jaxpr
+        Simplified.
+    outs, arrays : sequence
+        Results and arguments.
+    known, made
+        The results of the host calls of this run: of those between kernels by equation, of those in kernels in order.
+
+    Notes
+    -----
+    No error where the NaN was among the arguments and was moved only, as in ``x[::-1]``.
+    """
+    env, calls_left = config.patch(debug_nans=False)(_evaluated)(jaxpr, arrays, known, made)
+    for i, (a, x) in enumerate(zip(jaxpr.outvars, outs)):
+        if not has_nan(x):
+            continue
+        if not has_nan(_read(env, a)):
+            raise NaNError(
+                f"{jaxpr.name} returned NaN in output {i}{describe(x)}; evaluated again, operation by operation, it "
+                "does not"
+            )
+        eqn = _origin(jaxpr, env, a)
+        if eqn is not None:
+            rest = made[len(made) - calls_left.get(eqn, 0) :]
+            raise _error(eqn, env, rest)
+
+
+def _read(env: Mapping[Atom, Any], a: Atom) -> Any:
+    return a.value if isinstance(a, Literal) else env[a]
+
+
+def _evaluated(
+    jaxpr: Jaxpr, arrays: Sequence[Any], known: Mapping[Eqn, Sequence[Any]], made: Sequence[Any]
+) -> tuple[dict[Atom, Any], dict[Eqn, int]]:
+    """The values of all variables; and for each equation how many calls were still to be made before it."""
+    env = inputs(jaxpr, arrays)
+    calls_left = {}
+    replay = Replay(made)
+
+    def evaluate() -> None:
+        for eqn in jaxpr.eqns:
+            calls_left[eqn] = len(replay)
+            args = [_read(env, a) for a in eqn.invars]
+            env.update(zip(eqn.outvars, known[eqn] if eqn in known else _computed(eqn, args, bool(made))))
+
+    run_with(made_before, replay, evaluate)
+    return env, calls_left
+
+
+def _computed(eqn: Eqn, args: Sequence[Any], replays: bool) -> Sequence[Any]:
+    """One equation; loops by their kernels, unless these would make calls again that were made."""
+    if replays or not any(True for _ in subjaxprs(eqn.params)):
+        return call_host(eqn, args)
+    return run_quietly(partial(eqn.primitive.impl, *args, **eqn.params))
+
+
+def _origin(jaxpr: Jaxpr, env: Mapping[Atom, Any], a: Atom) -> Eqn | None:
+    """The first equation that computes with or to NaN on the way back from a variable; None where all only move it."""
+    made = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
+    found = None
+    at: Atom | None = a
+    while at is not None and not isinstance(at, Literal) and at in made:
+        eqn = made[at]
+        if not only_moves(eqn.primitive):
+            found = eqn
+        at = next((b for b in eqn.invars if has_nan(_read(env, b))), None)
+    return found
+
+
+def _error(eqn: Eqn, env: Mapping[Atom, Any], made: Sequence[Any]) -> NaNError:
+    """The error for an equation; of a loop or a branch, for the operation of its body."""
+    args = [_read(env, a) for a in eqn.invars]
+    if any(True for _ in subjaxprs(eqn.params)):
+        try:  # as Python, where each operation is looked at
+            run_with(made_before, Replay(made), call_host, eqn, args)
+        except NaNError as inner:
+            return inner
+    error = nan_of(title(eqn.primitive, eqn.params), [env[v] for v in eqn.outvars], args, eqn.source)
+    assert error is not None
+    return error

@@ -1,0 +1,146 @@
+"""Host calls inside the loops of a kernel: Python for one equation, in the middle of native code.
+
+An equation of a body that must run on the host becomes one of `host_p`, whose kernel rule is a single statement of the
+loop IR. It names the equation by a number, which the kernel gets at run time, so that its code does not depend on it.
+Native code calls `from_kernel` with that number and the addresses of the operands and results; an exception stays
+pending, and the kernel leaves its loops and lets it pass (`lowering/llvm/entry.py`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Sequence
+from itertools import count
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from ...control.bodies import is_host
+from ...control.callback import made_before
+from ...core.aval import Aval
+from ...core.ir import Eqn, Jaxpr, Var
+from ...core.kernel import Block, BlockEmitter, Buffer
+from ...core.primitive import Effect, Primitive
+from .explain_failure import call_host
+
+_WORD = ctypes.sizeof(ctypes.c_void_p)
+
+
+class Entry:
+    """An equation that a kernel has Python evaluate; the kernel can find it as long as somebody holds the entry.
+
+    Attributes
+    ----------
+    number : int
+        What the kernel calls it by.
+    counts : bool
+        Whether it matters how often the call is made.
+    """
+
+    __slots__ = ("__weakref__", "avals", "counts", "eqn", "number")
+
+    def __init__(self, eqn: Eqn):
+        self.eqn = eqn
+        self.number = next(_numbers)
+        self.avals = [a.aval for a in (*eqn.invars, *eqn.outvars)]
+        self.counts = bool(eqn.effects & ~Effect.RAISE)
+        _entries[self.number] = self
+
+    def run(self, memory: Sequence[np.ndarray]) -> None:
+        """Evaluate the equation from the arrays of its operands to those of its results, which follow them."""
+        n = len(self.eqn.invars)
+        args = [x.copy() for x in memory[:n]]  # the loop goes on to overwrite them
+        outs = call_host(self.eqn, args)
+        for target, x in zip(memory[n:], outs, strict=True):
+            np.copyto(target, np.reshape(x, target.shape), casting="unsafe")
+        log = made_before.get()
+        if log is not None and self.counts:
+            log.append([x.copy() for x in memory[n:]])
+
+
+_numbers = count()
+_entries: WeakValueDictionary[int, Entry] = WeakValueDictionary()
+
+
+def from_kernel(number: int, addresses: int) -> None:
+    """A call of native code: the number of the equation, and where the addresses of its operands and results are."""
+    entry = _entries[number]
+    words = (ctypes.c_size_t * len(entry.avals)).from_address(addresses)
+    entry.run([_array(place, aval) for place, aval in zip(words, entry.avals)])
+
+
+def main_thread() -> int:
+    """The thread that Python runs the handlers of signals in."""
+    return threading.main_thread().ident or 0
+
+
+def from_python(number: int, *memory: Any) -> None:
+    """The same from a kernel in Python: operands and results are arrays, or pairs of an array and an offset."""
+    entry = _entries[number]
+    found = []
+    for x, aval in zip(memory, entry.avals, strict=True):
+        whole, offset = x if isinstance(x, tuple) else (x, 0)
+        found.append(whole.reshape(-1)[offset : offset + aval.size].reshape(aval.shape))
+    entry.run(found)
+
+
+def _array(address: int, aval: Aval) -> np.ndarray:
+    """The memory at an address."""
+    nbytes = aval.size * aval.dtype.itemsize
+    if not nbytes:
+        return np.empty(aval.shape, aval.dtype)
+    memory = (ctypes.c_char * nbytes).from_address(address)
+    return np.frombuffer(memory, aval.dtype).reshape(aval.shape)
+
+
+# --- equations ----------------------------------------------------------------------------------------------
+
+
+def _host_kernel(k: BlockEmitter, operands: Sequence[Buffer], results: Sequence[Buffer], *, eqn: Eqn) -> None:
+    k.host_call(Entry(eqn), [*operands, *results[: len(eqn.outvars)]], len(operands))
+
+
+def _silent_kernel(
+    k: BlockEmitter, operands: Sequence[Buffer], results: Sequence[Buffer], *, eqn: Eqn
+) -> None:
+    rule = eqn.primitive.kernel
+    assert isinstance(rule, Block)
+    rule.emit(k, operands, [], **eqn.params)
+
+
+def _abstract(*avals: Aval, eqn: Eqn) -> tuple[Aval, ...]:
+    return tuple([v.aval for v in eqn.outvars])
+
+
+def _effects(*, eqn: Eqn) -> Effect:
+    return eqn.effects
+
+
+def _impl(*args: Any, eqn: Eqn) -> tuple[Any, ...]:
+    return call_host(eqn, args)
+
+
+#: An equation evaluated by Python from inside a kernel.
+host_p = Primitive("host", _abstract, _impl, kernel=Block(_host_kernel), effects=_effects, multiple=True)
+#: A loop or a branch without results, whose body calls the host.
+silent_p = Primitive(
+    "silent", _abstract, _impl, kernel=Block(_silent_kernel), effects=_effects, multiple=True
+)
+
+
+def with_host_calls(jaxpr: Jaxpr) -> Jaxpr:
+    """An equivalent jaxpr whose equations all have kernel rules and results."""
+    eqns = [_with_rule(e) for e in jaxpr.eqns]
+    if all(a is b for a, b in zip(eqns, jaxpr.eqns)):
+        return jaxpr
+    return Jaxpr(jaxpr.invars, eqns, jaxpr.outvars, jaxpr.constvars, jaxpr.consts, jaxpr.name, jaxpr.stats)
+
+
+def _with_rule(eqn: Eqn) -> Eqn:
+    host = is_host(eqn)
+    if eqn.outvars and not host:
+        return eqn
+    nothing = Var(Aval((), np.dtype(bool)))
+    return Eqn(host_p if host else silent_p, eqn.invars, eqn.outvars or (nothing,), {"eqn": eqn}, eqn.source)

@@ -1,0 +1,265 @@
+"""The Python function in front of an executable's kernels, written out so that a call does nothing it need
+not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...control.callback import made_before
+from ...core.context import run_with
+from ...core.ir import Atom, Eqn, Jaxpr, Literal
+from ...core.tape import Tape, TapeAval, new_pool
+from ..jaxpr.partition import HostStep, KernelStep, Step
+from ..loops import ir
+from .compile import Run
+from .debug_nans import any_nan
+from .explain_failure import call_host
+from .host_calls import Entry
+
+if TYPE_CHECKING:
+    from .executable import KernelUnit
+
+#: NumPy's flags for arrays that are C-contiguous and aligned, as ``x.flags.num`` has them.
+TIDY = 0x1 | 0x100
+#: Scratch memory of up to this many bytes is kept from call to call.
+POOLED = 1 << 27
+
+
+def tidy(x: Any, dtype: np.dtype) -> np.ndarray:
+    """`x` as a C-contiguous, aligned ndarray of a dtype; copied only where it must be."""
+    a = np.asarray(x, dtype, order="C")
+    return a if a.flags.num & TIDY == TIDY else a.copy(order="C")
+
+
+def host_results(eqn: Eqn, *args: Any) -> list[np.ndarray]:
+    """The outputs of a host call, each in memory of its own, as its variable's type says."""
+    outs = call_host(eqn, args)
+    results = []
+    for x, v in zip(outs, eqn.outvars, strict=True):
+        a = tidy(x, v.aval.dtype)
+        if a.base is not None or any(a is b for b in args):
+            a = a.copy()
+        results.append(a.reshape(v.aval.shape) if a.shape != v.aval.shape else a)
+    return results
+
+
+def make_scratch(sizes: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+    """Uninitialised memory for each scratch storage of a kernel; an empty pool of tapes for -1."""
+    return tuple([np.empty(n, np.uint8) if n >= 0 else new_pool() for n in sizes])
+
+
+def _noting(run: Run, made: list[Any], arrays: tuple[np.ndarray, ...]) -> int:
+    """Run a kernel whose host calls are noted in `made`."""
+    return run_with(made_before, made, run, arrays)
+
+
+def write_wrapper(
+    jaxpr: Jaxpr,
+    steps: list[Step],
+    units: Mapping[KernelStep, KernelUnit],
+    failed: Callable[[tuple[Any, ...], dict[Eqn, tuple[Any, ...]]], list[np.ndarray]],
+    look: Callable[..., None] | None = None,
+) -> Callable[..., list[np.ndarray]]:
+    """A function of the inputs that runs the steps and returns the list of outputs.
+
+    Parameters
+    ----------
+    jaxpr : Jaxpr
+        Simplified.
+    steps : list of steps
+    units : mapping
+        The compiled kernel of each kernel step.
+    failed : callable
+        Called where a kernel reports failure, with its status, the tuple of inputs and the outputs of the host calls
+        that were made before; its result is returned.
+    look : callable, optional
+        Called where a result has a NaN, with the list of results and then as `failed` without the status.
+    """
+    writer = _Writer(jaxpr)
+    if look is not None or any(
+        type(s) is ir.Fail for unit in units.values() for s in ir.walk(unit.kernel.body)
+    ):
+        writer.note_calls([entry for unit in units.values() for entry in unit.calls])
+    for step in steps:
+        if isinstance(step, HostStep):
+            writer.host(step)
+        else:
+            writer.kernel(step, units[step])
+    writer.returns(look)
+    writer.names["failed"] = failed
+    return writer.function()
+
+
+class _Writer:
+    def __init__(self, jaxpr: Jaxpr):
+        self.jaxpr = jaxpr
+        self.names: dict[str, Any] = {
+            "ndarray": np.ndarray,
+            "empty": np.empty,
+            "flags": vars(np.ndarray)["flags"].__get__,
+            "array": np.array,
+            "tidy": tidy,
+            "new_pool": new_pool,
+            "Tape": Tape,
+        }
+        self.text: dict[Atom, str] = {}
+        self.lines: list[str] = []
+        self.parts: dict[Atom, list[str]] = {}  # of tapes: the names of spans and pools
+        self.count = 0
+        self.made: list[tuple[str, str]] = []  # host calls so far: the name of the equation, and its outputs
+        self.noted: list[Any] = []  # the calls of kernels that are made once, also where a kernel fails later
+        self.arguments = [self.name(v, "x") for v in jaxpr.invars]
+        for v, c in zip(jaxpr.constvars, jaxpr.consts):
+            self.names[self.name(v, "c")] = c if isinstance(v.aval, TapeAval) else tidy(c, v.aval.dtype)
+            self.unpack(v)
+        for v in jaxpr.invars:
+            if isinstance(v.aval, TapeAval):
+                self.unpack(v)
+                continue
+            x, dtype = self.text[v], self.constant("d", v.aval.dtype)
+            # A call of isinstance costs less than an attribute of flags: it comes first. ndarray's own getter,
+            # since a subclass may have put a slower property in its place.
+            self.lines += [f"if not isinstance({x}, ndarray) or flags({x}).num & {TIDY} != {TIDY}:"]
+            self.lines += [f"    {x} = tidy({x}, {dtype})"]
+
+    def name(self, a: Atom, stem: str) -> str:
+        found = self.text[a] = self.fresh(stem)
+        return found
+
+    def unpack(self, v: Atom) -> None:
+        """Name the arrays that a tape consists of."""
+        if isinstance(v.aval, TapeAval):
+            tape = self.text[v]
+            self.parts[v] = [self.fresh("spans"), *[self.fresh("pool") for _ in range(v.aval.levels)]]
+            spans, *pools = self.parts[v]
+            self.lines.append(f"{spans} = {tape}.spans")
+            self.lines += [f"{pool} = {tape}.pools[{i}]" for i, pool in enumerate(pools)]
+
+    def array(self, v: Atom, number: int) -> str:
+        """The name of an array that a kernel takes for a variable."""
+        return self.parts[v][number] if v in self.parts else self.text[v]
+
+    def fresh(self, stem: str) -> str:
+        self.count += 1
+        return f"{stem}{self.count}"
+
+    def constant(self, stem: str, value: Any) -> str:
+        """The name of a global that holds a value."""
+        found = self.fresh(stem)
+        self.names[found] = value
+        return found
+
+    def read(self, a: Atom) -> str:
+        if isinstance(a, Literal):
+            return self.constant("n", a.value)
+        return self.text[a]
+
+    def kernel(self, step: KernelStep, unit: KernelUnit) -> None:
+        for a in step.jaxpr.outvars:
+            self.lines.append(f"{self.name(a, 'y')} = empty({self._layout(a)})")
+            if isinstance(a.aval, TapeAval):
+                self.parts[a] = [self.fresh("spans"), *[self.fresh("pool") for _ in range(a.aval.levels)]]
+                self.lines.append(f"{self.parts[a][0]} = {self.text[a]}")
+                self.lines += [f"{pool} = new_pool()" for pool in self.parts[a][1:]]
+                pools = ", ".join(self.parts[a][1:])
+                aval = self.constant("aval", a.aval)
+                self.lines.append(f"{self.text[a]} = Tape({self.parts[a][0]}, ({pools},), {aval})")
+        places = [
+            f"s{{}}[{list(unit.scratch).index(p)}]" if p in unit.scratch else self.array(*unit.interface[p])
+            for p in unit.kernel.storages
+        ]
+        bound = unit.code.bind(unit.ints, unit.floats, nogil=unit.large, named=unit.kernel)
+        self.constant("calls", unit.calls)  # to keep them
+        if any(entry in self.noted for entry in unit.calls):
+            run = f"partial({self.constant('run', partial(_noting, bound))}, made)"
+        else:
+            run = self.constant("run", bound)
+        arrays = "".join(f"{p}, " for p in places)
+        status = self.fresh("status")
+        if not unit.scratch:
+            self.lines.append(f"{status} = run(({arrays}))".replace("run(", f"{run}("))
+        else:
+            self._with_scratch(unit, run, status, arrays)
+        # Whether a kernel can fail stands in its text; one test costs 10 ns.
+        self.lines += [f"if {status}:", f"    return failed({status}, {self.run_so_far()})"]
+
+    def run_so_far(self) -> str:
+        """The arguments, and the results of the host calls that were made."""
+        inputs = "".join(f"{x}, " for x in self.arguments)
+        made = ", ".join(f"{eqn}: ({outs})" for eqn, outs in self.made)
+        return f"({inputs}), {{{made}}}" + (", made" if self.noted else "")
+
+    def note_calls(self, calls: Sequence[Entry]) -> None:
+        """Have the results of calls noted that must not be made again."""
+        self.noted = [entry for entry in calls if entry.counts]
+        if self.noted:
+            self.names["partial"] = partial
+            self.lines.append("made = []")
+
+    def _layout(self, a: Atom) -> str:
+        shape = self.constant("shape", a.aval.shape)
+        return shape if a.aval.dtype == np.float64 else f"{shape}, {self.constant('d', a.aval.dtype)}"
+
+    def _with_scratch(self, unit: KernelUnit, run: str, status: str, arrays: str) -> None:
+        sizes = tuple(unit.scratch.values())
+        make = self.constant("make", partial(make_scratch, sizes))
+        number = self.fresh("")
+        taken = arrays.replace("s{}", f"s{number}")
+        if sum(n for n in sizes if n > 0) > POOLED:
+            self.lines += [f"s{number} = {make}()", f"{status} = {run}(({taken}))", f"del s{number}"]
+            return
+        # list.pop and list.append are atomic: each call has scratch of its own, also among threads.
+        pool = self.constant("pool", [])
+        self.lines += [
+            "try:",
+            f"    s{number} = {pool}.pop()",
+            "except IndexError:",
+            f"    s{number} = {make}()",
+            f"{status} = {run}(({taken}))",
+        ]
+        tapes = [f"s{number}[{i}][1]" for i, n in enumerate(sizes) if n < 0]
+        kept = f"if {' + '.join(tapes)} < {POOLED >> 3}: " if tapes else ""
+        self.lines.append(f"{kept}{pool}.append(s{number})")
+
+    def host(self, step: HostStep) -> None:
+        eqn = step.eqn
+        call = self.constant("host", partial(host_results, eqn))
+        args = ", ".join(map(self.read, eqn.invars))
+        names = "".join(f"{self.name(v, 'h')}, " for v in eqn.outvars)
+        self.lines.append(f"{names} = {call}({args})" if names else f"{call}({args})")
+        self.made.append((self.constant("eqn", eqn), names))
+
+    def returns(self, look: Callable[..., None] | None) -> None:
+        inputs = {*self.jaxpr.invars, *self.jaxpr.constvars}
+        seen: set[Atom] = set()
+        outs = []
+        for a in self.jaxpr.outvars:
+            text = self.read(a)
+            if isinstance(a.aval, TapeAval):
+                pass  # nobody can write to a tape
+            elif isinstance(a, Literal) or a in inputs or a in seen:
+                text = f"array({text}, {self.constant('d', a.aval.dtype)})"
+            seen.add(a)
+            outs.append(text)
+        if look is not None:
+            any_ = self.constant("any_nan", any_nan)
+            self.lines += [f"outs = [{', '.join(outs)}]", f"if {any_}(outs):"]
+            self.lines += [f"    {self.constant('look', look)}(outs, {self.run_so_far()})", "return outs"]
+            return
+        self.lines.append(f"return [{', '.join(outs)}]")
+
+    def function(self) -> Callable[..., list[np.ndarray]]:
+        # Globals of the wrapper are bound as defaults: local variables are quicker to read.
+        bound = "".join(f", {n}={n}" for n in self.names)
+        arguments = "".join(f"{x}, " for x in self.arguments)
+        head = f"def call({arguments}{'/, ' if self.arguments else ''}*{bound}):"
+        if not bound:
+            head = f"def call({arguments}):"
+        source = "\n    ".join([head, *self.lines])
+        exec(compile(source, f"<functrans: wrapper of {self.jaxpr.name}>", "exec"), self.names)
+        return self.names.pop("call")

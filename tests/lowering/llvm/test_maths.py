@@ -1,0 +1,132 @@
+"""Accuracy of inlined and vector functions over their range, and what serves where libmvec is missing."""
+
+import numpy as np
+import pytest
+
+from functrans.lowering.llvm import maths
+from functrans.lowering.llvm.inline_maths import FASTER, FUNCTIONS
+from functrans.lowering.loops.builder import Builder
+from functrans.lowering.run.compile import compile_kernel
+
+F8, F4 = np.dtype("f8"), np.dtype("f4")
+RANGES = {
+    "exp": [(-750, 712), (-1, 1), (-745.2, -700), (709, 709.8)],
+    "expm1": [(-45, 712), (-1, 1), (-1e-5, 1e-5)],
+    "tanh": [(-25, 25), (-1, 1), (-1e-5, 1e-5)],
+    "log": [(0, 3), (1e-310, 1e-300), (0, 1e308), (0.999, 1.001)],
+    "log1p": [(-1, 2), (-1e-5, 1e-5), (0, 1e308), (-0.3, 0.5)],
+    "erf": [(-7, 7), (-1.1, 1.1), (-1e-5, 1e-5)],
+    "sin": [(-10, 10), (-1e6, 1e6), (-1e22, 1e22)],
+    "cos": [(-10, 10), (-1e6, 1e6), (-1e22, 1e22)],
+}
+
+
+def apply(name, x, accumulators=0):
+    n = len(x)
+    b = Builder(name)
+    source, target = b.buffer("x", x.dtype, (n,), "in"), b.buffer("y", x.dtype, (n,), "out")
+    totals = [b.local(b.const(0.0, x.dtype)) for _ in range(accumulators)]
+    with b.loop(n) as i:
+        v = b.load(source, (i,))
+        b.store(target, (i,), b.call(name, v))
+        for total in totals:
+            total.set(total.get() + v)
+    kernel, out = compile_kernel(b.finish()), np.zeros_like(x)
+    kernel.run((x, out))
+    return out, kernel
+
+
+def samples(name, dtype, n=20_001):
+    rng = np.random.default_rng(3)
+    return np.concatenate([rng.uniform(a, b, n) for a, b in RANGES[name]]).astype(dtype)
+
+
+def error(found, name, x):
+    """The greatest error in units in the last place against long double."""
+    exact = {"erf": None}.get(name, getattr(np, name, None))
+    if exact is None:
+        from scipy import special
+
+        expected = special.erf(x)
+    else:
+        with np.errstate(divide="ignore"):
+            expected = exact(x.astype(np.longdouble))
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = expected.astype(x.dtype)
+        ulp = np.spacing(np.abs(rounded))
+        keep = np.isfinite(rounded) & np.isfinite(ulp)
+        np.testing.assert_array_equal(found[~np.isfinite(rounded)], rounded[~np.isfinite(rounded)])
+        return float(np.max(np.abs(found - expected)[keep] / ulp[keep]))
+
+
+@pytest.mark.parametrize("name", RANGES)
+@pytest.mark.parametrize("dtype", [F8, F4], ids=str)
+def test_accuracy(name, dtype):
+    with np.errstate(over="ignore"):
+        x = samples(name, dtype)
+    x = x[np.isfinite(x)]
+    assert error(apply(name, x)[0], name, x) <= 4
+
+
+@pytest.mark.parametrize("name", sorted(FASTER))
+def test_accuracy_where_several_sums_are_kept(name):
+    x = samples(name, F8)
+    found, kernel = apply(name, x, accumulators=2)
+    assert f"call double @functrans.{name}.f64" in kernel.llvm
+    assert error(found, name, x) <= 2.5
+
+
+@pytest.fixture
+def no_libmvec(monkeypatch):
+    monkeypatch.setattr(maths, "_host", lambda: maths._Host((), 0, True))
+
+
+@pytest.mark.parametrize("name", RANGES)
+@pytest.mark.parametrize("dtype", [F8, F4], ids=str)
+def test_without_libmvec(name, dtype, no_libmvec):
+    with np.errstate(over="ignore"):
+        x = samples(name, dtype)
+    x = x[np.isfinite(x)]
+    found, kernel = apply(name, x)
+    assert "_ZGV" not in kernel.llvm
+    assert (f"functrans.{name}" in kernel.llvm) == (name in FUNCTIONS)
+    assert error(found, name, x) <= (2.5 if name in FUNCTIONS and name != "erf" else 4)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_inlined_functions_at_the_edges(name, no_libmvec):
+    edges = [
+        0.0,
+        -0.0,
+        np.inf,
+        -np.inf,
+        np.nan,
+        5e-324,
+        -5e-324,
+        2.3e-308,
+        -2.3e-308,
+        1.0,
+        -1.0,
+        1.7e308,
+        -1.7e308,
+    ]
+    x = np.array([v for v in edges for _ in range(9)])
+    found, _ = apply(name, x)
+    from scipy import special
+
+    with np.errstate(all="ignore"):
+        expected = special.erf(x) if name == "erf" else getattr(np, name)(x)
+    np.testing.assert_allclose(found, expected, rtol=1e-15, atol=0)
+    np.testing.assert_array_equal(np.signbit(found)[x == 0], np.signbit(expected)[x == 0])
+
+
+def test_only_variants_that_the_library_has_are_named(monkeypatch):
+    host = maths._host()
+    if not host.vectors:
+        pytest.skip("no libmvec here")
+    real = maths._Host.has_symbol
+    monkeypatch.setattr(maths._Host, "has_symbol", lambda self, name: "N4" in name and real(self, name))
+    x = np.linspace(-3, 3, 1001)
+    found, kernel = apply("sin", x)
+    assert "_ZGVeN8v_sin" not in kernel.llvm
+    np.testing.assert_allclose(found, np.sin(x), rtol=1e-15, atol=1e-16)

@@ -1,0 +1,71 @@
+"""The cache of kernels: one compilation for one text, whoever asks."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from functrans.lowering.loops.builder import Builder
+from functrans.lowering.run import cache
+from functrans.lowering.run.compile import Options
+
+PYTHON = Options(backend="python")
+
+
+def kernel(name, number):
+    b = Builder(name)
+    x = b.buffer(f"{name}_x", np.dtype("f8"), (3,), "out")
+    with b.loop(3) as i:
+        b.store(x, (i,), b.const(number, x.dtype))
+    return b.finish()
+
+
+def test_text_is_the_key_and_names_are_not():
+    kernels = cache.KernelCache()
+    first, compiled = kernels.get(kernel("f", 1.0), PYTHON)
+    assert compiled
+    assert kernels.get(kernel("g", 1.0), PYTHON) == (first, False)
+    assert kernels.get(kernel("f", 2.0), PYTHON)[1]
+    assert kernels.get(kernel("f", 1.0), Options(backend="python", strict=True))[1]
+    assert len(kernels) == 3
+    kernels.clear()
+    assert kernels.get(kernel("f", 1.0), PYTHON)[1]
+
+
+def test_two_threads_compile_once(monkeypatch):
+    kernels = cache.KernelCache()
+    begun, go, count = threading.Event(), threading.Event(), []
+
+    def slow(kernel, options):
+        count.append(kernel)
+        begun.set()
+        assert go.wait(10)
+        return object()
+
+    monkeypatch.setattr(cache, "compile_kernel", slow)
+    found = []
+    threads = [
+        threading.Thread(target=lambda: found.append(kernels.get(kernel("f", 1.0), PYTHON))) for _ in range(6)
+    ]
+    for t in threads:
+        t.start()
+    assert begun.wait(10)
+    go.set()
+    for t in threads:
+        t.join(10)
+    assert len(count) == 1
+    assert len({id(code) for code, _ in found}) == 1
+    assert sorted(now for _, now in found) == [False] * 5 + [True]
+
+
+def test_failed_compilation_is_tried_again(monkeypatch):
+    kernels = cache.KernelCache()
+
+    def fails(kernel, options):
+        raise RuntimeError("no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cache, "compile_kernel", fails)
+        with pytest.raises(RuntimeError, match="no"):
+            kernels.get(kernel("f", 1.0), PYTHON)
+    assert kernels.get(kernel("f", 1.0), PYTHON)[1]

@@ -1,0 +1,233 @@
+import re
+import sys
+import threading
+import warnings
+from contextlib import ExitStack
+
+import numpy as np
+import pytest
+
+from functrans.lowering.llvm import entry, maths
+from functrans.lowering.loops import ir
+from functrans.lowering.loops.builder import Builder
+from functrans.lowering.run import compile as compiling
+from functrans.lowering.run.compile import Options, best_route, compile_kernel, self_test
+
+F8, F4 = np.dtype("f8"), np.dtype("f4")
+
+
+def doubling(factor=2.0):
+    b = Builder("scale")
+    n = ir.Param(0, ir.INT64)
+    x, y = b.buffer("x", F8, (n,), "in"), b.buffer("y", F8, (n,), "out")
+    with b.loop(b.parameter(0, ir.INT64)) as i:
+        b.store(y, (i,), b.load(x, (i,)) * factor)
+    kernel = b.finish()
+    kernel.ints = 1
+    return kernel
+
+
+def test_the_intrinsic_route_serves_here():
+    assert best_route() == "intrinsic"
+    kernel = compile_kernel(doubling())
+    assert kernel.route == "intrinsic"
+    assert "noinline" in kernel.llvm
+    assert "def scale(x, y, n0):" in kernel.python_source
+    x, y = np.arange(9.0), np.zeros(9)
+    run = kernel.bind((9,))
+    assert run((x, y)) == 0
+    np.testing.assert_array_equal(y, 2 * x)
+    assert kernel.bind((4,), nogil=True)((x, x.copy())) == 0
+
+
+def test_entries_are_numba_jitted():
+    from numba.core.dispatcher import Dispatcher
+
+    kernel = compile_kernel(doubling(3.0))
+    assert isinstance(kernel.entry, Dispatcher)
+    assert len(kernel.entry.signatures) == 1
+
+
+@pytest.mark.parametrize(
+    "build", [compiling._by_njit, lambda k: compile_kernel(k, Options(backend="python"))]
+)
+def test_other_routes_pass_the_self_test(build):
+    self_test(build)
+
+
+def test_self_test_finds_wrong_values():
+    def wrong(kernel):
+        (loop,) = (s for s in kernel.body.statements if isinstance(s, ir.For))
+        product = next(s for s in loop.body.statements if isinstance(s, ir.Let))
+        product.op = "add"
+        return compile_kernel(kernel)
+
+    with pytest.raises(RuntimeError, match="wrong values"):
+        self_test(wrong)
+
+
+def test_fallback_to_njit_and_to_python(monkeypatch):
+    def fails(*args):
+        raise RuntimeError("no such thing")
+
+    monkeypatch.setattr(compiling, "_route", [])
+    monkeypatch.setattr(compiling, "compile_entry", fails)
+    with pytest.warns(RuntimeWarning, match="slower route 'njit'.*|no such thing"):
+        kernel = compile_kernel(doubling())
+    assert kernel.route == "njit"
+    x, y = np.arange(5.0), np.zeros(5)
+    assert kernel.run((x, y), (5,)) == 0
+    np.testing.assert_array_equal(y, 2 * x)
+
+    monkeypatch.setattr(compiling, "_route", [])
+    monkeypatch.setattr(compiling, "_by_njit", fails)
+    with pytest.warns(RuntimeWarning, match="slower route 'python'"):
+        kernel = compile_kernel(doubling())
+    assert kernel.route == "python"
+    assert kernel.run((x, y), (5,)) == 0
+
+
+def test_a_missing_routine_makes_a_python_kernel(monkeypatch):
+    monkeypatch.setitem(maths.LIBM, "cbrt", "no_such_cube_root")
+    b = Builder("roots")
+    x, y = b.buffer("x", F8, (3,), "in"), b.buffer("y", F8, (3,), "out")
+    with b.loop(3) as i:
+        b.store(y, (i,), b.call("cbrt", b.load(x, (i,))))
+    with pytest.warns(RuntimeWarning, match="no_such_cube_root"):
+        kernel = compile_kernel(b.finish())
+    assert kernel.route == "python"
+    out = np.zeros(3)
+    assert kernel.run((np.array([8.0, 27.0, -1.0]), out)) == 0
+    np.testing.assert_allclose(out, [2, 3, -1])
+
+
+def test_the_njit_route_wraps_and_rounds_narrow_numbers():
+    b = Builder("narrow")
+    x, y = b.buffer("x", np.dtype("i1"), (3,), "in"), b.buffer("y", np.dtype("i1"), (3,), "out")
+    u, v = b.buffer("u", F4, (3,), "in"), b.buffer("v", F4, (3,), "out")
+    with b.loop(3) as i:
+        b.store(y, (i,), b.cast(b.load(x, (i,)) * 100, np.dtype("i1")))
+        b.store(v, (i,), b.load(u, (i,)) * 0.1 + 1e-9)
+    data, out, single, rounded = (
+        np.array([1, 2, -3], "i1"),
+        np.zeros(3, "i1"),
+        np.array([1, 3, 7], F4),
+        np.zeros(3, F4),
+    )
+    assert compiling._by_njit(b.finish()).run((data, out, single, rounded)) == 0
+    np.testing.assert_array_equal(out, data * np.int8(100))
+    np.testing.assert_array_equal(rounded, single * F4.type(0.1) + F4.type(1e-9))
+
+
+def test_threads_share_a_kernel():
+    kernel = compile_kernel(doubling(5.0))
+    failures = []
+
+    def work(seed):
+        x = np.random.default_rng(seed).normal(size=1000)
+        run = kernel.bind((1000,), nogil=bool(seed % 2))
+        for _ in range(200):
+            y = np.zeros(1000)
+            run((x, y))
+            if not np.array_equal(y, 5 * x):
+                failures.append(seed)
+
+    threads = [threading.Thread(target=work, args=(s,)) for s in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failures
+
+
+def test_threads_compile_at_once():
+    built = []
+    threads = [
+        threading.Thread(target=lambda f=f: built.append(compile_kernel(doubling(f))))
+        for f in (2.0, 3.0, 4.0, 7.0)
+    ]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len({k.llvm for k in built}) == 4
+
+
+def test_python_form_steps_through_plain_arrays():
+    kernel = compile_kernel(doubling(), Options(backend="python"))
+    x, y = np.arange(3.0), np.zeros(3)
+    lines = []
+
+    def trace(frame, event, arg):
+        if frame.f_code.co_name == "scale":
+            lines.append(frame.f_lineno)
+        return trace
+
+    old = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        kernel.entry(x, y, 3)
+    finally:
+        sys.settrace(old)
+    np.testing.assert_array_equal(y, 2 * x)
+    assert len(lines) > 6
+
+
+def test_python_route_is_silent():
+    b = Builder("silent")
+    y = b.buffer("y", F8, (2,), "out")
+    one, zero = b.const(1.0, F8), b.const(0.0, F8)
+    b.store(y, (0,), one / zero)
+    b.store(y, (1,), b.call("log", zero))
+    out = np.zeros(2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert compile_kernel(b.finish(), Options(backend="python")).run((out,)) == 0
+    np.testing.assert_array_equal(out, [np.inf, -np.inf])
+
+
+def test_strict_kernels_do_not_contract():
+    x = np.array([1 + 2.0**-30])
+    results = []
+    for strict in (False, True):
+        b = Builder("fused")
+        source, y = b.buffer("x", F8, (1,), "in"), b.buffer("y", F8, (1,), "out")
+        v = b.load(source, (0,))
+        b.store(y, (0,), v * v - 1.0)
+        out = np.zeros(1)
+        kernel = compile_kernel(b.finish(), Options(strict=strict))
+        kernel.run((x, out))
+        assert ("contract" in kernel.llvm) is not strict
+        results.append(out[0])
+    assert results[1] == x[0] * x[0] - 1.0
+
+
+def test_memory_layout_is_as_assumed():
+    assert entry.layout_is_known()
+
+
+def nest(*extents):
+    """A kernel of nested loops that doubles; None for an extent not known."""
+    b = Builder("nest")
+    shape = tuple(ir.Param(0, ir.INT64) if n is None else n for n in extents)
+    x, y = b.buffer("x", F8, shape, "in"), b.buffer("y", F8, shape, "out")
+    with ExitStack() as loops:
+        bounds = [b.parameter(0, ir.INT64) if n is None else n for n in extents]
+        index = tuple(loops.enter_context(b.loop(n)) for n in bounds)
+        b.store(y, index, b.load(x, index) * 2.0)
+    kernel = b.finish()
+    kernel.ints = extents.count(None)
+    return kernel
+
+
+@pytest.mark.parametrize(
+    ("extents", "kept"),
+    [((3, 3, 3), 0), ((2, 2, 2, 2), 0), ((4, 4, 4), 1), ((3, 3, 100), 3), ((3, 3, None), 3), ((40, 3), 1)],
+)
+def test_loops_around_long_ones_stay_loops(extents, kept):
+    kernel = compile_kernel(nest(*extents))
+    assert len(re.findall(r"br .*!llvm\.loop", kernel.llvm)) == kept
+    shape = tuple(5 if n is None else n for n in extents)
+    x, y = np.random.default_rng(0).normal(size=shape), np.zeros(shape)
+    assert kernel.run((x, y), (5,) * kernel.kernel.ints) == 0
+    np.testing.assert_array_equal(y, 2 * x)
