@@ -16,18 +16,18 @@ sys.path.insert(0, str(PAGE.parents[1] / "tests" / "coverage"))
 
 import coverage_table as table  # noqa: E402
 
-HEAD = """# What there is
+HEAD = """# Functions
 
-Written by `docs/generate_coverage.py` from the table in `tests/coverage`, from which the tests of each function follow:
-values and dtypes against NumPy or SciPy, compiled, mapped, derivatives against finite differences.
+`docs/generate_coverage.py` writes this page from the table in `tests/coverage`. The tests of each function come from the
+same table: values and dtypes against NumPy or SciPy, under `jit` and `vmap`, and derivatives against finite differences.
 
-*Derivative*: yes, in both modes; zero where the result is a step function of float arguments; none where it is made of
-integers or does not depend on numbers. *Compiled to*: a kernel of native code; a host call, NumPy's or SciPy's function
-called between two kernels (its primitives in brackets); nothing where all is done while tracing. Where the shape of the
-result depends on numbers a function is compiled only if told its `size=`, or not at all.
+*Derivative*: "yes" means in both modes; "zero", that the result is a step function of float arguments; "none", that the
+arguments are integers or the result does not depend on numbers. *Compiled to*: a kernel of native code; a host call, which
+runs NumPy's or SciPy's function between two kernels (primitives in brackets); or nothing, if tracing does all the work. If
+the shape of the result depends on numbers, a function compiles only with `size=`, or not at all.
 
-The solvers of `functrans.scipy.integrate` and `functrans.scipy.optimize`, which call functions of yours, are listed
-with their rules under [host calls](host_calls.md#scipys-solvers).
+For the solvers of `functrans.scipy.integrate` and `functrans.scipy.optimize`, which call your functions, and their rules, see
+[host calls](host_calls.md#scipy-solvers).
 """
 
 
@@ -68,7 +68,7 @@ def compiled_to(entry):
         found = f"{'kernel, ' if kernels else ''}host call ({', '.join(hosts)})"
     else:
         found = "kernel" if kernels else "nothing"
-    return f"{found} (given `size=`)" if all(c.eager or c.sized for c in entry.calls) else found
+    return f"{found} (with `size=`)" if all(c.eager or c.sized for c in entry.calls) else found
 
 
 def derivative(entry):

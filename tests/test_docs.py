@@ -82,12 +82,20 @@ def test_readme_states_its_output():
     assert all(f"<!-- ci: {name} -->" in text for name in ("example", "tests", "docs"))
 
 
+def anchors(page):
+    """The fragments that links to a page may name, as GitHub and MyST make them from its headings."""
+    headings = re.findall(r"^#+ (.*)$", FENCE.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_links_lead_somewhere(page):
     text = FENCE.sub("", page.read_text())
-    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+    for target, fragment in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", text):
         if "://" not in target:
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+            to = page.parent / target if target else page
+            assert to.exists(), f"{page.name}: {target}"
+            assert not fragment or fragment in anchors(to), f"{page.name}: {target}#{fragment}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
