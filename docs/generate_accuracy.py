@@ -17,24 +17,25 @@ from sweep import RUNS, measured, points_of  # noqa: E402
 DTYPES = (np.float64, np.float32)
 HEAD = """# Accuracy of functions and their derivatives
 
-`docs/generate_accuracy.py` writes this page from the comparison in `tests/accuracy`, which the tests repeat. It compares
-functions and all their partial derivatives, up to third order, with symbolic derivatives that mpmath evaluates with up to 900
-digits.
+`docs/generate_accuracy.py` writes this page from the comparison in `tests/accuracy`, which the tests repeat. It
+compares functions and all their partial derivatives, up to third order, with symbolic derivatives that mpmath
+evaluates with up to 900 digits.
 
-The points are zeros, ones, infinities, the ends of the domain, the numbers next to these, 1e30 and 1e-30 (in all combinations
-for several arguments), and ordinary numbers. Each derivative is computed in forward mode, in reverse mode and in mixed mode;
-eagerly, compiled, and compiled with `config.patch(strict=True)`.
+The points are zeros, ones, infinities, the ends of the domain, the numbers next to these, 1e30 and 1e-30 (in all
+combinations for several arguments), and ordinary numbers. Each derivative is computed in forward mode, in reverse
+mode and in mixed mode; eagerly, compiled, and compiled with `config.patch(strict=True)`.
 
-The table gives the largest error, in units in the last place (ulp), of the value and of the derivatives by order. The ulp of a
-derivative is that of the result, or the change in the result when an argument changes by one ulp, whichever is larger. The
-same applies to values marked \\*, which NumPy or SciPy compute in two steps. Infinite results are infinite here too, and no
-NaN or infinity replaces a finite number.
+The table gives the largest error, in units in the last place (ulp), of the value and of the derivatives by order.
+The ulp of a derivative is that of the result, or the change in the result when an argument changes by one ulp,
+whichever is larger. The same applies to values marked \\*, which NumPy or SciPy compute in two steps. Infinite
+results are infinite here too, and no NaN or infinity replaces a finite number.
 
-Derivatives of functions marked † are computed from the function's result, and their ulp is that of 1, the largest slope. So the
-derivative of `tanh`, 1 - tanh(x)**2, has an absolute error of about 1e-16 instead of a small relative error: beyond |x| = 19 (9
-in float32) it is 0, as in JAX and PyTorch. Computed from the argument, every digit would be right, but gradients of networks
-would store both argument and result of each layer, which doubles the memory and takes longer (an LSTM 1.2 times, a sum of `tanh`
-1.6 times). Where the tails matter, write `tanh(x)` as `2 * expit(2 * x) - 1`:
+Derivatives of functions marked † are computed from the function's result, and their ulp is that of 1, the largest
+slope. So the derivative of `tanh`, 1 - tanh(x)**2, has an absolute error of about 1e-16 instead of a small
+relative error: beyond |x| = 19 (9 in float32) it is 0, as in JAX and PyTorch. Computed from the argument, every
+digit would be right, but gradients of networks would store both argument and result of each layer, which doubles
+the memory and takes longer (an LSTM 1.2 times, a sum of `tanh` 1.6 times). Where the tails matter, write `tanh(x)`
+as `2 * expit(2 * x) - 1`:
 
 ```python
 >>> import functrans as ft, functrans.numpy as fnp
@@ -44,9 +45,9 @@ would store both argument and result of each layer, which doubles the memory and
 
 ```
 
-The table leaves out points where a derivative does not exist or depends on the direction, and, in float32, higher derivatives of
-functions of several arguments whose squares overflow. It also leaves out sums of terms, as in `logsumexp` and `softmax`: their
-error is some ulp of the largest term.
+The table leaves out points where a derivative does not exist or depends on the direction, and, in float32, higher
+derivatives of functions of several arguments whose squares overflow. It also leaves out sums of terms, as in
+`logsumexp` and `softmax`: their error is some ulp of the largest term.
 
 ## Derivatives at kinks
 

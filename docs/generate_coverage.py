@@ -18,16 +18,18 @@ import coverage_table as table  # noqa: E402
 
 HEAD = """# Functions
 
-`docs/generate_coverage.py` writes this page from the table in `tests/coverage`. The tests of each function come from the
-same table: values and dtypes against NumPy or SciPy, under `jit` and `vmap`, and derivatives against finite differences.
+`docs/generate_coverage.py` writes this page from the table in `tests/coverage`. The tests of each function come
+from the same table: values and dtypes against NumPy or SciPy, under `jit` and `vmap`, and derivatives against
+finite differences.
 
-*Derivative*: "yes" means in both modes; "zero", that the result is a step function of float arguments; "none", that the
-arguments are integers or the result does not depend on numbers. *Compiled to*: a kernel of native code; a host call, which
-runs NumPy's or SciPy's function between two kernels (primitives in brackets); or nothing, if tracing does all the work. If
-the shape of the result depends on numbers, a function compiles only with `size=`, or not at all.
+*Derivative*: "yes" means in both modes; "zero", that the result is a step function of float arguments; "none",
+that the arguments are integers or the result does not depend on numbers. *Compiled to*: a kernel of native code; a
+host call, which runs NumPy's or SciPy's function between two kernels (primitives in brackets); or nothing, if
+tracing does all the work. If the shape of the result depends on numbers, a function compiles only with `size=`, or
+not at all.
 
-For the solvers of `functrans.scipy.integrate` and `functrans.scipy.optimize`, which call your functions, and their rules, see
-[host calls](host_calls.md#scipy-solvers).
+For the solvers of `functrans.scipy.integrate` and `functrans.scipy.optimize`, which call your functions, and their
+rules, see [host calls](host_calls.md#scipy-solvers).
 """
 
 
