@@ -37,7 +37,7 @@ NAMESPACES = (
 ONE_PAGE = 60  # namespaces with more names than this have a page for each family
 ELEMENTWISE = "functrans.lax.elementwise"  # stands for the page of this name in other namespaces too
 FAMILIES = {
-    "functrans.primitives.products": "functrans.numpy.products"
+    "functrans.primitives.products.matmul": "functrans.numpy.products"
 }  # functions that stand below their family
 
 

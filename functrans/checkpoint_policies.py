@@ -23,9 +23,9 @@ from typing import Any, NoReturn
 from .core.checked import checked
 from .core.errors import ArgumentError
 from .core.primitive import Primitive
-from .primitives.conv import conv_p
-from .primitives.dot import dot_general_p
-from .primitives.identities import name_p
+from .primitives.elementwise.identities import name_p
+from .primitives.products.dot import dot_general_p
+from .primitives.windows.conv import conv_p
 
 Policy = Callable[..., bool]
 

@@ -20,7 +20,7 @@ from ..core.pytree import PyTreeDef, first_difference, tree_flatten_with_path, t
 from ..core.source import Source, last_line, user_source
 from ..core.trace import WEAK_KEYS
 from ..core.tree_nodes import keystr
-from ..primitives.elementwise import weakly
+from ..primitives.elementwise.arithmetic import weakly
 from ..primitives.operands import strong
 from ..transforms.stage import stage
 from ..transforms.values import Flat, name_of, result

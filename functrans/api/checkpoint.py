@@ -12,7 +12,7 @@ from ..core.checked import checked
 from ..core.errors import ArgumentError
 from ..core.portable import Transformed
 from ..core.pytree import tree_map
-from ..primitives.identities import name_p
+from ..primitives.elementwise.identities import name_p
 from ..transforms.stage import close, stage
 from ..transforms.values import (
     Flat,

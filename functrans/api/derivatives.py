@@ -23,8 +23,8 @@ from ..core.portable import Unportable
 from ..core.pytree import PyTree, PyTreeDef, tree_flatten, tree_structure, tree_unflatten
 from ..core.tracebacks import boundary
 from ..core.tree_nodes import keystr, register_kind
-from ..primitives.elementwise import convert_element_type_p
-from ..primitives.linear import instantiate
+from ..primitives.elementwise.arithmetic import convert_element_type_p
+from ..primitives.structure.linear import instantiate
 from ..transforms.jvp import jvp as jvp_flat
 from ..transforms.kept import Program
 from ..transforms.linearize import Linearized, replay

@@ -15,8 +15,8 @@ from ..core.errors import ArgumentError, ArgumentValueError, GradientError
 from ..core.portable import Transformed
 from ..core.pytree import PyTreeDef, tree_flatten_with_path, tree_structure
 from ..core.tree_nodes import KeyPath, keystr
-from ..primitives.elementwise import weakly
-from ..primitives.linear import instantiate
+from ..primitives.elementwise.arithmetic import weakly
+from ..primitives.structure.linear import instantiate
 from ..transforms.linearize import linearize
 from ..transforms.transpose import backward
 from ..transforms.values import (

@@ -10,8 +10,8 @@ from ..core.checked import checked
 from ..core.dtypes import is_complex, is_inexact
 from ..core.errors import GradientError
 from ..core.pytree import PyTree, PyTreeDef, tree_unflatten
-from ..primitives.create import eye
-from ..primitives.linear import batched_first, instantiate, move_axis, reshape_p
+from ..primitives.structure.create import eye
+from ..primitives.structure.linear import batched_first, instantiate, move_axis, reshape_p
 from ..transforms.batch import batch
 from ..transforms.linearize import Linearized, linearize, replay
 from ..transforms.transpose import backward

@@ -12,7 +12,7 @@ from ..core.checked import checked
 from ..core.errors import ArgumentError, ArgumentValueError, AxisError
 from ..core.portable import Transformed
 from ..core.pytree import flatten_axes, tree_flatten_with_path, tree_structure
-from ..primitives.linear import batched_first, move_axis, shape_of
+from ..primitives.structure.linear import batched_first, move_axis, shape_of
 from ..transforms.batch import batch
 from ..transforms.values import (
     Flat,

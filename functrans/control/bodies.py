@@ -17,7 +17,7 @@ from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var, subjaxprs
 from ..core.kernel import Reduction
 from ..core.primitive import Effect, Primitive
 from ..core.tape import TapeAval
-from ..primitives.linear import broadcast_in_dim_p, broadcast_to
+from ..primitives.structure.linear import broadcast_in_dim_p, broadcast_to
 from ..primitives.tape import empty_tape_p
 
 Mask = tuple[bool, ...]

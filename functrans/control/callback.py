@@ -33,8 +33,8 @@ from ..core.pytree import PyTreeDef, tree_flatten, tree_flatten_with_path, tree_
 from ..core.source import replayed, user_source
 from ..core.trace import Tracer, eval_trace, tracing
 from ..core.tree_nodes import keystr
-from ..primitives.linear import batched_first, move_axis
 from ..primitives.operands import plain
+from ..primitives.structure.linear import batched_first, move_axis
 from .interned import UserCode, lasting
 
 SEQUENTIAL = ("sequential", "sequential_unrolled")

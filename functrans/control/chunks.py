@@ -9,8 +9,8 @@ from typing import Any
 
 from ..core.check import verified
 from ..core.ir import Eqn, Jaxpr, Var
-from ..primitives.linear import reshape_p, shape_of
-from ..primitives.shape import concatenate_p, slice_along
+from ..primitives.structure.linear import reshape_p, shape_of
+from ..primitives.structure.shape import concatenate_p, slice_along
 from .bodies import split
 from .checkpoint import checkpoint_p
 from .scan import bind as bind_scan

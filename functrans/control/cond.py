@@ -16,7 +16,7 @@ from ..core.ir import Atom, Jaxpr, Var
 from ..core.kernel import Block, BlockEmitter, Buffer
 from ..core.primitive import Effect, Linear, Primitive
 from ..core.tape import TapeAval
-from ..primitives.linear import broadcast_in_dim_p
+from ..primitives.structure.linear import broadcast_in_dim_p
 from ..transforms.batch import batch_jaxpr
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr

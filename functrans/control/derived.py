@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ..core.config import trace_key
 from ..core.ir import Jaxpr, Var
 from ..core.tape import TapeAval
-from ..primitives.linear import add_p, broadcast_in_dim_p
+from ..primitives.structure.linear import add_p, broadcast_in_dim_p
 from ..primitives.tape import add_tapes_p
 from ..transforms.batch import batch_jaxpr
 from ..transforms.jvp import jvp_jaxpr

@@ -16,7 +16,7 @@ from typing import Any
 from ..core.check import verified
 from ..core.ir import Atom, Eqn, Jaxpr, Var
 from ..core.primitive import Effect
-from ..primitives.identities import barrier_p, name_p
+from ..primitives.elementwise.identities import barrier_p, name_p
 from ..transforms.linearize import LinearizedJaxpr
 from ..transforms.stage import live_equations
 

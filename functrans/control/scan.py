@@ -25,7 +25,7 @@ from ..core.kernel import Block
 from ..core.primitive import Effect, Linear, Primitive
 from ..core.source import user_source
 from ..core.tape import TapeAval
-from ..primitives.linear import batched_first, move_axis
+from ..primitives.structure.linear import batched_first, move_axis
 from ..transforms.evaluate import evaluate
 from .bodies import chosen, given, invariant_part, perturbed, split, zeros
 from .derived import batched_body, carry_mask, halves_of, pushed_body, transposed_body

@@ -25,7 +25,7 @@ from ..core.primitive import Primitive
 from ..core.pytree import PyTree, PyTreeDef, first_difference, tree_flatten, tree_unflatten
 from ..core.trace import Trace, Tracer, concrete, current_trace
 from ..core.tree_nodes import KeyPath, keystr
-from ..primitives.elementwise import convert_element_type_p
+from ..primitives.elementwise.arithmetic import convert_element_type_p
 from ..transforms.evaluate import evaluate
 from ..transforms.stage import close, stage
 from ..transforms.values import (

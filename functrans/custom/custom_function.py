@@ -16,7 +16,7 @@ from ..core.pytree import PyTreeDef, tree_map, tree_unflatten
 from ..core.trace import Tracer, current_trace, eval_trace
 from ..core.tracebacks import boundary
 from ..core.tree_nodes import KeyPath, keystr
-from ..primitives.elementwise import stop_gradient_p
+from ..primitives.elementwise.arithmetic import stop_gradient_p
 from ..transforms.values import (
     argument_name,
     check_function,

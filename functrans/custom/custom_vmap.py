@@ -25,10 +25,10 @@ from ..core.source import last_line
 from ..core.trace import current_trace, eval_trace, is_abstract
 from ..core.tracebacks import boundary
 from ..core.tree_nodes import KeyPath, keystr
-from ..primitives.elementwise import mul_p
-from ..primitives.linear import batched_first, instantiate
+from ..primitives.elementwise.arithmetic import mul_p
 from ..primitives.operands import strong
-from ..primitives.reduce import reduce_sum_p
+from ..primitives.reductions.reduce import reduce_sum_p
+from ..primitives.structure.linear import batched_first, instantiate
 from ..transforms import jvp as forward
 from ..transforms.linearize import linearize
 from ..transforms.stage import stage

@@ -27,7 +27,7 @@ from ..core.primitive import Linear
 from ..core.pytree import flatten_axes, tree_structure
 from ..core.source import last_line
 from ..core.trace import Tracer
-from ..primitives.linear import instantiate
+from ..primitives.structure.linear import instantiate
 from ..transforms.stage import stage
 from ..transforms.values import given
 from .closures import Apart, StandInTracer

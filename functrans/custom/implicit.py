@@ -33,9 +33,9 @@ from ..core.primitive import Linear
 from ..core.pytree import PyTree, PyTreeDef, tree_flatten, tree_unflatten
 from ..core.source import last_line
 from ..core.trace import Tracer, current_trace, eval_trace, tracing
-from ..primitives.elementwise import neg_p, sub_p
-from ..primitives.linear import instantiate
+from ..primitives.elementwise.arithmetic import neg_p, sub_p
 from ..primitives.operands import strong
+from ..primitives.structure.linear import instantiate
 from ..transforms import jvp as forward
 from ..transforms.evaluate import evaluate
 from ..transforms.linearize import LinearizedJaxpr, LinearTracer, TangentTrace, linearize_jaxpr

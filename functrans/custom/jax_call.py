@@ -25,7 +25,7 @@ from ..core.pytree import PyTree, PyTreeDef, first_difference, tree_flatten, tre
 from ..core.source import last_line
 from ..core.trace import PYTHON_KEYS, Tracer
 from ..core.tree_nodes import KeyPath, SequenceKey, keystr
-from ..primitives.linear import added, instantiate, zeros
+from ..primitives.structure.linear import added, instantiate, zeros
 from ..transforms.values import argument_name, given, name_of, returned_values, value_of
 from .arguments import Positions
 from .closures import Sealed, Staged

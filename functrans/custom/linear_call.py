@@ -25,7 +25,7 @@ from ..core.pytree import PyTree, PyTreeDef, tree_unflatten
 from ..core.trace import current_trace, eval_trace
 from ..core.tracebacks import boundary
 from ..core.tree_nodes import KeyPath, keystr
-from ..primitives.linear import added, instantiate
+from ..primitives.structure.linear import added, instantiate
 from ..transforms import jvp as forward
 from ..transforms.values import check_function, flatten_values, given, name_of, results, returned_values
 from .custom_call import bind_rule

@@ -21,8 +21,8 @@ from ..core.errors import ConcretizationError, MissingRuleError, NoRuleError, Ta
 from ..core.ir import Atom, Jaxpr, Literal, Var
 from ..core.primitive import Linear
 from ..core.trace import Tracer, concrete, current_trace, eval_trace, tracing
-from ..primitives.elementwise import mul_p, sub_p
-from ..primitives.linear import add_p
+from ..primitives.elementwise.arithmetic import mul_p, sub_p
+from ..primitives.structure.linear import add_p
 from ..transforms.evaluate import evaluate
 from ..transforms.linearize import Entry, Linearized, LinearTracer, TangentTrace, replay
 from ..transforms.stage import StagedTracer, live_equations, stage

@@ -46,10 +46,10 @@ from ..core.pytree import (
 from ..core.source import Source, last_line
 from ..core.trace import PYTHON_KEYS, concrete
 from ..core.tree_nodes import KeyPath, keystr, kind_of
-from ..primitives.complexes import conj_p
-from ..primitives.identities import check_nans
-from ..primitives.linear import instantiate, unbroadcast
+from ..primitives.elementwise.complexes import conj_p
+from ..primitives.elementwise.identities import check_nans
 from ..primitives.operands import strong
+from ..primitives.structure.linear import instantiate, unbroadcast
 from ..transforms.values import given, value_of
 from .partition import Layout, Outputs, Part, is_array, own_value
 

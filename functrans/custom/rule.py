@@ -19,9 +19,9 @@ from ..core.errors import CapturedTracerError, UnexpectedTracerError
 from ..core.primitive import Linear
 from ..core.source import replayed
 from ..core.trace import current_trace, tracing
-from ..primitives.elementwise import mul_p
-from ..primitives.linear import batched_first, move_axis
-from ..primitives.reduce import reduce_sum_p
+from ..primitives.elementwise.arithmetic import mul_p
+from ..primitives.reductions.reduce import reduce_sum_p
+from ..primitives.structure.linear import batched_first, move_axis
 from ..transforms.batch import BatchTrace
 from .closures import Capture, StandInTrace
 

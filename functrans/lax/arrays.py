@@ -12,20 +12,13 @@ from ..core.checked import checked
 from ..core.dtypes import canonical
 from ..core.errors import ArgumentError, ShapeError
 from ..numpy.dispatch import owned
-from ..primitives import create
 from ..primitives.axes import as_shape, filled_shape, many_axes, positive_shape
-from ..primitives.linear import (
-    broadcast_in_dim_p,
-    reshape_p,
-    shape_of,
-    transpose_p,
-)
-from ..primitives.linear import (
-    broadcast_shapes as common_shape,
-)
 from ..primitives.operands import finish
 from ..primitives.operands import operand as value_of
-from ..primitives.shape import concatenate_p, pad_p, rev_p
+from ..primitives.structure import create
+from ..primitives.structure.linear import broadcast_in_dim_p, reshape_p, shape_of, transpose_p
+from ..primitives.structure.linear import broadcast_shapes as common_shape
+from ..primitives.structure.shape import concatenate_p, pad_p, rev_p
 from .elementwise import operands
 
 __all__ = [

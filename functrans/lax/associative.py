@@ -13,10 +13,10 @@ from ..core.pytree import PyTreeDef, tree_flatten_with_path, tree_unflatten
 from ..core.source import last_line
 from ..core.tracebacks import boundary
 from ..core.tree_nodes import keystr
-from ..numpy.joining import concatenate, stack
-from ..numpy.moving import flip
-from ..numpy.shaping import reshape
-from ..primitives.linear import shape_of
+from ..numpy.shaping.joining import concatenate, stack
+from ..numpy.shaping.moving import flip
+from ..numpy.shaping.reshaping import reshape
+from ..primitives.structure.linear import shape_of
 from ..transforms.values import check_function, flatten_values, given, name_of, result
 
 __all__ = ["associative_scan"]

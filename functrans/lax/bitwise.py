@@ -12,11 +12,11 @@ from ..core.aval import aval_of
 from ..core.checked import checked
 from ..core.dtypes import canonical
 from ..core.errors import ArgumentValueError, DtypeError
-from ..primitives.bits import and_p, not_p, or_p, shift_right_p, xor_p
-from ..primitives.elementwise import convert, mul_p, sub_p
-from ..primitives.linear import add_p, dtype_of
+from ..primitives.elementwise.arithmetic import convert, mul_p, sub_p
+from ..primitives.elementwise.bits import and_p, not_p, or_p, shift_right_p, xor_p
+from ..primitives.elementwise.representation import bitcast_p, reduce_precision_p
 from ..primitives.operands import finish
-from ..primitives.representation import bitcast_p, reduce_precision_p
+from ..primitives.structure.linear import add_p, dtype_of
 from .elementwise import bitwise_xor, operands
 from .windows import reduce
 

@@ -19,7 +19,7 @@ from ..core.source import last_line
 from ..core.trace import concrete, is_abstract
 from ..core.tracebacks import boundary
 from ..core.tree_nodes import keystr
-from ..primitives.elementwise import convert, max_p, min_p
+from ..primitives.elementwise.arithmetic import convert, max_p, min_p
 from ..primitives.operands import strong
 from ..transforms.values import check_function, flatten_values, name_of, value_of
 

@@ -11,12 +11,12 @@ from ..core.dtypes import canonical
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
 from ..numpy.dispatch import array_operand
 from ..primitives.axes import as_shape
-from ..primitives.conv import conv_p
-from ..primitives.elementwise import convert
-from ..primitives.linear import dtype_of, reshape_p, shape_of, transpose_p
+from ..primitives.elementwise.arithmetic import convert
 from ..primitives.operands import finish
-from ..primitives.shape import rev_p
-from ..primitives.window_geometry import dilated
+from ..primitives.structure.linear import dtype_of, reshape_p, shape_of, transpose_p
+from ..primitives.structure.shape import rev_p
+from ..primitives.windows.conv import conv_p
+from ..primitives.windows.window_geometry import dilated
 from .padding import given_padding, of_rank, padding_in_words
 
 __all__ = [

@@ -19,7 +19,7 @@ from ..core.pytree import PyTreeDef, tree_structure, tree_unflatten
 from ..core.trace import concrete, is_abstract
 from ..core.tracebacks import boundary
 from ..core.tree_nodes import keystr
-from ..primitives.elementwise import sub_p
+from ..primitives.elementwise.arithmetic import sub_p
 from ..primitives.operands import strong
 from ..transforms.values import check_function, flatten_values, value_of
 from .loops import name_of_any, unrolled

@@ -9,10 +9,10 @@ from ..core.aval import aval_of
 from ..core.checked import checked
 from ..core.primitive import Primitive
 from ..numpy.dispatch import array_operand
-from ..primitives import cumulative
 from ..primitives.axes import one_axis
-from ..primitives.linear import shape_of
 from ..primitives.operands import finish
+from ..primitives.reductions import cumulative
+from ..primitives.structure.linear import shape_of
 
 __all__ = ["cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum"]
 

@@ -9,8 +9,8 @@ from ..core.aval import aval_of
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
 from ..numpy.dispatch import array_operand
 from ..primitives.axes import as_shape, many_axes
-from ..primitives.linear import reshape_p
-from ..primitives.placed_windows import Axis, Windows
+from ..primitives.indexing.placed_windows import Axis, Windows
+from ..primitives.structure.linear import reshape_p
 
 __all__ = ["GatherDimensionNumbers", "ScatterDimensionNumbers"]
 

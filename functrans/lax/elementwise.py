@@ -14,11 +14,12 @@ from ..core.errors import ArgumentValueError, DtypeError, ShapeError
 from ..core.primitive import Primitive
 from ..core.pytree import tree_map
 from ..numpy.dispatch import owned
-from ..primitives import bits, complexes, exp_log, rounding, sigmoid, special, trig
-from ..primitives import elementwise as ew
+from ..primitives.elementwise import arithmetic as ew
+from ..primitives.elementwise import bits, complexes, exp_log, rounding, sigmoid, trig
 from ..primitives.families import literal
-from ..primitives.linear import add_p, dtype_of
 from ..primitives.operands import finish, operand, strong
+from ..primitives.special import gamma as special
+from ..primitives.structure.linear import add_p, dtype_of
 from .elementwise_examples import EXAMPLES
 
 __all__ = [

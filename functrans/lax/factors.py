@@ -8,17 +8,17 @@ from typing import Any
 from ..core.aval import aval_of
 from ..core.checked import checked
 from ..core.errors import LinAlgError
-from ..primitives.column_order import column_order_p
-from ..primitives.complexes import conj_p
-from ..primitives.composed import sign as sign_of
-from ..primitives.elementwise import mul_p, stop_gradient_p
-from ..primitives.linear import reshape_p, same_dtype, shape_of
-from ..primitives.lu import columns_taken, lu_p, permutation_p
-from ..primitives.matrices import diagonal_of, triangle
+from ..primitives.elementwise.arithmetic import mul_p, stop_gradient_p
+from ..primitives.elementwise.complexes import conj_p
+from ..primitives.elementwise.composed import sign as sign_of
+from ..primitives.linalg.column_order import column_order_p
+from ..primitives.linalg.lu import columns_taken, lu_p, permutation_p
+from ..primitives.linalg.matrices import diagonal_of, triangle
+from ..primitives.linalg.qr import qr_p
+from ..primitives.linalg.reflections import householder_product as reflections_product
 from ..primitives.operands import finish
-from ..primitives.qr import qr_p
-from ..primitives.reflections import householder_product as reflections_product
-from ..primitives.shape import concatenate_p
+from ..primitives.structure.linear import reshape_p, same_dtype, shape_of
+from ..primitives.structure.shape import concatenate_p
 from .elementwise import operands
 
 

@@ -11,10 +11,10 @@ from ..core.aval import aval_of
 from ..core.checked import checked
 from ..core.dtypes import complex_dtype, is_complex, is_inexact
 from ..core.errors import ArgumentValueError, DtypeError, ShapeError
-from ..primitives.elementwise import convert
+from ..primitives.elementwise.arithmetic import convert
 from ..primitives.fft import fft_p
-from ..primitives.linear import shape_of
 from ..primitives.operands import finish
+from ..primitives.structure.linear import shape_of
 from .elementwise import operands
 
 __all__ = ["FftType", "fft"]

@@ -10,11 +10,11 @@ from ..core.checked import checked
 from ..core.errors import ShapeError
 from ..numpy.dispatch import array_operand
 from ..primitives.axes import as_shape, many_axes
-from ..primitives.bounds import GatherScatterMode, checked_mode
-from ..primitives.index import gather_p
-from ..primitives.linear import shape_of
+from ..primitives.indexing.bounds import GatherScatterMode, checked_mode
+from ..primitives.indexing.gather_scatter import gather_p
+from ..primitives.indexing.placed_windows import arranged, check_sizes, index_arrays
 from ..primitives.operands import finish
-from ..primitives.placed_windows import arranged, check_sizes, index_arrays
+from ..primitives.structure.linear import shape_of
 from .dimension_numbers import (
     GatherDimensionNumbers,
     Numbers,

@@ -14,10 +14,10 @@ from ..core.errors import ArgumentValueError, ShapeError
 from ..core.pytree import tree_map
 from ..numpy.dispatch import array_operand, owned
 from ..primitives.axes import as_shape, one_axis
-from ..primitives.identities import barrier_p
-from ..primitives.linear import broadcast_in_dim_p, reshape_p, shape_of
+from ..primitives.elementwise.identities import barrier_p
 from ..primitives.operands import finish
-from ..primitives.shape import concatenate_p, element_along, slice_along
+from ..primitives.structure.linear import broadcast_in_dim_p, reshape_p, shape_of
+from ..primitives.structure.shape import concatenate_p, element_along, slice_along
 from .arrays import full
 from .elementwise import operands
 

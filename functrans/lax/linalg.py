@@ -8,12 +8,12 @@ from ..core.aval import aval_of
 from ..core.checked import checked
 from ..core.config import config
 from ..core.names import module_attributes as _module_attributes
-from ..primitives.elementwise import mul_p
+from ..primitives.elementwise.arithmetic import mul_p
 from ..primitives.families import literal
-from ..primitives.linalg import cholesky_p, triangular_solve_p
-from ..primitives.linear import add_p
-from ..primitives.matrices import matrix_transpose
+from ..primitives.linalg.cholesky import cholesky_p, triangular_solve_p
+from ..primitives.linalg.matrices import matrix_transpose
 from ..primitives.operands import finish
+from ..primitives.structure.linear import add_p
 from .elementwise import operands
 from .factors import cholesky_update, householder_product, lu, lu_pivots_to_permutation, qr
 from .spectra import eig, eigh, svd, symmetric_product

@@ -15,9 +15,9 @@ from ..core.source import last_line
 from ..core.trace import is_abstract
 from ..core.tracebacks import boundary
 from ..core.tree_nodes import keystr
-from ..numpy.joining import concatenate
-from ..numpy.shaping import reshape
-from ..primitives.linear import shape_of
+from ..numpy.shaping.joining import concatenate
+from ..numpy.shaping.reshaping import reshape
+from ..primitives.structure.linear import shape_of
 from ..transforms.values import check_function, flatten_values, given, name_of
 from .scanning import Loop
 

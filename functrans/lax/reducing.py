@@ -11,15 +11,12 @@ from ..core.dtypes import canonical
 from ..core.errors import ShapeError
 from ..core.primitive import Primitive
 from ..numpy.dispatch import owned
-from ..primitives import reduce
 from ..primitives.axes import many_axes, one_axis
-from ..primitives.dot import dot_general_p
-from ..primitives.elementwise import convert
-from ..primitives.linear import (
-    reduce_sum_p,
-    shape_of,
-)
+from ..primitives.elementwise.arithmetic import convert
 from ..primitives.operands import finish
+from ..primitives.products.dot import dot_general_p
+from ..primitives.reductions import reduce
+from ..primitives.structure.linear import reduce_sum_p, shape_of
 from .arrays import ints, single
 
 __all__ = [

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..api.progress import Progress
 from ..debug.host import debug_callback
-from ..numpy.selection import where
+from ..numpy.elementwise.selection import where
 from .branching import cond
 
 #: What is carried in front of a carry: the number of finished iterations, and that at which the next report is due.

@@ -15,8 +15,8 @@ from ..control import scan as scan_primitive
 from ..core.aval import Aval, aval_of
 from ..core.config import config
 from ..core.pytree import PyTreeDef, tree_structure, tree_unflatten
-from ..primitives.create import iota
-from ..primitives.linear import add_p
+from ..primitives.structure.create import iota
+from ..primitives.structure.linear import add_p
 from ..transforms.values import given, name_of, result
 from .reporting import START, reporting
 from .stepping import Carry, Rows

@@ -9,15 +9,15 @@ from ..core.checked import checked
 from ..core.errors import DtypeError, ShapeError
 from ..core.primitive import Primitive
 from ..numpy.dispatch import array_operand
-from ..numpy.rounds import one_by_one
+from ..numpy.indexing.rounds import one_by_one
 from ..primitives.axes import as_shape, one_axis
-from ..primitives.bounds import GatherScatterMode, checked_mode
-from ..primitives.elementwise import neg_p
-from ..primitives.index import scatter_add_p, scatter_p
-from ..primitives.linear import broadcast_to, reshape_p, shape_of
+from ..primitives.elementwise.arithmetic import neg_p
+from ..primitives.indexing.bounds import GatherScatterMode, checked_mode
+from ..primitives.indexing.gather_scatter import scatter_add_p, scatter_p
+from ..primitives.indexing.placed_windows import arranged, index_arrays, inverse
+from ..primitives.indexing.scatter_folds import scatter_max_p, scatter_min_p, scatter_mul_p
 from ..primitives.operands import finish
-from ..primitives.placed_windows import arranged, index_arrays, inverse
-from ..primitives.scatter_folds import scatter_max_p, scatter_min_p, scatter_mul_p
+from ..primitives.structure.linear import broadcast_to, reshape_p, shape_of
 from .dimension_numbers import (
     Numbers,
     ScatterDimensionNumbers,

@@ -14,16 +14,12 @@ from ..core.errors import ArgumentValueError
 from ..core.trace import Tracer
 from ..numpy.dispatch import owned
 from ..primitives.axes import one_axis
-from ..primitives.dynamic import dynamic_slice_p, dynamic_update_slice_p
-from ..primitives.elementwise import convert, lt_p, select_p
-from ..primitives.linear import (
-    add_p,
-    reshape_p,
-    shape_of,
-)
+from ..primitives.elementwise.arithmetic import convert, lt_p, select_p
 from ..primitives.operands import operand as value_of
 from ..primitives.operands import strong
-from ..primitives.shape import slice_p
+from ..primitives.structure.dynamic import dynamic_slice_p, dynamic_update_slice_p
+from ..primitives.structure.linear import add_p, reshape_p, shape_of
+from ..primitives.structure.shape import slice_p
 from .arrays import bounds, ints, single, squeeze
 
 __all__ = [

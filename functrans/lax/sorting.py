@@ -11,10 +11,10 @@ from ..core.checked import checked
 from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
 from ..core.trace import Tracer
 from ..numpy.dispatch import array_operand
-from ..primitives import sort as sorts
 from ..primitives.axes import one_axis
-from ..primitives.linear import move_axis, shape_of
 from ..primitives.operands import finish
+from ..primitives.sorting import sort as sorts
+from ..primitives.structure.linear import move_axis, shape_of
 
 __all__ = ["sort", "sort_key_val", "top_k"]
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from ..core.checked import checked
 from ..core.errors import ArgumentError, ArgumentValueError
-from ..primitives import special_scipy as scipy
-from ..primitives.bessel import bessel_i_p
 from ..primitives.operands import finish
-from ..primitives.special import polygamma_p
+from ..primitives.special import from_scipy as scipy
+from ..primitives.special.bessel import bessel_i_p
+from ..primitives.special.gamma import polygamma_p
 from .elementwise import digamma, of_primitive, operands
 
 __all__ = ["bessel_i0e", "bessel_i1e", "betainc", "erf_inv", "igamma", "igammac", "polygamma", "zeta"]

@@ -7,22 +7,22 @@ from typing import Any
 from ..core.checked import checked
 from ..core.config import config
 from ..core.errors import ArgumentValueError
-from ..primitives.complexes import abs_p, conj_p, real_p
-from ..primitives.create import eye
-from ..primitives.eig import eig_p
-from ..primitives.eigh import eigh_p
-from ..primitives.elementwise import div_p, mul_p, stop_gradient_p
-from ..primitives.exp_log import sqrt_p
+from ..primitives.elementwise.arithmetic import div_p, mul_p, stop_gradient_p
+from ..primitives.elementwise.complexes import abs_p, conj_p, real_p
+from ..primitives.elementwise.exp_log import sqrt_p
 from ..primitives.families import literal
-from ..primitives.linear import add_p, broadcast_to, dtype_of, shape_of
-from ..primitives.matrices import matrix_product, matrix_transpose, triangle
+from ..primitives.linalg.eig import eig_p
+from ..primitives.linalg.eigh import eigh_p
+from ..primitives.linalg.matrices import matrix_product, matrix_transpose, triangle
+from ..primitives.linalg.solve import solve_p
+from ..primitives.linalg.spectral import as_row, cast, column_products
+from ..primitives.linalg.svd import svd_p
 from ..primitives.operands import finish
-from ..primitives.reduce import argmax_p
-from ..primitives.shape import slice_p
-from ..primitives.solve import solve_p
-from ..primitives.sort import take_along
-from ..primitives.spectral import as_row, cast, column_products
-from ..primitives.svd import svd_p
+from ..primitives.reductions.reduce import argmax_p
+from ..primitives.sorting.sort import take_along
+from ..primitives.structure.create import eye
+from ..primitives.structure.linear import add_p, broadcast_to, dtype_of, shape_of
+from ..primitives.structure.shape import slice_p
 from .elementwise import operands
 
 

@@ -18,13 +18,20 @@ from ..core.trace import Tracer
 from ..numpy.dispatch import array_operand
 from ..primitives import ufuncs
 from ..primitives.axes import as_shape, many_axes
-from ..primitives.elementwise import max_p, min_p, mul_p
-from ..primitives.linear import add_p, broadcast_to, dtype_of, reduce_sum_p, reshape_p, shape_of, transpose_p
+from ..primitives.elementwise.arithmetic import max_p, min_p, mul_p
 from ..primitives.operands import finish, operand, strong
-from ..primitives.reduce import reduce_max_p, reduce_min_p, reduce_prod_p
-from ..primitives.shape import concatenate_p, slice_p
-from ..primitives.window_geometry import dilated
-from ..primitives.windows import (
+from ..primitives.reductions.reduce import reduce_max_p, reduce_min_p, reduce_prod_p
+from ..primitives.structure.linear import (
+    add_p,
+    broadcast_to,
+    dtype_of,
+    reduce_sum_p,
+    reshape_p,
+    shape_of,
+    transpose_p,
+)
+from ..primitives.structure.shape import concatenate_p, slice_p
+from ..primitives.windows.reduce_window import (
     Windows,
     neutral,
     reduce_window_max_p,
@@ -33,6 +40,7 @@ from ..primitives.windows import (
     reduce_window_sum_p,
     under_windows,
 )
+from ..primitives.windows.window_geometry import dilated
 from . import elementwise
 from .padding import given_padding, of_rank, padding_in_words
 

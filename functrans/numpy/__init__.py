@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.array import Array as ndarray
 from ..core.names import module_attributes as _module_attributes
-from ..primitives.products import matmul, matvec, vecdot, vecmat
+from ..primitives.products.matmul import matmul, matvec, vecdot, vecmat
 from ..primitives.ufuncs import (
     absolute,
     add,
@@ -107,8 +107,7 @@ from . import methods as _methods
 from . import missing as _missing
 from . import ufunc_methods as _ufunc_methods
 from .calling import apply_along_axis, apply_over_axes, choose, fromfunction, piecewise, vectorize
-from .covariance import corrcoef, cov
-from .creation import (
+from .creation.filled import (
     array,
     asarray,
     astype,
@@ -124,65 +123,11 @@ from .creation import (
     tri,
     zeros,
     zeros_like,
-)  # fmt: skip
-from .cumulative import cumprod, cumsum, cumulative_prod, cumulative_sum, nancumprod, nancumsum
-from .differences import diff, trapezoid
-from .editing import delete, insert, resize, trim_zeros
-from .fitting import poly, polyfit, roots, vander
-from .gradients import ediff1d, gradient
-from .grids import block, c_, mgrid, ogrid, r_
-from .histograms import bincount, histogram, histogram2d, histogram_bin_edges, histogramdd
-from .indexing import diag, diagflat, diagonal, take, take_along_axis, trace, tril, triu
-from .joining import (
-    append,
-    array_split,
-    column_stack,
-    concat,
-    concatenate,
-    dsplit,
-    dstack,
-    hsplit,
-    hstack,
-    split,
-    stack,
-    unstack,
-    vsplit,
-    vstack,
-)  # fmt: skip
-from .moving import flip, fliplr, flipud, repeat, roll, rot90, tile
-from .nanreductions import (
-    nanargmax,
-    nanargmin,
-    nanmax,
-    nanmean,
-    nanmin,
-    nanprod,
-    nanstd,
-    nansum,
-    nanvar,
-)  # fmt: skip
-from .nonzero import argwhere, compress, extract, flatnonzero, nonzero
-from .packing import bitwise_count, frexp, packbits, unpackbits
-from .padding import pad
-from .polynomials import polyadd, polyder, polydiv, polyint, polymul, polysub, polyval
-from .positions import (
-    diag_indices,
-    diag_indices_from,
-    ix_,
-    mask_indices,
-    ravel_multi_index,
-    tril_indices,
-    tril_indices_from,
-    triu_indices,
-    triu_indices_from,
-    unravel_index,
-)  # fmt: skip
-from .products import cross, dot, einsum, einsum_path, inner, kron, outer, tensordot, vdot
-from .quantiles import median, nanmedian, nanpercentile, nanquantile, percentile, quantile
-from .ranges import arange, geomspace, indices, linspace, logspace, meshgrid
-from .reductions import all, amax, amin, any, argmax, argmin, count_nonzero, max, min, prod, ptp, sum
-from .searching import digitize, searchsorted
-from .selection import (
+)
+from .creation.grids import block, c_, mgrid, ogrid, r_
+from .creation.ranges import arange, geomspace, indices, linspace, logspace, meshgrid
+from .elementwise.packing import bitwise_count, frexp, packbits, unpackbits
+from .elementwise.selection import (
     allclose,
     angle,
     around,
@@ -201,20 +146,78 @@ from .selection import (
     round,
     select,
     where,
-)  # fmt: skip
-from .sets import (
-    intersect1d,
-    isin,
-    setdiff1d,
-    setxor1d,
-    union1d,
-    unique,
-    unique_all,
-    unique_counts,
-    unique_inverse,
-    unique_values,
-)  # fmt: skip
-from .shaping import (
+)
+from .indexing.nonzero import argwhere, compress, extract, flatnonzero, nonzero
+from .indexing.positions import (
+    diag_indices,
+    diag_indices_from,
+    ix_,
+    mask_indices,
+    ravel_multi_index,
+    tril_indices,
+    tril_indices_from,
+    triu_indices,
+    triu_indices_from,
+    unravel_index,
+)
+from .indexing.take import diag, diagflat, diagonal, take, take_along_axis, trace, tril, triu
+from .indexing.writing import fill_diagonal, place, put, put_along_axis, putmask
+from .polynomials.arithmetic import polyadd, polyder, polydiv, polyint, polymul, polysub, polyval
+from .polynomials.fitting import poly, polyfit, roots, vander
+from .products import cross, dot, einsum, einsum_path, inner, kron, outer, tensordot, vdot
+from .reductions.cumulative import (
+    cumprod,
+    cumsum,
+    cumulative_prod,
+    cumulative_sum,
+    nancumprod,
+    nancumsum,
+)
+from .reductions.nanreductions import (
+    nanargmax,
+    nanargmin,
+    nanmax,
+    nanmean,
+    nanmin,
+    nanprod,
+    nanstd,
+    nansum,
+    nanvar,
+)
+from .reductions.reductions import (
+    all,
+    amax,
+    amin,
+    any,
+    argmax,
+    argmin,
+    count_nonzero,
+    max,
+    min,
+    prod,
+    ptp,
+    sum,
+)
+from .shaping.editing import delete, insert, resize, trim_zeros
+from .shaping.joining import (
+    append,
+    array_split,
+    column_stack,
+    concat,
+    concatenate,
+    dsplit,
+    dstack,
+    hsplit,
+    hstack,
+    split,
+    stack,
+    unstack,
+    vsplit,
+    vstack,
+)
+from .shaping.moving import flip, fliplr, flipud, repeat, roll, rot90, tile
+from .shaping.padding import pad
+from .shaping.reshaping import (
     atleast_1d,
     atleast_2d,
     atleast_3d,
@@ -231,9 +234,25 @@ from .shaping import (
     squeeze,
     swapaxes,
     transpose,
-)  # fmt: skip
-from .signal import convolve, correlate, interp, unwrap
-from .sorting import argpartition, argsort, lexsort, partition, sort, sort_complex
+)
+from .signal.differences import diff, trapezoid
+from .signal.gradients import ediff1d, gradient
+from .signal.sequences import convolve, correlate, interp, unwrap
+from .signal.windows import bartlett, blackman, hamming, hanning, i0, kaiser, sinc
+from .sorting.searching import digitize, searchsorted
+from .sorting.sets import (
+    intersect1d,
+    isin,
+    setdiff1d,
+    setxor1d,
+    union1d,
+    unique,
+    unique_all,
+    unique_counts,
+    unique_inverse,
+    unique_values,
+)
+from .sorting.sorting import argpartition, argsort, lexsort, partition, sort, sort_complex
 from .standard import (
     array_repr,
     array_str,
@@ -249,10 +268,11 @@ from .standard import (
     real_if_close,
     shares_memory,
 )  # fmt: skip
-from .statistics import average, mean, std, var
+from .statistics.averages import average, mean, std, var
+from .statistics.covariance import corrcoef, cov
+from .statistics.histograms import bincount, histogram, histogram2d, histogram_bin_edges, histogramdd
+from .statistics.quantiles import median, nanmedian, nanpercentile, nanquantile, percentile, quantile
 from .types import can_cast, iscomplexobj, isrealobj, isscalar, ndim, result_type, shape, size
-from .windows import bartlett, blackman, hamming, hanning, i0, kaiser, sinc
-from .writing import fill_diagonal, place, put, put_along_axis, putmask
 
 # --- other names of the same functions ----------------------------------------------------------------------
 

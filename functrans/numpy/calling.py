@@ -18,18 +18,25 @@ from ..core.portable import Transformed
 from ..core.pytree import tree_map
 from ..core.trace import concrete, is_abstract
 from ..primitives.axes import as_shape, one_axis
-from ..primitives.composed import truth
-from ..primitives.create import iota
-from ..primitives.elementwise import convert, lt_p, max_p, select_p, stop_gradient_p
-from ..primitives.index import gather_p
-from ..primitives.linear import broadcast_shapes, broadcast_to, dtype_of, flat, reshape_p, shape_of
+from ..primitives.elementwise.arithmetic import convert, lt_p, max_p, select_p, stop_gradient_p
+from ..primitives.elementwise.composed import truth
+from ..primitives.indexing.gather_scatter import gather_p
 from ..primitives.operands import finish, operand
 from ..primitives.promotion import refuse_out
-from ..primitives.reduce import argmax_p
-from .creation import asarray
+from ..primitives.reductions.reduce import argmax_p
+from ..primitives.structure.create import iota
+from ..primitives.structure.linear import (
+    broadcast_shapes,
+    broadcast_to,
+    dtype_of,
+    flat,
+    reshape_p,
+    shape_of,
+)
+from .creation.filled import asarray
+from .creation.ranges import indices
 from .dispatch import array_operand, implements, in_one_dtype
-from .ranges import indices
-from .shaping import moveaxis
+from .shaping.reshaping import moveaxis
 
 __all__ = ["apply_along_axis", "apply_over_axes", "choose", "fromfunction", "piecewise", "vectorize"]
 

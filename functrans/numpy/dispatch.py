@@ -14,8 +14,8 @@ from ..core.dtypes import canonical, promote
 from ..core.errors import ArgumentValueError
 from ..core.trace import PYTHON_KEYS, Tracer, current_trace, eval_trace, operators
 from ..primitives.axes import one_axis
-from ..primitives.linear import flat, shape_of
 from ..primitives.operands import WEAK_DTYPES, finish, key_of, operand, strong
+from ..primitives.structure.linear import flat, shape_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 #: What stands for arguments that were not given where NumPy's functions and methods call each other.

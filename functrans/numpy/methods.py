@@ -21,13 +21,13 @@ from ..core.errors import (
     TracerArrayConversionError,
 )
 from ..core.trace import is_abstract, operators
-from ..primitives.linear import reshape_p
+from ..primitives.elementwise.representation import bitcast_p
 from ..primitives.operands import finish
-from ..primitives.representation import bitcast_p
+from ..primitives.structure.linear import reshape_p
 from . import linalg
 from .dispatch import array_operand, on_cpu
-from .reductions import any as any_of
-from .shaping import ravel
+from .reductions.reductions import any as any_of
+from .shaping.reshaping import ravel
 
 # --- the array API standard ---------------------------------------------------------------------------------
 

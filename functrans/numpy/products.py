@@ -13,12 +13,15 @@ from ..core.aval import aval_of
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
 from ..core.trace import Tracer, operators
 from ..primitives.axes import many_axes, one_axis
-from ..primitives.composed import conjugate
-from ..primitives.create import iota
-from ..primitives.dot import dot_general_p
-from ..primitives.elementwise import mul_p, sub_p
-from ..primitives.index import gather_p
-from ..primitives.linear import (
+from ..primitives.elementwise.arithmetic import mul_p, sub_p
+from ..primitives.elementwise.composed import conjugate
+from ..primitives.indexing.gather_scatter import gather_p
+from ..primitives.operands import finish, operand
+from ..primitives.products.dot import dot_general_p
+from ..primitives.products.matmul import contract, matmul, matvec, pair, vecdot, vecmat
+from ..primitives.promotion import refuse_out
+from ..primitives.structure.create import iota
+from ..primitives.structure.linear import (
     broadcast_shapes,
     flat,
     move_axis,
@@ -27,10 +30,7 @@ from ..primitives.linear import (
     shape_of,
     transpose_p,
 )
-from ..primitives.operands import finish, operand
-from ..primitives.products import contract, matmul, matvec, pair, vecdot, vecmat
-from ..primitives.promotion import refuse_out
-from ..primitives.shape import concatenate_p, slice_along
+from ..primitives.structure.shape import concatenate_p, slice_along
 from .dispatch import implements, in_one_dtype, owned
 
 __all__ = [

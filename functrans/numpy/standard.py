@@ -11,11 +11,11 @@ from ..core.array import wrap
 from ..core.checked import checked
 from ..core.errors import ArgumentError
 from ..core.trace import Tracer, concrete
-from ..primitives.linear import dtype_of
 from ..primitives.operands import operand
-from . import selection
-from .creation import asarray
+from ..primitives.structure.linear import dtype_of
+from .creation.filled import asarray
 from .dispatch import array_operand, implements, on_cpu, owned
+from .elementwise import selection
 
 __all__ = [
     "array_repr",

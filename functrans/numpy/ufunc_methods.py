@@ -20,16 +20,16 @@ from ..core.errors import (
 from ..core.primitive import Primitive
 from ..core.trace import concrete, is_abstract, operators
 from ..primitives.axes import one_axis, reduced_axes
-from ..primitives.composed import truth
-from ..primitives.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p
-from ..primitives.elementwise import convert, select_p
-from ..primitives.linear import broadcast_to, dtype_of, move_axis, reshape_p, shape_of
+from ..primitives.elementwise.arithmetic import convert, select_p
+from ..primitives.elementwise.composed import truth
 from ..primitives.operands import finish, operand
 from ..primitives.promotion import refuse_out
-from ..primitives.shape import concatenate_p, element_along, slice_along
-from . import reductions
+from ..primitives.reductions.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p
+from ..primitives.structure.linear import broadcast_to, dtype_of, move_axis, reshape_p, shape_of
+from ..primitives.structure.shape import concatenate_p, element_along, slice_along
 from .dispatch import NO_VALUE, array_operand, given
-from .joining import stack
+from .reductions import reductions
+from .shaping.joining import stack
 
 _REDUCTIONS: dict[np.ufunc, Callable[..., Any]] = {
     np.add: reductions.sum,

@@ -25,7 +25,7 @@ from ..core.errors import NoRuleError
 from ..core.kernel import KernelRule, Pointwise
 from ..core.primitive import Linear, Primitive
 from ..core.trace import current_trace
-from .linear import (
+from .structure.linear import (
     Rule,
     add_p,
     broadcast_shapes,

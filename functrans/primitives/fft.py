@@ -18,11 +18,11 @@ from ..core.aval import Aval
 from ..core.dtypes import complex_dtype, real_dtype
 from ..core.errors import ArgumentValueError, DtypeError, ShapeError
 from ..core.primitive import Linear, Primitive
-from .bits import and_p
-from .complexes import conj_p, real_p
-from .create import iota
-from .elementwise import ge_p, le_p, mul_p, select_p
-from .linear import linear_jvp, move_axis, shape_of
+from .elementwise.arithmetic import ge_p, le_p, mul_p, select_p
+from .elementwise.bits import and_p
+from .elementwise.complexes import conj_p, real_p
+from .structure.create import iota
+from .structure.linear import linear_jvp, move_axis, shape_of
 
 # SciPy's, not NumPy's: as exact, and up to four times as fast in single precision.
 _TRANSFORMS: dict[str, Callable[..., np.ndarray]] = {

@@ -13,9 +13,9 @@ from ..core.aval import aval_of
 from ..core.dtypes import SUPPORTED, check_supported, native, promote
 from ..core.errors import ArgumentError, DtypeError, IntegerRangeError, ShapeError
 from ..core.trace import PYTHON_KEYS, Tracer
-from .elementwise import convert, convert_element_type_p
-from .linear import broadcast_in_dim_p, shape_of
-from .shape import concatenate_p
+from .elementwise.arithmetic import convert, convert_element_type_p
+from .structure.linear import broadcast_in_dim_p, shape_of
+from .structure.shape import concatenate_p
 
 Key = Any
 """What decides promotion: a dtype, or for weak values the Python type ``int``, ``float`` or ``complex``."""

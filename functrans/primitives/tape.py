@@ -15,7 +15,7 @@ from ..core.kernel import Block, BlockEmitter
 from ..core.primitive import Primitive
 from ..core.source import Source
 from ..core.tape import Tape, TapeAval, TapeWriter, new_pool, records
-from .shape import loops
+from .structure.shape import loops
 
 
 def write_tape(item: Aval, values: Sequence[Any]) -> Tape:

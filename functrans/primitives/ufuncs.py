@@ -12,19 +12,32 @@ from typing import Any
 import numpy as np
 
 from ..core.trace import operators
-from . import bits, comparing, complexes, composed, elementwise, exp_log, linear, rounding, sigmoid, trig
-from .comparing import equal as equal
-from .comparing import greater as greater
-from .comparing import greater_equal as greater_equal
-from .comparing import less as less
-from .comparing import less_equal as less_equal
-from .comparing import not_equal as not_equal
-from .composed import identity
+from .elementwise import (
+    arithmetic as elementwise,
+)
+from .elementwise import (
+    bits,
+    comparing,
+    complexes,
+    composed,
+    exp_log,
+    rounding,
+    sigmoid,
+    trig,
+)
+from .elementwise.comparing import equal as equal
+from .elementwise.comparing import greater as greater
+from .elementwise.comparing import greater_equal as greater_equal
+from .elementwise.comparing import less as less
+from .elementwise.comparing import less_equal as less_equal
+from .elementwise.comparing import not_equal as not_equal
+from .elementwise.composed import identity
+from .elementwise.powers import float_power as float_power
+from .elementwise.powers import power as power
+from .elementwise.powers import power_operator
 from .operands import finish
-from .powers import float_power as float_power
-from .powers import power as power
-from .powers import power_operator
 from .promotion import binary, binary_operator, publish, unary, unary_operator
+from .structure import linear
 
 # --- arithmetic ---------------------------------------------------------------------------------------------
 

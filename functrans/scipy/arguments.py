@@ -9,7 +9,7 @@ import numpy as np
 from ..core.errors import ArgumentValueError, LinAlgError
 from ..core.trace import concrete
 from ..numpy.linalg.common import all_inexact
-from ..primitives.linear import broadcast_shapes, broadcast_to, reshape_p, shape_of
+from ..primitives.structure.linear import broadcast_shapes, broadcast_to, reshape_p, shape_of
 
 
 def inexact(name: str, check_finite: bool, *given: Any) -> list[Any]:

@@ -18,8 +18,8 @@ from ..core.dtypes import is_inexact
 from ..core.errors import ArgumentError, CapturedTracerError, UnexpectedTracerError
 from ..core.trace import Trace, Tracer, concrete, current_trace, eval_trace, tracing
 from ..custom.closures import Sealed, StandInTrace, captured_tracers
-from ..numpy.creation import asarray
-from ..primitives.linear import instantiate
+from ..numpy.creation.filled import asarray
+from ..primitives.structure.linear import instantiate
 from ..transforms.jvp import jvp
 from ..transforms.linearize import linearize
 from ..transforms.transpose import backward

@@ -14,9 +14,7 @@ from ..core.trace import concrete
 from ..lax.branching import switch
 from ..lax.counted import fori_loop
 from ..lax.loops import map as map_matrices
-from ..primitives.complexes import abs_p
-from ..primitives.create import eye
-from ..primitives.elementwise import (
+from ..primitives.elementwise.arithmetic import (
     convert_element_type_p,
     div_p,
     gt_p,
@@ -27,13 +25,22 @@ from ..primitives.elementwise import (
     stop_gradient_p,
     sub_p,
 )
-from ..primitives.exp_log import exp2_p, log2_p
-from ..primitives.linear import add_p, broadcast_to, dtype_of, reduce_sum_p, reshape_p, shape_of
-from ..primitives.matrices import check_square, matrix_product
+from ..primitives.elementwise.complexes import abs_p
+from ..primitives.elementwise.exp_log import exp2_p, log2_p
+from ..primitives.elementwise.rounding import ceil_p, is_finite_p
+from ..primitives.linalg.matrices import check_square, matrix_product
+from ..primitives.linalg.solve import solve_p
 from ..primitives.operands import finish
-from ..primitives.reduce import reduce_max_p
-from ..primitives.rounding import ceil_p, is_finite_p
-from ..primitives.solve import solve_p
+from ..primitives.reductions.reduce import reduce_max_p
+from ..primitives.structure.create import eye
+from ..primitives.structure.linear import (
+    add_p,
+    broadcast_to,
+    dtype_of,
+    reduce_sum_p,
+    reshape_p,
+    shape_of,
+)
 from .arguments import inexact
 
 _THETAS = {

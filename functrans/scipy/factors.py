@@ -8,17 +8,17 @@ from ..core.aval import Aval
 from ..core.checked import checked
 from ..core.dtypes import real_dtype
 from ..core.errors import ArgumentValueError
-from ..primitives.column_order import column_order_p
-from ..primitives.create import eye, iota
-from ..primitives.elementwise import convert_element_type_p, eq_p, stop_gradient_p
-from ..primitives.linalg import solve as solve_factored
-from ..primitives.linear import add_p, broadcast_to, dtype_of, reshape_p, shape_of, zeros
-from ..primitives.lu import columns_taken, lu_p, permutation_p, rows_taken
-from ..primitives.matrices import check_matrix, check_square, columns_of, rows_of, triangle
+from ..primitives.elementwise.arithmetic import convert_element_type_p, eq_p, stop_gradient_p
+from ..primitives.linalg.cholesky import solve as solve_factored
+from ..primitives.linalg.column_order import column_order_p
+from ..primitives.linalg.lu import columns_taken, lu_p, permutation_p, rows_taken
+from ..primitives.linalg.matrices import check_matrix, check_square, columns_of, rows_of, triangle
+from ..primitives.linalg.qr import geqrf_p, qr_p, qr_triangle_p
 from ..primitives.operands import finish, operand
-from ..primitives.qr import geqrf_p, qr_p, qr_triangle_p
-from ..primitives.shape import concatenate_p
-from ..primitives.sort import argsort
+from ..primitives.sorting.sort import argsort
+from ..primitives.structure.create import eye, iota
+from ..primitives.structure.linear import add_p, broadcast_to, dtype_of, reshape_p, shape_of, zeros
+from ..primitives.structure.shape import concatenate_p
 from .arguments import inexact, matched
 
 

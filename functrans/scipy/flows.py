@@ -24,10 +24,10 @@ from ..core.aval import Zero, aval_of
 from ..core.errors import ArgumentError, ShapeError, SolverError
 from ..custom.closures import Sealed
 from ..custom.function import Function
-from ..numpy.creation import asarray
-from ..numpy.joining import concatenate, stack
-from ..numpy.shaping import broadcast_to
-from ..primitives.linear import instantiate
+from ..numpy.creation.filled import asarray
+from ..numpy.shaping.joining import concatenate, stack
+from ..numpy.shaping.reshaping import broadcast_to
+from ..primitives.structure.linear import instantiate
 from ..transforms.jvp import jvp
 from ..transforms.linearize import linearize
 from ..transforms.transpose import backward

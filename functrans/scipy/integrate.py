@@ -11,8 +11,8 @@ from ..core.aval import aval_of
 from ..core.dtypes import is_inexact
 from ..core.errors import ArgumentError
 from ..core.trace import is_abstract
-from ..numpy.creation import asarray
-from ..numpy.joining import concatenate
+from ..numpy.creation.filled import asarray
+from ..numpy.shaping.joining import concatenate
 from . import quadrature
 from .callbacks import Callback, as_array, is_traced, known, numbers_only, unpatched
 from .flows import Flow, Given, Problem

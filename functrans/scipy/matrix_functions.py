@@ -6,11 +6,11 @@ from typing import Any
 
 from ..core.checked import checked
 from ..core.errors import LinAlgError
-from ..primitives.linear import shape_of
-from ..primitives.matrices import check_square
+from ..primitives.linalg.matrices import check_square
+from ..primitives.linalg.sylvester import solve_sylvester as solution_of_sylvester
+from ..primitives.linalg.sylvester import sqrtm_p
 from ..primitives.operands import finish
-from ..primitives.sylvester import solve_sylvester as solution_of_sylvester
-from ..primitives.sylvester import sqrtm_p
+from ..primitives.structure.linear import shape_of
 from .arguments import inexact
 
 

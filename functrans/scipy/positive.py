@@ -6,10 +6,10 @@ from typing import Any
 
 from ..core.checked import checked
 from ..core.config import config
-from ..primitives.linalg import cholesky_p, solve
-from ..primitives.linear import reshape_p, shape_of
-from ..primitives.matrices import check_square, matrix_transpose
+from ..primitives.linalg.cholesky import cholesky_p, solve
+from ..primitives.linalg.matrices import check_square, matrix_transpose
 from ..primitives.operands import finish
+from ..primitives.structure.linear import reshape_p, shape_of
 from .arguments import inexact, matched
 
 

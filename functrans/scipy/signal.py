@@ -9,12 +9,12 @@ from ..core.dtypes import BOOL
 from ..core.errors import ArgumentValueError, DtypeError, ShapeError
 from ..core.names import module_attributes as _module_attributes
 from ..numpy.dispatch import array_operand, in_one_dtype
-from ..primitives.complexes import conj_p
-from ..primitives.conv import conv_p
-from ..primitives.elementwise import mul_p
-from ..primitives.linear import dtype_of, reshape_p, shape_of
+from ..primitives.elementwise.arithmetic import mul_p
+from ..primitives.elementwise.complexes import conj_p
 from ..primitives.operands import finish
-from ..primitives.shape import rev_p
+from ..primitives.structure.linear import dtype_of, reshape_p, shape_of
+from ..primitives.structure.shape import rev_p
+from ..primitives.windows.conv import conv_p
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d"]
 __getattr__, __dir__ = _module_attributes("functrans.scipy.signal", globals())

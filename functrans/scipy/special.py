@@ -20,14 +20,28 @@ from ..core.names import module_attributes as _module_attributes
 from ..core.primitive import Primitive
 from ..core.trace import operators
 from ..numpy.dispatch import array_operand
-from ..primitives import sigmoid, special, special_scipy
 from ..primitives.axes import axes_or_all
-from ..primitives.bessel import bessel_i_p
-from ..primitives.complexes import abs_p
-from ..primitives.elementwise import convert, div_p, mul_p, ne_p, select_p, stop_gradient_p, sub_p
-from ..primitives.exp_log import exp_p, log_p
+from ..primitives.elementwise import sigmoid
+from ..primitives.elementwise.arithmetic import (
+    convert,
+    div_p,
+    mul_p,
+    ne_p,
+    select_p,
+    stop_gradient_p,
+    sub_p,
+)
+from ..primitives.elementwise.complexes import abs_p
+from ..primitives.elementwise.exp_log import exp_p, log_p
+from ..primitives.elementwise.rounding import is_finite_p, sign_p
 from ..primitives.families import literal
-from ..primitives.linear import (
+from ..primitives.operands import finish
+from ..primitives.promotion import binary, common, unary
+from ..primitives.reductions.reduce import reduce_max_p
+from ..primitives.special import from_scipy as special_scipy
+from ..primitives.special import gamma as special
+from ..primitives.special.bessel import bessel_i_p
+from ..primitives.structure.linear import (
     add_p,
     broadcast_shapes,
     broadcast_to,
@@ -36,10 +50,6 @@ from ..primitives.linear import (
     reshape_p,
     shape_of,
 )
-from ..primitives.operands import finish
-from ..primitives.promotion import binary, common, unary
-from ..primitives.reduce import reduce_max_p
-from ..primitives.rounding import is_finite_p, sign_p
 
 __all__ = [
     "betainc",

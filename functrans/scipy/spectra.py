@@ -11,17 +11,24 @@ from ..core.checked import checked
 from ..core.config import config
 from ..core.dtypes import FLOAT64, INT64
 from ..core.errors import ArgumentValueError, LinAlgError
-from ..primitives.eigh import eigh_p
-from ..primitives.elementwise import convert_element_type_p, div_p, eq_p, gt_p, mul_p, select_p
-from ..primitives.least_squares import pinv_p
-from ..primitives.linalg import cholesky_p, solve
-from ..primitives.linear import add_p, broadcast_shapes, broadcast_to, reduce_sum_p, shape_of
-from ..primitives.matrices import check_matrix, check_square, matrix_product, matrix_transpose
+from ..primitives.elementwise.arithmetic import (
+    convert_element_type_p,
+    div_p,
+    eq_p,
+    gt_p,
+    mul_p,
+    select_p,
+)
+from ..primitives.linalg.cholesky import cholesky_p, solve
+from ..primitives.linalg.eigh import eigh_p
+from ..primitives.linalg.least_squares import pinv_p
+from ..primitives.linalg.matrices import check_matrix, check_square, matrix_product, matrix_transpose
+from ..primitives.linalg.spectral import as_column, hermitian
+from ..primitives.linalg.svd import polar_p, svd_p
 from ..primitives.operands import finish, operand, strong
-from ..primitives.reduce import reduce_max_p
-from ..primitives.shape import slice_p
-from ..primitives.spectral import as_column, hermitian
-from ..primitives.svd import polar_p, svd_p
+from ..primitives.reductions.reduce import reduce_max_p
+from ..primitives.structure.linear import add_p, broadcast_shapes, broadcast_to, reduce_sum_p, shape_of
+from ..primitives.structure.shape import slice_p
 from .arguments import inexact
 
 # --- symmetric and Hermitian matrices -----------------------------------------------------------------------

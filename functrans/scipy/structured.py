@@ -10,9 +10,10 @@ import numpy as np
 from ..core.aval import Aval, aval_of
 from ..core.checked import checked
 from ..core.dtypes import promote
-from ..primitives.complexes import conj_p
-from ..primitives.index import gather_p
-from ..primitives.linear import (
+from ..primitives.elementwise.complexes import conj_p
+from ..primitives.indexing.gather_scatter import gather_p
+from ..primitives.operands import finish, operand, strong
+from ..primitives.structure.linear import (
     broadcast_shapes,
     broadcast_to,
     move_axis,
@@ -20,8 +21,7 @@ from ..primitives.linear import (
     shape_of,
     zeros,
 )
-from ..primitives.operands import finish, operand, strong
-from ..primitives.shape import concatenate_p, rev_p, slice_along
+from ..primitives.structure.shape import concatenate_p, rev_p, slice_along
 
 
 @checked

@@ -8,14 +8,14 @@ from ..core.checked import checked
 from ..core.config import config
 from ..core.dtypes import COMPLEX128, FLOAT64
 from ..core.errors import ArgumentValueError
-from ..primitives.create import diagonal_mask, eye
-from ..primitives.det import det_p
-from ..primitives.elementwise import convert, select_p
-from ..primitives.linalg import solve as solve_factored
-from ..primitives.linear import add_p, broadcast_to, dtype_of, reshape_p, shape_of
-from ..primitives.matrices import check_square, matrix_transpose, triangle
+from ..primitives.elementwise.arithmetic import convert, select_p
+from ..primitives.linalg.cholesky import solve as solve_factored
+from ..primitives.linalg.det import det_p
+from ..primitives.linalg.matrices import check_square, matrix_transpose, triangle
+from ..primitives.linalg.solve import solve_p
 from ..primitives.operands import finish
-from ..primitives.solve import solve_p
+from ..primitives.structure.create import diagonal_mask, eye
+from ..primitives.structure.linear import add_p, broadcast_to, dtype_of, reshape_p, shape_of
 from .arguments import inexact, matched
 from .positive import lower_factor
 

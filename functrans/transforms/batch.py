@@ -9,7 +9,7 @@ from ..core.aval import aval_of
 from ..core.ir import Jaxpr
 from ..core.primitive import Primitive
 from ..core.trace import Trace, Tracer, current_trace, tracing
-from ..primitives.linear import batched_first
+from ..primitives.structure.linear import batched_first
 from .evaluate import evaluate
 from .stage import stage
 

@@ -24,8 +24,8 @@ from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ..core.nans import looking
 from ..core.primitive import Linear, Primitive
 from ..core.trace import Trace, Tracer, current_trace, tracing
-from ..primitives.elementwise import mul_p
-from ..primitives.linear import add_p, broadcast_to, shape_of
+from ..primitives.elementwise.arithmetic import mul_p
+from ..primitives.structure.linear import add_p, broadcast_to, shape_of
 from .evaluate import evaluate
 from .jvp import JVPTrace, JVPTracer
 from .located import LocatedTape, source_of

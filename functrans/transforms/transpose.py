@@ -13,7 +13,7 @@ from ..core.ir import Atom, Jaxpr, Literal
 from ..core.nans import looking
 from ..core.primitive import Linear
 from ..core.tape import TapeAval
-from ..primitives.linear import add_p
+from ..primitives.structure.linear import add_p
 from ..primitives.tape import add_tapes_p
 from .linearize import Entry
 from .located import located

@@ -17,7 +17,7 @@ import numpy as np
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import tree_util
-from functrans.primitives.linear import add_p
+from functrans.primitives.structure.linear import add_p
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "coverage"))
 

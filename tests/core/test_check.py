@@ -11,7 +11,7 @@ from functrans.core.config import config
 from functrans.core.errors import JaxprError
 from functrans.core.ir import Eqn, Jaxpr, Literal, Var
 from functrans.core.primitive import Effect
-from functrans.primitives.linear import add_p, reshape_p
+from functrans.primitives.structure.linear import add_p, reshape_p
 
 VECTOR = Aval((3,), np.dtype(float))
 NARROW = Aval((3,), np.dtype("f4"))

@@ -11,7 +11,7 @@ import functrans.numpy as fnp
 from functrans.core.config import config
 from functrans.core.nans import blamed, describe, has_nan
 from functrans.core.trace import EvalTrace
-from functrans.primitives.identities import check_nans
+from functrans.primitives.elementwise.identities import check_nans
 
 NAN = np.nan
 PROCESS = EvalTrace.process

@@ -15,15 +15,21 @@ from functrans.lowering.loops.outline import outline
 from functrans.lowering.loops.plan import plan
 from functrans.lowering.run.executable import compile_jaxpr
 from functrans.lowering.run.explain_failure import evaluate
-from functrans.primitives.dot import dot_general_p
-from functrans.primitives.elementwise import gt_p, max_p, min_p, mul_p, neg_p, select_p, sub_p
-from functrans.primitives.exp_log import exp_p
-from functrans.primitives.index import gather_p, scatter_add_p, scatter_p
-from functrans.primitives.linear import add_p, broadcast_in_dim_p, reduce_sum_p, reshape_p, transpose_p
-from functrans.primitives.reduce import argmax_p, argmin_p, reduce_max_p, reduce_min_p
-from functrans.primitives.shape import concatenate_p, pad_p, rev_p, slice_p
-from functrans.primitives.sigmoid import tanh_p
-from functrans.primitives.trig import cos_p, sin_p
+from functrans.primitives.elementwise.arithmetic import gt_p, max_p, min_p, mul_p, neg_p, select_p, sub_p
+from functrans.primitives.elementwise.exp_log import exp_p
+from functrans.primitives.elementwise.sigmoid import tanh_p
+from functrans.primitives.elementwise.trig import cos_p, sin_p
+from functrans.primitives.indexing.gather_scatter import gather_p, scatter_add_p, scatter_p
+from functrans.primitives.products.dot import dot_general_p
+from functrans.primitives.reductions.reduce import argmax_p, argmin_p, reduce_max_p, reduce_min_p
+from functrans.primitives.structure.linear import (
+    add_p,
+    broadcast_in_dim_p,
+    reduce_sum_p,
+    reshape_p,
+    transpose_p,
+)
+from functrans.primitives.structure.shape import concatenate_p, pad_p, rev_p, slice_p
 
 SHAPES = [
     (), (1,), (3,), (5,), (30,), (0,), (2, 3), (5, 3), (5, 1), (1, 3), (5, 5), (6, 5), (0, 3), (3, 0),

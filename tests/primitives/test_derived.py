@@ -9,7 +9,7 @@ from functrans import primitives
 from functrans.core.primitive import Primitive
 from functrans.primitives import tape
 
-ENTRIES = sorted(Path(__file__).parent.glob("test_derived_*.py"))
+ENTRIES = sorted(Path(__file__).parent.rglob("test_derived_*.py"))
 
 #: Only loops make their operands: tested with these, in tests/control.
 OF_TAPES = {tape.empty_tape_p, tape.add_tapes_p}
@@ -17,8 +17,8 @@ OF_TAPES = {tape.empty_tape_p, tape.add_tapes_p}
 
 def _every_primitive():
     modules = [
-        importlib.import_module(f"{primitives.__name__}.{m.name}")
-        for m in pkgutil.iter_modules(primitives.__path__)
+        importlib.import_module(m.name)
+        for m in pkgutil.walk_packages(primitives.__path__, f"{primitives.__name__}.")
     ]
     return {value for module in modules for value in vars(module).values() if isinstance(value, Primitive)}
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import tree
-from functrans.lowering.loops import split_functions
+from functrans.lowering import parts
 
 _spec = importlib.util.spec_from_file_location(
     "functrans_test_loop_programs", Path(__file__).with_name("loop_programs.py")
@@ -33,6 +33,18 @@ def assert_same(program, found, expected, tolerance=1e-9):
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
         rtol = 2e-4 if single or a.dtype == np.float32 else tolerance
         np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol)
+
+
+def well_conditioned(program, seed):
+    """Whether rounding stays rounding: loops may iterate a chaotic map, whose digits no two ways of adding share."""
+    floats, ints = program.point(seed)
+    nudged = {k: v + np.asarray(1e-10 * slopes({k: v})[k], v.dtype) for k, v in floats.items()}
+    moved = tree.map(
+        lambda a, b: np.max(np.abs(np.subtract(a, b, dtype="f8")), initial=0.0, where=np.isfinite(a)),
+        program.python(floats, ints),
+        program.python(nudged, ints),
+    )
+    return max(tree.leaves(moved)) < 1e-7
 
 
 def slopes(floats):
@@ -161,30 +173,29 @@ def test_as_python_loops(check):
 @settings(max_examples=150, suppress_health_check=QUIET)
 @given(programs.programs(), st.integers(0, 9999), st.sampled_from(CHECKS))
 def test_many(program, seed, check):
+    assume(well_conditioned(program, seed))
     check(program, seed)
 
 
 @contextmanager
 def in_parts_of(fewest):
     """Kernels of that many loops are in parts."""
-    usual, split_functions.FEWEST = split_functions.FEWEST, fewest
+    usual, parts.FEWEST = parts.FEWEST, fewest
     try:
         yield
     finally:
-        split_functions.FEWEST = usual
+        parts.FEWEST = usual
 
 
 MIXTURES = given(
-    programs.mixtures(),
-    st.integers(0, 9999),
-    st.sampled_from(CHECKS),
-    st.sampled_from([2, split_functions.FEWEST]),
+    programs.mixtures(), st.integers(0, 9999), st.sampled_from(CHECKS), st.sampled_from([2, parts.FEWEST])
 )
 
 
 def check_mixture(program, seed, check, fewest):
     """In checked mode (see conftest), which looks at the memory of each kernel after each call."""
     assert ft.config.checked
+    assume(well_conditioned(program, seed))
     with in_parts_of(fewest):
         check(program, seed)
 

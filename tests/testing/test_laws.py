@@ -7,7 +7,8 @@ import pytest
 
 import functrans.numpy as fnp
 from functrans.core.errors import ArgumentError
-from functrans.primitives import linear, trig
+from functrans.primitives.elementwise import trig
+from functrans.primitives.structure import linear
 from functrans.testing import (
     LAWS,
     LawViolation,

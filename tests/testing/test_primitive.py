@@ -7,7 +7,10 @@ import pytest
 
 from functrans.core.aval import Aval
 from functrans.core.kernel import Pointwise
-from functrans.primitives import elementwise, exp_log, index, linear, rounding, trig
+from functrans.primitives.elementwise import arithmetic as elementwise
+from functrans.primitives.elementwise import exp_log, rounding, trig
+from functrans.primitives.indexing import gather_scatter as index
+from functrans.primitives.structure import linear
 from functrans.testing import Case, Domain, Indices, Interval, LawViolation, Numbers, check_primitive
 
 ANY = Interval()

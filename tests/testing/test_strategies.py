@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import functrans.numpy as fnp
-from functrans.primitives import linear
+from functrans.primitives.structure import linear
 from functrans.testing import Interval, LawViolation, arrays, given_op, jvp_is_slope, operands, vjp_is_adjoint
 
 

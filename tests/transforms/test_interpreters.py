@@ -10,11 +10,11 @@ from functrans.core.ir import Literal
 from functrans.core.primitive import Effect, Linear, Primitive
 from functrans.core.source import user_source
 from functrans.core.trace import current_trace, eval_trace
-from functrans.primitives.elementwise import mul_p, stop_gradient_p
-from functrans.primitives.exp_log import exp_p
-from functrans.primitives.index import gather_p
-from functrans.primitives.linear import add_p, reduce_sum_p
-from functrans.primitives.trig import cos_p, sin_p
+from functrans.primitives.elementwise.arithmetic import mul_p, stop_gradient_p
+from functrans.primitives.elementwise.exp_log import exp_p
+from functrans.primitives.elementwise.trig import cos_p, sin_p
+from functrans.primitives.indexing.gather_scatter import gather_p
+from functrans.primitives.structure.linear import add_p, reduce_sum_p
 from functrans.transforms.batch import batch, batch_jaxpr
 from functrans.transforms.evaluate import evaluate
 from functrans.transforms.jvp import jvp, jvp_jaxpr

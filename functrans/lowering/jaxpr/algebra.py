@@ -16,10 +16,10 @@ import numpy as np
 
 from ...core.ir import Atom, Eqn, Literal, Var
 from ...core.primitive import Primitive
-from ...primitives.elementwise import convert_element_type_p
+from ...primitives.elementwise.arithmetic import convert_element_type_p
 from ...primitives.families import add_p, mul_p
-from ...primitives.linear import broadcast_in_dim_p, reshape_p, transpose_p
-from ...primitives.reduce import reduce_max_p, reduce_min_p
+from ...primitives.reductions.reduce import reduce_max_p, reduce_min_p
+from ...primitives.structure.linear import broadcast_in_dim_p, reshape_p, transpose_p
 from .lowering_primitives import place_p, window_p
 
 

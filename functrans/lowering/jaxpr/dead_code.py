@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from ...control.scan import scan_p
 from ...core.ir import Atom, Eqn, Jaxpr
-from ...primitives.eig import eig_p
-from ...primitives.eigh import eigh_p
-from ...primitives.qr import qr_p, qr_triangle_p
-from ...primitives.svd import svd_p
+from ...primitives.linalg.eig import eig_p
+from ...primitives.linalg.eigh import eigh_p
+from ...primitives.linalg.qr import qr_p, qr_triangle_p
+from ...primitives.linalg.svd import svd_p
 
 Narrow = Callable[[Eqn, Collection[Atom]], Eqn | None]
 

@@ -14,7 +14,7 @@ from ...core.ir import Eqn, Jaxpr, Var
 from ...core.kernel import Block, BlockEmitter, Indexed, IndexEmitter, Operand, Pointwise, Scalar
 from ...core.primitive import Primitive
 from ...core.tape import TapeAval
-from ...primitives.shape import pad_p
+from ...primitives.structure.shape import pad_p
 
 
 def _window_kernel(

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from ...core.aval import Aval
 from ...core.ir import Atom, Eqn, Var
 from ...core.kernel import Block, Pointwise, Reduction
-from ...primitives.linear import broadcast_in_dim_p, reshape_p
+from ...primitives.structure.linear import broadcast_in_dim_p, reshape_p
 from ..loops.read_patterns import reshape_inlines
 
 

@@ -19,7 +19,7 @@ from ...core.context import run_quietly
 from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var, subjaxprs
 from ...core.kernel import Pointwise
 from ...core.primitive import Effect
-from ...primitives.identities import barrier_p
+from ...primitives.elementwise.identities import barrier_p
 from .algebra import RULES, Rewriter
 from .dead_code import remove_dead
 from .reshapes import raise_reshapes

@@ -15,7 +15,7 @@ from math import prod
 from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ...core.kernel import Block, Indexed, Reduction, Reshape
 from ...core.primitive import Effect
-from ...primitives.identities import barrier_p
+from ...primitives.elementwise.identities import barrier_p
 from ..jaxpr.lowering_primitives import place_p
 from .read_patterns import Accesses, IndexMap, accesses, reshape_inlines, streamed_from
 

@@ -11,12 +11,12 @@ from ...core.checked import checked
 from ...core.dtypes import FLOAT64, canonical, is_float
 from ...core.errors import ArgumentValueError, DtypeError, ShapeError
 from ...primitives.axes import axes_or_all
-from ...primitives.create import iota
-from ...primitives.elementwise import convert, div_p, lt_p, mul_p, select_p, sub_p
-from ...primitives.linear import shape_of
+from ...primitives.elementwise.arithmetic import convert, div_p, lt_p, mul_p, select_p, sub_p
 from ...primitives.operands import finish
+from ...primitives.structure.create import iota
+from ...primitives.structure.linear import shape_of
 from ..dispatch import array_operand, implements, owned
-from ..moving import roll
+from ..shaping.moving import roll
 from .steps import length, operand_of
 
 

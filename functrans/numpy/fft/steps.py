@@ -9,12 +9,12 @@ from typing import Any
 from ...core.dtypes import FLOAT64, complex_dtype, is_complex, is_inexact
 from ...core.errors import ArgumentError, ArgumentValueError, AxisError, DtypeError
 from ...primitives.axes import one_axis
-from ...primitives.complexes import conj_p
-from ...primitives.elementwise import convert
+from ...primitives.elementwise.arithmetic import convert
+from ...primitives.elementwise.complexes import conj_p
 from ...primitives.fft import SWAPPED, fft_p
-from ...primitives.linear import shape_of
 from ...primitives.operands import strong
-from ...primitives.shape import pad_p, slice_along
+from ...primitives.structure.linear import shape_of
+from ...primitives.structure.shape import pad_p, slice_along
 from ..dispatch import array_operand
 
 

@@ -2,9 +2,9 @@
 
 from ...core.errors import LinAlgError
 from ...core.names import module_attributes as _module_attributes
-from ...primitives.products import matmul, vecdot
+from ...primitives.products.matmul import matmul, vecdot
 from ..products import cross, tensordot
-from ..shaping import matrix_transpose
+from ..shaping.reshaping import matrix_transpose
 from .factors import QRResult, cholesky, qr
 from .least_squares import cond, lstsq, matrix_rank, pinv
 from .norms import matrix_norm, norm, vector_norm

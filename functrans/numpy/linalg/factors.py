@@ -8,10 +8,10 @@ import numpy as np
 
 from ...core.config import config
 from ...core.errors import ArgumentValueError
-from ...primitives.linalg import cholesky_p
-from ...primitives.matrices import check_matrix, check_square, matrix_transpose
+from ...primitives.linalg.cholesky import cholesky_p
+from ...primitives.linalg.matrices import check_matrix, check_square, matrix_transpose
+from ...primitives.linalg.qr import geqrf_p, qr_p, qr_triangle_p
 from ...primitives.operands import finish
-from ...primitives.qr import geqrf_p, qr_p, qr_triangle_p
 from ..dispatch import implements
 from .common import inexact
 

@@ -11,10 +11,7 @@ from ...core.config import config
 from ...core.dtypes import FLOAT64, INT64, is_inexact, promote, real_dtype
 from ...core.errors import ArgumentValueError, LinAlgError
 from ...core.trace import concrete
-from ...primitives.complexes import conj_p
-from ...primitives.composed import logical_and, logical_not
-from ...primitives.create import eye
-from ...primitives.elementwise import (
+from ...primitives.elementwise.arithmetic import (
     convert_element_type_p,
     div_p,
     eq_p,
@@ -25,16 +22,19 @@ from ...primitives.elementwise import (
     select_p,
     sub_p,
 )
-from ...primitives.least_squares import lstsq_p, pinv_p
-from ...primitives.linear import broadcast_to, reduce_sum_p, reshape_p, shape_of
-from ...primitives.matrices import check_matrix, check_square, matrix_product
+from ...primitives.elementwise.complexes import conj_p
+from ...primitives.elementwise.composed import logical_and, logical_not
+from ...primitives.elementwise.rounding import is_nan_p
+from ...primitives.linalg.least_squares import lstsq_p, pinv_p
+from ...primitives.linalg.matrices import check_matrix, check_square, matrix_product
+from ...primitives.linalg.solve import solve_p
+from ...primitives.linalg.spectral import as_column, real_part
+from ...primitives.linalg.spectral import hermitian as hermitian_from_triangle
 from ...primitives.operands import finish, operand, strong
-from ...primitives.reduce import reduce_max_p, reduce_or_p
-from ...primitives.rounding import is_nan_p
-from ...primitives.shape import slice_p
-from ...primitives.solve import solve_p
-from ...primitives.spectral import as_column, real_part
-from ...primitives.spectral import hermitian as hermitian_from_triangle
+from ...primitives.reductions.reduce import reduce_max_p, reduce_or_p
+from ...primitives.structure.create import eye
+from ...primitives.structure.linear import broadcast_to, reduce_sum_p, reshape_p, shape_of
+from ...primitives.structure.shape import slice_p
 from ..dispatch import implements
 from .common import inexact
 from .norms import norm

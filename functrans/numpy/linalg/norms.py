@@ -11,13 +11,13 @@ from ...core.config import config
 from ...core.dtypes import real_dtype
 from ...core.errors import ArgumentValueError
 from ...primitives.axes import axes_or_all, many_axes
-from ...primitives.complexes import abs_p, conj_p, real_p
-from ...primitives.elementwise import convert_element_type_p, div_p, mul_p, ne_p
-from ...primitives.exp_log import integer_pow_p, pow_p, sqrt_p
-from ...primitives.linear import reduce_sum_p, reshape_p, shape_of, transpose_p
+from ...primitives.elementwise.arithmetic import convert_element_type_p, div_p, mul_p, ne_p
+from ...primitives.elementwise.complexes import abs_p, conj_p, real_p
+from ...primitives.elementwise.exp_log import integer_pow_p, pow_p, sqrt_p
+from ...primitives.linalg.svd import svd_p
 from ...primitives.operands import finish
-from ...primitives.reduce import reduce_max_p, reduce_min_p
-from ...primitives.svd import svd_p
+from ...primitives.reductions.reduce import reduce_max_p, reduce_min_p
+from ...primitives.structure.linear import reduce_sum_p, reshape_p, shape_of, transpose_p
 from ..dispatch import implements
 from .common import inexact
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import ArgumentValueError, LinAlgError, ShapeError
-from ...primitives.linear import shape_of
 from ...primitives.operands import operand
+from ...primitives.structure.linear import shape_of
 from ..dispatch import implements
-from ..indexing import diagonal as diagonal_of
-from ..indexing import trace as trace_of
+from ..indexing.take import diagonal as diagonal_of
+from ..indexing.take import trace as trace_of
 from ..products import dot
 from ..products import outer as outer_of
 

@@ -8,18 +8,18 @@ import numpy as np
 
 from ...core.config import config
 from ...core.errors import ArgumentValueError
-from ...primitives.complexes import abs_p
-from ...primitives.eig import eig_p
-from ...primitives.eigh import eigh_p
-from ...primitives.elementwise import mul_p, stop_gradient_p
-from ...primitives.linear import broadcast_to, dtype_of, shape_of
-from ...primitives.matrices import check_matrix, check_square, matrix_transpose
+from ...primitives.elementwise.arithmetic import mul_p, stop_gradient_p
+from ...primitives.elementwise.complexes import abs_p
+from ...primitives.elementwise.rounding import copysign_p
+from ...primitives.linalg.eig import eig_p
+from ...primitives.linalg.eigh import eigh_p
+from ...primitives.linalg.matrices import check_matrix, check_square, matrix_transpose
+from ...primitives.linalg.spectral import as_row, cast
+from ...primitives.linalg.svd import svd_p
 from ...primitives.operands import finish
-from ...primitives.rounding import copysign_p
-from ...primitives.shape import rev_p
-from ...primitives.sort import argsort, take_along
-from ...primitives.spectral import as_row, cast
-from ...primitives.svd import svd_p
+from ...primitives.sorting.sort import argsort, take_along
+from ...primitives.structure.linear import broadcast_to, dtype_of, shape_of
+from ...primitives.structure.shape import rev_p
 from ..dispatch import implements
 from .common import inexact
 

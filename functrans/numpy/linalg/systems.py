@@ -12,12 +12,18 @@ import numpy as np
 from ...core.aval import aval_of
 from ...core.config import config
 from ...core.errors import ArgumentValueError, LinAlgError, ShapeError
-from ...primitives.create import eye
-from ...primitives.det import det_p, slogdet_p
-from ...primitives.linear import broadcast_shapes, broadcast_to, reshape_p, shape_of, transpose_p
-from ...primitives.matrices import check_square, matrix_product
+from ...primitives.linalg.det import det_p, slogdet_p
+from ...primitives.linalg.matrices import check_square, matrix_product
+from ...primitives.linalg.solve import batch_of_systems, solve_p
 from ...primitives.operands import finish, operand, strong
-from ...primitives.solve import batch_of_systems, solve_p
+from ...primitives.structure.create import eye
+from ...primitives.structure.linear import (
+    broadcast_shapes,
+    broadcast_to,
+    reshape_p,
+    shape_of,
+    transpose_p,
+)
 from ..dispatch import implements, owned
 from .common import all_inexact, inexact
 

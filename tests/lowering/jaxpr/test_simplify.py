@@ -9,12 +9,25 @@ from functrans.core.ir import Eqn, Jaxpr, Literal, Var
 from functrans.core.primitive import Effect, Primitive
 from functrans.lowering.jaxpr.simplify import simplify
 from functrans.lowering.run.explain_failure import evaluate
-from functrans.primitives.dot import dot_general_p
-from functrans.primitives.elementwise import convert_element_type_p, div_p, mul_p, neg_p, select_p, sub_p
-from functrans.primitives.exp_log import exp_p
-from functrans.primitives.index import gather_p
-from functrans.primitives.linear import add_p, broadcast_in_dim_p, reduce_sum_p, reshape_p, transpose_p
-from functrans.primitives.shape import pad_p
+from functrans.primitives.elementwise.arithmetic import (
+    convert_element_type_p,
+    div_p,
+    mul_p,
+    neg_p,
+    select_p,
+    sub_p,
+)
+from functrans.primitives.elementwise.exp_log import exp_p
+from functrans.primitives.indexing.gather_scatter import gather_p
+from functrans.primitives.products.dot import dot_general_p
+from functrans.primitives.structure.linear import (
+    add_p,
+    broadcast_in_dim_p,
+    reduce_sum_p,
+    reshape_p,
+    transpose_p,
+)
+from functrans.primitives.structure.shape import pad_p
 
 X = np.linspace(-2, 3, 12).reshape(3, 4)
 F8, F4, I8 = np.dtype("f8"), np.dtype("f4"), np.dtype("i8")

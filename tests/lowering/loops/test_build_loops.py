@@ -10,8 +10,7 @@ from functrans.lowering.loops.build_loops import build
 from functrans.lowering.loops.check import verify
 from functrans.lowering.loops.show import show
 from functrans.lowering.run.executable import compile_jaxpr
-from functrans.primitives.dot import dot_general_p
-from functrans.primitives.elementwise import (
+from functrans.primitives.elementwise.arithmetic import (
     convert_element_type_p,
     div_p,
     gt_p,
@@ -20,10 +19,10 @@ from functrans.primitives.elementwise import (
     select_p,
     sub_p,
 )
-from functrans.primitives.exp_log import exp_p, log_p
-from functrans.primitives.index import gather_p, scatter_add_p, scatter_p
-from functrans.primitives.linear import add_p, broadcast_in_dim_p, reduce_sum_p, reshape_p, transpose_p
-from functrans.primitives.reduce import (
+from functrans.primitives.elementwise.exp_log import exp_p, log_p
+from functrans.primitives.indexing.gather_scatter import gather_p, scatter_add_p, scatter_p
+from functrans.primitives.products.dot import dot_general_p
+from functrans.primitives.reductions.reduce import (
     argmax_p,
     argmin_p,
     reduce_and_p,
@@ -32,7 +31,14 @@ from functrans.primitives.reduce import (
     reduce_or_p,
     reduce_prod_p,
 )
-from functrans.primitives.shape import concatenate_p, pad_p, rev_p, slice_p
+from functrans.primitives.structure.linear import (
+    add_p,
+    broadcast_in_dim_p,
+    reduce_sum_p,
+    reshape_p,
+    transpose_p,
+)
+from functrans.primitives.structure.shape import concatenate_p, pad_p, rev_p, slice_p
 
 RNG = np.random.default_rng(3)
 

@@ -14,12 +14,18 @@ from functrans.lowering.loops.read_patterns import (
     reshape_index,
     reshape_inlines,
 )
-from functrans.primitives.elementwise import div_p, mul_p, neg_p, sub_p
-from functrans.primitives.exp_log import exp_p, log_p
-from functrans.primitives.index import gather_p
-from functrans.primitives.linear import add_p, broadcast_in_dim_p, reduce_sum_p, reshape_p, transpose_p
-from functrans.primitives.reduce import reduce_max_p
-from functrans.primitives.shape import pad_p, slice_p
+from functrans.primitives.elementwise.arithmetic import div_p, mul_p, neg_p, sub_p
+from functrans.primitives.elementwise.exp_log import exp_p, log_p
+from functrans.primitives.indexing.gather_scatter import gather_p
+from functrans.primitives.reductions.reduce import reduce_max_p
+from functrans.primitives.structure.linear import (
+    add_p,
+    broadcast_in_dim_p,
+    reduce_sum_p,
+    reshape_p,
+    transpose_p,
+)
+from functrans.primitives.structure.shape import pad_p, slice_p
 
 X = np.ones((40, 30))
 

@@ -13,11 +13,11 @@ from functrans.lowering.loops.builder import Builder
 from functrans.lowering.loops.split_complex import split_complex
 from functrans.lowering.run.compile import Options, compile_kernel
 from functrans.lowering.run.executable import compile_jaxpr
-from functrans.primitives.elementwise import mul_p, sub_p
-from functrans.primitives.exp_log import exp_p
-from functrans.primitives.index import gather_p
-from functrans.primitives.linear import add_p, broadcast_in_dim_p, reduce_sum_p, transpose_p
-from functrans.primitives.sigmoid import tanh_p
+from functrans.primitives.elementwise.arithmetic import mul_p, sub_p
+from functrans.primitives.elementwise.exp_log import exp_p
+from functrans.primitives.elementwise.sigmoid import tanh_p
+from functrans.primitives.indexing.gather_scatter import gather_p
+from functrans.primitives.structure.linear import add_p, broadcast_in_dim_p, reduce_sum_p, transpose_p
 
 F8, F4, INT = np.dtype("f8"), np.dtype("f4"), np.dtype("i8")
 

@@ -15,11 +15,11 @@ from functrans.core.primitive import Effect, Primitive
 from functrans.core.source import user_source
 from functrans.lowering.jaxpr.partition import HostStep, KernelStep, split
 from functrans.lowering.run.executable import compile_jaxpr
-from functrans.primitives.elementwise import mul_p, neg_p
-from functrans.primitives.exp_log import exp_p
-from functrans.primitives.index import gather_p
-from functrans.primitives.linear import add_p, broadcast_in_dim_p, reduce_sum_p
-from functrans.primitives.shape import slice_p
+from functrans.primitives.elementwise.arithmetic import mul_p, neg_p
+from functrans.primitives.elementwise.exp_log import exp_p
+from functrans.primitives.indexing.gather_scatter import gather_p
+from functrans.primitives.structure.linear import add_p, broadcast_in_dim_p, reduce_sum_p
+from functrans.primitives.structure.shape import slice_p
 from functrans.transforms.stage import stage
 
 sort_p = Primitive("sort", lambda x: x, lambda x: np.sort(x))

@@ -1,0 +1,406 @@
+"""New arrays: from numbers and lists, filled, counted, on a mesh."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from ...core.arguments import Casting, Device, Like, Order
+from ...core.array import Array
+from ...core.aval import aval_of
+from ...core.dtypes import FLOAT64, canonical
+from ...core.errors import ArgumentError, ArgumentValueError, ShapeError
+from ...core.trace import operators
+from ...primitives.axes import positive_shape
+from ...primitives.elementwise.arithmetic import convert, convert_element_type_p, ge_p
+from ...primitives.operands import finish, operand, strong
+from ...primitives.structure.create import eye as eye_of
+from ...primitives.structure.create import full as full_of
+from ...primitives.structure.create import iota
+from ...primitives.structure.linear import add_p, broadcast_shapes, broadcast_to, reshape_p, shape_of
+from ..dispatch import array_operand, implements, on_cpu, owned, staging
+
+__all__ = [
+    "array", "asarray", "astype", "copy", "empty", "empty_like", "eye", "full",
+    "full_like", "identity", "ones", "ones_like",
+    "tri", "zeros", "zeros_like",
+]  # fmt: skip
+
+
+# --- from what there is -------------------------------------------------------------------------------------
+
+
+@implements(np.asarray)
+def asarray(
+    a: Any,
+    dtype: Any = None,
+    order: Order | None = None,
+    *,
+    copy: bool | None = None,
+    device: Device = None,
+    like: Like = None,
+) -> Any:
+    """An array of functrans.
+
+    Parameters
+    ----------
+    a : array_like
+        Also a nested list with traced values among its elements. An ndarray is copied, so that changing it
+        later does not change the result; an `Array` is not.
+    dtype : dtype-like, optional
+
+    Returns
+    -------
+    Array
+
+    Raises
+    ------
+    UnsupportedDtypeError
+        float16, longdouble, object, text, dates.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.asarray([1, 2.5])
+    Array([1. , 2.5])
+    """
+    on_cpu(device, "asarray")
+    if copy is False and not isinstance(a, Array):
+        raise ArgumentValueError(
+            f"asarray: copy=False, but arrays of functrans never share memory with what may change, here a "
+            f"{type(a).__name__}"
+        )
+    x = array_operand(a, "asarray")
+    if dtype is not None:
+        x = convert(x, canonical(dtype, "asarray: dtype"))
+    return owned(x.copy() if copy and isinstance(x, np.ndarray) else x, a)
+
+
+@implements(np.array)
+def array(
+    object: Any,
+    dtype: Any = None,
+    *,
+    copy: bool | None = True,
+    order: Order = "K",
+    ndmin: int = 0,
+    like: Like = None,
+) -> Any:
+    """Like `asarray`; `ndmin` puts axes of extent 1 in front.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.array([1, 2], dtype=float, ndmin=2)
+    Array([[1., 2.]])
+    """
+    x = asarray(object, dtype, copy=None if copy else copy)  # nothing changes an Array
+    missing = ndmin - len(x.shape)
+    if missing <= 0:
+        return x
+    return finish(reshape_p.bind(operand(x, "array"), shape=(*(1,) * missing, *x.shape)))
+
+
+@implements(np.copy, method="copy")
+def copy(a: Any, order: Order = "K", subok: bool = False) -> Any:
+    """The array itself, as no array of functrans changes; a copy of an ndarray.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.copy([1.0, 2.0])
+    Array([1., 2.])
+    """
+    return asarray(a)
+
+
+@implements(*([np.astype] if hasattr(np, "astype") else []))
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Device = None) -> Any:
+    """The array in another dtype, cast as NumPy casts (the imaginary part of complex numbers is dropped).
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.astype(fnp.array([1.7, -1.7]), int)
+    Array([ 1, -1])
+    """
+    return owned(convert(array_operand(x, "astype"), canonical(dtype, "astype: dtype")), x)
+
+
+def _astype_method(
+    x: Any, dtype: Any, order: Order = "K", casting: Casting = "unsafe", subok: bool = True, copy: bool = True
+) -> Any:
+    to = canonical(dtype, "astype: dtype")
+    if not np.can_cast(x.dtype, to, casting):  # type: ignore[arg-type]
+        raise ArgumentError(f"astype: {x.dtype} cannot be cast to {to} by the rule casting={casting!r}")
+    return finish(strong(x, to))
+
+
+operators.method["astype"] = _astype_method
+
+# --- filled -------------------------------------------------------------------------------------------------
+
+
+def _dtype(dtype: Any, name: str, default: np.dtype = FLOAT64) -> np.dtype:
+    return default if dtype is None else canonical(dtype, f"{name}: dtype")
+
+
+@implements(np.zeros)
+def zeros(
+    shape: Any, dtype: Any = float, order: Order = "C", *, device: Device = None, like: Like = None
+) -> Any:
+    """Zeros.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.zeros(2)
+    Array([0., 0.])
+    """
+    on_cpu(device, "zeros")
+    return finish(full_of(positive_shape(shape, "zeros"), 0, _dtype(dtype, "zeros")))
+
+
+@implements(np.ones)
+def ones(
+    shape: Any, dtype: Any = None, order: Order = "C", *, device: Device = None, like: Like = None
+) -> Any:
+    """Ones.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.ones((1, 2))
+    Array([[1., 1.]])
+    """
+    on_cpu(device, "ones")
+    return finish(full_of(positive_shape(shape, "ones"), 1, _dtype(dtype, "ones")))
+
+
+@implements(np.empty)
+def empty(
+    shape: Any, dtype: Any = float, order: Order = "C", *, device: Device = None, like: Like = None
+) -> Any:
+    """Zeros: no array of functrans holds what nobody wrote.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.empty((2, 3)).shape
+    (2, 3)
+    """
+    on_cpu(device, "empty")
+    return zeros(shape, dtype)
+
+
+@implements(np.full)
+def full(
+    shape: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: Order = "C",
+    *,
+    device: Device = None,
+    like: Like = None,
+) -> Any:
+    """One number (or an array that broadcasts) everywhere; the number may be traced.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.full(2, 7)
+    Array([7, 7])
+    """
+    on_cpu(device, "full")
+    value = array_operand(fill_value, "full", 1)
+    to = _dtype(dtype, "full", value.dtype)
+    return finish(_filled(positive_shape(shape, "full"), _fitting(fill_value, value, to), to))
+
+
+def _fitting(given: Any, value: Any, dtype: np.dtype) -> Any:
+    """`value`, made of `given`; a Python integer is one of `dtype` from the start, or raises NumPy's OverflowError."""
+    return dtype.type(given) if type(given) is int and dtype.kind in "iu" else value
+
+
+def _filled(shape: tuple[int, ...], value: Any, dtype: np.dtype) -> Any:
+    if not shape_of(value):
+        return full_of(shape, value, dtype)
+    if broadcast_shapes("full", shape, shape_of(value)) != shape:
+        raise ShapeError(f"full: fill_value of shape {shape_of(value)} does not fit into shape {shape}")
+    out = broadcast_to(convert(value, dtype), shape)
+    return out.copy() if isinstance(out, np.ndarray) else out
+
+
+def _like(a: Any, dtype: Any, shape: Any, name: str) -> tuple[tuple[int, ...], np.dtype]:
+    aval = aval_of(operand(a, name))
+    return (
+        aval.shape if shape is None else positive_shape(shape, name),
+        _dtype(dtype, name, aval.dtype),
+    )
+
+
+@implements(np.zeros_like)
+def zeros_like(
+    a: Any,
+    dtype: Any = None,
+    order: Order = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Device = None,
+    like: Like = None,
+) -> Any:
+    """Zeros of the shape and dtype of `a`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.zeros_like([2.5, 3.5])
+    Array([0., 0.])
+    """
+    on_cpu(device, "zeros_like")
+    extents, to = _like(a, dtype, shape, "zeros_like")
+    return finish(full_of(extents, 0, to))
+
+
+@implements(np.ones_like)
+def ones_like(
+    a: Any,
+    dtype: Any = None,
+    order: Order = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Device = None,
+    like: Like = None,
+) -> Any:
+    """Ones of the shape and dtype of `a`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.ones_like([2, 3])
+    Array([1, 1])
+    """
+    on_cpu(device, "ones_like")
+    extents, to = _like(a, dtype, shape, "ones_like")
+    return finish(full_of(extents, 1, to))
+
+
+@implements(np.empty_like)
+def empty_like(
+    prototype: Any,
+    dtype: Any = None,
+    order: Order = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Device = None,
+    like: Like = None,
+) -> Any:
+    """Zeros of the shape and dtype of `prototype`; see `empty`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.empty_like([1.0, 2.0]).dtype
+    dtype('float64')
+    """
+    on_cpu(device, "empty_like")
+    return zeros_like(prototype, dtype, shape=shape)
+
+
+@implements(np.full_like)
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: Order = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Device = None,
+    like: Like = None,
+) -> Any:
+    """One number everywhere, in the shape and dtype of `a`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.full_like([1.0, 2.0], 7)
+    Array([7., 7.])
+    """
+    on_cpu(device, "full_like")
+    extents, to = _like(a, dtype, shape, "full_like")
+    value = _fitting(fill_value, array_operand(fill_value, "full_like", 1), to)
+    return finish(_filled(extents, value, to))
+
+
+@implements(np.eye)
+def eye(
+    N: int,
+    M: int | None = None,
+    k: int = 0,
+    dtype: Any = float,
+    order: Order = "C",
+    *,
+    device: Device = None,
+    like: Like = None,
+) -> Any:
+    """Ones on diagonal `k`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.eye(2)
+    Array([[1., 0.],
+           [0., 1.]])
+    """
+    on_cpu(device, "eye")
+    rows, columns = positive_shape((N, N if M is None else M), "eye")
+    return finish(eye_of(rows, columns, operator.index(k), _dtype(dtype, "eye")))
+
+
+@implements(np.identity)
+def identity(n: int, dtype: Any = None, *, like: Like = None) -> Any:
+    """The identity matrix.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.identity(2)
+    Array([[1., 0.],
+           [0., 1.]])
+    """
+    return eye(n, dtype=float if dtype is None else dtype)
+
+
+@implements(np.tri)
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, like: Like = None) -> Any:
+    """Ones on and below diagonal `k`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.tri(2, 3)
+    Array([[1., 0., 0.],
+           [1., 1., 0.]])
+    """
+    rows, columns = positive_shape((N, N if M is None else M), "tri")
+    to = _dtype(dtype, "tri")
+    if not staging():
+        return finish(np.tri(rows, columns, operator.index(k), to))
+    row, column = iota((rows, 1), 0), iota((1, columns), 1)
+    inside = ge_p.bind(add_p.bind(row, np.int64(operator.index(k))), column)
+    return finish(convert_element_type_p.bind(inside, dtype=to))

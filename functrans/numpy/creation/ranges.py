@@ -1,0 +1,293 @@
+"""Numbers in order: arange, linspace and its kin, meshes."""
+
+from __future__ import annotations
+
+import math
+import operator
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...core.arguments import Device, Like
+from ...core.aval import aval_of
+from ...core.dtypes import COMPLEX128, FLOAT64, canonical
+from ...core.errors import ArgumentValueError
+from ...core.trace import Tracer, concrete
+from ...primitives import ufuncs
+from ...primitives.axes import one_axis, positive_shape
+from ...primitives.elementwise.arithmetic import convert, div_p, eq_p, mul_p, select_p, sub_p
+from ...primitives.elementwise.exp_log import pow_p
+from ...primitives.elementwise.rounding import floor_p
+from ...primitives.operands import finish, operand, strong
+from ...primitives.structure.create import full as full_of
+from ...primitives.structure.create import iota
+from ...primitives.structure.linear import (
+    add_p,
+    broadcast_shapes,
+    broadcast_to,
+    move_axis,
+    reshape_p,
+    shape_of,
+    transpose_p,
+)
+from ...primitives.structure.shape import concatenate_p
+from ..dispatch import array_operand, implements, in_one_dtype, on_cpu, owned, staging
+
+__all__ = ["arange", "geomspace", "indices", "linspace", "logspace", "meshgrid"]
+
+
+@implements(np.arange)
+def arange(
+    start: Any,
+    stop: Any = None,
+    step: Any = None,
+    dtype: Any = None,
+    *,
+    device: Device = None,
+    like: Like = None,
+) -> Any:
+    """Numbers from `start` (default 0) in steps of `step` (default 1), before `stop`.
+
+    All must be known while tracing, since the shape depends on them.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.arange(3), fnp.arange(0.0, 1.0, 0.5)
+    (Array([0, 1, 2]), Array([0. , 0.5]))
+    """
+    on_cpu(device, "arange")
+    given = [_number(a, "arange") for a in (start, stop, step)]
+    to = None if dtype is None else canonical(dtype, "arange: dtype")
+    if given[1] is None:
+        given[:2] = [0, given[0]]
+    values = np.arange(given[0], given[1], 1 if given[2] is None else given[2], to)  # type: ignore[call-overload]
+    if not staging() or values.size < 2 or values.dtype.kind == "b":
+        return finish(values)
+    return finish(_counted(len(values), values[0], values[1] - values[0]))
+
+
+def _number(a: Any, name: str) -> Any:
+    """A number that shapes may depend on."""
+    if not isinstance(a, Tracer):
+        return a
+    found = a.concrete()
+    if found is None:
+        return float(a) if a.dtype.kind == "f" else operator.index(a)  # raises, and says why
+    return found
+
+
+def _counted(count: int, first: Any, step: Any) -> Any:
+    """``first + step * i``, made by the program."""
+    numbers = convert(iota((count,), 0), first.dtype)
+    if step != 1:
+        numbers = mul_p.bind(numbers, step)
+    return add_p.bind(numbers, first) if first else numbers
+
+
+@implements(np.linspace)
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Device = None,
+    like: Like = None,
+) -> Any:
+    """Numbers evenly spaced from `start` to `stop`, which may be arrays and traced; derivatives flow through
+    both.
+
+    Parameters
+    ----------
+    start, stop : array_like
+        They broadcast together.
+    num : int
+        How many.
+    endpoint : bool
+        Whether `stop` is the last of them.
+    retstep : bool
+        Return the step too.
+    axis : int
+        Where the numbers lie in the result, if `start` or `stop` are arrays.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.linspace(0, 1, 3)
+    Array([0. , 0.5, 1. ])
+    """
+    on_cpu(device, "linspace")
+    count = operator.index(_number(num, "linspace"))
+    if count < 0:
+        raise ArgumentValueError(f"linspace: num must not be negative, got {count}")
+    x, y = operand(start, "linspace", 0), operand(stop, "linspace", 1)
+    if not staging() and not isinstance(x, Tracer) and not isinstance(y, Tracer):
+        to = None if dtype is None else canonical(dtype, "linspace: dtype")
+        values, step = np.linspace(x, y, count, endpoint, True, to, axis)  # type: ignore[call-overload]
+        return (finish(values), finish(np.asarray(step))) if retstep else finish(values)
+    inner = np.result_type(
+        *[a.dtype.type(0).item() if a.weak else a.dtype for a in (aval_of(x), aval_of(y))], 0.0
+    )
+    values, step = _spaced(strong(x, inner), strong(y, inner), count, endpoint)
+    to = inner if dtype is None else canonical(dtype, "linspace: dtype")
+    if to.kind in "iu":
+        values = floor_p.bind(values)
+    ndim = len(shape_of(values))
+    values = move_axis(convert(values, to), 0, one_axis(axis, ndim, "linspace"))
+    return (finish(values), finish(step)) if retstep else finish(values)
+
+
+def _spaced(x: Any, y: Any, count: int, endpoint: bool) -> tuple[Any, Any]:
+    dtype = x.dtype
+    delta = sub_p.bind(y, x)
+    shape = (count, *shape_of(delta))
+    intervals = count - 1 if endpoint else count
+    i = convert(iota((count,) + (1,) * (len(shape) - 1), 0), dtype)
+    if intervals <= 0:
+        return broadcast_to(x, shape), full_of(shape_of(delta), math.nan, dtype)
+    step = div_p.bind(delta, dtype.type(intervals))
+    values = add_p.bind(mul_p.bind(i, step), x)
+    if endpoint:  # the last is `stop` itself, not what rounding makes of it
+        values = select_p.bind(eq_p.bind(i, dtype.type(intervals)), y, values)
+    return values, step
+
+
+@implements(np.logspace)
+def logspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Any:
+    """Powers of `base` with exponents evenly spaced from `start` to `stop`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.logspace(0, 2, 3)
+    Array([  1.,  10., 100.])
+    """
+    exponents = operand(linspace(start, stop, num, endpoint, axis=axis), "logspace")
+    powers = pow_p.bind(strong(operand(base, "logspace", 4), exponents.dtype), exponents)
+    return finish(powers if dtype is None else convert(powers, canonical(dtype, "logspace: dtype")))
+
+
+@implements(np.geomspace)
+def geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> Any:
+    """Numbers in geometric progression from `start` to `stop`, which have one sign, or are complex.
+
+    Raises
+    ------
+    ArgumentValueError
+        If `start` or `stop` is known to be 0.
+
+    Notes
+    -----
+    Between real ends of different signs there is nothing: NaN.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.geomspace(1, 8, 4), fnp.geomspace(-8, -1, 4)
+    (Array([1., 2., 4., 8.]), Array([-8., -4., -2., -1.]))
+    """
+    x, y = in_one_dtype([operand(start, "geomspace", 0), operand(stop, "geomspace", 1)], None, "geomspace")
+    inner = COMPLEX128 if x.dtype.kind == "c" else FLOAT64  # whatever the ends are, as NumPy
+    x, y = convert(x, inner), convert(y, inner)
+    known = [concrete(a) for a in (x, y)]
+    if any(a is not None and np.any(np.asarray(a) == 0) for a in known):
+        raise ArgumentValueError("geomspace: a geometric progression cannot include zero")
+    sign = ufuncs.sign(x)
+    with np.errstate(invalid="ignore"):
+        first, last = (ufuncs.log2(ufuncs.divide(a, sign)) for a in (x, y))
+    powers = operand(ufuncs.multiply(sign, ufuncs.exp2(linspace(first, last, num, endpoint))), "geomspace")
+    values = _with_ends(powers, x, y if endpoint else None)
+    values = values if dtype is None else convert(values, canonical(dtype, "geomspace: dtype"))
+    return finish(move_axis(values, 0, one_axis(axis, len(shape_of(values)), "geomspace")))
+
+
+def _with_ends(values: Any, first: Any, last: Any) -> Any:
+    """Values of which the first and the last are these, not what rounding made of them."""
+    shape = shape_of(values)
+    i = broadcast_to(iota((shape[0],) + (1,) * (len(shape) - 1), 0), shape)
+    for place, end in ((shape[0] - 1, last), (0, first)):
+        if end is not None:
+            chosen = eq_p.bind(i, broadcast_to(np.int64(place), shape))
+            values = select_p.bind(chosen, broadcast_to(end, shape), values)
+    return values
+
+
+# --- meshes -------------------------------------------------------------------------------------------------
+
+
+@implements(np.meshgrid)
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Any, ...]:
+    """Coordinate arrays of the mesh of all combinations.
+
+    Parameters
+    ----------
+    *xi : array_like, shape (n_i,)
+    sparse : bool
+        Leave extents of 1 to broadcasting.
+    indexing : {'xy', 'ij'}
+        With 'xy' the first two axes of the results are exchanged: rows are the second vector's.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> [x.shape for x in fnp.meshgrid(fnp.arange(2), fnp.arange(3))]
+    [(3, 2), (3, 2)]
+    """
+    if indexing not in ("xy", "ij"):
+        raise ArgumentValueError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
+    ndim = len(xi)
+    values = []
+    for d, a in enumerate(xi):
+        x = array_operand(a, "meshgrid", d)
+        size = prod(shape_of(x))
+        values.append(reshape_p.bind(x, shape=tuple([size if e == d else 1 for e in range(ndim)])))
+    if indexing == "xy" and ndim > 1:
+        order = (1, 0, *range(2, ndim))
+        values = [transpose_p.bind(x, permutation=order) for x in values]
+    if not sparse and values:
+        shape = broadcast_shapes("meshgrid", *map(shape_of, values))
+        values = [broadcast_to(x, shape) for x in values]
+    return tuple([owned(x, a) for x, a in zip(values, xi)])
+
+
+@implements(np.indices)
+def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
+    """The index along each axis, at every place of an array of the shape `dimensions`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.indices((2, 2))[1]
+    Array([[0, 1],
+           [0, 1]])
+    """
+    shape = positive_shape(dimensions, "indices")
+    to = canonical(dtype, "indices: dtype")
+    ndim = len(shape)
+    if sparse:
+        rows = [tuple([n if e == d else 1 for e in range(ndim)]) for d, n in enumerate(shape)]
+        return tuple([finish(iota(row, d, to)) for d, row in enumerate(rows)])
+    if not staging():
+        return finish(np.indices(shape, to))
+    return finish(_stacked([iota((1, *shape), d + 1, to) for d in range(ndim)], shape, to))
+
+
+def _stacked(rows: list[Any], shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    if not rows:
+        return full_of((0,), 0, dtype)
+    return concatenate_p.bind(*rows, dimension=0)

@@ -1,0 +1,195 @@
+"""Bits and parts of numbers: packbits, unpackbits, bitwise_count, frexp."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import FLOAT64, INT32
+from ...core.errors import ArgumentValueError, DtypeError
+from ...primitives import ufuncs
+from ...primitives.elementwise.arithmetic import convert, eq_p, ge_p, lt_p, mul_p, select_p, sub_p
+from ...primitives.elementwise.bits import and_p, shift_right_p
+from ...primitives.elementwise.complexes import abs_p
+from ...primitives.elementwise.composed import is_finite, ldexp, truth
+from ...primitives.elementwise.exp_log import log2_p
+from ...primitives.elementwise.rounding import floor_p
+from ...primitives.families import literal
+from ...primitives.operands import finish, operand
+from ...primitives.promotion import publish, unary
+from ...primitives.structure.linear import add_p, dtype_of, move_axis, reduce_sum_p, reshape_p, shape_of
+from ...primitives.structure.shape import pad_p, slice_along
+from ..dispatch import along, array_operand, implements
+
+__all__ = ["bitwise_count", "frexp", "packbits", "unpackbits"]
+
+_UINT8 = np.dtype(np.uint8)
+
+# --- packing ------------------------------------------------------------------------------------------------
+
+
+def _bit_weights(bitorder: str, name: str) -> np.ndarray:
+    if bitorder not in ("big", "little"):
+        raise ArgumentValueError(f"{name}: 'order' must be either 'little' or 'big', got {bitorder!r}")
+    weights = 2 ** np.arange(8)
+    return (weights[::-1] if bitorder == "big" else weights).astype(np.uint8)
+
+
+def _rows(x: Any, axis: Any, name: str) -> tuple[Any, int]:
+    """The array with the axis to work along last, and that axis; the flat array for None."""
+    x, d = along(x, axis, name)
+    return move_axis(x, d, len(shape_of(x)) - 1), d
+
+
+@implements(np.packbits)
+def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Any:
+    """Eight elements as the bits of one byte.
+
+    Parameters
+    ----------
+    a : array_like of int or bool
+        An element is a bit that is set where it is not 0.
+    axis : int, optional
+        By default the flat array is packed.
+    bitorder : {'big', 'little'}
+        Whether the first of eight is the highest bit.
+
+    Returns
+    -------
+    Array of uint8
+        Zeros fill the last byte.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.packbits([1, 0, 0, 0, 0, 0, 1, 1, 1])
+    Array([131, 128], dtype=uint8)
+    """
+    x = array_operand(a, "packbits")
+    if dtype_of(x).kind not in "biu":
+        raise DtypeError(
+            f"packbits: expected an input array of integer or boolean data type, got {dtype_of(x)}"
+        )
+    weights = _bit_weights(bitorder, "packbits")
+    bits, d = _rows(truth(x), axis, "packbits")
+    *kept, n = shape_of(bits)
+    missing = -n % 8
+    if missing:
+        config = ((0, 0, 0),) * len(kept) + ((0, missing, 0),)
+        bits = pad_p.bind(bits, np.False_, padding_config=config)
+    bits = reshape_p.bind(bits, shape=(*kept, (n + missing) // 8, 8))
+    packed = reduce_sum_p.bind(
+        select_p.bind(bits, np.broadcast_to(weights, shape_of(bits)), np.uint8(0)), axes=(len(kept) + 1,)
+    )
+    return finish(move_axis(packed, len(kept), d))
+
+
+@implements(np.unpackbits)
+def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
+    """The bits of bytes, as zeros and ones.
+
+    Parameters
+    ----------
+    a : array_like of uint8
+    axis : int, optional
+        By default the flat array is unpacked.
+    count : int, optional
+        How many bits; negative: how many are left out at the end. Zeros are added where there are not as many.
+    bitorder : {'big', 'little'}
+        Whether the highest bit comes first.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.unpackbits(fnp.array([130], dtype=fnp.uint8))
+    Array([1, 0, 0, 0, 0, 0, 1, 0], dtype=uint8)
+    """
+    x = array_operand(a, "unpackbits")
+    if dtype_of(x) != _UINT8:
+        raise DtypeError(f"unpackbits: expected an input array of unsigned byte data type, got {dtype_of(x)}")
+    weights = _bit_weights(bitorder, "unpackbits")
+    rows, d = _rows(x, axis, "unpackbits")
+    *kept, n = shape_of(rows)
+    spread = reshape_p.bind(rows, shape=(*kept, n, 1))
+    shifts = np.log2(weights).astype(np.uint8).reshape((1,) * len(kept) + (1, 8))
+    bits = and_p.bind(shift_right_p.bind(spread, shifts), np.uint8(1))
+    bits = reshape_p.bind(bits, shape=(*kept, 8 * n))
+    if count is not None:
+        wanted = operator.index(count)
+        if wanted < 0 and -wanted > 8 * n:
+            raise ArgumentValueError(
+                f"unpackbits: -count ({-wanted}) is larger than the number of bits, {8 * n}"
+            )
+        wanted = 8 * n + wanted if wanted < 0 else wanted
+        if wanted > 8 * n:
+            config = ((0, 0, 0),) * len(kept) + ((0, wanted - 8 * n, 0),)
+            bits = pad_p.bind(bits, np.uint8(0), padding_config=config)
+        bits = slice_along(bits, len(kept), 0, wanted)
+    return finish(move_axis(bits, len(kept), d))
+
+
+# --- counting bits ------------------------------------------------------------------------------------------
+
+
+def _count(x: Any) -> Any:
+    """Bits set in the absolute value: sums of neighbours, in groups of 1, 2, 4, ... bits."""
+    dtype = dtype_of(x)
+    if dtype.kind == "b":
+        return convert(x, _UINT8)
+    width = 8 * dtype.itemsize
+    to = np.dtype(f"uint{width}")
+    x = convert(abs_p.bind(x) if dtype.kind == "i" else x, to)
+    group = 1
+    while group < width:
+        mask = to.type(sum(((1 << group) - 1) << k for k in range(0, width, 2 * group)))
+        x = add_p.bind(and_p.bind(x, mask), and_p.bind(shift_right_p.bind(x, to.type(group)), mask))
+        group *= 2
+    return convert(x, _UINT8)
+
+
+bitwise_count = unary(np.bitwise_count, _count, "How many bits of the absolute value are set, as uint8.")
+
+# --- frexp --------------------------------------------------------------------------------------------------
+
+
+def _exponent(x: Any) -> Any:
+    """The exponent `e` with ``0.5 <= |x| / 2**e < 1``, of a positive normal number, as int32."""
+    e = convert(add_p.bind(floor_p.bind(log2_p.bind(x)), literal(1.0, x)), INT32)
+    # The logarithm is rounded: near a power of two it may be one off.
+    m = ldexp(x, sub_p.bind(literal(0, e), e))
+    one = np.int32(1)
+    e = select_p.bind(ge_p.bind(m, literal(1.0, m)), add_p.bind(e, one), e)
+    return select_p.bind(lt_p.bind(m, literal(0.5, m)), sub_p.bind(e, one), e)
+
+
+def _frexp(x: Any, /, **options: Any) -> tuple[Any, Any]:
+    value = operand(ufuncs.positive(array_operand(x, "frexp"), **options), "frexp")
+    if dtype_of(value).kind == "c":
+        raise DtypeError("frexp: complex numbers have no exponent")
+    if dtype_of(value).kind != "f":
+        value = convert(value, FLOAT64)
+    digits = 54
+    size = abs_p.bind(value)
+    plain = and_p.bind(is_finite(value), ge_p.bind(size, literal(float(np.finfo(value.dtype).tiny), size)))
+    small = and_p.bind(lt_p.bind(size, literal(float(np.finfo(value.dtype).tiny), size)), _not_zero(size))
+    # Denormal numbers are scaled up first; of 0, infinity and NaN the exponent is 0.
+    scaled = select_p.bind(small, mul_p.bind(size, literal(2.0**digits, size)), size)
+    proper = select_p.bind(plain, scaled, select_p.bind(small, scaled, literal(0.5, size)))
+    e = _exponent(proper)
+    up = convert(small, INT32)
+    e = sub_p.bind(e, mul_p.bind(up, np.int32(digits)))
+    half = convert(floor_p.bind(mul_p.bind(convert(e, FLOAT64), 0.5)), INT32)
+    # In two steps, neither of which leaves the range.
+    down = ldexp(value, sub_p.bind(np.int32(0), half))
+    return finish(ldexp(down, sub_p.bind(half, e))), finish(e)
+
+
+def _not_zero(x: Any) -> Any:
+    return eq_p.bind(eq_p.bind(x, literal(0.0, x)), np.False_)
+
+
+frexp = publish(
+    _frexp, np.frexp, "Mantissa, at least 0.5 and less than 1 in size, and exponent of 2, a tuple."
+)

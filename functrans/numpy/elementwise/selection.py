@@ -1,0 +1,468 @@
+"""Choosing and comparing element by element: where, select, clip, round, isclose, parts of numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.errors import ArgumentError, ArgumentValueError
+from ...core.trace import operators
+from ...primitives import ufuncs
+from ...primitives.elementwise.arithmetic import clip_p, convert, eq_p, le_p, mul_p, select_p, sub_p
+from ...primitives.elementwise.bits import and_p, or_p
+from ...primitives.elementwise.complexes import abs_p, complex_p
+from ...primitives.elementwise.composed import imag as imag_part
+from ...primitives.elementwise.composed import real as real_part
+from ...primitives.elementwise.composed import rounded, truth
+from ...primitives.elementwise.rounding import is_finite_p, is_nan_p
+from ...primitives.elementwise.trig import arctan2_p
+from ...primitives.families import literal
+from ...primitives.operands import finish, operand
+from ...primitives.promotion import common, refuse_out
+from ...primitives.structure.linear import add_p, broadcast_shapes, broadcast_to, dtype_of, shape_of
+from ..dispatch import array_operand, implements, owned
+from ..indexing.nonzero import nonzero
+from ..reductions.reductions import all as all_of
+
+# --- where --------------------------------------------------------------------------------------------------
+
+
+@implements(np.where)
+def where(
+    condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: Any = None
+) -> Any:
+    """`x` where the condition holds, else `y`; without both, the places where it holds: `nonzero`.
+
+    Parameters
+    ----------
+    condition : array_like
+        True where not 0.
+    x, y : array_like
+        Of shapes that broadcast with the condition's.
+    size : int, optional
+    fill_value : int or tuple of int, optional
+        As for `nonzero`, without `x` and `y`.
+
+    Returns
+    -------
+    Array
+        In the common dtype of `x` and `y`.
+
+    Raises
+    ------
+    ArgumentValueError
+        If only one of `x` and `y` is given.
+    ConcretizationError
+        If neither is, nor `size`, and the condition is traced.
+
+    Notes
+    -----
+    Both sides are computed. Where the derivative of the side not chosen is infinite or NaN, the result's
+    is NaN; choose a harmless argument as well: ``where(x > 0, log(where(x > 0, x, 1)), 0)``.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.where([True, False], 1.0, [5, 6])
+    Array([1., 6.])
+    """
+    if x is None and y is None:
+        return nonzero(condition, size=size, fill_value=fill_value)
+    if x is None or y is None:
+        raise ArgumentValueError("where: give both x and y, or neither")
+    c = truth(operand(condition, "where"))
+    on_true, on_false = common(operand(x, "where", 1), operand(y, "where", 2))
+    broadcast_shapes("where", shape_of(c), shape_of(on_true), shape_of(on_false))
+    return finish(select_p.bind(c, on_true, on_false))
+
+
+@implements(np.select)
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+    """The choice that belongs to the first condition that holds, else `default`.
+
+    Parameters
+    ----------
+    condlist : sequence of array_like of bool
+    choicelist : sequence of array_like
+        One for each condition.
+    default : array_like
+
+    Returns
+    -------
+    Array
+
+    Raises
+    ------
+    ArgumentValueError
+        If the lists are empty or of different lengths.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> x = fnp.array([0, 1, 2])
+    >>> fnp.select([x < 1, x < 2], [x - 10, x + 10], 99)
+    Array([-10,  11,  99])
+    """
+    if len(condlist) != len(choicelist) or not condlist:
+        raise ArgumentValueError(
+            f"select: {len(condlist)} conditions and {len(choicelist)} choices; want as many, at least one"
+        )
+    *choices, out = common(*[operand(x, "select", 1) for x in choicelist], operand(default, "select", 2))
+    for condition, choice in reversed(list(zip(condlist, choices))):
+        c = operand(condition, "select")
+        if dtype_of(c).kind != "b":
+            raise ArgumentError(f"select: a condition has dtype {dtype_of(c)}, want bool")
+        broadcast_shapes("select", shape_of(c), shape_of(choice), shape_of(out))
+        out = select_p.bind(c, choice, out)
+    return finish(out)
+
+
+@implements(np.clip)
+def clip(
+    a: Any, a_min: Any = None, a_max: Any = None, out: None = None, *, min: Any = None, max: Any = None
+) -> Any:
+    """Numbers below `a_min` raised to it, numbers above `a_max` lowered to it.
+
+    Parameters
+    ----------
+    a : array_like
+    a_min, a_max : array_like, optional
+        Broadcast against `a`. Also given as `min` and `max`.
+
+    Returns
+    -------
+    Array
+
+    Notes
+    -----
+    At a bound the derivative is shared by halves, as for `maximum` and `minimum`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.clip([1.0, 5.0, 9.0], 2.0, 6.0)
+    Array([2., 5., 6.])
+    """
+    refuse_out("clip", out)
+    if (a_min is not None or a_max is not None) and (min is not None or max is not None):
+        raise ArgumentValueError("clip: bounds are given as a_min and a_max, or as min and max, not both")
+    x = operand(a, "clip")
+    low, high = _bounds(x, a_min if min is None else min, a_max if max is None else max)
+    if low is not None and high is not None:
+        x, below, above = common(x, operand(low, "clip", 1), operand(high, "clip", 2))
+        broadcast_shapes("clip", shape_of(x), shape_of(below), shape_of(above))
+        return finish(clip_p.bind(below, x, above))
+    if low is not None:
+        x = ufuncs.maximum(x, low)
+    if high is not None:
+        x = ufuncs.minimum(x, high)
+    return owned(operand(x, "clip"), a)
+
+
+def _bounds(x: Any, low: Any, high: Any) -> tuple[Any, Any]:
+    """The bounds, without Python integers below or above all integers of the dtype of `x`, as NumPy."""
+    dtype = dtype_of(x)
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        low = None if type(low) is int and low <= info.min else low
+        high = None if type(high) is int and high >= info.max else high
+    return low, high
+
+
+def _clip_method(a: Any, min: Any = None, max: Any = None, out: None = None) -> Any:
+    return clip(a, min, max, out)
+
+
+operators.method["clip"] = _clip_method
+
+
+@implements(np.nan_to_num)
+def nan_to_num(
+    x: Any, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Any:
+    """NaN replaced by 0 and infinities by the largest numbers.
+
+    Parameters
+    ----------
+    x : array_like
+    copy : bool
+        Has no meaning here.
+    nan, posinf, neginf : float
+        What to put in the places.
+
+    Returns
+    -------
+    Array
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.nan_to_num([1.0, fnp.nan, fnp.inf], posinf=9.0)
+    Array([1., 0., 9.])
+    """
+    value = array_operand(x, "nan_to_num")
+    dtype = dtype_of(value)
+    if dtype.kind == "c":
+        parts = [_finite(part(value), nan, posinf, neginf) for part in (real_part, imag_part)]
+        return finish(complex_p.bind(*parts))
+    return owned(value if dtype.kind in "biu" else _finite(value, nan, posinf, neginf), x)
+
+
+def _finite(x: Any, nan: float, posinf: float | None, neginf: float | None) -> Any:
+    info = np.finfo(dtype_of(x))
+    highest = _of_dtype(float(info.max) if posinf is None else posinf, x)
+    lowest = _of_dtype(float(info.min) if neginf is None else neginf, x)
+    out = select_p.bind(eq_p.bind(x, literal(math.inf, x)), highest, x)
+    out = select_p.bind(eq_p.bind(x, literal(-math.inf, x)), lowest, out)
+    return select_p.bind(is_nan_p.bind(x), _of_dtype(nan, x), out)
+
+
+def _of_dtype(number: Any, x: Any) -> Any:
+    """A number, which may be traced, in the dtype and shape of `x`."""
+    return broadcast_to(convert(array_operand(number, "nan_to_num"), dtype_of(x)), shape_of(x))
+
+
+# --- rounding -----------------------------------------------------------------------------------------------
+
+
+@implements(np.round, np.around, method="round")
+def round(a: Any, decimals: int = 0, out: None = None) -> Any:
+    """To the nearest number of that many decimals, the even one of two. The derivative is 0.
+
+    Parameters
+    ----------
+    a : array_like
+    decimals : int
+        Negative for tens, hundreds.
+
+    Returns
+    -------
+    Array
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.round([1.25, 2.5, 3.75], 1), fnp.round(2.5)
+    (Array([1.2, 2.5, 3.8]), Array(2.))
+    """
+    refuse_out("round", out)
+    return finish(rounded(array_operand(a, "round"), decimals))
+
+
+around = round
+
+
+@implements(np.fix)
+def fix(x: Any, out: None = None) -> Any:
+    """Rounded towards 0.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.fix([1.7, -1.7])
+    Array([ 1., -1.])
+    """
+    refuse_out("fix", out)
+    return ufuncs.trunc(x)
+
+
+# --- parts of numbers ---------------------------------------------------------------------------------------
+
+
+@implements(np.real)
+def real(val: Any) -> Any:
+    """The real part.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.real([1 + 2j, 3])
+    Array([1., 3.])
+    """
+    return owned(real_part(array_operand(val, "real")), val)
+
+
+@implements(np.imag)
+def imag(val: Any) -> Any:
+    """The imaginary part; zeros for real numbers.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.imag([1 + 2j, 3])
+    Array([2., 0.])
+    """
+    return owned(imag_part(array_operand(val, "imag")), val)
+
+
+@implements(np.angle)
+def angle(z: Any, deg: bool = False) -> Any:
+    """The argument of complex numbers, in radians or degrees.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.angle([1j, -1j], deg=True)
+    Array([ 90., -90.])
+    """
+    x = array_operand(z, "angle")
+    if dtype_of(x).kind in "biu":
+        out = operand(ufuncs.arctan2(0, x), "angle")
+    else:
+        out = arctan2_p.bind(imag_part(x), real_part(x))
+    return finish(mul_p.bind(out, literal(180 / math.pi, out)) if deg else out)
+
+
+@implements(np.isreal)
+def isreal(x: Any) -> Any:
+    """Whether the imaginary part is 0.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.isreal([1 + 0j, 2j])
+    Array([ True, False])
+    """
+    part = imag_part(array_operand(x, "isreal"))
+    return finish(eq_p.bind(part, dtype_of(part).type(0)))
+
+
+@implements(np.iscomplex)
+def iscomplex(x: Any) -> Any:
+    """Whether the imaginary part is not 0.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.iscomplex([1 + 0j, 2j])
+    Array([False,  True])
+    """
+    return ufuncs.logical_not(isreal(x))
+
+
+@implements(np.isposinf)
+def isposinf(x: Any, out: None = None) -> Any:
+    """Whether positive infinity.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.isposinf([-fnp.inf, 0.0, fnp.inf])
+    Array([False, False,  True])
+    """
+    return ufuncs.equal(x, math.inf)
+
+
+@implements(np.isneginf)
+def isneginf(x: Any, out: None = None) -> Any:
+    """Whether negative infinity.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.isneginf([-fnp.inf, 0.0, fnp.inf])
+    Array([ True, False, False])
+    """
+    return ufuncs.equal(x, -math.inf)
+
+
+operators.property["real"] = real
+operators.property["imag"] = imag
+operators.method["conj"] = operators.method["conjugate"] = ufuncs.conjugate
+
+
+# --- nearly equal -------------------------------------------------------------------------------------------
+
+
+@implements(np.isclose)
+def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+    """Whether ``|a - b| <= atol + rtol * |b|``; infinities are close where equal.
+
+    Parameters
+    ----------
+    a, b : array_like
+    rtol, atol : float
+    equal_nan : bool
+        Whether NaN is close to NaN.
+
+    Returns
+    -------
+    Array of bool
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.isclose([1.0, 1.1], [1.0 + 1e-9, 1.2])
+    Array([ True, False])
+    """
+    x, y = common(operand(a, "isclose"), operand(b, "isclose", 1))
+    broadcast_shapes("isclose", shape_of(x), shape_of(y))
+    if dtype_of(x).kind not in "fc":
+        x, y = common(x, y, np.float64(0))[:2]
+    size = abs_p.bind(y)
+    bound = add_p.bind(literal(atol, size), mul_p.bind(literal(rtol, size), size))
+    with np.errstate(invalid="ignore"):  # of equal infinities
+        gap = abs_p.bind(sub_p.bind(x, y))
+    near = and_p.bind(le_p.bind(gap, bound), is_finite_p.bind(y))
+    out = or_p.bind(near, eq_p.bind(x, y))
+    if equal_nan:
+        out = or_p.bind(out, and_p.bind(is_nan_p.bind(x), is_nan_p.bind(y)))
+    return finish(out)
+
+
+@implements(np.allclose)
+def allclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+    """Whether all elements are close; see `isclose`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.allclose([1.0, 2.0], [1.0, 2.0 + 1e-9])
+    Array(True)
+    """
+    return all_of(isclose(a, b, rtol, atol, equal_nan))
+
+
+@implements(np.array_equal)
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    """Whether shapes and all elements are equal.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.array_equal([1, 2], [1, 2]), fnp.array_equal([1, 2], [1, 2, 3])
+    (Array(True), Array(False))
+    """
+    x, y = operand(a1, "array_equal"), operand(a2, "array_equal", 1)
+    if shape_of(x) != shape_of(y):
+        return finish(np.False_)
+    same = operand(ufuncs.equal(x, y), "array_equal")
+    if equal_nan:
+        both = ufuncs.logical_and(ufuncs.isnan(x), ufuncs.isnan(y))
+        same = operand(ufuncs.logical_or(same, both), "array_equal")
+    return all_of(same)
+
+
+@implements(np.array_equiv)
+def array_equiv(a1: Any, a2: Any) -> Any:
+    """Whether the shapes broadcast together and all elements are then equal.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.array_equiv([1, 2], [[1, 2], [1, 2]])
+    Array(True)
+    """
+    x, y = operand(a1, "array_equiv"), operand(a2, "array_equiv", 1)
+    try:
+        np.broadcast_shapes(shape_of(x), shape_of(y))
+    except ValueError:
+        return finish(np.False_)
+    return all_of(ufuncs.equal(x, y))

@@ -1,0 +1,1 @@
+"""Elements by index: read, written, looked for."""

@@ -1,0 +1,276 @@
+"""Where elements are true: nonzero and what follows from it. The shapes of these results depend on numbers.
+
+Where the numbers are known (outside ``jit``, under ``grad`` too) the results have NumPy's shapes. Under ``jit`` and
+``vmap``, `size` says the shape: what is more is cut, what is less filled up.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ...core.dtypes import INT64
+from ...core.errors import ArgumentValueError, ConcretizationError, InvalidIndexError
+from ...core.trace import Tracer, concrete, operators
+from ...primitives.elementwise.arithmetic import convert, lt_p, select_p
+from ...primitives.elementwise.bits import not_p
+from ...primitives.elementwise.composed import truth
+from ...primitives.elementwise.rounding import floor_divide_p, remainder_p
+from ...primitives.indexing.gather_scatter import gather_p
+from ...primitives.operands import finish, operand, stack
+from ...primitives.promotion import refuse_out
+from ...primitives.sorting.sort import argsort
+from ...primitives.structure.create import full, iota
+from ...primitives.structure.linear import (
+    broadcast_in_dim_p,
+    dtype_of,
+    flat,
+    move_axis,
+    reduce_sum_p,
+    shape_of,
+)
+from ...primitives.structure.shape import concatenate_p, slice_along
+from ..dispatch import along, array_operand, implements
+
+
+def need_size(name: str, x: Any, option: str = "size=") -> NoReturn:
+    """Refuse a result whose shape is unknown."""
+    raise ConcretizationError(
+        f"{name} of a traced value of type {x.aval} (traced by {x.describe()}): the shape of the result depends on "
+        f"numbers, which are not known while tracing. Say the shape with {option}, compute the result outside of the "
+        "function, or use where(condition, x, y)"
+    )
+
+
+def size_of(size: Any, name: str) -> int:
+    """`size` as an int."""
+    n = operator.index(size)
+    if n < 0:
+        raise ArgumentValueError(f"{name}: size must not be negative, got {n}")
+    return n
+
+
+def true_places(mask: Any, size: int) -> tuple[Any, Any]:
+    """The places of the true elements of a mask with one axis, `size` of them; and which of these are such places."""
+    shape = shape_of(mask)
+    order = argsort(not_p.bind(mask), 0)  # stable: true elements first
+    if size <= shape[0]:
+        order = slice_along(order, 0, 0, size)
+    else:
+        order = concatenate_p.bind(order, full((size - shape[0],), 0, INT64), dimension=0)
+    count = reduce_sum_p.bind(convert(mask, INT64), axes=(0,))
+    return order, lt_p.bind(iota((size,), 0), count)
+
+
+def filled(x: Any, valid: Any, fill: Any) -> Any:
+    """Rows of `x` where valid, else a number."""
+    shape = shape_of(x)
+    valid = broadcast_in_dim_p.bind(valid, shape=shape, broadcast_dimensions=(0,))
+    value = convert(fill, dtype_of(x)) if isinstance(fill, Tracer) else np.asarray(fill, dtype_of(x))
+    return select_p.bind(
+        valid,
+        x,
+        broadcast_in_dim_p.bind(
+            value,
+            shape=shape,
+            broadcast_dimensions=tuple(range(len(shape) - len(shape_of(value)), len(shape))),
+        ),
+    )
+
+
+def _places(x: Any, size: Any, fill_value: Any, name: str) -> list[Any]:
+    """The indices of true elements, one array for each axis."""
+    values = concrete(x)
+    if size is None:
+        if values is None:
+            need_size(name, x)
+        return list(np.nonzero(values))
+    shape = shape_of(x)
+    rest, valid = true_places(truth(flat(x)), size_of(size, name))
+    indices = []
+    for n in shape[:0:-1]:
+        extent = np.int64(max(n, 1))
+        indices.append(remainder_p.bind(rest, extent))
+        rest = floor_divide_p.bind(rest, extent)
+    indices = [*indices, rest][::-1]
+    fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * len(shape)
+    if len(fills) != len(shape):
+        raise ArgumentValueError(f"{name}: {len(fills)} fill values for {len(shape)} axes")
+    return [
+        filled(i, valid, 0 if f is None else operand(f, f"{name}: fill_value"))
+        for i, f in zip(indices, fills)
+    ]
+
+
+@implements(np.nonzero, method="nonzero")
+def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
+    """The indices of the elements that are not 0, one array for each axis.
+
+    Parameters
+    ----------
+    a : array_like, of at least one axis
+    size : int, optional
+        How many indices to give. Needed under ``jit`` and ``vmap``.
+    fill_value : int or tuple of int, optional
+        What fills up where there are fewer; by default 0.
+
+    Returns
+    -------
+    tuple of Array of int64, shape (count,) or (size,)
+
+    Raises
+    ------
+    ConcretizationError
+        If the numbers of `a` are unknown, and `size` is not given.
+    ArgumentValueError
+        If `a` has no axis.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> import functrans.numpy as fnp
+    >>> fnp.nonzero([0, 3, 0, 4])
+    (Array([1, 3]),)
+    >>> ft.jit(lambda x: fnp.nonzero(x, size=3, fill_value=-1))(fnp.array([0, 3, 0, 4]))
+    (Array([ 1,  3, -1]),)
+    """
+    x = array_operand(a, "nonzero")
+    if not shape_of(x):
+        raise ArgumentValueError("nonzero: want an array of at least one axis; see atleast_1d")
+    return tuple([finish(i) for i in _places(x, size, fill_value, "nonzero")])
+
+
+@implements(np.flatnonzero)
+def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The indices of the elements that are not 0 in the flattened array; see `nonzero`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.flatnonzero([[0, 3], [4, 0]])
+    Array([1, 2])
+    """
+    return finish(_places(flat(array_operand(a, "flatnonzero")), size, fill_value, "flatnonzero")[0])
+
+
+@implements(np.argwhere)
+def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The indices of the elements that are not 0, one row for each; see `nonzero`.
+
+    Returns
+    -------
+    Array of int64, shape (count, ndim) or (size, ndim)
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.argwhere([[0, 3], [4, 0]])
+    Array([[0, 1],
+           [1, 0]])
+    """
+    x = array_operand(a, "argwhere")
+    if not shape_of(x):
+        count = len(_places(flat(x), size, fill_value, "argwhere")[0])
+        return finish(np.zeros((count, 0), np.int64))
+    columns = _places(x, size, fill_value, "argwhere")
+    return finish(move_axis(stack(columns), 0, 1))
+
+
+def _chosen(x: Any, mask: Any, axis: int, size: Any, fill_value: Any, name: str) -> Any:
+    """The elements of `x` along an axis whose entries in the mask are true."""
+    if size is None:
+        values = concrete(mask)
+        if values is None:
+            need_size(name, mask)
+        indices: Any = np.flatnonzero(values)
+        valid = None
+    else:
+        indices, valid = true_places(truth(mask), size_of(size, name))
+    if concrete(mask) is not None and shape_of(mask)[0] > shape_of(x)[axis]:
+        beyond = np.flatnonzero(concrete(mask))
+        if beyond.size and beyond[-1] >= shape_of(x)[axis]:
+            raise InvalidIndexError(
+                f"{name}: the condition has {shape_of(mask)[0]} entries, for {shape_of(x)[axis]} elements"
+            )
+    out = gather_p.bind(x, indices, axes=(axis,), mode="clip" if shape_of(x)[axis] else "fill")
+    if valid is not None:
+        out = filled(out, valid, operand(fill_value, f"{name}: fill_value"))
+    return move_axis(out, 0, axis)
+
+
+@implements(np.extract)
+def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
+    """The elements of the flattened array where the flattened condition holds.
+
+    Parameters
+    ----------
+    condition, arr : array_like
+        Of equal sizes.
+    size : int, optional
+        How many elements to give. Needed where the condition is traced.
+    fill_value : scalar
+        What fills up where there are fewer.
+
+    Returns
+    -------
+    Array, shape (count,) or (size,)
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.extract([True, False, True], [1.0, 2.0, 3.0])
+    Array([1., 3.])
+    """
+    mask, x = flat(array_operand(condition, "extract")), flat(array_operand(arr, "extract", 1))
+    return finish(_chosen(x, mask, 0, size, fill_value, "extract"))
+
+
+@implements(np.compress)
+def compress(
+    condition: Any,
+    a: Any,
+    axis: int | None = None,
+    out: None = None,
+    *,
+    size: int | None = None,
+    fill_value: Any = 0,
+) -> Any:
+    """The slices along an axis where the condition holds.
+
+    Parameters
+    ----------
+    condition : array_like, shape (m,)
+        Slices from `m` on are left out.
+    a : array_like
+    axis : int, optional
+        By default the flattened array.
+    size : int, optional
+        How many slices to give. Needed where the condition is traced.
+    fill_value : scalar
+        What fills up where there are fewer.
+
+    Returns
+    -------
+    Array
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.compress([False, True], [[1, 2], [3, 4]], axis=0)
+    Array([[3, 4]])
+    """
+    refuse_out("compress", out)
+    mask, x = array_operand(condition, "compress"), array_operand(a, "compress", 1)
+    if len(shape_of(mask)) != 1:
+        raise ArgumentValueError(f"compress: the condition must have one axis, got shape {shape_of(mask)}")
+    x, d = along(x if shape_of(x) else flat(x), axis, "compress")
+    return finish(_chosen(x, mask, d, size, fill_value, "compress"))
+
+
+def _compress_method(a: Any, condition: Any, axis: int | None = None, out: None = None) -> Any:
+    return compress(condition, a, axis, out)
+
+
+operators.method["compress"] = _compress_method

@@ -1,0 +1,278 @@
+"""Elements by index: take, diagonals, triangles."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import INT64
+from ...core.errors import ArgumentError, ArgumentValueError, ShapeError
+from ...core.trace import Tracer, is_abstract
+from ...primitives.axes import many_axes, one_axis
+from ...primitives.elementwise.arithmetic import convert, ge_p, max_p, select_p
+from ...primitives.indexing.expressions import index_array
+from ...primitives.indexing.gather_scatter import gather_p
+from ...primitives.operands import finish, operand
+from ...primitives.promotion import refuse_out
+from ...primitives.structure.create import diagonal_mask, full, iota
+from ...primitives.structure.linear import (
+    add_p,
+    broadcast_shapes,
+    broadcast_to,
+    flat,
+    move_axis,
+    reduce_sum_p,
+    reshape_p,
+    shape_of,
+    transpose_p,
+)
+from ...primitives.structure.shape import pad_p
+from ..dispatch import along, array_operand, implements, owned
+
+__all__ = [
+    "diag", "diagflat", "diagonal", "take", "take_along_axis", "trace", "tril", "triu",
+]  # fmt: skip
+
+
+# --- take ---------------------------------------------------------------------------------------------------
+
+
+def _index_array(indices: Any, name: str, position: int = 1) -> Any:
+    plain = isinstance(indices, Tracer | np.ndarray | np.generic | int | float | complex | list | tuple)
+    i = operand(indices if plain else index_array(indices), name, position)
+    i = i if isinstance(i, (Tracer, np.ndarray)) else np.asarray(i)
+    if i.dtype.kind == "b":
+        return convert(i, INT64)
+    if i.dtype.kind not in "iu":
+        if isinstance(i, np.ndarray) and not i.size:
+            return i.astype(INT64)
+        raise ArgumentError(
+            f"{name}: indices must be integers, got dtype {i.dtype}; convert with .astype(int)"
+        )
+    return i
+
+
+@implements(np.take, method="take")
+def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: str = "raise") -> Any:
+    """Elements along an axis.
+
+    Parameters
+    ----------
+    a : array_like, shape ``(*before, n, *behind)``
+    indices : array_like of int, shape ``(*common)``
+    axis : int, optional
+        By default the flat array is indexed.
+    mode : {'raise', 'wrap', 'clip', 'fill'}
+        What happens to an index out of bounds: `IndexOutOfBoundsError`; it is taken modulo the extent; it
+        becomes the nearest valid one (negative ones 0); the element is NaN (or the least integer).
+
+    Returns
+    -------
+    Array, shape ``(*before, *common, *behind)``
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.take([10, 20, 30], [2, 0])
+    Array([30, 10])
+    """
+    refuse_out("take", out)
+    if mode not in ("raise", "wrap", "clip", "fill"):
+        raise ArgumentValueError(f"take: mode must be 'raise', 'wrap', 'clip' or 'fill', got {mode!r}")
+    x = array_operand(a, "take")
+    i = _index_array(indices, "take")
+    x, d = along(x if shape_of(x) else flat(x), axis, "take")
+    if mode == "clip" and i.dtype.kind == "i":
+        i = max_p.bind(i, i.dtype.type(0))  # negative indices do not count from the end here
+    taken = gather_p.bind(x, i, axes=(d,), mode=mode)
+    common = len(shape_of(i))
+    order = list(range(common, len(shape_of(taken))))
+    order[d:d] = range(common)
+    return owned(taken if not d else transpose_p.bind(taken, permutation=tuple(order)), a)
+
+
+@implements(np.take_along_axis)
+def take_along_axis(arr: Any, indices: Any, axis: int | None = -1, mode: str = "raise") -> Any:
+    """For each place an element along an axis: the counterpart of ``argsort`` and ``argmax(keepdims=True)``.
+
+    Parameters
+    ----------
+    arr : array_like
+    indices : array_like of int
+        As many axes as `arr`; all but `axis` broadcast against it.
+    axis : int or None
+        None: both are flat.
+    mode : {'raise', 'wrap', 'clip', 'fill'}
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.take_along_axis(fnp.array([[1, 2], [3, 4]]), [[0], [1]], axis=1)
+    Array([[1],
+           [4]])
+    """
+    x, i = array_operand(arr, "take_along_axis"), _index_array(indices, "take_along_axis")
+    if axis is None:
+        x, i, axis = flat(x), flat(i), 0
+    shape, others = shape_of(x), shape_of(i)
+    if len(shape) != len(others):
+        raise ShapeError(f"take_along_axis: shapes {shape} and {others} must have the same number of axes")
+    d = one_axis(axis, len(shape), "take_along_axis")
+    common = broadcast_shapes("take_along_axis", (*shape[:d], 1, *shape[d + 1 :]), others)
+    places = [
+        broadcast_to(i, common)
+        if e == d
+        else iota(common, e)
+        if shape[e] == common[e]
+        else full(common, 0, INT64)
+        for e in range(len(shape))
+    ]
+    return owned(gather_p.bind(x, *places, axes=tuple(range(len(shape))), mode=mode), arr)
+
+
+# --- diagonals ----------------------------------------------------------------------------------------------
+
+
+def _diagonal(x: Any, offset: int, axis1: Any, axis2: Any, name: str) -> Any:
+    shape = shape_of(x)
+    if len(shape) < 2:
+        raise ShapeError(f"{name}: want at least 2 axes, got shape {shape}")
+    d, e = many_axes((axis1, axis2), len(shape), name)
+    k = operator.index(offset)
+    row, column = max(0, -k), max(0, k)
+    length = max(0, min(shape[d] - row, shape[e] - column))
+    steps = iota((length,), 0) if is_abstract(x) else np.arange(length)
+    rows = add_p.bind(steps, np.int64(row)) if row else steps
+    columns = add_p.bind(steps, np.int64(column)) if column else steps
+    out = gather_p.bind(x, rows, columns, axes=(d, e), mode="promise_in_bounds")
+    return move_axis(out, 0, len(shape) - 2)
+
+
+@implements(np.diagonal, method="diagonal")
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """The diagonal of two axes, as the last axis of the result.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.diagonal(fnp.array([[1, 2], [3, 4]]))
+    Array([1, 4])
+    """
+    return owned(_diagonal(array_operand(a, "diagonal"), offset, axis1, axis2, "diagonal"), a)
+
+
+@implements(np.trace, method="trace")
+def trace(
+    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
+) -> Any:
+    """The sum of the diagonal of two axes; small integers are summed as int64 (uint64), as in NumPy.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.trace(fnp.array([[1, 2], [3, 4]]))
+    Array(5)
+    """
+    refuse_out("trace", out)
+    elements = _diagonal(array_operand(a, "trace"), offset, axis1, axis2, "trace")
+    to = np.add.reduce(np.zeros(1, elements.dtype)).dtype if dtype is None else np.dtype(dtype)
+    return finish(reduce_sum_p.bind(convert(elements, to), axes=(len(shape_of(elements)) - 1,)))
+
+
+@implements(np.diag)
+def diag(v: Any, k: int = 0) -> Any:
+    """A vector as a diagonal of a square matrix; of a matrix its diagonal.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.diag([1, 2])
+    Array([[1, 0],
+           [0, 2]])
+    """
+    x = array_operand(v, "diag")
+    shape = shape_of(x)
+    if len(shape) == 2:
+        return owned(_diagonal(x, k, 0, 1, "diag"), v)
+    if len(shape) != 1:
+        raise ShapeError(f"diag: want 1 or 2 axes, got shape {shape}")
+    k = operator.index(k)
+    n = shape[0] + abs(k)
+    zero = x.dtype.type(0)
+    # Element i stands in row i + max(0, -k).
+    column = pad_p.bind(x, zero, padding_config=((max(0, -k), max(0, k), 0),)) if k else x
+    rows = reshape_p.bind(column, shape=(n, 1))
+    mask = diagonal_mask(n, n, k) if is_abstract(x) else np.eye(n, k=k, dtype=bool)
+    return finish(select_p.bind(mask, rows, zero))
+
+
+@implements(np.diagflat)
+def diagflat(v: Any, k: int = 0) -> Any:
+    """The elements of an array of any shape as a diagonal of a square matrix.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.diagflat([[1, 2]])
+    Array([[1, 0],
+           [0, 2]])
+    """
+    return diag(flat(array_operand(v, "diagflat")), k)
+
+
+# --- triangles ----------------------------------------------------------------------------------------------
+
+
+def lower_mask(x: Any, rows: int, columns: int, k: int) -> Any:
+    """True on and below diagonal `k`; made by the program where the numbers of `x` are unknown."""
+    if not is_abstract(x):
+        return np.tri(rows, columns, k, bool)
+    shifted = iota((rows, 1), 0)
+    shifted = add_p.bind(shifted, np.int64(k)) if k else shifted
+    return ge_p.bind(shifted, iota((1, columns), 1))
+
+
+def _matrix(m: Any, name: str) -> Any:
+    x = array_operand(m, name)
+    shape = shape_of(x)
+    if not shape:
+        raise ShapeError(f"{name}: want at least 1 axis, got a number")
+    return broadcast_to(x, shape * 2) if len(shape) == 1 else x
+
+
+@implements(np.tril)
+def tril(m: Any, k: int = 0) -> Any:
+    """Zeros above diagonal `k` of the last two axes.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.tril(fnp.ones((2, 2)))
+    Array([[1., 0.],
+           [1., 1.]])
+    """
+    x = _matrix(m, "tril")
+    rows, columns = shape_of(x)[-2:]
+    mask = lower_mask(x, rows, columns, operator.index(k))
+    return finish(select_p.bind(mask, x, x.dtype.type(0)))
+
+
+@implements(np.triu)
+def triu(m: Any, k: int = 0) -> Any:
+    """Zeros below diagonal `k` of the last two axes.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.triu([[1, 2], [3, 4]])
+    Array([[1, 2],
+           [0, 4]])
+    """
+    x = _matrix(m, "triu")
+    rows, columns = shape_of(x)[-2:]
+    mask = lower_mask(x, rows, columns, operator.index(k) - 1)
+    return finish(select_p.bind(mask, x.dtype.type(0), x))

@@ -1,0 +1,238 @@
+"""Changed copies under the names of functions by which NumPy writes into arrays: place, put and their like.
+
+Here they take ``inplace=False`` and return the changed array; without it they refuse, so that code written for the
+effect fails aloud.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import INT64
+from ...core.errors import ArgumentValueError, ImmutableArrayError, ShapeError
+from ...core.trace import concrete, is_abstract
+from ...primitives.axes import one_axis
+from ...primitives.elementwise.arithmetic import convert, select_p, sub_p
+from ...primitives.elementwise.composed import truth
+from ...primitives.elementwise.rounding import remainder_p
+from ...primitives.indexing.gather_scatter import gather_p
+from ...primitives.operands import finish, operand
+from ...primitives.reductions.cumulative import cumsum_p
+from ...primitives.structure.create import iota
+from ...primitives.structure.linear import dtype_of, flat, reshape_p, shape_of
+from ..dispatch import array_operand, implements, owned
+from .at import At
+
+__all__ = ["fill_diagonal", "place", "put", "put_along_axis", "putmask"]
+
+
+def _refuse_inplace(name: str, inplace: bool) -> None:
+    if inplace:
+        raise ImmutableArrayError(
+            f"{name}: arrays of functrans do not change in place. Write x = functrans.numpy.{name}(x, ..., "
+            "inplace=False)"
+        )
+
+
+def cycled(values: Any, places: Any) -> Any:
+    """A flat array read cyclically at places that are not negative."""
+    n = shape_of(values)[0]
+    return gather_p.bind(values, remainder_p.bind(places, np.int64(n)), axes=(0,), mode="clip")
+
+
+@implements(np.place)
+def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
+    """The array with the elements under a mask replaced, one after another, by values that are repeated as needed.
+
+    Parameters
+    ----------
+    arr : array_like
+    mask : array_like of bool
+        Of as many elements as `arr`. It may be traced.
+    vals : array_like
+    inplace : bool
+        Must be False.
+
+    Returns
+    -------
+    Array
+
+    Raises
+    ------
+    ImmutableArrayError
+        If `inplace` is not False.
+    ArgumentValueError
+        If there are no values for the elements.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.place([1, 2, 3, 4], [True, False, True, True], [7, 8], inplace=False)
+    Array([7, 2, 8, 7])
+    """
+    _refuse_inplace("place", inplace)
+    x, chosen = array_operand(arr, "place"), truth(array_operand(mask, "place", 1))
+    values = convert(flat(array_operand(vals, "place", 2)), dtype_of(x))
+    if prod(shape_of(chosen)) != prod(shape_of(x)):
+        raise ArgumentValueError(
+            f"place: mask and data must be the same size, got shapes {shape_of(chosen)} and {shape_of(x)}"
+        )
+    if not shape_of(values)[0]:
+        if is_abstract(chosen) or np.any(concrete(chosen)):
+            raise ArgumentValueError("place: cannot insert from an empty array")
+        return owned(x, arr)
+    chosen = flat(chosen)
+    counted = cumsum_p.bind(convert(chosen, INT64), axis=0, reverse=False)
+    values = cycled(values, select_p.bind(chosen, sub_p.bind(counted, np.int64(1)), np.int64(0)))
+    return finish(reshape_p.bind(select_p.bind(chosen, values, flat(x)), shape=shape_of(x)))
+
+
+@implements(np.put)
+def put(a: Any, ind: Any, v: Any, mode: str = "raise", *, inplace: bool = True) -> Any:
+    """The array with elements at places of its flat form replaced by values, which are repeated as needed.
+
+    Parameters
+    ----------
+    a : array_like
+    ind : array_like of int
+    v : array_like
+    mode : {'raise', 'wrap', 'clip'}
+    inplace : bool
+        Must be False.
+
+    Raises
+    ------
+    ImmutableArrayError
+        If `inplace` is not False.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.put([1, 2, 3], [0, 2], [7, 8], inplace=False)
+    Array([7, 2, 8])
+    """
+    _refuse_inplace("put", inplace)
+    if mode not in ("raise", "wrap", "clip"):
+        raise ArgumentValueError(f"put: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
+    x = array_operand(a, "put")
+    i = flat(array_operand(ind, "put", 1))
+    values = convert(flat(array_operand(v, "put", 2)), dtype_of(x))
+    if not shape_of(i)[0] or not shape_of(values)[0]:
+        return owned(x, a)
+    places = iota(shape_of(i), 0)
+    changed = At(flat(x))[finish(i)].set(finish(cycled(values, places)), mode=mode)
+    return finish(reshape_p.bind(operand(changed, "put"), shape=shape_of(x)))
+
+
+@implements(np.putmask)
+def putmask(a: Any, mask: Any, values: Any, *, inplace: bool = True) -> Any:
+    """The array with the elements under a mask replaced by the values at the same places, repeated as needed.
+
+    Parameters
+    ----------
+    a : array_like
+    mask : array_like of bool
+        Of the shape of `a`. It may be traced.
+    values : array_like
+    inplace : bool
+        Must be False.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.putmask([1, 2, 3, 4], [True, False, True, True], [7, 8], inplace=False)
+    Array([7, 2, 7, 8])
+    """
+    _refuse_inplace("putmask", inplace)
+    x, chosen = array_operand(a, "putmask"), truth(array_operand(mask, "putmask", 1))
+    new = convert(flat(array_operand(values, "putmask", 2)), dtype_of(x))
+    if shape_of(chosen) != shape_of(x):
+        raise ArgumentValueError(
+            f"putmask: mask and data must be the same size, got shapes {shape_of(chosen)} and {shape_of(x)}"
+        )
+    if not shape_of(new)[0]:
+        return owned(x, a)
+    filled = reshape_p.bind(cycled(new, iota((prod(shape_of(x)),), 0)), shape=shape_of(x))
+    return finish(select_p.bind(chosen, filled, x))
+
+
+@implements(np.put_along_axis)
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, *, inplace: bool = True) -> Any:
+    """The array with values put where `take_along_axis` would take.
+
+    Parameters
+    ----------
+    arr : array_like
+    indices : array_like of int
+        As many axes as `arr`; all but `axis` broadcast against it.
+    values : array_like
+        Broadcast to `indices`.
+    axis : int or None
+        None: the array is flat.
+    inplace : bool
+        Must be False.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.put_along_axis([[10, 30], [60, 40]], [[1], [0]], 99, axis=1, inplace=False)
+    Array([[10, 99],
+           [99, 40]])
+    """
+    _refuse_inplace("put_along_axis", inplace)
+    x = array_operand(arr, "put_along_axis")
+    i = array_operand(indices, "put_along_axis", 1)
+    if axis is None:
+        changed = put_along_axis(flat(x), i, values, 0, inplace=False)
+        return finish(reshape_p.bind(operand(changed, "put_along_axis"), shape=shape_of(x)))
+    shape, others = shape_of(x), shape_of(i)
+    d = one_axis(axis, len(shape), "put_along_axis")
+    if len(shape) != len(others):
+        raise ShapeError(f"put_along_axis: shapes {shape} and {others} must have the same number of axes")
+    places = [
+        finish(i) if e == d else finish(iota(tuple([n if e == f else 1 for f in range(len(shape))]), e))
+        for e, n in enumerate(shape)
+    ]
+    return At(finish(x))[tuple(places)].set(values)
+
+
+@implements(np.fill_diagonal)
+def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
+    """The array with its main diagonal replaced.
+
+    Parameters
+    ----------
+    a : array_like
+        At least two axes; more than two must be of one extent.
+    val : array_like
+        Its elements one after another, repeated as needed.
+    wrap : bool
+        Begin the diagonal anew below the last column of a tall matrix, one row left free.
+    inplace : bool
+        Must be False.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.fill_diagonal(fnp.zeros((2, 2)), 5.0, inplace=False)
+    Array([[5., 0.],
+           [0., 5.]])
+    """
+    _refuse_inplace("fill_diagonal", inplace)
+    x = array_operand(a, "fill_diagonal")
+    shape = shape_of(x)
+    if len(shape) < 2:
+        raise ShapeError(f"fill_diagonal: array must be at least 2-d, got shape {shape}")
+    end = None
+    if len(shape) == 2:
+        step = shape[1] + 1
+        end = None if wrap else shape[1] * shape[1]
+    elif len(set(shape)) > 1:
+        raise ShapeError(f"fill_diagonal: all dimensions of input must be of equal length, got {shape}")
+    else:
+        step = 1 + sum(shape[0] ** k for k in range(1, len(shape)))
+    places = np.arange(prod(shape))[:end:step]
+    return put(x, places, val, inplace=False) if places.size else owned(x, a)

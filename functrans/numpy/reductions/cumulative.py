@@ -1,0 +1,192 @@
+"""Running sums and products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import BOOL, canonical
+from ...core.errors import ArgumentValueError
+from ...core.primitive import Primitive
+from ...primitives.elementwise.arithmetic import convert, select_p
+from ...primitives.elementwise.composed import is_nan
+from ...primitives.operands import finish
+from ...primitives.promotion import refuse_out
+from ...primitives.reductions.cumulative import cummax_p, cummin_p, cumprod_p, cumsum_p
+from ...primitives.structure.linear import dtype_of, flat, shape_of
+from ...primitives.structure.shape import pad_p
+from ..dispatch import along, array_operand, implements
+from .reductions import accumulator
+
+__all__ = [
+    "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "nancumprod", "nancumsum",
+]  # fmt: skip
+
+
+def _accumulated(name: str, x: Any, axis: Any, dtype: Any, neutral: int, initial: bool = False) -> Any:
+    """The fold whose neutral element is 0 (sum) or 1 (product) of an array with a dtype of its own."""
+    to = accumulator(dtype_of(x)) if dtype is None else canonical(dtype, f"{name}: dtype")
+    x = convert(x, to)
+    x, d = along(x if shape_of(x) else flat(x), axis, name)
+    prim: Primitive = cumprod_p if neutral else cumsum_p
+    if to == BOOL:
+        prim = cummin_p if neutral else cummax_p
+    out = prim.bind(x, axis=d, reverse=False)
+    if initial:
+        config = tuple([(int(e == d), 0, 0) for e in range(len(shape_of(out)))])
+        out = pad_p.bind(out, to.type(neutral), padding_config=config)
+    return finish(out)
+
+
+@implements(np.cumsum, method="cumsum")
+def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """Sums of the elements up to each one, along an axis.
+
+    Parameters
+    ----------
+    a : array_like
+    axis : int, optional
+        By default the array is flattened first.
+    dtype : dtype-like, optional
+        What to add in. Booleans and small integers are added as int64 or uint64.
+    out : None
+        Refused: functrans writes into no array.
+
+    Returns
+    -------
+    Array
+        Of the shape of `a`, or of one axis without `axis`.
+
+    Raises
+    ------
+    AxisError
+        If there is no such axis.
+
+    Notes
+    -----
+    Linear. The cotangent is summed from the other end.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.cumsum([1, 2, 3])
+    Array([1, 3, 6])
+    """
+    refuse_out("cumsum", out)
+    return _accumulated("cumsum", array_operand(a, "cumsum"), axis, dtype, 0)
+
+
+@implements(np.cumprod, method="cumprod")
+def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """Products of the elements up to each one, along an axis; for the parameters see `cumsum`.
+
+    Notes
+    -----
+    The derivative divides by nothing: it is right where elements are 0, to any order.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.cumprod([1, 2, 3])
+    Array([1, 2, 6])
+    """
+    refuse_out("cumprod", out)
+    return _accumulated("cumprod", array_operand(a, "cumprod"), axis, dtype, 1)
+
+
+def _without_nan(x: Any, neutral: int) -> Any:
+    dtype = dtype_of(x)
+    return select_p.bind(is_nan(x), dtype.type(neutral), x) if dtype.kind in "fc" else x
+
+
+@implements(np.nancumsum)
+def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """`cumsum` with 0 in the place of NaN, which has no derivative.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.nancumsum([1.0, fnp.nan, 3.0])
+    Array([1., 1., 4.])
+    """
+    refuse_out("nancumsum", out)
+    return _accumulated("nancumsum", _without_nan(array_operand(a, "nancumsum"), 0), axis, dtype, 0)
+
+
+@implements(np.nancumprod)
+def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """`cumprod` with 1 in the place of NaN, which has no derivative.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.nancumprod([2.0, fnp.nan, 3.0])
+    Array([2., 2., 6.])
+    """
+    refuse_out("nancumprod", out)
+    return _accumulated("nancumprod", _without_nan(array_operand(a, "nancumprod"), 1), axis, dtype, 1)
+
+
+def _cumulative(name: str, x: Any, axis: Any, dtype: Any, neutral: int, include_initial: bool) -> Any:
+    value = array_operand(x, name)
+    if axis is None and len(shape_of(value)) > 1:
+        raise ArgumentValueError(
+            f"{name}: for an array of shape {shape_of(value)} the axis must be given: axis=0, ..."
+        )
+    return _accumulated(name, value, 0 if axis is None else axis, dtype, neutral, bool(include_initial))
+
+
+@implements(*([np.cumulative_sum] if hasattr(np, "cumulative_sum") else []))
+def cumulative_sum(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, out: None = None, include_initial: bool = False
+) -> Any:
+    """`cumsum` as the array API standard has it.
+
+    Parameters
+    ----------
+    x : array_like
+    axis : int, optional
+        May be left out if there is only one.
+    dtype : dtype-like, optional
+        What to add in, see `cumsum`.
+    out : None
+        Refused.
+    include_initial : bool
+        Begin with 0; then the result is longer by one.
+
+    Returns
+    -------
+    Array
+
+    Raises
+    ------
+    ArgumentValueError
+        If there are several axes, and none is given.
+    AxisError
+        If there is no such axis.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.cumulative_sum(fnp.asarray([1, 2, 3]), include_initial=True)
+    Array([0, 1, 3, 6])
+    """
+    refuse_out("cumulative_sum", out)
+    return _cumulative("cumulative_sum", x, axis, dtype, 0, include_initial)
+
+
+@implements(*([np.cumulative_prod] if hasattr(np, "cumulative_prod") else []))
+def cumulative_prod(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, out: None = None, include_initial: bool = False
+) -> Any:
+    """`cumprod` as the array API standard has it; for the parameters see `cumulative_sum`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.cumulative_prod(fnp.asarray([2, 3]), include_initial=True)
+    Array([1, 2, 6])
+    """
+    refuse_out("cumulative_prod", out)
+    return _cumulative("cumulative_prod", x, axis, dtype, 1, include_initial)

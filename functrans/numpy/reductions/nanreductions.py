@@ -1,0 +1,318 @@
+"""Reductions that leave NaN out: nansum, nanprod, nanmax, nanmin, nanargmax, nanargmin, nanmean, nanvar, nanstd.
+
+A NaN is replaced before it is reduced, so it takes no part in a derivative either: its own is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core.arguments import Scalar
+from ...core.errors import ArgumentValueError
+from ...core.trace import concrete
+from ...primitives import ufuncs
+from ...primitives.axes import reduced_axes
+from ...primitives.elementwise.bits import and_p
+from ...primitives.elementwise.composed import truth
+from ...primitives.families import literal
+from ...primitives.operands import operand
+from ...primitives.promotion import refuse_out
+from ...primitives.structure.linear import broadcast_to, dtype_of, shape_of
+from ..dispatch import NO_VALUE, array_operand, given, implements
+from ..elementwise import selection
+from ..statistics import averages as statistics
+from . import reductions
+
+__all__ = [
+    "nanargmax", "nanargmin", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar",
+]  # fmt: skip
+
+
+def _checked(a: Any, axis: Any, name: str) -> Any:
+    """The array, if it has the axis: so that a message names the function that was called."""
+    x = array_operand(a, name)
+    reduced_axes(axis, len(shape_of(x)), name)
+    return x
+
+
+def _replaced(x: Any, number: float) -> tuple[Any, Any]:
+    """`x` with `number` in the place of NaN, and where they are; None where there can be none."""
+    if dtype_of(x).kind not in "fc":
+        return x, None
+    nan = ufuncs.isnan(x)
+    return selection.where(nan, dtype_of(x).type(number), x), nan
+
+
+# --- sums ---------------------------------------------------------------------------------------------------
+
+
+@implements(np.nansum)
+def nansum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: Any = False,
+    initial: Scalar = None,
+    where: Any = True,
+) -> Any:
+    """Sum along axes, with NaN as 0. For the parameters see `sum`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.nansum([1.0, fnp.nan, 2.0])
+    Array(3.)
+    """
+    x, _ = _replaced(_checked(a, axis, "nansum"), 0)
+    return reductions.sum(x, axis, dtype, out, given(keepdims, False), initial, given(where, True))
+
+
+@implements(np.nanprod)
+def nanprod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: Any = False,
+    initial: Scalar = None,
+    where: Any = True,
+) -> Any:
+    """Product along axes, with NaN as 1. For the parameters see `sum`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.nanprod([3.0, fnp.nan, 2.0])
+    Array(6.)
+    """
+    x, _ = _replaced(_checked(a, axis, "nanprod"), 1)
+    return reductions.prod(x, axis, dtype, out, given(keepdims, False), initial, given(where, True))
+
+
+# --- max and min --------------------------------------------------------------------------------------------
+
+
+def _extremum(
+    function: Callable[..., Any],
+    worst: float,
+    a: Any,
+    axis: Any,
+    out: Any,
+    keepdims: Any,
+    initial: Any,
+    where: Any,
+) -> Any:
+    name = f"nan{function.__name__}"
+    refuse_out(name, out)
+    keepdims, initial, where = given(keepdims, False), given(initial, None), given(where, True)
+    x = _checked(a, axis, name)
+    value, nan = _replaced(x, worst)
+    found = function(value, axis, None, keepdims, initial, where)
+    if nan is None or initial is not None:
+        return found
+    nothing = reductions.all(nan, axis, keepdims=keepdims)
+    return selection.where(nothing, literal(np.nan, x), found)
+
+
+@implements(np.nanmax)
+def nanmax(
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    keepdims: Any = False,
+    initial: Scalar = None,
+    where: Any = True,
+) -> Any:
+    """Largest element along axes that is no NaN. For the parameters see `max`.
+
+    Returns
+    -------
+    Array
+        NaN where there is no other number, without a warning.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.nanmax([[1.0, fnp.nan], [fnp.nan, fnp.nan]], axis=1)
+    Array([ 1., nan])
+    """
+    return _extremum(reductions.max, -np.inf, a, axis, out, keepdims, initial, where)
+
+
+@implements(np.nanmin)
+def nanmin(
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    keepdims: Any = False,
+    initial: Scalar = None,
+    where: Any = True,
+) -> Any:
+    """Smallest element along axes that is no NaN. See `nanmax`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.nanmin([3.0, fnp.nan, 2.0])
+    Array(2.)
+    """
+    return _extremum(reductions.min, np.inf, a, axis, out, keepdims, initial, where)
+
+
+def _position(function: Callable[..., Any], worst: float, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
+    name = f"nan{function.__name__}"
+    refuse_out(name, out)
+    keepdims = given(keepdims, False)
+    value, nan = _replaced(_checked(a, axis, name), worst)
+    found = function(value, axis, keepdims=keepdims)
+    if nan is None:
+        return found
+    nothing = reductions.all(nan, axis, keepdims=keepdims)
+    known = concrete(nothing)
+    if known is None:
+        return selection.where(nothing, np.int64(-1), found)
+    if np.any(known):
+        raise ArgumentValueError(f"{name}: All-NaN slice encountered: along axis {axis} there is no number")
+    return found
+
+
+@implements(np.nanargmax)
+def nanargmax(a: Any, axis: int | None = None, out: None = None, *, keepdims: Any = False) -> Any:
+    """Position of the (first) largest element that is no NaN. For the parameters see `argmax`.
+
+    Returns
+    -------
+    Array of int64
+
+    Raises
+    ------
+    ArgumentValueError
+        If all are NaN. Inside ``jit``, where that is not known, the position is -1 there.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.nanargmax([1.0, fnp.nan, 5.0])
+    Array(2)
+    """
+    return _position(reductions.argmax, -np.inf, a, axis, out, keepdims)
+
+
+@implements(np.nanargmin)
+def nanargmin(a: Any, axis: int | None = None, out: None = None, *, keepdims: Any = False) -> Any:
+    """Position of the (first) smallest element that is no NaN. See `nanargmax`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.nanargmin([4.0, fnp.nan, 1.0])
+    Array(2)
+    """
+    return _position(reductions.argmin, np.inf, a, axis, out, keepdims)
+
+
+# --- mean, var, std -----------------------------------------------------------------------------------------
+
+
+def _numbers(a: Any, axis: Any, where: Any, name: str) -> tuple[Any, Any]:
+    """The array with 0 for NaN, and a mask (or True) of what counts."""
+    x, nan = _replaced(_checked(a, axis, name), 0)
+    where = given(where, True)
+    if nan is None:
+        return x, where
+    counts = ufuncs.logical_not(nan)
+    if where is True:
+        return x, counts
+    shape = shape_of(x)
+    mask = broadcast_to(truth(operand(where, f"{name}: where")), shape)
+    return x, and_p.bind(mask, operand(counts, name))
+
+
+@implements(np.nanmean)
+def nanmean(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: Any = False, *, where: Any = True
+) -> Any:
+    """Arithmetic mean along axes of what is no NaN. For the parameters see `mean`.
+
+    Returns
+    -------
+    Array
+        NaN where there is no other number.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.nanmean([1.0, fnp.nan, 4.0])
+    Array(2.5)
+    """
+    x, mask = _numbers(a, axis, where, "nanmean")
+    with np.errstate(invalid="ignore"):
+        return statistics.mean(x, axis, dtype, out, given(keepdims, False), where=mask)
+
+
+@implements(np.nanvar)
+def nanvar(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = NO_VALUE,
+    correction: Any = NO_VALUE,
+) -> Any:
+    """Variance along axes of what is no NaN. For the parameters see `var`.
+
+    Returns
+    -------
+    Array
+        NaN where nothing is left to divide by.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.nanvar([1.0, fnp.nan, 3.0])
+    Array(1.)
+    """
+    refuse_out("nanvar", out)
+    keepdims = given(keepdims, False)
+    x, mask = _numbers(a, axis, where, "nanvar")
+    less = statistics.degrees_less(ddof, given(correction, None), "nanvar")
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = statistics.var(x, axis, dtype, None, less, keepdims, where=mask, mean=given(mean, None))
+    if mask is True:
+        return found
+    number = reductions.sum(broadcast_to(operand(mask, "nanvar"), shape_of(x)), axis, keepdims=keepdims)
+    return selection.where(number > less, found, literal(np.nan, found))
+
+
+@implements(np.nanstd)
+def nanstd(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = NO_VALUE,
+    correction: Any = NO_VALUE,
+) -> Any:
+    """Standard deviation along axes of what is no NaN: the root of `nanvar`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.nanstd([1.0, fnp.nan, 3.0])
+    Array(1.)
+    """
+    refuse_out("nanstd", out)
+    variance = nanvar(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
+    return ufuncs.sqrt(variance)

@@ -1,0 +1,398 @@
+"""Reductions: sum, prod, max, min, any, all, argmax, argmin, count_nonzero, and what ufuncs reduce by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core.arguments import Scalar
+from ...core.dtypes import BOOL, INT64, canonical
+from ...core.errors import ArgumentValueError, DtypeError, ShapeError
+from ...core.primitive import Primitive
+from ...core.trace import Tracer
+from ...primitives import ufuncs
+from ...primitives.axes import reduced_axes
+from ...primitives.elementwise.arithmetic import convert, select_p
+from ...primitives.elementwise.composed import truth
+from ...primitives.operands import finish, operand
+from ...primitives.promotion import refuse_out
+from ...primitives.reductions.reduce import (
+    argmax_p,
+    argmin_p,
+    reduce_and_p,
+    reduce_max_p,
+    reduce_min_p,
+    reduce_or_p,
+    reduce_prod_p,
+)
+from ...primitives.structure.create import full
+from ...primitives.structure.linear import broadcast_shapes, dtype_of, reduce_sum_p, reshape_p, shape_of
+from ..dispatch import along, array_operand, given, implements
+
+_UINT64 = np.dtype(np.uint64)
+
+
+def reduced(prim: Primitive, x: Any, axis: Any, keepdims: bool, name: str) -> Any:
+    """`prim` of a strong value along `axis` as a user gives it: None for all, an integer, a tuple."""
+    shape = shape_of(x)
+    axes = reduced_axes(axis, len(shape), name)
+    out = prim.bind(x, axes=axes)
+    if given(keepdims, False):
+        out = reshape_p.bind(out, shape=tuple([1 if d in axes else n for d, n in enumerate(shape)]))
+    return out
+
+
+def accumulator(dtype: np.dtype) -> np.dtype:
+    """The dtype in which NumPy adds and multiplies: small integers and booleans as 64 bit integers."""
+    if dtype.kind == "b" or (dtype.kind == "i" and dtype.itemsize < 8):
+        return INT64
+    return _UINT64 if dtype.kind == "u" and dtype.itemsize < 8 else dtype
+
+
+def masked(x: Any, where: Any, neutral: Any, name: str) -> Any:
+    """`x` with a neutral element where the mask is false."""
+    if given(where, True) is True or where is None:
+        return x
+    return select_p.bind(mask_operand(where, shape_of(x), name), x, dtype_of(x).type(neutral))
+
+
+def mask_operand(where: Any, shape: tuple[int, ...], name: str) -> Any:
+    """The argument `where`: of dtype bool, and broadcasting to a shape."""
+    mask = operand(where, f"{name}: where")
+    if dtype_of(mask) != BOOL:
+        raise DtypeError(f"{name}: where must be of dtype bool, got {dtype_of(mask)}; write where != 0")
+    if broadcast_shapes(f"{name}: where", shape_of(mask), shape) != shape:
+        raise ShapeError(
+            f"{name}: where of shape {shape_of(mask)} does not broadcast to {shape}, the shape of the array"
+        )
+    return mask
+
+
+def _with_initial(combine: Callable[..., Any], out: Any, initial: Any, neutral: Any = None) -> Any:
+    if given(initial, None) is None or (neutral is not None and initial is neutral):
+        return finish(out)
+    dtype = dtype_of(out)  # that of the result, whatever the first number has
+    return combine(out, convert(initial, dtype) if isinstance(initial, Tracer) else dtype.type(initial))
+
+
+# --- sum and prod -------------------------------------------------------------------------------------------
+
+
+@implements(np.sum, method="sum")
+def sum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Scalar = None,
+    where: Any = True,
+) -> Any:
+    """Sum along axes.
+
+    Parameters
+    ----------
+    a : array_like
+    axis : int or tuple of int, optional
+        By default all.
+    dtype : dtype-like, optional
+        What to add in. Booleans and small integers are added as int64 or uint64.
+    keepdims : bool
+        Keep summed axes with extent 1.
+    initial : scalar, optional
+        Added to the sum.
+    where : array_like of bool, optional
+        Only these elements are added. Broadcast against `a`.
+
+    Returns
+    -------
+    Array
+
+    Raises
+    ------
+    AxisError
+        If there is no such axis.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.sum([[1.0, 2.0], [3.0, 4.0]], axis=0)
+    Array([4., 6.])
+    """
+    if out is not None:
+        refuse_out("sum", out)
+    x = array_operand(a, "sum")
+    own = dtype_of(x)
+    to = accumulator(own) if dtype is None else canonical(dtype, "sum: dtype")
+    if to != own:
+        x = convert(x, to)
+    if where is not True:
+        x = masked(x, where, 0, "sum")
+    return _with_initial(ufuncs.add, reduced(reduce_sum_p, x, axis, keepdims, "sum"), initial)
+
+
+@implements(np.prod, method="prod")
+def prod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Scalar = None,
+    where: Any = True,
+) -> Any:
+    """Product along axes; for the parameters see `sum`.
+
+    Notes
+    -----
+    The derivative multiplies the other factors, without division: it is right where factors are 0.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.prod([2, 3, 4])
+    Array(24)
+    """
+    refuse_out("prod", out)
+    x = array_operand(a, "prod")
+    x = convert(x, accumulator(dtype_of(x)) if dtype is None else canonical(dtype, "prod: dtype"))
+    x = masked(x, where, 1, "prod")
+    if dtype_of(x) == BOOL:
+        return finish(reduced(reduce_and_p, x, axis, keepdims, "prod"))
+    return _with_initial(ufuncs.multiply, reduced(reduce_prod_p, x, axis, keepdims, "prod"), initial)
+
+
+# --- max and min --------------------------------------------------------------------------------------------
+
+
+def _lowest(dtype: np.dtype, sign: int) -> Any:
+    """What loses against every number of a dtype: ``sign=-1`` for max, 1 for min."""
+    if dtype.kind == "b":
+        return sign > 0
+    if dtype.kind in "fc":
+        return sign * np.inf
+    return np.iinfo(dtype).max if sign > 0 else np.iinfo(dtype).min
+
+
+def _extremum(
+    name: str,
+    prim: Primitive,
+    combine: Callable[..., Any],
+    sign: int,
+    a: Any,
+    axis: Any,
+    keepdims: Any,
+    initial: Any,
+    where: Any,
+) -> Any:
+    x = array_operand(a, name)
+    initial = given(initial, None)
+    if initial is None and given(where, True) is not True:
+        raise ArgumentValueError(f"{name}: where= needs initial=, the result where no element is chosen")
+    x = masked(x, where, _lowest(dtype_of(x), sign), name)
+    shape = shape_of(x)
+    axes = reduced_axes(axis, len(shape), name)
+    if 0 in [shape[d] for d in axes]:
+        if initial is None:
+            raise ArgumentValueError(
+                f"{name}: zero-size array of shape {shape} has no {name}imum along axis {axis}; give initial="
+            )
+        kept = tuple([1 if d in axes else n for d, n in enumerate(shape) if d not in axes or keepdims])
+        return finish(full(kept, initial, dtype_of(x)))
+    return _with_initial(combine, reduced(prim, x, axis, keepdims, name), initial)
+
+
+@implements(np.max, np.amax, method="max")
+def max(
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Scalar = None,
+    where: Any = True,
+) -> Any:
+    """Largest element along axes; NaN wins.
+
+    Parameters
+    ----------
+    a : array_like
+    axis : int or tuple of int, optional
+        By default all.
+    keepdims : bool
+        Keep reduced axes with extent 1.
+    initial : scalar, optional
+        The least that the result can be; needed with `where` and for empty arrays.
+    where : array_like of bool, optional
+        Only these elements compete.
+
+    Returns
+    -------
+    Array
+
+    Raises
+    ------
+    ArgumentValueError
+        If there is no element and no `initial`.
+
+    Notes
+    -----
+    The derivative is shared evenly by all elements that are largest.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.max([[1.0, 5.0], [3.0, 4.0]], axis=1)
+    Array([5., 4.])
+    """
+    refuse_out("max", out)
+    return _extremum("max", reduce_max_p, ufuncs.maximum, -1, a, axis, keepdims, initial, where)
+
+
+@implements(np.min, np.amin, method="min")
+def min(
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Scalar = None,
+    where: Any = True,
+) -> Any:
+    """Smallest element along axes; NaN wins. See `max`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.min([[1.0, 5.0], [3.0, 4.0]], axis=1)
+    Array([1., 3.])
+    """
+    refuse_out("min", out)
+    return _extremum("min", reduce_min_p, ufuncs.minimum, 1, a, axis, keepdims, initial, where)
+
+
+amax, amin = max, min
+
+
+@implements(np.ptp)
+def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    """Largest minus smallest element along axes.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.ptp([3, 9, 4])
+    Array(6)
+    """
+    refuse_out("ptp", out)
+    return ufuncs.subtract(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
+
+
+# --- truth --------------------------------------------------------------------------------------------------
+
+
+@implements(np.any, method="any")
+def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True) -> Any:
+    """Whether an element differs from 0 along axes; false of nothing.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.any([[0, 1], [0, 0]], axis=1)
+    Array([ True, False])
+    """
+    refuse_out("any", out)
+    x = masked(truth(array_operand(a, "any")), where, False, "any")
+    return finish(reduced(reduce_or_p, x, axis, keepdims, "any"))
+
+
+@implements(np.all, method="all")
+def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True) -> Any:
+    """Whether all elements differ from 0 along axes; true of nothing.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.all([[1, 1], [0, 1]], axis=1)
+    Array([ True, False])
+    """
+    refuse_out("all", out)
+    x = masked(truth(array_operand(a, "all")), where, True, "all")
+    return finish(reduced(reduce_and_p, x, axis, keepdims, "all"))
+
+
+@implements(np.count_nonzero)
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """How many elements differ from 0 along axes.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.count_nonzero([0, 2, 3])
+    Array(2)
+    """
+    x = convert(truth(array_operand(a, "count_nonzero")), INT64)
+    return finish(reduced(reduce_sum_p, x, axis, keepdims, "count_nonzero"))
+
+
+# --- positions ----------------------------------------------------------------------------------------------
+
+
+def _position(name: str, prim: Primitive, a: Any, axis: Any, keepdims: Any) -> Any:
+    x = array_operand(a, name)
+    shape = shape_of(x)
+    if not shape and type(axis) is int and axis in (0, -1):
+        axis = None  # a number has these, as in `reduced_axes`
+    x, d = along(x, axis, name)
+    kept = (1,) * len(shape) if axis is None else (*shape[:d], 1, *shape[d + 1 :])
+    if shape_of(x)[d] == 0:
+        raise ArgumentValueError(
+            f"{name}: attempt to get {name} of an empty sequence (shape {shape}, axis {axis})"
+        )
+    out = prim.bind(x, axes=(d,))
+    return finish(reshape_p.bind(out, shape=kept) if keepdims is True else out)
+
+
+@implements(np.argmax, method="argmax")
+def argmax(a: Any, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Any:
+    """Position of the (first) largest element; NaN counts as largest.
+
+    Parameters
+    ----------
+    a : array_like
+    axis : int, optional
+        By default the position in the flattened array.
+    keepdims : bool
+        Keep the axis with extent 1.
+
+    Returns
+    -------
+    Array of int64
+
+    Raises
+    ------
+    ArgumentValueError
+        If there is no element.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.argmax([[1, 5], [7, 2]], axis=0)
+    Array([1, 0])
+    """
+    refuse_out("argmax", out)
+    return _position("argmax", argmax_p, a, axis, keepdims)
+
+
+@implements(np.argmin, method="argmin")
+def argmin(a: Any, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Any:
+    """Position of the (first) smallest element; NaN counts as smallest. See `argmax`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.argmin([3, 1, 2])
+    Array(1)
+    """
+    refuse_out("argmin", out)
+    return _position("argmin", argmin_p, a, axis, keepdims)

@@ -1,0 +1,1 @@
+"""Arrays in other shapes: reshaped, moved, joined, padded, edited."""

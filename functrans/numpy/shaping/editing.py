@@ -1,0 +1,258 @@
+"""Arrays with elements left out, put in, repeated: delete, insert, resize, trim_zeros."""
+
+from __future__ import annotations
+
+import operator
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import INT64
+from ...core.errors import ArgumentValueError, ConcretizationError, IndexOutOfBoundsError, ShapeError
+from ...core.trace import Tracer, concrete, is_abstract
+from ...primitives.axes import one_axis, positive_shape
+from ...primitives.elementwise.arithmetic import convert, ge_p, lt_p, select_p, sub_p
+from ...primitives.indexing.gather_scatter import gather_p
+from ...primitives.operands import finish, operand
+from ...primitives.structure.create import full, iota
+from ...primitives.structure.linear import (
+    add_p,
+    broadcast_to,
+    dtype_of,
+    flat,
+    move_axis,
+    reshape_p,
+    shape_of,
+)
+from ...primitives.structure.shape import concatenate_p
+from ..dispatch import along, array_operand, implements, owned
+from ..indexing.writing import cycled
+
+__all__ = ["delete", "insert", "resize", "trim_zeros"]
+
+
+def _numbers(x: Any, name: str, what: str) -> Any:
+    """`x` with its numbers; an error where they are not known while tracing."""
+    if is_abstract(x):
+        raise ConcretizationError(
+            f"{name}: the shape of the result depends on {what}, whose numbers are not known while tracing. Compute it "
+            "outside of the function, or mark the argument static"
+        )
+    return concrete(x)
+
+
+def _positions(obj: Any, name: str) -> Any:
+    """What `numpy.delete` and `numpy.insert` take to name elements, with known numbers."""
+    if isinstance(obj, slice):
+        return obj
+    i = operand(obj, name, 1)
+    i = _numbers(i, name, "the positions")
+    if isinstance(obj, int):
+        return i
+    i = np.asarray(i)
+    return i if i.size else i.astype(np.intp)  # an empty list makes floats
+
+
+def _numbered(function: Any, name: str, *args: Any) -> np.ndarray:
+    """What NumPy's function does to the positions along an axis."""
+    try:
+        return function(*args)
+    except IndexError as error:
+        raise IndexOutOfBoundsError(f"{name}: {error}") from None
+    except (ValueError, TypeError) as error:
+        raise ArgumentValueError(f"{name}: {error}") from None
+
+
+@implements(np.delete)
+def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
+    """The array without some of its subarrays along an axis.
+
+    Parameters
+    ----------
+    arr : array_like
+    obj : int, slice, array_like of int or bool
+        Which to leave out. A single integer may be traced; the numbers of others must be known.
+    axis : int, optional
+        By default elements of the flat array are left out.
+
+    Raises
+    ------
+    IndexOutOfBoundsError
+        If there is no such subarray.
+    ConcretizationError
+        If several positions are not known while tracing.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.delete([1, 2, 3, 4], [0, 2])
+    Array([2, 4])
+    """
+    x, d = along(array_operand(arr, "delete"), axis, "delete")
+    n = shape_of(x)[d]
+    if isinstance(obj, Tracer) and not obj.shape and is_abstract(obj) and obj.dtype.kind in "iu" and n:
+        i = convert(obj, INT64)
+        # Read once for its check: an index out of bounds is an error in compiled code too.
+        i = gather_p.bind(iota((n,), 0), i, axes=(0,), mode="raise")
+        steps = iota((n - 1,), 0)
+        places: Any = add_p.bind(steps, convert(ge_p.bind(steps, i), INT64))
+    else:
+        places = _numbered(np.delete, "delete", np.arange(n), _positions(obj, "delete"))
+    out = gather_p.bind(x, places, axes=(d,), mode="promise_in_bounds")
+    return owned(move_axis(out, 0, d), arr)
+
+
+@implements(np.insert)
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+    """The array with subarrays put in before others along an axis.
+
+    Parameters
+    ----------
+    arr : array_like
+    obj : int, slice, array_like of int or bool
+        Before which. A single integer may be traced; the numbers of others must be known.
+    values : array_like
+        Cast to the dtype of `arr`.
+    axis : int, optional
+        By default elements are put into the flat array.
+
+    Raises
+    ------
+    IndexOutOfBoundsError
+        If there is no such position.
+    ShapeError
+        If the values do not fit.
+    ConcretizationError
+        If several positions are not known while tracing.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.insert([1, 2, 3], 1, 7), fnp.insert([[1, 2], [3, 4]], 1, [8, 9], axis=1)
+    (Array([1, 7, 2, 3]), Array([[1, 8, 2],
+           [3, 9, 4]]))
+    """
+    x, d = along(array_operand(arr, "insert"), axis, "insert")
+    n = shape_of(x)[d]
+    v = convert(array_operand(values, "insert", 2), dtype_of(x))
+    ndim = len(shape_of(x))
+    if len(shape_of(v)) < ndim:
+        v = reshape_p.bind(v, shape=(1,) * (ndim - len(shape_of(v))) + shape_of(v))
+    traced = isinstance(obj, Tracer) and not obj.shape and is_abstract(obj) and obj.dtype.kind in "iu"
+    positions: Any = None if traced else _positions(obj, "insert")
+    if not isinstance(positions, slice) and not np.ndim(positions):
+        v = move_axis(v, 0, d)  # NumPy: the first axis of the values then lies along `axis`
+    if traced or (not isinstance(positions, slice) and np.size(positions) == 1):
+        count = shape_of(v)[d]  # before a single position go any number of them
+    else:
+        count = _inserted(positions, n)
+    shape = list(shape_of(x))
+    shape[d] = count
+    if len(shape_of(v)) != ndim or any(m not in (1, w) for m, w in zip(shape_of(v), shape)):
+        raise ShapeError(
+            f"insert: values of shape {np.shape(values)} do not fit into shape {tuple(shape)}, that of what is put in"
+        )
+    v = broadcast_to(v, tuple(shape))
+    if traced:
+        places = _shifted(obj, n, count)
+    else:
+        new = np.arange(n, n + count)
+        places = _numbered(np.insert, "insert", np.arange(n), positions, new)
+    out = gather_p.bind(concatenate_p.bind(x, v, dimension=d), places, axes=(d,), mode="promise_in_bounds")
+    return owned(move_axis(out, 0, d), arr)
+
+
+def _inserted(positions: Any, n: int) -> int:
+    """How many subarrays several positions name."""
+    if isinstance(positions, slice):
+        return len(range(*positions.indices(n)))
+    return int(positions.sum()) if positions.dtype.kind == "b" else positions.size
+
+
+def _shifted(obj: Any, n: int, count: int) -> Any:
+    """Where each element comes from, when `count` at the end go before the traced position `obj`."""
+    i = convert(obj, INT64)
+    zero = np.int64(0)
+    i = select_p.bind(lt_p.bind(i, zero), add_p.bind(i, np.int64(n)), i)
+    i = select_p.bind(lt_p.bind(i, zero), np.int64(n + 1), i)
+    i = gather_p.bind(iota((n + 1,), 0), i, axes=(0,), mode="raise")
+    steps = iota((n + count,), 0)
+    after = sub_p.bind(steps, np.int64(count))
+    inner = add_p.bind(sub_p.bind(steps, i), np.int64(n))
+    behind = select_p.bind(ge_p.bind(after, i), after, inner)
+    return select_p.bind(lt_p.bind(steps, i), steps, behind)
+
+
+@implements(np.resize)
+def resize(a: Any, new_shape: Any) -> Any:
+    """The elements one after another, repeated as needed, in a new shape.
+
+    Parameters
+    ----------
+    a : array_like
+    new_shape : int or tuple of int
+
+    Returns
+    -------
+    Array
+        Zeros, if `a` has no elements.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.resize([1, 2, 3], (2, 2))
+    Array([[1, 2],
+           [3, 1]])
+    """
+    shape = positive_shape(new_shape, "resize")
+    x = flat(array_operand(a, "resize"))
+    count = prod(shape)
+    if not shape_of(x)[0] or not count:
+        return finish(full(shape, 0, dtype_of(x)))
+    return owned(reshape_p.bind(cycled(x, iota((count,), 0)), shape=shape), a)
+
+
+@implements(np.trim_zeros)
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+    """The array without the zeros at its ends.
+
+    Parameters
+    ----------
+    filt : array_like
+        Its numbers must be known: inside ``jit`` the shape of the result would be unknown.
+    trim : {'fb', 'f', 'b'}
+        In front, behind, or both.
+    axis : int or tuple of int, optional
+        By default all.
+
+    Raises
+    ------
+    ConcretizationError
+        If the numbers are not known while tracing.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.trim_zeros([0, 0, 1, 2, 0])
+    Array([1, 2])
+    """
+    x = array_operand(filt, "trim_zeros")
+    sides = str(trim).lower()
+    if sides not in ("fb", "bf", "f", "b"):
+        raise ArgumentValueError(f"trim_zeros: trim must be 'fb', 'f' or 'b', got {trim!r}")
+    ndim = len(shape_of(x))
+    axes = range(ndim) if axis is None else axis if isinstance(axis, tuple) else (operator.index(axis),)
+    chosen = {one_axis(d, ndim, "trim_zeros") for d in axes}
+    numbers = np.asarray(_numbers(x, "trim_zeros", "its zeros"))
+    if not ndim:
+        return owned(x, filt)
+    index = []
+    for d, places in enumerate(np.nonzero(numbers)):
+        first, last = (places.min(), places.max() + 1) if places.size else (shape_of(x)[d], shape_of(x)[d])
+        if not places.size and "f" not in sides:
+            first = last = 0
+        low = int(first) if d in chosen and "f" in sides else 0
+        high = int(last) if d in chosen and "b" in sides else shape_of(x)[d]
+        index.append(slice(low, high))
+    return owned(operand(finish(x)[tuple(index)], "trim_zeros"), filt)

@@ -1,0 +1,312 @@
+"""Several arrays as one, one as several."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ...core.arguments import Casting
+from ...core.checked import checked
+from ...core.dtypes import canonical
+from ...core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
+from ...core.trace import Tracer
+from ...primitives.axes import one_axis
+from ...primitives.operands import finish, operand
+from ...primitives.promotion import refuse_out
+from ...primitives.structure.linear import dtype_of, flat, reshape_p, shape_of
+from ...primitives.structure.shape import concatenate_p, element_along, slice_along
+from ..dispatch import array_operand, implements, in_one_dtype, owned
+from .reshaping import atleast_1d, atleast_2d, atleast_3d
+
+__all__ = [
+    "append", "array_split", "column_stack", "concat", "concatenate", "dsplit", "dstack", "hsplit",
+    "hstack", "split", "stack", "unstack", "vsplit", "vstack",
+]  # fmt: skip
+
+# --- joining ------------------------------------------------------------------------------------------------
+
+
+def _values(arrays: Any, name: str) -> list[Any]:
+    """The arrays to be joined: an array in the place of a sequence is the sequence of its rows."""
+    if isinstance(arrays, Tracer) or (isinstance(arrays, np.ndarray) and arrays.ndim):
+        arrays = [arrays[i] for i in range(len(arrays))]
+    if not isinstance(arrays, Sequence):
+        raise ArgumentError(f"{name}: want a sequence of arrays, got {type(arrays).__name__}")
+    if not arrays:
+        raise ArgumentValueError(f"{name}: need at least one array")
+    return [operand(a, name, i) for i, a in enumerate(arrays)]
+
+
+def _converted(values: list[Any], dtype: Any, casting: Any, name: str) -> list[Any]:
+    """Values in `dtype`, or in their common one, if `casting` allows it."""
+    if dtype is not None:
+        dtype = canonical(dtype, f"{name}: dtype")
+        for i, v in enumerate(values):
+            own = dtype_of(v)
+            if not np.can_cast(own, dtype, casting):
+                raise DtypeError(
+                    f"{name}: array {i} of dtype {own} cannot be cast to {dtype} by the rule {casting!r}; say "
+                    "casting='unsafe', or convert it first"
+                )
+    return in_one_dtype(values, dtype, name)
+
+
+def joined(values: list[Any], axis: Any, name: str, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    """Values along an axis they have, in one dtype; flat ones if `axis` is None."""
+    values = _converted(values, dtype, casting, name)
+    if axis is None:
+        values = [flat(v) for v in values]
+        axis = 0
+    shape = shape_of(values[0])
+    if not shape:
+        raise ShapeError(f"{name}: arrays without axes cannot be joined; use stack")
+    d = one_axis(axis, len(shape), name)
+    for v in values:
+        other = shape_of(v)
+        if other == shape:
+            continue
+        if len(other) != len(shape) or other[:d] + other[d + 1 :] != shape[:d] + shape[d + 1 :]:
+            listed = ", ".join(str(shape_of(w)) for w in values)
+            raise ShapeError(f"{name}: shapes {listed} do not fit: all axes but number {d} must be equal")
+    return concatenate_p.bind(*values, dimension=d)
+
+
+@implements(np.concatenate)
+def concatenate(
+    arrays: Any,
+    /,
+    axis: int | None = 0,
+    out: None = None,
+    *,
+    dtype: Any = None,
+    casting: Casting = "same_kind",
+) -> Any:
+    """Arrays joined along an axis they have.
+
+    Parameters
+    ----------
+    arrays : sequence of array_like
+        Of equal shapes but for `axis`.
+    axis : int or None
+        None joins the flat arrays.
+    dtype : dtype-like, optional
+        Of the result; by default the common dtype.
+    casting : {'same_kind', 'safe', 'unsafe', ...}
+        Which casts to it are allowed, as in `numpy.can_cast`.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit.
+    DtypeError
+        If an array may not be cast to `dtype`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.concatenate([[1, 2], [3.0]])
+    Array([1., 2., 3.])
+    """
+    refuse_out("concatenate", out)
+    return finish(joined(_values(arrays, "concatenate"), axis, "concatenate", dtype, casting))
+
+
+concat = concatenate
+
+
+@implements(np.stack)
+def stack(
+    arrays: Any, axis: int = 0, out: None = None, *, dtype: Any = None, casting: Casting = "same_kind"
+) -> Any:
+    """Arrays of one shape joined along a new axis.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.stack([[1, 2], [3, 4]], axis=1)
+    Array([[1, 3],
+           [2, 4]])
+    """
+    refuse_out("stack", out)
+    values = _values(arrays, "stack")
+    shape = shape_of(values[0])
+    if any(shape_of(v) != shape for v in values):
+        listed = ", ".join(str(shape_of(v)) for v in values)
+        raise ShapeError(f"stack: all arrays must have one shape, got {listed}")
+    d = one_axis(axis, len(shape) + 1, "stack")
+    values = _converted(values, dtype, casting, "stack")
+    rows = [reshape_p.bind(v, shape=(*shape[:d], 1, *shape[d:])) for v in values]
+    return finish(concatenate_p.bind(*rows, dimension=d))
+
+
+def _piled(name: str, widen: Callable[..., Any], axis: int, doc: str, shape: tuple[int, ...]) -> Any:
+    def function(tup: Any, *, dtype: Any = None, casting: Casting = "same_kind") -> Any:
+        values = [operand(widen(v), name) for v in _values(tup, name)]
+        along = 0 if name == "hstack" and len(shape_of(values[0])) == 1 else axis
+        return finish(joined(values, along, name, dtype, casting))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""{doc}
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.{name}([fnp.ones((2, 3)), fnp.zeros((2, 3))]).shape
+    {shape}
+    """
+    return implements(getattr(np, name))(function)
+
+
+vstack = _piled(
+    "vstack", atleast_2d, 0, "Arrays on top of one another: joined along axis 0, vectors as rows.", (4, 3)
+)
+hstack = _piled(
+    "hstack", atleast_1d, 1, "Arrays side by side: joined along axis 1, vectors along axis 0.", (2, 6)
+)
+dstack = _piled("dstack", atleast_3d, 2, "Arrays behind one another: joined along axis 2.", (2, 3, 2))
+
+
+@implements(np.column_stack)
+def column_stack(tup: Any) -> Any:
+    """Vectors as the columns of a matrix; matrices are joined as they are.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.column_stack(([1, 2], [3, 4]))
+    Array([[1, 3],
+           [2, 4]])
+    """
+    values = []
+    for v in _values(tup, "column_stack"):
+        shape = shape_of(v)
+        values.append(array_operand(v, "column_stack") if len(shape) > 1 else _column(v))
+    return finish(joined(values, 1, "column_stack"))
+
+
+def _column(v: Any) -> Any:
+    v = array_operand(v, "column_stack")
+    return reshape_p.bind(v, shape=(shape_of(v)[0] if shape_of(v) else 1, 1))
+
+
+@implements(np.append)
+def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+    """`values` joined to the end of `arr`; both flat where no axis is given.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.append([1, 2], [[3, 4]])
+    Array([1, 2, 3, 4])
+    """
+    return finish(joined([operand(arr, "append", 0), operand(values, "append", 1)], axis, "append"))
+
+
+# --- splitting ----------------------------------------------------------------------------------------------
+
+
+_MOST_PIECES = 1 << 24
+
+
+def _cuts(name: str, n: int, indices_or_sections: Any, equal: bool) -> list[int]:
+    """Where the pieces begin and end."""
+    if hasattr(indices_or_sections, "__len__"):
+        inner = [min(max(i + n if i < 0 else i, 0), n) for i in map(operator.index, indices_or_sections)]
+        return [0, *inner, n]
+    sections = operator.index(indices_or_sections)
+    if sections > _MOST_PIECES:
+        raise ArgumentValueError(f"{name}: indices_or_sections={sections}: more pieces than {_MOST_PIECES}")
+    if sections <= 0:
+        raise ArgumentValueError(f"{name}: number of sections must be larger than 0, got {sections}")
+    if equal and n % sections:
+        raise ArgumentValueError(
+            f"{name}: an axis of extent {n} cannot be divided into {sections} equal parts"
+        )
+    size, extra = divmod(n, sections)
+    return [i * size + min(i, extra) for i in range(sections + 1)]
+
+
+def _pieces(name: str, ary: Any, indices_or_sections: Any, axis: int, equal: bool) -> list[Any]:
+    x = array_operand(ary, name)
+    shape = shape_of(x)
+    d = one_axis(axis, len(shape), name)
+    cuts = _cuts(name, shape[d], indices_or_sections, equal)
+    return [owned(slice_along(x, d, start, max(start, stop)), ary) for start, stop in pairwise(cuts)]
+
+
+@implements(np.split)
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """Pieces of an array along an axis: so many equal ones, or cut at the indices given.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.split(fnp.arange(4), [1, 3])
+    [Array([0]), Array([1, 2]), Array([3])]
+    """
+    return _pieces("split", ary, indices_or_sections, axis, True)
+
+
+@implements(np.array_split)
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """Like `split`, but the first pieces may be longer by one.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np
+    >>> fnp.array_split(fnp.arange(5), 2)
+    [Array([0, 1, 2]), Array([3, 4])]
+    """
+    return _pieces("array_split", ary, indices_or_sections, axis, False)
+
+
+def _split_along(name: str, axis: int) -> Any:
+    def function(ary: Any, indices_or_sections: Any) -> list[Any]:
+        ndim = len(shape_of(operand(ary, name)))
+        if ndim < {"hsplit": 1, "vsplit": 2, "dsplit": 3}[name]:
+            raise ShapeError(f"{name}: an array of {ndim} axes cannot be split along axis {axis}")
+        along = 0 if name == "hsplit" and ndim == 1 else axis
+        return _pieces(name, ary, indices_or_sections, along, True)
+
+    function.__name__ = function.__qualname__ = name
+    vector = ", of a vector along axis 0" if name == "hsplit" else ""
+    shape = tuple([2 if d == axis else 4 for d in range(3)])
+    function.__doc__ = f"""`split` along axis {axis}{vector}.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> [piece.shape for piece in fnp.{name}(fnp.ones((4, 4, 4)), 2)]
+    {[shape, shape]}
+    """
+    return implements(getattr(np, name))(function)
+
+
+hsplit = _split_along("hsplit", 1)
+vsplit = _split_along("vsplit", 0)
+dsplit = _split_along("dsplit", 2)
+
+
+@checked
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+    """The subarrays along an axis, without it.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.unstack(fnp.array([[1, 2], [3, 4]]), axis=1)
+    (Array([1, 3]), Array([2, 4]))
+    """
+    value = array_operand(x, "unstack")
+    d = one_axis(axis, len(shape_of(value)), "unstack")
+    return tuple([owned(element_along(value, d, i), x) for i in range(shape_of(value)[d])])
+
+
+if hasattr(np, "unstack"):
+    implements(np.unstack)(unstack)

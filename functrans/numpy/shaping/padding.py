@@ -1,0 +1,267 @@
+"""pad, in all modes of NumPy's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core.errors import ArgumentError, ArgumentValueError, ShapeError
+from ...primitives.axes import one_axis
+from ...primitives.elementwise.arithmetic import convert
+from ...primitives.indexing.gather_scatter import gather_p
+from ...primitives.operands import finish, operand, strong
+from ...primitives.structure.linear import broadcast_to, dtype_of, move_axis, shape_of
+from ...primitives.structure.shape import concatenate_p, pad_p, slice_along
+from ..calling import apply_along_axis
+from ..creation.ranges import linspace
+from ..dispatch import array_operand, implements, owned
+from ..elementwise import selection
+from ..reductions import reductions
+from ..statistics import averages as statistics
+from ..statistics.quantiles import median
+from .moving import flip
+
+__all__ = ["pad"]
+
+_OPTIONS: dict[str, tuple[str, ...]] = {
+    "constant": ("constant_values",),
+    "edge": (),
+    "empty": (),
+    "linear_ramp": ("end_values",),
+    "maximum": ("stat_length",),
+    "mean": ("stat_length",),
+    "median": ("stat_length",),
+    "minimum": ("stat_length",),
+    "reflect": ("reflect_type",),
+    "symmetric": ("reflect_type",),
+    "wrap": (),
+}
+_STATISTICS: dict[str, Callable[..., Any]] = {
+    "maximum": reductions.max,
+    "mean": statistics.mean,
+    "median": median,
+    "minimum": reductions.min,
+}
+
+
+@implements(np.pad)
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+    """The array with elements put before and behind it along each axis.
+
+    Parameters
+    ----------
+    array : array_like
+    pad_width : int, pair, or sequence of pairs; or dict from axis to one of them
+        How many before and behind: for all axes alike, or for each axis.
+    mode : str or callable
+        'constant', 'edge', 'linear_ramp' (from the edge to `end_values`), 'maximum', 'mean', 'median' and 'minimum'
+        (of the `stat_length` elements nearest to the edge), 'reflect' (at the first and last element), 'symmetric'
+        (beyond them), 'wrap', or 'empty' (zeros). A function is called as ``f(vector, pad_width, axis, kwargs)`` with
+        each vector along an axis, padded with zeros, and returns it filled.
+    constant_values, end_values : number, pair, or sequence of pairs
+        May be traced. Default 0.
+    stat_length : int, pair, or sequence of pairs, optional
+        By default all elements.
+    reflect_type : {'even', 'odd'}
+        'odd': twice the edge less what is reflected.
+
+    Returns
+    -------
+    Array
+
+    Raises
+    ------
+    ArgumentValueError
+        An unknown mode, an option that the mode does not take, negative widths, an empty axis in modes that need
+        elements.
+    ShapeError
+        If `pad_width` does not fit the axes.
+
+    Notes
+    -----
+    Differentiable in the array, and in constants and end values. As in NumPy, axes are padded one after another, so
+    that later axes own the corners.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.pad([1, 2, 3], (1, 2), mode="reflect")
+    Array([2, 1, 2, 3, 2, 1])
+    >>> fnp.pad([2.0, 4.0], 2, mode="linear_ramp")
+    Array([0., 1., 2., 4., 2., 0.])
+    """
+    x = array_operand(array, "pad")
+    shape = shape_of(x)
+    widths = _widths(pad_width, len(shape))
+    if callable(mode):
+        return _by_function(x, widths, mode, kwargs)
+    allowed = _OPTIONS.get(mode)
+    if allowed is None:
+        known = ", ".join(map(repr, _OPTIONS))
+        raise ArgumentValueError(f"pad: mode must be one of {known}, or a function, got {mode!r}")
+    if not set(kwargs) <= set(allowed):
+        raise ArgumentValueError(f"pad: unsupported keyword arguments for mode {mode!r}: {sorted(kwargs)}")
+    if mode in ("constant", "empty"):
+        return owned(_constant(x, widths, kwargs.get("constant_values", 0)), array)
+    for d, width in enumerate(widths):
+        if width == (0, 0):
+            continue
+        if not shape[d]:
+            raise ArgumentValueError(
+                f"pad: can't extend empty axis {d} using modes other than 'constant' or 'empty'"
+            )
+        x = _along(x, d, width, mode, kwargs, len(shape))
+    return owned(x, array)
+
+
+def _along(x: Any, d: int, width: tuple[int, int], mode: str, options: dict[str, Any], ndim: int) -> Any:
+    if mode == "linear_ramp":
+        return _ramps(x, d, width, _pairs(options.get("end_values", 0), ndim, "end_values")[d])
+    if mode in _STATISTICS:
+        lengths = options.get("stat_length")
+        pair = (None, None) if lengths is None else _lengths(lengths, ndim)[d]
+        return _statistic(x, d, width, pair, mode)
+    kind = options.get("reflect_type", "even")
+    if kind not in ("even", "odd"):
+        raise ArgumentValueError(f"pad: reflect_type must be 'even' or 'odd', got {kind!r}")
+    n = shape_of(x)[d]
+    if kind == "odd" and n > 1:
+        return _odd(x, d, width, mode == "symmetric")
+    places = np.pad(np.arange(n), width, mode)  # type: ignore[call-overload]
+    return move_axis(gather_p.bind(x, places, axes=(d,), mode="promise_in_bounds"), 0, d)
+
+
+# --- what is asked for --------------------------------------------------------------------------------------
+
+
+def _widths(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
+    if isinstance(pad_width, dict):
+        given = {one_axis(d, ndim, "pad"): width for d, width in pad_width.items()}
+        pad_width = [np.broadcast_to(given.get(d, 0), (2,)) for d in range(ndim)]
+    widths = np.asarray(pad_width)
+    if widths.dtype.kind not in "iu":
+        raise ArgumentError(f"pad: pad_width must be integers, got {pad_width!r}")
+    try:
+        widths = np.broadcast_to(widths, (ndim, 2))
+    except ValueError:
+        raise ShapeError(f"pad: pad_width {pad_width!r} does not fit an array of {ndim} axes") from None
+    if (widths < 0).any():
+        raise ArgumentValueError(f"pad: pad_width must not be negative, got {pad_width!r}")
+    return [(int(lo), int(hi)) for lo, hi in widths]
+
+
+def _pairs(given: Any, ndim: int, name: str) -> list[tuple[Any, Any]]:
+    """A number for each side of each axis."""
+    values: Any = finish(array_operand(given, f"pad: {name}"))
+    shape = shape_of(values)
+    try:
+        values = finish(broadcast_to(operand(values, "pad"), np.broadcast_shapes(shape, (ndim, 2))))
+    except ValueError:
+        raise ShapeError(f"pad: {name} of shape {shape} do not fit an array of {ndim} axes") from None
+    if shape_of(values) != (ndim, 2):
+        raise ShapeError(f"pad: {name} of shape {shape} do not fit an array of {ndim} axes")
+    return [(values[d, 0], values[d, 1]) for d in range(ndim)]
+
+
+def _lengths(given: Any, ndim: int) -> list[tuple[int, int]]:
+    lengths = np.asarray(given)
+    if lengths.dtype.kind not in "iu" or (lengths < 0).any():
+        raise ArgumentValueError(f"pad: index can't contain negative values: stat_length {given!r}")
+    try:
+        return [(int(a), int(b)) for a, b in np.broadcast_to(lengths, (ndim, 2))]
+    except ValueError:
+        raise ShapeError(f"pad: stat_length {given!r} does not fit an array of {ndim} axes") from None
+
+
+# --- modes --------------------------------------------------------------------------------------------------
+
+
+def _constant(x: Any, widths: list[tuple[int, int]], constant: Any) -> Any:
+    dtype, ndim = dtype_of(x), len(widths)
+    value = operand(constant, "pad")
+    if not shape_of(value):
+        config = tuple([(lo, hi, 0) for lo, hi in widths])
+        return pad_p.bind(x, strong(value, dtype), padding_config=config)
+    # Other numbers for each side: axis by axis, so that later axes own the corners, as in NumPy.
+    for d, ((lo, hi), values) in enumerate(zip(widths, _pairs(constant, ndim, "constant_values"))):
+        for low, high, number in ((lo, 0, values[0]), (0, hi, values[1])):
+            config = tuple([(low, high, 0) if e == d else (0, 0, 0) for e in range(ndim)])
+            if low or high:
+                x = pad_p.bind(x, strong(operand(number, "pad"), dtype), padding_config=config)
+    return x
+
+
+def _edges(x: Any, d: int, first: int, last: int) -> tuple[Any, Any]:
+    """The first and the last elements along an axis."""
+    shape = shape_of(x)
+    return slice_along(x, d, 0, first), slice_along(x, d, shape[d] - last, shape[d])
+
+
+def _beside(x: Any, d: int, before: Any, behind: Any) -> Any:
+    parts = [before, x, behind]
+    dtype = dtype_of(x)
+    return concatenate_p.bind(*[strong(operand(part, "pad"), dtype) for part in parts], dimension=d)
+
+
+def _ramps(x: Any, d: int, width: tuple[int, int], ends: tuple[Any, Any]) -> Any:
+    ramps = []
+    for edge, end, n in zip(_edges(x, d, 1, 1), ends, width):
+        line = reductions.sum(edge, d, dtype=dtype_of(x))  # of one element: the axis goes
+        ramps.append(linspace(end, line, n, endpoint=False, dtype=dtype_of(x), axis=d))
+    return _beside(x, d, ramps[0], flip(ramps[1], d))
+
+
+def _statistic(
+    x: Any, d: int, width: tuple[int, int], lengths: tuple[int | None, int | None], mode: str
+) -> Any:
+    n, dtype = shape_of(x)[d], dtype_of(x)
+    taken = [n if length is None or length > n else length for length in lengths]
+    if 0 in taken and mode in ("maximum", "minimum"):
+        raise ArgumentValueError("pad: stat_length of 0 yields no value for padding")
+    found = []
+    for part, count in zip(_edges(x, d, *taken), width):
+        number: Any = _STATISTICS[mode](finish(part), axis=d, keepdims=True)
+        if dtype.kind in "iu" and number.dtype.kind not in "iu":
+            number = selection.round(number)
+        shape = list(shape_of(number))
+        shape[d] = count
+        found.append(broadcast_to(convert(operand(number, "pad"), dtype), tuple(shape)))
+    return _beside(x, d, *found)
+
+
+def _odd(x: Any, d: int, width: tuple[int, int], symmetric: bool) -> Any:
+    """Reflected in both coordinates: after two reflections the array goes on where it ended."""
+    n = shape_of(x)[d]
+    period = 2 * n if symmetric else 2 * (n - 1)
+    turns, inside = np.divmod(np.arange(-width[0], n + width[1]), period)
+    back = inside >= n
+    places = np.where(back, period - inside - symmetric, inside)
+    spread = [1] * len(shape_of(x))
+    spread[d] = len(places)
+
+    def numbers(values: Any) -> Any:
+        return np.asarray(values).astype(dtype_of(x)).reshape(spread)
+
+    value: Any = finish(move_axis(gather_p.bind(x, places, axes=(d,), mode="promise_in_bounds"), 0, d))
+    first, last = (finish(edge) for edge in _edges(x, d, 1, 1))
+    rise: Any = 2 * (last - first)
+    return operand(value * numbers(1 - 2 * back) + last * numbers(2 * back) + rise * numbers(turns), "pad")
+
+
+def _by_function(x: Any, widths: list[tuple[int, int]], function: Callable[..., Any], kwargs: Any) -> Any:
+    padded: Any = finish(_constant(x, widths, 0))
+    for d, width in enumerate(widths):
+
+        def filled(vector: Any, width: tuple[int, int] = width, d: int = d) -> Any:
+            out = function(vector, width, d, kwargs)
+            if out is None:
+                raise ArgumentError(
+                    "pad: the function must return the vector with its ends filled; arrays of functrans do not change "
+                    "in place: return vector.at[...].set(...)"
+                )
+            return out
+
+        padded = apply_along_axis(filled, d, padded)
+    return padded

@@ -1,0 +1,361 @@
+"""Sequences: convolve and correlate, interpolation between samples, phases without jumps."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import BOOL, FLOAT64, INT64
+from ...core.errors import ArgumentValueError, DtypeError, ShapeError
+from ...core.trace import Tracer
+from ...primitives import ufuncs
+from ...primitives.axes import one_axis
+from ...primitives.elementwise.arithmetic import (
+    clamp_p,
+    convert,
+    convert_element_type_p,
+    div_p,
+    eq_p,
+    gt_p,
+    lt_p,
+    mul_p,
+    select_p,
+    stop_gradient_p,
+    sub_p,
+)
+from ...primitives.elementwise.bits import and_p, or_p
+from ...primitives.elementwise.complexes import conj_p
+from ...primitives.elementwise.rounding import is_nan_p
+from ...primitives.indexing.gather_scatter import gather_p
+from ...primitives.operands import finish, operand
+from ...primitives.reductions.cumulative import cumsum_p
+from ...primitives.sorting.search import searchsorted_p
+from ...primitives.sorting.sort import sort_p
+from ...primitives.structure.linear import add_p, broadcast_to, dtype_of, reshape_p, shape_of
+from ...primitives.structure.shape import (
+    concatenate_p,
+    element_along,
+    neighbours,
+    pad_p,
+    rev_p,
+    slice_along,
+)
+from ...primitives.windows.conv import conv_p
+from ..dispatch import array_operand, implements, in_one_dtype, staging
+
+__all__ = ["convolve", "correlate", "interp", "unwrap"]
+
+# --- convolve and correlate ---------------------------------------------------------------------------------
+
+
+def _sequences(name: str, a: Any, v: Any) -> tuple[Any, Any, bool]:
+    """Two vectors in their common dtype (of booleans int64), and whether they were booleans."""
+    x, y = in_one_dtype([array_operand(a, name), array_operand(v, name, 1)], None, name)
+    for which, value in (("a", x), ("v", y)):
+        shape = shape_of(value)
+        if len(shape) != 1:
+            raise ShapeError(
+                f"{name}: {which} has shape {shape}; want one axis (for more, functrans.lax.conv)"
+            )
+        if not shape[0]:
+            raise ArgumentValueError(f"{name}: {which} cannot be empty")
+    boolean = dtype_of(x) == BOOL
+    return (convert(x, INT64), convert(y, INT64), True) if boolean else (x, y, False)
+
+
+def _vector(x: Any, name: str, position: int) -> Any:
+    """A number as a vector of one element."""
+    value = array_operand(x, name, position)
+    return value if shape_of(value) else reshape_p.bind(value, shape=(1,))
+
+
+def _slid(name: str, x: Any, y: Any, mode: str) -> Any:
+    """``sum_k x[n + k] y[k]`` of a vector and one that is not longer."""
+    n, m = shape_of(x)[0], shape_of(y)[0]
+    if mode == "full":
+        padding = (m - 1, m - 1)
+    elif mode == "same":
+        padding = (m // 2, m - m // 2 - 1)
+    elif mode == "valid":
+        padding = (0, 0)
+    else:
+        raise ArgumentValueError(f"{name}: mode must be 'full', 'same' or 'valid', got {mode!r}")
+    out = conv_p.bind(
+        reshape_p.bind(x, shape=(1, 1, 1, n)),
+        reshape_p.bind(y, shape=(1, 1, 1, m)),
+        window_strides=(1,),
+        padding=(padding,),
+        lhs_dilation=(1,),
+        rhs_dilation=(1,),
+    )
+    return reshape_p.bind(out, shape=(n - m + 1 + builtins.sum(padding),))
+
+
+def _reversed(x: Any) -> Any:
+    return rev_p.bind(x, dimensions=(0,))
+
+
+def _conjugate(x: Any) -> Any:
+    return conj_p.bind(x) if dtype_of(x).kind == "c" else x
+
+
+@implements(np.convolve)
+def convolve(a: Any, v: Any, mode: str = "full") -> Any:
+    """The convolution of two vectors: ``out[n] = sum_k a[k] v[n - k]``.
+
+    Parameters
+    ----------
+    a, v : array_like, of one axis
+    mode : {'full', 'same', 'valid'}
+        All places at which they overlap; the middle ones, as many as the longer vector has; those at which they
+        overlap entirely.
+
+    Returns
+    -------
+    Array
+        In the common dtype.
+
+    Raises
+    ------
+    ArgumentValueError
+        If one is empty, or there is no such mode.
+    ShapeError
+        If one has several axes.
+
+    Notes
+    -----
+    Linear in either; the sums are taken directly, so the cost is the product of the lengths.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.convolve([1, 2, 3], [0, 1, 0.5])
+    Array([0. , 1. , 2.5, 4. , 1.5])
+    """
+    x, y, boolean = _sequences("convolve", _vector(a, "convolve", 0), _vector(v, "convolve", 1))
+    if shape_of(x)[0] < shape_of(y)[0]:
+        x, y = y, x
+    out = _slid("convolve", x, _reversed(y), mode)
+    return finish(convert(out, BOOL) if boolean else out)
+
+
+@implements(np.correlate)
+def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
+    """The cross-correlation of two vectors: ``out[k] = sum_n a[n + k] conj(v[n])``; see `convolve`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.correlate([1, 2, 3], [0, 1, 0.5], "full")
+    Array([0.5, 2. , 3.5, 3. , 0. ])
+    """
+    x, y, boolean = _sequences("correlate", a, v)
+    if shape_of(x)[0] >= shape_of(y)[0]:
+        out = _slid("correlate", x, _conjugate(y), mode)
+    else:
+        out = _reversed(_slid("correlate", _conjugate(y), x, mode))
+    return finish(convert(out, BOOL) if boolean else out)
+
+
+# --- interp -------------------------------------------------------------------------------------------------
+
+
+@implements(np.interp)
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    """Linear interpolation between samples.
+
+    Parameters
+    ----------
+    x : array_like
+        Where to interpolate.
+    xp : array_like, of one axis
+        Where the samples were taken, increasing (in any order with `period`).
+    fp : array_like, of one axis
+        The samples, real or complex, as many.
+    left, right : number, optional
+        What stands left of the first and right of the last sample; by default these samples. Without effect with
+        `period`.
+    period : number, optional
+        Of `x` and `xp`.
+
+    Returns
+    -------
+    Array
+        Of the shape of `x`, float64 or complex128.
+
+    Raises
+    ------
+    ArgumentValueError
+        If there is no sample, or the period is 0.
+    ShapeError
+        If `xp` and `fp` have not one axis each, of one length.
+
+    Notes
+    -----
+    Differentiable in all arguments but `period`. At a sample the slope in `x` is that of the interval behind it;
+    outside of the samples it is 0.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.interp([0.5, 2.5, 9.0], [0.0, 1.0, 3.0], [0.0, 10.0, 20.0])
+    Array([ 5. , 17.5, 20. ])
+    """
+    at, places = (convert(_real(value, i), FLOAT64) for i, value in enumerate((x, xp)))
+    samples = array_operand(fp, "interp", 2)
+    to = np.dtype(np.complex128) if dtype_of(samples).kind == "c" else FLOAT64
+    samples = convert(samples, to)
+    if len(shape_of(places)) != 1 or shape_of(places) != shape_of(samples):
+        raise ShapeError(
+            f"interp: fp and xp are not of the same length: xp has shape {shape_of(places)}, fp {shape_of(samples)}; "
+            "want one axis each"
+        )
+    if not shape_of(places)[0]:
+        raise ArgumentValueError("interp: array of sample points is empty")
+    if period is not None:
+        at, places, samples = _periodic(at, places, samples, period)
+        left = right = None
+    elif not staging() and not any(isinstance(v, Tracer) for v in (at, places, samples, left, right)):
+        return finish(np.asarray(np.interp(at, places, samples, left, right)))
+    n = shape_of(places)[0]
+    first, last = (element_along(samples, 0, i) for i in (0, n - 1))
+    start, stop = (element_along(places, 0, i) for i in (0, n - 1))
+    out = _between(at, places, samples, n) if n > 1 else broadcast_to(first, shape_of(at))
+    out = select_p.bind(gt_p.bind(at, stop), _outside(right, last, to), out)
+    out = select_p.bind(eq_p.bind(at, stop), last, out)
+    out = select_p.bind(lt_p.bind(at, start), _outside(left, first, to), out)
+    if n > 1:
+        out = select_p.bind(is_nan_p.bind(at), convert(at, to), out)
+    return finish(out)
+
+
+def _real(x: Any, position: int) -> Any:
+    value = array_operand(x, "interp", position)
+    if dtype_of(value).kind == "c":
+        raise DtypeError("interp: x and xp must be real; only fp may be complex")
+    return value
+
+
+def _outside(given: Any, sample: Any, to: np.dtype) -> Any:
+    return sample if given is None else convert(array_operand(given, "interp"), to)
+
+
+def _between(at: Any, places: Any, samples: Any, n: int) -> Any:
+    """On the line through the samples to either side; of equal samples that number, also where one is infinite."""
+    behind = searchsorted_p.bind(places, at, side="right")
+    behind = clamp_p.bind(np.int64(1), behind, np.int64(n - 1))
+    before = sub_p.bind(behind, np.int64(1))
+
+    def take(values: Any, index: Any) -> Any:
+        return gather_p.bind(values, index, axes=(0,), mode="promise_in_bounds")
+
+    x0, x1, y0, y1 = take(places, before), take(places, behind), take(samples, before), take(samples, behind)
+    # Two samples at one place are a jump, which belongs to the second one.
+    width = sub_p.bind(x1, x0)
+    width = select_p.bind(eq_p.bind(width, 0.0), 1.0, width)
+    slope = div_p.bind(sub_p.bind(y1, y0), convert(width, dtype_of(y0)))
+
+    def line(x: Any, y: Any) -> Any:
+        return add_p.bind(mul_p.bind(slope, convert(sub_p.bind(at, x), dtype_of(y))), y)
+
+    # Beside an infinite sample the line may be a number from one side only.
+    out = line(x0, y0)
+    out = select_p.bind(is_nan_p.bind(out), line(x1, y1), out)
+    settled = or_p.bind(eq_p.bind(y0, y1), and_p.bind(eq_p.bind(at, x0), is_nan_p.bind(out)))
+    return select_p.bind(settled, y0, out)
+
+
+def _periodic(at: Any, places: Any, samples: Any, period: Any) -> tuple[Any, Any, Any]:
+    """All within one period, the samples in order, and one more at either end."""
+    span = array_operand(period, "interp: period")
+    if not isinstance(span, Tracer) and span == 0:
+        raise ArgumentValueError("interp: period must be a non-zero value")
+    span = operand(ufuncs.absolute(convert(span, FLOAT64)), "interp")
+    at, places = (operand(ufuncs.remainder(value, span), "interp") for value in (at, places))
+    n = shape_of(places)[0]
+    order = sort_p.bind(stop_gradient_p.bind(places), np.arange(n), dimension=0, num_keys=1)[1]
+    places, samples = (
+        gather_p.bind(v, order, axes=(0,), mode="promise_in_bounds") for v in (places, samples)
+    )
+
+    def ends(values: Any, shift: Any) -> Any:
+        first, last = slice_along(values, 0, 0, 1), slice_along(values, 0, n - 1, n)
+        if shift is not None:
+            first, last = add_p.bind(first, shift), sub_p.bind(last, shift)
+        return concatenate_p.bind(last, values, first, dimension=0)
+
+    return at, ends(places, span), ends(samples, None)
+
+
+# --- unwrap -------------------------------------------------------------------------------------------------
+
+
+@implements(np.unwrap)
+def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.pi) -> Any:
+    """Whole periods added to neighbours until none differ by more than half a period: phases without jumps.
+
+    Parameters
+    ----------
+    p : array_like
+    discont : number, optional
+        Only differences of at least this much are changed; by default, and at least, half a period.
+    axis : int
+    period : number
+        By default 2 pi.
+
+    Returns
+    -------
+    Array
+        Of the shape of `p`; of integers if `p` and `period` are.
+
+    Raises
+    ------
+    AxisError
+        If there is no such axis.
+
+    Notes
+    -----
+    What is added is constant: the derivative is the identity.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.unwrap([0, 1, 2, -1, 0], period=4)
+    Array([0, 1, 2, 3, 4])
+    """
+    x = array_operand(p, "unwrap")
+    shape = shape_of(x)
+    d = one_axis(axis, len(shape), "unwrap")
+    span = operand(period, "unwrap: period")
+    if dtype_of(x).kind == "c":
+        raise DtypeError("unwrap: complex numbers have no order; unwrap their angle")
+    n = shape[d]
+    fixed = stop_gradient_p.bind(x)
+    steps = ufuncs.subtract(*neighbours(fixed, d))
+    moved = _whole_periods(steps, span, discont)
+    to = dtype_of(moved)
+    config = tuple([(int(e == d and n > 0), 0, 0) for e in range(len(shape))])
+    total = cumsum_p.bind(operand(moved, "unwrap"), axis=d, reverse=False)
+    return finish(add_p.bind(convert(x, to), pad_p.bind(total, to.type(0), padding_config=config)))
+
+
+def _whole_periods(steps: Any, span: Any, discont: Any) -> Any:
+    """What must be added to differences so that they lie within half a period."""
+    whole = dtype_of(steps).kind in "iu" and (type(span) is int or dtype_of(span).kind in "iu")
+    # Operators, not functions: of Python's numbers they give Python's, which leave a dtype alone.
+    high, half, odd = (span // 2 if whole else span / 2), span / 2, (span % 2 if whole else 0)
+    low = -high
+    within = ufuncs.add(ufuncs.remainder(ufuncs.subtract(steps, low), span), low)
+    edge = ufuncs.logical_and(ufuncs.equal(within, low), ufuncs.greater(steps, 0))
+    within = _where(ufuncs.logical_and(edge, ufuncs.equal(odd, 0)), high, within)
+    near = ufuncs.less(ufuncs.absolute(steps), half if discont is None else discont)
+    return _where(near, 0, ufuncs.subtract(within, steps))
+
+
+def _where(condition: Any, number: Any, otherwise: Any) -> Any:
+    """A number (cast to the dtype of `otherwise`) where the condition holds."""
+    value = operand(otherwise, "unwrap")
+    number = convert_element_type_p.bind(operand(number, "unwrap"), dtype=dtype_of(value))
+    return select_p.bind(operand(condition, "unwrap"), number, value)

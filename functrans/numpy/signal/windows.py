@@ -1,0 +1,203 @@
+"""Windows, and the functions they are made of: sinc and the Bessel function i0."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from ...core.checked import checked
+from ...core.dtypes import FLOAT64
+from ...core.errors import DtypeError
+from ...primitives import ufuncs
+from ...primitives.elementwise.arithmetic import convert, div_p, ge_p, mul_p, select_p
+from ...primitives.elementwise.complexes import abs_p
+from ...primitives.elementwise.trig import sin_p
+from ...primitives.families import literal
+from ...primitives.operands import finish, strong
+from ...primitives.special.bessel import bessel_i_p
+from ...primitives.structure.create import iota
+from ...primitives.structure.linear import add_p, dtype_of
+from ..creation.filled import ones
+from ..dispatch import array_operand, implements
+from ..elementwise import selection
+
+__all__ = ["bartlett", "blackman", "hamming", "hanning", "i0", "kaiser", "sinc"]
+
+#: The power series of sin(u) / u in u**2, of as many terms as derivatives of order 20 need within |u| < 1.
+_SERIES = [(-1.0) ** k / math.factorial(2 * k + 1) for k in range(20)]
+
+
+@implements(np.sinc)
+def sinc(x: Any, /) -> Any:
+    """``sin(pi x) / (pi x)``, and 1 at 0.
+
+    Parameters
+    ----------
+    x : array_like
+        Complex numbers too.
+
+    Returns
+    -------
+    Array
+        In the dtype of `x`; float64 of integers.
+
+    Notes
+    -----
+    Near 0 it is computed by its power series, so that derivatives of all orders are right there.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.sinc(fnp.array([0.0, 0.5]))
+    Array([1.        , 0.63661977])
+    """
+    value = array_operand(x, "sinc")
+    value = value if dtype_of(value).kind in "fc" else convert(value, FLOAT64)
+    u = mul_p.bind(value, literal(math.pi, value))
+    one = literal(1.0, u)
+    far = ge_p.bind(abs_p.bind(u), dtype_of(abs_p.bind(u)).type(1.0))
+    near = select_p.bind(far, literal(0.0, u), u)
+    square = mul_p.bind(near, near)
+    series: Any = literal(_SERIES[-1], u)
+    for coefficient in _SERIES[-2::-1]:
+        series = add_p.bind(mul_p.bind(series, square), literal(coefficient, u))
+    # The side that is not chosen divides by 1, so that no NaN comes from it.
+    u = select_p.bind(far, u, one)
+    return finish(select_p.bind(far, div_p.bind(sin_p.bind(u), u), series))
+
+
+@implements(np.i0)
+def i0(x: Any) -> Any:
+    """Modified Bessel function of the first kind, of order 0.
+
+    Parameters
+    ----------
+    x : array_like
+        Real.
+
+    Raises
+    ------
+    DtypeError
+        For complex numbers.
+
+    Notes
+    -----
+    The derivative of :math:`I_n` is :math:`(I_{n-1} + I_{n+1}) / 2`, and so are those of all orders (DLMF 10.29.1).
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.i0([0.0, 1.0])
+    Array([1.        , 1.26606588])
+    """
+    value = array_operand(x, "i0")
+    if dtype_of(value).kind == "c":
+        raise DtypeError("i0: not supported for complex values")
+    value = value if dtype_of(value).kind == "f" else convert(value, FLOAT64)
+    return finish(bessel_i_p.bind(value, n=0, scaled=False))
+
+
+# --- windows ------------------------------------------------------------------------------------------------
+
+
+def _steps(M: Any) -> Any:
+    """``1 - M, 3 - M, ..., M - 1``, or None where the window is trivial."""
+    count = operator.index(M)
+    if count < 2:
+        return None
+    steps = strong(iota((count,), 0), FLOAT64)
+    return finish(steps) * 2.0 - (count - 1.0)
+
+
+def _trivial(M: Any) -> Any:
+    return ones(max(operator.index(M), 0))
+
+
+def _cosines(M: Any, *weights: float) -> Any:
+    n = _steps(M)
+    if n is None:
+        return _trivial(M)
+    angle = n * (math.pi / (operator.index(M) - 1))
+    total: Any = weights[0]
+    for k, weight in enumerate(weights[1:], 1):
+        total = total + weight * ufuncs.cos(k * angle)
+    return total
+
+
+@checked
+def hanning(M: int) -> Any:
+    """The Hann window of `M` points: ``0.5 - 0.5 cos(2 pi n / (M - 1))``.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.hanning(3)
+    Array([0., 1., 0.])
+    """
+    return _cosines(M, 0.5, 0.5)
+
+
+@checked
+def hamming(M: int) -> Any:
+    """The Hamming window of `M` points: ``0.54 - 0.46 cos(2 pi n / (M - 1))``.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.hamming(3)
+    Array([0.08, 1.  , 0.08])
+    """
+    return _cosines(M, 0.54, 0.46)
+
+
+@checked
+def blackman(M: int) -> Any:
+    """The Blackman window of `M` points: ``0.42 - 0.5 cos(2 pi n / (M - 1)) + 0.08 cos(4 pi n / (M - 1))``.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.round(fnp.blackman(5), 2)
+    Array([-0.  ,  0.34,  1.  ,  0.34, -0.  ])
+    """
+    return _cosines(M, 0.42, 0.5, 0.08)
+
+
+@checked
+def bartlett(M: int) -> Any:
+    """The triangular window of `M` points, with zeros at its ends.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.bartlett(5)
+    Array([0. , 0.5, 1. , 0.5, 0. ])
+    """
+    n = _steps(M)
+    if n is None:
+        return _trivial(M)
+    return 1.0 - ufuncs.absolute(n) / (operator.index(M) - 1)
+
+
+@checked
+def kaiser(M: int, beta: Any) -> Any:
+    """The Kaiser window of `M` points; its shape `beta` may be traced, and has a derivative.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.kaiser(3, 0.0)
+    Array([1., 1., 1.])
+    """
+    n = _steps(M)
+    if n is None:
+        return _trivial(M)
+    # (1 - r)(1 + r) is 0 at the ends, where the root has no derivative: i0 of a root is a series in its square.
+    r = n / (operator.index(M) - 1)
+    inside = (1.0 - r) * (1.0 + r)
+    root = selection.where(inside > 0, ufuncs.sqrt(selection.where(inside > 0, inside, 1.0)), 0.0)
+    shape: Any = finish(strong(array_operand(beta, "kaiser", 1), FLOAT64))
+    return i0(shape * root) / i0(shape)

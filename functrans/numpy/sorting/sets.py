@@ -1,0 +1,473 @@
+"""Arrays as sets: unique, and unions, intersections and differences.
+
+The shapes of most of these results depend on numbers; see `nonzero` for what that means under ``jit``.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.dtypes import BOOL, INT64
+from ...core.errors import ArgumentValueError
+from ...core.trace import concrete
+from ...primitives.elementwise.arithmetic import convert, eq_p, ne_p, sub_p
+from ...primitives.elementwise.bits import and_p, or_p, xor_p
+from ...primitives.indexing.gather_scatter import gather_p, scatter_p
+from ...primitives.operands import finish, operand
+from ...primitives.promotion import common
+from ...primitives.reductions.cumulative import cumsum_p
+from ...primitives.sorting.sort import sort_p
+from ...primitives.structure.create import full, iota
+from ...primitives.structure.linear import dtype_of, flat, move_axis, reshape_p, shape_of
+from ...primitives.structure.shape import concatenate_p, element_along, neighbours, slice_along
+from ..dispatch import along, array_operand, implements
+from ..indexing.nonzero import filled, need_size, size_of, true_places
+from .searching import places
+
+
+class UniqueAllResult(NamedTuple):
+    """What `unique_all` returns."""
+
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class UniqueCountsResult(NamedTuple):
+    """What `unique_counts` returns."""
+
+    values: Any
+    counts: Any
+
+
+class UniqueInverseResult(NamedTuple):
+    """What `unique_inverse` returns."""
+
+    values: Any
+    inverse_indices: Any
+
+
+def _rows(x: Any, indices: Any) -> Any:
+    """Elements along the first axis; indices are within bounds."""
+    return gather_p.bind(x, indices, axes=(0,), mode="promise_in_bounds")
+
+
+def _distinct(x: Any, equal_nan: bool) -> Any:
+    """For an array in order, with one axis, whether each element differs from the one before it."""
+    now, past = neighbours(x, 0)
+    differs = ne_p.bind(now, past)
+    if equal_nan and dtype_of(x).kind in "fc":
+        differs = and_p.bind(differs, or_p.bind(eq_p.bind(now, now), eq_p.bind(past, past)))
+    return differs
+
+
+class _Groups:
+    """Rows along the first axis in order, and where in that order equal ones begin."""
+
+    def __init__(self, x: Any, equal_nan: bool):
+        shape = shape_of(x)
+        self.n = n = shape[0]
+        width = prod(shape[1:])
+        table = reshape_p.bind(x, shape=(n, width))
+        keys = [element_along(table, 1, j) for j in range(width)]
+        *keys, self.order = sort_p.bind(
+            *(keys or [full((n,), 0, INT64)]), iota((n,), 0), dimension=0, num_keys=max(width, 1)
+        )
+        differs = _distinct(keys[0], equal_nan and len(shape) == 1)
+        for key in keys[1:]:
+            differs = or_p.bind(differs, _distinct(key, False))
+        self.begins = concatenate_p.bind(full((1,), True, BOOL), differs, dimension=0)
+
+    def inverse(self) -> Any:
+        """For each row the number of its group."""
+        number = sub_p.bind(cumsum_p.bind(convert(self.begins, INT64), axis=0, reverse=False), np.int64(1))
+        nothing = full((self.n,), 0, INT64)
+        return scatter_p.bind(
+            nothing, number, self.order, axes=(0,), mode="promise_in_bounds", unique_indices=True
+        )
+
+
+def _unique_of_size(x: Any, size: int, fill_value: Any, equal_nan: bool) -> tuple[Any, Any, Any, Any]:
+    """Values, indices, inverse and counts of the rows along the first axis, in `size` groups."""
+    if not shape_of(x)[0]:
+        value = 0 if fill_value is None else fill_value
+        nothing = full((size,), 0, INT64)
+        return full((size, *shape_of(x)[1:]), value, dtype_of(x)), nothing, full((0,), 0, INT64), nothing
+    groups = _Groups(x, equal_nan)
+    starts, valid = true_places(groups.begins, size)
+    starts = filled(starts, valid, 0)  # by default the least one fills up
+    indices = _rows(groups.order, starts)
+    values = _rows(x, indices)
+    if fill_value is not None:
+        values = filled(values, valid, operand(fill_value, "unique: fill_value"))
+    # A group ends where the next one begins, the last one at the end.
+    following, is_start = true_places(groups.begins, size + 1)
+    following = slice_along(filled(following, is_start, groups.n), 0, 1, size + 1)
+    counts = filled(sub_p.bind(following, starts), valid, 0)
+    return values, indices, groups.inverse(), counts
+
+
+def _unique_known(x: Any, equal_nan: bool) -> tuple[Any, Any, Any, Any]:
+    """The same with known numbers, in as many groups as there are."""
+    _, indices, inverse, counts = np.unique(concrete(x), True, True, True, axis=0, equal_nan=equal_nan)
+    return _rows(x, indices), indices, inverse.reshape(-1), counts
+
+
+@implements(np.unique)
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """The distinct elements, in order.
+
+    Parameters
+    ----------
+    ar : array_like
+    return_index : bool
+        Also where each one stands first.
+    return_inverse : bool
+        Also which one stands at each place.
+    return_counts : bool
+        Also how often each one occurs.
+    axis : int, optional
+        Slices along this axis instead of elements, in lexicographic order.
+    equal_nan : bool
+        Whether all NaN are one.
+    sorted : bool
+        Accepted; the result is in order anyway.
+    size : int, optional
+        How many to give. Needed under ``jit`` and ``vmap``.
+    fill_value : scalar, optional
+        What fills up where there are fewer; by default the least one.
+
+    Returns
+    -------
+    Array, or tuple of Array
+        Values, then what was asked for besides, as int64.
+
+    Raises
+    ------
+    ConcretizationError
+        If the numbers are unknown, and `size` is not given.
+
+    Notes
+    -----
+    The derivative of a value is that of the first element equal to it.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> import functrans.numpy as fnp
+    >>> fnp.unique([3, 1, 3])
+    Array([1, 3])
+    >>> ft.jit(lambda x: fnp.unique(x, size=3, fill_value=0))(fnp.array([3, 1, 3]))
+    Array([1, 3, 0])
+    """
+    x = array_operand(ar, "unique")
+    shape = shape_of(x)
+    rows, d = along(x, axis, "unique")
+    rows = move_axis(rows, d, 0)
+    if size is not None:
+        found = _unique_of_size(rows, size_of(size, "unique"), fill_value, equal_nan)
+    elif concrete(x) is None:
+        need_size("unique", x)
+    else:
+        found = _unique_known(rows, equal_nan)
+    values, indices, inverse, counts = found
+    values = move_axis(values, 0, d)
+    if axis is None:
+        inverse = reshape_p.bind(inverse, shape=shape)
+    asked = [(return_index, indices), (return_inverse, inverse), (return_counts, counts)]
+    outs = tuple([finish(y) for y in (values, *[y for wanted, y in asked if wanted])])
+    return outs if len(outs) > 1 else outs[0]
+
+
+@implements(np.unique_values)
+def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The distinct elements; every NaN is one of its own. See `unique`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.unique_values([3, 1, 3])
+    Array([1, 3])
+    """
+    return unique(x, equal_nan=False, size=size, fill_value=fill_value)
+
+
+@implements(np.unique_counts)
+def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCountsResult:
+    """The distinct elements, and how often each one occurs. See `unique_values`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.unique_counts([3, 1, 3])
+    UniqueCountsResult(values=Array([1, 3]), counts=Array([1, 2]))
+    """
+    return UniqueCountsResult(
+        *unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value)
+    )
+
+
+@implements(np.unique_inverse)
+def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverseResult:
+    """The distinct elements, and which one stands at each place. See `unique_values`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.unique_inverse([3, 1, 3])
+    UniqueInverseResult(values=Array([1, 3]), inverse_indices=Array([1, 0, 1]))
+    """
+    return UniqueInverseResult(
+        *unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value)
+    )
+
+
+@implements(np.unique_all)
+def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAllResult:
+    """The distinct elements, their first places, which one stands at each place, and how often. See `unique_values`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.unique_all([3, 1, 3]).indices
+    Array([1, 0])
+    """
+    return UniqueAllResult(*unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value))
+
+
+# --- membership -------------------------------------------------------------------------------------------------
+
+
+@implements(np.isin)
+def isin(
+    element: Any,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    kind: str | None = None,
+    method: str | None = None,
+) -> Any:
+    """Which elements occur in another array.
+
+    Parameters
+    ----------
+    element, test_elements : array_like
+    assume_unique : bool
+        Accepted; makes no difference.
+    invert : bool
+        Which do not, instead.
+    kind : {None, 'sort', 'table'}
+        Accepted; makes no difference.
+    method : str, optional
+        Accepted for the sake of code written for JAX.
+
+    Returns
+    -------
+    Array of bool, shape of `element`
+
+    Notes
+    -----
+    By binary search in the sorted `test_elements`. NaN occurs nowhere.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.isin([1, 2, 3], [3, 1])
+    Array([ True, False,  True])
+    """
+    if kind not in (None, "sort", "table"):
+        raise ArgumentValueError(f"isin: kind must be None, 'sort' or 'table', got {kind!r}")
+    x, others = array_operand(element, "isin"), flat(array_operand(test_elements, "isin", 1))
+    if kind == "table" and any(dtype_of(a).kind not in "biu" for a in (x, others)):
+        raise ArgumentValueError(
+            f"isin: kind='table' is for integers, got dtypes {dtype_of(x)} and {dtype_of(others)}"
+        )
+    return finish(_occurs(x, others, invert))
+
+
+def _occurs(x: Any, others: Any, invert: bool) -> Any:
+    n = shape_of(others)[0]
+    if not n:
+        return full(shape_of(x), invert, BOOL)
+    x, others = common(x, others)
+    (ordered,) = sort_p.bind(others, dimension=0, num_keys=1)
+    at = places(ordered, x, "left")
+    found = gather_p.bind(ordered, at, axes=(0,), mode="clip")  # beyond the end stands nothing that is equal
+    return (ne_p if invert else eq_p).bind(x, found)
+
+
+# --- of two sets --------------------------------------------------------------------------------------------
+
+
+def _two(ar1: Any, ar2: Any, name: str) -> list[Any]:
+    return common(flat(array_operand(ar1, name)), flat(array_operand(ar2, name, 1)))
+
+
+def _require(name: str, size: Any, *values: Any) -> None:
+    """Without a size all numbers must be known."""
+    for x in values:
+        if size is None and concrete(x) is None:
+            need_size(name, x)
+
+
+def _picked(x: Any, mask: Any, size: Any, fill_value: Any, name: str) -> Any:
+    """The elements of an array with one axis under a mask; by default the first of them fills up."""
+    if size is None:
+        return _rows(x, np.flatnonzero(concrete(mask)))
+    at, valid = true_places(mask, size_of(size, name))
+    if not shape_of(x)[0]:
+        return full(shape_of(at), 0 if fill_value is None else fill_value, dtype_of(x))
+    out = _rows(x, at)
+    if fill_value is None:
+        fill_value = _rows(x, element_along(at, 0, 0)) if shape_of(at)[0] else 0
+    return filled(out, valid, operand(fill_value, f"{name}: fill_value"))
+
+
+@implements(np.union1d)
+def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The distinct elements of both arrays, in order; for `size` and `fill_value` see `unique`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.union1d([1, 3], [2, 3])
+    Array([1, 2, 3])
+    """
+    x, y = common(operand(ar1, "union1d"), operand(ar2, "union1d", 1))
+    x, y = (flat(array_operand(a, "union1d")) for a in (x, y))
+    _require("union1d", size, x, y)
+    return unique(concatenate_p.bind(x, y, dimension=0), size=size, fill_value=fill_value)
+
+
+def _marked(x: Any, assume_unique: bool) -> tuple[Any, Any, Any]:
+    """In order: the elements, their places, and which of them are the first of their kind."""
+    n = shape_of(x)[0]
+    ordered, order = sort_p.bind(x, iota((n,), 0), dimension=0, num_keys=1)
+    if assume_unique or not n:
+        return ordered, order, full((n,), True, BOOL)
+    first = concatenate_p.bind(full((1,), True, BOOL), _distinct(ordered, True), dimension=0)
+    return ordered, order, first
+
+
+@implements(np.intersect1d)
+def intersect1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    return_indices: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """The distinct elements that occur in both arrays, in order.
+
+    Parameters
+    ----------
+    ar1, ar2 : array_like
+        Flattened.
+    assume_unique : bool
+        Promises that no element occurs twice in one of them.
+    return_indices : bool
+        Also where the elements stand first in the one and the other.
+    size : int, optional
+        How many to give. Needed under ``jit`` and ``vmap``.
+    fill_value : scalar, optional
+        What fills up where there are fewer; by default the least one. Indices are filled up with the sizes of the
+        arrays.
+
+    Returns
+    -------
+    Array, or tuple of three
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.intersect1d([1, 3, 4, 3], [3, 2, 4])
+    Array([3, 4])
+    """
+    x, y = _two(ar1, ar2, "intersect1d")
+    _require("intersect1d", size, x, y)
+    ordered, order, first = _marked(x, assume_unique)
+    m = shape_of(y)[0]
+    mask = and_p.bind(first, _occurs(ordered, y, False))
+    values = finish(_picked(ordered, mask, size, fill_value, "intersect1d"))
+    if not return_indices:
+        return values
+    here = _picked(order, mask, size, shape_of(x)[0], "intersect1d")
+    if not m:
+        return values, finish(here), finish(full(shape_of(here), m, INT64))
+    others, others_order = sort_p.bind(y, iota((m,), 0), dimension=0, num_keys=1)
+    there = gather_p.bind(others_order, places(others, ordered, "left"), axes=(0,), mode="clip")
+    return values, finish(here), finish(_picked(there, mask, size, m, "intersect1d"))
+
+
+@implements(np.setdiff1d)
+def setdiff1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
+) -> Any:
+    """The distinct elements of `ar1` that do not occur in `ar2`, in order; as they stand if `assume_unique`.
+
+    For `size` and `fill_value` see `unique`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.setdiff1d([1, 3, 4, 3], [3, 2])
+    Array([1, 4])
+    """
+    x, y = flat(array_operand(ar1, "setdiff1d")), flat(array_operand(ar2, "setdiff1d", 1))
+    _require("setdiff1d", size, x, y)
+    if assume_unique:
+        mask = _occurs(x, y, True)
+    else:
+        x, _, first = _marked(x, False)
+        mask = and_p.bind(first, _occurs(x, y, True))
+    return finish(_picked(x, mask, size, fill_value, "setdiff1d"))
+
+
+@implements(np.setxor1d)
+def setxor1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
+) -> Any:
+    """The distinct elements that occur in just one of the arrays, in order; for `size` and `fill_value` see `unique`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.setxor1d([1, 3], [2, 3])
+    Array([1, 2])
+    """
+    x, y = _two(ar1, ar2, "setxor1d")
+    _require("setxor1d", size, x, y)
+    n, m = shape_of(x)[0], shape_of(y)[0]
+    origin = concatenate_p.bind(full((n,), False, BOOL), full((m,), True, BOOL), dimension=0)
+    both = concatenate_p.bind(x, y, dimension=0)
+    # Equal elements side by side, those of the first array before those of the second.
+    ordered, origin = sort_p.bind(both, origin, dimension=0, num_keys=1)
+    if not n + m:
+        return finish(_picked(ordered, full((0,), True, BOOL), size, fill_value, "setxor1d"))
+    now, past = neighbours(origin, 0)
+    # NaN equals nothing in the other array.
+    tail = slice_along(ordered, 0, 1, n + m)
+    differs = or_p.bind(_distinct(ordered, True), and_p.bind(ne_p.bind(tail, tail), xor_p.bind(now, past)))
+    first = concatenate_p.bind(full((1,), True, BOOL), differs, dimension=0)
+    group = cumsum_p.bind(convert(first, INT64), axis=0, reverse=False)
+    ends = sub_p.bind(places(group, group, "right"), np.int64(1))
+    mask = and_p.bind(first, eq_p.bind(origin, _rows(origin, ends)))
+    return finish(_picked(ordered, mask, size, fill_value, "setxor1d"))

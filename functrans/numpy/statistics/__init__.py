@@ -1,0 +1,1 @@
+"""Averages, spreads, quantiles and histograms."""

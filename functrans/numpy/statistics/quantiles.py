@@ -1,0 +1,495 @@
+"""Medians, quantiles and percentiles, with and without NaN."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.dtypes import FLOAT64, INT64
+from ...core.errors import (
+    ArgumentError,
+    ArgumentValueError,
+    DtypeError,
+    IndexOutOfBoundsError,
+    ShapeError,
+)
+from ...core.trace import Tracer, concrete
+from ...primitives.axes import axes_or_all, many_axes
+from ...primitives.elementwise.arithmetic import (
+    convert,
+    div_p,
+    eq_p,
+    ge_p,
+    max_p,
+    min_p,
+    mul_p,
+    select_p,
+    sub_p,
+)
+from ...primitives.elementwise.bits import shift_right_p
+from ...primitives.elementwise.composed import is_nan
+from ...primitives.elementwise.rounding import floor_p
+from ...primitives.families import literal
+from ...primitives.indexing.gather_scatter import gather_p
+from ...primitives.operands import finish, operand, strong
+from ...primitives.promotion import refuse_out
+from ...primitives.reductions.cumulative import cumsum_p
+from ...primitives.sorting.search import searchsorted_p
+from ...primitives.sorting.sort import sort_p, take_along
+from ...primitives.structure.create import full, iota
+from ...primitives.structure.linear import (
+    add_p,
+    broadcast_in_dim_p,
+    broadcast_to,
+    dtype_of,
+    move_axis,
+    reduce_sum_p,
+    reshape_p,
+    shape_of,
+    transpose_p,
+)
+from ...primitives.structure.shape import element_along
+from ..dispatch import NO_VALUE, array_operand, given, implements
+from .quantile_methods import METHODS, Method
+
+# --- arranging ------------------------------------------------------------------------------------------------
+
+
+class _Lanes(NamedTuple):
+    """The numbers to take quantiles of in the last axis; the shape of the result behind the axes of `q`."""
+
+    x: Any
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+
+
+def _lanes(x: Any, axis: Any, keepdims: Any, name: str) -> _Lanes:
+    shape = shape_of(x)
+    axes = axes_or_all(axis, len(shape), name)
+    keep = bool(given(keepdims, False))
+    result = tuple([1 if d in axes else n for d, n in enumerate(shape) if keep or d not in axes])
+    return _Lanes(_last(x, axes), result, axes)
+
+
+def _last(x: Any, axes: tuple[int, ...]) -> Any:
+    """Some axes as one, the last."""
+    shape = shape_of(x)
+    kept = [d for d in range(len(shape)) if d not in axes]
+    order = (*kept, *sorted(axes))
+    if order != tuple(range(len(shape))):
+        x = transpose_p.bind(x, permutation=order)
+    return reshape_p.bind(x, shape=(*[shape[d] for d in kept], prod([shape[d] for d in axes])))
+
+
+def _sorted(x: Any) -> Any:
+    return sort_p.bind(x, dimension=len(shape_of(x)) - 1, num_keys=1)[0]
+
+
+def _final(x: Any) -> Any:
+    """The last elements of rows."""
+    shape = shape_of(x)
+    return element_along(x, len(shape) - 1, shape[-1] - 1)
+
+
+def _count(x: Any) -> Any:
+    """How many elements of a row are no NaN."""
+    ones = convert(eq_p.bind(x, x), INT64)
+    return reduce_sum_p.bind(ones, axes=(len(shape_of(x)) - 1,))
+
+
+def _pick(x: Any, index: Any, lead: int) -> Any:
+    """Elements of rows. An index has `lead` axes of its own in front; behind them those of the rows, or none."""
+    shape = shape_of(x)
+    last = len(shape) - 1
+    if len(shape_of(index)) == lead:
+        return gather_p.bind(x, index, axes=(last,), mode="promise_in_bounds")
+    common = shape_of(index)
+    rows = [iota(common, lead + d) for d in range(last)]
+    return gather_p.bind(x, *rows, index, axes=tuple(range(last + 1)), mode="promise_in_bounds")
+
+
+def _spread(value: Any, lead: tuple[int, ...]) -> Any:
+    """A value for each row, repeated along axes in front."""
+    shape = shape_of(value)
+    axes = tuple(range(len(lead), len(lead) + len(shape)))
+    return broadcast_in_dim_p.bind(value, shape=lead + shape, broadcast_dimensions=axes)
+
+
+# --- quantiles --------------------------------------------------------------------------------------------------
+
+
+def _clipped(place: Any, n: Any) -> Any:
+    """A place as an index of one of `n` elements; the first one of none."""
+    i = convert(place, INT64) if isinstance(place, Tracer) else _whole(place)
+    top = np.int64(max(n - 1, 0)) if type(n) is int else sub_p.bind(n, np.int64(1))
+    return max_p.bind(min_p.bind(i, broadcast_to(top, shape_of(i))), np.int64(0))
+
+
+def _whole(place: Any) -> np.ndarray:
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.nan_to_num(np.asarray(place), nan=-1.0)).astype(np.int64)
+
+
+def _interpolated(x: Any, q: Any, n: Any, method: Method, weak: bool) -> Any:
+    """Quantiles of sorted rows of which the first `n` elements count."""
+    rank = len(shape_of(q))
+    count = n if type(n) is int else convert(n, dtype_of(q))
+    if type(n) is not int:
+        q = reshape_p.bind(q, shape=shape_of(q) + (1,) * len(shape_of(n)))
+    place = method.place(count, q)
+    place = operand(place, "quantile")
+    own = dtype_of(x)
+    to = np.result_type(own, 1.0 if weak else dtype_of(place))
+    whole = dtype_of(place).kind in "iu"
+    if method.weight is None or (whole and method is METHODS["linear"]):
+        return _pick(x, _clipped(place, n), rank)
+    if own.kind == "b":
+        raise DtypeError("quantile: booleans cannot be interpolated; convert them with .astype(int)")
+    place = convert(place, FLOAT64) if whole else place
+    low = floor_p.bind(place)
+    rest = sub_p.bind(place, low)
+    below = _clipped(low, n)
+    above = _clipped(add_p.bind(low, literal(1.0, low)), n)
+    t = convert(operand(method.weight(rest, place), "quantile"), to)
+    a, b = (_pick(x, i, rank) for i in (below, above))
+    if own.kind == "i":  # whose differences may not fit
+        a, b = convert(a, to), convert(b, to)
+    t = reshape_p.bind(t, shape=shape_of(t) + (1,) * (len(shape_of(a)) - len(shape_of(t))))
+    # From the nearer end, so that the result is monotonic, and right at both ends.
+    gap = convert(sub_p.bind(b, a), to)
+    a, b = convert(a, to), convert(b, to)
+    from_below = add_p.bind(a, mul_p.bind(gap, t))
+    from_above = sub_p.bind(b, mul_p.bind(gap, sub_p.bind(literal(1.0, t), t)))
+    nearer = broadcast_to(ge_p.bind(t, literal(0.5, t)), shape_of(a))
+    return select_p.bind(nearer, from_above, from_below)
+
+
+def _weighted(x: Any, weights: Any, q: Any, skip: bool) -> Any:
+    """Quantiles of rows by the cumulative sum of weights: the least element up to which there is a fraction `q`."""
+    shape = shape_of(x)
+    last = len(shape) - 1
+    weights = convert(weights, FLOAT64)
+    if skip:
+        weights = select_p.bind(eq_p.bind(x, x), weights, literal(0.0, weights))
+    ordered, weights = sort_p.bind(x, weights, dimension=last, num_keys=1)
+    total = cumsum_p.bind(weights, axis=last, reverse=False)
+    share = div_p.bind(
+        total, broadcast_in_dim_p.bind(_final(total), shape=shape, broadcast_dimensions=tuple(range(last)))
+    )
+    if dtype_of(q).kind == "f":
+        share = convert(share, dtype_of(q))
+    share = select_p.bind(eq_p.bind(share, literal(0.0, share)), literal(-1.0, share), share)
+    wanted = reshape_p.bind(convert(q, dtype_of(share)), shape=(prod(shape_of(q)),))
+    wanted = broadcast_in_dim_p.bind(
+        wanted, shape=(*shape[:-1], *shape_of(wanted)), broadcast_dimensions=(last,)
+    )
+    at = min_p.bind(searchsorted_p.bind(share, wanted, side="left"), np.int64(shape[-1] - 1))
+    found = move_axis(take_along(ordered, at, last), last, 0)
+    return ordered, reshape_p.bind(found, shape=shape_of(q) + shape[:-1])
+
+
+def _checked_q(q: Any, name: str, scale: int) -> tuple[Any, bool]:
+    """The fractions, and whether they were a Python number, which leaves the dtype to the array."""
+    weak = type(q) in (int, float) or (isinstance(q, Tracer) and q.weak_type)
+    value = operand(q, f"{name}: q")
+    value = strong(value, dtype_of(value))
+    value = value if isinstance(value, Tracer) else np.asarray(value)
+    if dtype_of(value).kind not in "iuf":
+        if dtype_of(value).kind == "c":
+            raise DtypeError(f"{name}: q must be real, got dtype {dtype_of(value)}")
+        value = convert(value, INT64)
+    numbers = concrete(value)
+    if len(shape_of(value)) > 2:
+        raise ArgumentValueError(f"{name}: q must be a number or have one axis, got shape {shape_of(value)}")
+    if numbers is not None and np.size(numbers) and not (np.min(numbers) >= 0 and np.max(numbers) <= scale):
+        raise ArgumentValueError(f"{name}: q must be in the range [0, {scale}], got {numbers}")
+    if scale != 1:
+        value = value if dtype_of(value).kind == "f" else convert(value, FLOAT64)
+        value = div_p.bind(value, literal(float(scale), value))
+        value = value if isinstance(value, Tracer) else np.asarray(value)
+    return value, weak
+
+
+def _checked_weights(weights: Any, x: Any, axis: Any, method: str, name: str) -> Any:
+    if method != "inverted_cdf":
+        raise ArgumentValueError(f"{name}: only method='inverted_cdf' takes weights, got {method!r}")
+    w = array_operand(weights, f"{name}: weights")
+    shape = shape_of(x)
+    if shape_of(w) != shape:
+        if axis is None:
+            raise ArgumentError(
+                f"{name}: weights of shape {shape_of(w)} for an array of shape {shape}: say along which axis"
+            )
+        axes = many_axes(axis, len(shape), name)
+        if shape_of(w) != tuple([shape[d] for d in axes]):
+            raise ShapeError(f"{name}: weights of shape {shape_of(w)} for axes {axes} of shape {shape}")
+        w = broadcast_in_dim_p.bind(w, shape=shape, broadcast_dimensions=axes)
+    numbers = concrete(w)
+    if numbers is not None and numbers.size:
+        axes = axes_or_all(axis, len(shape), name)
+        if (numbers < 0).any():
+            raise ArgumentValueError(f"{name}: weights must not be negative")
+        if not np.isfinite(numbers).all() or not numbers.any(axis=axes).all():
+            raise ArgumentValueError(
+                f"{name}: weights hold NaN or infinity, or are all zero along axis {axis}"
+            )
+    return w
+
+
+def _quantile(
+    name: str,
+    a: Any,
+    q: Any,
+    axis: Any,
+    out: Any,
+    method: str,
+    keepdims: Any,
+    weights: Any,
+    *,
+    skip: bool = False,
+    scale: int = 1,
+) -> Any:
+    refuse_out(name, out)
+    x = array_operand(a, name)
+    dtype = dtype_of(x)
+    if dtype.kind == "c":
+        raise DtypeError(f"{name}: complex numbers have no order; got dtype {dtype}")
+    if method not in METHODS:
+        raise ArgumentValueError(
+            f"{name}: method must be one of {', '.join(map(repr, METHODS))}, got {method!r}"
+        )
+    fractions, weak = _checked_q(q, name, scale)
+    lanes = _lanes(x, axis, keepdims, name)
+    lead = shape_of(fractions)
+    if shape_of(lanes.x)[-1] == 0:
+        if not skip:
+            raise IndexOutOfBoundsError(
+                f"{name}: no elements along axis {axis} of an array of shape {shape_of(x)}"
+            )
+        return finish(full(lead + lanes.shape, np.nan, np.result_type(dtype, 1.0)))
+    if weights is not None:
+        w = _last(_checked_weights(weights, x, axis, method, name), lanes.axes)
+        ordered, found = _weighted(lanes.x, w, fractions, skip and dtype.kind == "f")
+    else:
+        way = METHODS[method]
+        ordered = _sorted(lanes.x)
+        counted = skip and dtype.kind == "f"
+        n = _count(ordered) if counted else shape_of(ordered)[-1]
+        found = _interpolated(ordered, fractions, n, way, weak)
+    if dtype.kind == "f":
+        # NaN stands last; where it is to be skipped, it counts only if there is nothing else.
+        witness = _pick(ordered, np.zeros((), np.int64), 0) if skip else _final(ordered)
+        found = select_p.bind(_spread(is_nan(witness), lead), literal(np.nan, found), found)
+    return finish(reshape_p.bind(found, shape=lead + lanes.shape))
+
+
+@implements(np.quantile)
+def quantile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """Quantiles: the numbers below which there is a fraction `q` of all.
+
+    Parameters
+    ----------
+    a : array_like of real numbers
+    q : array_like, shape (*lead), at most two axes
+        Between 0 and 1.
+    axis : int or tuple of int, optional
+        By default all.
+    overwrite_input : bool
+        Accepted; nothing is overwritten.
+    method : str
+        'linear' and all others of `numpy.quantile`.
+    keepdims : bool
+        Keep the axes with extent 1.
+    weights : array_like, optional
+        For ``method='inverted_cdf'``: of the shape of `a`, or of its axes `axis`.
+
+    Returns
+    -------
+    Array, shape (*lead, *rest)
+        NaN where there is NaN.
+
+    Raises
+    ------
+    ArgumentValueError
+        If `q` is known and outside of its range, or there is no such method.
+    IndexOutOfBoundsError
+        If there is no element.
+    DtypeError
+        If `a` is complex.
+
+    Notes
+    -----
+    Differentiable in `a` (the derivative goes to the one or two neighbours), and in `q` for the methods that
+    interpolate. It has no derivative in `weights`, on which the result depends in steps.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> import functrans.numpy as fnp
+    >>> fnp.quantile([4.0, 1.0, 2.0, 3.0], [0.0, 0.5])
+    Array([1. , 2.5])
+    >>> ft.grad(lambda x: fnp.quantile(x, 0.5))(fnp.array([4.0, 1.0, 2.0, 3.0]))
+    Array([0. , 0. , 0.5, 0.5])
+    """
+    return _quantile("quantile", a, q, axis, out, method, keepdims, weights)
+
+
+@implements(np.percentile)
+def percentile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """Percentiles: `quantile` with `q` between 0 and 100.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.percentile([4.0, 1.0, 2.0, 3.0], 50)
+    Array(2.5)
+    """
+    return _quantile("percentile", a, q, axis, out, method, keepdims, weights, scale=100)
+
+
+@implements(np.nanquantile)
+def nanquantile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = NO_VALUE,
+    *,
+    weights: Any = None,
+) -> Any:
+    """`quantile` of the numbers that are not NaN; NaN where there are none.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.nanquantile([4.0, fnp.nan, 2.0, 3.0], 0.5)
+    Array(3.)
+    """
+    return _quantile("nanquantile", a, q, axis, out, method, keepdims, weights, skip=True)
+
+
+@implements(np.nanpercentile)
+def nanpercentile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = NO_VALUE,
+    *,
+    weights: Any = None,
+) -> Any:
+    """`percentile` of the numbers that are not NaN; NaN where there are none.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.nanpercentile([4.0, fnp.nan, 2.0, 3.0], 50)
+    Array(3.)
+    """
+    return _quantile("nanpercentile", a, q, axis, out, method, keepdims, weights, skip=True, scale=100)
+
+
+# --- medians --------------------------------------------------------------------------------------------------
+
+
+def _median(name: str, a: Any, axis: Any, out: Any, keepdims: Any, skip: bool) -> Any:
+    refuse_out(name, out)
+    x = array_operand(a, name)
+    if dtype_of(x).kind in "biu":
+        x, skip = convert(x, FLOAT64), False
+    lanes = _lanes(x, axis, keepdims, name)
+    rows, length = shape_of(lanes.x)[:-1], shape_of(lanes.x)[-1]
+    if not length:
+        return finish(full(lanes.shape, np.nan, dtype_of(x)))
+    ordered = _sorted(lanes.x)
+    if skip:
+        n = _count(ordered)
+        upper = shift_right_p.bind(n, np.int64(1))
+        lower = max_p.bind(sub_p.bind(sub_p.bind(n, np.int64(1)), upper), np.int64(0))  # (n - 1) // 2
+        a_, b = _pick(ordered, lower, 0), _pick(ordered, upper, 0)
+        single = eq_p.bind(lower, upper)
+    else:
+        low, high = (length - 1) // 2, length // 2
+        a_, b = (_pick(ordered, np.asarray(i), 0) for i in (low, high))
+        single = full(rows, low == high, np.dtype(bool))
+    both = div_p.bind(add_p.bind(a_, b), literal(2.0, a_))
+    found = select_p.bind(single, b, both)
+    if not skip and dtype_of(x).kind in "fc":
+        witness = _final(ordered)
+        found = select_p.bind(is_nan(witness), witness, found)
+    return finish(reshape_p.bind(found, shape=lanes.shape))
+
+
+@implements(np.median)
+def median(
+    a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Any:
+    """The middle one of the sorted numbers, or the mean of the two in the middle.
+
+    Parameters
+    ----------
+    a : array_like
+    axis : int or tuple of int, optional
+        By default all.
+    overwrite_input : bool
+        Accepted; nothing is overwritten.
+    keepdims : bool
+        Keep the axes with extent 1.
+
+    Returns
+    -------
+    Array
+        Of floats; NaN where there is NaN, or nothing.
+
+    Notes
+    -----
+    The derivative goes to the one or two numbers in the middle; at ties to those of the stable order.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.median([4.0, 1.0, 2.0, 9.0])
+    Array(3.)
+    """
+    return _median("median", a, axis, out, keepdims, False)
+
+
+@implements(np.nanmedian)
+def nanmedian(
+    a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: Any = NO_VALUE
+) -> Any:
+    """`median` of the numbers that are not NaN; NaN where there are none.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.nanmedian([4.0, fnp.nan, 2.0])
+    Array(3.)
+    """
+    return _median("nanmedian", a, axis, out, keepdims, True)

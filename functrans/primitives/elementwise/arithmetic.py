@@ -1,0 +1,286 @@
+"""Arithmetic, comparison, selection and casts, element by element.
+
+The records that most rules of other families are written with. Division with remainder and rounding stand in
+``rounding.py``, bits and integer functions in ``bits.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.aval import Aval, Zero, aval_of
+from ...core.dtypes import BOOL, INT64
+from ...core.errors import DtypeError
+from ...core.kernel import Pointwise
+from ...core.primitive import Linear, Primitive
+from ...core.trace import WEAK_KEYS
+from ..families import elementwise, literal
+from ..families import mul_p as mul_p
+from ..structure.linear import (
+    Rule,
+    broadcast_shapes,
+    broadcast_to,
+    dtype_of,
+    elementwise_batch,
+    same_dtype,
+    shape_of,
+    unbroadcast,
+)
+
+# --- arithmetic ---------------------------------------------------------------------------------------------
+
+neg_p: Primitive = elementwise(
+    "neg",
+    np.negative,
+    linear=True,
+    transposes=(lambda ct, x: neg_p.bind(ct),),
+    kernel=lambda k, x: -x,
+    kinds="iufc",
+)
+
+sub_p: Primitive = elementwise(
+    "sub",
+    np.subtract,
+    terms=(lambda t, ans, x, y: t, lambda t, ans, x, y: neg_p.bind(t)),
+    transposes=(lambda ct, x, y: ct, lambda ct, x, y: neg_p.bind(ct)),
+    kernel=lambda k, x, y: x - y,
+    kinds="iufc",
+)
+
+div_p: Primitive = elementwise(
+    "div",
+    np.true_divide,
+    terms=(
+        lambda t, ans, x, y: div_p.bind(t, y),
+        lambda t, ans, x, y: mul_p.bind(t, neg_p.bind(div_p.bind(ans, y))),
+    ),
+    transposes=(lambda ct, x, y: div_p.bind(ct, y), None),
+    kernel=lambda k, x, y: x / y,
+    kinds="fc",
+)
+
+
+def _share_impl(x: Any, y: Any) -> Any:
+    # Of NaN neither comparison holds.
+    twice = np.add(np.greater(x, y), np.greater_equal(x, y), dtype=np.result_type(x, y))
+    return np.multiply(twice, literal(0.5, twice))
+
+
+def _share_kernel(k: Any, x: Any, y: Any) -> Any:
+    one, half, none = (k.const(number, x.dtype) for number in (1, 0.5, 0))
+    return k.where(_at_least(k, x, y, strict=True), one, k.where(x.eq(y), half, none))
+
+
+# How much of the tangent of `x` enters a maximum of `x` and `y`: 1, at a tie 1/2, else 0.
+share_p: Primitive = elementwise("share", _share_impl, kernel=_share_kernel, kinds="fc", weak=False)
+
+
+def _max_kernel(k: Any, x: Any, y: Any) -> Any:
+    if x.dtype.kind != "c":
+        return k.call("max", x, y)
+    return k.where(_is_nan_kernel(x) | _at_least(k, x, y, strict=False), x, y)
+
+
+def _min_kernel(k: Any, x: Any, y: Any) -> Any:
+    if x.dtype.kind != "c":
+        return k.call("min", x, y)
+    return k.where(_is_nan_kernel(x) | _at_least(k, y, x, strict=False), x, y)
+
+
+def _is_nan_kernel(x: Any) -> Any:
+    return x.ne(x)
+
+
+max_p: Primitive = elementwise(
+    "max",
+    np.maximum,
+    factors=(lambda ans, x, y: share_p.bind(x, y), lambda ans, x, y: share_p.bind(y, x)),
+    kernel=_max_kernel,
+)
+
+min_p: Primitive = elementwise(
+    "min",
+    np.minimum,
+    factors=(lambda ans, x, y: share_p.bind(y, x), lambda ans, x, y: share_p.bind(x, y)),
+    kernel=_min_kernel,
+)
+
+# --- comparison ---------------------------------------------------------------------------------------------
+
+
+def _at_least(k: Any, x: Any, y: Any, *, strict: bool) -> Any:
+    """``x >= y`` (``x > y`` if `strict`); complex numbers in NumPy's lexicographic order."""
+    if x.dtype.kind != "c":
+        return x > y if strict else x >= y
+    a, b, c, d = k.call("real", x), k.call("imag", x), k.call("real", y), k.call("imag", y)
+    ordered = (a > c) & b.eq(b) & d.eq(d)
+    return ordered | (a.eq(c) & (b > d if strict else b >= d))
+
+
+def _comparison(name: str, impl: Rule, kernel: Rule) -> Primitive:
+    return elementwise(name, impl, kernel=kernel, out=lambda dtype: BOOL, weak=False)
+
+
+eq_p = _comparison("eq", np.equal, lambda k, x, y: x.eq(y))
+ne_p = _comparison("ne", np.not_equal, lambda k, x, y: x.ne(y))
+gt_p = _comparison("gt", np.greater, lambda k, x, y: _at_least(k, x, y, strict=True))
+lt_p = _comparison("lt", np.less, lambda k, x, y: _at_least(k, y, x, strict=True))
+ge_p = _comparison("ge", np.greater_equal, lambda k, x, y: _at_least(k, x, y, strict=False))
+le_p = _comparison("le", np.less_equal, lambda k, x, y: _at_least(k, y, x, strict=False))
+
+# --- select -------------------------------------------------------------------------------------------------
+
+
+def _select_abstract(pred: Aval, on_true: Aval, on_false: Aval) -> Aval:
+    if pred.dtype != BOOL:
+        raise DtypeError(
+            f"select: the predicate has dtype {pred.dtype}, want bool; compare it with something"
+        )
+    shape = pred.shape
+    if on_true.dtype is on_false.dtype and on_true.shape in (shape, ()) and on_false.shape in (shape, ()):
+        return Aval(shape, on_true.dtype)
+    dtype = same_dtype("select", (on_true, on_false))
+    return Aval(broadcast_shapes("select", pred.shape, on_true.shape, on_false.shape), dtype)
+
+
+def _select_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    pred, x, y = primals
+    _, s, t = tangents
+    ans = select_p.bind(pred, x, y)
+    if type(s) is Zero and type(t) is Zero:
+        return ans, Zero(ans)
+    zero = literal(0.0, ans)
+    out = select_p.bind(pred, zero if type(s) is Zero else s, zero if type(t) is Zero else t)
+    return ans, broadcast_to(out, shape_of(ans))
+
+
+def _select_transpose(ct: Any, pred: Any, x: Any, y: Any) -> list[Any]:
+    zero = literal(0.0, ct)
+    return [
+        None,
+        unbroadcast(select_p.bind(pred, ct, zero), x.aval) if type(x) is Linear else None,
+        unbroadcast(select_p.bind(pred, zero, ct), y.aval) if type(y) is Linear else None,
+    ]
+
+
+select_p: Primitive = Primitive(
+    "select",
+    _select_abstract,
+    np.where,
+    jvp=_select_jvp,
+    transpose=_select_transpose,
+    batch=lambda size, args, dims: elementwise_batch(select_p, args, dims),
+    kernel=Pointwise(lambda k, pred, x, y: k.where(pred, x, y)),
+)
+
+# --- clamp --------------------------------------------------------------------------------------------------
+
+
+def _inside(t: Any, low: Any, x: Any, high: Any) -> Any:
+    """`t` where `x` lies strictly between the bounds, else zero."""
+    zero = literal(0.0, t)
+    return select_p.bind(gt_p.bind(x, low), select_p.bind(lt_p.bind(x, high), t, zero), zero)
+
+
+def _clipped(low: Any, x: Any, high: Any) -> Any:
+    return np.minimum(np.maximum(x, low), high)
+
+
+clamp_p: Primitive = elementwise(
+    "clamp",
+    _clipped,
+    terms=(
+        lambda t, ans, low, x, high: select_p.bind(
+            gt_p.bind(low, x), select_p.bind(gt_p.bind(high, low), t, literal(0.0, t)), literal(0.0, t)
+        ),
+        lambda t, ans, low, x, high: _inside(t, low, x, high),
+        lambda t, ans, low, x, high: select_p.bind(lt_p.bind(high, max_p.bind(x, low)), t, literal(0.0, t)),
+    ),
+    kernel=lambda k, low, x, high: _min_kernel(k, _max_kernel(k, x, low), high),
+)
+
+
+# As clamp, but with the derivatives of the maximum and the minimum that it is made of, shared at ties.
+clip_p: Primitive = elementwise(
+    "clip",
+    _clipped,
+    factors=(
+        lambda ans, low, x, high: mul_p.bind(share_p.bind(low, x), share_p.bind(high, max_p.bind(x, low))),
+        lambda ans, low, x, high: mul_p.bind(share_p.bind(x, low), share_p.bind(high, x)),
+        lambda ans, low, x, high: share_p.bind(max_p.bind(x, low), high),
+    ),
+    kernel=lambda k, low, x, high: _min_kernel(k, _max_kernel(k, x, low), high),
+)
+
+# --- casts --------------------------------------------------------------------------------------------------
+
+
+_UINT32 = np.dtype(np.uint32)
+
+
+def _cast(x: Any, *, dtype: np.dtype, weak: bool = False) -> Any:
+    if not isinstance(x, np.ndarray | np.generic):
+        x = np.asarray(x)[()]
+    if x.dtype.kind == "c" and dtype.kind not in "cb":
+        x = x.real
+    if dtype == _UINT32 and x.dtype.kind == "f":
+        x = x.astype(INT64)  # as in kernels: of what does not fit, NumPy's result depends on the strides
+    out = x.astype(dtype, copy=False)
+    return out.item() if weak and not out.ndim else out
+
+
+def _cast_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, dtype: np.dtype, weak: bool = False
+) -> tuple[Any, Any]:
+    ans = convert_element_type_p.bind(*primals, dtype=dtype, weak=weak)
+    (t,) = tangents
+    if type(t) is Zero or dtype.kind not in "fc":
+        return ans, Zero(ans)
+    return ans, t if dtype_of(t) == dtype else convert_element_type_p.bind(t, dtype=dtype, weak=False)
+
+
+convert_element_type_p: Primitive = Primitive(
+    "convert_element_type",
+    lambda x, *, dtype, weak=False: Aval(x.shape, dtype, weak),
+    _cast,
+    jvp=_cast_jvp,
+    linear=True,
+    transpose=lambda ct, x, *, dtype, weak=False: [convert(ct, x.aval.dtype)],
+    batch=lambda size, args, dims, **params: elementwise_batch(convert_element_type_p, args, dims, **params),
+    kernel=Pointwise(lambda k, x, *, dtype, weak=False: k.cast(x, dtype)),
+)
+
+
+def weakly(x: Any) -> Any:
+    """A value that has no dtype of its own, where it has no axes."""
+    aval = aval_of(x)
+    if aval.weak or aval.shape or aval.dtype.kind not in WEAK_KEYS:
+        return x
+    return convert_element_type_p.bind(x, dtype=aval.dtype, weak=True)
+
+
+def convert(x: Any, dtype: np.dtype) -> Any:
+    """`x` in another dtype; itself where it has that dtype already (then it may be weak)."""
+    return x if dtype_of(x) == dtype else convert_element_type_p.bind(x, dtype=dtype, weak=False)
+
+
+# --- stop_gradient ------------------------------------------------------------------------------------------
+
+
+def _stop_gradient_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    ans = stop_gradient_p.bind(*primals)
+    return ans, Zero(ans)
+
+
+stop_gradient_p: Primitive = Primitive(
+    "stop_gradient",
+    lambda x: x,
+    lambda x: x if isinstance(x, np.ndarray) else np.asarray(x)[()],
+    jvp=_stop_gradient_jvp,
+    batch=lambda size, args, dims: (stop_gradient_p.bind(*args), dims[0]),
+    kernel=Pointwise(lambda k, x: x),
+    weak=True,
+)

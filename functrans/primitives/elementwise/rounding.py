@@ -1,0 +1,212 @@
+"""Rounding, division with remainder, signs, and the tests for NaN and infinity.
+
+Where NumPy is exact about a corner (a zero divisor, ``INT_MIN // -1``, the sign of a zero), so are the
+kernels: they follow the same case distinctions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import BOOL
+from ...core.primitive import Primitive
+from ..families import elementwise, literal
+from ..structure.linear import Rule
+from .arithmetic import eq_p, mul_p, neg_p, select_p
+
+# --- rounding -----------------------------------------------------------------------------------------------
+
+
+def _rounding(name: str, impl: Rule) -> Primitive:
+    # NumPy gives integers back as they are, booleans too.
+    return elementwise(
+        name,
+        impl,
+        factors=(None,),
+        kernel=lambda k, x: k.call(name, x) if x.dtype.kind == "f" else x,
+        kinds="biuf",
+    )
+
+
+floor_p = _rounding("floor", np.floor)
+ceil_p = _rounding("ceil", np.ceil)
+trunc_p = _rounding("trunc", np.trunc)
+rint_p: Primitive = elementwise(
+    "rint",
+    np.rint,
+    factors=(None,),
+    kernel=lambda k, x: _by_parts(k, lambda part: k.call("rint", part), x),
+    kinds="fc",
+)
+
+
+def _by_parts(k: Any, f: Rule, x: Any) -> Any:
+    if x.dtype.kind != "c":
+        return f(x)
+    return k.call("complex", f(k.call("real", x)), f(k.call("imag", x)))
+
+
+# --- division with remainder --------------------------------------------------------------------------------
+
+
+def _safe_divisor(k: Any, y: Any) -> tuple[Any, Any, Any]:
+    """A divisor that no integer division fails on, and where `y` was 0 and -1."""
+    zero = y.eq(0)
+    if y.dtype.kind == "u":
+        return k.where(zero, k.const(1, y.dtype), y), zero, None
+    minus = y.eq(-1)
+    return k.where(zero | minus, k.const(1, y.dtype), y), zero, minus
+
+
+def _floor_divide_kernel(k: Any, x: Any, y: Any) -> Any:
+    if x.dtype.kind == "f":
+        return _floor_divide_float(k, x, y)
+    one, none = k.const(1, x.dtype), k.const(0, x.dtype)
+    divisor, zero, minus = _safe_divisor(k, y)
+    quotient = k.call("idiv", x, divisor)
+    if minus is None:
+        return k.where(zero, none, quotient)
+    rest = x - quotient * divisor
+    down = rest.ne(0) & ((rest ^ divisor) < 0)
+    return k.where(zero, none, k.where(minus, -x, k.where(down, quotient - one, quotient)))
+
+
+def _floor_divide_float(k: Any, x: Any, y: Any) -> Any:
+    zero = k.const(0, x.dtype)
+    rest = k.call("fmod", x, y)
+    quotient = (x - rest) / y
+    down = rest.ne(0) & (rest < 0).ne(y < 0)
+    quotient = k.where(down, quotient - 1, quotient)
+    floor = k.call("floor", quotient)
+    floor = k.where(quotient - floor > 0.5, floor + 1, floor)
+    floor = k.where(quotient.ne(0), floor, k.call("copysign", zero, x / y))
+    return k.where(y.eq(0), x / y, floor)
+
+
+def _remainder_kernel(k: Any, x: Any, y: Any) -> Any:
+    if x.dtype.kind == "f":
+        rest = k.call("fmod", x, y)
+        moved = k.where((rest < 0).ne(y < 0), rest + y, rest)
+        signed = k.where(rest.ne(0), moved, k.call("copysign", rest, y))
+        return k.where(y.eq(0), rest, signed)
+    rest = _fmod_kernel(k, x, y)
+    if x.dtype.kind == "u":
+        return rest
+    return k.where(rest.ne(0) & ((rest ^ y) < 0), rest + y, rest)
+
+
+def _fmod_kernel(k: Any, x: Any, y: Any) -> Any:
+    if x.dtype.kind == "f":
+        return k.call("fmod", x, y)
+    divisor, zero, minus = _safe_divisor(k, y)
+    rest = k.call("irem", x, divisor)
+    return k.where(zero if minus is None else zero | minus, k.const(0, x.dtype), rest)
+
+
+floor_divide_p: Primitive = elementwise(
+    "floor_divide", np.floor_divide, factors=(None, None), kernel=_floor_divide_kernel, kinds="iuf"
+)
+
+remainder_p: Primitive = elementwise(
+    "remainder",
+    np.remainder,
+    terms=(
+        lambda t, ans, x, y: t,
+        lambda t, ans, x, y: mul_p.bind(t, neg_p.bind(floor_divide_p.bind(x, y))),
+    ),
+    kernel=_remainder_kernel,
+    kinds="iuf",
+)
+
+fmod_p: Primitive = elementwise(
+    "fmod",
+    np.fmod,
+    terms=(
+        lambda t, ans, x, y: t,
+        lambda t, ans, x, y: mul_p.bind(t, neg_p.bind(_truncated_quotient(x, y))),
+    ),
+    kernel=_fmod_kernel,
+    kinds="iuf",
+)
+
+
+def _truncated_quotient(x: Any, y: Any) -> Any:
+    """How often fmod subtracts `y`: the quotient of the sizes, floored exactly, with its sign."""
+    size = floor_divide_p.bind(_magnitude(x), _magnitude(y))
+    return mul_p.bind(size, mul_p.bind(_sign_of(x), _sign_of(y)))
+
+
+def _sign_of(x: Any) -> Any:
+    return copysign_p.bind(literal(1.0, x), x)
+
+
+def _magnitude(x: Any) -> Any:
+    return copysign_p.bind(x, literal(1.0, x))
+
+
+# --- signs --------------------------------------------------------------------------------------------------
+
+
+def _sign_kernel(k: Any, x: Any) -> Any:
+    one, zero = k.const(1, x.dtype), k.const(0, x.dtype)
+    if x.dtype.kind == "u":
+        return k.where(x.ne(0), one, zero)
+    rest = zero if x.dtype.kind == "i" else k.where(x.eq(0), zero, x)  # NaN stays
+    return k.where(x > 0, one, k.where(x < 0, -one, rest))
+
+
+sign_p: Primitive = elementwise("sign", np.sign, factors=(None,), kernel=_sign_kernel, kinds="iuf")
+
+signbit_p: Primitive = elementwise(
+    "signbit",
+    np.signbit,
+    kernel=lambda k, x: k.call("copysign", k.const(1, x.dtype), x) < 0,
+    kinds="f",
+    out=lambda dtype: BOOL,
+    weak=False,
+)
+
+copysign_p: Primitive = elementwise(
+    "copysign",
+    np.copysign,
+    terms=(
+        lambda t, ans, x, y: select_p.bind(eq_p.bind(signbit_p.bind(x), signbit_p.bind(y)), t, neg_p.bind(t)),
+        None,
+    ),
+    kernel=lambda k, x, y: k.call("copysign", x, y),
+    kinds="f",
+)
+
+nextafter_p: Primitive = elementwise(
+    "nextafter",
+    np.nextafter,
+    # A step of one unit in the last place: the identity, as far as derivatives see.
+    terms=(lambda t, ans, x, y: t, None),
+    kernel=lambda k, x, y: k.call("nextafter", x, y),
+    kinds="f",
+)
+
+# --- NaN and infinity ---------------------------------------------------------------------------------------
+
+
+def _is_finite_kernel(k: Any, x: Any) -> Any:
+    if x.dtype.kind == "c":
+        return _is_finite_kernel(k, k.call("real", x)) & _is_finite_kernel(k, k.call("imag", x))
+    return k.call("abs", x) < np.inf
+
+
+def _is_inf_kernel(k: Any, x: Any) -> Any:
+    if x.dtype.kind == "c":
+        return _is_inf_kernel(k, k.call("real", x)) | _is_inf_kernel(k, k.call("imag", x))
+    return k.call("abs", x).eq(np.inf)
+
+
+def _test(name: str, impl: Rule, kernel: Rule) -> Primitive:
+    return elementwise(name, impl, kernel=kernel, kinds="fc", out=lambda dtype: BOOL, weak=False)
+
+
+is_finite_p = _test("is_finite", np.isfinite, _is_finite_kernel)
+is_inf_p = _test("is_inf", np.isinf, _is_inf_kernel)
+is_nan_p = _test("is_nan", np.isnan, lambda k, x: x.ne(x))

@@ -1,0 +1,184 @@
+"""Trigonometric and hyperbolic functions, their inverses, and hypot; for tanh see `sigmoid`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...core.primitive import Primitive
+from ..families import elementwise, literal
+from ..structure.linear import Rule, add_p, dtype_of
+from .arithmetic import div_p, mul_p, neg_p, sub_p
+from .exp_log import integer_pow_p, sqrt_p
+
+
+def _one(x: Any) -> Any:
+    return literal(1.0, x)
+
+
+def _unary(name: str, impl: Rule, factor: Rule | None = None, term: Rule | None = None) -> Primitive:
+    derivative: dict[str, Any] = {"factors": (factor,)} if term is None else {"terms": (term,)}
+    return elementwise(name, impl, **derivative, kernel=lambda k, x: k.call(name, x), kinds="fc")
+
+
+def _square(x: Any) -> Any:
+    return integer_pow_p.bind(x, y=2)
+
+
+#: ``1 - x**2`` without cancellation, near ``|x| = 1`` and in its derivative near 0.
+one_minus_square_p: Primitive = elementwise(
+    "one_minus_square",
+    lambda x: (1 - x) * (1 + x),
+    factors=(lambda ans, x: mul_p.bind(x, literal(-2.0, x)),),
+    kernel=lambda k, x: (k.const(1, x.dtype) - x) * (k.const(1, x.dtype) + x),
+    kinds="fc",
+)
+
+# --- of two real numbers ------------------------------------------------------------------------------------
+
+# Quotients by the distance r from the origin: ``x / r**2``, ``x / r`` and ``1 / r``. Their derivatives are products of
+# them, so that those of any order neither overflow nor are 0 times infinity.
+
+
+def _reciprocal_part(x: Any, y: Any) -> Any:
+    with np.errstate(all="ignore"):
+        wide = np.abs(y) <= np.abs(x)
+        ratio = np.where(wide, y, x) / np.where(wide, x, y)
+        size = np.where(wide, x, y) + np.where(wide, y, x) * ratio
+        return (np.where(wide, 1.0, ratio) / size)[()]
+
+
+def _reciprocal_part_kernel(k: Any, x: Any, y: Any) -> Any:
+    wide = k.call("abs", y) <= k.call("abs", x)
+    ratio = k.where(wide, y, x) / k.where(wide, x, y)
+    size = k.where(wide, x, y) + k.where(wide, y, x) * ratio
+    return k.where(wide, k.const(1, x.dtype), ratio) / size
+
+
+#: ``x / (x**2 + y**2)``, the real part of ``1 / (x + 1j * y)``, by R. Smith's division.
+reciprocal_part_p: Primitive = elementwise(
+    "reciprocal_part",
+    _reciprocal_part,
+    factors=(
+        lambda ans, x, y: sub_p.bind(_square(reciprocal_part_p.bind(y, x)), _square(ans)),
+        lambda ans, x, y: mul_p.bind(mul_p.bind(literal(-2.0, x), ans), reciprocal_part_p.bind(y, x)),
+    ),
+    kernel=_reciprocal_part_kernel,
+    kinds="f",
+)
+
+
+def _direction(x: Any, y: Any) -> Any:
+    r = np.hypot(x, y)
+    with np.errstate(all="ignore"):
+        out = x / np.where(r == 0, 1.0, r)
+        return np.where(np.isinf(x) & np.isfinite(y), np.sign(x), out)[()]
+
+
+def _direction_kernel(k: Any, x: Any, y: Any) -> Any:
+    r = k.call("hypot", x, y)
+    one = k.const(1, x.dtype)
+    along = k.call("abs", x).eq(math.inf) & (k.call("abs", y) < math.inf)
+    return k.where(along, k.call("copysign", one, x), x / k.where(r.eq(0.0), one, r))
+
+
+#: ``x / hypot(x, y)``, and 0 at the origin, as the derivative of ``abs`` is.
+direction_p: Primitive = elementwise(
+    "direction",
+    _direction,
+    factors=(
+        lambda ans, x, y: mul_p.bind(_square(direction_p.bind(y, x)), inverse_hypot_p.bind(x, y)),
+        lambda ans, x, y: neg_p.bind(
+            mul_p.bind(mul_p.bind(ans, direction_p.bind(y, x)), inverse_hypot_p.bind(x, y))
+        ),
+    ),
+    kernel=_direction_kernel,
+    kinds="f",
+)
+
+#: ``1 / hypot(x, y)``.
+inverse_hypot_p: Primitive = elementwise(
+    "inverse_hypot",
+    lambda x, y: np.reciprocal(np.hypot(x, y)),
+    factors=(
+        lambda ans, x, y: neg_p.bind(mul_p.bind(mul_p.bind(direction_p.bind(x, y), ans), ans)),
+        lambda ans, x, y: neg_p.bind(mul_p.bind(mul_p.bind(direction_p.bind(y, x), ans), ans)),
+    ),
+    kernel=lambda k, x, y: k.const(1, x.dtype) / k.call("hypot", x, y),
+    kinds="f",
+)
+
+arctan2_p: Primitive = elementwise(
+    "arctan2",
+    np.arctan2,
+    factors=(
+        lambda ans, y, x: reciprocal_part_p.bind(x, y),
+        lambda ans, y, x: neg_p.bind(reciprocal_part_p.bind(y, x)),
+    ),
+    kernel=lambda k, y, x: k.call("arctan2", y, x),
+    kinds="f",
+)
+
+hypot_p: Primitive = elementwise(
+    "hypot",
+    np.hypot,
+    factors=(
+        lambda ans, x, y: direction_p.bind(x, y),
+        lambda ans, x, y: direction_p.bind(y, x),
+    ),
+    kernel=lambda k, x, y: k.call("hypot", x, y),
+    kinds="f",
+)
+
+# --- trigonometric ------------------------------------------------------------------------------------------
+
+sin_p: Primitive = _unary("sin", np.sin, lambda ans, x: cos_p.bind(x))
+cos_p: Primitive = _unary("cos", np.cos, lambda ans, x: neg_p.bind(sin_p.bind(x)))
+tan_p: Primitive = _unary("tan", np.tan, lambda ans, x: add_p.bind(_one(x), _square(ans)))
+
+arcsin_p: Primitive = _unary(
+    "arcsin", np.arcsin, term=lambda t, ans, x: div_p.bind(t, sqrt_p.bind(one_minus_square_p.bind(x)))
+)
+arccos_p: Primitive = _unary(
+    "arccos",
+    np.arccos,
+    term=lambda t, ans, x: neg_p.bind(div_p.bind(t, sqrt_p.bind(one_minus_square_p.bind(x)))),
+)
+arctan_p: Primitive = _unary(
+    "arctan",
+    np.arctan,
+    term=lambda t, ans, x: (
+        div_p.bind(t, add_p.bind(_one(x), _square(x)))
+        if dtype_of(x).kind == "c"
+        else mul_p.bind(t, reciprocal_part_p.bind(_one(x), x))
+    ),
+)
+
+# --- hyperbolic ---------------------------------------------------------------------------------------------
+
+sinh_p: Primitive = _unary("sinh", np.sinh, lambda ans, x: cosh_p.bind(x))
+cosh_p: Primitive = _unary("cosh", np.cosh, lambda ans, x: sinh_p.bind(x))
+
+arcsinh_p: Primitive = _unary(
+    "arcsinh",
+    np.arcsinh,
+    term=lambda t, ans, x: (
+        div_p.bind(t, sqrt_p.bind(add_p.bind(_one(x), _square(x))))
+        if dtype_of(x).kind == "c"
+        else mul_p.bind(t, inverse_hypot_p.bind(_one(x), x))
+    ),
+)
+# Two roots, not the root of the product: the same on the real line, and the right branch for complex numbers.
+arccosh_p: Primitive = _unary(
+    "arccosh",
+    np.arccosh,
+    term=lambda t, ans, x: mul_p.bind(
+        div_p.bind(t, sqrt_p.bind(sub_p.bind(x, _one(x)))),
+        div_p.bind(_one(x), sqrt_p.bind(add_p.bind(x, _one(x)))),
+    ),
+)
+arctanh_p: Primitive = _unary(
+    "arctanh", np.arctanh, term=lambda t, ans, x: div_p.bind(t, one_minus_square_p.bind(x))
+)

@@ -1,0 +1,1 @@
+"""Gather and scatter, and NumPy's index expressions that become them."""

@@ -1,0 +1,498 @@
+"""NumPy's index expressions: ``x[...]`` and ``x.at[...]`` of traced values and of arrays.
+
+An expression is read into a `Plan`: a slice of every axis (integers are slices of one element), a reshape
+that drops the axes of integers and puts in new ones, and a gather by the index arrays. Reading follows the
+plan, writing runs it backwards.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.array import unwrap
+from ...core.dtypes import INT64
+from ...core.errors import (
+    IndexOutOfBoundsError,
+    InvalidIndexError,
+    NonConcreteBooleanIndexError,
+    TracerIntegerConversionError,
+)
+from ...core.trace import Tracer, is_abstract, operators
+from ..elementwise.arithmetic import convert
+from ..structure.linear import broadcast_to, reshape_p, shape_of, transpose_p
+from ..structure.shape import concatenate_p, rev_p, slice_p
+from .bounds import check_bounds
+from .gather_scatter import gather_p
+from .index_shapes import rest_of
+from .item import getitem_p
+
+
+class Plan(NamedTuple):
+    """An index expression, read for an array of one shape.
+
+    Attributes
+    ----------
+    starts, limits, strides : tuple of int
+        The slice of each axis of the array.
+    flipped : tuple of int
+        Axes whose slice runs backwards.
+    expression : tuple
+        Slices, integers and new axes once more, as `item.getitem_p` takes them.
+    view : tuple of int
+        The shape behind slices, integers and new axes.
+    axes : tuple of int
+        The axes of `view` that index arrays index.
+    indices : list
+        The index arrays, broadcast to one shape.
+    place : int
+        Where the axes of the index arrays stand in the result.
+    mode : str
+        For the gather or scatter.
+    shape : tuple of int
+        The shape of the result.
+    """
+
+    starts: tuple[int, ...]
+    limits: tuple[int, ...]
+    strides: tuple[int, ...]
+    flipped: tuple[int, ...]
+    expression: tuple[Any, ...]
+    view: tuple[int, ...]
+    axes: tuple[int, ...]
+    indices: list[Any]
+    place: int
+    mode: str
+    shape: tuple[int, ...]
+
+    def sliced_shape(self) -> tuple[int, ...]:
+        """The shape behind the slices."""
+        extents = zip(self.starts, self.limits, self.strides)
+        return tuple([(limit - start + step - 1) // step for start, limit, step in extents])
+
+    def is_whole(self, shape: tuple[int, ...]) -> bool:
+        """Whether the slices take everything, in order."""
+        return self.sliced_shape() == shape and not self.flipped
+
+    def order(self) -> tuple[int, ...] | None:
+        """The permutation that takes ``S + rest`` to the result's axes; None where they agree."""
+        common = len(self.shape) - (len(self.view) - len(self.axes))
+        if not self.place or not common:
+            return None
+        rest = range(common, len(self.shape))
+        return (*rest[: self.place], *range(common), *rest[self.place :])
+
+
+# --- reading an expression ----------------------------------------------------------------------------------
+
+
+def plan_index(index: Any, shape: tuple[int, ...], mode: str = "raise", staged: bool = False) -> Plan:
+    """Read an index expression for an array of a shape.
+
+    Parameters
+    ----------
+    index : any
+        What stood between the brackets.
+    shape : tuple of int
+    mode : str
+        See `bounds`.
+    staged : bool
+        Whether the array's numbers are unknown: then constant indices are checked now, once.
+    """
+    key, arrays = _key(index)
+    if key is None or (arrays and staged):
+        return _read(_entries(index), shape, mode, staged)
+    plan = _known_plan(key, shape, mode)
+    if not arrays:
+        return plan
+    common = shape_of(plan.indices[0])
+    return plan._replace(indices=[i if i.shape == common else np.broadcast_to(i, common) for i in arrays])
+
+
+def _read(entries: list[Any], shape: tuple[int, ...], mode: str, staged: bool) -> Plan:
+    reader = _Reader(shape, mode)
+    for entry in _with_ellipsis(entries, shape):
+        reader.read(entry)
+    return reader.finish(staged)
+
+
+_INT_OR_NONE = frozenset((int, type(None)))
+
+
+def _key(index: Any) -> tuple[tuple[Any, ...] | None, list[np.ndarray]]:
+    """What the plan of an expression follows from, if it is plain: integers, slices of them, None, Ellipsis, and the
+    shapes of integer arrays; and these arrays.
+    """
+    key: list[Any] = []
+    arrays = []
+    for e in index if type(index) is tuple else (index,):
+        kind = type(e)
+        if kind is int or e is None or e is Ellipsis:
+            key.append(e)
+        elif kind is slice and {type(e.start), type(e.stop), type(e.step)} <= _INT_OR_NONE:
+            key.append((e.start, e.stop, e.step))
+        elif kind is np.ndarray and e.ndim and e.dtype.kind in "iu":
+            arrays.append(e)
+            key.append((e.shape,))
+        else:
+            return None, []
+    return tuple(key), arrays
+
+
+@lru_cache(maxsize=4096)
+def _known_plan(key: tuple[Any, ...], shape: tuple[int, ...], mode: str) -> Plan:
+    """The plan of a plain expression; arrays of zeros stand for the index arrays."""
+    entries = [
+        e if type(e) is not tuple else slice(*e) if len(e) == 3 else np.broadcast_to(np.int64(0), e[0])
+        for e in key
+    ]
+    return _read(entries, shape, mode, False)
+
+
+class _Mask(NamedTuple):
+    """A boolean index: the positions of its true elements, one array for each of its axes, and its shape."""
+
+    positions: tuple[np.ndarray, ...]
+    shape: tuple[int, ...]
+
+
+def _entries(index: Any) -> list[Any]:
+    return [_entry(e) for e in (index if type(index) is tuple else (index,))]
+
+
+def _entry(e: Any) -> Any:
+    """One part of an expression as int, slice, None, Ellipsis, `_Mask`, or an integer array."""
+    kind = type(e)
+    if kind is int or kind is slice or e is None or e is Ellipsis:
+        return e
+    if isinstance(e, np.integer):
+        return int(e)
+    if isinstance(e, Tracer):
+        if e.dtype.kind in "iu":
+            return e
+        if e.dtype.kind == "b":
+            return _mask(_concrete_mask(e))
+        raise _not_an_index(f"an array of dtype {e.dtype}")
+    if isinstance(e, (list, tuple)):
+        e = _from_sequence(e)
+        if isinstance(e, Tracer):
+            return _entry(e)
+    if isinstance(e, (np.ndarray, bool, np.bool_)):
+        a = np.asarray(e).view(np.ndarray)
+        if a.dtype.kind == "b":
+            return _mask(a)
+        if a.dtype.kind in "iu":
+            return int(a) if a.ndim == 0 else a
+        raise _not_an_index(f"an array of dtype {a.dtype}")
+    return _entry(index_array(e))
+
+
+def index_array(e: Any) -> np.ndarray:
+    """An object that is neither array, number nor list as the index array that NumPy takes it for: what has
+    ``__index__``, a range, a pandas Series, a memoryview, whatever has ``__array__`` or is a sequence.
+
+    Raises
+    ------
+    InvalidIndexError
+        If it makes no array of integers or booleans.
+    """
+    try:
+        return np.asarray(operator.index(e))
+    except TypeError:
+        pass
+    try:
+        a = np.asarray(e)
+    except (TypeError, ValueError):
+        raise _not_an_index(type(e).__name__) from None
+    if a.size == 0 and a.dtype.kind in "fO":  # as of an empty list
+        a = a.astype(INT64)
+    if a.dtype.kind not in "biu":
+        raise _not_an_index(repr(e) if isinstance(e, (float, complex, str)) else type(e).__name__)
+    return a
+
+
+def _not_an_index(met: str) -> InvalidIndexError:
+    return InvalidIndexError(
+        "only integers, slices (`:`), ellipsis (`...`), None and integer or boolean arrays are indices, got "
+        f"{met}; convert with int(...) or .astype(int)"
+    )
+
+
+def _concrete_mask(e: Tracer) -> np.ndarray:
+    found = e.concrete()
+    if found is None:
+        raise NonConcreteBooleanIndexError(
+            f"a boolean mask of type {e.aval} as an index, traced by {e.describe()}: the shape of the "
+            "result would depend on data. Use where(mask, x, fill), x.at[mask].set(v) with a scalar v, or "
+            "x[nonzero(mask, size=n)] to take at most n elements"
+        )
+    return np.asarray(found)
+
+
+def _mask(a: np.ndarray) -> _Mask:
+    return _Mask(np.nonzero(a) if a.ndim else (np.zeros(int(a), INT64),), a.shape)
+
+
+def _from_sequence(e: Any) -> Any:
+    """A nested list as an index array; traced elements are stacked."""
+    if not _holds_tracer(e):
+        a = np.asarray(e)
+        return a.astype(INT64) if a.size == 0 else a
+    rows = [_from_sequence(row) if isinstance(row, (list, tuple)) else row for row in e]
+    shapes = {shape_of(row) for row in rows}
+    if len(shapes) != 1:
+        raise InvalidIndexError(f"an index list holds elements of different shapes {sorted(shapes)}")
+    dtypes = [row.dtype if hasattr(row, "dtype") else np.asarray(row).dtype for row in rows]
+    if any(d.kind not in "iu" for d in dtypes):
+        raise _not_an_index("a list that holds other numbers than integers")
+    return concatenate_p.bind(
+        *[reshape_p.bind(as_int64(row), shape=(1, *shape_of(row))) for row in rows], dimension=0
+    )
+
+
+def _holds_tracer(e: Any) -> bool:
+    return isinstance(e, Tracer) or (isinstance(e, (list, tuple)) and any(map(_holds_tracer, e)))
+
+
+def as_int64(x: Any) -> Any:
+    """Any integer as int64 (or itself, where it is)."""
+    return convert(x, INT64) if hasattr(x, "dtype") else np.int64(x)
+
+
+def _consumed(entry: Any) -> int:
+    """How many axes of the array a part of the expression takes."""
+    if entry is None or entry is Ellipsis:
+        return 0
+    return len(entry.shape) if type(entry) is _Mask else 1
+
+
+def _with_ellipsis(entries: list[Any], shape: tuple[int, ...]) -> list[Any]:
+    """Slices for the axes that are not mentioned. The ellipsis stays before them: it separates index
+    arrays.
+    """
+    used = sum(map(_consumed, entries))
+    if used > len(shape):
+        raise InvalidIndexError(
+            f"too many indices for array: array is {len(shape)}-dimensional (shape {shape}), but {used} "
+            "were indexed"
+        )
+    places = [i for i, e in enumerate(entries) if e is Ellipsis]
+    if len(places) > 1:
+        raise InvalidIndexError("an index can only have a single ellipsis ('...')")
+    at = places[0] + 1 if places else len(entries)
+    return entries[:at] + [slice(None)] * (len(shape) - used) + entries[at:]
+
+
+class _Reader:
+    """Goes through the parts of an expression and the axes of the array side by side."""
+
+    def __init__(self, shape: tuple[int, ...], mode: str):
+        self.shape = shape
+        self.mode = mode
+        self.axis = 0
+        self.starts: list[int] = []
+        self.limits: list[int] = []
+        self.strides: list[int] = []
+        self.flipped: list[int] = []
+        self.index: list[Any] = []
+        self.view: list[int] = []
+        self.axes: list[int] = []
+        self.original: list[int] = []  # the array's axes, for messages
+        self.indices: list[Any] = []
+        self.first: int | None = None  # the axis of the view at which the first integer or array stands
+        self.run_ended = False
+        self.separated = False
+
+    def read(self, entry: Any) -> None:
+        """Take one part of the expression."""
+        if entry is None or entry is Ellipsis or type(entry) is slice:
+            self.run_ended = self.first is not None
+            if entry is None:
+                self.view.append(1)
+                self.index.append(None)
+            elif entry is not Ellipsis:
+                self.slice(entry)
+            return
+        if self.first is None:
+            self.first = len(self.view)
+        elif self.run_ended:
+            self.separated = True
+        if type(entry) is int:
+            self.integer(entry)
+        elif type(entry) is _Mask:
+            self.mask(entry)
+        else:
+            self.array(entry)
+
+    def take(self, start: int, limit: int, stride: int) -> None:
+        self.starts.append(start)
+        self.limits.append(limit)
+        self.strides.append(stride)
+        self.axis += 1
+
+    def slice(self, entry: slice) -> None:
+        start, stop, step = _slice_indices(entry, self.shape[self.axis])
+        count = len(range(start, stop, step))
+        self.view.append(count)
+        self.index.append((start, start + count * step, step) if count else (0, 0, 1))
+        if not count:
+            self.take(0, 0, 1)
+        elif step > 0:
+            self.take(start, start + (count - 1) * step + 1, step)
+        else:
+            self.flipped.append(self.axis)
+            self.take(start + (count - 1) * step, start + 1, -step)
+
+    def integer(self, i: int) -> None:
+        n = self.shape[self.axis]
+        if -n <= i < n:
+            i = i + n if i < 0 else i
+            self.index.append(i)
+            self.take(i, i + 1, 1)
+        elif self.mode == "raise":
+            raise IndexOutOfBoundsError(f"index {i} is out of bounds for axis {self.axis} with size {n}")
+        else:
+            self.array(np.int64(i))
+
+    def array(self, a: Any) -> None:
+        n = self.shape[self.axis]
+        self.original.append(self.axis)
+        self.index.append((0, n, 1))
+        self.take(0, n, 1)
+        self.axes.append(len(self.view))
+        self.view.append(n)
+        self.indices.append(a)
+
+    def mask(self, mask: _Mask) -> None:
+        if not mask.shape:  # a single boolean: a new axis of which all or nothing is taken
+            self.original.append(self.axis)
+            self.axes.append(len(self.view))
+            self.view.append(1)
+            self.index.append(None)
+            self.indices.append(mask.positions[0])
+            return
+        for d, extent in enumerate(mask.shape):
+            if self.shape[self.axis + d] != extent:
+                raise InvalidIndexError(
+                    f"boolean index did not match indexed array along axis {self.axis + d}; size of axis is "
+                    f"{self.shape[self.axis + d]} but size of corresponding boolean axis is {extent}"
+                )
+        for a in mask.positions:
+            self.array(a)
+
+    def finish(self, staged: bool) -> Plan:
+        indices, mode = self.indices, self.mode
+        rest = rest_of(tuple(self.view), tuple(self.axes))
+        shape, place = rest, 0
+        if indices:
+            if staged and mode == "raise":
+                indices, mode = self.checked()
+            common = _common_shape(indices)
+            indices = [broadcast_to(i, common) for i in indices]
+            if not self.separated and self.first is not None:
+                place = self.first  # all axes of the view before it are taken whole
+            shape = rest[:place] + common + rest[place:]
+        return Plan(
+            tuple(self.starts),
+            tuple(self.limits),
+            tuple(self.strides),
+            tuple(self.flipped),
+            tuple(self.index),
+            tuple(self.view),
+            tuple(self.axes),
+            indices,
+            place,
+            mode,
+            shape,
+        )
+
+    def checked(self) -> tuple[list[Any], str]:
+        """Constant indices, checked here: then nothing can fail later."""
+        if any(isinstance(i, Tracer) for i in self.indices):
+            return self.indices, self.mode
+        resolved = []
+        for i, d, view_axis in zip(self.indices, self.original, self.axes):
+            n = self.view[view_axis]
+            i = i.astype(INT64)
+            check_bounds(i, n, d)
+            resolved.append(np.where(i < 0, i + n, i))
+        return resolved, "promise_in_bounds"
+
+
+def _slice_indices(entry: slice, n: int) -> tuple[int, int, int]:
+    for bound in (entry.start, entry.stop, entry.step):
+        if is_abstract(bound):
+            raise TracerIntegerConversionError(
+                f"a slice with the traced bound {bound!r}: the shape of the result would depend on data. "
+                "For a slice of fixed length use lax.dynamic_slice(x, (start,), (length,)); or mark the argument "
+                "static"
+            )
+    try:
+        return entry.indices(n)
+    except ValueError:
+        raise InvalidIndexError("slice step cannot be zero") from None
+
+
+def _common_shape(indices: Sequence[Any]) -> tuple[int, ...]:
+    shapes = [shape_of(i) for i in indices]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        listed = " ".join(map(str, shapes))
+        raise InvalidIndexError(
+            f"shape mismatch: indexing arrays could not be broadcast together with shapes {listed}"
+        ) from None
+
+
+# --- reading an array ---------------------------------------------------------------------------------------
+
+
+def take_view(x: Any, plan: Plan) -> Any:
+    """The slices, integers and new axes of an expression."""
+    shape = shape_of(x)
+    if not is_abstract(x):
+        if plan.view == shape and plan.is_whole(shape):
+            return x
+        return getitem_p.bind(x, index=plan.expression, shape=plan.view)
+    if plan.sliced_shape() != shape:
+        x = slice_p.bind(x, start_indices=plan.starts, limit_indices=plan.limits, strides=plan.strides)
+    if plan.flipped:
+        x = rev_p.bind(x, dimensions=plan.flipped)
+    return x if shape_of(x) == plan.view else reshape_p.bind(x, shape=plan.view)
+
+
+def take(x: Any, plan: Plan, fill_value: Any = None) -> Any:
+    """The elements that an expression names."""
+    out = take_view(x, plan)
+    if not plan.axes:
+        return out
+    params = {"fill_value": fill_value} if plan.mode in ("fill", "drop") else {}
+    out = gather_p.bind(out, *plan.indices, axes=plan.axes, mode=plan.mode, **params)
+    order = plan.order()
+    return out if order is None else transpose_p.bind(out, permutation=order)
+
+
+def getitem(x: Any, index: Any) -> Any:
+    """``x[index]``, of a tracer or a plain array.
+
+    Raises
+    ------
+    IndexOutOfBoundsError
+        An index beyond its axis (in a kernel too).
+    InvalidIndexError
+        Too many indices, indices that are no integers, arrays that do not broadcast.
+    NonConcreteBooleanIndexError
+        A boolean mask whose numbers are unknown.
+    """
+    x = unwrap(x)
+    staged = is_abstract(x)
+    if type(index) is np.ndarray and index.dtype.kind in "iu" and index.ndim and not staged and shape_of(x):
+        return gather_p.bind(x, index, axes=(0,), mode="raise")
+    return take(x, plan_index(index, shape_of(x), staged=staged))
+
+
+operators.operator["getitem"] = getitem

@@ -1,0 +1,225 @@
+"""Gather and scatter, in one canonical form.
+
+The operand has `k` integer index arrays of one common shape ``S``, which index its `k` axes ``axes``; the
+other axes are taken whole. So a gather has shape ``S + rest``, and a scatter takes updates of that shape.
+What NumPy's index expressions have besides (slices, new axes, the place of the result's axes) is done around
+it, by `indexing`; what becomes of indices out of bounds is told by ``mode``, see `bounds`.
+
+Gathering, replacing and adding are here, each other's transposes; `scatter_folds` has products, minima and maxima.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...core.aval import Aval, Zero, aval_of
+from ...core.dtypes import INT64
+from ...core.kernel import Indexed
+from ...core.primitive import Linear, Primitive
+from ..elementwise.arithmetic import eq_p, select_p
+from ..structure.create import iota
+from ..structure.linear import add_p, broadcast_in_dim_p, dtype_of, move_axis, reshape_p, shape_of, zeros
+from ..structure.shape import jointly_linear_jvp
+from .bounds import fill_for, kernel_index, raises, resolve
+from .index_shapes import batched_indices, indexed_shape, rest_of, with_leading
+from .scatter_rules import scatter_abstract, scatter_batch, scatter_impl, scatter_kernel
+
+# --- gather -------------------------------------------------------------------------------------------------
+
+
+def _gather_abstract(
+    x: Aval, *indices: Aval, axes: tuple[int, ...], mode: str, fill_value: Any = None
+) -> Aval:
+    return Aval(indexed_shape("gather", x, indices, axes, mode), x.dtype)
+
+
+def _gather_impl(
+    x: Any, *indices: Any, axes: tuple[int, ...], mode: str, fill_value: Any = None
+) -> np.ndarray:
+    if mode == "raise":
+        try:
+            return _take(x, indices, axes)
+        except IndexError:
+            resolve(indices, x.shape, axes, mode)  # names the culprit
+            raise
+    found, valid = resolve(indices, x.shape, axes, mode)
+    if valid is None or valid.all():
+        return _take(x, found, axes)
+    fill = fill_for(x.dtype, fill_value)
+    if x.size == 0:
+        return np.full(valid.shape + rest_of(x.shape, axes), fill, x.dtype)
+    taken = _take(x, found, axes)
+    return np.where(valid.reshape(valid.shape + (1,) * (taken.ndim - valid.ndim)), taken, fill)
+
+
+def _take(x: np.ndarray, indices: Sequence[Any], axes: tuple[int, ...]) -> np.ndarray:
+    i = indices[0]
+    if axes == (0,) and type(i) is np.ndarray and i.dtype == INT64 and x.flags.c_contiguous:
+        return x.take(i, 0)  # three times as quick as x[i]
+    return with_leading(x, axes)[tuple(indices)]
+
+
+def _gather_transpose(
+    ct: Any, x: Linear, *indices: Any, axes: tuple[int, ...], mode: str, fill_value: Any = None
+) -> list[Any]:
+    back = scatter_add_p.bind(zeros(x.aval), ct, *indices, axes=axes, mode=mode)
+    return [back, *[None] * len(indices)]
+
+
+def _gather_batch(
+    size: int, args: Sequence[Any], dims: Sequence[int | None], *, axes: tuple[int, ...], **params: Any
+) -> tuple[Any, int]:
+    x, d = args[0], dims[0]
+    if all(e is None for e in dims[1:]):
+        assert d is not None
+        shifted = tuple([a + (a >= d) for a in axes])
+        before = d - sum(a < d for a in shifted)  # among the axes that are taken whole
+        out = gather_p.bind(x, *args[1:], axes=shifted, **params)
+        return out, len(shape_of(args[1])) + before
+    indices = batched_indices(size, args[1:], dims[1:], d is None)
+    if d is not None:
+        x = move_axis(x, d, 0)
+        axes = (0, *[a + 1 for a in axes])
+    return gather_p.bind(x, *indices, axes=axes, **params), 0
+
+
+def _gather_kernel(
+    k: Any,
+    index: Any,
+    x: Any,
+    *indices: Any,
+    out: Aval,
+    axes: tuple[int, ...],
+    mode: str,
+    fill_value: Any = None,
+) -> Any:
+    common = indices[0].aval.ndim
+    place: list[Any] = [None] * x.aval.ndim
+    valid = None
+    for d, array in zip(axes, indices):
+        place[d], inside = kernel_index(k, array[index[:common]], x.aval.shape[d], mode)
+        if inside is not None and mode == "raise":
+            k.fail_if(~inside)
+            place[d] = k.where(inside, place[d], k.const(0, place[d].dtype))
+        elif inside is not None:
+            valid = inside if valid is None else valid & inside
+    rest = iter(index[common:])
+    place = [next(rest) if i is None else i for i in place]
+    if valid is None:
+        return x[place]
+    return k.guarded(valid, lambda: x[place], k.const(fill_for(out.dtype, fill_value), out.dtype))
+
+
+def _gather_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    ans = gather_p.bind(*primals, **params)
+    t = tangents[0]
+    if type(t) is Zero:
+        return ans, Zero(ans)
+    if params["mode"] in ("fill", "drop"):
+        params = {**params, "fill_value": 0}  # what lies outside does not depend on x
+    return ans, gather_p.bind(t, *primals[1:], **params)
+
+
+gather_p: Primitive = Primitive(
+    "gather",
+    _gather_abstract,
+    _gather_impl,
+    jvp=_gather_jvp,
+    transpose=_gather_transpose,
+    batch=_gather_batch,
+    kernel=Indexed(_gather_kernel),
+    effects=raises,
+)
+
+
+# --- scatter ------------------------------------------------------------------------------------------------
+
+
+def gathered(x: Any, indices: Sequence[Any], axes: tuple[int, ...], mode: str, fill_value: Any = 0) -> Any:
+    """What a scatter at these indices meets; `fill_value` where it is left out."""
+    fill = {"fill_value": fill_value} if mode in ("fill", "drop") else {}
+    return gather_p.bind(x, *indices, axes=axes, mode=mode, **fill)
+
+
+def _as_rows(condition: Any, shape: tuple[int, ...]) -> Any:
+    """A condition for each index, as one for each update."""
+    return broadcast_in_dim_p.bind(
+        condition, shape=shape, broadcast_dimensions=tuple(range(len(shape_of(condition))))
+    )
+
+
+def _is_last(shape: tuple[int, ...], indices: Sequence[Any], axes: tuple[int, ...], mode: str) -> Any:
+    """For each index whether its update is the one that stays: the last at its place."""
+    common = shape_of(indices[0])
+    number = iota((prod(common),), 0)
+    number = number if len(common) == 1 else reshape_p.bind(number, shape=common)
+    places = zeros(Aval(tuple([shape[d] for d in axes]), np.dtype(np.int64)))
+    every = tuple(range(len(axes)))
+    winner = scatter_p.bind(places, number, *indices, axes=every, mode=mode)
+    return eq_p.bind(gathered(winner, indices, every, mode, -1), number)
+
+
+def _scatter_transpose(
+    ct: Any,
+    x: Any,
+    updates: Any,
+    *indices: Any,
+    axes: tuple[int, ...],
+    mode: str,
+    unique_indices: bool = False,
+) -> list[Any]:
+    cts: list[Any] = [None] * (2 + len(indices))
+    common = shape_of(indices[0])
+    if type(x) is Linear:
+        nothing = zeros(Aval(common + rest_of(shape_of(ct), axes), dtype_of(ct)))
+        cts[0] = scatter_p.bind(ct, nothing, *indices, axes=axes, mode=mode, unique_indices=unique_indices)
+    if type(updates) is Linear:
+        back = gathered(ct, indices, axes, mode)
+        if not unique_indices and prod(common) > 1:
+            last = _as_rows(_is_last(shape_of(ct), indices, axes, mode), shape_of(back))
+            back = select_p.bind(last, back, zeros(aval_of(back)))
+        cts[1] = back
+    return cts
+
+
+scatter_p: Primitive = Primitive(
+    "scatter",
+    scatter_abstract("scatter"),
+    scatter_impl(None),
+    # The last update at a place wins, for tangents as for numbers: so the operation is linear, with repeated
+    # indices too.
+    jvp=jointly_linear_jvp(lambda: scatter_p, 2),
+    transpose=_scatter_transpose,
+    batch=scatter_batch(lambda: scatter_p),
+    kernel=scatter_kernel(None),
+    effects=raises,
+)
+
+
+def _scatter_add_transpose(
+    ct: Any,
+    x: Any,
+    updates: Any,
+    *indices: Any,
+    axes: tuple[int, ...],
+    mode: str,
+    unique_indices: bool = False,
+) -> list[Any]:
+    back = gathered(ct, indices, axes, mode) if type(updates) is Linear else None
+    return [ct if type(x) is Linear else None, back, *[None] * len(indices)]
+
+
+scatter_add_p: Primitive = Primitive(
+    "scatter_add",
+    scatter_abstract("scatter_add"),
+    scatter_impl(np.add),
+    jvp=jointly_linear_jvp(lambda: scatter_add_p, 2),
+    transpose=_scatter_add_transpose,
+    batch=scatter_batch(lambda: scatter_add_p),
+    kernel=scatter_kernel(add_p),
+    effects=raises,
+)

@@ -1,0 +1,168 @@
+"""Windows of an array at places that are data, as gathers and scatters in canonical form.
+
+A *window* has an extent along each axis of the operand, and begins where a row of the start indices says. What is
+asked of each axis, an `Axis`, gives the index arrays of `index.gather_p` and `index.scatter_p`: one for each axis
+that is not taken whole, of the shape ``batch + extents`` of the windows. Axes that are taken whole need none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.dtypes import INT64
+from ...core.errors import IndexOutOfBoundsError
+from ..elementwise.arithmetic import clamp_p, convert, ge_p, le_p, lt_p, select_p
+from ..elementwise.bits import and_p
+from ..structure.create import iota
+from ..structure.linear import add_p, broadcast_in_dim_p, reshape_p, shape_of, transpose_p
+from ..structure.shape import slice_p
+
+
+class Axis(NamedTuple):
+    """What windows take of one axis of the operand.
+
+    Attributes
+    ----------
+    column : int or None
+        The column of the start indices that says where they begin; None for 0.
+    batch : int or None
+        The axis of the batch with which the index runs along, instead.
+    size : int
+        The extent of the windows.
+    window : int or None
+        The axis of the windows at which it stands; None where it is dropped.
+    """
+
+    column: int | None
+    batch: int | None
+    size: int
+    window: int | None
+
+
+class Windows(NamedTuple):
+    """A gather or scatter of windows, read for one shape of operand and start indices.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of the operand.
+    axes : tuple of Axis
+        One for each axis of the operand.
+    batch : tuple of int
+        The shape of the start indices without their last axis.
+    places : tuple of int
+        Where the axes of the windows stand in the result (of a gather) or in the updates (of a scatter).
+    """
+
+    shape: tuple[int, ...]
+    axes: tuple[Axis, ...]
+    batch: tuple[int, ...]
+    places: tuple[int, ...]
+
+    def indexed(self) -> tuple[int, ...]:
+        """The axes of the operand that need an index array."""
+        return tuple([
+            d
+            for d, (n, a) in enumerate(zip(self.shape, self.axes))
+            if a.column is not None or a.batch is not None or a.size != n or a.window is None
+        ])  # fmt: skip
+
+    def expanded(self) -> tuple[int, ...]:
+        """Those of them that windows extend along."""
+        return tuple([d for d in self.indexed() if self.axes[d].window is not None])
+
+    def order(self) -> tuple[int, ...]:
+        """The permutation that takes the canonical ``batch + expanded + whole`` to the result's axes."""
+        expanded = self.expanded()
+        inner = [*expanded, *[d for d in range(len(self.shape)) if d not in self.indexed()]]
+        count = len(self.batch) + len(inner)
+        outer = iter(range(len(self.batch)))
+        source = {self.places[w]: len(self.batch) + inner.index(d)
+                  for d, w in enumerate(a.window for a in self.axes) if w is not None}  # fmt: skip
+        return tuple([source[p] if p in source else next(outer) for p in range(count)])
+
+
+def index_arrays(windows: Windows, starts: Any, mode: str) -> tuple[list[Any], str]:
+    """The index arrays, and the mode in which a canonical gather or scatter takes them.
+
+    In mode "clip" a window is moved until it fits, in mode "fill" (and "drop") it counts as a whole, so that one which
+    does not fit is left out as a whole, and negative starts are out of bounds. In mode "raise" and "wrap" they count
+    from the end.
+    """
+    expanded = windows.expanded()
+    common = windows.batch + tuple([windows.axes[d].size for d in expanded])
+    found = []
+    for d in windows.indexed():
+        axis, n = windows.axes[d], windows.shape[d]
+        parts = []
+        if axis.batch is not None:
+            parts.append(_spread(iota(windows.batch, axis.batch), common))
+        elif axis.column is not None:
+            parts.append(_spread(_start(_column(starts, axis.column), n, axis.size, mode), common))
+        if d in expanded and (axis.size > 1 or not parts):
+            parts.append(iota(common, len(windows.batch) + expanded.index(d)))
+        total = parts[0] if parts else _spread(np.int64(0), common)
+        found.append(add_p.bind(total, parts[1]) if len(parts) > 1 else total)
+    inside = mode in ("clip", "promise_in_bounds") or all(a.column is None for a in windows.axes)
+    return found, "promise_in_bounds" if inside else mode
+
+
+def _column(starts: Any, i: int) -> Any:
+    """One column of the start indices, as int64."""
+    shape = shape_of(starts)
+    if shape[-1] != 1:
+        starts = slice_p.bind(
+            starts,
+            start_indices=(0,) * (len(shape) - 1) + (i,),
+            limit_indices=(*shape[:-1], i + 1),
+            strides=(1,) * len(shape),
+        )
+    return convert(reshape_p.bind(starts, shape=shape[:-1]), INT64)
+
+
+def _start(start: Any, n: int, size: int, mode: str) -> Any:
+    """Where windows begin, such that the elements of a canonical gather are in or out of bounds as they should be."""
+    zero, last = np.int64(0), np.int64(n - size)
+    if mode in ("clip", "promise_in_bounds"):
+        # A promise of the user is not trusted with memory.
+        return clamp_p.bind(zero, start, last)
+    if mode in ("fill", "drop"):
+        fits = and_p.bind(ge_p.bind(start, zero), le_p.bind(start, last))
+        return select_p.bind(fits, start, np.int64(n))
+    if mode == "raise" and size != 1:
+        # Counted from the end here: what is added to a start must not make it look like a valid index.
+        from_end = and_p.bind(lt_p.bind(start, zero), ge_p.bind(start, np.int64(-n)))
+        return select_p.bind(from_end, add_p.bind(start, np.int64(n)), start)
+    return start
+
+
+def _spread(x: Any, common: tuple[int, ...]) -> Any:
+    shape = shape_of(x)
+    if shape == common:
+        return x
+    return broadcast_in_dim_p.bind(x, shape=common, broadcast_dimensions=tuple(range(len(shape))))
+
+
+def check_sizes(name: str, windows: Windows) -> None:
+    """Refuse windows where nothing can be taken though nothing may be left out."""
+    if 0 in windows.batch:
+        return
+    for d, a in enumerate(windows.axes):
+        if a.size > windows.shape[d]:
+            raise IndexOutOfBoundsError(
+                f"{name}: windows of {a.size} elements do not fit axis {d} of size {windows.shape[d]}"
+            )
+
+
+def arranged(x: Any, order: Sequence[int]) -> Any:
+    """Axes in another order."""
+    order = tuple(order)
+    return x if order == tuple(range(len(order))) else transpose_p.bind(x, permutation=order)
+
+
+def inverse(order: Sequence[int]) -> tuple[int, ...]:
+    """The permutation that undoes another."""
+    return tuple(sorted(range(len(order)), key=order.__getitem__))

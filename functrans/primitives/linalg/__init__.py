@@ -1,0 +1,1 @@
+"""Decompositions, determinants and systems of equations, in batches."""

@@ -1,0 +1,190 @@
+"""Determinants by LU factors, of at most four rows written out, in batches.
+
+Both primitives take the matrix, or the matrix and its factors as `lu_p` gives them. Derivatives are with respect to
+the matrix: so one factorisation serves values and derivatives of all orders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.aval import Aval, Zero
+from ...core.dtypes import INT32, real_dtype
+from ...core.kernel import Block, BlockEmitter, Buffer
+from ...core.primitive import Primitive
+from ..elementwise.arithmetic import mul_p, stop_gradient_p
+from ..elementwise.complexes import complex_p, imag_p, real_p
+from ..families import literal
+from ..structure.linear import batched_first, reduce_sum_p, shape_of
+from ..structure.shape import loops
+from .cofactors import cofactors_p
+from .lu import factored, lu_p
+from .matrices import check_kind, check_square, diagonal_of
+from .small_det import LARGEST, elements, small_determinant
+from .solve import lu_solve
+
+
+def parity_of(pivots: np.ndarray) -> np.ndarray:
+    """1 or -1: whether an even or an odd number of rows was exchanged."""
+    exchanged = pivots != np.arange(pivots.shape[-1])
+    return 1 - 2 * (exchanged.sum(-1) & 1)
+
+
+def _with_factors(k: BlockEmitter, operands: Any) -> Any:
+    """A function that gives, for a batch index, the diagonal's place and the parity of the exchanges."""
+    a = operands[0]
+    n = a.shape[-1]
+    if len(operands) > 1:
+        _, lu, pivots, _ = operands
+    else:
+        lu, pivots = k.scratch((n, n), a.dtype), k.scratch((n,), INT32)
+
+    def at(b: Sequence[Any]) -> tuple[Any, Any]:
+        own = list(b) if len(operands) > 1 else []
+        if not own and len(operands) == 1:
+            factored(k, a, b, lu, pivots)
+        parity = k.local(k.const(1, a.dtype))
+        first = 0 if len(operands) > 1 else 1  # LAPACK counts from 1
+        with k.loop(n) as i, k.if_(k.load(pivots, [*own, i]).ne(k.cast(i + first, INT32))):
+            parity.set(-parity.get())
+        return (lu, own), parity
+
+    return at
+
+
+# --- det ----------------------------------------------------------------------------------------------------
+
+
+def _det_abstract(a: Aval, *factors: Aval) -> Aval:
+    check_square("det", a)
+    check_kind("det", a.dtype)
+    return Aval(a.shape[:-2], a.dtype)
+
+
+def _det_impl(a: Any, *factors: Any) -> np.ndarray:
+    if not factors:
+        return np.linalg.det(a)
+    lu, pivots, _ = factors
+    return np.multiply.reduce(np.diagonal(lu, axis1=-2, axis2=-1), -1) * parity_of(pivots).astype(a.dtype)
+
+
+def _factors(a: Any, given: Sequence[Any]) -> Sequence[Any]:
+    return given if given else lu_p.bind(stop_gradient_p.bind(a))
+
+
+def _det_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    a, t = primals[0], tangents[0]
+    if type(t) is Zero or not shape_of(a)[-1]:
+        ans = det_p.bind(*primals)
+        return ans, Zero(ans)
+    factors = primals[1:] if shape_of(a)[-1] <= LARGEST else _factors(a, primals[1:])
+    ans = det_p.bind(a, *factors)
+    rank = len(shape_of(a))
+    terms = mul_p.bind(cofactors_p.bind(a, *factors), t)
+    return ans, reduce_sum_p.bind(terms, axes=(rank - 2, rank - 1))
+
+
+def _det_batch(size: int, args: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, int]:
+    return det_p.bind(*[batched_first(size, x, d) for x, d in zip(args, dims)]), 0
+
+
+def _det_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> None:
+    (out,), a = results, operands[0]
+    *batch, n, _ = a.shape
+    if 0 < n <= LARGEST and len(operands) == 1:
+        with loops(k, batch) as b:
+            k.store(out, b, small_determinant(elements(k, a, b), k.const(1, a.dtype)))
+        return
+    at = _with_factors(k, operands)
+    with loops(k, batch) as b:
+        (lu, own), product = at(b)
+        with k.loop(n) as i:
+            product.set(product.get() * k.load(lu, [*own, i, i]))
+        k.store(out, b, product.get())
+
+
+det_p: Primitive = Primitive(
+    "det", _det_abstract, _det_impl, jvp=_det_jvp, batch=_det_batch, kernel=Block(_det_kernel)
+)
+
+
+# --- slogdet ------------------------------------------------------------------------------------------------
+
+
+def _slogdet_abstract(a: Aval, *factors: Aval) -> tuple[Aval, Aval]:
+    check_square("slogdet", a)
+    check_kind("slogdet", a.dtype)
+    return Aval(a.shape[:-2], a.dtype), Aval(a.shape[:-2], real_dtype(a.dtype))
+
+
+def _slogdet_impl(a: Any, *factors: Any) -> tuple[np.ndarray, np.ndarray]:
+    if not factors:
+        sign, size = np.linalg.slogdet(a)
+        return sign, size
+    lu, pivots, _ = factors
+    diagonal = np.diagonal(lu, axis1=-2, axis2=-1)
+    with np.errstate(all="ignore"):
+        signs = np.sign(diagonal)
+        if a.dtype.kind == "f":
+            signs[np.isnan(signs)] = 1  # as NumPy
+        signs = np.multiply.reduce(signs, -1) * parity_of(pivots).astype(a.dtype)
+        return signs, np.add.reduce(np.log(np.abs(diagonal)), -1)
+
+
+def _slogdet_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    a, t = primals[0], tangents[0]
+    if type(t) is Zero or not shape_of(a)[-1]:
+        sign, size = slogdet_p.bind(*primals)
+        return (sign, size), (Zero(sign), Zero(size))
+    factors = _factors(a, primals[1:])
+    sign, size = slogdet_p.bind(a, *factors)
+    lu, _, permutation = factors
+    terms = diagonal_of(lu_solve(a, lu, permutation, t))
+    trace = reduce_sum_p.bind(terms, axes=(len(shape_of(terms)) - 1,))
+    if sign.dtype.kind != "c":
+        return (sign, size), (Zero(sign), trace)
+    turn = imag_p.bind(trace)
+    turn = mul_p.bind(sign, complex_p.bind(literal(0.0, turn), turn))
+    return (sign, size), (turn, real_p.bind(trace))
+
+
+def _slogdet_batch(size: int, args: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, Any]:
+    return slogdet_p.bind(*[batched_first(size, x, d) for x, d in zip(args, dims)]), (0, 0)
+
+
+def _slogdet_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> None:
+    at, (signs, sizes) = _with_factors(k, operands), results
+    *batch, n, _ = operands[0].shape
+    real = sizes.dtype
+    with loops(k, batch) as b:
+        (lu, own), sign = at(b)
+        total = k.local(k.const(0, real))
+        with k.loop(n) as i:
+            pivot = k.load(lu, [*own, i, i])
+            size = k.call("abs", pivot)
+            total.set(total.get() + k.call("log", size))
+            sign.set(sign.get() * _unit(k, pivot, size))
+        k.store(signs, b, sign.get())
+        k.store(sizes, b, total.get())
+
+
+def _unit(k: BlockEmitter, x: Any, size: Any) -> Any:
+    """The sign of a number; 1 of a NaN that is real, as NumPy."""
+    zero, one = k.const(0, size.dtype), k.const(1, size.dtype)
+    if x.dtype.kind == "c":
+        return x / k.cast(k.where(size.eq(zero), one, size), x.dtype)
+    return k.where(x < zero, -one, k.where(x.eq(zero), zero, one))
+
+
+slogdet_p: Primitive = Primitive(
+    "slogdet",
+    _slogdet_abstract,
+    _slogdet_impl,
+    jvp=_slogdet_jvp,
+    batch=_slogdet_batch,
+    kernel=Block(_slogdet_kernel),
+    multiple=True,
+)

@@ -1,0 +1,263 @@
+"""QR factors by Householder reflections, in batches.
+
+LAPACK's signs: the diagonal of R is not positive in general.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.aval import Aval, Zero
+from ...core.dtypes import INT32
+from ...core.errors import LinAlgError
+from ...core.kernel import Block, BlockEmitter, Buffer
+from ...core.primitive import Primitive
+from ..elementwise.arithmetic import neg_p, select_p, sub_p
+from ..elementwise.complexes import complex_p, imag_p
+from ..families import literal
+from ..structure.create import diagonal_mask
+from ..structure.linear import add_p, dtype_of, move_axis, reshape_p, shape_of, zeros
+from ..structure.shape import concatenate_p, loops
+from .cholesky import solve
+from .matrices import adjoint, check_kind, columns_of, diagonal_of, matrix_product, rows_of, triangle
+from .reflections import compact, householder_product, reflections_slope
+
+_BLOCK = 32
+"""Columns that LAPACK reflects at once, if it has so many times their number as workspace."""
+
+
+def _check(name: str, x: Aval) -> None:
+    if x.ndim < 2:
+        raise LinAlgError(f"{name}: want matrices (at least two axes), got shape {x.shape}")
+    check_kind(name, x.dtype)
+
+
+# --- geqrf: reflections ---------------------------------------------------------------------------------------
+
+
+def _geqrf_abstract(x: Aval) -> tuple[Aval, Aval]:
+    _check("geqrf", x)
+    *batch, m, n = x.shape
+    return x.strong(), Aval((*batch, min(m, n)), x.dtype)
+
+
+def _geqrf_impl(x: Any) -> tuple[np.ndarray, np.ndarray]:
+    h, taus = np.linalg.qr(x, mode="raw")
+    return np.ascontiguousarray(np.swapaxes(h, -1, -2)), taus
+
+
+def reflected(k: BlockEmitter, a: Buffer, b: Sequence[Any], work: Buffer, taus: Any, memory: Buffer) -> None:
+    """LAPACK's geqrf of the matrix at a batch index, in its column-major order: `work` has at least n rows."""
+    m, n = a.shape[-2:]
+    with k.loop(n) as j, k.loop(m) as i:
+        k.store(work, [j, i], k.load(a, [*b, i, j]))
+    info = k.local(k.const(0, INT32))
+    k.extern("geqrf", m, n, work, max(m, 1), taus, memory, memory.shape[0], info)
+
+
+def _geqrf_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> None:
+    (a,), (out, taus) = operands, results
+    *batch, m, n = a.shape
+    work, memory = k.scratch((n, m), a.dtype), k.scratch((_BLOCK * max(n, 1),), a.dtype)
+    some = k.scratch((max(min(m, n), 1),), a.dtype)
+    with loops(k, batch) as b:
+        reflected(k, a, b, work, some, memory)
+        with k.loop(m) as i, k.loop(n) as j:
+            k.store(out, [*b, i, j], k.load(work, [j, i]))
+        with k.loop(min(m, n)) as i:
+            k.store(taus, [*b, i], k.load(some, [i]))
+
+
+def _geqrf_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    h, taus = geqrf_p.bind(*primals)
+    t = tangents[0]
+    if type(t) is Zero:
+        return (h, taus), (Zero(h), Zero(taus))
+    *batch, m, n = shape_of(h)
+    k = min(m, n)
+    if not k:
+        return (h, taus), (t, Zero(taus))
+    vectors = columns_of(h, 0, k)
+    t_q, t_r = slopes(householder_product(vectors, taus), rows_of(h, 0, k), primals[0], t)
+    t_v, _, t_w = reflections_slope(vectors, taus, t_q)
+    t_h = triangle(t_v, lower=True, strict=True)
+    rank = len(batch) + 2
+    if n > k:
+        t_h = concatenate_p.bind(t_h, zeros(Aval((*batch, m, n - k), t_h.dtype)), dimension=rank - 1)
+    if m > k:
+        t_r = concatenate_p.bind(t_r, zeros(Aval((*batch, m - k, n), t_h.dtype)), dimension=rank - 2)
+    return (h, taus), (add_p.bind(t_h, t_r), diagonal_of(t_w))
+
+
+def slopes(q: Any, r: Any, x: Any, t: Any) -> tuple[Any, Any]:
+    """The tangents of ``x = q r`` with k = min(m, n) columns in q (only the upper triangle of `r` is read).
+
+    With ``C = Q^H X' R^-1`` and skew ``W = tril(C, -1) - tril(C, -1)^H + i diag(Im C)``, as the diagonal of R stays
+    real: ``Q' = Q (W - C) + X' R^-1``, ``R' = (C - W) R`` (Walter and Lehmann 2010). In a wide matrix [X1 X2] the
+    first columns decide, ``R2 = Q^H X2`` (Roberts and Roberts 2020).
+    """
+    *_, m, n = shape_of(x)
+    k = min(m, n)
+    head, t_head = columns_of(r, 0, k), columns_of(t, 0, k)
+    quotient = solve(head, t_head, left_side=False, lower=False)
+    inner = matrix_product(adjoint(q), quotient)
+    strict = triangle(inner, lower=True, strict=True)
+    skew = sub_p.bind(strict, adjoint(strict))
+    if dtype_of(inner).kind == "c":
+        turn = imag_p.bind(diagonal_of(inner))
+        turn = complex_p.bind(literal(0.0, turn), turn)
+        chosen = select_p.bind(diagonal_mask(k, k), _as_columns(turn), dtype_of(inner).type(0))
+        skew = add_p.bind(skew, chosen)
+    change = sub_p.bind(inner, skew)
+    t_q = sub_p.bind(quotient, matrix_product(q, change))
+    t_r = matrix_product(change, triangle(head, lower=False))
+    if n > k:
+        tail, t_tail = columns_of(x, k, n), columns_of(t, k, n)
+        right = add_p.bind(matrix_product(adjoint(t_q), tail), matrix_product(adjoint(q), t_tail))
+        t_r = concatenate_p.bind(t_r, right, dimension=len(shape_of(x)) - 1)
+    return t_q, t_r
+
+
+def _as_columns(x: Any) -> Any:
+    """Vectors as matrices of one column."""
+    return reshape_p.bind(x, shape=(*shape_of(x), 1))
+
+
+def _geqrf_batch(size: int, args: Sequence[Any], dims: Sequence[int]) -> tuple[Any, Any]:
+    return geqrf_p.bind(move_axis(args[0], dims[0], 0)), (0, 0)
+
+
+geqrf_p: Primitive = Primitive(
+    "geqrf",
+    _geqrf_abstract,
+    _geqrf_impl,
+    jvp=_geqrf_jvp,
+    batch=_geqrf_batch,
+    kernel=Block(_geqrf_kernel),
+    multiple=True,
+)
+
+
+# --- qr -----------------------------------------------------------------------------------------------------
+
+
+def _qr_abstract(x: Aval, *, full: bool) -> tuple[Aval, Aval]:
+    _check("qr", x)
+    *batch, m, n = x.shape
+    k = m if full else min(m, n)
+    return Aval((*batch, m, k), x.dtype), Aval((*batch, k, n), x.dtype)
+
+
+def _qr_impl(x: Any, *, full: bool) -> tuple[np.ndarray, np.ndarray]:
+    q, r = np.linalg.qr(x, mode="complete" if full else "reduced")
+    return q, r
+
+
+def _qr_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, full: bool) -> tuple[Any, Any]:
+    x, t = primals[0], tangents[0]
+    q, r = qr_p.bind(x, full=full)
+    *batch, m, n = shape_of(x)
+    k = min(m, n)
+    if type(t) is Zero or not k:
+        return (q, r), (Zero(q), Zero(r))
+    t_q, t_r = slopes(columns_of(q, 0, k), rows_of(r, 0, k), x, t)
+    if not full or m <= n:
+        return (q, r), (t_q, t_r)
+    rank = len(batch) + 2
+    t_r = concatenate_p.bind(t_r, zeros(Aval((*batch, m - k, n), t_r.dtype)), dimension=rank - 2)
+    return (q, r), (concatenate_p.bind(t_q, _complement_slope(x, t_q), dimension=rank - 1), t_r)
+
+
+def _complement_slope(x: Any, t_q: Any) -> Any:
+    """The tangent of the columns of Q that follow no column of `x`: the reflections decide where they turn."""
+    h, taus = geqrf_p.bind(x)
+    v, t = compact(h, taus)
+    t_v, t_t, _ = reflections_slope(h, taus, t_q)
+    m, n = shape_of(v)[-2:]
+    below, t_below = adjoint(rows_of(v, n, m)), adjoint(rows_of(t_v, n, m))
+    inner = add_p.bind(matrix_product(t_v, t), matrix_product(v, t_t))
+    out = matrix_product(inner, below)
+    return neg_p.bind(add_p.bind(out, matrix_product(matrix_product(v, t), t_below)))
+
+
+def _qr_batch(size: int, args: Sequence[Any], dims: Sequence[int], *, full: bool) -> tuple[Any, Any]:
+    return qr_p.bind(move_axis(args[0], dims[0], 0), full=full), (0, 0)
+
+
+def _qr_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, full: bool) -> None:
+    (a,), (q, r) = operands, results
+    *batch, m, n = a.shape
+    count, columns = min(m, n), q.shape[-1]
+    work = k.scratch((max(n, columns, 1), m), a.dtype)
+    memory = k.scratch((_BLOCK * max(n, columns, 1),), a.dtype)
+    taus = k.scratch((max(count, 1),), a.dtype)
+    zero = k.const(0, a.dtype)
+    with loops(k, batch) as b:
+        reflected(k, a, b, work, taus, memory)
+        with k.loop(columns) as i:
+            with k.loop(n) as j:
+                k.store(r, [*b, i, j], zero)
+            with k.loop(n, i) as j:
+                k.store(r, [*b, i, j], k.load(work, [j, i]))
+        info = k.local(k.const(0, INT32))
+        make = "ungqr" if a.dtype.kind == "c" else "orgqr"
+        k.extern(make, m, columns, count, work, max(m, 1), taus, memory, memory.shape[0], info)
+        with k.loop(m) as i, k.loop(columns) as j:
+            k.store(q, [*b, i, j], k.load(work, [j, i]))
+
+
+qr_p: Primitive = Primitive(
+    "qr",
+    _qr_abstract,
+    _qr_impl,
+    jvp=_qr_jvp,
+    batch=_qr_batch,
+    kernel=Block(_qr_kernel),
+    multiple=True,
+)
+
+
+# --- the triangle alone ---------------------------------------------------------------------------------------
+
+
+def _triangle_abstract(x: Aval) -> Aval:
+    _check("qr", x)
+    *batch, m, n = x.shape
+    return Aval((*batch, min(m, n), n), x.dtype)
+
+
+def _triangle_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    x, t = primals[0], tangents[0]
+    if type(t) is Zero or 0 in shape_of(x)[-2:]:
+        ans = qr_triangle_p.bind(x)
+        return ans, Zero(ans)
+    q, r = qr_p.bind(x, full=False)
+    return r, slopes(q, r, x, t)[1]
+
+
+def _triangle_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> None:
+    (a,), (out,) = operands, results
+    *batch, m, n = a.shape
+    work, memory = k.scratch((n, m), a.dtype), k.scratch((_BLOCK * max(n, 1),), a.dtype)
+    taus, zero = k.scratch((max(min(m, n), 1),), a.dtype), k.const(0, a.dtype)
+    with loops(k, batch) as b:
+        reflected(k, a, b, work, taus, memory)
+        with k.loop(min(m, n)) as i:
+            with k.loop(i) as j:
+                k.store(out, [*b, i, j], zero)
+            with k.loop(n, i) as j:
+                k.store(out, [*b, i, j], k.load(work, [j, i]))
+
+
+#: R without Q, at half the cost.
+qr_triangle_p: Primitive = Primitive(
+    "qr_triangle",
+    _triangle_abstract,
+    lambda x: np.linalg.qr(x, mode="r"),
+    jvp=_triangle_jvp,
+    batch=lambda size, args, dims: (qr_triangle_p.bind(move_axis(args[0], dims[0], 0)), 0),
+    kernel=Block(_triangle_kernel),
+)

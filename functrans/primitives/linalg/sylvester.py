@@ -1,0 +1,124 @@
+"""Sylvester's equation ``a x + x b = q``, and square roots of matrices, whose derivative is one. Calls of SciPy."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from ...core.aval import Aval, Zero
+from ...core.dtypes import complex_dtype
+from ...core.errors import LinAlgError
+from ...core.primitive import Linear, Primitive
+from ..elementwise.arithmetic import neg_p, sub_p
+from ..structure.linear import batched_first, dtype_of, same_dtype, shape_of
+from .matrices import check_kind, check_square, matrix_product, matrix_transpose
+from .spectral import cast
+
+# --- sylvester ----------------------------------------------------------------------------------------------
+
+
+def _sylvester_abstract(a: Aval, b: Aval, q: Aval, *, rtol: float) -> Aval:
+    check_square("solve_sylvester", a)
+    check_square("solve_sylvester", b)
+    check_kind("solve_sylvester", same_dtype("solve_sylvester", (a, b, q)))
+    if q.shape != (*a.shape[:-1], b.shape[-1]) or b.shape[:-2] != a.shape[:-2]:
+        raise LinAlgError(
+            f"solve_sylvester: shapes {a.shape}, {b.shape} and {q.shape} do not fit: a has the rows of q, b its columns"
+        )
+    return q.strong()
+
+
+def _sylvester_impl(a: Any, b: Any, q: Any, *, rtol: float) -> np.ndarray:
+    out = np.full(q.shape, np.nan, q.dtype)
+    for place in np.ndindex(q.shape[:-2]) if q.size else ():
+        if all(np.isfinite(x[place]).all() for x in (a, b, q)) and _is_regular(a[place], b[place], rtol):
+            out[place] = scipy.linalg.solve_sylvester(a[place], b[place], q[place])
+    return out
+
+
+def _is_regular(a: np.ndarray, b: np.ndarray, rtol: float) -> bool:
+    """Whether no sum of two eigenvalues, one of each, is zero but for rounding: LAPACK would replace it by another."""
+    v, w = np.linalg.eigvals(a), np.linalg.eigvals(b)
+    least = rtol * max(np.abs(v).max(), np.abs(w).max())
+    return bool(np.abs(v[:, None] + w).min() > least)
+
+
+def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
+    """The solution of ``a x + x b = q``; NaN where it is not determined."""
+    order = shape_of(a)[-1] + shape_of(b)[-1]
+    return sylvester_p.bind(a, b, q, rtol=float(order * np.finfo(dtype_of(a)).eps))
+
+
+def _sylvester_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, rtol: float) -> tuple[Any, Any]:
+    a, b, q = primals
+    t_a, t_b, t_q = tangents
+    x = sylvester_p.bind(a, b, q, rtol=rtol)
+    right = None if type(t_q) is Zero else t_q
+    # a x' + x' b = q' - a' x - x b'.
+    for moved in (
+        None if type(t_a) is Zero else matrix_product(t_a, x),
+        None if type(t_b) is Zero else matrix_product(x, t_b),
+    ):
+        if moved is not None:
+            right = neg_p.bind(moved) if right is None else sub_p.bind(right, moved)
+    return x, Zero(x) if right is None else sylvester_p.bind(a, b, right, rtol=rtol)
+
+
+def _sylvester_transpose(ct: Any, a: Any, b: Any, q: Any, *, rtol: float) -> list[Any]:
+    assert type(a) is not Linear, "a solution is not linear in the matrices"
+    assert type(b) is not Linear, "a solution is not linear in the matrices"
+    return [None, None, sylvester_p.bind(matrix_transpose(a), matrix_transpose(b), ct, rtol=rtol)]
+
+
+sylvester_p: Primitive = Primitive(
+    "sylvester",
+    _sylvester_abstract,
+    _sylvester_impl,
+    jvp=_sylvester_jvp,
+    transpose=_sylvester_transpose,
+    batch=lambda size, args, dims, **params: (
+        sylvester_p.bind(*[batched_first(size, x, d) for x, d in zip(args, dims)], **params),
+        0,
+    ),
+)
+
+# --- sqrtm --------------------------------------------------------------------------------------------------
+
+
+def _sqrtm_abstract(x: Aval) -> Aval:
+    check_square("sqrtm", x)
+    check_kind("sqrtm", x.dtype)
+    return Aval(x.shape, x.dtype if x.dtype.kind == "c" else complex_dtype(x.dtype))
+
+
+def _sqrtm_impl(x: Any) -> np.ndarray:
+    dtype = np.result_type(x.dtype, np.complex64)
+    if not x.size:
+        return np.zeros(x.shape, dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of singular matrices, whose root is infinite or inaccurate
+        return np.asarray(scipy.linalg.sqrtm(x)).astype(dtype)
+
+
+def _sqrtm_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    root = sqrtm_p.bind(*primals)
+    t = tangents[0]
+    if type(t) is Zero:
+        return root, Zero(root)
+    # root root' + root' root = x' (Higham, Functions of Matrices, 2008, section 6.1). Of a singular matrix the
+    # root has an eigenvalue that is the square root of a rounding error.
+    rtol = float(np.sqrt(shape_of(root)[-1] * np.finfo(dtype_of(root)).eps))
+    return root, sylvester_p.bind(root, root, cast(t, dtype_of(root)), rtol=rtol)
+
+
+sqrtm_p: Primitive = Primitive(
+    "sqrtm",
+    _sqrtm_abstract,
+    _sqrtm_impl,
+    jvp=_sqrtm_jvp,
+    batch=lambda size, args, dims: (sqrtm_p.bind(batched_first(size, args[0], dims[0])), 0),
+)

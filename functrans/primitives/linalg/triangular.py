@@ -1,0 +1,188 @@
+"""Triangular systems, in batches: axes before the last two run in parallel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.linalg.blas import get_blas_funcs
+
+from ...core.aval import Aval, Zero
+from ...core.errors import LinAlgError
+from ...core.kernel import Block, BlockEmitter, Buffer
+from ...core.primitive import Effect, Linear, Primitive
+from ..elementwise.arithmetic import neg_p, sub_p
+from ..elementwise.complexes import conj_p
+from ..structure.linear import batched_first, dtype_of, move_axis, reshape_p, same_dtype, shape_of
+from ..structure.shape import loops
+from .matrices import check_kind, check_square, matrix_product, matrix_transpose, offset_of, triangle
+
+
+def solve(
+    a: Any,
+    b: Any,
+    *,
+    left_side: bool,
+    lower: bool,
+    transpose_a: bool = False,
+    conjugate_a: bool = False,
+    unit_diagonal: bool = False,
+    check: bool = False,
+) -> Any:
+    """`triangular_solve` with defaults."""
+    return triangular_solve_p.bind(
+        a,
+        b,
+        left_side=left_side,
+        lower=lower,
+        transpose_a=transpose_a,
+        conjugate_a=conjugate_a,
+        unit_diagonal=unit_diagonal,
+        check=check,
+    )
+
+
+def _solve_abstract(a: Aval, b: Aval, *, left_side: bool, **params: Any) -> Aval:
+    dtype = same_dtype("triangular_solve", (a, b))
+    check_square("triangular_solve", a)
+    check_kind("triangular_solve", dtype)
+    side = -2 if left_side else -1
+    if b.ndim != a.ndim or a.shape[:-2] != b.shape[:-2] or b.shape[side] != a.shape[-1]:
+        raise LinAlgError(
+            f"triangular_solve: a right-hand side of shape {b.shape} does not fit a matrix of shape {a.shape}"
+        )
+    return b.strong()
+
+
+def _solve_impl(
+    a: Any,
+    b: Any,
+    *,
+    left_side: bool,
+    lower: bool,
+    transpose_a: bool,
+    conjugate_a: bool,
+    unit_diagonal: bool,
+    check: bool,
+) -> np.ndarray:
+    if check:
+        _check_diagonal(a)
+    if conjugate_a and not transpose_a:
+        a = np.conj(a)
+    trsm = get_blas_funcs("trsm", dtype=a.dtype)
+    trans = 2 if conjugate_a and transpose_a else int(transpose_a)
+    out = np.empty(b.shape, b.dtype)
+    if not out.size:
+        return out
+    for place in np.ndindex(b.shape[:-2]):
+        # Transposed, C order is the Fortran order that BLAS takes without a copy: X op(A) = B.
+        out[place] = trsm(
+            1.0, a[place].T, b[place].T, side=left_side, lower=not lower, trans_a=trans, diag=unit_diagonal
+        ).T
+    return out
+
+
+def _check_diagonal(a: np.ndarray) -> None:
+    singular = np.diagonal(a, axis1=-2, axis2=-1) == 0
+    if singular.any():
+        *batch, row = np.argwhere(singular)[0].tolist()
+        where = f" of matrix {tuple(batch) if len(batch) != 1 else batch[0]} of the batch" if batch else ""
+        raise LinAlgError(f"solve_triangular: singular matrix: element {row} of the diagonal{where} is zero")
+
+
+def _solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    a, b = primals
+    t_a, t_b = tangents
+    ans = triangular_solve_p.bind(a, b, **params)
+    if type(t_a) is Zero and type(t_b) is Zero:
+        return ans, Zero(ans)
+    right = None if type(t_b) is Zero else t_b
+    if type(t_a) is not Zero:
+        # op(A) X = B gives op(A) X' = B' - op(A') X; what lies outside the triangle is not read.
+        t_a = triangle(t_a, params["lower"], strict=params["unit_diagonal"])
+        if params["transpose_a"]:
+            t_a = matrix_transpose(t_a)
+        if params["conjugate_a"] and dtype_of(t_a).kind == "c":
+            t_a = conj_p.bind(t_a)
+        moved = matrix_product(t_a, ans) if params["left_side"] else matrix_product(ans, t_a)
+        right = neg_p.bind(moved) if right is None else sub_p.bind(right, moved)
+    return ans, triangular_solve_p.bind(a, right, **{**params, "check": False})
+
+
+def _solve_transpose(ct: Any, a: Any, b: Any, *, transpose_a: bool, **params: Any) -> list[Any]:
+    assert type(a) is not Linear, "triangular_solve is not linear in the matrix"
+    back = {**params, "transpose_a": not transpose_a, "check": False}
+    return [None, triangular_solve_p.bind(a, ct, **back)]
+
+
+def _solve_batch(
+    size: int, args: Sequence[Any], dims: Sequence[int | None], *, left_side: bool, **params: Any
+) -> tuple[Any, int]:
+    a, b = args
+    if dims[0] is not None:
+        a, b = batched_first(size, a, dims[0]), batched_first(size, b, dims[1])
+        return triangular_solve_p.bind(a, b, left_side=left_side, **params), 0
+    # One matrix for all lanes: they become columns of one right-hand side (rows, if it stands on the left).
+    ndim = len(shape_of(b))
+    place = ndim - 2 if left_side else ndim - 3
+    assert dims[1] is not None
+    b = move_axis(b, dims[1], place)
+    shape = shape_of(b)
+    merged = (*shape[:place], shape[place] * shape[place + 1], *shape[place + 2 :])
+    out = triangular_solve_p.bind(a, reshape_p.bind(b, shape=merged), left_side=left_side, **params)
+    return reshape_p.bind(out, shape=shape), place
+
+
+def _solve_kernel(
+    k: BlockEmitter,
+    operands: Any,
+    results: Sequence[Buffer],
+    *,
+    left_side: bool,
+    lower: bool,
+    transpose_a: bool,
+    conjugate_a: bool,
+    unit_diagonal: bool,
+    check: bool,
+) -> None:
+    a, out = operands[0], results[0]
+    *batch, rows, columns = out.shape
+    n = a.shape[-1]
+    k.copy(out, operands[1])
+    if check:
+        with loops(k, batch) as b, k.loop(n) as i:
+            k.fail_if(k.load(a, [*b, i, i]).eq(k.const(0, a.dtype)))
+    if out.dtype.kind == "c" and conjugate_a and not transpose_a:
+        conjugate = k.scratch(a.shape, a.dtype)
+        with loops(k, a.shape) as index:
+            k.store(conjugate, index, k.call("conj", k.load(a, index)))
+        a, conjugate_a = conjugate, False
+    with loops(k, batch) as b:
+        # Rows are columns to BLAS: it solves the transposed system from the other side.
+        k.extern(
+            "trsm",
+            "R" if left_side else "L",
+            "U" if lower else "L",
+            ("C" if conjugate_a else "T") if transpose_a else "N",
+            "U" if unit_diagonal else "N",
+            columns,
+            rows,
+            1.0,
+            (a, offset_of(b, a.shape)),
+            max(n, 1),
+            (out, offset_of(b, out.shape)),
+            max(columns, 1),
+        )
+
+
+triangular_solve_p: Primitive = Primitive(
+    "triangular_solve",
+    _solve_abstract,
+    _solve_impl,
+    jvp=_solve_jvp,
+    transpose=_solve_transpose,
+    batch=_solve_batch,
+    kernel=Block(_solve_kernel, reuse=1),
+    effects=lambda *, check, **params: Effect.RAISE if check else Effect.NONE,
+)

@@ -1,0 +1,217 @@
+"""dot_general: every product of arrays that is summed over some axes and runs over others in parallel.
+
+``dimension_numbers = ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch))``. The result's axes are the
+batch axes, then the free axes of the left operand, then those of the right one. Its kernel stands in
+`dot_kernel`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.aval import Aval, Zero
+from ...core.errors import ShapeError
+from ...core.kernel import Block
+from ...core.primitive import Linear, Primitive
+from ..structure.linear import add_p, same_dtype, shape_of, transpose_p
+from .dot_kernel import dot_kernel
+
+Axes = tuple[int, ...]
+DimensionNumbers = tuple[tuple[Axes, Axes], tuple[Axes, Axes]]
+
+
+@lru_cache(maxsize=4096)
+def free_axes(ndim: int, contract: Axes, batch: Axes) -> Axes:
+    """The axes that are neither summed over nor batch axes."""
+    return tuple([d for d in range(ndim) if d not in contract and d not in batch])
+
+
+def _dot_abstract(x: Aval, y: Aval, *, dimension_numbers: DimensionNumbers) -> Aval:
+    dtype = x.dtype if x.dtype is y.dtype else same_dtype("dot_general", (x, y))
+    return Aval(_dot_shape(x.shape, y.shape, dimension_numbers), dtype)
+
+
+@lru_cache(maxsize=4096)
+def _dot_shape(x_shape: Axes, y_shape: Axes, dimension_numbers: DimensionNumbers) -> Axes:
+    (x_contract, y_contract), (x_batch, y_batch) = dimension_numbers
+    for own, contract, batch in ((x_shape, x_contract, x_batch), (y_shape, y_contract, y_batch)):
+        used = contract + batch
+        if len(set(used)) != len(used) or any(not 0 <= d < len(own) for d in used):
+            raise ShapeError(f"dot_general: axes {contract} and {batch} do not fit an array of shape {own}")
+    for kind, ds, es in (("contracted", x_contract, y_contract), ("batch", x_batch, y_batch)):
+        if [x_shape[d] for d in ds] != [y_shape[e] for e in es]:
+            raise ShapeError(
+                f"dot_general: shapes {x_shape} and {y_shape} differ along the {kind} axes {ds} and {es}; "
+                "transpose or reshape one of the operands"
+            )
+    shape = [x_shape[d] for d in x_batch]
+    shape += [x_shape[d] for d in free_axes(len(x_shape), x_contract, x_batch)]
+    shape += [y_shape[d] for d in free_axes(len(y_shape), y_contract, y_batch)]
+    return tuple(shape)
+
+
+# --- NumPy --------------------------------------------------------------------------------------------------
+
+
+class _Plan(NamedTuple):
+    """How NumPy computes a product: the permutations, and the numbers of batch, free and contracted axes.
+
+    `flat`: `np.dot` of the operands, transposed or not, is all.
+    """
+
+    x_order: Axes | None
+    y_order: Axes | None
+    batch: int
+    x_free: int
+    y_free: int
+    contract: int
+    flat: bool
+
+
+@lru_cache(maxsize=4096)
+def _plan(x_ndim: int, y_ndim: int, dimension_numbers: DimensionNumbers) -> _Plan:
+    (x_contract, y_contract), (x_batch, y_batch) = dimension_numbers
+    x_free = free_axes(x_ndim, x_contract, x_batch)
+    y_free = free_axes(y_ndim, y_contract, y_batch)
+    x_order = (*x_batch, *x_free, *x_contract)
+    y_order = (*y_batch, *y_contract, *y_free)
+    return _Plan(
+        None if x_order == tuple(range(x_ndim)) else x_order,
+        None if y_order == tuple(range(y_ndim)) else y_order,
+        len(x_batch),
+        len(x_free),
+        len(y_free),
+        len(x_contract),
+        not x_batch and len(x_contract) == 1 and len(x_free) <= 1 and len(y_free) <= 1,
+    )
+
+
+def _dot_impl(x: Any, y: Any, *, dimension_numbers: DimensionNumbers) -> Any:
+    plan = _plan(x.ndim, y.ndim, dimension_numbers)
+    if plan.x_order is not None:
+        x = x.transpose(plan.x_order)
+    if plan.y_order is not None:
+        y = y.transpose(plan.y_order)
+    if plan.flat:
+        return np.dot(x, y)
+    batch, x_free, y_free, contract = plan.batch, plan.x_free, plan.y_free, plan.contract
+    # One axis each is what matmul takes (and passes to BLAS without copies); merge or insert axes until it is
+    # so.
+    left, right = x.shape[: batch + x_free], y.shape[batch + contract :]
+    x3 = x if x_free == contract == 1 else _merged(x, batch, x_free)
+    y3 = y if y_free == contract == 1 else _merged(y, batch, contract)
+    out = np.matmul(x3, y3)
+    return out if x_free == y_free == 1 else out.reshape(left + right)
+
+
+def _merged(a: np.ndarray, batch: int, first: int) -> np.ndarray:
+    """The axes behind the batch axes as two: the next `first` merged, and the rest merged."""
+    shape = a.shape
+    middle, last = shape[batch : batch + first], shape[batch + first :]
+    return a.reshape(*shape[:batch], prod(middle), prod(last))
+
+
+# --- derivatives --------------------------------------------------------------------------------------------
+
+
+def _dot_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    x, y = primals
+    s, t = tangents
+    ans = dot_general_p.bind(x, y, **params)
+    if type(s) is Zero:
+        return ans, Zero(ans) if type(t) is Zero else dot_general_p.bind(x, t, **params)
+    left = dot_general_p.bind(s, y, **params)
+    if type(t) is Zero:
+        return ans, left
+    return ans, add_p.bind(left, dot_general_p.bind(x, t, **params))
+
+
+class _Back(NamedTuple):
+    """The product that takes a cotangent to an operand's, and the transposition behind it.
+
+    For the right operand the other one stands on the left: in matrix products nothing is to be transposed.
+    """
+
+    dimension_numbers: DimensionNumbers
+    order: Axes | None
+
+
+@lru_cache(maxsize=4096)
+def _back(ndim: int, other_ndim: int, dimension_numbers: DimensionNumbers, operand: int) -> _Back:
+    """Contract the cotangent with the other operand along the other's free axes."""
+    contracts, batches = dimension_numbers
+    contract, other_contract = contracts[operand], contracts[1 - operand]
+    batch, other_batch = batches[operand], batches[1 - operand]
+    free = free_axes(ndim, contract, batch)
+    other_free = free_axes(other_ndim, other_contract, other_batch)
+    start = len(batch) + (0 if operand else len(free))
+    ct_contract = tuple(range(start, start + len(other_free)))
+    ct_batch = tuple(range(len(batch)))
+    # The product's axes: batch, the operand's free axes, and the contracted ones in the other operand's
+    # order.
+    contracted = [contract[i] for i in sorted(range(len(contract)), key=other_contract.__getitem__)]
+    if operand:
+        dims = ((other_free, ct_contract), (other_batch, ct_batch))
+        axes = (*batch, *contracted, *free)
+    else:
+        dims = ((ct_contract, other_free), (ct_batch, other_batch))
+        axes = (*batch, *free, *contracted)
+    order = tuple(sorted(range(ndim), key=axes.__getitem__))
+    return _Back(dims, None if order == tuple(range(ndim)) else order)
+
+
+def _dot_transpose(ct: Any, x: Any, y: Any, *, dimension_numbers: DimensionNumbers) -> list[Any]:
+    cts: list[Any] = [None, None]
+    for i, (a, other) in enumerate(((x, y), (y, x))):
+        if type(a) is Linear:
+            back = _back(a.aval.ndim, len(shape_of(other)), dimension_numbers, i)
+            pair = (other, ct) if i else (ct, other)
+            out = dot_general_p.bind(*pair, dimension_numbers=back.dimension_numbers)
+            cts[i] = out if back.order is None else transpose_p.bind(out, permutation=back.order)
+    return cts
+
+
+# --- batching -----------------------------------------------------------------------------------------------
+
+
+def _shifted(axes: Axes, d: int) -> Axes:
+    return tuple([a + (a >= d) for a in axes])
+
+
+def _dot_batch(
+    size: int, args: Sequence[Any], dims: Sequence[int | None], *, dimension_numbers: DimensionNumbers
+) -> tuple[Any, int]:
+    x, y = args
+    d, e = dims
+    (x_contract, y_contract), (x_batch, y_batch) = dimension_numbers
+    if d is not None:
+        x_contract, x_batch = _shifted(x_contract, d), _shifted(x_batch, d)
+    if e is not None:
+        y_contract, y_batch = _shifted(y_contract, e), _shifted(y_batch, e)
+    if d is not None and e is not None:
+        place = 0
+        x_batch, y_batch = (d, *x_batch), (e, *y_batch)
+    elif d is not None:
+        place = len(x_batch) + free_axes(len(shape_of(x)), x_contract, x_batch).index(d)
+    else:
+        x_free = free_axes(len(shape_of(x)), x_contract, x_batch)
+        y_free = free_axes(len(shape_of(y)), y_contract, y_batch)
+        place = len(x_batch) + len(x_free) + y_free.index(e)
+    dims_new = ((x_contract, y_contract), (x_batch, y_batch))
+    return dot_general_p.bind(x, y, dimension_numbers=dims_new), place
+
+
+dot_general_p: Primitive = Primitive(
+    "dot_general",
+    _dot_abstract,
+    _dot_impl,
+    jvp=_dot_jvp,
+    transpose=_dot_transpose,
+    batch=_dot_batch,
+    kernel=Block(dot_kernel),
+)

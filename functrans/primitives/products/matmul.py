@@ -1,0 +1,303 @@
+"""Products of arrays by labelled axes, and NumPy's matmul family, whose ufuncs and operator are registered
+here.
+
+`contract` is einsum of two operands: it chooses between dot_general and, where nothing is summed,
+multiplication.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.aval import aval_of
+from ...core.dtypes import promote
+from ...core.errors import ShapeError
+from ...core.trace import Tracer, operators
+from ..elementwise.arithmetic import mul_p
+from ..elementwise.composed import conjugate
+from ..operands import WEAK_DTYPES, finish, key_of, operand, strong
+from ..promotion import operator_operand, with_options
+from ..structure.linear import reduce_sum_p, reshape_p, shape_of, transpose_p
+from .dot import DimensionNumbers, dot_general_p
+
+Labels = tuple[Any, ...]
+Axes = tuple[int, ...]
+
+# --- contraction by labels ----------------------------------------------------------------------------------
+
+
+class _Prepared(NamedTuple):
+    """What is done to an operand before the product: axes summed, then a shape without the axes that are
+    broadcast.
+    """
+
+    summed: Axes
+    shape: Axes | None
+    labels: Labels
+
+
+class _Contraction(NamedTuple):
+    x: _Prepared
+    y: _Prepared
+    dimension_numbers: DimensionNumbers | None
+    order: Axes | None
+
+
+def contract(x: Any, x_labels: Labels, y: Any, y_labels: Labels, out: Labels) -> Any:
+    """The product of two operands of one dtype, summed over labels that are not in `out`.
+
+    Labels are distinct within each operand; an axis of extent 1 is broadcast against the other operand's.
+    `out` names labels of the operands only.
+    """
+    return _carried_out(_contraction(shape_of(x), x_labels, shape_of(y), y_labels, out), x, y, out)
+
+
+def _carried_out(plan: _Contraction, x: Any, y: Any, out: Labels) -> Any:
+    x, y = _prepare(x, plan.x), _prepare(y, plan.y)
+    if plan.dimension_numbers is None:
+        return mul_p.bind(_spread(x, plan.x.labels, out), _spread(y, plan.y.labels, out))
+    product = dot_general_p.bind(x, y, dimension_numbers=plan.dimension_numbers)
+    return product if plan.order is None else transpose_p.bind(product, permutation=plan.order)
+
+
+@lru_cache(maxsize=4096)
+def _contraction(
+    x_shape: Axes, x_labels: Labels, y_shape: Axes, y_labels: Labels, out: Labels
+) -> _Contraction:
+    extents: dict[Any, int] = {}
+    for shape, labels in ((x_shape, x_labels), (y_shape, y_labels)):
+        for n, label in zip(shape, labels):
+            if extents.get(label, 1) == 1:
+                extents[label] = n
+            elif n not in (1, extents[label]):
+                raise ShapeError(
+                    f"shapes {x_shape} and {y_shape} do not fit: extents {extents[label]} and {n} meet "
+                    f"(axis '{label}')"
+                )
+    x_kept, y_kept = _unbroadcast(x_shape, x_labels, extents), _unbroadcast(y_shape, y_labels, extents)
+    x = _preparation(x_shape, x_labels, x_kept, y_kept, out)
+    y = _preparation(y_shape, y_labels, y_kept, x_kept, out)
+    batch = [a for a in x.labels if a in y.labels and a in out]
+    summed = [a for a in x.labels if a in y.labels and a not in out]
+    if not summed:
+        return _Contraction(x, y, None, None)
+    dims = (
+        (_places(x.labels, summed), _places(y.labels, summed)),
+        (_places(x.labels, batch), _places(y.labels, batch)),
+    )
+    shared = {*batch, *summed}
+    labels = (*batch, *[a for a in x.labels if a not in shared], *[a for a in y.labels if a not in shared])
+    order = _places(labels, out)
+    return _Contraction(x, y, dims, None if order == tuple(range(len(out))) else order)
+
+
+def _places(labels: Labels, wanted: Any) -> Axes:
+    return tuple([labels.index(a) for a in wanted])
+
+
+def _unbroadcast(shape: Axes, labels: Labels, extents: dict[Any, int]) -> Labels:
+    """Without axes of extent 1 that are broadcast against a longer one: that one is then free, or summed
+    alone.
+    """
+    return tuple([a for n, a in zip(shape, labels) if n != 1 or extents[a] == 1])
+
+
+def _preparation(shape: Axes, labels: Labels, kept: Labels, others: Labels, out: Labels) -> _Prepared:
+    left = tuple([a for a in kept if a in others or a in out])
+    summed = tuple([d for d, a in enumerate(labels) if a in kept and a not in left])
+    rest = [n for d, n in enumerate(shape) if d not in summed]
+    new_shape = tuple([n for n, a in zip(shape, labels) if a in left])
+    return _Prepared(summed, None if len(rest) == len(new_shape) else new_shape, left)
+
+
+def _prepare(x: Any, how: _Prepared) -> Any:
+    if how.summed:
+        x = reduce_sum_p.bind(x, axes=how.summed)
+    return x if how.shape is None else reshape_p.bind(x, shape=how.shape)
+
+
+def _spread(x: Any, labels: Labels, out: Labels) -> Any:
+    """Axes in the order of `out`, of extent 1 where the operand has none (leading ones left out)."""
+    order = _places(labels, [a for a in out if a in labels])
+    if order != tuple(range(len(order))):
+        x = transpose_p.bind(x, permutation=order)
+    extents = dict(zip(labels, (shape_of(x)[order.index(d)] for d in range(len(order)))))
+    shape = tuple([extents.get(a, 1) for a in out])
+    while shape and shape[0] == 1 and out[len(out) - len(shape)] not in labels:
+        shape = shape[1:]
+    return x if shape == shape_of(x) else reshape_p.bind(x, shape=shape)
+
+
+# --- matmul and its family ----------------------------------------------------------------------------------
+
+
+def pair(x: Any, y: Any, name: str) -> tuple[Any, Any]:
+    """Two operands in their common dtype. Python numbers are float64, int64, ... here, as in NumPy: only
+    ufuncs know weak ones.
+    """
+    x = x if isinstance(x, Tracer) else operand(x, name, 0)
+    y = y if isinstance(y, Tracer) else operand(y, name, 1)
+    key = key_of(x)
+    if key is key_of(y) and key not in WEAK_DTYPES:
+        return x, y
+    dtype, _ = promote([(aval_of(x).dtype, False), (aval_of(y).dtype, False)])
+    return strong(x, dtype), strong(y, dtype)
+
+
+class _Signature(NamedTuple):
+    """The core axes of a function of the family, and what it is of complex numbers."""
+
+    x: str
+    y: str
+    out: str
+    conjugated: bool = False
+
+
+def _family(ufunc: np.ufunc, signature: _Signature, doc: str, example: str) -> Callable[..., Any]:
+    name = ufunc.__name__
+
+    def function(x1: Any, x2: Any, /, **options: Any) -> Any:
+        if options:
+            return with_options(function, ufunc, (x1, x2), options)
+        return finish(_apply(name, signature, *pair(x1, x2, name)))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{doc}{_DOC}>>> {example}\n"
+    operators.ufunc[ufunc] = function
+    return function
+
+
+_DOC = """
+**options
+    ``dtype=`` and ``casting=`` say what to compute in. `out` is refused, and so is `where`.
+
+Returns
+-------
+Array
+    Leading axes are broadcast against each other.
+
+Raises
+------
+DtypeError
+    If the operands are no numbers.
+ShapeError
+    If an operand has too few axes, summed axes differ, or leading axes do not broadcast.
+
+Examples
+--------
+>>> import functrans.numpy as fnp
+"""
+_MATMUL_DOC = """Matrix product, ``x1 @ x2``.
+
+Parameters
+----------
+x1 : array_like, shape ``(..., n, k)`` or ``(k,)``
+x2 : array_like, shape ``(..., k, m)`` or ``(k,)``
+    A vector counts as a row on the left and as a column on the right; its axis is not in the result."""
+_VECDOT_DOC = """Inner product along the last axis, ``sum(conj(x1) * x2)``.
+
+Parameters
+----------
+x1 : array_like, shape ``(..., k)``
+x2 : array_like, shape ``(..., k)``"""
+_MATVEC_DOC = """Product of a matrix and a vector.
+
+Parameters
+----------
+x1 : array_like, shape ``(..., n, k)``
+x2 : array_like, shape ``(..., k)``"""
+_VECMAT_DOC = """Product of a vector, conjugated, and a matrix.
+
+Parameters
+----------
+x1 : array_like, shape ``(..., k)``
+x2 : array_like, shape ``(..., k, m)``"""
+
+
+def _apply(name: str, signature: _Signature, x: Any, y: Any) -> Any:
+    key = (name, shape_of(x), shape_of(y))
+    found = _plans.get(key)
+    if found is None:
+        x_labels, y_labels, out = _labels(name, signature, shape_of(x), shape_of(y))
+        plan = _contraction(shape_of(x), x_labels, shape_of(y), y_labels, out)
+        if len(_plans) > _MOST_PLANS:
+            _plans.clear()
+        found = _plans[key] = (plan, out)
+    return _carried_out(found[0], conjugate(x) if signature.conjugated else x, y, found[1])
+
+
+_MOST_PLANS = 4096
+_plans: dict[tuple[str, Axes, Axes], tuple[_Contraction, Labels]] = {}
+"""By function and shapes."""
+
+
+def _labels(name: str, signature: _Signature, x_shape: Axes, y_shape: Axes) -> tuple[Labels, Labels, Labels]:
+    x_core, y_core, out_core = signature.x, signature.y, signature.out
+    if name == "matmul":  # vectors are rows on the left, columns on the right, and leave no axis
+        if len(x_shape) == 1:
+            x_core, out_core = "k", out_core.replace("i", "")
+        if len(y_shape) == 1:
+            y_core, out_core = "k", out_core.replace("j", "")
+    for position, (shape, core) in enumerate(((x_shape, x_core), (y_shape, y_core))):
+        if len(shape) < len(core):
+            raise ShapeError(
+                f"{name}: operand {position} of shape {shape} has not enough axes (want at least "
+                f"{1 if name == 'matmul' else len(core)}); for numbers use multiplication"
+            )
+    x_batch, y_batch = x_shape[: len(x_shape) - len(x_core)], y_shape[: len(y_shape) - len(y_core)]
+    k, m = x_shape[len(x_batch) + x_core.index("k")], y_shape[len(y_batch) + y_core.index("k")]
+    if k != m:
+        raise ShapeError(
+            f"{name}: shapes {x_shape} and {y_shape} do not fit: the summed axes have extents {k} and {m}. "
+            "Transpose one of the operands"
+        )
+    try:
+        ndim = len(np.broadcast_shapes(x_batch, y_batch))
+    except ValueError:
+        raise ShapeError(
+            f"{name}: the batch axes of shapes {x_shape} and {y_shape} do not broadcast"
+        ) from None
+    batch = tuple(range(ndim))
+    return (
+        (*batch[ndim - len(x_batch) :], *x_core),
+        (*batch[ndim - len(y_batch) :], *y_core),
+        (*batch, *out_core),
+    )
+
+
+_MATMUL = _Signature("ik", "kj", "ij")
+_VECDOT = _Signature("k", "k", "", conjugated=True)
+_MATVEC = _Signature("ik", "k", "i")
+_VECMAT = _Signature("k", "kj", "j", conjugated=True)
+matmul = _family(
+    np.matmul, _MATMUL, _MATMUL_DOC, "fnp.matmul([[1.0, 2.0], [3.0, 4.0]], [1.0, 10.0])\nArray([21., 43.])"
+)
+vecdot = _family(
+    np.vecdot, _VECDOT, _VECDOT_DOC, "fnp.vecdot([[1.0, 2.0], [3.0, 4.0]], [1.0, 10.0])\nArray([21., 43.])"
+)
+matvec = vecmat = None
+if hasattr(np, "matvec"):  # NumPy 2.2
+    matvec = _family(
+        np.matvec, _MATVEC, _MATVEC_DOC, "fnp.matvec([[1, 2], [3, 4]], [1, 10])\nArray([21, 43])"
+    )
+    vecmat = _family(
+        np.vecmat, _VECMAT, _VECMAT_DOC, "fnp.vecmat([1, 10], [[1, 2], [3, 4]])\nArray([31, 42])"
+    )
+
+
+def _matmul_operator(x: Any, y: Any) -> Any:
+    if not isinstance(x, Tracer):
+        x = operator_operand(x, "matmul", 0)
+    if not isinstance(y, Tracer):
+        y = operator_operand(y, "matmul", 1)
+    if x is NotImplemented or y is NotImplemented:
+        return NotImplemented
+    x, y = pair(x, y, "matmul")
+    return finish(_apply("matmul", _MATMUL, x, y))
+
+
+operators.operator["matmul"] = _matmul_operator

@@ -1,0 +1,295 @@
+"""Running sums, products, extrema and logsumexp along one axis, and the linear recurrence of their derivatives.
+
+Each takes ``axis``, a non-negative axis, and ``reverse``, which begins at its end. All of them are folds
+``y[i] = step(y[i - 1], x[i])`` that keep every value, so the derivative of each is one too: with ``a`` the derivative
+of the step in ``y[i - 1]`` and ``b`` what ``x[i]`` contributes, ``y'[i] = a[i] y'[i - 1] + b[i]``. That is
+`recurrence_p`, linear in ``b``, whose derivative in ``a`` and whose transpose are recurrences again. Nothing is
+divided, so zeros in a product do no harm, to any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.aval import Aval, Zero
+from ...core.errors import DtypeError, ShapeError
+from ...core.kernel import Block, BlockEmitter, Buffer, Pointwise, Scalar
+from ...core.primitive import Linear, Primitive
+from ..elementwise.arithmetic import max_p, min_p, mul_p, share_p, sub_p
+from ..elementwise.exp_log import exp_p
+from ..elementwise.sigmoid import log_share, logaddexp_p
+from ..families import literal
+from ..structure.linear import (
+    Rule,
+    add_p,
+    batched_first,
+    dtype_of,
+    instantiate,
+    linear_jvp,
+    same_dtype,
+    shape_of,
+)
+from ..structure.shape import loops, pad_p, slice_along
+
+Step = Callable[..., Scalar]
+Pair = tuple[Any, Any]
+
+# --- what the family shares ---------------------------------------------------------------------------------
+
+
+def _check(name: str, x: Aval, axis: int, kinds: str) -> Aval:
+    if not 0 <= axis < x.ndim:
+        raise ShapeError(f"{name}: axis {axis} does not fit an array of shape {x.shape}")
+    if x.dtype.kind not in kinds:
+        raise DtypeError(f"{name}: dtype {x.dtype} is not supported; convert the operand with .astype first")
+    return x.strong()
+
+
+def _batch(prim: Callable[[], Primitive]) -> Rule:
+    def batch(size: int, args: Sequence[Any], dims: Sequence[int], *, axis: int, reverse: bool) -> Any:
+        d = dims[0]
+        return prim().bind(*args, axis=axis + (axis >= d), reverse=reverse), d
+
+    return batch
+
+
+def _accumulated(ufunc: np.ufunc) -> Rule:
+    """NumPy's ``ufunc.accumulate``, from either end."""
+
+    def impl(x: Any, *, axis: int, reverse: bool) -> np.ndarray:
+        if not reverse:
+            return ufunc.accumulate(x, axis=axis, dtype=x.dtype)
+        return np.ascontiguousarray(
+            np.flip(ufunc.accumulate(np.flip(x, axis), axis=axis, dtype=x.dtype), axis)
+        )
+
+    return impl
+
+
+#: Running sums are taken in blocks of so many elements, where there are more.
+_BLOCK = 1024
+
+
+def _sum_in_blocks(
+    k: BlockEmitter, x: Any, out: Buffer, before: list[Any], behind: list[Any], reverse: bool
+) -> None:
+    """The running sum of a block besides the total of the blocks before, which takes it in at the end with what the
+    addition loses: so the error does not grow with the number of elements.
+    """
+    zero = k.const(0, out.dtype)
+    total, part = k.local(zero), k.local(zero)
+    n = out.shape[len(before)]
+    with k.loop(-(-n // _BLOCK), reverse=reverse) as block:
+        start, old = block * _BLOCK, total.get()
+        last = start * 0 + n
+        with k.loop(k.where(start + _BLOCK < last, start + _BLOCK, last), start, reverse=reverse) as i:
+            index = [*before, i, *behind]
+            now = part.get() + k.load(x, index)
+            part.set(now)
+            k.store(out, index, old + now)
+        now = part.get()
+        found = old + now
+        rest = found - old
+        lost = (old - (found - rest)) + (now - rest)
+        total.set(found)
+        part.set(k.where(lost.eq(lost), lost, zero))  # NaN of an infinite sum
+
+
+def _kernel(begin: Step, step: Step, blocks: bool = False) -> Block:
+    """The loop of a fold that keeps every value, its operands computed where they are read.
+
+    Along the last axis the value before stays in a register; along another one a whole row of values is carried at a
+    time, a loop that vectorises. With `blocks` it is a sum, and long ones are taken in blocks.
+    """
+
+    def emit(
+        k: BlockEmitter, operands: Sequence[Any], results: Sequence[Buffer], *, axis: int, reverse: bool
+    ) -> None:
+        (out,) = results
+        n, behind = out.shape[axis], out.shape[axis + 1 :]
+        if not n:
+            return
+        first, start, stop = (n - 1, 0, n - 1) if reverse else (0, 1, n)
+        with loops(k, out.shape[:axis]) as b:
+
+            def put(i: Any, c: Sequence[Any], before: Any) -> Scalar:
+                index = [*b, i, *c]
+                read = [k.load(x, index) for x in operands]
+                value = begin(k, *read) if before is None else step(k, before, *read)
+                k.store(out, index, value)
+                return value
+
+            if all(extent == 1 for extent in behind):
+                c = [0] * len(behind)
+                if blocks and n > _BLOCK and out.dtype.kind in "fc" and not k.in_order:
+                    _sum_in_blocks(k, operands[0], out, [*b], c, reverse)
+                    return
+                running = k.local(put(first, c, None))
+                with k.loop(stop, start, reverse=reverse) as i:
+                    running.set(put(i, c, running.get()))
+                return
+            carried = k.scratch(behind, out.dtype)
+            with loops(k, behind) as c:
+                k.store(carried, c, put(first, c, None))
+            with k.loop(stop, start, reverse=reverse) as i, loops(k, behind) as c:
+                k.store(carried, c, put(i, c, k.load(carried, c)))
+
+    return Block(emit, streamed_from=0)
+
+
+def before(x: Any, initial: float, axis: int, reverse: bool) -> Any:
+    """What stands before each element along an axis, `initial` before the first one."""
+    config = [(0, 0, 0)] * len(shape_of(x))
+    config[axis] = (-1, 1, 0) if reverse else (1, -1, 0)
+    return pad_p.bind(x, dtype_of(x).type(initial), padding_config=tuple(config))
+
+
+def _opened(x: Any, initial: float, axis: int, reverse: bool) -> Any:
+    """`x` with one more element where the fold begins."""
+    config = [(0, 0, 0)] * len(shape_of(x))
+    config[axis] = (0, 1, 0) if reverse else (1, 0, 0)
+    return pad_p.bind(x, dtype_of(x).type(initial), padding_config=tuple(config))
+
+
+def _steps(x: Any, y: Any, axis: int, reverse: bool) -> Pair:
+    """The operands of all steps but the first: the elements, and the results before them."""
+    shape = shape_of(x)
+    n = shape[axis]
+    early, late = slice_along(y, axis, 0, n - 1), slice_along(x, axis, 1, n)
+    if reverse:
+        early, late = slice_along(y, axis, 1, n), slice_along(x, axis, 0, n - 1)
+    return late, early
+
+
+# --- the linear recurrence ----------------------------------------------------------------------------------
+
+
+def _recurrence_abstract(a: Aval, b: Aval, *, axis: int, reverse: bool) -> Aval:
+    same_dtype("recurrence", (a, b), "iufc")
+    if a.shape != b.shape:
+        raise ShapeError(f"recurrence: shapes {a.shape} and {b.shape} differ: want a factor for each term")
+    return _check("recurrence", b, axis, "iufc")
+
+
+def _recurrence_impl(a: Any, b: Any, *, axis: int, reverse: bool) -> np.ndarray:
+    out = np.array(b)
+    rows, factors = np.moveaxis(out, axis, 0), np.moveaxis(np.asarray(a), axis, 0)
+    if reverse:
+        rows, factors = rows[::-1], factors[::-1]
+    for i in range(1, len(rows)):
+        rows[i] += factors[i] * rows[i - 1]
+    return out
+
+
+def _recurrence_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axis: int, reverse: bool) -> Pair:
+    (a, b), (s, t) = primals, tangents
+    ans = recurrence_p.bind(a, b, axis=axis, reverse=reverse)
+    if type(s) is Zero and type(t) is Zero:
+        return ans, Zero(ans)
+    if type(s) is not Zero:
+        # y' = a y'[before] + a' y[before] + b'
+        moved = mul_p.bind(s, before(ans, 0, axis, reverse))
+        t = moved if type(t) is Zero else add_p.bind(moved, t)
+    return ans, recurrence_p.bind(a, t, axis=axis, reverse=reverse)
+
+
+def _recurrence_transpose(ct: Any, a: Any, b: Any, *, axis: int, reverse: bool) -> list[Any]:
+    assert type(a) is not Linear, "a recurrence is not linear in its factors"
+    # The factor that led from a term to the next one leads back.
+    return [None, recurrence_p.bind(before(a, 0, axis, not reverse), ct, axis=axis, reverse=not reverse)]
+
+
+def _recurrence_batch(
+    size: int, args: Sequence[Any], dims: Sequence[int | None], *, axis: int, reverse: bool
+) -> tuple[Any, int]:
+    a, b = (batched_first(size, x, d) for x, d in zip(args, dims))
+    return recurrence_p.bind(a, b, axis=axis + 1, reverse=reverse), 0
+
+
+# ``y[i] = a[i] y[i - 1] + b[i]``; the first factor is not read.
+recurrence_p: Primitive = Primitive(
+    "recurrence",
+    _recurrence_abstract,
+    _recurrence_impl,
+    jvp=_recurrence_jvp,
+    transpose=_recurrence_transpose,
+    batch=_recurrence_batch,
+    kernel=_kernel(lambda k, a, b: b, lambda k, y, a, b: a * y + b),
+)
+
+# --- cumsum -------------------------------------------------------------------------------------------------
+
+cumsum_p: Primitive = Primitive(
+    "cumsum",
+    lambda x, *, axis, reverse: _check("cumsum", x, axis, "iufc"),
+    _accumulated(np.add),
+    jvp=linear_jvp(lambda: cumsum_p),
+    linear=True,
+    transpose=lambda ct, x, *, axis, reverse: [cumsum_p.bind(ct, axis=axis, reverse=not reverse)],
+    batch=_batch(lambda: cumsum_p),
+    kernel=_kernel(lambda k, x: x, lambda k, y, x: y + x, blocks=True),
+)
+
+# --- cumprod, cummax, cummin, cumlogsumexp --------------------------------------------------------------------
+
+
+def _fold(name: str, kinds: str, impl: Rule, derivative: Rule, step: Step) -> Primitive:
+    """A fold; ``derivative(x, y, t, axis, reverse)`` gives the factors and terms of its tangent's recurrence."""
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axis: int, reverse: bool) -> Pair:
+        (x,), (t,) = primals, tangents
+        ans = prim.bind(x, axis=axis, reverse=reverse)
+        if type(t) is Zero or not shape_of(x)[axis]:
+            return ans, t if type(t) is not Zero else Zero(ans)
+        factors, terms = derivative(x, ans, instantiate(t), axis, reverse)
+        return ans, recurrence_p.bind(factors, terms, axis=axis, reverse=reverse)
+
+    prim = Primitive(
+        name,
+        lambda x, *, axis, reverse: _check(name, x, axis, kinds),
+        impl,
+        jvp=jvp,
+        batch=_batch(lambda: prim),
+        kernel=_kernel(lambda k, x: x, step),
+    )
+    return prim
+
+
+def _product_derivative(x: Any, y: Any, t: Any, axis: int, reverse: bool) -> Pair:
+    return x, mul_p.bind(t, before(y, 1, axis, reverse))
+
+
+def _extremum_derivative(largest: bool) -> Rule:
+    def derivative(x: Any, y: Any, t: Any, axis: int, reverse: bool) -> Pair:
+        late, early = _steps(x, y, axis, reverse)
+        # How much of the new element enters; all of the first one.
+        share = share_p.bind(late, early) if largest else share_p.bind(early, late)
+        share = _opened(share, 1, axis, reverse)
+        return sub_p.bind(literal(1.0, share), share), mul_p.bind(t, share)
+
+    return derivative
+
+
+def _logsumexp_derivative(x: Any, y: Any, t: Any, axis: int, reverse: bool) -> Pair:
+    late, early = _steps(x, y, axis, reverse)
+    now, _ = _steps(y, y, axis, reverse)
+    factors = _opened(exp_p.bind(log_share(early, now)), 0, axis, reverse)
+    terms = _opened(exp_p.bind(log_share(late, now)), 1, axis, reverse)
+    return factors, mul_p.bind(t, terms)
+
+
+def _pointwise(prim: Primitive) -> Step:
+    """The step of an elementwise primitive of two operands."""
+    assert isinstance(prim.kernel, Pointwise)
+    return prim.kernel.emit
+
+
+cumprod_p = _fold("cumprod", "iufc", _accumulated(np.multiply), _product_derivative, lambda k, y, x: y * x)
+cummax_p = _fold("cummax", "biufc", _accumulated(np.maximum), _extremum_derivative(True), _pointwise(max_p))
+cummin_p = _fold("cummin", "biufc", _accumulated(np.minimum), _extremum_derivative(False), _pointwise(min_p))
+cumlogsumexp_p = _fold(
+    "cumlogsumexp", "f", _accumulated(np.logaddexp), _logsumexp_derivative, _pointwise(logaddexp_p)
+)

@@ -1,0 +1,226 @@
+"""Reductions along axes: prod, max, min, all, any, argmax, argmin. reduce_sum stands in ``linear.py``.
+
+Each takes ``axes``, a tuple of non-negative axes, and keeps the operand's dtype (argmax and argmin give int64):
+sums and products of small integers are widened by the public functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...core.aval import Aval, Zero
+from ...core.dtypes import BOOL, INT64
+from ...core.errors import DtypeError, ShapeError
+from ...core.kernel import Block, BlockEmitter, Buffer, Reduction
+from ...core.primitive import Primitive
+from ..elementwise.arithmetic import convert, div_p, eq_p, mul_p
+from ..families import literal
+from ..structure.linear import (
+    Rule,
+    add_p,
+    broadcast_in_dim_p,
+    broadcast_to,
+    dtype_of,
+    move_axis,
+    reduce_sum_p,
+    reduced_shape,
+    reduction_batch,
+    reshape_p,
+    shape_of,
+    transpose_p,
+)
+from ..structure.shape import concatenate_p, loops, slice_along
+
+
+def _abstract(name: str, kinds: str, out: np.dtype | None = None, identity: bool = True) -> Rule:
+    def abstract(x: Aval, *, axes: tuple[int, ...]) -> Aval:
+        shape = reduced_shape(name, x, axes)
+        if x.dtype.kind not in kinds:
+            raise DtypeError(
+                f"{name}: dtype {x.dtype} is not supported; convert the operand with .astype first"
+            )
+        if not identity and any(x.shape[d] == 0 for d in axes):
+            raise ShapeError(
+                f"{name}: an array of shape {x.shape} has no elements along axes {axes}, and there is no value to "
+                "begin with. Give `initial=`, or treat the empty array apart"
+            )
+        return Aval(shape, x.dtype if out is None else out)
+
+    return abstract
+
+
+def _no_jvp(prim: Callable[[], Primitive]) -> Rule:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axes: tuple[int, ...]) -> tuple[Any, Any]:
+        ans = prim().bind(*primals, axes=axes)
+        return ans, Zero(ans)
+
+    return jvp
+
+
+# --- prod ---------------------------------------------------------------------------------------------------
+
+
+def _others_impl(x: Any) -> np.ndarray:
+    """The product of what stands before each element, times that of what stands behind it."""
+    n = len(x)
+    out = np.ones_like(x)
+    behind = np.ones_like(x)
+    np.multiply.accumulate(x[: n - 1], 0, out=out[1:])
+    np.multiply.accumulate(x[:0:-1], 0, out=behind[1:])
+    return np.multiply(out, behind[::-1], out=out)
+
+
+def _others_kernel(k: BlockEmitter, operands: Sequence[Buffer], results: Sequence[Buffer]) -> None:
+    (x,), (out,) = operands, results
+    with loops(k, x.shape[1:]) as rest:
+        for reverse in (False, True):
+            product = k.local(k.const(1, x.dtype))
+            with k.loop(x.shape[0], reverse=reverse) as i:
+                index = [i, *rest]
+                before = product.get()
+                k.store(out, index, k.load(out, index) * before if reverse else before)
+                product.set(before * k.load(x, index))
+
+
+Pair = tuple[Any, Any]
+
+
+def _times(x: Pair, y: Pair) -> Pair:
+    """The product of two values with tangents."""
+    (a, s), (b, t) = x, y
+    return mul_p.bind(a, b), add_p.bind(mul_p.bind(s, b), mul_p.bind(a, t))
+
+
+def _part(x: Pair, start: int, stop: int) -> Pair:
+    value, tangent = (slice_along(a, 0, start, stop) for a in x)
+    return value, tangent
+
+
+def _others_of(x: Pair) -> Pair:
+    """`others_p` with its tangent, by halves: the others of `a` are the others of ``a * b``, and `b`."""
+    n = shape_of(x[0])[0]
+    if n == 1:
+        return broadcast_to(literal(1.0, x[0]), shape_of(x[0])), mul_p.bind(x[1], literal(0.0, x[0]))
+    half = n // 2
+    a, b = _part(x, 0, half), _part(x, half, 2 * half)
+    both = _times(a, b)
+    rest = _others_of(both)
+    parts = [_times(rest, b), _times(rest, a)]
+    if n % 2:
+        last = _part(x, n - 1, n)
+        whole = _times(_part(rest, 0, 1), _part(both, 0, 1))
+        parts = [_times(part, last) for part in parts] + [whole]
+    value, tangent = (concatenate_p.bind(*side, dimension=0) for side in zip(*parts))
+    return value, tangent
+
+
+def _others_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> Pair:
+    (x,), (t,) = primals, tangents
+    ans = others_p.bind(x)
+    return (ans, Zero(ans)) if type(t) is Zero else (ans, _others_of((x, t))[1])
+
+
+def _others_batch(size: int, args: Sequence[Any], dims: Sequence[int]) -> tuple[Any, int]:
+    return others_p.bind(move_axis(args[0], dims[0], 1)), 1
+
+
+# For each element, the product of all others along the first axis: without division, so zeros do no harm.
+others_p: Primitive = Primitive(
+    "others",
+    lambda x: x.strong(),
+    _others_impl,
+    jvp=_others_jvp,
+    batch=_others_batch,
+    kernel=Block(_others_kernel),
+)
+
+
+def _prod_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axes: tuple[int, ...]) -> tuple[Any, Any]:
+    (x,), (t,) = primals, tangents
+    ans = reduce_prod_p.bind(x, axes=axes)
+    shape = shape_of(x)
+    if type(t) is Zero or 0 in [shape[d] for d in axes]:
+        return ans, Zero(ans)
+    order = (*axes, *[d for d in range(len(shape)) if d not in axes])
+    straight = order == tuple(range(len(shape)))
+    flat = x if straight else transpose_p.bind(x, permutation=order)
+    moved = shape_of(flat)
+    count = prod([shape[d] for d in axes])
+    flat = reshape_p.bind(flat, shape=(count, *moved[len(axes) :]))
+    factor = reshape_p.bind(others_p.bind(flat), shape=moved)
+    if not straight:
+        factor = transpose_p.bind(factor, permutation=tuple(sorted(range(len(order)), key=order.__getitem__)))
+    return ans, reduce_sum_p.bind(mul_p.bind(t, factor), axes=axes)
+
+
+reduce_prod_p: Primitive = Primitive(
+    "reduce_prod",
+    _abstract("reduce_prod", "iufc"),
+    lambda x, *, axes: np.multiply.reduce(x, axis=axes, dtype=x.dtype),
+    jvp=_prod_jvp,
+    batch=reduction_batch(lambda: reduce_prod_p),
+    kernel=Reduction("prod"),
+)
+
+# --- max and min --------------------------------------------------------------------------------------------
+
+
+def _extremum(name: str, ufunc: np.ufunc, fold: str) -> Primitive:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axes: tuple[int, ...]) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        ans = prim.bind(x, axes=axes)
+        if type(t) is Zero:
+            return ans, Zero(ans)
+        shape = shape_of(x)
+        kept = tuple([d for d in range(len(shape)) if d not in axes])
+        spread = broadcast_in_dim_p.bind(ans, shape=shape, broadcast_dimensions=kept)
+        chosen = convert(eq_p.bind(x, spread), dtype_of(x))
+        total = reduce_sum_p.bind(mul_p.bind(t, chosen), axes=axes)
+        return ans, div_p.bind(total, reduce_sum_p.bind(chosen, axes=axes))
+
+    prim = Primitive(
+        name,
+        _abstract(name, "biufc", identity=False),
+        lambda x, *, axes: ufunc.reduce(x, axis=axes),
+        jvp=jvp,
+        batch=reduction_batch(lambda: prim),
+        kernel=Reduction(fold),
+    )
+    return prim
+
+
+reduce_max_p = _extremum("reduce_max", np.maximum, "max")
+reduce_min_p = _extremum("reduce_min", np.minimum, "min")
+
+# --- without derivative -------------------------------------------------------------------------------------
+
+
+def _discrete(name: str, impl: Rule, fold: str, kinds: str, out: np.dtype, identity: bool) -> Primitive:
+    prim = Primitive(
+        name,
+        _abstract(name, kinds, out, identity),
+        impl,
+        jvp=_no_jvp(lambda: prim),
+        batch=reduction_batch(lambda: prim),
+        kernel=Reduction(fold),
+    )
+    return prim
+
+
+reduce_and_p = _discrete(
+    "reduce_and", lambda x, *, axes: np.logical_and.reduce(x, axis=axes), "all", "b", BOOL, identity=True
+)
+reduce_or_p = _discrete(
+    "reduce_or", lambda x, *, axes: np.logical_or.reduce(x, axis=axes), "any", "b", BOOL, identity=True
+)
+# argmax and argmin take one axis: the public functions flatten first where NumPy does.
+argmax_p = _discrete(
+    "argmax", lambda x, *, axes: np.argmax(x, axis=axes[0]), "argmax", "biufc", INT64, identity=False
+)
+argmin_p = _discrete(
+    "argmin", lambda x, *, axes: np.argmin(x, axis=axes[0]), "argmin", "biufc", INT64, identity=False
+)

@@ -1,0 +1,192 @@
+"""Sorting along an axis: several operands at once, and the largest elements of rows.
+
+`sort_p` moves all operands alike, in the order of the first `num_keys` of them; an argsort is the sort of an array and
+an iota. `top_k_p` is for few of many. Both are stable. The kernels stand in `sort_kernel`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.aval import Aval, Zero
+from ...core.dtypes import INT64
+from ...core.errors import ArgumentValueError, ShapeError
+from ...core.kernel import Block, BlockEmitter, Buffer
+from ...core.primitive import Primitive
+from ..indexing.gather_scatter import gather_p
+from ..structure.create import iota
+from ..structure.linear import batched_first, shape_of
+from ..structure.shape import loops, rev_p, slice_along
+from .sort_kernel import before, sort_kernel
+
+
+def take_along(x: Any, index: Any, dimension: int) -> Any:
+    """For each place of `index` the element of `x` at that index along one axis; indices are within bounds."""
+    shape = shape_of(index)
+    places = [index if d == dimension else iota(shape, d) for d in range(len(shape))]
+    return gather_p.bind(x, *places, axes=tuple(range(len(shape))), mode="promise_in_bounds")
+
+
+def argsort(x: Any, dimension: int) -> Any:
+    """The stable order of the elements along an axis, as int64."""
+    return sort_p.bind(x, iota(shape_of(x), dimension), dimension=dimension, num_keys=1)[1]
+
+
+# --- sort -----------------------------------------------------------------------------------------------------
+
+
+def _sort_abstract(*avals: Aval, dimension: int, num_keys: int) -> tuple[Aval, ...]:
+    shape = avals[0].shape
+    if not 0 <= dimension < len(shape):
+        raise ShapeError(f"sort: axis {dimension} does not fit an array of shape {shape}")
+    if any(a.shape != shape for a in avals):
+        listed = ", ".join(str(a.shape) for a in avals)
+        raise ShapeError(f"sort: operands have different shapes ({listed}); broadcast them first")
+    if not 1 <= num_keys <= len(avals):
+        raise ArgumentValueError(f"sort: num_keys must be from 1 to {len(avals)}, got {num_keys}")
+    return tuple([a.strong() for a in avals])
+
+
+def _sort_impl(*xs: Any, dimension: int, num_keys: int) -> tuple[np.ndarray, ...]:
+    if len(xs) == 1:
+        return (_sorted(xs[0], dimension),)
+    if num_keys == 1:
+        order = np.argsort(xs[0], axis=dimension, kind="stable")
+    else:
+        order = np.lexsort(xs[num_keys - 1 :: -1], axis=dimension)
+    return tuple([np.take_along_axis(x, order, dimension) for x in xs])
+
+
+def _sorted(x: np.ndarray, axis: int) -> np.ndarray:
+    """NumPy's quickest sort, and its stable one only where the two can be told apart: by the signs of zeros."""
+    if x.dtype.kind in "fc":
+        zeros = x == 0
+        signed = np.signbit(x.real) | np.signbit(x.imag) if x.dtype.kind == "c" else np.signbit(x)
+        if x.dtype.kind == "c" or (zeros & signed).any():
+            return np.sort(x, axis=axis, kind="stable")
+    return np.sort(x, axis=axis)
+
+
+def _sort_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, dimension: int, num_keys: int
+) -> tuple[Any, Any]:
+    if all(type(t) is Zero for t in tangents):
+        outs = sort_p.bind(*primals, dimension=dimension, num_keys=num_keys)
+        return outs, tuple([Zero(y) for y in outs])
+    number = iota(shape_of(primals[0]), dimension)
+    *outs, order = sort_p.bind(*primals, number, dimension=dimension, num_keys=num_keys)
+    found = [Zero(y) if type(t) is Zero else take_along(t, order, dimension) for y, t in zip(outs, tangents)]
+    return tuple(outs), tuple(found)
+
+
+def _sort_batch(
+    size: int, args: Sequence[Any], dims: Sequence[int | None], *, dimension: int, num_keys: int
+) -> tuple[Any, Any]:
+    moved = [batched_first(size, x, d) for x, d in zip(args, dims)]
+    outs = sort_p.bind(*moved, dimension=dimension + 1, num_keys=num_keys)
+    return outs, (0,) * len(outs)
+
+
+sort_p: Primitive = Primitive(
+    "sort",
+    _sort_abstract,
+    _sort_impl,
+    jvp=_sort_jvp,
+    batch=_sort_batch,
+    kernel=Block(sort_kernel, streamed_from=0),
+    multiple=True,
+)
+
+
+# --- top_k ----------------------------------------------------------------------------------------------------
+
+#: Up to so many elements are kept in a sorted list while a row goes by; more are taken from the sorted row.
+_LISTED = 32
+
+
+def top_k(x: Any, k: int) -> tuple[Any, Any]:
+    """The `k` largest elements along the last axis, largest first, and where they stand; NaN is largest, of equal
+    ones the first comes first.
+    """
+    if k <= _LISTED:
+        return tuple(top_k_p.bind(x, k=k))
+    shape = shape_of(x)
+    last = len(shape) - 1
+    operands = [rev_p.bind(a, dimensions=(last,)) for a in (x, iota(shape, last))]
+    values, places = sort_p.bind(*operands, dimension=last, num_keys=1)
+    n = shape[last]
+    taken = [rev_p.bind(slice_along(a, last, n - k, n), dimensions=(last,)) for a in (values, places)]
+    return taken[0], taken[1]
+
+
+def _top_k_abstract(x: Aval, *, k: int) -> tuple[Aval, Aval]:
+    if not x.ndim or not 0 <= k <= x.shape[-1]:
+        raise ArgumentValueError(
+            f"top_k: k must be from 0 to the extent of the last axis, got {k} for shape {x.shape}"
+        )
+    shape = (*x.shape[:-1], k)
+    return Aval(shape, x.dtype), Aval(shape, INT64)
+
+
+def _top_k_impl(x: Any, *, k: int) -> tuple[np.ndarray, np.ndarray]:
+    n = x.shape[-1]
+    order = np.argsort(x[..., ::-1], axis=-1, kind="stable")[..., n - k :]
+    places = n - 1 - order[..., ::-1]
+    return np.take_along_axis(x, places, -1), places
+
+
+def _top_k_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, k: int) -> tuple[Any, Any]:
+    values, places = top_k_p.bind(*primals, k=k)
+    t = tangents[0]
+    moved = Zero(values) if type(t) is Zero else take_along(t, places, len(shape_of(t)) - 1)
+    return (values, places), (moved, Zero(places))
+
+
+def _top_k_batch(size: int, args: Sequence[Any], dims: Sequence[int], *, k: int) -> tuple[Any, Any]:
+    return top_k_p.bind(batched_first(size, args[0], dims[0]), k=k), (0, 0)
+
+
+def _top_k_kernel(k_: BlockEmitter, operands: Sequence[Buffer], results: Sequence[Buffer], *, k: int) -> None:
+    (x,), (values, places) = operands, results
+    with loops(k_, x.shape[:-1]) as row:
+        with k_.loop(k) as slot:
+            k_.store(values, (*row, slot), k_.const(0, x.dtype))
+            k_.store(places, (*row, slot), k_.const(-1, INT64))
+        with k_.loop(x.shape[-1]) as i:
+            _insert(k_, k_.load(x, (*row, i)), i, values, places, row)
+
+
+def _insert(k: BlockEmitter, x: Any, i: Any, values: Buffer, places: Buffer, row: Sequence[Any]) -> None:
+    """`x` into the list of the largest so far, whose empty slots have place -1."""
+    last = values.shape[-1] - 1
+
+    def wins(slot: Any) -> tuple[Any, Any, Any]:
+        value, place = k.load(values, (*row, slot)), k.load(places, (*row, slot))
+        return value, place, (place < 0) | before(k, [value], [x])
+
+    if last < 0:
+        return
+    with k.if_(wins(last)[2]):
+        with k.loop(last + 1, 1, reverse=True) as slot:
+            _, _, here = wins(slot)
+            value, place, above = wins(slot - 1)
+            with k.if_(here):
+                k.store(values, (*row, slot), k.where(above, value, x))
+                k.store(places, (*row, slot), k.where(above, place, i))
+        with k.if_(wins(0)[2]):
+            k.store(values, (*row, 0), x)
+            k.store(places, (*row, 0), i)
+
+
+top_k_p: Primitive = Primitive(
+    "top_k",
+    _top_k_abstract,
+    _top_k_impl,
+    jvp=_top_k_jvp,
+    batch=_top_k_batch,
+    kernel=Block(_top_k_kernel, streamed_from=0),
+    multiple=True,
+)

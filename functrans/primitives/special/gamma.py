@@ -1,0 +1,285 @@
+"""Special functions: erf, x log y, the logarithms of the gamma and beta functions and their derivatives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from ...core.dtypes import FLOAT64
+from ...core.primitive import Primitive
+from ..elementwise.arithmetic import div_p, mul_p, neg_p, sub_p
+from ..elementwise.exp_log import log1p_p, log_p, multiplied
+from ..families import elementwise, literal
+from ..structure.linear import Rule, add_p
+
+
+def _real(name: str, impl: Rule, factor: Rule) -> Primitive:
+    return elementwise(name, impl, factors=(factor,), kernel=lambda k, x: k.call(name, x), kinds="f")
+
+
+def _bell(x: Any, *, m: int) -> Any:
+    """The derivative of order `m` of ``exp(-x**2)``: a Hermite polynomial times that (DLMF 18.5.5)."""
+    bell = np.exp(-np.square(x))
+    with np.errstate(all="ignore"):
+        return np.where(bell == 0, bell, bell * _hermite(x, np.ones_like(x), m))[()]
+
+
+def _hermite(x: Any, one: Any, m: int) -> Any:
+    """``(-1)**m H_m(x)`` by recurrence (DLMF 18.9.1), of arrays and of scalars of a kernel."""
+    before, now = one, one
+    for n in range(m):
+        before, now = now, x * now * -2.0 - (before * (2.0 * n) if n else 0.0)
+    return now
+
+
+def _bell_kernel(k: Any, x: Any, *, m: int) -> Any:
+    bell = k.call("exp", -(x * x))
+    return k.where(bell.eq(0.0), bell, bell * _hermite(x, k.const(1, x.dtype), m))
+
+
+bell_p: Primitive = elementwise(
+    "bell", _bell, factors=(lambda ans, x, *, m: bell_p.bind(x, m=m + 1),), kernel=_bell_kernel, kinds="f"
+)
+
+_SLOPE = 2 / math.sqrt(math.pi)
+
+
+def _scaled_bell(x: Any, factor: float) -> Any:
+    return mul_p.bind(literal(factor, x), bell_p.bind(x, m=0))
+
+
+erf_p: Primitive = _real("erf", scipy.special.erf, lambda ans, x: _scaled_bell(x, _SLOPE))
+erfc_p: Primitive = _real("erfc", scipy.special.erfc, lambda ans, x: _scaled_bell(x, -_SLOPE))
+
+lgamma_p: Primitive = _real("lgamma", scipy.special.gammaln, lambda ans, x: digamma_p.bind(x))
+digamma_p: Primitive = _real("digamma", scipy.special.psi, lambda ans, x: polygamma_p.bind(x, m=1))
+
+# --- x log y ------------------------------------------------------------------------------------------------
+
+
+def _xdivy(x: Any, y: Any) -> Any:
+    with np.errstate(all="ignore"):
+        return np.where((x == 0) & (y == y), x, x / y)[()]
+
+
+#: ``x / y``, and 0 where `x` is 0.
+xdivy_p: Primitive = elementwise(
+    "xdivy",
+    _xdivy,
+    terms=(
+        lambda t, ans, x, y: div_p.bind(t, y),
+        lambda t, ans, x, y: mul_p.bind(t, neg_p.bind(xdivy_p.bind(ans, y))),
+    ),
+    transposes=(lambda ct, x, y: div_p.bind(ct, y), None),
+    kernel=lambda k, x, y: k.where(x.eq(0.0) & y.eq(y), x, x / y),
+    kinds="f",
+)
+
+
+def _x_times(log: str) -> Callable[..., Any]:
+    def emit(k: Any, x: Any, y: Any) -> Any:
+        # 0 where x is 0, but NaN stays.
+        return k.where(x.eq(0.0) & y.eq(y), k.const(0, x.dtype), x * k.call(log, y))
+
+    return emit
+
+
+xlogy_p: Primitive = elementwise(
+    "xlogy",
+    scipy.special.xlogy,
+    factors=(
+        lambda ans, x, y: log_p.bind(y),
+        lambda ans, x, y: xdivy_p.bind(x, y),
+    ),
+    kernel=_x_times("log"),
+    kinds="f",
+)
+
+xlog1py_p: Primitive = elementwise(
+    "xlog1py",
+    scipy.special.xlog1py,
+    factors=(
+        lambda ans, x, y: log1p_p.bind(y),
+        lambda ans, x, y: xdivy_p.bind(x, add_p.bind(y, literal(1.0, y))),
+    ),
+    kernel=_x_times("log1p"),
+    kinds="f",
+)
+
+
+def _entr_kernel(k: Any, x: Any) -> Any:
+    zero, low = k.const(0, x.dtype), k.const(-math.inf, x.dtype)
+    return k.where(x.eq(0.0), zero, k.where(x < 0.0, low, -x * k.call("log", x)))
+
+
+entr_p: Primitive = elementwise(
+    "entr",
+    scipy.special.entr,
+    factors=(lambda ans, x: sub_p.bind(literal(-1.0, x), log_p.bind(x)),),
+    kernel=_entr_kernel,
+    kinds="f",
+)
+
+# --- polygamma ----------------------------------------------------------------------------------------------
+
+_SHIFT = 10
+"""The asymptotic series is used for arguments of at least this, to which recurrence leads."""
+_BERNOULLI = (
+    1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330,
+)  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def _cotangent_derivative(m: int) -> tuple[int, ...]:
+    """Coefficients of the `m`-th derivative of cot, a polynomial in cot, since cot' is ``-1 - cot**2``."""
+    p = [0, 1]
+    for _ in range(m):
+        slope = [n * c for n, c in enumerate(p)][1:]
+        p = [-(a + b) for a, b in zip([*slope, 0, 0], [0, 0, *slope])]
+    return tuple(p)
+
+
+def _reflected(x: Any, cot: Any, positive: Any, m: int) -> Any:
+    """Value left of 0, from ``m! zeta(m + 1, 1 - x)`` and ``cot(pi x)`` (DLMF 5.15.6)."""
+    *rest, leading = _cotangent_derivative(m)
+    polynomial = cot * float(leading) + float(rest.pop())  # no zero times an infinite cotangent, at the poles
+    for c in reversed(rest):
+        polynomial = polynomial * cot + float(c)
+    return polynomial * -(math.pi ** (m + 1)) - positive
+
+
+def _polygamma(x: Any, *, m: int) -> Any:
+    x = np.asarray(x)
+    wide = x.astype(np.float64)
+    left = wide < 0
+    if not left.any():
+        return (_sign(m) * math.gamma(m + 1) * scipy.special.zeta(m + 1.0, wide)).astype(x.dtype)[()]
+    # SciPy's zeta steps from a negative argument up to 9 one by one, and never arrives from -1e20.
+    value = math.gamma(m + 1) * scipy.special.zeta(m + 1.0, np.where(left, 1 - wide, wide))
+    with np.errstate(all="ignore"):
+        angle = np.pi * (wide - np.rint(wide))
+        negative = _reflected(wide, np.cos(angle) / np.sin(angle), value, m)
+    value = np.where(left, negative, _sign(m) * value)
+    pole = left & (np.floor(wide) == wide)
+    return np.where(pole, _sign(m) * np.inf, value).astype(x.dtype)[()]
+
+
+def _sign(m: int) -> float:
+    return 1.0 if m % 2 else -1.0
+
+
+def _positive_polygamma(k: Any, x: Any, m: int) -> Any:
+    """``m! zeta(m + 1, x)`` for ``x > 0``: 10 steps, then the asymptotic series (DLMF 5.15.8)."""
+    one = k.const(1, x.dtype)
+    total = multiplied(one / x, m + 1)
+    for step in range(1, _SHIFT):
+        total = total + multiplied(one / (x + float(step)), m + 1)
+    y = one / (x + float(_SHIFT))
+    power = multiplied(y, m)
+    series = power * (1 / m) + power * y * 0.5
+    for i, bernoulli in enumerate(_BERNOULLI, start=1):
+        power = power * (y * y)
+        series = series + power * (
+            bernoulli * math.gamma(2 * i + m) / (math.gamma(2 * i + 1) * math.gamma(m + 1))
+        )
+    return (total + series) * math.gamma(m + 1)
+
+
+def _polygamma_kernel(k: Any, x: Any, *, m: int) -> Any:
+    if m == 1:
+        return k.call("trigamma", x)
+    wide = k.cast(x, FLOAT64)
+    zero = k.const(0, FLOAT64)
+    left = wide < zero
+    value = _positive_polygamma(k, k.where(left, 1 - wide, wide), m)
+    angle = (wide - k.call("rint", wide)) * math.pi
+    negative = _reflected(wide, k.call("cos", angle) / k.call("sin", angle), value, m)
+    pole = (wide <= zero) & k.call("floor", wide).eq(wide)
+    value = k.where(left, negative, value * _sign(m))
+    return k.cast(k.where(pole, k.const(_sign(m) * math.inf, FLOAT64), value), x.dtype)
+
+
+polygamma_p: Primitive = elementwise(
+    "polygamma",
+    _polygamma,
+    factors=(lambda ans, x, *, m: polygamma_p.bind(x, m=m + 1),),
+    kernel=_polygamma_kernel,
+    kinds="f",
+)
+
+# --- beta function ------------------------------------------------------------------------------------------
+
+
+def _positive_gap(one: Any, log1p: Rule, a: Any, b: Any, m: int) -> Any:
+    """``polygamma(m, a) - polygamma(m, a + b)`` for positive numbers, without cancellation.
+
+    The series of `_positive_polygamma`, and that of digamma (DLMF 5.11.2), term by term: differences of powers of
+    ``u = 1 / (a + k)`` and ``v = 1 / (a + b + k)`` have the factor ``u - v = u / (1 + (a + k) / b)``.
+    """
+    total = None
+    for step in range(_SHIFT + 1):
+        u = one / (a + float(step))
+        v = one / (a + b + float(step))
+        gap = u / (one + (a + float(step)) / b)
+        power, quotient = one, [one]  # of v, and of the differences of powers by that of the numbers
+        for _ in range(m if step < _SHIFT else m + 2 * len(_BERNOULLI)):
+            power = power * v
+            quotient.append(u * quotient[-1] + power)
+        if step < _SHIFT:
+            part = gap * quotient[m]
+            total = part if total is None else total + part
+    first = log1p(b * u) if m == 0 else gap * quotient[m - 1] * (1 / m)
+    total = total + first + gap * quotient[m] * 0.5
+    for i, bernoulli in enumerate(_BERNOULLI, start=1):
+        factor = bernoulli * math.gamma(2 * i + m) / (math.gamma(2 * i + 1) * math.gamma(m + 1))
+        total = total + gap * quotient[2 * i + m - 1] * factor
+    return total * (_sign(m) * math.gamma(m + 1))
+
+
+def _polygamma_gap(a: Any, b: Any, *, m: int) -> Any:
+    dtype = np.result_type(a, b)
+    a, b = (np.asarray(x, np.float64) for x in (a, b))
+    with np.errstate(all="ignore"):
+        value = _positive_gap(1.0, np.log1p, a, b, m)
+        left = (a <= 0) | (b <= 0)
+        if left.any():
+            psi = scipy.special.psi if m == 0 else partial(_polygamma, m=m)
+            value = np.where(left, psi(a) - psi(a + b), value)
+    return np.asarray(value, dtype)[()]
+
+
+def _polygamma_gap_kernel(k: Any, a: Any, b: Any, *, m: int) -> Any:
+    dtype, zero = a.dtype, k.const(0, FLOAT64)
+    a, b = k.cast(a, FLOAT64), k.cast(b, FLOAT64)
+    value = _positive_gap(k.const(1, FLOAT64), lambda x: k.call("log1p", x), a, b, m)
+    first, second = (k.call("digamma", x) if m == 0 else _polygamma_kernel(k, x, m=m) for x in (a, a + b))
+    return k.cast(k.where((a <= zero) | (b <= zero), first - second, value), dtype)
+
+
+#: ``polygamma(m, a) - polygamma(m, a + b)``.
+polygamma_gap_p: Primitive = elementwise(
+    "polygamma_gap",
+    _polygamma_gap,
+    factors=(
+        lambda ans, a, b, *, m: polygamma_gap_p.bind(a, b, m=m + 1),
+        lambda ans, a, b, *, m: neg_p.bind(polygamma_p.bind(add_p.bind(a, b), m=m + 1)),
+    ),
+    kernel=_polygamma_gap_kernel,
+    kinds="f",
+)
+
+betaln_p: Primitive = elementwise(
+    "betaln",
+    scipy.special.betaln,
+    factors=(
+        lambda ans, a, b: polygamma_gap_p.bind(a, b, m=0),
+        lambda ans, a, b: polygamma_gap_p.bind(b, a, m=0),
+    ),
+    kernel=lambda k, a, b: k.call("betaln", a, b),
+    kinds="f",
+)

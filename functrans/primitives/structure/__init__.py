@@ -1,0 +1,1 @@
+"""Elements made, moved and repeated; nothing computed but sums over broadcast axes."""

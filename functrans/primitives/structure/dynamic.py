@@ -1,0 +1,192 @@
+"""Slices that begin where a number of the program says: dynamic_slice and dynamic_update_slice.
+
+The start is clamped so that the slice lies inside the array: nothing is ever out of bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.aval import Aval
+from ...core.dtypes import INT64
+from ...core.errors import DtypeError, ShapeError
+from ...core.kernel import Block, BlockEmitter, Buffer, Indexed
+from ...core.primitive import Linear, Primitive
+from ..elementwise.arithmetic import convert, max_p, min_p
+from ..indexing.gather_scatter import gather_p, scatter_p
+from .create import iota
+from .linear import (
+    add_p,
+    batched_first,
+    broadcast_in_dim_p,
+    dtype_of,
+    linear_jvp,
+    shape_of,
+    transpose_p,
+    zeros,
+)
+from .shape import jointly_linear_jvp, loops
+
+
+def _check(name: str, x: Aval, starts: Sequence[Aval], sizes: tuple[int, ...]) -> None:
+    if len(sizes) != x.ndim or any(not 0 <= m <= n for m, n in zip(sizes, x.shape)):
+        raise ShapeError(f"{name}: a slice of shape {sizes} does not fit into an array of shape {x.shape}")
+    if len(starts) != x.ndim or any(s.shape != () for s in starts):
+        raise ShapeError(f"{name}: want one scalar start for each of the {x.ndim} axes, got {len(starts)}")
+    for s in starts:
+        if s.dtype.kind not in "iu":
+            raise DtypeError(f"{name}: starts must be integers, got {s.dtype}")
+
+
+def _clamped(starts: Sequence[Any], shape: Sequence[int], sizes: Sequence[int]) -> tuple[slice, ...]:
+    places = [min(max(int(s), 0), n - m) for s, n, m in zip(starts, shape, sizes)]
+    return tuple([slice(i, i + m) for i, m in zip(places, sizes)])
+
+
+def _kernel_start(k: Any, start: Any, n: int, m: int) -> Any:
+    start = k.cast(start, INT64)
+    last = start * 0 + (n - m)
+    return k.where(start < 0, k.const(0, INT64), k.where(start < last, start, last))
+
+
+def _is_batched_start(dims: Sequence[int | None]) -> bool:
+    return any(d is not None for d in dims)
+
+
+def _lane_indices(
+    size: int, shape: tuple[int, ...], sizes: tuple[int, ...], starts: Sequence[Any], dims: Sequence[Any]
+) -> tuple[list[int], list[Any]]:
+    """The axes that are not taken whole, and for each lane and element the index along them (lane number
+    first).
+    """
+    partial = [d for d, (n, m) in enumerate(zip(shape, sizes)) if m != n]
+    common = (size, *[sizes[d] for d in partial])
+    indices = [iota(common, 0)]
+    for place, d in enumerate(partial):
+        start = convert(batched_first(size, starts[d], dims[d]), INT64)
+        start = min_p.bind(max_p.bind(start, np.int64(0)), np.int64(shape[d] - sizes[d]))
+        start = broadcast_in_dim_p.bind(start, shape=common, broadcast_dimensions=(0,))
+        indices.append(add_p.bind(start, iota(common, place + 1)))
+    return partial, indices
+
+
+# --- dynamic_slice ------------------------------------------------------------------------------------------
+
+
+def _dynamic_slice_abstract(x: Aval, *starts: Aval, slice_sizes: tuple[int, ...]) -> Aval:
+    _check("dynamic_slice", x, starts, slice_sizes)
+    return Aval(slice_sizes, x.dtype)
+
+
+def _dynamic_slice_transpose(ct: Any, x: Linear, *starts: Any, slice_sizes: tuple[int, ...]) -> list[Any]:
+    back = dynamic_update_slice_p.bind(zeros(x.aval), ct, *starts)
+    return [back, *[None] * len(starts)]
+
+
+def _dynamic_slice_batch(
+    size: int, args: Sequence[Any], dims: Sequence[int | None], *, slice_sizes: tuple[int, ...]
+) -> tuple[Any, int]:
+    x, *starts = args
+    if not _is_batched_start(dims[1:]):
+        x = batched_first(size, x, dims[0])
+        return dynamic_slice_p.bind(x, 0, *starts, slice_sizes=(size, *slice_sizes)), 0
+    shape = shape_of(x)
+    if dims[0] is not None:
+        x = batched_first(size, x, dims[0])
+        shape = shape_of(x)[1:]
+    partial, indices = _lane_indices(size, shape, slice_sizes, starts, dims[1:])
+    if dims[0] is not None:
+        axes = (0, *[d + 1 for d in partial])
+    else:
+        axes, indices = tuple(partial), indices[1:]
+        if not partial:
+            return batched_first(size, x, None), 0
+    out = gather_p.bind(x, *indices, axes=axes, mode="promise_in_bounds")
+    whole = [d for d in range(len(shape)) if d not in partial]
+    order = (0, *[1 + (partial + whole).index(d) for d in range(len(shape))])
+    return transpose_p.bind(out, permutation=order), 0
+
+
+def _dynamic_slice_kernel(
+    k: Any, index: Any, x: Any, *starts: Any, out: Aval, slice_sizes: tuple[int, ...]
+) -> Any:
+    extents = zip(starts, x.aval.shape, slice_sizes)
+    return x[[i if n == m else i + _kernel_start(k, s[()], n, m) for i, (s, n, m) in zip(index, extents)]]
+
+
+dynamic_slice_p: Primitive = Primitive(
+    "dynamic_slice",
+    _dynamic_slice_abstract,
+    lambda x, *starts, slice_sizes: x[_clamped(starts, x.shape, slice_sizes)],
+    jvp=linear_jvp(lambda: dynamic_slice_p),
+    linear=True,
+    transpose=_dynamic_slice_transpose,
+    batch=_dynamic_slice_batch,
+    kernel=Indexed(_dynamic_slice_kernel),
+)
+
+
+# --- dynamic_update_slice -----------------------------------------------------------------------------------
+
+
+def _dynamic_update_slice_abstract(x: Aval, update: Aval, *starts: Aval) -> Aval:
+    _check("dynamic_update_slice", x, starts, update.shape)
+    if x.dtype != update.dtype:
+        raise DtypeError(
+            f"dynamic_update_slice: dtypes {x.dtype} and {update.dtype} differ; convert the update"
+        )
+    return x.strong()
+
+
+def _dynamic_update_slice_impl(x: Any, update: Any, *starts: Any) -> np.ndarray:
+    out = np.array(x, order="C")
+    out[_clamped(starts, out.shape, np.shape(update))] = update
+    return out
+
+
+def _dynamic_update_slice_transpose(ct: Any, x: Any, update: Any, *starts: Any) -> list[Any]:
+    cts: list[Any] = [None] * (2 + len(starts))
+    shape = update.aval.shape if type(update) is Linear else shape_of(update)
+    if type(x) is Linear:
+        cts[0] = dynamic_update_slice_p.bind(ct, zeros(Aval(shape, dtype_of(ct))), *starts)
+    if type(update) is Linear:
+        cts[1] = dynamic_slice_p.bind(ct, *starts, slice_sizes=shape)
+    return cts
+
+
+def _dynamic_update_slice_batch(
+    size: int, args: Sequence[Any], dims: Sequence[int | None]
+) -> tuple[Any, int]:
+    x = batched_first(size, args[0], dims[0])
+    update = batched_first(size, args[1], dims[1])
+    starts = args[2:]
+    if not _is_batched_start(dims[2:]):
+        return dynamic_update_slice_p.bind(x, update, 0, *starts), 0
+    shape, sizes = shape_of(x)[1:], shape_of(update)[1:]
+    partial, indices = _lane_indices(size, shape, sizes, starts, dims[2:])
+    whole = [d for d in range(len(shape)) if d not in partial]
+    update = transpose_p.bind(update, permutation=(0, *[d + 1 for d in partial + whole]))
+    axes = (0, *[d + 1 for d in partial])
+    return scatter_p.bind(x, update, *indices, axes=axes, mode="promise_in_bounds", unique_indices=True), 0
+
+
+def _dynamic_update_slice_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> None:
+    x, update, *starts = operands
+    k.copy(results[0], x)
+    begin = [_kernel_start(k, k.load(s, ()), n, m) for s, n, m in zip(starts, x.shape, update.shape)]
+    with loops(k, update.shape) as index:
+        k.store(results[0], [i + b for i, b in zip(index, begin)], k.load(update, index))
+
+
+dynamic_update_slice_p: Primitive = Primitive(
+    "dynamic_update_slice",
+    _dynamic_update_slice_abstract,
+    _dynamic_update_slice_impl,
+    jvp=jointly_linear_jvp(lambda: dynamic_update_slice_p, 2),
+    transpose=_dynamic_update_slice_transpose,
+    batch=_dynamic_update_slice_batch,
+    kernel=Block(_dynamic_update_slice_kernel, reuse=0, streamed_from=1),
+)

@@ -1,0 +1,361 @@
+"""The linear operations that every rule rests on: reshape, transpose, broadcast_in_dim, reduce_sum, add.
+
+Derivative rules of all families sum over broadcast axes, move batch axes and add contributions; the records and
+the helpers for that stand here, below the families.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ...core.aval import Aval, Zero, aval_of
+from ...core.errors import DtypeError, ShapeError
+from ...core.kernel import Indexed, Pointwise, Reduction, Reshape
+from ...core.primitive import Linear, Primitive
+from ...core.trace import current_trace, eval_trace
+
+Rule = Callable[..., Any]
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    """The shape of any value that flows through interpreters."""
+    return getattr(x, "shape", ())
+
+
+def dtype_of(x: Any) -> np.dtype:
+    """The dtype of any value that flows through interpreters."""
+    found = getattr(x, "dtype", None)
+    return aval_of(x).dtype if found is None else found
+
+
+def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """NumPy's broadcast of the shapes, or a `ShapeError` that names the operation and all of them."""
+    first = shapes[0]
+    if all(s == first or not s for s in shapes):
+        return first
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        listed = " and ".join(map(str, shapes)) if len(shapes) == 2 else ", ".join(map(str, shapes))
+        raise ShapeError(
+            f"{name}: shapes {listed} do not broadcast together: each axis, counted from the last, must be equal or 1. "
+            "Insert an axis (x[:, None]), transpose or reshape one of them"
+        ) from None
+
+
+def same_dtype(name: str, avals: Sequence[Aval], kinds: str = "biufc") -> np.dtype:
+    """The one dtype of the operands, or a `DtypeError`."""
+    dtype = avals[0].dtype
+    for a in avals:
+        if a.dtype != dtype:
+            listed = ", ".join(str(b.dtype) for b in avals)
+            raise DtypeError(f"{name}: operands have different dtypes ({listed}); convert them first")
+    if dtype.kind not in kinds:
+        raise DtypeError(f"{name}: dtype {dtype} is not supported; convert the operand with .astype first")
+    return dtype
+
+
+def unbroadcast(ct: Any, aval: Aval) -> Any:
+    """Sum `ct` over the axes along which an operand of type `aval` was broadcast."""
+    shape = shape_of(ct)
+    if shape == aval.shape:
+        return ct
+    extra = len(shape) - len(aval.shape)
+    ones = tuple(i for i, n in enumerate(aval.shape) if n == 1 and shape[extra + i] != 1)
+    axes = tuple(range(extra)) + tuple(extra + i for i in ones)
+    ct = reduce_sum_p.bind(ct, axes=axes)
+    return reshape_p.bind(ct, shape=aval.shape) if ones else ct
+
+
+def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
+    """`x` broadcast to `shape` as NumPy does (trailing axes aligned)."""
+    own = shape_of(x)
+    if own == shape:
+        return x
+    axes = tuple(range(len(shape) - len(own), len(shape)))
+    return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=axes)
+
+
+def zeros(aval: Aval) -> Any:
+    """A zero array of a type, as a scalar broadcast (never a large constant in a jaxpr)."""
+    if current_trace.get() is eval_trace:
+        return np.zeros(aval.shape, aval.dtype)
+    return broadcast_to(aval.dtype.type(0), aval.shape)
+
+
+def instantiate(x: Any) -> Any:
+    """A tangent or cotangent as a value: zeros in the place of a `Zero`."""
+    return zeros(x.aval) if type(x) is Zero else x
+
+
+def added(s: Any, t: Any) -> Any:
+    """The sum of two tangents or cotangents of one type, each a value or a `Zero`."""
+    if type(s) is Zero or type(t) is Zero:
+        return t if type(s) is Zero else s
+    return add_p.bind(s, t)
+
+
+def flat(x: Any) -> Any:
+    """All elements in row-major order, along one axis."""
+    shape = shape_of(x)
+    return x if len(shape) == 1 else reshape_p.bind(x, shape=(math.prod(shape),))
+
+
+def move_axis(x: Any, source: int, target: int) -> Any:
+    """Transpose one axis of `x` to another place."""
+    if source == target:
+        return x
+    order = [i for i in range(len(shape_of(x))) if i != source]
+    order.insert(target, source)
+    return transpose_p.bind(x, permutation=tuple(order))
+
+
+def batched_first(size: int, x: Any, dim: int | None) -> Any:
+    """`x` with its batch axis first; broadcast along a new one where it has none."""
+    if dim is not None:
+        return move_axis(x, dim, 0)
+    shape = shape_of(x)
+    return broadcast_in_dim_p.bind(
+        x, shape=(size, *shape), broadcast_dimensions=tuple(range(1, len(shape) + 1))
+    )
+
+
+def elementwise_batch(
+    prim: Primitive, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+) -> tuple[Any, int]:
+    """Batch axes to the front, and unit axes behind them, so that the rest stays aligned."""
+    ranks = [len(shape_of(x)) - (d is not None) for x, d in zip(args, dims)]
+    rank = max(ranks)
+    aligned = []
+    for x, d, r in zip(args, dims, ranks):
+        if d is not None:
+            x = move_axis(x, d, 0)
+            if r < rank:
+                shape = shape_of(x)
+                x = reshape_p.bind(x, shape=(shape[0], *(1,) * (rank - r), *shape[1:]))
+        aligned.append(x)
+    return prim.bind(*aligned, **params), 0
+
+
+def linear_jvp(prim: Callable[[], Primitive]) -> Rule:
+    """The jvp of an operation that is linear in its first operand and fixed in all others."""
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        ans = prim().bind(*primals, **params)
+        t = tangents[0]
+        return ans, Zero(ans) if type(t) is Zero else prim().bind(t, *primals[1:], **params)
+
+    return jvp
+
+
+# --- add ---------------------------------------------------------------------------------------------------------
+
+
+def _add_abstract(x: Aval, y: Aval) -> Aval:
+    dtype = same_dtype("add", (x, y))
+    return Aval(broadcast_shapes("add", x.shape, y.shape), dtype, x.weak and y.weak)
+
+
+def _add_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    ans = add_p.bind(*primals)
+    s, t = tangents
+    if type(s) is Zero:
+        return ans, t if type(t) is Zero else broadcast_to(t, shape_of(ans))
+    if type(t) is Zero:
+        return ans, broadcast_to(s, shape_of(ans))
+    return ans, add_p.bind(s, t)
+
+
+def _add_transpose(ct: Any, *args: Any) -> list[Any]:
+    return [unbroadcast(ct, a.aval) if type(a) is Linear else None for a in args]
+
+
+add_p: Primitive = Primitive(
+    "add",
+    _add_abstract,
+    np.add,
+    jvp=_add_jvp,
+    transpose=_add_transpose,
+    batch=lambda size, args, dims: elementwise_batch(add_p, args, dims),
+    kernel=Pointwise(lambda k, x, y: x + y if x.dtype.kind != "b" else x | y),
+    weak=True,
+)
+
+
+# --- reshape -----------------------------------------------------------------------------------------------------
+
+
+def _reshape_abstract(x: Aval, *, shape: tuple[int, ...]) -> Aval:
+    size = 1
+    for n in shape:
+        size *= n
+    if size != x.size:
+        raise ShapeError(
+            f"reshape: an array of shape {x.shape} has {x.size} elements, shape {shape} has {size}"
+        )
+    return x.with_shape(shape) if shape else Aval(shape, x.dtype)
+
+
+def _reshape_batch(
+    size: int, args: Sequence[Any], dims: Sequence[int], *, shape: tuple[int, ...]
+) -> tuple[Any, int]:
+    return reshape_p.bind(move_axis(args[0], dims[0], 0), shape=(size, *shape)), 0
+
+
+reshape_p: Primitive = Primitive(
+    "reshape",
+    _reshape_abstract,
+    lambda x, *, shape: x.reshape(shape) if isinstance(x, np.ndarray) else np.reshape(x, shape),
+    jvp=linear_jvp(lambda: reshape_p),
+    linear=True,
+    transpose=lambda ct, x, *, shape: [reshape_p.bind(ct, shape=x.aval.shape)],
+    batch=_reshape_batch,
+    kernel=Reshape(),
+)
+
+
+# --- transpose ---------------------------------------------------------------------------------------------------
+
+
+def _transpose_abstract(x: Aval, *, permutation: tuple[int, ...]) -> Aval:
+    if sorted(permutation) != list(range(x.ndim)):
+        raise ShapeError(
+            f"transpose: {permutation} is not a permutation of the axes of an array of shape {x.shape}"
+        )
+    return Aval(tuple([x.shape[i] for i in permutation]), x.dtype)
+
+
+def _transpose_batch(
+    size: int, args: Sequence[Any], dims: Sequence[int], *, permutation: tuple[int, ...]
+) -> tuple[Any, int]:
+    d = dims[0]
+    order = tuple(i + (i >= d) for i in permutation)
+    return transpose_p.bind(args[0], permutation=(d, *order)), 0
+
+
+@lru_cache(maxsize=1024)
+def _inverse(permutation: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(sorted(range(len(permutation)), key=permutation.__getitem__))
+
+
+transpose_p: Primitive = Primitive(
+    "transpose",
+    _transpose_abstract,
+    lambda x, *, permutation: (x if isinstance(x, np.ndarray) else np.asarray(x)).transpose(permutation),
+    jvp=linear_jvp(lambda: transpose_p),
+    linear=True,
+    transpose=lambda ct, x, *, permutation: [transpose_p.bind(ct, permutation=_inverse(permutation))],
+    batch=_transpose_batch,
+    kernel=Indexed(lambda k, index, x, *, out, permutation: x[[index[i] for i in _inverse(permutation)]]),
+)
+
+
+# --- broadcast_in_dim --------------------------------------------------------------------------------------------
+
+
+def _broadcast_abstract(x: Aval, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> Aval:
+    fits = len(broadcast_dimensions) == x.ndim and all(
+        n in (1, shape[d]) for n, d in zip(x.shape, broadcast_dimensions)
+    )
+    if not fits:
+        raise ShapeError(f"broadcast: an array of shape {x.shape} does not broadcast to {shape}")
+    return Aval(shape, x.dtype)
+
+
+def _broadcast_impl(x: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> np.ndarray:
+    x = np.asarray(x)
+    if x.flags.c_contiguous and x.size:
+        # What np.broadcast_to does, in half its time.
+        strides = [0] * len(shape)
+        for n, step, d in zip(x.shape, x.strides, broadcast_dimensions):
+            if n != 1:
+                strides[d] = step
+        out: np.ndarray = np.ndarray(shape, x.dtype, x, 0, strides)
+        out.flags.writeable = False
+        return out
+    spread = [1] * len(shape)
+    for n, d in zip(x.shape, broadcast_dimensions):
+        spread[d] = n
+    return np.broadcast_to(x.reshape(spread), shape)
+
+
+def _broadcast_transpose(
+    ct: Any, x: Linear, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]
+) -> list[Any]:
+    own = dict(zip(broadcast_dimensions, x.aval.shape))
+    axes = tuple(d for d, n in enumerate(shape) if d not in own or own[d] != n)
+    ct = reduce_sum_p.bind(ct, axes=axes) if axes else ct
+    return [ct if shape_of(ct) == x.aval.shape else reshape_p.bind(ct, shape=x.aval.shape)]
+
+
+def _broadcast_batch(
+    size: int,
+    args: Sequence[Any],
+    dims: Sequence[int],
+    *,
+    shape: tuple[int, ...],
+    broadcast_dimensions: tuple[int, ...],
+) -> tuple[Any, int]:
+    x = move_axis(args[0], dims[0], 0)
+    axes = (0, *[d + 1 for d in broadcast_dimensions])
+    return broadcast_in_dim_p.bind(x, shape=(size, *shape), broadcast_dimensions=axes), 0
+
+
+def _broadcast_kernel(k: Any, index: Any, x: Any, *, out: Aval, shape: Any, broadcast_dimensions: Any) -> Any:
+    return x[[0 if n == 1 else index[d] for n, d in zip(x.aval.shape, broadcast_dimensions)]]
+
+
+broadcast_in_dim_p: Primitive = Primitive(
+    "broadcast_in_dim",
+    _broadcast_abstract,
+    _broadcast_impl,
+    jvp=linear_jvp(lambda: broadcast_in_dim_p),
+    linear=True,
+    transpose=_broadcast_transpose,
+    batch=_broadcast_batch,
+    kernel=Indexed(_broadcast_kernel),
+)
+
+
+# --- reduce_sum --------------------------------------------------------------------------------------------------
+
+
+def reduced_shape(name: str, x: Aval, axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape without the reduced axes, which must be distinct and within range."""
+    if any(not 0 <= d < x.ndim for d in axes) or len(set(axes)) != len(axes):
+        raise ShapeError(f"{name}: axes {axes} do not fit an array of shape {x.shape}")
+    return tuple([n for d, n in enumerate(x.shape) if d not in axes])
+
+
+def _reduce_sum_transpose(ct: Any, x: Linear, *, axes: tuple[int, ...]) -> list[Any]:
+    kept = tuple(d for d in range(x.aval.ndim) if d not in axes)
+    return [broadcast_in_dim_p.bind(ct, shape=x.aval.shape, broadcast_dimensions=kept)]
+
+
+def reduction_batch(prim: Callable[[], Primitive]) -> Rule:
+    """Batching of a reduction along ``axes``: shift them past the batch axis."""
+
+    def batch(
+        size: int, args: Sequence[Any], dims: Sequence[int], *, axes: tuple[int, ...], **params: Any
+    ) -> Any:
+        x = move_axis(args[0], dims[0], 0)
+        return prim().bind(x, axes=tuple(d + 1 for d in axes), **params), 0
+
+    return batch
+
+
+reduce_sum_p: Primitive = Primitive(
+    "reduce_sum",
+    lambda x, *, axes: Aval(reduced_shape("reduce_sum", x, axes), x.dtype),
+    lambda x, *, axes: np.add.reduce(x, axis=axes, dtype=x.dtype),
+    jvp=linear_jvp(lambda: reduce_sum_p),
+    linear=True,
+    transpose=_reduce_sum_transpose,
+    batch=reduction_batch(lambda: reduce_sum_p),
+    kernel=Reduction("sum"),
+)

@@ -1,0 +1,337 @@
+"""Concatenate, pad, reverse, slice: elements moved to other places, nothing computed.
+
+All are linear. Reshape, transpose and broadcast, on which every family rests, stand in `linear`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ...core.aval import Aval, Zero
+from ...core.errors import ArgumentValueError, ShapeError
+from ...core.kernel import Block, BlockEmitter, Buffer, Indexed
+from ...core.primitive import Linear, Primitive
+from ..elementwise.arithmetic import select_p, sub_p
+from .linear import (
+    Rule,
+    batched_first,
+    broadcast_in_dim_p,
+    dtype_of,
+    instantiate,
+    linear_jvp,
+    move_axis,
+    reduce_sum_p,
+    reshape_p,
+    same_dtype,
+    shape_of,
+    zeros,
+)
+
+PaddingConfig = tuple[tuple[int, int, int], ...]
+
+
+def jointly_linear_jvp(prim: Rule, operands: int | None = None) -> Rule:
+    """The jvp of an operation that is linear in its first `operands` (by default all) taken together."""
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        ans = prim().bind(*primals, **params)
+        linear = tangents[:operands]
+        if all(type(t) is Zero for t in linear):
+            return ans, Zero(ans)
+        return ans, prim().bind(*map(instantiate, linear), *primals[len(linear) :], **params)
+
+    return jvp
+
+
+@contextmanager
+def loops(k: BlockEmitter, extents: Sequence[int]) -> Iterator[list[Any]]:
+    """A loop nest over all extents; the context value is the list of indices."""
+    if not extents:
+        yield []
+        return
+    with k.loop(extents[0]) as i, loops(k, extents[1:]) as inner:
+        yield [i, *inner]
+
+
+# --- concatenate --------------------------------------------------------------------------------------------
+
+
+def _concatenate_abstract(*avals: Aval, dimension: int) -> Aval:
+    dtype = same_dtype("concatenate", avals)
+    first = avals[0].shape
+    if not 0 <= dimension < len(first):
+        raise ShapeError(f"concatenate: axis {dimension} does not fit an array of shape {first}")
+    before, behind = first[:dimension], first[dimension + 1 :]
+    for a in avals:
+        if len(a.shape) != len(first) or a.shape[:dimension] != before or a.shape[dimension + 1 :] != behind:
+            listed = ", ".join(str(b.shape) for b in avals)
+            raise ShapeError(
+                f"concatenate: shapes {listed} differ beside axis {dimension}: all other axes must be equal. "
+                "Reshape, or concatenate along another axis"
+            )
+    return Aval((*before, sum(a.shape[dimension] for a in avals), *behind), dtype)
+
+
+def _concatenate_transpose(ct: Any, *args: Any, dimension: int) -> list[Any]:
+    cts: list[Any] = []
+    start = 0
+    for a in args:
+        stop = start + (a.aval.shape if type(a) is Linear else shape_of(a))[dimension]
+        cts.append(slice_along(ct, dimension, start, stop) if type(a) is Linear else None)
+        start = stop
+    return cts
+
+
+def slice_along(x: Any, axis: int, start: int, stop: int) -> Any:
+    """``x[start:stop]`` along one axis."""
+    shape = shape_of(x)
+    starts, limits = [0] * len(shape), list(shape)
+    starts[axis], limits[axis] = start, stop
+    return slice_p.bind(
+        x, start_indices=tuple(starts), limit_indices=tuple(limits), strides=(1,) * len(shape)
+    )
+
+
+def element_along(x: Any, axis: int, i: int) -> Any:
+    """``x[i]`` along one axis, which the result has not."""
+    shape = shape_of(x)
+    return reshape_p.bind(slice_along(x, axis, i, i + 1), shape=shape[:axis] + shape[axis + 1 :])
+
+
+def neighbours(x: Any, axis: int) -> tuple[Any, Any]:
+    """All elements along one axis but the first, and those before them."""
+    n = shape_of(x)[axis]
+    count = max(n - 1, 0)
+    return slice_along(x, axis, n - count, n), slice_along(x, axis, 0, count)
+
+
+def _concatenate_batch(
+    size: int, args: Sequence[Any], dims: Sequence[int | None], *, dimension: int
+) -> tuple[Any, int]:
+    moved = [batched_first(size, x, d) for x, d in zip(args, dims)]
+    return concatenate_p.bind(*moved, dimension=dimension + 1), 0
+
+
+def _concatenate_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, dimension: int) -> None:
+    start = 0
+    for x in operands:
+        with loops(k, x.shape) as index:
+            target = list(index)
+            target[dimension] = index[dimension] + start
+            k.store(results[0], target, k.load(x, index))
+        start += x.shape[dimension]
+
+
+concatenate_p: Primitive = Primitive(
+    "concatenate",
+    _concatenate_abstract,
+    lambda *xs, dimension: np.concatenate(xs, dimension),
+    jvp=jointly_linear_jvp(lambda: concatenate_p),
+    transpose=_concatenate_transpose,
+    batch=_concatenate_batch,
+    kernel=Block(_concatenate_kernel, streamed_from=0),
+)
+
+
+# --- pad ----------------------------------------------------------------------------------------------------
+
+
+def _pad_abstract(x: Aval, value: Aval, *, padding_config: PaddingConfig) -> Aval:
+    dtype = same_dtype("pad", (x, value))
+    if value.shape != () or len(padding_config) != x.ndim or any(i < 0 for _, _, i in padding_config):
+        raise ShapeError(
+            f"pad: padding {padding_config} and a padding value of shape {value.shape} do not fit an array "
+            f"of shape {x.shape}: one (low, high, interior) for each axis with interior >= 0, and a scalar"
+        )
+    return Aval(_padded_shape(x.shape, padding_config), dtype)
+
+
+def _padded_shape(shape: tuple[int, ...], padding_config: PaddingConfig) -> tuple[int, ...]:
+    extents = tuple(lo + hi + n + max(n - 1, 0) * i for n, (lo, hi, i) in zip(shape, padding_config))
+    if any(n < 0 for n in extents):
+        raise ShapeError(f"pad: negative padding {padding_config} takes more than shape {shape} has")
+    return extents
+
+
+def _kept(n: int, lo: int, extent: int, step: int) -> tuple[int, int]:
+    """Which of the operand's `n` elements, standing at ``lo + step * i``, fall inside `extent`."""
+    first = max(0, -(lo // step))
+    return first, max(first, min(n, -((lo - extent) // step)))
+
+
+def _pad_impl(x: Any, value: Any, *, padding_config: PaddingConfig) -> np.ndarray:
+    out = np.full(_padded_shape(x.shape, padding_config), value, x.dtype)
+    source, target = [], []
+    for n, extent, (lo, _, interior) in zip(x.shape, out.shape, padding_config):
+        step = interior + 1
+        first, stop = _kept(n, lo, extent, step)
+        source.append(slice(first, stop))
+        begin = lo + first * step
+        target.append(slice(begin, begin + max(0, (stop - first - 1) * step + (stop > first)), step))
+    out[tuple(target)] = x[tuple(source)]
+    return out
+
+
+def _pad_transpose(ct: Any, x: Any, value: Any, *, padding_config: PaddingConfig) -> list[Any]:
+    zero = dtype_of(ct).type(0)
+    cropped = pad_p.bind(ct, zero, padding_config=tuple([(-lo, -hi, 0) for lo, hi, _ in padding_config]))
+    shape = shape_of(cropped)
+    inner = cropped
+    if any(i for _, _, i in padding_config):
+        inner = slice_p.bind(
+            cropped,
+            start_indices=(0,) * len(shape),
+            limit_indices=shape,
+            strides=tuple([i + 1 for _, _, i in padding_config]),
+        )
+    ct_value = None
+    if type(value) is Linear:
+        everything = reduce_sum_p.bind(ct, axes=tuple(range(len(shape))))
+        ct_value = sub_p.bind(everything, reduce_sum_p.bind(inner, axes=tuple(range(len(shape)))))
+    return [inner if type(x) is Linear else None, ct_value]
+
+
+def _pad_batch(
+    size: int, args: Sequence[Any], dims: Sequence[int | None], *, padding_config: PaddingConfig
+) -> tuple[Any, int]:
+    x, value = args
+    config = ((0, 0, 0), *padding_config)
+    x = batched_first(size, x, dims[0])
+    if dims[1] is None:
+        return pad_p.bind(x, value, padding_config=config), 0
+    # A padding value for each lane: pad with anything, and mark what was padded.
+    filled = pad_p.bind(x, dtype_of(x).type(0), padding_config=config)
+    padded = pad_p.bind(zeros(Aval(shape_of(x), np.dtype(bool))), np.True_, padding_config=config)
+    lanes = broadcast_in_dim_p.bind(value, shape=shape_of(filled), broadcast_dimensions=(0,))
+    return select_p.bind(padded, lanes, filled), 0
+
+
+def _pad_kernel(
+    k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, padding_config: PaddingConfig
+) -> None:
+    x, value = operands
+    out = results[0]
+    if any(config != (0, 0, 0) for config in padding_config):
+        filler = k.load(value, ())
+        with loops(k, out.shape) as index:
+            k.store(out, index, filler)
+    ranges = [
+        (*_kept(n, lo, extent, i + 1), lo, i + 1)
+        for n, extent, (lo, _, i) in zip(x.shape, out.shape, padding_config)
+    ]
+    with loops(k, [stop - first for first, stop, _, _ in ranges]) as index:
+        source = [i + first for i, (first, _, _, _) in zip(index, ranges)]
+        target = [i * step + (lo + first * step) for i, (first, _, lo, step) in zip(index, ranges)]
+        k.store(out, target, k.load(x, source))
+
+
+pad_p: Primitive = Primitive(
+    "pad",
+    _pad_abstract,
+    _pad_impl,
+    jvp=jointly_linear_jvp(lambda: pad_p),
+    transpose=_pad_transpose,
+    batch=_pad_batch,
+    kernel=Block(_pad_kernel, streamed_from=0),
+)
+
+
+# --- rev ----------------------------------------------------------------------------------------------------
+
+
+def _rev_abstract(x: Aval, *, dimensions: tuple[int, ...]) -> Aval:
+    if any(not 0 <= d < x.ndim for d in dimensions) or len(set(dimensions)) != len(dimensions):
+        raise ShapeError(f"rev: axes {dimensions} do not fit an array of shape {x.shape}")
+    return x.strong()
+
+
+def _rev_batch(
+    size: int, args: Sequence[Any], dims: Sequence[int], *, dimensions: tuple[int, ...]
+) -> tuple[Any, int]:
+    d = dims[0]
+    return rev_p.bind(args[0], dimensions=tuple([i + (i >= d) for i in dimensions])), d
+
+
+def _rev_kernel(k: Any, index: Any, x: Any, *, out: Aval, dimensions: tuple[int, ...]) -> Any:
+    return x[[-i + (out.shape[d] - 1) if d in dimensions else i for d, i in enumerate(index)]]
+
+
+rev_p: Primitive = Primitive(
+    "rev",
+    _rev_abstract,
+    lambda x, *, dimensions: np.flip(x, dimensions),
+    jvp=linear_jvp(lambda: rev_p),
+    linear=True,
+    transpose=lambda ct, x, *, dimensions: [rev_p.bind(ct, dimensions=dimensions)],
+    batch=_rev_batch,
+    kernel=Indexed(_rev_kernel),
+)
+
+
+# --- slice --------------------------------------------------------------------------------------------------
+
+
+def _slice_abstract(
+    x: Aval, *, start_indices: tuple[int, ...], limit_indices: tuple[int, ...], strides: tuple[int, ...]
+) -> Aval:
+    if not len(start_indices) == len(limit_indices) == len(strides) == x.ndim or any(
+        not 0 <= start <= limit <= n or step < 1
+        for start, limit, step, n in zip(start_indices, limit_indices, strides, x.shape)
+    ):
+        raise ArgumentValueError(
+            f"slice: start {start_indices}, limit {limit_indices} and strides {strides} do not fit an array "
+            f"of shape {x.shape}: for each axis 0 <= start <= limit <= extent and stride >= 1"
+        )
+    extents = zip(start_indices, limit_indices, strides)
+    return Aval(tuple([(limit - start + step - 1) // step for start, limit, step in extents]), x.dtype)
+
+
+def _slice_transpose(
+    ct: Any, x: Linear, *, start_indices: tuple[int, ...], limit_indices: Any, strides: tuple[int, ...]
+) -> list[Any]:
+    config = []
+    for n, m, start, step in zip(x.aval.shape, shape_of(ct), start_indices, strides):
+        covered = (m - 1) * step + 1 if m else 0
+        config.append((start, n - start - covered, step - 1))
+    return [pad_p.bind(ct, dtype_of(ct).type(0), padding_config=tuple(config))]
+
+
+def _slice_batch(
+    size: int,
+    args: Sequence[Any],
+    dims: Sequence[int],
+    *,
+    start_indices: tuple[int, ...],
+    limit_indices: tuple[int, ...],
+    strides: tuple[int, ...],
+) -> tuple[Any, int]:
+    x = move_axis(args[0], dims[0], 0)
+    return slice_p.bind(
+        x, start_indices=(0, *start_indices), limit_indices=(size, *limit_indices), strides=(1, *strides)
+    ), 0
+
+
+def _slice_kernel(
+    k: Any, index: Any, x: Any, *, out: Aval, start_indices: Any, limit_indices: Any, strides: Any
+) -> Any:
+    # An index that is not shifted stays what it is: then the reader sees along which axis it walks.
+    shifted = [i if step == 1 else i * step for i, step in zip(index, strides)]
+    return x[[i + start if start else i for i, start in zip(shifted, start_indices)]]
+
+
+slice_p: Primitive = Primitive(
+    "slice",
+    _slice_abstract,
+    lambda x, *, start_indices, limit_indices, strides: x[
+        tuple(map(slice, start_indices, limit_indices, strides))
+    ],
+    jvp=linear_jvp(lambda: slice_p),
+    linear=True,
+    transpose=_slice_transpose,
+    batch=_slice_batch,
+    kernel=Indexed(_slice_kernel),
+)

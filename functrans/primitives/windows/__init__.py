@@ -1,0 +1,1 @@
+"""Convolutions, and reductions over sliding windows."""

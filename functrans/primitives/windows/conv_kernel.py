@@ -1,0 +1,355 @@
+"""The kernel of a convolution: direct loops over rows, or BLAS on unrolled windows.
+
+Either way the left operand is first written with its padding and dilation, so that no loop tests bounds, and the
+right one as it lies in memory; both are computed where they are read. Then there are three ways:
+
+* `_by_rows`: rows of the result are sums of shifted rows, several taps of the window in one loop. It takes every
+  dtype, and is quickest for few channels. Short rows are joined first (`_by_images`).
+* `_by_columns`: what lies under the windows is written out as columns of a matrix, for BLAS; quickest for many
+  channels.
+* `_by_windows`: the same with windows as rows, for large windows at few places: the derivative in the right operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import product
+from math import prod
+from typing import Any, NamedTuple
+
+from ...core.kernel import BlockEmitter, Buffer, Scalar
+from ..structure.shape import loops
+from .window_geometry import Padding, covered, fill, place
+
+Ints = tuple[int, ...]
+Index = Sequence[Any]
+
+_UNROLLED = 32
+"""Windows of at most so many taps are written out whole; of others some at a time."""
+_TAPS = 8
+_CHAINS, _TOGETHER = 3, 2
+"""Sums that one element is added up in, and channels out that are computed at a time: several additions under way."""
+_SHORT = 128
+"""Rows of fewer elements are joined."""
+_ROW = 2048
+"""Elements of a row done at a time under long windows, so that they stay in the cache."""
+_COLUMNS = 1 << 18
+"""About how many elements are written out as columns at a time."""
+_CHANNELS = 512
+_MANY_CHANNELS = 8192
+"""Products of channels in and out from which BLAS is quicker than loops over rows; over joined rows."""
+_NARROW = 32
+"""Rows of so few bytes are short even when they are joined: vectors leave a large rest, which BLAS does not."""
+
+
+class _Plan(NamedTuple):
+    """Extents: examples, groups, channels in and out, the window, its places, and what lies under them."""
+
+    n: int
+    g: int
+    i: int
+    o: int
+    window: Ints
+    places: Ints
+    under: Ints
+    strides: Ints
+    dilation: Ints
+
+    def at(self, p: Sequence[Any], k: Sequence[Any]) -> list[Any]:
+        """Where tap `k` of the window at place `p` reads."""
+        return [a * s + b * d for a, s, b, d in zip(p, self.strides, k, self.dilation)]
+
+    def has_short_rows(self) -> bool:
+        """Whether rows leave vector loops no room, and may be joined."""
+        joined = len(self.places) > 1 and self.strides[-2:] == (1, 1)
+        return joined and self.places[-1] < _SHORT and prod(self.window) <= _UNROLLED
+
+
+def conv_kernel(
+    k: BlockEmitter,
+    operands: Any,
+    results: Sequence[Buffer],
+    *,
+    window_strides: Ints,
+    padding: Padding,
+    lhs_dilation: Ints,
+    rhs_dilation: Ints,
+) -> None:
+    """The `Block` rule of a convolution."""
+    (x, w), (out,) = operands, results
+    n, g, i, *spatial = x.shape
+    window, places = w.shape[3:], out.shape[3:]
+    under = tuple(map(covered, places, window, window_strides, rhs_dilation))
+    plan = _Plan(n, g, i, w.shape[1], window, places, under, window_strides, rhs_dilation)
+    if not prod(out.shape):
+        return
+    if not prod(w.shape):
+        with loops(k, out.shape) as index:
+            k.store(out, index, k.const(0, out.dtype))
+        return
+    base, low = lhs_dilation, tuple(lo for lo, _ in padding)
+    source = _Source(x, tuple(spatial), base, low)
+    blas = out.dtype.kind in "fc"
+    joined = plan.has_short_rows() and places[-1] * out.dtype.itemsize > _NARROW
+    if blas and window and places[-1] < window[-1] and prod(window) > _UNROLLED:
+        _by_windows(k, source, w, out, plan)
+    elif blas and plan.i * plan.o >= (_MANY_CHANNELS if joined and prod(window) > 1 else _CHANNELS):
+        _by_columns(k, source, w, out, plan)
+    elif plan.has_short_rows():
+        _by_images(k, source, w, out, plan)
+    else:
+        _by_rows(k, source, w, out, plan)
+
+
+class _Source(NamedTuple):
+    """The left operand, and where its elements stand in the padded array."""
+
+    x: Any
+    spatial: Ints
+    base: Ints
+    low: Ints
+
+    def prepare(self, k: BlockEmitter, target: Buffer, extents: Ints | None = None) -> None:
+        """Zeros where none of its elements will be written; `target` has one axis more in front."""
+        zero = k.const(0, target.dtype)
+        sizes = target.shape if extents is None else extents
+        fill(k, target, zero, sizes, (sizes[0], *self.spatial), (1, *self.base), (0, *self.low))
+
+    def write_channels(
+        self, k: BlockEmitter, target: Buffer, n: Scalar, g: Scalar, extents: Ints | None = None
+    ) -> None:
+        """All channels of one example and group; of given extents, their last two axes flat in `target`."""
+        self._write(k, target, lambda at: k.load(self.x, [n, g, *at]), extents)
+
+    def write_examples(self, k: BlockEmitter, target: Buffer, g: Scalar, i: Scalar) -> None:
+        """One channel of all examples."""
+        self._write(k, target, lambda at: k.load(self.x, [at[0], g, i, *at[1:]]))
+
+    def _write(
+        self,
+        k: BlockEmitter,
+        target: Buffer,
+        read: Callable[[Index], Scalar],
+        extents: Ints | None = None,
+    ) -> None:
+        def write(at: list[Any], value: Scalar) -> None:
+            k.store(target, at if extents is None else [*at[:-2], at[-2] * extents[-1] + at[-1]], value)
+
+        sizes = target.shape if extents is None else extents
+        place(k, sizes, (sizes[0], *self.spatial), (1, *self.base), (0, *self.low), read, write)
+
+
+def _weights(k: BlockEmitter, w: Any) -> Buffer:
+    """The right operand in memory."""
+    packed = k.scratch(w.shape, w.dtype)
+    with loops(k, w.shape) as index:
+        k.store(packed, index, k.load(w, index))
+    return packed
+
+
+def _sum(terms: Sequence[Scalar]) -> Scalar:
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total
+
+
+def _at_most(k: BlockEmitter, x: Scalar, n: int) -> Scalar:
+    """The smaller of a scalar and an extent."""
+    over = x - n
+    return k.where(over > 0, x - over, x)
+
+
+# --- loops over rows ----------------------------------------------------------------------------------------
+
+
+def _by_rows(k: BlockEmitter, source: _Source, w: Any, out: Buffer, plan: _Plan) -> None:
+    weights = _weights(k, w)
+    padded = k.scratch((plan.i, *plan.under), out.dtype)
+    source.prepare(k, padded)
+    with k.loop(plan.n) as n, k.loop(plan.g) as g:
+        source.write_channels(k, padded, n, g)
+        with k.loop(plan.o) as o, loops(k, plan.places[:-1]) as p:
+
+            def under(i: Any, q: Index, tap: Index) -> Scalar:
+                return k.load(padded, [i, *plan.at([*p, *q], tap)])
+
+            row = _Rows(k, weights, g, [(o, out, [n, g, o, *p])], plan.places[-1:], under)
+            if prod(plan.window) <= _UNROLLED:
+                _add_channels(k, plan, row)
+            else:
+                _under_long_windows(k, plan, row)
+
+
+def _by_images(k: BlockEmitter, source: _Source, w: Any, out: Buffer, plan: _Plan) -> None:
+    """Short rows one behind the other as a single one, in which windows move by 1 too; the places between them, where
+    windows reach over the end of a row, are left out in the end.
+    """
+    weights = _weights(k, w)
+    *_, height, width = plan.places
+    *above, rows, pitch = plan.under
+    extents = (plan.i, *plan.under)
+    padded = k.scratch((plan.i, *above, rows * pitch), out.dtype)
+    images = [k.scratch(((height - 1) * pitch + width,), out.dtype) for _ in range(_TOGETHER)]
+    source.prepare(k, padded, extents)
+    with k.loop(plan.n) as n, k.loop(plan.g) as g:
+        source.write_channels(k, padded, n, g, extents)
+
+        def some(channels: Sequence[Any]) -> None:
+            with loops(k, plan.places[:-2]) as p:
+
+                def under(i: Any, q: Index, tap: Index) -> Scalar:
+                    *at, down, right = plan.at([*p, 0, 0], tap)
+                    return k.load(padded, [i, *at, q[0] + (down * pitch + right)])
+
+                rows: list[tuple[Any, Buffer, Index]] = [(o, image, []) for o, image in zip(channels, images)]
+                _add_channels(k, plan, _Rows(k, weights, g, rows, images[0].shape, under))
+                with k.loop(height) as h, k.loop(width) as v:
+                    for o, image, _ in rows:
+                        k.store(out, [n, g, o, *p, h, v], k.load(image, [h * pitch + v]))
+
+        # Several channels out at a time share what they read.
+        blocks = plan.o // _TOGETHER
+        with k.loop(blocks) as block:
+            some([block * _TOGETHER + j for j in range(_TOGETHER)])
+        with k.loop(plan.o, blocks * _TOGETHER) as o:
+            some([o])
+
+
+class _Rows(NamedTuple):
+    """Rows of the result, one for each of some channels: of each the channel, a buffer and where in it the row
+    begins; and what is under the window at a place of the row.
+    """
+
+    k: BlockEmitter
+    weights: Buffer
+    g: Scalar
+    rows: Sequence[tuple[Any, Buffer, Index]]
+    extent: Ints
+    under: Callable[[Any, Index, Index], Scalar]
+
+    def add(self, i: Any, taps: Sequence[Index], part: Any = None, begin: bool = False) -> None:
+        """Some taps of one channel in, to a part of the rows (from, to)."""
+        k = self.k
+        factors = [[k.load(self.weights, [self.g, o, i, *tap]) for tap in taps] for o, _, _ in self.rows]
+        with self._loop(part) as q:
+            under = [self.under(i, q, tap) for tap in taps]
+            for (_, buffer, start), own in zip(self.rows, factors):
+                terms = [factor * x for factor, x in zip(own, under)]
+                # Short chains of additions, which need not wait for one another.
+                total = _sum([_sum(terms[j::_CHAINS]) for j in range(min(_CHAINS, len(terms)))])
+                k.store(buffer, [*start, *q], total if begin else k.load(buffer, [*start, *q]) + total)
+
+    def clear(self, part: Any) -> None:
+        """Zeros."""
+        for _, buffer, start in self.rows:
+            with self._loop(part) as q:
+                self.k.store(buffer, [*start, *q], self.k.const(0, buffer.dtype))
+
+    @contextmanager
+    def _loop(self, part: Any) -> Iterator[list[Any]]:
+        if part is None:
+            with loops(self.k, self.extent) as q:
+                yield q
+        else:
+            with self.k.loop(part[1], part[0]) as i:
+                yield [i]
+
+
+def _add_channels(k: BlockEmitter, plan: _Plan, row: _Rows) -> None:
+    taps = list(product(*map(range, plan.window)))
+    row.add(0, taps, begin=True)
+    with k.loop(plan.i, 1) as i:
+        row.add(i, taps)
+
+
+def _under_long_windows(k: BlockEmitter, plan: _Plan, row: _Rows) -> None:
+    length, count = plan.places[-1], plan.window[-1]
+    with k.loop(-(-length // _ROW)) as tile:
+        first = tile * _ROW
+        part = first, _at_most(k, first + _ROW, length)
+        row.clear(part)
+        with k.loop(plan.i) as i, loops(k, plan.window[:-1]) as t:
+            if count <= _UNROLLED // 2:
+                row.add(i, [[*t, j] for j in range(count)], part)
+                return
+            with k.loop(count // _TAPS) as block:
+                row.add(i, [[*t, block * _TAPS + j] for j in range(_TAPS)], part)
+            with k.loop(count, count // _TAPS * _TAPS) as last:
+                row.add(i, [[*t, last]], part)
+
+
+# --- BLAS ---------------------------------------------------------------------------------------------------
+
+
+def _by_columns(k: BlockEmitter, source: _Source, w: Any, out: Buffer, plan: _Plan) -> None:
+    weights = _weights(k, w)
+    padded = k.scratch((plan.i, *plan.under), out.dtype)
+    source.prepare(k, padded)
+    depth, inner = plan.i * prod(plan.window), prod(plan.places[1:])
+    # Some rows of places at a time.
+    rows = plan.places[0] if plan.places else 1
+    some = min(max(_COLUMNS // (depth * inner), 1), rows)
+    columns = k.scratch((plan.i, *plan.window, some * inner), out.dtype)
+    with k.loop(plan.n) as n, k.loop(plan.g) as g:
+        source.write_channels(k, padded, n, g)
+        with k.loop(-(-rows // some)) as tile:
+            first = tile * some
+            count = _at_most(k, first + some, rows) - first
+            with loops(k, (plan.i, *plan.window)) as it, k.loop(count) as r, loops(k, plan.places[1:]) as p:
+                at = plan.at([first + r, *p][: len(plan.places)], it[1:])
+                k.store(columns, [*it, _flat([r, *p], plan.places[1:])], k.load(padded, [it[0], *at]))
+            # What lies in memory as rows is columns to BLAS.
+            target = ((n * plan.g + g) * (plan.o * rows) + first) * inner
+            # fmt: off
+            k.extern(
+                "gemm", "N", "N", count * inner, plan.o, depth, 1.0, (columns, 0), some * inner,
+                (weights, g * (plan.o * depth)), depth, 0.0, (out, target), rows * inner,
+            )
+            # fmt: on
+
+
+def _flat(index: Index, extents: Sequence[int]) -> Any:
+    """The place in row-major order; `extents` are those of all axes but the first."""
+    total = index[0]
+    for i, n in zip(index[1:], extents):
+        total = total * n + i
+    return total
+
+
+def _by_windows(k: BlockEmitter, source: _Source, w: Any, out: Buffer, plan: _Plan) -> None:
+    weights = _weights(k, w)
+    padded = k.scratch((plan.n, *plan.under), out.dtype)
+    source.prepare(k, padded)
+    lanes, inner = plan.n * prod(plan.places), prod(plan.window[1:])
+    # Some rows of the window at a time.
+    rows = plan.window[0]
+    some = min(max(_COLUMNS // (lanes * inner), 1), rows)
+    windows = k.scratch((plan.n, *plan.places, some * inner), out.dtype)
+    sums = k.scratch((plan.o, plan.n, *plan.places), out.dtype)
+    zero = k.const(0, out.dtype)
+    with k.loop(plan.g) as g:
+        with loops(k, sums.shape) as index:
+            k.store(sums, index, zero)
+        with k.loop(plan.i) as i:
+            source.write_examples(k, padded, g, i)
+            with k.loop(-(-rows // some)) as tile:
+                first = tile * some
+                count = _at_most(k, first + some, rows) - first
+                with (
+                    loops(k, (plan.n, *plan.places)) as (n, *p),
+                    k.loop(count) as r,
+                    loops(k, plan.window[1:]) as t,
+                ):
+                    value = k.load(padded, [n, *plan.at(p, [first + r, *t])])
+                    k.store(windows, [n, *p, _flat([r, *t], plan.window[1:])], value)
+                start = ((g * (plan.o * plan.i) + i) * rows + first) * inner
+                # fmt: off
+                k.extern(
+                    "gemm", "T", "N", lanes, plan.o, count * inner, 1.0, (windows, 0), some * inner,
+                    (weights, start), plan.i * rows * inner, 1.0, (sums, 0), lanes,
+                )
+                # fmt: on
+        with loops(k, sums.shape) as (o, n, *p):
+            k.store(out, [n, g, o, *p], k.load(sums, [o, n, *p]))
