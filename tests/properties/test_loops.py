@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import tree
-from functrans.lowering import parts
+from functrans.lowering.loops import split_functions
 
 _spec = importlib.util.spec_from_file_location(
     "functrans_test_loop_programs", Path(__file__).with_name("loop_programs.py")
@@ -180,15 +180,18 @@ def test_many(program, seed, check):
 @contextmanager
 def in_parts_of(fewest):
     """Kernels of that many loops are in parts."""
-    usual, parts.FEWEST = parts.FEWEST, fewest
+    usual, split_functions.FEWEST = split_functions.FEWEST, fewest
     try:
         yield
     finally:
-        parts.FEWEST = usual
+        split_functions.FEWEST = usual
 
 
 MIXTURES = given(
-    programs.mixtures(), st.integers(0, 9999), st.sampled_from(CHECKS), st.sampled_from([2, parts.FEWEST])
+    programs.mixtures(),
+    st.integers(0, 9999),
+    st.sampled_from(CHECKS),
+    st.sampled_from([2, split_functions.FEWEST]),
 )
 
 
