@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 import sys
+import weakref
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from functools import partial
@@ -94,12 +95,15 @@ def tracing(trace: Trace, f: Callable[..., Any], *args: Any) -> Any:
 
 
 def _refused(
-    error: type[errors.ConcretizationError], message: str, by: str, source: Source | None = None
+    error: type[errors.ConcretizationError],
+    message: str,
+    trace: weakref.ref[Trace],
+    source: Source | None = None,
 ) -> errors.ConcretizationError:
     """The error for a tracer that was asked for its number. What would make it again is kept, not its traceback."""
     found = error(message, source)
-    found.traced_by = by
-    _last_refusal.set((error, message, by, found.source))
+    found.trace = trace
+    _last_refusal.set((error, message, trace, found.source))
     return found
 
 
@@ -159,7 +163,7 @@ class Tracer(Unportable):
     __array_priority__ = 1000.0
     _trace: Trace
     #: Whether it is a tangent known by its place on a tape only.
-    recorded = False
+    is_symbolic = False
     #: Whether a number taken from it lacks a derivative.
     differentiated = True
 
@@ -215,7 +219,7 @@ class Tracer(Unportable):
         """The error for what needs the number of this value."""
         by = self.describe()
         message = f"{before} a traced value of type {self.aval} (traced by {by}){after}".lstrip()
-        return _refused(error, message, by)
+        return _refused(error, message, weakref.ref(self._trace))
 
     def __bool__(self) -> bool:
         return bool(
@@ -246,7 +250,7 @@ class Tracer(Unportable):
             f"differentiated (by {by}): its derivative would be lost. {_cure(taker)}. Where a constant is meant, say "
             f"so: functrans.lax.stop_gradient(x), or {kind}(x) in your own code"
         )
-        return _refused(errors.TracerScalarConversionError, message, by, source)
+        return _refused(errors.TracerScalarConversionError, message, weakref.ref(self._trace), source)
 
     def __float__(self) -> float:
         return float(self._scalar("float"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
@@ -126,7 +126,7 @@ class StandInTrace(Trace):
         self.captured = {id(c.tracer): (c, value) for c, value in zip(captures, values)}
 
     def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        if prim.ruled and self.captured:
+        if self.captured and prim.ruled:
             args, params = self._handed_on(args, params)
         values = tuple([self.lower(a) if isinstance(a, Tracer) else a for a in args])
         out = self.parent.process(prim, values, params)
@@ -137,14 +137,14 @@ class StandInTrace(Trace):
     def _handed_on(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """The operands of a rule that is applied within this one; what it captured is only refused where it is read."""
         rule = params["rule"]
-        first = len(args) - rule.operands
+        first = len(args) - len(rule.own(args))
         operands, captures = list(args), list(rule.captures)
         for i, c in enumerate(captures):
             found = self.captured.get(id(args[first + i]))
             if found is not None and found[0].differentiated is not None:
                 operands[first + i] = found[1]
                 captures[i] = c._replace(differentiated=found[0].differentiated)
-        return operands, {**params, "rule": replace(rule, captures=tuple(captures))}
+        return operands, {**params, "rule": rule.capturing(captures)}
 
     def knows(self, tracer: Tracer) -> bool:
         return tracer._trace is self or id(tracer) in self.captured
@@ -179,7 +179,7 @@ class StandInTrace(Trace):
 
 def captured_tracers(functions: Iterable[Any], static: Iterable[Any]) -> list[Capture]:
     """The tracers of traces under way that functions hold in their closures, and static arguments in themselves."""
-    places: list[tuple[str, Any]] = [("a function", f) for f in functions if not _holds_nothing(f)]
+    places: list[tuple[str, Any]] = [("a function", f) for f in functions if may_capture(f)]
     for x in static:
         if type(x) is Apart:
             places.append(x)
@@ -196,15 +196,11 @@ def captured_tracers(functions: Iterable[Any], static: Iterable[Any]) -> list[Ca
     return list(found.values())
 
 
-def _holds_nothing(f: Any) -> bool:
-    """Whether nothing can be in a function: most have no closure."""
-    return f is None or (
-        type(f) is FunctionType
-        and f.__closure__ is None
-        and f.__defaults__ is None
-        and f.__kwdefaults__ is None
-        and not f.__dict__
-    )
+def may_capture(f: Any) -> bool:
+    """Whether a function may hold values: in its closure, its defaults, its attributes."""
+    if type(f) is not FunctionType:
+        return f is not None
+    return bool(f.__closure__ or f.__defaults__ or f.__kwdefaults__ or f.__dict__)
 
 
 def _within(x: Any, name: str, seen: set[int], depth: int) -> Iterator[tuple[str, Tracer]]:

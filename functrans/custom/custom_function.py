@@ -29,7 +29,7 @@ from ..transforms.values import (
 from .arguments import Positions
 from .closures import Apart
 from .custom_call import bind_rule
-from .jax_call import Declared, DeclaredCall, check_partials
+from .jax_call import Declared, JaxCall, check_partials
 
 _IMMUTABLE = frozenset((Array, WeakArray, float, int, complex, bool))
 
@@ -191,17 +191,20 @@ class CustomFunction(Portable):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result, which is differentiated by its rules."""
         declared = self._declared
-        if declared.bwd is None and not declared.has_forward:
+        if not declared.has_rule:
             raise MissingRuleError(self._missing.format(name_of(declared.fun)))
         positions = declared.positions
         args = positions.resolved(args, kwargs)
         if current_trace.get() is eval_trace:
             return self._evaluated(args)
-        nondiff, others = positions.split(args)
+        nondiff, others = positions.split(args) if positions.nondiff else ((), args)
         values, treedef = self._flattened(others)
-        call = DeclaredCall(declared, self._undifferentiated(nondiff), treedef, values)
-        apart = [Apart(positions.name(i), x) for i, x in zip(positions.nondiff, call.nondiff)]
-        outs = bind_rule(call.rule(), values, declared.functions, apart)
+        apart: list[Apart] = []
+        if nondiff:
+            nondiff = self._undifferentiated(nondiff)
+            apart = [Apart(positions.name(i), x) for i, x in zip(positions.nondiff, nondiff)]
+        call = JaxCall(declared, nondiff, treedef, len(values))
+        outs = bind_rule(call, values, declared.functions, apart)
         return results(call.out_tree, outs, {id(x) for x in values})
 
     def _evaluated(self, args: Sequence[Any]) -> Any:

@@ -155,46 +155,55 @@ def _flags(fun: Callable[..., Any], rule: Callable[..., Any], tree: PyTreeDef, o
 Mapped = Callable[[int, Mask, Values], tuple[list[Any], Mask]]
 
 
-@dataclass(frozen=True, eq=False)
-class WithMap:
+class Mappable(CustomRule):
     """A function of flat values, and what `vmap` makes of it.
 
-    Attributes
+    Parameters
     ----------
     name : str
     arity : int
-    fwd : callable
-        ``fwd(values) -> outs``.
+    fun : callable
+        ``fun(values) -> outs``.
     mapped : callable
         See `Mapped`.
     functions : tuple
         The user's functions behind the two.
     """
 
-    name: str
-    arity: int
-    fwd: Callable[[Values], list[Any]]
-    mapped: Mapped
-    functions: tuple[Any, ...]
+    has_reverse = has_forward = has_vmap = has_plain = True
+
+    def __init__(
+        self,
+        name: str,
+        arity: int,
+        fun: Callable[[Values], list[Any]],
+        mapped: Mapped,
+        functions: tuple[Any, ...],
+    ):
+        self.name = name
+        self.arity = arity
+        self._fun = fun
+        self._mapped = mapped
+        self.functions = functions
+
+    def mapped(self, size: int, batched: Mask, values: Values) -> tuple[list[Any], Mask]:
+        """See `Mapped`."""
+        return self._mapped(size, batched, values)
 
     def apply(self, values: Values) -> list[Any]:
         """The outputs; the rule holds for all transformations outside."""
-        return bind_rule(self.rule(), values, functions=self.functions)
+        return bind_rule(self, values, self.functions)
 
-    def rule(self) -> CustomRule:
-        """The rule."""
-        return CustomRule(
-            name=self.name,
-            arity=self.arity,
-            fwd=self.fwd,
-            fwd_res=lambda values, mask, again: Forward(again(), list(values), mask),
-            bwd=self._bwd,
-            jvp=self._jvp,
-            vmap=self._vmap,
-            plain=self.fwd,
-        )
+    def fwd(self, values: Values) -> list[Any]:
+        """The outputs."""
+        return self._fun(values)
 
-    def _vmap(self, size: int, values: Values, dims: Sequence[int | None]) -> tuple[Any, Any]:
+    def fwd_res(self, values: Values, perturbed: Mask, again: Callable[[], list[Any]]) -> Forward:
+        """The outputs; `bwd` computes the function anew from its operands."""
+        return Forward(again(), list(values), perturbed)
+
+    def vmap(self, size: int, values: Values, dims: Sequence[int | None]) -> tuple[Any, Any]:
+        """Outputs for all examples, by the rule."""
         batched = tuple([d is not None for d in dims])
         fronted = [x if d is None else batched_first(size, x, d) for x, d in zip(values, dims)]
         outs, found = self.mapped(size, batched, fronted)
@@ -202,7 +211,8 @@ class WithMap:
 
     # --- forward mode --------------------------------------------------------------------------------------------
 
-    def _jvp(self, values: Values, tangents: Values, again: Callable[[], list[Any]]) -> tuple[Any, Any]:
+    def jvp(self, values: Values, tangents: Values, again: Callable[[], list[Any]]) -> tuple[Any, Any]:
+        """Outputs and their tangents."""
         mask = perturbed(tangents)
         found = self._pushed(mask).apply([*values, *chosen(tangents, mask)])
         inexact = [is_inexact(aval_of(x).dtype) for x in found]
@@ -212,7 +222,7 @@ class WithMap:
         outs, moved = found[:count], iter(found[count:])
         return outs, [next(moved) if m else Zero(x) for x, m in zip(outs, inexact)]
 
-    def _pushed(self, mask: Mask) -> WithMap:
+    def _pushed(self, mask: Mask) -> Mappable:
         """From values and tangents of those in the mask to outputs and tangents of those that can have one."""
 
         def both(fun: Callable[..., list[Any]], values: Values) -> list[Any]:
@@ -243,18 +253,19 @@ class WithMap:
             moved = [b for x, b in zip(outs, flags) if is_inexact(aval_of(x).dtype)]
             return outs, (*flags, *moved)
 
-        return WithMap(f"jvp of {self.name}", self.arity + sum(mask), fwd, mapped, self.functions)
+        return Mappable(f"jvp of {self.name}", self.arity + sum(mask), fwd, mapped, self.functions)
 
     # --- reverse mode --------------------------------------------------------------------------------------------
 
-    def _bwd(self, mask: Mask, values: Values, cts: Values) -> list[Any]:
+    def bwd(self, token: Mask, residuals: Values, cts: Values) -> list[Any]:
+        """Cotangents of the operands."""
         given = perturbed(cts)
         if not any(given):
             return [None] * self.arity
-        found = iter(self._pulled(mask, given).apply([*values, *chosen(cts, given)]))
-        return [next(found) if m and is_inexact(aval_of(x).dtype) else None for x, m in zip(values, mask)]
+        found = iter(self._pulled(token, given).apply([*residuals, *chosen(cts, given)]))
+        return [next(found) if m and is_inexact(aval_of(x).dtype) else None for x, m in zip(residuals, token)]
 
-    def _pulled(self, mask: Mask, given: Mask) -> WithMap:
+    def _pulled(self, mask: Mask, given: Mask) -> Mappable:
         """From values and cotangents (of the outputs in `given`) to cotangents of the values in the mask."""
 
         def pull(
@@ -293,7 +304,7 @@ class WithMap:
             found = pull(fun, values, cts)
             return found, (True,) * len(found)
 
-        return WithMap(f"vjp of {self.name}", self.arity + sum(given), fwd, mapped, self.functions)
+        return Mappable(f"vjp of {self.name}", self.arity + sum(given), fwd, mapped, self.functions)
 
 
 def _shared(size: int, ct: Any, batched: bool, wanted: bool) -> Any:
@@ -408,7 +419,9 @@ class custom_vmap(Portable):
         if current_trace.get() is eval_trace:  # nothing is differentiated, mapped or traced
             outs = call.fwd(values)
         else:
-            outs = bind_rule(call.rule(values), values, functions=(self.fun, self.vmap_rule))
+            # With numbers behind all operands nothing can be mapped any more.
+            call.has_vmap = call.has_reverse = call.has_forward = any(map(is_abstract, values))
+            outs = call.apply(values)
         return results(call.out_tree, outs, {id(x) for x in values})
 
     def _place(self, path: KeyPath) -> str:
@@ -428,7 +441,7 @@ class custom_vmap(Portable):
         return f"<{self._positions.what}>"
 
 
-class _Call:
+class _Call(Mappable):
     """One call: the function and its rule on flat values.
 
     Attributes
@@ -442,18 +455,14 @@ class _Call:
     def __init__(
         self, fun: Callable[..., Any], vmap_rule: Rule | None, tree: PyTreeDef, known: dict[Any, Types]
     ):
+        self.name = name_of(fun)
+        self.arity = tree.num_leaves
+        self.functions = (fun, vmap_rule)
         self.fun = fun
         self.vmap_rule = vmap_rule
         self.tree = tree
         self.known = known
         self.out_tree: Any = None
-
-    def rule(self, values: Values) -> CustomRule:
-        """The rule for these operands. With numbers behind all of them nothing can be mapped any more."""
-        name, arity = name_of(self.fun), len(values)
-        if not any(is_abstract(x) for x in values):
-            return CustomRule(name, arity, self.fwd, plain=self.fwd)
-        return WithMap(name, arity, self.fwd, self.mapped, (self.fun, self.vmap_rule)).rule()
 
     def fwd(self, values: Values) -> list[Any]:
         """The leaves of what the function returns."""
@@ -466,8 +475,8 @@ class _Call:
         rule = self.vmap_rule
         if rule is None:
             raise VmapRuleError(
-                f"custom_vmap of {name_of(self.fun)}: it is mapped by vmap, but has no rule. Define one: "
-                f"@{name_of(self.fun)}.def_vmap"
+                f"custom_vmap of {self.name}: it is mapped by vmap, but has no rule. Define one: "
+                f"@{self.name}.def_vmap"
             )
         args = tree_unflatten(self.tree, [given(x) for x in values])
         out = rule(size, list(tree_unflatten(self.tree, batched)), *args)
@@ -499,7 +508,7 @@ class _Call:
         """What the function returns for arguments of these types; None where it wants their numbers."""
         other = _Call(self.fun, None, self.tree, {})
         try:
-            found = stage(lambda *xs: other.fwd(xs), avals, name_of(self.fun)).out_avals
+            found = stage(lambda *xs: other.fwd(xs), avals, self.name).out_avals
         except ConcretizationError:
             return None
         return Types(other.out_tree, found)

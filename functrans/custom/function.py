@@ -347,7 +347,7 @@ def _argument(call: FunctionCall, number: int) -> str:
     """How messages call the argument that holds an array."""
     for i, part in enumerate(call.arguments.layout.parts):
         if part.first <= number < part.last:
-            return f"{call.definition.name}.apply: {call.name(i)}"
+            return f"{call.definition.name}.apply: {call.place(i)}"
     raise AssertionError(number)
 
 

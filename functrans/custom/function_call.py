@@ -53,8 +53,8 @@ class Recorded(NamedTuple):
     known: Known
 
 
-class Call:
-    """A call with these arguments.
+class Call(CustomRule):
+    """A call with these arguments, and how its ``forward`` is run.
 
     Parameters
     ----------
@@ -62,14 +62,14 @@ class Call:
     arguments : Arguments
     """
 
-    __slots__ = ("arguments", "definition", "outputs")
-
     def __init__(self, definition: Definition, arguments: Arguments):
         self.definition = definition
+        self.name = definition.name
+        self.arity = arguments.layout.count
         self.arguments = arguments
         self.outputs: Any = None
 
-    def name(self, position: int) -> str:
+    def place(self, position: int) -> str:
         """How messages call an argument."""
         layout, _, keywords = self.arguments
         return self.definition.signature.place(position, keywords, len(layout.parts))
@@ -195,7 +195,7 @@ def _check_together(call: Call, values: Values, moving: Sequence[bool], avals: S
             raise GradientError(f"{call.definition.name}: transpose returned None for all of them")
     except Exception as error:
         parts = enumerate(call.arguments.layout.parts)
-        names = [call.name(i) for i, p in parts if any(moving[p.first : p.last])]
+        names = [call.place(i) for i, p in parts if any(moving[p.first : p.last])]
         raise MissingRuleError(
             f"{call.definition.name}: transpose fails for {' and '.join(names)} together, so the derivative in both "
             "needs another rule. Define backward (or jvp), or let transpose take None for both, if forward is linear "
@@ -213,7 +213,7 @@ def transposed(call: Call, cts: Values, values: Values) -> list[Any]:
     returned = d.transpose(inputs, *call.outputs.layout.filled(gradients))
     linear = [type(x) is Linear for x in values]
     avals = [(x.aval if type(x) is Linear else aval_of(x)).strong() for x in values]
-    check = Gradients(f"{d.name}.transpose", d.transpose, layout, avals, linear, call.name)
+    check = Gradients(f"{d.name}.transpose", d.transpose, layout, avals, linear, call.place)
     found = check.checked(returned)
     return [g if m else None for g, m in zip(found, linear)]
 
@@ -225,26 +225,35 @@ def once(
 
     `fun` runs below all transformations that differentiate: eagerly, with plain arrays.
     """
+    return bind_rule(_Once(name, fun, len(values)), values, [fun, *functions])
 
-    def plain(values: Values) -> list[Any]:
-        return fun([np.asarray(x.value) if type(x) is StandInTracer else x for x in values])
 
-    def refuse(*_: Any) -> NoReturn:
+class _Once(CustomRule):
+    """A function whose result must not be differentiated."""
+
+    has_reverse = has_forward = True
+
+    def __init__(self, name: str, fun: Callable[[Values], list[Any]], arity: int):
+        self.name = f"{name}Backward"
+        self.arity = arity
+        self._what = name
+        self._fun = fun
+
+    def fwd(self, values: Values) -> list[Any]:
+        return self._fun([np.asarray(x.value) if type(x) is StandInTracer else x for x in values])
+
+    def fwd_res(self, values: Values, perturbed: Mask, again: Callable[[], list[Any]]) -> Forward:
+        return Forward(again(), [])
+
+    def bwd(self, token: Any, residuals: Values, cts: Values) -> NoReturn:
         raise OnceDifferentiableError(
-            f"trying to differentiate twice a function that was marked with @once_differentiable ({name}). The mark "
-            "says that its backward has no derivative: remove it if there is one, or call a function with a rule "
+            f"trying to differentiate twice a function that was marked with @once_differentiable ({self._what}). The "
+            "mark says that its backward has no derivative: remove it if there is one, or call a function with a rule "
             "there. Forward mode differentiates backward, too, unless the class has a jvp"
         )
 
-    rule = CustomRule(
-        name=f"{name}Backward",
-        arity=len(values),
-        fwd=plain,
-        fwd_res=lambda values, perturbed, again: Forward(again(), []),
-        bwd=refuse,
-        jvp=refuse,
-    )
-    return bind_rule(rule, values, [fun, *functions])
+    def jvp(self, values: Values, tangents: Values, again: Callable[[], list[Any]]) -> NoReturn:
+        self.bwd(None, values, tangents)
 
 
 class VmapInfo(NamedTuple):
@@ -346,34 +355,27 @@ class _Token(NamedTuple):
 class FunctionCall(Call):
     """A call with its slots."""
 
-    __slots__ = ()
+    no_forward = "You must implement the jvp method for it to be differentiated in forward mode"
 
-    def rule(self) -> CustomRule:
-        """The rule to be applied."""
-        d = self.definition
+    def __init__(self, definition: Definition, arguments: Arguments):
+        super().__init__(definition, arguments)
+        d = definition
         without = d.backward is None and d.jvp is None and d.transpose is None
-        reverse = without or d.backward is not None
-        jvp = None if reverse else self.itself
-        if without:
-            jvp = self.no_jvp
-        return CustomRule(
-            name=d.name,
-            arity=self.arguments.layout.count,
-            fwd=self.fwd,
-            fwd_res=self.fwd_res if reverse else None,
-            bwd=self.bwd if reverse else None,
-            jvp=jvp if d.jvp is None else self.jvp,
-            vmap=self.vmap if d.vmap is not None or not d.derive_vmap else None,
-            transpose=None if d.transpose is None else partial(transposed, self),
-            derive_jvp=d.derive_jvp,
-            no_forward=_NO_FORWARD,
-        )
+        self.has_reverse = without or d.backward is not None
+        self.has_forward = without or d.jvp is not None or not self.has_reverse
+        self.has_vmap = d.vmap is not None or not d.derive_vmap
+        self.has_transpose = d.transpose is not None
+        self.derive_jvp = d.derive_jvp
 
     # --- forward --------------------------------------------------------------------------------------------------
 
     def fwd(self, values: Values) -> list[Any]:
         """Slot of the rule: the outputs."""
         return self._recorded(values, (False,) * len(values), None).outs
+
+    def transpose(self, cts: Values, values: Values) -> list[Any]:
+        """Cotangents of the operands that are `Linear`, by the user's ``transpose``."""
+        return transposed(self, cts, values)
 
     # --- reverse mode ---------------------------------------------------------------------------------------------
 
@@ -417,26 +419,9 @@ class FunctionCall(Call):
         Where that level differentiates as well, outputs have derivatives by the rule, and values in between those of
         what ``forward`` does.
         """
-        found: Any = None
-        listening = True  # while the rule is applied: it lives on in jaxprs, and must not hold values
-
-        def flat(values: Values, kept: Forward) -> list[Any]:
-            nonlocal found
-            known = {id(x): i for i, x in enumerate([*values, *kept.outs])}
-            places = [known.get(id(x)) for x in kept.residuals]
-            if listening:
-                found = kept, places
-            return [*kept.outs, *[x for x, i in zip(kept.residuals, places) if i is None]]
-
-        def run(values: Values) -> list[Any]:
-            return flat(values, self._kept_here(values, perturbed, None, phase))
-
-        def differentiated(values: Values) -> list[Any]:
-            return flat(values, self._kept_here(values, perturbed, lambda: self.bind(values), phase))
-
-        outs = self._bound(CustomRule(self.definition.name, len(values), run, plain=differentiated), values)
-        kept, places = found
-        found, listening = None, False
+        below = _Below(self, values, perturbed, phase)
+        outs = self._bound(below, values)
+        kept, places = below.result()
         count = len(kept.outs)
         everything, between = [*values, *outs[:count]], iter(outs[count:])
         residuals = [next(between) if i is None else everything[i] for i in places]
@@ -444,7 +429,7 @@ class FunctionCall(Call):
 
     def bind(self, values: Values) -> list[Any]:
         """Apply the rule in the current trace."""
-        return self._bound(self.rule(), values)
+        return self._bound(self, values)
 
     def _objects(self) -> Iterator[Apart]:
         """What may hold traced values out of sight, with the names of the arguments."""
@@ -452,7 +437,7 @@ class FunctionCall(Call):
         for i, part in enumerate(layout.parts):
             for x in static.leaves[part.leaves]:
                 if x is not None and type(x) not in SIMPLE:
-                    place = self.name(i)
+                    place = self.place(i)
                     yield Apart(place.partition("'")[2].partition("'")[0] or place, x)
 
     def _bound(self, rule: CustomRule, values: Values) -> list[Any]:
@@ -489,11 +474,14 @@ class FunctionCall(Call):
         if looking():
             backward = blamed(d.context.__name__)(backward)
         returned = backward(*token.outputs.layout.filled(gradients))
-        layout, avals, wanted = self.arguments.layout, token.avals, token.perturbed
-        found = exact(returned, layout, avals, wanted)
+        layout, avals = self.arguments.layout, token.avals
+        found = None
+        if layout.plain:
+            found = exact(returned if type(returned) is tuple else (returned,), avals, "f")
         if found is not None:
             return found
-        return Gradients(d.context.__name__, d.backward, layout, avals, wanted, self.name).checked(returned)
+        check = Gradients(d.context.__name__, d.backward, layout, avals, token.perturbed, self.place)
+        return check.checked(returned)
 
     # --- forward mode ---------------------------------------------------------------------------------------------
 
@@ -502,7 +490,8 @@ class FunctionCall(Call):
     ) -> tuple[list[Any], list[Any]]:
         """Slot of the rule: outputs and their tangents."""
         d = self.definition
-        assert d.jvp is not None
+        if d.jvp is None:
+            return self._linear_jvp(values, tangents, again) if d.transpose else self._no_jvp(values, again)
         perturbed = tuple([type(t) is not Zero for t in tangents])
         outs, residuals, token, differentiable, _ = self._kept(values, perturbed, again, Phase.JVP)
         reading = self._reading(Phase.JVP, token.needs, token.saved, token.attributes, residuals)
@@ -512,19 +501,17 @@ class FunctionCall(Call):
         moving = [a.dtype.kind in "fc" and m for a, m in zip(avals, differentiable or (True,) * len(avals))]
         return outs, Tangents(d.name, d.jvp, self.outputs, avals, moving).checked(found)
 
-    def itself(
+    def _linear_jvp(
         self, values: Values, tangents: Values, again: Callable[[], list[Any]]
     ) -> tuple[list[Any], list[Any]]:
-        """The same of a linear function."""
+        """The same of what is linear, in all operands that move together: the rule applied to tangents."""
         return linear_jvp(self, self.bind, values, tangents, again)
 
-    def no_jvp(
-        self, values: Values, tangents: Values, again: Callable[[], list[Any]]
-    ) -> tuple[list[Any], list[Any]]:
+    def _no_jvp(self, values: Values, again: Callable[[], list[Any]]) -> tuple[list[Any], list[Any]]:
         """The same without any rule: outputs that have no derivative need none."""
         _, outs, marked, _ = self._recorded(values, (True,) * len(values), again)
         differentiable = None if marked is None else tuple([not m for m in marked])
-        self._refuse_moving(outs, differentiable, "forward", _NO_FORWARD)
+        self._refuse_moving(outs, differentiable, "forward", self.no_forward)
         return outs, [Zero(x) for x in outs]
 
     def _refuse_moving(self, outs: Values, differentiable: Mask | None, mode: str, what: str) -> None:
@@ -558,7 +545,6 @@ class FunctionCall(Call):
 _NO_REVERSE = (
     "You must implement either the backward or vjp method for it to be differentiated in reverse mode"
 )
-_NO_FORWARD = "You must implement the jvp method for it to be differentiated in forward mode"
 _WRONG_SAVE = {
     Phase.BACKWARD: (
         "{}: backward reads saved_tensors, but only save_for_forward was called: what backward needs is saved by "
@@ -578,3 +564,41 @@ def _tangent(x: Any, t: Any, materialize: bool) -> Any:
     if type(t) is Zero:
         return given(instantiate(t)) if materialize else None
     return given(t)
+
+
+class _Below(CustomRule):
+    """``forward`` run once below a level that differentiates: outputs, and values in between that it saved.
+
+    Where that level differentiates as well, outputs have derivatives by the rule, and values in between those of what
+    ``forward`` does.
+    """
+
+    has_plain = True
+
+    def __init__(self, call: FunctionCall, values: Values, perturbed: Mask, phase: Phase):
+        self.name = call.name
+        self.arity = len(values)
+        self._call = call
+        self._perturbed = perturbed
+        self._phase = phase
+        self._found: Any = None
+        self._listening = True  # while the rule is applied: it lives on in jaxprs, and must not hold values
+
+    def fwd(self, values: Values) -> list[Any]:
+        return self._flat(values, None)
+
+    def plain(self, values: Values) -> list[Any]:
+        return self._flat(values, lambda: self._call.bind(values))
+
+    def _flat(self, values: Values, again: Callable[[], list[Any]] | None) -> list[Any]:
+        kept = self._call._kept_here(values, self._perturbed, again, self._phase)
+        known = {id(x): i for i, x in enumerate([*values, *kept.outs])}
+        places = [known.get(id(x)) for x in kept.residuals]
+        if self._listening:
+            self._found = kept, places
+        return [*kept.outs, *[x for x, i in zip(kept.residuals, places) if i is None]]
+
+    def result(self) -> tuple[Forward, list[int | None]]:
+        """What the last run kept, and which of its residuals are values or outputs."""
+        found, self._found, self._listening = self._found, None, False
+        return found

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import FunctionType
 from typing import Any, NoReturn
 
 from ..control.callback import VMAP_METHODS
 from ..core.errors import FunctionDefinitionError, MissingRuleError
 from .arguments import Signature
+from .closures import may_capture
 from .context import Context
 
 #: What a class may set beside them.
@@ -74,7 +74,7 @@ class Definition:
         self.context: type[Context] = cls._backward_cls
         self.signature = Signature(self.name, self.forward, takes_context=self.setup is None)
         rules = [f for f in found.values() if f is not None]
-        self.capturing = tuple([f for f in rules if _captures(f)])
+        self.capturing = tuple([f for f in rules if may_capture(f)])
         if self.host and self.setup is None:
             raise FunctionDefinitionError(
                 f"{self.name}: host forward needs setup_context: write forward(...) without ctx, and save in "
@@ -86,13 +86,6 @@ class Definition:
 def _overridden(cls: Any, base: Any, name: str) -> Callable[..., Any] | None:
     found = getattr(cls, name)
     return None if found is getattr(base, name) else found
-
-
-def _captures(f: Any) -> bool:
-    """Whether a function may hold traced values: in its closure, its defaults, its attributes."""
-    if type(f) is not FunctionType:
-        return True
-    return bool(f.__closure__ or f.__defaults__ or f.__kwdefaults__ or f.__dict__)
 
 
 def check_class(cls: Any, base: Any) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..core.array import secure
-from ..core.aval import Zero, aval_of
+from ..core.aval import Aval, Zero, aval_of
 from ..core.config import trace_key
 from ..core.errors import (
     ArgumentError,
@@ -98,7 +98,7 @@ def _is_array(x: Any) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class System:
+class System(CustomRule):
     """A linear system of equations.
 
     Attributes
@@ -115,6 +115,8 @@ class System:
         Whether the transposed system is the system itself.
     names : (str, str)
         What messages call `solve` and `transpose_solve`.
+    alone : bool
+        Whether it gives the solution without auxiliary data.
     """
 
     model: Model
@@ -125,6 +127,23 @@ class System:
     has_aux: bool = False
     names: tuple[str, str] = ("solve", "transpose_solve")
     operator: str = "matvec"
+    alone: bool = False
+    has_forward = has_transpose = captured_constant = True
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The public function."""
+        return self.model.what
+
+    @property
+    def arity(self) -> int:  # type: ignore[override]
+        """What `matvec` captured, and the right-hand side."""
+        return len(self.matvec.invars)
+
+    @property
+    def outs(self) -> tuple[Aval, ...] | None:  # type: ignore[override]
+        """The types of the solution; those of auxiliary data are not known."""
+        return self.model.avals if self.alone or not self.has_aux else None
 
     @property
     def functions(self) -> tuple[Any, ...]:
@@ -163,34 +182,23 @@ class System:
 
     def first(self, captured: Sequence[Any], b: Sequence[Any]) -> list[Any]:
         """Solve, by the rule: the solution, and auxiliary data."""
-        rule = replace(self.rule, fwd=self._fwd, outs=None) if self.has_aux else self.rule
-        return bind_rule(rule, [*captured, *b], functions=self.functions)
+        return bind_rule(self, [*captured, *b], self.functions)
 
     def again(self, captured: Sequence[Any], b: Sequence[Any]) -> list[Any]:
         """Solve, by the rule, for the solution alone."""
-        return bind_rule(self.rule, [*captured, *b], functions=self.functions)
+        return bind_rule(self if self.alone else replace(self, alone=True), [*captured, *b], self.functions)
 
-    @cached_property
-    def rule(self) -> CustomRule:
-        """The solution as a function of what `matvec` captured, and the right-hand side."""
-        return CustomRule(
-            name=self.model.what,
-            arity=len(self.matvec.invars),
-            fwd=lambda values: self._fwd(values)[: self.solution.count],
-            jvp=self._jvp,
-            transpose=self._transpose,
-            outs=self.model.avals,
-            captured_constant=True,
-        )
-
-    def _fwd(self, values: Values) -> list[Any]:
-        return self.solution.leaves(self.solved(values[: self.count], values[self.count :]))
+    def fwd(self, values: Values) -> list[Any]:
+        """The outputs."""
+        leaves = self.solution.leaves(self.solved(values[: self.count], values[self.count :]))
+        return leaves[: self.solution.count] if self.alone else leaves
 
     def solved(self, captured: Values, b: Values) -> PyTree:
         """What the solver returns."""
         return self.solve(Traced(self.operator, self.matvec, captured, self.model), self.model.filled(b))
 
-    def _jvp(self, values: Values, tangents: Values, again: Callable[[], list[Any]]) -> tuple[Any, Any]:
+    def jvp(self, values: Values, tangents: Values, again: Callable[[], list[Any]]) -> tuple[Any, Any]:
+        """Outputs and their tangents."""
         captured = values[: self.count]
         t_captured, right = tangents[: self.count], list(tangents[self.count :])
         outs = again()
@@ -203,7 +211,8 @@ class System:
         found = self.again(captured, [instantiate(t) for t in right])
         return outs, [*found[: len(x)], *still[len(x) :]]
 
-    def _transpose(self, cts: Values, values: Values) -> list[Any]:
+    def transpose(self, cts: Values, values: Values) -> list[Any]:
+        """Cotangents of the right-hand side: solutions of the transposed system."""
         captured, b = values[: self.count], values[self.count :]
         if any(type(c) is Linear for c in captured):
             raise NoRuleError(
@@ -281,7 +290,7 @@ _JACOBIAN = "the Jacobian of f"
 
 
 @dataclass(frozen=True, eq=False)
-class Equation:
+class Equation(CustomRule):
     """An equation ``f(x) = 0``.
 
     Attributes
@@ -300,6 +309,8 @@ class Equation:
     solve: Solver
     tangent_solve: Solver
     has_aux: bool
+    name = _WHAT
+    has_forward = captured_constant = True
 
     @cached_property
     def solution(self) -> Solution:
@@ -311,23 +322,19 @@ class Equation:
         """The number of values that `f` captured."""
         return len(self.f.invars) - len(self.model.avals)
 
-    @cached_property
-    def rule(self) -> CustomRule:
-        """The root as a function of what `f` captured, and the initial guess."""
-        return CustomRule(
-            name=_WHAT,
-            arity=len(self.f.invars),
-            fwd=self._fwd,
-            jvp=self._jvp,
-            captured_constant=True,
-        )
+    @property
+    def arity(self) -> int:  # type: ignore[override]
+        """What `f` captured, and the initial guess."""
+        return len(self.f.invars)
 
-    def _fwd(self, values: Values) -> list[Any]:
+    def fwd(self, values: Values) -> list[Any]:
+        """The outputs."""
         captured, guess = values[: self.count], values[self.count :]
         f = Traced("f", self.f, captured, self.model)
         return self.solution.leaves(self.solve(f, self.model.filled(guess)))
 
-    def _jvp(self, values: Values, tangents: Values, again: Callable[[], list[Any]]) -> tuple[Any, Any]:
+    def jvp(self, values: Values, tangents: Values, again: Callable[[], list[Any]]) -> tuple[Any, Any]:
+        """Outputs and their tangents."""
         captured, moving = values[: self.count], tangents[: self.count]
         outs = again()
         still = [Zero(y) for y in outs]
@@ -441,5 +448,5 @@ def root(
         return solution.handed_out(solution.leaves(solve(Checked("f", f, model), model.filled(values))))
     jaxpr, captured = trace_map(f, "f", model)
     equation = Equation(model, jaxpr, solve, tangent_solve, bool(has_aux))
-    outs = bind_rule(equation.rule, [*captured, *values], functions=(solve, tangent_solve))
+    outs = bind_rule(equation, [*captured, *values], (solve, tangent_solve))
     return equation.solution.handed_out(outs)

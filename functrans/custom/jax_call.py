@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,8 +29,8 @@ from ..core.tree_nodes import KeyPath, SequenceKey, keystr
 from ..primitives.structure.linear import added, instantiate, zeros
 from ..transforms.values import argument_name, given, name_of, returned_values, value_of
 from .arguments import Positions
-from .closures import Sealed, Staged
-from .returned import GRADIENT, TANGENT, Kind, Returned, leaf_path, output_place
+from .closures import Sealed, Staged, may_capture
+from .returned import GRADIENT, TANGENT, Kind, Returned, exact, leaf_path, output_place
 from .rule import CustomRule, Forward, Mask, Values
 
 
@@ -59,15 +60,26 @@ class Declared(Sealed):
     symbolic_vjp: bool = False
     symbolic_jvp: bool = False
 
-    @property
+    @cached_property
+    def has_rule(self) -> bool:
+        """Whether there is any rule."""
+        return self.bwd is not None or self.has_forward
+
+    @cached_property
     def has_forward(self) -> bool:
         """Whether there is a rule for forward mode."""
         return self.jvp is not None or self.partials is not None
 
-    @property
+    @cached_property
+    def name(self) -> str:
+        """That of the function."""
+        return name_of(self.fun)
+
+    @cached_property
     def functions(self) -> tuple[Any, ...]:
         """What may have captured traced values."""
-        return self.fun, self.fwd, self.bwd, self.jvp, *(self.partials or ())
+        known = (self.fun, self.fwd, self.bwd, self.jvp, *(self.partials or ()))
+        return tuple([f for f in known if may_capture(f)])
 
 
 def check_partials(positions: Positions, rules: int, arguments: int) -> None:
@@ -176,12 +188,13 @@ class _Token(NamedTuple):
     """What ``bwd`` needs beside arrays: structures, and what of the residuals is no array, by position."""
 
     residuals: PyTreeDef
-    static: dict[int, Any]
+    static: list[tuple[int, Any]]
     outs: PyTreeDef
+    avals: list[Aval]
 
 
-class DeclaredCall:
-    """One call: the slots of its `CustomRule`.
+class JaxCall(CustomRule):
+    """One call.
 
     Parameters
     ----------
@@ -194,34 +207,27 @@ class DeclaredCall:
         Their leaves.
     """
 
-    __slots__ = ("avals", "declared", "nondiff", "out_avals", "out_tree", "source", "treedef")
-
-    def __init__(
-        self, declared: Declared, nondiff: tuple[Any, ...], treedef: PyTreeDef, values: Sequence[Any]
-    ):
+    def __init__(self, declared: Declared, nondiff: tuple[Any, ...], treedef: PyTreeDef, arity: int):
         self.declared = declared
+        self.name = declared.name
+        self.has_reverse = declared.bwd is not None
+        self.has_forward = declared.has_forward
         self.nondiff = nondiff
         self.treedef = treedef
-        self.avals = [aval_of(x) for x in values]
+        self.arity = arity
         self.out_tree: Any = None
         self.out_avals: list[Aval] = []
         self.source: Callable[..., Any] = declared.fun  # what told the type of the outputs
 
-    def rule(self) -> CustomRule:
-        """The rule to be applied."""
-        d = self.declared
-        name = name_of(d.fun)
-        forward = None if not d.has_forward else self.jvp if d.partials is None else self.partials
-        return CustomRule(
-            name=name,
-            arity=len(self.avals),
-            fwd=self.fwd,
-            fwd_res=None if d.bwd is None else self.fwd_res,
-            bwd=None if d.bwd is None else self.bwd,
-            jvp=forward,
-            no_reverse=f"it has no rule. Define one: {name}.defvjp(fwd, bwd)",
-            no_forward=f"it has no jvp rule. Define one: {name}.defjvp(jvp)",
-        )
+    @property
+    def no_reverse(self) -> str:  # type: ignore[override]
+        """The cure."""
+        return f"it has no rule. Define one: {self.name}.defvjp(fwd, bwd)"
+
+    @property
+    def no_forward(self) -> str:  # type: ignore[override]
+        """The cure."""
+        return f"it has no jvp rule. Define one: {self.name}.defjvp(jvp)"
 
     # --- slots ---------------------------------------------------------------------------------------------------
 
@@ -235,18 +241,19 @@ class DeclaredCall:
         d = self.declared
         rule = d.fwd
         assert rule is not None
+        avals = [aval_of(x) for x in values]
         leaves = [given(x) for x in values]
         if d.symbolic_vjp:
-            moving = [p and is_inexact(a.dtype) for p, a in zip(perturbed, self.avals)]
+            moving = [p and is_inexact(a.dtype) for p, a in zip(perturbed, avals)]
             leaves = [CustomVJPPrimal(x, p) for x, p in zip(leaves, moving)]
         pair = rule(*d.positions.merged(self.nondiff, tree_unflatten(self.treedef, leaves)))
-        if not isinstance(pair, tuple | list) or len(pair) != 2:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise FunctionDefinitionError(
                 f"{self._title('fwd', rule)} must return a pair (output, residuals), but returned {_described(pair)}",
                 last_line(rule),
             )
         outs = self._outputs(rule, pair[0])
-        residuals, token = self._residuals(rule, pair[1])
+        residuals, token = self._residuals(rule, pair[1], avals)
         return Forward(outs, residuals, token, materialized=not d.symbolic_vjp)
 
     def bwd(self, token: Any, residuals: Values, cts: Values) -> list[Any]:
@@ -254,14 +261,13 @@ class DeclaredCall:
         d = self.declared
         rule = d.bwd
         assert rule is not None
-        kept = iter(residuals)
-        count = token.residuals.num_leaves
-        leaves = [token.static[i] if i in token.static else given(next(kept)) for i in range(count)]
+        leaves = [given(x) for x in residuals]
+        for i, x in token.static:
+            leaves.insert(i, x)
         cotangents = tree_unflatten(token.outs, _derivatives(cts, d.symbolic_vjp))
         found = rule(*self.nondiff, tree_unflatten(token.residuals, leaves), cotangents)
         self._check_count(rule, found)
-        returned = self._returned(GRADIENT, "bwd", rule, self._argument)
-        return returned.fitted(tuple(found), self.treedef, self.avals)
+        return self._fitted(GRADIENT, "bwd", rule, tuple(found), self.treedef, token.avals)
 
     def jvp(
         self, values: Values, tangents: Values, again: Callable[[], list[Any]]
@@ -269,7 +275,8 @@ class DeclaredCall:
         """Outputs and their tangents, by the user's ``jvp``."""
         d = self.declared
         rule = d.jvp
-        assert rule is not None
+        if rule is None:
+            return self._partials(values, tangents, again)
         ts = tree_unflatten(self.treedef, _derivatives(tangents, d.symbolic_jvp))
         pair = rule(*self.nondiff, self._tree(values), ts)
         if not isinstance(pair, tuple | list) or len(pair) != 2:
@@ -279,10 +286,9 @@ class DeclaredCall:
                 last_line(rule),
             )
         outs = self._outputs(rule, pair[0])
-        returned = self._returned(TANGENT, "jvp", rule, output_place)
-        return outs, returned.fitted(pair[1], self.out_tree, self.out_avals)
+        return outs, self._fitted(TANGENT, "jvp", rule, pair[1], self.out_tree, self.out_avals)
 
-    def partials(
+    def _partials(
         self, values: Values, tangents: Values, again: Callable[[], list[Any]]
     ) -> tuple[list[Any], list[Any]]:
         """Outputs and their tangents, by a rule for each argument that moves."""
@@ -299,8 +305,8 @@ class DeclaredCall:
             if rule is None or all(type(t) is Zero for t in ts):
                 continue
             moved = rule(tree_unflatten(tree, _derivatives(ts, False)), out, *primals)
-            returned = self._returned(TANGENT, f"jvp {i}", rule, output_place)
-            totals = list(map(added, totals, returned.fitted(moved, self.out_tree, self.out_avals)))
+            fitted = self._fitted(TANGENT, f"jvp {i}", rule, moved, self.out_tree, self.out_avals)
+            totals = list(map(added, totals, fitted))
         return outs, totals
 
     # --- trees ---------------------------------------------------------------------------------------------------
@@ -311,10 +317,21 @@ class DeclaredCall:
     def _title(self, slot: str, rule: Callable[..., Any]) -> str:
         return f"{self.declared.positions.what}: the {slot} rule {name_of(rule)}"
 
-    def _returned(
-        self, kind: Kind, slot: str, rule: Callable[..., Any], place: Callable[[KeyPath], str]
-    ) -> Returned:
-        return Returned(kind, self._title(slot, rule), rule, place)
+    def _fitted(
+        self,
+        kind: Kind,
+        slot: str,
+        rule: Callable[..., Any],
+        tree: PyTree,
+        like: PyTreeDef,
+        avals: list[Aval],
+    ) -> list[Any]:
+        leaves, treedef = tree_flatten(tree)
+        found = exact(leaves, avals, "fc") if treedef is like else None
+        if found is not None:
+            return found
+        place = self._argument if kind is GRADIENT else output_place
+        return Returned(kind, partial(self._title, slot, rule), rule, place).fitted(tree, like, avals)
 
     def _argument(self, path: KeyPath) -> str:
         d = self.declared
@@ -346,18 +363,20 @@ class DeclaredCall:
                 )
         return leaves
 
-    def _residuals(self, rule: Callable[..., Any], tree: PyTree) -> tuple[list[Any], _Token]:
+    def _residuals(
+        self, rule: Callable[..., Any], tree: PyTree, avals: list[Aval]
+    ) -> tuple[list[Any], _Token]:
         leaves, treedef = tree_flatten(tree)
-        static: dict[int, Any] = {}
+        static: list[tuple[int, Any]] = []
         arrays = []
         for i, x in enumerate(leaves):
             if type(x) is Array:
                 arrays.append(unwrap(x))
             elif isinstance(x, _STATIC) and not isinstance(x, np.generic):
-                static[i] = x
+                static.append((i, x))
             else:
                 arrays.append(self._residual(rule, x))
-        return arrays, _Token(treedef, static, self.out_tree)
+        return arrays, _Token(treedef, static, self.out_tree, avals)
 
     def _residual(self, rule: Callable[..., Any], x: Any) -> Any:
         title = self._title("fwd", rule)
@@ -369,6 +388,8 @@ class DeclaredCall:
 
     def _check_count(self, rule: Callable[..., Any], found: Any) -> None:
         count = len(self.treedef.children())
+        if type(found) is tuple and len(found) == count:
+            return
         if not isinstance(found, tuple | list):
             raise GradientStructureError(
                 f"{self._title('bwd', rule)} must return a tuple with a gradient for each argument ({count}), but "
@@ -385,7 +406,7 @@ class DeclaredCall:
 
 def _derivatives(values: Values, symbolic: bool) -> list[Any]:
     """Tangents or cotangents as a user's rule gets them."""
-    return [x if symbolic and type(x) is Zero else given(instantiate(x)) for x in values]
+    return [given(x) if type(x) is not Zero else x if symbolic else given(instantiate(x)) for x in values]
 
 
 def _described(x: Any) -> str:

@@ -6,7 +6,7 @@ the two functions exchanged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,11 +118,11 @@ def linear_call(
     residuals = _Side(known_tree, tuple([aval_of(x).strong() for x in known]))
     call = _Call(fun, fun_transpose, residuals, _Side(moving_tree, avals))
     if current_trace.get() is eval_trace:  # nothing is differentiated, mapped or traced
-        outs = call.forward([*known, *moving])
+        outs = call.fwd([*known, *moving])
     else:
-        outs = bind_rule(call.rule(), [*known, *moving], functions=(fun, fun_transpose))
-    assert call.outs is not None
-    return results(call.outs.tree, outs, {id(x) for x in (*known, *moving)})
+        outs = bind_rule(call, [*known, *moving], functions=(fun, fun_transpose))
+    assert call.results is not None
+    return results(call.results.tree, outs, {id(x) for x in (*known, *moving)})
 
 
 @dataclass(frozen=True)
@@ -133,87 +133,83 @@ class _Side:
     avals: tuple[Aval, ...]
 
 
-class _Call:
-    """One call: the two functions as functions of flat values.
+class _Call(CustomRule):
+    """One call of `fun` (or, `transposed`, of `fun_transpose`) as a function of flat values.
 
     Attributes
     ----------
     known, ins : _Side
         Residuals; linear arguments of `fun`.
-    outs : _Side or None
+    results : _Side or None
         Its results; known when it has run once.
     """
 
-    def __init__(self, fun: Callable[..., Any], fun_transpose: Callable[..., Any], known: _Side, ins: _Side):
+    has_forward = has_transpose = True
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        fun_transpose: Callable[..., Any],
+        known: _Side,
+        ins: _Side,
+        results: _Side | None = None,
+        transposed: bool = False,
+    ):
         self.fun = fun
         self.fun_transpose = fun_transpose
         self.known = known
         self.count = len(known.avals)
         self.ins = ins
-        self.outs: _Side | None = None
+        self.results = results
+        self.transposed = transposed
+        side, back = (results, ins) if transposed else (ins, results)
+        assert side is not None
+        self.name = f"linear_call of {name_of(fun_transpose if transposed else fun)}"
+        self.arity = self.count + len(side.avals)
+        self.outs = None if back is None else back.avals
 
-    def forward(self, values: Values) -> list[Any]:
-        """The results of `fun`."""
-        out = self.fun(*self._arguments(values, self.ins))
+    def fwd(self, values: Values) -> list[Any]:
+        """The results of `fun`, or of `fun_transpose`."""
+        known, moving = values[: self.count], values[self.count :]
+        residuals = tree_unflatten(self.known.tree, map(given, known))
+        if self.transposed:
+            assert self.results is not None
+            out = self.fun_transpose(residuals, tree_unflatten(self.results.tree, map(given, moving)))
+            returned = Returned(_COTANGENT, self._title, self.fun_transpose, _place)
+            return [instantiate(ct) for ct in returned.fitted(out, self.ins.tree, self.ins.avals)]
+        out = self.fun(residuals, tree_unflatten(self.ins.tree, map(given, moving)))
         leaves, tree = returned_values(self.fun, out)
-        self.outs = _Side(tree, tuple([aval_of(x).strong() for x in leaves]))
+        self.results = _Side(tree, tuple([aval_of(x).strong() for x in leaves]))
         return leaves
 
-    def backward(self, values: Values) -> list[Any]:
-        """The results of `fun_transpose`."""
-        assert self.outs is not None
-        out = self.fun_transpose(*self._arguments(values, self.outs))
-        title = f"fun_transpose of linear_call ({name_of(self.fun_transpose)})"
-        found = Returned(_COTANGENT, title, self.fun_transpose, _place).fitted(
-            out, self.ins.tree, self.ins.avals
-        )
-        return [instantiate(ct) for ct in found]
+    def _title(self) -> str:
+        return f"fun_transpose of linear_call ({name_of(self.fun_transpose)})"
 
-    def _arguments(self, values: Values, side: _Side) -> list[PyTree]:
-        known, moving = values[: self.count], values[self.count :]
-        return [
-            tree_unflatten(tree, [given(x) for x in xs])
-            for tree, xs in ((self.known.tree, known), (side.tree, moving))
-        ]
+    def _at(self, values: Values, moving: Values, transposed: bool) -> list[Any]:
+        """The call, or its transpose, at other linear arguments."""
+        call = _Call(self.fun, self.fun_transpose, self.known, self.ins, self.results, transposed)
+        functions = (self.fun, self.fun_transpose)
+        return bind_rule(call, [*values[: self.count], *map(instantiate, moving)], functions)
 
-    def rule(self, transposed: bool = False) -> CustomRule:
-        """The rule of `fun`, or of `fun_transpose`."""
-        run = self.backward if transposed else self.forward
-        ins, outs = (self.outs, self.ins) if transposed else (self.ins, self.outs)
-        assert ins is not None
+    def jvp(self, values: Values, tangents: Values, again: Callable[[], list[Any]]) -> tuple[Any, Any]:
+        outs = again()
+        found: list[Any] = [Zero(y) for y in outs]
+        known, moving = tangents[: self.count], tangents[self.count :]
+        if any(type(t) is not Zero for t in moving):
+            pushed = self._at(values, moving, self.transposed)
+            found = [t if is_inexact(aval_of(t).dtype) else z for t, z in zip(pushed, found)]
+        if any(type(t) is not Zero for t in known):
+            linear = values[self.count :]
+            moved = forward.jvp(lambda *xs: self.fwd([*xs, *linear]), values[: self.count], known)[1]
+            found = list(map(added, found, moved))
+        return outs, found
 
-        def at(values: Values, moving: Sequence[Any], transposed: bool) -> list[Any]:
-            rule = self.rule(transposed)  # anew: by now it is known what the functions return
-            return bind_rule(rule, [*values[: self.count], *moving], functions=(self.fun, self.fun_transpose))
-
-        def jvp(values: Values, tangents: Values, again: Callable[[], list[Any]]) -> tuple[Any, Any]:
-            outs = again()
-            found: list[Any] = [Zero(y) for y in outs]
-            known, moving = tangents[: self.count], tangents[self.count :]
-            if any(type(t) is not Zero for t in moving):
-                pushed = at(values, [instantiate(t) for t in moving], transposed)
-                found = [t if is_inexact(aval_of(t).dtype) else z for t, z in zip(pushed, found)]
-            if any(type(t) is not Zero for t in known):
-                linear = values[self.count :]
-                moved = forward.jvp(lambda *xs: run([*xs, *linear]), values[: self.count], known)[1]
-                found = list(map(added, found, moved))
-            return outs, found
-
-        def transpose(cts: Values, values: Values) -> list[Any]:
-            if any(type(x) is Linear for x in values[: self.count]):
-                raise NoRuleError("linear_call is linear in linear_args, not in residual_args")
-            back = at(values, [instantiate(ct) for ct in cts], not transposed)
-            moving = values[self.count :]
-            return [*[None] * self.count, *[ct if type(x) is Linear else None for ct, x in zip(back, moving)]]
-
-        return CustomRule(
-            name=f"linear_call of {name_of(self.fun_transpose if transposed else self.fun)}",
-            arity=self.count + len(ins.avals),
-            fwd=run,
-            jvp=jvp,
-            transpose=transpose,
-            outs=None if outs is None else outs.avals,
-        )
+    def transpose(self, cts: Values, values: Values) -> list[Any]:
+        if any(type(x) is Linear for x in values[: self.count]):
+            raise NoRuleError("linear_call is linear in linear_args, not in residual_args")
+        back = self._at(values, cts, not self.transposed)
+        moving = values[self.count :]
+        return [*[None] * self.count, *[ct if type(x) is Linear else None for ct, x in zip(back, moving)]]
 
 
 def _place(path: KeyPath) -> str:

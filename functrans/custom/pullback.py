@@ -7,7 +7,6 @@ from a jvp. Either runs the user's rule with symbolic derivatives, and refuses w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NoReturn
 
@@ -27,12 +26,10 @@ from ..transforms.evaluate import evaluate
 from ..transforms.linearize import Entry, Linearized, LinearTracer, TangentTrace, replay
 from ..transforms.stage import StagedTracer, live_equations, stage
 from ..transforms.transpose import backward
-from . import rule as slots
-from .rule import CustomRule, Forward, Lanes, Values
+from .rule import Applied, Forward, Values
 
 
-@dataclass(frozen=True, eq=False)
-class Pull(UserCode):
+class Pullback(UserCode):
     """The linear map from tangents of a rule's operands to tangents of its outputs, at one point.
 
     The operands of its equation are the captured values, the residuals, the operands of the rule (if it has a jvp), and
@@ -40,48 +37,41 @@ class Pull(UserCode):
 
     Attributes
     ----------
-    rule : CustomRule
-    lanes : tuple
+    rule : Applied
     token : object
         As `Forward.token`.
     mask : tuple of bool
         Which operands of the rule are perturbed, captured ones left out.
-    moving : tuple of bool
-        Which outputs have a tangent.
     outs : list of Aval
         All outputs.
+    moving : list of bool
+        Which outputs have a tangent.
     residuals : int
         Their number.
     traced : Jaxpr, optional
         `bwd`, where it was traced to see what it reads: from captured values, the residuals kept, and cotangents.
-    nonzero : tuple of bool
+    nonzero : list of bool
         Which perturbed operands it has a cotangent for.
     """
 
-    rule: CustomRule
-    lanes: Lanes
-    token: Any
-    mask: Mask
-    moving: Mask
-    outs: tuple[Aval, ...]
-    residuals: int
-    traced: Jaxpr | None = None
-    nonzero: Mask = ()
+    __slots__ = ("mask", "moving", "nonzero", "outs", "residuals", "rule", "token", "traced")
 
-    @staticmethod
-    def of(rule: CustomRule, lanes: Lanes | None, mask: Mask, found: Forward) -> Pull:
-        """The pull of a rule's forward pass."""
-        assert found.differentiable is not None
-        outs = tuple([aval_of(x).strong() for x in found.outs])
-        return Pull(
-            rule=rule,
-            lanes=lanes or (),
-            token=found.token,
-            mask=mask[len(rule.captures) :],
-            moving=found.differentiable,
-            outs=outs,
-            residuals=len(found.residuals),
-        )
+    def __init__(self, rule: Applied, mask: Mask, found: Forward):
+        self.rule = rule
+        self.mask = mask
+        self.token = found.token
+        self.residuals = len(found.residuals)
+        self.outs = [aval_of(x).strong() for x in found.outs]
+        self.moving = [a.dtype.kind in "fc" for a in self.outs]
+        if found.differentiable is not None:
+            self.moving = [a and b for a, b in zip(self.moving, found.differentiable, strict=True)]
+        self.traced: Jaxpr | None = None
+        self.nonzero: list[bool] = []
+
+    @property
+    def name(self) -> str:
+        """That of the rule."""
+        return self.rule.name
 
     def __repr__(self) -> str:
         return self.rule.name
@@ -94,8 +84,13 @@ class Pull(UserCode):
     @property
     def known(self) -> int:
         """The number of operands that are no tangents."""
-        primals = self.rule.arity if self.rule.jvp is not None else 0
+        primals = self.rule.rule.arity if self.rule.rule.has_forward else 0
         return self.captured + self.residuals + primals
+
+    @property
+    def moving_avals(self) -> tuple[Aval, ...]:
+        """The types of the tangents."""
+        return tuple([a for a, m in zip(self.outs, self.moving) if m])
 
     def perturbed(self, tangents: Values) -> list[Any]:
         """Of tangents of all operands those of perturbed ones."""
@@ -104,34 +99,37 @@ class Pull(UserCode):
     def pulled(self, captured: Values, residuals: Values, cts: Values) -> list[Any]:
         """Cotangents (None or `Zero` where they are zero) of perturbed operands, for those of moving outputs."""
         if self.traced is not None:
-            known = [given(ct, a) for ct, a in zip(cts, chosen(self.outs, self.moving))]
+            known = [given(ct, a) for ct, a in zip(cts, self.moving_avals)]
             found = iter(evaluate(self.traced, [*captured, *residuals, *known]))
             return [next(found) if m else None for m in self.nonzero]
-        moving = iter(cts)
-        everything = [next(moving) if m else Zero(a) for a, m in zip(self.outs, self.moving)]
-        return chosen(
-            slots.bwd(self.rule, self.lanes, self.token, captured, residuals, everything), self.mask
-        )
+        if len(cts) != len(self.outs):
+            moving = iter(cts)
+            cts = [next(moving) if m else Zero(a) for a, m in zip(self.outs, self.moving)]
+        return chosen(self.rule.bwd(self.token, captured, residuals, cts), self.mask)
 
-    def traced_now(self, captured: Values, residuals: Values) -> tuple[Pull, list[Any]]:
-        """With `bwd` traced, and without residuals that it does not read; captured arrays are residuals, too."""
+    def without_zeros(self, captured: Values, residuals: Values, cts: Values) -> list[Any]:
+        """The same; arrays of zeros that the reverse rule returns, which is linear too, are symbolic zeros."""
+        return [Zero(ct) if is_zero(ct) else ct for ct in self.pulled(captured, residuals, cts)]
+
+    def traced_now(self, captured: Values, residuals: Values) -> list[Any]:
+        """Trace `bwd`. Gives the residuals that it reads, the only ones from now on, with what it captured."""
         values = [*captured, *residuals]
-        nonzero: list[bool] = []
 
         def pull(*xs: Any) -> list[Any]:
-            found = without_zeros(self).pulled(*split(xs, len(captured), len(residuals)))
-            nonzero[:] = [ct is not None and type(ct) is not Zero for ct in found]
-            return chosen(found, nonzero)
+            found = self.without_zeros(*split(xs, len(captured), len(residuals)))
+            self.nonzero = [ct is not None and type(ct) is not Zero for ct in found]
+            return chosen(found, self.nonzero)
 
-        avals = [*map(aval_of, values), *chosen(self.outs, self.moving)]
-        jaxpr = stage(pull, avals, f"{self.rule.name}Backward")
+        avals = [*map(aval_of, values), *self.moving_avals]
+        jaxpr = stage(pull, avals, f"{self.name}Backward")
         read = variables_read(jaxpr)
         front, saved, back = split(jaxpr.invars, len(captured), len(residuals))
         mask = [v in read for v in saved]
         invars = [*front, *chosen(saved, mask), *jaxpr.constvars, *back]
-        traced = Jaxpr(invars, jaxpr.eqns, jaxpr.outvars, name=jaxpr.name)
+        self.traced = Jaxpr(invars, jaxpr.eqns, jaxpr.outvars, name=jaxpr.name)
         kept = [*chosen(residuals, mask), *jaxpr.consts]
-        return replace(self, residuals=len(kept), traced=traced, nonzero=tuple(nonzero)), kept
+        self.residuals = len(kept)
+        return kept
 
 
 def variables_read(jaxpr: Jaxpr) -> set[Any]:
@@ -153,17 +151,6 @@ def independent(jaxpr: Jaxpr, inputs: Sequence[Var]) -> Jaxpr | None:
     if not reached.isdisjoint([a for a in jaxpr.outvars if type(a) is Var]):
         return None
     return Jaxpr(jaxpr.invars, eqns, jaxpr.outvars, jaxpr.constvars, jaxpr.consts, jaxpr.name)
-
-
-def without_zeros(pull: Pull) -> Pull:
-    """The same; arrays of zeros that the reverse rule returns, which is linear too, are symbolic zeros."""
-    bwd = pull.rule.bwd
-    assert bwd is not None
-
-    def found(token: Any, residuals: Values, cts: Values) -> list[Any]:
-        return [Zero(ct) if is_zero(ct) else ct for ct in bwd(token, residuals, cts)]
-
-    return replace(pull, rule=replace(pull.rule, bwd=found))
 
 
 def is_zero(x: Any) -> bool:
@@ -193,7 +180,7 @@ def _constant(x: StagedTracer) -> Any:
     return env.get(x._var)
 
 
-def transposed_bwd(pull: Pull, captured: Values, residuals: Values, tangents: Values) -> list[Any]:
+def transposed_bwd(pull: Pullback, captured: Values, residuals: Values, tangents: Values) -> list[Any]:
     """Tangents (values or `Zero`) of all outputs, for those of the perturbed operands.
 
     The reverse rule is run with cotangents that are recorded, not known; what it does to them is then transposed.
@@ -201,9 +188,9 @@ def transposed_bwd(pull: Pull, captured: Values, residuals: Values, tangents: Va
     trace = TangentTrace(current_trace.get())
     cts = [trace.input(a) for a, m in zip(pull.outs, pull.moving) if m]
     try:
-        found = tracing(trace, lambda: without_zeros(pull).pulled(captured, residuals, cts))
+        found = tracing(trace, pull.without_zeros, captured, residuals, cts)
     except ConcretizationError as error:
-        if error.traced_by != "linearize":  # not a derivative that is recorded
+        if not error.is_of(trace):  # of a number, not of a symbolic derivative
             raise
         _refuse(pull, f"it asks for numbers: {error.message.partition(':')[0]}", error)
     ends: list[Linear] = []
@@ -225,15 +212,15 @@ def transposed_bwd(pull: Pull, captured: Values, residuals: Values, tangents: Va
     return [next(pushed) if m else Zero(a) for a, m in zip(pull.outs, pull.moving)]
 
 
-def _refuse(pull: Pull, why: str, cause: Exception | None = None) -> NoReturn:
+def _refuse(pull: Pullback, why: str, cause: Exception | None = None) -> NoReturn:
     raise MissingRuleError(
-        f"forward mode through {pull.rule.name}: {pull.rule.no_forward}. None follows from its reverse rule, which is "
+        f"forward mode through {pull.name}: {pull.rule.rule.no_forward}. None follows from its reverse rule, which is "
         f"not linear in the cotangent: {why}. Reverse mode works: write jacrev(grad(f)) for hessian(f), which is "
         "jacfwd(grad(f))"
     ) from cause
 
 
-def _check_linear(pull: Pull, part: Linearized) -> None:
+def _check_linear(pull: Pullback, part: Linearized) -> None:
     """Refuse what is seen not to be linear; where all numbers are known, also what adds to the cotangent."""
     why = _nonlinear(part.tape)
     if why is not None:
@@ -296,7 +283,7 @@ def recorded_jvp(
     try:
         outs, found = push()
     except ConcretizationError as error:
-        if error.traced_by != "linearize":  # not a derivative that is recorded
+        if not error.is_of(trace):  # of a number, not of a symbolic derivative
             raise
         _refuse_jvp(name, f"it asks for numbers: {error.message.partition(':')[0]}", error)
     if any(type(x) is LinearTracer and x._trace is trace for x in outs):

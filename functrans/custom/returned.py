@@ -33,6 +33,7 @@ from ..core.errors import (
     TangentError,
     TangentShapeError,
 )
+from ..core.nans import looking
 from ..core.pytree import (
     PyTree,
     PyTreeDef,
@@ -80,26 +81,18 @@ def gradient_given(ct: Any, materialize: bool = True) -> Any:
     return given(turned(ct))
 
 
-def exact(returned: Any, layout: Layout, avals: Sequence[Aval], wanted: Sequence[bool]) -> list[Any] | None:
-    """The gradients of real arrays where nothing is to be checked or converted: the short way. None: go the other."""
-    if not layout.plain or config.debug_nans:
-        return None
-    if type(returned) is not tuple:
-        returned = (returned,)
-    if len(returned) != layout.count:
+def exact(leaves: Sequence[Any], avals: Sequence[Aval], kinds: str) -> list[Any] | None:
+    """The values of arrays (or None) that need neither check nor conversion: the short way. None: go the other."""
+    if len(leaves) != len(avals) or looking():
         return None
     found: list[Any] = []
-    for x, aval, want in zip(returned, avals, wanted):
-        if x is None or (not want and aval.dtype.kind == "f" and is_array(x)):
-            found.append(None)
-            continue
-        kind = type(x)
-        if kind is Array:
+    for x, aval in zip(leaves, avals):
+        if x is not None:
+            if type(x) is not Array or x.dtype != aval.dtype or x.shape != aval.shape:
+                return None
+            if x.dtype.kind not in kinds:
+                return None
             x = unwrap(x)
-        else:
-            return None
-        if x.dtype != aval.dtype or x.shape != aval.shape or x.dtype.kind != "f":
-            return None
         found.append(x)
     return found
 
@@ -436,8 +429,8 @@ class Returned:
     Attributes
     ----------
     kind : Kind
-    title : str
-        The rule in words, at the beginning of messages.
+    title : callable
+        Gives the rule in words, at the beginning of messages.
     rule : callable
         The user's function; its last line is the place of the error.
     place : callable
@@ -445,7 +438,7 @@ class Returned:
     """
 
     kind: Kind
-    title: str
+    title: Callable[[], str]
     rule: Callable[..., Any]
     place: Callable[[KeyPath], str]
 
@@ -466,17 +459,11 @@ class Returned:
             if x is None or type(x) is Zero or is_float0(x):
                 out.append(Zero(aval))
                 continue
-            if (
-                type(x) is Array
-                and x.dtype == aval.dtype
-                and x.shape == aval.shape
-                and aval.dtype.kind in "fc"
-            ):
-                x = unwrap(x)
-            else:
-                x = self._fit(x, aval, partial(leaf_path, treedef, i))
+            x = self._fit(x, aval, partial(leaf_path, treedef, i))
             if config.debug_nans and type(x) is not Zero:
-                what = f"the {self.kind.name} of {self.place(leaf_path(treedef, i))} returned by {self.title}"
+                what = (
+                    f"the {self.kind.name} of {self.place(leaf_path(treedef, i))} returned by {self.title()}"
+                )
                 x = check_nans(x, what, last_line(self.rule))
             out.append(x)
         return out
@@ -502,7 +489,7 @@ class Returned:
         found = tree_structure(tree)
         path, wanted, met = first_difference(treedef, found) or ((), str(treedef), str(found))
         raise self.kind.structure(
-            f"{self.title} returned a {self.kind.name} of another structure for {self.place(path)}: want "
+            f"{self.title()} returned a {self.kind.name} of another structure for {self.place(path)}: want "
             f"{wanted}, got {met}. None stands for a zero {self.kind.name} of any part\n"
             f"  wanted:   {treedef}\n"
             f"  returned: {found}",
@@ -553,7 +540,7 @@ class Returned:
         return Zero(aval)
 
     def _fail(self, error: type[FunctionError], text: str) -> NoReturn:
-        raise error(f"{self.title} {text}", last_line(self.rule))
+        raise error(f"{self.title()} {text}", last_line(self.rule))
 
 
 def leaf_path(treedef: PyTreeDef, i: int) -> KeyPath:

@@ -1,14 +1,14 @@
-"""The record that every front end builds: a function of flat values, with its rules; and how its slots are run.
+"""The rule that every front end builds: a function of flat values, with slots; and how slots are run.
 
 Slots run on the operands of an equation, mapped over the axes that `vmap` gave it. `lanes` are these axes, outermost
 first: the size of each, and where each operand has it. Outputs have them in front. A slot without lanes runs in a
-`StandInTrace`, where captured tracers stand for the leading operands.
+`StandInTrace` where there is something to stand in for: captured tracers (the leading operands), and Python numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +27,10 @@ from .closures import Capture, StandInTrace
 
 Mask = tuple[bool, ...]
 Values = Sequence[Any]
+#: For each axis of `vmap` that a rule is mapped over: its size, and where each operand has it.
+Lanes = tuple[tuple[int, tuple[int | None, ...]], ...]
+_NUMBERS = frozenset((int, float, complex))
+_SCALARS = _NUMBERS | {bool}
 
 
 class Forward(NamedTuple):
@@ -52,9 +56,8 @@ class Forward(NamedTuple):
     materialized: bool = True
 
 
-@dataclass(frozen=True, eq=False)
 class CustomRule(UserCode):
-    """A function of flat values, with rules of its own. What an absent slot means is said beside it.
+    """One call of a function of flat values with rules of its own. Front ends write the slots that they have.
 
     Slots are called with values (arrays, NumPy scalars, tracers; Python numbers arrive as tracers with a concrete
     value) one level down: what they bind is computed, differentiated or staged by the transformations outside.
@@ -65,233 +68,224 @@ class CustomRule(UserCode):
         For messages and printing.
     arity : int
         The number of operands that the slots get.
-    fwd : callable
-        ``fwd(values) -> outs``.
-    fwd_res : callable
-        ``fwd_res(values, perturbed, again) -> Forward``. ``again()`` applies the rule one level down and returns its
-        outputs: so that the rule holds at every level of differentiation.
-    bwd : callable
-        ``bwd(token, residuals, cts) -> cts``: cotangents, each a value or `Zero` (or None), an entry an operand.
-        Absent: reverse mode transposes `jvp`.
-    jvp : callable
-        ``jvp(values, tangents, again) -> (outs, tangents)``, tangents being values or `Zero`. Absent: forward mode
-        transposes `bwd`.
-    vmap : callable
-        ``vmap(size, values, dims) -> (outs, dims)``. Absent: all other slots are batched.
-    transpose : callable
-        ``transpose(cts, values) -> cts`` where the function is linear in the operands that are `Linear`. Absent: `bwd`,
-        if that does not read their values; without `bwd`, the traced `fwd` transposed.
+    has_reverse : bool
+        Whether there are `fwd_res` and `bwd`; without, reverse mode transposes `jvp`.
+    has_forward : bool
+        Whether there is `jvp`; without, forward mode transposes `bwd`, where `derive_jvp` allows it.
+    has_vmap : bool
+        Whether there is `vmap`; without, all other slots are batched.
+    has_transpose : bool
+        Whether there is `transpose`; without, `bwd` serves, if it does not read the values of what the function is
+        linear in; without `bwd`, the traced `fwd` is transposed.
+    has_plain : bool
+        Whether `plain` is differentiated like any other function where a mode has no rule, and where a captured value
+        is being differentiated. Without, both are errors.
     derive_jvp : bool
-        Whether `bwd` may be transposed for forward mode.
-    plain : callable
-        What is differentiated, like any other function, where there is no `bwd` (in forward mode: no `jvp`), or a
-        captured value is being differentiated; mostly `fwd` itself. None: a mode without a rule, and a captured value
-        that is read, are errors.
     no_reverse, no_forward : str
         What the error says where a mode has no rule.
     outs : tuple of Aval or None
         The types of the outputs, where they are known before it runs: it is then not traced to find them.
     captured_constant : bool
-        Whether derivatives in captured values are none of the rule's business: those of a solver, say, that is told by
-        an equation what it solves. Otherwise a captured value that is being differentiated must not be read.
-    captures : tuple of Capture
-        Tracers that the slots' functions captured; their values are leading operands, which slots do not get.
+        Whether derivatives in captured values are none of the rule's business: those of a solver, say, whose derivative
+        follows from an equation. Otherwise a captured value that is being differentiated must not be read.
     """
 
     name: str
     arity: int
-    fwd: Callable[[Values], list[Any]]
-    fwd_res: Callable[[Values, Mask, Callable[[], list[Any]]], Forward] | None = None
-    bwd: Callable[[Any, Values, Values], Sequence[Any]] | None = None
-    jvp: Callable[[Values, Values, Callable[[], list[Any]]], tuple[Sequence[Any], Sequence[Any]]] | None = (
-        None
-    )
-    vmap: Callable[[int, Values, Sequence[int | None]], tuple[Sequence[Any], Sequence[int | None]]] | None = (
-        None
-    )
-    transpose: Callable[[Values, Values], Sequence[Any]] | None = None
-    derive_jvp: bool = True
-    plain: Callable[[Values], list[Any]] | None = None
-    no_reverse: str = "it has no rule for reverse mode"
-    no_forward: str = "it has no rule for forward mode"
+    has_reverse = False
+    has_forward = False
+    has_vmap = False
+    has_transpose = False
+    has_plain = False
+    derive_jvp = True
+    no_reverse = "it has no rule for reverse mode"
+    no_forward = "it has no rule for forward mode"
     outs: tuple[Aval, ...] | None = None
-    captured_constant: bool = False
-    captures: tuple[Capture, ...] = ()
+    captured_constant = False
 
-    @property
-    def operands(self) -> int:
-        """The number of operands of the primitive, captured ones included."""
-        return len(self.captures) + self.arity
+    def fwd(self, values: Values) -> Values:
+        """The outputs."""
+        raise NotImplementedError
+
+    def plain(self, values: Values) -> Values:
+        """The outputs, in a form that automatic differentiation may look into."""
+        return self.fwd(values)
+
+    def fwd_res(self, values: Values, perturbed: Mask, again: Callable[[], list[Any]]) -> Forward:
+        """The outputs, and what `bwd` needs.
+
+        ``again()`` applies the rule one level down and returns its outputs: so that the rule holds at every level of
+        differentiation.
+        """
+        raise NotImplementedError
+
+    def bwd(self, token: Any, residuals: Values, cts: Values) -> Values:
+        """Cotangents, each a value or `Zero` (or None), an entry an operand."""
+        raise NotImplementedError
+
+    def jvp(
+        self, values: Values, tangents: Values, again: Callable[[], list[Any]]
+    ) -> tuple[Values, Sequence[Any]]:
+        """Outputs and their tangents; tangents are values or `Zero`."""
+        raise NotImplementedError
+
+    def vmap(
+        self, size: int, values: Values, dims: Sequence[int | None]
+    ) -> tuple[Values, Sequence[int | None]]:
+        """Outputs for all examples, and where they have the mapped axis."""
+        raise NotImplementedError
+
+    def transpose(self, cts: Values, values: Values) -> Values:
+        """Cotangents of the operands that are `Linear`, where the function is linear in these."""
+        raise NotImplementedError
 
     def __repr__(self) -> str:
         return self.name
 
 
-#: For each axis of `vmap` that a rule is mapped over: its size, and where each operand has it.
-Lanes = tuple[tuple[int, tuple[int | None, ...]], ...]
-_NUMBERS = frozenset((int, float, complex))
+class Applied(UserCode):
+    """A rule as an equation applies it: the parameter of ``custom_call``. Its methods run the slots.
 
+    Attributes
+    ----------
+    rule : CustomRule
+    captures : tuple of Capture
+        Tracers that the slots' functions captured; their values are leading operands, which slots do not get.
+    lanes : tuple
+        See `Lanes`.
+    """
 
-def fwd(rule: CustomRule, lanes: Lanes, operands: Values) -> list[Any]:
-    """The outputs."""
-    if not lanes:
-        inside = _Inside(rule, operands)
-        return inside.run(lambda: rule.fwd(inside.values))
-    lane = _Lane(lanes[0])
-    return lane.stacked(tracing(lane.trace, lambda: fwd(rule, lanes[1:], lane.lifted(operands))))
+    __slots__ = ("captures", "lanes", "rule")
 
+    def __init__(self, rule: CustomRule, captures: Sequence[Capture] = (), lanes: Lanes = ()):
+        self.rule = rule
+        self.captures = captures
+        self.lanes = lanes
 
-def fwd_res(
-    rule: CustomRule, lanes: Lanes, operands: Values, perturbed: Mask, again: Callable[[], list[Any]]
-) -> Forward:
-    """The outputs, and what the reverse pass needs; `again` applies the whole equation one level down."""
-    assert rule.fwd_res is not None
-    if not lanes:
-        inside = _Inside(rule, operands)
-        mask = perturbed[len(rule.captures) :]
-        found = inside.forward(lambda: rule.fwd_res(inside.values, mask, lambda: inside.lifted(again())))  # type: ignore[misc]
-        return found._replace(differentiable=_differentiable(found))
-    lane = _Lane(lanes[0])
-    found = tracing(
-        lane.trace,
-        lambda: fwd_res(rule, lanes[1:], lane.lifted(operands), perturbed, lambda: lane.fronted(again())),
-    )
-    pairs = [lane.trace.lower(x) for x in found.residuals]
-    token = _LaneToken(found.token, tuple([d for _, d in pairs]))
-    return found._replace(outs=lane.stacked(found.outs), residuals=[x for x, _ in pairs], token=token)
+    @property
+    def name(self) -> str:
+        """That of the rule."""
+        return self.rule.name
 
+    def __repr__(self) -> str:
+        return self.rule.name
 
-def _differentiable(found: Forward) -> Mask:
-    inexact = [aval_of(x).dtype.kind in "fc" for x in found.outs]
-    mask = (True,) * len(inexact) if found.differentiable is None else found.differentiable
-    return tuple([a and b for a, b in zip(inexact, mask, strict=True)])
+    def own(self, values: Values) -> Values:
+        """The operands of the rule: without the constants of its jaxpr, that `without_consts` puts in front."""
+        first = len(values) - len(self.captures) - self.rule.arity
+        return values[first:] if first else values
 
+    def capturing(self, captures: Sequence[Capture]) -> Applied:
+        """With other captured values; more of them stand in front."""
+        more = (None,) * (len(captures) - len(self.captures))
+        lanes = tuple([(size, (*more, *dims)) for size, dims in self.lanes]) if more else self.lanes
+        return Applied(self.rule, captures, lanes)
 
-def bwd(
-    rule: CustomRule, lanes: Lanes, token: Any, captured: Values, residuals: Values, cts: Values
-) -> list[Any]:
-    """Cotangents (values or `Zero`) of the operands that are not captured."""
-    assert rule.bwd is not None
-    if not lanes:
-        inside = _Inside(rule, [*captured, *residuals])
-        cotangents = [x if type(x) is Zero else _strong(x) for x in cts]
-        found = inside.run(lambda: rule.bwd(token, inside.values, cotangents))  # type: ignore[misc]
-        if len(found) != rule.arity:
-            raise AssertionError(f"{rule.name}: {len(found)} cotangents for {rule.arity} operands")
-        return found
-    lane = _Lane(lanes[0])
-    count = len(captured)
-    found = tracing(
-        lane.trace,
-        lambda: bwd(
-            rule,
-            lanes[1:],
-            token.inner,
-            lane.lifted(captured),
-            [lane.trace.lift(x, d) for x, d in zip(residuals, token.dims)],
-            lane.fronted(cts),
-        ),
-    )
-    return [lane.gathered(ct, d) for ct, d in zip(found, lane.dims[count:])]
+    def marked(self, mask: Mask, by: str) -> Applied:
+        """Refusing to read captured values that are being differentiated."""
+        if self.rule.captured_constant or not any(mask[: len(self.captures)]):
+            return self
+        return self.capturing(
+            [
+                c._replace(differentiated=c.differentiated or by) if m else c
+                for c, m in zip(self.captures, mask)
+            ]
+        )
 
+    # --- slots ----------------------------------------------------------------------------------------------------
 
-def jvp(
-    rule: CustomRule, lanes: Lanes, operands: Values, tangents: Values, again: Callable[[], list[Any]]
-) -> tuple[list[Any], list[Any]]:
-    """Outputs and their tangents (values or `Zero`)."""
-    assert rule.jvp is not None
-    if not lanes:
-        inside = _Inside(rule, operands)
-        moving = [t if type(t) is Zero else _strong(t) for t in tangents[len(rule.captures) :]]
-        count = 0
+    def fwd(self, *operands: Any) -> list[Any]:
+        """The outputs."""
+        if self.lanes:
+            lane, inner = self._lane()
+            return lane.stacked(tracing(lane.trace, inner.fwd, *lane.lifted(operands)))
+        return _lowered(*self._run(self.rule.fwd, operands))
 
-        def both() -> list[Any]:
-            nonlocal count
-            outs, found = rule.jvp(inside.values, moving, lambda: inside.lifted(again()))  # type: ignore[misc]
-            count = len(outs)
-            return [*outs, *found]
+    def plain(self, *operands: Any) -> list[Any]:
+        """The outputs, to be differentiated."""
+        if self.lanes:
+            lane, inner = self._lane()
+            return lane.stacked(tracing(lane.trace, inner.plain, *lane.lifted(operands)))
+        return _lowered(*self._run(self.rule.plain, operands))
 
-        flat = inside.run(both)
-        return flat[:count], flat[count:]
-    lane = _Lane(lanes[0])
-    outs, found = tracing(
-        lane.trace,
-        lambda: jvp(
-            rule, lanes[1:], lane.lifted(operands), lane.lifted(tangents), lambda: lane.fronted(again())
-        ),
-    )
-    return lane.stacked(outs), [t if type(t) is Zero else lane.stack(t) for t in found]
+    def fwd_res(self, operands: Values, perturbed: Mask, again: Callable[[], list[Any]]) -> Forward:
+        """The outputs, and what the reverse pass needs; `again` applies the whole equation one level down."""
+        if not self.lanes:
+            found, trace = self._run(self.rule.fwd_res, operands, perturbed[len(self.captures) :], again)
+            if trace is None:
+                return found
+            return found._replace(
+                outs=_lowered(found.outs, trace), residuals=_lowered(found.residuals, trace)
+            )
+        lane, inner = self._lane()
+        found = tracing(
+            lane.trace, inner.fwd_res, lane.lifted(operands), perturbed, lambda: lane.fronted(again())
+        )
+        pairs = [lane.trace.lower(x) for x in found.residuals]
+        token = _LaneToken(found.token, tuple([d for _, d in pairs]))
+        return found._replace(outs=lane.stacked(found.outs), residuals=[x for x, _ in pairs], token=token)
 
+    def bwd(self, token: Any, captured: Values, residuals: Values, cts: Values) -> Values:
+        """Cotangents (values or `Zero`) of the operands that are not captured."""
+        if not self.lanes:
+            cts = [_strong(x) if type(x) in _NUMBERS else x for x in cts]
+            found, trace = self._run(partial(self.rule.bwd, token), [*captured, *residuals], cts)
+            if len(found) != self.rule.arity:
+                raise AssertionError(f"{self.name}: {len(found)} cotangents for {self.rule.arity} operands")
+            return found if trace is None else _lowered(found, trace)
+        lane, inner = self._lane()
+        saved = [lane.trace.lift(x, d) for x, d in zip(residuals, token.dims)]
+        found = tracing(lane.trace, inner.bwd, token.inner, lane.lifted(captured), saved, lane.fronted(cts))
+        return [lane.gathered(ct, d) for ct, d in zip(found, lane.dims[len(captured) :])]
 
-def transpose(rule: CustomRule, lanes: Lanes, cts: Values, operands: Values) -> list[Any]:
-    """Cotangents of the operands that are `Linear`, by the rule's own transpose; None for all others."""
-    assert rule.transpose is not None
-    if not lanes:
-        n = len(rule.captures)
-        inside = _Inside(rule, operands[:n], operands[n:])
-        cotangents = [x if type(x) is Zero else _strong(x) for x in cts]
-        return [None] * n + inside.run(lambda: rule.transpose(cotangents, inside.values))  # type: ignore[misc]
-    lane = _Lane(lanes[0])
-    found = tracing(lane.trace, lambda: transpose(rule, lanes[1:], lane.fronted(cts), lane.lifted(operands)))
-    return [None if ct is None else lane.gathered(ct, d) for ct, d in zip(found, lane.dims)]
+    def jvp(
+        self, operands: Values, tangents: Values, again: Callable[[], list[Any]]
+    ) -> tuple[list[Any], list[Any]]:
+        """Outputs and their tangents (values or `Zero`)."""
+        if not self.lanes:
+            moving = [_strong(t) if type(t) in _NUMBERS else t for t in tangents[len(self.captures) :]]
+            (outs, found), trace = self._run(self.rule.jvp, operands, moving, again)
+            return _lowered(outs, trace), _lowered(found, trace)
+        lane, inner = self._lane()
+        outs, found = tracing(
+            lane.trace,
+            inner.jvp,
+            lane.lifted(operands),
+            lane.lifted(tangents),
+            lambda: lane.fronted(again()),
+        )
+        return lane.stacked(outs), [t if type(t) is Zero else lane.stack(t) for t in found]
 
+    def transpose(self, cts: Values, operands: Values) -> list[Any]:
+        """Cotangents of the operands that are `Linear`, by the rule's own transpose; None for all others."""
+        if not self.lanes:
+            cts = [_strong(x) if type(x) in _NUMBERS else x for x in cts]
+            found, trace = self._run(partial(self.rule.transpose, cts), operands)
+            return [None] * len(self.captures) + _lowered(found, trace)
+        lane, inner = self._lane()
+        found = tracing(lane.trace, inner.transpose, lane.fronted(cts), lane.lifted(operands))
+        return [None if ct is None else lane.gathered(ct, d) for ct, d in zip(found, lane.dims)]
 
-def vmap(
-    rule: CustomRule, size: int, operands: Values, dims: Sequence[int | None]
-) -> tuple[Sequence[Any], Sequence[int | None]]:
-    """Outputs and their batch axes, by the rule's own rule."""
-    assert rule.vmap is not None
-    inside = _Inside(rule, operands)
-    found: list[Sequence[int | None]] = []
+    def vmap(
+        self, size: int, operands: Values, dims: Sequence[int | None]
+    ) -> tuple[list[Any], Sequence[int | None]]:
+        """Outputs and their batch axes, by the rule's own rule."""
+        (outs, found), trace = self._run(partial(self.rule.vmap, size), operands, dims[len(self.captures) :])
+        return _lowered(outs, trace), found
 
-    def outs() -> Sequence[Any]:
-        values, out_dims = rule.vmap(size, inside.values, dims[len(rule.captures) :])  # type: ignore[misc]
-        found.append(out_dims)
-        return values
-
-    return inside.run(outs), found[0]
-
-
-# --- one lane ------------------------------------------------------------------------------------------------
-
-
-class _Inside:
-    """Where a slot runs: with captured tracers and Python numbers stood in for."""
-
-    __slots__ = ("name", "trace", "values")
-
-    def __init__(self, rule: CustomRule, operands: Values, args: Values | None = None):
-        self.name = rule.name
-        count = len(rule.captures)
-        values = list(operands[count:] if args is None else args)
-        self.trace: StandInTrace | None = None
-        if count or any(type(x) in _NUMBERS for x in values):
-            self.trace = StandInTrace(current_trace.get(), rule.captures, operands[:count], rule.name)
-        self.values = self.lifted(values)
-
-    def lifted(self, values: Values) -> list[Any]:
-        if self.trace is None:
-            return [np.bool_(x) if type(x) is bool else x for x in values]
-        return [np.bool_(x) if type(x) is bool else self.trace.lift(x) for x in values]
-
-    def run(self, slot: Callable[[], Sequence[Any]]) -> list[Any]:
-        outs = self._called(slot)
-        return list(outs) if self.trace is None else [self.trace.lower(x) for x in outs]
-
-    def forward(self, slot: Callable[[], Forward]) -> Forward:
-        found = self._called(slot)
-        if self.trace is None:
-            return found
-        lower = self.trace.lower
-        outs, residuals = [[lower(x) for x in values] for values in (found.outs, found.residuals)]
-        return found._replace(outs=outs, residuals=residuals)
-
-    def _called(self, slot: Callable[[], Any]) -> Any:
-        """The slot's result; what it stages, and its errors, have lines of its own, also while a jaxpr is replayed."""
+    def _run(self, slot: Callable[..., Any], operands: Values, *rest: Any) -> tuple[Any, StandInTrace | None]:
+        """The slot's result, and the trace that stood in. What it stages, and its errors, have lines of their own."""
+        count = len(self.captures)
+        values = operands[count:] if count else operands
+        trace = None
+        if count or not _SCALARS.isdisjoint(map(type, values)):
+            trace = StandInTrace(current_trace.get(), self.captures, operands[:count], self.name)
+            values = [np.bool_(x) if type(x) is bool else trace.lift(x) for x in values]
         before = replayed.get()
         try:
-            replayed.set(None)
-            return slot() if self.trace is None else tracing(self.trace, slot)
+            if before is not None:  # a jaxpr is being replayed
+                replayed.set(None)
+            return slot(values, *rest) if trace is None else tracing(trace, slot, values, *rest), trace
         except UnexpectedTracerError as error:
             raise CapturedTracerError(
                 f"{self.name}: its rules read a traced value from where functrans does not look for one: a global "
@@ -300,12 +294,21 @@ class _Inside:
                 error.source,
             ) from error
         finally:
-            replayed.set(before)
+            if before is not None:
+                replayed.set(before)
+
+    def _lane(self) -> tuple[_Lane, Applied]:
+        """The outermost mapped axis, and what is mapped over it."""
+        return _Lane(*self.lanes[0]), Applied(self.rule, self.captures, self.lanes[1:])
+
+
+def _lowered(values: Values, trace: StandInTrace | None) -> list[Any]:
+    return list(values) if trace is None else [trace.lower(x) for x in values]
 
 
 def _strong(x: Any) -> Any:
     """A tangent or cotangent with a dtype of its own."""
-    return aval_of(x).dtype.type(x) if type(x) in _NUMBERS else x
+    return aval_of(x).dtype.type(x)
 
 
 # --- mapped --------------------------------------------------------------------------------------------------
@@ -323,8 +326,8 @@ class _Lane:
 
     __slots__ = ("dims", "size", "trace")
 
-    def __init__(self, lane: tuple[int, tuple[int | None, ...]]):
-        self.size, self.dims = lane
+    def __init__(self, size: int, dims: tuple[int | None, ...]):
+        self.size, self.dims = size, dims
         self.trace = BatchTrace(current_trace.get(), self.size)
 
     def lifted(self, operands: Values) -> list[Any]:

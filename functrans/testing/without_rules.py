@@ -10,7 +10,6 @@ from ..control.call import call_p
 from ..core.ir import Eqn, Jaxpr, subjaxprs
 from ..core.primitive import Primitive
 from ..core.trace import Trace, current_trace, tracing
-from ..custom import rule as slots
 from ..custom.custom_call import custom_call_p
 from ..transforms.evaluate import evaluate
 
@@ -50,7 +49,7 @@ class _StripTrace(Trace):
             return self.parent.process(prim, args, _stripped_params(params))
         if params.get("jaxpr") is not None:
             return tracing(self.parent, evaluate, params["jaxpr"], args)
-        return tracing(self.parent, slots.fwd, params["rule"], params["lanes"] or (), args)
+        return tracing(self.parent, params["rule"].fwd, *args)
 
 
 def _stripped_params(params: dict[str, Any]) -> dict[str, Any]:

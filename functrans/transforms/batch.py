@@ -27,8 +27,8 @@ class BatchTracer(Tracer):
         self.aval = whole.with_shape(whole.shape[:dim] + whole.shape[dim + 1 :])
 
     @property
-    def recorded(self) -> bool:  # type: ignore[override]
-        return isinstance(self.value, Tracer) and self.value.recorded
+    def is_symbolic(self) -> bool:  # type: ignore[override]
+        return isinstance(self.value, Tracer) and self.value.is_symbolic
 
     def describe(self) -> str:
         return "vmap"

@@ -53,8 +53,8 @@ class JVPTracer(Tracer):
         return value.concrete() if isinstance(value, Tracer) else value
 
     @property
-    def recorded(self) -> bool:  # type: ignore[override]
-        return any(isinstance(x, Tracer) and x.recorded for x in (self.primal, self.tangent))
+    def is_symbolic(self) -> bool:  # type: ignore[override]
+        return any(isinstance(x, Tracer) and x.is_symbolic for x in (self.primal, self.tangent))
 
     def describe(self) -> str:
         return self._trace.name
@@ -76,8 +76,10 @@ class JVPTrace(Trace):
         self.parent = parent
         self.inner = parent
 
-    def rule(self, prim: Primitive) -> Callable[..., Any]:
+    def rule(self, prim: Primitive, tangents: Sequence[Any]) -> Callable[..., Any]:
         """The rule of `prim` that this interpreter applies."""
+        if prim.linearize is not None and any(isinstance(t, Tracer) and t.is_symbolic for t in tangents):
+            return prim.linearize  # one equation from primals and tangents would be recorded as a whole
         return prim.jvp if prim.jvp is not None else prim.rule("jvp")
 
     def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
@@ -94,10 +96,7 @@ class JVPTrace(Trace):
                 tangents.append(Zero(a))
         if not perturbed:
             return self.parent.process(prim, args, params)
-        rule = self.rule(prim)
-        if prim.linearize is not None and any(isinstance(t, Tracer) and t.recorded for t in tangents):
-            # One equation from primals and tangents would be recorded as a whole.
-            rule = prim.linearize
+        rule = self.rule(prim, tangents)
         outer = current_trace.get()
         try:  # as `run_with`, without a call
             current_trace.set(self.inner)

@@ -48,7 +48,7 @@ class LinearTracer(Tracer):
     """A tangent: known by its place on the tape only."""
 
     __slots__ = ("linear",)
-    recorded = True
+    is_symbolic = True
 
     def __init__(self, trace: TangentTrace, linear: Linear):
         self._trace = trace
@@ -95,15 +95,19 @@ class TangentTrace(Trace):
             if not all(_reached(params["jaxpr"], moving)):
                 # A user's rule, compiled, that has other results, too: only what is linear is recorded.
                 return tracing(self, evaluate, params["jaxpr"], args)
-        plain = tuple([a.linear if type(a) is LinearTracer and a._trace is self else a for a in args])
-        out = prim.abstract(*[a.aval if type(a) is Linear else aval_of(a) for a in plain], **params)
+        out = prim.abstract(*map(aval_of, args), **params)
         if prim.multiple:
-            outs = tuple([Linear(a) for a in out])
-            self.tape.append(Entry(prim, plain, params, outs))
-            return [LinearTracer(self, v) for v in outs]
-        var = Linear(out)
-        self.tape.append(Entry(prim, plain, params, (var,)))
-        return LinearTracer(self, var)
+            return self.record(prim, args, params, out)
+        return self.record(prim, args, params, (out,))[0]
+
+    def record(
+        self, prim: Primitive, args: Sequence[Any], params: dict[str, Any], avals: Sequence[Aval]
+    ) -> list[LinearTracer]:
+        """Write an entry whose results have these types."""
+        operands = tuple([a.linear if type(a) is LinearTracer and a._trace is self else a for a in args])
+        outs = tuple(map(Linear, avals))
+        self.tape.append(Entry(prim, operands, params, outs))
+        return [LinearTracer(self, v) for v in outs]
 
     @staticmethod
     def _kept(out: Any, args: tuple[Any, ...]) -> Any:
@@ -244,7 +248,7 @@ class LinearizeTrace(JVPTrace):
         assert total is not None
         return JVPTracer(self, ans, LinearTracer(self.tangents, total))
 
-    def rule(self, prim: Primitive) -> Callable[..., Any]:
+    def rule(self, prim: Primitive, tangents: Sequence[Any]) -> Callable[..., Any]:
         if prim.linearize is not None:
             return prim.linearize
         return prim.jvp if prim.jvp is not None else prim.rule("jvp")

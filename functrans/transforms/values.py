@@ -11,18 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from ..core.array import WeakArray, secure, wrap
+from ..core.array import Array, WeakArray, secure, unwrap, wrap
 from ..core.aval import Aval, aval_of
 from ..core.context import run_with
 from ..core.dtypes import SUPPORTED, native
 from ..core.errors import ArgumentError, DtypeError
-from ..core.pytree import PyTree, PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
+from ..core.pytree import LEAF, PyTree, PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
 from ..core.trace import Tracer, current_trace, eval_trace
 from ..core.tree_nodes import KeyPath, SequenceKey, keystr
 from ..primitives.axes import positive_shape
 from ..primitives.operands import PYTHON_KEYS, plain
 
 _SUPPORTED = frozenset(SUPPORTED)
+_ARRAYS = (np.ndarray, np.generic)
 
 
 @dataclass(frozen=True)
@@ -118,11 +119,13 @@ def value_of(x: Any, where: Callable[[], str]) -> Any:
         Naming ``where()``.
     """
     kind = type(x)
+    if kind is Array:
+        return unwrap(x)
     if kind in PYTHON_KEYS or isinstance(x, Tracer):
         return x
     if kind is WeakArray:
         return x.item()
-    if isinstance(x, np.ndarray | np.generic):
+    if isinstance(x, _ARRAYS):
         if x.dtype not in _SUPPORTED:
             x = native(plain(x, where()), where())
             kind = np.ndarray
@@ -155,6 +158,8 @@ def _unnamed() -> str:
 
 def returned_values(fun: Callable[..., Any], tree: PyTree) -> tuple[list[Any], PyTreeDef]:
     """The leaves of what a traced function returned, as values; arrays that it still holds are copied."""
+    if type(tree) is Array:
+        return [unwrap(tree)], LEAF
     leaves, treedef = flatten_values(tree, lambda path: f"the result of {name_of(fun)}{keystr(path)}")
     return [secure(x) for x in leaves], treedef
 
@@ -245,7 +250,7 @@ def _own(x: Any) -> Any:
 
 def given(x: Any) -> Any:
     """What a user's function receives for a value: tracers and Python numbers as they are, arrays as `Array`."""
-    return wrap(x) if isinstance(x, np.ndarray | np.generic) else x
+    return wrap(x) if isinstance(x, _ARRAYS) else x
 
 
 def result(x: Any, inputs: Collection[int] = ()) -> Any:

@@ -32,7 +32,14 @@ def applied(fwd, fwd_res=None, bwd=None, jvp=None, *, arity=1, **slots):
         calls.append(1)
         return [fwd(*map(given, values))]
 
-    rule = CustomRule("R", arity, flat, fwd_res, bwd, jvp, **slots)
+    slots.update({"fwd": flat, "fwd_res": fwd_res, "bwd": bwd, "jvp": jvp})
+    functions = {name: staticmethod(f) if callable(f) else f for name, f in slots.items() if f is not None}
+    marks = {
+        "has_reverse": bwd is not None,
+        "has_forward": jvp is not None,
+        **{f"has_{name}": name in slots for name in ("vmap", "transpose", "plain")},
+    }
+    rule = type("R", (CustomRule,), {"name": "R", "arity": arity, **marks, **functions})()
 
     def call(*args):
         return result(bind_rule(rule, args, [fwd, fwd_res, bwd, jvp])[0])

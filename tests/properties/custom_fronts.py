@@ -43,17 +43,17 @@ def bare(spec):
         return outs, [Zero(y) if t is None else value(t) for t, y in zip(moved, outs)]
 
     front = spec.options["front"]
-    rule = CustomRule(
-        name="bare",
-        arity=spec.count,
-        fwd=fwd,
-        fwd_res=fwd_res if "bwd" in front or both else None,
-        bwd=bwd if "bwd" in front or both else None,
-        jvp=jvp if "jvp" in front or both else None,
-    )
+
+    class Bare(CustomRule):
+        name = "bare"
+        arity = spec.count
+        has_reverse = "bwd" in front or both
+        has_forward = "jvp" in front or both
+
+    Bare.fwd, Bare.fwd_res, Bare.bwd, Bare.jvp = map(staticmethod, (fwd, fwd_res, bwd, jvp))
 
     def apply(*xs):
-        return tuple([given(y) for y in bind_rule(rule, [value(x) for x in xs], [fwd])])
+        return tuple([given(y) for y in bind_rule(Bare(), [value(x) for x in xs], [fwd])])
 
     return apply
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
+from typing import Any
 
 from .base import FunctransError
 
@@ -24,8 +26,12 @@ class ConcretizationError(FunctransError, TypeError):
     ``functrans.numpy``, or mark the argument static.
     """
 
-    #: The transformation that traced the value, where it is one that was asked for its number: ``jit``, ``linearize``.
-    traced_by: str | None = None
+    #: The trace of the value that was asked for its number, as a weak reference, where it is such a value.
+    trace: Callable[[], Any] | None = None
+
+    def is_of(self, trace: Any) -> bool:
+        """Whether the number that was asked for is that of a value of this trace."""
+        return self.trace is not None and self.trace() is trace
 
 
 class TracerBoolConversionError(ConcretizationError):
