@@ -457,6 +457,8 @@ for _name in (
 for _name in ("neg", "pos", "abs", "invert"):
     setattr(Array, f"__{_name}__", _unary(f"__{_name}__", getattr(operator, _name)))
     setattr(WeakArray, f"__{_name}__", _weakly_unary(f"__{_name}__", getattr(operator, _name)))
+for _name in ("conj", "conjugate"):
+    setattr(WeakArray, _name, _weakly_unary(_name, np.conjugate))
 for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
     _op = getattr(operator, _name)
     setattr(Array, f"__{_name}__", _binary(f"__{_name}__", _op, swapped=False))

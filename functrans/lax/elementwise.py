@@ -414,8 +414,8 @@ def stop_gradient(x: Any) -> Any:
     --------
     >>> from functrans import lax
     >>> lax.stop_gradient(2.0)
-    2.0
+    Array(2.)
     >>> lax.stop_gradient({"w": 2.0, "b": (1.0, None)})
-    {'b': (1.0, None), 'w': 2.0}
+    {'b': (Array(1.), None), 'w': Array(2.)}
     """
     return tree_map(lambda leaf: owned(ew.stop_gradient_p.bind(operand(leaf, "stop_gradient")), leaf), x)

@@ -185,7 +185,5 @@ def number(x: Any, dtype: np.dtype) -> Any:
 
 
 def finish(x: Any) -> Any:
-    """What the user receives: tracers and weak (Python) numbers as they are, arrays as `Array`."""
-    if isinstance(x, Tracer) or type(x) in PYTHON_KEYS:
-        return x
-    return wrap(x)
+    """What the user receives: tracers as they are, anything else as `Array`, a weak one for a Python number."""
+    return x if isinstance(x, Tracer) else wrap(x)

@@ -10,12 +10,15 @@ import scipy
 
 from ..core.errors import ArgumentError, SolverError
 from ..core.trace import is_abstract
+from ..primitives.elementwise.arithmetic import weakly
 from .callbacks import Callback, as_array, is_traced, numbers_only, unpatched
 from .roots import Equation, Root
 
 __all__ = ["bisect", "brenth", "brentq", "fsolve", "ridder", "root", "root_scalar"]
 
 _RTOL = 4 * np.finfo(float).eps
+#: Solvers whose root is a Python float.
+_IN_C = ("bisect", "brenth", "brentq", "ridder")
 
 
 def bisect(
@@ -216,6 +219,8 @@ def root_scalar(
 
     equation = Equation(callback, find, paired=fprime is True or fprime2 is True)
     x = Root.apply(equation, tuple(starts.values()), *callback.operands)
+    if method in _IN_C or (method is None and bracket is not None):
+        x = weakly(x)
     return _results(equation, callback, starts.values(), root=x)
 
 
@@ -375,7 +380,7 @@ def _bracketed(
         return x, found
 
     equation = Equation(callback, find)
-    x = Root.apply(equation, (a, b), *callback.operands)
+    x = weakly(Root.apply(equation, (a, b), *callback.operands))
     return (x, _results(equation, callback, (a, b), root=x)) if full_output else x
 
 

@@ -9,6 +9,8 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.integrate
+import scipy.optimize
 
 import functrans as ft
 import functrans.numpy as fnp
@@ -66,6 +68,17 @@ PROGRAMS = {
     "custom_vjp": (by_vjp, True),
     "grad of custom_vjp": (ft.grad(by_vjp), True),
     "stop_gradient": (lax.stop_gradient, True),
+    "real": (lambda a: lax.stop_gradient(a).real, True),
+    "imag": (lambda a: a.imag + a, True),
+    "conjugate": (lambda a: a.conjugate(), True),
+    "clip": (fnp.clip, False),
+    "quad": (lambda a: scipy.integrate.quad(lambda t: a * t, 0.0, 1.0)[0], True),  # SciPy returns a float
+    "limit of quad": (lambda a: scipy.integrate.quad(lambda t: t, 0.0, a)[0], True),
+    "grad of quad": (ft.grad(lambda a: scipy.integrate.quad(lambda t: a * t * a, 0.0, 1.0)[0]), True),
+    "brentq": (lambda a: scipy.optimize.brentq(lambda x: x * x - a, 0.0, 9.0), True),
+    "root_scalar": (lambda a: scipy.optimize.root_scalar(lambda x: x * x - a, bracket=(0, 9)).root, True),
+    "newton": (lambda a: scipy.optimize.root_scalar(lambda x: x * x - a, x0=1.0, x1=2.0).root, False),
+    "root": (lambda a: scipy.optimize.root(lambda x: x * x - a, 1.0).x[0], False),
     "tree.map": (lambda a: ft.tree.map(lambda x: x * 2, {"a": a})["a"], True),
     "sin": (fnp.sin, False),  # NumPy's functions know no weak numbers: np.sin(2.0) is np.float64
     "sum": (fnp.sum, False),
@@ -183,6 +196,8 @@ def test_it_is_an_array_and_stays_weak_when_it_is_kept():
         a[()],
         a[...],
         a.T,
+        a.real,
+        a.conj(),
         divmod(a, 3)[1],
         round(a),
     ):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from ...core.errors import ArgumentError, ArgumentValueError
 from ...core.trace import operators
 from ...primitives import ufuncs
-from ...primitives.elementwise.arithmetic import clip_p, convert, eq_p, le_p, mul_p, select_p, sub_p
+from ...primitives.elementwise.arithmetic import clip_p, convert, eq_p, le_p, mul_p, select_p, sub_p, weakly
 from ...primitives.elementwise.bits import and_p, or_p
 from ...primitives.elementwise.complexes import abs_p, complex_p
 from ...primitives.elementwise.composed import imag as imag_part
@@ -159,7 +159,7 @@ def clip(
         x = ufuncs.maximum(x, low)
     if high is not None:
         x = ufuncs.minimum(x, high)
-    return owned(operand(x, "clip"), a)
+    return owned(array_operand(x, "clip"), a)
 
 
 def _bounds(x: Any, low: Any, high: Any) -> tuple[Any, Any]:
@@ -373,9 +373,14 @@ def isneginf(x: Any, out: None = None) -> Any:
     return ufuncs.equal(x, -math.inf)
 
 
-operators.property["real"] = real
-operators.property["imag"] = imag
-operators.method["conj"] = operators.method["conjugate"] = ufuncs.conjugate
+def _as_of_a_number(part: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """For traced values: weak of weak ones, as attributes of Python's numbers are."""
+    return lambda x: weakly(part(x)) if x.aval.weak else part(x)
+
+
+operators.property["real"] = _as_of_a_number(real)
+operators.property["imag"] = _as_of_a_number(imag)
+operators.method["conj"] = operators.method["conjugate"] = _as_of_a_number(ufuncs.conjugate)
 
 
 # --- nearly equal -------------------------------------------------------------------------------------------

@@ -227,7 +227,7 @@ def _transpose_method(x: Any, *axes: Any) -> Any:
 
 
 operators.method["transpose"] = _transpose_method
-operators.property["T"] = lambda x: transpose_p.bind(x, permutation=_REVERSED[x.ndim])
+operators.property["T"] = lambda x: x if x.ndim < 2 else transpose_p.bind(x, permutation=_REVERSED[x.ndim])
 
 
 @implements(*([np.matrix_transpose] if hasattr(np, "matrix_transpose") else []))
