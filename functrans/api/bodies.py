@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..control.bodies import without_consts
 from ..control.interned import interned
 from ..core.aval import Aval, aval_of
 from ..core.errors import CarryTypeError
 from ..core.ir import Jaxpr, Var
+from ..core.passes import lift_constants
 from ..core.pytree import PyTreeDef, first_difference, tree_flatten_with_path, tree_unflatten
 from ..core.source import Source, last_line, user_source
 from ..core.trace import WEAK_KEYS
@@ -64,7 +64,7 @@ def trace_body(
         return [_as_wanted(x, a) for x, a in zip(outs, wanted)] + outs[len(wanted) :]
 
     staged = stage(body, [a.strong() for a in avals], name_of(fun))
-    opened, consts = without_consts(staged)
+    opened, consts = lift_constants(staged)
     return Body(interned(opened), consts, flat.out_tree, staged.out_avals, _sources(staged, fun))
 
 

@@ -10,10 +10,11 @@ from ..control.checkpoint import bind
 from ..core.aval import aval_of
 from ..core.checked import checked
 from ..core.errors import ArgumentError
+from ..core.passes import lift_tracers
 from ..core.portable import Transformed
 from ..core.pytree import tree_map
 from ..primitives.elementwise.identities import name_p
-from ..transforms.stage import close, stage
+from ..transforms.stage import stage
 from ..transforms.values import (
     Flat,
     argument_at,
@@ -112,7 +113,7 @@ class _Checkpointed(Transformed):
         split = self._signature.split(fun, args, kwargs)
         values, treedef = flatten_values(split.dynamic, partial(argument_at, "checkpoint", fun))
         flat = Flat(fun, treedef, split.call)
-        jaxpr, captured = close(stage(flat, [aval_of(x) for x in values], name_of(fun)))
+        jaxpr, captured = lift_tracers(stage(flat, [aval_of(x) for x in values], name_of(fun)))
         outs = bind(jaxpr, [*captured, *values], policy=self._policy, prevent_cse=self._prevent_cse)
         return results(flat.out_tree, outs, {id(x) for x in values})
 

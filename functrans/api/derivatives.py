@@ -19,6 +19,7 @@ from ..core.errors import (
     SavedValuesFreedError,
     ShapeError,
 )
+from ..core.passes import lift_tracers
 from ..core.portable import Unportable
 from ..core.pytree import PyTree, PyTreeDef, tree_flatten, tree_structure, tree_unflatten
 from ..core.tracebacks import boundary
@@ -29,7 +30,7 @@ from ..transforms.jvp import jvp as jvp_flat
 from ..transforms.kept import Program
 from ..transforms.linearize import Linearized, replay
 from ..transforms.linearize import linearize as linearize_flat
-from ..transforms.stage import close, stage
+from ..transforms.stage import stage
 from ..transforms.transpose import backward, transpose_jaxpr
 from ..transforms.values import (
     Flat,
@@ -401,7 +402,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[PyTree
                 f"linear_transpose of {name_of(fun)}: arguments must be float or complex, got {a.dtype}"
             )
     flat = Flat(fun, treedef, _spread)
-    jaxpr, captured = close(stage(flat, avals, name_of(fun)))
+    jaxpr, captured = lift_tracers(stage(flat, avals, name_of(fun)))
 
     def transposed(cotangent: PyTree) -> PyTree:
         cts = _fit_tree(

@@ -18,6 +18,7 @@ from ..core.aval import Aval, aval_of
 from ..core.checked import checked
 from ..core.config import config, trace_key
 from ..core.locks import new_rlock
+from ..core.passes import lift_tracers
 from ..core.portable import Portable, in_words
 from ..core.pytree import PyTreeDef, tree_flatten, tree_structure, tree_unflatten
 from ..core.trace import WEAK_KEYS, Tracer, current_trace, eval_trace, leaked
@@ -25,7 +26,7 @@ from ..core.tracebacks import show_users_frames
 from ..core.tree_nodes import kind_of
 from ..lowering.run.cache import kernels
 from ..lowering.run.executable import compile_jaxpr
-from ..transforms.stage import close, stage
+from ..transforms.stage import stage
 from ..transforms.values import (
     Flat,
     argument_at,
@@ -219,7 +220,7 @@ class Jitted(Portable):
 
         def trace() -> Traced:
             flat = Flat(self._fun, treedef, lambda f, dynamic: split.call(f, dynamic))
-            closed, captured = close(stage(flat, avals, name_of(self._fun), cache.stats))
+            closed, captured = lift_tracers(stage(flat, avals, name_of(self._fun), cache.stats))
             self._after_tracing()
             return Traced(closed, flat.out_tree, captured)
 

@@ -11,14 +11,15 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
-from ..core.aval import Aval, Zero, aval_of
+from ..core.aval import Aval, Zero
 from ..core.check import verified
-from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var, subjaxprs
+from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var, has_subjaxprs
 from ..core.kernel import Reduction
+from ..core.passes import new_equation, variables_read
 from ..core.primitive import Effect, Primitive
+from ..core.source import user_source
 from ..core.tape import TapeAval
-from ..primitives.structure.linear import broadcast_in_dim_p, broadcast_to
-from ..primitives.tape import empty_tape_p
+from ..primitives.structure.linear import broadcast_in_dim_p, zeros
 
 Mask = tuple[bool, ...]
 
@@ -45,18 +46,6 @@ def spread(values: Sequence[Any], mask: Sequence[bool], outs: Sequence[Any]) -> 
     return [next(given) if m else Zero(x) for m, x in zip(mask, outs)]
 
 
-def zeros(aval: Aval) -> Any:
-    """A zero of a type, for where a symbolic one cannot stand."""
-    if isinstance(aval, TapeAval):
-        return empty_tape_p.bind(aval=aval)
-    return broadcast_to(aval.dtype.type(0), aval.shape)
-
-
-def given(ct: Any, aval: Aval) -> Any:
-    """A tangent or cotangent as a value."""
-    return zeros(aval) if ct is None or type(ct) is Zero else ct
-
-
 def fixpoint(start: Sequence[bool], step: Callable[[Mask], Sequence[bool]]) -> Mask:
     """The least mask above `start` that `step` (from a carry's mask to that of the next carry) stays within."""
     mask = tuple(start)
@@ -65,33 +54,6 @@ def fixpoint(start: Sequence[bool], step: Callable[[Mask], Sequence[bool]]) -> M
         if after == mask:
             return mask
         mask = after
-
-
-def without_consts(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Any, ...]]:
-    """The jaxpr with what it captured as leading inputs, and these values; also what calls inside captured."""
-    return jaxpr.derive("without consts", lambda: _without_consts(jaxpr))
-
-
-def _without_consts(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Any, ...]]:
-    found = {id(c): (v, c) for v, c in zip(jaxpr.constvars, jaxpr.consts)}
-    same: dict[Atom, Var] = {v: found[id(c)][0] for v, c in zip(jaxpr.constvars, jaxpr.consts)}
-    eqns = []
-    for eqn in jaxpr.eqns:
-        invars = [same.get(a, a) for a in eqn.invars]
-        if eqn.primitive.inlined:
-            inner, values = without_consts(eqn.params["jaxpr"])
-            extra = [found.setdefault(id(c), (Var(aval_of(c)), c))[0] for c in values]
-            params = {**eqn.params, "jaxpr": inner}
-            eqn = Eqn(eqn.primitive, [*extra, *invars], eqn.outvars, params, eqn.source)
-        elif same:
-            eqn = eqn.replace(invars)
-        eqns.append(eqn)
-    if not found:
-        return jaxpr, ()
-    captured = [v for v, _ in found.values()]
-    outvars = [same.get(a, a) for a in jaxpr.outvars]
-    opened = Jaxpr([*captured, *jaxpr.invars], eqns, outvars, name=jaxpr.name, stats=jaxpr.stats)
-    return opened, tuple([c for _, c in found.values()])
 
 
 def invariant_part(jaxpr: Jaxpr, count: int, kept: Sequence[Any]) -> tuple[Jaxpr | None, Jaxpr, list[int]]:
@@ -137,42 +99,49 @@ def invariant_part(jaxpr: Jaxpr, count: int, kept: Sequence[Any]) -> tuple[Jaxpr
             wanted.update(eqn.invars)
     mine = {v for e in moved for v in e.outvars}
     left = [e for e in jaxpr.eqns if e not in moved]
-    read = {a for e in left for a in e.invars} | set(jaxpr.outvars) | set(kept)
+    read = variables_read(left, [*jaxpr.outvars, *kept])
     consts = [v for e in moved for v in e.outvars if v in read]
     if not consts:
         return None, jaxpr, [-1] * len(kept)
-    outside = Jaxpr(jaxpr.invars[:count], moved, consts, name=f"invariants({jaxpr.name})", stats=jaxpr.stats)
-    invars = (*jaxpr.invars[:count], *consts, *jaxpr.invars[count:])
-    inside = Jaxpr(invars, left, jaxpr.outvars, name=jaxpr.name, stats=jaxpr.stats)
+    first, rest = jaxpr.invars[:count], jaxpr.invars[count:]
+    outside = jaxpr.replace(invars=first, eqns=moved, outvars=consts, name=f"invariants({jaxpr.name})")
+    inside = jaxpr.replace(invars=[*first, *consts, *rest], eqns=left)
     return outside, inside, [consts.index(v) if v in mine else -1 for v in kept]
 
 
-class Regrouping:
-    """Makes a jaxpr with the equations of another one, and other inputs and outputs."""
+class JaxprBuilder:
+    """Adds equations to those of a jaxpr, and makes another one of them, with other inputs and outputs."""
 
     def __init__(self, jaxpr: Jaxpr):
         self.jaxpr = jaxpr
         self.eqns = list(jaxpr.eqns)
 
-    def apply(self, prim: Primitive, *args: Atom, **params: Any) -> Var:
-        """Add an equation."""
-        out = Var(prim.abstract(*[a.aval for a in args], **params))
-        self.eqns.append(Eqn(prim, args, [out], params))
+    def bind(self, prim: Primitive, *args: Any, **params: Any) -> Var:
+        """Add an equation of one result; an operand is a variable, a literal or a number."""
+        atoms = [a if isinstance(a, Atom) else Literal(a) for a in args]
+        self.eqns.append(new_equation(prim, atoms, params, user_source()))
+        (out,) = self.eqns[-1].outvars
         return out
 
     def zeros(self, aval: Aval) -> Atom:
-        """A zero of a type."""
-        if isinstance(aval, TapeAval):
-            return self.apply(empty_tape_p, aval=aval)
-        zero = Literal(aval.dtype.type(0))
-        if not aval.shape:
-            return zero
-        return self.apply(broadcast_in_dim_p, zero, shape=aval.shape, broadcast_dimensions=())
+        """Zeros of a type."""
+        zero = zeros(aval, self.bind)
+        return zero if isinstance(zero, Var) else Literal(zero)
 
-    def made(self, invars: Sequence[Var], outvars: Sequence[Atom], stage: str) -> Jaxpr:
-        """The jaxpr."""
-        old = self.jaxpr
-        return verified(Jaxpr(invars, self.eqns, outvars, name=old.name, stats=old.stats), stage)
+    def batched(
+        self, outs: Sequence[Atom], dims: Sequence[int | None], mask: Sequence[bool], size: int
+    ) -> list[Atom]:
+        """Outputs with a batch axis in front where the mask is true; those without one are broadcast."""
+
+        def spread(v: Atom) -> Var:
+            axes = tuple(range(1, v.aval.ndim + 1))
+            return self.bind(broadcast_in_dim_p, v, shape=(size, *v.aval.shape), broadcast_dimensions=axes)
+
+        return [spread(v) if m and d is None else v for v, d, m in zip(outs, dims, mask)]
+
+    def made(self, stage: str, outvars: Sequence[Atom], invars: Sequence[Var] | None = None) -> Jaxpr:
+        """The jaxpr with these outputs, and these inputs where they are other ones."""
+        return verified(self.jaxpr.replace(invars=invars, eqns=self.eqns, outvars=outvars), stage)
 
 
 def is_host(eqn: Eqn) -> bool:
@@ -184,7 +153,7 @@ def is_host(eqn: Eqn) -> bool:
     if rule is None:
         return not eqn.primitive.inlined
     if eqn.effects & ~Effect.RAISE:
-        return not any(True for _ in subjaxprs(eqn.params))
+        return not has_subjaxprs(eqn.params)
     # NumPy orders complex numbers; processors do not.
     complex_operand = any(a.aval.dtype.kind == "c" for a in eqn.invars)
     return isinstance(rule, Reduction) and rule.fold not in ("sum", "prod") and complex_operand

@@ -15,10 +15,10 @@ from ..core.aval import Aval, Zero
 from ..core.config import config, trace_key
 from ..core.errors import JaxprError
 from ..core.ir import Jaxpr
+from ..core.passes import evaluate
 from ..core.primitive import Effect, Linear, Primitive
 from ..core.trace import eval_trace, tracing
 from ..transforms.batch import batch_jaxpr
-from ..transforms.evaluate import evaluate
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize import linearize_jaxpr
 from ..transforms.transpose import transpose_jaxpr

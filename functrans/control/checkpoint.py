@@ -13,16 +13,16 @@ from typing import Any
 from ..core.aval import Aval, Zero
 from ..core.config import trace_key
 from ..core.ir import Eqn, Jaxpr
+from ..core.passes import evaluate
 from ..core.primitive import Effect, Linear, Primitive
 from ..core.trace import eval_trace, tracing
 from ..transforms.batch import batch_jaxpr
-from ..transforms.evaluate import evaluate
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from ..transforms.transpose import transpose_jaxpr
 from .bodies import Mask, chosen, perturbed, spread
 from .call import call_p
-from .recompute import by_policy, inlined
+from .recompute import by_policy, inline_calls
 
 #: ``policy(primitive, *avals, **params)``: whether the results of an equation are kept.
 Policy = Callable[..., bool]
@@ -60,7 +60,7 @@ def _taken_apart(jaxpr: Jaxpr, mask: Mask, policy: Policy | None, prevent_cse: b
     def build() -> LinearizedJaxpr:
         parts = linearize_jaxpr(jaxpr, mask, trace_key())
         if policy is not None:  # it is asked about the equations of calls, too
-            parts = parts._replace(primal=inlined(parts.primal))
+            parts = parts._replace(primal=inline_calls(parts.primal))
         return by_policy(parts, keep, apart=prevent_cse)
 
     return jaxpr.derive(("checkpoint linearize", mask, policy, prevent_cse, trace_key()), build)

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.check import verified
-from ..core.ir import Eqn, Jaxpr, Var
+from ..core.ir import Jaxpr
+from ..core.passes import single_equation
 from ..primitives.structure.linear import reshape_p, shape_of
 from ..primitives.structure.shape import concatenate_p, slice_along
 from .bodies import split
@@ -77,21 +78,20 @@ def _chunk(jaxpr: Jaxpr, num_consts: int, num_carry: int, length: int, reverse: 
     """The body of a scan over chunks: a checkpointed scan, from (consts, carry, rows) to (carry, rows)."""
 
     def build() -> Jaxpr:
-        invars = [Var(a.strong()) for a in jaxpr.in_avals[: num_consts + num_carry]]
-        invars += [
-            Var(a.with_shape((length, *a.shape)).strong()) for a in jaxpr.in_avals[num_consts + num_carry :]
-        ]
-        params = {"num_consts": num_consts, "num_carry": num_carry, "reverse": reverse, "unroll": unroll}
-        loop = _one_equation(scan_p, invars, {"jaxpr": jaxpr, "length": length, **params}, jaxpr)
+        avals = [a.strong() for a in jaxpr.in_avals]
+        front, rows = avals[: num_consts + num_carry], avals[num_consts + num_carry :]
+        avals = [*front, *[a.with_shape((length, *a.shape)) for a in rows]]
+        params: dict[str, Any] = {
+            "num_consts": num_consts,
+            "num_carry": num_carry,
+            "reverse": reverse,
+            "unroll": unroll,
+        }
+        params.update(jaxpr=jaxpr, length=length)
+        loop = single_equation(scan_p, avals, params, name=jaxpr.name, stats=jaxpr.stats)
         # The two runs are in loops of their own: there is nothing to keep apart.
         options = {"jaxpr": loop, "policy": None, "prevent_cse": False}
-        return _one_equation(checkpoint_p, invars, options, jaxpr)
+        chunk = single_equation(checkpoint_p, avals, options, name=jaxpr.name, stats=jaxpr.stats)
+        return verified(chunk, "chunks of a scan")
 
     return jaxpr.derive(("chunk", num_consts, num_carry, length, reverse, unroll), build)
-
-
-def _one_equation(prim: Any, invars: Sequence[Var], params: dict[str, Any], like: Jaxpr) -> Jaxpr:
-    fresh = [Var(v.aval) for v in invars]
-    outvars = [Var(a) for a in prim.abstract(*[v.aval for v in fresh], **params)]
-    eqn = Eqn(prim, fresh, outvars, params)
-    return verified(Jaxpr(fresh, [eqn], outvars, name=like.name, stats=like.stats), "chunks of a scan")

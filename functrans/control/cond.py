@@ -12,16 +12,16 @@ from typing import Any, NamedTuple
 
 from ..core.aval import Aval, Zero
 from ..core.config import trace_key
-from ..core.ir import Atom, Jaxpr, Var
+from ..core.ir import Jaxpr, Var
 from ..core.kernel import Block, BlockEmitter, Buffer
+from ..core.passes import lift_constants
 from ..core.primitive import Effect, Linear, Primitive
 from ..core.tape import TapeAval
-from ..primitives.structure.linear import broadcast_in_dim_p
 from ..transforms.batch import batch_jaxpr
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from ..transforms.transpose import transpose_jaxpr
-from .bodies import Mask, Regrouping, chosen, perturbed, without_consts
+from .bodies import JaxprBuilder, Mask, chosen, perturbed
 from .evaluation import computed
 from .interned import derive_from_all
 from .scan import over_lanes
@@ -63,7 +63,7 @@ def _with_common_operands(
         def build(jaxpr: Jaxpr = jaxpr, own: int = len(consts), others: Any = others) -> Jaxpr:
             before, behind = [[Var(a) for a in group] for group in others]
             invars = [*before, *jaxpr.invars[:own], *behind, *jaxpr.invars[own:]]
-            return Jaxpr(invars, jaxpr.eqns, jaxpr.outvars, name=jaxpr.name, stats=jaxpr.stats)
+            return jaxpr.replace(invars=invars)
 
         made.append(jaxpr.derive(("common operands", len(consts), *others), build))
     return tuple(made), [x for _, consts in branches for x in consts]
@@ -98,7 +98,7 @@ def _jvp(
     nonzero = _any([found[1] for found in pushed])
     count = len(branches[0].outvars)
     avals = branches[0].out_avals
-    bodies = [without_consts(_with_zeros(body, count, has, nonzero, avals)) for body, has in pushed]
+    bodies = [lift_constants(_with_zeros(body, count, has, nonzero, avals)) for body, has in pushed]
     found = bind(index, bodies, [*args, *chosen(tangents[1:], mask)])
     fresh = iter(found[count:])
     outs = found[:count]
@@ -119,23 +119,14 @@ def _with_zeros(jaxpr: Jaxpr, first: int, has: Mask, wanted: Mask, avals: Sequen
         return jaxpr
 
     def build() -> Jaxpr:
-        new = Regrouping(jaxpr)
+        new = JaxprBuilder(jaxpr)
         found = iter(jaxpr.outvars[first:])
         outs = [
             (next(found) if h else new.zeros(a.strong()))
             for a, h, w in zip(avals, has, wanted, strict=True)
             if w
         ]
-        invars, consts = jaxpr.invars, list(zip(jaxpr.constvars, jaxpr.consts))
-        return Jaxpr(
-            invars,
-            new.eqns,
-            [*jaxpr.outvars[:first], *outs],
-            [v for v, _ in consts],
-            [c for _, c in consts],
-            jaxpr.name,
-            jaxpr.stats,
-        )
+        return new.made("branches of a cond", [*jaxpr.outvars[:first], *outs])
 
     return jaxpr.derive(("with zeros", first, has, wanted), build)
 
@@ -169,7 +160,7 @@ def _halves(branches: Branches, mask: Mask) -> _Halves:
         numbers = [_in_slots(p, count, slots) for p in parts]
         primal = [_primal(p, count, slots, n) for p, n in zip(parts, numbers)]
         linear = [_linear(b, p, count, slots, n, nonzero) for b, p, n in zip(branches, parts, numbers)]
-        return _Halves(tuple(map(without_consts, primal)), tuple(map(without_consts, linear)), nonzero)
+        return _Halves(tuple(map(lift_constants, primal)), tuple(map(lift_constants, linear)), nonzero)
 
     return derive_from_all(branches, ("cond linearize", mask, trace_key()), build)
 
@@ -194,11 +185,10 @@ def _in_slots(parts: LinearizedJaxpr, count: int, slots: list[Aval]) -> dict[int
 
 def _primal(parts: LinearizedJaxpr, count: int, slots: Sequence[Aval], numbers: dict[int, int]) -> Jaxpr:
     primal = parts.primal
-    new = Regrouping(primal)
+    new = JaxprBuilder(primal)
     held = {slot: primal.outvars[parts.residuals[r][1]] for r, slot in numbers.items()}
     outs = [held[n] if n in held else new.zeros(a) for n, a in enumerate(slots)]
-    outvars = [*primal.outvars[:count], *outs]
-    return Jaxpr(primal.invars, new.eqns, outvars, primal.constvars, primal.consts, primal.name, primal.stats)
+    return new.made("linearize of cond", [*primal.outvars[:count], *outs])
 
 
 def _linear(
@@ -219,10 +209,7 @@ def _linear(
             held[numbers[r]] = v
         else:
             (operands if where == "in" else outs)[i] = v
-    invars = [*operands, *outs, *held, *tangents]
-    return Jaxpr(
-        invars, linear.eqns, linear.outvars, linear.constvars, linear.consts, linear.name, linear.stats
-    )
+    return linear.replace(invars=[*operands, *outs, *held, *tangents])
 
 
 def _linearize(
@@ -244,7 +231,7 @@ def _transpose(cts: Sequence[Any], index: Any, *args: Any, branches: Branches) -
     found = [transpose_jaxpr(b, linear, given, trace_key()) for b in branches]
     has = _any([mask for _, mask in found])
     avals = [a.aval for a in args if type(a) is Linear]
-    bodies = [without_consts(_with_zeros(body, 0, mask, has, avals)) for body, mask in found]
+    bodies = [lift_constants(_with_zeros(body, 0, mask, has, avals)) for body, mask in found]
     operands = [a for a in args if type(a) is not Linear]
     results = iter(bind(index, bodies, [*operands, *chosen(cts, given)]))
     wanted = iter(has)
@@ -262,20 +249,14 @@ def _batch(
         return over_lanes(cond_p, size, args, dims, {"branches": branches})
     found = [batch_jaxpr(b, size, tuple(dims[1:]), trace_key()) for b in branches]
     mask = _any([[d is not None for d in out_dims] for _, out_dims in found])
-    bodies = [without_consts(_batched_outputs(body, size, out_dims, mask)) for body, out_dims in found]
+    bodies = [lift_constants(_batched_outputs(body, size, out_dims, mask)) for body, out_dims in found]
     return bind(args[0], bodies, args[1:]), [0 if m else None for m in mask]
 
 
 def _batched_outputs(jaxpr: Jaxpr, size: int, dims: Sequence[int | None], mask: Mask) -> Jaxpr:
     """The jaxpr with a batch axis on all outputs in `mask`."""
-    new = Regrouping(jaxpr)
-    outs: list[Atom] = []
-    for v, d, m in zip(jaxpr.outvars, dims, mask):
-        if m and d is None:
-            axes = tuple(range(1, v.aval.ndim + 1))
-            v = new.apply(broadcast_in_dim_p, v, shape=(size, *v.aval.shape), broadcast_dimensions=axes)
-        outs.append(v)
-    return Jaxpr(jaxpr.invars, new.eqns, outs, jaxpr.constvars, jaxpr.consts, jaxpr.name, jaxpr.stats)
+    new = JaxprBuilder(jaxpr)
+    return new.made("vmap of cond", new.batched(jaxpr.outvars, dims, mask, size))
 
 
 def _effects(*, branches: Branches) -> Effect:

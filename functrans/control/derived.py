@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ..core.check import verified
 from ..core.config import trace_key
 from ..core.ir import Jaxpr, Var
-from ..core.tape import TapeAval
-from ..primitives.structure.linear import add_p, broadcast_in_dim_p
-from ..primitives.tape import add_tapes_p
+from ..core.passes import lift_constants
+from ..primitives.tape import sum_primitive
 from ..transforms.batch import batch_jaxpr
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from ..transforms.transpose import transpose_jaxpr
-from .bodies import Mask, Regrouping, fixpoint, invariant_part, split, without_consts
+from .bodies import JaxprBuilder, Mask, fixpoint, invariant_part, split
 from .economy import economical
 
 
@@ -47,8 +47,8 @@ def pushed_body(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> Pushed:
     """The body that pushes the tangents of the inputs in `mask` (a fixpoint: see `carry_mask`) forward."""
 
     def build() -> Pushed:
-        opened, captured = without_consts(jvp_jaxpr(jaxpr, mask, trace_key())[0])
-        new = Regrouping(opened)
+        opened, captured = lift_constants(jvp_jaxpr(jaxpr, mask, trace_key())[0])
+        new = JaxprBuilder(opened)
         front, primals, rest = split(opened.invars, len(captured), len(jaxpr.invars))
         masks = split(mask, *sizes)
         tangents = split(rest, sum(masks[0]), sum(masks[1]))
@@ -60,7 +60,7 @@ def pushed_body(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> Pushed:
         t_carry = [new.zeros(x.aval) if t is None else t for x, t, m in zip(outs, pushed, masks[1]) if m]
         t_rows = [t for t in pushed[sizes[1] :] if t is not None]
         outvars = [*outs[: sizes[1]], *t_carry, *outs[sizes[1] :], *t_rows]
-        body = new.made([*front, *consts, *carry, *rows], outvars, "jvp of scan")
+        body = new.made("jvp of scan", outvars, [*front, *consts, *carry, *rows])
         return Pushed(body, captured, (*masks[1], *nonzero[sizes[1] :]))
 
     return jaxpr.derive(("scan jvp", mask, sizes, trace_key()), build)
@@ -99,7 +99,7 @@ def halves_of(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> Halves:
 def _take_apart(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> Halves:
     num_consts, num_carry = sizes
     parts = economical(linearize_jaxpr(jaxpr, mask, trace_key()), *sizes)
-    opened, captured = without_consts(parts.primal)
+    opened, captured = lift_constants(parts.primal)
     shift = len(captured)
     variables = [
         opened.invars[i + shift] if where == "in" else opened.outvars[i] for where, i in parts.residuals
@@ -116,7 +116,7 @@ def _take_apart(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> Halves:
             if v not in outs[num_carry:]:
                 outs.append(v)
             places.append(("rows", "out", num_carry + outs[num_carry:].index(v)))
-    primal = Regrouping(inside).made(inside.invars, outs, "linearize of scan")
+    primal = verified(inside.replace(outvars=outs), "linearize of scan")
     linear, linear_captured = _linear_half(parts, places, mask, sizes)
     consts = [(where, i) for group, where, i in places if group == "consts"]
     rows = [(where, i) for group, where, i in places if group == "rows"]
@@ -127,8 +127,8 @@ def _take_apart(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> Halves:
 def _linear_half(
     parts: LinearizedJaxpr, places: Sequence[tuple[str, str, int]], mask: Mask, sizes: tuple[int, int]
 ) -> tuple[Jaxpr, tuple[Any, ...]]:
-    linear, captured = without_consts(parts.linear)
-    new = Regrouping(linear)
+    linear, captured = lift_constants(parts.linear)
+    new = JaxprBuilder(linear)
     front, residuals, rest = split(linear.invars, len(captured), len(places))
     masks = split(mask, *sizes)
     t_consts, t_carry, t_rows = split(rest, sum(masks[0]), sum(masks[1]))
@@ -141,7 +141,7 @@ def _linear_half(
     carry = [new.zeros(v.aval) if t is None else t for v, t in pairs]
     invars = [*front, *consts, *t_consts, *t_carry, *rows, *t_rows]
     outvars = [*carry, *[t for t in outs[sizes[1] :] if t is not None]]
-    return new.made(invars, outvars, "linearize of scan"), captured
+    return new.made("linearize of scan", outvars, invars), captured
 
 
 class Transposed(NamedTuple):
@@ -168,27 +168,22 @@ def transposed_body(jaxpr: Jaxpr, linear: Mask, nonzero: Mask, sizes: tuple[int,
 
         carry = fixpoint(start, step)
         found, has = transpose_jaxpr(jaxpr, linear, (*carry, *ct_rows), trace_key())
-        opened, captured = without_consts(found)
-        new = Regrouping(opened)
+        opened, captured = lift_constants(found)
+        new = JaxprBuilder(opened)
         known = num_consts - count, sum(not m for m in masks[2])
         front, consts, rows, t_carry, t_rows = split(opened.invars, len(captured), *known, sum(carry))
         given_outs = iter(opened.outvars)
         outs = [next(given_outs) if h else None for h in has]
         ct_consts, ct_carry, out_rows = split(outs, count, num_carry)
         totals = [Var(ct.aval) for ct in ct_consts if ct is not None]
-        sums = [
-            new.apply(add_tapes_p if isinstance(v.aval, TapeAval) else add_p, v, ct)
-            for v, ct in zip(totals, [c for c in ct_consts if c is not None])
-        ]
+        terms = [ct for ct in ct_consts if ct is not None]
+        sums = [new.bind(sum_primitive(v.aval), v, ct) for v, ct in zip(totals, terms)]
         avals = jaxpr.in_avals[num_consts : num_consts + num_carry]
         carried = [
             new.zeros(a.strong()) if ct is None else ct for a, ct, m in zip(avals, ct_carry, carry) if m
         ]
-        body = new.made(
-            [*front, *consts, *totals, *t_carry, *rows, *t_rows],
-            [*sums, *carried, *[ct for ct in out_rows if ct is not None]],
-            "transpose of scan",
-        )
+        outvars = [*sums, *carried, *[ct for ct in out_rows if ct is not None]]
+        body = new.made("transpose of scan", outvars, [*front, *consts, *totals, *t_carry, *rows, *t_rows])
         return Transposed(body, captured, carry, split(has, count, num_carry)[::2])
 
     return jaxpr.derive(("scan transpose", linear, nonzero, sizes, trace_key()), build)
@@ -212,15 +207,10 @@ def batched_body(
 
         mask = fixpoint([d is not None for d in carry], step)
         found, out_dims = batch_jaxpr(jaxpr, size, in_dims(mask), trace_key())
-        opened, captured = without_consts(found)
-        new = Regrouping(opened)
-        outs = []
-        for v, d, m in zip(opened.outvars, out_dims, mask):
-            if m and d is None:
-                axes = tuple(range(1, v.aval.ndim + 1))
-                v = new.apply(broadcast_in_dim_p, v, shape=(size, *v.aval.shape), broadcast_dimensions=axes)
-            outs.append(v)
-        body = new.made(opened.invars, [*outs, *opened.outvars[num_carry:]], "vmap of scan")
+        opened, captured = lift_constants(found)
+        new = JaxprBuilder(opened)
+        outs = new.batched(opened.outvars, out_dims, mask, size)
+        body = new.made("vmap of scan", [*outs, *opened.outvars[num_carry:]])
         return body, captured, mask, out_dims[num_carry:]
 
     return jaxpr.derive(("scan batch", size, dims, sizes, trace_key()), build)

@@ -14,9 +14,10 @@ from itertools import pairwise
 
 from ..core.ir import Atom, Eqn, Jaxpr, Var
 from ..core.kernel import Reduction
+from ..core.passes import forward_slice
 from ..core.primitive import Effect
 from ..transforms.linearize import LinearizedJaxpr
-from .recompute import inlined, recomputing, residual_atoms, second_run
+from .recompute import inline_calls, recomputing, residual_atoms, second_run
 
 #: Operations that cost about as much as storing their result and reading it again.
 CHEAP = frozenset((
@@ -42,7 +43,7 @@ def economical(parts: LinearizedJaxpr, num_consts: int, num_carry: int) -> Linea
         sides are in memory anyway.
     num_consts, num_carry : int
     """
-    primal = inlined(parts.primal)
+    primal = inline_calls(parts.primal)
     parts = parts._replace(primal=primal)
     network = _Network(primal, num_consts, num_carry, len(parts.nonzero))
     residuals = residual_atoms(parts)
@@ -69,15 +70,13 @@ class _Network:
 
     def __init__(self, primal: Jaxpr, num_consts: int, num_carry: int, num_outs: int):
         self.producer: dict[Atom, Eqn] = {v: e for e in primal.eqns for v in e.outvars}
-        varying: set[Atom] = set(primal.invars[num_consts:])
+        varying = forward_slice(primal.eqns, primal.invars[num_consts:])
         self.free: set[Atom] = {*primal.invars[:num_consts], *primal.invars[num_consts + num_carry :]}
         self.cheap: set[Eqn] = set()
         for e in primal.eqns:
             if _is_cheap(e):
                 self.cheap.add(e)
-            if not varying.isdisjoint(e.invars):
-                varying.update(e.outvars)
-            elif e not in self.cheap or not _grows(e):
+            if varying.isdisjoint(e.outvars) and (e not in self.cheap or not _grows(e)):
                 self.free.update(e.outvars)
         self.fixed = self.free | {v for v in self.producer if v not in varying} | set(primal.constvars)
         self.free.update(a for a in primal.outvars[num_carry:num_outs] if type(a) is Var)

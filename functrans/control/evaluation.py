@@ -8,11 +8,10 @@ from typing import Any
 from ..core.aval import aval_of
 from ..core.check import verified
 from ..core.config import config
-from ..core.ir import Eqn, Jaxpr, Var, subjaxprs
+from ..core.ir import Jaxpr, subjaxprs
+from ..core.passes import evaluate, single_equation
 from ..core.primitive import Primitive
-from ..core.source import user_source
 from ..core.trace import eval_trace, tracing
-from ..transforms.evaluate import evaluate
 from .call import executable
 from .interned import derive_from_all
 
@@ -24,10 +23,7 @@ def run_compiled(prim: Primitive, args: Sequence[Any], params: dict[str, Any], b
     key = ("alone", prim.name, *sorted((k, v) for k, v in params.items() if v not in bodies), *avals)
 
     def build() -> Jaxpr:
-        invars = [Var(a) for a in avals]
-        outvars = [Var(a) for a in prim.abstract(*avals, **params)]
-        eqn = Eqn(prim, invars, outvars, params, user_source())
-        return verified(Jaxpr(invars, [eqn], outvars, name=body.name), prim.name)
+        return verified(single_equation(prim, avals, params, name=body.name, stats=body.stats), prim.name)
 
     alone = body.derive(key, build) if bodies == [body] else derive_from_all(bodies, key, build)
     return executable(alone)(*args)

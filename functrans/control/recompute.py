@@ -15,40 +15,21 @@ from typing import Any
 
 from ..core.check import verified
 from ..core.ir import Atom, Eqn, Jaxpr, Var
+from ..core.passes import backward_slice, eliminate_dead_code, inline, substitute, variables_read
 from ..core.primitive import Effect
 from ..primitives.elementwise.identities import barrier_p, name_p
 from ..transforms.linearize import LinearizedJaxpr
-from ..transforms.stage import live_equations
 
 
-def inlined(jaxpr: Jaxpr) -> Jaxpr:
-    """The jaxpr with the bodies of calls in their place, but for calls with rules of their own."""
-    if not any(e.primitive.inlined and not e.primitive.ruled for e in jaxpr.eqns):
+def inline_calls(jaxpr: Jaxpr) -> Jaxpr:
+    """The jaxpr with the bodies of calls in their place, but for calls with rules of their own. Kept on it."""
+
+    def body_of(eqn: Eqn) -> Jaxpr | None:
+        return eqn.params["jaxpr"] if eqn.primitive.inlined and not eqn.primitive.ruled else None
+
+    if not any(map(body_of, jaxpr.eqns)):  # a jaxpr kept on itself would outlive its last user
         return jaxpr
-    return jaxpr.derive("inlined", lambda: _inlined(jaxpr))
-
-
-def _inlined(jaxpr: Jaxpr) -> Jaxpr:
-    eqns: list[Eqn] = []
-    consts: dict[int, tuple[Var, Any]] = {}
-
-    def write(body: Jaxpr, env: dict[Atom, Atom]) -> list[Atom]:
-        for v, c in zip(body.constvars, body.consts):
-            env[v] = consts.setdefault(id(c), (Var(v.aval), c))[0]
-        for eqn in body.eqns:
-            invars = [env.get(a, a) for a in eqn.invars]
-            if eqn.primitive.inlined and not eqn.primitive.ruled:
-                inner = eqn.params["jaxpr"]
-                env.update(zip(eqn.outvars, write(inner, dict(zip(inner.invars, invars)))))
-                continue
-            outvars = [Var(v.aval) for v in eqn.outvars]
-            env.update(zip(eqn.outvars, outvars))
-            eqns.append(eqn.replace(invars, outvars))
-        return [env.get(a, a) for a in body.outvars]
-
-    outvars = write(jaxpr, {})
-    variables, values = [v for v, _ in consts.values()], [c for _, c in consts.values()]
-    return Jaxpr(jaxpr.invars, eqns, outvars, variables, values, jaxpr.name, jaxpr.stats)
+    return jaxpr.derive("inlined", lambda: inline(jaxpr, body_of))
 
 
 def residual_atoms(parts: LinearizedJaxpr) -> list[Atom]:
@@ -84,32 +65,20 @@ def recomputing(parts: LinearizedJaxpr, stored: Collection[Any], *, apart: bool 
                 outs.append(v)
             places.append(("out", outs.index(v)))
     linear = _with_recomputation(parts, again, leaves, apart)
-    return LinearizedJaxpr(_returning(primal, outs), linear, tuple(places), parts.nonzero)
+    primal = verified(eliminate_dead_code(primal, outs), "recomputation")
+    return LinearizedJaxpr(primal, linear, tuple(places), parts.nonzero)
 
 
 def second_run(
     primal: Jaxpr, residuals: Sequence[Atom], stored: Collection[Any]
 ) -> tuple[list[Eqn], list[Var]]:
     """The equations that give `residuals` from inputs, constants and stored values; and which of these are read."""
-    needed = {a for a in residuals if type(a) is Var}
-    again = []
-    for eqn in reversed(primal.eqns):
-        if any(v in needed and v not in stored for v in eqn.outvars):
-            again.append(eqn)
-            needed.update(a for a in eqn.invars if type(a) is Var)
+    again = backward_slice(primal.eqns, residuals, stored)
+    leaves = variables_read(again, residuals)
     made = {v for e in again for v in e.outvars}
     made.update(primal.constvars)
     order = [*primal.invars, *[v for e in primal.eqns for v in e.outvars]]
-    return again[::-1], [v for v in order if v in needed and v not in made]
-
-
-def _returning(primal: Jaxpr, outs: Sequence[Atom]) -> Jaxpr:
-    eqns = live_equations(primal.eqns, outs)
-    used = {a for e in eqns for a in e.invars} | set(outs)
-    pairs = [(v, c) for v, c in zip(primal.constvars, primal.consts) if v in used]
-    variables, values = [v for v, _ in pairs], [c for _, c in pairs]
-    made = Jaxpr(primal.invars, eqns, outs, variables, values, primal.name, primal.stats)
-    return verified(made, "recomputation")
+    return again, [v for v in order if v in leaves and v not in made]
 
 
 def _with_recomputation(
@@ -120,8 +89,8 @@ def _with_recomputation(
     residuals = residual_atoms(parts)
     count = len(residuals)
     instead: dict[Atom, Atom] = dict(zip(linear.invars[:count], residuals))
-    read = {a for e in again for a in e.invars} | set(residuals)
-    consts = [(v, c) for v, c in zip(primal.constvars, primal.consts) if v in read]
+    read = variables_read(again, residuals)
+    consts = [(v, c) for v, c in primal.constants if v in read]
     invars, constvars, eqns = list(leaves), [v for v, _ in consts], []
     if apart:
         # Nothing is gained by computing numbers twice.
@@ -129,15 +98,11 @@ def _with_recomputation(
         eqns = [Eqn(barrier_p, [new], [v], {}) for v, new in behind.items() if new is not v]
         invars, constvars = [behind[v] for v in invars], [behind[v] for v in constvars]
     eqns += again
-    eqns += [e.replace([instead.get(a, a) for a in e.invars]) for e in linear.eqns]
-    made = Jaxpr(
-        [*invars, *linear.invars[count:]],
-        eqns,
-        linear.outvars,
-        [*constvars, *linear.constvars],
-        [*[c for _, c in consts], *linear.consts],
-        linear.name,
-        linear.stats,
+    eqns += substitute(linear.eqns, instead)
+    made = linear.replace(
+        invars=[*invars, *linear.invars[count:]],
+        eqns=eqns,
+        constants=[*zip(constvars, [c for _, c in consts]), *linear.constants],
     )
     return verified(made, "recomputation")
 

@@ -20,14 +20,13 @@ from typing import Any
 
 from ..core.aval import Aval, Zero, aval_of
 from ..core.config import config
-from ..core.ir import Eqn, Jaxpr, Var, subjaxprs
+from ..core.ir import Jaxpr, subjaxprs
 from ..core.kernel import Block
+from ..core.passes import evaluate, single_equation, variables_read
 from ..core.primitive import Effect, Linear, Primitive
-from ..core.source import user_source
 from ..core.tape import TapeAval
-from ..primitives.structure.linear import batched_first, move_axis
-from ..transforms.evaluate import evaluate
-from .bodies import chosen, given, invariant_part, perturbed, split, zeros
+from ..primitives.structure.linear import batched_first, instantiate, move_axis, zeros
+from .bodies import chosen, invariant_part, perturbed, split
 from .derived import batched_body, carry_mask, halves_of, pushed_body, transposed_body
 from .evaluation import run_compiled
 from .interned import derive_from_all
@@ -88,13 +87,12 @@ def bind(
 
 def _without_unread(jaxpr: Jaxpr, before: int) -> tuple[Jaxpr, list[bool]]:
     """The body without the rows that it does not read (a counter, often), and which of its rows it reads."""
-    used = {a for e in jaxpr.eqns for a in e.invars} | set(jaxpr.outvars)
+    used = variables_read(jaxpr.eqns, jaxpr.outvars)
     first, rows = split(jaxpr.invars, before)
     read = [v in used for v in rows]
     if all(read):
         return jaxpr, read
-    invars = [*first, *chosen(rows, read)]
-    return Jaxpr(invars, jaxpr.eqns, jaxpr.outvars, name=jaxpr.name, stats=jaxpr.stats), read
+    return jaxpr.replace(invars=[*first, *chosen(rows, read)]), read
 
 
 def _abstract(
@@ -134,7 +132,7 @@ def _jvp(
     sizes = num_consts, num_carry
     mask = carry_mask(jaxpr, perturbed(tangents), *sizes, reverse=False)
     body, captured, nonzero = pushed_body(jaxpr, mask, sizes)
-    moving = [given(t, aval_of(x)) if m else None for x, t, m in zip(primals, tangents, mask)]
+    moving = [instantiate(t, aval_of(x)) if m else None for x, t, m in zip(primals, tangents, mask)]
     groups = [
         [*p, *chosen(t, m)]
         for p, t, m in zip(split(primals, *sizes), split(moving, *sizes), split(mask, *sizes))
@@ -181,7 +179,7 @@ def _linearize(
         **params,
     )
     values = {"in": primals, "new": new, "out": found}
-    moving = [given(t, aval_of(x)) if m else None for x, t, m in zip(primals, tangents, mask)]
+    moving = [instantiate(t, aval_of(x)) if m else None for x, t, m in zip(primals, tangents, mask)]
     t_consts, t_carry, t_rows = [chosen(t, m) for t, m in zip(split(moving, *sizes), split(mask, *sizes))]
     fixed = [values[where][i] for where, i in halves.consts]
     residuals = [values[where][i] for where, i in halves.rows]
@@ -214,7 +212,7 @@ def _transpose(
     ct_carry, ct_rows = split(cts, num_carry)
     known = [[a for a in group if type(a) is not Linear] for group in (consts, rows)]
     totals = [zeros(a.aval) for a, h in zip([a for a in consts if type(a) is Linear], has[0]) if h]
-    starts = [given(ct, a.aval) for a, ct, m in zip(jaxpr.outvars, ct_carry, carry) if m]
+    starts = [instantiate(ct, a.aval) for a, ct, m in zip(jaxpr.outvars, ct_carry, carry) if m]
     given_rows = [ct for ct in ct_rows if type(ct) is not Zero]
     found = iter(
         bind(
@@ -280,11 +278,12 @@ def over_lanes(
     key = ("lane", prim.name, *sorted(params.items(), key=lambda item: item[0]), *dims, *avals)
 
     def build() -> Jaxpr:
-        invars = [Var(a) for a in avals]
-        shared, own = iter(invars[: len(fixed)]), iter(invars[len(fixed) :])
-        operands = [next(shared) if d is None else next(own) for d in dims]
-        outvars = [Var(a) for a in prim.abstract(*[v.aval for v in operands], **params)]
-        return Jaxpr(invars, [Eqn(prim, operands, outvars, params, user_source())], outvars, name=prim.name)
+        shared, own = iter(avals[: len(fixed)]), iter(avals[len(fixed) :])
+        one = single_equation(prim, [next(shared) if d is None else next(own) for d in dims], params)
+        pairs = list(zip(one.invars, dims))
+        return one.replace(
+            invars=[*[v for v, d in pairs if d is None], *[v for v, d in pairs if d is not None]]
+        )
 
     body = derive_from_all(list(subjaxprs(params)), key, build)
     found = bind(body, fixed, [], lanes, length=size)

@@ -17,11 +17,12 @@ from ..core.config import config
 from ..core.dtypes import INT64
 from ..core.ir import Jaxpr, Var
 from ..core.kernel import Block, BlockEmitter, Buffer
+from ..core.passes import evaluate
 from ..core.primitive import Effect, Primitive
 from ..core.tape import TapeAval
+from ..primitives.structure.linear import instantiate
 from ..primitives.tape import write_tape
-from ..transforms.evaluate import evaluate
-from .bodies import chosen, given, invariant_part, perturbed, split
+from .bodies import chosen, invariant_part, perturbed, split
 from .carries import Carries
 from .derived import carry_mask, halves_of, pushed_body
 from .evaluation import computed, run_compiled
@@ -153,7 +154,8 @@ def _jvp(
     mask = carry_mask(body_jaxpr, perturbed([*moving[0], *moving[1]]), *sizes, reverse=False)
     body, captured, nonzero = pushed_body(body_jaxpr, mask, sizes)
     values = [
-        given(t, aval_of(x)) if m else None for x, t, m in zip(primals[num_cond:], tangents[num_cond:], mask)
+        instantiate(t, aval_of(x)) if m else None
+        for x, t, m in zip(primals[num_cond:], tangents[num_cond:], mask)
     ]
     t_consts, t_carry = split(values, num_consts)
     t_carry = chosen(t_carry, mask[num_consts:])
@@ -176,10 +178,7 @@ def _with_tangents(cond_jaxpr: Jaxpr, avals: Sequence[Aval]) -> Jaxpr:
     """The condition, for a carry with these tangents, of which it takes no notice."""
 
     def build() -> Jaxpr:
-        invars = [*cond_jaxpr.invars, *[Var(a) for a in avals]]
-        return Jaxpr(
-            invars, cond_jaxpr.eqns, cond_jaxpr.outvars, name=cond_jaxpr.name, stats=cond_jaxpr.stats
-        )
+        return cond_jaxpr.replace(invars=[*cond_jaxpr.invars, *[Var(a) for a in avals]])
 
     return cond_jaxpr.derive(("with tangents", *avals), build)
 
@@ -213,7 +212,8 @@ def _linearize(
     outs = found[: len(body_jaxpr.outvars) + 1]
     values = {"in": primals[num_cond:], "new": new, "out": [*last, *kept]}
     moving = [
-        given(t, aval_of(x)) if m else None for x, t, m in zip(primals[num_cond:], tangents[num_cond:], mask)
+        instantiate(t, aval_of(x)) if m else None
+        for x, t, m in zip(primals[num_cond:], tangents[num_cond:], mask)
     ]
     t_consts, t_carry = [chosen(t, m) for t, m in zip(split(moving, num_consts), split(mask, num_consts))]
     fixed = [values[where][i] for where, i in halves.consts]

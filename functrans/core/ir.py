@@ -68,13 +68,20 @@ class Eqn:
         self.effects: Effect = primitive.effects(**params)
         self.source = source
 
-    def replace(self, invars: Sequence[Atom] | None = None, outvars: Sequence[Var] | None = None) -> Eqn:
-        """The same equation between other variables."""
+    def replace(
+        self,
+        *,
+        primitive: Primitive | None = None,
+        invars: Sequence[Atom] | None = None,
+        outvars: Sequence[Var] | None = None,
+        params: dict[str, Any] | None = None,
+    ) -> Eqn:
+        """The same equation but for what is named; it keeps its source line."""
         return Eqn(
-            self.primitive,
+            self.primitive if primitive is None else primitive,
             self.invars if invars is None else invars,
             self.outvars if outvars is None else outvars,
-            self.params,
+            self.params if params is None else params,
             self.source,
         )
 
@@ -117,6 +124,7 @@ class Jaxpr(Unportable):
         invars: Sequence[Var],
         eqns: Sequence[Eqn],
         outvars: Sequence[Atom],
+        *,
         constvars: Sequence[Var] = (),
         consts: Sequence[Any] = (),
         name: str = "f",
@@ -131,6 +139,35 @@ class Jaxpr(Unportable):
         self.stats = stats
         self._derived: dict[Hashable, Any] = {}
         self._lock = new_rlock()
+
+    def replace(
+        self,
+        *,
+        invars: Sequence[Var] | None = None,
+        eqns: Sequence[Eqn] | None = None,
+        outvars: Sequence[Atom] | None = None,
+        constants: Sequence[tuple[Var, Any]] | None = None,
+        name: str | None = None,
+    ) -> Jaxpr:
+        """The same jaxpr but for what is named; `constants` are pairs of a variable and its array.
+
+        It counts where this one counts. What was derived from this one it does not have.
+        """
+        constants = self.constants if constants is None else constants
+        return Jaxpr(
+            self.invars if invars is None else invars,
+            self.eqns if eqns is None else eqns,
+            self.outvars if outvars is None else outvars,
+            constvars=[v for v, _ in constants],
+            consts=[c for _, c in constants],
+            name=self.name if name is None else name,
+            stats=self.stats,
+        )
+
+    @property
+    def constants(self) -> list[tuple[Var, Any]]:
+        """The captured arrays, each with its variable."""
+        return list(zip(self.constvars, self.consts))
 
     @property
     def in_avals(self) -> list[Aval]:
@@ -158,9 +195,7 @@ class Jaxpr(Unportable):
                 found = self._derived.get(key)
                 if found is None:
                     found = build()
-                    if (
-                        len(self._derived) >= MOST_DERIVED
-                    ):  # one for each length of a loop, each size of a batch
+                    if len(self._derived) >= MOST_DERIVED:  # one for each length of a loop, size of a batch
                         self._derived.clear()
                     self._derived[key] = found
         return found
@@ -188,3 +223,8 @@ def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:
             yield value
         elif isinstance(value, tuple):
             yield from (v for v in value if isinstance(v, Jaxpr))
+
+
+def has_subjaxprs(params: dict[str, Any]) -> bool:
+    """Whether there is a jaxpr among an equation's parameters."""
+    return any(True for _ in subjaxprs(params))

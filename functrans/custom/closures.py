@@ -21,13 +21,13 @@ from ..core.aval import Aval, aval_of
 from ..core.checked import checked
 from ..core.errors import ArgumentError, CapturedTracerError, DtypeError, PytreeError, ShapeError
 from ..core.ir import Jaxpr
+from ..core.passes import evaluate, lift_tracers
 from ..core.primitive import Primitive
 from ..core.pytree import PyTree, PyTreeDef, first_difference, tree_flatten, tree_unflatten
 from ..core.trace import Trace, Tracer, concrete, current_trace
 from ..core.tree_nodes import KeyPath, keystr
 from ..primitives.elementwise.arithmetic import convert_element_type_p
-from ..transforms.evaluate import evaluate
-from ..transforms.stage import close, stage
+from ..transforms.stage import stage
 from ..transforms.values import (
     Flat,
     argument_name,
@@ -297,7 +297,7 @@ class Staged:
     def of(fun: Callable[..., Any], args: Sequence[Aval], treedef: PyTreeDef) -> tuple[Staged, list[Any]]:
         """The function, and the traced values that it captured."""
         flat = Flat(fun, treedef, lambda f, tree: f(*tree))
-        jaxpr, captured = close(stage(flat, args, name_of(fun)))
+        jaxpr, captured = lift_tracers(stage(flat, args, name_of(fun)))
         return Staged(name_of(fun), jaxpr, treedef, flat.out_tree), list(captured)
 
     def __call__(self, captured: Sequence[Any], leaves: Sequence[Any]) -> PyTree:

@@ -19,18 +19,19 @@ from typing import Any
 
 import numpy as np
 
-from ..control.bodies import chosen, perturbed, zeros
+from ..control.bodies import chosen, perturbed
 from ..control.call import call_p
 from ..core.aval import Aval, Zero, aval_of
 from ..core.errors import CapturedTracerError, GradientError, MissingRuleError
 from ..core.ir import Jaxpr
+from ..core.passes import evaluate, lift_tracers
 from ..core.primitive import Effect, Linear, Primitive
 from ..core.trace import Trace, current_trace, eval_trace, is_abstract, tracing
+from ..primitives.structure.linear import instantiate, zeros
 from ..transforms import batch as batching
 from ..transforms import jvp as forward
-from ..transforms.evaluate import evaluate
 from ..transforms.linearize import LinearTracer, TangentTrace
-from ..transforms.stage import close, stage
+from ..transforms.stage import stage
 from .closures import Capture, captured_tracers
 from .pullback import Pullback, independent, recorded_jvp, transposed_bwd
 from .rule import Applied, CustomRule, Values
@@ -77,7 +78,7 @@ def _stage(trace: Trace, args: Values, params: dict[str, Any]) -> tuple[Values, 
     if "jaxpr" in params:
         return args, params
     rule = params["rule"]
-    jaxpr, captured = close(tracing(trace, _traced, rule, [aval_of(x) for x in args]))
+    jaxpr, captured = lift_tracers(tracing(trace, _traced, rule, [aval_of(x) for x in args]))
     if captured:
         rule = rule.capturing([*[Capture("a traced value", x) for x in captured], *rule.captures])
     return (*captured, *args), {"rule": rule, "jaxpr": jaxpr}
@@ -149,7 +150,9 @@ def _transpose(cts: Values, *args: Any, rule: Applied, jaxpr: Jaxpr | None = Non
         by = rule.transpose if rule.rule.has_transpose else partial(_transposed_by_bwd, rule)
         return [None] * (len(args) - len(operands)) + by(cts, operands)
     if jaxpr is None:
-        jaxpr, captured = close(_traced(rule, [a.aval if type(a) is Linear else aval_of(a) for a in args]))
+        jaxpr, captured = lift_tracers(
+            _traced(rule, [a.aval if type(a) is Linear else aval_of(a) for a in args])
+        )
         return call_p.rule("transpose")(cts, *captured, *args, jaxpr=jaxpr)[len(captured) :]
     return call_p.rule("transpose")(cts, *args, jaxpr=jaxpr)
 
@@ -171,10 +174,10 @@ def _transposed_by_bwd(rule: Applied, cts: Values, operands: Values) -> list[Any
         everything = [next(rest) if m else Zero(a) for a, m in zip(pull.outs, nonzero)]
         given = chosen(everything, pull.moving)
         back = pull.pulled(ins[:count], found.residuals, given)
-        return [zeros(a) if ct is None or type(ct) is Zero else ct for ct, a in zip(back, linear)]
+        return list(map(instantiate, back, linear))
 
     avals = [*linear, *[aval_of(x) for x in known], *[aval_of(ct) for ct in chosen(cts, nonzero)]]
-    jaxpr, captured = close(stage(pulled, avals, rule.name))
+    jaxpr, captured = lift_tracers(stage(pulled, avals, rule.name))
     needed = independent(jaxpr, jaxpr.invars[len(captured) : len(captured) + len(linear)])
     if needed is None:
         raise GradientError(f"{rule.name} is not linear: its reverse rule reads the values of its arguments")
@@ -249,7 +252,7 @@ def _pushed(pull: Pullback, *args: Any) -> list[Any]:
         ts = [next(given) if m else Zero(x) for x, m in zip(operands[count:], pull.mask)]
         fixed = [Zero(x) for x in operands[:count]]
         _, found = rule.jvp(operands, [*fixed, *ts], partial(_again, rule, operands))
-    return [zeros(a) if type(t) is Zero else t for t, a, m in zip(found, pull.outs, pull.moving) if m]
+    return [instantiate(t, a) for t, a, m in zip(found, pull.outs, pull.moving) if m]
 
 
 def _linear_impl(*args: Any, pull: Pullback) -> list[Any]:

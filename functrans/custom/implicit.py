@@ -29,6 +29,7 @@ from ..core.errors import (
     NoRuleError,
 )
 from ..core.ir import Jaxpr
+from ..core.passes import evaluate
 from ..core.primitive import Linear
 from ..core.pytree import PyTree, PyTreeDef, tree_flatten, tree_unflatten
 from ..core.source import last_line
@@ -37,7 +38,6 @@ from ..primitives.elementwise.arithmetic import neg_p, sub_p
 from ..primitives.operands import strong
 from ..primitives.structure.linear import instantiate
 from ..transforms import jvp as forward
-from ..transforms.evaluate import evaluate
 from ..transforms.linearize import LinearizedJaxpr, LinearTracer, TangentTrace, linearize_jaxpr
 from ..transforms.stage import stage
 from ..transforms.transpose import backward, transpose_jaxpr

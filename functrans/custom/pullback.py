@@ -12,19 +12,26 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..control.bodies import Mask, chosen, given, split
+from ..control.bodies import Mask, chosen, split
 from ..control.interned import UserCode
 from ..core.aval import Aval, Zero, aval_of
 from ..core.context import run_quietly
 from ..core.errors import ConcretizationError, MissingRuleError, NoRuleError, TangentError
-from ..core.ir import Atom, Jaxpr, Literal, Var
+from ..core.ir import Atom, Jaxpr, Var
+from ..core.passes import (
+    backward_slice,
+    bind_equation,
+    evaluate,
+    forward_slice,
+    run_equations,
+    variables_read,
+)
 from ..core.primitive import Linear
 from ..core.trace import Tracer, concrete, current_trace, eval_trace, tracing
 from ..primitives.elementwise.arithmetic import mul_p, sub_p
-from ..primitives.structure.linear import add_p
-from ..transforms.evaluate import evaluate
+from ..primitives.structure.linear import add_p, instantiate
 from ..transforms.linearize import Entry, Linearized, LinearTracer, TangentTrace, replay
-from ..transforms.stage import StagedTracer, live_equations, stage
+from ..transforms.stage import StagedTracer, stage
 from ..transforms.transpose import backward
 from .rule import Applied, Forward, Values
 
@@ -99,7 +106,7 @@ class Pullback(UserCode):
     def pulled(self, captured: Values, residuals: Values, cts: Values) -> list[Any]:
         """Cotangents (None or `Zero` where they are zero) of perturbed operands, for those of moving outputs."""
         if self.traced is not None:
-            known = [given(ct, a) for ct, a in zip(cts, self.moving_avals)]
+            known = [instantiate(ct, a) for ct, a in zip(cts, self.moving_avals)]
             found = iter(evaluate(self.traced, [*captured, *residuals, *known]))
             return [next(found) if m else None for m in self.nonzero]
         if len(cts) != len(self.outs):
@@ -122,19 +129,14 @@ class Pullback(UserCode):
 
         avals = [*map(aval_of, values), *self.moving_avals]
         jaxpr = stage(pull, avals, f"{self.name}Backward")
-        read = variables_read(jaxpr)
+        read = variables_read(jaxpr.eqns, jaxpr.outvars)
         front, saved, back = split(jaxpr.invars, len(captured), len(residuals))
         mask = [v in read for v in saved]
         invars = [*front, *chosen(saved, mask), *jaxpr.constvars, *back]
-        self.traced = Jaxpr(invars, jaxpr.eqns, jaxpr.outvars, name=jaxpr.name)
+        self.traced = jaxpr.replace(invars=invars, constants=())
         kept = [*chosen(residuals, mask), *jaxpr.consts]
         self.residuals = len(kept)
         return kept
-
-
-def variables_read(jaxpr: Jaxpr) -> set[Any]:
-    """The variables that an equation or an output reads."""
-    return {a for e in jaxpr.eqns for a in e.invars if type(a) is Var} | set(jaxpr.outvars)
 
 
 def independent(jaxpr: Jaxpr, inputs: Sequence[Var]) -> Jaxpr | None:
@@ -142,15 +144,10 @@ def independent(jaxpr: Jaxpr, inputs: Sequence[Var]) -> Jaxpr | None:
 
     What depends on them is gone also where it has an effect: a gradient that nobody wants gathers from them.
     """
-    reached, eqns = set(inputs), []
-    for e in jaxpr.eqns:
-        if reached.isdisjoint([a for a in e.invars if type(a) is Var]):
-            eqns.append(e)
-        else:
-            reached.update(e.outvars)
-    if not reached.isdisjoint([a for a in jaxpr.outvars if type(a) is Var]):
+    reached = forward_slice(jaxpr.eqns, inputs)
+    if not reached.isdisjoint(jaxpr.outvars):
         return None
-    return Jaxpr(jaxpr.invars, eqns, jaxpr.outvars, jaxpr.constvars, jaxpr.consts, jaxpr.name)
+    return jaxpr.replace(eqns=[e for e in jaxpr.eqns if reached.isdisjoint(e.invars)])
 
 
 def is_zero(x: Any) -> bool:
@@ -169,14 +166,11 @@ def _constant(x: StagedTracer) -> Any:
     """The number that traced code makes of literals and constants alone; None where it reads anything else."""
     trace = x._trace
     env: dict[Atom, Any] = {v: c for v, c, _ in trace.consts.values() if not isinstance(c, Tracer)}
-    for eqn in live_equations(trace.eqns, [x._var]):
-        if eqn.effects:
-            continue
-        if any(type(a) is not Literal and a not in env for a in eqn.invars):
-            return None
-        args = [a.value if type(a) is Literal else env[a] for a in eqn.invars]
-        out = tracing(eval_trace, partial(eqn.primitive.bind, *args, **eqn.params))
-        env.update(zip(eqn.outvars, out if eqn.primitive.multiple else [out]))
+    eqns = backward_slice(trace.eqns, [x._var])
+    known = {*env, *[v for e in eqns for v in e.outvars]}
+    if any(e.effects for e in eqns) or not known.issuperset(variables_read(eqns)):
+        return None
+    run_equations(eqns, env, partial(tracing, eval_trace, bind_equation))
     return env.get(x._var)
 
 

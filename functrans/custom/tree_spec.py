@@ -8,18 +8,17 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..control.bodies import without_consts
 from ..control.interned import interned
 from ..core.array import secure
 from ..core.aval import Aval, aval_of
 from ..core.dtypes import is_complex, is_inexact
 from ..core.errors import ArgumentError, DtypeError, ShapeError
 from ..core.ir import Jaxpr
+from ..core.passes import evaluate, lift_constants
 from ..core.pytree import PyTree, PyTreeDef, first_difference, tree_flatten_with_path, tree_unflatten
 from ..core.source import Source, last_line
 from ..core.tree_nodes import keystr
 from ..primitives.operands import strong
-from ..transforms.evaluate import evaluate
 from ..transforms.stage import stage
 from ..transforms.values import flatten_values, given, name_of, result
 
@@ -145,7 +144,7 @@ def trace_map(fun: Callable[..., Any], who: str, model: Model) -> tuple[Jaxpr, t
     def flat(*values: Any) -> list[Any]:
         return model.leaves(fun(model.filled(values)), f"{who} ({name_of(fun)})", last_line(fun))
 
-    jaxpr, captured = without_consts(stage(flat, model.avals, name_of(fun)))
+    jaxpr, captured = lift_constants(stage(flat, model.avals, name_of(fun)))
     return interned(jaxpr), captured
 
 

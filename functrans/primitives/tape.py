@@ -1,4 +1,4 @@
-"""What can be done with tapes outside of loops: an empty one, and the sum of two of the same length."""
+"""What can be done with tapes outside of loops: writing one, and the sum of two of the same length."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from ..core.errors import TapeLimitError
 from ..core.kernel import Block, BlockEmitter
 from ..core.primitive import Primitive
 from ..core.source import Source
-from ..core.tape import Tape, TapeAval, TapeWriter, new_pool, records
+from ..core.tape import Tape, TapeAval, TapeWriter, records
+from .structure.linear import add_p
 from .structure.shape import loops
 
 
@@ -38,21 +39,6 @@ def stacked(item: Aval, values: Sequence[Any]) -> Any:
     whole = write_tape(item, values)
     spans = records(whole.pools[0], item.shape, item.dtype)[: len(values)].copy()
     return Tape(spans, whole.pools[1:], item.with_shape((len(values), *item.shape)))
-
-
-def _empty_kernel(k: BlockEmitter, operands: Any, results: Sequence[Any], *, aval: TapeAval) -> None:
-    zero = k.const(0, aval.dtype)
-    with loops(k, aval.shape) as index:
-        k.store(results[0].spans, index, zero)
-
-
-def _empty_impl(*, aval: TapeAval) -> Tape:
-    pools = tuple([new_pool() for _ in range(aval.levels)])
-    return Tape(np.zeros(aval.shape, np.int64), pools, aval)
-
-
-#: Tapes without records: what a branch gives in the place of another one's.
-empty_tape_p = Primitive("empty_tape", lambda *, aval: aval, _empty_impl, kernel=Block(_empty_kernel))
 
 
 # --- sums ---------------------------------------------------------------------------------------------------
@@ -129,6 +115,11 @@ add_tapes_p: Primitive = Primitive(
     batch=lambda size, args, dims: (add_tapes_p.bind(*args), 0),
     kernel=Block(_add_kernel),
 )
+
+
+def sum_primitive(aval: Aval) -> Primitive:
+    """What adds two values of a type."""
+    return add_tapes_p if isinstance(aval, TapeAval) else add_p
 
 
 def tape_is_full(limit: int, source: Source | None = None) -> TapeLimitError:

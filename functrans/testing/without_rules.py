@@ -7,11 +7,11 @@ from functools import wraps
 from typing import Any
 
 from ..control.call import call_p
-from ..core.ir import Eqn, Jaxpr, subjaxprs
+from ..core.ir import Eqn, Jaxpr
+from ..core.passes import evaluate, map_subjaxprs
 from ..core.primitive import Primitive
 from ..core.trace import Trace, current_trace, tracing
 from ..custom.custom_call import custom_call_p
-from ..transforms.evaluate import evaluate
 
 
 def without_rules(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -46,31 +46,18 @@ class _StripTrace(Trace):
 
     def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         if prim is not custom_call_p:
-            return self.parent.process(prim, args, _stripped_params(params))
+            return self.parent.process(prim, args, map_subjaxprs(params, _without_rules))
         if params.get("jaxpr") is not None:
             return tracing(self.parent, evaluate, params["jaxpr"], args)
         return tracing(self.parent, params["rule"].fwd, *args)
 
 
-def _stripped_params(params: dict[str, Any]) -> dict[str, Any]:
-    """Parameters with the rules taken off in all jaxprs among them."""
-    if not any(True for _ in subjaxprs(params)):
-        return params
-
-    def stripped(value: Any) -> Any:
-        if isinstance(value, Jaxpr):
-            return value.derive("without rules", lambda: _stripped(value))
-        return tuple(map(stripped, value)) if isinstance(value, tuple) else value
-
-    return {k: stripped(v) for k, v in params.items()}
+def _without_rules(jaxpr: Jaxpr) -> Jaxpr:
+    """The jaxpr with the rules taken off, also in all jaxprs in it."""
+    return jaxpr.derive("without rules", lambda: jaxpr.replace(eqns=list(map(_plain, jaxpr.eqns))))
 
 
-def _stripped(jaxpr: Jaxpr) -> Jaxpr:
-    eqns = []
-    for e in jaxpr.eqns:
-        if e.primitive is custom_call_p:
-            e = Eqn(call_p, e.invars, e.outvars, {"jaxpr": e.params["jaxpr"]}, e.source)
-        elif any(True for _ in subjaxprs(e.params)):
-            e = Eqn(e.primitive, e.invars, e.outvars, _stripped_params(e.params), e.source)
-        eqns.append(e)
-    return Jaxpr(jaxpr.invars, eqns, jaxpr.outvars, jaxpr.constvars, jaxpr.consts, jaxpr.name, jaxpr.stats)
+def _plain(eqn: Eqn) -> Eqn:
+    if eqn.primitive is custom_call_p:
+        return eqn.replace(primitive=call_p, params={"jaxpr": eqn.params["jaxpr"]})
+    return eqn.replace(params=map_subjaxprs(eqn.params, _without_rules))

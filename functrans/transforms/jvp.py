@@ -11,9 +11,9 @@ from typing import Any
 
 from ..core.aval import Aval, Zero, aval_of
 from ..core.ir import Jaxpr
+from ..core.passes import evaluate
 from ..core.primitive import Primitive
 from ..core.trace import PYTHON_KEYS, Trace, Tracer, current_trace, tracing
-from .evaluate import evaluate
 from .stage import stage
 
 

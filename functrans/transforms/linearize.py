@@ -22,11 +22,11 @@ from ..core.aval import Aval, Zero, aval_of
 from ..core.check import verified
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ..core.nans import looking
+from ..core.passes import backward_slice, evaluate
 from ..core.primitive import Linear, Primitive
 from ..core.trace import Trace, Tracer, current_trace, tracing
 from ..primitives.elementwise.arithmetic import mul_p
 from ..primitives.structure.linear import add_p, broadcast_to, shape_of
-from .evaluate import evaluate
 from .jvp import JVPTrace, JVPTracer
 from .located import LocatedTape, source_of
 from .stage import StagedTracer, StageTrace
@@ -39,6 +39,16 @@ class Entry(NamedTuple):
     args: tuple[Any, ...]
     params: dict[str, Any]
     outs: tuple[Linear, ...]
+
+    @property
+    def invars(self) -> list[Linear]:
+        """The linear operands."""
+        return [a for a in self.args if type(a) is Linear]
+
+    @property
+    def outvars(self) -> tuple[Linear, ...]:
+        """The linear results."""
+        return self.outs
 
 
 _NOTHING: dict[str, Any] = {}
@@ -275,13 +285,7 @@ class Linearized(NamedTuple):
 
     def pruned(self) -> Linearized:
         """Without the entries that no output needs (transposition passes over them by itself)."""
-        needed = {t for t in self.tangents if type(t) is Linear}
-        live = []
-        for entry in reversed(self.tape):
-            if not needed.isdisjoint(entry.outs):
-                live.append(entry)
-                needed.update(a for a in entry.args if type(a) is Linear)
-        return self._replace(tape=live[::-1])
+        return self._replace(tape=backward_slice(self.tape, self.tangents))
 
     def secured(self) -> Linearized:
         """With residuals that nobody else can write to; each is copied at most once."""
@@ -375,15 +379,8 @@ def _linearize_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...]) -> LinearizedJax
     places.update({id(t._var): ("out", len(found.outs) + i) for i, t in enumerate(fresh)})
     primal = verified(outer.jaxpr(inputs, [*found.outs, *fresh], jaxpr.stats), "linearize")
     invars = [v for _, v in residuals] + [linear.variable(v) for v in found.inputs if v is not None]
-    consts = linear.consts
-    body = Jaxpr(
-        invars,
-        eqns,
-        tangents,
-        [v for v, _ in consts],
-        [c for _, c in consts],
-        f"linear({jaxpr.name})",
-        jaxpr.stats,
+    body = jaxpr.replace(
+        invars=invars, eqns=eqns, outvars=tangents, constants=linear.consts, name=f"linear({jaxpr.name})"
     )
     nonzero = tuple(type(t) is Linear for t in found.tangents)
     verified(body, "linearize")

@@ -16,7 +16,8 @@ from ..core.aval import Aval
 from ..core.check import verified
 from ..core.dtypes import check_supported, native
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
-from ..core.primitive import Effect, Primitive
+from ..core.passes import live_equations, variables_read
+from ..core.primitive import Primitive
 from ..core.source import user_source
 from ..core.tape import Tape
 from ..core.trace import Trace, Tracer, current_trace, leaked, tracing
@@ -110,29 +111,17 @@ class StageTrace(Trace):
         """Close the trace: the jaxpr from `inputs` to `outs`, without dead equations and constants."""
         outvars = [self.atom(unwrap(x)) for x in outs]
         eqns = live_equations(self.eqns, outvars)
-        used = {v for e in eqns for v in e.invars if type(v) is Var}
-        used.update(v for v in outvars if type(v) is Var)
-        kept = [(var, value) for var, value, _ in self.consts.values() if var in used]
+        read = variables_read(eqns, outvars)
+        constants = [(v, c) for v, c, _ in self.consts.values() if v in read]
         return Jaxpr(
             [t._var for t in inputs],
             eqns,
             outvars,
-            [v for v, _ in kept],
-            [c for _, c in kept],
-            self.name,
-            stats,
+            constvars=[v for v, _ in constants],
+            consts=[c for _, c in constants],
+            name=self.name,
+            stats=stats,
         )
-
-
-def live_equations(eqns: Sequence[Eqn], outvars: Sequence[Atom]) -> list[Eqn]:
-    """The equations that an output needs, and those with an effect."""
-    needed = {v for v in outvars if type(v) is Var}
-    live = []
-    for eqn in reversed(eqns):
-        if eqn.effects is not Effect.NONE or not needed.isdisjoint(eqn.outvars):
-            live.append(eqn)
-            needed.update(v for v in eqn.invars if type(v) is Var)
-    return live[::-1]
 
 
 def stage(
@@ -156,22 +145,3 @@ def stage(
     inputs = [trace.input(a) for a in avals]
     outs = tracing(trace, fun, *inputs)
     return verified(trace.jaxpr(inputs, outs, stats), "staging")
-
-
-def close(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Any, ...]]:
-    """The jaxpr with captured values of enclosing traces as leading inputs, and these; arrays stay constants."""
-    pairs = list(zip(jaxpr.constvars, jaxpr.consts))
-    traced = [(v, c) for v, c in pairs if isinstance(c, Tracer)]
-    if not traced:
-        return jaxpr, ()
-    kept = [(v, c) for v, c in pairs if not isinstance(c, Tracer)]
-    closed = Jaxpr(
-        [v for v, _ in traced] + list(jaxpr.invars),
-        jaxpr.eqns,
-        jaxpr.outvars,
-        [v for v, _ in kept],
-        [c for _, c in kept],
-        jaxpr.name,
-        jaxpr.stats,
-    )
-    return closed, tuple(c for _, c in traced)

@@ -9,12 +9,11 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from ..core.aval import Zero
-from ..core.ir import Atom, Jaxpr, Literal
+from ..core.ir import Eqn, Jaxpr
 from ..core.nans import looking
+from ..core.passes import bind_equation, evaluate
 from ..core.primitive import Linear
-from ..core.tape import TapeAval
-from ..primitives.structure.linear import add_p
-from ..primitives.tape import add_tapes_p
+from ..primitives.tape import sum_primitive
 from .linearize import Entry
 from .located import located
 from .stage import stage
@@ -64,7 +63,7 @@ def _accumulate(cts: dict[Linear, Any], v: Linear, ct: Any) -> None:
     if old is None:
         cts[v] = ct
     else:
-        cts[v] = (add_tapes_p if isinstance(v.aval, TapeAval) else add_p).bind(old, ct)
+        cts[v] = sum_primitive(v.aval).bind(old, ct)
 
 
 def transpose_jaxpr(
@@ -95,12 +94,10 @@ def transpose_jaxpr(
 
         def transposed(*values: Any) -> list[Any]:
             given = iter(values)
-            env: dict[Atom, Any] = dict(zip(jaxpr.constvars, jaxpr.consts))
             fresh = iter(inputs)
-            for v, p in zip(jaxpr.invars, linear):
-                env[v] = next(fresh) if p else next(given)
+            ins = [next(fresh) if p else next(given) for p in linear]
             cotangents = [next(given) if p else Zero(v.aval) for v, p in zip(jaxpr.outvars, nonzero)]
-            outs, tape = _linear_part(jaxpr, env)
+            outs, tape = _linear_part(jaxpr, ins)
             cts = backward(tape, outs, cotangents, inputs)
             mask.extend(type(ct) is not Zero for ct in cts)
             return [ct for ct in cts if type(ct) is not Zero]
@@ -112,18 +109,17 @@ def transpose_jaxpr(
     return jaxpr.derive(("transpose", linear, nonzero, key), build)
 
 
-def _linear_part(jaxpr: Jaxpr, env: dict[Atom, Any]) -> tuple[list[Any], list[Entry]]:
+def _linear_part(jaxpr: Jaxpr, values: Sequence[Any]) -> tuple[list[Any], list[Entry]]:
     """Evaluate the equations without a linear operand; the others as a tape."""
     tape = []
-    for eqn in jaxpr.eqns:
-        args = tuple([a.value if type(a) is Literal else env[a] for a in eqn.invars])
-        if any(type(a) is Linear for a in args):
-            outs = tuple([Linear(v.aval) for v in eqn.outvars])
-            for v in outs:
-                v.source = eqn.source
-            tape.append(Entry(eqn.primitive, args, eqn.params, outs))
-            env.update(zip(eqn.outvars, outs))
-        else:
-            out = eqn.primitive.bind(*args, **eqn.params)
-            env.update(zip(eqn.outvars, out if eqn.primitive.multiple else (out,)))
-    return [a.value if type(a) is Literal else env[a] for a in jaxpr.outvars], tape
+
+    def visit(eqn: Eqn, args: list[Any]) -> Sequence[Any]:
+        if not any(type(a) is Linear for a in args):
+            return bind_equation(eqn, args)
+        outs = tuple([Linear(v.aval) for v in eqn.outvars])
+        for v in outs:
+            v.source = eqn.source
+        tape.append(Entry(eqn.primitive, tuple(args), eqn.params, outs))
+        return outs
+
+    return evaluate(jaxpr, values, visit), tape

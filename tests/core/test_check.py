@@ -76,13 +76,13 @@ def test_literals_are_numbers_of_their_aval():
 
 def test_constants_match_their_variables():
     v = Var(VECTOR)
-    check_jaxpr(Jaxpr([], [], [v], [v], [np.ones(3)]))
+    check_jaxpr(Jaxpr([], [], [v], constvars=[v], consts=[np.ones(3)]))
     with pytest.raises(JaxprError, match=r"constant 0: the array is f64\[4\], but its variable f64\[3\]"):
-        check_jaxpr(Jaxpr([], [], [v], [v], [np.ones(4)]))
+        check_jaxpr(Jaxpr([], [], [v], constvars=[v], consts=[np.ones(4)]))
     with pytest.raises(JaxprError, match="1 variables for 0 arrays"):
-        check_jaxpr(Jaxpr([], [], [v], [v], []))
+        check_jaxpr(Jaxpr([], [], [v], constvars=[v], consts=[]))
     with pytest.raises(JaxprError, match="constant 0: must be an array, but is a list"):
-        check_jaxpr(Jaxpr([], [], [v], [v], [[1.0, 2.0, 3.0]]))
+        check_jaxpr(Jaxpr([], [], [v], constvars=[v], consts=[[1.0, 2.0, 3.0]]))
 
 
 def test_effects_are_recorded():

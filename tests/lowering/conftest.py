@@ -51,7 +51,8 @@ def _stage(f, *args, stats=None):
     invars = [Var(aval_of(a)) for a in args]
     out = tracing(trace, f, *[_Staged(trace, v) for v in invars])
     outs = [trace.atom(x) for x in (out if isinstance(out, (tuple, list)) else [out])]
-    return Jaxpr(invars, trace.eqns, outs, list(trace.consts), list(trace.consts.values()), "f", stats)
+    constvars, consts = list(trace.consts), list(trace.consts.values())
+    return Jaxpr(invars, trace.eqns, outs, constvars=constvars, consts=consts, stats=stats)
 
 
 @pytest.fixture

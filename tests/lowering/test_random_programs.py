@@ -14,7 +14,7 @@ from functrans.lowering.loops.collapse import collapse
 from functrans.lowering.loops.outline import outline
 from functrans.lowering.loops.plan import plan
 from functrans.lowering.run.executable import compile_jaxpr
-from functrans.lowering.run.explain_failure import evaluate
+from functrans.lowering.run.explain_failure import evaluate_on_host
 from functrans.primitives.elementwise.arithmetic import gt_p, max_p, min_p, mul_p, neg_p, select_p, sub_p
 from functrans.primitives.elementwise.exp_log import exp_p
 from functrans.primitives.elementwise.sigmoid import tanh_p
@@ -181,7 +181,7 @@ def make(stage, seed, length):
 
 def compare(jaxpr, args):
     before = [a.copy() for a in args]
-    expected = [np.array(x) for x in evaluate(jaxpr, args)]
+    expected = [np.array(x) for x in evaluate_on_host(jaxpr, args)]
     executable = compile_jaxpr(jaxpr)
     for _ in range(2):
         for a, b in zip(executable(*args), expected, strict=True):

@@ -8,11 +8,12 @@ from pathlib import Path
 from functrans import primitives
 from functrans.core.primitive import Primitive
 from functrans.primitives import tape
+from functrans.primitives.structure import linear
 
 ENTRIES = sorted(Path(__file__).parent.rglob("test_derived_*.py"))
 
 #: Only loops make their operands: tested with these, in tests/control.
-OF_TAPES = {tape.empty_tape_p, tape.add_tapes_p}
+OF_TAPES = {linear.empty_tape_p, tape.add_tapes_p}
 
 
 def _every_primitive():

@@ -7,6 +7,7 @@ from functrans.core.aval import Aval, Zero, aval_of
 from functrans.core.check import check_jaxpr
 from functrans.core.errors import NoRuleError, UnexpectedTracerError
 from functrans.core.ir import Literal
+from functrans.core.passes import evaluate
 from functrans.core.primitive import Effect, Linear, Primitive
 from functrans.core.source import user_source
 from functrans.core.trace import current_trace, eval_trace
@@ -16,7 +17,6 @@ from functrans.primitives.elementwise.trig import cos_p, sin_p
 from functrans.primitives.indexing.gather_scatter import gather_p
 from functrans.primitives.structure.linear import add_p, reduce_sum_p
 from functrans.transforms.batch import batch, batch_jaxpr
-from functrans.transforms.evaluate import evaluate
 from functrans.transforms.jvp import jvp, jvp_jaxpr
 from functrans.transforms.linearize import linearize, linearize_jaxpr, replay
 from functrans.transforms.stage import stage

@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 
 from ...core.ir import Atom, Eqn, Literal, Var
+from ...core.passes import new_equation
 from ...core.primitive import Primitive
+from ...core.source import Source
 from ...primitives.elementwise.arithmetic import convert_element_type_p
 from ...primitives.families import add_p, mul_p
 from ...primitives.reductions.reduce import reduce_max_p, reduce_min_p
-from ...primitives.structure.linear import broadcast_in_dim_p, reshape_p, transpose_p
+from ...primitives.structure.linear import broadcast_in_dim_p, reshape_p
 from .lowering_primitives import place_p, window_p
 
 
@@ -30,6 +32,7 @@ class Rewriter:
         self.env: dict[Var, Atom] = {}
         self.eqns: list[Eqn] = []
         self.producer: dict[Var, Eqn] = {}
+        self.source: Source | None = None  # of the equation being rewritten
 
     def read(self, a: Atom) -> Atom:
         """What stands for `a` now."""
@@ -43,9 +46,9 @@ class Rewriter:
 
     def new(self, prim: Primitive, *args: Atom, **params: Any) -> Var:
         """The result of a new equation."""
-        out = Var(prim.abstract(*[a.aval for a in args], **params))
-        self.emit(Eqn(prim, args, [out], params))
-        return out
+        eqn = new_equation(prim, args, params, self.source)
+        self.emit(eqn)
+        return eqn.outvars[0]
 
     def made_by(self, a: Atom, name: str) -> Eqn | None:
         """The equation that gives `a`, if its primitive has that name."""
@@ -129,7 +132,7 @@ def _convert(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
     source = inner.invars[0]
     if source.aval.dtype == to:
         return source
-    return eqn.replace([source]) if source.aval.dtype.kind == to.kind else None
+    return eqn.replace(invars=[source]) if source.aval.dtype.kind == to.kind else None
 
 
 def _holds_all(source: np.dtype, target: np.dtype) -> bool:
@@ -146,7 +149,7 @@ def _reshape(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
         return x
     inner = rw.made_by(x, "reshape")
     if inner is not None:
-        return eqn.replace([inner.invars[0]])
+        return eqn.replace(invars=[inner.invars[0]])
     spread = rw.made_by(x, "broadcast_in_dim")
     if spread is not None and not spread.invars[0].aval.shape:
         return _broadcast_of(eqn, spread.invars[0], ())
@@ -158,7 +161,7 @@ def _reshape(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
 def _broadcast_of(eqn: Eqn, x: Atom, axes: tuple[int, ...]) -> Eqn:
     shape = eqn.outvars[0].aval.shape
     params = {"shape": shape, "broadcast_dimensions": axes}
-    return Eqn(broadcast_in_dim_p, [x], eqn.outvars, params, eqn.source)
+    return eqn.replace(primitive=broadcast_in_dim_p, invars=[x], params=params)
 
 
 def _broadcast(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
@@ -177,12 +180,12 @@ def _transpose(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
         return x
     long = [d for d in order if x.aval.shape[d] != 1]
     if long == sorted(long):  # only unit axes move
-        return Eqn(reshape_p, [x], eqn.outvars, {"shape": eqn.outvars[0].aval.shape}, eqn.source)
+        return eqn.replace(primitive=reshape_p, invars=[x], params={"shape": eqn.outvars[0].aval.shape})
     inner = rw.made_by(x, "transpose")
     if inner is not None:
         first = inner.params["permutation"]
         order = tuple(first[d] for d in order)
-        return Eqn(transpose_p, inner.invars, eqn.outvars, {"permutation": order}, eqn.source)
+        return eqn.replace(invars=inner.invars, params={"permutation": order})
     spread = rw.made_by(x, "broadcast_in_dim")
     if spread is not None:
         place = {d: i for i, d in enumerate(order)}
@@ -204,7 +207,7 @@ def _transposed_dot(rw: Rewriter, eqn: Eqn) -> Eqn | None:
     if eqn.params["permutation"] != swapped:
         return None
     params = {**dot.params, "dimension_numbers": ((rc, lc), (rb, lb))}
-    return Eqn(dot.primitive, [y, x], eqn.outvars, params, eqn.source)
+    return eqn.replace(primitive=dot.primitive, invars=[y, x], params=params)
 
 
 def _dot(rw: Rewriter, eqn: Eqn) -> Eqn | None:
@@ -217,7 +220,7 @@ def _dot(rw: Rewriter, eqn: Eqn) -> Eqn | None:
     if x is eqn.invars[0] and y is eqn.invars[1]:
         return None
     params = {**eqn.params, "dimension_numbers": ((lc, rc), (lb, rb))}
-    return Eqn(eqn.primitive, [x, y], eqn.outvars, params, eqn.source)
+    return eqn.replace(invars=[x, y], params=params)
 
 
 def _outer(rw: Rewriter, eqn: Eqn) -> Eqn:
@@ -236,7 +239,8 @@ def _outer(rw: Rewriter, eqn: Eqn) -> Eqn:
         factors.append(rw.new(broadcast_in_dim_p, thin, shape=out.aval.shape, broadcast_dimensions=dims))
     product = rw.new(mul_p, *factors)
     # A sum starts from zero: a product of -0.0 alone gives 0.0.
-    return Eqn(add_p, [product, Literal(out.aval.dtype.type(0))], [out], {}, eqn.source)
+    zero = Literal(out.aval.dtype.type(0))
+    return eqn.replace(primitive=add_p, invars=[product, zero], params={})
 
 
 def _untransposed(
@@ -259,7 +263,7 @@ def _reduce(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
     """
     x, out = eqn.invars[0], eqn.outvars[0]
     if x.aval.size == out.aval.size > 0 and x.aval.dtype == out.aval.dtype:
-        return Eqn(reshape_p, [x], [out], {"shape": out.aval.shape}, eqn.source)
+        return eqn.replace(primitive=reshape_p, invars=[x], params={"shape": out.aval.shape})
     inner = rw.made_by(eqn.invars[0], "transpose")
     if inner is None or not eqn.params["axes"]:
         return None
@@ -268,7 +272,7 @@ def _reduce(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
     if kept != sorted(kept):
         return None
     params = {**eqn.params, "axes": tuple(sorted(order[d] for d in axes))}
-    return Eqn(eqn.primitive, inner.invars, eqn.outvars, params, eqn.source)
+    return eqn.replace(invars=inner.invars, params=params)
 
 
 def _pad(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
@@ -278,7 +282,7 @@ def _pad(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
         return eqn.invars[0]
     if any(interior for _, _, interior in config):
         return None
-    return Eqn(window_p, eqn.invars, eqn.outvars, eqn.params, eqn.source)
+    return eqn.replace(primitive=window_p)
 
 
 def _extremum(rw: Rewriter, eqn: Eqn) -> Eqn | None:
@@ -292,7 +296,7 @@ def _extremum(rw: Rewriter, eqn: Eqn) -> Eqn | None:
     kept = tuple(d for d in range(x.aval.ndim) if d not in axes)
     spread = rw.new(broadcast_in_dim_p, extreme, shape=x.aval.shape, broadcast_dimensions=kept)
     places = rw.new(place_p, x, spread, axis=axes[0])
-    return Eqn(reduce_min_p, [places], eqn.outvars, {"axes": axes}, eqn.source)
+    return eqn.replace(primitive=reduce_min_p, invars=[places], params={"axes": axes})
 
 
 #: By name of primitive. These are identities between operations, not rules of a primitive.

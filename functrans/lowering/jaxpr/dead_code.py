@@ -1,4 +1,4 @@
-"""Equations that nobody needs, and equations of several outputs of which only some are read, as cheaper equations.
+"""Equations of several outputs of which only some are read, as cheaper equations.
 
 The routines without vectors compute by other ways than those with: results may differ in their last bits, so
 that strict programs keep what they have. R without Q is the same to the last bit.
@@ -6,10 +6,12 @@ that strict programs keep what they have. R without Q is the same to the last bi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection
+from functools import partial
 
 from ...control.scan import scan_p
 from ...core.ir import Atom, Eqn, Jaxpr
+from ...core.passes import live_equations
 from ...primitives.linalg.eig import eig_p
 from ...primitives.linalg.eigh import eigh_p
 from ...primitives.linalg.qr import qr_p, qr_triangle_p
@@ -23,7 +25,7 @@ def _qr(eqn: Eqn, needed: Collection[Atom]) -> Eqn | None:
     rows, columns = x.aval.shape[-2:]
     if q in needed or r not in needed or (eqn.params["full"] and rows > columns):
         return None
-    return Eqn(qr_triangle_p, [x], [r], {}, eqn.source)
+    return eqn.replace(primitive=qr_triangle_p, outvars=[r], params={})
 
 
 def _values_at(place: int) -> Narrow:
@@ -32,9 +34,7 @@ def _values_at(place: int) -> Narrow:
     def narrow(eqn: Eqn, needed: Collection[Atom]) -> Eqn | None:
         if not eqn.params["vectors"] or any(v in needed for i, v in enumerate(eqn.outvars) if i != place):
             return None
-        return Eqn(
-            eqn.primitive, eqn.invars, [eqn.outvars[place]], eqn.params | {"vectors": False}, eqn.source
-        )
+        return eqn.replace(outvars=[eqn.outvars[place]], params=eqn.params | {"vectors": False})
 
     return narrow
 
@@ -48,17 +48,11 @@ def _scan(eqn: Eqn, needed: Collection[Atom]) -> Eqn | None:
 
     def build() -> Jaxpr:
         outvars = [body.outvars[i] for i in kept]
-        eqns = remove_dead(body.eqns, outvars)
-        return Jaxpr(body.invars, eqns, outvars, body.constvars, body.consts, body.name, body.stats)
+        eqns = live_equations(body.eqns, outvars, partial(narrowed, strict=True))
+        return body.replace(eqns=eqns, outvars=outvars)
 
     narrow = body.derive(("outputs", kept), build)
-    return Eqn(
-        eqn.primitive,
-        eqn.invars,
-        [eqn.outvars[i] for i in kept],
-        eqn.params | {"jaxpr": narrow},
-        eqn.source,
-    )
+    return eqn.replace(outvars=[eqn.outvars[i] for i in kept], params=eqn.params | {"jaxpr": narrow})
 
 
 #: By name of primitive, for `simplify`. A rule takes an equation and the variables that are read after it.
@@ -75,17 +69,3 @@ def narrowed(eqn: Eqn, needed: Collection[Atom], *, strict: bool) -> Eqn:
     """The equation, or a cheaper one for those of its outputs that are `needed`."""
     rule = (EXACT if strict else ALL).get(eqn.primitive.name)
     return (rule(eqn, needed) if rule is not None else None) or eqn
-
-
-def remove_dead(eqns: Sequence[Eqn], outvars: Iterable[Atom], *, strict: bool = True) -> list[Eqn]:
-    """Without the equations, and where that makes them cheaper the outputs, that nobody needs; equations with an
-    effect stay.
-    """
-    needed = set(outvars)
-    kept = []
-    for eqn in reversed(eqns):
-        if eqn.effects or any(v in needed for v in eqn.outvars):
-            eqn = narrowed(eqn, needed, strict=strict)
-            needed.update(eqn.invars)
-            kept.append(eqn)
-    return kept[::-1]

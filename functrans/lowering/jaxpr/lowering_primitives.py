@@ -64,7 +64,7 @@ def with_distinct_outputs(jaxpr: Jaxpr) -> Jaxpr:
             a = eqns[-1].outvars[0]
         defined.discard(a)
         outvars.append(a)
-    return Jaxpr(jaxpr.invars, eqns, outvars, jaxpr.constvars, jaxpr.consts, jaxpr.name, jaxpr.stats)
+    return jaxpr.replace(eqns=eqns, outvars=outvars)
 
 
 def _place_impl(x: Any, extreme: Any, *, axis: int) -> np.ndarray:

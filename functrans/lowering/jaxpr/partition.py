@@ -17,8 +17,9 @@ from math import inf
 
 from ...control.bodies import is_host
 from ...control.callback import pure_callback_p
-from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var, subjaxprs
+from ...core.ir import Atom, Eqn, Jaxpr, Var, subjaxprs
 from ...core.kernel import Block
+from ...core.passes import extract, variables_read
 from ...core.primitive import Effect
 
 
@@ -101,9 +102,6 @@ def _delay(jaxpr: Jaxpr, levels: dict[Eqn, int]) -> None:
 
 def _part(jaxpr: Jaxpr, eqns: list[Eqn], levels: dict[Eqn, int], level: int) -> Jaxpr:
     """The equations of one kernel as a jaxpr: inputs are what it reads, outputs what is read elsewhere."""
-    mine = {v for e in eqns for v in e.outvars}
-    read = dict.fromkeys(a for e in eqns for a in e.invars if isinstance(a, Var) and a not in mine)
-    elsewhere: set[Atom] = {a for a in jaxpr.outvars if not isinstance(a, Literal)}
-    elsewhere.update(a for e in jaxpr.eqns if levels[e] != level for a in e.invars)
+    elsewhere = variables_read([e for e in jaxpr.eqns if levels[e] != level], jaxpr.outvars)
     outs = [v for e in eqns for v in e.outvars if v in elsewhere]
-    return Jaxpr(tuple(read), eqns, outs, name=jaxpr.name)
+    return extract(jaxpr, eqns, outs)

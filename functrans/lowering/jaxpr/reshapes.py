@@ -82,7 +82,7 @@ class _Raiser:
         if len(waiting) == 1 and self.readers[out] == 1 and _same_shape(eqn) and self.in_memory[out]:
             ((shape, result),) = self.waiting.pop(out).items()
             invars = [self.ask(a, Var(Aval(shape, a.aval.dtype))) if a.aval.shape else a for a in eqn.invars]
-            self.done.append(eqn.replace(invars, [result]))
+            self.done.append(eqn.replace(invars=invars, outvars=[result]))
             return
         for v in eqn.outvars:
             self.settle(v)

@@ -16,12 +16,13 @@ import numpy as np
 from ...core.check import check_jaxpr, verified
 from ...core.config import config
 from ...core.context import run_quietly
-from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var, subjaxprs
+from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ...core.kernel import Pointwise
+from ...core.passes import constants_to_literals, drop_unused_constants, inline, live_equations, map_subjaxprs
 from ...core.primitive import Effect
 from ...primitives.elementwise.identities import barrier_p
 from .algebra import RULES, Rewriter
-from .dead_code import remove_dead
+from .dead_code import narrowed
 from .reshapes import raise_reshapes
 from .sparse_sums import gather_sums
 
@@ -45,29 +46,22 @@ def simplify(jaxpr: Jaxpr, *, strict: bool = False, within: bool = False) -> Jax
     """
     jaxpr = inlined(jaxpr, within=within)
     eqns, outvars = [_with_simple_bodies(e) for e in jaxpr.eqns], list(jaxpr.outvars)
-    consts = dict(zip(jaxpr.constvars, jaxpr.consts))
+    narrow = partial(narrowed, strict=strict)
 
     def checked(stage: str, eqns: list[Eqn], outvars: list[Atom]) -> tuple[list[Eqn], list[Atom]]:
         if config.verify:
-            check_jaxpr(_assembled(jaxpr, eqns, outvars, consts), stage)
+            check_jaxpr(jaxpr.replace(eqns=eqns, outvars=outvars), stage)
         return eqns, outvars
 
     eqns, outvars = checked("rewriting", *rewrite(eqns, outvars))
-    eqns = remove_dead(eqns, outvars, strict=strict)
+    eqns = live_equations(eqns, outvars, narrow)
     if not strict:
-        eqns, _ = checked("gathering sums", remove_dead(gather_sums(eqns, outvars), outvars), outvars)
+        eqns = live_equations(gather_sums(eqns, outvars), outvars, partial(narrowed, strict=True))
+        checked("gathering sums", eqns, outvars)
     eqns, _ = checked("raising reshapes", raise_reshapes(eqns, outvars), outvars)
     eqns, outvars = rewrite(eqns, outvars)
-    eqns, outvars = checked("simplification", remove_dead(eqns, outvars, strict=strict), outvars)
-    return _assembled(jaxpr, eqns, outvars, consts)
-
-
-def _assembled(jaxpr: Jaxpr, eqns: list[Eqn], outvars: list[Atom], consts: dict[Var, Any]) -> Jaxpr:
-    used = {a for e in eqns for a in e.invars} | set(outvars)
-    kept = [(v, c) for v, c in consts.items() if v in used]
-    return Jaxpr(
-        jaxpr.invars, eqns, outvars, [v for v, _ in kept], [c for _, c in kept], jaxpr.name, jaxpr.stats
-    )
+    eqns, outvars = checked("simplification", live_equations(eqns, outvars, narrow), outvars)
+    return drop_unused_constants(jaxpr.replace(eqns=eqns, outvars=outvars))
 
 
 # --- calls --------------------------------------------------------------------------------------------------
@@ -80,10 +74,20 @@ def inlined(jaxpr: Jaxpr, *, within: bool = False) -> Jaxpr:
     """
     if not jaxpr.consts and all(map(_without_calls, jaxpr.eqns)):
         return jaxpr
-    inliner = _Inliner(within)
-    outvars = inliner.body(jaxpr, dict(zip(jaxpr.invars, jaxpr.invars)))
-    found = _assembled(jaxpr, inliner.eqns, outvars, inliner.consts)
-    return verified(found, "inlining calls")
+
+    def body_of(eqn: Eqn) -> Jaxpr | None:
+        prim = eqn.primitive
+        if prim.inlined:
+            return eqn.params["jaxpr"]
+        if prim.expand is None:
+            return None
+        expanded = inlined(prim.expand(*[a.aval for a in eqn.invars], **eqn.params))
+        # What a loop's body captured are operands of the loop; what only its expansion captured has no place there.
+        return None if within and expanded.consts else expanded
+
+    flat = constants_to_literals(inline(jaxpr, body_of))
+    flat = flat.replace(eqns=[_with_bodies(e, _inlined_body) for e in flat.eqns])
+    return verified(drop_unused_constants(flat), "inlining calls")
 
 
 def _without_calls(eqn: Eqn) -> bool:
@@ -93,57 +97,6 @@ def _without_calls(eqn: Eqn) -> bool:
 
 def _inlined_body(body: Jaxpr) -> Jaxpr:
     return inlined(body, within=True)
-
-
-class _Inliner:
-    def __init__(self, within: bool) -> None:
-        self.within = within
-        self.eqns: list[Eqn] = []
-        self.consts: dict[Var, Any] = {}
-        self.known: dict[int, Atom] = {}  # one variable for each captured array, by identity
-
-    def const(self, var: Var, value: Any) -> Atom:
-        found = self.known.get(id(value))
-        if found is None:
-            if np.ndim(value) == 0:
-                found = Literal(value if not isinstance(value, np.ndarray) else value[()])
-            else:
-                found = Var(var.aval)
-                self.consts[found] = value
-            self.known[id(value)] = found
-        return found
-
-    def in_its_place(self, eqn: Eqn) -> Jaxpr | None:
-        """The jaxpr that stands for an equation."""
-        prim = eqn.primitive
-        if prim.inlined:
-            return eqn.params["jaxpr"]
-        if prim.expand is None:
-            return None
-        found = inlined(prim.expand(*[a.aval for a in eqn.invars], **eqn.params))
-        # What a loop's body captured are operands of the loop; what only its expansion captured has no place there.
-        return None if self.within and found.consts else found
-
-    def body(self, jaxpr: Jaxpr, env: dict[Var, Atom]) -> list[Atom]:
-        for v, c in zip(jaxpr.constvars, jaxpr.consts):
-            env[v] = self.const(v, c)
-
-        def read(a: Atom) -> Atom:
-            return env[a] if isinstance(a, Var) else a
-
-        for eqn in jaxpr.eqns:
-            invars = [read(a) for a in eqn.invars]
-            inner = self.in_its_place(eqn)
-            if inner is not None:
-                inner_env: dict[Var, Atom] = dict(zip(inner.invars, invars))
-                env.update(zip(eqn.outvars, self.body(inner, inner_env)))
-            else:
-                eqn = _with_bodies(eqn, _inlined_body)
-                # A jaxpr may be called twice: its variables are made anew.
-                outvars = [Var(v.aval) for v in eqn.outvars]
-                env.update(zip(eqn.outvars, outvars))
-                self.eqns.append(eqn.replace(invars, outvars))
-        return [read(a) for a in jaxpr.outvars]
 
 
 def _with_simple_bodies(eqn: Eqn) -> Eqn:
@@ -158,18 +111,10 @@ def _with_simple_bodies(eqn: Eqn) -> Eqn:
 
 def _with_bodies(eqn: Eqn, of: Callable[[Jaxpr], Jaxpr]) -> Eqn:
     """The equation of a loop or a branch with other bodies; itself where they are the same."""
-    if eqn.primitive.inlined or not any(True for _ in subjaxprs(eqn.params)):
+    if eqn.primitive.inlined:
         return eqn
-
-    def new(value: Any) -> Any:
-        if isinstance(value, Jaxpr):
-            return of(value)
-        return tuple(map(new, value)) if isinstance(value, tuple) else value
-
-    params = {k: new(v) for k, v in eqn.params.items()}
-    if all(a is b for a, b in zip(subjaxprs(params), subjaxprs(eqn.params))):
-        return eqn
-    return Eqn(eqn.primitive, eqn.invars, eqn.outvars, params, eqn.source)
+    params = map_subjaxprs(eqn.params, of)
+    return eqn if params is eqn.params else eqn.replace(params=params)
 
 
 # --- common and foldable equations --------------------------------------------------------------------------
@@ -180,7 +125,8 @@ def rewrite(eqns: Iterable[Eqn], outvars: Iterable[Atom]) -> tuple[list[Eqn], li
     rw = Rewriter()
     seen: dict[Any, tuple[Var, ...]] = {}
     for eqn in eqns:
-        new = _apply(rw, eqn.replace([rw.read(a) for a in eqn.invars]))
+        rw.source = eqn.source
+        new = _apply(rw, eqn.replace(invars=[rw.read(a) for a in eqn.invars]))
         if new is None:
             continue
         key = _key(new)

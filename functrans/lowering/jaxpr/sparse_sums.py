@@ -98,9 +98,7 @@ def _into_sums(eqns: list[Eqn], outvars: tuple[Atom, ...]) -> list[Eqn]:
         if found is not None:
             scatter, other = found
             gone.add(scatter)
-            replaced[e] = Eqn(
-                scatter_add_p, [other, *scatter.invars[1:]], e.outvars, scatter.params, scatter.source
-            )
+            replaced[e] = scatter.replace(invars=[other, *scatter.invars[1:]], outvars=e.outvars)
     return [replaced.get(e, e) for e in eqns if e not in gone]
 
 
@@ -159,7 +157,7 @@ def _replaced(e: Eqn, producer: dict[Var, Eqn], uses: Counter[Atom], inner: set[
         pads = t.params["padding_config"] if isinstance(t, Eqn) else ((0, 0, 0),) * out.aval.ndim
         starts.append(tuple([lo for lo, _, _ in pads]))
     params = {"starts": tuple(starts), "shape": out.aval.shape}
-    return Eqn(sum_of_windows_p, operands, [out], params, e.source)
+    return e.replace(primitive=sum_of_windows_p, invars=operands, params=params)
 
 
 def _terms(e: Eqn, producer: dict[Var, Eqn], uses: Counter[Atom]) -> list[Atom | Eqn]:

@@ -13,8 +13,9 @@ from ...control.callback import Replay, made_before
 from ...core.config import config
 from ...core.context import run_quietly, run_with
 from ...core.errors import NaNError
-from ...core.ir import Atom, Eqn, Jaxpr, Literal, subjaxprs
+from ...core.ir import Atom, Eqn, Jaxpr, Literal, has_subjaxprs
 from ...core.nans import describe, has_nan, nan_of, only_moves, title
+from ...core.passes import run_equations
 from .explain_failure import call_host, inputs
 
 
@@ -68,23 +69,22 @@ def _evaluated(
     jaxpr: Jaxpr, arrays: Sequence[Any], known: Mapping[Eqn, Sequence[Any]], made: Sequence[Any]
 ) -> tuple[dict[Atom, Any], dict[Eqn, int]]:
     """The values of all variables; and for each equation how many calls were still to be made before it."""
-    env = inputs(jaxpr, arrays)
+    env: dict[Atom, Any] = dict(jaxpr.constants)
+    env.update(zip(jaxpr.invars, inputs(jaxpr, arrays)))
     calls_left = {}
     replay = Replay(made)
 
-    def evaluate() -> None:
-        for eqn in jaxpr.eqns:
-            calls_left[eqn] = len(replay)
-            args = [_read(env, a) for a in eqn.invars]
-            env.update(zip(eqn.outvars, known[eqn] if eqn in known else _computed(eqn, args, bool(made))))
+    def visit(eqn: Eqn, args: list[Any]) -> Sequence[Any]:
+        calls_left[eqn] = len(replay)
+        return known[eqn] if eqn in known else _computed(eqn, args, bool(made))
 
-    run_with(made_before, replay, evaluate)
+    run_with(made_before, replay, run_equations, jaxpr.eqns, env, visit)
     return env, calls_left
 
 
 def _computed(eqn: Eqn, args: Sequence[Any], replays: bool) -> Sequence[Any]:
     """One equation; loops by their kernels, unless these would make calls again that were made."""
-    if replays or not any(True for _ in subjaxprs(eqn.params)):
+    if replays or not has_subjaxprs(eqn.params):
         return call_host(eqn, args)
     return run_quietly(partial(eqn.primitive.impl, *args, **eqn.params))
 
@@ -105,7 +105,7 @@ def _origin(jaxpr: Jaxpr, env: Mapping[Atom, Any], a: Atom) -> Eqn | None:
 def _error(eqn: Eqn, env: Mapping[Atom, Any], made: Sequence[Any]) -> NaNError:
     """The error for an equation; of a loop or a branch, for the operation of its body."""
     args = [_read(env, a) for a in eqn.invars]
-    if any(True for _ in subjaxprs(eqn.params)):
+    if has_subjaxprs(eqn.params):
         try:  # as Python, where each operation is looked at
             run_with(made_before, Replay(made), call_host, eqn, args)
         except NaNError as inner:

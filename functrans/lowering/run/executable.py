@@ -16,6 +16,7 @@ from ...core.config import config, trace_key
 from ...core.context import run_with
 from ...core.ir import Eqn, Jaxpr, Var, subjaxprs
 from ...core.locks import new_lock
+from ...core.passes import extract
 from ...core.printing import show
 from ...core.source import Source
 from ...core.tape import Tape, TapeAval
@@ -35,7 +36,7 @@ from ..python.runtime import NAMES
 from .cache import kernels
 from .compile import CompiledKernel, Options
 from .debug_nans import look
-from .explain_failure import evaluate
+from .explain_failure import evaluate_on_host
 from .host_calls import Entry
 from .wrapper import write_wrapper
 
@@ -179,7 +180,7 @@ class Executable:
         for step in self.steps:
             if isinstance(step, HostStep):
                 eqn = step.eqn
-                text = show(Jaxpr([a for a in eqn.invars if isinstance(a, Var)], [eqn], eqn.outvars))
+                text = show(extract(self.simplified, [eqn], eqn.outvars))
                 parts.append(f"# host call:{text.splitlines()[1]}")
             else:
                 parts.append(self._units[step].python_source)
@@ -206,7 +207,7 @@ def _failed(
     """
     if status & ir.TAPE_FULL:
         raise tape_is_full(config.tape_limit, next(_tape_writers(jaxpr), None))
-    outs = run_with(made_before, Replay(made), evaluate, jaxpr, arrays, known)
+    outs = run_with(made_before, Replay(made), evaluate_on_host, jaxpr, arrays, known)
     return [
         x if isinstance(x, Tape) else np.array(x, v.aval.dtype, order="C")
         for x, v in zip(outs, jaxpr.outvars)

@@ -13,15 +13,15 @@ import numpy as np
 
 from ...control.callback import CALLBACKS, is_from_callback, made_before
 from ...core import errors
-from ...core.aval import Aval
 from ...core.config import config
 from ...core.context import run_quietly, run_with
-from ...core.ir import Atom, Eqn, Jaxpr, Literal, subjaxprs
+from ...core.ir import Eqn, Jaxpr, has_subjaxprs
+from ...core.passes import evaluate
 from ...core.source import Source, replayed
 from ...core.tape import Tape
 
 
-def evaluate(
+def evaluate_on_host(
     jaxpr: Jaxpr, arrays: Sequence[Any], known: Mapping[Eqn, Sequence[Any]] = MappingProxyType({})
 ) -> list[Any]:
     """The outputs of a jaxpr without calls, by its primitives' NumPy functions.
@@ -39,26 +39,17 @@ def evaluate(
     FunctransError
         Whatever an equation raises, with the line of the user's code that the equation came from.
     """
-    env = inputs(jaxpr, arrays)
 
-    def read(a: Atom) -> Any:
-        return a.value if isinstance(a, Literal) else env[a]
+    def visit(eqn: Eqn, args: list[Any]) -> Sequence[Any]:
+        return known[eqn] if eqn in known else call_host(eqn, args)
 
-    for eqn in jaxpr.eqns:
-        outs = known[eqn] if eqn in known else call_host(eqn, [read(a) for a in eqn.invars])
-        env.update(zip(eqn.outvars, outs))
-    return [read(a) for a in jaxpr.outvars]
+    return evaluate(jaxpr, inputs(jaxpr, arrays), visit)
 
 
-def inputs(jaxpr: Jaxpr, arrays: Sequence[Any]) -> dict[Atom, Any]:
-    """The values of constants and inputs."""
-    env: dict[Atom, Any] = dict(zip(jaxpr.constvars, jaxpr.consts))
-    env.update((v, _value(x, v.aval)) for v, x in zip(jaxpr.invars, arrays, strict=True))
-    return env
-
-
-def _value(x: Any, aval: Aval) -> Any:
-    return x if isinstance(x, Tape) else np.asarray(x, aval.dtype)
+def inputs(jaxpr: Jaxpr, arrays: Sequence[Any]) -> list[Any]:
+    """The arguments in the dtypes of the inputs."""
+    pairs = zip(jaxpr.in_avals, arrays, strict=True)
+    return [x if isinstance(x, Tape) else np.asarray(x, a.dtype) for a, x in pairs]
 
 
 def call_host(eqn: Eqn, args: Sequence[Any]) -> tuple[Any, ...]:
@@ -66,7 +57,7 @@ def call_host(eqn: Eqn, args: Sequence[Any]) -> tuple[Any, ...]:
     if eqn.primitive in CALLBACKS:
         return _call_back(eqn, args)
     # A loop as Python: as a kernel it would fail as it did.
-    has_body = any(True for _ in subjaxprs(eqn.params))
+    has_body = has_subjaxprs(eqn.params)
     impl = partial(eqn.primitive.impl, *args, **eqn.params)
     try:
         outs = run_quietly(config.patch(disable_jit=True)(impl) if has_body else impl)

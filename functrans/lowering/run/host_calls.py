@@ -135,7 +135,7 @@ def with_host_calls(jaxpr: Jaxpr) -> Jaxpr:
     eqns = [_with_rule(e) for e in jaxpr.eqns]
     if all(a is b for a, b in zip(eqns, jaxpr.eqns)):
         return jaxpr
-    return Jaxpr(jaxpr.invars, eqns, jaxpr.outvars, jaxpr.constvars, jaxpr.consts, jaxpr.name, jaxpr.stats)
+    return jaxpr.replace(eqns=eqns)
 
 
 def _with_rule(eqn: Eqn) -> Eqn:
@@ -143,4 +143,6 @@ def _with_rule(eqn: Eqn) -> Eqn:
     if eqn.outvars and not host:
         return eqn
     nothing = Var(Aval((), np.dtype(bool)))
-    return Eqn(host_p if host else silent_p, eqn.invars, eqn.outvars or (nothing,), {"eqn": eqn}, eqn.source)
+    return eqn.replace(
+        primitive=host_p if host else silent_p, outvars=eqn.outvars or (nothing,), params={"eqn": eqn}
+    )

@@ -15,8 +15,9 @@ import numpy as np
 
 from ...core.aval import Aval, Zero, aval_of
 from ...core.errors import DtypeError, ShapeError
-from ...core.kernel import Indexed, Pointwise, Reduction, Reshape
+from ...core.kernel import Block, BlockEmitter, Indexed, Pointwise, Reduction, Reshape
 from ...core.primitive import Linear, Primitive
+from ...core.tape import Tape, TapeAval, new_pool
 from ...core.trace import current_trace, eval_trace
 
 Rule = Callable[..., Any]
@@ -81,16 +82,29 @@ def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
     return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=axes)
 
 
-def zeros(aval: Aval) -> Any:
-    """A zero array of a type, as a scalar broadcast (never a large constant in a jaxpr)."""
-    if current_trace.get() is eval_trace:
+def zeros(aval: Aval, bind: Callable[..., Any] = Primitive.bind) -> Any:
+    """Zeros of a type, as a scalar broadcast (never a large constant in a jaxpr); of tapes, empty ones.
+
+    ``bind(primitive, *operands, **params)`` may be that of a `JaxprBuilder`.
+    """
+    if isinstance(aval, TapeAval):
+        return bind(empty_tape_p, aval=aval)
+    if bind is Primitive.bind and current_trace.get() is eval_trace:
         return np.zeros(aval.shape, aval.dtype)
-    return broadcast_to(aval.dtype.type(0), aval.shape)
+    zero = aval.dtype.type(0)
+    if not aval.shape:
+        return zero
+    return bind(broadcast_in_dim_p, zero, shape=aval.shape, broadcast_dimensions=())
 
 
-def instantiate(x: Any) -> Any:
-    """A tangent or cotangent as a value: zeros in the place of a `Zero`."""
-    return zeros(x.aval) if type(x) is Zero else x
+def instantiate(x: Any, aval: Aval | None = None) -> Any:
+    """A tangent or cotangent as a value: zeros in the place of a `Zero`, and of None, for which `aval` is needed."""
+    if type(x) is Zero:
+        return zeros(x.aval)
+    if x is None:
+        assert aval is not None
+        return zeros(aval)
+    return x
 
 
 def added(s: Any, t: Any) -> Any:
@@ -358,4 +372,33 @@ reduce_sum_p: Primitive = Primitive(
     transpose=_reduce_sum_transpose,
     batch=reduction_batch(lambda: reduce_sum_p),
     kernel=Reduction("sum"),
+)
+
+
+# --- empty_tape --------------------------------------------------------------------------------------------------
+
+
+def _empty_tape_impl(*, aval: TapeAval) -> Tape:
+    pools = tuple([new_pool() for _ in range(aval.levels)])
+    return Tape(np.zeros(aval.shape, np.int64), pools, aval)
+
+
+def _empty_tape_kernel(
+    k: BlockEmitter, operands: Sequence[Any], results: Sequence[Any], *, aval: TapeAval
+) -> None:
+    zero = k.const(0, aval.dtype)
+
+    def fill(index: list[Any]) -> None:
+        if len(index) == len(aval.shape):
+            k.store(results[0].spans, index, zero)
+        else:
+            with k.loop(aval.shape[len(index)]) as i:
+                fill([*index, i])
+
+    fill([])
+
+
+#: Tapes without records: the zero of a tape, what a branch gives where another one gives a tape.
+empty_tape_p = Primitive(
+    "empty_tape", lambda *, aval: aval, _empty_tape_impl, kernel=Block(_empty_tape_kernel)
 )

@@ -1,0 +1,320 @@
+"""Passes over jaxprs, each written once: evaluate, inline, eliminate dead code, lift constants, slice.
+
+A pass never changes a jaxpr. It returns another one, with the same name, counters and source lines, or the jaxpr
+itself where there is nothing to do. A pass of its own starts from these, from `Jaxpr.replace` and from `Eqn.replace`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, MutableMapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from .aval import Aval, aval_of
+from .ir import Atom, Eqn, Jaxpr, Literal, Var, has_subjaxprs
+from .primitive import Effect, Primitive
+from .source import Source, replayed, user_source
+from .trace import Tracer
+
+#: Computes one equation: ``visit(eqn, operands) -> its results``.
+Visit = Callable[[Eqn, list[Any]], Iterable[Any]]
+
+
+# --- evaluation ---------------------------------------------------------------------------------------------
+
+
+def evaluate(jaxpr: Jaxpr, args: Sequence[Any], visit: Visit | None = None) -> list[Any]:
+    """The outputs of `jaxpr` at `args`.
+
+    Parameters
+    ----------
+    jaxpr : Jaxpr
+    args : sequence
+        One value for each input. With NumPy values this computes; with tracers it is how interpreters walk a jaxpr.
+    visit : callable, optional
+        ``visit(eqn, operands) -> results`` computes an equation. By default its primitive is bound in the current
+        trace.
+
+    Returns
+    -------
+    list
+    """
+    env: dict[Atom, Any] = dict(zip(jaxpr.constvars, jaxpr.consts))
+    env.update(zip(jaxpr.invars, args))
+    run_equations(jaxpr.eqns, env, visit)
+    return [a.value if type(a) is Literal else env[a] for a in jaxpr.outvars]
+
+
+def run_equations(eqns: Iterable[Eqn], env: MutableMapping[Atom, Any], visit: Visit | None = None) -> None:
+    """Compute equations in order; operands are read from `env`, results are added to it.
+
+    What is traced meanwhile keeps the source line of the equation it comes from.
+    """
+    before = replayed.get()
+    try:
+        for eqn in eqns:
+            replayed.set(eqn.source or before)
+            values = [a.value if type(a) is Literal else env[a] for a in eqn.invars]
+            if visit is not None:
+                env.update(zip(eqn.outvars, visit(eqn, values)))
+            elif eqn.primitive.multiple:
+                env.update(zip(eqn.outvars, eqn.primitive.bind(*values, **eqn.params)))
+            else:
+                env[eqn.outvars[0]] = eqn.primitive.bind(*values, **eqn.params)
+    finally:
+        replayed.set(before)
+
+
+def bind_equation(eqn: Eqn, values: Sequence[Any]) -> Sequence[Any]:
+    """The results of an equation in the current trace: the default visitor of `evaluate`."""
+    out = eqn.primitive.bind(*values, **eqn.params)
+    return out if eqn.primitive.multiple else (out,)
+
+
+# --- construction -------------------------------------------------------------------------------------------
+
+
+def new_equation(
+    prim: Primitive, invars: Sequence[Atom], params: dict[str, Any], source: Source | None
+) -> Eqn:
+    """An equation with new output variables, of the types that the primitive's abstract rule gives."""
+    out = prim.abstract(*[a.aval for a in invars], **params)
+    outvars = [Var(a) for a in out] if prim.multiple else [Var(out)]
+    return Eqn(prim, invars, outvars, params, source)
+
+
+def single_equation(
+    prim: Primitive,
+    avals: Sequence[Aval],
+    params: dict[str, Any],
+    *,
+    name: str | None = None,
+    stats: Any = None,
+) -> Jaxpr:
+    """The jaxpr of one equation, of the user's line, from its operands to its results."""
+    invars = [Var(a) for a in avals]
+    eqn = new_equation(prim, invars, params, user_source())
+    return Jaxpr(invars, [eqn], eqn.outvars, name=name or prim.name, stats=stats)
+
+
+def map_subjaxprs(params: dict[str, Any], change: Callable[[Jaxpr], Jaxpr]) -> dict[str, Any]:
+    """Parameters with ``change(j)`` for each jaxpr `j` among them; themselves where each is the same one."""
+    if not has_subjaxprs(params):
+        return params
+    same = True
+
+    def changed(value: Any) -> Any:
+        nonlocal same
+        if isinstance(value, Jaxpr):
+            other = change(value)
+            same = same and other is value
+            return other
+        return tuple(map(changed, value)) if isinstance(value, tuple) else value
+
+    found = {k: changed(v) for k, v in params.items()}
+    return params if same else found
+
+
+# --- slices and dead code -----------------------------------------------------------------------------------
+
+
+class Operation(Protocol):
+    """What slices work on: an `Eqn`, or an entry of a linear tape."""
+
+    @property
+    def invars(self) -> Iterable[Any]:
+        """What it reads."""
+
+    @property
+    def outvars(self) -> Sequence[Any]:
+        """What it defines."""
+
+
+Op = TypeVar("Op", bound=Operation)
+
+
+def backward_slice(ops: Sequence[Op], targets: Iterable[Any], stored: Collection[Any] = ()) -> list[Op]:
+    """The operations that `targets` are computed by, in order; what they read of `stored` needs none."""
+    needed = {a for a in targets if a not in stored}
+    live = []
+    for op in reversed(ops):
+        if not needed.isdisjoint(op.outvars):
+            live.append(op)
+            needed.update([a for a in op.invars if a not in stored] if stored else op.invars)
+    return live[::-1]
+
+
+def forward_slice(ops: Iterable[Operation], variables: Iterable[Any]) -> set[Any]:
+    """`variables`, and all that is computed from them."""
+    reached = set(variables)
+    for op in ops:
+        if not reached.isdisjoint(op.invars):
+            reached.update(op.outvars)
+    return reached
+
+
+def live_equations(
+    eqns: Sequence[Eqn],
+    outvars: Iterable[Atom],
+    narrow: Callable[[Eqn, Collection[Atom]], Eqn] | None = None,
+) -> list[Eqn]:
+    """The equations that an output needs, and those with an effect.
+
+    Parameters
+    ----------
+    eqns : sequence of Eqn
+    outvars : iterable of Var or Literal
+    narrow : callable, optional
+        ``narrow(eqn, needed) -> eqn`` may exchange an equation for a cheaper one with those of its results only
+        that are among the variables `needed`.
+    """
+    needed = set(outvars)
+    live = []
+    for eqn in reversed(eqns):
+        if eqn.effects is not Effect.NONE or not needed.isdisjoint(eqn.outvars):
+            if narrow is not None:
+                eqn = narrow(eqn, needed)
+            live.append(eqn)
+            needed.update(eqn.invars)
+    return live[::-1]
+
+
+def eliminate_dead_code(jaxpr: Jaxpr, outvars: Sequence[Atom] | None = None) -> Jaxpr:
+    """The jaxpr that computes `outvars` (by default its outputs), without dead equations and constants."""
+    outvars = jaxpr.outvars if outvars is None else outvars
+    eqns = live_equations(jaxpr.eqns, outvars)
+    return drop_unused_constants(jaxpr.replace(eqns=eqns, outvars=outvars))
+
+
+def variables_read(eqns: Iterable[Eqn], outvars: Iterable[Atom] = ()) -> dict[Var, None]:
+    """The variables that equations and outputs read, in the order of reading."""
+    read = dict.fromkeys(a for e in eqns for a in e.invars if type(a) is Var)
+    read.update(dict.fromkeys(a for a in outvars if type(a) is Var))
+    return read
+
+
+def extract(jaxpr: Jaxpr, eqns: Sequence[Eqn], outvars: Sequence[Var]) -> Jaxpr:
+    """Some equations of a jaxpr as one of their own, from what they read and do not define to `outvars`."""
+    defined = {v for e in eqns for v in e.outvars}
+    invars = [v for v in variables_read(eqns) if v not in defined]
+    return jaxpr.replace(invars=invars, eqns=eqns, outvars=outvars, constants=())
+
+
+def drop_unused_constants(jaxpr: Jaxpr) -> Jaxpr:
+    """The jaxpr without constants that no equation and no output reads."""
+    if not jaxpr.constvars:
+        return jaxpr
+    read = variables_read(jaxpr.eqns, jaxpr.outvars)
+    return jaxpr.replace(constants=[(v, c) for v, c in jaxpr.constants if v in read])
+
+
+# --- substitution -------------------------------------------------------------------------------------------
+
+
+def substitute(eqns: Iterable[Eqn], env: MutableMapping[Any, Atom]) -> list[Eqn]:
+    """The equations with operands exchanged as `env` says."""
+    return [_reading(e, env) for e in eqns]
+
+
+def _reading(eqn: Eqn, env: MutableMapping[Any, Atom]) -> Eqn:
+    invars = [env.get(a, a) for a in eqn.invars]
+    return eqn if all(a is b for a, b in zip(invars, eqn.invars)) else eqn.replace(invars=invars)
+
+
+def inline(jaxpr: Jaxpr, body_of: Callable[[Eqn], Jaxpr | None]) -> Jaxpr:
+    """The jaxpr with bodies in the place of the equations that stand for them, in these bodies too.
+
+    Parameters
+    ----------
+    jaxpr : Jaxpr
+    body_of : callable
+        The jaxpr from an equation's operands to its results; None for an equation that stays.
+
+    Returns
+    -------
+    Jaxpr
+        One constant for each array, by identity. Itself where nothing is inlined and no array is held twice.
+    """
+    bodies = [body_of(e) for e in jaxpr.eqns]
+    known = {id(c): v for v, c in jaxpr.constants}
+    if not any(bodies) and len(known) == len(jaxpr.consts):
+        return jaxpr
+    constants: dict[int, tuple[Var, Any]] = {}
+    eqns: list[Eqn] = []
+
+    def write(inner: Jaxpr, bodies: Sequence[Jaxpr | None], env: dict[Atom, Atom], fresh: bool) -> list[Atom]:
+        for v, c in inner.constants:
+            env[v] = constants.setdefault(id(c), (Var(v.aval) if fresh else v, c))[0]
+        for eqn, body in zip(inner.eqns, bodies):
+            eqn = _reading(eqn, env)
+            if body is not None:
+                operands: dict[Atom, Atom] = dict(zip(body.invars, eqn.invars))
+                results = write(body, [body_of(e) for e in body.eqns], operands, True)
+                env.update(zip(eqn.outvars, results))
+                continue
+            if fresh:  # a body may be inlined twice
+                outvars = [Var(v.aval) for v in eqn.outvars]
+                env.update(zip(eqn.outvars, outvars))
+                eqn = eqn.replace(outvars=outvars)
+            eqns.append(eqn)
+        return [env.get(a, a) for a in inner.outvars]
+
+    outvars = write(jaxpr, bodies, {}, False)
+    return jaxpr.replace(eqns=eqns, outvars=outvars, constants=list(constants.values()))
+
+
+def constants_to_literals(jaxpr: Jaxpr) -> Jaxpr:
+    """The jaxpr with literals in the place of captured arrays of rank 0."""
+    numbers: dict[Any, Atom] = {
+        v: Literal(c[()] if isinstance(c, np.ndarray) else c)
+        for v, c in jaxpr.constants
+        if not v.aval.shape and isinstance(c, np.ndarray | np.generic | int | float | complex)
+    }
+    if not numbers:
+        return jaxpr
+    return jaxpr.replace(
+        eqns=substitute(jaxpr.eqns, numbers),
+        outvars=[numbers.get(a, a) for a in jaxpr.outvars],
+        constants=[(v, c) for v, c in jaxpr.constants if v not in numbers],
+    )
+
+
+# --- constants as inputs ------------------------------------------------------------------------------------
+
+
+def lift_tracers(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Any, ...]]:
+    """The jaxpr with captured values of enclosing traces as leading inputs, and these; arrays stay constants."""
+    traced = [(v, c) for v, c in jaxpr.constants if isinstance(c, Tracer)]
+    if not traced:
+        return jaxpr, ()
+    left = [(v, c) for v, c in jaxpr.constants if not isinstance(c, Tracer)]
+    lifted = jaxpr.replace(invars=[*[v for v, _ in traced], *jaxpr.invars], constants=left)
+    return lifted, tuple([c for _, c in traced])
+
+
+def lift_constants(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Any, ...]]:
+    """The jaxpr with all constants as leading inputs, those of the calls in it too; and their values. Kept on it."""
+    return jaxpr.derive("lifted constants", lambda: _lift_constants(jaxpr))
+
+
+def _lift_constants(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Any, ...]]:
+    lifted = {id(c): (v, c) for v, c in jaxpr.constants}
+    same: dict[Any, Atom] = {v: lifted[id(c)][0] for v, c in jaxpr.constants}
+    eqns = []
+    for eqn in substitute(jaxpr.eqns, same):
+        if eqn.primitive.inlined:
+            inner, values = lift_constants(eqn.params["jaxpr"])
+            extra = [lifted.setdefault(id(c), (Var(aval_of(c)), c))[0] for c in values]
+            if extra:
+                eqn = eqn.replace(invars=[*extra, *eqn.invars], params={**eqn.params, "jaxpr": inner})
+        eqns.append(eqn)
+    if not lifted:
+        return jaxpr, ()
+    opened = jaxpr.replace(
+        invars=[*[v for v, _ in lifted.values()], *jaxpr.invars],
+        eqns=eqns,
+        outvars=[same.get(a, a) for a in jaxpr.outvars],
+        constants=(),
+    )
+    return opened, tuple([c for _, c in lifted.values()])
