@@ -11,15 +11,16 @@ from functrans.core import errors
 PAGE = Path(__file__).with_name("errors.md")
 HEAD = """# Errors
 
-Written by `docs/generate_errors.py` from the docstrings of the classes in `functrans/core/errors/`; change it there.
+`docs/generate_errors.py` writes this page from the docstrings of the classes in `functrans/core/errors/`; edit them
+there.
 
-Every error that functrans raises on purpose is a `functrans.errors.FunctransError`, and also an error of the kind that
-Python or NumPy would raise there (in brackets), so that `except ValueError` and `except IndexError` do what they do for
-NumPy. Its message ends with your file, line and source text: those of the innermost frame that belongs neither to
-functrans nor to an installed library that knows nothing of it, such as pandas or Matplotlib.
+Every error that functrans raises on purpose is a `functrans.errors.FunctransError`. It is also an error of the type
+that Python or NumPy would raise (in brackets), so `except ValueError` and `except IndexError` work as with NumPy.
+The message ends with your file, line and source text: the innermost frame that belongs neither to functrans nor to an
+installed library that does not use functrans, such as pandas or Matplotlib.
 
-The traceback of an error that leaves a function of functrans shows your frames, without those of functrans between
-them. `config.traceback_filtering = False`, or `FUNCTRANS_TRACEBACK_FILTERING=0`, shows all.
+The traceback shows your frames without those of functrans between them. `config.traceback_filtering = False`, or
+`FUNCTRANS_TRACEBACK_FILTERING=0`, shows all frames.
 """
 
 

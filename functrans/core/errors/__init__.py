@@ -1,7 +1,7 @@
-"""Typed errors. The docstring of each class is its help page: a failing program, the cause, the cure.
+"""Typed errors. The docstring of each class is its help page: a failing program, the cause, the fix.
 
-Every error carries the user's own line: taken from the stack where it is raised, or given as `source` when
-the fault is noticed later (an index out of bounds inside a kernel).
+Every error carries the user's own line, taken from the stack where it is raised, or passed as `source` if the error
+is detected later (an index out of bounds inside a kernel).
 """
 
 from __future__ import annotations
@@ -123,6 +123,6 @@ __all__ = [
     "VmapRuleError",
 ]
 
-# One name for users, in tracebacks and pickles, whichever file a class stands in.
+# One module name for users, in tracebacks and pickles, whichever file defines a class.
 for _name in __all__:
     globals()[_name].__module__ = __name__

@@ -1,4 +1,4 @@
-"""Arrays and trees: shapes, dtypes, indices, arguments."""
+"""Arrays and pytrees: shapes, dtypes, indices, arguments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .base import FunctransError
 
 
 class ShapeError(FunctransError, ValueError):
-    """Shapes that do not fit together.
+    """The shapes of the operands do not match.
 
     >>> import functrans.numpy as fnp
     >>> fnp.add(fnp.ones(3), fnp.ones(4))
@@ -22,7 +22,7 @@ class ShapeError(FunctransError, ValueError):
 
 
 class AxisError(FunctransError, np.exceptions.AxisError):
-    """An axis that the array does not have.
+    """The array does not have this axis.
 
     >>> import functrans.numpy as fnp
     >>> fnp.sum(fnp.ones((3, 4)), axis=2)
@@ -35,7 +35,7 @@ class AxisError(FunctransError, np.exceptions.AxisError):
 
 
 class DtypeError(FunctransError, TypeError):
-    """A dtype that the operation does not take.
+    """The operation does not accept this dtype.
 
     >>> import functrans.numpy as fnp
     >>> fnp.bitwise_and(1.0, 2.0)
@@ -48,7 +48,7 @@ class DtypeError(FunctransError, TypeError):
 
 
 class UnsupportedDtypeError(DtypeError):
-    """A dtype that functrans has no arrays of: float16, longdouble, object, strings, dates, records.
+    """functrans does not support arrays of this dtype: float16, longdouble, object, strings, dates, records.
 
     >>> import numpy as np, functrans.numpy as fnp
     >>> fnp.asarray(np.ones(3, np.float16))
@@ -61,7 +61,7 @@ class UnsupportedDtypeError(DtypeError):
 
 
 class ArgumentError(FunctransError, TypeError):
-    """An argument of the wrong kind: a value that is not an array, a wrong `argnums`, a bad option.
+    """An argument has the wrong type: a value that is not an array, a wrong `argnums`, a bad option.
 
     >>> import functrans as ft
     >>> ft.jvp(lambda x: x, 1.0, 1.0)
@@ -69,12 +69,12 @@ class ArgumentError(FunctransError, TypeError):
     ...
     functrans.core.errors.ArgumentError: jvp: primals must be a sequence of values, got 1.0 of type float...
 
-    The message names the argument and shows what was met.
+    The message names the argument and shows its value.
     """
 
 
 class ArgumentValueError(FunctransError, ValueError):
-    """An argument of the right kind with a value that cannot be used.
+    """An argument has the right type but an invalid value.
 
     >>> import functrans as ft
     >>> ft.grad(lambda x: x, argnums=2)(1.0)
@@ -83,12 +83,12 @@ class ArgumentValueError(FunctransError, ValueError):
     functrans.core.errors.ArgumentValueError: grad of <lambda>: argnums=2, but it was called with 1 positional...
 
     Other examples: mapped axes of different sizes in ``vmap``, an integer array to a negative power. The message says
-    which values would do.
+    which values are valid.
     """
 
 
 class IntegerRangeError(FunctransError, OverflowError):
-    """A Python integer that does not fit into the dtype in which it takes part.
+    """A Python integer does not fit the dtype of the operation.
 
     >>> import functrans.numpy as fnp
     >>> fnp.abs(2**70)
@@ -96,12 +96,12 @@ class IntegerRangeError(FunctransError, OverflowError):
     ...
     functrans.core.errors.IntegerRangeError: absolute: argument 0: the Python integer 1180591620717411303424 does not...
 
-    NumPy computes with such numbers as Python objects, of which functrans has no arrays. Write a float (``2.0**70``).
+    NumPy stores such numbers as Python objects, which functrans does not support. Write a float (``2.0**70``).
     """
 
 
 class ArrayTooLargeError(FunctransError, MemoryError, ValueError):
-    """An array that fits into no memory: a shape with too many elements.
+    """An array has too many elements to fit in memory.
 
     >>> import functrans.numpy as fnp
     >>> fnp.zeros((2**40, 2**20))
@@ -109,12 +109,12 @@ class ArrayTooLargeError(FunctransError, MemoryError, ValueError):
     ...
     functrans.core.errors.ArrayTooLargeError: zeros: array is too big; `arr.size * arr.dtype.itemsize` is larger...
 
-    Mostly a size that was computed wrongly; the message shows the shape.
+    Usually a size was computed incorrectly; the message shows the shape.
     """
 
 
 class IndexOutOfBoundsError(FunctransError, IndexError):
-    """An index outside the array, met while tracing or inside a compiled kernel.
+    """An index is outside the array, while tracing or inside a compiled kernel.
 
     >>> import functrans as ft, functrans.numpy as fnp
     >>> ft.jit(lambda x, i: x[i])(fnp.arange(3.0), 5)
@@ -122,15 +122,15 @@ class IndexOutOfBoundsError(FunctransError, IndexError):
     ...
     functrans.core.errors.IndexOutOfBoundsError: index 5 is out of bounds for axis 0 with size 3...
 
-    As NumPy does, functrans raises, compiled too; the message names the index, the axis and its size, and your line.
-    Where indices may lie outside on purpose, say what to do: ``x.at[i].get(mode="clip")`` (or ``"fill"``, ``"wrap"``),
-    ``x.at[i].set(v, mode="drop")``.
+    Like NumPy, functrans raises, also in compiled code. The message names the index, the axis and its size, and shows
+    your line. If indices may be out of bounds on purpose, choose a mode: ``x.at[i].get(mode="clip")`` (or ``"fill"``,
+    ``"wrap"``), ``x.at[i].set(v, mode="drop")``.
     """
 
 
 class InvalidIndexError(FunctransError, IndexError):
-    """An index expression that does not fit the array: too many indices, a float, two ellipses, index arrays that do
-    not broadcast, a boolean mask of another shape.
+    """An index expression does not match the array: too many indices, a float, two ellipses, index arrays that do not
+    broadcast, a boolean mask of another shape.
 
     >>> import functrans as ft, functrans.numpy as fnp
     >>> ft.jit(lambda x: x[0, 0])(fnp.arange(3.0))
@@ -143,7 +143,7 @@ class InvalidIndexError(FunctransError, IndexError):
 
 
 class ImmutableArrayError(FunctransError, ValueError, TypeError):
-    """An attempt to change an `Array` in place: ``x[i] = v``, ``out=x``, ``x.sort()``, ``x.flags.writeable = True``.
+    """Code tried to change an `Array` in place: ``x[i] = v``, ``out=x``, ``x.sort()``, ``x.flags.writeable = True``.
 
     >>> import functrans.numpy as fnp
     >>> x = fnp.zeros(3)
@@ -152,13 +152,13 @@ class ImmutableArrayError(FunctransError, ValueError, TypeError):
     ...
     functrans.core.errors.ImmutableArrayError: x[i] = v: an Array of functrans cannot be changed in place...
 
-    Arrays of functrans never change. Write ``x = x.at[0].set(1.0)``, use the returned value (``y = np.sort(x)``), or
-    take a copy that is yours: ``np.array(x)``.
+    Arrays of functrans are immutable. Write ``x = x.at[0].set(1.0)``, use the returned value (``y = np.sort(x)``), or
+    make a writable copy: ``np.array(x)``.
     """
 
 
 class PytreeError(FunctransError, ValueError):
-    """Trees that do not fit together, or a tree that cannot be taken apart.
+    """Pytrees have different structures, or a pytree cannot be flattened.
 
     >>> import functrans as ft
     >>> ft.tree.map(lambda x, y: x + y, (1, 2), (1, 2, 3))
@@ -166,12 +166,12 @@ class PytreeError(FunctransError, ValueError):
     ...
     functrans.core.errors.PytreeError: tree_map: tree 2 does not match at the root: expected a tuple of length 2...
 
-    The message names the key path at which the trees part.
+    The message names the key path at which the pytrees differ.
 
     >>> ft.tree.leaves({1: 0.0, "a": 0.0})
     Traceback (most recent call last):
     ...
     functrans.core.errors.PytreeError: the keys of the dictionary at tree cannot be sorted (types met: int, str)...
 
-    Keys of a dictionary must have an order: use one type of key, or an `OrderedDict`, which keeps its own.
+    The keys of a dictionary must be sortable: use keys of one type, or an `OrderedDict`, which keeps its own order.
     """

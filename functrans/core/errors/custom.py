@@ -1,4 +1,4 @@
-"""Operations with rules of the user's own: how they are defined, and what their context allows."""
+"""Operations with custom rules: how they are defined, and what their context allows."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from .derivatives import NoRuleError
 
 
 class FunctionError(FunctransError, RuntimeError):
-    """An operation with a rule of its own (`Function`, `custom_vjp`, `custom_jvp`, ...) and something wrong with it.
+    """Something is wrong with an operation that has a custom rule (`Function`, `custom_vjp`, `custom_jvp`, ...).
 
-    Base class of the errors that follow. Their messages name the operation (``MyOpBackward``, as PyTorch does, where
-    its backward is at fault), count arguments from 0, and show the line of the rule.
+    Base class of the errors that follow. Their messages name the operation (``MyOpBackward``, as in PyTorch, if its
+    backward is at fault), count arguments from 0, and show the line of the rule.
 
     >>> import functrans as ft
     >>> class Scale(ft.Function):
@@ -27,12 +27,12 @@ class FunctionError(FunctransError, RuntimeError):
     ...     print(type(error).__name__)
     GradientCountError
 
-    Return a gradient for each argument: ``return g * ctx.factor, None``.
+    Return one gradient per argument: ``return g * ctx.factor, None``.
     """
 
 
 class FunctionDefinitionError(FunctionError, TypeError):
-    """An operation that is not defined, or not called, as it must be.
+    """An operation is defined or called incorrectly.
 
     >>> import functrans as ft
     >>> class Square(ft.Function):
@@ -56,7 +56,7 @@ class FunctionDefinitionError(FunctionError, TypeError):
 
 
 class FunctionContractError(FunctionError):
-    """A method of `ctx` called where it may not be, or twice.
+    """A method of `ctx` was called twice, or in the wrong place.
 
     >>> import functrans as ft, functrans.numpy as fnp
     >>> class Product(ft.Function):
@@ -74,14 +74,15 @@ class FunctionContractError(FunctionError):
     ...
     functrans.core.errors.FunctionContractError: Product: save_for_backward called twice in one forward...
 
-    Save everything by one call: ``ctx.save_for_backward(x, y)``. The setters of `ctx` belong into `forward` or
-    `setup_context`, ``ctx.saved_tensors`` into `backward`; `jvp` sees what ``ctx.save_for_forward`` was given; only
-    outputs of the call are marked non-differentiable; with ``config.strict_ctx`` arrays are saved, never assigned.
+    Save everything in one call: ``ctx.save_for_backward(x, y)``. Call the setters of `ctx` in `forward` or
+    `setup_context`, and read ``ctx.saved_tensors`` in `backward`; in `jvp` it holds what ``ctx.save_for_forward``
+    saved. Mark only outputs of the call as non-differentiable. With ``config.strict_ctx``, save arrays instead of
+    assigning them.
     """
 
 
 class ContextAttributeError(FunctionError, AttributeError):
-    """An attribute of `ctx` that cannot be set: in `backward` none can, and some names are its own.
+    """An attribute of `ctx` cannot be set: `ctx` is read-only in `backward`, and some names are reserved.
 
     >>> import functrans as ft
     >>> class Counted(ft.Function):
@@ -98,13 +99,13 @@ class ContextAttributeError(FunctionError, AttributeError):
     ...
     functrans.core.errors.ContextAttributeError: Counted: ctx.calls cannot be set: ctx is read-only in backward...
 
-    `backward` may run any number of times, and later than `forward`: compute there, keep nothing. To count or to look
-    at values use ``functrans.debug.callback``.
+    `backward` may run any number of times, and later than `forward`, so it must not store anything. To count calls or
+    inspect values, use ``functrans.debug.callback``.
     """
 
 
 class MissingRuleError(FunctionError, NoRuleError):
-    """A transformation asked for a rule that the operation does not have, and that cannot be derived from the others.
+    """A transformation needs a rule that the operation lacks and that cannot be derived from its other rules.
 
     >>> import functrans as ft
     >>> class Double(ft.Function):
@@ -116,13 +117,13 @@ class MissingRuleError(FunctionError, NoRuleError):
     ...
     functrans.core.errors.MissingRuleError: reverse mode through Double: You must implement either the backward or...
 
-    Reverse mode wants `backward` (or `jvp`, which is transposed); forward mode wants `jvp` (or a `backward` that is
-    linear in the gradient). A `NotImplementedError` as well.
+    Reverse mode needs `backward` (or `jvp`, which is transposed); forward mode needs `jvp` (or a `backward` that is
+    linear in the gradient). This is also a `NotImplementedError`.
     """
 
 
 class OnceDifferentiableError(FunctionError):
-    """A second derivative through a rule that was declared good for the first one only.
+    """A rule marked `once_differentiable` was differentiated again.
 
     >>> import functrans as ft
     >>> class Cube(ft.Function):
@@ -142,30 +143,31 @@ class OnceDifferentiableError(FunctionError):
     ...
     functrans.core.errors.OnceDifferentiableError: trying to differentiate twice a function that was marked with...
 
-    If `backward` is made of operations that have derivatives, take the decorator away. If it is not (it calls a library
-    by a host callback), write it as another operation with a rule of its own.
+    If `backward` consists of operations that have derivatives, remove the decorator. Otherwise (it calls a library
+    through a host callback), write it as another operation with its own rule.
     """
 
 
 class SavedValuesFreedError(FunctionError):
-    """What was saved for the backward pass has been freed, and is asked for again.
+    """The values saved for the backward pass were freed, but are needed again.
 
     >>> import functrans as ft
-    >>> y, pull = ft.vjp(lambda x: x * x, 3.0, retain=False)
-    >>> pull(1.0)
+    >>> y, pullback = ft.vjp(lambda x: x * x, 3.0, retain=False)
+    >>> pullback(1.0)
     (Array(6.),)
-    >>> pull(1.0)
+    >>> pullback(1.0)
     Traceback (most recent call last):
     ...
     functrans.core.errors.SavedValuesFreedError: vjp of <lambda>: Trying to backward through the graph a second time...
 
-    Leave `retain` at True (the default), and free the memory by ``pull.release()`` after the last call. A `Function`
-    with ``clear_saved_tensors_on_access = True`` reads ``ctx.saved_tensors`` once: keep the tuple in a variable.
+    Leave `retain` at True (the default), and free the memory with ``pullback.release()`` after the last call. A
+    `Function` with ``clear_saved_tensors_on_access = True`` can read ``ctx.saved_tensors`` once: store the tuple in a
+    variable.
     """
 
 
 class CapturedTracerError(FunctionError):
-    """A rule uses a value that is being differentiated, but that is not among its arguments.
+    """A rule captures a value that is being differentiated, instead of receiving it as an argument.
 
     >>> import functrans as ft
     >>> def loss(w):
@@ -179,8 +181,8 @@ class CapturedTracerError(FunctionError):
     ...
     functrans.core.errors.CapturedTracerError: scaled: 'w' is being differentiated (by grad) but is captured ...
 
-    The rule tells derivatives in the arguments only; that in a captured value would be lost. Make it an argument:
-    ``def scaled(w, x)``. Captured values that are not differentiated (those of ``vmap`` and ``jit``) need
-    nothing, where they stand in the closure of a rule, or in an argument. Elsewhere (in a global variable, in an
-    attribute of a class) they are not found, which is this error, too.
+    The rule gives derivatives in the arguments only, so the derivative in a captured value would be lost. Make it an
+    argument: ``def scaled(w, x)``. A rule may capture traced values that are not differentiated (those of ``vmap`` and
+    ``jit``) in its closure or in an argument. functrans does not see them elsewhere (in a global variable, in an
+    attribute of a class), and raises this error too.
     """

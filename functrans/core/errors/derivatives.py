@@ -6,7 +6,7 @@ from .base import FunctransError
 
 
 class GradientError(FunctransError, TypeError):
-    """A derivative that does not exist: of a function that is not scalar, or in an argument that is not float.
+    """The derivative does not exist: the function is not scalar, or the argument is not a float.
 
     >>> import functrans as ft, functrans.numpy as fnp
     >>> ft.grad(lambda x: x * 2)(fnp.ones(3))
@@ -14,20 +14,19 @@ class GradientError(FunctransError, TypeError):
     ...
     functrans.core.errors.GradientError: grad of <lambda>: it must return a scalar, but returned an array...
 
-    Sum it, or use ``jacrev`` or ``vjp``.
+    Sum the result, or use ``jacrev`` or ``vjp``.
 
     >>> ft.grad(lambda x: x * 2)(3)
     Traceback (most recent call last):
     ...
     functrans.core.errors.GradientError: grad of <lambda>: argument 0 ('x') has dtype int64...
 
-    Pass ``3.0``, or ``x.astype(float)``; integer arguments among others are left out by ``argnums``.
+    Pass ``3.0`` or ``x.astype(float)``, or use ``argnums`` to select the float arguments.
     """
 
 
 class NoRuleError(FunctransError, NotImplementedError):
-    """An operation lacks what a transformation asked of it: functrans does not have it, or its derivative, or it is
-    not linear.
+    """An operation lacks a rule: functrans does not have the operation or its derivative, or it is not linear.
 
     >>> import numpy as np, functrans as ft
     >>> ft.grad(lambda x: np.sum(np.busday_count(x, x)))(np.ones(3))
@@ -35,6 +34,6 @@ class NoRuleError(FunctransError, NotImplementedError):
     ...
     functrans.core.errors.NoRuleError: np.busday_count of a traced value of type f64[3]...
 
-    Write it with functions that there are; the message names the nearest. For a primitive without a rule the message
-    names the file with its record.
+    Use functions that functrans has; the message suggests the nearest one. For a primitive without a rule, the message
+    names the file of its record.
     """

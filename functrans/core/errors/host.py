@@ -6,11 +6,11 @@ from .base import FunctransError
 
 
 class CallbackError(FunctransError, ValueError):
-    """A callback that did not return what was promised, or that a transformation cannot go through.
+    """A callback did not return what was declared, or a transformation cannot go through it.
 
     >>> import numpy as np, functrans as ft
-    >>> promised = ft.ShapeDtypeStruct((3,), float)
-    >>> ft.jit(lambda x: ft.pure_callback(lambda x: x[:2], promised, x))(np.ones(3))
+    >>> declared = ft.ShapeDtypeStruct((3,), float)
+    >>> ft.jit(lambda x: ft.pure_callback(lambda x: x[:2], declared, x))(np.ones(3))
     Traceback (most recent call last):
     ...
     functrans.core.errors.CallbackError: pure_callback: the callback '<lambda>' returned an array of shape (2,)...
@@ -22,13 +22,13 @@ class CallbackError(FunctransError, ValueError):
     ...
     functrans.core.errors.CallbackError: pure_callback: the callback 'sin' has no derivative (JVP)...
 
-    Give one by ``custom_jvp`` or ``custom_vjp``, or cut it off: ``functrans.lax.stop_gradient(x)``. Values are
-    looked at by ``functrans.debug.print`` and ``functrans.debug.callback``, which derivatives pass through.
+    Define one with ``custom_jvp`` or ``custom_vjp``, or stop the derivative: ``functrans.lax.stop_gradient(x)``. To
+    inspect values, use ``functrans.debug.print`` and ``functrans.debug.callback``, which derivatives pass through.
     """
 
 
 class FormatError(FunctransError, ValueError, KeyError, IndexError):
-    """A format string of ``debug.print`` that does not fit its arguments.
+    """A format string of ``debug.print`` does not match its arguments.
 
     >>> import functrans as ft
     >>> ft.debug.print("x = {x}", y=1.0)
@@ -36,7 +36,7 @@ class FormatError(FunctransError, ValueError, KeyError, IndexError):
     ...
     functrans.core.errors.FormatError: debug.print: 'x = {x}' asks for 'x', which is not given...
 
-    Write ``debug.print("x = {x}", x=x)``, not an f-string: the numbers are not known yet where it is evaluated.
+    Write ``debug.print("x = {x}", x=x)``, not an f-string, which is evaluated before the numbers are known.
     """
 
     __str__ = Exception.__str__  # that of KeyError would quote the message

@@ -1,4 +1,4 @@
-"""Compiled code that is wrong."""
+"""Faults in compiled code."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from .base import FunctransError
 
 
 class MemoryDamageError(FunctransError, RuntimeError):
-    """A compiled function wrote beside its memory, or did not write its result; ``config.checked`` looks for it.
+    """A compiled function wrote outside its memory, or did not write its result. ``config.checked`` detects this.
 
-    Nothing that is written in functrans's functions can do so, unless functrans itself is wrong. A kernel made by hand
-    can, of the loop IR that programs become:
+    Programs written with functrans cannot cause it, unless functrans itself has a bug. A kernel written by hand in the
+    loop IR can:
 
     >>> import numpy as np, functrans as ft
     >>> from functrans.lowering.loops.builder import Builder
@@ -24,7 +24,7 @@ class MemoryDamageError(FunctransError, RuntimeError):
     ...
     functrans.core.errors.MemoryDamageError: kernel 'shift' wrote past the end of 'y', an output of type float64[3]...
 
-    Outside of checked mode such a write goes to memory of something else, and the process fails later, or computes
-    wrong numbers. Please report it, with the program. Until then, ``functrans.config.backend = "python"`` or
+    Outside checked mode, such a write corrupts other memory, and the process crashes later or computes wrong numbers.
+    Please report it, with the program. Meanwhile, ``functrans.config.backend = "python"`` or
     ``functrans.disable_jit()`` run the program without compiled code.
     """

@@ -6,10 +6,10 @@ from .base import FunctransError
 
 
 class TapeLimitError(FunctransError, MemoryError):
-    """The derivative of a loop would have to keep more than ``config.tape_limit`` allows.
+    """The derivative of a loop would have to store more than ``config.tape_limit`` allows.
 
-    Reverse mode keeps what the derivative needs of every iteration. Of a ``while_loop``, or a ``fori_loop`` whose
-    number of iterations is only known at run time, nobody knows beforehand how much that is:
+    Reverse mode stores the residuals of every iteration. For a ``while_loop``, or a ``fori_loop`` whose number of
+    iterations is known only at run time, their size is unknown in advance:
 
     >>> import functrans as ft
     >>> from functrans import lax
@@ -21,13 +21,13 @@ class TapeLimitError(FunctransError, MemoryError):
     ...
     functrans.core.errors.TapeLimitError: what the derivative of a loop must keep of its iterations exceeds ...
 
-    Keep less of each iteration (``functrans.checkpoint``), make the loop shorter, differentiate it in forward mode
+    Store less per iteration (``functrans.checkpoint``), make the loop shorter, differentiate it in forward mode
     (``jvp``, ``jacfwd``), or raise the limit.
     """
 
 
 class CarryTypeError(FunctransError, TypeError):
-    """A loop whose body returns another type of carry than it was given: shape, dtype or structure.
+    """A loop's body returns a carry of another type than it received: shape, dtype or structure.
 
     >>> import functrans.numpy as fnp
     >>> from functrans import lax
@@ -36,14 +36,14 @@ class CarryTypeError(FunctransError, TypeError):
     ...
     functrans.core.errors.CarryTypeError: fori_loop of <lambda>: the carry changes its type at ['x']: f64[2] goes in...
 
-    A compiled loop has one place for each array of its carry. Give the first carry the type that the body returns
-    (``fnp.zeros(n)`` of full size, written by ``.at[i].set``; ``0.0`` instead of ``np.int64(0)``), or convert in the
-    body (``.astype(c.dtype)``). A Python number takes on the dtype that the body gives it.
+    A compiled loop has one buffer for each array of its carry. Give the initial carry the type that the body returns
+    (``fnp.zeros(n)`` at full size, written with ``.at[i].set``; ``0.0`` instead of ``np.int64(0)``), or convert in the
+    body (``.astype(c.dtype)``). A Python number takes the dtype that the body gives it.
     """
 
 
 class ConditionTypeError(FunctransError, TypeError):
-    """A condition of ``while_loop`` or ``cond`` that is not one boolean.
+    """A condition of ``while_loop`` or ``cond`` is not a scalar boolean.
 
     >>> import functrans.numpy as fnp
     >>> from functrans import lax
@@ -53,12 +53,12 @@ class ConditionTypeError(FunctransError, TypeError):
     functrans.core.errors.ConditionTypeError: while_loop: the condition <lambda> must return a scalar boolean, but...
 
     Compare numbers (``x != 0``), and reduce arrays: ``fnp.all(x < 3.0)``, ``fnp.any(x < 3.0)``. To loop over each
-    element on its own, map the loop: ``vmap``.
+    element separately, map the loop: ``vmap``.
     """
 
 
 class BranchTypeError(FunctransError, TypeError):
-    """Branches of ``cond`` or ``switch`` that return different types: structure, shape or dtype.
+    """The branches of ``cond`` or ``switch`` return different types: structure, shape or dtype.
 
     >>> import functrans.numpy as fnp
     >>> from functrans import lax
@@ -67,7 +67,7 @@ class BranchTypeError(FunctransError, TypeError):
     ...
     functrans.core.errors.BranchTypeError: cond: the branches return different types at [1]: f64[2] from true_fun...
 
-    Which branch runs is known only when it runs, so what comes after must fit either. Make shapes equal
-    (``fnp.zeros_like``), dtypes too (``.astype``), and return the same structure from each. Python numbers take on the
+    Which branch runs is known only at run time, so the code after it must work with either. Make the shapes equal
+    (``fnp.zeros_like``), and the dtypes (``.astype``), and return the same structure from each. Python numbers take the
     dtype of the other branch.
     """

@@ -1,4 +1,4 @@
-"""Computations that fail for the numbers that they meet."""
+"""Computations that fail for particular numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class LinAlgError(FunctransError, np.linalg.LinAlgError):
     ...
     functrans.core.errors.LinAlgError: cholesky: the matrix is not positive definite...
 
-    Caught by ``except numpy.linalg.LinAlgError``. Add a small multiple of the identity; or let the result be NaN:
+    ``except numpy.linalg.LinAlgError`` catches it. Add a small multiple of the identity, or let the result be NaN:
 
     >>> with ft.config.patch(linalg_errors="nan"):
     ...     bool(np.isnan(fnp.linalg.cholesky(-np.eye(2))).any())
@@ -25,7 +25,7 @@ class LinAlgError(FunctransError, np.linalg.LinAlgError):
 
 
 class NaNError(FunctransError, FloatingPointError):
-    """A NaN appeared while ``config.debug_nans`` is on.
+    """An operation returned NaN while ``config.debug_nans`` is on.
 
     >>> import functrans as ft, functrans.numpy as fnp
     >>> @ft.jit
@@ -37,14 +37,14 @@ class NaNError(FunctransError, FloatingPointError):
     ...
     functrans.core.errors.NaNError: log returned NaN (1 of 2 elements, the first at (1,))...
 
-    The message names the operation that made it (in compiled functions too), or the backward of a custom operation
-    (``MyOpBackward``), and your line. Where the NaN is not used, as in ``fnp.where(x > 0, fnp.log(x), 0.0)``, compute
-    it from numbers that are valid: ``fnp.log(fnp.where(x > 0, x, 1.0))``. That heals the gradient as well.
+    The message names the operation that returned it (in compiled functions too), or the backward of a custom operation
+    (``MyOpBackward``), and shows your line. If the NaN is discarded, as in ``fnp.where(x > 0, fnp.log(x), 0.0)``, give
+    the function valid numbers: ``fnp.log(fnp.where(x > 0, x, 1.0))``. This also fixes the gradient.
     """
 
 
 class SolverError(FunctransError, RuntimeError):
-    """A solver of SciPy found no solution, while a derivative of the solution was asked for.
+    """A SciPy solver found no solution, but its derivative is needed.
 
     >>> import functrans as ft
     >>> from functrans.scipy.optimize import brentq
@@ -53,7 +53,6 @@ class SolverError(FunctransError, RuntimeError):
     ...
     functrans.core.errors.SolverError: brentq: no root was found: convergence error...
 
-    The derivative follows from the equation, which holds at a solution only. Outside of derivatives SciPy's own
-    warnings and flags are what you get. Start closer, widen the bracket, raise the number of iterations, or loosen
-    tolerances.
+    The derivative follows from the equation, which holds only at a solution. Without derivatives, SciPy's own warnings
+    and flags apply. Start closer, widen the bracket, allow more iterations, or loosen the tolerances.
     """

@@ -6,7 +6,7 @@ from .base import FunctransError
 
 
 class ConfigError(FunctransError, ValueError):
-    """A value that an option does not take, assigned or given by an environment variable (``FUNCTRANS_BACKEND=gpu``).
+    """An option was set to an invalid value, in code or by an environment variable (``FUNCTRANS_BACKEND=gpu``).
 
     >>> import functrans as ft
     >>> ft.config.backend = "gpu"
@@ -14,12 +14,12 @@ class ConfigError(FunctransError, ValueError):
     ...
     functrans.core.errors.ConfigError: config.backend must be 'llvm' or 'python', got 'gpu'...
 
-    The message names the option and the values allowed.
+    The message names the option and its valid values.
     """
 
 
 class UnknownOptionError(FunctransError, AttributeError):
-    """An option that does not exist.
+    """The option does not exist.
 
     >>> import functrans as ft
     >>> ft.config.strickt = True
@@ -27,12 +27,12 @@ class UnknownOptionError(FunctransError, AttributeError):
     ...
     functrans.core.errors.UnknownOptionError: config has no option 'strickt': did you mean 'strict'?...
 
-    The message names the nearest one.
+    The message suggests the nearest one.
     """
 
 
 class NoAttributeError(FunctransError, AttributeError):
-    """A name that a module of functrans, or a traced value, does not have.
+    """A module of functrans, or a traced value, does not have this name.
 
     >>> import functrans.numpy as fnp
     >>> fnp.sine
@@ -40,5 +40,5 @@ class NoAttributeError(FunctransError, AttributeError):
     ...
     functrans.core.errors.NoAttributeError: functrans.numpy has no 'sine'. Nearest: ...
 
-    The message names the nearest that exists, or what to write instead.
+    The message suggests the nearest existing name, or what to write instead.
     """

@@ -1,4 +1,4 @@
-"""What the rules of custom operations return: gradients, tangents, batched outputs."""
+"""Wrong results of custom rules: gradients, tangents, batched outputs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .derivatives import GradientError
 
 
 class GradientCountError(FunctionError, TypeError):
-    """A backward that returned more or fewer gradients than the operation has arguments.
+    """A backward returned more or fewer gradients than the operation has arguments.
 
     >>> import functrans as ft
     >>> class Scale(ft.Function):
@@ -24,13 +24,13 @@ class GradientCountError(FunctionError, TypeError):
     ...
     functrans.core.errors.GradientCountError: function ScaleBackward returned an incorrect number of gradients...
 
-    Return one for each argument of `forward` (`ctx` does not count), None where there is no gradient:
-    ``return g * ctx.factor, None``. Only None may follow the last.
+    Return one for each argument of `forward` except `ctx`, with None where there is no gradient:
+    ``return g * ctx.factor, None``. Only None may follow the last one.
     """
 
 
 class BackwardError(FunctionError, GradientError):
-    """A gradient where there can be none, or something that is no gradient.
+    """A backward returned a gradient where none can exist, or a value that is not a gradient.
 
     >>> import functrans as ft
     >>> class Power(ft.Function):
@@ -48,13 +48,13 @@ class BackwardError(FunctionError, GradientError):
     ...
     functrans.core.errors.BackwardError: function PowerBackward returned a gradient different than None at position 1...
 
-    Return None for arguments that are not arrays, and for integers. Return arrays: a Python number will do only where
-    the argument is a scalar.
+    Return None for arguments that are not arrays, and for integers. Return arrays; a Python number is valid only if the
+    argument is a scalar.
     """
 
 
 class GradientShapeError(FunctionError, ShapeError):
-    """A gradient that has not the shape of its argument, and cannot be summed to it.
+    """A gradient does not have the shape of its argument, and cannot be summed to it.
 
     >>> import functrans as ft, functrans.numpy as fnp
     >>> class Head(ft.Function):
@@ -69,13 +69,13 @@ class GradientShapeError(FunctionError, ShapeError):
     ...
     functrans.core.errors.GradientShapeError: function HeadBackward returned an invalid gradient at index 0 - got [2]...
 
-    A gradient has the shape of its argument (``fnp.pad(g, (0, 1))``), or one that the argument broadcasts to: that one
-    is summed. `custom_vjp` wants the very shape.
+    A gradient must have the shape of its argument (``fnp.pad(g, (0, 1))``), or a shape to which the argument
+    broadcasts, which is then summed. `custom_vjp` requires exactly the shape of the argument.
     """
 
 
 class GradientDtypeError(FunctionError, DtypeError):
-    """A complex gradient of a real argument.
+    """A backward returned a complex gradient for a real argument.
 
     >>> import functrans as ft, functrans.numpy as fnp
     >>> class Turn(ft.Function):
@@ -96,7 +96,7 @@ class GradientDtypeError(FunctionError, DtypeError):
 
 
 class GradientStructureError(FunctionError, TypeError):
-    """The gradient of an argument that is a tree (tuple, list, dict) has another structure than the argument.
+    """The gradient of a pytree argument (tuple, list, dict) has another structure than the argument.
 
     >>> import functrans as ft, functrans.numpy as fnp
     >>> class Affine(ft.Function):
@@ -113,13 +113,13 @@ class GradientStructureError(FunctionError, TypeError):
     ...
     functrans.core.errors.GradientStructureError: function AffineBackward returned a gradient of another structure...
 
-    Return the structure of the argument, ``{"w": g * x, "b": g}``, with None for a leaf without gradient; or None for
-    the whole argument.
+    Return the structure of the argument, ``{"w": g * x, "b": g}``, with None for a leaf without a gradient; or
+    None for the whole argument.
     """
 
 
 class TangentError(FunctionError, TypeError):
-    """A jvp rule that returned a tangent where there can be none, or something that is no tangent.
+    """A jvp rule returned a tangent where none can exist, or a value that is not a tangent.
 
     >>> import functrans as ft
     >>> class Step(ft.Function):
@@ -141,7 +141,7 @@ class TangentError(FunctionError, TypeError):
 
 
 class TangentCountError(TangentError):
-    """A jvp rule that returned more or fewer tangents than the operation has outputs.
+    """A jvp rule returned more or fewer tangents than the operation has outputs.
 
     >>> import functrans as ft
     >>> class Twice(ft.Function):
@@ -156,12 +156,12 @@ class TangentCountError(TangentError):
     ...
     functrans.core.errors.TangentCountError: the jvp of Twice returned an invalid number of forward gradients...
 
-    Return one for each output of `forward`, None where it is zero; here ``return 2 * t``.
+    Return one for each output of `forward`, with None for zero; here ``return 2 * t``.
     """
 
 
 class TangentShapeError(TangentError, ShapeError):
-    """A tangent that has not the shape of its output.
+    """A tangent does not have the shape of its output.
 
     >>> import functrans as ft, functrans.numpy as fnp
     >>> class Total(ft.Function):
@@ -176,12 +176,12 @@ class TangentShapeError(TangentError, ShapeError):
     ...
     functrans.core.errors.TangentShapeError: the jvp of Total returned a tangent of shape (3,) for the output of...
 
-    Do to the tangents what the derivative of `forward` does: ``return fnp.sum(t)``.
+    Apply the derivative of `forward` to the tangents: ``return fnp.sum(t)``.
     """
 
 
 class TangentDtypeError(TangentError, DtypeError):
-    """A complex tangent of a real output.
+    """A jvp rule returned a complex tangent for a real output.
 
     >>> import functrans as ft, functrans.numpy as fnp
     >>> class Length(ft.Function):
@@ -203,7 +203,7 @@ class TangentDtypeError(TangentError, DtypeError):
 
 
 class VmapRuleError(FunctionError):
-    """A rule for `vmap` that did not return outputs and their batch axes, or is not there.
+    """A `vmap` rule did not return outputs and their batch axes, or is missing.
 
     >>> import functrans as ft, functrans.numpy as fnp
     >>> class Plain(ft.Function):
@@ -218,6 +218,6 @@ class VmapRuleError(FunctionError):
     ...
     functrans.core.errors.VmapRuleError: Plain: Expected the vmap staticmethod to have two returns...
 
-    Return a pair, the outputs and where their batch axis is: ``return Plain.apply(x), in_dims[0]``; None for outputs
-    that have none. Or leave `vmap` out: it is derived.
+    Return a pair, the outputs and their batch axes: ``return Plain.apply(x), in_dims[0]``, with None for outputs that
+    have none. Or omit `vmap`, and functrans derives it.
     """

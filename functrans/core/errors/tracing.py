@@ -1,4 +1,4 @@
-"""Traced values: where Python wants a number that is not known yet; what a program is made of."""
+"""Traced values used where Python needs a number; static arguments, jaxprs, pickling."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from .base import FunctransError
 
 
 class ConcretizationError(FunctransError, TypeError):
-    """A value was needed while only its shape and dtype are known.
+    """Code needs a number while only its shape and dtype are known.
 
-    Base class of the errors that follow. Inside ``jit`` (and for a batched value inside ``vmap``) numbers do not exist
-    yet: a traced value cannot become a Python number, choose a branch, or be written into a NumPy array.
+    Base class of the errors that follow. Inside ``jit`` (and for a batched value inside ``vmap``) numbers are unknown:
+    a traced value cannot become a Python number, choose a branch, or be written to a NumPy array.
 
     >>> import functrans as ft
     >>> try:
@@ -22,15 +22,15 @@ class ConcretizationError(FunctransError, TypeError):
     ...     print(type(error).__name__)
     TracerScalarConversionError
 
-    Outside ``jit``, ``grad`` and its like see numbers, and the same function works. Inside, compute with functions of
-    ``functrans.numpy``, or mark the argument static.
+    Outside ``jit``, ``grad`` and the other derivatives see numbers, and the same function works. Inside, compute with
+    functions of ``functrans.numpy``, or mark the argument static.
     """
 
-    #: The trace of the value that was asked for its number, as a weak reference, where it is such a value.
+    #: Weak reference to the trace of the value whose number was needed, if any.
     trace: Callable[[], Any] | None = None
 
     def is_of(self, trace: Any) -> bool:
-        """Whether the number that was asked for is that of a value of this trace."""
+        """Whether the number that was needed is that of a value of this trace."""
         return self.trace is not None and self.trace() is trace
 
 
@@ -49,7 +49,7 @@ class TracerBoolConversionError(ConcretizationError):
 
 
 class TracerArrayConversionError(ConcretizationError):
-    """A traced value met something that wants a plain NumPy array: ``np.array([t])``, ``X[t]`` with a plain ndarray
+    """A traced value was used where a plain NumPy array is needed: ``np.array([t])``, ``X[t]`` with a plain ndarray
     `X`, a SciPy function.
 
     >>> import numpy as np, functrans as ft
@@ -58,13 +58,13 @@ class TracerArrayConversionError(ConcretizationError):
     ...
     functrans.core.errors.TracerArrayConversionError: a traced value of type f64[]* (traced by grad) cannot become...
 
-    Use the function of functrans (``fnp.stack([t, t])``, ``fnp.asarray(X)[t]``), and ``x.at[i].set(t)`` to write.
+    Use functions of functrans (``fnp.stack([t, t])``, ``fnp.asarray(X)[t]``), and ``x.at[i].set(t)`` to assign.
     """
 
 
 class TracerScalarConversionError(ConcretizationError):
-    """A traced value met ``float``, ``int``, ``complex``, or compiled code that wants a number: the ``math`` module,
-    ``map(float, xs)``, a solver of SciPy.
+    """A traced value was passed to ``float``, ``int``, ``complex``, or compiled code that needs a number: the ``math``
+    module, ``map(float, xs)``, a SciPy solver.
 
     >>> import math, functrans as ft
     >>> ft.jit(lambda x: math.sin(x))(1.0)
@@ -72,22 +72,22 @@ class TracerScalarConversionError(ConcretizationError):
     ...
     functrans.core.errors.TracerScalarConversionError: float() of a traced value of type f64[]*...
 
-    Use functions of ``functrans.numpy`` on it, ``.astype`` to change the dtype, or mark the argument static.
+    Use functions of ``functrans.numpy``, ``.astype`` to change the dtype, or mark the argument static.
 
-    Outside ``jit`` the number is known. There ``float(x)`` in your own code gives a constant; where other code asks for
-    the number of a value that is being differentiated, the derivative would be lost:
+    Outside ``jit`` the number is known, and ``float(x)`` in your own code returns a constant. If other code needs the
+    number of a value that is being differentiated, the derivative would be lost:
 
     >>> ft.grad(lambda x: sum(map(math.sin, [x, 2 * x])))(1.0)
     Traceback (most recent call last):
     ...
     functrans.core.errors.TracerScalarConversionError: sum asked for the number of a value of type f64[]* that is...
 
-    If a zero derivative is meant, pass ``functrans.lax.stop_gradient(x)``.
+    If you mean a zero derivative, pass ``functrans.lax.stop_gradient(x)``.
     """
 
 
 class TracerIntegerConversionError(ConcretizationError):
-    """A traced value was used where Python wants an integer: ``range``, the index of a list, a shape.
+    """A traced value was used where Python needs an integer: ``range``, the index of a list, a shape.
 
     >>> import functrans as ft
     >>> ft.jit(lambda n: sum(range(n)))(3)
@@ -95,13 +95,13 @@ class TracerIntegerConversionError(ConcretizationError):
     ...
     functrans.core.errors.TracerIntegerConversionError: integer value of a traced value of type i64[]*...
 
-    Mark the argument static (``static_argnums``). Instead of a list of numbers index an array:
+    Mark the argument static (``static_argnums``). Instead of a list of numbers, index an array:
     ``fnp.asarray([1, 2, 3])[n]``.
     """
 
 
 class NonConcreteBooleanIndexError(ConcretizationError, IndexError):
-    """A traced boolean mask as an index: the shape of the result would depend on data.
+    """A traced boolean mask was used as an index: the shape of the result would depend on data.
 
     >>> import functrans as ft, functrans.numpy as fnp
     >>> ft.jit(lambda x: fnp.sum(x[x > 0]))(fnp.arange(3.0))
@@ -117,12 +117,12 @@ class UnexpectedTracerError(FunctransError, RuntimeError):
     """A traced value outlived the function it was traced in (a leak).
 
     >>> import functrans as ft
-    >>> kept = []
+    >>> leaked = []
     >>> def f(x):
-    ...     kept.append(x)
+    ...     leaked.append(x)
     ...     return x
     >>> y = ft.jit(f)(1.0)
-    >>> kept[0] + 1.0
+    >>> leaked[0] + 1.0
     Traceback (most recent call last):
     ...
     functrans.core.errors.UnexpectedTracerError: a traced value of type f64[]* was used after the function...
@@ -132,7 +132,7 @@ class UnexpectedTracerError(FunctransError, RuntimeError):
 
 
 class StaticArgumentError(FunctransError, ValueError):
-    """A static argument of ``jit`` that is not hashable, or `static_argnums` that name no argument.
+    """A static argument of ``jit`` is not hashable, or `static_argnums` does not match an argument.
 
     >>> import functrans as ft
     >>> ft.jit(lambda x, sizes: x, static_argnums=1)(1.0, [2, 3])
@@ -140,13 +140,13 @@ class StaticArgumentError(FunctransError, ValueError):
     ...
     functrans.core.errors.StaticArgumentError: jit of <lambda>: the static argument 1 ('sizes') is a list...
 
-    Static arguments are part of the cache key: pass a tuple instead of a list, a frozen dataclass instead of a
+    Static arguments are part of the cache key. Pass a tuple instead of a list, a frozen dataclass instead of a
     dictionary, and arrays as ordinary arguments.
     """
 
 
 class StaleInstanceError(FunctransError, ValueError):
-    """A jitted method whose instance has changed since the method was traced with it, or may change unseen.
+    """The instance of a jitted method has changed since the method was traced, or may change unnoticed.
 
     >>> import functrans as ft, functrans.numpy as fnp
     >>> class Model:
@@ -164,14 +164,14 @@ class StaleInstanceError(FunctransError, ValueError):
     ...
     functrans.core.errors.StaleInstanceError: jit of Model.loss: self.w has changed since the method was traced...
 
-    `self` is neither an array nor a tree, so what the method reads from it is a constant of the compiled program. Make
-    the class a tree (``@functrans.tree_util.register_dataclass``), and its arrays are arguments; or pass `w` as an
-    argument. With ``static_argnames="self"`` the instance is the constant that it was when traced, whatever changes.
+    `self` is not an array or a pytree, so what the method reads from it is a constant of the compiled program. Register
+    the class as a pytree (``@functrans.tree_util.register_dataclass``) to make its arrays arguments, or pass `w` as an
+    argument. With ``static_argnames="self"`` the instance stays as it was when traced, whatever changes later.
     """
 
 
 class JaxprError(FunctransError, TypeError):
-    """A jaxpr that is not well formed, found by the verifier: a fault in functrans or in a primitive's rule.
+    """The verifier found a malformed jaxpr: a bug in functrans or in a primitive's rule.
 
     >>> import numpy as np, functrans as ft
     >>> from functrans.core.aval import Aval
@@ -183,20 +183,20 @@ class JaxprError(FunctransError, TypeError):
     ...
     functrans.core.errors.JaxprError: jaxpr 'f': output 0: variable Var:f64[] is used but not defined before...
 
-    Users see it only with ``config.verify = True``; then please report it, with the program.
+    You see it only with ``config.verify = True``. Please report it, with the program.
     """
 
 
 class PicklingError(FunctransError, pickle.PicklingError, TypeError):
-    """Something that cannot go to another process: a program or kernel of this one, or a traced value.
+    """An object that belongs to this process cannot be pickled: a program, a kernel, or a traced value.
 
     >>> import pickle, functrans as ft
-    >>> y, pull = ft.vjp(lambda x: x**2, 3.0)
-    >>> pickle.dumps(pull)
+    >>> y, pullback = ft.vjp(lambda x: x**2, 3.0)
+    >>> pickle.dumps(pullback)
     Traceback (most recent call last):
     ...
     functrans.core.errors.PicklingError: what vjp returned for <lambda> cannot be pickled...
 
-    Send the function and its arguments, and transform or compile it there. Functions, and what ``jit``, ``grad``,
-    ``vmap`` and their like make of them, can be pickled.
+    Send the function and its arguments, and transform or compile it there. Functions can be pickled, including those
+    made by ``jit``, ``grad``, ``vmap`` and other transformations.
     """
