@@ -10,7 +10,8 @@
              (`arithmetic`, `handles`) and the kernel rules of the primitives. Then passes over the loops: `collapse`
              (adjacent axes), `blocked` (long sums), `plan` (scratch and stack), `outline` (numbers become parameters).
 `llvm`       Loops as LLVM: `split_complex` and `split_functions` of `loops` first, then `emit` (`function`,
-             `statements`, `calls`, `ops`; `maths`: scalar functions; `interrupts`: Ctrl-C), then `entry`: Numba.
+             `statements`, `calls`, `ops`; `maths`: scalar functions; `gemm`: products of matrices; `interrupts`:
+             Ctrl-C), then `entry`: Numba.
 `python`     Loops as readable Python: `emit`, and the names that it uses in `runtime`. It is what is printed, the
              oracle in tests, and the fallback.
 `run`        `executable` (`wrapper`: the quick call), `compile` and `cache` (kernels by their text), `host_calls`,

@@ -20,6 +20,7 @@ import numpy as np
 from ..blas import publish
 from ..run.undisturbed import undisturbed
 from .emit import ARRAY_DATA, TUPLE_ITEMS, LLVMKernel
+from .gemm import publish_products
 
 _texts: dict[int, LLVMKernel] = {}
 _numbers = itertools.count()
@@ -39,6 +40,7 @@ def compile_entry(code: LLVMKernel) -> tuple[Any, int]:
     import numba
     from numba.core import types
 
+    publish_products(code.symbols)
     publish(sorted(code.symbols))
     number = next(_numbers)
     _texts[number] = code
