@@ -8,7 +8,7 @@ import numpy as np
 
 import functrans as ft
 from functrans.core.trace import Tracer
-from functrans.lowering.jaxpr.partition import HostStep, KernelStep, split
+from functrans.lowering.jaxpr.partition import HostStep, KernelStep, partition
 from functrans.lowering.jaxpr.simplify import simplify
 
 PAGE = Path(__file__).with_name("coverage.md")
@@ -53,7 +53,7 @@ def steps_of(entry):
     for call in entry.calls:
         if not call.eager:
             jaxpr = ft.make_jaxpr(results(entry, call))(*call.values(entry.seed()))
-            steps = (steps or []) + split(simplify(jaxpr))
+            steps = (steps or []) + partition(simplify(jaxpr))
     return steps
 
 

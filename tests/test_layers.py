@@ -34,6 +34,20 @@ ROOMS = {
 }
 ROOMS[6] += ["viz", "distributed"]
 LEVEL = {room: level for level, rooms in ROOMS.items() for room in rooms}
+#: Inside of `lowering`, from the bottom to the top.
+STAGES = [
+    "__init__",
+    "undisturbed",
+    "blas",
+    "host",
+    "jaxpr",
+    "loops",
+    "backend",
+    "llvm",
+    "python",
+    "lower",
+    "run",
+]
 #: What a function may import: Numba, slow to load, and the optional extras.
 LATE = {"numba", "llvmlite", "matplotlib", "tqdm", "rocket_fft", "threadpoolctl", "mpi4py", "ml_dtypes"}
 LATE |= {"hypothesis", "pytest", "jax", "autograd"}
@@ -84,6 +98,15 @@ def test_arrows_point_downward(name):
         same_room = target[0] == name[0]
         both_public = LEVEL[name[0]] == LEVEL[target[0]] == 6
         assert same_room or both_public or LEVEL[target[0]] < LEVEL[name[0]], f"{name} imports {target}"
+
+
+def test_arrows_inside_lowering_point_to_earlier_stages():
+    """And the two backends do not know of each other."""
+    for name in FILES:
+        if name[0] == "lowering":
+            for _, stage, *_ in [t for t in EDGES[name] if t[0] == "lowering"]:
+                assert STAGES.index(stage) <= STAGES.index(name[1]), f"{name} imports {stage}"
+                assert {stage, name[1]} != {"llvm", "python"}, name
 
 
 def test_there_is_no_circle():

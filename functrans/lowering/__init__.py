@@ -1,22 +1,28 @@
-"""From a jaxpr to machine code, in five rooms.
+"""From a jaxpr to machine code: `lower.lower` is the whole way, and the place to begin reading.
+
+The stages, each of which imports only those before it:
 
 ============ ===============================================================================================
+`host`       Python evaluates equations: `host_calls` (from inside of kernels), `explain_failure` (after a kernel
+             failed), `debug_nans` (after one returned NaN).
 `jaxpr`      Passes from jaxpr to jaxpr: `simplify` (`algebra`, `reshapes`, `sparse_sums`, `dead_code`; forms of
              operations that only lowering knows are `lowering_primitives`), then `partition` into kernels and host
              calls, in order.
-`loops`      The loop IR (`ir`, `check`, `show`, `mapping`); a jaxpr becomes loops by `materialize` (which values are
-             computed once and kept; `read_patterns`: reads, and their cost), `fuse` (which of them share loops) and
-             `build_loops` (`aliasing`: values that share memory; `folds`: reductions), written with `builder`
+`loops`      The loop IR (`ir`, `check`, `show`, `mapping`). A jaxpr becomes loops by `materialize` (which values are
+             computed once and kept; `read_patterns`: reads, and their cost), `fuse` (which of them share loops),
+             `aliasing` (which of them share memory) and `build_loops` (`folds`: reductions), written with `builder`
              (`arithmetic`, `handles`) and the kernel rules of the primitives. Then passes over the loops: `collapse`
-             (adjacent axes), `blocked` (long sums), `plan` (scratch and stack), `outline` (numbers become parameters).
-`llvm`       Loops as LLVM: `split_complex` and `split_functions` of `loops` first, then `emit` (`function`,
-             `statements`, `calls`, `ops`; `maths`: scalar functions; `gemm`: products of matrices; `interrupts`:
-             Ctrl-C), then `entry`: Numba.
-`python`     Loops as readable Python: `emit`, and the names that it uses in `runtime`. It is what is printed, the
-             oracle in tests, and the fallback.
-`run`        `executable` (`wrapper`: the quick call), `compile` and `cache` (kernels by their text), `host_calls`,
-             `explain_failure`, `debug_nans`, `checked` (guard words around the memory), `undisturbed` (by signals).
+             (adjacent axes), `blocked` (long sums), `plan` (scratch and stack), `outline` (numbers become parameters),
+             and for LLVM `split_complex` and `split_functions`.
+`backend`    What a backend is, in three protocols.
+`llvm`       Loops as LLVM: `emit` (`function`, `statements`, `calls`, `ops`; `maths`: scalar functions; `gemm`:
+             matrix products; `interrupts`: Ctrl-C) and `backend`, which passes the text to Numba.
+`python`     Loops as readable Python: `emit`, `runtime` (the names that it uses) and `backend`. It is what is printed,
+             the oracle in tests, and the fallback.
+`lower`      The pipeline.
+`run`        `executable` (`wrapper`: the quick call), `compile` and `cache` (kernels by their text), `checked` (guard
+             words around the memory).
 ============ ===============================================================================================
 
-`blas` finds SciPy's routines for both forms.
+`blas` finds SciPy's routines; `undisturbed` compiles where no signal interrupts.
 """

@@ -15,9 +15,10 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
+from functrans.lowering.backend import Options
 from functrans.lowering.llvm.emit import emit_llvm
 from functrans.lowering.loops.builder import Builder
-from functrans.lowering.run.compile import Options, compile_kernel
+from functrans.lowering.run.compile import compile_kernel
 
 FOREVER = 10**12
 #: What a loaded machine may need; an idle one needs some 50 ms.
@@ -248,7 +249,7 @@ def test_only_loops_of_the_user_look_for_signals_and_only_long_ones():
         y = b.buffer("y", np.dtype("f8"), (100,), "out")
         with b.loop(stop, interruptible=interruptible) as i:
             b.store(y, (i,), b.const(1.0, y.dtype))
-        return emit_llvm(b.finish(), "loop").text
+        return emit_llvm(b.finish()).text
 
     assert "functrans.poll" in text(100, True)
     assert "functrans.poll" not in text(100, False)
@@ -261,7 +262,7 @@ def test_a_vectorised_loop_stays_one():
     x, y = b.buffer("x", np.dtype("f8"), (1000,), "in"), b.buffer("y", np.dtype("f8"), (1000,), "out")
     with b.loop(1000, interruptible=True) as i:
         b.store(y, (i,), b.load(x, (i,)) * 2.0)
-    lines = emit_llvm(b.finish(), "rows").text.splitlines()
+    lines = emit_llvm(b.finish()).text.splitlines()
     latch = next(n for n, line in enumerate(lines) if "!llvm.loop" in line)
     head = max(n for n, line in enumerate(lines[:latch]) if line.startswith("body"))
     assert not any(word in line for line in lines[head:latch] for word in ("call", "br ", "%status"))

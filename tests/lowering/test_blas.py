@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from functrans.lowering import blas
+from functrans.lowering.backend import Options
 from functrans.lowering.loops.builder import Builder
 from functrans.lowering.loops.check import verify
-from functrans.lowering.run.compile import Options, compile_kernel
+from functrans.lowering.run.compile import compile_kernel
 
 rng = np.random.default_rng(1)
 I4 = np.dtype("i4")

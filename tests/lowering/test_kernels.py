@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+from functrans.lowering.backend import Options
 from functrans.lowering.loops import ir
 from functrans.lowering.loops.builder import Builder
 from functrans.lowering.loops.check import verify
-from functrans.lowering.run.compile import Options, compile_kernel
+from functrans.lowering.run.compile import compile_kernel
 
 F8, F4, I8, B1, C16, C8 = (np.dtype(c) for c in ("f8", "f4", "i8", "?", "c16", "c8"))
 rng = np.random.default_rng(0)

@@ -7,9 +7,10 @@ import pytest
 from scipy import special
 
 from functrans.core.kernel import BINARY_CALLS, UNARY_CALLS
+from functrans.lowering.backend import Options
 from functrans.lowering.loops.builder import Builder
 from functrans.lowering.loops.check import real_dtype, verify
-from functrans.lowering.run.compile import Options, compile_kernel
+from functrans.lowering.run.compile import compile_kernel
 
 LLVM, STRICT, PYTHON = Options(), Options(strict=True), Options(backend="python")
 INTEGERS = [np.dtype(c) for c in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")]

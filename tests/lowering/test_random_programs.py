@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from functrans.core.config import config
-from functrans.lowering.jaxpr.partition import split
+from functrans.lowering.host.explain_failure import evaluate_on_host
+from functrans.lowering.jaxpr.partition import partition
 from functrans.lowering.jaxpr.simplify import simplify
-from functrans.lowering.loops.build_loops import build
+from functrans.lowering.loops.build_loops import build_loops, schedule
 from functrans.lowering.loops.check import verify
 from functrans.lowering.loops.collapse import collapse
 from functrans.lowering.loops.outline import outline
 from functrans.lowering.loops.plan import plan
 from functrans.lowering.run.executable import compile_jaxpr
-from functrans.lowering.run.explain_failure import evaluate_on_host
 from functrans.primitives.elementwise.arithmetic import gt_p, max_p, min_p, mul_p, neg_p, select_p, sub_p
 from functrans.primitives.elementwise.exp_log import exp_p
 from functrans.primitives.elementwise.sigmoid import tanh_p
@@ -209,8 +209,8 @@ def test_by_llvm(stage, seed):
 def test_every_pass_leaves_a_sound_kernel(stage, block):
     for seed in range(20_000 + 25 * block, 20_025 + 25 * block):
         jaxpr, _ = make(stage, seed, 50)
-        for step in split(simplify(jaxpr)):
-            kernel = build(step.jaxpr).kernel
+        for step in partition(simplify(jaxpr)):
+            kernel = build_loops(schedule(step.jaxpr)).kernel
             verify(kernel)
             verify(collapse(kernel))
             verify(plan(kernel, 2))

@@ -12,8 +12,9 @@ class MemoryDamageError(FunctransError, RuntimeError):
     loop IR can:
 
     >>> import numpy as np, functrans as ft
+    >>> from functrans.lowering.backend import Options
     >>> from functrans.lowering.loops.builder import Builder
-    >>> from functrans.lowering.run.compile import Options, compile_kernel
+    >>> from functrans.lowering.run.compile import compile_kernel
     >>> b = Builder("shift")
     >>> x = b.buffer("x", np.dtype(float), (3,), "in")
     >>> y = b.buffer("y", np.dtype(float), (3,), "out")

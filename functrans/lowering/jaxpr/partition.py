@@ -1,13 +1,13 @@
 """A jaxpr as a sequence of kernels and host calls.
 
 An equation without a kernel rule, or with an effect other than raising, is a host call: NumPy evaluates it. (Those
-inside of loops and branches are made by the kernel that holds the loop: `lowering/run/host_calls.py`.)
+inside of loops and branches are made by the kernel that holds the loop: `lowering/host/host_calls.py`.)
 All equations between two rounds of host calls form one kernel; each is computed as early as its operands
 allow, but an equation that would only carry more memory from one kernel to the next waits for its reader.
 
 Host calls with effects happen in the order of the program. What may raise before one of them in the program has run
 before it; what may raise after it may run earlier, in a kernel: where that reports failure, the host calls that come
-first are made before the error is raised (`lowering/run/explain_failure.py`).
+first are made before the error is raised (`lowering/host/explain_failure.py`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class HostStep:
 Step = KernelStep | HostStep
 
 
-def split(jaxpr: Jaxpr) -> list[Step]:
+def partition(jaxpr: Jaxpr) -> list[Step]:
     """The steps of a simplified jaxpr, in the order of execution."""
     levels = _levels(jaxpr)
     steps: list[Step] = []

@@ -5,13 +5,13 @@ anyway.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from ...core.aval import Aval
 from ...core.ir import Atom, Eqn, Var
 from ...core.kernel import Block, Pointwise, Reduction
 from ...primitives.structure.linear import broadcast_in_dim_p, reshape_p
-from ..loops.read_patterns import reshape_inlines
 
 
 def raise_reshapes(eqns: list[Eqn], outvars: Iterable[Atom]) -> list[Eqn]:
@@ -98,3 +98,46 @@ def _same_shape(eqn: Eqn) -> bool:
         and len(shape) > 0
         and all(a.aval.shape in ((), shape) for a in eqn.invars)
     )
+
+
+# --- the axes of a reshape ------------------------------------------------------------------------------------
+
+
+def reshape_groups(source: tuple[int, ...], target: tuple[int, ...]) -> list[tuple[list[int], list[int]]]:
+    """The axes of both shapes, units left out, in the smallest groups of equal products. Neither shape holds
+    a zero.
+    """
+    groups = []
+    i = j = 0
+    while i < len(source) or j < len(target):
+        left, right = [i][: len(source) - i], [j][: len(target) - j]
+        p = source[i] if left else 1
+        q = target[j] if right else 1
+        i, j = i + len(left), j + len(right)
+        while p != q:
+            if p < q:
+                p, i = p * source[i], i + 1
+                left.append(i - 1)
+            else:
+                q, j = q * target[j], j + 1
+                right.append(j - 1)
+        group = [a for a in left if source[a] != 1], [b for b in right if target[b] != 1]
+        if group[0]:
+            groups.append(group)
+    return groups
+
+
+def reshape_inlines(source: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether an index of `target` gives one of `source` without division: no axes of `source` are merged."""
+    return 0 not in source and all(len(left) == 1 for left, _ in reshape_groups(source, target))
+
+
+def reshape_index(source: tuple[int, ...], target: tuple[int, ...], index: Sequence[Any]) -> list[Any]:
+    """The index into `source` of the element at `index` of `target`, where `reshape_inlines` holds."""
+    result: list[Any] = [0] * len(source)
+    for left, right in reshape_groups(source, target):
+        place = index[right[0]]
+        for d in right[1:]:
+            place = place * target[d] + index[d]
+        result[left[0]] = place
+    return result

@@ -9,6 +9,7 @@ vector width) and whose pointers do not alias.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,9 @@ from ..loops import ir
 from ..loops.split_complex import has_complex, split_complex
 from ..loops.split_functions import PartCall, split
 from .function import Function
-from .interrupts import is_long
 from .statements import Statements
 
-#: Where CPython keeps the items of a tuple and NumPy the data pointer of an array (`entry` checks it).
+#: Where CPython keeps the items of a tuple and NumPy the data pointer of an array (`backend` checks it).
 TUPLE_ITEMS = tuple.__basicsize__
 ARRAY_DATA = object.__basicsize__
 
@@ -35,22 +35,33 @@ class LLVMKernel:
     symbols: frozenset[str]
 
 
-def emit_llvm(kernel: ir.Kernel, name: str, *, strict: bool = False, checked: bool = False) -> LLVMKernel:
+#: What the functions of a module are called until its text is complete.
+_NAME = "functrans_kernel"
+
+
+def emit_llvm(kernel: ir.Kernel, *, strict: bool = False, checked: bool = False) -> LLVMKernel:
     """The LLVM module of an outlined kernel.
 
     Parameters
     ----------
     kernel : Kernel
-    name : str
-        The symbol of the entry, unique in the process.
     strict : bool
         No contraction, and the C library's scalar functions everywhere.
     checked : bool
         Guard words around memory on the stack, and memory of tapes that moves at each growth.
+
+    Notes
+    -----
+    The entry's name ends in a hash of the text: equal kernels have equal symbols, in every process and in any order
+    of compilation, and different ones different symbols.
     """
     if has_complex(kernel):
         kernel = split_complex(kernel)
-    return _Module(kernel, name, strict, checked).module()
+    writer = _Module(kernel, _NAME, strict, checked)
+    text = writer.module()
+    name = f"{_NAME}_{blake2b(text.encode(), digest_size=16).hexdigest()}"
+    symbols = frozenset(writer.symbols | writer.library.symbols)
+    return LLVMKernel(text.replace(f"@{_NAME}", f"@{name}"), name, symbols)
 
 
 class _Module(Statements):
@@ -61,8 +72,8 @@ class _Module(Statements):
         self.rows: list[int] = []  # where parts find their arguments
         self.slots: dict[ir.Value, int] = {}  # the words that hold what parts give to others
 
-    def module(self) -> LLVMKernel:
-        """The text of everything."""
+    def module(self) -> str:
+        """The whole module."""
         calls = split(self.kernel)
         functions = [*self.function(), *self.entry()] if calls is None else self.in_parts(calls)
         body = [
@@ -74,7 +85,7 @@ class _Module(Statements):
             '!1 = !{!"llvm.loop.interleave.count", i32 4}',
             *(f"!{i} = distinct !{{!{i}, {hints}}}" for i, hints in enumerate(self.loops, 2)),
         ]
-        return LLVMKernel("\n".join(body) + "\n", self.name, frozenset(self.symbols | self.library.symbols))
+        return "\n".join(body) + "\n"
 
     def in_parts(self, calls: list[PartCall]) -> list[str]:
         """The functions of the parts, and an entry that calls them."""
@@ -191,7 +202,7 @@ class _Module(Statements):
         self.leave_if_overwritten(call, found)
         if any(type(s) is ir.Reserve for s in ir.walk(call.part.body)):
             self.leave_if_full(status)
-        if any(type(s) is ir.HostCall or is_long(s) for s in ir.walk(call.part.body)):
+        if any(type(s) is ir.HostCall or ir.is_long(s) for s in ir.walk(call.part.body)):
             self.leave_if(self.new(f"icmp ne i64 {status}, 0"), status)
 
     def leave_if_full(self, status: str) -> None:

@@ -27,8 +27,6 @@ INTERVAL = 50_000_000
 MATHS, ROUTINE = 8, 256
 #: What a loop inside is counted as whose number of rounds is not known before.
 UNKNOWN = 64
-#: Loops of at most so many rounds, if known, are not looked into.
-SHORT = 32
 
 _CLOCKS = {"darwin": 6}  # CLOCK_MONOTONIC
 _NOW = f"""  %spec = alloca [2 x i64]
@@ -41,7 +39,7 @@ _NOW = f"""  %spec = alloca [2 x i64]
 _NOW_ON_WINDOWS = """  %ms = call i64 @GetTickCount64()
   %now = mul i64 %ms, 1000000"""
 
-_MODULE = "functrans.lowering.run.host_calls"
+_MODULE = "functrans.lowering.host.host_calls"
 _IDENT = "i32" if sys.platform == "win32" else "i64"
 #: Whether a handler raised. `%last` is the time of the last question, zero before the first look at the clock.
 POLL = f"""define internal i1 @functrans.poll(ptr %last) noinline cold {{
@@ -148,27 +146,9 @@ NEEDED_BY_HOST = {
 }
 
 
-def is_long(s: Any) -> bool:
-    """Whether a statement is a loop that may be interrupted, and worth it."""
-    if type(s) is ir.While:
-        return True
-    return type(s) is ir.For and s.interruptible and not 0 <= rounds(s, SHORT + 1) <= SHORT
-
-
-def has_long_loops(kernel: ir.Kernel) -> bool:
-    """Whether a kernel has loops that may be interrupted."""
-    return any(is_long(s) for s in ir.walk(kernel.body))
-
-
 def is_innermost(block: ir.Block) -> bool:
     """Whether nothing in the body of a loop can be interrupted on its own."""
-    return not any(is_long(s) or type(s) is ir.HostCall for s in ir.walk(block))
-
-
-def rounds(s: ir.For, otherwise: int) -> int:
-    """How often a loop runs, if that stands in the code."""
-    a, b = s.start, s.stop
-    return b.value - a.value if type(a) is ir.Extent and type(b) is ir.Extent else otherwise
+    return not any(ir.is_long(s) or type(s) is ir.HostCall for s in ir.walk(block))
 
 
 class Work:
@@ -189,12 +169,12 @@ class Work:
                 case ir.If():
                     self.add(s.then, times, factors)
                     self.add(s.orelse, times, factors)
-                case ir.For() if not is_long(s):
+                case ir.For() if not ir.is_long(s):
                     known = type(s.start) is ir.Extent
                     if known and type(s.stop) is ir.Param:
                         self.add(s.body, times, (*factors, s.stop))
                     else:
-                        self.add(s.body, times * max(rounds(s, UNKNOWN), 1), factors)
+                        self.add(s.body, times * max(ir.rounds(s, UNKNOWN), 1), factors)
                 case ir.Copy(target=target):
                     self.elements(target.shape, times, factors)
                 case ir.Call(args=args):

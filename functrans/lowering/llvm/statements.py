@@ -11,7 +11,7 @@ from ..loops.split_functions import PartCall, shared
 from . import ops
 from .calls import c_function, host_call, part_of, reserve, routine
 from .function import Function
-from .interrupts import Countdown, is_innermost, is_long, rounds, work_of
+from .interrupts import Countdown, is_innermost, work_of
 from .maths import LIBM
 
 #: Loops of at most so many rounds, those of the loops inside included, may be unrolled; those with mathematical
@@ -110,7 +110,7 @@ class Statements(Function):
         self.lines.append(f"  br i1 {entered}, label %pre{n}, label %end{n}")
         self.mark(f"pre{n}")
         last = self.new(f"sub i64 {self.new(f'add i64 {start}, {stop}')}, 1") if s.reverse else ""
-        if is_long(s) and is_innermost(s.body):
+        if ir.is_long(s) and is_innermost(s.body):
             self.countdown.pieces(s, start, stop, f"end{n}", lambda *piece: self.rounds(s, last, *piece))
         else:
             self.rounds(s, last, start, stop, f"end{n}")
@@ -121,7 +121,7 @@ class Statements(Function):
         before = self.label
         self.count += 1
         n = self.count
-        polled = is_long(s) and not is_innermost(s.body)
+        polled = ir.is_long(s) and not is_innermost(s.body)
         work = work_of(self, s.body) if polled else ""
         self.lines.append(f"  br label %body{n}")
         self.mark(f"body{n}")
@@ -233,7 +233,7 @@ def _rounds_of_nest(s: ir.Statement) -> int:
     if type(s) is ir.While:
         return SHORT + 1
     inner = sum(_rounds_of_nest(x) for block in ir.blocks_of(s) for x in block.statements)
-    return max(rounds(s, SHORT + 1), 0) * max(inner, 1) if type(s) is ir.For else inner
+    return max(ir.rounds(s, SHORT + 1), 0) * max(inner, 1) if type(s) is ir.For else inner
 
 
 def _calls_maths(block: ir.Block) -> bool:

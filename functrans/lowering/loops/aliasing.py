@@ -48,7 +48,7 @@ def home(owner: dict[Var, Var], v: Var) -> Var:
     return v
 
 
-def shared_storage(roots: Roots, fusion: Fusion, updates: dict[Var, Var]) -> dict[Var, Var]:
+def shared_storage(roots: Roots, fusion: Fusion, updates: Mapping[Var, Var]) -> dict[Var, Var]:
     """For values without memory of their own the value in whose memory they live.
 
     `updates` names inputs that an output must overwrite in the end: where it may do so at once, the input is said to
@@ -63,7 +63,7 @@ def shared_storage(roots: Roots, fusion: Fusion, updates: dict[Var, Var]) -> dic
 
 
 class _Sharing:
-    def __init__(self, roots: Roots, fusion: Fusion, updates: dict[Var, Var]):
+    def __init__(self, roots: Roots, fusion: Fusion, updates: Mapping[Var, Var]):
         self.roots = roots
         self.fusion = fusion
         self.outputs = set(roots.jaxpr.outvars)

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from ...core.config import config
 from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ...core.kernel import Block, Indexed, Pointwise, Reduction, Reshape
 from ...core.printing import variable_name
 from ...core.tape import TapeAval
+from ..host.host_calls import Entry, with_host_calls
 from ..jaxpr.lowering_primitives import with_distinct_outputs
-from ..llvm.interrupts import SHORT
-from ..run.host_calls import Entry, with_host_calls
+from ..jaxpr.reshapes import reshape_index
 from . import ir
 from .aliasing import home, shared_storage, verify_reads
 from .builder import Builder
 from .folds import Accumulator, accumulate, neutral
-from .fuse import Loop, fuse
+from .fuse import Fusion, Loop, fuse
 from .handles import Memory, Place, Scalar, TapeMemory, View, memory_key
 from .materialize import Root, Roots, fold_of
 from .outline import Literals
-from .read_patterns import reshape_index, streamed_from
+from .read_patterns import streamed_from
 
 Index = tuple[Scalar, ...]
 
@@ -32,8 +33,31 @@ Index = tuple[Scalar, ...]
 HUGE = 1 << 24
 
 
+class Schedule(NamedTuple):
+    """What is decided about a jaxpr before its loops are written."""
+
+    roots: Roots
+    fusion: Fusion
+    owner: dict[Var, Var]
+
+
+def schedule(jaxpr: Jaxpr, updates: Mapping[Var, Var] = MappingProxyType({})) -> Schedule:
+    """Decide which values are kept, which of them share loops, and which share memory.
+
+    Parameters
+    ----------
+    jaxpr : Jaxpr
+        All of its equations have kernel rules; its outputs are distinct variables that its equations define.
+    updates : mapping
+        Inputs that an output must overwrite in the end.
+    """
+    roots = Roots(jaxpr)
+    fusion = fuse(roots)
+    return Schedule(roots, fusion, shared_storage(roots, fusion, updates))
+
+
 @dataclass
-class Nests:
+class Loops:
     """The loops of a jaxpr.
 
     Attributes
@@ -54,17 +78,16 @@ class Nests:
     calls: tuple[Entry, ...]
 
 
-def build(jaxpr: Jaxpr, *, strict: bool = False) -> Nests:
-    """The loops of a jaxpr.
+def build_loops(plan: Schedule, *, strict: bool = False) -> Loops:
+    """The loops of a jaxpr, as they were scheduled.
 
     Parameters
     ----------
-    jaxpr : Jaxpr
-        All of its equations have kernel rules; its outputs are distinct variables that its equations define.
+    plan : Schedule
     strict : bool
         Sums are not reordered.
     """
-    jaxpr = with_host_calls(jaxpr)
+    jaxpr = plan.roots.jaxpr
     builder = _Builder(jaxpr.name, not strict)
     interface: dict[str, tuple[Var, int]] = {}
     places: dict[Var, Place] = {}
@@ -80,10 +103,10 @@ def build(jaxpr: Jaxpr, *, strict: bool = False) -> Nests:
             pools = [builder.buffer(f"{names[v]}_pool", ir.INT64, (3,), role) for _ in range(v.aval.levels)]
             interface.update((pool.place, (v, level)) for level, pool in enumerate(pools, 1))
             places[v] = TapeMemory(decl, tuple(pools), v.aval)
-    _Nests(jaxpr, builder, places, names).write()
+    _Nests(plan, builder, places, names).write()
     kernel = builder.finish()
     kernel.floats = len(builder.literals.values)
-    return Nests(kernel, tuple(builder.literals.values), interface, tuple(builder.calls))
+    return Loops(kernel, tuple(builder.literals.values), interface, tuple(builder.calls))
 
 
 class _Builder(Builder):
@@ -118,16 +141,15 @@ class _Builder(Builder):
             places[v] = m
             if memory_key(m) in inputs:
                 updates[inputs[memory_key(m)]] = v
-        _Nests(body, self, places, _names(body), updates).write()
+        _Nests(schedule(body, updates), self, places, _names(body), updates).write()
 
     def overwritable(self, jaxpr: Jaxpr, first: int, count: int) -> list[bool]:
         """Whether each of the first results may be written over the operand of its number from `first` on."""
         body = with_distinct_outputs(with_host_calls(jaxpr))
         pairs = zip(body.invars[first : first + count], body.outvars)
         updates = {old: new for old, new in pairs if isinstance(new, Var)}
-        roots = Roots(body)
-        shared = shared_storage(roots, fuse(roots), updates)
-        return [home(shared, old) is new for old, new in updates.items()]
+        owner = schedule(body, updates).owner
+        return [home(owner, old) is new for old, new in updates.items()]
 
 
 class _Source:
@@ -152,31 +174,27 @@ class _Nests:
 
     Parameters
     ----------
-    jaxpr : Jaxpr
-        See `build`.
+    plan : Schedule
     builder : _Builder
     places : dict of Var to memory
         Where the inputs are and the outputs go.
     names : dict of Var to str
         For the buffers of what is kept in between.
-    updates : dict of Var to Var, optional
+    updates : mapping, optional
         Inputs whose memory is an output's, too: the output that they are overwritten by.
     """
 
     def __init__(
         self,
-        jaxpr: Jaxpr,
+        plan: Schedule,
         builder: _Builder,
         places: dict[Var, Place],
         names: dict[Var, str],
-        updates: dict[Var, Var] | None = None,
+        updates: Mapping[Var, Var] = MappingProxyType({}),
     ):
-        updates = updates or {}
         self.builder = builder
-        self.roots = Roots(jaxpr)
-        self.fusion = fuse(self.roots)
-        self.outputs = set(jaxpr.outvars)
-        self.shared = shared_storage(self.roots, self.fusion, updates)
+        self.roots, self.fusion, self.shared = plan
+        self.outputs = set(plan.roots.jaxpr.outvars)
         self.given = frozenset(places)
         self.buffers: dict[Var, Place] = dict(places)
         self.originals: dict[Var, Place] = {}
@@ -376,7 +394,7 @@ class _Nests:
                 continue
             for fold in item.folds:
                 self.begin(fold, at)
-            long = not watched and item.extent > SHORT and rounds * _rounds(item) >= HUGE
+            long = not watched and item.extent > ir.SHORT and rounds * _rounds(item) >= HUGE
             with self.builder.loop(item.extent, interruptible=long) as i:
                 self.body(item.body, [*at, i], rounds * item.extent, watched or long)
             for fold in item.folds:

@@ -234,7 +234,7 @@ class Builder(Arithmetic):
         return None if value is None else Scalar(self, value)
 
     def host_call(self, entry: Any, memory: Sequence[Memory], reads: int) -> None:
-        """Have Python evaluate an equation (`run.host_calls.Entry`), from the first so many buffers to the others."""
+        """Have Python evaluate an equation (`host.host_calls.Entry`), from the first so many buffers to the others."""
         self.calls.append(entry)
         refs = tuple([self._argument(m, m.dtype) for m in memory])
         self.append(ir.HostCall(ir.Extent(entry.number), refs, reads))

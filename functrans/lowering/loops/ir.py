@@ -59,6 +59,9 @@ C_CALLS: dict[str, int] = {
 
 ROLES = ("in", "out", "scratch", "stack", "pool", "tape")
 
+#: Loops of at most so many rounds, if known, do not look for signals.
+SHORT = 32
+
 #: The last bit of a kernel's status that tells of an equation.
 LAST_EQUATION = 60
 #: The bit that tells of a tape without room.
@@ -312,7 +315,7 @@ class Fail:
 
 @dataclass(eq=False, slots=True)
 class HostCall:
-    """Have Python evaluate the equation of this number (`run.host_calls.Entry`), if nothing has failed yet.
+    """Have Python evaluate the equation of this number (`host.host_calls.Entry`), if nothing has failed yet.
 
     `refs` are its operands, of which there are `reads`, and results. What it raises ends the kernel.
     """
@@ -360,6 +363,21 @@ class Kernel:
 def may_fail(block: Block) -> bool:
     """Whether anything in a block may set the status."""
     return any(type(s) in (Fail, HostCall) for s in walk(block))
+
+
+def rounds(loop: For, otherwise: int) -> int:
+    """How often a loop runs, if that stands in the code."""
+    a, b = loop.start, loop.stop
+    return b.value - a.value if type(a) is Extent and type(b) is Extent else otherwise
+
+
+def is_long(statement: Statement) -> bool:
+    """Whether a statement is a loop that looks for signals: it may be interrupted, and is not short."""
+    if type(statement) is While:
+        return True
+    return (
+        type(statement) is For and statement.interruptible and not 0 <= rounds(statement, SHORT + 1) <= SHORT
+    )
 
 
 # --- walking -------------------------------------------------------------------------------------------

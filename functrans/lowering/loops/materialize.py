@@ -17,7 +17,8 @@ from ...core.kernel import Block, Indexed, Reduction, Reshape
 from ...core.primitive import Effect
 from ...primitives.elementwise.identities import barrier_p
 from ..jaxpr.lowering_primitives import place_p
-from .read_patterns import Accesses, IndexMap, accesses, reshape_inlines, streamed_from
+from ..jaxpr.reshapes import reshape_inlines
+from .read_patterns import Accesses, IndexMap, accesses, streamed_from
 
 #: A value of at most this cost (in additions, loads counted) is computed again rather than kept.
 CHEAP = 8

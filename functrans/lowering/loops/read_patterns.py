@@ -14,6 +14,7 @@ import numpy as np
 from ...core.aval import Aval
 from ...core.ir import Eqn
 from ...core.kernel import Block, Indexed, Pointwise, Reduction, Reshape
+from ..jaxpr.reshapes import reshape_groups
 from .check import result_dtype
 from .ir import COMPARISONS, INT64, OPERATIONS
 
@@ -148,7 +149,7 @@ def accesses(eqn: Eqn) -> Accesses:
     if type(rule) is Reduction:
         return Accesses((Access(0, tuple(range(eqn.invars[0].aval.ndim))),), 1)
     if type(rule) is Reshape:
-        return Accesses((Access(0, reshape_map(eqn.invars[0].aval.shape, out.shape)),), 0)
+        return Accesses((Access(0, _reshape_map(eqn.invars[0].aval.shape, out.shape)),), 0)
     if type(rule) is Block:
         streamed = range(len(eqn.invars))[streamed_from(eqn) :]
         return Accesses(tuple([Access(i, (None,) * eqn.invars[i].aval.ndim) for i in streamed]), 0)
@@ -181,39 +182,7 @@ def _aligned(operand: Aval, out: Aval) -> IndexMap:
     return tuple(None if n == 1 else d + shift for d, n in enumerate(operand.shape))
 
 
-# --- reshapes -----------------------------------------------------------------------------------------------
-
-
-def reshape_groups(source: tuple[int, ...], target: tuple[int, ...]) -> list[tuple[list[int], list[int]]]:
-    """The axes of both shapes, units left out, in the smallest groups of equal products. Neither shape holds
-    a zero.
-    """
-    groups = []
-    i = j = 0
-    while i < len(source) or j < len(target):
-        left, right = [i][: len(source) - i], [j][: len(target) - j]
-        p = source[i] if left else 1
-        q = target[j] if right else 1
-        i, j = i + len(left), j + len(right)
-        while p != q:
-            if p < q:
-                p, i = p * source[i], i + 1
-                left.append(i - 1)
-            else:
-                q, j = q * target[j], j + 1
-                right.append(j - 1)
-        group = [a for a in left if source[a] != 1], [b for b in right if target[b] != 1]
-        if group[0]:
-            groups.append(group)
-    return groups
-
-
-def reshape_inlines(source: tuple[int, ...], target: tuple[int, ...]) -> bool:
-    """Whether an index of `target` gives one of `source` without division: no axes of `source` are merged."""
-    return 0 not in source and all(len(left) == 1 for left, _ in reshape_groups(source, target))
-
-
-def reshape_map(source: tuple[int, ...], target: tuple[int, ...]) -> IndexMap:
+def _reshape_map(source: tuple[int, ...], target: tuple[int, ...]) -> IndexMap:
     """The axes that a reshape leaves as they are."""
     where: list[int | None] = [None] * len(source)
     if 0 not in source:
@@ -221,14 +190,3 @@ def reshape_map(source: tuple[int, ...], target: tuple[int, ...]) -> IndexMap:
             if len(left) == len(right) == 1:
                 where[left[0]] = right[0]
     return tuple(where)
-
-
-def reshape_index(source: tuple[int, ...], target: tuple[int, ...], index: Sequence[Any]) -> list[Any]:
-    """The index into `source` of the element at `index` of `target`, where `reshape_inlines` holds."""
-    result: list[Any] = [0] * len(source)
-    for left, right in reshape_groups(source, target):
-        place = index[right[0]]
-        for d in right[1:]:
-            place = place * target[d] + index[d]
-        result[left[0]] = place
-    return result

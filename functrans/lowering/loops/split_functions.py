@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from ...core.config import config
-from ..llvm.interrupts import SHORT, is_long, rounds
 from . import ir
 from .check import verify_parts
 from .mapping import Mapping
@@ -99,13 +98,13 @@ def _can_move(chunk: list[ir.Statement]) -> bool:
     variables, and have loops long enough to be worth a call and memory in place of registers.
     """
     statements = list(ir.walk(ir.Block(chunk)))
-    if any(type(s) in (ir.HostCall, ir.Reserve) or is_long(s) for s in statements):
+    if any(type(s) in (ir.HostCall, ir.Reserve) or ir.is_long(s) for s in statements):
         return False
     defined = {v for s in chunk for v in _all_defined(s)}
     outside = [x for x in _uses(chunk) if type(x) in (ir.Value, ir.LocalVar) and x not in defined]
     if not all(type(x) is ir.Value and _passes(x.dtype) for x in outside):
         return False
-    return any(type(s) is ir.For and rounds(s, SHORT + 1) > SHORT for s in statements)
+    return any(type(s) is ir.For and ir.rounds(s, ir.SHORT + 1) > ir.SHORT for s in statements)
 
 
 class _Chunks:

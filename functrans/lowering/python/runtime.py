@@ -15,9 +15,9 @@ from scipy import special
 
 from ...core.tape import records, reserve
 from ..blas import LETTERS, RETURNS, python_routine
+from ..host.host_calls import from_python
 from ..loops import ir
 from ..loops.check import real_dtype
-from ..run.host_calls import from_python
 
 _NUMPY = (
     "abs", "floor", "ceil", "trunc", "rint", "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10",

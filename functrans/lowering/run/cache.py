@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.locks import new_lock
+from ..backend import Options
 from ..loops import ir
 from ..loops.show import show
-from .compile import CompiledKernel, Options, compile_kernel
-from .undisturbed import undisturbed
+from ..undisturbed import undisturbed
+from .compile import CompiledKernel, compile_kernel
 
 _Key = tuple[str, Options]
 

@@ -6,7 +6,6 @@ memory of tapes always has them (`core.tape`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -15,9 +14,9 @@ import numpy as np
 from ...core import tape
 from ...core.errors import MemoryDamageError
 from ...core.guards import GUARD, WORD, fill, words
+from ..backend import Run
 from ..loops import ir
 
-_Run = Callable[[tuple[np.ndarray, ...]], int]
 #: What messages call a storage, by the last of the roles that its declarations have.
 _ROLES = {
     "tape": "a pool of tapes",
@@ -28,7 +27,7 @@ _ROLES = {
 }
 
 
-def checked(run: _Run, kernel: ir.Kernel, ints: tuple[int, ...]) -> _Run:
+def checked(run: Run, kernel: ir.Kernel, ints: tuple[int, ...]) -> Run:
     """A kernel as a function of its buffers, which raises where the kernel does what it must not.
 
     Parameters
@@ -65,7 +64,7 @@ class _Layout:
 
 
 class _Checked:
-    def __init__(self, run: _Run, kernel: ir.Kernel, ints: tuple[int, ...]):
+    def __init__(self, run: Run, kernel: ir.Kernel, ints: tuple[int, ...]):
         self.run = run
         self.kernel = kernel
         self.ints = ints

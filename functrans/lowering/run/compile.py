@@ -1,51 +1,28 @@
-"""From an outlined kernel to something that runs.
+"""From an outlined kernel to something that runs, by the best backend that works here.
 
-Three routes: ``intrinsic`` (LLVM inside a Numba-jitted entry), ``njit`` (the Python form under plain
-``@njit``) and ``python`` (the Python form as it is). The first is tested on a small kernel once per process;
-where it fails, the others serve, with a warning.
+The first of `BACKENDS` is tested on a small kernel once per process; where it fails, the next ones serve, with a
+warning.
 """
 
 from __future__ import annotations
 
 import functools
-import struct
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from ...core.locks import new_lock
-from ..blas import MissingRoutineError
-from ..llvm.emit import emit_llvm
-from ..llvm.entry import caller, compile_entry, layout_is_known, unique_symbol
+from ..backend import DEFAULT_OPTIONS, Backend, Code, Options, Run, UnsupportedKernelError
+from ..llvm.backend import LLVM
 from ..loops import ir
 from ..loops.builder import Builder
-from ..python import runtime
+from ..python.backend import Njit, Plain
 from ..python.emit import emit_python
 from .checked import checked
 
-Run = Callable[[tuple[np.ndarray, ...]], int]
-
-
-@dataclass(frozen=True)
-class Options:
-    """What changes the code of a kernel besides its text; part of a cache's key.
-
-    Parameters
-    ----------
-    strict : bool
-        The C library's scalar functions and no contraction: arithmetic equals NumPy's bit for bit.
-    backend : {'llvm', 'python'}
-        'python' forces the Python form.
-    checked : bool
-        Look for writes beside the memory that the kernel is given.
-    """
-
-    strict: bool = False
-    backend: str = "llvm"
-    checked: bool = False
+#: The best first. The last takes every kernel, everywhere.
+BACKENDS: tuple[Backend, ...] = (LLVM(), Njit(), Plain())
 
 
 @dataclass(eq=False)
@@ -55,21 +32,28 @@ class CompiledKernel:
     Attributes
     ----------
     kernel : Kernel
-    route : {'intrinsic', 'njit', 'python'}
-    llvm : str
-        The LLVM text given to Numba; empty on the other routes.
-    entry : callable
-        The Numba dispatcher, or the Python function.
+    backend : Backend
+        What compiled it.
+    code : Code
+        What it gave.
     checked : bool
         Whether calls look at guard words around the memory.
     """
 
     kernel: ir.Kernel
-    route: str
-    entry: Any
-    llvm: str = ""
+    backend: Backend
+    code: Code
     checked: bool = False
-    _address: int = field(default=0, repr=False)
+
+    @property
+    def route(self) -> str:
+        """The name of the backend: 'intrinsic', 'njit' or 'python'."""
+        return self.backend.name
+
+    @property
+    def llvm(self) -> str:
+        """The LLVM text given to Numba; empty on the other routes."""
+        return self.code.llvm
 
     @functools.cached_property
     def python_source(self) -> str:
@@ -101,31 +85,8 @@ class CompiledKernel:
             ``run(arrays) -> status``: `arrays` must be a tuple of C-contiguous, aligned ndarrays, one for
             each of ``kernel.storages``, large enough for the declarations. Nothing is checked, but in checked mode.
         """
-        run = self._bind_native if self.route == "intrinsic" else self._bind_python
-        bound = run(ints, floats, nogil)
+        bound = self.code.bind(ints, floats, nogil)
         return checked(bound, named or self.kernel, ints) if self.checked else bound
-
-    def _bind_native(self, ints: tuple[int, ...], floats: tuple[float, ...], nogil: bool) -> Run:
-        words = np.frombuffer(
-            struct.pack(f"{len(ints)}q{len(floats)}d", *ints, *floats) or bytes(8), np.int64
-        )
-        numbers, address, call = words.ctypes.data, self._address, caller(nogil)
-
-        def run(arrays: tuple[np.ndarray, ...], _keep: Any = (words, self.entry)) -> int:
-            return call(address, id(arrays), numbers)
-
-        return run
-
-    def _bind_python(self, ints: tuple[int, ...], floats: tuple[float, ...], nogil: bool) -> Run:
-        function, kernel = self.entry, self.kernel
-        typed = tuple(map(float, floats))
-
-        def run(arrays: tuple[np.ndarray, ...]) -> int:
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore", RuntimeWarning)
-                return int(function(*runtime.views(kernel, arrays, ints), *ints, *typed))
-
-        return run
 
     def run(
         self, buffers: tuple[np.ndarray, ...], ints: tuple[int, ...] = (), floats: tuple[float, ...] = ()
@@ -134,88 +95,57 @@ class CompiledKernel:
         return self.bind(ints, floats)(buffers)
 
 
-def compile_kernel(kernel: ir.Kernel, options: Options = Options()) -> CompiledKernel:
-    """Compile an outlined kernel by the best route that works here."""
-    route = "python" if options.backend == "python" else best_route()
-    if route == "intrinsic":
-        try:
-            return _by_intrinsic(kernel, options)
-        except MissingRoutineError as error:
-            warnings.warn(
-                f"kernel '{kernel.name}' runs as Python: {error.args[0]}", RuntimeWarning, stacklevel=2
-            )
-    if route == "njit" and not any(
-        type(s) in (ir.Call, ir.HostCall, ir.Reserve) for s in ir.walk(kernel.body)
-    ):
-        try:
-            return _by_njit(kernel, options)
-        except Exception as error:
-            warnings.warn(
-                f"Numba cannot compile kernel '{kernel.name}': {error}", RuntimeWarning, stacklevel=2
-            )
-    entry = runtime.python_function(kernel, emit_python(kernel))
-    return CompiledKernel(kernel, "python", entry, checked=options.checked)
-
-
-def _by_intrinsic(kernel: ir.Kernel, options: Options) -> CompiledKernel:
-    code = emit_llvm(kernel, unique_symbol(), strict=options.strict, checked=options.checked)
-    entry, address = compile_entry(code)
-    return CompiledKernel(kernel, "intrinsic", entry, code.text, options.checked, _address=address)
-
-
-def _by_njit(kernel: ir.Kernel, options: Options = Options()) -> CompiledKernel:
-    import numba
-
-    names = runtime.njit_namespace()
-    exec(compile(emit_python(kernel, explicit=True), f"<kernel {kernel.name}>", "exec"), names)
-    arrays = [
-        numba.types.Array(numba.from_dtype(b.dtype), len(b.shape), "C")
-        for b in kernel.buffers
-        if b.role != "stack"
-    ]
-    numbers = [numba.types.int64] * kernel.ints + [numba.types.float64] * kernel.floats
-    signature: Any = (*arrays, *numbers)
-    entry = numba.njit(signature, error_model="numpy")(names[kernel.name])
-    return CompiledKernel(kernel, "njit", entry, checked=options.checked)
+def compile_kernel(kernel: ir.Kernel, options: Options = DEFAULT_OPTIONS) -> CompiledKernel:
+    """Compile an outlined kernel by the best backend that works here and takes it."""
+    last = BACKENDS[-1]
+    backend = last if options.backend == "python" else best_backend()
+    if not backend.takes(kernel):
+        backend = last
+    try:
+        code = backend.compile(kernel, options)
+    except UnsupportedKernelError as error:
+        warnings.warn(f"kernel '{kernel.name}' runs as Python: {error}", RuntimeWarning, stacklevel=2)
+        backend, code = last, last.compile(kernel, options)
+    return CompiledKernel(kernel, backend, code, options.checked)
 
 
 # --- the self-test -------------------------------------------------------------------------------------
 
-_route: list[str] = []
-_route_lock = new_lock()
+_best: list[Backend] = []
+_best_lock = new_lock()
 
 
-def best_route() -> str:
-    """The first route whose values are right on this machine; tried once per process."""
-    if not _route:
-        with _route_lock:
-            if not _route:
-                _route.append(_find_route())
-    return _route[0]
+def best_backend() -> Backend:
+    """The first backend whose values are right on this machine; tried once per process."""
+    if not _best:
+        with _best_lock:
+            if not _best:
+                _best.append(_find_best())
+    return _best[0]
 
 
-def _find_route() -> str:
-    try:
-        if not layout_is_known():
-            raise RuntimeError("arrays lie in memory in an unknown way")
-        self_test(lambda kernel: _by_intrinsic(kernel, Options()))
-        return "intrinsic"
-    except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
-    try:
-        self_test(_by_njit)
-        route = "njit"
-    except Exception:
-        route = "python"
-    warnings.warn(
-        f"kernels cannot be compiled through LLVM here ({reason}); they run by the slower route '{route}'",
-        RuntimeWarning,
-        stacklevel=3,
-    )
-    return route
+def _find_best() -> Backend:
+    reason = ""
+    for backend in BACKENDS[:-1]:
+        try:
+            self_test(backend)
+        except Exception as error:
+            reason = reason or f"{type(error).__name__}: {error}"
+        else:
+            break
+    else:
+        backend = BACKENDS[-1]
+    if reason:
+        warnings.warn(
+            f"kernels cannot be compiled through LLVM here ({reason}); they run by the slower route "
+            f"'{backend.name}'",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    return backend
 
 
-def self_test(build: Callable[[ir.Kernel], CompiledKernel]) -> None:
+def self_test(backend: Backend) -> None:
     """Compile a small kernel and compare its values with NumPy's.
 
     Raises
@@ -240,7 +170,7 @@ def self_test(build: Callable[[ir.Kernel], CompiledKernel]) -> None:
     arrays = np.linspace(-3, 3, n), np.zeros(n)
     expected = np.exp(arrays[0] * 1.5)
     expected[0] = expected.sum()
-    compiled = build(kernel)
+    compiled = CompiledKernel(kernel, backend, backend.compile(kernel, DEFAULT_OPTIONS))
     status = compiled.run(arrays, (n,), (1.5,)), compiled.run((np.full(n, 50.0), np.zeros(n)), (n,), (1.5,))
     if status != (0, 8) or not np.allclose(arrays[1], expected, rtol=1e-13, atol=0):
         raise RuntimeError("the self-test kernel computes wrong values")

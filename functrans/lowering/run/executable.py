@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,34 +13,24 @@ from ...control.callback import Replay, made_before
 from ...control.interned import interned
 from ...core.config import config, trace_key
 from ...core.context import run_with
-from ...core.ir import Eqn, Jaxpr, Var, subjaxprs
+from ...core.ir import Eqn, Jaxpr, subjaxprs
 from ...core.locks import new_lock
 from ...core.passes import extract
 from ...core.printing import show
 from ...core.source import Source
 from ...core.tape import Tape, TapeAval
 from ...primitives.tape import tape_is_full
-from ..jaxpr.partition import HostStep, KernelStep, split
-from ..jaxpr.simplify import inlined, simplify
-from ..llvm.interrupts import has_long_loops
+from ..backend import Options
+from ..host.debug_nans import look
+from ..host.explain_failure import evaluate_on_host
+from ..jaxpr.partition import HostStep
+from ..jaxpr.simplify import inlined
 from ..loops import ir
-from ..loops.blocked import with_blocks
-from ..loops.build_loops import build
-from ..loops.check import verify
-from ..loops.collapse import collapse
-from ..loops.outline import outline
-from ..loops.plan import plan, scratch_bytes
+from ..lower import LoweredKernel, lower
 from ..python.emit import emit_python
-from ..python.runtime import NAMES
 from .cache import kernels
-from .compile import CompiledKernel, Options
-from .debug_nans import look
-from .explain_failure import evaluate_on_host
-from .host_calls import Entry
+from .compile import CompiledKernel
 from .wrapper import write_wrapper
-
-#: Kernels that touch at least this many elements release the GIL.
-LARGE = 20_000
 
 
 def compile_jaxpr(jaxpr: Jaxpr) -> Executable:
@@ -57,28 +46,10 @@ def compile_jaxpr(jaxpr: Jaxpr) -> Executable:
 
 
 @dataclass(eq=False)
-class KernelUnit:
-    """One kernel of an executable.
+class KernelUnit(LoweredKernel):
+    """One kernel of an executable; its `code` may be shared with other executables."""
 
-    Attributes
-    ----------
-    kernel : Kernel
-        Outlined.
-    code : CompiledKernel
-        May be shared with other executables.
-    compiled_now : bool
-        False where the cache had it.
-    """
-
-    kernel: ir.Kernel
-    ints: tuple[int, ...]
-    floats: tuple[float, ...]
-    interface: dict[str, tuple[Var, int]]
-    scratch: dict[str, int]
-    large: bool
     code: CompiledKernel
-    compiled_now: bool
-    calls: tuple[Entry, ...] = ()
 
     @property
     def python_source(self) -> str:
@@ -119,14 +90,13 @@ class Executable:
 
     def __init__(self, jaxpr: Jaxpr):
         # Not the jaxpr itself: it keeps this object, and a cycle would keep its arrays alive.
-        self._name = jaxpr.name
         self._stats = jaxpr.stats
         self._options = Options(config.strict, config.backend, config.checked)
-        self.simplified = simplify(jaxpr, strict=config.strict)
-        self.steps = split(self.simplified)
-        self._specialize_below = config.specialize_below
+        program = lower(jaxpr, self._options, config.specialize_below)
+        self.simplified = program.jaxpr
         self._debug_nans = config.debug_nans
-        self._units: dict[KernelStep, KernelUnit] | None = None
+        self._lowered = program.steps
+        self._steps: list[KernelUnit | HostStep] | None = None
         self._lock = new_lock()
 
     def __call__(self, *arrays: Any) -> list[np.ndarray]:
@@ -140,42 +110,34 @@ class Executable:
     def compile(self) -> Executable:
         """Compile now what is not compiled; returns the executable itself."""
         with self._lock:
-            if self._units is None:
-                units = {s: self._build(s) for s in self.steps if isinstance(s, KernelStep)}
+            if self._steps is None:
+                steps = [s if isinstance(s, HostStep) else self._compiled(s) for s in self._lowered]
                 failed = partial(_failed, self.simplified)
                 seek = partial(look, self.simplified) if self._debug_nans else None
-                wrapper = write_wrapper(self.simplified, self.steps, units, failed, seek)
-                self.__dict__["call"] = wrapper
-                self._units = units
+                self.__dict__["call"] = write_wrapper(self.simplified, steps, failed, seek)
+                self._steps = steps
         return self
 
-    def _build(self, step: KernelStep) -> KernelUnit:
-        nests = build(step.jaxpr, strict=self._options.strict)
-        kernel = plan(_verified(with_blocks(collapse(_verified(nests.kernel)))), self._specialize_below)
-        kernel.name = _identifier(self._name)
-        work = sum(b.size for b in kernel.buffers)
-        outlined, ints = outline(_verified(kernel), self._specialize_below)
-        _verified(outlined)
-        code, now = kernels.get(outlined, self._options)
+    def _compiled(self, lowered: LoweredKernel) -> KernelUnit:
+        code, now = kernels.get(lowered.kernel, self._options)
         if self._stats is not None:
             self._stats.count_kernel(code.route, now)
-        scratch = scratch_bytes(kernel)
-        large = bool(work >= LARGE) or has_long_loops(outlined)
-        return KernelUnit(
-            outlined, ints, nests.floats, nests.interface, scratch, large, code, now, nests.calls
-        )
+        return KernelUnit(**vars(lowered), code=code)
+
+    @property
+    def steps(self) -> list[KernelUnit | HostStep]:
+        """The kernels and the host calls between them, in the order of execution."""
+        self.compile()
+        assert self._steps is not None
+        return self._steps
 
     @property
     def kernels(self) -> list[KernelUnit]:
         """The compiled kernels, in the order of execution."""
-        self.compile()
-        assert self._units is not None
-        return list(self._units.values())
+        return [step for step in self.steps if isinstance(step, KernelUnit)]
 
     def as_text(self) -> str:
         """The program as readable Python kernels and host calls."""
-        self.compile()
-        assert self._units is not None
         parts = []
         for step in self.steps:
             if isinstance(step, HostStep):
@@ -183,15 +145,8 @@ class Executable:
                 text = show(extract(self.simplified, [eqn], eqn.outvars))
                 parts.append(f"# host call:{text.splitlines()[1]}")
             else:
-                parts.append(self._units[step].python_source)
+                parts.append(step.python_source)
         return "\n\n".join(parts) + "\n"
-
-
-def _verified(kernel: ir.Kernel) -> ir.Kernel:
-    """The kernel itself, checked first where ``config.verify`` is set."""
-    if config.verify:
-        verify(kernel)
-    return kernel
 
 
 def _failed(
@@ -221,11 +176,3 @@ def _tape_writers(jaxpr: Jaxpr) -> Iterator[Source]:
             yield from _tape_writers(body)
         if e.source is not None and any(isinstance(v.aval, TapeAval) for v in e.outvars):
             yield e.source
-
-
-def _identifier(name: str) -> str:
-    """A name for the kernel's Python form, in which functions like ``log`` keep theirs."""
-    found = re.sub(r"\W", "_", name)
-    if not found.isascii():
-        return "kernel"
-    return found if found.isidentifier() and found not in NAMES else f"kernel_{found}"

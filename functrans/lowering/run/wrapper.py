@@ -4,7 +4,7 @@ not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +14,12 @@ from ...control.callback import made_before
 from ...core.context import run_with
 from ...core.ir import Atom, Eqn, Jaxpr, Literal
 from ...core.tape import Tape, TapeAval, new_pool
-from ..jaxpr.partition import HostStep, KernelStep, Step
+from ..backend import Run
+from ..host.debug_nans import any_nan
+from ..host.explain_failure import call_host
+from ..host.host_calls import Entry
+from ..jaxpr.partition import HostStep
 from ..loops import ir
-from .compile import Run
-from .debug_nans import any_nan
-from .explain_failure import call_host
-from .host_calls import Entry
 
 if TYPE_CHECKING:
     from .executable import KernelUnit
@@ -60,8 +60,7 @@ def _noting(run: Run, made: list[Any], arrays: tuple[np.ndarray, ...]) -> int:
 
 def write_wrapper(
     jaxpr: Jaxpr,
-    steps: list[Step],
-    units: Mapping[KernelStep, KernelUnit],
+    steps: Sequence[KernelUnit | HostStep],
     failed: Callable[[tuple[Any, ...], dict[Eqn, tuple[Any, ...]]], list[np.ndarray]],
     look: Callable[..., None] | None = None,
 ) -> Callable[..., list[np.ndarray]]:
@@ -71,9 +70,8 @@ def write_wrapper(
     ----------
     jaxpr : Jaxpr
         Simplified.
-    steps : list of steps
-    units : mapping
-        The compiled kernel of each kernel step.
+    steps : sequence
+        The compiled kernels and the host calls.
     failed : callable
         Called where a kernel reports failure, with its status, the tuple of inputs and the outputs of the host calls
         that were made before; its result is returned.
@@ -81,15 +79,14 @@ def write_wrapper(
         Called where a result has a NaN, with the list of results and then as `failed` without the status.
     """
     writer = _Writer(jaxpr)
-    if look is not None or any(
-        type(s) is ir.Fail for unit in units.values() for s in ir.walk(unit.kernel.body)
-    ):
-        writer.note_calls([entry for unit in units.values() for entry in unit.calls])
+    units = [step for step in steps if not isinstance(step, HostStep)]
+    if look is not None or any(type(s) is ir.Fail for unit in units for s in ir.walk(unit.kernel.body)):
+        writer.note_calls([entry for unit in units for entry in unit.calls])
     for step in steps:
         if isinstance(step, HostStep):
             writer.host(step)
         else:
-            writer.kernel(step, units[step])
+            writer.kernel(step)
     writer.returns(look)
     writer.names["failed"] = failed
     return writer.function()
@@ -159,8 +156,8 @@ class _Writer:
             return self.constant("n", a.value)
         return self.text[a]
 
-    def kernel(self, step: KernelStep, unit: KernelUnit) -> None:
-        for a in step.jaxpr.outvars:
+    def kernel(self, unit: KernelUnit) -> None:
+        for a in unit.outvars:
             self.lines.append(f"{self.name(a, 'y')} = empty({self._layout(a)})")
             if isinstance(a.aval, TapeAval):
                 self.parts[a] = [self.fresh("spans"), *[self.fresh("pool") for _ in range(a.aval.levels)]]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from functrans.lowering.host.explain_failure import evaluate_on_host
 from functrans.lowering.jaxpr.simplify import simplify
-from functrans.lowering.run.explain_failure import evaluate_on_host
 
 A = np.random.default_rng(0).standard_normal((2, 5, 3))
 S = A @ np.swapaxes(A, -1, -2)

@@ -7,8 +7,8 @@ from functrans.control.call import call_p
 from functrans.core.aval import aval_of
 from functrans.core.ir import Eqn, Jaxpr, Literal, Var
 from functrans.core.primitive import Effect, Primitive
+from functrans.lowering.host.explain_failure import evaluate_on_host
 from functrans.lowering.jaxpr.simplify import simplify
-from functrans.lowering.run.explain_failure import evaluate_on_host
 from functrans.primitives.elementwise.arithmetic import (
     convert_element_type_p,
     div_p,

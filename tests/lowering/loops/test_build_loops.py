@@ -6,7 +6,7 @@ from scipy import special
 
 from functrans.core.config import config
 from functrans.lowering.jaxpr.simplify import simplify
-from functrans.lowering.loops.build_loops import build
+from functrans.lowering.loops.build_loops import build_loops, schedule
 from functrans.lowering.loops.check import verify
 from functrans.lowering.loops.show import show
 from functrans.lowering.run.executable import compile_jaxpr
@@ -361,6 +361,6 @@ def test_batch_sizes_share_a_kernel_also_where_they_equal_other_extents(stage):
 
 
 def test_build_asks_for_distinct_outputs(stage):
-    nests = build(simplify(stage(lambda x: exp_p.bind(x), np.ones(3))))
-    assert [b.role for b in nests.kernel.buffers] == ["in", "out"]
-    assert set(nests.interface) == {b.place for b in nests.kernel.buffers}
+    loops = build_loops(schedule(simplify(stage(lambda x: exp_p.bind(x), np.ones(3)))))
+    assert [b.role for b in loops.kernel.buffers] == ["in", "out"]
+    assert set(loops.interface) == {b.place for b in loops.kernel.buffers}

@@ -3,17 +3,13 @@
 import numpy as np
 import pytest
 
+from functrans.lowering.jaxpr.reshapes import reshape_groups, reshape_index, reshape_inlines
 from functrans.lowering.jaxpr.simplify import simplify
 from functrans.lowering.loops import ir
-from functrans.lowering.loops.build_loops import build
+from functrans.lowering.loops.build_loops import build_loops, schedule
 from functrans.lowering.loops.fuse import fuse
 from functrans.lowering.loops.materialize import Roots
-from functrans.lowering.loops.read_patterns import (
-    accesses,
-    reshape_groups,
-    reshape_index,
-    reshape_inlines,
-)
+from functrans.lowering.loops.read_patterns import accesses
 from functrans.primitives.elementwise.arithmetic import div_p, mul_p, neg_p, sub_p
 from functrans.primitives.elementwise.exp_log import exp_p, log_p
 from functrans.primitives.indexing.gather_scatter import gather_p
@@ -36,7 +32,7 @@ def rows(x, v):
 
 def loops(stage, f, *args):
     """The loops of a program as nested tuples of extents, and the shapes of its scratch buffers."""
-    kernel = build(simplify(stage(f, *args))).kernel
+    kernel = build_loops(schedule(simplify(stage(f, *args)))).kernel
 
     def nest(block):
         return tuple((s.stop.value, *nest(s.body)) for s in block.statements if type(s) is ir.For)
@@ -54,7 +50,7 @@ def test_shared_value_is_computed_once_in_a_register(stage):
         return mul_p.bind(e, 2.0), add_p.bind(e, log_p.bind(e)), reduce_sum_p.bind(e, axes=(0, 1))
 
     assert loops(stage, f, X) == (((40, (30,)),), [])
-    kernel = build(simplify(stage(f, X))).kernel
+    kernel = build_loops(schedule(simplify(stage(f, X)))).kernel
     assert [s.op for s in ir.walk(kernel.body) if type(s) is ir.Let].count("exp") == 1
 
 
@@ -171,7 +167,7 @@ def test_a_loop_body_does_not_grow_without_bound(stage):
     assert len(roots.roots) > 3
     assert all(r.weight < 1200 for r in roots.roots)
     assert len(fuse(roots).body) > 3
-    build(simple)  # no deeper than Python's stack
+    build_loops(schedule(simple))  # no deeper than Python's stack
 
 
 def test_accesses_tell_index_maps_and_costs(stage):

@@ -7,6 +7,7 @@ import pytest
 
 from functrans.core.config import config
 from functrans.core.ir import Literal
+from functrans.lowering.backend import Options
 from functrans.lowering.loops import ir
 from functrans.lowering.loops import plan as planning
 from functrans.lowering.loops.builder import Builder
@@ -15,7 +16,7 @@ from functrans.lowering.loops.collapse import collapse
 from functrans.lowering.loops.outline import Literals, outline
 from functrans.lowering.loops.plan import plan, scratch_bytes
 from functrans.lowering.loops.show import show
-from functrans.lowering.run.compile import Options, compile_kernel
+from functrans.lowering.run.compile import compile_kernel
 
 F8 = np.dtype("f8")
 ROLES = ("in", "scratch", "scratch", "out")

@@ -8,10 +8,11 @@ import functrans.numpy as fnp
 from functrans import lax
 from functrans.core import errors
 from functrans.core.config import config
+from functrans.lowering.backend import Options
 from functrans.lowering.loops import check, ir, split_functions
 from functrans.lowering.loops.builder import Builder
 from functrans.lowering.loops.split_complex import split_complex
-from functrans.lowering.run.compile import Options, compile_kernel
+from functrans.lowering.run.compile import compile_kernel
 from functrans.lowering.run.executable import compile_jaxpr
 from functrans.primitives.elementwise.arithmetic import mul_p, sub_p
 from functrans.primitives.elementwise.exp_log import exp_p

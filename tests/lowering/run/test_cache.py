@@ -5,9 +5,9 @@ import threading
 import numpy as np
 import pytest
 
+from functrans.lowering.backend import Options
 from functrans.lowering.loops.builder import Builder
 from functrans.lowering.run import cache
-from functrans.lowering.run.compile import Options
 
 PYTHON = Options(backend="python")
 

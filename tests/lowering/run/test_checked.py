@@ -10,11 +10,12 @@ from functrans.core import tape
 from functrans.core.config import config
 from functrans.core.errors import MemoryDamageError
 from functrans.core.guards import GUARD, WORD, memory
+from functrans.lowering.backend import Options
 from functrans.lowering.loops import ir, split_functions
 from functrans.lowering.loops.builder import Builder
 from functrans.lowering.run import executable
 from functrans.lowering.run.cache import KernelCache
-from functrans.lowering.run.compile import Options, compile_kernel
+from functrans.lowering.run.compile import compile_kernel
 from functrans.lowering.run.executable import compile_jaxpr
 
 F8, F4 = np.dtype("f8"), np.dtype("f4")

@@ -1,4 +1,7 @@
+import gc
+import os
 import re
+import subprocess
 import sys
 import threading
 import warnings
@@ -7,11 +10,13 @@ from contextlib import ExitStack
 import numpy as np
 import pytest
 
-from functrans.lowering.llvm import entry, maths
+from functrans.lowering.backend import Options
+from functrans.lowering.llvm import backend as native
+from functrans.lowering.llvm import maths
 from functrans.lowering.loops import ir
 from functrans.lowering.loops.builder import Builder
 from functrans.lowering.run import compile as compiling
-from functrans.lowering.run.compile import Options, best_route, compile_kernel, self_test
+from functrans.lowering.run.compile import BACKENDS, best_backend, compile_kernel, self_test
 
 F8, F4 = np.dtype("f8"), np.dtype("f4")
 
@@ -28,7 +33,7 @@ def doubling(factor=2.0):
 
 
 def test_the_intrinsic_route_serves_here():
-    assert best_route() == "intrinsic"
+    assert best_backend().name == "intrinsic"
     kernel = compile_kernel(doubling())
     assert kernel.route == "intrinsic"
     assert "noinline" in kernel.llvm
@@ -44,34 +49,73 @@ def test_entries_are_numba_jitted():
     from numba.core.dispatcher import Dispatcher
 
     kernel = compile_kernel(doubling(3.0))
-    assert isinstance(kernel.entry, Dispatcher)
-    assert len(kernel.entry.signatures) == 1
+    assert isinstance(kernel.code.entry, Dispatcher)
+    assert len(kernel.code.entry.signatures) == 1
 
 
-@pytest.mark.parametrize(
-    "build", [compiling._by_njit, lambda k: compile_kernel(k, Options(backend="python"))]
-)
-def test_other_routes_pass_the_self_test(build):
-    self_test(build)
+@pytest.mark.parametrize("backend", BACKENDS, ids=lambda b: b.name)
+def test_every_backend_passes_the_self_test(backend):
+    self_test(backend)
 
 
 def test_self_test_finds_wrong_values():
-    def wrong(kernel):
-        (loop,) = (s for s in kernel.body.statements if isinstance(s, ir.For))
-        product = next(s for s in loop.body.statements if isinstance(s, ir.Let))
-        product.op = "add"
-        return compile_kernel(kernel)
+    class Wrong(type(BACKENDS[-1])):
+        def compile(self, kernel, options):
+            (loop,) = (s for s in kernel.body.statements if isinstance(s, ir.For))
+            product = next(s for s in loop.body.statements if isinstance(s, ir.Let))
+            product.op = "add"
+            return super().compile(kernel, options)
 
     with pytest.raises(RuntimeError, match="wrong values"):
-        self_test(wrong)
+        self_test(Wrong())
+
+
+def test_symbols_are_hashes_of_the_code():
+    """Equal kernels have equal symbols, and a second one of the same symbol runs as well."""
+    first, again = compile_kernel(doubling(7.0)), compile_kernel(doubling(7.0))
+    assert first.llvm == again.llvm
+    assert first.llvm != compile_kernel(doubling(7.5)).llvm
+    assert first.llvm != compile_kernel(doubling(7.0), Options(strict=True)).llvm
+    del first
+    gc.collect()
+    y = np.zeros(9)
+    assert again.run((np.arange(9.0), y), (9,)) == 0
+    np.testing.assert_array_equal(y, 7 * np.arange(9.0))
+
+
+def test_symbols_are_the_same_in_every_process():
+    code = """
+import numpy as np
+import functrans as ft, functrans.numpy as fnp
+from functrans.lowering.run.executable import compile_jaxpr
+
+def f(x, w):
+    return fnp.sum(fnp.tanh(x @ w) * fnp.exp(x), axis=0), fnp.linalg.cholesky(w @ w.T + 3 * fnp.eye(4))
+
+jaxpr = ft.make_jaxpr(f)(np.ones((30, 4)), np.eye(4))
+print(*[line.split("(")[0] for unit in compile_jaxpr(jaxpr).kernels for line in unit.llvm.splitlines()
+        if line.startswith("define i64 @")])
+"""
+    texts = set()
+    for seed in "01":
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        texts.add(done.stdout)
+    (text,) = texts
+    assert re.fullmatch(r"(define i64 @functrans_kernel_[0-9a-f]{32}\s*)+", text)
 
 
 def test_fallback_to_njit_and_to_python(monkeypatch):
     def fails(*args):
         raise RuntimeError("no such thing")
 
-    monkeypatch.setattr(compiling, "_route", [])
-    monkeypatch.setattr(compiling, "compile_entry", fails)
+    monkeypatch.setattr(compiling, "_best", [])
+    monkeypatch.setattr(native, "compile_entry", fails)
     with pytest.warns(RuntimeWarning, match="slower route 'njit'.*|no such thing"):
         kernel = compile_kernel(doubling())
     assert kernel.route == "njit"
@@ -79,8 +123,8 @@ def test_fallback_to_njit_and_to_python(monkeypatch):
     assert kernel.run((x, y), (5,)) == 0
     np.testing.assert_array_equal(y, 2 * x)
 
-    monkeypatch.setattr(compiling, "_route", [])
-    monkeypatch.setattr(compiling, "_by_njit", fails)
+    monkeypatch.setattr(compiling, "_best", [])
+    monkeypatch.setattr(type(BACKENDS[1]), "compile", fails)
     with pytest.warns(RuntimeWarning, match="slower route 'python'"):
         kernel = compile_kernel(doubling())
     assert kernel.route == "python"
@@ -114,7 +158,9 @@ def test_the_njit_route_wraps_and_rounds_narrow_numbers():
         np.array([1, 3, 7], F4),
         np.zeros(3, F4),
     )
-    assert compiling._by_njit(b.finish()).run((data, out, single, rounded)) == 0
+    kernel = b.finish()
+    run = BACKENDS[1].compile(kernel, Options()).bind((), (), False)
+    assert run((data, out, single, rounded)) == 0
     np.testing.assert_array_equal(out, data * np.int8(100))
     np.testing.assert_array_equal(rounded, single * F4.type(0.1) + F4.type(1e-9))
 
@@ -166,7 +212,7 @@ def test_python_form_steps_through_plain_arrays():
     old = sys.gettrace()
     sys.settrace(trace)
     try:
-        kernel.entry(x, y, 3)
+        kernel.code.entry(x, y, 3)
     finally:
         sys.settrace(old)
     np.testing.assert_array_equal(y, 2 * x)
@@ -203,7 +249,7 @@ def test_strict_kernels_do_not_contract():
 
 
 def test_memory_layout_is_as_assumed():
-    assert entry.layout_is_known()
+    assert native.layout_is_known()
 
 
 def nest(*extents):

@@ -12,7 +12,7 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 from functrans.core.config import config
-from functrans.lowering.run import host_calls
+from functrans.lowering.host import host_calls
 
 NUMBER = ft.ShapeDtypeStruct((), float)
 XS = np.arange(1.0, 6.0)

@@ -1,4 +1,4 @@
-"""The LLVM route: kernels inside Numba-jitted entries, and the quick call of them.
+"""The LLVM backend: kernels inside Numba-jitted entries, and the quick call of them.
 
 One intrinsic serves all kernels: its literal argument is a number under which the kernel's LLVM text waits.
 The entry is an ``@njit`` function whose body is that intrinsic, so that compiling it compiles the kernel,
@@ -11,24 +11,66 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
+import struct
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..blas import publish
-from ..run.undisturbed import undisturbed
-from .emit import ARRAY_DATA, TUPLE_ITEMS, LLVMKernel
+from ..backend import Options, Run, UnsupportedKernelError
+from ..blas import MissingRoutineError, publish
+from ..loops import ir
+from ..undisturbed import undisturbed
+from .emit import ARRAY_DATA, TUPLE_ITEMS, LLVMKernel, emit_llvm
 from .gemm import publish_products
+
+
+class LLVM:
+    """Implements `Backend`: native code, of a kernel's LLVM text."""
+
+    name = "intrinsic"
+
+    def takes(self, kernel: ir.Kernel) -> bool:
+        """All."""
+        return True
+
+    def compile(self, kernel: ir.Kernel, options: Options) -> NativeCode:
+        """See `Backend.compile`; it fails where SciPy or the C library lacks a routine that the kernel calls."""
+        if not layout_is_known():
+            raise UnsupportedKernelError("arrays lie in memory in an unknown way")
+        code = emit_llvm(kernel, strict=options.strict, checked=options.checked)
+        try:
+            entry, address = compile_entry(code)
+        except MissingRoutineError as error:
+            raise UnsupportedKernelError(error.args[0]) from error
+        return NativeCode(entry, code.text, address)
+
+
+@dataclass(frozen=True, eq=False)
+class NativeCode:
+    """Implements `Code`; `address` is that of the kernel's machine code."""
+
+    entry: Any
+    llvm: str
+    address: int
+
+    def bind(self, ints: tuple[int, ...], floats: tuple[float, ...], nogil: bool) -> Run:
+        """See `Code.bind`."""
+        words = np.frombuffer(
+            struct.pack(f"{len(ints)}q{len(floats)}d", *ints, *floats) or bytes(8), np.int64
+        )
+        numbers, address, call = words.ctypes.data, self.address, caller(nogil)
+
+        def run(arrays: tuple[np.ndarray, ...], _keep: Any = (words, self.entry)) -> int:
+            return call(address, id(arrays), numbers)
+
+        return run
+
 
 _texts: dict[int, LLVMKernel] = {}
 _numbers = itertools.count()
-
-
-def unique_symbol() -> str:
-    """A name for a kernel's entry that no other kernel of the process has."""
-    return f"functrans_kernel_{next(_numbers)}"
 
 
 def compile_entry(code: LLVMKernel) -> tuple[Any, int]:

@@ -1,0 +1,125 @@
+"""From a jaxpr to kernels that a backend can compile: the whole way, in one function."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ..core.config import config
+from ..core.ir import Atom, Jaxpr, Var
+from .backend import Options
+from .host.host_calls import Entry, with_host_calls
+from .jaxpr.partition import HostStep, partition
+from .jaxpr.simplify import simplify
+from .loops import ir
+from .loops.blocked import with_blocks
+from .loops.build_loops import build_loops, schedule
+from .loops.check import verify
+from .loops.collapse import collapse
+from .loops.outline import outline
+from .loops.plan import plan, scratch_bytes
+from .python.runtime import NAMES
+
+#: Kernels that touch at least this many elements release the GIL.
+LARGE = 20_000
+
+
+@dataclass(eq=False)
+class LoweredKernel:
+    """A kernel ready for a backend, and how this program calls it.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        Outlined: its text is the same for other shapes and literals.
+    ints, floats : tuples
+        The numbers that were taken out of it.
+    outvars : tuple of Atom
+        What it computes.
+    interface : dict of str to (Var, int)
+        See `Loops.interface`.
+    scratch : dict of str to int
+        See `scratch_bytes`.
+    calls : tuple of Entry
+        The equations that Python evaluates; the kernel finds them as long as these are kept.
+    large : bool
+        Whether it runs long enough to release the GIL.
+    """
+
+    kernel: ir.Kernel
+    ints: tuple[int, ...]
+    floats: tuple[float, ...]
+    outvars: tuple[Atom, ...]
+    interface: dict[str, tuple[Var, int]]
+    scratch: dict[str, int]
+    calls: tuple[Entry, ...]
+    large: bool
+
+
+@dataclass(eq=False)
+class Program:
+    """A simplified jaxpr, and the kernels and host calls that compute it, in the order of execution."""
+
+    jaxpr: Jaxpr
+    steps: list[LoweredKernel | HostStep]
+
+
+def lower(jaxpr: Jaxpr, options: Options, specialize_below: int) -> Program:
+    """The kernels and host calls of a jaxpr; nothing is compiled yet.
+
+    Parameters
+    ----------
+    jaxpr : Jaxpr
+    options : Options
+    specialize_below : int
+        Extents up to this one are literals of the kernels.
+    """
+    # Jaxpr to jaxpr: calls inlined, dead and common equations removed, exact algebra.
+    jaxpr = simplify(jaxpr, strict=options.strict)
+    steps: list[LoweredKernel | HostStep] = []
+    # What has no kernel rule is a host call; all equations between two rounds of host calls are one kernel.
+    for step in partition(jaxpr):
+        if isinstance(step, HostStep):
+            steps.append(step)
+            continue
+
+        # Jaxpr to loops: which values are kept, which of them share loops, which share memory; then the statements.
+        body = with_host_calls(step.jaxpr)
+        loops = build_loops(schedule(body), strict=options.strict)
+        kernel = _verified(loops.kernel)
+
+        # Loops to loops.
+        kernel = collapse(kernel)  # adjacent axes that are used together become one
+        kernel = with_blocks(kernel)  # long sums are taken in blocks, for accuracy
+        kernel = plan(_verified(kernel), specialize_below)  # scratch on the stack, or sharing memory
+        scratch, work = scratch_bytes(kernel), sum(b.size for b in kernel.buffers)
+        kernel.name = _identifier(jaxpr.name)
+        kernel, ints = outline(_verified(kernel), specialize_below)  # numbers become parameters
+        steps.append(
+            LoweredKernel(
+                _verified(kernel),
+                ints,
+                loops.floats,
+                step.jaxpr.outvars,
+                loops.interface,
+                scratch,
+                loops.calls,
+                large=work >= LARGE or any(map(ir.is_long, ir.walk(kernel.body))),
+            )
+        )
+    return Program(jaxpr, steps)
+
+
+def _verified(kernel: ir.Kernel) -> ir.Kernel:
+    """The kernel itself, checked first where ``config.verify`` is set."""
+    if config.verify:
+        verify(kernel)
+    return kernel
+
+
+def _identifier(name: str) -> str:
+    """A name for the kernel's Python form, in which functions like ``log`` keep theirs."""
+    found = re.sub(r"\W", "_", name)
+    if not found.isascii():
+        return "kernel"
+    return found if found.isidentifier() and found not in NAMES else f"kernel_{found}"

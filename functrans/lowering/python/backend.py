@@ -1,0 +1,78 @@
+"""The backends of the Python form: as it is, and under plain ``@njit``."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..backend import Options, Run, UnsupportedKernelError
+from ..loops import ir
+from . import runtime
+from .emit import emit_python
+
+
+class Plain:
+    """Implements `Backend`: Python runs the Python form. It takes every kernel."""
+
+    name = "python"
+
+    def takes(self, kernel: ir.Kernel) -> bool:
+        """All."""
+        return True
+
+    def compile(self, kernel: ir.Kernel, options: Options) -> PythonCode:
+        """See `Backend.compile`."""
+        return PythonCode(kernel, runtime.python_function(kernel, emit_python(kernel)))
+
+
+class Njit:
+    """Implements `Backend`: Numba compiles the Python form."""
+
+    name = "njit"
+
+    def takes(self, kernel: ir.Kernel) -> bool:
+        """Those without BLAS, host calls and tapes."""
+        return not any(type(s) in (ir.Call, ir.HostCall, ir.Reserve) for s in ir.walk(kernel.body))
+
+    def compile(self, kernel: ir.Kernel, options: Options) -> PythonCode:
+        """See `Backend.compile`."""
+        import numba
+
+        names = runtime.njit_namespace()
+        exec(compile(emit_python(kernel, explicit=True), f"<kernel {kernel.name}>", "exec"), names)
+        arrays = [
+            numba.types.Array(numba.from_dtype(b.dtype), len(b.shape), "C")
+            for b in kernel.buffers
+            if b.role != "stack"
+        ]
+        numbers = [numba.types.int64] * kernel.ints + [numba.types.float64] * kernel.floats
+        signature: Any = (*arrays, *numbers)
+        try:
+            return PythonCode(kernel, numba.njit(signature, error_model="numpy")(names[kernel.name]))
+        except Exception as error:  # Numba's errors have no base of their own
+            raise UnsupportedKernelError(f"Numba cannot compile it: {error}") from error
+
+
+@dataclass(frozen=True, eq=False)
+class PythonCode:
+    """Implements `Code`; `entry` takes the declared buffers and the parameters."""
+
+    kernel: ir.Kernel
+    entry: Callable[..., int]
+    llvm: str = ""
+
+    def bind(self, ints: tuple[int, ...], floats: tuple[float, ...], nogil: bool) -> Run:
+        """See `Code.bind`; the GIL is kept."""
+        function, kernel = self.entry, self.kernel
+        typed = tuple(map(float, floats))
+
+        def run(arrays: tuple[np.ndarray, ...]) -> int:
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)
+                return int(function(*runtime.views(kernel, arrays, ints), *ints, *typed))
+
+        return run
