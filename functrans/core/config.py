@@ -13,13 +13,12 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, Generic, TypeVar, overload
 
-from .context import run_with
+from .context import Override
 from .errors import ConfigError, UnknownOptionError
 from .locks import new_lock
 from .overrides import Patch, Watch
 
 T = TypeVar("T")
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Store:
@@ -49,6 +48,15 @@ class _Store:
         with self.lock:
             watch = self.watched[name] = Watch(told)
             watch.add(int(bool(self.values[name])))
+
+    def patched(self, options: dict[str, Any], outer: Patch | None) -> Patch:
+        """A patch inside another one, not yet in force."""
+        overrides = options if outer is None else {**outer.overrides, **options}
+        patch = Patch(overrides, outer)
+        for name, watch in self.watched.items():
+            if overrides.get(name):
+                watch.follow(patch)
+        return patch
 
     def key_with(self, overrides: dict[str, Any]) -> tuple[Any, ...]:
         values = {**self.values, **overrides}
@@ -226,7 +234,7 @@ class Config:
                 )
         self.__dict__["_store"] = _Store(values)
 
-    def patch(self, **options: Any) -> _Patcher:
+    def patch(self, **options: Any) -> Override:
         """Override options in this thread, for a block or for the calls of a function.
 
         Parameters
@@ -260,7 +268,7 @@ class Config:
         checked = {
             name: self._option(name).checked(value, f"config.{name}") for name, value in options.items()
         }
-        return _Patcher(self._store, checked)
+        return Override(self._store.patch, functools.partial(self._store.patched, checked))
 
     def trace_key(self) -> tuple[Any, ...]:
         """The options that affect what is traced or compiled: part of the key of every cache."""
@@ -284,50 +292,6 @@ class Config:
 
     def __repr__(self) -> str:
         return f"Config({', '.join(f'{name}={getattr(self, name)!r}' for name in _OPTIONS)})"
-
-
-class _Patcher:
-    """The context manager and decorator that `Config.patch` returns."""
-
-    def __init__(self, store: _Store, options: dict[str, Any]):
-        self._store = store
-        self._variable = store.patch
-        self._options = options
-
-    def _made(self) -> Patch:
-        """The patch, not yet in force."""
-        outer = self._variable.get()
-        overrides = self._options if outer is None else {**outer.overrides, **self._options}
-        patch = Patch(overrides, outer)
-        for name, watch in self._store.watched.items():
-            if overrides.get(name):
-                watch.follow(patch)
-        return patch
-
-    def __enter__(self) -> None:
-        outer, patch = self._variable.get(), self._made()
-        try:
-            self._variable.set(patch)
-        except BaseException:  # an interrupt, as soon as it was set: the block does not begin
-            self._variable.set(outer)
-            raise
-
-    def __exit__(self, *exception: object) -> None:
-        # The former patch hangs on the present one, not on this object, which several threads may be using.
-        try:
-            patch = self._variable.get()
-        except BaseException:  # an interrupt, as soon as it returned
-            patch = self._variable.get()
-            self._variable.set(None if patch is None else patch.outer)
-            raise
-        self._variable.set(None if patch is None else patch.outer)
-
-    def __call__(self, f: F) -> F:
-        @functools.wraps(f)
-        def patched(*args: Any, **kwargs: Any) -> Any:
-            return run_with(self._variable, self._made(), f, *args, **kwargs)
-
-        return patched  # type: ignore[return-value]
 
 
 def _unknown(name: str) -> UnknownOptionError:

@@ -6,8 +6,8 @@ Arrays become residuals, which interpreters differentiate, batch and stage; ever
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import functools
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple, NoReturn
 
@@ -16,6 +16,7 @@ import numpy as np
 from ..core.array import secure
 from ..core.checked import checked
 from ..core.config import config
+from ..core.context import Override
 from ..core.errors import (
     ArgumentError,
     ContextAttributeError,
@@ -33,15 +34,21 @@ from .partition import is_array, own_value
 
 _SIMPLE = frozenset((bool, int, float, complex, str, type(None)))
 
-#: ``(pack, unpack)`` of the innermost `saved_values_hooks`.
-_hooks: ContextVar[tuple[Callable[[Any], Any], Callable[[Any], Any]] | None] = ContextVar(
-    "functrans_saved_values_hooks", default=None
-)
+
+class _Hooks(NamedTuple):
+    """What `saved_values_hooks` was given, and the hooks of the block around it."""
+
+    pack: Callable[[Any], Any]
+    unpack: Callable[[Any], Any]
+    outer: _Hooks | None
+
+
+#: The innermost `saved_values_hooks`.
+_hooks: ContextVar[_Hooks | None] = ContextVar("functrans_saved_values_hooks", default=None)
 
 
 @checked
-@contextmanager
-def saved_values_hooks(pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> Iterator[None]:
+def saved_values_hooks(pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> Override:
     """Say how a `Function` keeps what it saves for its backward.
 
     Parameters
@@ -53,10 +60,11 @@ def saved_values_hooks(pack: Callable[[Any], Any], unpack: Callable[[Any], Any])
     unpack : callable
         ``unpack(packed) -> array``: called in the backward pass, each time that ``saved_tensors`` is read.
 
-    Yields
-    ------
-    None
-        The hooks hold for forward passes inside the ``with`` block; where blocks are nested, the innermost ones.
+    Returns
+    -------
+    context manager and decorator
+        The hooks hold for forward passes inside the ``with`` block, or in the calls of the function; where blocks are
+        nested, the innermost ones.
 
     Raises
     ------
@@ -91,11 +99,7 @@ def saved_values_hooks(pack: Callable[[Any], Any], unpack: Callable[[Any], Any])
     for name, hook in (("pack", pack), ("unpack", unpack)):
         if not callable(hook):
             raise ArgumentError(f"saved_values_hooks: {name} must be a function, got {hook!r:.60}")
-    token = _hooks.set((pack, unpack))
-    try:
-        yield
-    finally:
-        _hooks.reset(token)
+    return Override(_hooks, functools.partial(_Hooks, pack, unpack))
 
 
 def hooked() -> bool:
@@ -194,7 +198,7 @@ def reader(
     values = [None if x is None else packing.value(x) for x in saved]
     hooks = _hooks.get() if hooked else None
     if hooks is not None:
-        pack, unpack = hooks
+        pack, unpack = hooks.pack, hooks.unpack
         packs = [None if x is None else (packing.anything(pack(given(x))),) for x in values]
         return lambda residuals: tuple(
             [None if p is None else unpack(unpacked(p[0], residuals)) for p in packs]

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from functrans.core.errors import ArgumentError, DtypeError, ShapeError
 
 from ..core.checked import checked
+from ..core.context import quietly, run_quietly
 
 ArrayFunction = Callable[[list[np.ndarray]], Sequence[ArrayLike]]
 _Side = tuple[float, np.ndarray, np.ndarray]
@@ -239,6 +240,7 @@ def _side_of(sides: list[tuple[float, list[np.ndarray], list[np.ndarray]]], i: i
     return [(h, above[i], below[i]) for h, above, below in sides]
 
 
+@quietly
 def _noise(
     f: ArrayFunction,
     base: list[np.ndarray],
@@ -259,8 +261,7 @@ def _noise(
             beside = [a if d is None else _jittered(a, rng) for a, d in zip(center, direction, strict=True)]
             for most, y, z in zip(noise, middle, _evaluate(f, beside, like=base), strict=True):
                 if _is_inexact(y):
-                    with np.errstate(all="ignore"):
-                        np.fmax(most, np.abs(_wide(z) - _wide(y)), out=most)
+                    np.fmax(most, np.abs(_wide(z) - _wide(y)), out=most)
     return noise
 
 
@@ -305,20 +306,20 @@ class _Table:
         """Whether each element has had a table of rows inside its domain (or will never have one)."""
         return bool((self.finite_rows >= _HALVINGS).all())
 
+    @quietly
     def add(self, above: np.ndarray, below: np.ndarray, h: float, rounding: float) -> None:
         """Add the row of step `h`; `rounding` is the relative error of a slope by rounding of ``x + h v``."""
-        with np.errstate(all="ignore"):
-            row = [(_wide(above) - _wide(below)) / (2 * h)]
-            self.finite_rows += np.isfinite(row[0])
-            for k, older in enumerate(self.row, start=1):
-                row.append(row[-1] + (row[-1] - older) / (4.0**k - 1))
-                disagreement = np.maximum(np.abs(row[k] - row[k - 1]), np.abs(row[k] - older))
-                floor = self.eps * self.magnitude / h + rounding * np.abs(row[k])
-                estimate = np.maximum(disagreement, floor)
-                # A comparison with nan is False: rows outside the domain are never chosen.
-                better = estimate < self.error
-                self.value = np.where(better, row[k], self.value)
-                self.error = np.where(better, estimate, self.error)
+        row = [(_wide(above) - _wide(below)) / (2 * h)]
+        self.finite_rows += np.isfinite(row[0])
+        for k, older in enumerate(self.row, start=1):
+            row.append(row[-1] + (row[-1] - older) / (4.0**k - 1))
+            disagreement = np.maximum(np.abs(row[k] - row[k - 1]), np.abs(row[k] - older))
+            floor = self.eps * self.magnitude / h + rounding * np.abs(row[k])
+            estimate = np.maximum(disagreement, floor)
+            # A comparison with nan is False: rows outside the domain are never chosen.
+            better = estimate < self.error
+            self.value = np.where(better, row[k], self.value)
+            self.error = np.where(better, estimate, self.error)
         self.row = row
 
 
@@ -353,8 +354,7 @@ def _evaluate(
     f: ArrayFunction, x: list[np.ndarray], like: list[np.ndarray] | None = None
 ) -> list[np.ndarray]:
     """Outputs of `f` at `x` as arrays; `f` gets copies, so that it may do with them as it likes."""
-    with np.errstate(all="ignore"):
-        y = f([np.array(a) for a in x])
+    y = run_quietly(f, [np.array(a) for a in x])
     if not isinstance(y, list | tuple):
         raise ArgumentError(f"f must return a list of arrays, got {type(y).__name__}. Return [y].")
     outputs = [np.array(a) for a in y]

@@ -17,6 +17,7 @@ from ..api.jit import jit
 from ..core.array import unwrap
 from ..core.aval import Zero, aval_of
 from ..core.config import config
+from ..core.context import run_quietly
 from ..core.primitive import Linear, Primitive
 from . import laws
 from .domain import Domain
@@ -54,8 +55,8 @@ def check_primitive(
     otherwise, NaN, infinities, signed zeros, denormals and extreme integers.
     """
     for report, run in _laws(prim, domain, rng, tuple(backends)):
-        with report.chained(), config.patch(specialize_below=2), np.errstate(all="ignore"):
-            run(report)
+        with report.chained(), config.patch(specialize_below=2):
+            run_quietly(run, report)
 
 
 Law = Callable[[Report], None]

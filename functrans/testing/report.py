@@ -8,6 +8,8 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from ..core.context import quietly
+
 
 class LawViolation(AssertionError):
     """A law that does not hold, or that could not be tried because something raised (then chained to it).
@@ -104,10 +106,9 @@ class Report:
         a, b = np.asarray(got), np.asarray(expected)
         if a.shape != b.shape:
             self.fail(where, f"{names[0]} has shape {a.shape}, {names[1]} has shape {b.shape}")
-        with np.errstate(all="ignore"):
-            good, difference = _agreement(a, b, *tolerance, error)
-            if signed_zeros and a.dtype.kind in "fc":
-                good = good & _equal_zeros(a, b)
+        good, difference = _agreement(a, b, *tolerance, error)
+        if signed_zeros and a.dtype.kind in "fc":
+            good = good & _equal_zeros(a, b)
         if good.all():
             return
         bad = np.where(good, -1.0, np.where(np.isnan(difference), np.inf, difference))
@@ -122,6 +123,7 @@ class Report:
         )
 
 
+@quietly
 def _agreement(a: np.ndarray, b: np.ndarray, rtol: float, atol: Any, error: Any) -> tuple[Any, Any]:
     if a.dtype.kind in "biu" and b.dtype.kind in "biu" and not rtol and not atol:
         good = np.asarray(a == b)

@@ -12,6 +12,7 @@ from .. import numpy as fnp
 from ..core.array import unwrap, wrap
 from ..core.aval import aval_of
 from ..core.config import config
+from ..core.context import run_quietly
 from ..core.dtypes import check_supported
 from ..core.errors import ArgumentError, ArgumentValueError
 from ..core.pytree import tree_flatten, tree_flatten_with_path, tree_leaves, tree_unflatten
@@ -92,8 +93,7 @@ class Setting:
 
     def evaluate(self, primals: Sequence[Any]) -> list[np.ndarray]:
         """`smooth` as finite differences want it."""
-        with np.errstate(all="ignore"):
-            return [np.asarray(unwrap(y)) for y in self.smooth(*primals)]
+        return [np.asarray(unwrap(y)) for y in run_quietly(self.smooth, *primals)]
 
     def objective(self, weights: Sequence[np.ndarray]) -> Callable[..., Any]:
         """The real scalar ``Re sum(w * output)`` of the active leaves."""

@@ -5,14 +5,17 @@ called before each instruction makes a signal pending just before the chosen one
 signal from outside could be.
 """
 
+import contextlib
 import ctypes
 import dis
+import inspect
 import itertools
 import os
 import random
 import signal
 import sys
 import threading
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -25,9 +28,12 @@ from functrans.control.callback import made_before
 from functrans.core.config import config
 from functrans.core.source import replayed
 from functrans.core.trace import current_trace, eval_trace
+from functrans.custom.context import _hooks as saved_values
+from functrans.scipy.special import polygamma
 from functrans.transforms.values import given_numbers
 
-PACKAGE = os.path.dirname(ft.__file__) + os.sep
+#: Where instants are counted: functrans's code, and that of the context managers of others in it.
+FILES = (os.path.dirname(ft.__file__) + os.sep, inspect.getfile(np.errstate.__enter__), contextlib.__file__)
 #: After these Python looks for signals.
 LOOKS = {dis.opmap[n] for n in ("CALL", "CALL_FUNCTION_EX", "CALL_KW", "JUMP_BACKWARD") if n in dis.opmap}
 
@@ -67,7 +73,7 @@ class Instants:
         raise KeyboardInterrupt
 
     def _called(self, frame, event, arg):
-        if not frame.f_code.co_filename.startswith(PACKAGE):
+        if not frame.f_code.co_filename.startswith(FILES):
             return None
         frame.f_trace_lines, frame.f_trace_opcodes = False, True
         return self._stepped
@@ -144,12 +150,32 @@ def failing(k):
     raise AssertionError
 
 
-PROGRAMS = {f.__name__: f for f in (eager, compiled, failing)}
+def hooked(k):
+    """Hooks as a block and as a decorator, and functions that keep NumPy's warnings to themselves."""
+    hooks = ft.saved_values_hooks(lambda x: (x, k), lambda packed: packed[0])
+    x = np.array([0.5, 0.7])
+    with hooks, hooks:
+        g = ft.grad(lambda x: fnp.sum(Cube.apply(x)))(x)
+    h = hooks(ft.grad(lambda x: fnp.sum(Cube.apply(x) + fnp.arctan2(x, k))))(x)
+    infinite = np.array([k, np.inf, np.nan])
+    quiet = (
+        fnp.nanmean(infinite),
+        fnp.isclose(infinite, infinite),
+        polygamma(1, -x),
+        fnp.quantile(infinite, 0.5),
+    )
+    return [np.asarray(a) for a in (g, h, *quiet)]
+
+
+PROGRAMS = {f.__name__: f for f in (eager, compiled, failing, hooked)}
+WARNINGS = np.geterr()
 
 
 def nothing_is_left():
     assert current_trace.get() is eval_trace
     assert config._store.patch.get() is None
+    assert saved_values.get() is None
+    assert np.geterr() == WARNINGS
     assert (replayed.get(), made_before.get(), given_numbers.get()) == (None, None, ())
     assert float(fnp.asarray(1.5)) == 1.5
 
@@ -215,6 +241,12 @@ def test_every_instant_of_patches():
             return [np.asarray(config.specialize_below * k)]
 
     sweep(patched, range(1, counted(patched)))
+
+
+def test_warnings_are_silenced_where_no_interrupt_can_leave_them_so():
+    """By `run_quietly` and `quietly`: a block of ``with np.errstate`` can be interrupted before it ends."""
+    files = [p for p in Path(FILES[0]).rglob("*.py") if "with np.errstate" in p.read_text()]
+    assert [p.name for p in files] == ["context.py"]
 
 
 @pytest.mark.slow

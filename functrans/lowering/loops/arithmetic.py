@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.context import run_quietly
 from . import ir
 from .check import result_dtype
 from .handles import Scalar
@@ -182,11 +183,10 @@ class Arithmetic:
         if x.dtype == dtype:
             return x
         if type(x.operand) is ir.Const:
-            with np.errstate(all="ignore"):
-                a = np.asarray(x.operand.value, x.dtype)
-                a = a.real if x.dtype.kind == "c" and dtype.kind not in "cb" else a
-                if dtype.kind in "bc" or a.dtype.kind != "f" or np.isfinite(a):
-                    return self.const(a.astype(dtype)[()], dtype)
+            a = np.asarray(x.operand.value, x.dtype)
+            a = a.real if x.dtype.kind == "c" and dtype.kind not in "cb" else a
+            if dtype.kind in "bc" or a.dtype.kind != "f" or np.isfinite(a):
+                return self.const(run_quietly(a.astype, dtype)[()], dtype)
         return self.let("cast", (x,), dtype)
 
     def where(self, condition: Scalar, x: Scalar, y: Scalar) -> Scalar:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...core.context import run_quietly
 from ..backend import Options, Run, UnsupportedKernelError
 from ..loops import ir
 from . import runtime
@@ -71,8 +71,6 @@ class PythonCode:
         typed = tuple(map(float, floats))
 
         def run(arrays: tuple[np.ndarray, ...]) -> int:
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore", RuntimeWarning)
-                return int(function(*runtime.views(kernel, arrays, ints), *ints, *typed))
+            return int(run_quietly(function, *runtime.views(kernel, arrays, ints), *ints, *typed))
 
         return run

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...core.arguments import Device, Like
 from ...core.aval import aval_of
+from ...core.context import run_quietly
 from ...core.dtypes import COMPLEX128, FLOAT64, canonical
 from ...core.errors import ArgumentValueError
 from ...core.trace import Tracer, concrete
@@ -208,8 +209,9 @@ def geomspace(
     if any(a is not None and np.any(np.asarray(a) == 0) for a in known):
         raise ArgumentValueError("geomspace: a geometric progression cannot include zero")
     sign = ufuncs.sign(x)
-    with np.errstate(invalid="ignore"):
-        first, last = (ufuncs.log2(ufuncs.divide(a, sign)) for a in (x, y))
+    first, last = (
+        run_quietly(lambda a: ufuncs.log2(ufuncs.divide(a, sign)), a, invalid="ignore") for a in (x, y)
+    )
     powers = operand(ufuncs.multiply(sign, ufuncs.exp2(linspace(first, last, num, endpoint))), "geomspace")
     values = _with_ends(powers, x, y if endpoint else None)
     values = values if dtype is None else convert(values, canonical(dtype, "geomspace: dtype"))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.context import run_quietly
 from ...core.errors import ArgumentError, ArgumentValueError
 from ...core.trace import operators
 from ...primitives import ufuncs
@@ -413,8 +414,7 @@ def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan:
         x, y = common(x, y, np.float64(0))[:2]
     size = abs_p.bind(y)
     bound = add_p.bind(literal(atol, size), mul_p.bind(literal(rtol, size), size))
-    with np.errstate(invalid="ignore"):  # of equal infinities
-        gap = abs_p.bind(sub_p.bind(x, y))
+    gap = abs_p.bind(run_quietly(sub_p.bind, x, y, invalid="ignore"))  # of equal infinities
     near = and_p.bind(le_p.bind(gap, bound), is_finite_p.bind(y))
     out = or_p.bind(near, eq_p.bind(x, y))
     if equal_nan:

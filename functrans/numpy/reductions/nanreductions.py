@@ -6,11 +6,13 @@ A NaN is replaced before it is reduced, so it takes no part in a derivative eith
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ...core.arguments import Scalar
+from ...core.context import run_quietly
 from ...core.errors import ArgumentValueError
 from ...core.trace import concrete
 from ...primitives import ufuncs
@@ -250,8 +252,8 @@ def nanmean(
     Array(2.5)
     """
     x, mask = _numbers(a, axis, where, "nanmean")
-    with np.errstate(invalid="ignore"):
-        return statistics.mean(x, axis, dtype, out, given(keepdims, False), where=mask)
+    mean = partial(statistics.mean, where=mask)
+    return run_quietly(mean, x, axis, dtype, out, given(keepdims, False), invalid="ignore")
 
 
 @implements(np.nanvar)
@@ -284,8 +286,8 @@ def nanvar(
     keepdims = given(keepdims, False)
     x, mask = _numbers(a, axis, where, "nanvar")
     less = statistics.degrees_less(ddof, given(correction, None), "nanvar")
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found = statistics.var(x, axis, dtype, None, less, keepdims, where=mask, mean=given(mean, None))
+    var = partial(statistics.var, where=mask, mean=given(mean, None))
+    found = run_quietly(var, x, axis, dtype, None, less, keepdims, invalid="ignore", divide="ignore")
     if mask is True:
         return found
     number = reductions.sum(broadcast_to(operand(mask, "nanvar"), shape_of(x)), axis, keepdims=keepdims)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.context import run_quietly
 from ...core.dtypes import FLOAT64, canonical, real_dtype
 from ...core.errors import ArgumentError, ArgumentValueError, ShapeError
 from ...core.trace import concrete, is_abstract
@@ -134,10 +135,12 @@ def cov(
         factor = ufuncs.maximum(total - less * reductions.sum(w * a) / total, 0.0)
     x = x - mean
     weighted = x if w is None else x * w
-    with np.errstate(divide="ignore", invalid="ignore"):
+
+    def scaled() -> Any:
         scale = ufuncs.divide(1.0, factor).astype(real_dtype(x.dtype))
-        found = dot(x, ufuncs.conjugate(transpose(weighted))) * scale
-    return squeeze(found)
+        return dot(x, ufuncs.conjugate(transpose(weighted))) * scale
+
+    return squeeze(run_quietly(scaled, divide="ignore", invalid="ignore"))
 
 
 def _mean(x: Any, w: Any, count: int) -> tuple[Any, Any]:

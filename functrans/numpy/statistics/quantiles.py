@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...core.context import quietly
 from ...core.dtypes import FLOAT64, INT64
 from ...core.errors import (
     ArgumentError,
@@ -127,9 +128,9 @@ def _clipped(place: Any, n: Any) -> Any:
     return max_p.bind(min_p.bind(i, broadcast_to(top, shape_of(i))), np.int64(0))
 
 
+@quietly
 def _whole(place: Any) -> np.ndarray:
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.nan_to_num(np.asarray(place), nan=-1.0)).astype(np.int64)
+    return np.asarray(np.nan_to_num(np.asarray(place), nan=-1.0)).astype(np.int64)
 
 
 def _interpolated(x: Any, q: Any, n: Any, method: Method, weak: bool) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.context import quietly
 from ...core.primitive import Primitive
 from ..families import elementwise, literal
 from ..structure.linear import add_p
@@ -136,9 +137,9 @@ integer_pow_p: Primitive = elementwise(
 )
 
 
+@quietly
 def _weighted(w: Any, x: Any) -> Any:
-    with np.errstate(all="ignore"):
-        return np.where(w == 0, w, w * x)[()]
+    return np.where(w == 0, w, w * x)[()]
 
 
 #: ``w * x``, and 0 where `w` is 0, also of an infinite `x`.
@@ -164,10 +165,10 @@ def _pow_exponent_factor(ans: Any, x: Any, y: Any) -> Any:
     return select_p.bind(origin, zero, pow_log_p.bind(x, y, m=1))
 
 
+@quietly
 def _pow_log(x: Any, y: Any, *, m: int) -> Any:
-    with np.errstate(all="ignore"):
-        power = np.power(x, y)
-        return np.where(power == 0, power, power * multiplied(np.log(x), m))[()]
+    power = np.power(x, y)
+    return np.where(power == 0, power, power * multiplied(np.log(x), m))[()]
 
 
 def _pow_log_kernel(k: Any, x: Any, y: Any, *, m: int) -> Any:

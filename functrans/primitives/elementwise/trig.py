@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.context import quietly
 from ...core.primitive import Primitive
 from ..families import elementwise, literal
 from ..structure.linear import Rule, add_p, dtype_of
@@ -42,12 +43,12 @@ one_minus_square_p: Primitive = elementwise(
 # them, so that those of any order neither overflow nor are 0 times infinity.
 
 
+@quietly
 def _reciprocal_part(x: Any, y: Any) -> Any:
-    with np.errstate(all="ignore"):
-        wide = np.abs(y) <= np.abs(x)
-        ratio = np.where(wide, y, x) / np.where(wide, x, y)
-        size = np.where(wide, x, y) + np.where(wide, y, x) * ratio
-        return (np.where(wide, 1.0, ratio) / size)[()]
+    wide = np.abs(y) <= np.abs(x)
+    ratio = np.where(wide, y, x) / np.where(wide, x, y)
+    size = np.where(wide, x, y) + np.where(wide, y, x) * ratio
+    return (np.where(wide, 1.0, ratio) / size)[()]
 
 
 def _reciprocal_part_kernel(k: Any, x: Any, y: Any) -> Any:
@@ -70,11 +71,11 @@ reciprocal_part_p: Primitive = elementwise(
 )
 
 
+@quietly
 def _direction(x: Any, y: Any) -> Any:
     r = np.hypot(x, y)
-    with np.errstate(all="ignore"):
-        out = x / np.where(r == 0, 1.0, r)
-        return np.where(np.isinf(x) & np.isfinite(y), np.sign(x), out)[()]
+    out = x / np.where(r == 0, 1.0, r)
+    return np.where(np.isinf(x) & np.isfinite(y), np.sign(x), out)[()]
 
 
 def _direction_kernel(k: Any, x: Any, y: Any) -> Any:

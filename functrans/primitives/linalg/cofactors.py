@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.aval import Aval, Zero
+from ...core.context import quietly
 from ...core.dtypes import INT64, real_dtype
 from ...core.kernel import Block, BlockEmitter, Buffer
 from ...core.primitive import Primitive
@@ -30,14 +31,14 @@ def _abstract(a: Aval, *factors: Aval) -> Aval:
     return a.strong()
 
 
+@quietly
 def _impl(a: Any, *factors_of_a: Any) -> np.ndarray:
     n = a.shape[-1]
     if not factors_of_a:
         out = np.empty_like(a)
-        with np.errstate(all="ignore"):
-            for i, row in enumerate(small_cofactors([[a[..., i, j] for j in range(n)] for i in range(n)], 1)):
-                for j, x in enumerate(row):
-                    out[..., i, j] = x
+        for i, row in enumerate(small_cofactors([[a[..., i, j] for j in range(n)] for i in range(n)], 1)):
+            for j, x in enumerate(row):
+                out[..., i, j] = x
         return out
     lu, pivots, permutation = factors_of_a
     diagonal = np.diagonal(lu, axis1=-2, axis2=-1)
@@ -53,9 +54,8 @@ def _impl(a: Any, *factors_of_a: Any) -> np.ndarray:
     if n > 1:
         product = np.where(largest[..., 0] == 0, a.dtype.type(0), product)
     unit = np.broadcast_to(np.eye(n, dtype=a.dtype), a.shape)
-    with np.errstate(all="ignore"):
-        inverse = lu_solve_p.impl(a, factors, permutation, unit, transpose=True, on_error="ignore", name="")
-        return inverse * product[..., None, None]
+    inverse = lu_solve_p.impl(a, factors, permutation, unit, transpose=True, on_error="ignore", name="")
+    return inverse * product[..., None, None]
 
 
 def _kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...core.aval import Aval, Zero
+from ...core.context import quietly
 from ...core.dtypes import INT32, real_dtype
 from ...core.kernel import Block, BlockEmitter, Buffer
 from ...core.primitive import Primitive
@@ -120,18 +121,18 @@ def _slogdet_abstract(a: Aval, *factors: Aval) -> tuple[Aval, Aval]:
     return Aval(a.shape[:-2], a.dtype), Aval(a.shape[:-2], real_dtype(a.dtype))
 
 
+@quietly
 def _slogdet_impl(a: Any, *factors: Any) -> tuple[np.ndarray, np.ndarray]:
     if not factors:
         sign, size = np.linalg.slogdet(a)
         return sign, size
     lu, pivots, _ = factors
     diagonal = np.diagonal(lu, axis1=-2, axis2=-1)
-    with np.errstate(all="ignore"):
-        signs = np.sign(diagonal)
-        if a.dtype.kind == "f":
-            signs[np.isnan(signs)] = 1  # as NumPy
-        signs = np.multiply.reduce(signs, -1) * parity_of(pivots).astype(a.dtype)
-        return signs, np.add.reduce(np.log(np.abs(diagonal)), -1)
+    signs = np.sign(diagonal)
+    if a.dtype.kind == "f":
+        signs[np.isnan(signs)] = 1  # as NumPy
+    signs = np.multiply.reduce(signs, -1) * parity_of(pivots).astype(a.dtype)
+    return signs, np.add.reduce(np.log(np.abs(diagonal)), -1)
 
 
 def _slogdet_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:

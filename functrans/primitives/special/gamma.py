@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 
+from ...core.context import quietly
 from ...core.dtypes import FLOAT64
 from ...core.primitive import Primitive
 from ..elementwise.arithmetic import div_p, mul_p, neg_p, sub_p
@@ -22,11 +23,11 @@ def _real(name: str, impl: Rule, factor: Rule) -> Primitive:
     return elementwise(name, impl, factors=(factor,), kernel=lambda k, x: k.call(name, x), kinds="f")
 
 
+@quietly
 def _bell(x: Any, *, m: int) -> Any:
     """The derivative of order `m` of ``exp(-x**2)``: a Hermite polynomial times that (DLMF 18.5.5)."""
     bell = np.exp(-np.square(x))
-    with np.errstate(all="ignore"):
-        return np.where(bell == 0, bell, bell * _hermite(x, np.ones_like(x), m))[()]
+    return np.where(bell == 0, bell, bell * _hermite(x, np.ones_like(x), m))[()]
 
 
 def _hermite(x: Any, one: Any, m: int) -> Any:
@@ -62,9 +63,9 @@ digamma_p: Primitive = _real("digamma", scipy.special.psi, lambda ans, x: polyga
 # --- x log y ------------------------------------------------------------------------------------------------
 
 
+@quietly
 def _xdivy(x: Any, y: Any) -> Any:
-    with np.errstate(all="ignore"):
-        return np.where((x == 0) & (y == y), x, x / y)[()]
+    return np.where((x == 0) & (y == y), x, x / y)[()]
 
 
 #: ``x / y``, and 0 where `x` is 0.
@@ -153,6 +154,7 @@ def _reflected(x: Any, cot: Any, positive: Any, m: int) -> Any:
     return polynomial * -(math.pi ** (m + 1)) - positive
 
 
+@quietly
 def _polygamma(x: Any, *, m: int) -> Any:
     x = np.asarray(x)
     wide = x.astype(np.float64)
@@ -161,9 +163,8 @@ def _polygamma(x: Any, *, m: int) -> Any:
         return (_sign(m) * math.gamma(m + 1) * scipy.special.zeta(m + 1.0, wide)).astype(x.dtype)[()]
     # SciPy's zeta steps from a negative argument up to 9 one by one, and never arrives from -1e20.
     value = math.gamma(m + 1) * scipy.special.zeta(m + 1.0, np.where(left, 1 - wide, wide))
-    with np.errstate(all="ignore"):
-        angle = np.pi * (wide - np.rint(wide))
-        negative = _reflected(wide, np.cos(angle) / np.sin(angle), value, m)
+    angle = np.pi * (wide - np.rint(wide))
+    negative = _reflected(wide, np.cos(angle) / np.sin(angle), value, m)
     value = np.where(left, negative, _sign(m) * value)
     pole = left & (np.floor(wide) == wide)
     return np.where(pole, _sign(m) * np.inf, value).astype(x.dtype)[()]
@@ -241,15 +242,15 @@ def _positive_gap(one: Any, log1p: Rule, a: Any, b: Any, m: int) -> Any:
     return total * (_sign(m) * math.gamma(m + 1))
 
 
+@quietly
 def _polygamma_gap(a: Any, b: Any, *, m: int) -> Any:
     dtype = np.result_type(a, b)
     a, b = (np.asarray(x, np.float64) for x in (a, b))
-    with np.errstate(all="ignore"):
-        value = _positive_gap(1.0, np.log1p, a, b, m)
-        left = (a <= 0) | (b <= 0)
-        if left.any():
-            psi = scipy.special.psi if m == 0 else partial(_polygamma, m=m)
-            value = np.where(left, psi(a) - psi(a + b), value)
+    value = _positive_gap(1.0, np.log1p, a, b, m)
+    left = (a <= 0) | (b <= 0)
+    if left.any():
+        psi = scipy.special.psi if m == 0 else partial(_polygamma, m=m)
+        value = np.where(left, psi(a) - psi(a + b), value)
     return np.asarray(value, dtype)[()]
 
 
