@@ -239,6 +239,10 @@ class BlockEmitter(IndexEmitter, Protocol):
         """
         ...
 
+    def has_quick_products(self, dtype: np.dtype) -> bool:
+        """Whether ``gemm`` is quicker than loops for narrow matrices, too."""
+        ...
+
 
 @dataclass(frozen=True)
 class Pointwise:

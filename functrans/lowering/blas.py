@@ -35,6 +35,18 @@ SPECIAL = {
 }
 
 
+#: Types of numbers that `llvm.gemm` multiplies matrices of.
+OWN_PRODUCTS = ("s", "d")
+
+
+@functools.cache
+def has_own_products(letter: str) -> bool:
+    """Whether `llvm.gemm` is used instead of BLAS's ``gemm``: on processors with AVX-512."""
+    import llvmlite.binding as llvm
+
+    return letter in OWN_PRODUCTS and bool(llvm.get_host_cpu_features().get("avx512f"))
+
+
 class MissingRoutineError(LookupError):
     """A routine that a kernel calls is not in the libraries loaded here."""
 

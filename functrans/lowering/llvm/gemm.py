@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...core.locks import new_lock
-from ..blas import address, symbol
+from ..blas import OWN_PRODUCTS, address, has_own_products, symbol
 
 _BYTES = 64
 """Of a vector."""
@@ -48,9 +48,8 @@ def publish_products(symbols: Iterable[str]) -> None:
     """Let LLVM know our own products by the symbols of BLAS's, where they are the better ones."""
     import llvmlite.binding as llvm
 
-    wanted = [letter for letter in _TYPES if symbol(f"{letter}gemm") in symbols]
-    if wanted and llvm.get_host_cpu_features().get("avx512f"):
-        for letter in wanted:
+    for letter in OWN_PRODUCTS:
+        if symbol(f"{letter}gemm") in symbols and has_own_products(letter):
             llvm.add_symbol(symbol(f"{letter}gemm"), own_gemm(letter))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core.config import config
 from ...core.tape import TapeAval
-from ..blas import LETTERS, RETURNS
+from ..blas import LETTERS, RETURNS, has_own_products
 from . import ir
 from .arithmetic import Arithmetic, make_const
 from .check import real_dtype
@@ -232,6 +232,10 @@ class Builder(Arithmetic):
                 letter = LETTERS[value.dtype.name] + letter  # scnrm2
         self.append(ir.Call(name, letter, passed, value))
         return None if value is None else Scalar(self, value)
+
+    def has_quick_products(self, dtype: np.dtype) -> bool:
+        """Whether products of matrices are our own (`llvm.gemm`)."""
+        return has_own_products(LETTERS[dtype.name])
 
     def host_call(self, entry: Any, memory: Sequence[Memory], reads: int) -> None:
         """Have Python evaluate an equation (`host.host_calls.Entry`), from the first so many buffers to the others."""

@@ -38,7 +38,9 @@ _COLUMNS = 1 << 18
 """About how many elements are written out as columns at a time."""
 _CHANNELS = 512
 _MANY_CHANNELS = 8192
-"""Products of channels in and out from which BLAS is quicker than loops over rows; over joined rows."""
+"""Products of channels in and out from which BLAS is quicker than loops over rows; over joined rows, unless products
+are quick.
+"""
 _NARROW = 32
 """Rows of so few bytes are short even when they are joined: vectors leave a large rest, which BLAS does not."""
 
@@ -92,9 +94,10 @@ def conv_kernel(
     source = _Source(x, tuple(spatial), base, low)
     blas = out.dtype.kind in "fc"
     joined = plan.has_short_rows() and places[-1] * out.dtype.itemsize > _NARROW
+    slow = joined and prod(window) > 1 and not (blas and k.has_quick_products(out.dtype))
     if blas and window and places[-1] < window[-1] and prod(window) > _UNROLLED:
         _by_windows(k, source, w, out, plan)
-    elif blas and plan.i * plan.o >= (_MANY_CHANNELS if joined and prod(window) > 1 else _CHANNELS):
+    elif blas and plan.i * plan.o >= (_MANY_CHANNELS if slow else _CHANNELS):
         _by_columns(k, source, w, out, plan)
     elif plan.has_short_rows():
         _by_images(k, source, w, out, plan)
@@ -327,7 +330,7 @@ def _by_windows(k: BlockEmitter, source: _Source, w: Any, out: Buffer, plan: _Pl
     rows = plan.window[0]
     some = min(max(_COLUMNS // (lanes * inner), 1), rows)
     windows = k.scratch((plan.n, *plan.places, some * inner), out.dtype)
-    sums = k.scratch((plan.o, plan.n, *plan.places), out.dtype)
+    sums = k.scratch((plan.n, *plan.places, plan.o), out.dtype)
     zero = k.const(0, out.dtype)
     with k.loop(plan.g) as g:
         with loops(k, sums.shape) as index:
@@ -347,9 +350,9 @@ def _by_windows(k: BlockEmitter, source: _Source, w: Any, out: Buffer, plan: _Pl
                 start = ((g * (plan.o * plan.i) + i) * rows + first) * inner
                 # fmt: off
                 k.extern(
-                    "gemm", "T", "N", lanes, plan.o, count * inner, 1.0, (windows, 0), some * inner,
-                    (weights, start), plan.i * rows * inner, 1.0, (sums, 0), lanes,
+                    "gemm", "T", "N", plan.o, lanes, count * inner, 1.0, (weights, start), plan.i * rows * inner,
+                    (windows, 0), some * inner, 1.0, (sums, 0), plan.o,
                 )
                 # fmt: on
-        with loops(k, sums.shape) as (o, n, *p):
-            k.store(out, [n, g, o, *p], k.load(sums, [o, n, *p]))
+        with loops(k, (plan.n, plan.o, *plan.places)) as (n, o, *p):
+            k.store(out, [n, g, o, *p], k.load(sums, [n, *p, o]))
