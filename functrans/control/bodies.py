@@ -16,7 +16,7 @@ from ..core.check import verified
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var, has_subjaxprs
 from ..core.kernel import Reduction
 from ..core.passes import new_equation, variables_read
-from ..core.primitive import Effect, Primitive
+from ..core.primitive import Primitive
 from ..core.source import user_source
 from ..core.tape import TapeAval
 from ..primitives.structure.linear import broadcast_in_dim_p, zeros
@@ -86,7 +86,7 @@ def invariant_part(jaxpr: Jaxpr, count: int, kept: Sequence[Any]) -> tuple[Jaxpr
     for eqn in jaxpr.eqns:
         variables = [a for a in eqn.invars if type(a) is Var]
         tapes = any(isinstance(v.aval, TapeAval) for v in eqn.outvars)
-        if variables and not tapes and eqn.effects is Effect.NONE and fixed.issuperset(variables):
+        if variables and not tapes and eqn.effects.movable and fixed.issuperset(variables):
             moved.append(eqn)
             fixed.update(eqn.outvars)
     wanted = {v for v in kept if v in fixed}
@@ -152,7 +152,7 @@ def is_host(eqn: Eqn) -> bool:
     rule = eqn.primitive.kernel
     if rule is None:
         return not eqn.primitive.inlined
-    if eqn.effects & ~Effect.RAISE:
+    if eqn.effects.on_host:
         return not has_subjaxprs(eqn.params)
     # NumPy orders complex numbers; processors do not.
     complex_operand = any(a.aval.dtype.kind == "c" for a in eqn.invars)

@@ -108,4 +108,5 @@ call_p = Primitive(
     effects=_effects,
     multiple=True,
     inlined=True,
+    moves_data=True,
 )

@@ -15,18 +15,9 @@ from itertools import pairwise
 from ..core.ir import Atom, Eqn, Jaxpr, Var
 from ..core.kernel import Reduction
 from ..core.passes import forward_slice
-from ..core.primitive import Effect
 from ..transforms.linearize import LinearizedJaxpr
 from .recompute import inline_calls, recomputing, residual_atoms, second_run
 
-#: Operations that cost about as much as storing their result and reading it again.
-CHEAP = frozenset((
-    "abs", "add", "and", "barrier", "broadcast_in_dim", "ceil", "clamp", "clip", "complex", "concatenate", "conj",
-    "convert_element_type", "copysign", "div", "dynamic_slice", "eq", "floor", "ge", "getitem", "gt", "imag",
-    "integer_pow", "iota", "is_finite", "is_inf", "is_nan", "le", "lt", "max", "min", "mul", "name", "ne", "neg", "not",
-    "or", "pad", "real", "reshape", "rev", "rint", "select", "share", "shift_left", "shift_right", "sign", "signbit",
-    "slice", "sqrt", "stop_gradient", "sub", "transpose", "trunc", "xor",
-))  # fmt: skip
 #: Sums over at most this many elements are cheap, too.
 SHORT = 64
 #: At most this many elements are computed again for each element that is not kept.
@@ -170,10 +161,10 @@ def _grows(e: Eqn) -> bool:
 
 
 def _is_cheap(e: Eqn) -> bool:
-    if e.effects is not Effect.NONE:
+    if not e.effects.movable:
         return False
     if isinstance(e.primitive.kernel, Reduction):
         return e.invars[0].aval.size <= SHORT
     if e.primitive.ruled:
         return all(map(_is_cheap, e.params["jaxpr"].eqns))
-    return e.primitive.name in CHEAP
+    return e.primitive.cheap

@@ -18,7 +18,6 @@ import numpy as np
 from ..core.dtypes import INT64
 from ..core.ir import Jaxpr, Literal
 from ..core.kernel import BlockEmitter, Buffer, Pointwise
-from ..core.primitive import Effect
 from .bodies import split
 
 #: Lanes side by side.
@@ -44,7 +43,7 @@ def fits(jaxpr: Jaxpr, length: int) -> bool:
         and len(eqn.invars) == eqn.params["num_cond"] + eqn.params["num_consts"] + len(body.outvars)
         and all(
             isinstance(e.primitive.kernel, Pointwise)
-            and e.effects is Effect.NONE
+            and e.effects.movable
             and not any(a.aval.shape for a in e.invars)
             for e in (*cond.eqns, *body.eqns)
         )

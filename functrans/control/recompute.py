@@ -16,7 +16,6 @@ from typing import Any
 from ..core.check import verified
 from ..core.ir import Atom, Eqn, Jaxpr, Var
 from ..core.passes import backward_slice, eliminate_dead_code, inline, substitute, variables_read
-from ..core.primitive import Effect
 from ..primitives.elementwise.identities import barrier_p, name_p
 from ..transforms.linearize import LinearizedJaxpr
 
@@ -116,7 +115,7 @@ def by_policy(parts: LinearizedJaxpr, keep: Callable[[Eqn], bool], *, apart: boo
     """
     kept: set[Atom] = set()
     for e in reversed(parts.primal.eqns):
-        if e.effects & ~Effect.RAISE or keep(e):
+        if not e.effects.shareable or keep(e):
             kept.update(e.outvars)
         if (
             e.primitive is name_p and e.outvars[0] in kept

@@ -15,14 +15,15 @@ constants become part of the carry, since every iteration adds to them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any
 
 from ..core.aval import Aval, Zero, aval_of
 from ..core.config import config
-from ..core.ir import Jaxpr, subjaxprs
+from ..core.ir import Atom, Eqn, Jaxpr, subjaxprs
 from ..core.kernel import Block
-from ..core.passes import evaluate, single_equation, variables_read
+from ..core.passes import evaluate, live_equations, narrowed, single_equation, variables_read
 from ..core.primitive import Effect, Linear, Primitive
 from ..core.tape import TapeAval
 from ..primitives.structure.linear import batched_first, instantiate, move_axis, zeros
@@ -294,6 +295,22 @@ def _effects(*, jaxpr: Jaxpr, **params: Any) -> Effect:
     return jaxpr.effects
 
 
+def _narrow(eqn: Eqn, needed: Collection[Atom], strict: bool) -> Eqn | None:
+    """Without the stacked rows that nobody reads."""
+    num_carry, body = eqn.params["num_carry"], eqn.params["jaxpr"]
+    kept = tuple([i for i, v in enumerate(eqn.outvars) if i < num_carry or v in needed])
+    if len(kept) == len(eqn.outvars):
+        return None
+
+    def build() -> Jaxpr:
+        outvars = [body.outvars[i] for i in kept]
+        eqns = live_equations(body.eqns, outvars, partial(narrowed, strict=True))
+        return body.replace(eqns=eqns, outvars=outvars)
+
+    narrow = body.derive(("outputs", kept), build)
+    return eqn.replace(outvars=[eqn.outvars[i] for i in kept], params=eqn.params | {"jaxpr": narrow})
+
+
 scan_p: Primitive = Primitive(
     "scan",
     _abstract,
@@ -305,4 +322,5 @@ scan_p: Primitive = Primitive(
     kernel=Block(kernel),
     effects=_effects,
     multiple=True,
+    narrow=_narrow,
 )

@@ -19,12 +19,6 @@ from .primitive import Primitive
 from .source import Source
 from .trace import EvalTrace
 
-#: Operations that move numbers, with other kernel rules than `Indexed` and `Reshape`; and those that look themselves.
-_MOVING = frozenset((
-    "bitcast", "call", "check_nans", "complex", "concatenate", "conj", "convert_element_type", "dynamic_update_slice",
-    "imag", "pad", "putitem", "real", "same", "scatter", "select", "share", "sort", "stop_gradient", "top_k",
-))  # fmt: skip
-
 
 def has_nan(x: Any) -> bool:
     """Whether a value (array or number of any dtype) has a NaN."""
@@ -35,7 +29,7 @@ def has_nan(x: Any) -> bool:
 
 def only_moves(prim: Primitive) -> bool:
     """Whether an operation passes numbers on, so that a NaN cannot begin there."""
-    return prim.name in _MOVING or isinstance(prim.kernel, Indexed | Reshape)
+    return prim.moves_data or isinstance(prim.kernel, Indexed | Reshape)
 
 
 def describe(x: Any) -> str:

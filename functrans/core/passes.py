@@ -13,7 +13,7 @@ import numpy as np
 
 from .aval import Aval, aval_of
 from .ir import Atom, Eqn, Jaxpr, Literal, Var, has_subjaxprs
-from .primitive import Effect, Primitive
+from .primitive import Primitive
 from .source import Source, replayed, user_source
 from .trace import Tracer
 
@@ -172,12 +172,18 @@ def live_equations(
     needed = set(outvars)
     live = []
     for eqn in reversed(eqns):
-        if eqn.effects is not Effect.NONE or not needed.isdisjoint(eqn.outvars):
+        if not eqn.effects.removable or not needed.isdisjoint(eqn.outvars):
             if narrow is not None:
                 eqn = narrow(eqn, needed)
             live.append(eqn)
             needed.update(eqn.invars)
     return live[::-1]
+
+
+def narrowed(eqn: Eqn, needed: Collection[Atom], *, strict: bool) -> Eqn:
+    """The equation, or a cheaper one for those of its outputs that are `needed` (see `Primitive.narrow`)."""
+    rule = eqn.primitive.narrow
+    return (rule(eqn, needed, strict) if rule is not None else None) or eqn
 
 
 def eliminate_dead_code(jaxpr: Jaxpr, outvars: Sequence[Atom] | None = None) -> Jaxpr:

@@ -15,7 +15,13 @@ slot           call                                                        retur
 ``linearize``  ``(primals, tangents, **params)``, higher-order only        ``(outs, tangents)``
 ``stage``      ``(trace, args, params)``, for params that are functions    ``(args, params)`` of the equation
 ``expand``     ``(*avals, **params)``                                      the Jaxpr that a kernel gets in its place
+``narrow``     ``(eqn, needed, strict)``, of several outputs               an Eqn for the `needed` ones, or None
 ============== =========================================================== ======================================
+
+`cheap`: computing an output costs about as much as storing and reading it, so that passes which trade memory for
+arithmetic compute it again. `moves_data`: the outputs hold numbers of the operands, so that no NaN begins here (an
+`Indexed` or a `Reshape` kernel rule says so by itself). `narrow` gives a cheaper equation where only some outputs are
+read; with `strict` only one whose results are the same to the last bit.
 
 `jvp`, `transpose` and `batch` bind primitives (never functions of ``functrans.numpy``); the interpreter has then
 already stepped down one level.
@@ -38,22 +44,60 @@ from .trace import current_trace
 
 
 class Effect(enum.Flag):
-    """What an equation does besides computing its outputs. Each pass states its rule for each.
+    """What an equation does besides computing its outputs.
 
-    * ``RAISE``: may raise (a bad index, a matrix that is not positive definite). Not removed as dead; may be shared
-      with an equal equation; not moved before a guard.
-    * ``HOST``: calls Python. Keeps its order among host calls; not removed, not duplicated.
-    * ``HOOK``: carries a user's hook. Kept, fires once.
-    * ``DONATE``: consumes an operand's buffer.
-    * ``COMMUNICATE``: talks to other processes; order kept.
+    A pass asks for the property that it means:
+
+    ============ ==================================================================== ===== ====
+    property     what a pass may do, or must know                                     RAISE HOST
+    ============ ==================================================================== ===== ====
+    `removable`  an equation whose outputs nobody reads may go                        no    no
+    `shareable`  it makes no difference whether it runs once or twice                 yes   no
+    `movable`    it may run where the program would not run it, as before a loop      no    no
+    `ordered`    it keeps its place among the others of this kind                     no    yes
+    `on_host`    Python runs it, also in a kernel                                     no    yes
+    `may_raise`  it can end the program (a bad index, a singular matrix, a callback)  yes   yes
+    ============ ==================================================================== ===== ====
+
+    An equation without effects may be removed, shared and moved. Of several effects each restricts what a pass may do.
     """
 
     NONE = 0
     RAISE = enum.auto()
     HOST = enum.auto()
-    HOOK = enum.auto()
-    DONATE = enum.auto()
-    COMMUNICATE = enum.auto()
+
+    @property
+    def removable(self) -> bool:
+        """Whether an equation whose outputs nobody reads may go."""
+        return self is Effect.NONE
+
+    @property
+    def shareable(self) -> bool:
+        """Whether it makes no difference how often the equation runs, if it does at all."""
+        return not self._value_ & _HOST
+
+    @property
+    def movable(self) -> bool:
+        """Whether the equation may run where the program would not run it, or on other values."""
+        return self is Effect.NONE
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the equation keeps its place among the others of this kind."""
+        return bool(self._value_ & _HOST)
+
+    @property
+    def on_host(self) -> bool:
+        """Whether Python runs the equation, also from inside of a kernel."""
+        return bool(self._value_ & _HOST)
+
+    @property
+    def may_raise(self) -> bool:
+        """Whether the equation can end the program."""
+        return self is not Effect.NONE
+
+
+_HOST = Effect.HOST.value
 
 
 class Linear:
@@ -136,6 +180,9 @@ class Primitive:
         False  # though inlined, with rules of its own: so it stays one equation until there are kernels
     )
     weak: bool = False  # the output is weak (a Python scalar) where every operand is
+    cheap: bool = False
+    moves_data: bool = False
+    narrow: Callable[..., Any] | None = None
     show: Callable[..., str] | None = None
     file: str = field(default_factory=_file_of_caller)
 

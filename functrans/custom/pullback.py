@@ -168,7 +168,7 @@ def _constant(x: StagedTracer) -> Any:
     env: dict[Atom, Any] = {v: c for v, c, _ in trace.consts.values() if not isinstance(c, Tracer)}
     eqns = backward_slice(trace.eqns, [x._var])
     known = {*env, *[v for e in eqns for v in e.outvars]}
-    if any(e.effects for e in eqns) or not known.issuperset(variables_read(eqns)):
+    if any(not e.effects.movable for e in eqns) or not known.issuperset(variables_read(eqns)):
         return None
     run_equations(eqns, env, partial(tracing, eval_trace, bind_equation))
     return env.get(x._var)

@@ -5,7 +5,7 @@ The stages, each of which imports only those before it:
 ============ ===============================================================================================
 `host`       Python evaluates equations: `host_calls` (from inside of kernels), `explain_failure` (after a kernel
              failed), `debug_nans` (after one returned NaN).
-`jaxpr`      Passes from jaxpr to jaxpr: `simplify` (`algebra`, `reshapes`, `sparse_sums`, `dead_code`; forms of
+`jaxpr`      Passes from jaxpr to jaxpr: `simplify` (`algebra`, `reshapes`, `sparse_sums`; forms of
              operations that only lowering knows are `lowering_primitives`), then `partition` into kernels and host
              calls, in order.
 `loops`      The loop IR (`ir`, `check`, `show`, `mapping`). A jaxpr becomes loops by `materialize` (which values are

@@ -50,6 +50,8 @@ def elementwise(
     kinds: str = "biufc",
     out: Callable[[np.dtype], np.dtype] | None = None,
     weak: bool = True,
+    cheap: bool = False,
+    moves_data: bool = False,
 ) -> Primitive:
     """An elementwise primitive over operands of one dtype that broadcast together.
 
@@ -75,6 +77,8 @@ def elementwise(
         The output's dtype from the operands'; by default the same.
     weak : bool
         Whether the output of weak operands is weak (false for comparisons).
+    cheap, moves_data : bool
+        See `functrans.core.primitive`.
     """
     if linear:
         terms = (lambda t, ans, x: prim.bind(t),)
@@ -94,6 +98,8 @@ def elementwise(
         batch=lambda size, args, dims, **params: elementwise_batch(prim, args, dims, **params),
         kernel=Pointwise(kernel) if callable(kernel) else kernel,
         weak=weak,
+        cheap=cheap,
+        moves_data=moves_data,
         file=sys._getframe(1).f_code.co_filename,
     )
     this.append(prim)
@@ -224,4 +230,5 @@ mul_p: Primitive = elementwise(
     factors=(lambda ans, x, y: y, lambda ans, x, y: x),
     transposes=(lambda ct, x, y: mul_p.bind(ct, y), lambda ct, x, y: mul_p.bind(x, ct)),
     kernel=lambda k, x, y: x & y if x.dtype.kind == "b" else x * y,
+    cheap=True,
 )

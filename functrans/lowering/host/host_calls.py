@@ -45,7 +45,7 @@ class Entry:
         self.eqn = eqn
         self.number = next(_numbers)
         self.avals = [a.aval for a in (*eqn.invars, *eqn.outvars)]
-        self.counts = bool(eqn.effects & ~Effect.RAISE)
+        self.counts = not eqn.effects.shareable
         _entries[self.number] = self
 
     def run(self, memory: Sequence[np.ndarray]) -> None:

@@ -42,7 +42,7 @@ window_p = Primitive("window", pad_p.abstract, pad_p.impl, kernel=Indexed(_windo
 
 
 #: A value as it is, in memory of its own.
-same_p = Primitive("same", lambda x: x, lambda x: x, kernel=Pointwise(lambda k, x: x))
+same_p = Primitive("same", lambda x: x, lambda x: x, kernel=Pointwise(lambda k, x: x), moves_data=True)
 
 
 def _same_tape_kernel(k: BlockEmitter, operands: Sequence[Any], results: Sequence[Any]) -> None:

@@ -20,7 +20,6 @@ from ...control.callback import pure_callback_p
 from ...core.ir import Atom, Eqn, Jaxpr, Var, subjaxprs
 from ...core.kernel import Block
 from ...core.passes import extract, variables_read
-from ...core.primitive import Effect
 
 
 @dataclass(eq=False)
@@ -61,7 +60,7 @@ def _levels(jaxpr: Jaxpr) -> dict[Eqn, int]:
     for e in jaxpr.eqns:
         operands = [at.get(a, -1) for a in e.invars]
         may_raise = _may_raise(e)
-        ordered = bool(e.effects & ~Effect.RAISE)
+        ordered = e.effects.ordered
         if ordered or (is_host(e) and may_raise):
             operands.append(last_host)
         if ordered:
@@ -82,7 +81,7 @@ def _levels(jaxpr: Jaxpr) -> dict[Eqn, int]:
 
 
 def _may_raise(e: Eqn) -> bool:
-    if e.effects & Effect.RAISE or e.primitive is pure_callback_p:
+    if e.effects.may_raise or e.primitive is pure_callback_p:
         return True
     return any(_may_raise(inner) for body in subjaxprs(e.params) for inner in body.eqns)
 
@@ -92,7 +91,7 @@ def _delay(jaxpr: Jaxpr, levels: dict[Eqn, int]) -> None:
     first: dict[Atom, float] = dict.fromkeys(jaxpr.outvars, -1)
     for e in reversed(jaxpr.eqns):
         reader = min((first.get(v, inf) for v in e.outvars), default=inf)
-        if not is_host(e) and not e.effects and not isinstance(e.primitive.kernel, Block):
+        if not is_host(e) and e.effects.movable and not isinstance(e.primitive.kernel, Block):
             smaller = sum(a.aval.size for a in e.invars if isinstance(a, Var)) <= e.outvars[0].aval.size
             if smaller and reader != inf and reader % 2 == 0 and reader > levels[e]:
                 levels[e] = int(reader)

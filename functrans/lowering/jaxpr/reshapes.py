@@ -94,7 +94,7 @@ def _same_shape(eqn: Eqn) -> bool:
     shape = eqn.outvars[0].aval.shape
     return (
         type(eqn.primitive.kernel) is Pointwise
-        and not eqn.effects
+        and eqn.effects.movable
         and len(shape) > 0
         and all(a.aval.shape in ((), shape) for a in eqn.invars)
     )

@@ -1,8 +1,7 @@
 """Jaxpr to jaxpr: calls inlined, dead and common equations removed, algebra that is exact in IEEE arithmetic.
 
-What each pass does with effects: an equation with any effect is never removed as dead. Equal equations are
-shared if they have no effect or can only raise. The order of equations never changes, so host calls keep
-theirs.
+What may be removed and shared is up to the effects of an equation (`Effect.removable`, `Effect.shareable`). The order
+of equations never changes, so host calls keep theirs.
 """
 
 from __future__ import annotations
@@ -18,11 +17,16 @@ from ...core.config import config
 from ...core.context import run_quietly
 from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ...core.kernel import Pointwise
-from ...core.passes import constants_to_literals, drop_unused_constants, inline, live_equations, map_subjaxprs
-from ...core.primitive import Effect
+from ...core.passes import (
+    constants_to_literals,
+    drop_unused_constants,
+    inline,
+    live_equations,
+    map_subjaxprs,
+    narrowed,
+)
 from ...primitives.elementwise.identities import barrier_p
 from .algebra import RULES, Rewriter
-from .dead_code import narrowed
 from .reshapes import raise_reshapes
 from .sparse_sums import gather_sums
 
@@ -143,7 +147,7 @@ def rewrite(eqns: Iterable[Eqn], outvars: Iterable[Atom]) -> tuple[list[Eqn], li
 
 def _apply(rw: Rewriter, eqn: Eqn) -> Eqn | None:
     """The equation that is left after all rules, or None when its output is now known under another name."""
-    if eqn.effects or len(eqn.outvars) != 1:
+    if not eqn.effects.removable or len(eqn.outvars) != 1:
         return eqn
     for _ in range(8):
         out = eqn.outvars[0]
@@ -175,7 +179,7 @@ def _fold(eqn: Eqn) -> Literal | None:
 
 def _key(eqn: Eqn) -> Any:
     """Equal for equations that compute the same; None for one that must not be shared."""
-    if eqn.effects & ~Effect.RAISE or eqn.primitive is barrier_p:
+    if not eqn.effects.shareable or eqn.primitive is barrier_p:
         return None
     atoms = tuple([a if isinstance(a, Var) else (repr(a.value), a.aval) for a in eqn.invars])
     key = (eqn.primitive, atoms, tuple(sorted(eqn.params.items())), len(eqn.outvars))

@@ -14,7 +14,6 @@ from math import prod
 
 from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ...core.kernel import Block, Indexed, Reduction, Reshape
-from ...core.primitive import Effect
 from ...primitives.elementwise.identities import barrier_p
 from ..jaxpr.lowering_primitives import place_p
 from ..jaxpr.reshapes import reshape_inlines
@@ -149,7 +148,7 @@ class Roots:
             v, rule = e.outvars[0], e.primitive.kernel
             if v in self.views:
                 continue
-            kept = isinstance(rule, (Block, Reduction)) or v in self.pinned or bool(e.effects & Effect.RAISE)
+            kept = isinstance(rule, (Block, Reduction)) or v in self.pinned or e.effects.may_raise
             if not kept:
                 reads = {(e.invars[i], index) for i, index in self.accesses[e].reads}
                 own = self.accesses[e].cost + sum(cost.get(x, 1) for x, _ in reads if isinstance(x, Var))

@@ -39,6 +39,7 @@ neg_p: Primitive = elementwise(
     transposes=(lambda ct, x: neg_p.bind(ct),),
     kernel=lambda k, x: -x,
     kinds="iufc",
+    cheap=True,
 )
 
 sub_p: Primitive = elementwise(
@@ -48,6 +49,7 @@ sub_p: Primitive = elementwise(
     transposes=(lambda ct, x, y: ct, lambda ct, x, y: neg_p.bind(ct)),
     kernel=lambda k, x, y: x - y,
     kinds="iufc",
+    cheap=True,
 )
 
 div_p: Primitive = elementwise(
@@ -60,6 +62,7 @@ div_p: Primitive = elementwise(
     transposes=(lambda ct, x, y: div_p.bind(ct, y), None),
     kernel=lambda k, x, y: x / y,
     kinds="fc",
+    cheap=True,
 )
 
 
@@ -75,7 +78,9 @@ def _share_kernel(k: Any, x: Any, y: Any) -> Any:
 
 
 # How much of the tangent of `x` enters a maximum of `x` and `y`: 1, at a tie 1/2, else 0.
-share_p: Primitive = elementwise("share", _share_impl, kernel=_share_kernel, kinds="fc", weak=False)
+share_p: Primitive = elementwise(
+    "share", _share_impl, kernel=_share_kernel, kinds="fc", weak=False, cheap=True, moves_data=True
+)
 
 
 def _max_kernel(k: Any, x: Any, y: Any) -> Any:
@@ -99,6 +104,7 @@ max_p: Primitive = elementwise(
     np.maximum,
     factors=(lambda ans, x, y: share_p.bind(x, y), lambda ans, x, y: share_p.bind(y, x)),
     kernel=_max_kernel,
+    cheap=True,
 )
 
 min_p: Primitive = elementwise(
@@ -106,6 +112,7 @@ min_p: Primitive = elementwise(
     np.minimum,
     factors=(lambda ans, x, y: share_p.bind(y, x), lambda ans, x, y: share_p.bind(x, y)),
     kernel=_min_kernel,
+    cheap=True,
 )
 
 # --- comparison ---------------------------------------------------------------------------------------------
@@ -121,7 +128,7 @@ def _at_least(k: Any, x: Any, y: Any, *, strict: bool) -> Any:
 
 
 def _comparison(name: str, impl: Rule, kernel: Rule) -> Primitive:
-    return elementwise(name, impl, kernel=kernel, out=lambda dtype: BOOL, weak=False)
+    return elementwise(name, impl, kernel=kernel, out=lambda dtype: BOOL, weak=False, cheap=True)
 
 
 eq_p = _comparison("eq", np.equal, lambda k, x, y: x.eq(y))
@@ -174,6 +181,8 @@ select_p: Primitive = Primitive(
     transpose=_select_transpose,
     batch=lambda size, args, dims: elementwise_batch(select_p, args, dims),
     kernel=Pointwise(lambda k, pred, x, y: k.where(pred, x, y)),
+    cheap=True,
+    moves_data=True,
 )
 
 # --- clamp --------------------------------------------------------------------------------------------------
@@ -200,6 +209,7 @@ clamp_p: Primitive = elementwise(
         lambda t, ans, low, x, high: select_p.bind(lt_p.bind(high, max_p.bind(x, low)), t, literal(0.0, t)),
     ),
     kernel=lambda k, low, x, high: _min_kernel(k, _max_kernel(k, x, low), high),
+    cheap=True,
 )
 
 
@@ -251,6 +261,8 @@ convert_element_type_p: Primitive = Primitive(
     transpose=lambda ct, x, *, dtype, weak=False: [convert(ct, x.aval.dtype)],
     batch=lambda size, args, dims, **params: elementwise_batch(convert_element_type_p, args, dims, **params),
     kernel=Pointwise(lambda k, x, *, dtype, weak=False: k.cast(x, dtype)),
+    cheap=True,
+    moves_data=True,
 )
 
 
@@ -283,4 +295,6 @@ stop_gradient_p: Primitive = Primitive(
     batch=lambda size, args, dims: (stop_gradient_p.bind(*args), dims[0]),
     kernel=Pointwise(lambda k, x: x),
     weak=True,
+    cheap=True,
+    moves_data=True,
 )

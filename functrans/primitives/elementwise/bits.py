@@ -11,10 +11,10 @@ from ...core.kernel import Block, BlockEmitter, Buffer
 from ..families import elementwise
 from ..structure.shape import loops
 
-and_p = elementwise("and", np.bitwise_and, kernel=lambda k, x, y: x & y, kinds="biu")
-or_p = elementwise("or", np.bitwise_or, kernel=lambda k, x, y: x | y, kinds="biu")
-xor_p = elementwise("xor", np.bitwise_xor, kernel=lambda k, x, y: x ^ y, kinds="biu")
-not_p = elementwise("not", np.bitwise_not, kernel=lambda k, x: ~x, kinds="biu")
+and_p = elementwise("and", np.bitwise_and, kernel=lambda k, x, y: x & y, kinds="biu", cheap=True)
+or_p = elementwise("or", np.bitwise_or, kernel=lambda k, x, y: x | y, kinds="biu", cheap=True)
+xor_p = elementwise("xor", np.bitwise_xor, kernel=lambda k, x, y: x ^ y, kinds="biu", cheap=True)
+not_p = elementwise("not", np.bitwise_not, kernel=lambda k, x: ~x, kinds="biu", cheap=True)
 
 
 def _in_range(k: Any, x: Any, amount: Any) -> tuple[Any, Any]:
@@ -41,8 +41,8 @@ def _shift_right_kernel(k: Any, x: Any, amount: Any) -> Any:
     return k.where(fits, x >> safe, rest)
 
 
-shift_left_p = elementwise("shift_left", np.left_shift, kernel=_shift_left_kernel, kinds="iu")
-shift_right_p = elementwise("shift_right", np.right_shift, kernel=_shift_right_kernel, kinds="iu")
+shift_left_p = elementwise("shift_left", np.left_shift, kernel=_shift_left_kernel, kinds="iu", cheap=True)
+shift_right_p = elementwise("shift_right", np.right_shift, kernel=_shift_right_kernel, kinds="iu", cheap=True)
 
 # --- greatest common divisor --------------------------------------------------------------------------------
 

@@ -30,6 +30,8 @@ real_p: Primitive = elementwise(
     kernel=lambda k, z: k.call("real", z),
     kinds="c",
     out=real_dtype,
+    cheap=True,
+    moves_data=True,
 )
 
 imag_p: Primitive = elementwise(
@@ -41,6 +43,8 @@ imag_p: Primitive = elementwise(
     kernel=lambda k, z: k.call("imag", z),
     kinds="c",
     out=real_dtype,
+    cheap=True,
+    moves_data=True,
 )
 
 conj_p: Primitive = elementwise(
@@ -50,6 +54,8 @@ conj_p: Primitive = elementwise(
     transposes=(lambda ct, z: conj_p.bind(ct),),
     kernel=lambda k, z: k.call("conj", z),
     kinds="c",
+    cheap=True,
+    moves_data=True,
 )
 
 
@@ -73,6 +79,8 @@ complex_p: Primitive = elementwise(
     kernel=lambda k, x, y: k.call("complex", x, y),
     kinds="f",
     out=complex_dtype,
+    cheap=True,
+    moves_data=True,
 )
 
 
@@ -91,4 +99,5 @@ abs_p: Primitive = elementwise(
     terms=(_abs_term,),
     kernel=lambda k, x: x if x.dtype.kind == "b" else k.call("abs", x),
     out=real_dtype,
+    cheap=True,
 )

@@ -133,7 +133,12 @@ def _integer_pow_factor(ans: Any, x: Any, *, y: int) -> Any:
 
 
 integer_pow_p: Primitive = elementwise(
-    "integer_pow", _integer_pow, factors=(_integer_pow_factor,), kernel=_integer_pow_kernel, kinds="iufc"
+    "integer_pow",
+    _integer_pow,
+    factors=(_integer_pow_factor,),
+    kernel=_integer_pow_kernel,
+    kinds="iufc",
+    cheap=True,
 )
 
 
@@ -229,6 +234,7 @@ sqrt_p: Primitive = elementwise(
     factors=(lambda ans, x: div_p.bind(literal(0.5, x), ans),),
     kernel=lambda k, x: k.call("sqrt", x),
     kinds="fc",
+    cheap=True,
 )
 
 cbrt_p: Primitive = elementwise(

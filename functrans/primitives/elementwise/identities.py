@@ -37,6 +37,7 @@ barrier_p: Primitive = Primitive(
     transpose=lambda ct, x: [barrier_p.bind(ct)],
     batch=lambda size, args, dims: (barrier_p.bind(*args), dims[0]),
     kernel=Reshape(),
+    cheap=True,
 )
 
 
@@ -55,6 +56,7 @@ name_p: Primitive = Primitive(
     transpose=lambda ct, x, *, name: [ct],
     batch=lambda size, args, dims, *, name: (name_p.bind(*args, name=name), dims[0]),
     kernel=Reshape(),
+    cheap=True,
 )
 
 
@@ -103,4 +105,5 @@ check_nans_p: Primitive = Primitive(
     batch=lambda size, args, dims, *, what: (check_nans_p.bind(*args, what=what), dims[0]),
     kernel=Indexed(_check_kernel),
     effects=lambda *, what: Effect.RAISE,
+    moves_data=True,
 )

@@ -48,7 +48,7 @@ def _bitcast_batch(
 
 
 bitcast_p: Primitive = Primitive(
-    "bitcast", _bitcast_abstract, _bitcast_impl, jvp=_bitcast_jvp, batch=_bitcast_batch
+    "bitcast", _bitcast_abstract, _bitcast_impl, jvp=_bitcast_jvp, batch=_bitcast_batch, moves_data=True
 )
 
 # --- rounding to fewer bits ---------------------------------------------------------------------------------

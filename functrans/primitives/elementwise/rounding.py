@@ -27,6 +27,7 @@ def _rounding(name: str, impl: Rule) -> Primitive:
         factors=(None,),
         kernel=lambda k, x: k.call(name, x) if x.dtype.kind == "f" else x,
         kinds="biuf",
+        cheap=True,
     )
 
 
@@ -39,6 +40,7 @@ rint_p: Primitive = elementwise(
     factors=(None,),
     kernel=lambda k, x: _by_parts(k, lambda part: k.call("rint", part), x),
     kinds="fc",
+    cheap=True,
 )
 
 
@@ -157,7 +159,9 @@ def _sign_kernel(k: Any, x: Any) -> Any:
     return k.where(x > 0, one, k.where(x < 0, -one, rest))
 
 
-sign_p: Primitive = elementwise("sign", np.sign, factors=(None,), kernel=_sign_kernel, kinds="iuf")
+sign_p: Primitive = elementwise(
+    "sign", np.sign, factors=(None,), kernel=_sign_kernel, kinds="iuf", cheap=True
+)
 
 signbit_p: Primitive = elementwise(
     "signbit",
@@ -166,6 +170,7 @@ signbit_p: Primitive = elementwise(
     kinds="f",
     out=lambda dtype: BOOL,
     weak=False,
+    cheap=True,
 )
 
 copysign_p: Primitive = elementwise(
@@ -177,6 +182,7 @@ copysign_p: Primitive = elementwise(
     ),
     kernel=lambda k, x, y: k.call("copysign", x, y),
     kinds="f",
+    cheap=True,
 )
 
 nextafter_p: Primitive = elementwise(
@@ -204,7 +210,7 @@ def _is_inf_kernel(k: Any, x: Any) -> Any:
 
 
 def _test(name: str, impl: Rule, kernel: Rule) -> Primitive:
-    return elementwise(name, impl, kernel=kernel, kinds="fc", out=lambda dtype: BOOL, weak=False)
+    return elementwise(name, impl, kernel=kernel, kinds="fc", out=lambda dtype: BOOL, weak=False, cheap=True)
 
 
 is_finite_p = _test("is_finite", np.isfinite, _is_finite_kernel)

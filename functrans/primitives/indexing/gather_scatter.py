@@ -197,6 +197,7 @@ scatter_p: Primitive = Primitive(
     batch=scatter_batch(lambda: scatter_p),
     kernel=scatter_kernel(None),
     effects=raises,
+    moves_data=True,
 )
 
 

@@ -64,6 +64,7 @@ getitem_p: Primitive = Primitive(
     transpose=lambda ct, x, *, index, shape: [putitem_p.bind(ct, index=index, shape=x.aval.shape)],
     batch=_getitem_batch,
     kernel=Indexed(lambda k, where, x, *, out, index, shape: x[_at(index, where)]),
+    cheap=True,
 )
 
 
@@ -103,4 +104,5 @@ putitem_p: Primitive = Primitive(
     transpose=_putitem_transpose,
     batch=_putitem_batch,
     kernel=Block(_putitem_kernel, streamed_from=0),
+    moves_data=True,
 )

@@ -26,6 +26,7 @@ from .spectral import (
     may_raise,
     real_part,
     reciprocal_gaps,
+    values_alone,
 )
 
 
@@ -123,4 +124,5 @@ eig_p: Primitive = Primitive(
     batch=_batch,
     effects=may_raise,
     multiple=True,
+    narrow=values_alone(0),
 )

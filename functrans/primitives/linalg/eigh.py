@@ -27,6 +27,7 @@ from .spectral import (
     settle,
     store_columns,
     store_vector,
+    values_alone,
     wide_dtype,
 )
 
@@ -160,4 +161,5 @@ eigh_p: Primitive = Primitive(
     kernel=Block(_kernel),
     effects=may_raise,
     multiple=True,
+    narrow=values_alone(0),
 )

@@ -5,7 +5,7 @@ LAPACK's signs: the diagonal of R is not positive in general.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from ...core.aval import Aval, Zero
 from ...core.dtypes import INT32
 from ...core.errors import LinAlgError
+from ...core.ir import Atom, Eqn
 from ...core.kernel import Block, BlockEmitter, Buffer
 from ...core.primitive import Primitive
 from ..elementwise.arithmetic import neg_p, select_p, sub_p
@@ -209,6 +210,15 @@ def _qr_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, ful
             k.store(q, [*b, i, j], k.load(work, [j, i]))
 
 
+def _qr_narrow(eqn: Eqn, needed: Collection[Atom], strict: bool) -> Eqn | None:
+    """R without Q, which is the same to the last bit."""
+    (x,), (q, r) = eqn.invars, eqn.outvars
+    rows, columns = x.aval.shape[-2:]
+    if q in needed or r not in needed or (eqn.params["full"] and rows > columns):
+        return None
+    return eqn.replace(primitive=qr_triangle_p, outvars=[r], params={})
+
+
 qr_p: Primitive = Primitive(
     "qr",
     _qr_abstract,
@@ -217,6 +227,7 @@ qr_p: Primitive = Primitive(
     batch=_qr_batch,
     kernel=Block(_qr_kernel),
     multiple=True,
+    narrow=_qr_narrow,
 )
 
 

@@ -4,7 +4,7 @@ eigenvalues, column-major scratch matrices for LAPACK.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from ...core.aval import Aval
 from ...core.dtypes import COMPLEX128, FLOAT64
 from ...core.errors import LinAlgError
+from ...core.ir import Atom, Eqn
 from ...core.kernel import BlockEmitter, Buffer, Local, Scalar
 from ...core.primitive import Effect
 from ..elementwise.arithmetic import convert_element_type_p, div_p, le_p, mul_p, select_p, sub_p
@@ -25,6 +26,21 @@ from .matrices import matrix_transpose, triangle
 def may_raise(*, on_error: str, **params: Any) -> Effect:
     """The effects of a decomposition."""
     return Effect.RAISE if on_error == "raise" else Effect.NONE
+
+
+def values_alone(place: int) -> Callable[[Eqn, Collection[Atom], bool], Eqn | None]:
+    """The `narrow` rule of a decomposition whose output at that place is the values, and the others are vectors.
+
+    The routines without vectors compute in other ways than those with: results may differ in their last bits.
+    """
+
+    def narrow(eqn: Eqn, needed: Collection[Atom], strict: bool) -> Eqn | None:
+        vectors = any(v in needed for i, v in enumerate(eqn.outvars) if i != place)
+        if strict or vectors or not eqn.params["vectors"]:
+            return None
+        return eqn.replace(outvars=[eqn.outvars[place]], params=eqn.params | {"vectors": False})
+
+    return narrow
 
 
 # --- evaluation ---------------------------------------------------------------------------------------------

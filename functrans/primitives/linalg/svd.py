@@ -31,6 +31,7 @@ from .spectral import (
     settle,
     store_columns,
     store_vector,
+    values_alone,
     wide_dtype,
 )
 
@@ -264,6 +265,7 @@ svd_p: Primitive = Primitive(
     kernel=Block(_kernel),
     effects=may_raise,
     multiple=True,
+    narrow=values_alone(1),
 )
 
 

@@ -98,6 +98,7 @@ sort_p: Primitive = Primitive(
     batch=_sort_batch,
     kernel=Block(sort_kernel, streamed_from=0),
     multiple=True,
+    moves_data=True,
 )
 
 
@@ -189,4 +190,5 @@ top_k_p: Primitive = Primitive(
     batch=_top_k_batch,
     kernel=Block(_top_k_kernel, streamed_from=0),
     multiple=True,
+    moves_data=True,
 )

@@ -35,7 +35,7 @@ def _iota_kernel(k: Any, index: Any, *, out: Aval, dtype: np.dtype, shape: Any, 
     return k.cast(index[dimension], dtype)
 
 
-iota_p: Primitive = Primitive("iota", _iota_abstract, _iota_impl, kernel=Indexed(_iota_kernel))
+iota_p: Primitive = Primitive("iota", _iota_abstract, _iota_impl, kernel=Indexed(_iota_kernel), cheap=True)
 
 
 def iota(shape: tuple[int, ...], dimension: int, dtype: np.dtype = INT64) -> Any:

@@ -126,6 +126,7 @@ dynamic_slice_p: Primitive = Primitive(
     transpose=_dynamic_slice_transpose,
     batch=_dynamic_slice_batch,
     kernel=Indexed(_dynamic_slice_kernel),
+    cheap=True,
 )
 
 
@@ -189,4 +190,5 @@ dynamic_update_slice_p: Primitive = Primitive(
     transpose=_dynamic_update_slice_transpose,
     batch=_dynamic_update_slice_batch,
     kernel=Block(_dynamic_update_slice_kernel, reuse=0, streamed_from=1),
+    moves_data=True,
 )

@@ -198,6 +198,7 @@ add_p: Primitive = Primitive(
     batch=lambda size, args, dims: elementwise_batch(add_p, args, dims),
     kernel=Pointwise(lambda k, x, y: x + y if x.dtype.kind != "b" else x | y),
     weak=True,
+    cheap=True,
 )
 
 
@@ -230,6 +231,7 @@ reshape_p: Primitive = Primitive(
     transpose=lambda ct, x, *, shape: [reshape_p.bind(ct, shape=x.aval.shape)],
     batch=_reshape_batch,
     kernel=Reshape(),
+    cheap=True,
 )
 
 
@@ -266,6 +268,7 @@ transpose_p: Primitive = Primitive(
     transpose=lambda ct, x, *, permutation: [transpose_p.bind(ct, permutation=_inverse(permutation))],
     batch=_transpose_batch,
     kernel=Indexed(lambda k, index, x, *, out, permutation: x[[index[i] for i in _inverse(permutation)]]),
+    cheap=True,
 )
 
 
@@ -333,6 +336,7 @@ broadcast_in_dim_p: Primitive = Primitive(
     transpose=_broadcast_transpose,
     batch=_broadcast_batch,
     kernel=Indexed(_broadcast_kernel),
+    cheap=True,
 )
 
 

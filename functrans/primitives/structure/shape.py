@@ -134,6 +134,8 @@ concatenate_p: Primitive = Primitive(
     transpose=_concatenate_transpose,
     batch=_concatenate_batch,
     kernel=Block(_concatenate_kernel, streamed_from=0),
+    cheap=True,
+    moves_data=True,
 )
 
 
@@ -237,6 +239,8 @@ pad_p: Primitive = Primitive(
     transpose=_pad_transpose,
     batch=_pad_batch,
     kernel=Block(_pad_kernel, streamed_from=0),
+    cheap=True,
+    moves_data=True,
 )
 
 
@@ -269,6 +273,7 @@ rev_p: Primitive = Primitive(
     transpose=lambda ct, x, *, dimensions: [rev_p.bind(ct, dimensions=dimensions)],
     batch=_rev_batch,
     kernel=Indexed(_rev_kernel),
+    cheap=True,
 )
 
 
@@ -334,4 +339,5 @@ slice_p: Primitive = Primitive(
     transpose=_slice_transpose,
     batch=_slice_batch,
     kernel=Indexed(_slice_kernel),
+    cheap=True,
 )

@@ -1,0 +1,138 @@
+"""What passes need to know of a primitive stands in its record: each treats one that it has never seen right."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
+from functrans.core.aval import Aval
+from functrans.core.config import config
+from functrans.core.primitive import Effect, Primitive
+from functrans.lowering.jaxpr.simplify import simplify
+from functrans.primitives.families import elementwise, mul_p
+
+
+def swapped(**slots):
+    """The operand with its first and its last element exchanged; as NumPy computes it, since it has no kernel rule."""
+
+    def impl(x):
+        out = np.array(x)
+        out[[0, -1]] = out[[-1, 0]]
+        return out
+
+    return Primitive("swapped", lambda x: x, impl, **slots)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, ft.jit], ids=["eager", "jit"])
+def test_a_nan_is_not_blamed_on_what_moves_data(wrap):
+    x = np.array([1.0, np.nan, 2.0])
+    with config.patch(debug_nans=True):
+        moves = swapped(moves_data=True)
+        assert np.isnan(wrap(moves.bind)(x)[1])
+        with pytest.raises(ft.errors.NaNError, match="exp returned NaN"):
+            wrap(lambda x: fnp.exp(moves.bind(x)))(x)
+        with pytest.raises(ft.errors.NaNError, match="swapped returned NaN"):
+            wrap(swapped().bind)(x)
+
+
+def cubed(**slots):
+    return elementwise(
+        "cubed",
+        lambda x: x * x * x,
+        factors=(lambda ans, x: mul_p.bind(3.0, mul_p.bind(x, x)),),
+        kernel=lambda k, x: x * x * x,
+        kinds="f",
+        **slots,
+    )
+
+
+@pytest.mark.parametrize(("slots", "stored"), [({}, 3), ({"cheap": True}, 1)])
+def test_cheap_values_of_a_loop_are_computed_again_and_others_stored(slots, stored):
+    prim = cubed(**slots)
+
+    def body(c, _):
+        a = prim.bind(c)
+        b = prim.bind(a)
+        return prim.bind(b) * 0.1, None
+
+    def f(x):
+        return lax.scan(body, x, None, length=5)[0]
+
+    jaxpr = ft.make_jaxpr(lambda x: ft.vjp(f, x)[1](1.0))(0.5)
+    (forward, *_) = [e for e in jaxpr.eqns if e.primitive.name == "scan"]
+    assert sum(v.aval.shape == (5,) for v in forward.outvars) == stored
+    x, slope = 0.5, 1.0
+    for _ in range(5):
+        slope *= 0.1 * 27 * x**26
+        x = 0.1 * x**27
+    np.testing.assert_allclose(ft.grad(f)(0.5), slope, rtol=1e-12)
+
+
+def test_an_equation_of_which_a_part_is_read_is_the_narrower_one():
+    low_p = Primitive("low", lambda x: Aval((), x.dtype), np.min)
+    exact, close = [
+        Primitive(
+            name,
+            lambda x: (Aval((), x.dtype),) * 2,
+            lambda x: (np.min(x), np.max(x)),
+            multiple=True,
+            narrow=lambda eqn, needed, strict, same=same: (
+                eqn.replace(primitive=low_p, outvars=eqn.outvars[:1])
+                if eqn.outvars[1] not in needed and (same or not strict)
+                else None
+            ),
+        )
+        for name, same in (("exact", True), ("close", False))
+    ]
+    x = np.array([3.0, 1.0, 2.0])
+
+    def names(prim, part, strict):
+        jaxpr = simplify(ft.make_jaxpr(lambda x: prim.bind(x)[part])(x), strict=strict)
+        return [e.primitive.name for e in jaxpr.eqns]
+
+    assert names(exact, 0, True) == names(close, 0, False) == ["low"]
+    assert names(close, 0, True) == names(close, 1, False) == ["close"]
+    assert names(exact, 1, False) == ["exact"]
+    assert ft.jit(lambda x: exact.bind(x)[0])(x) == 1.0
+
+
+def test_what_effects_allow():
+    names = ("removable", "shareable", "movable", "ordered", "on_host", "may_raise")
+    table = {
+        Effect.NONE: (True, True, True, False, False, False),
+        Effect.RAISE: (False, True, False, False, False, True),
+        Effect.HOST: (False, False, False, True, True, True),
+        Effect.RAISE | Effect.HOST: (False, False, False, True, True, True),
+    }
+    for effects, answers in table.items():
+        assert tuple(getattr(effects, name) for name in names) == answers
+
+
+@pytest.mark.parametrize("effects", [Effect.NONE, Effect.RAISE, Effect.HOST])
+def test_passes_do_what_the_effects_allow(effects):
+    seen = []
+
+    def impl(x):
+        seen.append(float(np.sum(x)))
+        return np.array(x)
+
+    prim = Primitive("seen", lambda x: x, impl, effects=lambda: effects)
+    dead = ft.make_jaxpr(lambda x: (prim.bind(x), x * 2.0)[1])(np.ones(3))
+    assert ("seen" in str(simplify(dead))) is not effects.removable
+    twice = ft.make_jaxpr(lambda x: prim.bind(x) + prim.bind(x))(np.ones(3))
+    assert str(simplify(twice)).count("seen") == (1 if effects.shareable else 2)
+
+    def loop(x):
+        return lax.fori_loop(0, 0, lambda i, c: c + prim.bind(x), x)
+
+    seen.clear()
+    ft.jit(loop)(np.ones(3))
+    assert not seen or effects.movable  # a loop of no rounds runs nothing that can be noticed
+
+
+def test_a_record_is_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        mul_p.cheap = False
