@@ -35,7 +35,6 @@ from ..transforms.transpose import backward, transpose_jaxpr
 from ..transforms.values import (
     Flat,
     argument_name,
-    call_given,
     check_function,
     flatten_values,
     given,
@@ -48,7 +47,7 @@ from .grad import as_typed
 
 
 def _spread(fun: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    return call_given(fun, args, {})
+    return fun(*args)
 
 
 def _flatten_primals(

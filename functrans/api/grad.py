@@ -22,7 +22,6 @@ from ..transforms.transpose import backward
 from ..transforms.values import (
     Flat,
     argument_name,
-    call_given,
     check_function,
     flatten_values,
     name_of,
@@ -99,7 +98,7 @@ def select(
         full = list(args)
         for i, part in zip(numbers, parts):
             full[i] = part
-        return call_given(fun, full, kwargs)
+        return fun(*full, **kwargs)
 
     return Selected(leaves, tree_structure(tuple([args[i] for i in numbers])), call)
 

@@ -6,9 +6,9 @@ Arrays become residuals, which interpreters differentiate, batch and stage; ever
 from __future__ import annotations
 
 import enum
-import functools
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -99,7 +99,7 @@ def saved_values_hooks(pack: Callable[[Any], Any], unpack: Callable[[Any], Any])
     for name, hook in (("pack", pack), ("unpack", unpack)):
         if not callable(hook):
             raise ArgumentError(f"saved_values_hooks: {name} must be a function, got {hook!r:.60}")
-    return Override(_hooks, functools.partial(_Hooks, pack, unpack))
+    return Override(_hooks, partial(_Hooks, pack, unpack))
 
 
 def hooked() -> bool:
@@ -118,131 +118,6 @@ class _Tree(NamedTuple):
 
     tree: PyTreeDef
     leaves: tuple[Any, ...]
-
-
-Known = dict[int, tuple[Any, Any]]
-
-
-class Packing:
-    """Collects residuals.
-
-    Parameters
-    ----------
-    known : dict
-        By the ``id`` of an object of the user's, the object and the value that it stands for.
-    """
-
-    __slots__ = ("_known", "residuals")
-
-    def __init__(self, known: Known):
-        self.residuals: list[Any] = []
-        self._known = known
-
-    def value(self, x: Any) -> Any:
-        """The value of an array of the user's."""
-        found = self._known.get(id(x))
-        return own_value(x, lambda: "a value saved in ctx") if found is None else found[1]
-
-    def place(self, value: Any) -> _Place:
-        """A value as residual."""
-        self.residuals.append(value)
-        return _Place(len(self.residuals) - 1)
-
-    def anything(self, x: Any) -> Any:
-        """What the user kept, with its arrays as residuals."""
-        if type(x) in _SIMPLE:
-            return x
-        if is_array(x):
-            return self.place(self.value(x))
-        try:
-            leaves, tree = tree_flatten(x)
-        except PytreeError:  # a dictionary whose keys have no order
-            return x
-        if not any(map(is_array, leaves)):
-            return x
-        return _Tree(tree, tuple([self.anything(leaf) if is_array(leaf) else leaf for leaf in leaves]))
-
-
-def unpacked(x: Any, residuals: Sequence[Any]) -> Any:
-    """What the user kept, with the values that residuals have now."""
-    if type(x) is _Place:
-        return given(residuals[x.number])
-    if type(x) is _Tree:
-        return tree_unflatten(x.tree, [unpacked(leaf, residuals) for leaf in x.leaves])
-    return x
-
-
-#: From the residuals to what ``ctx.saved_tensors`` gives.
-Reader = Callable[[Sequence[Any]], tuple[Any, ...]]
-
-
-def reader(
-    saved: tuple[Any, ...] | None, packing: Packing, *, hooked: bool, clear: bool, refuse: str
-) -> Reader:
-    """Make residuals of saved values.
-
-    Parameters
-    ----------
-    saved : tuple or None
-        What was saved; None: nothing.
-    packing : Packing
-    hooked : bool
-        Whether they go through `saved_values_hooks`.
-    clear : bool
-        Whether they may be read once only.
-    refuse : str
-        What the error says when they are read although nothing was saved; empty: there are none then.
-    """
-    if saved is None:
-        return _refusing(refuse) if refuse else lambda residuals: ()
-    values = [None if x is None else packing.value(x) for x in saved]
-    hooks = _hooks.get() if hooked else None
-    if hooks is not None:
-        pack, unpack = hooks.pack, hooks.unpack
-        packs = [None if x is None else (packing.anything(pack(given(x))),) for x in values]
-        return lambda residuals: tuple(
-            [None if p is None else unpack(unpacked(p[0], residuals)) for p in packs]
-        )
-    if clear and not any(isinstance(x, Tracer) and type(x) is not StandInTracer for x in values):
-        return _Once([np.asarray(x.value) if type(x) is StandInTracer else secure(x) for x in values])
-    places = [None if x is None else packing.place(x) for x in values]
-    return lambda residuals: tuple([None if p is None else given(residuals[p.number]) for p in places])
-
-
-class _Once:
-    """Concrete values that can be read once, and are freed then."""
-
-    __slots__ = ("_values",)
-
-    def __init__(self, values: list[Any]):
-        self._values: list[Any] | None = values
-
-    def __call__(self, residuals: Sequence[Any]) -> tuple[Any, ...]:
-        values, self._values = self._values, None
-        if values is None:
-            _freed()
-        return tuple([given(x) for x in values])
-
-
-def read_once(read: Callable[[], tuple[Any, ...]]) -> Callable[[], tuple[Any, ...]]:
-    """The same, to be called once: what one run of ``backward`` may do with traced values."""
-    left = [read]
-    return lambda: left.pop()() if left else _freed()
-
-
-def _freed() -> NoReturn:
-    raise SavedValuesFreedError(
-        "saved_tensors can only be accessed once, since clear_saved_tensors_on_access is set: keep the tuple in a "
-        "variable. It is freed when backward reads it, so trying to backward through the graph a second time fails as "
-        "well"
-    )
-
-
-def _refusing(message: str) -> Reader:
-    def refuse(residuals: Sequence[Any]) -> NoReturn:
-        raise FunctionContractError(message)
-
-    return refuse
 
 
 class Phase(enum.Enum):
@@ -316,6 +191,13 @@ class Context:
 
     __slots__ = ("__dict__", "__weakref__", "_record")
     _record: Record
+
+    @staticmethod
+    def made(kind: type[Context], record: Record) -> Context:
+        """A new context of a class."""
+        ctx = object.__new__(kind)
+        _set_record(ctx, record)
+        return ctx
 
     # --- recording ------------------------------------------------------------------------------------------
 
@@ -459,6 +341,7 @@ class Context:
         raise FunctionContractError(f"{self._record.name}: {what} called twice in one forward; {cure}")
 
 
+_set_record = Context._record.__set__  # type: ignore[attr-defined]
 #: Attributes that users cannot assign.
 RESERVED = frozenset(
     [name for name in vars(Context) if not name.startswith("__")] + ["apply", "apply_jvp", "_forward_cls"]
@@ -480,3 +363,146 @@ def _check_arrays(name: str, what: str, values: tuple[Any, ...]) -> None:
         raise FunctionDefinitionError(
             f"{name}: {what} can only save variables, but argument {i} is of type {type(x).__name__}{dtype}; {cure}"
         )
+
+
+_WRONG_SAVE = {
+    Phase.BACKWARD: (
+        "backward reads saved_tensors, but only save_for_forward was called: what backward needs is saved by "
+        "ctx.save_for_backward"
+    ),
+    Phase.JVP: (
+        "jvp reads saved_tensors, but only save_for_backward was called: what jvp needs is saved by "
+        "ctx.save_for_forward"
+    ),
+}
+#: By the ``id`` of an object of the user's, the object and the value that it stands for.
+Known = dict[int, tuple[Any, Any]]
+
+
+class Kept:
+    """A context without its arrays: these are residuals.
+
+    Parameters
+    ----------
+    record : Record
+    ctx : Context
+    phase : Phase
+        Whether it is for ``backward`` or for ``jvp``.
+    known : dict
+        See `Known`.
+    clear : bool
+        Whether saved values can be read once only.
+    """
+
+    __slots__ = (
+        "_attributes",
+        "_clear",
+        "_freed",
+        "_known",
+        "_missing",
+        "_phase",
+        "_residuals",
+        "_saved",
+        "_unpack",
+    )
+
+    def __init__(self, record: Record, ctx: Context, phase: Phase, known: Known, clear: bool):
+        backward = phase is Phase.BACKWARD
+        saved, other = record.saved, record.saved_forward
+        if not backward:
+            saved, other = other, saved
+        self._phase = phase
+        self._residuals: list[Any] = []
+        self._known = known
+        self._missing = saved is None and other is not None
+        self._clear = clear and backward
+        self._freed: list[Any] | None = None  # concrete values that are freed when they are read
+        self._unpack: Callable[[Any], Any] | None = None
+        values = [None if x is None else self._value(x) for x in saved or ()]
+        hooks = _hooks.get() if backward else None
+        self._saved: list[Any] | None = None
+        if hooks is not None:
+            pack, self._unpack = hooks.pack, hooks.unpack
+            self._saved = [None if x is None else (self._packed(pack(given(x))),) for x in values]
+        elif self._clear and not any(isinstance(x, Tracer) and type(x) is not StandInTracer for x in values):
+            self._freed = [np.asarray(x.value) if type(x) is StandInTracer else secure(x) for x in values]
+        else:
+            self._saved = [None if x is None else self._place(x) for x in values]
+        attributes = vars(ctx)
+        self._attributes = {name: self._packed(x) for name, x in attributes.items()} if attributes else None
+
+    def taken(self) -> list[Any]:
+        """The residuals, which are then forgotten."""
+        residuals, self._residuals, self._known = self._residuals, [], {}
+        return residuals
+
+    def context(self, definition: Any, needs: tuple[bool, ...], residuals: Sequence[Any]) -> Any:
+        """The context as ``backward`` and ``jvp`` get it, with the values that residuals have now."""
+        record = Record(definition.name, needs, self._phase)
+        read = partial(self._read, definition.name, residuals)
+        record.read = _read_once(read) if self._clear else read
+        ctx = Context.made(definition.context, record)
+        if self._attributes is not None:
+            vars(ctx).update({name: _unpacked(x, residuals) for name, x in self._attributes.items()})
+        return ctx
+
+    def _read(self, name: str, residuals: Sequence[Any]) -> tuple[Any, ...]:
+        """What ``ctx.saved_tensors`` gives."""
+        if self._missing:
+            raise FunctionContractError(f"{name}: {_WRONG_SAVE[self._phase]}")
+        saved, unpack = self._saved, self._unpack
+        if saved is None:
+            values, self._freed = self._freed, None
+            return tuple(map(given, _freed() if values is None else values))
+        if unpack is None:
+            return tuple([None if p is None else given(residuals[p.number]) for p in saved])
+        return tuple([None if p is None else unpack(_unpacked(p[0], residuals)) for p in saved])
+
+    # --- packing ----------------------------------------------------------------------------------------------
+
+    def _value(self, x: Any) -> Any:
+        """The value of an array of the user's."""
+        found = self._known.get(id(x))
+        return own_value(x, lambda: "a value saved in ctx") if found is None else found[1]
+
+    def _place(self, value: Any) -> _Place:
+        """A value as residual."""
+        self._residuals.append(value)
+        return _Place(len(self._residuals) - 1)
+
+    def _packed(self, x: Any) -> Any:
+        """What the user kept, with its arrays as residuals."""
+        if type(x) in _SIMPLE:
+            return x
+        if is_array(x):
+            return self._place(self._value(x))
+        try:
+            leaves, tree = tree_flatten(x)
+        except PytreeError:  # a dictionary whose keys have no order
+            return x
+        if not any(map(is_array, leaves)):
+            return x
+        return _Tree(tree, tuple([self._packed(leaf) if is_array(leaf) else leaf for leaf in leaves]))
+
+
+def _unpacked(x: Any, residuals: Sequence[Any]) -> Any:
+    """What the user kept, with the values that residuals have now."""
+    if type(x) is _Place:
+        return given(residuals[x.number])
+    if type(x) is _Tree:
+        return tree_unflatten(x.tree, [_unpacked(leaf, residuals) for leaf in x.leaves])
+    return x
+
+
+def _read_once(read: Callable[[], tuple[Any, ...]]) -> Callable[[], tuple[Any, ...]]:
+    """The same, to be called once: what one run of ``backward`` may do with traced values."""
+    left = [read]
+    return lambda: left.pop()() if left else _freed()
+
+
+def _freed() -> NoReturn:
+    raise SavedValuesFreedError(
+        "saved_tensors can only be accessed once, since clear_saved_tensors_on_access is set: keep the tuple in a "
+        "variable. It is freed when backward reads it, so trying to backward through the graph a second time fails as "
+        "well"
+    )

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any, TypeVar
 
+from ..core.array import Array, unwrap
 from ..core.checked import checked
 from ..core.errors import ArgumentError, MissingRuleError
 from ..core.tracebacks import boundary
-from ..transforms.values import given_numbers, result
+from ..transforms.values import result, value_of
 from .function_call import FunctionCall
 from .function_class import BackwardFunction, FunctionMeta, definition_of
-from .partition import Arguments, as_value, taken_apart
+from .partition import Arguments, taken_apart
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -69,8 +70,7 @@ class Function(metaclass=FunctionMeta):
 
     *Arguments.* Arrays are differentiated: also those in lists, dictionaries and registered dataclasses; the gradient
     of such an argument is a tree like it. Everything else (numbers, strings, None, any object) is passed as it is, and
-    its gradient is None. A Python float that was given to `grad`, `vjp`, `jvp` or `jit`, and comes to `apply` as it is,
-    counts as an array. For outputs the same holds.
+    its gradient is None. A gradient that is returned for a number is dropped. For outputs the same holds.
 
     *The rule holds at every level.* Second derivatives differentiate ``backward``; saved inputs, saved outputs and any
     other saved array have derivatives there. (In PyTorch saved intermediates are constants, silently.) What records a
@@ -193,9 +193,12 @@ class Function(metaclass=FunctionMeta):
         """
         definition = definition_of(cls)
         bound, keywords = definition.signature.bound(args, kwargs)
-        layout, arrays, static = taken_apart(bound, given_numbers.get())
+        layout, arrays, static = taken_apart(bound)
         call = FunctionCall(definition, Arguments(layout, static, keywords))
-        values = [as_value(x, partial(_argument, call, i)) for i, x in enumerate(arrays)]
+        values = [
+            unwrap(x) if type(x) is Array else value_of(x, partial(_argument, call, i))
+            for i, x in enumerate(arrays)
+        ]
         outs = call.bind(values)
         inputs = {id(x) for x in values}
         return call.outputs.filled([result(x, inputs) for x in outs])
@@ -344,11 +347,7 @@ Function.apply.__func__.__qualname__ = "Function.apply.__func__"  # type: ignore
 
 
 def _argument(call: FunctionCall, number: int) -> str:
-    """How messages call the argument that holds an array."""
-    for i, part in enumerate(call.arguments.layout.parts):
-        if part.first <= number < part.last:
-            return f"{call.definition.name}.apply: {call.place(i)}"
-    raise AssertionError(number)
+    return f"{call.name}.apply: {call.place_of_array(number)}"
 
 
 @checked

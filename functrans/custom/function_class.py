@@ -47,7 +47,7 @@ class Definition:
 
     __slots__ = (
         "backward", "capturing", "clear", "context", "derive_jvp", "derive_vmap", "forward", "host", "jvp", "name",
-        "once", "setup", "shape", "signature", "transpose", "vmap", "vmap_method",
+        "once", "setup", "shape", "signature", "slots", "transpose", "vmap", "vmap_method",
     )  # fmt: skip
 
     def __init__(self, cls: Any, base: Any):
@@ -73,6 +73,16 @@ class Definition:
         self.clear: bool = cls.clear_saved_tensors_on_access
         self.context: type[Context] = cls._backward_cls
         self.signature = Signature(self.name, self.forward, takes_context=self.setup is None)
+        ruled = bool(self.backward or self.jvp or self.transpose)
+        reverse = not ruled or self.backward is not None
+        #: Of the rule of a call: reverse, forward, vmap, transpose, and whether forward mode may transpose backward.
+        self.slots = (
+            reverse,
+            not ruled or self.jvp is not None or not reverse,
+            self.vmap is not None or not self.derive_vmap,
+            self.transpose is not None,
+            self.derive_jvp,
+        )
         rules = [f for f in found.values() if f is not None]
         self.capturing = tuple([f for f in rules if may_capture(f)])
         if self.host and self.setup is None:

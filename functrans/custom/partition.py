@@ -115,8 +115,10 @@ class Static(NamedTuple):
     parts: list[Any]
 
 
+#: Python's numbers: to a `Function` they are what they are, not arrays.
+NUMBERS = frozenset((bool, int, float, complex))
 #: Types of values that hold nothing.
-SIMPLE = frozenset((bool, int, float, complex, str))
+SIMPLE = NUMBERS | {str}
 NO_STATIC = Static([], [])
 
 
@@ -204,8 +206,8 @@ _layouts: dict[Any, Layout] = {}
 _plain_layouts: dict[int, Layout] = {}
 
 
-def taken_apart(elements: tuple[Any, ...], numbers: Sequence[Any] = ()) -> tuple[Layout, list[Any], Static]:
-    """The layout of a tuple, its arrays, and what is not arrays; these very `numbers` of Python's are arrays, too."""
+def taken_apart(elements: tuple[Any, ...]) -> tuple[Layout, list[Any], Static]:
+    """The layout of a tuple, its arrays, and what is not arrays."""
     for x in elements:
         if not is_array(x):
             break
@@ -217,7 +219,7 @@ def taken_apart(elements: tuple[Any, ...], numbers: Sequence[Any] = ()) -> tuple
     except PytreeError:  # a dictionary whose keys have no order
         leaves, tree = tree_flatten(tuple([_leaf_if_odd(x) for x in elements]))
         leaves = [x.whole if type(x) is _Odd else x for x in leaves]
-    mask = tuple([is_array(x) or any(x is n for n in numbers) for x in leaves])
+    mask = tuple(map(is_array, leaves))
     found = _layouts.get((tree, mask))
     if found is None:
         if len(_layouts) >= _MOST:

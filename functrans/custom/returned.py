@@ -52,7 +52,7 @@ from ..primitives.elementwise.identities import check_nans
 from ..primitives.operands import strong
 from ..primitives.structure.linear import instantiate, unbroadcast
 from ..transforms.values import given, value_of
-from .partition import Layout, Outputs, Part, is_array, own_value
+from .partition import NUMBERS, Arguments, Outputs, Part, is_array, own_value
 
 #: How messages call an argument by its position: ``argument 1 ('w')``.
 Names = Callable[[int], str]
@@ -106,8 +106,7 @@ class Gradients:
         Of the backward, ``MyOpBackward``.
     fun : callable
         The user's function, whose last line messages show.
-    layout : Layout
-        Of the arguments.
+    arguments : Arguments
     avals : sequence of Aval
         The types of the arrays in them.
     wanted : sequence of bool
@@ -119,14 +118,14 @@ class Gradients:
         self,
         name: str,
         fun: Callable[..., Any],
-        layout: Layout,
+        arguments: Arguments,
         avals: Sequence[Aval],
         wanted: Sequence[bool],
         names: Names,
     ):
         self._name = name
         self._fun = fun
-        self._layout = layout
+        self._layout, self._static, _ = arguments
         self._avals = avals
         self._wanted = wanted
         self._names = names
@@ -142,7 +141,7 @@ class Gradients:
             if part.is_array:
                 found.append(self._array(gradient, i, part.first, ""))
             elif part.is_static:
-                self._static(gradient, i)
+                self._refuse_static(gradient, i, part)
             elif gradient is None:
                 found += [None] * (part.last - part.first)
             else:
@@ -173,13 +172,18 @@ class Gradients:
             self._source,
         )
 
-    def _static(self, gradient: Any, i: int) -> None:
-        if any(x is not None for x in tree_leaves(gradient)):
-            raise BackwardError(
-                f"function {self._name} returned a gradient different than None at position {i}, but the corresponding "
-                f"forward input was not a Variable: {self._names(i)} holds no array. Return None there",
-                self._source,
-            )
+    def _refuse_static(self, gradient: Any, i: int, part: Part) -> None:
+        """Raise where something that has no derivative got a gradient; those of numbers are dropped."""
+        static = self._static.leaves[part.leaves]
+        if (static and NUMBERS.issuperset(map(type, static))) or all(
+            x is None for x in tree_leaves(gradient)
+        ):
+            return
+        raise BackwardError(
+            f"function {self._name} returned a gradient different than None at position {i}, but the corresponding "
+            f"forward input was not a Variable: {self._names(i)} holds no array. Return None there",
+            self._source,
+        )
 
     def _tree(self, gradient: Any, i: int, part: Part) -> list[Any]:
         try:
@@ -192,10 +196,11 @@ class Gradients:
                 self._source,
             ) from None
         found = []
+        static = self._static.leaves[part.leaves]
         for k, (array, x) in enumerate(zip(part.arrays, leaves)):
             if array is not None:
                 found.append(self._array(x, i, array, part.place(k)))
-            elif x is not None:
+            elif x is not None and type(static[k]) not in NUMBERS:
                 raise BackwardError(
                     f"function {self._name} returned a gradient different than None at position {i}{part.place(k)}, "
                     f"but {self._names(i)}{part.place(k)} is no array. Return None there",

@@ -83,7 +83,12 @@ def grad_static(returned, *static):
     return ft.grad(lambda x: op(lambda ctx, g: returned(g), forward)(x, *static))(A)
 
 
-@pytest.mark.parametrize("static", [3, 2.5, "text", None, (1, 2), {"a": 1}])
+@pytest.mark.parametrize("static", [3, 2.5, True, (1, 2), {"a": 1}])
+def test_gradient_of_a_number_is_dropped(static):
+    assert grad_static(lambda g: (g, None), static) == grad_static(lambda g: (g, g), static) == 1.0
+
+
+@pytest.mark.parametrize("static", ["text", None, (1, "text"), {"a": None}])
 def test_gradient_of_what_is_no_array(static):
     assert grad_static(lambda g: (g, None), static) == 1.0
     with pytest.raises(
@@ -95,7 +100,7 @@ def test_gradient_of_what_is_no_array(static):
 
 
 def test_gradient_of_a_leaf_that_is_no_array():
-    tree = lambda x: {"n": 3, "x": x}
+    tree = lambda x: {"n": "text", "x": x}
     good = op(lambda ctx, g: {"n": None, "x": g}, lambda ctx, p: p["x"] * 1.0)
     assert ft.grad(lambda x: good(tree(x)))(A) == 1.0
     bad = op(lambda ctx, g: {"n": g, "x": g}, lambda ctx, p: p["x"] * 1.0)
