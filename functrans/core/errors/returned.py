@@ -32,24 +32,23 @@ class GradientCountError(FunctionError, TypeError):
 class BackwardError(FunctionError, GradientError):
     """A backward returned a gradient where none can exist, or a value that is not a gradient.
 
-    >>> import functrans as ft
-    >>> class Power(ft.Function):
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> class Apply(ft.Function):
     ...     @staticmethod
-    ...     def forward(ctx, x, n):
-    ...         ctx.n = n
+    ...     def forward(ctx, x, name):
     ...         ctx.save_for_backward(x)
-    ...         return x**n
+    ...         return getattr(fnp, name)(x)
     ...     @staticmethod
     ...     def backward(ctx, g):
     ...         (x,) = ctx.saved_tensors
-    ...         return ctx.n * x ** (ctx.n - 1) * g, g
-    >>> ft.grad(lambda x: Power.apply(x, 3))(2.0)
+    ...         return fnp.cos(x) * g, g
+    >>> ft.grad(lambda x: Apply.apply(x, "sin"))(2.0)
     Traceback (most recent call last):
     ...
-    functrans.core.errors.BackwardError: function PowerBackward returned a gradient different than None at position 1...
+    functrans.core.errors.BackwardError: function ApplyBackward returned a gradient different than None at position 1...
 
-    Return None for arguments that are not arrays, and for integers. Return arrays; a Python number is valid only if the
-    argument is a scalar.
+    Return None for arguments that are not arrays, and for integer arrays; a gradient for a Python number is dropped. Return
+    arrays; a Python number is valid only if the argument is a scalar.
     """
 
 
