@@ -47,8 +47,8 @@ class BackwardError(FunctionError, GradientError):
     ...
     functrans.core.errors.BackwardError: function ApplyBackward returned a gradient different than None at position 1...
 
-    Return None for arguments that are not arrays, and for integer arrays; a gradient for a Python number is dropped. Return
-    arrays; a Python number is valid only if the argument is a scalar.
+    Return None for arguments that are not arrays, and for integer arrays; a gradient for a Python number is dropped.
+    Return arrays; a Python number is valid only if the argument is a scalar.
     """
 
 
