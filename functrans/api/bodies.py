@@ -1,7 +1,7 @@
 """The bodies of loops and branches: from a user's functions to jaxprs of flat values.
 
-A body is traced with values of no weak type, since a place of a loop has one dtype throughout. What came from a Python
-number is given to the function as a weak value all the same, and comes back as one.
+A body is traced with strong values, because a loop's buffer has one dtype throughout. A carry that started as a Python
+number is still passed to the user's function as a weak value, and returned as one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Body(NamedTuple):
     jaxpr : Jaxpr
         From constants and inputs to outputs.
     consts : tuple of values
-        What the function captured: the leading operands.
+        The values that the function captured: the leading operands.
     out_tree : PyTreeDef
     outs : list of Aval
         The types of its outputs.
@@ -56,7 +56,7 @@ def trace_body(
     call: Callable[..., Any],
     wanted: Sequence[Aval] = (),
 ) -> Body:
-    """Trace a body; leading outputs that are Python numbers take the dtype of `wanted`, if that is of their kind."""
+    """Trace a body. Leading outputs that are Python numbers take the dtype of `wanted`, if it is of their kind."""
     flat = Flat(fun, treedef, call)
 
     def body(*values: Any) -> list[Any]:
@@ -69,7 +69,7 @@ def trace_body(
 
 
 def _sources(jaxpr: Jaxpr, fun: Callable[..., Any]) -> list[Source | None]:
-    """The line in the body that each output comes from; that of its end where it was not made in the body."""
+    """The line in the body that computed each output; the body's last line for outputs not computed in it."""
     made = {v: eqn.source for eqn in jaxpr.eqns for v in eqn.outvars}
     found = [made.get(a) if type(a) is Var else None for a in jaxpr.outvars]
     call, end = user_source(), last_line(fun)
@@ -88,7 +88,7 @@ def _as_wanted(x: Any, wanted: Aval) -> Any:
 
 
 class CarryBody(NamedTuple):
-    """A body whose carry comes out as it goes in, and the first carry in the types that this takes."""
+    """A body whose carry has the same type on both sides, and the initial carry converted to that type."""
 
     body: Body
     init: list[Any]
@@ -103,7 +103,7 @@ def trace_carry(
     trace: Callable[[list[Aval]], Body],
     of_carry: Callable[[PyTreeDef], PyTreeDef] = lambda tree: tree,
 ) -> CarryBody:
-    """Trace a body until its carry keeps its type; a Python number takes on the dtype that the body gives it.
+    """Trace a body until the type of its carry is stable; a Python number takes the dtype that the body gives it.
 
     Parameters
     ----------
@@ -111,11 +111,11 @@ def trace_carry(
         The function of ``functrans.lax``, for messages.
     fun : callable
     init, tree
-        The leaves and the structure of the first carry.
+        The leaves and the structure of the initial carry.
     trace : callable
-        From the types of the carry to the body; the carry stands first among its outputs.
+        From the types of the carry to the body, whose first outputs are the carry.
     of_carry : callable
-        From the structure of what the body returns to that of the carry in it.
+        From the structure of the body's results to that of the carry in them.
 
     Raises
     ------
@@ -135,7 +135,7 @@ def trace_carry(
 
 
 def joined(a: Aval, b: Aval) -> Aval:
-    """The type of a carry that goes in as `a` and comes out as `b`: that of `b`, where `a` is a number that fits in."""
+    """The type of a carry that goes in as `a` and comes out as `b`: that of `b`, if `a` is a number that fits it."""
     if not a.weak or a.shape != b.shape or a.dtype == b.dtype:
         return a
     number = WEAK_KEYS[a.dtype.kind](0)
@@ -144,12 +144,12 @@ def joined(a: Aval, b: Aval) -> Aval:
 
 
 def carry_out(values: Sequence[Any], weak: Sequence[bool]) -> list[Any]:
-    """The last carry for the user: what was a Python number all along has no dtype of its own."""
+    """The final carry for the user: a number that was weak throughout stays weak."""
     return [result(weakly(x) if w else x) for x, w in zip(values, weak)]
 
 
 def check_structure(what: str, fun: Callable[..., Any], tree: PyTreeDef, found: PyTreeDef) -> None:
-    """Raise `CarryTypeError` where a carry comes out with another structure than it goes in with."""
+    """Raise `CarryTypeError` if a carry comes out with another structure than it went in with."""
     parted = first_difference(tree, found)
     if parted is None:
         return
@@ -157,7 +157,7 @@ def check_structure(what: str, fun: Callable[..., Any], tree: PyTreeDef, found: 
     place = f" at {keystr(path)}" if path else ""
     raise CarryTypeError(
         f"{what} of {name_of(fun)}: the carry changes its structure{place}: {given} goes in, {met} comes out. The body "
-        f"must return a carry of the structure that it is given\n"
+        f"must return a carry with the structure that it receives\n"
         f"  goes in as:   {tree}\n"
         f"  comes out as: {found}",
         last_line(fun),
@@ -172,14 +172,14 @@ def check_types(
     after: Sequence[Aval],
     sources: Sequence[Source | None],
 ) -> None:
-    """Raise `CarryTypeError` where a leaf of a carry comes out with another shape or dtype."""
+    """Raise `CarryTypeError` if a leaf of a carry comes out with another shape or dtype."""
     for i, (a, b) in enumerate(zip(before, after)):
         if a.shape == b.shape and a.dtype == b.dtype:
             continue
         path = leaf_path(tree, i)
         place = f" at {path}" if path else ""
         if a.shape != b.shape:
-            cure = "Start with a carry of the shape that the body returns, or return the shape that is given"
+            cure = "Start with a carry of the shape that the body returns, or return the shape that the body receives"
         else:
             cure = f"Start with a carry of dtype {b.dtype}, or return it converted by `.astype({str(a.dtype)!r})`"
         raise CarryTypeError(

@@ -29,29 +29,29 @@ def pure_callback(
     vmap_method: str | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Call a Python function that only computes, from anywhere: inside `jit`, `vmap`, `grad`.
+    """Call a Python function without side effects from any program: inside `jit`, `vmap`, `grad`.
 
     Parameters
     ----------
     callback : callable
-        ``callback(*args, **kwargs)``. It receives `Array`s, which NumPy and SciPy take, and never change; and returns a
-        tree of arrays.
-    result_shape_dtypes : tree
-        What it returns: anything with ``shape`` and ``dtype`` in the place of each array.
+        ``callback(*args, **kwargs)``. It receives immutable `Array`s, which NumPy and SciPy accept, and returns a
+        pytree of arrays.
+    result_shape_dtypes : pytree
+        The types of its results: for each array, any object with ``shape`` and ``dtype``.
     *args, **kwargs
-        Trees of arrays and numbers. Other leaves (strings, flags) are passed as they are.
+        Pytrees of arrays and numbers. Other leaves (strings, flags) are passed unchanged.
     sharding : None
-        There is one device only.
+        Must be None, since functrans has one device.
     vmap_method : {None, 'sequential', 'expand_dims', 'broadcast_all', 'legacy_vectorized'}
-        What `vmap` does. 'sequential': one call for each lane. The others make one call for the whole batch, whose
-        results have the batch as leading axis. Arguments that are mapped have it too; all others have an axis of size 1
-        in its place ('expand_dims'), are repeated along it ('broadcast_all'), or come as they are
+        The behaviour under `vmap`. 'sequential' makes one call per lane. The others make one call for the whole
+        batch, and its results have the batch as leading axis. Mapped arguments have this axis too. Other arguments
+        have an axis of size 1 instead ('expand_dims'), are repeated along it ('broadcast_all'), or stay unchanged
         ('legacy_vectorized').
 
     Returns
     -------
-    tree of Array
-        Of the structure, shapes and dtypes of `result_shape_dtypes`. Copies of what the callback returned.
+    pypytree of Array
+        With the structure, shapes and dtypes of `result_shape_dtypes`. Copies of the callback's results.
 
     Raises
     ------
@@ -62,10 +62,9 @@ def pure_callback(
 
     Notes
     -----
-    The callback may be called once, more often, or (if nobody needs its result) not at all, and in another order than
-    it is written. For effects there are `io_callback` and `functrans.debug.callback`. What it raises arrives as it is,
-    with a note that tells the line of this call. It has no derivative: give it one by ``custom_jvp`` or
-    ``custom_vjp``.
+    The callback may be called once, several times or (if its result is unused) never, and not necessarily in program
+    order. For side effects use `io_callback` or `functrans.debug.callback`. Its exceptions propagate unchanged, with a
+    note that gives the line of this call. It has no derivative: define one with ``custom_jvp`` or ``custom_vjp``.
 
     Examples
     --------
@@ -102,18 +101,18 @@ def io_callback(
     ordered: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """Call a Python function for its effect: reading a file, drawing a number, keeping a record.
+    """Call a Python function for its side effect: reading a file, drawing a number, updating state.
 
     Parameters
     ----------
     callback, result_shape_dtypes, *args, sharding, **kwargs
-        As for `pure_callback`. A callback that returns None is promised as None.
+        As for `pure_callback`. For a callback that returns None, `result_shape_dtypes` is None.
     ordered : bool
-        Refuse `vmap`, which calls it once for each lane. Calls keep the order in which they are written either way.
+        Whether to reject `vmap`, which calls it once per lane. Calls keep program order either way.
 
     Returns
     -------
-    tree of Array
+    pytree of Array
 
     Raises
     ------
@@ -122,7 +121,7 @@ def io_callback(
 
     Notes
     -----
-    Called once each time that the program gets there, also if nobody needs its result.
+    The callback is called exactly once each time the program reaches it, even if its result is unused.
 
     Examples
     --------
@@ -145,23 +144,23 @@ def io_callback(
 def _check(kind: str, callback: Any, sharding: Any) -> None:
     if not callable(callback):
         raise ArgumentError(
-            f"{kind}: want a function to call, got {str(callback)[:60]!r} of type {type(callback).__name__}"
+            f"{kind}: expected a function to call, got {str(callback)[:60]!r} of type {type(callback).__name__}"
         )
     if sharding is not None:
         raise ArgumentError(
-            f"{kind} of {name_of(callback)}: there is one device only, so sharding must be None"
+            f"{kind} of {name_of(callback)}: functrans has one device, so sharding must be None"
         )
 
 
 def promised(kind: str, callback: Callable[..., Any], tree: Any) -> tuple[tuple[Aval, ...], PyTreeDef]:
-    """The types of the results that a tree of shapes and dtypes promises."""
+    """The types of the results in a pytree of shapes and dtypes."""
     pairs, treedef = tree_flatten_with_path(tree)
     avals = []
     for path, x in pairs:
         where = f"{kind} of {name_of(callback)}: result_shape_dtypes{keystr(path)}"
         if not (hasattr(x, "shape") and hasattr(x, "dtype")) or isinstance(x, type):
             raise ArgumentError(
-                f"{where} is {str(x)[:60]!r} of type {type(x).__name__}; want something with shape and dtype: "
+                f"{where} is {str(x)[:60]!r} of type {type(x).__name__}; expected an object with shape and dtype: "
                 "functrans.ShapeDtypeStruct(shape, dtype), or an array like the result"
             )
         avals.append(Aval(tuple(x.shape), canonical(x.dtype, where)))
@@ -175,7 +174,7 @@ def host_call(
     kwargs: dict[str, Any],
     out_tree: PyTreeDef | None,
 ) -> tuple[HostCall, list[Any]]:
-    """What a callback equation carries, and its operands."""
+    """The parameters of a callback equation, and its operands."""
     leaves, in_tree = tree_flatten((args, kwargs))
     values = []
     static = []
@@ -188,7 +187,7 @@ def host_call(
 
 
 def _is_value(x: Any, strict: bool) -> bool:
-    """Whether a leaf is an array or a number; if `strict`, also one of a dtype that is refused."""
+    """Whether a leaf is an array or a number; if `strict`, also one of an unsupported dtype."""
     if isinstance(x, np.ndarray | np.generic):
         return strict or x.dtype in SUPPORTED
     return type(x) in PYTHON_KEYS or isinstance(x, Tracer) or hasattr(x, "__array__")

@@ -1,4 +1,4 @@
-"""`checkpoint`: less memory in reverse mode, for computing again."""
+"""`checkpoint`: less memory in reverse mode, at the cost of recomputation."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ def checkpoint(
     policy: Callable[..., bool] | None = None,
     static_argnums: int | Sequence[int] = (),
 ) -> Any:
-    """The same function, whose reverse mode keeps its arguments and computes the rest again in the backward pass.
+    """The same function, but reverse mode stores only its arguments and recomputes the rest in the backward pass.
 
     Parameters
     ----------
     fun : callable
         Without it, a decorator.
     prevent_cse : bool
-        Whether a compiled program must really compute twice. With False the compiler may find that the second
-        computation equals the first, and keep its results instead: allowed where the two are in different loops
-        anyway, as in the body of a scan.
+        Whether a compiled program must really compute twice. With False, the compiler may merge the second
+        computation with the first and store its results. Use it if the two are in different loops anyway, as in the
+        body of a scan.
     policy : callable, optional
-        What is kept besides the arguments: one of `functrans.checkpoint_policies`, or a function
-        ``policy(primitive, *avals, **params) -> bool`` of the operation that gives a value. By default nothing.
+        Selects values to store besides the arguments: one of `functrans.checkpoint_policies`, or a function
+        ``policy(primitive, *avals, **params) -> bool`` of the operation that computes a value. By default none.
     static_argnums : int or sequence of int
-        Arguments that `fun` needs as they are (flags, functions, numbers that Python's ``if`` asks for).
+        Arguments that are not traced (flags, functions, numbers in a Python ``if``).
 
     Returns
     -------
@@ -58,11 +58,11 @@ def checkpoint(
 
     Notes
     -----
-    Values and derivatives are those of `fun`, in both modes and to all orders; forward mode keeps nothing in any case.
-    `fun` is traced at each call, as by `jit`: inside, values are known by shape and dtype only. A loop inside is
-    computed again as a whole; so is a jitted function without a policy, while a policy is asked about its operations.
-    Results of `io_callback`, and of a loop that calls the host, are kept; a `pure_callback` may be called again. For a
-    chain of n steps, checkpoints around blocks of sqrt(n) need memory for 2 sqrt(n) of them; see also
+    Values and derivatives are those of `fun`, in both modes and to all orders; forward mode stores nothing anyway.
+    `fun` is traced at each call, as by `jit`: inside, only shapes and dtypes are known. A loop inside is recomputed as
+    a whole. So is a jitted function, unless there is a policy, which then decides about its operations. Results of
+    `io_callback`, and of a loop that calls the host, are stored; a `pure_callback` may be called again. For a chain of
+    n steps, checkpoints around blocks of sqrt(n) need memory for 2 sqrt(n) of them; see also
     ``lax.scan(..., checkpoint_every=k)``.
 
     Examples
@@ -72,7 +72,7 @@ def checkpoint(
     >>> ft.grad(lambda x: block(block(x)))(1.0)
     Array(0.20593521)
 
-    Keep what has been given a name:
+    Store named values:
 
     >>> policy = ft.checkpoint_policies.save_only_these_names("angle")
     >>> @ft.checkpoint(policy=policy)
@@ -123,16 +123,16 @@ remat = checkpoint
 
 @checked
 def checkpoint_name(x: Any, name: str) -> Any:
-    """`x`, under a name by which a policy of `checkpoint` knows it.
+    """Return `x`, named for the policies of `checkpoint`.
 
     Parameters
     ----------
-    x : array, or tree of arrays
+    x : array, or pytree of arrays
     name : str
 
     Returns
     -------
-    The same tree; the name costs nothing in a compiled function.
+    The same pytree. The name costs nothing in a compiled function.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The products: `jvp`, `vjp`, `linearize`, `linear_transpose`."""
+"""Jacobian products: `jvp`, `vjp`, `linearize`, `linear_transpose`."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _flatten_primals(
 
 
 def _linearized(flat: Flat, leaves: Sequence[Any]) -> tuple[Linearized, Any]:
-    """The linearisation to keep, in all float and complex arguments, and the auxiliary data."""
+    """The linearization in all float and complex arguments, with retained residuals, and the auxiliary data."""
     perturbed = [is_inexact(aval_of(x).dtype) for x in leaves]
     linear = linearize_flat(flat, leaves, perturbed, retain=True)
     outs, aux = flat.separate(linear.outs, {id(x) for x in leaves})
@@ -70,14 +70,14 @@ def _linearized(flat: Flat, leaves: Sequence[Any]) -> tuple[Linearized, Any]:
 
 
 def fitted(x: Any, aval: Aval, what: str) -> Any:
-    """A tangent or cotangent in the shape and dtype of its primal.
+    """A tangent or cotangent, checked and converted to the type of its primal.
 
     Raises
     ------
     ShapeError
         If the shape differs.
     GradientError
-        If a complex number is given for a real one.
+        If it is complex and its primal is real.
     """
     x = value_of(x, lambda: what)
     own = aval_of(x)
@@ -90,12 +90,12 @@ def fitted(x: Any, aval: Aval, what: str) -> Any:
     if own.dtype == aval.dtype:
         return x
     if is_complex(own.dtype) and not is_complex(aval.dtype):
-        raise GradientError(f"{what} is complex, but its primal is of dtype {aval.dtype}; take the real part")
+        raise GradientError(f"{what} is complex, but its primal has dtype {aval.dtype}; take the real part")
     return convert_element_type_p.bind(x, dtype=aval.dtype)
 
 
 def _fit_tree(tree: PyTree, treedef: PyTreeDef, avals: Sequence[Aval], what: str) -> list[Any]:
-    """The leaves of a tangent or cotangent tree, each fitted to its aval; a missing one (None) is zero."""
+    """The leaves of a tangent or cotangent pytree, each converted to its aval; None counts as zero."""
     leaves, found = tree_flatten(tree, is_leaf=lambda x: x is None)
     if (
         len(leaves) != len(avals)
@@ -121,11 +121,11 @@ def jvp(
     Parameters
     ----------
     fun : callable
-        Of arrays, or trees of arrays.
+        A function of arrays or pytrees of arrays.
     primals : tuple or list
         The positional arguments at which to differentiate.
     tangents : tuple or list
-        The direction, of the same structure and shapes; None (or a ``float0`` array) stands for zero.
+        The direction, with the same structure and shapes; None (or a ``float0`` array) counts as zero.
     has_aux : bool
         Whether `fun` returns a pair whose second part is not differentiated.
 
@@ -161,7 +161,7 @@ def jvp(
 
 
 class _Derivative(Unportable):
-    """The derivative of a function at a point, kept as a linear program; `what` is the transformation that gives it."""
+    """The derivative of a function at a point, as a linear program; `what` is the transformation that returned it."""
 
     what: str
     _form: _Form | None = None
@@ -183,7 +183,7 @@ class _Derivative(Unportable):
     def at(
         cls, fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, **options: Any
     ) -> tuple[Any, ...]:
-        """The value at `primals`, the derivative there, and the auxiliary data if there are any."""
+        """The value at `primals`, the derivative there, and any auxiliary data."""
         leaves, in_tree = _flatten_primals(cls.what, fun, primals)
         flat = Flat(fun, in_tree, _spread, has_aux)
         linear, aux = _linearized(flat, leaves)
@@ -194,7 +194,7 @@ class _Derivative(Unportable):
 
 
 class _Form:
-    """A derivative without the values that it keeps of the evaluation: the rest of it as a tree."""
+    """A derivative without its residuals, as the static part of a pytree."""
 
     __slots__ = ("_attributes", "_kind", "_program")
 
@@ -205,7 +205,7 @@ class _Form:
 
     @staticmethod
     def flatten(derivative: _Derivative) -> tuple[list[Any], Any]:
-        """The values of a derivative, and its form; without values if they were freed."""
+        """The residuals of a derivative (unless they were freed), and its form."""
         linear = derivative._linear
         if linear is None:
             return [], (derivative._form or derivative, False)
@@ -215,7 +215,7 @@ class _Form:
 
     @staticmethod
     def filled(aux: Any, values: Sequence[Any]) -> _Derivative:
-        """The derivative of that form which keeps these values."""
+        """The derivative with this form and these residuals."""
         form, alive = aux
         if isinstance(form, _Derivative):
             return form
@@ -227,9 +227,9 @@ class _Form:
 
 
 class VJP(_Derivative):
-    """What `vjp` returns: cotangent of the output in, tuple of cotangents of the arguments out.
+    """The pullback that `vjp` returns, from a cotangent of the output to a tuple of cotangents of the arguments.
 
-    May be called any number of times, unless `vjp` was given ``retain=False``.
+    It may be called any number of times, unless `vjp` had ``retain=False``.
     """
 
     what = "vjp"
@@ -240,13 +240,13 @@ class VJP(_Derivative):
 
     @boundary
     def __call__(self, cotangent: PyTree) -> PyTree:
-        """Cotangents of the arguments, a tuple, for a `cotangent` of the structure and shapes of the output."""
+        """A tuple of cotangents of the arguments, for a `cotangent` with the structure and shapes of the output."""
         linear = self._linear
         if linear is None:
             how = "by the first call" if not self._retain else "by release()"
             raise SavedValuesFreedError(
                 f"vjp of {self._name}: Trying to backward through the graph a second time (or directly access saved "
-                "tensors after they have already been freed). What the derivative needs of the evaluation was freed "
+                "tensors after they have already been freed). Its residuals were freed "
                 f"{how}. Leave retain at True (the default), and call release() after the last call"
             )
         cts = _fit_tree(cotangent, self._out_tree, self._out_avals, f"vjp of {self._name}: the cotangent")
@@ -257,7 +257,7 @@ class VJP(_Derivative):
         return results(self._in_tree, values, {id(c) for c in cts})
 
     def release(self) -> None:
-        """Free what is kept of the evaluation now; a later call raises `SavedValuesFreedError`."""
+        """Free the residuals now; a later call raises `SavedValuesFreedError`."""
         self._linear = None
 
     def __repr__(self) -> str:
@@ -270,35 +270,35 @@ class VJP(_Derivative):
 def vjp(
     fun: Callable[..., Any], *primals: Any, has_aux: bool = False, retain: bool = True
 ) -> tuple[Any, ...]:
-    """Value, and the function from output cotangents to argument cotangents (vector-Jacobian product).
+    """The value, and the pullback from output cotangents to argument cotangents (vector-Jacobian product).
 
     Parameters
     ----------
     fun : callable
     *primals
-        The arguments, arrays or trees of arrays. Integers get a zero cotangent.
+        The arguments: arrays or pytrees of arrays. Integers get a zero cotangent.
     has_aux : bool
         As for `jvp`.
     retain : bool
-        Whether ``vjp_fun`` may be called more than once. If not, its first call frees what it needed.
+        Whether ``vjp_fun`` may be called more than once. If not, its first call frees the residuals.
 
     Returns
     -------
     (out, vjp_fun) or (out, vjp_fun, aux)
-        ``vjp_fun(ct)`` takes a cotangent of the structure and shapes of `out`, and returns a tuple with a cotangent for
-        each primal. It stays valid whatever happens to the arrays given here.
+        ``vjp_fun(ct)`` takes a cotangent with the structure and shapes of `out`, and returns a tuple with a cotangent
+        for each primal. It stays valid if you change the arrays passed here.
 
     Raises
     ------
     SavedValuesFreedError
-        When ``vjp_fun`` is called after its memory was freed: once more with ``retain=False``, or after
+        When ``vjp_fun`` is called after its residuals were freed: a second time with ``retain=False``, or after
         ``vjp_fun.release()``.
 
     Notes
     -----
-    `fun` is evaluated once, here; each call of ``vjp_fun`` costs a small multiple of that. What the derivative needs of
-    the evaluation (the residuals) is kept as long as ``vjp_fun``, or until ``vjp_fun.release()``. It is a tree of these
-    arrays: it goes through `jit`, `vmap` and loops, and custom rules may save it.
+    `vjp` evaluates `fun` once; each call of ``vjp_fun`` costs a small multiple of that. The residuals live as long as
+    ``vjp_fun``, or until ``vjp_fun.release()``. ``vjp_fun`` is a pytree of these arrays: it passes through `jit`,
+    `vmap` and loops, and custom rules may save it.
 
     Examples
     --------
@@ -314,7 +314,7 @@ def vjp(
 
 
 class Pushforward(_Derivative):
-    """What `linearize` returns: tangents of the arguments in, tangent of the output out."""
+    """The function that `linearize` returns, from tangents of the arguments to the tangent of the output."""
 
     what = "linearize"
 
@@ -338,7 +338,7 @@ register_kind(Pushforward, _Form.flatten, _Form.filled)
 @boundary
 @checked
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """Value, and the derivative there as a linear function that is cheap to apply many times.
+    """The value, and the derivative there as a linear function that is cheap to apply many times.
 
     Parameters
     ----------
@@ -351,11 +351,11 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     Returns
     -------
     (out, jvp_fun) or (out, jvp_fun, aux)
-        ``jvp_fun(*tangents)`` takes a tangent of the structure and shapes of each primal, and gives the output's.
+        ``jvp_fun(*tangents)`` takes a tangent for each primal, and returns the output's tangent.
 
     Notes
     -----
-    Unlike `jvp`, which evaluates `fun` each time, this does so once; ``jvp_fun`` runs linear operations only.
+    Unlike `jvp`, this evaluates `fun` only once; ``jvp_fun`` runs only linear operations.
 
     Examples
     --------
@@ -375,14 +375,14 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[PyTree
     Parameters
     ----------
     fun : callable
-        Linear in all its arguments; else a `NoRuleError` says which operation is not.
+        Linear in all its arguments; otherwise a `NoRuleError` names the operation that is not.
     *primals
-        Arrays, or `ShapeDtypeStruct`s, that give the types of its arguments.
+        Arrays or `ShapeDtypeStruct`s with the types of its arguments.
 
     Returns
     -------
     callable
-        From a cotangent of the output to a tuple of cotangents of the arguments.
+        Maps a cotangent of the output to a tuple of cotangents of the arguments.
 
     Examples
     --------

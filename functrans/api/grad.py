@@ -38,7 +38,7 @@ def checked_argnums(what: str, fun: Callable[..., Any], argnums: Argnums, nargs:
     Raises
     ------
     ArgumentError, ArgumentValueError
-        If they are not integers, lie beyond the last argument, or repeat.
+        If they are not integers, exceed the number of arguments, or repeat.
     """
     numbers = (argnums,) if isinstance(argnums, int) else argnums
     if not isinstance(numbers, tuple | list) or not all(type(i) is int for i in numbers):
@@ -58,16 +58,16 @@ def checked_argnums(what: str, fun: Callable[..., Any], argnums: Argnums, nargs:
 
 
 class Selected(NamedTuple):
-    """The arguments in which a function is differentiated.
+    """The arguments with respect to which a function is differentiated.
 
     Attributes
     ----------
     leaves : list
         Their values.
     tree : PyTreeDef
-        Of the tuple of them.
+        The structure of the tuple of them.
     call : callable
-        ``call(fun, tuple of them)`` with all other arguments put in.
+        ``call(fun, tuple of them)`` calls `fun` with all other arguments as well.
     """
 
     leaves: list[Any]
@@ -83,7 +83,7 @@ def select(
     kwargs: dict[str, Any],
     holomorphic: bool,
 ) -> Selected:
-    """Take the differentiated arguments out of a call, checked; `what` names the transformation."""
+    """Select and check the differentiated arguments of a call; `what` names the transformation."""
     numbers = checked_argnums(what, fun, argnums, len(args))
     leaves: list[Any] = []
     for i in numbers:
@@ -110,8 +110,8 @@ def _leaf_name(what: str, fun: Callable[..., Any], position: int, path: KeyPath)
 def _check_input(what: str, where: str, dtype: np.dtype, holomorphic: bool) -> None:
     if not is_inexact(dtype):
         raise GradientError(
-            f"{where} has dtype {dtype}, and derivatives exist only in float and complex arguments. Pass a float "
-            "(1.0 instead of 1, x.astype(float)), or choose others by argnums"
+            f"{where} has dtype {dtype}, but only float and complex arguments have derivatives. Pass a float "
+            "(1.0 instead of 1, x.astype(float)), or select other arguments with argnums"
         )
     if holomorphic and not is_complex(dtype):
         raise GradientError(f"{where} has dtype {dtype}, but holomorphic=True needs complex arguments")
@@ -149,7 +149,7 @@ def _check_output(
 
 
 class Differentiated(Transformed):
-    """A function whose calls differentiate another: in `argnums`, with the options of `grad`."""
+    """A function whose calls differentiate another one, with the options of `grad`."""
 
     def __init__(
         self, what: str, fun: Callable[..., Any], argnums: Argnums, has_aux: bool, holomorphic: bool
@@ -179,7 +179,7 @@ class _Grad(Differentiated):
 
 
 def as_typed(t: Any, aval: Aval) -> Any:
-    """A tangent or cotangent of what has this type, for the user: weak, where that is."""
+    """A tangent or cotangent of a value of this type, for the user; weak if the value is."""
     found = instantiate(t)
     return weakly(found) if aval.weak else found
 
@@ -191,35 +191,35 @@ def value_and_grad(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Callable[..., Any]:
-    """The function that returns the value of `fun` and its gradient.
+    """A function that returns the value of `fun` and its gradient.
 
     Parameters
     ----------
     fun : callable
         Returns a scalar (shape ``()``), or with `has_aux` a pair (scalar, anything).
     argnums : int or tuple of int
-        The positional arguments in which to differentiate: arrays or trees of arrays, of float or complex dtype.
+        The positional arguments to differentiate: arrays or pytrees of arrays, of float or complex dtype.
     has_aux : bool
-        Whether `fun` returns auxiliary data besides the scalar.
+        Whether `fun` also returns auxiliary data.
     holomorphic : bool
-        Promise that `fun` is complex-differentiable; arguments and output are then complex.
+        Declares that `fun` is complex-differentiable; arguments and output must be complex.
 
     Returns
     -------
     callable
-        Of the same arguments; returns ``(value, gradient)`` or ``((value, aux), gradient)``. The gradient has the
-        structure, shapes and dtypes of the argument (a tuple of such for several `argnums`).
+        Takes the same arguments; returns ``(value, gradient)`` or ``((value, aux), gradient)``. The gradient has the
+        structure, shapes and dtypes of the argument (a tuple of gradients for several `argnums`).
 
     Raises
     ------
     GradientError
-        When called: the output is no scalar, or an argument is an integer.
+        When called: the output is not a scalar, or an argument is an integer.
     ArgumentValueError
-        When called: `argnums` names no argument.
+        When called: `argnums` does not match an argument.
 
     Notes
     -----
-    Reverse mode: the function is evaluated once, and its derivative's linear program transposed; cost a small
+    Reverse mode: evaluates the function once, and transposes the linear program of its derivative. The cost is a small
     multiple of the function's, whatever the size of the argument. For a real function of complex ``z = x + iy`` the
     gradient is ``df/dx - i df/dy`` (as in JAX): descend along its conjugate.
 
@@ -239,7 +239,7 @@ def grad(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Callable[..., Any]:
-    """The gradient of a scalar function, as a function.
+    """A function that returns the gradient of a scalar function.
 
     Parameters, errors and notes as for `value_and_grad`.
 

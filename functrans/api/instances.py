@@ -1,4 +1,4 @@
-"""Jitted functions with an instance in them: methods, and objects that are called."""
+"""Jitted functions bound to an instance: methods and callable objects."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from .watch import UnwatchableError, Watch
 
 _PACKAGE = __name__.partition(".")[0]
 _CURES = (
-    "Register {} as a tree (functrans.tree_util.register_dataclass), so that its arrays are arguments; or pass the "
-    "value as an argument of the method; or make the instance a constant on purpose, whatever changes, by "
+    "Register {} as a pytree (functrans.tree_util.register_dataclass), so that its arrays are arguments; or pass the "
+    "value as an argument of the method; or make the instance a constant on purpose, ignoring later changes, with "
     "jit(..., static_argnames='self') or functools.partial of a plain function"
 )
 
 
 def untransformed(fun: Any) -> Any:
-    """What `grad`, `vmap`, `jit` and the like were made of: the function below all of them."""
+    """The innermost function, below `grad`, `vmap`, `jit` and other transformations."""
     while type(fun).__module__.partition(".")[0] == _PACKAGE and hasattr(fun, "__wrapped__"):
         fun = fun.__wrapped__
     return fun
 
 
 def instance_of(fun: Any) -> Any:
-    """The instance that a bound method, or an object that is called, gets; None for other functions.
+    """The instance of a bound method or a callable object; None for other functions.
 
-    Also where the function is a transformed one: ``grad(model.loss)`` reads the model as ``model.loss`` does.
+    Looks through transformations: ``grad(model.loss)`` reads the model as ``model.loss`` does.
     """
     fun = untransformed(fun)
     if type(fun) is MethodType:
@@ -54,7 +54,7 @@ def watch(fun: Any) -> Watch:
     Raises
     ------
     StaleInstanceError
-        If it may change unseen. What is compared by an ``__eq__`` and a ``__hash__`` of its own is trusted.
+        If it may change unnoticed. An object that defines ``__eq__`` and ``__hash__`` is trusted.
     """
     fun = untransformed(fun)
     instance = instance_of(fun)
@@ -66,24 +66,25 @@ def watch(fun: Any) -> Watch:
     except UnwatchableError as error:
         path, value = error.args
         raise StaleInstanceError(
-            f"jit of {title_of(fun)}: {path} is of type {type(value).__name__}, which may change unseen, while what is "
-            f"read from it becomes a constant of the compiled program. {_CURES.format(kind.__name__)}"
+            f"jit of {title_of(fun)}: {path} is of type {type(value).__name__}, which may change "
+            "unnoticed, while what is read from it becomes a constant of the compiled program. "
+            f"{_CURES.format(kind.__name__)}"
         ) from None
 
 
 def check(watch: Watch, title: str, instance: Any) -> None:
-    """Raise `StaleInstanceError` where an instance has changed; under `disable_jit` it may."""
+    """Raise `StaleInstanceError` if an instance has changed, except under `disable_jit`."""
     where = watch.changed(instance)
     if where is not None and not config.disable_jit:
         raise StaleInstanceError(
-            f"jit of {title}: self{where} has changed since the method was traced with it, and the compiled program "
-            f"holds what it was. {_CURES.format(type(instance).__name__)}; or clear_cache() of the method, to trace it "
-            "anew"
+            f"jit of {title}: self{where} has changed since the method was traced, and the compiled program "
+            f"uses the old value. {_CURES.format(type(instance).__name__)}; or call clear_cache() of the "
+            "method, to trace it again"
         )
 
 
 def held_weakly(instance: Any) -> Callable[[], Any]:
-    """A function that gives the instance, and does not keep it alive where that is possible."""
+    """A function that returns the instance, and does not keep it alive if possible."""
     try:
         return weakref.ref(instance)
     except TypeError:

@@ -23,24 +23,24 @@ from .grad import Argnums, Differentiated, as_typed, select
 def jacfwd(
     fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[..., Any]:
-    """The Jacobian, one column for each input element: for functions with few inputs.
+    """The Jacobian, one column per input element: best for few inputs.
 
     Parameters
     ----------
     fun : callable
-        Returns an array or a tree of arrays.
+        Returns an array or a pytree of arrays.
     argnums, has_aux, holomorphic
         As for `grad`.
 
     Returns
     -------
     callable
-        Of the same arguments; returns the output's tree with, at each leaf, the argument's tree with leaves of shape
-        ``output.shape + input.shape``; with `has_aux` a pair of that and the auxiliary data.
+        Takes the same arguments. Returns the output's pytree whose leaves are replaced by the argument's pytree, with
+        leaves of shape ``output.shape + input.shape``; with `has_aux`, a pair of that and the auxiliary data.
 
     Notes
     -----
-    The function is linearised once, and its linear program applied to all basis directions in one batch.
+    Linearizes the function once, and applies its linear program to all basis directions in one batch.
 
     Examples
     --------
@@ -56,12 +56,12 @@ def jacfwd(
 def jacrev(
     fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[..., Any]:
-    """The Jacobian, one row for each output element: for functions with few outputs.
+    """The Jacobian, one row per output element: best for few outputs.
 
     Parameters
     ----------
     fun : callable
-        Returns an array or a tree of arrays.
+        Returns an array or a pytree of arrays.
     argnums, has_aux, holomorphic
         As for `grad`.
 
@@ -72,8 +72,7 @@ def jacrev(
 
     Notes
     -----
-    The function is linearised once, and the transpose of its linear program applied to all basis covectors in one
-    batch.
+    Linearizes the function once, and applies the transpose of its linear program to all basis covectors in one batch.
 
     Examples
     --------
@@ -101,8 +100,8 @@ def hessian(
     Returns
     -------
     callable
-        Returns, for a scalar function of an array of shape ``s``, an array of shape ``s + s``; in general the
-        output's tree of the argument's tree of the argument's tree.
+        For a scalar function of an array of shape ``s``, returns an array of shape ``s + s``; in general, the output's
+        pytree of the argument's pytree of the argument's pytree.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`jit`: trace once for each type of arguments, run the kernels from then on."""
+"""`jit`: trace once for each combination of argument types, then run the kernels."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ set_compiler(lambda jaxpr: compile_jaxpr(jaxpr))
 
 
 class Cache:
-    """What has been traced of one function under one set of options; shared by its `Jitted` objects."""
+    """The traces of one function under one set of options, shared by its `Jitted` objects."""
 
     def __init__(self) -> None:
         self.traced: dict[Hashable, Traced] = {}
@@ -58,10 +58,10 @@ class Cache:
         self._locks: dict[Hashable, Any] = {}
 
     def get(self, key: Hashable, trace: Callable[[], Traced]) -> Traced:
-        """What was traced for a key, by now.
+        """The program traced for a key, if another thread has finished it.
 
-        While it is traced other threads do not trace for the same key. One lock for each key: two functions that call
-        each other, traced by two threads, would wait for each other for ever at one lock for each function.
+        While one thread traces, others do not trace for the same key. There is one lock per key: two functions that
+        call each other, traced by two threads, would deadlock with one lock per function.
         """
         with self._locks.setdefault(key, new_rlock()):
             try:
@@ -78,7 +78,7 @@ class Cache:
                 self._locks.pop(key, None)
 
     def clear(self) -> None:
-        """Forget everything, the kernels too."""
+        """Drop all traces and kernels."""
         for traced in list(self.traced.values()):
             traced.jaxpr.forget()
         self.traced.clear()
@@ -106,7 +106,7 @@ class _Caches:
             return cache
 
     def new(self) -> Cache:
-        """A cache that is shared with nobody."""
+        """A cache that is not shared."""
         cache = Cache()
         with self.lock:
             self.everything.add(cache)
@@ -119,14 +119,14 @@ class _Caches:
             cache.clear()
 
 
-#: Functions that are equal only where they are the same: callables with an ``__eq__`` of their own may be equal and
-#: compute differently (a dataclass holding 1 and one holding 1.0).
+#: Functions that are equal only if identical. Callables that define ``__eq__`` may be equal and compute differently (a
+#: dataclass holding 1 and one holding 1.0).
 _IDENTITY: tuple[Any, ...] = (object.__eq__, MethodType.__eq__)
 caches = _Caches()
 
 
 def _add_types(key: list[Any], leaves: Sequence[Any]) -> bool:
-    """Append what a kernel depends on of each leaf to `key`; false where one is neither array nor number."""
+    """Append to `key` what a kernel depends on in each leaf; false if a leaf is not an array or a number."""
     for x in leaves:
         kind = type(x)
         if kind is np.ndarray or kind is Array:
@@ -145,7 +145,7 @@ def _add_types(key: list[Any], leaves: Sequence[Any]) -> bool:
 
 
 def _swapped(key: Any) -> bool:
-    """Whether an argument is not in native byte order: it is converted on the way, which the short way omits."""
+    """Whether an argument is not in native byte order, and so must be converted, which the fast path skips."""
     return any(isinstance(part, np.dtype) and not part.isnative for part in key)
 
 
@@ -171,7 +171,7 @@ class Jitted(Portable):
         self._plain = not self._signature.has_static
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The results of the function, by its kernels; traced and compiled first where these types are new."""
+        """Run the function's kernels, after tracing and compiling it if these argument types are new."""
         try:
             if not self._plain or current_trace.get() is not eval_trace:
                 return self._call(args, kwargs, None)
@@ -227,14 +227,14 @@ class Jitted(Portable):
         return cache.get(key, trace)
 
     def _after_tracing(self) -> None:
-        """What is to be done before a new program is kept."""
+        """Hook that runs before a new program is cached."""
 
     def _guarded(self, runner: Callable[..., Any]) -> Callable[..., Any]:
-        """The shortest way to call a program, as it is kept."""
+        """The fast path to call a program, as it is cached."""
         return runner
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """A jitted method: `self` is an argument where its class is a registered tree, else one cache an instance."""
+        """A jitted method: `self` is an argument if its class is a registered pytree; else it has its own cache."""
         if instance is None:
             return self
         if kind_of(instance) is not None:
@@ -245,7 +245,7 @@ class Jitted(Portable):
         attributes["_unbound"] = self
         attributes["_fun"] = attributes["__wrapped__"] = MethodType(self._fun, instance)
         attributes["_signature"] = self._of_methods
-        attributes["_watched"] = 0 not in self._signature.argnums  # else static, by the user's own wish
+        attributes["_watched"] = 0 not in self._signature.argnums  # otherwise the user made it static
         bound._use(self._cache_of(instance))
         return bound
 
@@ -254,7 +254,7 @@ class Jitted(Portable):
         return self._signature.bound()
 
     def _cache_of(self, instance: Any) -> Cache:
-        """The cache of the method bound to `instance`: dies with the instance, which it does not keep alive."""
+        """The cache of the method bound to `instance`, freed with the instance, which it does not keep alive."""
         key = id(instance)
         found = self._bound.get(key)
         if found is None:
@@ -268,20 +268,20 @@ class Jitted(Portable):
             cache = caches.new()
             try:
                 found = weakref.ref(instance, forget), cache
-            except TypeError:  # slots without room for weak references: traced anew at each access
+            except TypeError:  # its slots exclude weak references: traced again at each access
                 return cache
             found = self._bound.setdefault(key, found)
         return found[1]
 
     def trace(self, *args: Any, **kwargs: Any) -> tuple[Traced, PyTreeDef]:
-        """The traced function at these arguments (`ShapeDtypeStruct`s will do), and their structure."""
+        """The traced function at these arguments (or `ShapeDtypeStruct`s), and their structure."""
         split = self._signature.split(self._fun, args, kwargs)
         leaves, treedef = tree_flatten(split.dynamic)
         avals = [struct_aval(x, lambda: f"jit of {name_of(self._fun)}: an argument") for x in leaves]
         return self._traced(split, avals, treedef), treedef
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
-        """What the function becomes for arguments like these, without running it.
+        """Lower the function for arguments of these types, without running it.
 
         Returns
         -------
@@ -301,11 +301,11 @@ class Jitted(Portable):
         return Lowered(traced, treedef)
 
     def cache_info(self) -> CacheInfo:
-        """Counts of traces, kernels compiled, hits and misses, the kernels of derivatives included."""
+        """Counts of traces, compiled kernels, hits and misses, including kernels of derivatives."""
         return self._cache.stats.info()
 
     def clear_cache(self) -> None:
-        """Forget what was traced and compiled for this function."""
+        """Drop the traces and kernels of this function."""
         self._cache.clear()
 
     def __repr__(self) -> str:
@@ -313,9 +313,9 @@ class Jitted(Portable):
 
 
 class JittedMethod(Jitted):
-    """A jitted function with an instance in it: a method, or an object that is called.
+    """A jitted function bound to an instance: a method, or a callable object.
 
-    It is a constant of the program. So each call looks whether what may have been read from it is as it was; see
+    The instance is a constant of the program, so each call checks that the attributes that were read are unchanged; see
     `watch`.
     """
 
@@ -327,7 +327,7 @@ class JittedMethod(Jitted):
         return Jitted._call(self, args, kwargs, fast_key)
 
     def trace(self, *args: Any, **kwargs: Any) -> tuple[Traced, PyTreeDef]:
-        """As `Jitted.trace`; a `StaleInstanceError` where the instance has changed."""
+        """As `Jitted.trace`; raises `StaleInstanceError` if the instance has changed."""
         self._check()
         return Jitted.trace(self, *args, **kwargs)
 
@@ -353,7 +353,7 @@ class JittedMethod(Jitted):
             self._cache.watch = watch(self._fun)
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        """A method of an instance travels as these two."""
+        """A method of an instance pickles as these two."""
         if self._unbound is None:
             return super().__reduce_ex__(protocol)
         return _bind, (self._unbound, instance_of(self._fun))
@@ -364,7 +364,7 @@ def _bind(method: Jitted, instance: Any) -> Any:
 
 
 def _runner(run: Any, out_tree: PyTreeDef, wraps: Sequence[Callable[[Any], Any]]) -> Callable[..., Any]:
-    """The shortest way from leaves to results, each of which goes through its function of `wraps`."""
+    """The fast path from leaves to results; each result goes through its function in `wraps`."""
     call = run.compile().call
     if out_tree == _LEAF:
         (only,) = wraps
@@ -388,41 +388,41 @@ def jit(
     donate_argnums: int | Sequence[int] | None = None,
     donate_argnames: str | Iterable[str] | None = None,
 ) -> Any:
-    """Compile a function: traced once for each type of its arguments, then run as Numba-jitted kernels.
+    """Compile a function: trace it once per combination of argument types, then run Numba-jitted kernels.
 
     Parameters
     ----------
     fun : callable
-        A pure function of arrays, numbers and trees of them. Without it, `jit` returns a decorator.
+        A pure function of arrays, numbers and pytrees of them. Without it, `jit` returns a decorator.
     static_argnums, static_argnames : int or str, or sequences of them
-        Arguments that are constants of the program (a flag, a shape, a function); they must be hashable, and each new
-        value traces anew. Given one of the two, the other is found from the signature.
+        Arguments that are constants of the program (a flag, a shape, a function). They must be hashable, and each new
+        value traces again. If you pass one of the two, the other follows from the signature.
     donate_argnums, donate_argnames
-        Accepted for programs written for JAX; inputs are never overwritten.
+        Accepted for compatibility with JAX; inputs are never overwritten.
 
     Returns
     -------
     Jitted
-        Called like `fun`. With ``.lower(...)``, ``.cache_info()``, ``.clear_cache()``.
+        Called like `fun`. Has ``.lower(...)``, ``.cache_info()``, ``.clear_cache()``.
 
     Raises
     ------
     StaticArgumentError
-        If a static argument does not exist, or when called is not hashable.
+        If a static argument does not exist; when called, if one is not hashable.
     StaleInstanceError
-        When called: what a jitted method read from its instance has changed since.
+        When called: an attribute that a jitted method read from its instance has changed since.
     ConcretizationError
-        When called: `fun` asks for a number (``if x > 0``, ``float(x)``) while only shapes and dtypes are known.
+        When called: `fun` needs a number (``if x > 0``, ``float(x)``) while only shapes and dtypes are known.
 
     Notes
     -----
-    `fun` runs only to be recorded: prints and other side effects happen once for each new type of arguments. What it
-    captured is a constant from then on. What was traced and compiled is shared by all `jit` objects of one
-    function, and lives as long as it. Sizes and most numbers are run-time parameters of the kernel: a new batch
-    size is traced but not compiled.
+    `fun` runs only while tracing: prints and other side effects happen once for each new combination of argument
+    types, and captured values become constants. All `jit` objects of a function share its traces and kernels, which
+    live as long as the function. Sizes and most numbers are run-time parameters of the kernel: a new batch size is
+    traced but not compiled.
 
-    A method may be jitted. `self` is an argument where its class is a registered tree. Otherwise what the method reads
-    from it is a constant, of each instance on its own, and a call is refused once that has changed.
+    A method may be jitted. `self` is an argument if its class is a registered pytree. Otherwise each instance has its
+    own traces, what the method reads from `self` is a constant, and a call raises if it has changed.
 
     Examples
     --------
@@ -461,7 +461,7 @@ def disable_jit(disable: bool = True) -> Any:
 
 
 def clear_caches() -> None:
-    """Forget everything that was traced and compiled, of all functions; counts stay.
+    """Drop the traces and kernels of all functions; counts stay.
 
     Examples
     --------

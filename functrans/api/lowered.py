@@ -1,4 +1,4 @@
-"""A traced function, and the stages on its way to machine code that users can look at."""
+"""A traced function and the later stages of compilation, for users to inspect."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Traced(NamedTuple):
 
 
 class Lowered(Unportable):
-    """A function lowered for one type of arguments.
+    """A function lowered for one combination of argument types.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Lowered(Unportable):
 
 
 class Compiled(Unportable):
-    """A compiled function for one type of arguments (static arguments are left out of the call)."""
+    """A compiled function for one combination of argument types. Calls omit static arguments."""
 
     _instead = "Send the jitted function, and compile it there"
 
@@ -63,7 +63,7 @@ class Compiled(Unportable):
         return f"the compiled function {self._traced.jaxpr.name}"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The results for arguments of the types that it was compiled for; an `ArgumentError` for others."""
+        """Run it on arguments of the types that it was compiled for; others raise `ArgumentError`."""
         values, treedef = flatten_values(
             (args, kwargs), lambda path: f"compiled {self._traced.jaxpr.name}: the arguments" + keystr(path)
         )

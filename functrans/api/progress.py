@@ -1,4 +1,4 @@
-"""``progress``: how far a loop is, told while it runs."""
+"""``progress``: progress bars for compiled loops."""
 
 from __future__ import annotations
 
@@ -14,45 +14,44 @@ from ..core.errors import ArgumentError, ArgumentValueError
 from ..core.portable import Transformed
 from ..transforms.values import check_function, name_of
 
-#: How often a bar moves, unless told otherwise.
+#: How often a bar moves by default.
 STEPS = 100
 _WIDTH = 30
 
 
 @checked
 def progress(length: int, every: int | None = None, desc: str | None = None, bar: Any = None) -> Any:
-    """Show how far a compiled loop is, while it runs: a decorator for the body of a loop.
+    """Show a progress bar while a compiled loop runs: a decorator for the body of the loop.
 
     Parameters
     ----------
     length : int
         The number of iterations of the loop.
     every : int, optional
-        Iterations from one movement of the bar to the next, each of which is one host call. By default a hundredth of
-        `length`.
+        Iterations between updates of the bar, each of which is one host call. By default a hundredth of `length`.
     desc : str, optional
-        Stands in front of the bar; by default the name of the body.
+        The text before the bar; by default the name of the body.
     bar : object, optional
-        What shows it: anything with a method ``update(n)``, which is told of `n` more iterations; or what makes such an
-        object, called as ``bar(total=length, desc=desc)`` at the begin of each run, and closed at its end
-        (``tqdm.tqdm``, or a function of yours). By default a bar of tqdm if that is installed, else a line on
+        The bar: any object with a method ``update(n)``, which is called after `n` more iterations; or a callable that
+        makes one (``tqdm.tqdm``, or your own function), called as ``bar(total=length, desc=desc)`` at the start of each
+        run; that bar is closed at the end. By default a tqdm bar if tqdm is installed, otherwise a line on
         ``sys.stderr``.
 
     Returns
     -------
     callable
-        Takes the body of a `lax.scan`, `lax.fori_loop` or `lax.map`, and returns one to pass in its place.
+        Takes the body of a `lax.scan`, `lax.fori_loop` or `lax.map`, and returns the body to use instead.
 
     Raises
     ------
     ArgumentError, ArgumentValueError
-        If an argument is of the wrong kind, or not positive; by the loop, if it has another length.
+        If an argument has the wrong type or is not positive; raised by the loop if it has another length.
 
     Notes
     -----
-    The loop stays native: it counts along, and calls Python at its begin, every `every` iterations, and at its end. It
-    works under `jit`, `grad` (the forward loop is shown) and `vmap` (one bar for all lanes). Where anybody but a loop
-    calls the decorated body, it is the body.
+    The loop stays native: it counts iterations, and calls Python at its start, every `every` iterations, and at its
+    end. It works under `jit`, `grad` (it shows the forward loop) and `vmap` (one bar for all lanes). Outside a loop,
+    the decorated body behaves like the body.
 
     Examples
     --------
@@ -77,8 +76,8 @@ def progress(length: int, every: int | None = None, desc: str | None = None, bar
     step = max(length // STEPS, 1) if every is None else _positive("every", every)
     if bar is not None and not callable(bar) and not callable(getattr(bar, "update", None)):
         raise ArgumentError(
-            f"progress: bar must have a method update(n), or make an object that has, but it is {str(bar)[:60]!r} of "
-            f"type {type(bar).__name__}"
+            f"progress: bar must have a method update(n), or make an object that has one, but it is "
+            f"{str(bar)[:60]!r} of type {type(bar).__name__}"
         )
 
     def decorate(body: Callable[..., Any]) -> Progress:
@@ -99,7 +98,7 @@ def _positive(name: str, value: Any, least: int = 1) -> int:
 
 
 class Progress(Transformed):
-    """A body whose loop is shown. The loop calls `report` with the number of finished iterations."""
+    """A body whose loop has a progress bar. The loop calls `report` with the number of finished iterations."""
 
     _kept = (*Transformed._kept, "__doc__")
     _transient = frozenset(("_here",))
@@ -114,22 +113,22 @@ class Progress(Transformed):
         self._arrived()
 
     def _arrived(self) -> None:
-        self._here = threading.local()  # the bar of a run, and what it has been told
+        self._here = threading.local()  # the bar of a run, and the number of iterations reported to it
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The body."""
         return self.body(*args, **kwargs)
 
     def check(self, loop: str, length: int) -> None:
-        """Complain about a loop of another length."""
+        """Raise an error if the loop has another length."""
         if length != self.length:
             raise ArgumentValueError(
-                f"{loop}: progress was told of {self.length} iterations, but there are {length}. Give "
-                f"functrans.progress the length of the loop"
+                f"{loop}: progress expects {self.length} iterations, but the loop has {length}. Pass "
+                f"the length of the loop to functrans.progress"
             )
 
     def report(self, finished: Any) -> None:
-        """What the loop calls: at 0 a bar begins, at the last iteration it ends."""
+        """Called by the loop: starts a bar at 0 and ends it at the last iteration."""
         here, n = self._here, int(finished)
         if n == 0:
             self._close()  # of a run that was interrupted
@@ -143,7 +142,7 @@ class Progress(Transformed):
                 self._close()
 
     def _is_given(self) -> bool:
-        """Whether the bar is an object of the user's, who also closes it."""
+        """Whether the user made the bar, and will close it."""
         return not isinstance(self._bar, type) and hasattr(self._bar, "update")
 
     def _new_bar(self) -> Any:
@@ -168,7 +167,7 @@ def _default_bar() -> Callable[..., Any]:
 
 
 class Line:
-    """A bar without tqdm: one line on ``sys.stderr``, written again and again."""
+    """A bar without tqdm: one line on ``sys.stderr``, rewritten at each update."""
 
     def __init__(self, total: int, desc: str):
         self.total = total
@@ -178,7 +177,7 @@ class Line:
         self._write()
 
     def update(self, n: int) -> None:
-        """Take note of `n` more iterations."""
+        """Count `n` more iterations."""
         self.done += n
         self._write()
 

@@ -1,8 +1,8 @@
-"""Which attributes of its instance a method may read: its code tells.
+"""Which attributes of its instance a method may read, according to its code.
 
-Every use of `self` must be one of an attribute by name, in the method, in the functions inside it, and in the methods
-and properties that it names. Where `self` is used in another way (it is passed on, or given another name), all
-attributes may be read.
+The method, the functions inside it, and the methods and properties that it names must use `self` only to read
+attributes by name. If they use `self` in another way (pass it on, or assign it to another name), they may read any
+attribute.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import functools
 from types import CodeType, FunctionType, MemberDescriptorType
 from typing import Any
 
-#: Names by which a function gets at its variables, or at `self`, in another way than by name.
+#: Names by which a function can reach its variables, or `self`, other than by name.
 _HIDDEN = frozenset(("super", "eval", "exec", "locals", "_getframe", "currentframe", "stack", "__class__"))
-#: Instructions that may mention a name without being about the variable.
+#: Instructions that may mention a name without using the variable.
 _OTHER_NAMES = frozenset(("LOAD_CONST", "LOAD_ATTR", "LOAD_METHOD", "LOAD_GLOBAL", "STORE_ATTR"))
-#: Stands for an attribute that is not there.
+#: Marks a missing attribute.
 MISSING = object()
 
 
 def attributes_read(method: Any, cls: type) -> set[str] | None:
-    """The names of the attributes of its first argument that a method may read; None: any."""
+    """The names of the attributes of its first argument that a method may read; None for any."""
     if of_class(cls, "__getattribute__") is not object.__getattribute__:
         return None
     names: set[str] = set()
@@ -47,7 +47,7 @@ def attributes_read(method: Any, cls: type) -> set[str] | None:
 
 
 def _function_of(x: Any) -> FunctionType | None:
-    """The function that gets the instance where a method or a property is read; None where that is not known."""
+    """The function that receives the instance when a method or property is read; None if unknown."""
     for kind, name in ((property, "fget"), (classmethod, "__func__"), (functools.cached_property, "func")):
         if isinstance(x, kind):
             x = getattr(x, name)
@@ -57,7 +57,7 @@ def _function_of(x: Any) -> FunctionType | None:
 
 
 def _names_in(code: CodeType, variable: str) -> set[str] | None:
-    """The names of the attributes of a variable that code reads; None where it does anything else with it."""
+    """The names of the attributes of a variable that code reads; None if it uses the variable in another way."""
     if not _HIDDEN.isdisjoint(code.co_names) or not _HIDDEN.isdisjoint(code.co_freevars):
         return None
     names: set[str] = set()
@@ -68,7 +68,7 @@ def _names_in(code: CodeType, variable: str) -> set[str] | None:
         if not mentions or i.opname in _OTHER_NAMES:
             continue
         if i.opname in ("LOAD_CLOSURE", "MAKE_CELL") or (cell and i.opname == "LOAD_FAST"):
-            continue  # for a function inside, which is looked at below
+            continue  # for an inner function, which is checked below
         if after is None or not i.opname.startswith(("LOAD_FAST", "LOAD_DEREF", "STORE_FAST_LOAD_FAST")):
             return None
         if isinstance(i.argval, tuple) and variable in i.argval[:-1]:  # of two variables the last is on top
@@ -87,7 +87,7 @@ def _names_in(code: CodeType, variable: str) -> set[str] | None:
 
 
 def of_class(cls: type, name: str) -> Any:
-    """What stands in a class or its bases by a name, as it stands there; or `MISSING`."""
+    """The raw entry of a name in a class or its bases, or `MISSING`."""
     for c in cls.__mro__:
         space = c.__dict__
         if name in space:

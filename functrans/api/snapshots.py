@@ -1,4 +1,4 @@
-"""Values as they were, to be compared with what they are: see `watch`."""
+"""Snapshots of values, to detect later changes: see `watch`."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _NOTHING: dict[str, Any] = {}
 
 
 class Node:
-    """A value as it was; `changed` gives the way to what has changed, "" for the value itself."""
+    """The snapshot of a value. `changed` returns the path to what has changed, "" for the value itself."""
 
     __slots__ = ()
 
     def changed(self, x: Any) -> str | None:
-        """Where `x` differs from it."""
+        """The path at which `x` differs from the snapshot; None if it does not."""
         return None
 
 
 class Number(Node):
-    """A number, a name, or the like, which equals itself: 1, 1.0 and True differ."""
+    """A number, a string or another simple value, compared by type and value: 1, 1.0 and True differ."""
 
     __slots__ = ("value",)
 
@@ -56,7 +56,7 @@ class Members(Node):
 
 
 class Same(Node):
-    """A value that is looked at by identity; held weakly where that is possible."""
+    """A value compared by identity, referenced weakly if possible."""
 
     __slots__ = ("value",)
 
@@ -72,7 +72,7 @@ class Same(Node):
 
 
 class WritableArray(Node):
-    """An array that may be written to: the same numbers will do."""
+    """A writable array, compared by its numbers."""
 
     __slots__ = ("bytes", "copy", "dtype", "shape")
 
@@ -84,7 +84,7 @@ class WritableArray(Node):
 
     @staticmethod
     def _words(x: np.ndarray) -> np.ndarray:
-        """The bits: a NaN equals itself, and zeros of two signs differ."""
+        """The bits, so that a NaN equals itself and zeros of opposite sign differ."""
         return np.ascontiguousarray(x).view(f"u{x.itemsize}")
 
     def changed(self, x: Any) -> str | None:
@@ -96,7 +96,7 @@ class WritableArray(Node):
 
 
 class Items(Node):
-    """The elements of a list, a tuple or their like."""
+    """The elements of a list, a tuple or another sequence."""
 
     __slots__ = ("kind", "parts")
 
@@ -136,7 +136,7 @@ class Entries(Node):
 
 
 class Parts(Node):
-    """A value that consists of others, which have names."""
+    """A value that consists of named parts."""
 
     __slots__ = ("kind", "parts")
 
@@ -154,7 +154,7 @@ class Parts(Node):
 
 
 class Closure(Node):
-    """A function, and what it captured."""
+    """A function and the values that it captured."""
 
     __slots__ = ("cells", "function")
 
@@ -173,7 +173,7 @@ class Closure(Node):
 
 
 class Functions(Node):
-    """An object that was made of functions: ``grad(f)``, a function with rules."""
+    """An object made of functions: ``grad(f)``, a function with rules."""
 
     __slots__ = ("identity", "parts")
 
@@ -195,14 +195,14 @@ class Functions(Node):
 class Attributes(Node):
     """Attributes of an object: those in its dictionary, in its slots, and in its class.
 
-    `count` is the number of attributes in its dictionary where all of them matter, otherwise None.
+    `count` is the number of attributes in its dictionary if all of them matter, otherwise None.
     """
 
     __slots__ = ("constant", "constants", "count", "identity", "inherited", "kept", "own", "slots")
 
     def __init__(self, x: Any):
         self.identity = Same(x) if type(x).__weakrefoffset__ else None
-        # Values that cannot be written to are looked up all at once, and then one by one if they are not the same.
+        # Immutable values are compared all at once, and then one by one if they are not identical.
         self.constants: Callable[[Any], Any] = _nothing
         self.kept: tuple[Any, ...] = ()
         self.constant: list[tuple[str, Node]] = []
@@ -238,7 +238,7 @@ class Attributes(Node):
         return None if self.count is None or self.count == len(space) else ".__dict__"
 
     def quickly(self, cls: type) -> Callable[[Any], bool] | None:
-        """A test whether all is the same object as before; None where objects are to be looked into."""
+        """A test that all objects are identical to before; None if some must be inspected."""
         looked_into = any(type(node) not in (Same, Number) for _, node in self.inherited)
         if self.own or self.slots or looked_into or self.count is not None:
             return None
@@ -249,9 +249,9 @@ class Attributes(Node):
         of = attrgetter(*names, names[0])
         try:
             inherited = of(cls)
-        except AttributeError:  # one that is not there
+        except AttributeError:  # one that is missing
             return None
-        if not all(map(is_, of(cls), inherited)):  # made again at each access, as methods of classes are
+        if not all(map(is_, of(cls), inherited)):  # created at each access, as bound methods are
             return None
         visible = frozenset(names).isdisjoint
 
@@ -274,7 +274,7 @@ def _same_attributes(get: Callable[[Any], Any], kept: tuple[Any, ...], x: Any) -
 
 
 def _identical(get: Callable[[Any], Any], space: Any, kept: tuple[Any, ...]) -> bool:
-    """Whether attributes are the objects that they were: the usual case, in little time."""
+    """Whether the attributes are still the same objects: a fast check for the usual case."""
     try:
         return all(map(is_, get(space), kept))
     except (KeyError, AttributeError):

@@ -1,4 +1,4 @@
-"""Looking at a function without running it: `make_jaxpr`, `eval_shape`."""
+"""Inspect a function without running it: `make_jaxpr`, `eval_shape`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _staged(fun: Callable[..., Any], signature: Signature, args: Any, kwargs: An
 def make_jaxpr(
     fun: Callable[..., Any], static_argnums: int | Sequence[int] | None = None, return_shape: bool = False
 ) -> Callable[..., Any]:
-    """The function that shows what `fun` is traced to.
+    """A function that returns the jaxpr of `fun`.
 
     Parameters
     ----------
@@ -35,13 +35,13 @@ def make_jaxpr(
     static_argnums : int or sequence of int
         As for `jit`.
     return_shape : bool
-        Return the tree of output shapes as well.
+        Whether to return the pytree of output shapes as well.
 
     Returns
     -------
     callable
-        Of `fun`'s arguments (arrays, numbers or `ShapeDtypeStruct`s); returns a `Jaxpr`, which prints one equation a
-        line (``.pretty_print(source_info=True)`` adds your file and line).
+        Takes `fun`'s arguments (arrays, numbers or `ShapeDtypeStruct`s) and returns a `Jaxpr`, which prints one
+        equation per line (``.pretty_print(source_info=True)`` adds your file and line).
 
     Examples
     --------
@@ -74,7 +74,7 @@ class _JaxprOf(Transformed):
 @boundary
 @checked
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> PyTree:
-    """The shapes and dtypes of a function's results, computed without numbers.
+    """Compute the shapes and dtypes of a function's results without running it.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> PyTree:
 
     Returns
     -------
-    tree of ShapeDtypeStruct
+    pytree of ShapeDtypeStruct
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Which arguments of a jitted function are static, and their separation from the arrays."""
+"""Static arguments of a jitted function, and how a call separates them from the arrays."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ..transforms.values import argument_name, name_of
 
 @dataclass(frozen=True)
 class Split:
-    """The arguments of one call: the trees of arrays, and the static rest as a hashable key."""
+    """The arguments of one call: the pytrees of arrays, and the static arguments as a hashable key."""
 
     dynamic: tuple[tuple[Any, ...], dict[str, Any]]
     static: tuple[tuple[int | str, Any], ...]
 
     @property
     def key(self) -> Hashable:
-        """The static values, by what tells programs apart."""
+        """The static values, with whatever distinguishes programs."""
         return tuple([(place, _typed(value)) for place, value in self.static])
 
     def call(self, fun: Callable[..., Any], dynamic: PyTree) -> Any:
@@ -38,8 +38,8 @@ class Split:
 
 
 def _typed(value: Any) -> Hashable:
-    """A static value with its type: 1, 1.0 and True are equal, and so are 0.0 and -0.0, but they make different
-    programs; one NaN makes the same program as the next.
+    """A static value with its type. 1, 1.0 and True are equal, and so are 0.0 and -0.0, but they make different
+    programs. All NaNs make the same program.
     """
     if isinstance(value, tuple):
         return type(value), tuple([_typed(part) for part in value])
@@ -58,7 +58,7 @@ class Signature:
     Raises
     ------
     StaticArgumentError
-        If they name no parameter of `fun`.
+        If one does not match a parameter of `fun`.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Signature:
 
     @property
     def key(self) -> Hashable:
-        """What tells two sets of options apart."""
+        """The key that distinguishes sets of options."""
         return self.argnums, self.argnames
 
     def bound(self) -> Signature:
@@ -99,7 +99,7 @@ class Signature:
         return found
 
     def split(self, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Split:
-        """Take the static arguments out of a call.
+        """Separate the static arguments of a call.
 
         Raises
         ------
@@ -130,7 +130,7 @@ def _complete(
     numbers: tuple[int, ...],
     names: tuple[str, ...],
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Names for the given numbers and numbers for the given names, as far as the signature tells."""
+    """Complete numbers by names and names by numbers, as far as the signature allows."""
     kinds = inspect.Parameter
     positional = [p for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)]
     variadic = any(p.kind is kinds.VAR_POSITIONAL for p in parameters)
@@ -165,13 +165,14 @@ def _check_hashable(fun: Callable[..., Any], place: int | str, value: Any) -> No
     except TypeError as error:
         where = argument_name(fun, place) if isinstance(place, int) else f"argument '{place}'"
         raise StaticArgumentError(
-            f"jit of {name_of(fun)}: the static {where} is a {type(value).__name__} and not hashable ({error}). Static "
-            "arguments are part of the cache key: pass a tuple instead of a list, or an array as an ordinary argument"
+            f"jit of {name_of(fun)}: the static {where} is a {type(value).__name__}, which is not hashable ({error}). "
+            "Static arguments are part of the cache key: pass a tuple instead of a list, or an array as an "
+            "ordinary argument"
         ) from None
 
 
 def check_types(jaxpr: Jaxpr, expected: PyTreeDef, met: PyTreeDef, values: Sequence[Any]) -> None:
-    """Raise `ArgumentError` where the arguments are not what a compiled function was compiled for."""
+    """Raise `ArgumentError` if the arguments differ from those that a function was compiled for."""
     if met != expected:
         raise ArgumentError(
             f"compiled {jaxpr.name}: arguments have the structure {met}, but it was compiled for {expected}"

@@ -1,4 +1,4 @@
-"""What a jitted function did so far."""
+"""Counts of a jitted function: traces, compiles, hits and misses."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class CacheInfo(NamedTuple):
     Attributes
     ----------
     traces : int
-        How often the Python function was run to record it.
+        How often the Python function was traced.
     compiles : int
-        Kernels compiled, those of derivatives included; one that another function had compiled is not counted.
+        Kernels compiled, including those of derivatives, but not kernels that another function had compiled.
     hits, misses : int
-        Calls that found a recording of their types, and calls that did not.
+        Calls whose argument types had been traced before, and calls whose had not.
     routes : dict of str to int
         Kernels by how they were made: ``"intrinsic"`` (LLVM through a Numba intrinsic), ``"njit"``, ``"python"``.
     """
@@ -31,11 +31,11 @@ class CacheInfo(NamedTuple):
 
 
 class Stats:
-    """Counters that many threads may raise."""
+    """Counters that many threads may increment."""
 
     def __init__(self) -> None:
         self._hits = count()
-        self.hit = self._hits.__next__  # atomic, and quicker than a lock
+        self.hit = self._hits.__next__  # atomic, and faster than a lock
         self._lock = new_lock()
         self._misses = 0
         self._compiles = 0
@@ -47,7 +47,7 @@ class Stats:
             self._misses += 1
 
     def count_kernel(self, route: str, compiled: bool) -> None:
-        """Count a kernel made by `route`; `compiled` is false where the kernel cache had it."""
+        """Count a kernel made by `route`; `compiled` is false if it was in the kernel cache."""
         with self._lock:
             self._compiles += compiled
             self._routes[route] = self._routes.get(route, 0) + 1

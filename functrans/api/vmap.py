@@ -33,19 +33,19 @@ def vmap(
     *,
     axis_size: int | None = None,
 ) -> Callable[..., Any]:
-    """The function that applies `fun` to every example along an axis, without a loop.
+    """A function that applies `fun` to every example along an axis, without a loop.
 
     Parameters
     ----------
     fun : callable
-    in_axes : int, None, or tuple or list of them (or of trees of them)
-        For each positional argument the axis to map over, None for an argument that is the same for all examples.
-        A single value serves all arguments; within an argument that is a tree, a prefix tree of axes. Keyword arguments
-        are mapped over axis 0.
-    out_axes : int, None, or tree of them
-        Where the mapped axis stands in the results; None for results that do not depend on the example.
+    in_axes : int, None, or tuple or list of them (or of pytrees of them)
+        The axis to map over for each positional argument, or None for an argument that all examples share. A single
+        value applies to all arguments; for a pytree argument, a prefix pytree of axes. Keyword arguments are mapped
+        over axis 0.
+    out_axes : int, None, or pytree of them
+        The position of the mapped axis in the results; None for results that do not depend on the example.
     axis_size : int, optional
-        The number of examples; needed only where no argument is mapped.
+        The number of examples; needed only if no argument is mapped.
 
     Returns
     -------
@@ -54,11 +54,11 @@ def vmap(
     Raises
     ------
     ArgumentValueError
-        When called: sizes of mapped axes differ, or nothing is mapped and no `axis_size` given.
+        When called: sizes of mapped axes differ, or nothing is mapped and `axis_size` is missing.
     AxisError
         When called: an argument lacks the axis.
     PytreeError
-        When called: `in_axes` or `out_axes` is no prefix of the tree it describes.
+        When called: `in_axes` or `out_axes` is not a prefix of the pytree that it describes.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def vmap(
     >>> ft.vmap(fnp.dot, in_axes=(0, None))(x, fnp.asarray([1.0, 1.0]))
     Array([3., 7.])
 
-    Over columns, with the results as columns; and over a part of a tree:
+    Over columns, with the results as columns; and over part of a pytree:
 
     >>> ft.vmap(lambda column: column / fnp.sum(column), in_axes=1, out_axes=1)(x)
     Array([[0.25      , 0.33333333],
@@ -80,7 +80,7 @@ def vmap(
         in_axes = tuple(in_axes)
     if not (in_axes is None or isinstance(in_axes, int | tuple)):
         raise ArgumentError(
-            f"vmap of {name_of(fun)}: in_axes must be an int, None, or a tuple with an entry for each "
+            f"vmap of {name_of(fun)}: in_axes must be an int, None, or a tuple with one entry per "
             f"positional argument, got {in_axes!r}"
         )
 
@@ -121,7 +121,7 @@ def _argument_axes(
 
 
 def _places(fun: Callable[..., Any], tree: Any) -> list[str]:
-    """How messages name each leaf of the arguments: ``argument 1 ('w')['bias']``."""
+    """The name of each argument leaf in messages: ``argument 1 ('w')['bias']``."""
     return [argument_place(fun, path) for path, _ in tree_flatten_with_path(tree)[0]]
 
 
@@ -159,7 +159,7 @@ def _batch_size(
         return sizes.pop()
     if not sizes:
         raise ArgumentValueError(
-            f"vmap of {name_of(fun)}: no argument is mapped (in_axes are all None); give axis_size, or an axis"
+            f"vmap of {name_of(fun)}: no argument is mapped (in_axes are all None); pass axis_size, or an axis"
         )
     met = ", ".join(
         f"axis {d} of {place} of shape {shape_of(x)}"
@@ -171,7 +171,7 @@ def _batch_size(
 
 
 def _placed(fun: Callable[..., Any], size: int, x: Any, dim: int | None, wanted: Any) -> Any:
-    """The result with its batch axis where `out_axes` wants it."""
+    """The result with its batch axis at the position in `out_axes`."""
     if wanted is None:
         if dim is not None:
             raise ArgumentValueError(

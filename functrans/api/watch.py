@@ -1,10 +1,10 @@
-"""What a jitted method may have read from its instance while it was traced, and whether that is still so.
+"""What a jitted method may have read from its instance while it was traced, and whether it has changed since.
 
-A traced method is a program without `self`: what it read is a constant of it. So an instance is watched, as far as the
-method can read it: attributes with all that they hold. Lists and dictionaries are compared by their elements, writable
-arrays by their numbers, objects by identity and by all their attributes, functions by identity and by what they
-captured. What cannot be looked into is refused, since it may change unseen. Modules and global variables are as
-constant as they are for any jitted function.
+A traced method is a program without `self`: the values that it read are its constants. So everything that the method
+can read from the instance is watched: attributes with all that they contain. Lists and dictionaries are compared by
+their elements, writable arrays by their numbers, objects by identity and by all their attributes, functions by
+identity and by the values that they captured. An object that cannot be inspected is rejected, because it may change
+unnoticed. Modules and global variables are constants, as for any jitted function.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ _IDENTITIES = (
 _LIBRARIES = sys.stdlib_module_names | {"numpy", "scipy", "numba"}
 _PACKAGE = __name__.partition(".")[0]
 _WORD = np.dtype(np.intp).itemsize
-#: The flag of types that a ``class`` statement made.
+#: The flag of types made by a ``class`` statement.
 _HEAP = 1 << 9
-#: Values that are watched, at most: each call looks at all of them.
+#: The largest number of values to watch, since each call checks all of them.
 _MOST = 2000
 _NOTHING: dict[str, Any] = {}
 
@@ -73,36 +73,36 @@ class UnwatchableError(Exception):
 
 
 class Watch:
-    """The state of an instance, as far as a method may read it; keeps nothing alive that may lead back to it.
+    """The state of an instance that a method may read. It keeps nothing alive that may refer back to the instance.
 
     Parameters
     ----------
     instance : object
     names : set of str or None
-        The attributes that may be read; None: all.
+        The attributes that may be read; None for all.
     lenient : bool
-        Whether what cannot be looked into is left out.
+        Whether to skip objects that cannot be inspected.
 
     Raises
     ------
     UnwatchableError
-        If there is something in it that may change unseen.
+        If it contains something that may change unnoticed.
     """
 
     def __init__(self, instance: Any, names: set[str] | None, *, lenient: bool = False):
         root = _Watcher(lenient).root(instance, names)
         quick = root.quickly(type(instance)) if type(root) is Attributes else None
         self._root = root
-        #: Whether it surely has not changed: what each call asks first.
+        #: Whether it has certainly not changed; each call checks this first.
         self.same: Callable[[Any], bool] = quick or (lambda x: root.changed(x) is None)
 
     def changed(self, instance: Any) -> str | None:
-        """Where it has changed first: ``".w"``; None where it has not."""
+        """The path to the first change, such as ``".w"``; None if there is none."""
         return self._root.changed(instance)
 
 
 class _Watcher:
-    """Makes nodes, one for each value."""
+    """Builds the nodes, one per value."""
 
     def __init__(self, lenient: bool):
         self.lenient = lenient
@@ -111,14 +111,14 @@ class _Watcher:
         self.met = False
 
     def root(self, x: Any, names: set[str] | None) -> Node:
-        """The node of an instance, of which the attributes of these names are read."""
+        """The node of an instance whose attributes of these names are read."""
         if names is None or not _is_plain(x):
             return self.node(x, "self")
         node, self.instance = Attributes(x), x
         self._add(node, x, names, "self")
         if not self.met:
             return node
-        # What holds it can read any of its attributes.
+        # Its owner can read any of its attributes.
         self.instance = MISSING
         self.known.clear()
         return self.node(x, "self")
@@ -169,14 +169,14 @@ class _Watcher:
         return self._object(x, path)
 
     def _captured(self, values: list[Any], path: str) -> list[Node]:
-        """What functions captured; what cannot be looked into is constant there, as in any jitted function."""
+        """The values that functions captured. Those that cannot be inspected are constants, as in any function."""
         before, self.lenient = self.lenient, True
         nodes = [self.node(v, path) for v in values]
         self.lenient = before
         return nodes
 
     def _transformed(self, x: Any, path: str) -> Node:
-        """One of functrans's own objects: the user's functions in it."""
+        """An object of functrans: watches the user's functions in it."""
         kept = getattr(x, "__dict__", _NOTHING).items()
         found = {name: v for name, v in kept if callable(v) and name not in getattr(x, "_transient", ())}
         found |= {name: v for name, v in kept if isinstance(getattr(v, "functions", None), tuple)}
@@ -214,12 +214,12 @@ class _Watcher:
                 node.inherited.append((name, self.node(entry, where)))
         names_kept = [name for name, _ in node.constant]
         if names_kept:
-            node.constants = itemgetter(*names_kept, names_kept[0])  # of two names at least: a tuple
+            node.constants = itemgetter(*names_kept, names_kept[0])  # a tuple, for two or more names
             node.kept = tuple([space[name] for name in [*names_kept, names_kept[0]]])
 
 
 def _is_plain(x: Any) -> bool:
-    """Whether all that an object holds is in its dictionary and in its slots: its classes are written in Python."""
+    """Whether an object's state is all in its dictionary and slots, since its classes are written in Python."""
     kind = type(x)
     if kind is SimpleNamespace:
         return True
@@ -231,7 +231,7 @@ def _is_plain(x: Any) -> bool:
 
 
 def _is_library_descriptor(kind: type) -> bool:
-    """Whether it makes methods, or slots: not a descriptor of the user's, which may hold values itself."""
+    """Whether it makes methods or slots, unlike a user's descriptor, which may hold values itself."""
     root = kind.__module__.partition(".")[0]
     return hasattr(kind, "__get__") and (root == _PACKAGE or root in _LIBRARIES)
 

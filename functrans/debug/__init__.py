@@ -1,4 +1,4 @@
-"""Looking into a program while it runs: values printed or handed to a function, under any transformation.
+"""Inspect a program while it runs: print values or pass them to a function, under any transformation.
 
 Examples
 --------

@@ -18,23 +18,24 @@ from ..core.errors import ArgumentError, FormatError
 def debug_callback(
     callback: Callable[..., Any] | None = None, *args: Any, ordered: bool = False, **kwargs: Any
 ) -> Any:
-    """Call a Python function with values of the program, to look at them.
+    """Call a Python function with values of the program, to inspect them.
 
     Parameters
     ----------
     callback : callable
-        ``callback(*args, **kwargs)``. It receives `Array`s, which never change and may be kept. What it returns is not
-        looked at; what it raises arrives as it is, with a note that tells the line of this call. Without it, the result
+        ``callback(*args, **kwargs)``. It receives immutable `Array`s, which it may keep. Its result is ignored. Its
+        exceptions propagate unchanged, with a note that gives the line of this call. Without `callback`, the result
         is a function of `callback` and its arguments: ``debug.callback(ordered=True)(f, x)``.
     *args, **kwargs
-        Trees of arrays and numbers. Other leaves (strings, flags) are passed as they are.
+        Pytrees of arrays and numbers. Other leaves (strings, flags) are passed unchanged.
     ordered : bool
-        Taken for programs written for JAX: calls always keep the order in which they are written.
+        Accepted for compatibility with JAX: calls always keep program order.
 
     Notes
     -----
-    Under `jit` it is called each time that the program gets there. Under `grad`, `jvp` and `vjp` once, with the values
-    of the forward pass. Under `vmap` once for each lane (once in all, if no argument depends on the lane).
+    Under `jit`, it is called each time the program reaches it. Under `grad`, `jvp` and `vjp` it is called once, with
+    the values of the forward pass. Under `vmap` it is called once per lane, or once in total if no argument depends
+    on the lane.
 
     Examples
     --------
@@ -52,7 +53,7 @@ def debug_callback(
         return partial(debug_callback, ordered=ordered)
     if not callable(callback):
         raise ArgumentError(
-            f"debug.callback: want a function to call, got {str(callback)[:60]!r} of type {type(callback).__name__}"
+            f"debug.callback: expected a function to call, got {str(callback)[:60]!r} of type {type(callback).__name__}"
         )
     call, values = host_call("debug.callback", callback, args, kwargs, None)
     debug_callback_p.bind(*values, call=call, ordered=bool(ordered))
@@ -61,28 +62,28 @@ def debug_callback(
 
 @checked
 def debug_print(fmt: str | None = None, *args: Any, ordered: bool = False, **kwargs: Any) -> Any:
-    """Print values of the program when it gets there.
+    """Print values each time the program reaches this call.
 
     Parameters
     ----------
     fmt : str
         A format string, as for ``str.format``; not an f-string, which is evaluated before numbers are known. Without
-        fields, `args` are printed behind it. Without it, the result is a function of `fmt` and its arguments:
+        fields, `args` are printed after it. Without `fmt`, the result is a function of `fmt` and its arguments:
         ``debug.print(ordered=True)("x = {}", x)``.
     *args, **kwargs
-        What the fields stand for: trees of arrays and numbers, and anything else.
+        The values of the fields: pytrees of arrays and numbers, and any other objects.
     ordered : bool
-        Taken for programs written for JAX: lines always come in the order in which they are written.
+        Accepted for compatibility with JAX: lines always keep program order.
 
     Raises
     ------
     FormatError
-        At once, if fields and arguments do not fit.
+        While tracing, if fields and arguments do not match.
 
     Notes
     -----
-    When it prints under `jit`, `grad` and `vmap`: see `debug.callback`. The line is flushed. Arrays are printed
-    under the ``np.printoptions`` that hold when the program runs.
+    For when it prints under `jit`, `grad` and `vmap`, see `debug.callback`. The line is flushed. Arrays are printed
+    with the ``np.printoptions`` in effect when the program runs.
 
     Examples
     --------
@@ -101,7 +102,7 @@ def debug_print(fmt: str | None = None, *args: Any, ordered: bool = False, **kwa
         return partial(debug_print, ordered=ordered)
     if not isinstance(fmt, str):
         raise ArgumentError(
-            f"debug.print: want a format string, got {type(fmt).__name__}: write debug.print('{{}}', x)"
+            f"debug.print: expected a format string, got {type(fmt).__name__}: write debug.print('{{}}', x)"
         )
     fields = _checked(fmt, args, kwargs)
     call, values = host_call("debug.print", _Print(fmt, fields), args, kwargs, None)
@@ -129,14 +130,14 @@ class _Print:
 
 
 class _Fields(string.Formatter):
-    """Goes through a format string without formatting; remembers which arguments it asks for, and which are missing."""
+    """Parses a format string without formatting, and collects the arguments that it uses and those that are missing."""
 
     def __init__(self) -> None:
         self.used: set[int | str] = set()
         self.missing: list[int | str] = []
 
     def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
-        """The argument itself; attributes and items of it may not be there before the program runs."""
+        """The argument itself; its attributes and items may not exist before the program runs."""
         head = field_name.split(".")[0].split("[")[0]
         key: int | str = int(head) if head.isdigit() else head
         given = key < len(args) if isinstance(key, int) else key in kwargs
@@ -155,15 +156,15 @@ class _Fields(string.Formatter):
 
 
 def _checked(fmt: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether a format string has fields; a `FormatError` where these and the arguments do not fit."""
+    """Whether a format string has fields; raises `FormatError` if these and the arguments do not match."""
     fields = _Fields()
     try:
         fields.vformat(fmt, args, kwargs)
         found = any(name is not None for _, name, _, _ in fields.parse(fmt))
     except ValueError as error:
-        raise FormatError(f"debug.print: {fmt!r} is no format string: {error}") from None
+        raise FormatError(f"debug.print: {fmt!r} is not a format string: {error}") from None
     if fields.missing:
-        raise FormatError(f"debug.print: {fmt!r} asks for {_named(fields.missing[0])}, which is not given")
+        raise FormatError(f"debug.print: {fmt!r} asks for {_named(fields.missing[0])}, which is missing")
     unused: list[int | str] = [name for name in kwargs if name not in fields.used]
     if found:
         unused += [i for i in range(len(args)) if i not in fields.used]

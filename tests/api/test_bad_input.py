@@ -241,7 +241,7 @@ def test_vmap_axes():
         (lambda: ft.vmap(f)(X, np.ones(4)), value, ["differ in size", "(3,)", "(4,)"]),
         (lambda: ft.vmap(f, axis_size=5)(X, X), value, ["axis_size=5", "(3,)"]),
         (lambda: ft.vmap(f, (0,))(X, X), value, ["1 entries for 2 positional"]),
-        (lambda: ft.vmap(f, None)(X, X), value, ["give axis_size"]),
+        (lambda: ft.vmap(f, None)(X, X), value, ["pass axis_size"]),
         (lambda: ft.vmap(f, (0, 1))(X, X), axis, ["axis 1 of argument", "(3,)", "None"]),
         (lambda: ft.vmap(f)(X, 2.0), axis, ["axis 0 of argument 1 ('y')", "()"]),
         (lambda: ft.vmap(f, out_axes=1)(X, X), axis, ["out_axes asks for axis 1"]),

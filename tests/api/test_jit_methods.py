@@ -36,7 +36,7 @@ class Model:
 
     def __init__(self, **attributes):
         self.count = 0
-        self.rng = np.random.default_rng(0)  # may change unseen, but is read by no method
+        self.rng = np.random.default_rng(0)  # may change unnoticed, but no method reads it
         self.__dict__.update(attributes)
 
     @ft.jit
@@ -329,7 +329,7 @@ def test_what_may_change_unseen_is_refused_at_once():
         assert Holding(held).scaled(1.0) == 2.0
     for _ in range(2):
         with pytest.raises(
-            StaleInstanceError, match=r"self\.rng is of type Generator, which may change unseen"
+            StaleInstanceError, match=r"self\.rng is of type Generator, which may change unnoticed"
         ):
             Noisy().noise(1.0)
     with pytest.raises(StaleInstanceError, match=r"self\.rng is of type Generator"):

@@ -219,7 +219,7 @@ def test_the_body_is_still_a_function():
         (
             lambda: lax.scan(ft.progress(9)(add), 0.0, XS),
             ValueError,
-            "scan.*progress was told of 9 iterations, but there are 10",
+            "scan.*progress expects 9 iterations, but the loop has 10",
         ),
     ],
 )

@@ -270,7 +270,7 @@ def test_results_that_are_not_what_was_promised(how):
 
 
 def test_arguments_that_cannot_be_used():
-    with pytest.raises(ArgumentError, match="want a function"):
+    with pytest.raises(ArgumentError, match="expected a function"):
         ft.pure_callback(3.0, SCALAR)
     with pytest.raises(ArgumentError, match="sharding"):
         ft.pure_callback(np.sin, SCALAR, 1.0, sharding="here")
