@@ -1,4 +1,4 @@
-"""What functions under SciPy's names ask of their matrices."""
+"""Checks and conversions of matrix arguments of SciPy's functions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def inexact(name: str, check_finite: bool, *given: Any) -> list[Any]:
 
 
 def matched(name: str, a: Any, b: Any) -> tuple[Any, Any, tuple[int, ...]]:
-    """Matrix and right-hand side with the same axes before the last two, and the shape of the solution."""
+    """A matrix and a right-hand side with equal leading axes, and the shape of the solution."""
     n, own = shape_of(a)[-1], shape_of(b)
     vector = len(own) == 1
     if not own or own[0 if vector else -2] != n:

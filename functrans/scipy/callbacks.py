@@ -1,8 +1,8 @@
-"""Users' functions that SciPy's solvers call.
+"""User functions called by SciPy's solvers.
 
-SciPy calls them with numbers, and they may read traced values: in their closures, in ``args``. These are looked for
-beforehand, and become operands of the solver's `Function`; while it runs, numbers stand for them. So SciPy sees a
-function of plain numbers, and the rules one that they can differentiate in its operands.
+SciPy calls them with numbers, but they may read traced values in their closures and in ``args``. functrans finds these
+values in advance and makes them operands of the solver's `Function`; while the solver runs, numbers replace them. So
+SciPy sees a function of plain numbers, and the rules see a function that they can differentiate in its operands.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from ..transforms.transpose import backward
 
 
 class Callback(Sealed):
-    """A user's function with the traced values that it reads.
+    """A user's function and the traced values that it reads.
 
     Parameters
     ----------
     name : str
-        Of the solver, for messages.
+        The solver's name, for messages.
     fun : callable
     args : tuple
         Its further arguments.
     others : sequence
-        Further functions of the same arguments, a Jacobian, say; what is not callable is passed over.
+        Further functions of the same arguments, such as a Jacobian; objects that are not callable are ignored.
     """
 
     __slots__ = ("_captures", "args", "fun", "name")
@@ -56,7 +56,7 @@ class Callback(Sealed):
         return [c.tracer for c in self._captures]
 
     def reading(self, operands: Sequence[Any], use: Callable[[Callable[[Any], Any]], Any]) -> Any:
-        """Call `use` while values stand for the operands; it is given what makes a function one for SciPy to call."""
+        """Call `use` while `values` replace the operands; its argument makes a function that SciPy can call."""
         trace = StandInTrace(current_trace.get(), self._captures, operands, self.name)
 
         def plain(x: Any) -> Any:
@@ -68,30 +68,30 @@ class Callback(Sealed):
         return numbers_only(self.name, lambda: use(for_scipy), trace)
 
     def __call__(self, operands: Sequence[Any], *xs: Any) -> Any:
-        """What the function returns, numbers as arrays."""
+        """The function's result, with numbers as arrays."""
         return self.reading(operands, lambda for_scipy: for_scipy(self.fun)(*xs))
 
 
 def numbers_only(name: str, use: Callable[[], Any], trace: Trace = eval_trace) -> Any:
-    """Let SciPy compute with numbers; what a function of the user's reads of traced values must be known before.
+    """Let SciPy compute with numbers; all traced values that the user's function reads must be known in advance.
 
     Raises
     ------
     CapturedTracerError
-        If there is more.
+        If the function reads another traced value.
     """
     try:
         return tracing(trace, use)
     except UnexpectedTracerError as error:
         raise CapturedTracerError(
-            f"{name}: the function reads a traced value that is out of sight: in a global variable, say, or an "
-            "iterator. Pass it in args, or let the function read it from the function around it",
+            f"{name}: the function reads a traced value that functrans cannot see: in a global variable or an "
+            "iterator. Pass it in args, or let the function read it from the enclosing function",
             error.source,
         ) from error
 
 
 def as_array(x: Any) -> Any:
-    """What a function returned as an array: it may be a number, or a list of traced values."""
+    """The result of a function, a number or a list of traced values, as an array."""
     if isinstance(x, Tracer):
         return x
     return asarray(x) if is_traced(x) else np.asarray(x)
@@ -103,7 +103,7 @@ def is_moving(x: Any) -> bool:
 
 
 def pushed(fun: Callable[..., Sequence[Any]], values: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-    """The tangents of what a function of flat values returns; None and `Zero` stand for zeros."""
+    """The tangents of the results of a function of flat values; None and `Zero` count as zeros."""
     given = [Zero(x) if t is None else t for x, t in zip(values, tangents)]
     return [instantiate(t) for t in jvp(fun, values, given)[1]]
 
@@ -111,19 +111,19 @@ def pushed(fun: Callable[..., Sequence[Any]], values: Sequence[Any], tangents: S
 def pulled(
     fun: Callable[..., Sequence[Any]], values: Sequence[Any], mask: Sequence[bool], cts: Sequence[Any]
 ) -> list[Any]:
-    """The cotangents of the values that are marked."""
+    """The cotangents of the marked values."""
     found = linearize(fun, values, mask)
     back = backward(found.tape, found.tangents, cts, found.inputs)
     return [instantiate(ct) for ct, m in zip(back, mask) if m]
 
 
 def is_traced(*values: Any) -> bool:
-    """Whether traced values are among some, or in lists and tuples of them."""
+    """Whether any value is traced, or is a list or tuple that contains a traced value."""
     return any(is_traced(*x) if isinstance(x, list | tuple) else isinstance(x, Tracer) for x in values)
 
 
 def known(name: str, what: str, x: Any) -> Any:
-    """The numbers of something in which there is no derivative.
+    """The numbers of an argument that has no derivative.
 
     Raises
     ------
@@ -141,5 +141,5 @@ def known(name: str, what: str, x: Any) -> Any:
 
 
 def unpatched(solver: Callable[..., Any]) -> Callable[..., Any]:
-    """SciPy's own function, where `functrans.scipy.patch` has put another in its place."""
+    """SciPy's own function, even if `functrans.scipy.patch` has replaced it."""
     return getattr(solver, "_unpatched", solver)

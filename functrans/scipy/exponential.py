@@ -50,7 +50,7 @@ _THETAS = {
     9: 2.097847961257068,
     13: 5.371920351148152,
 }
-"""Up to which 1-norm the Pade approximant of a degree is exact to double precision (Higham 2005, table 2.3)."""
+"""Largest 1-norm for which the Pade approximant of a degree is exact in double precision (Higham 2005, table 2.3)."""
 
 
 @checked
@@ -68,8 +68,8 @@ def expm(A: Any) -> Any:
     Notes
     -----
     Scaling and squaring around a Pade approximant (Higham 2005, The scaling and squaring method for the matrix
-    exponential revisited), with derivatives of all orders through its operations. The 1-norm decides the degree, and
-    how often the approximant is squared: of a traced matrix when the program runs.
+    exponential revisited), with derivatives of all orders through its operations. The 1-norm determines the degree and
+    the number of squarings; for a traced matrix, at run time.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def expm(A: Any) -> Any:
            [-0., -1.]])
     """
     (x,) = inexact("expm", False, A)
-    if shape_of(x) in ((), (1,)):  # a number is a matrix of one element to SciPy
+    if shape_of(x) in ((), (1,)):  # SciPy treats a number as a matrix of one element
         x = reshape_p.bind(x, shape=(1, 1))
     check_square("expm", x)
     if 0 in shape_of(x):
@@ -124,7 +124,7 @@ def _scaled(x: Any, steps: Any) -> Any:
 
 
 def _by_norm(x: Any) -> Any:
-    """The exponential of one matrix whose norm is known when the program runs."""
+    """The exponential of one matrix whose norm is known only at run time."""
     norm = _norm(x)
     steps, real = _steps(norm), dtype_of(norm)
     above = [gt_p.bind(norm, real.type(theta)) for theta in list(_THETAS.values())[:-1]]
@@ -135,7 +135,7 @@ def _by_norm(x: Any) -> Any:
 
 
 def _squared(x: Any, wanted: Any) -> Any:
-    """The square where it is wanted; elsewhere the square of zero, so that nothing overflows, nor do derivatives."""
+    """The square where `wanted`; elsewhere the square of zero, so that neither values nor derivatives overflow."""
     wanted = broadcast_to(wanted, shape_of(x))
     safe = select_p.bind(wanted, x, dtype_of(x).type(0))
     return select_p.bind(wanted, matrix_product(safe, safe), x)

@@ -1,4 +1,4 @@
-"""LU and QR factors, and what is solved with them."""
+"""LU and QR factors, and solutions of systems with them."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ def lu(
     ----------
     a : array_like, shape (..., m, n)
     permute_l : bool
-        Return ``P @ L`` and U.
+        Whether to return ``P @ L`` and U.
     check_finite : bool
-        Raise for NaN and infinities.
+        Whether to raise for NaN and infinities.
     p_indices : bool
-        Return instead of P the order of rows `p` with ``a = L[p] @ U``.
+        Whether to return the order of rows `p` with ``a = L[p] @ U`` instead of P.
 
     Returns
     -------
     p : Array, shape (..., m, m), or int32 and (..., m)
-        Not if `permute_l`.
+        Omitted if `permute_l`.
     l : Array, shape (..., m, min(m, n))
         Ones on the diagonal.
     u : Array, shape (..., min(m, n), n)
@@ -84,18 +84,18 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
     ----------
     a : array_like, shape (..., m, n)
     check_finite : bool
-        Raise for NaN and infinities.
+        Whether to raise for NaN and infinities.
 
     Returns
     -------
     lu : Array, shape (..., m, n)
-        U, and below its diagonal L, whose diagonal is ones.
+        U, and below its diagonal L without its unit diagonal.
     piv : Array, int32, shape (..., min(m, n))
         Row `i` was exchanged with row ``piv[i]``.
 
     Notes
     -----
-    Of a singular matrix there is no warning, as SciPy's: U has a zero on its diagonal.
+    Unlike SciPy, it does not warn if the matrix is singular; U then has a zero on its diagonal.
 
     Examples
     --------
@@ -120,17 +120,17 @@ def lu_solve(
     Parameters
     ----------
     lu_and_piv : tuple (Array, Array)
-        What `lu_factor` gave of a square matrix.
+        The result of `lu_factor` for a square matrix.
     b : array_like, shape (n,) or (..., n, m)
     trans : {0, 1, 2}
-        What ``op`` does: nothing, transpose, or transpose and conjugate.
+        The operation ``op``: none, transpose, or conjugate transpose.
     check_finite : bool
-        Raise for NaN and infinities.
+        Whether to raise for NaN and infinities.
 
     Returns
     -------
     Array
-        Of the shape of `b`. Infinities or NaN if the matrix is singular.
+        With the shape of `b`. Infinities or NaN if the matrix is singular.
 
     Examples
     --------
@@ -167,32 +167,32 @@ def qr(
     pivoting: bool = False,
     check_finite: bool = True,
 ) -> tuple[Any, ...]:
-    """The factors of ``a = Q @ R``: orthonormal columns, and an upper triangle.
+    """The factors of ``a = Q @ R``: orthonormal columns and an upper triangle.
 
     Parameters
     ----------
     a : array_like, shape (..., m, n)
     lwork : int, optional
-        Accepted, ignored.
+        Ignored.
     mode : {'full', 'r', 'economic', 'raw'}
-        With ``k = min(m, n)``: Q of shape (..., m, m) and R of shape (..., m, n); R alone; Q of shape (..., m, k) and R
+        With ``k = min(m, n)``: Q of shape (..., m, m) and R of shape (..., m, n); only R; Q of shape (..., m, k) and R
         of shape (..., k, n); or LAPACK's reflections ``(qr, tau)`` and R of shape (..., k, n).
     pivoting : bool
-        Take the columns in an order that makes the diagonal of R fall: ``a[:, P] = Q @ R``.
+        Whether to reorder the columns so that the diagonal of R decreases: ``a[:, P] = Q @ R``.
     check_finite : bool
-        Raise for NaN and infinities.
+        Whether to raise for NaN and infinities.
 
     Returns
     -------
     Q : Array, or tuple of Array
-        Not if ``mode='r'``.
+        Omitted if ``mode='r'``.
     R : Array
     P : Array, int32, shape (..., n)
-        Only if `pivoting`.
+        Returned only if `pivoting`.
 
     Notes
     -----
-    Derivatives as of `functrans.numpy.linalg.qr`.
+    For derivatives see `functrans.numpy.linalg.qr`.
 
     Examples
     --------

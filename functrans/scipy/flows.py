@@ -1,13 +1,13 @@
 """Solutions of ordinary differential equations, by SciPy's solvers, with the derivatives of the variational equation.
 
-Of the solution of ``dy/dt = f(t, y, c)``, ``y(t0) = y0``, the tangent `s` in a direction solves ::
+The tangent `s` of the solution of ``dy/dt = f(t, y, c)``, ``y(t0) = y0`` in a direction solves ::
 
     ds/dt = (df/dy) s + (df/dc) dc,   s(t0) = dy0 - f(t0, y0) dt0
 
-and the tangent of ``y(t)`` is ``s(t) + f(t, y) dt``. It is solved together with `y`, as one system, by the same method
-at the same tolerances. Forward mode solves it for its direction; reverse mode for all directions at once, for what
-it needs is the Jacobian of the solution. (The adjoint equation would be cheaper for many parameters, but it wants `y`
-backwards in time, which is unstable wherever the equation is stable.) Both systems are systems like the first, so one
+and the tangent of ``y(t)`` is ``s(t) + f(t, y) dt``. Both are solved together as one system, by the same method at
+the same tolerances. Forward mode solves it for its direction. Reverse mode needs the Jacobian of the solution, so it
+solves for all directions at once. (The adjoint equation would be cheaper for many parameters, but it needs `y`
+backward in time, which is unstable wherever the equation is stable.) Both systems have the form of the first, so one
 `Function` serves derivatives of any order.
 """
 
@@ -34,7 +34,7 @@ from ..transforms.transpose import backward
 from ..transforms.values import ShapeDtypeStruct
 from .callbacks import Callback, as_array, is_moving, unpatched
 
-#: What describes the user's function to a solver, not that of its derivatives.
+#: Options that describe the user's function to a solver, and do not apply to its derivatives.
 _OF_THE_FUNCTION = ("jac", "jac_sparsity", "lband", "uband", "first_step")
 _SMALLEST_RTOL = 100 * np.finfo(float).eps
 
@@ -55,12 +55,12 @@ class Given(System):
     vectorized: bool
 
     def slope(self, t: Any, y: Any, operands: Sequence[Any]) -> Any:
-        """The derivative of all that the system consists of."""
+        """The derivative of the whole system."""
         found = self.callback(operands, t, y[:, None] if self.vectorized else y)
         slope = as_array(found).reshape(-1)
         if slope.shape == y.shape:
             return slope
-        if slope.shape == (1,):  # one number for all equations, which SciPy takes
+        if slope.shape == (1,):  # one number for all equations, which SciPy accepts
             return broadcast_to(slope, y.shape)
         raise ShapeError(
             f"solve_ivp: the function returned {slope.size} derivatives for {y.size} equations. Return one for "
@@ -70,13 +70,13 @@ class Given(System):
 
 @dataclass(frozen=True, eq=False)
 class Pushed(System):
-    """A system, and below it the tangent in one direction: operands are followed by the tangents of those marked."""
+    """A system followed by its tangent in one direction; the tangents of marked operands follow the operands."""
 
     of: System
     moving: tuple[bool, ...]
 
     def slope(self, t: Any, y: Any, operands: Sequence[Any]) -> Any:
-        """The derivative of all that the system consists of."""
+        """The derivative of the whole system."""
         n, count = y.shape[0] // 2, len(self.moving)
         rest = iter(operands[count:])
         tangents = [next(rest) if m else None for m in self.moving]
@@ -89,14 +89,14 @@ class Pushed(System):
 
 @dataclass(frozen=True, eq=False)
 class Jacobian(System):
-    """A system of `n` equations, and below it the derivatives in `y` and the operands marked, row by row."""
+    """A system of `n` equations followed by its derivatives in `y` and the marked operands, row by row."""
 
     of: System
     n: int
     moving: tuple[bool, ...]
 
     def slope(self, t: Any, y: Any, operands: Sequence[Any]) -> Any:
-        """The derivative of all that the system consists of."""
+        """The derivative of the whole system."""
         n = self.n
         own = y[n:].reshape(n, -1)
         found = linearize(lambda x, *cs: [self.of.slope(t, x, cs)], [y[:n], *operands], [True, *self.moving])
@@ -111,7 +111,7 @@ class Jacobian(System):
 
 @dataclass(frozen=True, eq=False)
 class Problem(Sealed):
-    """A system, and how it is solved.
+    """A system and the options of its solver.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class Problem(Sealed):
     options : dict
         Arguments of ``scipy.integrate.solve_ivp``.
     details : list
-        Holds what SciPy returned last.
+        Holds SciPy's latest result.
     """
 
     system: System
@@ -130,10 +130,10 @@ class Problem(Sealed):
     details: list[Any]
 
     def of(self, system: System, directions: int) -> Problem:
-        """The problem for a system with derivatives in as many directions.
+        """The problem for a system with derivatives in a number of directions.
 
-        Solvers look at the mean square error of all equations: tolerances are narrowed such that the error in each
-        direction, and in the solution itself, is within them.
+        Solvers control the mean square error of all equations, so the tolerances are tightened until the error in each
+        direction, and in the solution itself, is within the original ones.
         """
         options = {k: v for k, v in self.options.items() if k not in _OF_THE_FUNCTION}
 
@@ -146,7 +146,7 @@ class Problem(Sealed):
         return Problem(system, self.n * (1 + directions), {**options, "rtol": rtol, "atol": atol}, [])
 
     def solved(self, span: Sequence[Any], y0: Any, times: Any, operands: Sequence[Any]) -> tuple[Any, Any]:
-        """The times at which the solution is wanted, all steps if that is None, and the solution there."""
+        """The times of the solution (all steps if `t_eval` is None), and the solution there."""
         span = (float(span[0]), float(span[1]))
         options = {"t_eval": times, **self.options}
         system = self.system
@@ -184,14 +184,14 @@ class Flow(Function):
         """Its shape and dtype."""
         if times is None:
             raise ArgumentError(
-                "solve_ivp: give t_eval under jit and vmap: how many steps there are is not known while tracing"
+                "solve_ivp: pass t_eval under jit and vmap: the number of steps is unknown while tracing"
             )
         dtype = np.dtype(float)
         return ShapeDtypeStruct(times.shape, dtype), ShapeDtypeStruct((problem.n, *times.shape), dtype)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Keep what the rules need."""
+        """Save the values that the rules need."""
         ctx.problem, ctx.t0, ctx.tf, ctx.y0, ctx.times, *operands = inputs
         ctx.operands = tuple(operands)
         ctx.t, ctx.y = output
@@ -240,7 +240,7 @@ class Flow(Function):
 
 
 def _times(ctx: Any) -> Any:
-    """The times of the solution, with the derivatives that they have."""
+    """The times of the solution, with their derivatives."""
     if ctx.times is not None:
         return ctx.times
     return concatenate([asarray(ctx.t0).reshape(1), ctx.t[1:-1], asarray(ctx.tf).reshape(1)])
@@ -252,7 +252,7 @@ def _slope(ctx: Any, k: int) -> Any:
 
 
 def _pulled(ctx: Any, ct: Any, moving: tuple[bool, ...]) -> tuple[Any, list[Any]]:
-    """The cotangents of the initial values, and of the operands marked, by the Jacobian of the solution."""
+    """The cotangents of the initial values and the marked operands, from the Jacobian of the solution."""
     problem, operands = ctx.problem, ctx.operands
     n = problem.n
     avals = [aval_of(x) for x in operands]

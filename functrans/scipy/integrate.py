@@ -44,19 +44,19 @@ def quad(
     Parameters
     ----------
     func : callable
-        ``func(t, *args)``, a number. It is called with Python floats, and may read traced values.
+        ``func(t, *args)`` returns a number. It is called with Python floats, and may read traced values.
     a, b : float
         Limits, which may be traced, and infinite where they are not.
     args : tuple
         Further arguments of `func`, which may be traced.
     full_output, epsabs, epsrel, limit, points, weight, wvar, wopts, maxp1, limlst, complex_func
-        As in SciPy. They are numbers, not traced. Of a traced integral `full_output` and `complex_func` must be left,
-        and limits with a `weight` must not be traced.
+        As in SciPy. These must not be traced. For a traced integral, `full_output` and `complex_func` must keep their
+        defaults, and limits with a `weight` must not be traced.
 
     Returns
     -------
     y : float
-        An `Array` of float64 where a traced value is involved.
+        An `Array` of float64 if a traced value is involved.
     abserr : float
         SciPy's estimate of the error of `y`; its derivative is zero.
 
@@ -67,12 +67,13 @@ def quad(
 
     Notes
     -----
-    The derivative in the limits is the integrand there, that in what `func` reads the integral of its derivative
-    (Leibniz's rule), by the same method with the same options. So its error is about `epsabs` or `epsrel`, too: where
-    the derivative is harder to integrate, say singular where `func` is not, SciPy warns as it would for an integral.
-    Both modes, to any order. Reverse mode computes the integrals for all numbers that `func` reads from the same
-    points. Second derivatives in a limit call `func` with a traced limit: it must then be written with
-    `functrans.numpy`. Under `jit` and `vmap`, SciPy is called back, one example after the other.
+    The derivative in the limits is the integrand there. The derivative in the values that `func` reads is the
+    integral of the integrand's derivative (Leibniz's rule), by the same method with the same options. So its error is
+    about `epsabs` or `epsrel`, too. If the derivative is harder to integrate, say singular where `func` is not, SciPy
+    warns as it would for any integral. Supports both modes, to any order. Reverse mode computes the integrals for all
+    numbers that `func` reads from the same points. Second derivatives in a limit call `func` with a traced limit, so
+    it must then use `functrans.numpy`. Under `jit` and `vmap`, SciPy runs as a host call, one example after the
+    other.
 
     Examples
     --------
@@ -98,7 +99,7 @@ def quad(
         )
     if full_output or complex_func:
         which = "full_output" if full_output else "complex_func"
-        raise ArgumentError(f"quad: {which} is not available where a traced value is involved")
+        raise ArgumentError(f"quad: {which} is not available if a traced value is involved")
     if moving and weight is not None:
         raise ArgumentError(
             f"quad: limits with weight={weight!r} must not be traced: the weight depends on them"
@@ -127,27 +128,26 @@ def solve_ivp(
     Parameters
     ----------
     fun : callable
-        ``fun(t, y, *args)``, an array or a list of as many numbers as `y` has. It may read traced values, as may a
-        callable ``jac`` in `options`.
+        ``fun(t, y, *args)`` returns an array or a list with one number per element of `y`. It may read traced values,
+        and so may a callable ``jac`` in `options`.
     t_span : (float, float)
-        From when to when; they may be traced.
+        The start and end times, which may be traced.
     y0 : array_like, shape (n,)
         The initial value, which may be traced.
     method, vectorized, **options
         As in SciPy.
     t_eval : array_like, shape (m,), optional
-        The times at which the solution is wanted, which may be traced; all steps by default. Under `jit` and `vmap` it
-        must be given.
+        The times of the solution, which may be traced; by default all steps. Required under `jit` and `vmap`.
     dense_output, events
-        As in SciPy. Where a traced value is involved, they must be left.
+        As in SciPy. If a traced value is involved, they must keep their defaults.
     args : tuple, optional
         Further arguments of `fun`, which may be traced.
 
     Returns
     -------
     OdeResult
-        Its ``y``, of shape (n, m), is an `Array` where a traced value is involved, and so is ``t`` where times are
-        traced; under `jit` and `vmap` there is nothing else in it.
+        Its ``y``, of shape (n, m), is an `Array` if a traced value is involved, and so is ``t`` if the times are
+        traced. Under `jit` and `vmap` it has only these two.
 
     Raises
     ------
@@ -159,12 +159,12 @@ def solve_ivp(
     Notes
     -----
     Derivatives solve the variational equation together with the equation itself, by the same method at the same
-    tolerances: their error is about `rtol` of them, by default 0.001. **Set `rtol` as you need derivatives.** Forward
-    mode solves 2n equations. Reverse mode solves n (1 + n + p), where p is how many traced numbers `fun` reads, and is
-    stable for stiff equations, too. For hundreds of parameters, or long solutions, write the steps with ``lax.scan`` or
-    ``lax.while_loop``, which are compiled and have a reverse mode of their own. Derivatives call `fun` with a traced
-    `y`: it must then be written with `functrans.numpy`. A ``jac`` serves the solver only. Steps, where they are what is
-    returned, are fixed numbers, but for the ends of `t_span`.
+    tolerances, so their relative error is about `rtol`, by default 0.001. **Set `rtol` to the accuracy that your
+    derivatives need.** Forward mode solves 2n equations. Reverse mode solves n (1 + n + p), where p is the number of
+    traced numbers that `fun` reads, and is stable for stiff equations, too. For hundreds of parameters, or long
+    solutions, write the steps with ``lax.scan`` or ``lax.while_loop``, which compile and have their own reverse mode.
+    Derivatives call `fun` with a traced `y`, so it must then use `functrans.numpy`. Only the solver uses ``jac``. If
+    the steps are returned, they are constants, except for the ends of `t_span`.
 
     Examples
     --------
@@ -186,15 +186,13 @@ def solve_ivp(
         ))  # fmt: skip
     if dense_output or events is not None:
         which = "events" if events is not None else "dense_output"
-        raise ArgumentError(
-            f"solve_ivp: {which} is not available where a traced value is involved; give t_eval"
-        )
+        raise ArgumentError(f"solve_ivp: {which} is not available if a traced value is involved; pass t_eval")
     y0 = as_array(y0)
     if not is_inexact(y0.dtype):
         y0 = y0.astype(float)
     if y0.dtype.kind == "c" or y0.ndim != 1:
         raise ArgumentError(
-            f"solve_ivp: y0 must be a vector of real numbers where a traced value is involved, got {aval_of(y0)}"
+            f"solve_ivp: y0 must be a vector of real numbers if a traced value is involved, got {aval_of(y0)}"
         )
     times = None if t_eval is None else as_array(t_eval)
     problem = Problem(Given(callback, vectorized), y0.shape[0], settings, [])

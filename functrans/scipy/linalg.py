@@ -1,7 +1,7 @@
 """``functrans.scipy.linalg``: SciPy's names for linear algebra, in batches and with derivatives.
 
-`overwrite_a` and `overwrite_b` are accepted and ignored: no argument is ever changed. `check_finite` looks at
-numbers that are known; inside compiled functions NaN is passed on.
+`overwrite_a` and `overwrite_b` are ignored: arguments never change. `check_finite` checks numbers that are known;
+inside compiled functions NaN propagates.
 """
 
 from ..core.names import module_attributes as _module_attributes

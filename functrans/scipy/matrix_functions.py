@@ -25,8 +25,8 @@ def sqrtm(A: Any) -> Any:
     Returns
     -------
     Array, shape (..., n, n)
-        **Always complex** (SciPy's is real where all imaginary parts are zero, which depends on numbers): of a positive
-        semi-definite matrix take the real part.
+        **Always complex**. (SciPy's result is real if all imaginary parts are zero, which depends on the numbers.)
+        For a positive semi-definite matrix, take the real part.
 
     Raises
     ------
@@ -35,9 +35,8 @@ def sqrtm(A: Any) -> Any:
 
     Notes
     -----
-    The derivative solves ``root @ root' + root' @ root = A'`` [1]_. It is right at equal eigenvalues, where that of
-    ``v @ diag(sqrt(w)) @ v.T`` is not; that of a singular matrix is NaN. A host call of
-    SciPy.
+    The derivative solves ``root @ root' + root' @ root = A'`` [1]_. It is correct at equal eigenvalues, unlike that of
+    ``v @ diag(sqrt(w)) @ v.T``. At a singular matrix it is NaN. Compiled to a host call of SciPy.
 
     References
     ----------
@@ -76,12 +75,12 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     Raises
     ------
     LinAlgError
-        If shapes do not fit. For batches use `vmap`.
+        If shapes do not match. For batches use `vmap`.
 
     Notes
     -----
-    There is one solution unless `a` and ``-b`` have an eigenvalue in common: then the result is NaN. A host call of
-    SciPy, which calls LAPACK's trsyl.
+    The solution is unique unless `a` and ``-b`` share an eigenvalue, in which case the result is NaN. Compiled to a
+    host call of SciPy, which calls LAPACK's trsyl.
 
     Examples
     --------
@@ -92,11 +91,13 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     values = inexact("solve_sylvester", False, a, b, q)
     shapes = [shape_of(v) for v in values]
     if any(len(s) != 2 for s in shapes):
-        raise LinAlgError(f"solve_sylvester: want three matrices, got shapes {', '.join(map(str, shapes))}")
+        raise LinAlgError(
+            f"solve_sylvester: expected three matrices, got shapes {', '.join(map(str, shapes))}"
+        )
     (m, _), (n, _) = shapes[:2]
     if shapes != [(m, m), (n, n), (m, n)]:
         raise LinAlgError(
-            f"solve_sylvester: shapes {', '.join(map(str, shapes))} do not fit: `a` and `b` are square, "
-            "with the rows and the columns of `q`"
+            f"solve_sylvester: shapes {', '.join(map(str, shapes))} do not match: `a` and `b` must be "
+            "square, with as many rows as `q` has rows and columns respectively"
         )
     return finish(solution_of_sylvester(*values))

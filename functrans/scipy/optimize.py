@@ -61,7 +61,7 @@ def brentq(
     Parameters
     ----------
     f : callable
-        ``f(x, *args)``, a number. It may read traced values.
+        ``f(x, *args)`` returns a number. It may read traced values.
     a, b : float
         The bracket, which may be traced.
     args : tuple
@@ -72,22 +72,22 @@ def brentq(
     Returns
     -------
     root : float
-        An `Array` of float64 where a traced value is involved.
+        An `Array` of float64 if a traced value is involved.
     r : RootResults
         With `full_output`; under `jit` and `vmap` only its ``root`` is known.
 
     Raises
     ------
     SolverError
-        If no root is found, and a traced value is involved, whatever `disp` says. A `RuntimeError`, as in SciPy.
+        If no root is found and a traced value is involved, for any `disp`. It is a `RuntimeError`, as in SciPy.
 
     Notes
     -----
-    The derivative is that of the implicit function: ``dx = -(df/dc) dc / (df/dx)`` at the root, for all that `f` reads;
-    it is zero in the bracket. Both modes, to any order. Derivatives call `f` with a traced `x`: it must then be written
-    with `functrans.numpy`, not `math`. Its error is that of the root (`xtol`), to first order.
-    A multiple root has no derivative: the result is infinite or NaN. Under `jit` and `vmap`, SciPy is called back, one
-    example after the other.
+    The derivative is that of the implicit function: ``dx = -(df/dc) dc / (df/dx)`` at the root, for all values that `f`
+    reads. It is zero in the bracket. Supports both modes, to any order. Derivatives call `f` with a traced `x`, so it
+    must then use `functrans.numpy`, not `math`. The error of a derivative is that of the root (`xtol`), to first order.
+    A multiple root has no derivative: the result is infinite or NaN. Under `jit` and `vmap`, SciPy runs as a host call,
+    one example after the other.
 
     Examples
     --------
@@ -167,7 +167,7 @@ def root_scalar(
     Parameters
     ----------
     f : callable
-        ``f(x, *args)``, a number. It may read traced values, as may `fprime` and `fprime2`.
+        ``f(x, *args)`` returns a number. It may read traced values, and so may `fprime` and `fprime2`.
     args, bracket, x0, x1
         They may be traced.
     method, fprime, fprime2, xtol, rtol, maxiter, options
@@ -176,16 +176,16 @@ def root_scalar(
     Returns
     -------
     RootResults
-        Its ``root`` is an `Array` where a traced value is involved; under `jit` and `vmap` there is nothing else in it.
+        Its ``root`` is an `Array` if a traced value is involved; under `jit` and `vmap` it has only this field.
 
     Raises
     ------
     SolverError
-        If no root is found, and a traced value is involved.
+        If no root is found and a traced value is involved.
 
     Notes
     -----
-    Derivatives as of `brentq`, whatever the method; `fprime` serves the method only.
+    For derivatives see `brentq`, whatever the method; only the method uses `fprime`.
 
     Examples
     --------
@@ -239,7 +239,8 @@ def root(
     Parameters
     ----------
     fun : callable
-        ``fun(x, *args)``, an array or a list of as many numbers as `x` has. It may read traced values, as may `jac`.
+        ``fun(x, *args)`` returns an array or a list with one number per element of `x`. It may read traced values,
+        and so may `jac`.
     x0 : array_like
         The initial guess, which may be traced.
     args : tuple
@@ -250,22 +251,22 @@ def root(
     Returns
     -------
     OptimizeResult
-        Its ``x`` is an `Array` of float64 where a traced value is involved; under `jit` and `vmap` there is nothing
-        else in it.
+        Its ``x`` is an `Array` of float64 if a traced value is involved; under `jit` and `vmap` it has only this field.
 
     Raises
     ------
     SolverError
-        If no root is found, and a traced value is involved. (SciPy returns ``success=False``.)
+        If no root is found and a traced value is involved. (SciPy returns ``success=False``.)
     LinAlgError
-        If a derivative is asked for where the Jacobian at the root is singular.
+        If a derivative is needed and the Jacobian at the root is singular.
 
     Notes
     -----
     The derivative is that of the implicit function: ``dx = -inv(J) (df/dc) dc`` with the Jacobian J at the root, for
-    all that `fun` reads; it is zero in the guess. J is computed by forward mode, whatever `jac` is, and solved for
-    directly: for very large systems write ``lax.custom_root``, where you choose the linear solver. Derivatives call
-    `fun` with a traced `x`. Both modes, to any order. Their error is that of the root, to first order.
+    all values that `fun` reads. It is zero in the guess. Forward mode computes J, whatever `jac` is, and a direct
+    solver inverts it. For very large systems use ``lax.custom_root``, where you choose the linear solver. Derivatives
+    call `fun` with a traced `x`. Supports both modes, to any order. The error of a derivative is that of the root, to
+    first order.
 
     Examples
     --------
@@ -315,26 +316,26 @@ def fsolve(
     Parameters
     ----------
     func : callable
-        ``func(x, *args)``, an array or a list of as many numbers as `x` has. It may read traced values, as may
-        `fprime`.
+        ``func(x, *args)`` returns an array or a list with one number per element of `x`. It may read traced values, and
+        so may `fprime`.
     x0 : array_like
         The initial guess, which may be traced.
     args : tuple
         Further arguments of `func` and `fprime`, which may be traced.
     fprime, full_output, col_deriv, xtol, maxfev, band, epsfcn, factor, diag
-        As in SciPy. Where a traced value is involved, `full_output` must be left.
+        As in SciPy. If a traced value is involved, `full_output` must be False.
 
     Returns
     -------
     x : ndarray, shape (n,)
-        An `Array` where a traced value is involved.
+        An `Array` if a traced value is involved.
     infodict, ier, mesg
         With `full_output`.
 
     Raises
     ------
     SolverError
-        If no root is found, and a traced value is involved. (SciPy warns.)
+        If no root is found and a traced value is involved. (SciPy warns.)
 
     Examples
     --------
@@ -353,13 +354,13 @@ def fsolve(
             "fsolve", lambda: unpatched(scipy.optimize.fsolve)(func, x0, args, fprime, full_output, **options)
         )
     if full_output:
-        raise ArgumentError("fsolve: full_output is not available where a traced value is involved; use root")
+        raise ArgumentError("fsolve: full_output is not available if a traced value is involved; use root")
 
     def find(for_scipy: Any, start: Any) -> tuple[Any, Any]:
         x, _, status, message = unpatched(scipy.optimize.fsolve)(
             for_scipy(func), start, fprime=for_scipy(fprime), full_output=True, **options
         )
-        _check("fsolve", status in (1, 3), message)  # 3: no better one in floating point numbers
+        _check("fsolve", status in (1, 3), message)  # 3: no better root in floating point
         return x, None
 
     start = as_array(x0).reshape(-1)
@@ -386,11 +387,11 @@ def _bracketed(
 
 def _check(name: str, converged: bool, why: str) -> None:
     if not converged:
-        raise SolverError(f"{name}: no root was found: {why}. So there is nothing to be differentiated")
+        raise SolverError(f"{name}: no root was found: {why}. Without a root there is no derivative")
 
 
 def _results(equation: Equation, callback: Callback, guesses: Any, **parts: Any) -> Any:
-    """SciPy's results with a traced root; what else is in them is known only where numbers are."""
+    """SciPy's results with a traced root; their other fields are known only where numbers are."""
     if equation.details is None or any(map(is_abstract, (*callback.operands, *guesses))):
         return scipy.optimize.OptimizeResult(**parts)
     found = equation.details

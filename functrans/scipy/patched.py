@@ -1,13 +1,12 @@
-"""SciPy's own solvers, called as they are on traced values.
+"""Let SciPy's own solvers accept traced values.
 
-SciPy has no protocol by which arrays of another kind take over its solvers (as ``__array_function__`` is for NumPy's
-functions). So each solver that functrans can differentiate is wrapped in its public module: ``scipy.integrate``,
-``scipy.optimize``. Outside of transformations a wrapper calls SciPy's function, and does nothing else; within one it
-calls the function of `functrans.scipy` of the same name, which asks whether traced values are involved. So the only
-calls that change are those that would raise an error. SciPy's function is the wrapper's ``__wrapped__``, and `unpatch`
-puts it back.
+SciPy's solvers have no dispatch protocol (such as NumPy's ``__array_function__``). So each solver that functrans can
+differentiate is wrapped in its public module: ``scipy.integrate``, ``scipy.optimize``. Outside transformations a
+wrapper only calls SciPy's function. Inside one it calls the function of the same name in `functrans.scipy`, which
+checks whether traced values are involved. So the only calls that change are those that would raise an error. SciPy's
+function is the wrapper's ``__wrapped__``, and `unpatch` restores it.
 
-Neither module is imported for that: where one is not loaded yet, it is patched when it is.
+This does not import either module: a module that is not loaded yet is patched when it is loaded.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from ..core.trace import current_trace, eval_trace, operators
 from . import integrate, optimize
 from .callbacks import unpatched
 
-#: By SciPy's module, our module.
+#: Our module for each of SciPy's.
 _SOLVERS: dict[str, ModuleType] = {"scipy.integrate": integrate, "scipy.optimize": optimize}
 
 
 class _AfterImport:
-    """Finds the modules like the finders after it, and has them patched when they have been loaded."""
+    """Finds the modules as the finders after it do, and patches them once loaded."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if name not in _SOLVERS:
@@ -53,15 +52,15 @@ def _listen(loader: Any) -> None:
         if _after_import in sys.meta_path:
             _patch(module)
 
-    with suppress(AttributeError):  # a loader that takes no attribute: then patch() after the import does it
+    with suppress(AttributeError):  # a loader without settable attributes: patch() after the import does it
         loader.exec_module = exec_module
 
 
 def patch() -> None:
-    """Let ``scipy.integrate.quad`` and its like take traced values. ``import functrans`` does it.
+    """Let ``scipy.integrate.quad`` and other solvers accept traced values. ``import functrans`` calls this.
 
-    The functions are those of `functrans.scipy.integrate` and `functrans.scipy.optimize`. A name that was taken from
-    SciPy before, by ``from scipy.integrate import quad``, remains SciPy's.
+    The functions are those of `functrans.scipy.integrate` and `functrans.scipy.optimize`. A name imported from SciPy
+    earlier (``from scipy.integrate import quad``) remains SciPy's.
 
     Examples
     --------
@@ -77,7 +76,7 @@ def patch() -> None:
 
 
 def unpatch() -> None:
-    """Undo `patch`: SciPy's functions are SciPy's alone again.
+    """Undo `patch`: restore SciPy's functions.
 
     Examples
     --------
@@ -114,17 +113,17 @@ def _wrapped(solver: Callable[..., Any], module: str, ours: Callable[..., Any]) 
             return solver(*args, **kwargs)
         return ours(*args, **kwargs)
 
-    wrapper.__module__ = module  # by which it is pickled
+    wrapper.__module__ = module  # used by pickle
     wrapper._unpatched = solver  # type: ignore[attr-defined]
     return wrapper
 
 
-#: What to write instead of SciPy's functions that cannot take traced values.
+#: Alternatives to SciPy's functions that do not accept traced values.
 _CURES = {
     **{f"{m}.{n}": f"Call functrans.{m}.{n}" for m, ours in _SOLVERS.items() for n in ours.__all__},
     **dict.fromkeys(
         ("scipy.integrate.dblquad", "scipy.integrate.tplquad", "scipy.integrate.nquad"),
-        "Call functrans.scipy.integrate.quad in the integrand of another one",
+        "Call functrans.scipy.integrate.quad in the integrand of another quad",
     ),
     **dict.fromkeys(
         ("scipy.integrate.odeint", "scipy.integrate.ode"), "Call functrans.scipy.integrate.solve_ivp"

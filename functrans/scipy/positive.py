@@ -1,4 +1,4 @@
-"""Cholesky factors, and what is solved with them."""
+"""Cholesky factors, and solutions of systems with them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .arguments import inexact, matched
 
 
 def lower_factor(x: Any, lower: bool) -> Any:
-    """The lower factor of the matrix of which one triangle is given."""
+    """The lower factor of a matrix given by one triangle."""
     x = x if lower else matrix_transpose(x, conjugate=True)
     return cholesky_p.bind(x, on_error=config.linalg_errors)
 
@@ -28,9 +28,9 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
     a : array_like, shape (..., n, n)
         Only one triangle is read: the lower one if `lower`, else the upper one.
     lower : bool
-        Whether to give `L` with ``a = L @ L.T.conj()``, else `U` with ``a = U.T.conj() @ U``.
+        Whether to return `L` with ``a = L @ L.T.conj()`` or `U` with ``a = U.T.conj() @ U``.
     check_finite : bool
-        Raise for NaN and infinities.
+        Whether to raise for NaN and infinities.
 
     Returns
     -------
@@ -45,8 +45,8 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
 
     Notes
     -----
-    Derivatives are those of the function of the triangle that is read: the gradient in `a` is zero in the
-    other triangle. Where `a` is made symmetric before, gradients in what it is made of are the usual ones.
+    The function reads one triangle, so the gradient in `a` is zero in the other. If you symmetrise `a` first, gradients
+    with respect to its ingredients are the usual ones.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def cho_factor(
     Returns
     -------
     c : Array, shape (..., n, n)
-        The factor, with zeros in the other triangle (where SciPy leaves numbers of no meaning).
+        The factor, with zeros in the other triangle (where SciPy leaves meaningless numbers).
     lower : bool
 
     Raises
@@ -98,13 +98,13 @@ def cho_solve(
     Parameters
     ----------
     c_and_lower : tuple (Array, bool)
-        What `cho_factor` gave.
+        The result of `cho_factor`.
     b : array_like, shape (n,) or (..., n, m)
 
     Returns
     -------
     Array
-        Of the shape of `b`.
+        With the shape of `b`.
 
     Examples
     --------

@@ -4,7 +4,7 @@ The derivative of ``F(a, b, c) = integral of f(t, c) for t from a to b`` is ::
 
     dF = f(b, c) db - f(a, c) da + integral of (df/dc)(t, c) dc
 
-whose last term is an integral once more, in forward mode of a number, in reverse mode of as many as `c` has. So one
+whose last term is another integral: of one number in forward mode, of as many as `c` has in reverse mode. So one
 `Function` serves derivatives of any order.
 """
 
@@ -53,7 +53,7 @@ class Given(Integrand):
 
 @dataclass(frozen=True, eq=False)
 class Pushed(Integrand):
-    """The tangents of an integrand, whose operands are followed by the tangents of those marked."""
+    """The tangents of an integrand; the tangents of marked operands follow the operands."""
 
     of: Integrand
     moving: tuple[bool, ...]
@@ -72,7 +72,7 @@ class Pushed(Integrand):
 
 @dataclass(frozen=True, eq=False)
 class Pulled(Integrand):
-    """The cotangents of the operands marked, for those of the values, which follow the operands."""
+    """The cotangents of the marked operands; the cotangents of the values follow the operands."""
 
     of: Integrand
     moving: tuple[bool, ...]
@@ -89,7 +89,7 @@ class Pulled(Integrand):
 
 @dataclass(frozen=True, eq=False)
 class Integral(Sealed):
-    """An integrand, and how it is integrated.
+    """An integrand and the options of its integration.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class Integral(Sealed):
     options: dict[str, Any] = field(default_factory=dict)
 
     def of(self, integrand: Integrand) -> Integral:
-        """The integral of another integrand, by the same means."""
+        """The integral of another integrand, with the same options."""
         return Integral(integrand, self.options)
 
     def computed(self, a: Any, b: Any, operands: Sequence[Any]) -> tuple[tuple[Any, ...], Any]:
@@ -117,7 +117,7 @@ class Integral(Sealed):
         return self._each(a, b, operands)
 
     def _each(self, a: Any, b: Any, operands: Sequence[Any]) -> tuple[tuple[Any, ...], Any]:
-        """Number by number, which share the points at which the integrand is computed."""
+        """Integrates number by number; all share the evaluations of the integrand."""
         met: dict[float, np.ndarray] = {}
 
         def at(t: float) -> np.ndarray:
@@ -142,7 +142,7 @@ class Integral(Sealed):
 
 
 class Quad(Function):
-    """Integrals of functions of one variable, differentiable in the limits and in what the integrand reads."""
+    """Integrals over one variable, differentiable in the limits and in the values that the integrand reads."""
 
     host = True
     vmap_method = "sequential"
@@ -159,7 +159,7 @@ class Quad(Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Keep what the rules need."""
+        """Save the values that the rules need."""
         ctx.integral, ctx.a, ctx.b, *operands = inputs
         ctx.operands = tuple(operands)
         ctx.mark_non_differentiable(output[1])

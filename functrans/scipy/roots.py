@@ -1,7 +1,7 @@
 """Roots of equations, by SciPy's solvers, with the derivatives of the implicit function theorem.
 
-From ``f(x, c) = 0`` follows ``J dx = -(df/dc) dc`` with the Jacobian ``J = df/dx`` at the root. Whatever found the
-root, its derivatives follow from `f` alone.
+``f(x, c) = 0`` implies ``J dx = -(df/dc) dc`` with the Jacobian ``J = df/dx`` at the root. So the derivatives of the
+root depend only on `f`, not on the solver.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from .callbacks import Callback, as_array, is_moving, pulled, pushed
 
 
 class Equation(Sealed):
-    """An equation, and what finds its root.
+    """An equation and the solver that finds its root.
 
     Parameters
     ----------
     callback : Callback
     find : callable
-        ``find(for_scipy, *guesses)``, which returns the root, and whatever else SciPy has to say; see
+        ``find(for_scipy, *guesses)`` returns the root and the rest of SciPy's result; see
         `Callback.reading`.
     shape : tuple of int
-        Of the root.
+        The shape of the root.
     paired : bool
-        Whether the function returns a pair, of which the second part is a derivative.
+        Whether the function returns a pair whose second part is a derivative.
 
     Attributes
     ----------
     details : object
-        What else SciPy said when the root was last found.
+        The rest of SciPy's latest result.
     """
 
     __slots__ = ("callback", "details", "find", "paired", "shape")
@@ -57,7 +57,7 @@ class Equation(Sealed):
         return np.asarray(x, float).reshape(self.shape)
 
     def residual(self, x: Any, operands: Sequence[Any]) -> Any:
-        """What is zero at the root, in one axis."""
+        """The residual of the equation, zero at the root, as a vector."""
         found = self.callback(operands, x)
         return as_array(found[0] if self.paired else found).reshape(-1)
 
@@ -71,7 +71,7 @@ class Equation(Sealed):
 
 
 class Root(Function):
-    """Roots, differentiable in what the equation reads. They do not depend on guesses and brackets."""
+    """Roots, differentiable in the values that the equation reads. They do not depend on guesses and brackets."""
 
     host = True
     vmap_method = "sequential"
@@ -88,7 +88,7 @@ class Root(Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Keep what the rules need."""
+        """Save the values that the rules need."""
         ctx.equation, _, *operands = inputs
         ctx.operands, ctx.root = tuple(operands), output
         ctx.set_materialize_grads(False)

@@ -1,4 +1,4 @@
-"""Convolution and correlation of arrays of any number of axes, as of `scipy.signal`."""
+"""Convolution and correlation of arrays with any number of axes, as in `scipy.signal`."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
     ----------
     in1, in2 : array_like
     mode : {'full', 'same', 'valid'}
-        All places at which they overlap; the middle ones, as many as `in1` has elements; those at which one lies
-        within the other.
+        'full': all positions at which they overlap. 'same': the middle positions, as many as `in1` has elements.
+        'valid': positions at which one lies within the other.
     method : str
-        Accepted: the sums are always taken directly.
+        Ignored: the sums are always computed directly.
 
     Returns
     -------
@@ -41,15 +41,15 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
     Raises
     ------
     ShapeError
-        If they have different numbers of axes, or with ``valid`` neither lies within the other.
+        If they have different numbers of axes, or if with ``valid`` no array fits within the other.
     ArgumentValueError
-        If there is no such mode.
+        If the mode is unknown.
     DtypeError
         If they are boolean.
 
     Notes
     -----
-    Linear in either. The cost is the product of the sizes; for two large arrays multiply their transforms
+    Linear in each argument. The cost is the product of the sizes; for two large arrays multiply their transforms
     (`functrans.numpy.fft`).
 
     Examples
@@ -76,12 +76,12 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> A
 
 @checked
 def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0) -> Any:
-    """`convolve` of two matrices; beyond the edges there are zeros (``boundary="fill"``).
+    """`convolve` of two matrices, padded with zeros (``boundary="fill"``).
 
     Raises
     ------
     ArgumentValueError
-        If another boundary is asked for: pad `in1` first, with `functrans.numpy.pad`.
+        For any other boundary: pad `in1` first, with `functrans.numpy.pad`.
 
     Examples
     --------
@@ -100,8 +100,8 @@ def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", 
 
     Notes
     -----
-    With ``same``, of an even extent of `in2`, the middle is rounded up, as in SciPy. With ``valid`` and a complex `in1`
-    that lies within `in2`, SciPy conjugates `in1` instead; here it is always `in2`.
+    With ``same`` and an even extent of `in2`, the middle is rounded up, as in SciPy. With ``valid`` and a complex `in1`
+    that lies within `in2`, SciPy conjugates `in1` instead; functrans always conjugates `in2`.
 
     Examples
     --------
@@ -117,11 +117,13 @@ def _check_matrices(name: str, in1: Any, in2: Any, boundary: str, fillvalue: flo
     for i, x in enumerate((in1, in2)):
         shape = shape_of(array_operand(x, name, i))
         if len(shape) != 2:
-            raise ShapeError(f"{name}: want matrices, argument {i} has shape {shape}; use {name[:-2]}")
+            raise ShapeError(
+                f"{name}: expected matrices, but argument {i} has shape {shape}; use {name[:-2]}"
+            )
     if boundary != "fill" or fillvalue != 0:
         raise ArgumentValueError(
-            f"{name}: boundary={boundary!r}, fillvalue={fillvalue}: only zeros beyond the edges; pad in1 first with "
-            "functrans.numpy.pad, and take mode='valid'"
+            f"{name}: boundary={boundary!r}, fillvalue={fillvalue}: only zero padding is supported; pad in1 first with "
+            "functrans.numpy.pad, and use mode='valid'"
         )
 
 
@@ -142,7 +144,9 @@ def _convolved(name: str, in1: Any, in2: Any, mode: str, *, reverse: bool) -> An
     window = rev_p.bind(y, dimensions=axes) if reverse else y
     if mode == "valid" and any(n < m for n, m in zip(a, b)):
         if any(n > m for n, m in zip(a, b)):
-            raise ShapeError(f"{name}: mode 'valid' wants one array within the other, got shapes {a} and {b}")
+            raise ShapeError(
+                f"{name}: mode 'valid' needs one array that fits within the other, got shapes {a} and {b}"
+            )
         # in2 slides under in1 as in1 over in2, but the other way round.
         flipped = rev_p.bind(x, dimensions=axes)
         return finish(

@@ -1,6 +1,6 @@
 """Functions of `scipy.special` for arrays and traced values.
 
-SciPy's own ufuncs work on traced values too: ``scipy.special.erf(t)`` calls what stands here.
+SciPy's own ufuncs work on traced values too: ``scipy.special.erf(t)`` calls the function defined here.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ __all__ = [
 
 erf = unary(sp.erf, special.erf_p.bind, "Error function.")
 erfc = unary(sp.erfc, special.erfc_p.bind, "Complementary error function ``1 - erf(x)``.")
-gammaln = unary(sp.gammaln, special.lgamma_p.bind, "Logarithm of the size of the gamma function.")
+gammaln = unary(sp.gammaln, special.lgamma_p.bind, "Logarithm of the absolute value of the gamma function.")
 digamma = psi = unary(sp.psi, special.digamma_p.bind, "Digamma function, the derivative of `gammaln`.")
 expit = unary(sp.expit, sigmoid.logistic_p.bind, "Logistic function ``1 / (1 + exp(-x))``.")
 logit = unary(
@@ -103,14 +103,14 @@ i1e = unary(sp.i1e, _bessel(1, True), "Modified Bessel function of order 1, time
 gammainc = binary(
     sp.gammainc,
     special_scipy.gammainc_p.bind,
-    "Regularised lower incomplete gamma function of `a`, `x`. A derivative in `a` is refused.",
+    "Regularised lower incomplete gamma function of `a`, `x`. It has no derivative in `a`.",
 )
 gammaincc = binary(
     sp.gammaincc,
     special_scipy.gammaincc_p.bind,
-    "Regularised upper incomplete gamma function of `a`, `x`. A derivative in `a` is refused.",
+    "Regularised upper incomplete gamma function of `a`, `x`. It has no derivative in `a`.",
 )
-entr = unary(sp.entr, special.entr_p.bind, "Entropy ``-x * log(x)``, 0 at 0, ``-inf`` left of it.")
+entr = unary(sp.entr, special.entr_p.bind, "Entropy ``-x * log(x)``, 0 at 0, ``-inf`` for negative `x`.")
 
 
 def _ndtr(x: Any) -> Any:
@@ -121,7 +121,7 @@ def _ndtr(x: Any) -> Any:
 ndtr = unary(sp.ndtr, _ndtr, "Normal distribution function, ``erfc(-x / sqrt(2)) / 2``.")
 i0 = unary(sp.i0, _bessel(0, False), "Modified Bessel function of order 0.")
 i1 = unary(sp.i1, _bessel(1, False), "Modified Bessel function of order 1.")
-betaln = binary(sp.betaln, special.betaln_p.bind, "Logarithm of the size of the beta function.")
+betaln = binary(sp.betaln, special.betaln_p.bind, "Logarithm of the absolute value of the beta function.")
 
 
 @checked
@@ -138,7 +138,7 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
     Returns
     -------
     Array
-        Of the shape that all three broadcast to.
+        With the shape to which all three broadcast.
 
     Raises
     ------
@@ -202,7 +202,7 @@ def polygamma(n: int, x: Any) -> Any:
     Parameters
     ----------
     n : int
-        Known, not traced, and not negative. 0 gives `digamma`.
+        Not traced, and not negative. 0 gives `digamma`.
     x : array_like
 
     Returns
@@ -216,7 +216,7 @@ def polygamma(n: int, x: Any) -> Any:
 
     Notes
     -----
-    ``(-1)**(n + 1) * n! * zeta(n + 1, x)``; left of 0 by reflection.
+    ``(-1)**(n + 1) * n! * zeta(n + 1, x)``; for negative `x` by reflection.
 
     References
     ----------
@@ -253,18 +253,18 @@ def _axes(x: Any, axis: Any, name: str) -> tuple[int, ...]:
 
 
 def _kept(x: Any, like: Any, axes: tuple[int, ...]) -> Any:
-    """A reduced value with its axes back, at extent 1."""
+    """A reduced value with its axes restored, at extent 1."""
     return reshape_p.bind(x, shape=tuple([1 if d in axes else n for d, n in enumerate(shape_of(like))]))
 
 
 def _largest(x: Any, axes: tuple[int, ...]) -> Any:
     """The maximum along axes, a constant for derivatives."""
-    reduce_max_p.abstract(aval_of(x), axes=axes)  # refuses to find the largest of nothing
+    reduce_max_p.abstract(aval_of(x), axes=axes)  # max of an empty array raises
     return stop_gradient_p.bind(reduce_max_p.bind(x, axes=axes))
 
 
 def _top(x: Any, axes: tuple[int, ...]) -> Any:
-    """`_largest`, or 0 where that is not finite. The axes are kept."""
+    """`_largest`, or 0 where it is not finite. Axes are kept."""
     top = _largest(x, axes)
     return _kept(select_p.bind(is_finite_p.bind(top), top, literal(0.0, top)), x, axes)
 
@@ -282,16 +282,16 @@ def logsumexp(
     axis : int or tuple of int, optional
         By default all.
     b : array_like, optional
-        Weights, broadcast against `a`. Where they are 0, `a` may be infinite.
+        Weights, broadcast against `a`. Where a weight is 0, `a` may be infinite.
     keepdims : bool
-        Keep reduced axes with extent 1.
+        Whether to keep reduced axes with extent 1.
     return_sign : bool
-        Return the logarithm of the size of the sum, and its sign.
+        Whether to return the logarithm of the sum's absolute value, and its sign.
 
     Returns
     -------
     Array, or a tuple of two
-        ``-inf`` of nothing. NaN where the sum is negative and its sign is not asked for.
+        ``-inf`` for an empty sum. NaN where the sum is negative and `return_sign` is False.
 
     Examples
     --------
@@ -304,7 +304,7 @@ def logsumexp(
         x, w = common(x, _float(b, "logsumexp", 2))
         shape = broadcast_shapes("logsumexp", shape_of(x), shape_of(w))
         x, w = broadcast_to(x, shape), broadcast_to(w, shape)
-        # What has no weight must not decide the shift.
+        # Elements of weight 0 must not determine the shift.
         x = select_p.bind(ne_p.bind(w, literal(0.0, w)), x, literal(-math.inf, x))
     axes = _axes(x, axis, "logsumexp")
     if 0 in [shape_of(x)[d] for d in axes]:
@@ -334,7 +334,7 @@ def softmax(x: Any, axis: Any = None) -> Any:
     Returns
     -------
     Array
-        Of the shape of `x`. All NaN along axes with an infinite element, or with none but ``-inf``, as in SciPy.
+        With the shape of `x`. All NaN along an axis with an element ``inf``, or with only ``-inf``, as in SciPy.
 
     Examples
     --------
@@ -350,7 +350,7 @@ def softmax(x: Any, axis: Any = None) -> Any:
 
 @checked
 def log_softmax(x: Any, axis: Any = None) -> Any:
-    """Logarithm of `softmax`, precise where that is near 0.
+    """Logarithm of `softmax`, accurate where `softmax` is near 0.
 
     Parameters
     ----------
@@ -362,7 +362,7 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     Returns
     -------
     Array
-        Of the shape of `x`.
+        With the shape of `x`.
 
     Examples
     --------
@@ -384,7 +384,7 @@ operators.converting.update(
         for name in ("logsumexp", "softmax", "log_softmax", "polygamma")
     }
 )
-#: Those of SciPy's names that stand under NumPy's.
+#: SciPy's names for functions that are in functrans.numpy.
 _IN_NUMPY = ("cbrt", "deg2rad", "exp2", "expm1", "log1p", "logaddexp", "rad2deg", "sinc", "sign")
 __getattr__, __dir__ = _module_attributes(
     "functrans.scipy.special", globals(), {name: f"Write functrans.numpy.{name}" for name in _IN_NUMPY}

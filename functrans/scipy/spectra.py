@@ -47,7 +47,7 @@ def eigh(
     check_finite: bool = True,
     subset_by_index: tuple[int, int] | None = None,
 ) -> Any:
-    """Eigenvalues and eigenvectors of symmetric or Hermitian matrices, also of the generalised problem.
+    """Eigenvalues and eigenvectors of symmetric or Hermitian matrices, including the generalised problem.
 
     Parameters
     ----------
@@ -55,23 +55,23 @@ def eigh(
     b : array_like, shape (..., n, n), optional
         Positive definite.
     lower : bool
-        Which triangle of `a` and `b` is read.
+        Whether to read the lower triangle of `a` and `b`, or the upper.
     eigvals_only : bool
-        Return the eigenvalues alone.
+        Whether to return only the eigenvalues.
     type : {1, 2, 3}
         The problem: 1 is ``a @ v = w * b @ v``, 2 is ``a @ b @ v = w * v``, 3 is ``b @ a @ v = w * v``.
     check_finite : bool
-        Raise for NaN and infinities.
+        Whether to raise for NaN and infinities.
     subset_by_index : pair of int, optional
-        Return those from the first to the second, included. Unlike those of a slice of all eigenvectors, gradients
-        are defined where the other ones have equal eigenvalues.
+        The first and last index to return. Unlike a slice of the full result, this has well-defined gradients if the
+        other eigenvalues are equal.
 
     Returns
     -------
     w : Array, shape (..., n)
         Real, in ascending order.
     v : Array, shape (..., n, n)
-        In columns, with ``v.T.conj() @ b @ v = 1`` (of type 3 with the inverse of `b`).
+        In columns, with ``v.T.conj() @ b @ v = 1`` (for type 3, with the inverse of `b`).
 
     Raises
     ------
@@ -82,7 +82,7 @@ def eigh(
     Notes
     -----
     With the Cholesky factor of ``b = L @ L.T.conj()`` the problem becomes an ordinary one, and derivatives in `a` and
-    `b` follow; see `functrans.numpy.linalg.eigh` for what they are at equal eigenvalues.
+    `b` follow; see `functrans.numpy.linalg.eigh` for equal eigenvalues.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def _problem(name: str, a: Any, b: Any, lower: bool, type: int, check_finite: bo
     check_square(name, x)
     check_square(name, y)
     if shape_of(x)[-1] != shape_of(y)[-1]:
-        raise LinAlgError(f"{name}: matrices of shapes {shape_of(x)} and {shape_of(y)} do not fit together")
+        raise LinAlgError(f"{name}: matrices of shapes {shape_of(x)} and {shape_of(y)} do not match")
     shape = broadcast_shapes(name, shape_of(x), shape_of(y))
     x, y = hermitian(broadcast_to(x, shape), lower), broadcast_to(y, shape)
     y = y if lower else matrix_transpose(y, conjugate=True)
@@ -136,7 +136,9 @@ def _subset(given: tuple[int, int] | None, count: int) -> tuple[int, int]:
     """The first, and the one after the last."""
     first, last = (0, count - 1) if given is None else given
     if given is not None and not 0 <= first <= last < count:
-        raise ArgumentValueError(f"eigh: subset_by_index={given} is no part of the indices 0 to {count - 1}")
+        raise ArgumentValueError(
+            f"eigh: subset_by_index={given} is not a range within the indices 0 to {count - 1}"
+        )
     return first, last + 1
 
 
@@ -211,17 +213,17 @@ def svd(
     ----------
     a : array_like, shape (..., m, n)
     full_matrices : bool
-        Make `U` and `Vh` square; else they have ``k = min(m, n)`` columns and rows.
+        Whether `U` and `Vh` are square; otherwise they have ``k = min(m, n)`` columns and rows.
     compute_uv : bool
-        Else only the singular values are computed.
+        Whether to compute `U` and `Vh`, and not only the singular values.
     check_finite : bool
-        Raise for NaN and infinities.
+        Whether to raise for NaN and infinities.
 
     Returns
     -------
     U : Array, shape (..., m, m) or (..., m, k)
     s : Array, shape (..., k)
-        Descending; only this one, if not `compute_uv`.
+        Descending. The only result if not `compute_uv`.
     Vh : Array, shape (..., n, n) or (..., k, n)
 
     Raises
@@ -288,15 +290,15 @@ def pinv(
     atol, rtol : array_like of float, shape (...), optional
         Singular values up to ``atol + rtol * max(s)`` count as zero; by default 0 and ``max(m, n) * eps``.
     return_rank : bool
-        Return the number of the others, too.
+        Whether to return the number of the others, too.
     check_finite : bool
-        Raise for NaN and infinities.
+        Whether to raise for NaN and infinities.
 
     Returns
     -------
     Array, shape (..., n, m)
     rank : Array of int64, shape (...)
-        Only if asked for.
+        Returned only if `return_rank`.
 
     Raises
     ------
@@ -347,7 +349,7 @@ def polar(a: Any, side: str = "right") -> tuple[Any, Any]:
     ----------
     a : array_like, shape (..., m, n)
     side : {'right', 'left'}
-        Where `p` stands.
+        The side of `p` in the product.
 
     Returns
     -------
@@ -361,8 +363,8 @@ def polar(a: Any, side: str = "right") -> tuple[Any, Any]:
 
     Notes
     -----
-    Through the singular value decomposition. First derivatives are right also at equal singular values, where second
-    ones are NaN; where `a` has less than full rank `u` is not determined, and its derivative NaN.
+    Uses the singular value decomposition. At equal singular values, first derivatives are correct and second
+    derivatives are NaN. If `a` has less than full rank, `u` is not determined, and its derivative is NaN.
 
     Examples
     --------

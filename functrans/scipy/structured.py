@@ -1,4 +1,4 @@
-"""Matrices of a structure."""
+"""Structured matrices."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from ..primitives.structure.shape import concatenate_p, rev_p, slice_along
 
 @checked
 def block_diag(*arrs: Any) -> Any:
-    """A matrix with the given ones along its diagonal, zeros elsewhere.
+    """A block-diagonal matrix of the given matrices.
 
     Parameters
     ----------
     *arrs : array_like, shape (..., m, n)
-        Numbers and vectors count as matrices of one row. Axes before the last two broadcast.
+        Numbers and vectors count as matrices of one row. Leading axes broadcast.
 
     Returns
     -------
@@ -64,14 +64,14 @@ def block_diag(*arrs: Any) -> Any:
 
 @checked
 def toeplitz(c: Any, r: Any = None) -> Any:
-    """A matrix that is constant along its diagonals.
+    """A matrix with constant diagonals.
 
     Parameters
     ----------
     c : array_like, shape (..., m)
         The first column.
     r : array_like, shape (..., n), optional
-        The first row, whose first element is not read. The conjugate of `c` if not given.
+        The first row, whose first element is not read. By default the conjugate of `c`.
 
     Returns
     -------

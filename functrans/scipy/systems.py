@@ -43,18 +43,18 @@ def solve_triangular(
         Only one triangle is read.
     b : array_like, shape (n,) or (..., n, m)
     trans : {0, 1, 2, 'N', 'T', 'C'}
-        What ``op`` does: nothing, transpose, or transpose and conjugate.
+        The operation ``op``: none, transpose, or conjugate transpose.
     lower : bool
         Which triangle is read.
     unit_diagonal : bool
-        Take the diagonal for ones.
+        Whether to treat the diagonal as ones.
     check_finite : bool
-        Raise for NaN and infinities.
+        Whether to raise for NaN and infinities.
 
     Returns
     -------
     Array
-        Of the shape of `b`.
+        With the shape of `b`.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def solve_triangular(
 
 
 def _solution(name: str, a: Any, b: Any, assume_a: str | None, lower: bool, transpose: bool = False) -> Any:
-    """``op(a) x = b`` for matrices with the same axes before the last two."""
+    """``op(a) x = b`` for matrices with equal leading axes."""
     triangular = {"left_side": True, "check": config.linalg_errors == "raise"}
     if assume_a in _TRIANGULAR:
         return solve_factored(a, b, lower=_TRIANGULAR[assume_a], transpose_a=transpose, **triangular)
@@ -106,7 +106,7 @@ def _solution(name: str, a: Any, b: Any, assume_a: str | None, lower: bool, tran
         a = add_p.bind(triangle(a, lower), other)
     elif assume_a not in _GENERAL:
         raise ArgumentValueError(
-            f"{name}: assume_a={assume_a!r} is not recognized; see the list of its values"
+            f"{name}: assume_a={assume_a!r} is not recognized; see help(functrans.scipy.linalg.solve) for its values"
         )
     a = matrix_transpose(a) if transpose else a
     return solve_p.bind(a, b, on_error=config.linalg_errors, name=name)
@@ -130,30 +130,30 @@ def solve(
     a : array_like, shape (..., n, n)
     b : array_like, shape (n,) or (..., n, m)
     lower : bool
-        Which triangle is read of a matrix that is assumed symmetric, Hermitian or positive definite.
+        Whether to read the lower triangle of a symmetric, Hermitian or positive definite matrix, or the upper.
     check_finite : bool
-        Raise for NaN and infinities.
+        Whether to raise for NaN and infinities.
     assume_a : {None, 'general', 'diagonal', 'tridiagonal', 'banded', 'upper triangular', 'lower triangular', \
             'symmetric', 'hermitian', 'positive definite'}
-        What is known of `a` (also 'gen', 'sym', 'her', 'pos'). What lies outside is not read, and has no gradient. None
-        is 'general': the matrix is not looked at, as SciPy does.
+        The structure of `a` (also 'gen', 'sym', 'her', 'pos'). Elements outside this structure are not read and have no
+        gradient. None is 'general'; unlike SciPy, functrans does not inspect the matrix.
     transposed : bool
-        Solve ``a.T x = b``.
+        Whether to solve ``a.T x = b`` instead.
 
     Returns
     -------
     Array
-        Of the shape of `b`.
+        With the shape of `b`.
 
     Raises
     ------
     LinAlgError
         If a matrix is singular, or not positive definite though assumed so (NaN or infinities instead under
-        ``config.patch(linalg_errors="nan")``). SciPy's warning for matrices that are almost singular is not given.
+        ``config.patch(linalg_errors="nan")``). Unlike SciPy, it does not warn about nearly singular matrices.
 
     Notes
     -----
-    'tridiagonal' and 'banded' are solved as 'general', symmetric matrices by LU factors.
+    'tridiagonal' and 'banded' are solved as 'general', and symmetric matrices by LU factors.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def inv(
     ----------
     a : array_like, shape (..., n, n)
     check_finite : bool
-        Raise for NaN and infinities.
+        Whether to raise for NaN and infinities.
     assume_a, lower
         As in `solve`.
 
@@ -218,7 +218,7 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     ----------
     a : array_like, shape (..., n, n)
     check_finite : bool
-        Raise for NaN and infinities.
+        Whether to raise for NaN and infinities.
 
     Returns
     -------
