@@ -74,7 +74,7 @@ class Kind:
             raise ArgumentValueError(f"{where} must be {self.wanted}: {value} does not fit into 64 bits")
         met = f"got {shown(value)} of type {type(value).__name__}"
         if self.is_function:
-            raise ArgumentError(f"{function}: want a function for {parameter}, {met}")
+            raise ArgumentError(f"{function}: expected a function for {parameter}, {met}")
         if self.wanted.startswith("one of ") and isinstance(value, str):
             raise ArgumentValueError(f"{where} must be {self.wanted}, {met}")
         raise ArgumentError(f"{where} must be {self.wanted}, {met}")

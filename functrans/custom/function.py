@@ -397,7 +397,7 @@ def once_differentiable(backward: F) -> F:
     """
     if isinstance(backward, staticmethod) or not callable(backward):
         raise ArgumentError(
-            f"once_differentiable: want a function, got {type(backward).__name__}: write @staticmethod above "
+            f"once_differentiable: expected a function, got {type(backward).__name__}: write @staticmethod above "
             "@once_differentiable"
         )
 

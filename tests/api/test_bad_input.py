@@ -212,7 +212,7 @@ def test_static_arguments():
     fails(
         lambda: ft.jit(f, static_argnums="x"), error=errors.ArgumentError, says="static_argnums", line='"x"'
     )
-    fails(lambda: ft.jit(3), error=errors.ArgumentError, says="want a function", line="ft.jit(3)")
+    fails(lambda: ft.jit(3), error=errors.ArgumentError, says="expected a function", line="ft.jit(3)")
 
 
 @pytest.mark.parametrize("dtype", ["f2", "g", "O", "U3", "M8[s]", "V8"])
@@ -382,7 +382,7 @@ def test_leaves_are_named_by_their_path():
     "name", ["jit", "grad", "value_and_grad", "vmap", "jacfwd", "jacrev", "hessian", "make_jaxpr"]
 )
 def test_transformations_of_what_is_no_function(name):
-    fails(lambda: getattr(ft, name)(X), error=errors.ArgumentError, says="want a function", line="getattr")
+    fails(lambda: getattr(ft, name)(X), error=errors.ArgumentError, says="expected a function", line="getattr")
 
 
 def test_masked_arrays_and_dataclasses_say_the_cure():
@@ -447,5 +447,5 @@ def test_a_value_that_is_differentiated_prints_its_numbers(capsys):
     ],
 )
 def test_products_want_a_function(call):
-    with pytest.raises(ft.errors.ArgumentError, match="want a function for fun, got 3 of type int"):
+    with pytest.raises(ft.errors.ArgumentError, match="expected a function for fun, got 3 of type int"):
         call()

@@ -227,9 +227,9 @@ def test_the_results_of_io_callbacks_are_kept():
 
 
 def test_errors():
-    with pytest.raises(TypeError, match="checkpoint: want a function"):
+    with pytest.raises(TypeError, match="checkpoint: expected a function"):
         ft.checkpoint(3)
-    with pytest.raises(TypeError, match="want a function for policy"):
+    with pytest.raises(TypeError, match="expected a function for policy"):
         ft.checkpoint(layer, policy="dots")
     with pytest.raises(TypeError, match="name must be a string"):
         ft.checkpoint_name(X, 3)

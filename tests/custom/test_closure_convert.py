@@ -122,7 +122,7 @@ def test_wrong_arguments(args, error, text):
 
 
 def test_wrong_calls():
-    with pytest.raises(ft.errors.ArgumentError, match="closure_convert: want a function"):
+    with pytest.raises(ft.errors.ArgumentError, match="closure_convert: expected a function"):
         ft.closure_convert(3)
     with pytest.raises(ft.errors.ArgumentError, match="an example argument is 'a'"):
         ft.closure_convert(lambda x: x, "a")

@@ -210,5 +210,5 @@ def test_captured_values_that_are_not_differentiated():
 
 
 def test_no_function():
-    with pytest.raises(ft.errors.ArgumentError, match="custom_gradient: want a function"):
+    with pytest.raises(ft.errors.ArgumentError, match="custom_gradient: expected a function"):
         ft.custom_gradient(3)

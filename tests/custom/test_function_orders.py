@@ -255,7 +255,7 @@ def test_once_runs_on_values_that_nobody_differentiates():
 def test_once_is_put_on_functions():
     with pytest.raises(TypeError, match="@staticmethod above @once_differentiable"):
         ft.once_differentiable(staticmethod(lambda ctx, g: g))
-    with pytest.raises(TypeError, match="want a function for backward, got 3"):
+    with pytest.raises(TypeError, match="expected a function for backward, got 3"):
         ft.once_differentiable(3)
 
 

@@ -453,7 +453,7 @@ def test_hooks_are_traced_once_under_jit():
 
 def test_hooks_must_be_functions():
     with (
-        pytest.raises(TypeError, match="want a function for unpack"),
+        pytest.raises(TypeError, match="expected a function for unpack"),
         ft.saved_values_hooks(lambda x: x, None),
     ):
         pass

@@ -138,15 +138,15 @@ def test_checkpoints_and_batches_that_are_none():
 
 
 def test_what_is_no_function():
-    fails(errors.ArgumentError, ["scan", "want a function"], "lax.scan", lambda x: lax.scan(3, x, X))
+    fails(errors.ArgumentError, ["scan", "expected a function"], "lax.scan", lambda x: lax.scan(3, x, X))
     fails(
         errors.ArgumentError,
-        ["fori_loop", "want a function"],
+        ["fori_loop", "expected a function"],
         "lax.fori",
         lambda x: lax.fori_loop(0, 3, x, 0),
     )
-    fails(errors.ArgumentError, ["map", "want a function"], "lax.map", lambda x: lax.map(None, X))
-    fails(errors.ArgumentError, ["want a function"], "associative", lambda x: lax.associative_scan(x, X))
+    fails(errors.ArgumentError, ["map", "expected a function"], "lax.map", lambda x: lax.map(None, X))
+    fails(errors.ArgumentError, ["expected a function"], "associative", lambda x: lax.associative_scan(x, X))
 
 
 def test_bounds_that_are_no_integers():
