@@ -29,6 +29,10 @@ class ConcretizationError(FunctransError, TypeError):
     #: Weak reference to the trace of the value whose number was needed, if any.
     trace: Callable[[], Any] | None = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        make, args, state = super().__reduce__()
+        return make, args, {k: v for k, v in state.items() if k != "trace"}  # traces stay in their process
+
     def is_of(self, trace: Any) -> bool:
         """Whether the number that was needed is that of a value of this trace."""
         return self.trace is not None and self.trace() is trace
