@@ -76,7 +76,9 @@ def name_of(fun: Callable[..., Any]) -> str:
 def check_function(what: str, fun: Any) -> None:
     """Raise `ArgumentError` where a transformation is given something that cannot be called."""
     if not callable(fun):
-        raise ArgumentError(f"{what}: expected a function, got {str(fun)[:60]!r} of type {type(fun).__name__}")
+        raise ArgumentError(
+            f"{what}: expected a function, got {str(fun)[:60]!r} of type {type(fun).__name__}"
+        )
 
 
 def argument_name(fun: Callable[..., Any], position: int) -> str:

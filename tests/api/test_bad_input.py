@@ -382,7 +382,9 @@ def test_leaves_are_named_by_their_path():
     "name", ["jit", "grad", "value_and_grad", "vmap", "jacfwd", "jacrev", "hessian", "make_jaxpr"]
 )
 def test_transformations_of_what_is_no_function(name):
-    fails(lambda: getattr(ft, name)(X), error=errors.ArgumentError, says="expected a function", line="getattr")
+    fails(
+        lambda: getattr(ft, name)(X), error=errors.ArgumentError, says="expected a function", line="getattr"
+    )
 
 
 def test_masked_arrays_and_dataclasses_say_the_cure():

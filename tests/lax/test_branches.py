@@ -291,7 +291,9 @@ def test_branches_of_different_types():
 
 def test_what_is_no_function_or_no_index():
     fails(errors.ArgumentError, ["cond", "expected a function"], "lax.cond", lambda x: lax.cond(True, x, x))
-    fails(errors.ArgumentError, ["switch", "expected a function"], "lax.switch", lambda x: lax.switch(0, [x, x]))
+    fails(
+        errors.ArgumentError, ["switch", "expected a function"], "lax.switch", lambda x: lax.switch(0, [x, x])
+    )
     fails(errors.ArgumentValueError, ["branches is empty"], "lax.switch", lambda x: lax.switch(0, []))
     fails(errors.ArgumentError, ["while_loop"], "while_loop", lambda x: lax.while_loop(x, abs, x))
     for index in (1.0, True, np.arange(2)):
