@@ -1,23 +1,22 @@
-"""NaN as an error, while ``config.debug_nans`` is on.
-
-Operations outside of `jit` are looked at where they are computed: by `EvalTrace`, whose `process` is exchanged for one
-that looks as long as the option is on anywhere. So an operation costs what it did while it is off.
-"""
+"""NaN as an error, while ``config.debug_nans`` is on. `EvalTrace` checks what operations outside of `jit` return."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .config import config, watch
+from .config import Config, config
 from .errors import NaNError
 from .kernel import Indexed, Reshape
-from .primitive import Primitive
 from .source import Source
-from .trace import EvalTrace
+
+if TYPE_CHECKING:
+    from .primitive import Primitive
+
+_option = Config.debug_nans
 
 
 def has_nan(x: Any) -> bool:
@@ -71,25 +70,14 @@ def title(prim: Primitive, params: dict[str, Any]) -> str:
     return f"{prim.name} of {names[0]}" if names else prim.name
 
 
-_compute = EvalTrace.process
+def debug_nans_active() -> bool:
+    """Whether ``config.debug_nans`` is on here; quick where it has never been on."""
+    return _option.ever_changed and config.debug_nans
 
 
-def _compute_and_look(self: EvalTrace, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    out = _compute(self, prim, args, params)
-    if config.debug_nans and not only_moves(prim):
+def check_results(prim: Primitive, params: dict[str, Any], args: Sequence[Any], out: Any) -> None:
+    """Raise a `NaNError` if an operation outside of `jit` has made a NaN."""
+    if not only_moves(prim):
         error = nan_of(title(prim, params), out if prim.multiple else (out,), args)
         if error is not None:
             raise error
-    return out
-
-
-def looking() -> bool:
-    """Whether the option is on here; quick where it is on nowhere."""
-    return EvalTrace.process is not _compute and config.debug_nans
-
-
-def _exchange(on: bool) -> None:
-    EvalTrace.process = _compute_and_look if on else _compute  # type: ignore[method-assign]
-
-
-watch("debug_nans", _exchange)

@@ -20,8 +20,10 @@ import numpy as np
 
 from . import errors
 from .aval import Aval
+from .config import Config, config
 from .explicit_float import asker, is_explicit
 from .names import nearest_names
+from .nans import check_results
 from .portable import Unportable
 from .source import Source
 
@@ -60,11 +62,15 @@ class EvalTrace(Trace):
                 weak = False
                 if isinstance(a, Tracer):
                     raise leaked(a)
+        out = prim.impl(*args, **params)
         if weak and args:
-            return prim.impl(*args, **params).item()
-        return prim.impl(*args, **params)
+            out = out.item()
+        if _debug_nans.ever_changed and config.debug_nans:
+            check_results(prim, params, args, out)
+        return out
 
 
+_debug_nans = Config.debug_nans
 _PYTHON_NUMBERS = frozenset((int, float, complex))
 #: What promotion goes by (a dtype, or a Python type for weak values): of Python's numbers, and of weak dtypes by kind.
 PYTHON_KEYS: dict[type, Any] = {int: int, float: float, complex: complex, bool: np.dtype(bool)}

@@ -21,7 +21,7 @@ from ..core.errors import (
     PytreeError,
     VmapRuleError,
 )
-from ..core.nans import blamed, looking
+from ..core.nans import blamed, debug_nans_active
 from ..core.primitive import Linear
 from ..core.pytree import flatten_axes, tree_structure
 from ..core.source import last_line
@@ -235,7 +235,7 @@ class FunctionCall(CustomRule):
         assert d.backward is not None
         ctx = token.kept.context(d, token.needs, residuals)
         backward = ctx.apply
-        if looking():
+        if debug_nans_active():
             backward = blamed(d.context.__name__)(backward)
         materialize = token.materialize
         returned = backward(*token.outputs.layout.filled([gradient_given(ct, materialize) for ct in cts]))

@@ -171,7 +171,7 @@ class Applied(UserCode):
         return self.rule.name
 
     def own(self, values: Values) -> Values:
-        """The operands of the rule: without the constants of its jaxpr, that `without_consts` puts in front."""
+        """The operands of the rule: without the constants of its jaxpr, that `lift_constants` puts in front."""
         first = len(values) - len(self.captures) - self.rule.arity
         return values[first:] if first else values
 

@@ -21,7 +21,7 @@ from ..core.array import secure
 from ..core.aval import Aval, Zero, aval_of
 from ..core.check import verified
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
-from ..core.nans import looking
+from ..core.nans import debug_nans_active
 from ..core.passes import backward_slice, evaluate
 from ..core.primitive import Linear, Primitive
 from ..core.trace import Trace, Tracer, current_trace, tracing
@@ -318,7 +318,7 @@ def linearize(
     tracers = [trace.tangents.input(aval_of(x).strong()) if p else None for x, p in zip(primals, perturbed)]
     if retain:
         primals = [secure(x) for x in primals]
-    if looking():
+    if debug_nans_active():
         trace.tangents.tape = LocatedTape()
     outs = tracing(trace, fun, *[x if t is None else trace.pair(x, t) for x, t in zip(primals, tracers)])
     pairs = [trace.split(x) for x in outs]

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core.aval import Zero
 from ..core.ir import Eqn, Jaxpr
-from ..core.nans import looking
+from ..core.nans import debug_nans_active
 from ..core.passes import bind_equation, evaluate
 from ..core.primitive import Linear
 from ..primitives.tape import sum_primitive
@@ -39,7 +39,7 @@ def backward(
     for v, ct in zip(outs, cotangents):
         if type(v) is Linear and type(ct) is not Zero:
             _accumulate(cts, v, ct)
-    if looking():
+    if debug_nans_active():
         tape = [located(entry) for entry in tape]
     for prim, args, params, results in reversed(tape):
         if prim.multiple:

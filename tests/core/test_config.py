@@ -183,6 +183,13 @@ def test_the_process_reads_its_environment():
     assert done.stdout.strip() == "7", done.stderr
 
 
+def test_every_option_is_documented():
+    for name in dir(config):
+        assert f"    {name} : " in Config.__doc__ or name in ("patch", "trace_key")
+    assert "backend : {'llvm', 'python'}" in Config.__doc__
+    assert "Default 16." in Config.__doc__
+
+
 def test_the_options_are_listed():
     assert "strict" in dir(config)
     assert repr(Config({})).startswith("Config(specialize_below=16, strict=False")
