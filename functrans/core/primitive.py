@@ -16,6 +16,7 @@ slot           call                                                        retur
 ``stage``      ``(trace, args, params)``, for params that are functions    ``(args, params)`` of the equation
 ``expand``     ``(*avals, **params)``                                      the Jaxpr that a kernel gets in its place
 ``narrow``     ``(eqn, needed, strict)``, of several outputs               an Eqn for the `needed` ones, or None
+``simplify``   ``(rewriter, eqn)``, see `functrans.core.rewriter`          an Atom, an Eqn, or None
 ============== =========================================================== ======================================
 
 `cheap`: computing an output costs about as much as storing and reading it, so that passes which trade memory for
@@ -183,6 +184,7 @@ class Primitive:
     cheap: bool = False
     moves_data: bool = False
     narrow: Callable[..., Any] | None = None
+    simplify: Callable[..., Any] | None = None
     show: Callable[..., str] | None = None
     file: str = field(default_factory=_file_of_caller)
 

@@ -22,8 +22,10 @@ import numpy as np
 from ..core.aval import Aval, Zero
 from ..core.dtypes import FLOAT64
 from ..core.errors import NoRuleError
+from ..core.ir import Atom, Eqn
 from ..core.kernel import KernelRule, Pointwise
 from ..core.primitive import Linear, Primitive
+from ..core.rewriter import Rewriter, is_number
 from ..core.trace import current_trace
 from .structure.linear import (
     Rule,
@@ -52,6 +54,7 @@ def elementwise(
     weak: bool = True,
     cheap: bool = False,
     moves_data: bool = False,
+    simplify: Callable[..., Any] | None = None,
 ) -> Primitive:
     """An elementwise primitive over operands of one dtype that broadcast together.
 
@@ -77,7 +80,7 @@ def elementwise(
         The output's dtype from the operands'; by default the same.
     weak : bool
         Whether the output of weak operands is weak (false for comparisons).
-    cheap, moves_data : bool
+    cheap, moves_data, simplify
         See `functrans.core.primitive`.
     """
     if linear:
@@ -100,6 +103,7 @@ def elementwise(
         weak=weak,
         cheap=cheap,
         moves_data=moves_data,
+        simplify=simplify,
         file=sys._getframe(1).f_code.co_filename,
     )
     this.append(prim)
@@ -224,6 +228,13 @@ def _short_transpose(first: Rule, general: Rule) -> Rule:
 # --- the product, which all derivatives are made with ------------------------------------------------------
 
 
+def _mul_simplify(rw: Rewriter, eqn: Eqn) -> Atom | None:
+    x, y = eqn.invars
+    if is_number(rw.uniform(y), 1):
+        return x
+    return y if is_number(rw.uniform(x), 1) else None
+
+
 mul_p: Primitive = elementwise(
     "mul",
     np.multiply,
@@ -231,4 +242,5 @@ mul_p: Primitive = elementwise(
     transposes=(lambda ct, x, y: mul_p.bind(ct, y), lambda ct, x, y: mul_p.bind(x, ct)),
     kernel=lambda k, x, y: x & y if x.dtype.kind == "b" else x * y,
     cheap=True,
+    simplify=_mul_simplify,
 )

@@ -99,6 +99,28 @@ def test_an_equation_of_which_a_part_is_read_is_the_narrower_one():
     assert ft.jit(lambda x: exact.bind(x)[0])(x) == 1.0
 
 
+def test_a_rule_simplifies_its_equations():
+    """``half(twice(x))`` is ``x``; half of one half is known."""
+
+    def cancelled(rw, eqn):
+        inner = rw.made_by(eqn.invars[0], "twice")
+        return eqn.invars[0] if rw.uniform(eqn.invars[0]) == 0.0 else inner and inner.invars[0]
+
+    twice = elementwise("twice", lambda x: 2.0 * x, linear=True, kernel=lambda k, x: x * 2.0, kinds="f")
+    half = elementwise(
+        "half", lambda x: 0.5 * x, linear=True, kernel=lambda k, x: x * 0.5, kinds="f", simplify=cancelled
+    )
+
+    def f(x):
+        return half.bind(twice.bind(x)), half.bind(fnp.zeros(3)), half.bind(x)
+
+    x = np.array([1.0, -2.0, np.inf])
+    simple = simplify(ft.make_jaxpr(f)(x))
+    assert [e.primitive.name for e in simple.eqns] == ["broadcast_in_dim", "half"]
+    for out, expected in zip(ft.jit(f)(x), (x, np.zeros(3), x / 2)):
+        np.testing.assert_array_equal(out, expected)
+
+
 def test_what_effects_allow():
     names = ("removable", "shareable", "movable", "ordered", "on_host", "may_raise")
     table = {

@@ -25,8 +25,8 @@ from ...core.passes import (
     map_subjaxprs,
     narrowed,
 )
+from ...core.rewriter import Rewriter
 from ...primitives.elementwise.identities import barrier_p
-from .algebra import RULES, Rewriter
 from .reshapes import raise_reshapes
 from .sparse_sums import gather_sums
 
@@ -151,7 +151,7 @@ def _apply(rw: Rewriter, eqn: Eqn) -> Eqn | None:
         return eqn
     for _ in range(8):
         out = eqn.outvars[0]
-        rule = RULES.get(eqn.primitive.name)
+        rule = eqn.primitive.simplify
         found = _fold(eqn) or (rule(rw, eqn) if rule is not None else None)
         if found is None:
             return eqn

@@ -22,7 +22,7 @@ from ...core.kernel import Block, BlockEmitter, Buffer, Scalar
 from ...core.primitive import Primitive
 from ...primitives.indexing.gather_scatter import scatter_add_p
 from ...primitives.structure.linear import add_p, broadcast_in_dim_p
-from .lowering_primitives import window_p
+from ...primitives.structure.shape import window_p
 
 #: Sums with fewer windows, or with windows that are larger on average than the array by this factor, stay
 #: sums.

@@ -14,8 +14,10 @@ import numpy as np
 from ...core.aval import Aval, Zero, aval_of
 from ...core.dtypes import BOOL, INT64
 from ...core.errors import DtypeError
+from ...core.ir import Atom, Eqn
 from ...core.kernel import Pointwise
 from ...core.primitive import Linear, Primitive
+from ...core.rewriter import Rewriter, identity, inverse_pair, is_number
 from ...core.trace import WEAK_KEYS
 from ..families import elementwise, literal
 from ..families import mul_p as mul_p
@@ -32,6 +34,17 @@ from ..structure.linear import (
 
 # --- arithmetic ---------------------------------------------------------------------------------------------
 
+
+def _sub_simplify(rw: Rewriter, eqn: Eqn) -> Atom | None:
+    x, y = eqn.invars
+    return x if is_number(rw.uniform(y), 0.0) else None
+
+
+def _div_simplify(rw: Rewriter, eqn: Eqn) -> Atom | None:
+    x, y = eqn.invars
+    return x if is_number(rw.uniform(y), 1) and eqn.outvars[0].aval.dtype.kind in "fc" else None
+
+
 neg_p: Primitive = elementwise(
     "neg",
     np.negative,
@@ -40,6 +53,7 @@ neg_p: Primitive = elementwise(
     kernel=lambda k, x: -x,
     kinds="iufc",
     cheap=True,
+    simplify=inverse_pair,
 )
 
 sub_p: Primitive = elementwise(
@@ -50,6 +64,7 @@ sub_p: Primitive = elementwise(
     kernel=lambda k, x, y: x - y,
     kinds="iufc",
     cheap=True,
+    simplify=_sub_simplify,
 )
 
 div_p: Primitive = elementwise(
@@ -63,6 +78,7 @@ div_p: Primitive = elementwise(
     kernel=lambda k, x, y: x / y,
     kinds="fc",
     cheap=True,
+    simplify=_div_simplify,
 )
 
 
@@ -173,6 +189,11 @@ def _select_transpose(ct: Any, pred: Any, x: Any, y: Any) -> list[Any]:
     ]
 
 
+def _select_simplify(rw: Rewriter, eqn: Eqn) -> Atom | None:
+    _, x, y = eqn.invars
+    return x if x is y else None
+
+
 select_p: Primitive = Primitive(
     "select",
     _select_abstract,
@@ -183,6 +204,7 @@ select_p: Primitive = Primitive(
     kernel=Pointwise(lambda k, pred, x, y: k.where(pred, x, y)),
     cheap=True,
     moves_data=True,
+    simplify=_select_simplify,
 )
 
 # --- clamp --------------------------------------------------------------------------------------------------
@@ -223,6 +245,7 @@ clip_p: Primitive = elementwise(
         lambda ans, low, x, high: share_p.bind(max_p.bind(x, low), high),
     ),
     kernel=lambda k, low, x, high: _min_kernel(k, _max_kernel(k, x, low), high),
+    cheap=True,
 )
 
 # --- casts --------------------------------------------------------------------------------------------------
@@ -252,6 +275,28 @@ def _cast_jvp(
     return ans, t if dtype_of(t) == dtype else convert_element_type_p.bind(t, dtype=dtype, weak=False)
 
 
+def _convert_simplify(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
+    x, to = eqn.invars[0], eqn.outvars[0].aval.dtype
+    if x.aval.dtype == to:
+        return x
+    inner = rw.made_by(x, eqn.primitive.name)
+    if inner is None or not _holds_all(inner.invars[0].aval.dtype, x.aval.dtype):
+        return None
+    # Through a dtype that holds every value of the first, the second cast alone decides.
+    source = inner.invars[0]
+    if source.aval.dtype == to:
+        return source
+    return eqn.replace(invars=[source]) if source.aval.dtype.kind == to.kind else None
+
+
+def _holds_all(source: np.dtype, target: np.dtype) -> bool:
+    """Whether `target` has every value of `source`; NumPy calls a cast of int64 to float64 safe, which it is
+    not.
+    """
+    wide = source.kind in "iu" and source.itemsize == 8 and target.kind in "fc"
+    return source.kind != "b" and not wide and np.can_cast(source, target, "safe")
+
+
 convert_element_type_p: Primitive = Primitive(
     "convert_element_type",
     lambda x, *, dtype, weak=False: Aval(x.shape, dtype, weak),
@@ -263,6 +308,7 @@ convert_element_type_p: Primitive = Primitive(
     kernel=Pointwise(lambda k, x, *, dtype, weak=False: k.cast(x, dtype)),
     cheap=True,
     moves_data=True,
+    simplify=_convert_simplify,
 )
 
 
@@ -297,4 +343,5 @@ stop_gradient_p: Primitive = Primitive(
     weak=True,
     cheap=True,
     moves_data=True,
+    simplify=identity,
 )

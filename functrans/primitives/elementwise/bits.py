@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 
 from ...core.kernel import Block, BlockEmitter, Buffer
+from ...core.rewriter import inverse_pair
 from ..families import elementwise
 from ..structure.shape import loops
 
 and_p = elementwise("and", np.bitwise_and, kernel=lambda k, x, y: x & y, kinds="biu", cheap=True)
 or_p = elementwise("or", np.bitwise_or, kernel=lambda k, x, y: x | y, kinds="biu", cheap=True)
 xor_p = elementwise("xor", np.bitwise_xor, kernel=lambda k, x, y: x ^ y, kinds="biu", cheap=True)
-not_p = elementwise("not", np.bitwise_not, kernel=lambda k, x: ~x, kinds="biu", cheap=True)
+not_p = elementwise(
+    "not", np.bitwise_not, kernel=lambda k, x: ~x, kinds="biu", cheap=True, simplify=inverse_pair
+)
 
 
 def _in_range(k: Any, x: Any, amount: Any) -> tuple[Any, Any]:

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...core.context import quietly
+from ...core.ir import Atom, Eqn
 from ...core.primitive import Primitive
+from ...core.rewriter import Rewriter, is_number
 from ..families import elementwise, literal
 from ..structure.linear import add_p
 from .arithmetic import div_p, eq_p, mul_p, select_p, sub_p
@@ -198,12 +200,19 @@ pow_log_p: Primitive = elementwise(
     kinds="fc",
 )
 
+
+def _pow_simplify(rw: Rewriter, eqn: Eqn) -> Atom | None:
+    x, y = eqn.invars
+    return x if is_number(rw.uniform(y), 1) else None
+
+
 pow_p: Primitive = elementwise(
     "pow",
     np.power,
     factors=(_pow_base_factor, _pow_exponent_factor),
     kernel=lambda k, x, y: k.call("pow", x, y) if x.dtype.kind in "fc" else _integer_by_integer(k, x, y),
     kinds="iufc",
+    simplify=_pow_simplify,
 )
 
 

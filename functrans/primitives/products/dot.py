@@ -16,9 +16,12 @@ import numpy as np
 
 from ...core.aval import Aval, Zero
 from ...core.errors import ShapeError
+from ...core.ir import Atom, Eqn, Literal
 from ...core.kernel import Block
 from ...core.primitive import Linear, Primitive
-from ..structure.linear import add_p, same_dtype, shape_of, transpose_p
+from ...core.rewriter import Rewriter
+from ..families import mul_p
+from ..structure.linear import add_p, broadcast_in_dim_p, reshape_p, same_dtype, shape_of, transpose_p
 from .dot_kernel import dot_kernel
 
 Axes = tuple[int, ...]
@@ -206,6 +209,52 @@ def _dot_batch(
     return dot_general_p.bind(x, y, dimension_numbers=dims_new), place
 
 
+def _dot_simplify(rw: Rewriter, eqn: Eqn) -> Eqn | None:
+    """Transposed operands read in place: the routines take a transpose for free. An outer product multiplies."""
+    (lc, rc), (lb, rb) = eqn.params["dimension_numbers"]
+    if all(eqn.invars[0].aval.shape[d] == 1 for d in lc) and eqn.outvars[0].aval.dtype.kind in "iuf":
+        return _outer(rw, eqn)
+    x, lc, lb = _untransposed(rw, eqn.invars[0], lc, lb)
+    y, rc, rb = _untransposed(rw, eqn.invars[1], rc, rb)
+    if x is eqn.invars[0] and y is eqn.invars[1]:
+        return None
+    params = {**eqn.params, "dimension_numbers": ((lc, rc), (lb, rb))}
+    return eqn.replace(invars=[x, y], params=params)
+
+
+def _outer(rw: Rewriter, eqn: Eqn) -> Eqn:
+    """A product that sums one term per element: elementwise, so it fuses with what reads it."""
+    (x, y), out = eqn.invars, eqn.outvars[0]
+    contracts, batches = eqn.params["dimension_numbers"]
+    first = len(batches[0])
+    factors = []
+    for a, contract, batch in zip((x, y), contracts, batches):
+        kept = [d for d in range(a.aval.ndim) if d not in contract]
+        free = [d for d in kept if d not in batch]
+        place = {**{d: i for i, d in enumerate(batch)}, **{d: first + i for i, d in enumerate(free)}}
+        first += len(free)
+        thin = rw.new(reshape_p, a, shape=tuple([a.aval.shape[d] for d in kept]))
+        dims = tuple([place[d] for d in kept])
+        factors.append(rw.new(broadcast_in_dim_p, thin, shape=out.aval.shape, broadcast_dimensions=dims))
+    product = rw.new(mul_p, *factors)
+    # A sum starts from zero: a product of -0.0 alone gives 0.0.
+    zero = Literal(out.aval.dtype.type(0))
+    return eqn.replace(primitive=add_p, invars=[product, zero], params={})
+
+
+def _untransposed(
+    rw: Rewriter, x: Atom, contracted: tuple[int, ...], batch: tuple[int, ...]
+) -> tuple[Atom, tuple[int, ...], tuple[int, ...]]:
+    inner = rw.made_by(x, "transpose")
+    if inner is None:
+        return x, contracted, batch
+    order = inner.params["permutation"]
+    free = [order[d] for d in range(len(order)) if d not in contracted and d not in batch]
+    if free != sorted(free):  # the result's axes would change their order
+        return x, contracted, batch
+    return inner.invars[0], tuple(order[d] for d in contracted), tuple(order[d] for d in batch)
+
+
 dot_general_p: Primitive = Primitive(
     "dot_general",
     _dot_abstract,
@@ -214,4 +263,5 @@ dot_general_p: Primitive = Primitive(
     transpose=_dot_transpose,
     batch=_dot_batch,
     kernel=Block(dot_kernel),
+    simplify=_dot_simplify,
 )

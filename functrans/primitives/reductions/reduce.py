@@ -15,9 +15,11 @@ import numpy as np
 from ...core.aval import Aval, Zero
 from ...core.dtypes import BOOL, INT64
 from ...core.errors import DtypeError, ShapeError
-from ...core.kernel import Block, BlockEmitter, Buffer, Reduction
+from ...core.ir import Eqn
+from ...core.kernel import Block, BlockEmitter, Buffer, Indexed, IndexEmitter, Operand, Reduction, Scalar
 from ...core.primitive import Primitive
-from ..elementwise.arithmetic import convert, div_p, eq_p, mul_p
+from ...core.rewriter import Rewriter
+from ..elementwise.arithmetic import convert, convert_element_type_p, div_p, eq_p, mul_p
 from ..families import literal
 from ..structure.linear import (
     Rule,
@@ -29,6 +31,7 @@ from ..structure.linear import (
     reduce_sum_p,
     reduced_shape,
     reduction_batch,
+    reduction_simplify,
     reshape_p,
     shape_of,
     transpose_p,
@@ -164,6 +167,7 @@ reduce_prod_p: Primitive = Primitive(
     jvp=_prod_jvp,
     batch=reduction_batch(lambda: reduce_prod_p),
     kernel=Reduction("prod"),
+    simplify=reduction_simplify,
 )
 
 # --- max and min --------------------------------------------------------------------------------------------
@@ -189,6 +193,7 @@ def _extremum(name: str, ufunc: np.ufunc, fold: str) -> Primitive:
         jvp=jvp,
         batch=reduction_batch(lambda: prim),
         kernel=Reduction(fold),
+        simplify=reduction_simplify,
     )
     return prim
 
@@ -199,7 +204,49 @@ reduce_min_p = _extremum("reduce_min", np.minimum, "min")
 # --- without derivative -------------------------------------------------------------------------------------
 
 
-def _discrete(name: str, impl: Rule, fold: str, kinds: str, out: np.dtype, identity: bool) -> Primitive:
+def _place_impl(x: Any, extreme: Any, *, axis: int) -> np.ndarray:
+    n = x.shape[axis]
+    found = (x == extreme) | ((x != x) & (extreme != extreme))
+    places = np.arange(n).reshape([-1 if d == axis else 1 for d in range(x.ndim)])
+    return np.where(found, places, n)
+
+
+def _place_kernel(
+    k: IndexEmitter, index: Sequence[Scalar], x: Operand, extreme: Operand, *, out: Aval, axis: int
+) -> Scalar:
+    a, b = x[index], extreme[index]
+    found = a.eq(b)
+    if a.dtype.kind == "f":
+        found = found | (a.ne(a) & b.ne(b))
+    return k.where(found, index[axis], index[axis] * 0 + out.shape[axis])
+
+
+#: The index along ``axis`` where an element equals the extreme one (or both are NaN), else the axis' extent.
+place_p = Primitive(
+    "place",
+    lambda x, extreme, *, axis: Aval(x.shape, np.dtype(np.int64)),
+    _place_impl,
+    kernel=Indexed(_place_kernel),
+)
+
+
+def _place_of_extreme(rw: Rewriter, eqn: Eqn) -> Eqn | None:
+    """``argmax`` as the first place that equals the maximum: two reductions, which vectorise."""
+    x, axes = eqn.invars[0], eqn.params["axes"]
+    if x.aval.dtype.kind == "c":
+        return None
+    if x.aval.dtype.kind == "b":
+        x = rw.new(convert_element_type_p, x, dtype=np.dtype(np.int8))
+    extreme = rw.new(reduce_max_p if eqn.primitive.name == "argmax" else reduce_min_p, x, axes=axes)
+    kept = tuple(d for d in range(x.aval.ndim) if d not in axes)
+    spread = rw.new(broadcast_in_dim_p, extreme, shape=x.aval.shape, broadcast_dimensions=kept)
+    places = rw.new(place_p, x, spread, axis=axes[0])
+    return eqn.replace(primitive=reduce_min_p, invars=[places], params={"axes": axes})
+
+
+def _discrete(
+    name: str, impl: Rule, fold: str, kinds: str, out: np.dtype, identity: bool, simplify: Rule
+) -> Primitive:
     prim = Primitive(
         name,
         _abstract(name, kinds, out, identity),
@@ -207,20 +254,45 @@ def _discrete(name: str, impl: Rule, fold: str, kinds: str, out: np.dtype, ident
         jvp=_no_jvp(lambda: prim),
         batch=reduction_batch(lambda: prim),
         kernel=Reduction(fold),
+        simplify=simplify,
     )
     return prim
 
 
 reduce_and_p = _discrete(
-    "reduce_and", lambda x, *, axes: np.logical_and.reduce(x, axis=axes), "all", "b", BOOL, identity=True
+    "reduce_and",
+    lambda x, *, axes: np.logical_and.reduce(x, axis=axes),
+    "all",
+    "b",
+    BOOL,
+    identity=True,
+    simplify=reduction_simplify,
 )
 reduce_or_p = _discrete(
-    "reduce_or", lambda x, *, axes: np.logical_or.reduce(x, axis=axes), "any", "b", BOOL, identity=True
+    "reduce_or",
+    lambda x, *, axes: np.logical_or.reduce(x, axis=axes),
+    "any",
+    "b",
+    BOOL,
+    identity=True,
+    simplify=reduction_simplify,
 )
 # argmax and argmin take one axis: the public functions flatten first where NumPy does.
 argmax_p = _discrete(
-    "argmax", lambda x, *, axes: np.argmax(x, axis=axes[0]), "argmax", "biufc", INT64, identity=False
+    "argmax",
+    lambda x, *, axes: np.argmax(x, axis=axes[0]),
+    "argmax",
+    "biufc",
+    INT64,
+    identity=False,
+    simplify=_place_of_extreme,
 )
 argmin_p = _discrete(
-    "argmin", lambda x, *, axes: np.argmin(x, axis=axes[0]), "argmin", "biufc", INT64, identity=False
+    "argmin",
+    lambda x, *, axes: np.argmin(x, axis=axes[0]),
+    "argmin",
+    "biufc",
+    INT64,
+    identity=False,
+    simplify=_place_of_extreme,
 )

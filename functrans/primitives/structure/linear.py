@@ -15,8 +15,10 @@ import numpy as np
 
 from ...core.aval import Aval, Zero, aval_of
 from ...core.errors import DtypeError, ShapeError
+from ...core.ir import Atom, Eqn
 from ...core.kernel import Block, BlockEmitter, Indexed, Pointwise, Reduction, Reshape
 from ...core.primitive import Linear, Primitive
+from ...core.rewriter import Rewriter, is_number
 from ...core.tape import Tape, TapeAval, new_pool
 from ...core.trace import current_trace, eval_trace
 
@@ -189,6 +191,14 @@ def _add_transpose(ct: Any, *args: Any) -> list[Any]:
     return [unbroadcast(ct, a.aval) if type(a) is Linear else None for a in args]
 
 
+def _add_simplify(rw: Rewriter, eqn: Eqn) -> Atom | None:
+    x, y = eqn.invars
+    # -0.0 is the neutral element of addition; integers have but one zero.
+    if is_number(rw.uniform(y), -0.0):
+        return x
+    return y if is_number(rw.uniform(x), -0.0) else None
+
+
 add_p: Primitive = Primitive(
     "add",
     _add_abstract,
@@ -199,6 +209,7 @@ add_p: Primitive = Primitive(
     kernel=Pointwise(lambda k, x, y: x + y if x.dtype.kind != "b" else x | y),
     weak=True,
     cheap=True,
+    simplify=_add_simplify,
 )
 
 
@@ -222,6 +233,27 @@ def _reshape_batch(
     return reshape_p.bind(move_axis(args[0], dims[0], 0), shape=(size, *shape)), 0
 
 
+def _reshape_simplify(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
+    x, shape = eqn.invars[0], eqn.outvars[0].aval.shape
+    if x.aval.shape == shape:
+        return x
+    inner = rw.made_by(x, "reshape")
+    if inner is not None:
+        return eqn.replace(invars=[inner.invars[0]])
+    spread = rw.made_by(x, "broadcast_in_dim")
+    if spread is not None and not spread.invars[0].aval.shape:
+        return _broadcast_of(eqn, spread.invars[0], ())
+    if not x.aval.shape:
+        return _broadcast_of(eqn, x, ())
+    return None
+
+
+def _broadcast_of(eqn: Eqn, x: Atom, axes: tuple[int, ...]) -> Eqn:
+    shape = eqn.outvars[0].aval.shape
+    params = {"shape": shape, "broadcast_dimensions": axes}
+    return eqn.replace(primitive=broadcast_in_dim_p, invars=[x], params=params)
+
+
 reshape_p: Primitive = Primitive(
     "reshape",
     _reshape_abstract,
@@ -232,6 +264,7 @@ reshape_p: Primitive = Primitive(
     batch=_reshape_batch,
     kernel=Reshape(),
     cheap=True,
+    simplify=_reshape_simplify,
 )
 
 
@@ -259,6 +292,42 @@ def _inverse(permutation: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(range(len(permutation)), key=permutation.__getitem__))
 
 
+def _transpose_simplify(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
+    x, order = eqn.invars[0], eqn.params["permutation"]
+    if order == tuple(range(len(order))):
+        return x
+    long = [d for d in order if x.aval.shape[d] != 1]
+    if long == sorted(long):  # only unit axes move
+        return eqn.replace(primitive=reshape_p, invars=[x], params={"shape": eqn.outvars[0].aval.shape})
+    inner = rw.made_by(x, "transpose")
+    if inner is not None:
+        first = inner.params["permutation"]
+        order = tuple(first[d] for d in order)
+        return eqn.replace(invars=inner.invars, params={"permutation": order})
+    spread = rw.made_by(x, "broadcast_in_dim")
+    if spread is not None:
+        place = {d: i for i, d in enumerate(order)}
+        return _broadcast_of(
+            eqn, spread.invars[0], tuple(place[d] for d in spread.params["broadcast_dimensions"])
+        )
+    return _transposed_dot(rw, eqn)
+
+
+def _transposed_dot(rw: Rewriter, eqn: Eqn) -> Eqn | None:
+    """``transpose(dot(x, y))`` as ``dot(y, x)``, where only the free axes of the two change places."""
+    dot = rw.made_by(eqn.invars[0], "dot_general")
+    if dot is None:
+        return None
+    (lc, rc), (lb, rb) = dot.params["dimension_numbers"]
+    x, y = dot.invars
+    nb, nx, ny = len(lb), x.aval.ndim - len(lc) - len(lb), y.aval.ndim - len(rc) - len(rb)
+    swapped = (*range(nb), *range(nb + nx, nb + nx + ny), *range(nb, nb + nx))
+    if eqn.params["permutation"] != swapped:
+        return None
+    params = {**dot.params, "dimension_numbers": ((rc, lc), (rb, lb))}
+    return eqn.replace(primitive=dot.primitive, invars=[y, x], params=params)
+
+
 transpose_p: Primitive = Primitive(
     "transpose",
     _transpose_abstract,
@@ -269,6 +338,7 @@ transpose_p: Primitive = Primitive(
     batch=_transpose_batch,
     kernel=Indexed(lambda k, index, x, *, out, permutation: x[[index[i] for i in _inverse(permutation)]]),
     cheap=True,
+    simplify=_transpose_simplify,
 )
 
 
@@ -327,6 +397,16 @@ def _broadcast_kernel(k: Any, index: Any, x: Any, *, out: Aval, shape: Any, broa
     return x[[0 if n == 1 else index[d] for n, d in zip(x.aval.shape, broadcast_dimensions)]]
 
 
+def _broadcast_simplify(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
+    x, axes = eqn.invars[0], eqn.params["broadcast_dimensions"]
+    if x.aval.shape == eqn.outvars[0].aval.shape and axes == tuple(range(x.aval.ndim)):
+        return x
+    inner = rw.made_by(x, "broadcast_in_dim")
+    if inner is None:
+        return None
+    return _broadcast_of(eqn, inner.invars[0], tuple(axes[d] for d in inner.params["broadcast_dimensions"]))
+
+
 broadcast_in_dim_p: Primitive = Primitive(
     "broadcast_in_dim",
     _broadcast_abstract,
@@ -337,6 +417,7 @@ broadcast_in_dim_p: Primitive = Primitive(
     batch=_broadcast_batch,
     kernel=Indexed(_broadcast_kernel),
     cheap=True,
+    simplify=_broadcast_simplify,
 )
 
 
@@ -367,6 +448,25 @@ def reduction_batch(prim: Callable[[], Primitive]) -> Rule:
     return batch
 
 
+def reduction_simplify(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
+    """A reduction of a transpose reduces the other axes of the operand, if the kept ones stay in order.
+
+    One along axes of extent 1 is a reshape.
+    """
+    x, out = eqn.invars[0], eqn.outvars[0]
+    if x.aval.size == out.aval.size > 0 and x.aval.dtype == out.aval.dtype:
+        return eqn.replace(primitive=reshape_p, invars=[x], params={"shape": out.aval.shape})
+    inner = rw.made_by(eqn.invars[0], "transpose")
+    if inner is None or not eqn.params["axes"]:
+        return None
+    order, axes = inner.params["permutation"], eqn.params["axes"]
+    kept = [order[d] for d in range(len(order)) if d not in axes]
+    if kept != sorted(kept):
+        return None
+    params = {**eqn.params, "axes": tuple(sorted(order[d] for d in axes))}
+    return eqn.replace(invars=inner.invars, params=params)
+
+
 reduce_sum_p: Primitive = Primitive(
     "reduce_sum",
     lambda x, *, axes: Aval(reduced_shape("reduce_sum", x, axes), x.dtype),
@@ -376,6 +476,7 @@ reduce_sum_p: Primitive = Primitive(
     transpose=_reduce_sum_transpose,
     batch=reduction_batch(lambda: reduce_sum_p),
     kernel=Reduction("sum"),
+    simplify=reduction_simplify,
 )
 
 
