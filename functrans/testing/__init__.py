@@ -1,8 +1,8 @@
-"""Tests of derivatives, batching and kernels, for your functions and for every primitive.
+"""Test derivatives, batching and kernels of your functions and of primitives.
 
-`check` tries all laws on a function at a point. Each law is a function of its own: `jvp_is_slope`, `vjp_is_adjoint` and
-so on (`LAWS`). `check_primitive` derives the tests of a primitive from its record. `given_op`, `arrays` and `operands`
-are for property tests with Hypothesis.
+`check` tests all laws on a function at a point. Each law is also a separate function: `jvp_is_slope`, `vjp_is_adjoint`
+and so on (`LAWS`). `check_primitive` derives the tests of a primitive from its record. `given_op`, `arrays` and
+`operands` are for property tests with Hypothesis.
 """
 
 from ..core.names import module_attributes as _module_attributes

@@ -12,7 +12,7 @@ from ..transforms.values import name_of
 from . import laws as _laws
 from .setting import Wrt, proving
 
-#: The laws by name, in the order in which `check` tries them.
+#: The laws by name, in the order in which `check` tests them.
 LAWS: dict[str, Callable[..., None]] = {
     law.__name__: law
     for law in (
@@ -44,40 +44,40 @@ def check(
     rtol: float | None = None,
     atol: float | None = None,
 ) -> None:
-    """Try every law of transformations on a function at a point.
+    """Test every law of transformations on a function at a point.
 
     Parameters
     ----------
     f : callable
-        Of arrays or trees of arrays, returning the same.
+        Takes and returns arrays or pytrees of arrays.
     *args
-        The point, best a generic one: no zeros, no ties.
+        The point; preferably a generic one, without zeros or ties.
     order : int
-        Derivatives up to this order are tested (0: none).
+        The highest order of derivatives to test (0: none).
     modes : iterable of {'fwd', 'rev'}
         Forward mode, reverse mode, or both.
     laws : 'all' or iterable of str
         Names of laws: keys of `functrans.testing.LAWS`.
     wrt : int, sequence of int or None
-        Positions of the arguments to differentiate in; None: all float and complex leaves.
+        Positions of the arguments to differentiate; None for all float and complex leaves.
     rng : int
         Seed of the random directions.
     rtol, atol : float, optional
-        Tolerances in the place of each law's own.
+        Tolerances that replace those of each law.
 
     Raises
     ------
     LawViolation
-        An `AssertionError` whose message names the law, the place of the largest error, and a line to repeat it.
+        An `AssertionError` whose message names the law and the largest error, and has a line that reproduces it.
         A point where `f` has a kink is reported as "non-differentiable (kink)", not as a wrong gradient.
     ArgumentValueError
-        For a mode or law that does not exist.
+        If a mode or law does not exist.
 
     Notes
     -----
-    Derivatives of order `k` are compared with finite differences of those of order `k` - 1, up to `order`.
-    The laws about `jit` need a function that can be traced: leave them out (``laws=``) for one with Python control flow
-    on values.
+    Derivatives of order `k` are compared with finite differences of those of order `k` - 1, up to `order`. The laws
+    of `jit` need a function that can be traced. Exclude them (``laws=``) for functions with Python control flow on
+    values.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def check(
     for what, value, known in (("mode", modes, ("fwd", "rev")), ("law", chosen, LAWS)):
         for name in value:
             if name not in known:
-                raise ArgumentValueError(f"check: there is no {what} {name!r}; there are {', '.join(known)}")
+                raise ArgumentValueError(f"check: unknown {what} {name!r}; choose from {', '.join(known)}")
     options = {"rng": rng, "rtol": rtol, "atol": atol}
     with proving("the function can be called", "check", f, args, rng, wrt) as setting:
         differentiable = bool(setting.active) and bool(setting.evaluate(setting.primals))

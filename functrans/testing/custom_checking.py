@@ -19,7 +19,7 @@ from .setting import Wrt
 
 _NUMBERS = (bool, int, float, complex)
 
-#: The laws of custom rules by name, in the order in which they are tried.
+#: The laws of custom rules by name, in the order in which they are tested.
 RULE_LAWS: dict[str, Callable[..., None]] = {
     law.__name__: law
     for law in (
@@ -47,57 +47,57 @@ def check_custom_rule(
     atol: float | None = None,
     nondet_tol: float = 0.0,
 ) -> None:
-    """Try every law of custom rules on a function at a point.
+    """Test every law of custom rules on a function at a point.
 
     Parameters
     ----------
     rule : Function class, `custom_vjp`, `custom_jvp`, or any callable
-        What has rules. Of another callable: all rules that it applies are tried.
+        The function to test. For any other callable, all rules that it applies.
     *args
-        Its arguments: arrays and trees of arrays, best a generic point. What is no array (for a `Function` numbers too,
-        for the others what is in `nondiff_argnums`) is passed as it is.
+        Its arguments: arrays and pytrees of arrays, preferably at a generic point. Arguments that are not arrays (for a
+        `Function`, also numbers; for the others, those in `nondiff_argnums`) are passed unchanged.
     expected_different : bool
-        Whether the rule is meant to be no derivative of its forward pass, and so is not compared with that:
-        straight-through, clipped, reversed gradients.
+        Whether the rule deliberately differs from the derivative of its forward pass (straight-through, clipped or
+        reversed gradients). The two are then not compared.
     order : int
-        1 or 2: whether second derivatives are compared, too.
+        1 or 2; with 2, second derivatives are compared, too.
     laws : 'all' or iterable of str
         Names of laws: keys of `functrans.testing.RULE_LAWS`.
     wrt : int, sequence of int or None
-        Positions of the arguments to differentiate in; None: all float and complex leaves.
+        Positions of the arguments to differentiate; None for all float and complex leaves.
     rng : int
         Seed of the random directions.
     rtol, atol : float, optional
-        Tolerances in the place of each law's own.
+        Tolerances that replace those of each law.
     nondet_tol : float
-        How far two calls of one rule may be apart.
+        The largest difference allowed between two calls of a rule.
 
     Raises
     ------
     LawViolation
-        An `AssertionError` whose message names the law, the place of the largest error, and a line to repeat it.
+        An `AssertionError` whose message names the law and the largest error, and has a line that reproduces it.
     ArgumentValueError
-        For a law that does not exist.
+        If a law does not exist.
 
     Notes
     -----
     ====================== ====================================================================================
-    `rules_repeat`         the same twice, up to `nondet_tol`
-    `rules_keep_values`    forward passes of rules give the function's values
-    `cotangents_count`     ``backward`` is linear in its cotangents, zero to zero; missing ones are zero
+    `rules_repeat`         two calls agree, up to `nondet_tol`
+    `rules_keep_values`    forward passes of rules return the function's values
+    `cotangents_count`     ``backward`` is linear in its cotangents, and missing ones count as zero
     `tangents_count`       the same for ``jvp``
-    `rule_is_derivative`   both rules give the derivative of the forward pass, with all rules taken off
+    `rule_is_derivative`   both rules are the derivative of the forward pass without rules
     `duality`              ``<jvp v, w> = <v, backward w>``
-    `rules_batch`          `vmap` is a loop, of values and gradients, in every mix of batch axes
+    `rules_batch`          `vmap` equals a loop, for values and gradients and every mix of batch axes
     `rules_compile`        `jit` changes neither values nor gradients
     ====================== ====================================================================================
 
-    What has no rule, and for which none follows, is left out: a mode, `vmap`, second derivatives of what is
-    `once_differentiable`, `jit` of a `Function` with ``host = True`` that has no ``shape``. The derivatives of such a
-    host forward are compared with finite differences.
+    Checks without a rule, given or derived, are skipped: a mode, `vmap`, second derivatives under
+    `once_differentiable`, `jit` of a `Function` with ``host = True`` and no ``shape``. The derivatives of a host
+    forward are compared with finite differences.
 
-    A forward pass whose own derivative is not finite at the point, as is the reason for many rules, cannot tell: take
-    another point.
+    If the derivative of the forward pass is not finite at the point, which is the reason for many rules, the comparison
+    shows nothing. Choose another point.
 
     See Also
     --------
@@ -127,7 +127,7 @@ def check_custom_rule(
     for name in chosen:
         if name not in RULE_LAWS:
             raise ArgumentValueError(
-                f"check_custom_rule: there is no law {name!r}; there are {', '.join(RULE_LAWS)}"
+                f"check_custom_rule: unknown law {name!r}; choose from {', '.join(RULE_LAWS)}"
             )
     f, arrays = _subject(rule, args)
     for name in chosen:
@@ -146,13 +146,13 @@ def check_custom_rule(
 
 
 def _is_eager(rule: Any) -> bool:
-    """Whether a `Function` runs on the host and does not say of which shape its results are."""
+    """Whether a `Function` runs on the host and has no ``shape``."""
     is_class = isinstance(rule, type) and issubclass(rule, Function)
     return is_class and rule.host and rule.shape is Function.shape
 
 
 def _subject(rule: Any, args: tuple[Any, ...]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """The rule as a function of arrays to arrays; and its arguments, with None in the place of all that is no array."""
+    """The rule as a function from arrays to arrays, and its arguments, with None for those that are not arrays."""
     is_class = isinstance(rule, type) and issubclass(rule, Function)
     fun = rule.apply if is_class else rule
     check_function("check_custom_rule", fun)

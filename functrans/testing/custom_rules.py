@@ -1,7 +1,7 @@
-"""Laws of functions whose derivatives, or whose `vmap`, are rules of the user's.
+"""Laws of functions with custom rules for derivatives or `vmap`.
 
-The rules are compared with what they stand for: derivatives with automatic differentiation of the forward pass, `vmap`
-with a loop. Modes for which there is no rule, and none follows, are left out.
+Rules are compared with what they replace: derivatives with automatic differentiation of the forward pass, `vmap` with a
+loop. Modes without a rule, given or derived, are skipped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .report import LawViolation, Tolerance
 from .setting import Setting, Wrt, proving
 from .without_rules import without_rules
 
-#: What differentiating a forward pass raises that runs on the host.
+#: The errors of differentiating a forward pass that runs on the host.
 _UNDIFFERENTIABLE = (NoRuleError, CallbackError)
 
 
@@ -31,9 +31,9 @@ def rules_keep_values(
     rtol: float | None = None,
     atol: float | None = None,
 ) -> None:
-    """The forward passes of rules give the values of the function itself."""
+    """The forward passes of rules return the values of the function itself."""
     modes = _modes(f, args, rng, wrt)
-    with proving("rules give the values of the function", "rules_keep_values", f, args, rng, wrt) as s:
+    with proving("rules return the values of the function", "rules_keep_values", f, args, rng, wrt) as s:
         tolerance = s.tolerance(rtol, atol, 1e-12, 1e-5)
         expected = s.evaluate(s.primals)
         found = {}
@@ -58,9 +58,10 @@ def rule_is_derivative(
     rtol: float | None = None,
     atol: float | None = None,
 ) -> None:
-    """Custom rules give what differentiation of the forward pass gives, in both modes, to first or second `order`.
+    """Custom rules equal the derivative of the forward pass, in both modes, to first or second `order`.
 
-    A forward pass that cannot be differentiated (one on the host) is compared with finite differences, to first order.
+    If the forward pass cannot be differentiated (it runs on the host), they are compared with finite differences, to
+    first order.
     """
     modes = _modes(f, args, rng, wrt)
     title = "rule = derivative of the forward pass"
@@ -86,7 +87,7 @@ def rule_is_derivative(
 
 
 def _check_second(s: Setting, modes: tuple[str, ...], weights: Sequence[Any], tolerance: Tolerance) -> None:
-    """Second derivatives of a direction, by the last of the modes and then by each."""
+    """Second derivatives in a direction, by the last of the modes and then by each."""
     u = s.like(s.primals)
     plain = without_rules(s.smooth)
     if "rev" in modes:
@@ -115,7 +116,7 @@ def duality(
     rtol: float | None = None,
     atol: float | None = None,
 ) -> None:
-    """The forward rule and the reverse rule belong together: ``<J v, w> = <v, J^T w>``."""
+    """The forward rule and the reverse rule agree: ``<J v, w> = <v, J^T w>``."""
     if _modes(f, args, rng, wrt) == ("fwd", "rev"):
         _laws.vjp_is_adjoint(f, *args, rng=rng, wrt=wrt, rtol=rtol, atol=atol)
 
@@ -128,8 +129,8 @@ def cotangents_count(
     rtol: float | None = None,
     atol: float | None = None,
 ) -> None:
-    """The reverse rule is linear in its cotangents: zero to zero, sums to sums, each output's alone; the same gradients
-    where not all are wanted.
+    """The reverse rule is linear in its cotangents, together and for each output; and gradients do not change if only
+    some are needed.
     """  # fmt: skip
     title = "the reverse rule is linear in the cotangents"
     if "rev" not in _modes(f, args, rng, wrt):
@@ -170,7 +171,7 @@ def tangents_count(
     rtol: float | None = None,
     atol: float | None = None,
 ) -> None:
-    """The forward rule is linear in its tangents; arguments without tangent are as such with tangent zero."""
+    """The forward rule is linear in its tangents; a missing tangent counts as zero."""
     title = "the forward rule is linear in the tangents"
     if "fwd" not in _modes(f, args, rng, wrt):
         return
@@ -211,7 +212,7 @@ def rules_batch(
     try:
         _laws.vmap_is_loop(f, *args, rng=rng, rtol=rtol, atol=atol)
     except LawViolation as violation:
-        if isinstance(violation.__cause__, MissingRuleError):  # it cannot be mapped, and says so
+        if isinstance(violation.__cause__, MissingRuleError):  # it cannot be mapped, and raises
             return
         raise
     if "rev" in modes:
@@ -230,7 +231,7 @@ def rules_compile(
     rtol: float | None = None,
     atol: float | None = None,
 ) -> None:
-    """Jit changes nothing: neither values nor gradients."""
+    """Jit changes neither values nor gradients."""
     _laws.jit_is_eager(f, *args, rng=rng, rtol=rtol, atol=atol)
     if "rev" in _modes(f, args, rng, wrt):
         _laws.jit_and_grad_commute(f, *args, rng=rng, wrt=wrt, rtol=rtol, atol=atol)
@@ -239,9 +240,9 @@ def rules_compile(
 def rules_repeat(
     f: Callable[..., Any], *args: Any, rng: int = 0, wrt: Wrt = None, nondet_tol: float = 0.0
 ) -> None:
-    """Called twice, function and rules give the same, up to `nondet_tol`."""
+    """Two calls of the function and its rules agree, up to `nondet_tol`."""
     modes = _modes(f, args, rng, wrt)
-    with proving("what is called twice gives the same", "rules_repeat", f, args, rng, wrt) as s:
+    with proving("repeated calls agree", "rules_repeat", f, args, rng, wrt) as s:
         weights, direction = tuple(s.like(s.evaluate(s.primals))), tuple(s.like(s.primals))
         maps: dict[str, Callable[[], Sequence[Any]]] = {"value": lambda: s.evaluate(s.primals)}
         if "rev" in modes:
@@ -280,12 +281,12 @@ def _modes(f: Callable[..., Any], args: tuple[Any, ...], rng: int, wrt: Wrt) -> 
             except TangentError:
                 if mode == "fwd":
                     raise
-                # Reverse mode would transpose a jvp that is not linear: `tangents_count` tells.
+                # Reverse mode would transpose a nonlinear jvp, which `tangents_count` reports.
         return tuple(found)
 
 
 def _pushed(f: Callable[..., Any], direction: Sequence[Any]) -> Callable[..., Any]:
-    """The tangents, for those of the arguments, as a function of the point."""
+    """The tangents of the results, as a function of the point."""
     return lambda *xs: jvp(f, xs, tuple(direction))[1]
 
 
@@ -305,7 +306,7 @@ def _argument(s: Setting, k: int) -> Callable[..., Any]:
 def _reverse_oracle(
     s: Setting, plain: Callable[..., Any], weights: Sequence[np.ndarray]
 ) -> tuple[list[Any], list[Any], bool]:
-    """Gradients, estimates of their errors, and whether these are exact since they are not numerical."""
+    """Gradients, estimates of their errors, and whether they are exact rather than numerical."""
     try:
         return [np.asarray(g) for g in _pulled(plain, weights)(*s.primals)], [0.0] * len(s.primals), True
     except _UNDIFFERENTIABLE:

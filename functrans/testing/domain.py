@@ -1,7 +1,7 @@
-"""Where a primitive is tested: a `Domain` tells its operands and parameters, samples follow from it.
+"""Where a primitive is tested: a `Domain` describes its operands and parameters, and yields samples.
 
-Samples are deterministic, drawn from a seeded generator. An operand is described by something with
-``draw(random, dtype)``: `Numbers` by default, others where not every number will do.
+Samples are deterministic, drawn from a seeded generator. An operand is described by an object with
+``draw(random, dtype)``: `Numbers` by default, others where not every number is valid.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from ..core.dtypes import INT64
 
 MARGIN = 1e-2
-"""How far samples stay from the points to avoid."""
+"""Distance of samples from the points to avoid."""
 
 DTYPES: dict[str, tuple[np.dtype, ...]] = {
     kind: tuple(np.dtype(name) for name in names.split())
@@ -67,7 +67,7 @@ def _apart(x: Any, points: Sequence[float]) -> Any:
 
 
 class Operand(Protocol):
-    """Describes one operand. `fixed`: it has a dtype of its own, and no derivative is asked for."""
+    """Describes one operand. If `fixed`, it has its own dtype and is not differentiated."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -76,7 +76,7 @@ class Operand(Protocol):
 
     @property
     def fixed(self) -> bool:
-        """Whether it is no number of the dtype under test."""
+        """Whether it ignores the dtype under test."""
         ...
 
     def draw(self, random: np.random.Generator, dtype: np.dtype) -> np.ndarray:
@@ -99,7 +99,7 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Distinct:
-    """Numbers that keep a distance from one another: no ties for max and min."""
+    """Numbers separated from one another, so that max and min have no ties."""
 
     shape: tuple[int, ...]
     fixed = False
@@ -118,7 +118,7 @@ class Distinct:
 
 @dataclass(frozen=True)
 class Indices:
-    """Integers from `low` to `high` - 1, of a dtype of their own."""
+    """Integers from `low` to `high` - 1, with their own dtype."""
 
     shape: tuple[int, ...]
     low: int
@@ -158,7 +158,7 @@ class PositiveDefinite:
 
 @dataclass(frozen=True)
 class Triangular:
-    """Matrices of which either triangle is well conditioned."""
+    """Matrices whose triangles are both well conditioned."""
 
     shape: tuple[int, ...]
     fixed = False
@@ -169,7 +169,7 @@ class Triangular:
 
 
 class Case(NamedTuple):
-    """Operands and parameters that go together; `smooth` is false where finite differences have nothing to say."""
+    """Operands and parameters of one call; `smooth` is false where finite differences do not apply."""
 
     operands: tuple[Operand, ...]
     params: Mapping[str, Any] = {}
@@ -191,34 +191,34 @@ _SINGLES = ((3, 4), (), (0, 3), (1,), (2, 1, 3))
 
 @dataclass(frozen=True)
 class Domain:
-    """The domain entry of a primitive: what its tests need to know besides its record.
+    """The domain of a primitive: what its tests need besides its record.
 
     Parameters
     ----------
     *intervals : Interval
-        For an elementwise primitive, one for each operand; shapes follow.
+        For an elementwise primitive, one per operand; functrans chooses the shapes.
     cases : sequence of Case
         For other primitives: operands and parameters.
     params : sequence of mapping
         Parameters of an elementwise primitive.
     kinds : str
-        dtype kinds that it takes.
+        The dtype kinds that it accepts.
     linear : sequence of tuple of int
-        The sets of operands in which it is linear together; each is put to its transpose rule.
+        The sets of operands in which it is jointly linear; the transpose rule is tested on each.
     smooth : bool
         Whether to test derivatives against finite differences.
     order : int
         Highest order of derivatives tested.
     special : bool
-        Whether kernels meet NaN, infinities, signed zeros, denormals and extreme integers.
+        Whether to test kernels with NaN, infinities, signed zeros, denormals and extreme integers.
     complex_special : {'all', 'finite', 'none'}
-        The same for complex numbers; 'finite': zeros of all signs, but neither NaN nor infinities.
+        The same for complex numbers; 'finite' means signed zeros, but no NaN or infinities.
     without : tuple of str
-        Names of dtypes left out.
+        Names of dtypes to exclude.
     rtol, atol : float
-        Of kernels against NumPy, in double precision; in single, 1e8 times as much.
+        Tolerances of kernels against NumPy in double precision; in single precision, 1e8 times as large.
     signed_zeros : str
-        Kinds of numbers whose zeros must have NumPy's signs.
+        The dtype kinds whose zeros must have NumPy's signs.
     """
 
     intervals: tuple[Interval, ...] = ()
@@ -237,7 +237,7 @@ class Domain:
     shapes: tuple[Any, ...] = field(default=(), repr=False)
 
     def all_cases(self) -> list[Case]:
-        """The explicit cases, or for an elementwise primitive those of all shapes with all parameters."""
+        """The explicit cases; for an elementwise primitive, all shapes with all parameters."""
         if not self.intervals:
             return list(self.cases)
         count = len(self.intervals)
@@ -248,7 +248,7 @@ class Domain:
         return found
 
     def dtypes(self) -> list[np.dtype]:
-        """The dtypes that the primitive takes."""
+        """The dtypes that the primitive accepts."""
         return [d for kind in self.kinds for d in DTYPES[kind] if d.name not in self.without]
 
 

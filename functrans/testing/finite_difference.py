@@ -1,10 +1,10 @@
 """Numerical derivatives with an error estimate: the oracle that every derivative rule is tested against.
 
 Central differences over a sequence of halved steps are extrapolated to step zero (Richardson). Each element
-of each output keeps the entry of its table whose estimated error is least. The estimate is the disagreement
-of neighbouring entries, and never less than the rounding of the differences themselves.
+of each output uses the entry of its table with the smallest estimated error. The estimate is the disagreement
+of neighbouring entries, and at least the rounding error of the differences themselves.
 
-Only values are used: plain callables that take a list of NumPy arrays to a list of NumPy arrays.
+It uses only values, from plain callables that map a list of NumPy arrays to a list of NumPy arrays.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _MOST_HALVINGS = 48
 _KINK_STEP = 1e-6
 """Relative step of the one-sided differences in double precision: below the last step of the table."""
 _KINK_SHRINKS = 8
-"""How often the steps are divided by 32 where they leave the domain of the function."""
+"""How often to divide the steps by 32 where they leave the domain of the function."""
 _KINK_GAP = 1e-3
 """One-sided slopes further apart than this fraction of the slope are a kink."""
 _NOISE_SAMPLES = 6
 """Neighbours at which rounding errors are measured on either side."""
 _NOISE_STEP = 1e-6
-"""How far away neighbours are, as a part of the distance: far enough for other roundings, too near for slopes to count.
+"""Distance of neighbours, as a fraction of the step: far enough to round differently, too near for slopes to matter.
 """
 _NOISE_FACTOR = 16
-"""How many times the rounding errors met a gap must be: each takes in six values, and the largest is rarely met."""
+"""How many times the measured rounding error a gap must exceed: the samples rarely include the largest error."""
 
 
 @checked
@@ -55,21 +55,21 @@ def directional_derivative(
     x : sequence of array_like
         The point. float, complex, integer or bool, any shapes (0-d and empty ones too).
     v : sequence of array_like or None
-        The direction, one entry for each of `x` and of its shape. None, or an entry for integer or bool `x`:
-        this input is held fixed. Complex where `x` is complex.
+        The direction: one entry per array of `x`, with its shape. Inputs with None, and integer or bool inputs, are
+        held fixed. Complex where `x` is complex.
 
     Returns
     -------
     value : list of ndarray
-        One for each output of `f`, of its shape; float64, or complex128 for a complex output. Outputs of
-        integer or bool dtype are constant almost everywhere: their derivative is 0.
+        One per output of `f`, with its shape; float64, or complex128 for a complex output. Outputs of integer or bool
+        dtype are constant almost everywhere: their derivative is 0.
     error : list of ndarray of float64
-        Estimated absolute error of each element. ``inf`` where no estimate was possible (`f` not finite).
+        Estimated absolute error of each element; ``inf`` where `f` is not finite.
 
     Raises
     ------
     ArgumentError
-        `v` has another length than `x`, or `f` returns no list or tuple.
+        `v` and `x` differ in length, or `f` does not return a list or tuple.
     ShapeError
         An entry of `v` has another shape than that of `x`, or the outputs of `f` change their shapes.
     DtypeError
@@ -77,7 +77,7 @@ def directional_derivative(
 
     See Also
     --------
-    is_kink : kinks, which the estimate does not notice. At 1e-9 the slope of ``max(x, 0)`` comes out as 0.5.
+    is_kink : detects kinks, which the estimate misses. At 1e-9 the slope of ``max(x, 0)`` is computed as 0.5.
 
     Notes
     -----
@@ -175,7 +175,7 @@ def jacobian(f: ArrayFunction, x: Sequence[ArrayLike]) -> tuple[list[list[NDArra
 
 @checked
 def is_kink(f: ArrayFunction, x: Sequence[ArrayLike], v: Sequence[ArrayLike | None]) -> bool:
-    """Whether `f` fails to be differentiable at `x` along `v`, or so near to `x` that differences see it.
+    """Whether `f` is not differentiable at `x` along `v`, or so near to `x` that differences are affected.
 
     Parameters
     ----------
@@ -196,9 +196,9 @@ def is_kink(f: ArrayFunction, x: Sequence[ArrayLike], v: Sequence[ArrayLike | No
     the curvature of a smooth function. `h` is 1e-6 in double precision, so that kinks up to about 1e-5 away
     are noticed.
 
-    A gap counts if it is beyond what rounding may do. How much that is depends on the function (its conditioning, the
-    order in which a library adds), so it is measured where a gap is found: as the largest change of each output
-    between neighbouring numbers, at a distance of ``4 h`` to either side, where a kink at `x` has no part in it.
+    A gap counts if it exceeds the rounding error. This depends on the function (its conditioning, the order in which a
+    library adds), so it is measured at each gap: as the largest change of each output between neighbouring numbers, at
+    a distance of ``4 h`` to either side, where a kink at `x` has no influence.
 
     Examples
     --------
@@ -216,7 +216,7 @@ def is_kink(f: ArrayFunction, x: Sequence[ArrayLike], v: Sequence[ArrayLike | No
         return True
     moving = [p for p, d in zip(point, direction, strict=True) if d is not None]
     eps = _coarsest_eps(moving, base)
-    # In single precision 1e-6 is below the spacing of numbers: keep its place between eps and the widest.
+    # In single precision 1e-6 is below the spacing of numbers: use the same place between eps and the widest step.
     narrow = _KINK_STEP if eps < 1e-12 else eps**0.4
     scale = max(1.0, _largest(moving)) / _largest(direction)
     for _ in range(_KINK_SHRINKS):
@@ -248,8 +248,8 @@ def _noise(
     direction: list[np.ndarray | None],
     distance: float,
 ) -> list[np.ndarray]:
-    """For each output the largest changes between numbers at a distance to either side and their neighbours: those a
-    few units in the last place away, and those a little further along the direction.
+    """For each output, the largest change between numbers at a distance to either side and their neighbours: a few
+    units in the last place away, and a little further along the direction.
     """
     rng = np.random.default_rng(0)
     noise = [np.zeros(y.shape) for y in base]
@@ -280,7 +280,7 @@ def _has_gap(y: np.ndarray, sides: list[_Side], eps: float, measured: np.ndarray
     above = [(_wide(a) - y) / h for h, a, _ in sides]
     below = [(y - _wide(b)) / h for h, _, b in sides]
     gaps = [a - b for a, b in zip(above, below, strict=True)]
-    # The slope over the widest step counts too: at the bottom of x**4 the narrow ones are nearly nothing.
+    # The slope over the widest step counts too: at the bottom of x**4 the narrow ones are almost zero.
     slope = np.abs(above + below).max(axis=0)
     mean = [np.abs(a + b) / 2 for a, b in zip(above, below, strict=True)]
     noise = np.maximum(16 * eps * max(1.0, np.abs(y).max()), _NOISE_FACTOR * measured) / sides[0][0]
@@ -332,7 +332,7 @@ def _check_arguments(
             f"x and v must be lists of arrays, got {type(x).__name__} and {type(v).__name__}. Write [x], [v]."
         )
     if len(x) != len(v):
-        raise ArgumentError(f"v has {len(v)} entries for {len(x)} arrays of x. Give None for a fixed input.")
+        raise ArgumentError(f"v has {len(v)} entries for {len(x)} arrays of x. Pass None for a fixed input.")
     point = [np.asarray(a) for a in x]
     direction: list[np.ndarray | None] = []
     for k, (a, d) in enumerate(zip(point, v, strict=True)):
@@ -344,7 +344,7 @@ def _check_arguments(
             raise ShapeError(f"v[{k}] has shape {d.shape}, but x[{k}] has shape {a.shape}.")
         if np.iscomplexobj(d) and not np.iscomplexobj(a):
             raise DtypeError(
-                f"v[{k}] is {d.dtype}, but x[{k}] is {a.dtype}: a real input has real directions."
+                f"v[{k}] is {d.dtype}, but x[{k}] is {a.dtype}: a real input needs a real direction."
             )
         direction.append(_wide(d))
     return point, direction
@@ -353,7 +353,7 @@ def _check_arguments(
 def _evaluate(
     f: ArrayFunction, x: list[np.ndarray], like: list[np.ndarray] | None = None
 ) -> list[np.ndarray]:
-    """Outputs of `f` at `x` as arrays; `f` gets copies, so that it may do with them as it likes."""
+    """Outputs of `f` at `x` as arrays; `f` gets copies, which it may change."""
     y = run_quietly(f, [np.array(a) for a in x])
     if not isinstance(y, list | tuple):
         raise ArgumentError(f"f must return a list of arrays, got {type(y).__name__}. Return [y].")

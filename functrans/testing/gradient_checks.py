@@ -1,4 +1,4 @@
-"""`gradcheck` and `gradgradcheck`: gradients against finite differences, under the names that PyTorch has for it."""
+"""`gradcheck` and `gradgradcheck`: gradients against finite differences, under PyTorch's names."""
 
 from __future__ import annotations
 
@@ -38,30 +38,30 @@ def gradcheck(
     fast_mode: bool = False,
     rng: int = 0,
 ) -> bool:
-    """Whether the gradients of a function are those that finite differences give; as ``torch.autograd.gradcheck``.
+    """Whether the gradients of a function equal finite differences, as in ``torch.autograd.gradcheck``.
 
     Parameters
     ----------
     func : callable
-        Of arrays and trees of arrays.
+        A function of arrays and pytrees of arrays.
     inputs : tuple, or one array
         Its arguments. All float and complex arrays in them are differentiated.
     atol, rtol : float
         Tolerances.
     raise_exception : bool
-        Whether a wrong gradient raises. False: it makes the result False.
+        Whether a wrong gradient raises, instead of making the result False.
     nondet_tol : float
-        How far two calls may be apart.
+        The largest difference allowed between two calls.
     check_undefined_grad : bool
-        Whether missing cotangents must be as zero ones, and cotangents that are all zero must give zero.
+        Whether to check that missing cotangents count as zero, and that zero cotangents give zero gradients.
     check_grad_dtypes : bool
-        Whether derivatives must have the dtypes of what they belong to.
+        Whether to check that derivatives have the dtypes of their primals.
     check_batched_grad : bool
-        Whether gradients of many cotangents at a time, by `vmap`, must be those of one after the other.
+        Whether to check that `vmap` over cotangents equals a loop.
     check_forward_ad, check_backward_ad : bool
-        Which modes are tried.
+        Which modes to check.
     fast_mode : bool
-        Whether the Jacobian is compared in a random direction only, not element by element.
+        Whether to compare the Jacobian only in a random direction, instead of element by element.
     rng : int
         Seed of random numbers.
 
@@ -73,18 +73,18 @@ def gradcheck(
     Raises
     ------
     LawViolation
-        An `AssertionError` that tells where the error is largest.
+        An `AssertionError` that names the largest error.
     ArgumentValueError
-        If there is nothing to differentiate in. A `ValueError`.
+        If no argument or no output is float or complex. A `ValueError`.
 
     See Also
     --------
     check : more laws, and sharper tolerances.
-    check_custom_rule : laws of functions with rules of their own.
+    check_custom_rule : laws of functions with custom rules.
 
     Notes
     -----
-    Steps of differences are chosen by the error that they are estimated to make, so there is no ``eps``.
+    Step sizes are chosen by their estimated error, so ``eps`` does not exist.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def gradcheck(
         active = bool(s.active) and bool(s.evaluate(s.primals))
     if not active:
         raise ArgumentValueError(
-            f"gradcheck of {name_of(func)}: no argument, or no output, is float or complex: there is no gradient"
+            f"gradcheck of {name_of(func)}: no argument or no output is float or complex, so it has no gradient"
         )
     try:
         if check_backward_ad:
@@ -126,7 +126,7 @@ def gradcheck(
 def gradgradcheck(
     func: Callable[..., Any], inputs: Any, grad_outputs: Any = None, *, rng: int = 0, **options: Any
 ) -> bool:
-    """Whether second derivatives are those that finite differences of the gradient give.
+    """Whether second derivatives equal finite differences of the gradient.
 
     Parameters
     ----------
@@ -134,8 +134,7 @@ def gradgradcheck(
     inputs : tuple, or one array
         As for `gradcheck`.
     grad_outputs : array, sequence of arrays, optional
-        A cotangent for each float or complex output; random ones by default. The gradient is differentiated in these
-        too.
+        One cotangent per float or complex output; random ones by default. The gradient is differentiated in these too.
     rng : int
         Seed of random numbers.
     **options

@@ -1,9 +1,9 @@
-"""The laws of transformations, each to be called on a function at a point.
+"""The laws of transformations, each of which tests a function at a point.
 
-Every law has the form ``law(f, *args, rng=0, ...)``: `f` takes and returns trees of arrays, `args` is the point, `rng`
-seeds the random directions. A law that does not hold raises `LawViolation`, an `AssertionError`, whose message tells
-the law, the direction, the place of the largest error and a line that repeats it. What raises inside a law is
-reported the same way, chained.
+Every law has the form ``law(f, *args, rng=0, ...)``: `f` takes and returns pytrees of arrays, `args` is the point,
+`rng` seeds the random directions. A law that does not hold raises `LawViolation`, an `AssertionError` whose message
+has the law, the direction, the largest error and a line that reproduces it. Exceptions inside a law are reported the
+same way, chained.
 
 Complex numbers pair without conjugation, as cotangents do: ``<x, y> = Re sum(x * y)``.
 """
@@ -28,19 +28,19 @@ from .report import Tolerance
 from .setting import Setting, Wrt, pairing, proving
 
 _MIXES = 26
-"""At most so many mixes of batched arguments: all of them for three."""
+"""The largest number of mixes of batched arguments: all of them for three."""
 
 
 @checked
 def is_smooth(f: Callable[..., Any], *args: Any, rng: int = 0, wrt: Wrt = None) -> None:
-    """The function has a derivative at the point: no kink, no step, no edge of its domain."""
-    with proving("there is a derivative", "is_smooth", f, args, rng, wrt) as s:
+    """The function is differentiable at the point: it has no kink, step or edge of its domain there."""
+    with proving("the function is differentiable", "is_smooth", f, args, rng, wrt) as s:
         for where, v in s.directions():
             if is_kink(s.evaluate, s.primals, v):
                 s.report.fail(
                     where,
-                    "the point is non-differentiable (kink), or next to such a point: slopes to either side differ. "
-                    "Choose another point; numerical derivatives say nothing here",
+                    "the point is non-differentiable (kink), or next to such a point: slopes on either side differ. "
+                    "Choose another point; numerical derivatives are meaningless here",
                 )
 
 
@@ -99,7 +99,9 @@ def vjp_is_adjoint(
             for w in weights:
                 forward, size = pairing(tangent, w)
                 cotangents = pull(tuple(w))
-                for i, x, ct in zip(s.active, s.primals, cotangents):  # else broadcasting hides a missing sum
+                for i, x, ct in zip(
+                    s.active, s.primals, cotangents
+                ):  # otherwise broadcasting hides a missing sum
                     s.report.same_type(f"the cotangent of {s.names[i]}", ct, x)
                 backward, other = pairing(full, cotangents)
                 s.report.close(
@@ -121,7 +123,7 @@ def derivatives_are_linear(
     rtol: float | None = None,
     atol: float | None = None,
 ) -> None:
-    """Jvp and vjp are linear in tangent and cotangent, and take zero to exactly zero."""
+    """Jvp and vjp are linear in tangent and cotangent, and map zero to exactly zero."""
     with proving("derivatives are linear", "derivatives_are_linear", f, args, rng, wrt) as s:
         tolerance = s.tolerance(rtol, atol, 1e-9)
         outs, pull = vjp(s.smooth, *s.primals)
@@ -185,7 +187,7 @@ def vmap_is_loop(
 
 
 def _neighbour(s: Setting, x: np.ndarray) -> np.ndarray:
-    """Another value near by; integers stay, since they may be indices."""
+    """Another value nearby; integers stay, because they may be indices."""
     if x.dtype.kind not in "fc":
         return x
     return (x * (1.0 + 0.02 * s.random.uniform(-1, 1, x.shape))).astype(x.dtype)
@@ -206,7 +208,7 @@ def jit_is_eager(
     rtol: float | None = None,
     atol: float | None = None,
 ) -> None:
-    """A kernel computes what NumPy computes, of the same types, by every backend, for strided arguments too."""
+    """Kernels of every backend compute NumPy's results with NumPy's types, also for strided arguments."""
     with proving("jit = eager", "jit_is_eager", f, args, rng) as s:
         tolerance = s.tolerance(rtol, atol, 1e-12, 1e-5)
         expected = s.flat(*s.given)
@@ -224,7 +226,7 @@ def jit_is_eager(
 
 
 def _reversed(x: Any) -> Any:
-    """Equal elements behind negative strides."""
+    """The same elements with negative strides."""
     if not isinstance(x, np.ndarray):
         return x
     every = (slice(None, None, -1),) * x.ndim
@@ -240,7 +242,7 @@ def jit_and_grad_commute(
     rtol: float | None = None,
     atol: float | None = None,
 ) -> None:
-    """The gradient of a compiled function, the compiled gradient and the eager gradient are one."""
+    """The gradient of a compiled function, the compiled gradient and the eager gradient are equal."""
     with proving("jit of grad = grad of jit = grad", "jit_and_grad_commute", f, args, rng, wrt) as s:
         tolerance = s.tolerance(rtol, atol, 1e-10)
         scalar = s.objective(s.like(s.evaluate(s.primals)))
@@ -281,7 +283,7 @@ def gradients_keep_types(f: Callable[..., Any], *args: Any, rng: int = 0, wrt: W
 
 @checked
 def inputs_stay(f: Callable[..., Any], *args: Any, rng: int = 0, wrt: Wrt = None) -> None:
-    """Arguments are never written to nor aliased: changing one afterwards changes no result and no stored vjp."""
+    """Arguments are never modified or aliased: changing one later changes no result and no stored vjp."""
     with proving("inputs are neither modified nor aliased", "inputs_stay", f, args, rng, wrt) as s:
         before = [x.copy() for x in s.leaves]
         mine = [x.copy() for x in s.leaves]

@@ -1,6 +1,6 @@
 """`check_primitive`: the tests of a primitive, derived from its record.
 
-Which slots the record has decides which laws are tried: `abstract` against `impl`, `jvp` against finite differences,
+The slots of the record determine which laws are tested: `abstract` against `impl`, `jvp` against finite differences,
 `transpose` by the dot-product law, `batch` against a loop, `kernel` against `impl` through `jit`.
 """
 
@@ -42,17 +42,17 @@ def check_primitive(
     rng : int
         Seed of the samples.
     backends : sequence of {'llvm', 'python'}
-        What kernels are made of.
+        The backends of the kernels.
 
     Raises
     ------
     LawViolation
-        For the first law that does not hold, with the operands it was tried on.
+        For the first law that does not hold, with its operands.
 
     Notes
     -----
-    Kernels meet contiguous, strided, reversed, broadcast, 0-d, empty and size-1 operands and, unless the domain says
-    otherwise, NaN, infinities, signed zeros, denormals and extreme integers.
+    Kernels are tested with contiguous, strided, reversed, broadcast, 0-d, empty and size-1 operands and, unless the
+    domain excludes them, NaN, infinities, signed zeros, denormals and extreme integers.
     """
     for report, run in _laws(prim, domain, rng, tuple(backends)):
         with report.chained(), config.patch(specialize_below=2):
@@ -68,7 +68,7 @@ def _laws(prim: Primitive, domain: Domain, rng: int, backends: tuple[str, ...]) 
         return Report(title, f"primitive {prim.name} ({prim.file})", line, rng)
 
     found: list[tuple[Report, Law]] = [
-        (report("impl gives what abstract says"), lambda r: _check_abstract(r, prim, domain, rng))
+        (report("impl agrees with abstract"), lambda r: _check_abstract(r, prim, domain, rng))
     ]
     if prim.jvp is not None and domain.smooth:
         title = "jvp = finite differences, and its transpose"
@@ -107,7 +107,7 @@ def _check_abstract(report: Report, prim: Primitive, domain: Domain, rng: int) -
             report.same_type(s.describe(), y, np.empty(aval.shape, aval.dtype))
         for x, y in zip(s.operands, before):
             if x.tobytes() != y.tobytes():
-                report.fail(s.describe(), "impl has written into an operand")
+                report.fail(s.describe(), "impl modified an operand")
 
 
 # --- derivatives --------------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ def _check_derivatives(report: Report, prim: Primitive, domain: Domain, rng: int
 
 
 def _check_compositions(prim: Primitive, domain: Domain, rng: int) -> None:
-    """jit, grad and vmap on top of one another, in the first case only."""
+    """Stacks of jit, grad and vmap, in the first case only."""
     tried = [s for s in samples(domain, rng, "f", all_dtypes=False) if s.case.smooth and _moving(s)]
     for s in tried[:1]:
         xs = [s.operands[i] for i in _moving(s)]
@@ -187,7 +187,7 @@ def _check_tangent_types(report: Report, prim: Primitive, domain: Domain, rng: i
 
 
 def _wide_tangents(prim: Primitive, s: Sample, tangents: Sequence[Any]) -> list[Any] | None:
-    """The tangents in double precision of the same numbers; None where the dtype is a parameter."""
+    """The tangents of the same numbers in double precision; None if the dtype is a parameter."""
     assert prim.jvp is not None
     if "dtype" in s.case.params:
         return None
@@ -201,13 +201,14 @@ def _check_transpose(report: Report, prim: Primitive, domain: Domain, rng: int) 
     assert prim.transpose is not None
     if not domain.linear:
         report.fail(
-            "the domain", "the record has a transpose rule: say in which operands it is linear (linear=...)"
+            "the domain",
+            "the record has a transpose rule: name the operands in which it is linear (linear=...)",
         )
     random = np.random.default_rng(rng)
     smooth = [s for s in samples(domain, rng, "fc") if s.case.smooth]
     for s, linear in itertools.product(smooth, domain.linear):
         if any(s.case.operands[i].fixed for i in linear):
-            report.fail(s.describe(), f"linear={linear} names an operand without derivative")
+            report.fail(s.describe(), f"linear={linear} names an operand without a derivative")
         operands, params = s.operands, s.case.params
         v = {i: normal(random, operands[i].shape, operands[i].dtype) for i in linear}
         image = _impl(prim, [v.get(i, x) for i, x in enumerate(operands)], params)
@@ -239,7 +240,7 @@ def _check_batch(report: Report, prim: Primitive, domain: Domain, rng: int) -> N
     random = np.random.default_rng(rng)
     every = samples(domain, rng, "biufc", all_dtypes=False)
     kinds = {s.dtype.kind for s in every}
-    # One kind of numbers is enough for all cases, where there is a choice; any for the first.
+    # One dtype kind is enough for all cases, if there is a choice; the first case tests every kind.
     chosen = "f" if "f" in kinds else min(kinds)
     first = every[0].case if every else None
     for s in every:
@@ -276,7 +277,7 @@ def _check_mix(
     for y, place in zip(_outputs(prim, out), _outputs(prim, out_dims)):
         where = f"{s.describe()}, batch axes {dims} of size {size}"
         if place is None or np.shape(y)[place] != size:
-            report.fail(where, f"the result of shape {np.shape(y)} is said to have its batch axis at {place}")
+            report.fail(where, f"the rule returned batch axis {place} for a result of shape {np.shape(y)}")
     for n, lane in enumerate(lanes):
         for k, expected in enumerate(_impl(prim, lane, params)):
             got = np.take(_outputs(prim, out)[k], n, _outputs(prim, out_dims)[k])
@@ -290,7 +291,7 @@ def _check_mix(
 
 
 def _check_kernel(prim: Primitive, domain: Domain, rng: int, backend: str, report: Report) -> None:
-    """All samples in one program of independent equations: one compilation for each primitive."""
+    """All samples in one program of independent equations, so that each primitive compiles once."""
     tried = samples(domain, rng, "biufc")
     if domain.special:
         tried += special_samples(domain, rng) if domain.intervals else sprinkled_samples(tried, domain, rng)

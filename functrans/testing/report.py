@@ -1,4 +1,4 @@
-"""What a law says when it does not hold: law, direction, seed, place of the largest error, and a line to repeat it."""
+"""Report of a violated law: the law, direction, seed, largest error, and a line that reproduces it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..core.context import quietly
 
 
 class LawViolation(AssertionError):
-    """A law that does not hold, or that could not be tried because something raised (then chained to it).
+    """A law does not hold, or could not be tested because of an exception, which is chained to it.
 
     Attributes
     ----------
     law : str
         The law in words.
     seed : int
-        Of the random directions.
+        The seed of the random directions.
     """
 
     def __init__(self, message: str, law: str, seed: int):
@@ -39,7 +39,7 @@ _EXACT = Tolerance()
 
 
 class Report:
-    """Compares, and complains in one form.
+    """Compares values, and reports differences in one form.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Report:
     subject : str
         The name of the function or primitive.
     reproduce : str
-        A line of Python that tries the law again.
+        A line of Python that tests the law again.
     seed : int
     """
 
@@ -84,7 +84,7 @@ class Report:
         a, b = np.asarray(got), np.asarray(expected)
         if a.shape != b.shape or a.dtype != b.dtype:
             self.fail(
-                where, f"got an array of shape {a.shape} and dtype {a.dtype}, want {b.shape}, {b.dtype}"
+                where, f"got an array of shape {a.shape} and dtype {a.dtype}, expected {b.shape}, {b.dtype}"
             )
 
     def close(
@@ -99,9 +99,9 @@ class Report:
         signed_zeros: bool = False,
         operands: Sequence[np.ndarray] = (),
     ) -> None:
-        """Equal up to ``max(atol, rtol |expected|, error)``; NaN equals NaN, an infinity itself.
+        """Equal up to ``max(atol, rtol |expected|, error)``; NaN equals NaN, and an infinity equals itself.
 
-        `signed_zeros`: zeros must have equal signs. `operands` of the same shape are shown at the place of the error.
+        With `signed_zeros`, zeros must have equal signs. `operands` of the same shape are shown at the largest error.
         """
         a, b = np.asarray(got), np.asarray(expected)
         if a.shape != b.shape:

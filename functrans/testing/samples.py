@@ -1,4 +1,4 @@
-"""Samples of a domain: the numbers on which the rules of a primitive are tried."""
+"""Samples of a domain: the numbers on which the rules of a primitive are tested."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def samples(domain: Domain, rng: int, kinds: str, *, all_dtypes: bool = True) ->
     widest = [np.dtype(name) for name in ("bool", "int64", "float64", "complex128")]
     found = []
     for n, case in enumerate(domain.all_cases()):
-        # Without operands of the dtype under test any dtype will do.
+        # Without operands of the dtype under test, any dtype works.
         for dtype in domain.dtypes() or widest[:1]:
             if dtype.kind in kinds and (dtype in widest or (n == 0 and all_dtypes)):
                 found.append(Sample(case, dtype, [o.draw(random, dtype) for o in case.operands]))
@@ -39,7 +39,7 @@ def samples(domain: Domain, rng: int, kinds: str, *, all_dtypes: bool = True) ->
 
 
 def special_samples(domain: Domain, rng: int) -> list[Sample]:
-    """For each dtype every combination of special numbers, as long vectors; and floats of every magnitude."""
+    """For each dtype, every combination of special numbers, as long vectors; and floats of every magnitude."""
     random = np.random.default_rng(rng)
     found = []
     for params, dtype in itertools.product(domain.params, domain.dtypes()):
@@ -55,14 +55,14 @@ def special_samples(domain: Domain, rng: int) -> list[Sample]:
 
 
 def _of_every_magnitude(random: np.random.Generator, dtype: np.dtype) -> np.ndarray:
-    """Numbers from the least to the largest of the dtype, and common ones; enough for vector loops and their rests."""
+    """Numbers from the smallest to the largest of the dtype, and common ones; enough for vector loops and rests."""
     limit = -float(np.log2(np.finfo(dtype).tiny))
     size = np.concatenate([random.uniform(-limit, limit, 101), random.uniform(-6.0, 6.0, 200)])
     return (np.exp2(size) * random.choice([-1.0, 1.0], size.shape)).astype(dtype)
 
 
 def sprinkled_samples(tried: Sequence[Sample], domain: Domain, rng: int) -> list[Sample]:
-    """The same samples with special numbers among theirs."""
+    """The same samples with some special numbers."""
     random = np.random.default_rng(rng)
     found = []
     for s in tried:
@@ -79,7 +79,7 @@ _SPECIAL_FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, np.inf, -np.inf, np.nan
 
 
 def _sprinkled(x: np.ndarray, random: np.random.Generator, finite: bool = False) -> np.ndarray:
-    """`x` with corners of its dtype at about a third of the places (NaN, infinity, zeros, a denormal)."""
+    """`x` with a third of its elements replaced by corner cases of its dtype (NaN, infinity, zeros, a denormal)."""
     if x.dtype.kind not in "fc":
         return x
     real = x.real.dtype
@@ -89,9 +89,10 @@ def _sprinkled(x: np.ndarray, random: np.random.Generator, finite: bool = False)
 
 
 def special_numbers(dtype: np.dtype, interval: Interval, finite: bool = False) -> np.ndarray:
-    """The corners of a dtype: NaN, infinities, zeros of both signs, denormals, the largest; extreme integers.
+    """The corner cases of a dtype: NaN, infinities, zeros of both signs, denormals, the largest; extreme integers.
 
-    Integers keep to the interval where it is not the usual one. `finite`: no NaN and infinities among complex numbers.
+    Integers stay within the interval if it is not the default. With `finite`, complex numbers exclude NaN and
+    infinities.
     """
     if dtype.kind == "b":
         return np.array([False, True])
@@ -116,7 +117,7 @@ def special_numbers(dtype: np.dtype, interval: Interval, finite: bool = False) -
 
 
 def _strided(x: np.ndarray) -> np.ndarray:
-    """Every second element of something larger."""
+    """Every second element of a larger array."""
     larger = np.zeros(tuple(2 * n + 1 for n in x.shape), x.dtype)
     out = larger[(slice(1, None, 2),) * x.ndim] if x.ndim else larger
     out[...] = x

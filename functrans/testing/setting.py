@@ -1,4 +1,4 @@
-"""A function of trees at a point, as the laws see it: flat, with random directions, and a report."""
+"""A function of pytrees at a point, as the laws use it: flat, with random directions, and a report."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ class Setting:
     ----------
     report : Report
     f : callable
-        Of trees of arrays.
+        A function of pytrees of arrays.
     args : tuple
         Its arguments at the point.
     rng : int
         Seed of the random directions.
     wrt : int, sequence of int or None
-        Positions of the arguments to differentiate in; None: all float and complex leaves.
+        Positions of the arguments to differentiate; None for all float and complex leaves.
 
     Attributes
     ----------
     leaves : list of ndarray
         All leaves of the arguments.
     active : list of int
-        Numbers of the leaves that are differentiated.
+        Indices of the leaves that are differentiated.
     primals : list of ndarray
         The active leaves.
     """
@@ -65,9 +65,7 @@ class Setting:
             if self.leaves[i].dtype.kind in "fc" and (chosen is None or path[0].idx in chosen)
         ]
         if chosen is not None and not self.active:
-            raise ArgumentError(
-                f"wrt={wrt}: these arguments have no float or complex leaf to differentiate in"
-            )
+            raise ArgumentError(f"wrt={wrt}: these arguments have no float or complex leaf to differentiate")
         self.primals = [self.leaves[i] for i in self.active]
         if rng < 0:
             raise ArgumentValueError(f"rng={rng}: a seed must not be negative")
@@ -92,7 +90,7 @@ class Setting:
         return tuple([outs[i] for i in self._smooth])
 
     def evaluate(self, primals: Sequence[Any]) -> list[np.ndarray]:
-        """`smooth` as finite differences want it."""
+        """`smooth` as a function of lists, for finite differences."""
         return [np.asarray(unwrap(y)) for y in run_quietly(self.smooth, *primals)]
 
     def objective(self, weights: Sequence[np.ndarray]) -> Callable[..., Any]:
@@ -108,11 +106,11 @@ class Setting:
     # --- directions -----------------------------------------------------------------------------------------
 
     def like(self, values: Sequence[Any]) -> list[np.ndarray]:
-        """Normal random numbers of the shapes and dtypes of `values`."""
+        """Normal random numbers with the shapes and dtypes of `values`."""
         return [normal(self.random, np.shape(x), np.asarray(x).dtype) for x in values]
 
     def directions(self) -> Iterator[tuple[str, list[np.ndarray | None]]]:
-        """A direction in all active leaves, then in each alone (the others have no tangent at all)."""
+        """A direction in all active leaves, then in each one only (the others have no tangent)."""
         every = self.like(self.primals)
         yield "all arguments" if len(every) > 1 else self.names[self.active[0]], list(every)
         if len(every) > 1:
@@ -121,26 +119,26 @@ class Setting:
 
     @property
     def narrow(self) -> bool:
-        """Whether single precision takes part, of inputs or outputs."""
+        """Whether an input or output has single precision."""
         kinds = [x.dtype for x in self.primals] + [y.dtype for y in self.evaluate(self.primals)]
         return any(d in (np.float32, np.complex64) for d in kinds)
 
     def tolerance(
         self, rtol: float | None, atol: float | None, double: float, single: float = 1e-3
     ) -> Tolerance:
-        """`rtol` and `atol`; by default `double`, and `single` where single precision takes part."""
+        """`rtol` and `atol`; by default `double`, or `single` if an input or output has single precision."""
         if rtol is None or atol is None:
             double = single if self.narrow else double
         return Tolerance(double if rtol is None else rtol, double if atol is None else atol)
 
 
 def _copied(x: Any, where: str) -> np.ndarray:
-    """A copy of an array or number that `f` is called with.
+    """A copy of an array or number passed to `f`.
 
     Raises
     ------
     ArgumentError, UnsupportedDtypeError
-        If it is no array of numbers.
+        If it is not an array of numbers.
     """
     found = np.array(plain(unwrap(x), where))
     check_supported(found.dtype, where)
@@ -156,7 +154,7 @@ def normal(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype)
 
 
 def pairing(xs: Sequence[Any], ys: Sequence[Any]) -> tuple[float, float]:
-    """``Re sum(x * y)`` without conjugation, and the same sum of absolute values (what rounding is relative to)."""
+    """``Re sum(x * y)`` without conjugation, and the same sum of absolute values (the scale of rounding errors)."""
     wide = [(np.asarray(x).astype(complex), np.asarray(y).astype(complex)) for x, y in zip(xs, ys)]
     total = sum(float(np.sum(x * y).real) for x, y in wide)
     return total, sum(float(np.sum(np.abs(x * y))) for x, y in wide)
@@ -167,7 +165,9 @@ def _positions(wrt: Wrt, count: int) -> set[int] | None:
         return None
     found = {wrt} if isinstance(wrt, int) else set(wrt)
     if not all(-count <= i < count for i in found):
-        raise ArgumentError(f"wrt={wrt}: there are {count} arguments, positions run from 0 to {count - 1}")
+        raise ArgumentError(
+            f"wrt={wrt}: the function has {count} arguments, so positions run from 0 to {count - 1}"
+        )
     return {i % count for i in found}
 
 
@@ -179,7 +179,7 @@ def proving(
     name = name_of(f)
     suffix = "" if wrt is None else f", wrt={wrt}"
     report = Report(title, name, f"functrans.testing.{law}({name}, *args, rng={rng}{suffix})", rng)
-    setting = Setting(report, f, args, rng, wrt)  # wrong arguments are no violation of a law
+    setting = Setting(report, f, args, rng, wrt)  # wrong arguments do not violate a law
     with report.chained(), config.patch(specialize_below=2):
         yield setting
 

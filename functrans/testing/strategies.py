@@ -1,4 +1,4 @@
-"""Strategies for Hypothesis, for property tests of your own functions. Hypothesis is imported when one is asked for."""
+"""Hypothesis strategies for property tests of your own functions. Hypothesis is imported on first use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WANTED = "functrans.testing strategies need Hypothesis: pip install functrans[t
 def arrays(
     shape: tuple[int, ...] | Any = (3,), *, domain: Interval | None = None, dtype: Any = np.float64
 ) -> Any:
-    """A strategy for arrays of numbers of a domain: no subnormals, a margin from the points to avoid.
+    """A strategy for arrays of numbers of a domain, without subnormals and away from the points to avoid.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def arrays(
     Raises
     ------
     ImportError
-        Without Hypothesis.
+        If Hypothesis is not installed.
     """
     try:
         from hypothesis import strategies as st
@@ -68,7 +68,7 @@ def operands(shapes: Shapes = 1, *, domain: Interval | None = None, dtype: Any =
     Parameters
     ----------
     shapes : int or sequence of tuple of int
-        So many arrays that broadcast together, or arrays of these shapes.
+        The number of arrays, which broadcast together, or their shapes.
     domain, dtype
         As for `arrays`.
     """
@@ -85,7 +85,7 @@ def operands(shapes: Shapes = 1, *, domain: Interval | None = None, dtype: Any =
         return made(shapes)
     if shapes < 1:
         raise ArgumentError(
-            f"operands: shapes={shapes}: want a number of operands, at least 1, or their shapes"
+            f"operands: shapes={shapes}: expected a number of operands, at least 1, or their shapes"
         )
     several = extra.mutually_broadcastable_shapes(num_shapes=shapes, max_dims=3, max_side=4)
     return several.flatmap(lambda s: made(s.input_shapes))
@@ -105,7 +105,7 @@ def given_op(
     Parameters
     ----------
     f : callable
-        Points at its kinks are left out.
+        Points at its kinks are skipped.
     shapes, domain, dtype
         As for `operands`.
     max_examples : int
@@ -113,7 +113,7 @@ def given_op(
     Returns
     -------
     callable
-        A decorator for tests, which get the operands as positional arguments.
+        A decorator for tests, which receive the operands as positional arguments.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def given_op(
             assume(_is_smooth(f, args))
             test(*args)
 
-        # The name is all that the test keeps: its signature would be taken for fixtures.
+        # Keeps only the test's name: pytest would treat its signature as fixtures.
         run.__name__, run.__qualname__, run.__doc__ = test.__name__, test.__qualname__, test.__doc__
         run.__module__ = test.__module__
         ready = given(operands(shapes, domain=domain, dtype=dtype))(run)

@@ -1,4 +1,4 @@
-"""A function with its custom rules taken off: what automatic differentiation makes of its forward passes."""
+"""A function without its custom rules, for automatic differentiation of its forward passes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ..custom.custom_call import custom_call_p
 
 
 def without_rules(f: Callable[..., Any]) -> Callable[..., Any]:
-    """`f`, whose functions with custom rules are the plain functions that give their values.
+    """`f` with its custom rules removed: functions with rules become the plain functions that compute their values.
 
-    Rules inside the plain functions stay, and so do those that `f` differentiates or maps itself.
+    Rules inside the plain functions stay, and so do rules that `f` itself differentiates or maps.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def without_rules(f: Callable[..., Any]) -> Callable[..., Any]:
     Returns
     -------
     callable
-        With the values of `f`. Its derivatives are those of the operations in the forward passes.
+        Computes the values of `f`. Its derivatives are those of the operations in the forward passes.
     """
 
     @wraps(f, updated=())
@@ -53,7 +53,7 @@ class _StripTrace(Trace):
 
 
 def _without_rules(jaxpr: Jaxpr) -> Jaxpr:
-    """The jaxpr with the rules taken off, also in all jaxprs in it."""
+    """The jaxpr without the rules, including all jaxprs in it."""
     return jaxpr.derive("without rules", lambda: jaxpr.replace(eqns=list(map(_plain, jaxpr.eqns))))
 
 

@@ -56,9 +56,9 @@ def test_python_control_flow_without_the_laws_of_jit():
 
 
 def test_unknown_names():
-    with pytest.raises(ft.errors.ArgumentValueError, match="no law 'linear'"):
+    with pytest.raises(ft.errors.ArgumentValueError, match="unknown law 'linear'"):
         check(fnp.sin, X, laws=["linear"])
-    with pytest.raises(ft.errors.ArgumentValueError, match="no mode 'forward'"):
+    with pytest.raises(ft.errors.ArgumentValueError, match="unknown mode 'forward'"):
         check(fnp.sin, X, modes="forward")
 
 

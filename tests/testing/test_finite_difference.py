@@ -226,7 +226,7 @@ def test_bad_arguments_are_named():
         directional_derivative(f, [1.0], [1.0, 2.0])
     with pytest.raises(ShapeError, match=r"v\[0\] has shape \(3,\), but x\[0\] has shape \(2,\)"):
         directional_derivative(f, [np.ones(2)], [np.ones(3)])
-    with pytest.raises(DtypeError, match=r"a real input has real directions"):
+    with pytest.raises(DtypeError, match=r"a real input needs a real direction"):
         directional_derivative(f, [1.0], [1j])
     with pytest.raises(ArgumentError, match=r"Write \[x\], \[v\]"):
         directional_derivative(f, np.ones(2), np.ones(2))
