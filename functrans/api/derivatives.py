@@ -398,7 +398,8 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[PyTree
     for a in avals:
         if not is_inexact(a.dtype):
             raise GradientError(
-                f"linear_transpose of {name_of(fun)}: arguments must be float or complex, got {a.dtype}"
+                f"linear_transpose of {name_of(fun)}: the primals (its arguments) must be float "
+                f"or complex, got {a.dtype}"
             )
     flat = Flat(fun, treedef, _spread)
     jaxpr, captured = lift_tracers(stage(flat, avals, name_of(fun)))

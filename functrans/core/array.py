@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import ArgumentError, NoAttributeError
+from .errors import ArgumentError, ArrayTooLargeError, FunctransError, InvalidIndexError, NoAttributeError
 from .refusals import (
     ATTRIBUTES,
     COPY,
@@ -237,7 +237,11 @@ class Array(np.ndarray, metaclass=_ArrayType):
             if _has_tracer(index):
                 return operators.operator["getitem"](self, index)
             index = unwrap_all(index)
-        part = _getitem(_view(self, _ndarray), index)
+        plain = _view(self, _ndarray)
+        try:
+            part = _getitem(plain, index)
+        except (IndexError, MemoryError) as error:
+            raise _refused(error, "getitem", operators.operator["getitem"], plain, index) from None
         return part if _flags(self).writeable else wrap(part)
 
     @property
@@ -283,10 +287,16 @@ class Array(np.ndarray, metaclass=_ArrayType):
         return f"A{repr(_view(self, _ndarray))[1:]}"
 
     def __divmod__(self, other: Any) -> Any:
-        return wrap_all(divmod(_view(self, _ndarray), unwrap(other)))
+        try:
+            return wrap_all(divmod(_view(self, _ndarray), unwrap(other)))
+        except (ValueError, MemoryError) as error:
+            raise _refused(error, "floordiv", operators.operator["floordiv"], self, other) from None
 
     def __rdivmod__(self, other: Any) -> Any:
-        return wrap_all(divmod(unwrap(other), _view(self, _ndarray)))
+        try:
+            return wrap_all(divmod(unwrap(other), _view(self, _ndarray)))
+        except (ValueError, MemoryError) as error:
+            raise _refused(error, "floordiv", operators.operator["floordiv"], other, self) from None
 
     def __round__(self, ndigits: int | None = None) -> Any:
         return wrap(_view(self, _ndarray).round(ndigits or 0))
@@ -359,8 +369,23 @@ def _unary(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
     return _named(method, name)
 
 
+def _refused(error: Exception, by: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Exception:
+    """What to raise where NumPy refused: functrans's own error of the same call, with shapes and the user's line."""
+    if isinstance(error, FunctransError):
+        return error
+    if isinstance(error, MemoryError):
+        return ArrayTooLargeError(f"{by}: {error}")
+    try:
+        function(*args, **kwargs)
+    except FunctransError as own:
+        return own.with_traceback(None)
+    except Exception:
+        return InvalidIndexError(str(error)) if type(error) is IndexError else error
+    return error
+
+
 def _binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable[..., Any]:
-    generic = getattr(_ndarray, name)
+    generic, stem = getattr(_ndarray, name), op.__name__.rstrip("_")
 
     def method(self: Array, other: Any) -> Any:
         kind = type(other)
@@ -371,7 +396,11 @@ def _binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable[..., A
             # arrays and matrices never come here: Python asks the subclass first.)
             return wrap_all(generic(_view(self, _ndarray), other))
         plain = _view(self, _ndarray)
-        return wrap(op(other, plain) if swapped else op(plain, other))
+        try:
+            return wrap(op(other, plain) if swapped else op(plain, other))
+        except (ValueError, MemoryError) as error:
+            operands = (other, plain) if swapped else (plain, other)
+            raise _refused(error, stem, operators.operator[stem], *operands) from None
 
     return _named(method, name)
 
@@ -438,7 +467,11 @@ def _plain_method(name: str) -> Callable[..., Any]:
         if _has_tracer(args) or (kwargs and _has_tracer(kwargs)):
             return operators.method[name](self, *args, **kwargs)
         _check_out(name, kwargs)
-        return wrap_all(generic(_view(self, _ndarray), *unwrap_all(args), **unwrap_all(kwargs)))
+        plain = _view(self, _ndarray)
+        try:
+            return wrap_all(generic(plain, *unwrap_all(args), **unwrap_all(kwargs)))
+        except (ValueError, LookupError, TypeError, MemoryError) as error:
+            raise _refused(error, name, operators.method[name], plain, *args, **kwargs) from None
 
     _named(method, name).__doc__ = f"As `numpy.ndarray.{name}`; the result is an `Array`."
     return method

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from .errors import ShapeError
+
 _SHORT = {
     "bool": "bool", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16",
     "uint32": "u32", "uint64": "u64", "float32": "f32", "float64": "f64", "complex64": "c64", "complex128": "c128",
@@ -30,6 +32,8 @@ class Aval:
     __slots__ = ("dtype", "shape", "weak")
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype, weak: bool = False):
+        if len(shape) > 64:
+            raise ShapeError(f"an array of {len(shape)} axes: arrays have at most 64, in NumPy too")
         self.shape = shape
         self.dtype = dtype
         self.weak = weak

@@ -62,7 +62,12 @@ class EvalTrace(Trace):
                 weak = False
                 if isinstance(a, Tracer):
                     raise leaked(a)
-        out = prim.impl(*args, **params)
+        try:
+            out = prim.impl(*args, **params)
+        except MemoryError as error:
+            if isinstance(error, errors.FunctransError) or prim.effects(**params):
+                raise
+            raise errors.ArrayTooLargeError(f"{prim.name}: {error}") from None
         if weak and args:
             out = out.item()
         if _debug_nans.ever_changed and config.debug_nans:

@@ -296,7 +296,7 @@ def register_kind(
     if not isinstance(cls, type):
         raise PytreeError(f"a pytree node type must be a class, got {cls!r}")
     if cls in _KINDS:
-        raise PytreeError(f"{cls.__name__} is a pytree node type already: register each class once")
+        raise PytreeError(f"cls={cls.__name__} is a pytree node type already: register each class once")
     _add_kind(cls, flatten, unflatten, keys)
     with contextlib.suppress(
         TypeError, AttributeError

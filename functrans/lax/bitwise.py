@@ -28,7 +28,7 @@ def _unsigned(name: str, x: Any) -> tuple[Any, np.dtype]:
     (value,) = operands(name, x)
     own = dtype_of(value)
     if own.kind not in "iu":
-        raise DtypeError(f"lax.{name}: want integers, got {own}")
+        raise DtypeError(f"lax.{name}: want integers, got dtype {own}")
     return convert(value, np.dtype(f"u{own.itemsize}")), own
 
 

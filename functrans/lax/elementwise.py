@@ -272,7 +272,9 @@ def round(x: Any, rounding_method: int = 0) -> Any:
     """
     (value,) = operands("round", x)
     if dtype_of(value).kind != "f":
-        raise DtypeError(f"lax.round: want floating point numbers, got {dtype_of(value)}: integers are round")
+        raise DtypeError(
+            f"lax.round: x must be floating point numbers, got {dtype_of(value)}: integers are round"
+        )
     if rounding_method not in (0, 1):
         raise ArgumentValueError(f"lax.round: rounding_method must be 0 or 1, got {rounding_method!r}")
     if rounding_method == 1:
@@ -316,7 +318,7 @@ def _shifted(name: str, x: Any, y: Any, kind: str) -> Any:
     a, b = operands(name, x, y)
     own = dtype_of(a)
     if own.kind not in "iu":
-        raise DtypeError(f"lax.{name}: want integers, got {own}")
+        raise DtypeError(f"lax.{name}: want integers, got dtype {own}")
     other = np.dtype(f"{kind}{own.itemsize}")
     return ew.convert(bits.shift_right_p.bind(ew.convert(a, other), ew.convert(b, other)), own)
 

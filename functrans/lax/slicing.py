@@ -99,7 +99,9 @@ def _starts(x: Any, start_indices: Any, name: str) -> list[Any]:
     if isinstance(start_indices, (Tracer, np.ndarray)):
         start_indices = [start_indices[i] for i in range(shape_of(start_indices)[0])]
     if len(start_indices) != len(shape):
-        raise ArgumentValueError(f"lax.{name}: want {len(shape)} starts, got {len(start_indices)}")
+        raise ArgumentValueError(
+            f"lax.{name}: start_indices has {len(start_indices)} elements for an operand of {len(shape)} axes"
+        )
     found = []
     for s, n in zip(start_indices, shape):
         s = value_of(s, name)

@@ -370,7 +370,8 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     n = len(conditions)
     if len(funclist) not in (n, n + 1):
         raise ArgumentValueError(
-            f"piecewise: with {n} condition(s), either {n} or {n + 1} functions are expected, got {len(funclist)}"
+            f"piecewise: condlist has {n} conditions, so funclist must have {n} or {n + 1} "
+            f"functions, got {len(funclist)}"
         )
     pieces = list(zip(conditions, funclist))
     if len(funclist) == n + 1:

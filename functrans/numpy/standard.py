@@ -56,7 +56,7 @@ def from_dlpack(x: Any, /, *, device: Device = None, copy: bool | None = None) -
     if isinstance(x, Tracer):
         return x
     if not hasattr(x, "__dlpack__"):
-        raise ArgumentError(f"from_dlpack: want an object with __dlpack__, got {type(x).__name__}")
+        raise ArgumentError(f"from_dlpack: x must have __dlpack__, got {type(x).__name__}")
     # NumPy exports no read-only array without a copy, and an Array need not be exported.
     return asarray(x if isinstance(x, np.ndarray) else np.from_dlpack(x), copy=copy)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Collection, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from ..core.array import Array, WeakArray, secure, unwrap, wrap
 from ..core.aval import Aval, aval_of
+from ..core.context import run_with
 from ..core.dtypes import SUPPORTED, native
 from ..core.errors import ArgumentError, DtypeError
 from ..core.pytree import LEAF, PyTree, PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
@@ -77,7 +79,7 @@ def check_function(what: str, fun: Any) -> None:
     """Raise `ArgumentError` where a transformation is given something that cannot be called."""
     if not callable(fun):
         raise ArgumentError(
-            f"{what}: expected a function, got {str(fun)[:60]!r} of type {type(fun).__name__}"
+            f"{what}: the argument must be a function, got {str(fun)[:60]!r} of type {type(fun).__name__}"
         )
 
 
@@ -162,6 +164,29 @@ def returned_values(fun: Callable[..., Any], tree: PyTree) -> tuple[list[Any], P
         return [unwrap(tree)], LEAF
     leaves, treedef = flatten_values(tree, lambda path: f"the result of {name_of(fun)}{keystr(path)}")
     return [secure(x) for x in leaves], treedef
+
+
+#: Floats and complex numbers of Python that transformations under way were given, and do not differentiate in.
+given_numbers: ContextVar[tuple[float | complex, ...]] = ContextVar("functrans_given_numbers", default=())
+
+
+def call_given(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Call a user's function with arguments of which some are differentiated, and others may be numbers.
+
+    Such a number stays what it is, but is noted: to a custom rule it is an array like the others, not a constant.
+    """
+    if not any(type(x) is float or type(x) is complex for x in (*args, *kwargs.values())):
+        return fun(*args, **kwargs)
+    args, kwargs = [_copied(x) for x in args], {k: _copied(x) for k, x in kwargs.items()}
+    numbers = [x for x in (*args, *kwargs.values()) if type(x) is float or type(x) is complex]
+    return run_with(given_numbers, (*given_numbers.get(), *numbers), fun, *args, **kwargs)
+
+
+def _copied(x: Any) -> Any:
+    """A number as an object of its own: Python has one for all equal ones that stand in a file."""
+    if type(x) is float:
+        return x * 1.0
+    return complex(x.real, x.imag) if type(x) is complex else x
 
 
 class Flat:

@@ -2,6 +2,7 @@
 
 import copy
 import io
+import operator
 import pickle
 import subprocess
 import sys
@@ -12,8 +13,10 @@ import scipy.linalg
 import scipy.optimize
 import scipy.special
 
+import functrans as ft
+import functrans.numpy as fnp
 from functrans.core.array import Array, unwrap, wrap
-from functrans.core.errors import ArgumentError, ImmutableArrayError
+from functrans.core.errors import ArgumentError, ArrayTooLargeError, FunctransError, ImmutableArrayError
 
 X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 
@@ -388,3 +391,52 @@ def test_scipys_solvers_start_from_an_array():
     start = wrap(np.full(2, 0.5))
     found = scipy.optimize.least_squares(lambda p: p**2 - [1.0, 4.0], start)
     np.testing.assert_allclose(found.x, [1.0, 2.0], rtol=1e-6)
+
+
+# --- what NumPy refuses ---------------------------------------------------------------------------------------
+
+
+A, B = fnp.ones(3), fnp.ones(4)
+REFUSED = {
+    "add": lambda: A + B,
+    "sub of an ndarray": lambda: A - np.ones(4),
+    "an ndarray on the left": lambda: np.ones(4) * A,
+    "lt": lambda: A < B,
+    "eq": lambda: A == B,
+    "divmod": lambda: divmod(A, B),
+    "matmul": lambda: A @ B,
+    "in place": lambda: operator.iadd(A, B),
+    "dot": lambda: A.dot(B),
+    "reshape": lambda: A.reshape(2),
+    "index": lambda: A[7],
+    "axis": lambda: A.sum(axis=3),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_errors_are_typed_and_name_the_line(name):
+    with pytest.raises(FunctransError, match=r"test_array\.py") as found:
+        REFUSED[name]()
+    assert isinstance(found.value, ValueError | IndexError)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, ft.jit], ids=["eager", "jit"])
+def test_arrays_that_fit_into_no_memory(run):
+    for f in (
+        lambda x: x * fnp.zeros((2**43, 1)),
+        lambda x: fnp.zeros(2**44),
+        lambda x: fnp.sum(fnp.sort(fnp.zeros(2**44))),
+    ):
+        with pytest.raises(ArrayTooLargeError, match=r"TiB.*shape.*\n.*test_array\.py"):
+            run(f)(np.ones(2))
+
+
+def test_more_axes_than_numpy_has():
+    wide = np.ones((1,) * 40 + (2,))
+    for f in (lambda x: x + np.ones(2), lambda x: fnp.sum(x * x[..., :1], axis=40)):
+        expected = f(wide)
+        np.testing.assert_array_equal(ft.jit(f)(wide), expected)
+    for f in (lambda x: fnp.tensordot(x, x, 0), lambda x: x[(None,) * 24]):
+        for run in (f, ft.jit(f)):
+            with pytest.raises(FunctransError, match="64"):
+                run(fnp.asarray(wide))

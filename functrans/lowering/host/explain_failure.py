@@ -70,6 +70,21 @@ def call_host(eqn: Eqn, args: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(outs) if eqn.primitive.multiple else (outs,)
 
 
+def out_of_memory(jaxpr: Jaxpr, error: MemoryError) -> MemoryError:
+    """The error for memory that a call did not get, with the line of the largest array that the program makes."""
+    if is_from_callback(error) or isinstance(error, errors.FunctransError):
+        return error
+    made = [(v.aval.size * v.aval.dtype.itemsize, v.aval, e) for e in jaxpr.eqns for v in e.outvars]
+    if not made:
+        return errors.ArrayTooLargeError(f"{jaxpr.name}: {error}")
+    size, aval, eqn = max(made, key=lambda x: x[0])
+    return errors.ArrayTooLargeError(
+        f"{jaxpr.name}: a call found no memory ({error}); the largest array that it computes is "
+        f"of {eqn.primitive.name}, {aval}, {size:,} bytes",
+        eqn.source,
+    )
+
+
 def _call_back(eqn: Eqn, args: Sequence[Any]) -> tuple[Any, ...]:
     """A callback of the user's: what it raises arrives as it is, with the line where it was traced."""
     impl = partial(eqn.primitive.impl, *args, **eqn.params)

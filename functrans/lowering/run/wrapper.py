@@ -16,7 +16,7 @@ from ...core.ir import Atom, Eqn, Jaxpr, Literal
 from ...core.tape import Tape, TapeAval, new_pool
 from ..backend import Run
 from ..host.debug_nans import any_nan
-from ..host.explain_failure import call_host
+from ..host.explain_failure import call_host, out_of_memory
 from ..host.host_calls import Entry
 from ..jaxpr.partition import HostStep
 from ..loops import ir
@@ -257,6 +257,9 @@ class _Writer:
         head = f"def call({arguments}{'/, ' if self.arguments else ''}*{bound}):"
         if not bound:
             head = f"def call({arguments}):"
-        source = "\n    ".join([head, *self.lines])
+        self.names["out_of_memory"] = partial(out_of_memory, self.jaxpr)
+        guarded = ["try:", *[f"    {line}" for line in self.lines]]
+        guarded += ["except MemoryError as error:", "    raise out_of_memory(error) from None"]
+        source = "\n    ".join([head, *guarded])
         exec(compile(source, f"<functrans: wrapper of {self.jaxpr.name}>", "exec"), self.names)
         return self.names.pop("call")

@@ -207,7 +207,9 @@ def geomspace(
     x, y = convert(x, inner), convert(y, inner)
     known = [concrete(a) for a in (x, y)]
     if any(a is not None and np.any(np.asarray(a) == 0) for a in known):
-        raise ArgumentValueError("geomspace: a geometric progression cannot include zero")
+        raise ArgumentValueError(
+            "geomspace: start and stop must not be zero: a geometric progression cannot include zero"
+        )
     sign = ufuncs.sign(x)
     first, last = (
         run_quietly(lambda a: ufuncs.log2(ufuncs.divide(a, sign)), a, invalid="ignore") for a in (x, y)

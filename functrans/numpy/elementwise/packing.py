@@ -167,7 +167,7 @@ def _exponent(x: Any) -> Any:
 def _frexp(x: Any, /, **options: Any) -> tuple[Any, Any]:
     value = operand(ufuncs.positive(array_operand(x, "frexp"), **options), "frexp")
     if dtype_of(value).kind == "c":
-        raise DtypeError("frexp: complex numbers have no exponent")
+        raise DtypeError("frexp: x is complex, and complex numbers have no exponent")
     if dtype_of(value).kind != "f":
         value = convert(value, FLOAT64)
     digits = 54

@@ -109,7 +109,8 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     """
     if len(condlist) != len(choicelist) or not condlist:
         raise ArgumentValueError(
-            f"select: {len(condlist)} conditions and {len(choicelist)} choices; want as many, at least one"
+            f"select: condlist has {len(condlist)} conditions and choicelist "
+            f"{len(choicelist)} choices; want as many, at least one"
         )
     *choices, out = common(*[operand(x, "select", 1) for x in choicelist], operand(default, "select", 2))
     for condition, choice in reversed(list(zip(condlist, choices))):

@@ -38,9 +38,13 @@ def length(name: str, n: Any) -> int:
     except TypeError as error:
         if isinstance(error, ArgumentError) or type(error) is not TypeError:
             raise
-        raise ArgumentError(f"{name}: the number of points must be an integer, got {n!r}") from None
+        raise ArgumentError(
+            f"{name}: the number of points (n or s) along an axis must be an integer, got {n!r}"
+        ) from None
     if found < 1:
-        raise ArgumentValueError(f"{name}: the number of points must be at least 1, got {found}")
+        raise ArgumentValueError(
+            f"{name}: the number of points (n or s) along an axis must be at least 1, got {found}"
+        )
     return found
 
 

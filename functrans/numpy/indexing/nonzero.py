@@ -192,7 +192,7 @@ def _chosen(x: Any, mask: Any, axis: int, size: Any, fill_value: Any, name: str)
         beyond = np.flatnonzero(concrete(mask))
         if beyond.size and beyond[-1] >= shape_of(x)[axis]:
             raise InvalidIndexError(
-                f"{name}: the condition has {shape_of(mask)[0]} entries, for {shape_of(x)[axis]} elements"
+                f"{name}: the condition has {shape_of(mask)[0]} entries, the array {shape_of(x)[axis]} elements"
             )
     out = gather_p.bind(x, indices, axes=(axis,), mode="clip" if shape_of(x)[axis] else "fill")
     if valid is not None:

@@ -301,7 +301,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     parts = [_integers(i, "ravel_multi_index") for i in multi_index]
     if len(parts) != len(extents):
         raise ArgumentValueError(
-            f"ravel_multi_index: parameter multi_index must be a sequence of length {len(extents)}, got {len(parts)}"
+            f"ravel_multi_index: dims has {len(extents)} extents, multi_index {len(parts)} arrays"
         )
     if not any(isinstance(i, Tracer) for i in parts):
         try:

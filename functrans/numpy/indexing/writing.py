@@ -231,7 +231,9 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
         step = shape[1] + 1
         end = None if wrap else shape[1] * shape[1]
     elif len(set(shape)) > 1:
-        raise ShapeError(f"fill_diagonal: all dimensions of input must be of equal length, got {shape}")
+        raise ShapeError(
+            f"fill_diagonal: all dimensions of the array must be of equal length, got shape {shape}"
+        )
     else:
         step = 1 + sum(shape[0] ** k for k in range(1, len(shape)))
     places = np.arange(prod(shape))[:end:step]

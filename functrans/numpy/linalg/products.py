@@ -32,7 +32,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
     """
     for i, x in enumerate((x1, x2)):
         if len(shape_of(operand(x, "outer", i))) != 1:
-            raise ShapeError("linalg.outer: want vectors; numpy.outer flattens")
+            raise ShapeError("linalg.outer: x1 and x2 must be vectors; numpy.outer flattens")
     return outer_of(x1, x2)
 
 

@@ -240,7 +240,9 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
         )
     size = prod(shape_of(right))
     if size != rows:
-        raise ShapeError(f"tensorsolve: {size} right-hand sides do not fit the {rows} equations of {shape}")
+        raise ShapeError(
+            f"tensorsolve: b has {size} right-hand sides for the {rows} equations of a, of shape {shape}"
+        )
     square = reshape_p.bind(x, shape=(rows, rows))
     out = solved(square, reshape_p.bind(right, shape=(rows,)), "tensorsolve")
     return finish(reshape_p.bind(out, shape=shape[rank:]))

@@ -128,7 +128,7 @@ def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
     """
     p, q = coefficients(u, "polydiv"), coefficients(v, "polydiv", 1)
     if not p.shape[0] or not q.shape[0]:
-        raise ArgumentValueError("polydiv: want at least one coefficient in each polynomial")
+        raise ArgumentValueError("polydiv: u and v must have at least one coefficient")
     rest = p + q[:1] * 0.0
     n, m = p.shape[0], q.shape[0]
     scale = 1.0 / q[0]

@@ -35,7 +35,7 @@ def _values(arrays: Any, name: str) -> list[Any]:
     if isinstance(arrays, Tracer) or (isinstance(arrays, np.ndarray) and arrays.ndim):
         arrays = [arrays[i] for i in range(len(arrays))]
     if not isinstance(arrays, Sequence):
-        raise ArgumentError(f"{name}: want a sequence of arrays, got {type(arrays).__name__}")
+        raise ArgumentError(f"{name}: the argument must be a sequence of arrays, got {type(arrays).__name__}")
     if not arrays:
         raise ArgumentValueError(f"{name}: need at least one array")
     return [operand(a, name, i) for i, a in enumerate(arrays)]

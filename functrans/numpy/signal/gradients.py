@@ -66,7 +66,9 @@ def gradient(f: Any, *varargs: Any, axis: int | Sequence[int] | None = None, edg
     """
     x = array_operand(f, "gradient")
     if dtype_of(x).kind == "b":
-        raise DtypeError("gradient: booleans have no differences; convert with .astype(float)")
+        raise DtypeError(
+            "gradient: f has dtype bool, and booleans have no differences; convert with .astype(float)"
+        )
     if dtype_of(x).kind in "iu":
         x = convert(x, FLOAT64)
     shape = shape_of(x)
@@ -187,7 +189,9 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     x = flat(array_operand(ary, "ediff1d: ary"))
     dtype = dtype_of(x)
     if dtype.kind == "b":
-        raise DtypeError("ediff1d: booleans have no differences; convert with .astype(int)")
+        raise DtypeError(
+            "ediff1d: ary has dtype bool, and booleans have no differences; convert with .astype(int)"
+        )
     steps = sub_p.bind(*neighbours(x, 0))
     parts = []
     for name, value in (("to_begin", to_begin), ("", steps), ("to_end", to_end)):

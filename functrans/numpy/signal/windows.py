@@ -95,7 +95,7 @@ def i0(x: Any) -> Any:
     """
     value = array_operand(x, "i0")
     if dtype_of(value).kind == "c":
-        raise DtypeError("i0: not supported for complex values")
+        raise DtypeError("i0: x must be real, it is complex")
     value = value if dtype_of(value).kind == "f" else convert(value, FLOAT64)
     return finish(bessel_i_p.bind(value, n=0, scaled=False))
 

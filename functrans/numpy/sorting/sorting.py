@@ -161,7 +161,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
         keys = array_operand(keys, "lexsort")
         keys = [keys[i] for i in range(shape_of(keys)[0])] if shape_of(keys) else []
     if not isinstance(keys, Iterable) or not (listed := list(keys)):
-        raise ArgumentError("lexsort: want a sequence of at least one key")
+        raise ArgumentError("lexsort: keys must be a sequence of at least one key")
     values = [array_operand(x, "lexsort", i) for i, x in enumerate(listed)]
     shapes = [shape_of(v) for v in values]
     if len(set(shapes)) > 1:
@@ -190,7 +190,7 @@ def _check_places(kth: Any, x: Any, axis: int, name: str) -> None:
         raise ArgumentValueError(f"{name}: kth must be an integer or a sequence of them")
     for i in listed.reshape(-1).tolist() if prod(shape_of(x)) else ():
         if not -n <= i < n:
-            raise ArgumentValueError(f"{name}: kth(={i}) is out of bounds for {n} elements")
+            raise ArgumentValueError(f"{name}: kth(={i}) is out of bounds for an array of {n} elements")
 
 
 @implements(np.partition)

@@ -251,6 +251,15 @@ def _sample(a: Any, name: str) -> Any:
 # --- histograms -----------------------------------------------------------------------------------------------
 
 
+def _weights_of(weights: Any, a: Any, name: str) -> Any:
+    """Weights, one for each element of the data."""
+    w = array_operand(weights, f"{name}: weights")
+    shape = shape_of(operand(a, name))
+    if shape_of(w) != shape:
+        raise ShapeError(f"{name}: weights of shape {shape_of(w)} for data of shape {shape}")
+    return w
+
+
 @implements(np.histogram_bin_edges)
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
     """The edges of the bins of `histogram`.
@@ -262,6 +271,8 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     Array([0., 1., 2., 3., 4.])
     """
     x = _sample(a, "histogram_bin_edges")
+    if weights is not None:
+        _weights_of(weights, a, "histogram_bin_edges")
     edges = _edges(x, bins, range, weights, "histogram_bin_edges")
     return finish(edges.copy() if isinstance(edges, np.ndarray) else edges)
 
@@ -315,11 +326,7 @@ def histogram(
     x = _sample(a, "histogram")
     w = None
     if weights is not None:
-        w = array_operand(weights, "histogram: weights")
-        shape = shape_of(operand(a, "histogram"))
-        if shape_of(w) != shape:
-            raise ShapeError(f"histogram: weights of shape {shape_of(w)} for data of shape {shape}")
-        w = flat(w)
+        w = flat(_weights_of(weights, a, "histogram"))
     edges = _edges(x, bins, range, weights, "histogram")
     n = shape_of(edges)[0] - 1
     at = _bin_of(x, edges) if n > 0 else full(shape_of(x), 0, INT64)
@@ -396,10 +403,12 @@ def histogramdd(
     many = isinstance(bins, (list, tuple)) or len(np.shape(bins)) > 0
     chosen = list(bins) if many else [bins] * d
     if len(chosen) != d:
-        raise ArgumentValueError(f"histogramdd: {len(chosen)} numbers of bins for {d} coordinates")
+        raise ArgumentValueError(
+            f"histogramdd: bins has {len(chosen)} entries for a sample of {d} coordinates"
+        )
     ranges = [None] * d if range is None else list(range)
     if len(ranges) != d:
-        raise ArgumentValueError(f"histogramdd: {len(ranges)} ranges for {d} coordinates")
+        raise ArgumentValueError(f"histogramdd: range has {len(ranges)} pairs for {d} coordinates")
     counts, edges = _boxes(columns, chosen, ranges, weights)
     if density:
         total = reduce_sum_p.bind(counts, axes=tuple(range_(d)))

@@ -147,7 +147,9 @@ def _interpolated(x: Any, q: Any, n: Any, method: Method, weak: bool) -> Any:
     if method.weight is None or (whole and method is METHODS["linear"]):
         return _pick(x, _clipped(place, n), rank)
     if own.kind == "b":
-        raise DtypeError("quantile: booleans cannot be interpolated; convert them with .astype(int)")
+        raise DtypeError(
+            "quantile: a has dtype bool, and booleans cannot be interpolated; convert them with .astype(int)"
+        )
     place = convert(place, FLOAT64) if whole else place
     low = floor_p.bind(place)
     rest = sub_p.bind(place, low)

@@ -19,7 +19,7 @@ from ..structure.linear import batched_first
 def _bitcast_abstract(x: Aval, *, dtype: np.dtype) -> Aval:
     old, new = x.dtype.itemsize, dtype.itemsize
     if "b" in (x.dtype.kind, dtype.kind) and x.dtype != dtype:
-        raise DtypeError(f"bitcast: {x.dtype} has no bits to be read as {dtype}; convert with astype")
+        raise DtypeError(f"bitcast: dtype {x.dtype} has no bits to be read as {dtype}; convert with astype")
     if new <= old:
         return Aval(x.shape if new == old else (*x.shape, old // new), dtype)
     if not x.shape or x.shape[-1] != new // old:

@@ -36,13 +36,21 @@ def dtype_of(x: Any) -> np.dtype:
     return aval_of(x).dtype if found is None else found
 
 
+def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    ndim = max(map(len, shapes))
+    if ndim <= 32:  # NumPy's function takes no more
+        return np.broadcast_shapes(*shapes)
+    rows = [(1,) * (ndim - len(s)) + s for s in shapes]
+    return tuple([np.broadcast_shapes(*[(n,) for n in column])[0] for column in zip(*rows)])
+
+
 def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
     """NumPy's broadcast of the shapes, or a `ShapeError` that names the operation and all of them."""
     first = shapes[0]
     if all(s == first or not s for s in shapes):
         return first
     try:
-        return np.broadcast_shapes(*shapes)
+        return _broadcast(shapes)
     except ValueError:
         listed = " and ".join(map(str, shapes)) if len(shapes) == 2 else ", ".join(map(str, shapes))
         raise ShapeError(

@@ -151,3 +151,9 @@ def test_errors_name_what_was_met():
         fnp.histogram(x, [2.0, 1.0])
     with pytest.raises(ShapeError, match=r"weights of shape \(2,\)"):
         fnp.histogram(x, weights=np.ones(2))
+
+
+def test_weights_of_another_shape():
+    for f in (fnp.histogram, fnp.histogram_bin_edges):
+        with pytest.raises(ShapeError, match=r"weights of shape \(3,\) for data of shape \(5,\)"):
+            f(np.arange(5.0), 3, weights=np.ones(3))
