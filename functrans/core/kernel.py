@@ -35,7 +35,7 @@ UNARY_CALLS = (
 )  # fmt: skip
 BINARY_CALLS = (
     "pow", "arctan2", "hypot", "fmod", "copysign", "nextafter", "complex", "idiv", "irem", "min", "max", "gammainc",
-    "gammaincc", "betaln", "iv", "ive",
+    "gammaincc", "betaln", "iv", "ive", "multiply",
 )  # fmt: skip
 
 
@@ -86,7 +86,8 @@ class ScalarEmitter(Protocol):
     def call(self, name: str, *args: Scalar) -> Scalar:
         """A function of `UNARY_CALLS` or `BINARY_CALLS`; complex operands where NumPy takes them.
 
-        ``bits`` gives the bits of a float as a signed integer of its size.
+        ``bits`` gives the bits of a float as a signed integer of its size. ``multiply`` always rounds the product,
+        where ``x * y`` and an addition may become one operation.
         ``idiv`` and ``irem`` truncate towards zero and must not meet a zero divisor or overflow: guard with
         `where`. ``min`` and ``max`` propagate NaN.
         """

@@ -298,7 +298,9 @@ TOLERANCE = {"lgamma": 40, "digamma": 60, "trigamma": 12}
 
 @pytest.mark.parametrize("options", ROUTES)
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-@pytest.mark.parametrize("name", ["pow", "arctan2", "hypot", "fmod", "copysign", "nextafter", *SCIPYS[-3:]])
+@pytest.mark.parametrize(
+    "name", ["pow", "arctan2", "hypot", "fmod", "copysign", "multiply", "nextafter", *SCIPYS[-3:]]
+)
 def test_functions_of_two_numbers(name, dtype, options):
     x, y = binary_values(dtype)
     with np.errstate(all="ignore"):

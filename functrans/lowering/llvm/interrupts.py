@@ -208,7 +208,7 @@ class Work:
 
 _DEAR = frozenset(ir.OPERATIONS) - {
     "neg", "not", "cast", "bits", "add", "sub", "mul", "and", "or", "xor", "shl", "shr", "select", "abs", "floor",
-    "ceil", "trunc", "rint", "real", "imag", "conj", "copysign", "complex", "min", "max", *ir.COMPARISONS,
+    "ceil", "trunc", "rint", "real", "imag", "conj", "copysign", "multiply", "complex", "min", "max", *ir.COMPARISONS,
 }  # fmt: skip
 
 

@@ -78,6 +78,8 @@ def _float(e: Emitter, op: str, args: list[str], dtype: np.dtype, reassoc: str) 
     t = llvm_type(dtype)
     if op in _FLOAT_ARITHMETIC:
         return e.new(f"{_FLOAT_ARITHMETIC[op]} {reassoc}{e.fast}{t} {args[0]}, {args[1]}")
+    if op == "multiply":
+        return e.new(f"fmul {t} {args[0]}, {args[1]}")
     if op == "neg":
         return e.new(f"fneg {t} {args[0]}")
     if op == "bits":

@@ -25,7 +25,7 @@ IndexMap = tuple[int | None, ...]
 _COSTS = {"div": 4, "sqrt": 4, "idiv": 20, "irem": 20, "pow": 40}
 _CHEAP = frozenset((
     "neg", "not", "cast", "add", "sub", "mul", "and", "or", "xor", "shl", "shr", "select", "abs", "floor",
-    "ceil", "trunc", "rint", "real", "imag", "conj", "copysign", "complex", "min", "max", *COMPARISONS
+    "ceil", "trunc", "rint", "real", "imag", "conj", "copysign", "multiply", "complex", "min", "max", *COMPARISONS
 ))  # fmt: skip
 _DEAR = 20
 

@@ -23,7 +23,7 @@ _NUMPY = (
     "abs", "floor", "ceil", "trunc", "rint", "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10",
     "log1p", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh",
     "arccosh", "arctanh", "less", "less_equal", "greater", "greater_equal", "arctan2", "hypot", "fmod",
-    "copysign", "nextafter", "minimum", "maximum", "real", "imag", "conj", "array", "empty",
+    "copysign", "multiply", "nextafter", "minimum", "maximum", "real", "imag", "conj", "array", "empty",
 )  # fmt: skip
 _DTYPES = (
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
