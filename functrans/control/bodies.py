@@ -151,7 +151,7 @@ def is_host(eqn: Eqn) -> bool:
     """
     rule = eqn.primitive.kernel
     if rule is None:
-        return not eqn.primitive.inlined
+        return not eqn.primitive.is_call
     if eqn.effects.on_host:
         return not has_subjaxprs(eqn.params)
     # NumPy orders complex numbers; processors do not.

@@ -16,7 +16,7 @@ from ..core.config import config, trace_key
 from ..core.errors import JaxprError
 from ..core.ir import Jaxpr
 from ..core.passes import evaluate
-from ..core.primitive import Effect, Linear, Primitive
+from ..core.primitive import CallRules, Effect, Linear, Primitive
 from ..core.trace import eval_trace, tracing
 from ..transforms.batch import batch_jaxpr
 from ..transforms.jvp import jvp_jaxpr
@@ -107,6 +107,6 @@ call_p = Primitive(
     batch=_batch,
     effects=_effects,
     multiple=True,
-    inlined=True,
+    call=CallRules(),
     moves_data=True,
 )

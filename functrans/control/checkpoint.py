@@ -14,7 +14,7 @@ from ..core.aval import Aval, Zero
 from ..core.config import trace_key
 from ..core.ir import Eqn, Jaxpr
 from ..core.passes import evaluate
-from ..core.primitive import Effect, Linear, Primitive
+from ..core.primitive import CallRules, Effect, Linear, Primitive
 from ..core.trace import eval_trace, tracing
 from ..transforms.batch import batch_jaxpr
 from ..transforms.jvp import jvp_jaxpr
@@ -117,5 +117,5 @@ checkpoint_p: Primitive = Primitive(
     batch=_batch,
     effects=_effects,
     multiple=True,
-    inlined=True,
+    call=CallRules(),
 )

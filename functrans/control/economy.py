@@ -165,6 +165,6 @@ def _is_cheap(e: Eqn) -> bool:
         return False
     if isinstance(e.primitive.kernel, Reduction):
         return e.invars[0].aval.size <= SHORT
-    if e.primitive.ruled:
+    if e.primitive.is_call:
         return all(map(_is_cheap, e.params["jaxpr"].eqns))
     return e.primitive.cheap

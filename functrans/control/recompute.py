@@ -24,7 +24,7 @@ def inline_calls(jaxpr: Jaxpr) -> Jaxpr:
     """The jaxpr with the bodies of calls in their place, but for calls with rules of their own. Kept on it."""
 
     def body_of(eqn: Eqn) -> Jaxpr | None:
-        return eqn.params["jaxpr"] if eqn.primitive.inlined and not eqn.primitive.ruled else None
+        return eqn.params["jaxpr"] if eqn.primitive.is_transparent else None
 
     if not any(map(body_of, jaxpr.eqns)):  # a jaxpr kept on itself would outlive its last user
         return jaxpr

@@ -309,7 +309,7 @@ def _lift_constants(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Any, ...]]:
     same: dict[Any, Atom] = {v: lifted[id(c)][0] for v, c in jaxpr.constants}
     eqns = []
     for eqn in substitute(jaxpr.eqns, same):
-        if eqn.primitive.inlined:
+        if eqn.primitive.is_call:
             inner, values = lift_constants(eqn.params["jaxpr"])
             extra = [lifted.setdefault(id(c), (Var(aval_of(c)), c))[0] for c in values]
             if extra:

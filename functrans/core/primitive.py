@@ -13,10 +13,9 @@ slot           call                                                        retur
 ``kernel``     a rule of `functrans.core.kernel`                           see there
 ``factors``    each ``(ans, *arrays, **params)``, or None; elementwise     what multiplies that operand's tangent
 ``linearize``  ``(primals, tangents, **params)``, higher-order only        ``(outs, tangents)``
-``stage``      ``(trace, args, params)``, for params that are functions    ``(args, params)`` of the equation
-``expand``     ``(*avals, **params)``                                      the Jaxpr that a kernel gets in its place
 ``narrow``     ``(eqn, needed, strict)``, of several outputs               an Eqn for the `needed` ones, or None
 ``simplify``   ``(rewriter, eqn)``, see `functrans.core.rewriter`          an Atom, an Eqn, or None
+``call``       see `CallRules`: of equations that apply a jaxpr
 ============== =========================================================== ======================================
 
 `cheap`: computing an output costs about as much as storing and reading it, so that passes which trade memory for
@@ -156,6 +155,25 @@ def _in_package(file: str) -> str:
     return os.path.relpath(file, root) if file.startswith(root) else file
 
 
+@dataclass(frozen=True)
+class CallRules:
+    """What is special about an equation that stands for a jaxpr: a kernel gets the equations of that in its place.
+
+    Attributes
+    ----------
+    opaque : bool
+        Whether it has derivatives of its own, so that nothing looks into it before there are kernels.
+    trace : callable, optional
+        ``trace(trace, args, params) -> (args, params)``: those of the equation, where parameters are functions first.
+    expand : callable, optional
+        ``expand(*avals, **params) -> Jaxpr``, where the jaxpr is not the parameter `jaxpr`.
+    """
+
+    opaque: bool = False
+    trace: Callable[..., Any] | None = None
+    expand: Callable[..., Any] | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Primitive:
     """One operation with all its rules; see the module's table for how each slot is called."""
@@ -170,16 +188,9 @@ class Primitive:
     factors: tuple[Callable[..., Any] | None, ...] | None = None  # as jvp, which it saves linearize
     linear: bool = False  # in the first operand, for all others fixed: the tangent goes the way of the value
     linearize: Callable[..., Any] | None = None
-    stage: Callable[..., Any] | None = None
-    expand: Callable[..., Any] | None = None
     effects: Callable[..., Effect] = _no_effects
     multiple: bool = False
-    inlined: bool = (
-        False  # stands for the equations of its parameter `jaxpr`: a kernel gets these in its place
-    )
-    ruled: bool = (
-        False  # though inlined, with rules of its own: so it stays one equation until there are kernels
-    )
+    call: CallRules | None = None
     weak: bool = False  # the output is weak (a Python scalar) where every operand is
     cheap: bool = False
     moves_data: bool = False
@@ -187,6 +198,16 @@ class Primitive:
     simplify: Callable[..., Any] | None = None
     show: Callable[..., str] | None = None
     file: str = field(default_factory=_file_of_caller)
+
+    @property
+    def is_call(self) -> bool:
+        """Whether it applies its parameter `jaxpr`."""
+        return self.call is not None and self.call.expand is None
+
+    @property
+    def is_transparent(self) -> bool:
+        """Whether it does nothing else: any pass may put the equations in its place."""
+        return self.call is not None and self.call.expand is None and not self.call.opaque
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the primitive in the current trace."""

@@ -126,7 +126,7 @@ class StandInTrace(Trace):
         self.captured = {id(c.tracer): (c, value) for c, value in zip(captures, values)}
 
     def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        if self.captured and prim.ruled:
+        if self.captured and "rule" in params:
             args, params = self._handed_on(args, params)
         values = tuple([self.lower(a) if isinstance(a, Tracer) else a for a in args])
         out = self.parent.process(prim, values, params)

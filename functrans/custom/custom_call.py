@@ -25,7 +25,7 @@ from ..core.aval import Aval, Zero, aval_of
 from ..core.errors import CapturedTracerError, GradientError, MissingRuleError
 from ..core.ir import Jaxpr
 from ..core.passes import evaluate, lift_tracers
-from ..core.primitive import Effect, Linear, Primitive
+from ..core.primitive import CallRules, Effect, Linear, Primitive
 from ..core.trace import Trace, current_trace, eval_trace, is_abstract, tracing
 from ..primitives.structure.linear import instantiate, zeros
 from ..transforms import batch as batching
@@ -228,13 +228,11 @@ custom_call_p: Primitive = Primitive(
     _impl,
     jvp=_jvp,
     linearize=_linearize,
-    stage=_stage,
     transpose=_transpose,
     batch=_batch,
     effects=_effects,
     multiple=True,
-    inlined=True,
-    ruled=True,
+    call=CallRules(opaque=True, trace=_stage),
 )
 
 
@@ -267,6 +265,6 @@ custom_linear_p: Primitive = Primitive(
     jvp=lambda primals, tangents, *, pull: forward.jvp(partial(_pushed, pull), primals, tangents),
     transpose=_linear_transpose,
     batch=lambda size, args, dims, *, pull: batching.batch(partial(_pushed, pull), size, args, dims),
-    expand=lambda *avals, pull: stage(partial(_pushed, pull), avals, pull.name),
+    call=CallRules(opaque=True, expand=lambda *avals, pull: stage(partial(_pushed, pull), avals, pull.name)),
     multiple=True,
 )

@@ -230,7 +230,7 @@ def _nonlinear(tape: Sequence[Entry]) -> str | None:
     """What on a tape is not linear in the inputs, in words."""
     for entry in tape:
         name = entry.primitive.name
-        if entry.primitive.transpose is None and not entry.primitive.inlined:
+        if entry.primitive.transpose is None:
             return f"'{name}' of it"
         if all(v.aval.dtype.kind not in "fc" for v in entry.outs):
             return f"'{name}' of it, which is of dtype {entry.outs[0].aval.dtype}"

@@ -100,7 +100,7 @@ class TangentTrace(Trace):
         else:
             out = self.parent.process(prim, args, params)
             return self._kept(out, args) if self.retain else out
-        if prim.inlined and not prim.ruled:
+        if prim.is_transparent:
             moving = tuple([type(a) is LinearTracer and a._trace is self for a in args])
             if not all(_reached(params["jaxpr"], moving)):
                 # A user's rule, compiled, that has other results, too: only what is linear is recorded.
@@ -141,7 +141,7 @@ def _reached(jaxpr: Jaxpr, mask: tuple[bool, ...]) -> tuple[bool, ...]:
             ins = tuple([type(a) is Var and a in moving for a in e.invars])
             if not any(ins):
                 continue
-            inner = e.params["jaxpr"] if e.primitive.inlined and not e.primitive.ruled else None
+            inner = e.params["jaxpr"] if e.primitive.is_transparent else None
             outs = (True,) * len(e.outvars) if inner is None else _reached(inner, ins)
             moving.update(v for v, m in zip(e.outvars, outs) if m)
         return tuple([type(a) is Var and a in moving for a in jaxpr.outvars])
@@ -413,8 +413,9 @@ class _TapeToJaxpr:
 
     def equation(self, entry: Entry) -> Eqn:
         args, params = entry.args, entry.params
-        if entry.primitive.stage is not None:
-            args, params = entry.primitive.stage(self.outer, args, params)
+        call = entry.primitive.call
+        if call is not None and call.trace is not None:
+            args, params = call.trace(self.outer, args, params)
         outvars = [self.variable(v) for v in entry.outs]
         return Eqn(entry.primitive, [self.atom(a) for a in args], outvars, params, source_of(entry.outs))
 

@@ -64,8 +64,8 @@ class StageTrace(Trace):
         return StagedTracer(self, Var(aval))
 
     def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        if prim.stage is not None:
-            args, params = prim.stage(self, args, params)
+        if prim.call is not None and prim.call.trace is not None:
+            args, params = prim.call.trace(self, args, params)
         invars = [a._var if type(a) is StagedTracer and a._trace is self else self.atom(a) for a in args]
         out = prim.abstract(*[v.aval for v in invars], **params)
         outvars = [Var(a) for a in out] if prim.multiple else [Var(out)]

@@ -81,11 +81,11 @@ def inlined(jaxpr: Jaxpr, *, within: bool = False) -> Jaxpr:
 
     def body_of(eqn: Eqn) -> Jaxpr | None:
         prim = eqn.primitive
-        if prim.inlined:
-            return eqn.params["jaxpr"]
-        if prim.expand is None:
+        if prim.call is None:
             return None
-        expanded = inlined(prim.expand(*[a.aval for a in eqn.invars], **eqn.params))
+        if prim.call.expand is None:
+            return eqn.params["jaxpr"]
+        expanded = inlined(prim.call.expand(*[a.aval for a in eqn.invars], **eqn.params))
         # What a loop's body captured are operands of the loop; what only its expansion captured has no place there.
         return None if within and expanded.consts else expanded
 
@@ -95,8 +95,7 @@ def inlined(jaxpr: Jaxpr, *, within: bool = False) -> Jaxpr:
 
 
 def _without_calls(eqn: Eqn) -> bool:
-    prim = eqn.primitive
-    return not prim.inlined and prim.expand is None and _with_bodies(eqn, _inlined_body) is eqn
+    return eqn.primitive.call is None and _with_bodies(eqn, _inlined_body) is eqn
 
 
 def _inlined_body(body: Jaxpr) -> Jaxpr:
@@ -115,7 +114,7 @@ def _with_simple_bodies(eqn: Eqn) -> Eqn:
 
 def _with_bodies(eqn: Eqn, of: Callable[[Jaxpr], Jaxpr]) -> Eqn:
     """The equation of a loop or a branch with other bodies; itself where they are the same."""
-    if eqn.primitive.inlined:
+    if eqn.primitive.is_call:
         return eqn
     params = map_subjaxprs(eqn.params, of)
     return eqn if params is eqn.params else eqn.replace(params=params)
