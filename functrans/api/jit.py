@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import weakref
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property, partial
 from types import MethodType
@@ -152,7 +153,7 @@ def _swapped(key: Any) -> bool:
 class Jitted(Portable):
     """A compiled function; see `jit`."""
 
-    _transient = frozenset(("_bound", "_cache", "_runners", "_hit", "_plain", "_of_methods"))
+    _transient = frozenset(("_bound", "_unheld", "_cache", "_runners", "_hit", "_plain", "_of_methods"))
 
     def __init__(self, fun: Callable[..., Any], signature: Signature):
         functools.update_wrapper(self, fun, updated=())
@@ -162,6 +163,8 @@ class Jitted(Portable):
 
     def _arrived(self) -> None:
         self._bound: dict[int, tuple[weakref.ref[Any], Cache]] = {}
+        #: Of methods of instances that take no weak references: found by what was read from them.
+        self._unheld: deque[Cache] = deque(maxlen=8)
         self._use(caches.get(self._fun, self._signature.key))
 
     def _use(self, cache: Cache) -> None:
@@ -246,15 +249,31 @@ class Jitted(Portable):
         attributes["_fun"] = attributes["__wrapped__"] = MethodType(self._fun, instance)
         attributes["_signature"] = self._of_methods
         attributes["_watched"] = 0 not in self._signature.argnums  # otherwise the user made it static
-        bound._use(self._cache_of(instance))
+        cache = self._cache_of(instance)
+        bound._use(self._cache_of_equal(instance) if cache is None else cache)
+        if cache is None:  # the short way would hold the instance
+            attributes["_plain"] = False
         return bound
 
     @cached_property
     def _of_methods(self) -> Signature:
         return self._signature.bound()
 
-    def _cache_of(self, instance: Any) -> Cache:
-        """The cache of the method bound to `instance`, freed with the instance, which it does not keep alive."""
+    def _cache_of_equal(self, instance: Any) -> Cache:
+        """The cache of an instance that cannot be held weakly: any in which what the method reads is the same."""
+        for cache in self._unheld:
+            watch = cache.watch
+            if watch is not None and watch.kind is type(instance) and watch.changed(instance) is None:
+                return cache
+        cache = caches.new()
+        self._unheld.append(cache)
+        return cache
+
+    def _cache_of(self, instance: Any) -> Cache | None:
+        """The cache of the method bound to `instance`: dies with the instance, which it does not keep alive.
+
+        None if its class has slots without room for weak references.
+        """
         key = id(instance)
         found = self._bound.get(key)
         if found is None:
@@ -265,11 +284,10 @@ class Jitted(Portable):
                 if jitted is not None:
                     jitted._bound.pop(key, None)
 
-            cache = caches.new()
             try:
-                found = weakref.ref(instance, forget), cache
-            except TypeError:  # its slots exclude weak references: traced again at each access
-                return cache
+                found = weakref.ref(instance, forget), caches.new()
+            except TypeError:
+                return None
             found = self._bound.setdefault(key, found)
         return found[1]
 

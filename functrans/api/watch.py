@@ -92,7 +92,7 @@ class Watch:
     def __init__(self, instance: Any, names: set[str] | None, *, lenient: bool = False):
         root = _Watcher(lenient).root(instance, names)
         quick = root.quickly(type(instance)) if type(root) is Attributes else None
-        self._root = root
+        self._root, self.kind = root, type(instance)
         #: Whether it has certainly not changed; each call checks this first.
         self.same: Callable[[Any], bool] = quick or (lambda x: root.changed(x) is None)
 
