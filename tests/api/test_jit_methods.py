@@ -688,3 +688,39 @@ def test_rules_below_transformations_are_no_instances():
 
     f = ft.jit(ft.grad(Triple.apply))
     assert f(1.0) == f(2.0) == 3.0
+
+
+def test_instances_without_weak_references_are_traced_once():
+    traces = []
+
+    class Slots:
+        __slots__ = ("w",)
+
+        def __init__(self, w):
+            self.w = w
+
+        @ft.jit
+        def times(self, x):
+            traces.append(1)
+            return x * self.w
+
+    w, x = fnp.full(3, 2.0), np.ones(3)
+    model = Slots(w)
+    held = sys.getrefcount(model)
+    for _ in range(5):
+        np.testing.assert_array_equal(model.times(x), [2.0, 2.0, 2.0])
+    np.testing.assert_array_equal(Slots(w).times(x), [2.0, 2.0, 2.0])  # as it reads the same array
+    assert len(traces) == 1
+    assert sys.getrefcount(model) == held
+    method = model.times
+    model.w = fnp.zeros(3)
+    with pytest.raises(StaleInstanceError, match=r"self\.w has changed"):
+        method(x)
+    np.testing.assert_array_equal(model.times(x), [0.0, 0.0, 0.0])
+    assert len(traces) == 2
+    model.w = w
+    np.testing.assert_array_equal(model.times(x), [2.0, 2.0, 2.0])
+    assert len(traces) == 2
+    for n in range(20):
+        model.w = fnp.full(3, float(n))
+        np.testing.assert_array_equal(model.times(x), np.full(3, float(n)))
