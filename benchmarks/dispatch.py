@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy
@@ -27,6 +28,30 @@ def tree(p: Any) -> Any:
 def norm(x: Any) -> Any:
     """A scalar, to be differentiated."""
     return (x * x).sum()
+
+
+class Layer:
+    """What a method reads from an instance: two arrays."""
+
+    def __init__(self, array: Callable[[Any], Any]):
+        self.w, self.b = array(numpy.full(10, 0.5)), array(numpy.ones(10))
+
+    def __call__(self, x: Any) -> Any:
+        """An affine function."""
+        return self.w * x + self.b
+
+
+class Network:
+    """Layers in a list; each call of a jitted method compares all of them with what they were."""
+
+    def __init__(self, count: int, array: Callable[[Any], Any]):
+        self.layers = [Layer(array) for _ in range(count)]
+
+    def apply(self, x: Any) -> Any:
+        """All layers."""
+        for layer in self.layers:
+            x = layer(x)
+        return x
 
 
 @njit
@@ -78,7 +103,22 @@ def main(options: argparse.Namespace) -> int:
     print("Median microseconds of one call. 'ndarray': functrans given NumPy arrays instead of its own.\n")
     header = ("call", "functrans", "functrans, ndarray", "JAX", "Numba njit", "functrans / JAX")
     print(table(header, rows), "", *faults, sep="\n")
+    _methods(x, options.repeats or 21)
     return 1 if faults else 0
+
+
+def _methods(x: Any, repeats: int) -> None:
+    """Print what it costs to see whether an instance has changed, beside a function that captures the same arrays."""
+    functrans, rows = backends.functrans(), []
+    for count in (1, 3, 8):
+        networks = {"Array": Network(count, functrans.asarray), "ndarray": Network(count, numpy.array)}
+        calls = {who: partial(functrans.api.jit(n.apply), x) for who, n in networks.items()}
+        captured = functrans.api.jit(lambda x, apply=networks["Array"].apply: apply(x))
+        calls["function"] = partial(captured, x)
+        times = {who: 1e6 * t for who, t in alternate(calls, repeats).items()}
+        rows.append([f"{count} layers", *[number(times[who]) for who in ("function", "Array", "ndarray")]])
+    print("Median microseconds of one call of a jitted method, which reads two arrays from each layer.\n")
+    print(table(("method", "function instead", "method, Arrays", "method, ndarrays"), rows))
 
 
 def _compile(api: Any, f: Callable[..., Any], transform: str) -> Callable[..., Any]:

@@ -198,7 +198,7 @@ class Attributes(Node):
     `count` is the number of attributes in its dictionary if all of them matter, otherwise None.
     """
 
-    __slots__ = ("constant", "constants", "count", "identity", "inherited", "kept", "own", "slots")
+    __slots__ = ("constant", "constants", "count", "fixed", "identity", "inherited", "kept", "own", "slots")
 
     def __init__(self, x: Any):
         self.identity = Same(x) if type(x).__weakrefoffset__ else None
@@ -208,6 +208,8 @@ class Attributes(Node):
         self.constant: list[tuple[str, Node]] = []
         self.own: list[tuple[str, Node]] = []
         self.inherited: list[tuple[str, Node]] = []
+        # Likewise those of the class, which are not looked into.
+        self.fixed: Callable[[Any], bool] | None = None
         self.slots: list[tuple[str, Any, Node]] = []
         self.count: int | None = None
 
@@ -225,7 +227,8 @@ class Attributes(Node):
         found = found or _first(self.own, space)
         if found is not None:
             return found
-        for name, node in self.inherited:
+        fixed = self.fixed
+        for name, node in self.inherited if fixed is None or not fixed(x) else ():
             entry = of_class(cls, name)
             hidden = name in space and not hasattr(type(entry), "__set__")
             found = node.changed(space[name] if hidden else entry)
@@ -237,29 +240,33 @@ class Attributes(Node):
                 return f".{name}{found}"
         return None if self.count is None or self.count == len(space) else ".__dict__"
 
-    def quickly(self, cls: type) -> Callable[[Any], bool] | None:
-        """A test that all objects are identical to before; None if some must be inspected."""
-        looked_into = any(type(node) not in (Same, Number) for _, node in self.inherited)
-        if self.own or self.slots or looked_into or self.count is not None:
-            return None
-        get, kept = self.constants, self.kept
+    def settle(self, cls: type) -> None:
+        """Remember the attributes of the class, where they are what they were as long as they are the same objects."""
         names = [name for name, _ in self.inherited]
-        if not names:
-            return functools.partial(_same_attributes, get, kept)
+        if not names or any(type(node) not in (Same, Number) for _, node in self.inherited):
+            return
         of = attrgetter(*names, names[0])
         try:
             inherited = of(cls)
-        except AttributeError:  # one that is missing
-            return None
-        if not all(map(is_, of(cls), inherited)):  # created at each access, as bound methods are
-            return None
+        except AttributeError:  # one that is not there
+            return
+        if not all(map(is_, of(cls), inherited)):  # made again at each access, as methods of classes are
+            return
         visible = frozenset(names).isdisjoint
 
-        def same(x: Any) -> bool:
-            space = x.__dict__
-            return _identical(get, space, kept) and visible(space) and _identical(of, type(x), inherited)
+        def fixed(x: Any) -> bool:
+            return visible(getattr(x, "__dict__", ())) and _identical(of, type(x), inherited)
 
-        return same
+        self.fixed = fixed
+
+    def quickly(self) -> Callable[[Any], bool] | None:
+        """A test whether all is the same object as before; None where objects are to be looked into."""
+        if self.own or self.slots or self.count is not None or (self.inherited and self.fixed is None):
+            return None
+        get, kept, fixed = self.constants, self.kept, self.fixed
+        if fixed is None:
+            return functools.partial(_same_attributes, get, kept)
+        return lambda x: _identical(get, x.__dict__, kept) and fixed(x)
 
 
 def _nothing(space: Any) -> tuple[Any, ...]:

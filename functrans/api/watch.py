@@ -91,7 +91,7 @@ class Watch:
 
     def __init__(self, instance: Any, names: set[str] | None, *, lenient: bool = False):
         root = _Watcher(lenient).root(instance, names)
-        quick = root.quickly(type(instance)) if type(root) is Attributes else None
+        quick = root.quickly() if type(root) is Attributes else None
         self._root, self.kind = root, type(instance)
         #: Whether it has certainly not changed; each call checks this first.
         self.same: Callable[[Any], bool] = quick or (lambda x: root.changed(x) is None)
@@ -216,6 +216,8 @@ class _Watcher:
         if names_kept:
             node.constants = itemgetter(*names_kept, names_kept[0])  # a tuple, for two or more names
             node.kept = tuple([space[name] for name in [*names_kept, names_kept[0]]])
+        if not isinstance(x, type):
+            node.settle(cls)
 
 
 def _is_plain(x: Any) -> bool:
