@@ -1,7 +1,7 @@
 """functrans: composable transformations of NumPy programs, compiled through Numba.
 
-``import functrans as ft`` gives the transformations (`jit`, `grad`, `vmap`, ...); ``ft.numpy``, ``ft.scipy``;
-``ft.lax``, ``ft.testing`` and the other namespaces load when first used.
+``import functrans as ft`` provides the transformations (`jit`, `grad`, `vmap`, ...). ``ft.numpy``, ``ft.scipy``,
+``ft.lax``, ``ft.testing`` and the other namespaces load on first use.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from . import numpy, scipy  # they also teach traced values NumPy's functions and methods, and SciPy's ufuncs
+from . import numpy, scipy  # they also register NumPy's functions and SciPy's ufuncs for traced values
 from .api.callback import io_callback, pure_callback
 from .api.checkpoint import checkpoint, checkpoint_name, remat
 from .api.derivatives import jvp, linear_transpose, linearize, vjp
@@ -103,15 +103,15 @@ _no_such_name, __dir__ = _module_attributes(
     "functrans",
     globals(),
     {
-        "random": "Draw with numpy.random outside of the function, and pass the numbers in",
-        "nn": "Layers are functions of arrays: see docs/examples, and Function for rules of your own",
-        "Tensor": "Arrays are functrans.Array: make them with functrans.numpy.asarray",
+        "random": "Draw with numpy.random outside the function, and pass the numbers in",
+        "nn": "Write layers as functions of arrays (examples/digits_mlp.py); Function has custom derivative rules",
+        "Tensor": "The array class is functrans.Array: make arrays with functrans.numpy.asarray",
         "tensor": "Write functrans.numpy.asarray(x)",
-        "device_put": "There is one device: arrays stay where they are",
-        "device_get": "Results are arrays of NumPy's: use them as they are",
-        "block_until_ready": "Results are ready when a call returns: use them as they are",
-        "named_scope": "Kernels and messages name the lines of the program itself",
-        "pmap": "There is one device: write vmap",
+        "device_put": "functrans has one device: use arrays directly",
+        "device_get": "Results are NumPy arrays: use them directly",
+        "block_until_ready": "Results are ready when a call returns: use them directly",
+        "named_scope": "Kernels and messages already name the lines of the program",
+        "pmap": "functrans has one device: use vmap",
     },
 )
 

@@ -1,7 +1,7 @@
-"""What a checkpoint keeps for the backward pass, under JAX's names.
+"""Policies of `checkpoint`, which select the values to store for the backward pass, under JAX's names.
 
-A policy is a function ``policy(primitive, *avals, **params) -> bool``: whether the results of an operation are kept. It
-is asked about each operation of the function and of its derivative; what is not kept is computed again.
+A policy is a function ``policy(primitive, *avals, **params) -> bool`` that says whether to store the results of an
+operation. It is called for each operation of the function and of its derivative; other results are recomputed.
 
 Examples
 --------
@@ -38,7 +38,7 @@ __all__ = [
 
 
 def everything_saveable(*_: Any, **__: Any) -> bool:
-    """Keep everything: as without a checkpoint.
+    """Store everything, as without a checkpoint.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def everything_saveable(*_: Any, **__: Any) -> bool:
 
 
 def nothing_saveable(*_: Any, **__: Any) -> bool:
-    """Keep the arguments alone: as without a policy.
+    """Store only the arguments, as without a policy.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def nothing_saveable(*_: Any, **__: Any) -> bool:
 
 @checked
 def dots_saveable(prim: Primitive, *_: Any, **__: Any) -> bool:
-    """Keep the results of matrix products and convolutions, which are dear to compute.
+    """Store the results of matrix products and convolutions, which are expensive to compute.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def dots_saveable(prim: Primitive, *_: Any, **__: Any) -> bool:
 
 @checked
 def dots_with_no_batch_dims_saveable(prim: Primitive, *_: Any, **params: Any) -> bool:
-    """Keep the results of matrix products without batch axes: those of layers, not those of attention.
+    """Store the results of matrix products without batch axes: those of layers, not those of attention.
 
     Examples
     --------
@@ -100,7 +100,7 @@ checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
 
 @checked
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
-    """Keep what `functrans.checkpoint_name` gave one of these names.
+    """Store values that `functrans.checkpoint_name` gave one of these names.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
 
 @checked
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
-    """Keep what has a name, but for these names.
+    """Store all named values except those with these names.
 
     Examples
     --------
@@ -138,9 +138,9 @@ def save_any_names_but_these(*names_not_to_save: str) -> Policy:
 
 @checked
 def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
-    """Keep everything but what has one of these names.
+    """Store everything except values with one of these names.
 
-    A value is the result of the operation before it was named, too, and as such may be kept.
+    A named value is also the unnamed result of an operation, and may be stored as such.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
 
 @checked
 def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
-    """Keep what one of the two keeps.
+    """Store the values that either policy stores.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
 
 
 def offload_dot_with_no_batch_dims(*args: Any, **kwargs: Any) -> NoReturn:
-    """Refused: there is one memory here, and nothing to move residuals to.
+    """Raises: functrans has one memory, so residuals cannot be moved to another.
 
     Examples
     --------
@@ -191,7 +191,7 @@ def offload_dot_with_no_batch_dims(*args: Any, **kwargs: Any) -> NoReturn:
 
 
 def save_and_offload_only_these_names(*args: Any, **kwargs: Any) -> NoReturn:
-    """Refused: there is one memory here, and nothing to move residuals to.
+    """Raises: functrans has one memory, so residuals cannot be moved to another.
 
     Examples
     --------
@@ -206,8 +206,8 @@ def save_and_offload_only_these_names(*args: Any, **kwargs: Any) -> NoReturn:
 
 def _no_second_memory(name: str, other: str) -> ArgumentError:
     return ArgumentError(
-        f"checkpoint_policies.{name}: moves residuals from an accelerator's memory to the host's; here all arrays are "
-        f"in the host's memory. Use {other}, or recompute them (nothing_saveable)"
+        f"checkpoint_policies.{name}: moves residuals from an accelerator's memory to the host's, but all arrays of "
+        f"functrans are in the host's memory. Use {other}, or recompute them (nothing_saveable)"
     )
 
 
@@ -215,7 +215,7 @@ def _checked(what: str, names: tuple[Any, ...]) -> frozenset[str]:
     for name in names:
         if not isinstance(name, str):
             raise ArgumentError(
-                f"checkpoint_policies.{what}: names are strings, given one by one; got {name!r} of type "
+                f"checkpoint_policies.{what}: names must be strings, passed one by one; got {name!r} of type "
                 f"{type(name).__name__}"
             )
     return frozenset(names)

@@ -1,4 +1,4 @@
-"""Functions with rules of their own for `vmap`, under the names of ``jax.custom_batching``."""
+"""Functions with custom rules for `vmap`, under the names of ``jax.custom_batching``."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ __all__ = ["custom_vmap", "sequential_vmap"]
 
 @checked
 def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
-    """A function that `vmap` calls for one example after the other, in a loop.
+    """Make `vmap` call a function for one example after the other, in a loop.
 
     Parameters
     ----------
     f : callable
-        Of arrays and trees of arrays.
+        A function of arrays and pytrees of arrays.
 
     Returns
     -------
     custom_vmap
-        With a rule that is a loop over the mapped arguments, `functrans.lax.map`.
+        Its rule is a loop over the mapped arguments, `functrans.lax.map`.
 
     Notes
     -----
-    For functions that need much memory for one example, or do not make sense for several at once. `f` is traced, as the
-    body of any loop; values are the same as without the decorator.
+    Use it for functions that need much memory for one example, or that cannot be batched. `f` is traced, like the body
+    of any loop. The decorator does not change values.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Functions with derivative rules of their own, under the names of ``jax.custom_derivatives``."""
+"""Functions with custom derivative rules, under the names of ``jax.custom_derivatives``."""
 
 from __future__ import annotations
 

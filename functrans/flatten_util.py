@@ -1,4 +1,4 @@
-"""A pytree of arrays as one vector, and back: for optimisers and solvers that know vectors only."""
+"""Convert a pytree of arrays to one vector and back, for optimisers and solvers that need vectors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __getattr__, __dir__ = _module_attributes("functrans.flatten_util", globals())
 
 @dataclass(frozen=True)
 class _Unravel:
-    """The way back from a vector to a tree. Hashable, so that it may be a static argument under `jit`."""
+    """Converts a vector back to a pytree. Hashable, so that it may be a static argument of `jit`."""
 
     treedef: PyTreeDef
     shapes: tuple[tuple[int, ...], ...]
@@ -31,7 +31,7 @@ class _Unravel:
     dtype: np.dtype
 
     def __call__(self, flat: Any) -> PyTree:
-        """The tree whose leaves hold the elements of `flat`, shape (n,), in order."""
+        """The pytree whose leaves hold the elements of `flat`, shape (n,), in order."""
         flat = fnp.asarray(flat)
         sizes = [math.prod(shape) for shape in self.shapes]
         if flat.shape != (sum(sizes),):
@@ -42,7 +42,7 @@ class _Unravel:
         if flat.dtype != self.dtype and not np.can_cast(flat.dtype, self.dtype, "same_kind"):
             raise DtypeError(
                 f"unravel: the argument has dtype {flat.dtype}, which cannot become the {self.dtype} of the"
-                " vector that ravel_pytree gave; convert it with .astype"
+                " vector that ravel_pytree returned; convert it with .astype"
             )
         flat = flat.astype(self.dtype)
         leaves, start = [], 0
@@ -55,7 +55,7 @@ class _Unravel:
 
 @checked
 def ravel_pytree(pytree: PyTree) -> tuple[Any, _Unravel]:
-    """All elements of a pytree of arrays in one vector.
+    """Flatten a pytree of arrays to one vector.
 
     Parameters
     ----------
@@ -65,23 +65,24 @@ def ravel_pytree(pytree: PyTree) -> tuple[Any, _Unravel]:
     Returns
     -------
     flat : Array, shape (n,)
-        The leaves in order, each raveled, in their common dtype (float64 for a tree without leaves).
+        The leaves in order, each raveled, in their common dtype (float64 for a pytree without leaves).
     unravel : callable
-        From an array of shape (n,) to a tree of the structure, shapes and dtypes of `pytree`. It raises
+        Converts an array of shape (n,) to a pytree with the structure, shapes and dtypes of `pytree`. It raises
         `ShapeError` for another shape, and `DtypeError` for a dtype that does not cast to that of `flat`
         within its kind.
 
     Raises
     ------
     ArgumentError
-        If a leaf is not an array or a number; names its key path.
+        If a leaf is not an array or a number; the message names its key path.
     UnsupportedDtypeError
         If a leaf has a dtype that is not supported.
 
     Notes
     -----
-    Differentiable and traceable, as is `unravel`. An integer leaf beside a float one travels as a float:
-    above 2**53 it does not come back exactly. A real leaf beside a complex one comes back as the real part.
+    Differentiable and traceable, as is `unravel`. If other leaves are floats, an integer leaf becomes a float in
+    `flat`: above 2**53 it is not restored exactly. If other leaves are complex, a real leaf is restored as the real
+    part.
 
     Examples
     --------

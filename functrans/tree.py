@@ -45,12 +45,12 @@ __getattr__, __dir__ = _module_attributes("functrans.tree", globals())
 def map_only(
     predicate: type | tuple[type, ...] | Callable[[Any], bool],
 ) -> Callable[[Callable[[Any], Any], PyTree], PyTree]:
-    """A `map` that changes only the leaves for which a predicate holds.
+    """A `map` that changes only the leaves that satisfy a predicate.
 
     Parameters
     ----------
     predicate : callable, type or tuple of types
-        A type stands for ``isinstance``.
+        A type means ``isinstance``.
 
     Returns
     -------

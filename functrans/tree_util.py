@@ -73,7 +73,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _public(function: F) -> F:
-    """A function of `core.pytree`, checked here: there it is part of every call of a compiled function."""
+    """A function of `core.pytree` with argument checks, which `core.pytree` omits for speed."""
     public = checked(function)
     public.__module__ = __name__
     return public
@@ -132,21 +132,21 @@ def tree_reduce(
 def tree_transpose(
     outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: PyTree
 ) -> PyTree:
-    """Turn a tree of trees inside out.
+    """Turn a pytree of pytrees inside out.
 
     Parameters
     ----------
     outer_treedef : PyTreeDef
         The structure of the outer tree.
     inner_treedef : PyTreeDef or None
-        The structure of each inner tree; None takes that of the first.
+        The structure of each inner tree; None means that of the first.
     pytree_to_transpose : pytree
-        Of the composed structure.
+        A pytree with the composed structure.
 
     Returns
     -------
     pytree
-        Of structure `inner_treedef`, each leaf a tree of structure `outer_treedef`.
+        Has structure `inner_treedef`; each leaf is a tree of structure `outer_treedef`.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def tree_transpose(
     subtrees = outer_treedef.flatten_up_to(pytree_to_transpose, "tree_transpose: the tree")
     if inner_treedef is None:
         if not subtrees:
-            raise PytreeError("tree_transpose: the outer tree has no leaves; give inner_treedef")
+            raise PytreeError("tree_transpose: the outer tree has no leaves; pass inner_treedef")
         inner_treedef = tree_structure(subtrees[0])
     columns = [inner_treedef.flatten_up_to(subtree, "tree_transpose: an inner tree") for subtree in subtrees]
     rows = zip(*columns) if columns else [()] * inner_treedef.num_leaves
@@ -213,7 +213,7 @@ def tree_broadcast(prefix_tree: PyTree, full_tree: PyTree, is_leaf: IsLeaf = Non
     Raises
     ------
     PytreeError
-        If the first is not a prefix of the second; names the key path at which they part.
+        If the first is not a prefix of the second; the message names the key path at which they differ.
 
     Examples
     --------
@@ -288,12 +288,12 @@ def build_tree(treedef: PyTreeDef, xs: Any) -> PyTree:
     ----------
     treedef : PyTreeDef
     xs : nested iterables
-        One iterable for each node, of its children in order; a leaf in the place of each leaf.
+        One iterable per node, of its children in order, and a leaf for each leaf.
 
     Raises
     ------
     PytreeError
-        If an iterable has not as many elements as its node has children.
+        If the number of elements of an iterable differs from the number of children of its node.
 
     Examples
     --------
@@ -320,7 +320,7 @@ def _collect_nested(treedef: PyTreeDef, xs: Any, leaves: list[Any]) -> None:
 
 
 class Partial(functools.partial):
-    """A `functools.partial` that is a pytree: the bound arguments are children, the function is structure.
+    """A `functools.partial` that is a pytree: the bound arguments are children, and the function is structure.
 
     Parameters
     ----------

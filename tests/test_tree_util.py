@@ -167,7 +167,7 @@ def test_transpose():
     assert tree_util.tree_transpose(tree_structure([]), inner, []) == Point([], [])
     with pytest.raises(PytreeError, match=r"inner tree does not match at the root"):
         tree_util.tree_transpose(outer, inner, {"a": Point(1, 2), "b": (3, 4)})
-    with pytest.raises(PytreeError, match="give inner_treedef"):
+    with pytest.raises(PytreeError, match="pass inner_treedef"):
         tree_util.tree_transpose(tree_structure([]), None, [])
 
 
