@@ -144,7 +144,7 @@ def test_sylvester(dtype):
         np.testing.assert_allclose(a @ x + x @ b, q, atol=1e-12)
     for law in (jvp_is_slope, vjp_is_adjoint):
         law(linalg.solve_sylvester, a, b, q)
-    with pytest.raises(LinAlgError, match="do not fit"):
+    with pytest.raises(LinAlgError, match="do not match"):
         linalg.solve_sylvester(a, b, q.T)
     with pytest.raises(LinAlgError, match="three matrices"):
         linalg.solve_sylvester(a, b, q[0])
@@ -159,7 +159,7 @@ def test_failures():
         linalg.eigh(np.eye(2), -np.eye(2))
     with config.patch(linalg_errors="nan"):
         assert np.isnan(linalg.eigvalsh(np.eye(2), -np.eye(2))).all()
-    with pytest.raises(LinAlgError, match="do not fit"):
+    with pytest.raises(LinAlgError, match="do not match"):
         linalg.eigh(np.eye(2), np.eye(3))
     with pytest.raises(LinAlgError, match="square"):
         linalg.eigh(np.ones((2, 3)))
