@@ -26,18 +26,6 @@ import numpy as np
 
 from .aval import Aval
 
-#: Names that `ScalarEmitter.call` knows, with NumPy's meaning at NaN and infinities, by number of operands.
-UNARY_CALLS = (
-    "abs", "floor", "ceil", "trunc", "rint", "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10",
-    "log1p", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh",
-    "arctanh", "erf", "erfc", "lgamma", "digamma", "trigamma", "erfinv",
-    "ndtri", "i0", "i0e", "i1", "i1e", "real", "imag", "conj",
-)  # fmt: skip
-BINARY_CALLS = (
-    "pow", "arctan2", "hypot", "fmod", "copysign", "nextafter", "complex", "idiv", "irem", "min", "max", "gammainc",
-    "gammaincc", "betaln", "iv", "ive", "multiply",
-)  # fmt: skip
-
 
 class Scalar(Protocol):
     """A scalar of a kernel: combine with Python's operators, compare to get booleans.
@@ -84,7 +72,7 @@ class ScalarEmitter(Protocol):
         ...
 
     def call(self, name: str, *args: Scalar) -> Scalar:
-        """A function of `UNARY_CALLS` or `BINARY_CALLS`; complex operands where NumPy takes them.
+        """A function of `scalar_functions.FUNCTIONS`; complex operands where NumPy takes them.
 
         ``bits`` gives the bits of a float as a signed integer of its size. ``multiply`` always rounds the product,
         where ``x * y`` and an addition may become one operation.

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.scalar_functions import FUNCTIONS
+
 PREFIX = "functrans."
 C_PREFIX = "functrans.c."
 #: BLAS functions that return a number: of the "type" of the routine, or of its "real" type.
@@ -23,16 +25,7 @@ RETURNS = {"dot": "type", "dotu": "type", "dotc": "type", "nrm2": "real", "asum"
 LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 _MODULES = ("scipy.linalg.cython_blas", "scipy.linalg.cython_lapack")
 #: Special functions: the names of their double versions in ``scipy.special.cython_special``.
-SPECIAL = {
-    "psi": "__pyx_fuse_1psi",
-    "erfinv": "__pyx_fuse_0erfinv",
-    "iv": "__pyx_fuse_1iv",
-    "ive": "__pyx_fuse_1ive",
-    **{
-        name: name
-        for name in ("gammaln", "ndtri", "i0", "i0e", "i1", "i1e", "gammainc", "gammaincc", "betaln")
-    },
-}
+SPECIAL = {f.scipy: f.exported or f.scipy for f in FUNCTIONS.values() if f.scipy and not f.libm}
 
 
 #: Types of numbers that `llvm.gemm` multiplies matrices of.

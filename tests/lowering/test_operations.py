@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from functrans.core.kernel import BINARY_CALLS, UNARY_CALLS
+from functrans.core.scalar_functions import FUNCTIONS
 from functrans.lowering.backend import Options
 from functrans.lowering.loops.builder import Builder
 from functrans.lowering.loops.check import real_dtype, verify
@@ -253,7 +253,7 @@ def test_booleans(options):
         if op == "sub":
             continue
         found = evaluate(
-            lambda k, a, b, op=op: k.call(op, a, b) if op in BINARY_CALLS else k.binary(op, a, b),
+            lambda k, a, b, op=op: k.call(op, a, b) if op in FUNCTIONS else k.binary(op, a, b),
             [x, y],
             BOOL,
             options,
@@ -282,7 +282,7 @@ def test_float_arithmetic(dtype, options):
 
 @pytest.mark.parametrize("options", ROUTES)
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-@pytest.mark.parametrize("name", UNARY_CALLS)
+@pytest.mark.parametrize("name", [name for name, f in FUNCTIONS.items() if f.operands == 1])
 def test_functions_of_one_number(name, dtype, options):
     x = values(dtype)
     with np.errstate(all="ignore"):
@@ -290,6 +290,14 @@ def test_functions_of_one_number(name, dtype, options):
         expected = reference(name)(x.astype("f8")).astype(dtype)
     found = evaluate(lambda k, a: k.call(name, a), [x], dtype, options)
     assert_close(found, expected, 400 if name == "erfc" and options is PYTHON else TOLERANCE.get(name, 4))
+
+
+def test_each_function_of_the_table_is_somewhere():
+    """In C, in NumPy, in SciPy, or computed by code of our own."""
+    for name, f in FUNCTIONS.items():
+        for module, found in ((np, f.numpy and name), (special, f.scipy)):
+            assert not found or hasattr(module, found), name
+        assert f.libm or f.numpy or f.scipy or name in {"trigamma", "complex", "idiv", "irem", "min", "max"}
 
 
 #: SciPy's own error: near zeros of the function, in the sum of a series (and of erfc in its tail).

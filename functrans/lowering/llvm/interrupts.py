@@ -23,7 +23,7 @@ from .function import Function
 BUDGET = 1 << 16
 #: Nanoseconds between two questions for signals.
 INTERVAL = 50_000_000
-#: What a call of a mathematical function and of a routine are counted as, at least; the latter grows with the matrices.
+#: What a mathematical function is counted as at most, and a routine at least, whose work grows with the matrices.
 MATHS, ROUTINE = 8, 256
 #: What a loop inside is counted as whose number of rounds is not known before.
 UNKNOWN = 64
@@ -165,7 +165,7 @@ class Work:
         for s in block.statements:
             match s:
                 case ir.Let(op=op):
-                    count += MATHS if op in _DEAR else 1
+                    count += min(ir.COSTS.get(op, MATHS), MATHS)
                 case ir.If():
                     self.add(s.then, times, factors)
                     self.add(s.orelse, times, factors)
@@ -204,12 +204,6 @@ class Work:
                 product = self.fn.new(f"mul i64 {product}, {self.fn.operand(x)}")
             found = self.fn.new(f"add i64 {found}, {product}")
         return found
-
-
-_DEAR = frozenset(ir.OPERATIONS) - {
-    "neg", "not", "cast", "bits", "add", "sub", "mul", "and", "or", "xor", "shl", "shr", "select", "abs", "floor",
-    "ceil", "trunc", "rint", "real", "imag", "conj", "copysign", "multiply", "complex", "min", "max", *ir.COMPARISONS,
-}  # fmt: skip
 
 
 def work_of(fn: Function, block: ir.Block) -> str:

@@ -22,20 +22,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...core import scalar_functions
 from ..blas import C_PREFIX
 from .inline_maths import FASTER, FUNCTIONS
 from .ops import llvm_type
 from .own_maths import definition_of
 
-#: The C library's name of each function.
-LIBM = {
-    "exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log2": "log2", "log10": "log10",
-    "log1p": "log1p", "sin": "sin", "cos": "cos", "tan": "tan", "arcsin": "asin", "arccos": "acos",
-    "arctan": "atan", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "arcsinh": "asinh",
-    "arccosh": "acosh", "arctanh": "atanh", "erf": "erf", "erfc": "erfc", "cbrt": "cbrt", "pow": "pow",
-    "arctan2": "atan2", "hypot": "hypot", "nextafter": "nextafter",
-}  # fmt: skip
-BINARY = ("pow", "arctan2", "hypot", "nextafter")
+#: The C library's name of each function that it has.
+LIBM = {name: f.libm for name, f in scalar_functions.FUNCTIONS.items() if f.libm}
 #: A call of one of these neither reads nor writes memory that a kernel knows of (nobody reads errno).
 PURE = " nounwind willreturn memory(none)"
 
@@ -87,7 +81,7 @@ class Maths:
         if name not in LIBM or dtype.kind in "iu":
             return self._define(name, t, dtype.kind)
         symbol = LIBM[name] + ("f" if t == "float" else "")
-        arity = 2 if name in BINARY else 1
+        arity = scalar_functions.FUNCTIONS[name].operands
         variants = ""
         if not self.strict:
             own = name in FUNCTIONS and _host().fma

@@ -10,17 +10,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...core.kernel import BINARY_CALLS
+from ...core import scalar_functions
 from ..blas import symbol
 from .expr import FunctionText
 from .inline_maths import FUNCTIONS
-
-#: Functions that are SciPy's, by the names they have there.
-_SCIPY = {"digamma": "psi", "lgamma": "gammaln"}
-_SCIPY |= {
-    name: name
-    for name in ("erfinv", "ndtri", "i0", "i0e", "i1", "i1e", "gammainc", "gammaincc", "betaln", "iv", "ive")
-}
 
 
 @dataclass(frozen=True)
@@ -43,13 +36,13 @@ def definition_of(name: str, t: str, kind: str) -> Definition:
     if name in FUNCTIONS:
         f = FunctionText(f"functrans.{name}.f64", "double")
         return _define(f.name, f.finish(FUNCTIONS[name](f, f.arguments[0])))
-    if name in _SCIPY:
-        return _scipy(name, _SCIPY[name], _arguments(name))
+    if routine := scalar_functions.FUNCTIONS[name].scipy:
+        return _scipy(name, routine, _arguments(name))
     return _trigamma()
 
 
 def _arguments(name: str) -> list[str]:
-    return ["%x", "%y"] if name in BINARY_CALLS else ["%x"]
+    return ["%x", "%y"][: scalar_functions.FUNCTIONS[name].operands]
 
 
 def _define(name: str, text: str, symbols: frozenset[str] = frozenset(), **texts: str) -> Definition:

@@ -155,7 +155,7 @@ class Arithmetic:
         return self.let(op, (x, y), reassoc=reassoc and kind in "fc")
 
     def call(self, name: str, *args: Scalar) -> Scalar:
-        """A function of `UNARY_CALLS` or `BINARY_CALLS`."""
+        """A function of `scalar_functions.FUNCTIONS`."""
         kind = args[0].dtype.kind
         if kind == "b" and name in ("min", "max"):
             return self.binary("and" if name == "min" else "or", *args)

@@ -32,7 +32,7 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from ...core.kernel import BINARY_CALLS, UNARY_CALLS
+from ...core.scalar_functions import FUNCTIONS
 
 BOOL = np.dtype(np.bool_)
 INT32 = np.dtype(np.int32)
@@ -47,15 +47,16 @@ OPERATIONS: dict[str, int] = {
     **dict.fromkeys(("add", "sub", "mul", "div", "and", "or", "xor", "shl", "shr"), 2),
     **dict.fromkeys(COMPARISONS, 2),
     "select": 3,
-    **dict.fromkeys(UNARY_CALLS, 1),
-    **dict.fromkeys(BINARY_CALLS, 2),
+    **{name: f.operands for name, f in FUNCTIONS.items()},
+}
+#: What each costs, in additions.
+COSTS: dict[str, int] = {
+    **dict.fromkeys(OPERATIONS, 1),
+    "div": 4,
+    **{name: f.cost for name, f in FUNCTIONS.items()},
 }
 #: Functions of the C library on the parts of complex128 numbers; kernels have them after `split_complex`.
-C_CALLS: dict[str, int] = {
-    **dict.fromkeys(("cexp", "clog", "csqrt", "csin", "ccos", "ctan", "casin", "cacos", "catan"), 2),
-    **dict.fromkeys(("csinh", "ccosh", "ctanh", "casinh", "cacosh", "catanh"), 2),
-    "cpow": 4,
-}
+C_CALLS: dict[str, int] = {f.complex: 2 * f.operands for f in FUNCTIONS.values() if f.complex}
 
 ROLES = ("in", "out", "scratch", "stack", "pool", "tape")
 

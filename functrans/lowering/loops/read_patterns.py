@@ -16,18 +16,9 @@ from ...core.ir import Eqn
 from ...core.kernel import Block, Indexed, Pointwise, Reduction, Reshape
 from ..jaxpr.reshapes import reshape_groups
 from .check import result_dtype
-from .ir import COMPARISONS, INT64, OPERATIONS
+from .ir import COSTS, INT64, OPERATIONS
 
 IndexMap = tuple[int | None, ...]
-
-#: Costs of operations, in additions; what is not listed is cheap if it is no call of the mathematical
-#: library.
-_COSTS = {"div": 4, "sqrt": 4, "idiv": 20, "irem": 20, "pow": 40}
-_CHEAP = frozenset((
-    "neg", "not", "cast", "add", "sub", "mul", "and", "or", "xor", "shl", "shr", "select", "abs", "floor",
-    "ceil", "trunc", "rint", "real", "imag", "conj", "copysign", "multiply", "complex", "min", "max", *COMPARISONS
-))  # fmt: skip
-_DEAR = 20
 
 
 class Access(NamedTuple):
@@ -112,7 +103,7 @@ class _Watcher:
         self.conditional: set[int] = set()
 
     def made(self, op: str, x: _Watch, dtype: np.dtype | None = None) -> _Watch:
-        self.cost += _COSTS.get(op, 1 if op in _CHEAP else _DEAR)
+        self.cost += COSTS[op]
         return _Watch(self, result_dtype(op, (x.dtype,)) if dtype is None else dtype)
 
     def const(self, value: Any, dtype: np.dtype) -> _Watch:

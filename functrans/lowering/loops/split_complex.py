@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.scalar_functions import FUNCTIONS
 from . import ir
 from .builder import Builder
 from .check import real_dtype
@@ -19,12 +20,6 @@ from .handles import Scalar
 
 C128 = np.dtype("c16")
 F64 = np.dtype("f8")
-#: The C library's functions of one complex number, called on doubles.
-C_UNARY = {
-    "exp": "cexp", "log": "clog", "sqrt": "csqrt", "sin": "csin", "cos": "ccos", "tan": "ctan",
-    "arcsin": "casin", "arccos": "cacos", "arctan": "catan", "sinh": "csinh", "cosh": "ccosh",
-    "tanh": "ctanh", "arcsinh": "casinh", "arccosh": "cacosh", "arctanh": "catanh",
-}  # fmt: skip
 
 Pair = tuple[Scalar, Scalar]
 
@@ -178,8 +173,9 @@ class _Splitter:
 
     def operation(self, op: str, args: list[Pair], reassoc: bool) -> Pair | Scalar:
         b = self.b
-        if op in C_UNARY:
-            return self.c_function(C_UNARY[op], *args)
+        function = FUNCTIONS.get(op)
+        if function is not None and function.complex and function.operands == 1:
+            return self.c_function(function.complex, *args)
         if op in ("add", "sub"):
             (ar, ai), (br, bi) = args
             return b.binary(op, ar, br, reassoc=reassoc), b.binary(op, ai, bi, reassoc=reassoc)

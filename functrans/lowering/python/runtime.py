@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from ...core.scalar_functions import FUNCTIONS
 from ...core.tape import records, reserve
 from ..blas import LETTERS, RETURNS, python_routine
 from ..host.host_calls import from_python
@@ -20,53 +21,20 @@ from ..loops import ir
 from ..loops.check import real_dtype
 
 _NUMPY = (
-    "abs", "floor", "ceil", "trunc", "rint", "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10",
-    "log1p", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh",
-    "arccosh", "arctanh", "less", "less_equal", "greater", "greater_equal", "arctan2", "hypot", "fmod",
-    "copysign", "multiply", "nextafter", "minimum", "maximum", "real", "imag", "conj", "array", "empty",
-)  # fmt: skip
+    *[name for name, f in FUNCTIONS.items() if f.numpy],
+    *("less", "less_equal", "greater", "greater_equal", "minimum", "maximum", "array", "empty"),
+)
 _DTYPES = (
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
     "complex64", "complex128",
 )  # fmt: skip
-#: What the Python form has of SciPy.
-_SCIPY = (
-    "erf",
-    "erfc",
-    "erfinv",
-    "ndtri",
-    "i0",
-    "i0e",
-    "i1",
-    "i1e",
-    "gammainc",
-    "gammaincc",
-    "betaln",
-    "iv",
-    "ive",
-)
+#: What the Python form has of SciPy, by the names that kernels call it by.
+_SCIPY = {name: f.scipy for name, f in FUNCTIONS.items() if f.scipy}
 #: Every name that the Python form may use (but for routines of BLAS and LAPACK).
-NAMES = frozenset(
-    (
-        *_NUMPY,
-        *_DTYPES,
-        *_SCIPY,
-        "lgamma",
-        "digamma",
-        "trigamma",
-        "bits32",
-        "bits64",
-        "power",
-        "idiv",
-        "irem",
-        "min",
-        "max",
-        "range",
-        "records",
-        "reserve",
-        "host",
-    )
-) | {"make_complex64", "make_complex128", "complex"}
+NAMES = frozenset((
+    *FUNCTIONS, *_NUMPY, *_DTYPES, "bits32", "bits64", "power", "range", "records", "reserve", "host",
+    "make_complex64", "make_complex128",
+))  # fmt: skip
 
 
 def _caster(name: str) -> Callable[[Any], Any]:
@@ -119,8 +87,7 @@ def namespace(kernel: ir.Kernel) -> dict[str, Any]:
     names.update(empty=lambda shape, cast: np.empty(shape, cast.__name__))
     names.update(array=lambda items, cast: np.array(items, cast.__name__))
     names.update(inf=np.inf, nan=np.nan, records=records, reserve=reserve, host=from_python)
-    names.update((name, getattr(special, name)) for name in _SCIPY)
-    names.update(lgamma=special.gammaln, digamma=special.psi)
+    names.update((name, getattr(special, found)) for name, found in _SCIPY.items())
     names.update(trigamma=_trigamma, power=_power, idiv=_idiv, irem=_irem)
     names.update(bits32=_bits32, bits64=_bits64)
     names.update(make_complex64=_complex_maker(np.complex64), make_complex128=_complex_maker(np.complex128))

@@ -1,0 +1,116 @@
+"""The functions of scalars that kernel rules may call, in one table.
+
+A new one is a row here, and its code where neither C, NumPy nor SciPy has it: `llvm.own_maths` for native kernels,
+`python.runtime` for Python ones, `loops.split_complex` for complex numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: What a call of a mathematical library costs, in additions.
+CALL = 20
+
+
+@dataclass(frozen=True)
+class ScalarFunction:
+    """Where a function of scalars is found, and what it costs.
+
+    Attributes
+    ----------
+    operands : int
+    libm : str
+        The function of doubles in C's library; with an ``f`` at the end that of floats.
+    numpy : bool
+        Whether NumPy has it under the same name.
+    scipy : str
+        The function in ``scipy.special``; what C lacks is called from there.
+    exported : str
+        What ``scipy.special.cython_special`` exports for doubles, if that has another name.
+    complex : str
+        The function of complex doubles in C's library.
+    cost : int
+        Of one call, in additions.
+    """
+
+    operands: int = 1
+    libm: str = ""
+    numpy: bool = False
+    scipy: str = ""
+    exported: str = ""
+    complex: str = ""
+    cost: int = CALL
+
+
+def _c(libm: str, complex: str = "", operands: int = 1, cost: int = CALL) -> ScalarFunction:
+    return ScalarFunction(operands, libm, numpy=True, complex=complex, cost=cost)
+
+
+def _instruction(operands: int = 1, *, numpy: bool = True, cost: int = 1) -> ScalarFunction:
+    return ScalarFunction(operands, numpy=numpy, cost=cost)
+
+
+def _special(name: str, operands: int = 1, exported: str = "", libm: str = "") -> ScalarFunction:
+    return ScalarFunction(operands, libm, scipy=name, exported=exported)
+
+
+#: By the name that `ScalarEmitter.call` takes, with NumPy's meaning at NaN and infinities.
+FUNCTIONS: dict[str, ScalarFunction] = {
+    "abs": _instruction(),
+    "floor": _instruction(),
+    "ceil": _instruction(),
+    "trunc": _instruction(),
+    "rint": _instruction(),
+    "sqrt": ScalarFunction(numpy=True, complex="csqrt", cost=4),
+    "cbrt": _c("cbrt"),
+    "exp": _c("exp", "cexp"),
+    "exp2": _c("exp2"),
+    "expm1": _c("expm1"),
+    "log": _c("log", "clog"),
+    "log2": _c("log2"),
+    "log10": _c("log10"),
+    "log1p": _c("log1p"),
+    "sin": _c("sin", "csin"),
+    "cos": _c("cos", "ccos"),
+    "tan": _c("tan", "ctan"),
+    "arcsin": _c("asin", "casin"),
+    "arccos": _c("acos", "cacos"),
+    "arctan": _c("atan", "catan"),
+    "sinh": _c("sinh", "csinh"),
+    "cosh": _c("cosh", "ccosh"),
+    "tanh": _c("tanh", "ctanh"),
+    "arcsinh": _c("asinh", "casinh"),
+    "arccosh": _c("acosh", "cacosh"),
+    "arctanh": _c("atanh", "catanh"),
+    "erf": _special("erf", libm="erf"),
+    "erfc": _special("erfc", libm="erfc"),
+    "lgamma": _special("gammaln"),
+    "digamma": _special("psi", exported="__pyx_fuse_1psi"),
+    "trigamma": ScalarFunction(),
+    "erfinv": _special("erfinv", exported="__pyx_fuse_0erfinv"),
+    "ndtri": _special("ndtri"),
+    "i0": _special("i0"),
+    "i0e": _special("i0e"),
+    "i1": _special("i1"),
+    "i1e": _special("i1e"),
+    "real": _instruction(),
+    "imag": _instruction(),
+    "conj": _instruction(),
+    "pow": ScalarFunction(2, libm="pow", complex="cpow", cost=40),
+    "arctan2": _c("atan2", operands=2),
+    "hypot": _c("hypot", operands=2),
+    "fmod": _instruction(2, cost=CALL),
+    "copysign": _instruction(2),
+    "multiply": _instruction(2),
+    "nextafter": _c("nextafter", operands=2),
+    "complex": _instruction(2, numpy=False),
+    "idiv": _instruction(2, numpy=False, cost=20),
+    "irem": _instruction(2, numpy=False, cost=20),
+    "min": _instruction(2, numpy=False),
+    "max": _instruction(2, numpy=False),
+    "gammainc": _special("gammainc", 2),
+    "gammaincc": _special("gammaincc", 2),
+    "betaln": _special("betaln", 2),
+    "iv": _special("iv", 2, exported="__pyx_fuse_1iv"),
+    "ive": _special("ive", 2, exported="__pyx_fuse_1ive"),
+}
