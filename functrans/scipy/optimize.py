@@ -21,17 +21,42 @@ _RTOL = 4 * np.finfo(float).eps
 _IN_C = ("bisect", "brenth", "brentq", "ridder")
 
 
-def bisect(
-    f: Callable[..., Any],
-    a: Any,
-    b: Any,
-    args: Any = (),
-    xtol: float = 2e-12,
-    rtol: float = _RTOL,
-    maxiter: int = 100,
-    full_output: bool = False,
-    disp: bool = True,
-) -> Any:
+def _bracketed(name: str, doc: str) -> Callable[..., Any]:
+    """A solver with the signature that SciPy's bracketing solvers share."""
+
+    def solver(
+        f: Callable[..., Any],
+        a: Any,
+        b: Any,
+        args: Any = (),
+        xtol: float = 2e-12,
+        rtol: float = _RTOL,
+        maxiter: int = 100,
+        full_output: bool = False,
+        disp: bool = True,
+    ) -> Any:
+        options = {"xtol": xtol, "rtol": rtol, "maxiter": maxiter, "disp": disp}
+        own = unpatched(getattr(scipy.optimize, name))
+        callback = Callback(name, f, args)
+        if not (callback.operands or is_traced(a, b)):
+            return numbers_only(name, lambda: own(f, a, b, args, full_output=full_output, **options))
+
+        def find(for_scipy: Any, a: Any, b: Any) -> tuple[Any, Any]:
+            x, found = own(for_scipy(f), a, b, full_output=True, **{**options, "disp": False})
+            _check(name, found.converged, found.flag)
+            return x, found
+
+        equation = Equation(callback, find)
+        x = weakly(Root.apply(equation, (a, b), *callback.operands))
+        return (x, _results(equation, callback, (a, b), root=x)) if full_output else x
+
+    solver.__name__ = solver.__qualname__ = name
+    solver.__doc__ = doc
+    return solver
+
+
+bisect = _bracketed(
+    "bisect",
     """``scipy.optimize.bisect``: a root between `a` and `b`, by bisection; see `brentq`.
 
     Examples
@@ -40,22 +65,10 @@ def bisect(
     >>> from functrans.scipy.optimize import bisect
     >>> round(float(ft.grad(lambda a: bisect(lambda x: x**2 - a, 0.0, 5.0))(4.0)), 6)
     0.25
-    """
-    options = {"xtol": xtol, "rtol": rtol, "maxiter": maxiter, "disp": disp}
-    return _bracketed("bisect", f, a, b, args, full_output, options)
-
-
-def brentq(
-    f: Callable[..., Any],
-    a: Any,
-    b: Any,
-    args: Any = (),
-    xtol: float = 2e-12,
-    rtol: float = _RTOL,
-    maxiter: int = 100,
-    full_output: bool = False,
-    disp: bool = True,
-) -> Any:
+    """,
+)
+brentq = _bracketed(
+    "brentq",
     """``scipy.optimize.brentq``: a root of a function of one variable between `a` and `b`, by Brent's method.
 
     Parameters
@@ -95,22 +108,10 @@ def brentq(
     >>> from functrans.scipy.optimize import brentq
     >>> ft.grad(lambda a: brentq(lambda x: x**2 - a, 0.0, 5.0))(4.0)
     Array(0.25)
-    """
-    options = {"xtol": xtol, "rtol": rtol, "maxiter": maxiter, "disp": disp}
-    return _bracketed("brentq", f, a, b, args, full_output, options)
-
-
-def brenth(
-    f: Callable[..., Any],
-    a: Any,
-    b: Any,
-    args: Any = (),
-    xtol: float = 2e-12,
-    rtol: float = _RTOL,
-    maxiter: int = 100,
-    full_output: bool = False,
-    disp: bool = True,
-) -> Any:
+    """,
+)
+brenth = _bracketed(
+    "brenth",
     """``scipy.optimize.brenth``: a root between `a` and `b`, by hyperbolic extrapolation; see `brentq`.
 
     Examples
@@ -119,22 +120,10 @@ def brenth(
     >>> from functrans.scipy.optimize import brenth
     >>> round(float(ft.grad(lambda a: brenth(lambda x: x**2 - a, 0.0, 5.0))(4.0)), 6)
     0.25
-    """
-    options = {"xtol": xtol, "rtol": rtol, "maxiter": maxiter, "disp": disp}
-    return _bracketed("brenth", f, a, b, args, full_output, options)
-
-
-def ridder(
-    f: Callable[..., Any],
-    a: Any,
-    b: Any,
-    args: Any = (),
-    xtol: float = 2e-12,
-    rtol: float = _RTOL,
-    maxiter: int = 100,
-    full_output: bool = False,
-    disp: bool = True,
-) -> Any:
+    """,
+)
+ridder = _bracketed(
+    "ridder",
     """``scipy.optimize.ridder``: a root between `a` and `b`, by Ridder's method; see `brentq`.
 
     Examples
@@ -143,9 +132,8 @@ def ridder(
     >>> from functrans.scipy.optimize import ridder
     >>> round(float(ft.grad(lambda a: ridder(lambda x: x**2 - a, 0.0, 5.0))(4.0)), 6)
     0.25
-    """
-    options = {"xtol": xtol, "rtol": rtol, "maxiter": maxiter, "disp": disp}
-    return _bracketed("ridder", f, a, b, args, full_output, options)
+    """,
+)
 
 
 def root_scalar(
@@ -365,24 +353,6 @@ def fsolve(
 
     start = as_array(x0).reshape(-1)
     return Root.apply(Equation(callback, find, start.shape), (start,), *callback.operands)
-
-
-def _bracketed(
-    name: str, f: Callable[..., Any], a: Any, b: Any, args: Any, full_output: bool, options: dict[str, Any]
-) -> Any:
-    solver = unpatched(getattr(scipy.optimize, name))
-    callback = Callback(name, f, args)
-    if not (callback.operands or is_traced(a, b)):
-        return numbers_only(name, lambda: solver(f, a, b, args, full_output=full_output, **options))
-
-    def find(for_scipy: Any, a: Any, b: Any) -> tuple[Any, Any]:
-        x, found = solver(for_scipy(f), a, b, full_output=True, **{**options, "disp": False})
-        _check(name, found.converged, found.flag)
-        return x, found
-
-    equation = Equation(callback, find)
-    x = weakly(Root.apply(equation, (a, b), *callback.operands))
-    return (x, _results(equation, callback, (a, b), root=x)) if full_output else x
 
 
 def _check(name: str, converged: bool, why: str) -> None:
