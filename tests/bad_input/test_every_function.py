@@ -19,11 +19,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import base_calls
 import probing
+from known import KNOWN
 
 #: Outcomes that there are none of.
 NEVER = ("internal", "internal while tracing", "hang", "hang while tracing", "memory", "crash")
-#: The share of other disagreements: what NumPy's own functions take or refuse by accident of their code.
-MOST = 0.025
 QUIET = 90.0
 WHERE = {**os.environ, "PYTHONPATH": str(Path(functrans.__file__).parents[1])}
 
@@ -54,6 +53,13 @@ def outcomes(path, first, step):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+def is_known(row):
+    """Whether `known` lists the function and the parameter for this kind of disagreement."""
+    name, _, rest = row["id"].partition("(")
+    parameter = rest.partition("=")[0].rpartition(":")[2]
+    return parameter in KNOWN.get(row["kind"], {}).get(name.removeprefix("functrans."), "").split()
+
+
 def listed(rows):
     """The outcomes, one a line."""
     return "\n".join(f"{row['kind']}: {row['id']}: {row['text']}" for row in rows[:60])
@@ -65,8 +71,9 @@ def test_bad_arguments(tmp_path, step):
     assert len(rows) > len(probing.probes()) // (step + 1)
     wrong = [row for row in rows if row["kind"] in NEVER]
     assert not wrong, listed(wrong)
-    others = [row for row in rows if row["kind"]]
-    assert len(others) < MOST * len(rows), f"{Counter(row['kind'] for row in others)}\n{listed(others)}"
+    others = [row for row in rows if row["kind"] and not is_known(row)]
+    # Some depend on the machine: on its memory, its BLAS.
+    assert len(others) <= len(rows) // 5000, f"{Counter(row['kind'] for row in others)}\n{listed(others)}"
 
 
 def test_every_public_function_is_called():
