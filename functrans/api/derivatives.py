@@ -9,7 +9,6 @@ from ..control.call import call_p
 from ..core.array import unwrap
 from ..core.aval import Aval, Zero, aval_of
 from ..core.checked import checked
-from ..core.config import trace_key
 from ..core.dtypes import is_complex, is_float0, is_inexact
 from ..core.errors import (
     ArgumentError,
@@ -411,7 +410,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[PyTree
         nonzero = tuple(type(c) is not Zero for c in cts)
         try:
             linear = (False,) * len(captured) + (True,) * len(avals)
-            body, has = transpose_jaxpr(jaxpr, linear, nonzero, trace_key())
+            body, has = transpose_jaxpr(jaxpr, linear, nonzero)
         except MissingRuleError:
             raise
         except NoRuleError as error:

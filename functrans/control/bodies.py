@@ -8,42 +8,18 @@ in and coming out: `fixpoint` finds which.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import islice
 from typing import Any
 
-from ..core.aval import Aval, Zero
+from ..core.aval import Aval
 from ..core.check import verified
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var, has_subjaxprs
 from ..core.kernel import Reduction
+from ..core.masks import Mask
 from ..core.passes import new_equation, variables_read
 from ..core.primitive import Primitive
 from ..core.source import user_source
 from ..core.tape import TapeAval
 from ..primitives.structure.linear import broadcast_in_dim_p, zeros
-
-Mask = tuple[bool, ...]
-
-
-def split(values: Sequence[Any], *sizes: int) -> list[list[Any]]:
-    """`values` in groups of the given sizes, and the rest."""
-    rest = iter(values)
-    return [*[list(islice(rest, n)) for n in sizes], list(rest)]
-
-
-def chosen(values: Sequence[Any], mask: Sequence[bool]) -> list[Any]:
-    """The values where the mask is true."""
-    return [x for x, m in zip(values, mask, strict=True) if m]
-
-
-def perturbed(tangents: Sequence[Any]) -> Mask:
-    """Which tangents are no symbolic zeros."""
-    return tuple([type(t) is not Zero for t in tangents])
-
-
-def spread(values: Sequence[Any], mask: Sequence[bool], outs: Sequence[Any]) -> list[Any]:
-    """`values` where the mask is true, symbolic zeros like `outs` elsewhere."""
-    given = iter(values)
-    return [next(given) if m else Zero(x) for m, x in zip(mask, outs)]
 
 
 def fixpoint(start: Sequence[bool], step: Callable[[Mask], Sequence[bool]]) -> Mask:

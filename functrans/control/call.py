@@ -1,7 +1,7 @@
-"""``call``: the application of a jaxpr, as one equation. What `jit` binds.
+"""Calls: primitives that apply a jaxpr. `call`, which `jit` binds, and whatever else `call_primitive` makes.
 
-Its derivatives, its transpose and its batched form are derived from the jaxpr once, kept on it, and are calls again; so
-``grad(jit(f))`` runs two kernels, and a fresh ``grad`` of a known ``jit(f)`` derives nothing.
+The derivatives of a call, its transpose and its batched form are derived from the jaxpr once, kept on it, and are calls
+again; so ``grad(jit(f))`` runs two kernels, and a fresh ``grad`` of a known ``jit(f)`` derives nothing.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Aval, Zero
-from ..core.config import config, trace_key
+from ..core.config import config
 from ..core.errors import JaxprError
-from ..core.ir import Jaxpr
+from ..core.ir import Jaxpr, subjaxprs
+from ..core.masks import Mask, chosen, perturbed, scatter, with_zeros
 from ..core.passes import evaluate
 from ..core.primitive import CallRules, Effect, Linear, Primitive
 from ..core.trace import eval_trace, tracing
 from ..transforms.batch import batch_jaxpr
 from ..transforms.jvp import jvp_jaxpr
-from ..transforms.linearize import linearize_jaxpr
+from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from ..transforms.transpose import transpose_jaxpr
-from .bodies import perturbed, spread
 
 Compiler = Callable[[Jaxpr], Callable[..., list[np.ndarray]]]
 _compiler: list[Compiler] = []
@@ -35,78 +35,116 @@ def set_compiler(compiler: Compiler) -> None:
 
 def executable(jaxpr: Jaxpr) -> Callable[..., list[np.ndarray]]:
     """The compiled form of `jaxpr` under the present configuration, kept on it."""
-    return jaxpr.derive(("executable", trace_key()), lambda: _compiler[0](jaxpr))
+    return jaxpr.derive("executable", lambda: _compiler[0](jaxpr))
 
 
-def _numbers(jaxpr: Jaxpr) -> list[int]:
-    """Which outputs are Python numbers."""
-    return [i for i, a in enumerate(jaxpr.out_avals) if a.is_number]
+def effects_of_bodies(**params: Any) -> Effect:
+    """The effects of a primitive whose parameters hold jaxprs: theirs."""
+    effects = Effect.NONE
+    for body in subjaxprs(params):
+        effects |= body.effects
+    return effects
 
 
-def _impl(*args: Any, jaxpr: Jaxpr) -> list[Any]:
-    if _compiler:
-        outs = executable(jaxpr)(*args)
-        for i in jaxpr.derive("numbers", lambda: _numbers(jaxpr)):
-            outs[i] = outs[i].item()
-        return outs
-    return tracing(eval_trace, evaluate, jaxpr, args)
-
-
-def _abstract(*avals: Aval, jaxpr: Jaxpr) -> tuple[Aval, ...]:
+def _abstract(*avals: Aval, jaxpr: Jaxpr, **options: Any) -> tuple[Aval, ...]:
     if config.verify and [(a.shape, a.dtype) for a in avals] != [(a.shape, a.dtype) for a in jaxpr.in_avals]:
         raise JaxprError(f"call of '{jaxpr.name}': the operands are {avals}, but its inputs {jaxpr.in_avals}")
     return tuple(jaxpr.out_avals)
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Jaxpr) -> tuple[list[Any], list[Any]]:
-    pushed, nonzero = jvp_jaxpr(jaxpr, perturbed(tangents), trace_key())
-    found = call_p.bind(*primals, *[t for t in tangents if type(t) is not Zero], jaxpr=pushed)
-    outs = found[: len(jaxpr.outvars)]
-    return outs, spread(found[len(outs) :], nonzero, outs)
+def evaluate_call(*args: Any, jaxpr: Jaxpr, **options: Any) -> list[Any]:
+    """The `impl` of a call that is not compiled by itself: operation by operation."""
+    return tracing(eval_trace, evaluate, jaxpr, args)
 
 
-def _linearize(
-    primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Jaxpr
-) -> tuple[list[Any], list[Any]]:
-    parts = linearize_jaxpr(jaxpr, perturbed(tangents), trace_key())
-    found = call_p.bind(*primals, jaxpr=parts.primal)
-    residuals = [primals[i] if where == "in" else found[i] for where, i in parts.residuals]
-    outs = found[: len(jaxpr.outvars)]
-    given = [t for t in tangents if type(t) is not Zero]
-    pushed = call_p.bind(*residuals, *given, jaxpr=parts.linear) if any(parts.nonzero) else []
-    return outs, spread(pushed, parts.nonzero, outs)
+def _linearized(jaxpr: Jaxpr, mask: Mask, **options: Any) -> LinearizedJaxpr:
+    return linearize_jaxpr(jaxpr, mask)
 
 
-def _transpose(cts: Sequence[Any], *args: Any, jaxpr: Jaxpr) -> list[Any]:
-    linear = tuple([type(a) is Linear for a in args])
-    body, nonzero = transpose_jaxpr(jaxpr, linear, perturbed(cts), trace_key())
-    known = [a for a in args if type(a) is not Linear]
-    found = iter(call_p.bind(*known, *[ct for ct in cts if type(ct) is not Zero], jaxpr=body))
-    has = iter(nonzero)
-    return [next(found) if p and next(has) else None for p in linear]
+def call_primitive(
+    name: str,
+    impl: Callable[..., list[Any]],
+    linearized: Callable[..., LinearizedJaxpr] = _linearized,
+    *,
+    moves_data: bool = False,
+) -> Primitive:
+    """A primitive that applies its parameter `jaxpr`, with every rule.
+
+    Parameters
+    ----------
+    name : str
+    impl : callable
+        ``impl(*args, jaxpr=..., **options)``.
+    linearized : callable
+        ``linearized(jaxpr, perturbed, **options)`` takes the jaxpr apart for reverse mode.
+    moves_data : bool
+        As in `Primitive`: `impl` checks for NaN itself.
+
+    Returns
+    -------
+    Primitive
+        Its further parameters, `options`, are those of the calls that are derived from it, too.
+    """
+
+    def jvp(
+        primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Jaxpr, **options: Any
+    ) -> tuple[list[Any], list[Any]]:
+        mask = perturbed(tangents)
+        pushed, nonzero = jvp_jaxpr(jaxpr, mask)
+        results = prim.bind(*primals, *chosen(tangents, mask), jaxpr=pushed, **options)
+        outs = results[: len(jaxpr.outvars)]
+        return outs, with_zeros(nonzero, results[len(outs) :], outs)
+
+    def linearize(
+        primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Jaxpr, **options: Any
+    ) -> tuple[list[Any], list[Any]]:
+        mask = perturbed(tangents)
+        parts = linearized(jaxpr, mask, **options)
+        results = prim.bind(*primals, jaxpr=parts.primal, **options)
+        outs = results[: len(jaxpr.outvars)]
+        if not any(parts.nonzero):
+            return outs, [Zero(x) for x in outs]
+        residuals = [primals[i] if where == "in" else results[i] for where, i in parts.residuals]
+        pushed = prim.bind(*residuals, *chosen(tangents, mask), jaxpr=parts.linear, **options)
+        return outs, with_zeros(parts.nonzero, pushed, outs)
+
+    def transpose(cts: Sequence[Any], *args: Any, jaxpr: Jaxpr, **options: Any) -> list[Any]:
+        linear = tuple([type(a) is Linear for a in args])
+        nonzero = perturbed(cts)
+        body, has = transpose_jaxpr(jaxpr, linear, nonzero)
+        known = [a for a in args if type(a) is not Linear]
+        results = prim.bind(*known, *chosen(cts, nonzero), jaxpr=body, **options)
+        return scatter(linear, scatter(has, results))
+
+    def batch(
+        size: int, args: Sequence[Any], dims: Sequence[int | None], *, jaxpr: Jaxpr, **options: Any
+    ) -> tuple[list[Any], tuple[int | None, ...]]:
+        body, out_dims = batch_jaxpr(jaxpr, size, tuple(dims))
+        return prim.bind(*args, jaxpr=body, **options), out_dims
+
+    prim = Primitive(
+        name,
+        _abstract,
+        impl,
+        jvp=jvp,
+        linearize=linearize,
+        transpose=transpose,
+        batch=batch,
+        effects=effects_of_bodies,
+        multiple=True,
+        call=CallRules(),
+        moves_data=moves_data,
+    )
+    return prim
 
 
-def _batch(
-    size: int, args: Sequence[Any], dims: Sequence[int | None], *, jaxpr: Jaxpr
-) -> tuple[list[Any], tuple[int | None, ...]]:
-    body, out_dims = batch_jaxpr(jaxpr, size, tuple(dims), trace_key())
-    return call_p.bind(*args, jaxpr=body), out_dims
+def _compiled(*args: Any, jaxpr: Jaxpr) -> list[Any]:
+    if not _compiler:
+        return evaluate_call(*args, jaxpr=jaxpr)
+    outs = executable(jaxpr)(*args)
+    for i in jaxpr.derive("numbers", lambda: [n for n, a in enumerate(jaxpr.out_avals) if a.is_number]):
+        outs[i] = outs[i].item()
+    return outs
 
 
-def _effects(*, jaxpr: Jaxpr) -> Effect:
-    return jaxpr.effects
-
-
-call_p = Primitive(
-    "call",
-    _abstract,
-    _impl,
-    jvp=_jvp,
-    linearize=_linearize,
-    transpose=_transpose,
-    batch=_batch,
-    effects=_effects,
-    multiple=True,
-    call=CallRules(),
-    moves_data=True,
-)
+call_p = call_primitive("call", _compiled, moves_data=True)

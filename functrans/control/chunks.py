@@ -9,10 +9,10 @@ from typing import Any
 
 from ..core.check import verified
 from ..core.ir import Jaxpr
+from ..core.masks import split
 from ..core.passes import single_equation
 from ..primitives.structure.linear import reshape_p, shape_of
 from ..primitives.structure.shape import concatenate_p, slice_along
-from .bodies import split
 from .checkpoint import checkpoint_p
 from .scan import bind as bind_scan
 from .scan import scan_p

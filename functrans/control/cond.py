@@ -10,18 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..core.aval import Aval, Zero
-from ..core.config import trace_key
+from ..core.aval import Aval
 from ..core.ir import Jaxpr, Var
 from ..core.kernel import Block, BlockEmitter, Buffer
+from ..core.masks import Mask, chosen, perturbed, scatter, with_zeros
 from ..core.passes import lift_constants
-from ..core.primitive import Effect, Linear, Primitive
+from ..core.primitive import Linear, Primitive
 from ..core.tape import TapeAval
 from ..transforms.batch import batch_jaxpr
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from ..transforms.transpose import transpose_jaxpr
-from .bodies import JaxprBuilder, Mask, chosen, perturbed
+from .bodies import JaxprBuilder
+from .call import effects_of_bodies
 from .evaluation import computed
 from .interned import derive_from_all
 from .scan import over_lanes
@@ -94,15 +95,14 @@ def _jvp(
 ) -> tuple[list[Any], list[Any]]:
     index, *args = primals
     mask = perturbed(tangents[1:])
-    pushed = [jvp_jaxpr(b, mask, trace_key()) for b in branches]
+    pushed = [jvp_jaxpr(b, mask) for b in branches]
     nonzero = _any([found[1] for found in pushed])
     count = len(branches[0].outvars)
     avals = branches[0].out_avals
     bodies = [lift_constants(_with_zeros(body, count, has, nonzero, avals)) for body, has in pushed]
     found = bind(index, bodies, [*args, *chosen(tangents[1:], mask)])
-    fresh = iter(found[count:])
     outs = found[:count]
-    return outs, [next(fresh) if m else Zero(x) for x, m in zip(outs, nonzero)]
+    return outs, with_zeros(nonzero, found[count:], outs)
 
 
 def _any(masks: Sequence[Sequence[bool]]) -> Mask:
@@ -153,7 +153,7 @@ class _Halves(NamedTuple):
 
 def _halves(branches: Branches, mask: Mask) -> _Halves:
     def build() -> _Halves:
-        parts = [linearize_jaxpr(b, mask, trace_key()) for b in branches]
+        parts = [linearize_jaxpr(b, mask) for b in branches]
         count = len(branches[0].outvars)
         nonzero = _any([p.nonzero for p in parts])
         slots: list[Aval] = []
@@ -162,7 +162,7 @@ def _halves(branches: Branches, mask: Mask) -> _Halves:
         linear = [_linear(b, p, count, slots, n, nonzero) for b, p, n in zip(branches, parts, numbers)]
         return _Halves(tuple(map(lift_constants, primal)), tuple(map(lift_constants, linear)), nonzero)
 
-    return derive_from_all(branches, ("cond linearize", mask, trace_key()), build)
+    return derive_from_all(branches, ("cond linearize", mask), build)
 
 
 def _in_slots(parts: LinearizedJaxpr, count: int, slots: list[Aval]) -> dict[int, int]:
@@ -221,21 +221,20 @@ def _linearize(
     found = bind(index, halves.primal, args)
     outs = found[: len(branches[0].outvars)]
     moving = chosen(tangents[1:], mask)
-    pushed = iter(bind(index, halves.linear, [*args, *found, *moving]) if any(halves.nonzero) else ())
-    return outs, [next(pushed) if m else Zero(x) for x, m in zip(outs, halves.nonzero)]
+    pushed = bind(index, halves.linear, [*args, *found, *moving]) if any(halves.nonzero) else ()
+    return outs, with_zeros(halves.nonzero, pushed, outs)
 
 
 def _transpose(cts: Sequence[Any], index: Any, *args: Any, branches: Branches) -> list[Any]:
     linear = tuple([type(a) is Linear for a in args])
     given = perturbed(cts)
-    found = [transpose_jaxpr(b, linear, given, trace_key()) for b in branches]
+    found = [transpose_jaxpr(b, linear, given) for b in branches]
     has = _any([mask for _, mask in found])
     avals = [a.aval for a in args if type(a) is Linear]
     bodies = [lift_constants(_with_zeros(body, 0, mask, has, avals)) for body, mask in found]
     operands = [a for a in args if type(a) is not Linear]
-    results = iter(bind(index, bodies, [*operands, *chosen(cts, given)]))
-    wanted = iter(has)
-    return [None, *[next(results) if p and next(wanted) else None for p in linear]]
+    results = bind(index, bodies, [*operands, *chosen(cts, given)])
+    return [None, *scatter(linear, scatter(has, results))]
 
 
 # --- batching -----------------------------------------------------------------------------------------------
@@ -247,7 +246,7 @@ def _batch(
     tapes = any(isinstance(a, TapeAval) for b in branches for a in (*b.in_avals, *b.out_avals))
     if dims[0] is not None or tapes:
         return over_lanes(cond_p, size, args, dims, {"branches": branches})
-    found = [batch_jaxpr(b, size, tuple(dims[1:]), trace_key()) for b in branches]
+    found = [batch_jaxpr(b, size, tuple(dims[1:])) for b in branches]
     mask = _any([[d is not None for d in out_dims] for _, out_dims in found])
     bodies = [lift_constants(_batched_outputs(body, size, out_dims, mask)) for body, out_dims in found]
     return bind(args[0], bodies, args[1:]), [0 if m else None for m in mask]
@@ -259,13 +258,6 @@ def _batched_outputs(jaxpr: Jaxpr, size: int, dims: Sequence[int | None], mask: 
     return new.made("vmap of cond", new.batched(jaxpr.outvars, dims, mask, size))
 
 
-def _effects(*, branches: Branches) -> Effect:
-    found = Effect.NONE
-    for branch in branches:
-        found |= branch.effects
-    return found
-
-
 cond_p: Primitive = Primitive(
     "cond",
     _abstract,
@@ -275,6 +267,6 @@ cond_p: Primitive = Primitive(
     transpose=_transpose,
     batch=_batch,
     kernel=Block(_kernel),
-    effects=_effects,
+    effects=effects_of_bodies,
     multiple=True,
 )

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..core.check import verified
-from ..core.config import trace_key
 from ..core.ir import Jaxpr, Var
+from ..core.masks import Mask, scatter, split
 from ..core.passes import lift_constants
 from ..primitives.tape import sum_primitive
 from ..transforms.batch import batch_jaxpr
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from ..transforms.transpose import transpose_jaxpr
-from .bodies import JaxprBuilder, Mask, fixpoint, invariant_part, split
+from .bodies import JaxprBuilder, fixpoint, invariant_part
 from .economy import economical
 
 
@@ -29,8 +29,8 @@ def carry_mask(jaxpr: Jaxpr, mask: Mask, num_consts: int, num_carry: int, *, rev
     def step(now: Mask) -> Sequence[bool]:
         inputs = (*consts, *now, *rows)
         if reverse:  # a custom rule may have no forward mode
-            return linearize_jaxpr(jaxpr, inputs, trace_key()).nonzero[:num_carry]
-        return jvp_jaxpr(jaxpr, inputs, trace_key())[1][:num_carry]
+            return linearize_jaxpr(jaxpr, inputs).nonzero[:num_carry]
+        return jvp_jaxpr(jaxpr, inputs)[1][:num_carry]
 
     return (*consts, *fixpoint(carry, step), *rows)
 
@@ -47,23 +47,22 @@ def pushed_body(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> Pushed:
     """The body that pushes the tangents of the inputs in `mask` (a fixpoint: see `carry_mask`) forward."""
 
     def build() -> Pushed:
-        opened, captured = lift_constants(jvp_jaxpr(jaxpr, mask, trace_key())[0])
+        opened, captured = lift_constants(jvp_jaxpr(jaxpr, mask)[0])
         new = JaxprBuilder(opened)
         front, primals, rest = split(opened.invars, len(captured), len(jaxpr.invars))
         masks = split(mask, *sizes)
         tangents = split(rest, sum(masks[0]), sum(masks[1]))
         consts, carry, rows = [[*p, *t] for p, t in zip(split(primals, *sizes), tangents)]
-        nonzero = jvp_jaxpr(jaxpr, mask, trace_key())[1]
+        nonzero = jvp_jaxpr(jaxpr, mask)[1]
         outs, moving = split(opened.outvars, len(jaxpr.outvars))
-        found = iter(moving)
-        pushed = [next(found) if m else None for m in nonzero]
+        pushed = scatter(nonzero, moving)
         t_carry = [new.zeros(x.aval) if t is None else t for x, t, m in zip(outs, pushed, masks[1]) if m]
         t_rows = [t for t in pushed[sizes[1] :] if t is not None]
         outvars = [*outs[: sizes[1]], *t_carry, *outs[sizes[1] :], *t_rows]
         body = new.made("jvp of scan", outvars, [*front, *consts, *carry, *rows])
         return Pushed(body, captured, (*masks[1], *nonzero[sizes[1] :]))
 
-    return jaxpr.derive(("scan jvp", mask, sizes, trace_key()), build)
+    return jaxpr.derive(("scan jvp", mask, sizes), build)
 
 
 class Halves(NamedTuple):
@@ -93,12 +92,12 @@ class Halves(NamedTuple):
 
 def halves_of(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> Halves:
     """The two halves of a body, linear in the tangents of the inputs in `mask`."""
-    return jaxpr.derive(("scan linearize", mask, sizes, trace_key()), lambda: _take_apart(jaxpr, mask, sizes))
+    return jaxpr.derive(("scan linearize", mask, sizes), lambda: _take_apart(jaxpr, mask, sizes))
 
 
 def _take_apart(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> Halves:
     num_consts, num_carry = sizes
-    parts = economical(linearize_jaxpr(jaxpr, mask, trace_key()), *sizes)
+    parts = economical(linearize_jaxpr(jaxpr, mask), *sizes)
     opened, captured = lift_constants(parts.primal)
     shift = len(captured)
     variables = [
@@ -134,8 +133,7 @@ def _linear_half(
     t_consts, t_carry, t_rows = split(rest, sum(masks[0]), sum(masks[1]))
     consts = [v for v, place in zip(residuals, places) if place[0] == "consts"]
     rows = [v for v, place in zip(residuals, places) if place[0] == "rows"]
-    found = iter(linear.outvars)
-    outs = [next(found) if m else None for m in parts.nonzero]
+    outs = scatter(parts.nonzero, linear.outvars)
     carried = iter(t_carry)
     pairs = [(next(carried), t) for t, m in zip(outs, masks[1]) if m]
     carry = [new.zeros(v.aval) if t is None else t for v, t in pairs]
@@ -163,17 +161,16 @@ def transposed_body(jaxpr: Jaxpr, linear: Mask, nonzero: Mask, sizes: tuple[int,
         count = sum(masks[0])
 
         def step(now: Mask) -> Sequence[bool]:
-            found = transpose_jaxpr(jaxpr, linear, (*now, *ct_rows), trace_key())[1]
+            found = transpose_jaxpr(jaxpr, linear, (*now, *ct_rows))[1]
             return found[count : count + num_carry]
 
         carry = fixpoint(start, step)
-        found, has = transpose_jaxpr(jaxpr, linear, (*carry, *ct_rows), trace_key())
+        found, has = transpose_jaxpr(jaxpr, linear, (*carry, *ct_rows))
         opened, captured = lift_constants(found)
         new = JaxprBuilder(opened)
         known = num_consts - count, sum(not m for m in masks[2])
         front, consts, rows, t_carry, t_rows = split(opened.invars, len(captured), *known, sum(carry))
-        given_outs = iter(opened.outvars)
-        outs = [next(given_outs) if h else None for h in has]
+        outs = scatter(has, opened.outvars)
         ct_consts, ct_carry, out_rows = split(outs, count, num_carry)
         totals = [Var(ct.aval) for ct in ct_consts if ct is not None]
         terms = [ct for ct in ct_consts if ct is not None]
@@ -186,7 +183,7 @@ def transposed_body(jaxpr: Jaxpr, linear: Mask, nonzero: Mask, sizes: tuple[int,
         body = new.made("transpose of scan", outvars, [*front, *consts, *totals, *t_carry, *rows, *t_rows])
         return Transposed(body, captured, carry, split(has, count, num_carry)[::2])
 
-    return jaxpr.derive(("scan transpose", linear, nonzero, sizes, trace_key()), build)
+    return jaxpr.derive(("scan transpose", linear, nonzero, sizes), build)
 
 
 def batched_body(
@@ -202,15 +199,15 @@ def batched_body(
             return (*consts, *[0 if m else None for m in mask], *rows)
 
         def step(now: Mask) -> Sequence[bool]:
-            found = batch_jaxpr(jaxpr, size, in_dims(now), trace_key())[1]
+            found = batch_jaxpr(jaxpr, size, in_dims(now))[1]
             return [d is not None for d in found[:num_carry]]
 
         mask = fixpoint([d is not None for d in carry], step)
-        found, out_dims = batch_jaxpr(jaxpr, size, in_dims(mask), trace_key())
+        found, out_dims = batch_jaxpr(jaxpr, size, in_dims(mask))
         opened, captured = lift_constants(found)
         new = JaxprBuilder(opened)
         outs = new.batched(opened.outvars, out_dims, mask, size)
         body = new.made("vmap of scan", [*outs, *opened.outvars[num_carry:]])
         return body, captured, mask, out_dims[num_carry:]
 
-    return jaxpr.derive(("scan batch", size, dims, sizes, trace_key()), build)
+    return jaxpr.derive(("scan batch", size, dims, sizes), build)

@@ -23,11 +23,13 @@ from ..core.aval import Aval, Zero, aval_of
 from ..core.config import config
 from ..core.ir import Atom, Eqn, Jaxpr, subjaxprs
 from ..core.kernel import Block
+from ..core.masks import chosen, perturbed, scatter, split, with_zeros
 from ..core.passes import evaluate, live_equations, narrowed, single_equation, variables_read
-from ..core.primitive import Effect, Linear, Primitive
+from ..core.primitive import Linear, Primitive
 from ..core.tape import TapeAval
 from ..primitives.structure.linear import batched_first, instantiate, move_axis, zeros
-from .bodies import chosen, invariant_part, perturbed, split
+from .bodies import invariant_part
+from .call import effects_of_bodies
 from .derived import batched_body, carry_mask, halves_of, pushed_body, transposed_body
 from .evaluation import run_compiled
 from .interned import derive_from_all
@@ -142,8 +144,7 @@ def _jvp(
     count = len(nonzero) - num_carry
     carry, t_carry, rows, t_rows = split(found, num_carry, sum(nonzero[:num_carry]), count)
     outs = [*carry, *rows]
-    fresh = iter([*t_carry, *t_rows])
-    return outs, [next(fresh) if m else Zero(x) for x, m in zip(outs, nonzero)]
+    return outs, with_zeros(nonzero, [*t_carry, *t_rows], outs)
 
 
 # --- reverse mode -------------------------------------------------------------------------------------------
@@ -186,12 +187,10 @@ def _linearize(
     residuals = [values[where][i] for where, i in halves.rows]
     outs = found[: len(jaxpr.outvars)]
     params.update(length=length, count=head[0] if head else None)
-    pushed = iter(
-        bind(
-            halves.linear, [*halves.captured[1], *fixed, *t_consts], t_carry, [*residuals, *t_rows], **params
-        )
+    pushed = bind(
+        halves.linear, [*halves.captured[1], *fixed, *t_consts], t_carry, [*residuals, *t_rows], **params
     )
-    return outs, [next(pushed) if m else Zero(x) for x, m in zip(outs, halves.nonzero)]
+    return outs, with_zeros(halves.nonzero, pushed, outs)
 
 
 def _transpose(
@@ -215,21 +214,18 @@ def _transpose(
     totals = [zeros(a.aval) for a, h in zip([a for a in consts if type(a) is Linear], has[0]) if h]
     starts = [instantiate(ct, a.aval) for a, ct, m in zip(jaxpr.outvars, ct_carry, carry) if m]
     given_rows = [ct for ct in ct_rows if type(ct) is not Zero]
-    found = iter(
-        bind(
-            body,
-            [*captured, *known[0]],
-            [*totals, *starts],
-            [*known[1], *given_rows],
-            reverse=not reverse,
-            **params,
-        )
+    found = bind(
+        body,
+        [*captured, *known[0]],
+        [*totals, *starts],
+        [*known[1], *given_rows],
+        reverse=not reverse,
+        **params,
     )
-    of_consts, of_rows = iter(has[0]), iter(has[1])
+    of_consts, of_carry, of_rows = split(scatter((*has[0], *carry, *has[1]), found), len(has[0]), num_carry)
     results: list[Any] = [None for _ in head]
-    results += [next(found) if type(a) is Linear and next(of_consts) else None for a in consts]
-    results += [next(found) if m else None for m in carry]
-    return results + [next(found) if type(a) is Linear and next(of_rows) else None for a in rows]
+    results += scatter([type(a) is Linear for a in consts], of_consts)
+    return [*results, *of_carry, *scatter([type(a) is Linear for a in rows], of_rows)]
 
 
 # --- batching -----------------------------------------------------------------------------------------------
@@ -291,10 +287,6 @@ def over_lanes(
     return found, [0] * len(found)
 
 
-def _effects(*, jaxpr: Jaxpr, **params: Any) -> Effect:
-    return jaxpr.effects
-
-
 def _narrow(eqn: Eqn, needed: Collection[Atom], strict: bool) -> Eqn | None:
     """Without the stacked rows that nobody reads."""
     num_carry, body = eqn.params["num_carry"], eqn.params["jaxpr"]
@@ -320,7 +312,7 @@ scan_p: Primitive = Primitive(
     transpose=_transpose,
     batch=_batch,
     kernel=Block(kernel),
-    effects=_effects,
+    effects=effects_of_bodies,
     multiple=True,
     narrow=_narrow,
 )

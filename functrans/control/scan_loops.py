@@ -9,8 +9,8 @@ import numpy as np
 
 from ..core.ir import Jaxpr
 from ..core.kernel import BlockEmitter, Buffer
+from ..core.masks import split
 from ..primitives.tape import stacked, write_tape
-from .bodies import split
 from .carries import Carries
 from .evaluation import computed
 from .lockstep import fits, in_step

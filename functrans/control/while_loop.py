@@ -12,17 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from ..core.aval import Aval, Zero, aval_of
+from ..core.aval import Aval, aval_of
 from ..core.config import config
 from ..core.dtypes import INT64
 from ..core.ir import Jaxpr, Var
 from ..core.kernel import Block, BlockEmitter, Buffer
+from ..core.masks import chosen, perturbed, split, with_zeros
 from ..core.passes import evaluate
-from ..core.primitive import Effect, Primitive
+from ..core.primitive import Primitive
 from ..core.tape import TapeAval
 from ..primitives.structure.linear import instantiate
 from ..primitives.tape import write_tape
-from .bodies import chosen, invariant_part, perturbed, split
+from .bodies import invariant_part
+from .call import effects_of_bodies
 from .carries import Carries
 from .derived import carry_mask, halves_of, pushed_body
 from .evaluation import computed, run_compiled
@@ -169,9 +171,8 @@ def _jvp(
     count = len(body_jaxpr.outvars) - len(carry)
     last, t_last, number, rows, t_rows = split(found, len(carry), len(t_carry), 1, count)
     outs = [*last, *number, *rows]
-    fresh = iter([*t_last, *t_rows])
     has = [*nonzero[: len(carry)], False, *nonzero[len(carry) :]]
-    return outs, [next(fresh) if m else Zero(x) for x, m in zip(outs, has)]
+    return outs, with_zeros(has, [*t_last, *t_rows], outs)
 
 
 def _with_tangents(cond_jaxpr: Jaxpr, avals: Sequence[Aval]) -> Jaxpr:
@@ -218,28 +219,22 @@ def _linearize(
     t_consts, t_carry = [chosen(t, m) for t, m in zip(split(moving, num_consts), split(mask, num_consts))]
     fixed = [values[where][i] for where, i in halves.consts]
     residuals = [values[where][i] for where, i in halves.rows]
-    pushed = iter(
-        bind_scan(
-            halves.linear,
-            [*halves.captured[1], *fixed, *t_consts],
-            t_carry,
-            residuals,
-            length=None,
-            count=number,
-        )
+    pushed = bind_scan(
+        halves.linear,
+        [*halves.captured[1], *fixed, *t_consts],
+        t_carry,
+        residuals,
+        length=None,
+        count=number,
     )
     has = [*halves.nonzero[: len(carry)], False, *halves.nonzero[len(carry) :]]
-    return outs, [next(pushed) if m else Zero(x) for x, m in zip(outs, has)]
+    return outs, with_zeros(has, pushed, outs)
 
 
 def _batch(
     size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
 ) -> tuple[list[Any], list[int | None]]:
     return over_lanes(while_p, size, args, dims, params)
-
-
-def _effects(*, cond_jaxpr: Jaxpr, body_jaxpr: Jaxpr, **params: Any) -> Effect:
-    return cond_jaxpr.effects | body_jaxpr.effects
 
 
 while_p: Primitive = Primitive(
@@ -250,6 +245,6 @@ while_p: Primitive = Primitive(
     linearize=_linearize,
     batch=_batch,
     kernel=Block(_kernel),
-    effects=_effects,
+    effects=effects_of_bodies,
     multiple=True,
 )

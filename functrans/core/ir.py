@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 from .aval import Aval, aval_of
+from .config import trace_key
 from .locks import new_rlock
 from .portable import Unportable
 from .primitive import Effect, Primitive
@@ -188,7 +189,11 @@ class Jaxpr(Unportable):
         return found
 
     def derive(self, key: Hashable, build: Callable[[], Any]) -> Any:
-        """``build()``, computed once for each key and kept as long as this jaxpr lives (safe among threads)."""
+        """``build()``, computed once for each key and kept as long as this jaxpr lives (safe among threads).
+
+        Once for each setting of the options that affect what is traced or compiled, too: see `config`.
+        """
+        key = (trace_key(), key)
         found = self._derived.get(key)
         if found is None:
             with self._lock:

@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from ..control.bodies import chosen, perturbed
-from ..control.call import call_p
+from ..control.call import call_p, effects_of_bodies
 from ..core.aval import Aval, Zero, aval_of
 from ..core.errors import CapturedTracerError, GradientError, MissingRuleError
 from ..core.ir import Jaxpr
+from ..core.masks import chosen, perturbed
 from ..core.passes import evaluate, lift_tracers
-from ..core.primitive import CallRules, Effect, Linear, Primitive
+from ..core.primitive import CallRules, Linear, Primitive
 from ..core.trace import Trace, current_trace, eval_trace, is_abstract, tracing
 from ..primitives.structure.linear import instantiate, zeros
 from ..transforms import batch as batching
@@ -218,10 +218,6 @@ def _batch(
     return outs, (0,) * len(outs)
 
 
-def _effects(*, rule: Applied, jaxpr: Jaxpr | None = None) -> Effect:
-    return Effect.NONE if jaxpr is None else jaxpr.effects
-
-
 custom_call_p: Primitive = Primitive(
     "custom_call",
     _abstract,
@@ -230,7 +226,7 @@ custom_call_p: Primitive = Primitive(
     linearize=_linearize,
     transpose=_transpose,
     batch=_batch,
-    effects=_effects,
+    effects=effects_of_bodies,
     multiple=True,
     call=CallRules(opaque=True, trace=_stage),
 )

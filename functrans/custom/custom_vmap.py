@@ -15,10 +15,10 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from ..control.bodies import Mask, chosen, perturbed
 from ..core.aval import Aval, Zero, aval_of
 from ..core.dtypes import is_inexact
 from ..core.errors import ArgumentError, ConcretizationError, DtypeError, PytreeError, VmapRuleError
+from ..core.masks import Mask, chosen, perturbed
 from ..core.portable import Bound, Portable
 from ..core.pytree import PyTree, PyTreeDef, first_difference, flatten_axes, tree_unflatten
 from ..core.source import last_line

@@ -19,7 +19,6 @@ import numpy as np
 
 from ..core.array import secure
 from ..core.aval import Aval, Zero, aval_of
-from ..core.config import trace_key
 from ..core.errors import (
     ArgumentError,
     ConcretizationError,
@@ -237,14 +236,14 @@ def transposed_map(model: Model, name: str, jaxpr: Jaxpr) -> Jaxpr:
     GradientError
         If the map is not linear.
     """
-    return jaxpr.derive(("transposed map", trace_key()), lambda: _transposed(model, name, jaxpr))
+    return jaxpr.derive("transposed map", lambda: _transposed(model, name, jaxpr))
 
 
 def _transposed(model: Model, name: str, jaxpr: Jaxpr) -> Jaxpr:
     count = len(jaxpr.invars) - len(model.avals)
     linear = tuple([i >= count for i in range(len(jaxpr.invars))])
     try:
-        body, has = transpose_jaxpr(jaxpr, linear, (True,) * len(model.avals), trace_key())
+        body, has = transpose_jaxpr(jaxpr, linear, (True,) * len(model.avals))
     except NoRuleError as error:
         raise GradientError(f"{model.what}: {name} ({jaxpr.name}) is not linear: {error.message}") from error
     return body if all(has) else padded(body, has, model)
@@ -356,7 +355,7 @@ class Equation(CustomRule):
     def linearized(self) -> LinearizedJaxpr:
         """`f` taken apart at the root: residuals, and what is linear in `x`."""
         mask = tuple([i >= self.count for i in range(len(self.f.invars))])
-        return linearize_jaxpr(self.f, mask, trace_key())
+        return linearize_jaxpr(self.f, mask)
 
     @cached_property
     def tangent_system(self) -> System:

@@ -12,12 +12,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..control.bodies import Mask, chosen, split
 from ..control.interned import UserCode
 from ..core.aval import Aval, Zero, aval_of
 from ..core.context import run_quietly
 from ..core.errors import ConcretizationError, MissingRuleError, NoRuleError, TangentError
 from ..core.ir import Atom, Jaxpr, Var
+from ..core.masks import Mask, chosen, split
 from ..core.passes import (
     backward_slice,
     bind_equation,

@@ -22,6 +22,7 @@ import scipy
 
 from ..core.aval import Zero, aval_of
 from ..core.errors import ArgumentError, ShapeError, SolverError
+from ..core.masks import scatter
 from ..custom.closures import Sealed
 from ..custom.function import Function
 from ..numpy.creation.filled import asarray
@@ -78,8 +79,7 @@ class Pushed(System):
     def slope(self, t: Any, y: Any, operands: Sequence[Any]) -> Any:
         """The derivative of the whole system."""
         n, count = y.shape[0] // 2, len(self.moving)
-        rest = iter(operands[count:])
-        tangents = [next(rest) if m else None for m in self.moving]
+        tangents = scatter(self.moving, operands[count:])
         values = [y[:n], *operands[:count]]
         outs, moved = jvp(
             lambda x, *cs: [self.of.slope(t, x, cs)], values, [y[n:], *_zeros(values[1:], tangents)]

@@ -18,6 +18,7 @@ import numpy as np
 import scipy
 
 from ..core.aval import aval_of
+from ..core.masks import scatter
 from ..custom.closures import Sealed
 from ..custom.function import Function
 from ..transforms.values import ShapeDtypeStruct, struct_of
@@ -61,8 +62,7 @@ class Pushed(Integrand):
     def values(self, t: Any, operands: Sequence[Any]) -> list[Any]:
         """The values at `t`."""
         count = len(self.moving)
-        rest = iter(operands[count:])
-        tangents = [next(rest) if m else None for m in self.moving]
+        tangents = scatter(self.moving, operands[count:])
         return pushed(lambda *cs: self.of.values(t, cs), operands[:count], tangents)
 
     def types(self, operands: Sequence[Any]) -> list[ShapeDtypeStruct]:
@@ -183,7 +183,7 @@ class Quad(Function):
             return sum([(v * ct).sum() for v, ct in zip(integrand.values(x, operands), cts)])
 
         limits = -at(ctx.a) if needs_a else None, at(ctx.b) if needs_b else None
-        return (None, *limits, *[next(back) if m else None for m in moving])
+        return (None, *limits, *scatter(moving, back))
 
     @staticmethod
     def jvp(ctx: Any, _: Any, a: Any, b: Any, *tangents: Any) -> Any:

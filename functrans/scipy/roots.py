@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..api.jacobian import jacfwd
+from ..core.masks import scatter
 from ..custom.closures import Sealed
 from ..custom.function import Function
 from ..numpy.linalg import solve
@@ -101,8 +102,8 @@ class Root(Function):
         if ct is None or not any(moving):
             return (None,) * (2 + len(operands))
         right = equation.solved(x, operands, -ct.reshape(-1), transposed=True)
-        back = iter(pulled(lambda *cs: [equation.residual(x, cs)], operands, moving, [right]))
-        return (None, None, *[next(back) if m else None for m in moving])
+        back = pulled(lambda *cs: [equation.residual(x, cs)], operands, moving, [right])
+        return (None, None, *scatter(moving, back))
 
     @staticmethod
     def jvp(ctx: Any, _: Any, guesses: Any, *tangents: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.aval import aval_of
@@ -82,9 +82,9 @@ def batch(
 
 
 def batch_jaxpr(
-    jaxpr: Jaxpr, size: int, dims: tuple[int | None, ...], key: Hashable
+    jaxpr: Jaxpr, size: int, dims: tuple[int | None, ...]
 ) -> tuple[Jaxpr, tuple[int | None, ...]]:
-    """The batched jaxpr, kept on `jaxpr` under `key`, and the batch axis of each output (0, or None: not batched)."""
+    """The batched jaxpr, kept on `jaxpr`, and the batch axis of each output (0, or None: not batched)."""
 
     def build() -> tuple[Jaxpr, tuple[int | None, ...]]:
         out_dims: list[int | None] = []
@@ -100,4 +100,4 @@ def batch_jaxpr(
         ]
         return stage(batched, avals, f"vmap({jaxpr.name})", jaxpr.stats), tuple(out_dims)
 
-    return jaxpr.derive(("batch", size, dims, key), build)
+    return jaxpr.derive(("batch", size, dims), build)

@@ -6,11 +6,12 @@ once more, by the trace outside.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.aval import Aval, Zero, aval_of
 from ..core.ir import Jaxpr
+from ..core.masks import with_zeros
 from ..core.passes import evaluate
 from ..core.primitive import Primitive
 from ..core.trace import PYTHON_KEYS, Trace, Tracer, current_trace, tracing
@@ -128,7 +129,7 @@ def jvp(
     return [x for x, _ in pairs], [t for _, t in pairs]
 
 
-def jvp_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...], key: Hashable) -> tuple[Jaxpr, tuple[bool, ...]]:
+def jvp_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...]) -> tuple[Jaxpr, tuple[bool, ...]]:
     """The jaxpr from (inputs, tangents of the perturbed ones) to (outputs, their tangents that are not zero).
 
     Returns
@@ -142,9 +143,8 @@ def jvp_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...], key: Hashable) -> tuple
         mask: list[bool] = []
 
         def pushed(*values: Any) -> list[Any]:
-            given = iter(values[len(jaxpr.invars) :])
             primals = values[: len(jaxpr.invars)]
-            tangents = [next(given) if p else Zero(x) for x, p in zip(primals, perturbed)]
+            tangents = with_zeros(perturbed, values[len(primals) :], primals)
             outs, out_tangents = jvp(lambda *xs: evaluate(jaxpr, xs), primals, tangents)
             mask.extend(type(t) is not Zero for t in out_tangents)
             return [*outs, *[t for t in out_tangents if type(t) is not Zero]]
@@ -152,4 +152,4 @@ def jvp_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...], key: Hashable) -> tuple
         avals = [*jaxpr.in_avals, *[a for a, p in zip(jaxpr.in_avals, perturbed) if p]]
         return stage(pushed, avals, f"jvp({jaxpr.name})", jaxpr.stats), tuple(mask)
 
-    return jaxpr.derive(("jvp", perturbed, key), build)
+    return jaxpr.derive(("jvp", perturbed), build)

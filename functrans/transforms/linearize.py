@@ -12,7 +12,7 @@ a linear operand (the ``mul``) is recorded on the tape, with the values it met a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -358,9 +358,9 @@ class LinearizedJaxpr(NamedTuple):
     nonzero: tuple[bool, ...]
 
 
-def linearize_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...], key: Hashable) -> LinearizedJaxpr:
-    """Linearise a jaxpr in its perturbed inputs; kept on the jaxpr under `key`."""
-    return jaxpr.derive(("linearize", perturbed, key), lambda: _linearize_jaxpr(jaxpr, perturbed))
+def linearize_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...]) -> LinearizedJaxpr:
+    """Linearise a jaxpr in its perturbed inputs; kept on the jaxpr."""
+    return jaxpr.derive(("linearize", perturbed), lambda: _linearize_jaxpr(jaxpr, perturbed))
 
 
 def _linearize_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...]) -> LinearizedJaxpr:

@@ -5,11 +5,12 @@ Reverse mode is nothing else: `linearize`, then this. Variables used twice have 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..core.aval import Zero
 from ..core.ir import Eqn, Jaxpr
+from ..core.masks import with_zeros
 from ..core.nans import debug_nans_active
 from ..core.passes import bind_equation, evaluate
 from ..core.primitive import Linear
@@ -67,7 +68,7 @@ def _accumulate(cts: dict[Linear, Any], v: Linear, ct: Any) -> None:
 
 
 def transpose_jaxpr(
-    jaxpr: Jaxpr, linear: tuple[bool, ...], nonzero: tuple[bool, ...], key: Hashable
+    jaxpr: Jaxpr, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
 ) -> tuple[Jaxpr, tuple[bool, ...]]:
     """The jaxpr from (inputs that are not linear, cotangents that are not zero) to cotangents of linear inputs.
 
@@ -78,8 +79,6 @@ def transpose_jaxpr(
         For each input, whether the jaxpr is linear in it.
     nonzero : tuple of bool
         For each output, whether its cotangent is given.
-    key : hashable
-        Under which the result is kept on `jaxpr`.
 
     Returns
     -------
@@ -96,7 +95,7 @@ def transpose_jaxpr(
             given = iter(values)
             fresh = iter(inputs)
             ins = [next(fresh) if p else next(given) for p in linear]
-            cotangents = [next(given) if p else Zero(v.aval) for v, p in zip(jaxpr.outvars, nonzero)]
+            cotangents = with_zeros(nonzero, given, jaxpr.out_avals)
             outs, tape = _linear_part(jaxpr, ins)
             cts = backward(tape, outs, cotangents, inputs)
             mask.extend(type(ct) is not Zero for ct in cts)
@@ -106,7 +105,7 @@ def transpose_jaxpr(
         avals += [v.aval for v, p in zip(jaxpr.outvars, nonzero) if p]
         return stage(transposed, avals, f"transpose({jaxpr.name})", jaxpr.stats), tuple(mask)
 
-    return jaxpr.derive(("transpose", linear, nonzero, key), build)
+    return jaxpr.derive(("transpose", linear, nonzero), build)
 
 
 def _linear_part(jaxpr: Jaxpr, values: Sequence[Any]) -> tuple[list[Any], list[Entry]]:

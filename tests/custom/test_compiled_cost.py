@@ -143,7 +143,7 @@ class SavesTooMuch(WithContext):
 
 @pytest.mark.parametrize("form", [WithContext.apply, WithSetup.apply, SavesTooMuch.apply, with_vjp])
 def test_what_backward_does_not_read_is_not_kept(form):
-    primal, _, residuals, _ = linearize_jaxpr(ft.make_jaxpr(form)(np.ones(3)), (True,), None)
+    primal, _, residuals, _ = linearize_jaxpr(ft.make_jaxpr(form)(np.ones(3)), (True,))
     assert len(residuals) == 1
     simplified = compile_jaxpr(primal).compile().simplified
     assert [e.primitive.name for e in simplified.eqns] == ["exp", "log1p"]

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...control.callback import Replay, made_before
 from ...control.interned import interned
-from ...core.config import config, trace_key
+from ...core.config import config
 from ...core.context import run_with
 from ...core.ir import Eqn, Jaxpr, subjaxprs
 from ...core.locks import new_lock
@@ -42,7 +42,7 @@ def compile_jaxpr(jaxpr: Jaxpr) -> Executable:
     if jaxpr.stats is not None:
         return Executable(jaxpr)
     plain = interned(inlined(jaxpr))
-    return plain.derive(("executable", trace_key()), lambda: Executable(plain))
+    return plain.derive("executable", lambda: Executable(plain))
 
 
 @dataclass(eq=False)

@@ -1,0 +1,41 @@
+"""Sequences taken apart and put together: by the sizes of groups, and by masks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any
+
+from .aval import Zero
+
+Mask = tuple[bool, ...]
+
+
+def split(values: Iterable[Any], *sizes: int) -> list[list[Any]]:
+    """`values` in groups of the given sizes, and the rest."""
+    rest = iter(values)
+    return [*[list(islice(rest, n)) for n in sizes], list(rest)]
+
+
+def chosen(values: Sequence[Any], mask: Sequence[bool]) -> list[Any]:
+    """The values where the mask is true."""
+    return [x for x, m in zip(values, mask, strict=True) if m]
+
+
+def scatter(mask: Iterable[Any], values: Iterable[Any], fill: Iterable[Any] | None = None) -> list[Any]:
+    """`values`, in order, where the mask is true; what `fill` has at that place elsewhere (None without)."""
+    rest = iter(values)
+    if fill is None:
+        return [next(rest) if m else None for m in mask]
+    return [next(rest) if m else x for m, x in zip(mask, fill)]
+
+
+def with_zeros(mask: Iterable[bool], values: Iterable[Any], like: Iterable[Any]) -> list[Any]:
+    """`values`, in order, where the mask is true; symbolic zeros of what is in `like` elsewhere."""
+    rest = iter(values)
+    return [next(rest) if m else Zero(x) for m, x in zip(mask, like)]
+
+
+def perturbed(tangents: Iterable[Any]) -> Mask:
+    """Which tangents (or cotangents) are not symbolic zeros."""
+    return tuple([type(t) is not Zero for t in tangents])
