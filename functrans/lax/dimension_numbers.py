@@ -9,7 +9,7 @@ from ..core.aval import aval_of
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
 from ..numpy.dispatch import array_operand
 from ..primitives.axes import as_shape, many_axes
-from ..primitives.indexing.placed_windows import Axis, Windows
+from ..primitives.indexing.placed_windows import Axis, PlacedWindows
 from ..primitives.structure.linear import reshape_p
 
 __all__ = ["GatherDimensionNumbers", "ScatterDimensionNumbers"]
@@ -109,7 +109,7 @@ def read_numbers(name: str, given: Any, kind: Kind, ndim: int, index: tuple[int,
 
 def windows_of(
     name: str, shape: tuple[int, ...], index: tuple[int, ...], numbers: Numbers, sizes: tuple[int, ...]
-) -> Windows:
+) -> PlacedWindows:
     """The windows, if their extents fit."""
     kept = [d for d in range(len(shape)) if d not in numbers.dropped and d not in numbers.own_batch]
     count = len(index) - 1 + len(kept)
@@ -135,10 +135,10 @@ def windows_of(
         )
         for d in range(len(shape))
     ]
-    return Windows(shape, tuple(axes), index[:-1], numbers.places)
+    return PlacedWindows(shape, tuple(axes), index[:-1], numbers.places)
 
 
-def with_some_index(x: Any, windows: Windows) -> tuple[Any, Windows]:
+def with_some_index(x: Any, windows: PlacedWindows) -> tuple[Any, PlacedWindows]:
     """With an axis of extent 1 in front, where no axis needs an index array."""
     if windows.indexed():
         return x, windows

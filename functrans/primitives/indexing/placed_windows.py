@@ -42,7 +42,7 @@ class Axis(NamedTuple):
     window: int | None
 
 
-class Windows(NamedTuple):
+class PlacedWindows(NamedTuple):
     """A gather or scatter of windows, read for one shape of operand and start indices.
 
     Attributes
@@ -85,7 +85,7 @@ class Windows(NamedTuple):
         return tuple([source[p] if p in source else next(outer) for p in range(count)])
 
 
-def index_arrays(windows: Windows, starts: Any, mode: str) -> tuple[list[Any], str]:
+def index_arrays(windows: PlacedWindows, starts: Any, mode: str) -> tuple[list[Any], str]:
     """The index arrays, and the mode in which a canonical gather or scatter takes them.
 
     In mode "clip" a window is moved until it fits, in mode "fill" (and "drop") it counts as a whole, so that one which
@@ -146,7 +146,7 @@ def _spread(x: Any, common: tuple[int, ...]) -> Any:
     return broadcast_in_dim_p.bind(x, shape=common, broadcast_dimensions=tuple(range(len(shape))))
 
 
-def check_sizes(name: str, windows: Windows) -> None:
+def check_sizes(name: str, windows: PlacedWindows) -> None:
     """Refuse windows where nothing can be taken though nothing may be left out."""
     if 0 in windows.batch:
         return
