@@ -31,7 +31,7 @@ from .elementwise.comparing import greater_equal as greater_equal
 from .elementwise.comparing import less as less
 from .elementwise.comparing import less_equal as less_equal
 from .elementwise.comparing import not_equal as not_equal
-from .elementwise.composed import identity
+from .elementwise.composed import unchanged
 from .elementwise.powers import float_power as float_power
 from .elementwise.powers import power as power
 from .elementwise.powers import power_operator
@@ -57,7 +57,7 @@ remainder = binary(
 mod = remainder
 fmod = binary(np.fmod, rounding.fmod_p.bind, "Remainder with the sign of the dividend, as C's fmod.")
 negative = unary(np.negative, elementwise.neg_p.bind, "Negative.")
-positive = unary(np.positive, identity, "The number itself.")
+positive = unary(np.positive, unchanged, "The number itself.")
 absolute = unary(np.absolute, complexes.abs_p.bind, "Absolute value; the derivative at 0 is 0.")
 fabs = unary(np.fabs, complexes.abs_p.bind, "Absolute value as a float; the derivative at 0 is 0.")
 square = unary(np.square, composed.square, "Square.")
@@ -188,7 +188,7 @@ _BINARY = {
 }
 _UNARY = {
     "neg": (np.negative, elementwise.neg_p.bind),
-    "pos": (np.positive, identity),
+    "pos": (np.positive, unchanged),
     "abs": (np.absolute, complexes.abs_p.bind),
     "invert": (np.invert, bits.not_p.bind),
 }

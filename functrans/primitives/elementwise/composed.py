@@ -39,7 +39,7 @@ def constant(value: Any, x: Any, *others: Any) -> Any:
     return broadcast_to(value, broadcast_shapes("broadcast", shape_of(x), *map(shape_of, others)))
 
 
-def identity(x: Any) -> Any:
+def unchanged(x: Any) -> Any:
     """The same values; a copy of an array, as the caller may change his."""
     return x.copy() if type(x) is np.ndarray else x
 
@@ -68,7 +68,7 @@ def sign(x: Any) -> Any:
 
 def conjugate(x: Any) -> Any:
     """The complex conjugate; a real number as it is."""
-    return conj_p.bind(x) if dtype_of(x).kind == "c" else identity(x)
+    return conj_p.bind(x) if dtype_of(x).kind == "c" else unchanged(x)
 
 
 def real(x: Any) -> Any:
@@ -195,7 +195,7 @@ def rounded(x: Any, decimals: int) -> Any:
     dtype = dtype_of(x)
     if dtype.kind in "iub":
         if decimals >= 0 or dtype.kind == "b":
-            return identity(x)
+            return unchanged(x)
         wide = rounded(convert(x, FLOAT64), decimals)
         return convert(wide, dtype)
     if decimals == 0:

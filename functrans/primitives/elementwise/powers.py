@@ -13,7 +13,7 @@ from ..operands import WEAK_DTYPES, finish, key_of, operand, strong
 from ..promotion import Body, binary, binary_operator, publish, resolved, unary_operator
 from ..structure.linear import dtype_of
 from .arithmetic import convert_element_type_p
-from .composed import constant, identity, square
+from .composed import constant, unchanged, square
 from .exp_log import integer_pow_p, pow_p, sqrt_p
 
 _LARGEST_EXPONENT = 16
@@ -47,7 +47,7 @@ def _power_by_integer(x: Any, n: int, dtype: np.dtype, weak: bool) -> Any:
         x = strong(x, dtype)
     if n == 0:
         return WEAK_KEYS[dtype.kind](1) if weak else constant(dtype.type(1), x)
-    return identity(x) if n == 1 else integer_pow_p.bind(x, y=n)
+    return unchanged(x) if n == 1 else integer_pow_p.bind(x, y=n)
 
 
 def _weak_tracer(x: Any, dtype: np.dtype) -> Any:

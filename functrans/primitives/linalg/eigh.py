@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+import typing
+from typing import Any
 
 import numpy as np
 
@@ -54,7 +55,7 @@ def _abstract(
 def _impl(
     x: Any, *, lower: bool, vectors: bool, on_error: str, columns: Columns = None
 ) -> tuple[np.ndarray, ...]:
-    uplo: Literal["L", "U"] = "L" if lower else "U"
+    uplo: typing.Literal["L", "U"] = "L" if lower else "U"
 
     def function(a: np.ndarray) -> tuple[np.ndarray, ...]:
         if not vectors:
