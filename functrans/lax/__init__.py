@@ -18,47 +18,54 @@ from . import (
     bitwise,
     branching,
     convolution,
-    counted,
-    cumulative,
     dimension_numbers,
     elementwise,
-    fourier,
     gathering,
-    joining,
     linalg,
     loops,
-    padding,
     reducing,
     scattering,
     slicing,
     solving,
     sorting,
     special,
-    waiting,
     windows,
+)
+from . import (
+    reducing as cumulative,
+)
+from . import (
+    slicing as joining,
+)
+from . import (
+    special as fourier,
+)
+from . import (
+    while_loops as counted,
+)
+from . import (
+    while_loops as waiting,
+)
+from . import (
+    windows as padding,
 )
 from .arrays import *  # noqa: F403
 from .associative import *  # noqa: F403
 from .bitwise import *  # noqa: F403
 from .branching import *  # noqa: F403
 from .convolution import *  # noqa: F403
-from .counted import *  # noqa: F403
-from .cumulative import *  # noqa: F403
 from .dimension_numbers import *  # noqa: F403
 from .elementwise import *  # noqa: F403
-from .fourier import *  # noqa: F403
 from .gathering import *  # noqa: F403
-from .joining import *  # noqa: F403
 from .loops import *  # noqa: F403
-from .padding import *  # noqa: F403
-from .reducing import *  # noqa: F403
+from .reducing import *  # noqa: F403  # noqa: F403
 from .scattering import *  # noqa: F403
-from .slicing import *  # noqa: F403
+from .slicing import *  # noqa: F403  # noqa: F403
 from .solving import *  # noqa: F403
 from .sorting import *  # noqa: F403
-from .special import *  # noqa: F403
-from .waiting import *  # noqa: F403
-from .windows import *  # noqa: F403
+from .special import *  # noqa: F403  # noqa: F403
+from .while_loops import *  # noqa: F403  # noqa: F403
+from .windows import *  # noqa: F403  # noqa: F403
 
 __all__ = ["linalg"]
 __all__ += arrays.__all__

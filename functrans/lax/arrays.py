@@ -12,13 +12,11 @@ from ..core.checked import checked
 from ..core.dtypes import canonical
 from ..core.errors import ArgumentError, ShapeError
 from ..numpy.dispatch import owned
+from ..primitives import ops
 from ..primitives.axes import as_shape, filled_shape, many_axes, positive_shape
 from ..primitives.operands import finish
 from ..primitives.operands import operand as value_of
-from ..primitives.structure import create
-from ..primitives.structure.linear import broadcast_in_dim_p, reshape_p, shape_of, transpose_p
-from ..primitives.structure.linear import broadcast_shapes as common_shape
-from ..primitives.structure.shape import concatenate_p, pad_p, rev_p
+from ..primitives.structure.linear import shape_of
 from .elementwise import operands
 
 __all__ = [
@@ -55,9 +53,9 @@ def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = Non
     """
     x = single("reshape", operand)
     if dimensions is not None:
-        x = transpose_p.bind(x, permutation=ints(dimensions, "reshape"))
+        x = ops.transpose_p.bind(x, permutation=ints(dimensions, "reshape"))
     shape = filled_shape(ints(new_sizes, "reshape"), prod(shape_of(x)), "lax.reshape", shape_of(x))
-    return owned(reshape_p.bind(x, shape=shape), operand)
+    return owned(ops.reshape_p.bind(x, shape=shape), operand)
 
 
 @checked
@@ -74,8 +72,8 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     """
     x = single("transpose", operand)
     order = ints(permutation, "transpose")
-    transpose_p.abstract(aval_of(x), permutation=order)
-    return owned(transpose_p.bind(x, permutation=order), operand)
+    ops.transpose_p.abstract(aval_of(x), permutation=order)
+    return owned(ops.transpose_p.bind(x, permutation=order), operand)
 
 
 @checked
@@ -93,7 +91,9 @@ def broadcast(operand: Any, sizes: Sequence[int]) -> Any:
     x = single("broadcast", operand)
     front = positive_shape(sizes, "lax.broadcast")
     axes = tuple(range(len(front), len(front) + len(shape_of(x))))
-    return owned(broadcast_in_dim_p.bind(x, shape=front + shape_of(x), broadcast_dimensions=axes), operand)
+    return owned(
+        ops.broadcast_in_dim_p.bind(x, shape=front + shape_of(x), broadcast_dimensions=axes), operand
+    )
 
 
 @checked
@@ -113,8 +113,8 @@ def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: S
         "shape": positive_shape(shape, "lax.broadcast_in_dim"),
         "broadcast_dimensions": ints(broadcast_dimensions, "broadcast_in_dim"),
     }
-    broadcast_in_dim_p.abstract(aval_of(x), **params)
-    return owned(broadcast_in_dim_p.bind(x, **params), operand)
+    ops.broadcast_in_dim_p.abstract(aval_of(x), **params)
+    return owned(ops.broadcast_in_dim_p.bind(x, **params), operand)
 
 
 @checked
@@ -127,7 +127,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     >>> lax.broadcast_shapes((3, 1), (4,))
     (3, 4)
     """
-    return tuple(common_shape("lax.broadcast_shapes", *[ints(s, "broadcast_shapes") for s in shapes]))
+    return tuple(ops.broadcast_shapes("lax.broadcast_shapes", *[ints(s, "broadcast_shapes") for s in shapes]))
 
 
 @checked
@@ -146,7 +146,7 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     axes = many_axes(dimensions, len(shape), "lax.squeeze")
     if any(shape[d] != 1 for d in axes):
         raise ShapeError(f"lax.squeeze: axes {axes} of shape {shape} have not all extent 1")
-    return owned(reshape_p.bind(x, shape=tuple([n for d, n in enumerate(shape) if d not in axes])), array)
+    return owned(ops.reshape_p.bind(x, shape=tuple([n for d, n in enumerate(shape) if d not in axes])), array)
 
 
 @checked
@@ -164,7 +164,7 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
     axes = many_axes(dimensions, len(shape_of(x)) + len(dimensions), "lax.expand_dims")
     rest = iter(shape_of(x))
     shape = tuple([1 if d in axes else next(rest) for d in range(len(shape_of(x)) + len(axes))])
-    return owned(reshape_p.bind(x, shape=shape), array)
+    return owned(ops.reshape_p.bind(x, shape=shape), array)
 
 
 @checked
@@ -181,7 +181,9 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     x = single("collapse", operand)
     shape = shape_of(x)
     first, stop, _ = bounds(start_dimension, stop_dimension, len(shape))
-    return owned(reshape_p.bind(x, shape=(*shape[:first], prod(shape[first:stop]), *shape[stop:])), operand)
+    return owned(
+        ops.reshape_p.bind(x, shape=(*shape[:first], prod(shape[first:stop]), *shape[stop:])), operand
+    )
 
 
 def bounds(start: int | None, stop: int | None, n: int) -> tuple[int, int, int]:
@@ -201,8 +203,8 @@ def concatenate(operands: Any, dimension: int) -> Any:
     Array([1, 2, 3])
     """
     values = [single("concatenate", x) for x in operands]
-    concatenate_p.abstract(*[aval_of(v) for v in values], dimension=dimension)
-    return finish(concatenate_p.bind(*values, dimension=dimension))
+    ops.concatenate_p.abstract(*[aval_of(v) for v in values], dimension=dimension)
+    return finish(ops.concatenate_p.bind(*values, dimension=dimension))
 
 
 @checked
@@ -219,8 +221,8 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     """
     x, value = operands("pad", operand, padding_value)
     config = tuple([ints(c, "pad") for c in padding_config])
-    pad_p.abstract(aval_of(x), aval_of(value), padding_config=config)
-    return owned(pad_p.bind(x, value, padding_config=config), operand)
+    ops.pad_p.abstract(aval_of(x), aval_of(value), padding_config=config)
+    return owned(ops.pad_p.bind(x, value, padding_config=config), operand)
 
 
 @checked
@@ -236,7 +238,7 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     """
     x = single("rev", operand)
     axes = many_axes(dimensions, len(shape_of(x)), "lax.rev")
-    return owned(rev_p.bind(x, dimensions=axes) if axes else x, operand)
+    return owned(ops.rev_p.bind(x, dimensions=axes) if axes else x, operand)
 
 
 # --- new arrays ---------------------------------------------------------------------------------------------
@@ -268,8 +270,8 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Any:
            [0, 1, 2]])
     """
     to, extents = canonical(dtype, "lax.iota: dtype"), positive_shape(shape, "lax.iota")
-    create.iota_p.abstract(dtype=to, shape=extents, dimension=dimension)
-    return finish(create.iota(extents, dimension, to))
+    ops.iota_p.abstract(dtype=to, shape=extents, dimension=dimension)
+    return finish(ops.iota(extents, dimension, to))
 
 
 @checked
@@ -286,7 +288,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
     if shape_of(value):
         raise ArgumentError(f"lax.full: fill_value must be a number, got shape {shape_of(value)}")
     to = value.dtype if dtype is None else canonical(dtype, "lax.full: dtype")
-    return finish(create.full(positive_shape(shape, "lax.full"), value, to))
+    return finish(ops.full(positive_shape(shape, "lax.full"), value, to))
 
 
 @checked

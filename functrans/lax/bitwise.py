@@ -12,11 +12,9 @@ from ..core.aval import aval_of
 from ..core.checked import checked
 from ..core.dtypes import canonical
 from ..core.errors import ArgumentValueError, DtypeError
-from ..primitives.elementwise.arithmetic import convert, mul_p, sub_p
-from ..primitives.elementwise.bits import and_p, not_p, or_p, shift_right_p, xor_p
-from ..primitives.elementwise.representation import bitcast_p, reduce_precision_p
+from ..primitives import ops
 from ..primitives.operands import finish
-from ..primitives.structure.linear import add_p, dtype_of
+from ..primitives.structure.linear import dtype_of
 from .elementwise import bitwise_xor, operands
 from .windows import reduce
 
@@ -29,7 +27,7 @@ def _unsigned(name: str, x: Any) -> tuple[Any, np.dtype]:
     own = dtype_of(value)
     if own.kind not in "iu":
         raise DtypeError(f"lax.{name}: want integers, got dtype {own}")
-    return convert(value, np.dtype(f"u{own.itemsize}")), own
+    return ops.convert(value, np.dtype(f"u{own.itemsize}")), own
 
 
 def _count(x: Any) -> Any:
@@ -39,15 +37,15 @@ def _count(x: Any) -> Any:
     every = (1 << width) - 1
 
     def masked(value: Any, byte: int) -> Any:
-        return and_p.bind(value, dtype.type(every // 255 * byte))
+        return ops.and_p.bind(value, dtype.type(every // 255 * byte))
 
     def shifted(value: Any, by: int) -> Any:
-        return shift_right_p.bind(value, dtype.type(by))
+        return ops.shift_right_p.bind(value, dtype.type(by))
 
-    x = sub_p.bind(x, masked(shifted(x, 1), 0x55))
-    x = add_p.bind(masked(x, 0x33), masked(shifted(x, 2), 0x33))
-    x = masked(add_p.bind(x, shifted(x, 4)), 0x0F)
-    return x if width == 8 else shifted(mul_p.bind(x, dtype.type(every // 255)), width - 8)
+    x = ops.sub_p.bind(x, masked(shifted(x, 1), 0x55))
+    x = ops.add_p.bind(masked(x, 0x33), masked(shifted(x, 2), 0x33))
+    x = masked(ops.add_p.bind(x, shifted(x, 4)), 0x0F)
+    return x if width == 8 else shifted(ops.mul_p.bind(x, dtype.type(every // 255)), width - 8)
 
 
 @checked
@@ -62,7 +60,7 @@ def population_count(x: Any) -> Any:
     Array([ 0,  3, 64])
     """
     bits, own = _unsigned("population_count", x)
-    return finish(convert(_count(bits), own))
+    return finish(ops.convert(_count(bits), own))
 
 
 @checked
@@ -80,9 +78,9 @@ def clz(x: Any) -> Any:
     dtype = dtype_of(bits)
     by = 1
     while by < 8 * dtype.itemsize:  # all bits below the first one
-        bits = or_p.bind(bits, shift_right_p.bind(bits, dtype.type(by)))
+        bits = ops.or_p.bind(bits, ops.shift_right_p.bind(bits, dtype.type(by)))
         by *= 2
-    return finish(convert(_count(not_p.bind(bits)), own))
+    return finish(ops.convert(_count(ops.not_p.bind(bits)), own))
 
 
 @checked
@@ -110,8 +108,8 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     """
     (x,) = operands("bitcast_convert_type", operand)
     to = canonical(new_dtype, "lax.bitcast_convert_type: new_dtype")
-    bitcast_p.abstract(aval_of(x), dtype=to)
-    return finish(bitcast_p.bind(x, dtype=to))
+    ops.bitcast_p.abstract(aval_of(x), dtype=to)
+    return finish(ops.bitcast_p.bind(x, dtype=to))
 
 
 @checked
@@ -145,8 +143,8 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
         raise ArgumentValueError(
             f"lax.reduce_precision: want at least 1 bit of exponent and 0 of mantissa, got {exponent} and {mantissa}"
         )
-    reduce_precision_p.abstract(aval_of(x))
-    return finish(reduce_precision_p.bind(x, exponent_bits=exponent, mantissa_bits=mantissa))
+    ops.reduce_precision_p.abstract(aval_of(x))
+    return finish(ops.reduce_precision_p.bind(x, exponent_bits=exponent, mantissa_bits=mantissa))
 
 
 @checked
@@ -161,5 +159,5 @@ def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
     Array(6)
     """
     (x,) = operands("reduce_xor", operand)
-    xor_p.abstract(aval_of(x), aval_of(x))
+    ops.xor_p.abstract(aval_of(x), aval_of(x))
     return reduce(x, dtype_of(x).type(0), bitwise_xor, axes)

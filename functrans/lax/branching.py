@@ -19,7 +19,7 @@ from ..core.source import last_line
 from ..core.trace import concrete, is_abstract
 from ..core.tracebacks import boundary
 from ..core.tree_nodes import keystr
-from ..primitives.elementwise.arithmetic import convert, max_p, min_p
+from ..primitives import ops
 from ..primitives.operands import strong
 from ..transforms.values import check_function, flatten_values, name_of, value_of
 
@@ -97,7 +97,7 @@ def cond(
             "each element, use fnp.where"
         )
     holds = test if aval.dtype.kind == "b" else test != 0
-    return _branch("cond", convert(holds, INT64), [false_fun, true_fun], operands)
+    return _branch("cond", ops.convert(holds, INT64), [false_fun, true_fun], operands)
 
 
 def _with_own_operands(
@@ -164,8 +164,8 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
     if len(branches) == 1:
         return branches[0](*operands)
     last = aval.dtype.type(min(len(branches) - 1, np.iinfo(aval.dtype).max))
-    clamped = min_p.bind(max_p.bind(value, aval.dtype.type(0)), last)
-    return _branch("switch", convert(clamped, INT64), branches, operands)
+    clamped = ops.min_p.bind(ops.max_p.bind(value, aval.dtype.type(0)), last)
+    return _branch("switch", ops.convert(clamped, INT64), branches, operands)
 
 
 def _branch(what: str, index: Any, branches: list[Callable[..., Any]], operands: tuple[Any, ...]) -> Any:

@@ -10,14 +10,11 @@ from ..core.checked import checked
 from ..core.dtypes import canonical
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
 from ..numpy.dispatch import array_operand
+from ..primitives import ops
 from ..primitives.axes import as_shape
-from ..primitives.elementwise.arithmetic import convert
 from ..primitives.operands import finish
-from ..primitives.structure.linear import dtype_of, reshape_p, shape_of, transpose_p
-from ..primitives.structure.shape import rev_p
-from ..primitives.windows.conv import conv_p
-from ..primitives.windows.window_geometry import dilated
-from .padding import given_padding, of_rank, padding_in_words
+from ..primitives.structure.linear import dtype_of, shape_of
+from .windows import given_padding, of_rank, padding_in_words
 
 __all__ = [
     "ConvDimensionNumbers", "conv", "conv_dimension_numbers", "conv_general_dilated", "conv_transpose",
@@ -118,7 +115,9 @@ def _axes(spec: str, channels: str, rhs: str) -> Ints:
 
 
 def _permuted(x: Any, order: Sequence[int]) -> Any:
-    return x if tuple(order) == tuple(range(len(order))) else transpose_p.bind(x, permutation=tuple(order))
+    return (
+        x if tuple(order) == tuple(range(len(order))) else ops.transpose_p.bind(x, permutation=tuple(order))
+    )
 
 
 # --- the general function -----------------------------------------------------------------------------------
@@ -191,7 +190,7 @@ def conv_general_dilated(
     x, w = array_operand(lhs, "lax.conv"), array_operand(rhs, "lax.conv", 1)
     if preferred_element_type is not None:
         to = canonical(preferred_element_type, "lax.conv: preferred_element_type")
-        x, w = convert(x, to), convert(w, to)
+        x, w = ops.convert(x, to), ops.convert(w, to)
     if dtype_of(x) != dtype_of(w) or dtype_of(x).kind == "b":
         raise DtypeError(
             f"lax.conv: operands have dtypes {dtype_of(x)} and {dtype_of(w)}; want numbers of one dtype: convert one "
@@ -209,8 +208,8 @@ def conv_general_dilated(
                 f"lax.conv: padding {padding!r} has no meaning with lhs_dilation={base}: give the padding in numbers, "
                 "or use lax.conv_transpose"
             )
-        window = tuple(map(dilated, shape_of(w)[2:], dilation))
-        inner = tuple(map(dilated, shape_of(x)[2:], base))
+        window = tuple(map(ops.dilated, shape_of(w)[2:], dilation))
+        inner = tuple(map(ops.dilated, shape_of(x)[2:], base))
         pads = padding_in_words(inner, window, strides, padding, "lax.conv")
     else:
         pads = given_padding(padding, rank, "lax.conv")
@@ -235,16 +234,16 @@ def _grouped(x: Any, w: Any, features: int, batches: int, *params: Any) -> Any:
             "feature_group_count times the channels in of rhs, and the channels out a multiple of the groups"
         )
     if batches > 1:
-        x = reshape_p.bind(x, shape=(batches, n // batches, c, *spatial))
-        x = transpose_p.bind(x, permutation=(1, 0, *range(2, len(spatial) + 3)))
+        x = ops.reshape_p.bind(x, shape=(batches, n // batches, c, *spatial))
+        x = ops.transpose_p.bind(x, permutation=(1, 0, *range(2, len(spatial) + 3)))
     else:
-        x = reshape_p.bind(x, shape=(n, features, i, *spatial))
-    w = reshape_p.bind(w, shape=(groups, o // groups, i, *window))
+        x = ops.reshape_p.bind(x, shape=(n, features, i, *spatial))
+    w = ops.reshape_p.bind(w, shape=(groups, o // groups, i, *window))
     names = ("window_strides", "padding", "lhs_dilation", "rhs_dilation")
     chosen = dict(zip(names, params))
-    aval = conv_p.abstract(aval_of(x), aval_of(w), **chosen)
-    out = conv_p.bind(x, w, **chosen)
-    return reshape_p.bind(out, shape=(aval.shape[0], o, *aval.shape[3:]))
+    aval = ops.conv_p.abstract(aval_of(x), aval_of(w), **chosen)
+    out = ops.conv_p.bind(x, w, **chosen)
+    return ops.reshape_p.bind(out, shape=(aval.shape[0], o, *aval.shape[3:]))
 
 
 # --- special cases ------------------------------------------------------------------------------------------
@@ -370,7 +369,7 @@ def conv_transpose(
     layout = conv_dimension_numbers(shape_of(x), shape_of(w), dimension_numbers)
     dilation = of_rank(rhs_dilation, ndim - 2, "lax.conv_transpose: rhs_dilation")
     steps = of_rank(strides, ndim - 2, "lax.conv_transpose: strides")
-    window = [dilated(shape_of(w)[d], e) for d, e in zip(layout.rhs_spec[2:], dilation)]
+    window = [ops.dilated(shape_of(w)[d], e) for d, e in zip(layout.rhs_spec[2:], dilation)]
     if isinstance(padding, str):
         pads: Any = tuple([_transposed_padding(k, s, padding) for k, s in zip(window, steps)])
     else:
@@ -380,10 +379,10 @@ def conv_transpose(
     if transpose_kernel:
         out_axis, in_axis, *spatial = layout.rhs_spec
         if spatial:
-            w = rev_p.bind(w, dimensions=tuple(spatial))
+            w = ops.rev_p.bind(w, dimensions=tuple(spatial))
         order = list(range(ndim))
         order[out_axis], order[in_axis] = in_axis, out_axis
-        w = transpose_p.bind(w, permutation=tuple(order))
+        w = ops.transpose_p.bind(w, permutation=tuple(order))
     ones = (1,) * (ndim - 2)
     return conv_general_dilated(
         x, w, ones, pads, steps, dilation, layout, preferred_element_type=preferred_element_type

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 from ..core.aval import aval_of
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
 from ..numpy.dispatch import array_operand
+from ..primitives import ops
 from ..primitives.axes import as_shape, many_axes
-from ..primitives.indexing.placed_windows import Axis, PlacedWindows
-from ..primitives.structure.linear import reshape_p
 
 __all__ = ["GatherDimensionNumbers", "ScatterDimensionNumbers"]
 
@@ -109,7 +108,7 @@ def read_numbers(name: str, given: Any, kind: Kind, ndim: int, index: tuple[int,
 
 def windows_of(
     name: str, shape: tuple[int, ...], index: tuple[int, ...], numbers: Numbers, sizes: tuple[int, ...]
-) -> PlacedWindows:
+) -> ops.PlacedWindows:
     """The windows, if their extents fit."""
     kept = [d for d in range(len(shape)) if d not in numbers.dropped and d not in numbers.own_batch]
     count = len(index) - 1 + len(kept)
@@ -127,7 +126,7 @@ def windows_of(
         if shape[d] != index[i]:
             raise ShapeError(f"{name}: batching axes {d} and {i} have extents {shape[d]} and {index[i]}")
     axes = [
-        Axis(
+        ops.Axis(
             numbers.columns.index(d) if d in numbers.columns else None,
             numbers.index_batch[numbers.own_batch.index(d)] if d in numbers.own_batch else None,
             sizes[d],
@@ -135,15 +134,15 @@ def windows_of(
         )
         for d in range(len(shape))
     ]
-    return PlacedWindows(shape, tuple(axes), index[:-1], numbers.places)
+    return ops.PlacedWindows(shape, tuple(axes), index[:-1], numbers.places)
 
 
-def with_some_index(x: Any, windows: PlacedWindows) -> tuple[Any, PlacedWindows]:
+def with_some_index(x: Any, windows: ops.PlacedWindows) -> tuple[Any, ops.PlacedWindows]:
     """With an axis of extent 1 in front, where no axis needs an index array."""
     if windows.indexed():
         return x, windows
-    axes = (Axis(None, None, 1, None), *windows.axes)
-    return reshape_p.bind(x, shape=(1, *windows.shape)), windows._replace(
+    axes = (ops.Axis(None, None, 1, None), *windows.axes)
+    return ops.reshape_p.bind(x, shape=(1, *windows.shape)), windows._replace(
         shape=(1, *windows.shape), axes=axes
     )
 

@@ -14,12 +14,10 @@ from ..core.errors import ArgumentValueError, DtypeError, ShapeError
 from ..core.primitive import Primitive
 from ..core.pytree import tree_map
 from ..numpy.dispatch import owned
-from ..primitives.elementwise import arithmetic as ew
-from ..primitives.elementwise import bits, complexes, exp_log, rounding, sigmoid, trig
+from ..primitives import ops
 from ..primitives.families import literal
 from ..primitives.operands import finish, operand, strong
-from ..primitives.special import gamma as special
-from ..primitives.structure.linear import add_p, dtype_of
+from ..primitives.structure.linear import dtype_of
 from .elementwise_examples import EXAMPLES
 
 __all__ = [
@@ -99,65 +97,63 @@ def of_primitive(name: str, prim: Primitive, count: int, doc: str, **params: Any
     return checked(function)
 
 
-neg = of_primitive("neg", ew.neg_p, 1, "``-x``.")
-sign = of_primitive("sign", rounding.sign_p, 1, "-1, 0 or 1.")
-floor = of_primitive("floor", rounding.floor_p, 1, "The largest integer not above `x`.")
-ceil = of_primitive("ceil", rounding.ceil_p, 1, "The least integer not below `x`.")
-is_finite = of_primitive("is_finite", rounding.is_finite_p, 1, "Neither NaN nor infinite.")
-exp = of_primitive("exp", exp_log.exp_p, 1, "``e**x``.")
-exp2 = of_primitive("exp2", exp_log.exp2_p, 1, "``2**x``.")
-expm1 = of_primitive("expm1", exp_log.expm1_p, 1, "``e**x - 1``, accurate near 0.")
-log = of_primitive("log", exp_log.log_p, 1, "The natural logarithm.")
-log1p = of_primitive("log1p", exp_log.log1p_p, 1, "``log(1 + x)``, accurate near 0.")
-sqrt = of_primitive("sqrt", exp_log.sqrt_p, 1, "The square root.")
-cbrt = of_primitive("cbrt", exp_log.cbrt_p, 1, "The cube root.")
-sin = of_primitive("sin", trig.sin_p, 1, "The sine.")
-cos = of_primitive("cos", trig.cos_p, 1, "The cosine.")
-tan = of_primitive("tan", trig.tan_p, 1, "The tangent.")
-asin = of_primitive("asin", trig.arcsin_p, 1, "The inverse sine.")
-acos = of_primitive("acos", trig.arccos_p, 1, "The inverse cosine.")
-atan = of_primitive("atan", trig.arctan_p, 1, "The inverse tangent.")
-sinh = of_primitive("sinh", trig.sinh_p, 1, "The hyperbolic sine.")
-cosh = of_primitive("cosh", trig.cosh_p, 1, "The hyperbolic cosine.")
-tanh = of_primitive("tanh", sigmoid.tanh_p, 1, "The hyperbolic tangent.")
-asinh = of_primitive("asinh", trig.arcsinh_p, 1, "The inverse hyperbolic sine.")
-acosh = of_primitive("acosh", trig.arccosh_p, 1, "The inverse hyperbolic cosine.")
-atanh = of_primitive("atanh", trig.arctanh_p, 1, "The inverse hyperbolic tangent.")
-erf = of_primitive("erf", special.erf_p, 1, "The error function.")
-erfc = of_primitive("erfc", special.erfc_p, 1, "``1 - erf(x)``, accurate for large `x`.")
-lgamma = of_primitive(
-    "lgamma", special.lgamma_p, 1, "The logarithm of the absolute value of the gamma function."
-)
-digamma = of_primitive("digamma", special.digamma_p, 1, "The derivative of `lgamma`.")
-logistic = of_primitive("logistic", sigmoid.logistic_p, 1, "``1 / (1 + exp(-x))``.")
-abs = of_primitive("abs", complexes.abs_p, 1, "The absolute value.")
-real = of_primitive("real", complexes.real_p, 1, "The real part of a complex number.")
-imag = of_primitive("imag", complexes.imag_p, 1, "The imaginary part of a complex number.")
-bitwise_not = of_primitive("bitwise_not", bits.not_p, 1, "All bits inverted.")
-add = of_primitive("add", add_p, 2, "``x + y``.")
-sub = of_primitive("sub", ew.sub_p, 2, "``x - y``.")
-mul = of_primitive("mul", ew.mul_p, 2, "``x * y``.")
-max = of_primitive("max", ew.max_p, 2, "The larger; NaN where one is NaN.")
-min = of_primitive("min", ew.min_p, 2, "The smaller; NaN where one is NaN.")
+neg = of_primitive("neg", ops.neg_p, 1, "``-x``.")
+sign = of_primitive("sign", ops.sign_p, 1, "-1, 0 or 1.")
+floor = of_primitive("floor", ops.floor_p, 1, "The largest integer not above `x`.")
+ceil = of_primitive("ceil", ops.ceil_p, 1, "The least integer not below `x`.")
+is_finite = of_primitive("is_finite", ops.is_finite_p, 1, "Neither NaN nor infinite.")
+exp = of_primitive("exp", ops.exp_p, 1, "``e**x``.")
+exp2 = of_primitive("exp2", ops.exp2_p, 1, "``2**x``.")
+expm1 = of_primitive("expm1", ops.expm1_p, 1, "``e**x - 1``, accurate near 0.")
+log = of_primitive("log", ops.log_p, 1, "The natural logarithm.")
+log1p = of_primitive("log1p", ops.log1p_p, 1, "``log(1 + x)``, accurate near 0.")
+sqrt = of_primitive("sqrt", ops.sqrt_p, 1, "The square root.")
+cbrt = of_primitive("cbrt", ops.cbrt_p, 1, "The cube root.")
+sin = of_primitive("sin", ops.sin_p, 1, "The sine.")
+cos = of_primitive("cos", ops.cos_p, 1, "The cosine.")
+tan = of_primitive("tan", ops.tan_p, 1, "The tangent.")
+asin = of_primitive("asin", ops.arcsin_p, 1, "The inverse sine.")
+acos = of_primitive("acos", ops.arccos_p, 1, "The inverse cosine.")
+atan = of_primitive("atan", ops.arctan_p, 1, "The inverse tangent.")
+sinh = of_primitive("sinh", ops.sinh_p, 1, "The hyperbolic sine.")
+cosh = of_primitive("cosh", ops.cosh_p, 1, "The hyperbolic cosine.")
+tanh = of_primitive("tanh", ops.tanh_p, 1, "The hyperbolic tangent.")
+asinh = of_primitive("asinh", ops.arcsinh_p, 1, "The inverse hyperbolic sine.")
+acosh = of_primitive("acosh", ops.arccosh_p, 1, "The inverse hyperbolic cosine.")
+atanh = of_primitive("atanh", ops.arctanh_p, 1, "The inverse hyperbolic tangent.")
+erf = of_primitive("erf", ops.erf_p, 1, "The error function.")
+erfc = of_primitive("erfc", ops.erfc_p, 1, "``1 - erf(x)``, accurate for large `x`.")
+lgamma = of_primitive("lgamma", ops.lgamma_p, 1, "The logarithm of the absolute value of the gamma function.")
+digamma = of_primitive("digamma", ops.digamma_p, 1, "The derivative of `lgamma`.")
+logistic = of_primitive("logistic", ops.logistic_p, 1, "``1 / (1 + exp(-x))``.")
+abs = of_primitive("abs", ops.abs_p, 1, "The absolute value.")
+real = of_primitive("real", ops.real_p, 1, "The real part of a complex number.")
+imag = of_primitive("imag", ops.imag_p, 1, "The imaginary part of a complex number.")
+bitwise_not = of_primitive("bitwise_not", ops.not_p, 1, "All bits inverted.")
+add = of_primitive("add", ops.add_p, 2, "``x + y``.")
+sub = of_primitive("sub", ops.sub_p, 2, "``x - y``.")
+mul = of_primitive("mul", ops.mul_p, 2, "``x * y``.")
+max = of_primitive("max", ops.max_p, 2, "The larger; NaN where one is NaN.")
+min = of_primitive("min", ops.min_p, 2, "The smaller; NaN where one is NaN.")
 rem = of_primitive(
-    "rem", rounding.fmod_p, 2, "The remainder of division rounded towards zero, with the sign of `x`."
+    "rem", ops.fmod_p, 2, "The remainder of division rounded towards zero, with the sign of `x`."
 )
-pow = of_primitive("pow", exp_log.pow_p, 2, "``x**y``.")
+pow = of_primitive("pow", ops.pow_p, 2, "``x**y``.")
 atan2 = of_primitive(
-    "atan2", trig.arctan2_p, 2, "The angle of the point ``(y, x)``; `x` is its ordinate here."
+    "atan2", ops.arctan2_p, 2, "The angle of the point ``(y, x)``; `x` is its ordinate here."
 )
-nextafter = of_primitive("nextafter", rounding.nextafter_p, 2, "The next number from `x` towards `y`.")
-complex = of_primitive("complex", complexes.complex_p, 2, "``x + 1j * y``.")
-bitwise_and = of_primitive("bitwise_and", bits.and_p, 2, "Bits set in both.")
-bitwise_or = of_primitive("bitwise_or", bits.or_p, 2, "Bits set in one or both.")
-bitwise_xor = of_primitive("bitwise_xor", bits.xor_p, 2, "Bits set in one only.")
-shift_left = of_primitive("shift_left", bits.shift_left_p, 2, "Bits moved up by `y` places.")
-eq = of_primitive("eq", ew.eq_p, 2, "``x == y``.")
-ne = of_primitive("ne", ew.ne_p, 2, "``x != y``.")
-lt = of_primitive("lt", ew.lt_p, 2, "``x < y``.")
-le = of_primitive("le", ew.le_p, 2, "``x <= y``.")
-gt = of_primitive("gt", ew.gt_p, 2, "``x > y``.")
-ge = of_primitive("ge", ew.ge_p, 2, "``x >= y``.")
+nextafter = of_primitive("nextafter", ops.nextafter_p, 2, "The next number from `x` towards `y`.")
+complex = of_primitive("complex", ops.complex_p, 2, "``x + 1j * y``.")
+bitwise_and = of_primitive("bitwise_and", ops.and_p, 2, "Bits set in both.")
+bitwise_or = of_primitive("bitwise_or", ops.or_p, 2, "Bits set in one or both.")
+bitwise_xor = of_primitive("bitwise_xor", ops.xor_p, 2, "Bits set in one only.")
+shift_left = of_primitive("shift_left", ops.shift_left_p, 2, "Bits moved up by `y` places.")
+eq = of_primitive("eq", ops.eq_p, 2, "``x == y``.")
+ne = of_primitive("ne", ops.ne_p, 2, "``x != y``.")
+lt = of_primitive("lt", ops.lt_p, 2, "``x < y``.")
+le = of_primitive("le", ops.le_p, 2, "``x <= y``.")
+gt = of_primitive("gt", ops.gt_p, 2, "``x > y``.")
+ge = of_primitive("ge", ops.ge_p, 2, "``x >= y``.")
 
 
 @checked
@@ -174,7 +170,7 @@ def conj(x: Any) -> Any:
     (value,) = operands("conj", x)
     if dtype_of(value).kind != "c":
         return complex(value, value.dtype.type(0))
-    return finish(complexes.conj_p.bind(value))
+    return finish(ops.conj_p.bind(value))
 
 
 @checked
@@ -190,9 +186,9 @@ def div(x: Any, y: Any) -> Any:
     """
     a, b = operands("div", x, y)
     if dtype_of(a).kind in "fc":
-        return finish(_bound(ew.div_p, (a, b)))
-    whole = ew.sub_p.bind(a, _bound(rounding.fmod_p, (a, b)))
-    return finish(rounding.floor_divide_p.bind(whole, b))
+        return finish(_bound(ops.div_p, (a, b)))
+    whole = ops.sub_p.bind(a, _bound(ops.fmod_p, (a, b)))
+    return finish(ops.floor_divide_p.bind(whole, b))
 
 
 @checked
@@ -222,8 +218,8 @@ def integer_pow(x: Any, y: int) -> Any:
     """
     (value,) = operands("integer_pow", x)
     if y >= 0:
-        return owned(exp_log.integer_pow_p.bind(value, y=int(y)), x)
-    return div(literal(1, value), exp_log.integer_pow_p.bind(value, y=-int(y)))
+        return owned(ops.integer_pow_p.bind(value, y=int(y)), x)
+    return div(literal(1, value), ops.integer_pow_p.bind(value, y=-int(y)))
 
 
 @checked
@@ -238,7 +234,7 @@ def reciprocal(x: Any) -> Any:
     Array([0.5 , 0.25])
     """
     (value,) = operands("reciprocal", x)
-    return finish(_bound(ew.div_p, (dtype_of(value).type(1), value)))
+    return finish(_bound(ops.div_p, (dtype_of(value).type(1), value)))
 
 
 @checked
@@ -253,8 +249,8 @@ def rsqrt(x: Any) -> Any:
     Array([0.5 , 0.25])
     """
     (value,) = operands("rsqrt", x)
-    root = _bound(exp_log.sqrt_p, (value,))
-    return finish(ew.div_p.bind(literal(1.0, root), root))
+    root = _bound(ops.sqrt_p, (value,))
+    return finish(ops.div_p.bind(literal(1.0, root), root))
 
 
 @checked
@@ -278,12 +274,12 @@ def round(x: Any, rounding_method: int = 0) -> Any:
     if rounding_method not in (0, 1):
         raise ArgumentValueError(f"lax.round: rounding_method must be 0 or 1, got {rounding_method!r}")
     if rounding_method == 1:
-        return finish(_bound(rounding.rint_p, (value,)))
+        return finish(_bound(ops.rint_p, (value,)))
     # From the truncated number on, since adding a half may round.
-    whole = _bound(rounding.trunc_p, (value,))
-    rest = complexes.abs_p.bind(ew.sub_p.bind(value, whole))
-    away = add_p.bind(whole, rounding.copysign_p.bind(literal(1.0, value), value))
-    return finish(ew.select_p.bind(ew.ge_p.bind(rest, literal(0.5, rest)), away, whole))
+    whole = _bound(ops.trunc_p, (value,))
+    rest = ops.abs_p.bind(ops.sub_p.bind(value, whole))
+    away = ops.add_p.bind(whole, ops.copysign_p.bind(literal(1.0, value), value))
+    return finish(ops.select_p.bind(ops.ge_p.bind(rest, literal(0.5, rest)), away, whole))
 
 
 @checked
@@ -320,7 +316,7 @@ def _shifted(name: str, x: Any, y: Any, kind: str) -> Any:
     if own.kind not in "iu":
         raise DtypeError(f"lax.{name}: want integers, got dtype {own}")
     other = np.dtype(f"{kind}{own.itemsize}")
-    return ew.convert(bits.shift_right_p.bind(ew.convert(a, other), ew.convert(b, other)), own)
+    return ops.convert(ops.shift_right_p.bind(ops.convert(a, other), ops.convert(b, other)), own)
 
 
 @checked
@@ -334,7 +330,7 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
     >>> lax.clamp(0.0, np.array([-1.0, 0.5, 3.0]), 1.0)
     Array([0. , 0.5, 1. ])
     """
-    return finish(_bound(ew.clamp_p, operands("clamp", min, x, max)))
+    return finish(_bound(ops.clamp_p, operands("clamp", min, x, max)))
 
 
 @checked
@@ -356,8 +352,8 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
             f"lax.select: shapes {', '.join(str(v.shape) for v in avals)} differ; broadcast the operands "
             "first"
         )
-    ew.select_p.abstract(*avals)
-    return finish(ew.select_p.bind(condition, a, b))
+    ops.select_p.abstract(*avals)
+    return finish(ops.select_p.bind(condition, a, b))
 
 
 @checked
@@ -380,7 +376,7 @@ def select_n(which: Any, *cases: Any) -> Any:
         raise DtypeError(f"lax.select_n: `which` must be bool or int32, got {dtype_of(number)}")
     out = operands("select_n", *cases)[-1]
     for i in range(len(cases) - 2, -1, -1):
-        out = select(ew.eq_p.bind(number, np.int32(i)), cases[i], out)
+        out = select(ops.eq_p.bind(number, np.int32(i)), cases[i], out)
     return finish(out)
 
 
@@ -396,7 +392,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     Array([ 1, -1], dtype=int32)
     """
     (value,) = operands("convert_element_type", operand)
-    return owned(ew.convert(value, canonical(new_dtype, "lax.convert_element_type: new_dtype")), operand)
+    return owned(ops.convert(value, canonical(new_dtype, "lax.convert_element_type: new_dtype")), operand)
 
 
 @checked
@@ -420,4 +416,4 @@ def stop_gradient(x: Any) -> Any:
     >>> lax.stop_gradient({"w": 2.0, "b": (1.0, None)})
     {'b': (Array(1.), None), 'w': Array(2.)}
     """
-    return tree_map(lambda leaf: owned(ew.stop_gradient_p.bind(operand(leaf, "stop_gradient")), leaf), x)
+    return tree_map(lambda leaf: owned(ops.stop_gradient_p.bind(operand(leaf, "stop_gradient")), leaf), x)

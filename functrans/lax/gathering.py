@@ -9,10 +9,9 @@ from ..core.aval import aval_of
 from ..core.checked import checked
 from ..core.errors import ShapeError
 from ..numpy.dispatch import array_operand
+from ..primitives import ops
 from ..primitives.axes import as_shape, many_axes
-from ..primitives.indexing.bounds import GatherScatterMode, checked_mode
-from ..primitives.indexing.gather_scatter import gather_p
-from ..primitives.indexing.placed_windows import arranged, check_sizes, index_arrays
+from ..primitives.indexing.bounds import GatherScatterMode
 from ..primitives.operands import finish
 from ..primitives.structure.linear import shape_of
 from .dimension_numbers import (
@@ -107,14 +106,14 @@ def gather(
 def take_windows(
     x: Any, indices: Any, numbers: Numbers, sizes: tuple[int, ...], mode: Any, fill_value: Any
 ) -> Any:
-    way = checked_mode("fill" if mode is None else mode)
+    way = ops.checked_mode("fill" if mode is None else mode)
     x, windows = with_some_index(x, windows_of("lax.gather", shape_of(x), shape_of(indices), numbers, sizes))
-    arrays, way = index_arrays(windows, indices, way)
+    arrays, way = ops.index_arrays(windows, indices, way)
     if way not in ("fill", "drop"):
-        check_sizes("lax.gather", windows)
+        ops.check_sizes("lax.gather", windows)
     fill = {"fill_value": fill_value} if way in ("fill", "drop") else {}
-    out = gather_p.bind(x, *arrays, axes=windows.indexed(), mode=way, **fill)
-    return arranged(out, windows.order())
+    out = ops.gather_p.bind(x, *arrays, axes=windows.indexed(), mode=way, **fill)
+    return ops.arranged(out, windows.order())
 
 
 @checked
@@ -144,5 +143,5 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
     (x,) = operands("index_take", src)
     places = many_axes(axes, len(shape_of(x)), "lax.index_take")
     arrays = [array_operand(i, "index_take", 1) for i in idxs]
-    gather_p.abstract(aval_of(x), *map(aval_of, arrays), axes=places, mode="wrap")
-    return finish(gather_p.bind(x, *arrays, axes=places, mode="wrap"))
+    ops.gather_p.abstract(aval_of(x), *map(aval_of, arrays), axes=places, mode="wrap")
+    return finish(ops.gather_p.bind(x, *arrays, axes=places, mode="wrap"))

@@ -1,4 +1,4 @@
-"""Reductions and products."""
+"""Reductions, products, and running sums, products and extrema."""
 
 from __future__ import annotations
 
@@ -10,18 +10,16 @@ from ..core.checked import checked
 from ..core.dtypes import canonical
 from ..core.errors import ShapeError
 from ..core.primitive import Primitive
-from ..numpy.dispatch import owned
+from ..numpy.dispatch import array_operand, owned
+from ..primitives import ops
 from ..primitives.axes import many_axes, one_axis
-from ..primitives.elementwise.arithmetic import convert
 from ..primitives.operands import finish
-from ..primitives.products.dot import dot_general_p
-from ..primitives.reductions import reduce
-from ..primitives.structure.linear import reduce_sum_p, shape_of
+from ..primitives.structure.linear import shape_of
 from .arrays import ints, single
 
 __all__ = [
-    "argmax", "argmin", "batch_matmul", "dot", "dot_general", "reduce_and", "reduce_max", "reduce_min",
-    "reduce_or", "reduce_prod", "reduce_sum",
+    "argmax", "argmin", "batch_matmul", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "dot",
+    "dot_general", "reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod", "reduce_sum",
 ]  # fmt: skip
 
 
@@ -49,12 +47,12 @@ def _reduction(name: str, prim: Primitive, doc: str, example: str) -> Callable[.
     return checked(function)
 
 
-reduce_sum = _reduction("reduce_sum", reduce_sum_p, "The sum", "Array([3, 7])")
-reduce_prod = _reduction("reduce_prod", reduce.reduce_prod_p, "The product", "Array([ 2, 12])")
-reduce_max = _reduction("reduce_max", reduce.reduce_max_p, "The largest element", "Array([2, 4])")
-reduce_min = _reduction("reduce_min", reduce.reduce_min_p, "The smallest element", "Array([1, 3])")
-reduce_and = _reduction("reduce_and", reduce.reduce_and_p, "Whether all are true", "Array([False,  True])")
-reduce_or = _reduction("reduce_or", reduce.reduce_or_p, "Whether any is true", "Array([ True,  True])")
+reduce_sum = _reduction("reduce_sum", ops.reduce_sum_p, "The sum", "Array([3, 7])")
+reduce_prod = _reduction("reduce_prod", ops.reduce_prod_p, "The product", "Array([ 2, 12])")
+reduce_max = _reduction("reduce_max", ops.reduce_max_p, "The largest element", "Array([2, 4])")
+reduce_min = _reduction("reduce_min", ops.reduce_min_p, "The smallest element", "Array([1, 3])")
+reduce_and = _reduction("reduce_and", ops.reduce_and_p, "Whether all are true", "Array([False,  True])")
+reduce_or = _reduction("reduce_or", ops.reduce_or_p, "Whether any is true", "Array([ True,  True])")
 
 
 @checked
@@ -68,7 +66,7 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
     >>> lax.argmax(np.array([1.0, 3.0, 3.0]), 0, np.int32)
     Array(1, dtype=int32)
     """
-    return _argument("argmax", reduce.argmax_p, operand, axis, index_dtype)
+    return _argument("argmax", ops.argmax_p, operand, axis, index_dtype)
 
 
 @checked
@@ -82,14 +80,14 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
     >>> lax.argmin(np.array([[1.0, 0.0], [2.0, 4.0]]), 1, int)
     Array([1, 0])
     """
-    return _argument("argmin", reduce.argmin_p, operand, axis, index_dtype)
+    return _argument("argmin", ops.argmin_p, operand, axis, index_dtype)
 
 
 def _argument(name: str, prim: Primitive, operand: Any, axis: int, index_dtype: Any) -> Any:
     x = single(name, operand)
     d = one_axis(axis, len(shape_of(x)), f"lax.{name}")
     prim.abstract(aval_of(x), axes=(d,))
-    return finish(convert(prim.bind(x, axes=(d,)), canonical(index_dtype, f"lax.{name}: index_dtype")))
+    return finish(ops.convert(prim.bind(x, axes=(d,)), canonical(index_dtype, f"lax.{name}: index_dtype")))
 
 
 # --- products -----------------------------------------------------------------------------------------------
@@ -99,7 +97,7 @@ def _product_operands(name: str, lhs: Any, rhs: Any, preferred: Any) -> tuple[An
     x, y = single(name, lhs), single(name, rhs)
     if preferred is not None:
         to = canonical(preferred, f"lax.{name}: preferred_element_type")
-        x, y = convert(x, to), convert(y, to)
+        x, y = ops.convert(x, to), ops.convert(y, to)
     return x, y
 
 
@@ -138,8 +136,8 @@ def dot_general(
         (ints(a, "dot_general"), ints(b, "dot_general")),
         (ints(c, "dot_general"), ints(d, "dot_general")),
     )
-    dot_general_p.abstract(aval_of(x), aval_of(y), dimension_numbers=numbers)
-    return finish(dot_general_p.bind(x, y, dimension_numbers=numbers))
+    ops.dot_general_p.abstract(aval_of(x), aval_of(y), dimension_numbers=numbers)
+    return finish(ops.dot_general_p.bind(x, y, dimension_numbers=numbers))
 
 
 @checked
@@ -175,3 +173,81 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
         raise ShapeError("lax.batch_matmul: want operands with the same number of axes, at least 2")
     batch = tuple(range(n - 2))
     return dot_general(lhs, rhs, (((n - 1,), (n - 2,)), (batch, batch)), precision)
+
+
+def _function(name: str, prim: Primitive, doc: str, notes: str, example: str) -> Callable[..., Any]:
+    def function(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+        x = array_operand(operand, f"lax.{name}")
+        d = one_axis(axis, len(shape_of(x)), f"lax.{name}")
+        prim.abstract(aval_of(x), axis=d, reverse=bool(reverse))
+        return finish(prim.bind(x, axis=d, reverse=bool(reverse)))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""{doc} along one axis; the dtype stays.
+
+    Parameters
+    ----------
+    operand : array_like
+    axis : int
+    reverse : bool
+        Begin at the end of the axis.
+
+    Returns
+    -------
+    Array
+        The shape and dtype of `operand`.
+
+    Raises
+    ------
+    AxisError
+        If there is no such axis.
+    DtypeError
+        If the dtype is not taken.
+
+    Notes
+    -----
+    {notes}
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> {example}
+    """
+    return checked(function)
+
+
+cumsum = _function(
+    "cumsum",
+    ops.cumsum_p,
+    "Sums of the elements up to each one",
+    "Linear; its transpose begins at the other end.",
+    "lax.cumsum([1, 2, 3], reverse=True)\n    Array([6, 5, 3])",
+)
+cumprod = _function(
+    "cumprod",
+    ops.cumprod_p,
+    "Products of the elements up to each one",
+    "The derivative divides by nothing, and is right where elements are 0, to any order.",
+    "lax.cumprod([1, 2, 3])\n    Array([1, 2, 6])",
+)
+cummax = _function(
+    "cummax",
+    ops.cummax_p,
+    "The largest of the elements up to each one (NaN wins)",
+    "The derivative is that of repeated ``max``: an element equal to the largest before it takes half.",
+    "lax.cummax([1, 3, 2])\n    Array([1, 3, 3])",
+)
+cummin = _function(
+    "cummin",
+    ops.cummin_p,
+    "The smallest of the elements up to each one (NaN wins)",
+    "The derivative is that of repeated ``min``: an element equal to the smallest before it takes half.",
+    "lax.cummin([3, 1, 2])\n    Array([3, 1, 1])",
+)
+cumlogsumexp = _function(
+    "cumlogsumexp",
+    ops.cumlogsumexp_p,
+    "The logarithm of the sum of exponentials of the elements up to each one",
+    "``logaddexp`` repeated: neither overflows nor loses small numbers, and -inf stands for nothing.",
+    "lax.cumlogsumexp([0.0, 0.0]).round(4)\n    Array([0.    , 0.6931])",
+)

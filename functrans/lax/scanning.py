@@ -8,18 +8,119 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..api.bodies import Body, CarryBody, carry_out, trace_body, trace_carry
+from ..api.bodies import (
+    Body,
+    CarryBody,
+    carry_out,
+    check_structure,
+    check_types,
+    joined,
+    trace_body,
+    trace_carry,
+)
 from ..api.progress import Progress
 from ..control import chunks
 from ..control import scan as scan_primitive
 from ..core.aval import Aval, aval_of
 from ..core.config import config
+from ..core.errors import PytreeError
 from ..core.pytree import PyTreeDef, tree_structure, tree_unflatten
-from ..primitives.structure.create import iota
-from ..primitives.structure.linear import add_p
-from ..transforms.values import given, name_of, result
-from .reporting import START, reporting
-from .stepping import Carry, Rows
+from ..core.source import last_line
+from ..core.tree_nodes import keystr
+from ..debug.host import debug_callback
+from ..numpy.elementwise.selection import where
+from ..primitives import ops
+from ..primitives.operands import stack, strong
+from ..transforms.values import flatten_values, given, name_of, result
+from .branching import cond
+
+
+class Carry:
+    """The carry of a loop that runs as Python; the same types are asked of it as of a compiled one."""
+
+    def __init__(self, what: str, fun: Callable[..., Any], leaves: Sequence[Any], tree: PyTreeDef):
+        self.what = what
+        self.fun = fun
+        self.leaves = list(leaves)
+        self.tree = tree
+
+    @property
+    def value(self) -> Any:
+        """What the body is given."""
+        return tree_unflatten(self.tree, [given(x) for x in self.leaves])
+
+    @property
+    def last(self) -> Any:
+        """What the loop returns."""
+        return tree_unflatten(self.tree, [result(x) for x in self.leaves])
+
+    def replace(self, value: Any) -> None:
+        """Take what the body returned."""
+        leaves, tree = flatten_values(value, self._place)
+        check_structure(self.what, self.fun, self.tree, tree)
+        after = [aval_of(x) for x in leaves]
+        before = [joined(aval_of(x), b) for x, b in zip(self.leaves, after)]
+        leaves = [_in_dtype(x, a) for x, a in zip(leaves, before)]
+        line = last_line(self.fun)
+        check_types(self.what, self.fun, tree, before, [aval_of(x) for x in leaves], [line] * len(leaves))
+        self.leaves = leaves
+
+    def _place(self, path: Any) -> str:
+        return f"the result of {name_of(self.fun)}{keystr(path)}"
+
+
+def _in_dtype(x: Any, wanted: Aval) -> Any:
+    """A Python number in the dtype of the carry, where that is of its kind."""
+    aval = aval_of(x)
+    mine = aval.weak and not wanted.weak and aval.dtype.kind == wanted.dtype.kind
+    return strong(x, wanted.dtype) if mine and aval.shape == wanted.shape else x
+
+
+class Rows:
+    """What a loop stacks; one row of each tree of the same structure."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.rows: list[list[Any]] = []
+        self.tree: PyTreeDef | None = None
+
+    def append(self, value: Any) -> None:
+        """Take a row."""
+        leaves, tree = flatten_values(value, lambda path: f"{self.name}: y{keystr(path)}")
+        self.tree = tree if self.tree is None else self.tree
+        if tree != self.tree:
+            raise PytreeError(
+                f"{self.name}: y has the structure {tree} in one iteration, {self.tree} in another"
+            )
+        self.rows.append(leaves)
+
+    def stacked(self, reverse: bool) -> Any:
+        """The rows along a new first axis."""
+        assert self.tree is not None
+        rows = self.rows[::-1] if reverse else self.rows
+        return tree_unflatten(self.tree, [result(stack(column)) for column in zip(*rows)])
+
+
+#: What is carried in front of a carry: the number of finished iterations, and that at which the next report is due.
+START = (np.int64(0), np.int64(0))
+
+
+def reporting(progress: Progress, call: Callable[..., tuple[Any, Any]]) -> Callable[..., tuple[Any, Any]]:
+    """A body that counts, where ``call(fun, (carry, row)) -> (carry, y)``; its carry is a pair of count and carry."""
+
+    def counted(fun: Callable[..., Any], values: tuple[Any, Any]) -> tuple[Any, Any]:
+        ((done, due), carry), row = values
+        now = done == due
+        _report(progress, now, done)
+        carry, y = call(fun, (carry, row))
+        _report(progress, done + 1 == progress.length, done + 1)
+        return ((done + 1, where(now, due + progress.every, due)), carry), y
+
+    return counted
+
+
+def _report(progress: Progress, now: Any, done: Any) -> None:
+    cond(now, lambda done: debug_callback(progress.report, done), lambda done: None, done)
 
 
 class Loop(NamedTuple):
@@ -109,8 +210,8 @@ COUNTER = Aval((), np.dtype(np.int64), weak=True)
 
 
 def _counters(numbers: range) -> Any:
-    found = iota((len(numbers),), 0)
-    return found if numbers.start == 0 else add_p.bind(found, COUNTER.dtype.type(numbers.start))
+    found = ops.iota((len(numbers),), 0)
+    return found if numbers.start == 0 else ops.add_p.bind(found, COUNTER.dtype.type(numbers.start))
 
 
 def _row_aval(x: Any) -> Aval:

@@ -9,15 +9,11 @@ from ..core.checked import checked
 from ..core.errors import DtypeError, ShapeError
 from ..core.primitive import Primitive
 from ..numpy.dispatch import array_operand
-from ..numpy.indexing.rounds import one_by_one
+from ..numpy.indexing.at import one_by_one
+from ..primitives import ops
 from ..primitives.axes import as_shape, one_axis
-from ..primitives.elementwise.arithmetic import neg_p
-from ..primitives.indexing.bounds import GatherScatterMode, checked_mode
-from ..primitives.indexing.gather_scatter import scatter_add_p, scatter_p
-from ..primitives.indexing.placed_windows import arranged, index_arrays, inverse
-from ..primitives.indexing.scatter_folds import scatter_max_p, scatter_min_p, scatter_mul_p
 from ..primitives.operands import finish
-from ..primitives.structure.linear import broadcast_to, reshape_p, shape_of
+from ..primitives.structure.linear import shape_of
 from .dimension_numbers import (
     Numbers,
     ScatterDimensionNumbers,
@@ -56,16 +52,16 @@ def _scattered(
     numbers = read_numbers(name, dimension_numbers, ScatterDimensionNumbers, len(shape), shape_of(indices))
     sizes = _window_sizes(name, shape, shape_of(updates), numbers)
     x, windows = with_some_index(x, windows_of(name, shape, shape_of(indices), numbers, sizes))
-    arrays, way = index_arrays(windows, indices, checked_mode("fill" if mode is None else mode))
+    arrays, way = ops.index_arrays(windows, indices, ops.checked_mode("fill" if mode is None else mode))
     expected = [*windows.batch]
     for place, window in zip(numbers.places, [a.size for a in windows.axes if a.window is not None]):
         expected.insert(place, window)
     if shape_of(updates) != tuple(expected):
         raise ShapeError(f"{name}: updates have shape {shape_of(updates)}, want {tuple(expected)}")
-    updates = arranged(updates, inverse(windows.order()))
+    updates = ops.arranged(updates, ops.inverse(windows.order()))
     axes = windows.indexed()
     out = prim.bind(x, updates, *arrays, axes=axes, mode=way, unique_indices=bool(unique_indices))
-    return reshape_p.bind(out, shape=shape) if shape_of(out) != shape else out
+    return ops.reshape_p.bind(out, shape=shape) if shape_of(out) != shape else out
 
 
 def _given(name: str, operand: Any, scatter_indices: Any, updates: Any) -> tuple[Any, Any, Any]:
@@ -146,10 +142,10 @@ def _scatter(
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
-        mode: GatherScatterMode | str | None = None,
+        mode: ops.GatherScatterMode | str | None = None,
     ) -> Any:
         x, new, indices = _given(name, operand, scatter_indices, updates)
-        new = neg_p.bind(new) if negated else new
+        new = ops.neg_p.bind(new) if negated else new
         return finish(_scattered(name, prim, (x, new, indices), dimension_numbers, unique_indices, mode))
 
     function.__name__ = function.__qualname__ = name
@@ -159,30 +155,30 @@ def _scatter(
 
 _TIES = "Where elements are equal the derivative is shared evenly."
 scatter = _scatter(
-    "scatter", scatter_p, "set", "The array with windows replaced by updates.",
+    "scatter", ops.scatter_p, "set", "The array with windows replaced by updates.",
     "Of several updates of one element the last one stays (in row-major order of the indices, then within the window), "
     "and the derivative is its.",
     "Array([5., 2., 2.])",
 )  # fmt: skip
 scatter_add = _scatter(
     "scatter_add",
-    scatter_add_p,
+    ops.scatter_add_p,
     "add",
     "The array with updates added to windows.",
     "Repeated indices add up.",
     "Array([6., 2., 5.])",
 )
 scatter_sub = _scatter(
-    "scatter_sub", scatter_add_p, "subtract", "The array with updates subtracted from windows.",
+    "scatter_sub", ops.scatter_add_p, "subtract", "The array with updates subtracted from windows.",
     "Repeated indices subtract each time.", "Array([-4.,  2.,  1.])", negated=True,
 )  # fmt: skip
 scatter_mul = _scatter(
-    "scatter_mul", scatter_mul_p, "multiply", "The array with windows multiplied by updates.",
+    "scatter_mul", ops.scatter_mul_p, "multiply", "The array with windows multiplied by updates.",
     "Repeated indices multiply each time.", "Array([5., 2., 6.])",
 )  # fmt: skip
 scatter_min = _scatter(
     "scatter_min",
-    scatter_min_p,
+    ops.scatter_min_p,
     "min",
     "The array with the smaller of elements and updates in windows.",
     _TIES,
@@ -190,7 +186,7 @@ scatter_min = _scatter(
 )
 scatter_max = _scatter(
     "scatter_max",
-    scatter_max_p,
+    ops.scatter_max_p,
     "max",
     "The array with the larger of elements and updates in windows.",
     _TIES,
@@ -208,7 +204,7 @@ def scatter_apply(
     update_shape: Sequence[int] = (),
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
-    mode: GatherScatterMode | str | None = None,
+    mode: ops.GatherScatterMode | str | None = None,
 ) -> Any:
     """The array with a function applied to its elements in windows.
 
@@ -245,17 +241,19 @@ def scatter_apply(
         numbers.places
     )
     sizes = _window_sizes("lax.scatter_apply", shape, updates, numbers)
-    way = checked_mode("fill" if mode is None else mode)
+    way = ops.checked_mode("fill" if mode is None else mode)
     x, windows = with_some_index(x, windows_of("lax.scatter_apply", shape, index, numbers, sizes))
-    arrays, way = index_arrays(windows, indices, way)
+    arrays, way = ops.index_arrays(windows, indices, way)
     order = windows.order()
 
     def step(taken: Any) -> Any:
-        new = array_operand(func(finish(arranged(taken, order))), "scatter_apply")
+        new = array_operand(func(finish(ops.arranged(taken, order))), "scatter_apply")
         if new.dtype != x.dtype:
             raise DtypeError(f"lax.scatter_apply: the function makes {new.dtype} of {x.dtype}")
-        return arranged(broadcast_to(new, tuple([shape_of(taken)[d] for d in order])), inverse(order))
+        return ops.arranged(
+            ops.broadcast_to(new, tuple([shape_of(taken)[d] for d in order])), ops.inverse(order)
+        )
 
     axes = windows.indexed()
     out = one_by_one(step, x, arrays, axes, way, unique=unique_indices)
-    return finish(reshape_p.bind(out, shape=shape))
+    return finish(ops.reshape_p.bind(out, shape=shape))

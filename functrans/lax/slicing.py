@@ -1,7 +1,8 @@
-"""Slices, of fixed places and of places that the program computes."""
+"""Slices, of fixed places and of places that the program computes; arrays joined and split."""
 
 from __future__ import annotations
 
+import enum
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -10,21 +11,23 @@ import numpy as np
 
 from ..core.aval import aval_of
 from ..core.checked import checked
-from ..core.errors import ArgumentValueError
+from ..core.errors import ArgumentValueError, ShapeError
+from ..core.pytree import tree_map
 from ..core.trace import Tracer
-from ..numpy.dispatch import owned
-from ..primitives.axes import one_axis
-from ..primitives.elementwise.arithmetic import convert, lt_p, select_p
+from ..numpy.dispatch import array_operand, owned
+from ..primitives import ops
+from ..primitives.axes import as_shape, one_axis
+from ..primitives.operands import finish, strong
 from ..primitives.operands import operand as value_of
-from ..primitives.operands import strong
-from ..primitives.structure.dynamic import dynamic_slice_p, dynamic_update_slice_p
-from ..primitives.structure.linear import add_p, reshape_p, shape_of
-from ..primitives.structure.shape import slice_p
-from .arrays import bounds, ints, single, squeeze
+from ..primitives.structure.linear import shape_of
+from .arrays import bounds, full, ints, single, squeeze
+from .elementwise import operands
 
 __all__ = [
-    "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim", "dynamic_update_index_in_dim",
-    "dynamic_update_slice", "dynamic_update_slice_in_dim", "index_in_dim", "slice", "slice_in_dim",
+    "Precision", "RoundingMethod", "broadcast_to_rank", "dynamic_index_in_dim", "dynamic_slice",
+    "dynamic_slice_in_dim", "dynamic_update_index_in_dim", "dynamic_update_slice",
+    "dynamic_update_slice_in_dim", "empty", "index_in_dim", "optimization_barrier", "slice",
+    "slice_in_dim", "split", "stack", "tile", "unstack",
 ]  # fmt: skip
 
 
@@ -50,8 +53,8 @@ def slice(
         "limit_indices": ints(limit_indices, "slice"),
         "strides": (1,) * len(shape_of(x)) if strides is None else ints(strides, "slice"),
     }
-    slice_p.abstract(aval_of(x), **params)
-    return owned(slice_p.bind(x, **params), operand)
+    ops.slice_p.abstract(aval_of(x), **params)
+    return owned(ops.slice_p.bind(x, **params), operand)
 
 
 @checked
@@ -109,8 +112,8 @@ def _starts(x: Any, start_indices: Any, name: str) -> list[Any]:
             if s.dtype.kind == "i":
                 extent = s.dtype.type(n) if n <= np.iinfo(s.dtype).max else None
                 if extent is None:
-                    s, extent = convert(s, np.dtype(np.int64)), np.int64(n)
-                s = select_p.bind(lt_p.bind(s, s.dtype.type(0)), add_p.bind(s, extent), s)
+                    s, extent = ops.convert(s, np.dtype(np.int64)), np.int64(n)
+                s = ops.select_p.bind(ops.lt_p.bind(s, s.dtype.type(0)), ops.add_p.bind(s, extent), s)
             found.append(s)
         else:
             i = operator.index(s if not isinstance(s, np.ndarray) else s[()])
@@ -132,8 +135,8 @@ def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int]) 
     x = single("dynamic_slice", operand)
     starts = _starts(x, start_indices, "dynamic_slice")
     sizes = ints(slice_sizes, "dynamic_slice")
-    dynamic_slice_p.abstract(aval_of(x), *map(aval_of, starts), slice_sizes=sizes)
-    return owned(dynamic_slice_p.bind(x, *starts, slice_sizes=sizes), operand)
+    ops.dynamic_slice_p.abstract(aval_of(x), *map(aval_of, starts), slice_sizes=sizes)
+    return owned(ops.dynamic_slice_p.bind(x, *starts, slice_sizes=sizes), operand)
 
 
 @checked
@@ -184,8 +187,8 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
     """
     x, new = operands_of_update("dynamic_update_slice", operand, update)
     starts = _starts(x, start_indices, "dynamic_update_slice")
-    dynamic_update_slice_p.abstract(aval_of(x), aval_of(new), *map(aval_of, starts))
-    return owned(dynamic_update_slice_p.bind(x, new, *starts), operand)
+    ops.dynamic_update_slice_p.abstract(aval_of(x), aval_of(new), *map(aval_of, starts))
+    return owned(ops.dynamic_update_slice_p.bind(x, new, *starts), operand)
 
 
 def operands_of_update(name: str, operand: Any, update: Any) -> tuple[Any, Any]:
@@ -229,5 +232,158 @@ def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int
     d = one_axis(axis, ndim, "lax.dynamic_update_index_in_dim")
     if len(shape_of(new)) != ndim:
         shape = shape_of(new)
-        new = reshape_p.bind(new, shape=(*shape[:d], 1, *shape[d:]))
+        new = ops.reshape_p.bind(new, shape=(*shape[:d], 1, *shape[d:]))
     return dynamic_update_slice_in_dim(x, new, index, d)
+
+
+class Precision(enum.Enum):
+    """How precise products should be; accepted for the sake of code written for JAX, and without effect."""
+
+    DEFAULT = 0
+    HIGH = 1
+    HIGHEST = 2
+
+
+class RoundingMethod(enum.IntEnum):
+    """Where `round` takes numbers half-way between two integers."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+@checked
+def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
+    """The array in pieces of these sizes along an axis.
+
+    Raises
+    ------
+    ArgumentValueError
+        If the sizes do not add up to the extent of the axis.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> lax.split(np.arange(4), (1, 3))
+    [Array([0]), Array([1, 2, 3])]
+    """
+    (x,) = operands("split", operand)
+    shape = shape_of(x)
+    d = one_axis(axis, len(shape), "lax.split")
+    extents = as_shape(sizes, "lax.split: sizes")
+    if min(extents, default=0) < 0 or sum(extents) != shape[d]:
+        raise ArgumentValueError(
+            f"lax.split: sizes {extents} do not add up to {shape[d]}, the extent of axis {d}"
+        )
+    stops = np.cumsum(extents).tolist()
+    return [owned(ops.slice_along(x, d, stop - n, stop), operand) for n, stop in zip(extents, stops)]
+
+
+@checked
+def stack(arrays: Sequence[Any], axis: int = 0) -> Any:
+    """Arrays of one shape and dtype along a new axis.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> lax.stack([np.arange(2), np.arange(2)], axis=1)
+    Array([[0, 0],
+           [1, 1]])
+    """
+    if not len(arrays):
+        raise ArgumentValueError("lax.stack: want at least one array")
+    values = operands("stack", *arrays)
+    shapes = {shape_of(v) for v in values}
+    if len(shapes) > 1:
+        raise ShapeError(f"lax.stack: arrays have different shapes ({', '.join(map(str, sorted(shapes)))})")
+    (shape,) = shapes
+    d = one_axis(axis, len(shape) + 1, "lax.stack")
+    rows = [ops.reshape_p.bind(v, shape=(*shape[:d], 1, *shape[d:])) for v in values]
+    return finish(ops.concatenate_p.bind(*rows, dimension=d))
+
+
+@checked
+def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
+    """The parts along an axis, which they lack.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> lax.unstack(np.arange(2))
+    (Array(0), Array(1))
+    """
+    value = array_operand(x, "lax.unstack")
+    d = one_axis(axis, len(shape_of(value)), "lax.unstack")
+    return tuple([owned(ops.element_along(value, d, i), x) for i in range(shape_of(value)[d])])
+
+
+@checked
+def tile(operand: Any, reps: Sequence[int]) -> Any:
+    """The array repeated so often along each axis.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> lax.tile(np.arange(2), (2,))
+    Array([0, 1, 0, 1])
+    """
+    (x,) = operands("tile", operand)
+    shape, counts = shape_of(x), as_shape(reps, "lax.tile: reps")
+    if len(counts) != len(shape) or min(counts, default=0) < 0:
+        raise ArgumentValueError(f"lax.tile: want {len(shape)} repetitions for shape {shape}, got {counts}")
+    spread = tuple([n for pair in zip(counts, shape) for n in pair])
+    kept = tuple(range(1, 2 * len(shape), 2))
+    out = ops.broadcast_in_dim_p.bind(x, shape=spread, broadcast_dimensions=kept)
+    return owned(ops.reshape_p.bind(out, shape=tuple([n * m for n, m in zip(counts, shape)])), operand)
+
+
+@checked
+def broadcast_to_rank(x: Any, rank: int) -> Any:
+    """With axes of extent 1 in front, until there are so many.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> lax.broadcast_to_rank(np.arange(2), 2)
+    Array([[0, 1]])
+    """
+    value = array_operand(x, "lax.broadcast_to_rank")
+    shape, count = shape_of(value), operator.index(rank)
+    if count < len(shape):
+        raise ArgumentValueError(f"lax.broadcast_to_rank: shape {shape} has more axes than {count}")
+    return owned(ops.reshape_p.bind(value, shape=(1,) * (count - len(shape)) + shape), x)
+
+
+@checked
+def empty(shape: Sequence[int], dtype: Any) -> Any:
+    """A new array whose numbers do not matter; they are zeros.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> lax.empty((2,), float).shape
+    (2,)
+    """
+    return full(shape, 0, dtype)
+
+
+@checked
+def optimization_barrier(operand: Any) -> Any:
+    """The tree of arrays as it is; what is computed from it is computed apart, and not before.
+
+    Equal computations from a value and from the same value behind a barrier are both done in a compiled function, each
+    in loops of its own: so one of them can be given up and done again, to save memory. Costs nothing itself.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> lax.optimization_barrier((1.0, 2.0))
+    (Array(1.), Array(2.))
+    """
+    return tree_map(
+        lambda x: owned(ops.barrier_p.bind(array_operand(x, "lax.optimization_barrier")), x), operand
+    )

@@ -11,10 +11,10 @@ from ..core.checked import checked
 from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
 from ..core.trace import Tracer
 from ..numpy.dispatch import array_operand
+from ..primitives import ops
 from ..primitives.axes import one_axis
 from ..primitives.operands import finish
-from ..primitives.sorting import sort as sorts
-from ..primitives.structure.linear import move_axis, shape_of
+from ..primitives.structure.linear import shape_of
 
 __all__ = ["sort", "sort_key_val", "top_k"]
 
@@ -67,7 +67,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     if not 1 <= keys <= len(values):
         raise ArgumentValueError(f"lax.sort: num_keys must be from 1 to {len(values)}, got {keys}")
     d = one_axis(dimension, len(shapes[0]), "lax.sort")
-    outs = tuple([finish(y) for y in sorts.sort_p.bind(*values, dimension=d, num_keys=keys)])
+    outs = tuple([finish(y) for y in ops.sort_p.bind(*values, dimension=d, num_keys=keys)])
     return outs if many else outs[0]
 
 
@@ -126,5 +126,5 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
     n = shape_of(x)[d]
     if not 0 <= k <= n:
         raise ArgumentValueError(f"lax.top_k: k must be from 0 to {n}, the extent of axis {d}, got {k}")
-    values, places = sorts.top_k(move_axis(x, d, ndim - 1), int(k))
-    return finish(move_axis(values, ndim - 1, d)), finish(move_axis(places, ndim - 1, d))
+    values, places = ops.top_k(ops.move_axis(x, d, ndim - 1), int(k))
+    return finish(ops.move_axis(values, ndim - 1, d)), finish(ops.move_axis(places, ndim - 1, d))

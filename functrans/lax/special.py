@@ -1,29 +1,37 @@
-"""Special functions under JAX's names: the inverse of erf, Bessel functions, incomplete gamma and beta functions, zeta.
+"""Special functions and Fourier transforms under JAX's names.
 
-SciPy computes them; kernels call it too, but for the incomplete beta function and zeta.
+SciPy computes the inverse of erf, Bessel functions, incomplete gamma and beta functions, and zeta; kernels call it too,
+except for the incomplete beta function and zeta.
 """
 
 from __future__ import annotations
 
+import enum
 import operator
+from collections.abc import Sequence
 from typing import Any
 
+from ..core.aval import aval_of
 from ..core.checked import checked
-from ..core.errors import ArgumentError, ArgumentValueError
+from ..core.dtypes import complex_dtype, is_complex, is_inexact
+from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
+from ..primitives import ops
 from ..primitives.operands import finish
-from ..primitives.special import from_scipy as scipy
-from ..primitives.special.bessel import bessel_i_p
-from ..primitives.special.gamma import polygamma_p
+from ..primitives.structure.linear import shape_of
 from .elementwise import digamma, of_primitive, operands
 
-__all__ = ["bessel_i0e", "bessel_i1e", "betainc", "erf_inv", "igamma", "igammac", "polygamma", "zeta"]
+__all__ = [
+    "FftType", "bessel_i0e", "bessel_i1e", "betainc", "erf_inv", "fft", "igamma", "igammac", "polygamma",
+    "zeta",
+]  # fmt: skip
+
 
 _X_ONLY = "Differentiable in `x` only: derivatives in the parameters have no closed form, and are refused."
 
-erf_inv = of_primitive("erf_inv", scipy.erfinv_p, 1, "The inverse of `erf`.")
+erf_inv = of_primitive("erf_inv", ops.erfinv_p, 1, "The inverse of `erf`.")
 bessel_i0e = of_primitive(
     "bessel_i0e",
-    bessel_i_p,
+    ops.bessel_i_p,
     1,
     "The modified Bessel function of order 0, times ``exp(-|x|)``.",
     n=0,
@@ -31,7 +39,7 @@ bessel_i0e = of_primitive(
 )
 bessel_i1e = of_primitive(
     "bessel_i1e",
-    bessel_i_p,
+    ops.bessel_i_p,
     1,
     "The modified Bessel function of order 1, times ``exp(-|x|)``.",
     n=1,
@@ -39,24 +47,24 @@ bessel_i1e = of_primitive(
 )
 igamma = of_primitive(
     "igamma",
-    scipy.gammainc_p,
+    ops.gammainc_p,
     2,
     f"The regularised lower incomplete gamma function of `a`, `x`.\n\n    {_X_ONLY}",
 )
 igammac = of_primitive(
     "igammac",
-    scipy.gammaincc_p,
+    ops.gammaincc_p,
     2,
     f"The regularised upper incomplete gamma function of `a`, `x`.\n\n    {_X_ONLY}",
 )
 betainc = of_primitive(
     "betainc",
-    scipy.betainc_p,
+    ops.betainc_p,
     3,
     f"The regularised incomplete beta function of `a`, `b`, `x`.\n\n    {_X_ONLY}",
 )
 zeta = of_primitive(
-    "zeta", scipy.zeta_p, 2,
+    "zeta", ops.zeta_p, 2,
     "Hurwitz's zeta function ``sum((n + q)**-s)``.\n\n    Differentiable in `q` only: a derivative in `s` is refused.",
 )  # fmt: skip
 
@@ -93,4 +101,66 @@ def polygamma(m: Any, x: Any) -> Any:
     if order == 0:
         return digamma(x)
     (value,) = operands("polygamma", x)
-    return finish(polygamma_p.bind(value, m=order))
+    return finish(ops.polygamma_p.bind(value, m=order))
+
+
+class FftType(enum.IntEnum):
+    """Which transform `fft` computes."""
+
+    FFT = 0
+    IFFT = 1
+    RFFT = 2
+    IRFFT = 3
+
+
+@checked
+def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
+    """A discrete Fourier transform along the last axes.
+
+    Parameters
+    ----------
+    x : array_like
+        float or complex; real for 'RFFT'.
+    fft_type : FftType or {'FFT', 'IFFT', 'RFFT', 'IRFFT'}
+        Inverse transforms are scaled by one over the number of points.
+    fft_lengths : sequence of int
+        The number of points along each of the last axes. They are extents of `x`; for 'IRFFT' the last of them is that
+        of the result, and `x` has ``n // 2 + 1`` frequencies there.
+
+    Returns
+    -------
+    Array
+
+    Raises
+    ------
+    ArgumentValueError
+        If there is no such transform.
+    DtypeError
+        If the numbers are integers, or complex for 'RFFT'.
+    ShapeError
+        If the lengths do not fit.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> lax.fft([1.0, 2.0, 3.0, 4.0], "RFFT", (4,))
+    Array([10.+0.j, -2.+2.j, -2.+0.j])
+    """
+    (value,) = operands("fft", x)
+    name = fft_type.name if isinstance(fft_type, FftType) else str(fft_type).upper()
+    if name not in FftType.__members__:
+        raise ArgumentValueError(f"lax.fft: want one of {', '.join(FftType.__members__)}, got {fft_type!r}")
+    lengths = tuple([operator.index(n) for n in fft_lengths])
+    ndim = len(shape_of(value))
+    if not 0 < len(lengths) <= ndim:
+        raise ShapeError(f"lax.fft: {len(lengths)} lengths do not fit an array of shape {shape_of(value)}")
+    if not is_inexact(value.dtype) or (name == "RFFT" and is_complex(value.dtype)):
+        raise DtypeError(
+            f"lax.fft: {name} does not take {value.dtype}; convert with lax.convert_element_type"
+        )
+    if name == "IRFFT" and not is_complex(value.dtype):
+        value = ops.convert(value, complex_dtype(value.dtype))
+    params = {"kind": name.lower(), "axes": tuple(range(ndim - len(lengths), ndim)), "lengths": lengths}
+    params["norm"] = "backward"
+    ops.fft_p.abstract(aval_of(value), **params)  # evaluation does not check shapes
+    return finish(ops.fft_p.bind(value, **params))

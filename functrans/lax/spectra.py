@@ -7,22 +7,10 @@ from typing import Any
 from ..core.checked import checked
 from ..core.config import config
 from ..core.errors import ArgumentValueError
-from ..primitives.elementwise.arithmetic import div_p, mul_p, stop_gradient_p
-from ..primitives.elementwise.complexes import abs_p, conj_p, real_p
-from ..primitives.elementwise.exp_log import sqrt_p
+from ..primitives import ops
 from ..primitives.families import literal
-from ..primitives.linalg.eig import eig_p
-from ..primitives.linalg.eigh import eigh_p
-from ..primitives.linalg.matrices import matrix_product, matrix_transpose, triangle
-from ..primitives.linalg.solve import solve_p
-from ..primitives.linalg.spectral import as_row, cast, column_products
-from ..primitives.linalg.svd import svd_p
 from ..primitives.operands import finish
-from ..primitives.reductions.reduce import argmax_p
-from ..primitives.sorting.sort import take_along
-from ..primitives.structure.create import eye
-from ..primitives.structure.linear import add_p, broadcast_to, dtype_of, shape_of
-from ..primitives.structure.shape import slice_p
+from ..primitives.structure.linear import dtype_of, shape_of
 from .elementwise import operands
 
 
@@ -74,11 +62,11 @@ def eigh(
     """
     (a,) = operands("linalg.eigh", x)
     if symmetrize_input:
-        a = mul_p.bind(literal(0.5, a), add_p.bind(a, matrix_transpose(a, conjugate=True)))
+        a = ops.mul_p.bind(literal(0.5, a), ops.add_p.bind(a, ops.matrix_transpose(a, conjugate=True)))
     count = shape_of(a)[-1]
     first, last = _range("eigh", subset_by_index, count)
     columns = None if (first, last) == (0, count) else (first, last)
-    w, v = eigh_p.bind(a, lower=lower, vectors=True, on_error=config.linalg_errors, columns=columns)
+    w, v = ops.eigh_p.bind(a, lower=lower, vectors=True, on_error=config.linalg_errors, columns=columns)
     return finish(v), finish(_part(w, first, last))
 
 
@@ -96,7 +84,9 @@ def _part(x: Any, first: int, last: int, axis: int = -1) -> Any:
         return x
     start, stop = [0] * len(shape), list(shape)
     start[axis], stop[axis] = first, last
-    return slice_p.bind(x, start_indices=tuple(start), limit_indices=tuple(stop), strides=(1,) * len(shape))
+    return ops.slice_p.bind(
+        x, start_indices=tuple(start), limit_indices=tuple(stop), strides=(1,) * len(shape)
+    )
 
 
 @checked
@@ -143,7 +133,7 @@ def svd(
     Array([4., 3.])
     """
     (a,) = operands("linalg.svd", x)
-    outs = svd_p.bind(
+    outs = ops.svd_p.bind(
         a, full_matrices=full_matrices and compute_uv, vectors=compute_uv, on_error=config.linalg_errors
     )
     s = outs[len(outs) // 2]
@@ -197,7 +187,7 @@ def eig(
     """
     (a,) = operands("linalg.eig", x)
     vectors = compute_left_eigenvectors or compute_right_eigenvectors
-    w, *right = eig_p.bind(a, vectors=vectors, on_error=config.linalg_errors)
+    w, *right = ops.eig_p.bind(a, vectors=vectors, on_error=config.linalg_errors)
     left = [_left(right[0])] if compute_left_eigenvectors else []
     return [finish(y) for y in (w, *left, *(right if compute_right_eigenvectors else []))]
 
@@ -207,15 +197,17 @@ def _left(right: Any) -> Any:
     shape, dtype = shape_of(right), dtype_of(right)
     if not shape[-1]:
         return right
-    ones = broadcast_to(eye(shape[-1], shape[-1], 0, dtype), shape)
-    adjoint = matrix_transpose(right, conjugate=True)
-    left = solve_p.bind(adjoint, ones, on_error="nan", name="eig")
-    size = sqrt_p.bind(real_p.bind(column_products(left, left)))
-    left = div_p.bind(left, cast(as_row(size), dtype))
+    ones = ops.broadcast_to(ops.eye(shape[-1], shape[-1], 0, dtype), shape)
+    adjoint = ops.matrix_transpose(right, conjugate=True)
+    left = ops.solve_p.bind(adjoint, ones, on_error="nan", name="eig")
+    size = ops.sqrt_p.bind(ops.real_p.bind(ops.column_products(left, left)))
+    left = ops.div_p.bind(left, ops.cast(ops.as_row(size), dtype))
     axis = len(shape) - 2
-    place = as_row(argmax_p.bind(abs_p.bind(stop_gradient_p.bind(left)), axes=(axis,)))
-    largest = take_along(left, place, axis)
-    return mul_p.bind(left, div_p.bind(conj_p.bind(largest), cast(abs_p.bind(largest), dtype)))
+    place = ops.as_row(ops.argmax_p.bind(ops.abs_p.bind(ops.stop_gradient_p.bind(left)), axes=(axis,)))
+    largest = ops.take_along(left, place, axis)
+    return ops.mul_p.bind(
+        left, ops.div_p.bind(ops.conj_p.bind(largest), ops.cast(ops.abs_p.bind(largest), dtype))
+    )
 
 
 @checked
@@ -250,9 +242,9 @@ def symmetric_product(
            [3., 5.]])
     """
     a, c = (operands("linalg.symmetric_product", x)[0] for x in (a_matrix, c_matrix))
-    product = mul_p.bind(literal(alpha, a), matrix_product(a, matrix_transpose(a)))
-    out = add_p.bind(product, mul_p.bind(literal(beta, c), c))
+    product = ops.mul_p.bind(literal(alpha, a), ops.matrix_product(a, ops.matrix_transpose(a)))
+    out = ops.add_p.bind(product, ops.mul_p.bind(literal(beta, c), c))
     if symmetrize_output:
-        below = triangle(out, lower=True, strict=True)
-        out = add_p.bind(triangle(out, lower=True), matrix_transpose(below))
+        below = ops.triangle(out, lower=True, strict=True)
+        out = ops.add_p.bind(ops.triangle(out, lower=True), ops.matrix_transpose(below))
     return finish(out)

@@ -1,4 +1,4 @@
-"""Reductions with any operation: over axes (`reduce`) and over sliding windows (`reduce_window`)."""
+"""Reductions with any operation, over axes (`reduce`) and sliding windows (`reduce_window`); the padding of windows."""
 
 from __future__ import annotations
 
@@ -16,35 +16,78 @@ from ..core.checked import checked
 from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
 from ..core.trace import Tracer
 from ..numpy.dispatch import array_operand
-from ..primitives import ufuncs
+from ..primitives import ops, ufuncs
 from ..primitives.axes import as_shape, many_axes
-from ..primitives.elementwise.arithmetic import max_p, min_p, mul_p
 from ..primitives.operands import finish, operand, strong
-from ..primitives.reductions.reduce import reduce_max_p, reduce_min_p, reduce_prod_p
-from ..primitives.structure.linear import (
-    add_p,
-    broadcast_to,
-    dtype_of,
-    reduce_sum_p,
-    reshape_p,
-    shape_of,
-    transpose_p,
-)
-from ..primitives.structure.shape import concatenate_p, slice_p
-from ..primitives.windows.reduce_window import (
-    Windows,
-    neutral,
-    reduce_window_max_p,
-    reduce_window_min_p,
-    reduce_window_prod_p,
-    reduce_window_sum_p,
-    under_windows,
-)
-from ..primitives.windows.window_geometry import dilated
+from ..primitives.structure.linear import dtype_of, shape_of
 from . import elementwise
-from .padding import given_padding, of_rank, padding_in_words
 
-__all__ = ["reduce", "reduce_window"]
+__all__ = [
+    "padtype_to_pads", "reduce", "reduce_window",
+]  # fmt: skip
+
+
+Ints = tuple[int, ...]
+Pads = tuple[tuple[int, int], ...]
+
+
+def of_rank(numbers: Sequence[int] | None, rank: int, name: str) -> Ints:
+    """Positive integers, one for each axis; None is 1 everywhere."""
+    if numbers is None:
+        return (1,) * rank
+    found = as_shape(numbers, name)
+    if len(found) != rank or any(n < 1 for n in found):
+        raise ArgumentValueError(f"{name} must be {rank} positive integers, one for each axis, got {found}")
+    return found
+
+
+def given_padding(padding: Any, rank: int, name: str) -> Pads:
+    """Pairs of integers, one for each axis."""
+    try:
+        found = tuple([as_shape(pair, f"{name}: padding") for pair in padding])
+    except TypeError:
+        found = ()
+    if len(found) != rank or any(len(pair) != 2 for pair in found):
+        raise ArgumentError(
+            f"{name}: padding must be 'SAME', 'SAME_LOWER', 'VALID' or {rank} pairs of integers, one for each axis, "
+            f"got {padding!r}"
+        )
+    return tuple([(low, high) for low, high in found])
+
+
+def padding_in_words(shape: Ints, window: Ints, strides: Ints, padding: str, name: str) -> Pads:
+    """The padding that a word stands for."""
+    word = padding.upper()
+    if word == "VALID":
+        return ((0, 0),) * len(shape)
+    if word not in ("SAME", "SAME_LOWER"):
+        raise ArgumentValueError(
+            f"{name}: padding must be 'SAME', 'SAME_LOWER', 'VALID' or pairs of integers, got {padding!r}"
+        )
+    totals = [max((-(-n // s) - 1) * s + k - n, 0) for n, k, s in zip(shape, window, strides)]
+    halves = [(t // 2, t - t // 2) for t in totals]
+    return tuple([(high, low) for low, high in halves] if word == "SAME_LOWER" else halves)
+
+
+@checked
+def padtype_to_pads(
+    in_shape: Sequence[int], window_shape: Sequence[int], window_strides: Sequence[int], padding: Any
+) -> list[tuple[int, int]]:
+    """Padding in words as numbers, before and behind along each axis.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> lax.padtype_to_pads((10,), (3,), (2,), "SAME")
+    [(0, 1)]
+    """
+    shape = as_shape(in_shape, "lax.padtype_to_pads")
+    window = as_shape(window_shape, "lax.padtype_to_pads")
+    strides = of_rank(window_strides, len(shape), "lax.padtype_to_pads: window_strides")
+    if isinstance(padding, str):
+        return list(padding_in_words(shape, window, strides, padding, "lax.padtype_to_pads"))
+    return list(given_padding(padding, len(shape), "lax.padtype_to_pads"))
+
 
 Computation = Callable[[Any, Any], Any]
 
@@ -64,13 +107,13 @@ for _fold, _functions in {
     _FOLDS.update(dict.fromkeys(_functions, _fold))
 
 _WINDOWS = {
-    "sum": reduce_window_sum_p,
-    "prod": reduce_window_prod_p,
-    "max": reduce_window_max_p,
-    "min": reduce_window_min_p,
+    "sum": ops.reduce_window_sum_p,
+    "prod": ops.reduce_window_prod_p,
+    "max": ops.reduce_window_max_p,
+    "min": ops.reduce_window_min_p,
 }
-_AXES = {"sum": reduce_sum_p, "prod": reduce_prod_p, "max": reduce_max_p, "min": reduce_min_p}
-_COMBINE = {"sum": add_p, "prod": mul_p, "max": max_p, "min": min_p}
+_AXES = {"sum": ops.reduce_sum_p, "prod": ops.reduce_prod_p, "max": ops.reduce_max_p, "min": ops.reduce_min_p}
+_COMBINE = {"sum": ops.add_p, "prod": ops.mul_p, "max": ops.max_p, "min": ops.min_p}
 
 
 def _fold_of(computation: Computation, dtype: np.dtype) -> str | None:
@@ -82,7 +125,7 @@ def _fold_of(computation: Computation, dtype: np.dtype) -> str | None:
 
 
 def _is_neutral(value: Any, fold: str, dtype: np.dtype) -> bool:
-    return not isinstance(value, Tracer) and bool(value == neutral(fold, dtype))
+    return not isinstance(value, Tracer) and bool(value == ops.neutral(fold, dtype))
 
 
 # --- trees of operands --------------------------------------------------------------------------------------
@@ -189,8 +232,8 @@ def reduce(
     shape = shape_of(values[0])
     if 0 in [shape[d] for d in axes]:
         rest = tuple([shape[d] for d in kept])
-        return tree_util.tree_unflatten(tree, [finish(broadcast_to(init, rest)) for init in begin])
-    values = [transpose_p.bind(x, permutation=(*axes, *kept)) for x in values]
+        return tree_util.tree_unflatten(tree, [finish(ops.broadcast_to(init, rest)) for init in begin])
+    values = [ops.transpose_p.bind(x, permutation=(*axes, *kept)) for x in values]
     for _ in axes:
         values = _halved(values, apply)
     return tree_util.tree_unflatten(tree, [finish(v) for v in apply(_spread(begin, values), values)])
@@ -199,15 +242,17 @@ def reduce(
 def _folded(x: Any, init: Any, fold: str, axes: tuple[int, ...]) -> Any:
     shape = tuple([n for d, n in enumerate(shape_of(x)) if d not in axes])
     if 0 in [shape_of(x)[d] for d in axes]:
-        return broadcast_to(init, shape)
+        return ops.broadcast_to(init, shape)
     out = _AXES[fold].bind(x, axes=axes)
     return (
-        out if _is_neutral(init, fold, dtype_of(x)) else _COMBINE[fold].bind(out, broadcast_to(init, shape))
+        out
+        if _is_neutral(init, fold, dtype_of(x))
+        else _COMBINE[fold].bind(out, ops.broadcast_to(init, shape))
     )
 
 
 def _spread(begin: list[Any], values: list[Any]) -> list[Any]:
-    return [broadcast_to(init, shape_of(x)) for init, x in zip(begin, values)]
+    return [ops.broadcast_to(init, shape_of(x)) for init, x in zip(begin, values)]
 
 
 def _halved(values: list[Any], apply: Callable[..., list[Any]]) -> list[Any]:
@@ -218,16 +263,16 @@ def _halved(values: list[Any], apply: Callable[..., list[Any]]) -> list[Any]:
         paired = apply([_every(x, 0, even, 2) for x in values], [_every(x, 1, even, 2) for x in values])
         if shape[0] > even:
             rest = [_every(x, even, even + 1, 1) for x in values]
-            paired = [concatenate_p.bind(x, y, dimension=0) for x, y in zip(paired, rest)]
+            paired = [ops.concatenate_p.bind(x, y, dimension=0) for x, y in zip(paired, rest)]
         values = paired
         shape = shape_of(values[0])
-    return [reshape_p.bind(x, shape=shape[1:]) for x in values]
+    return [ops.reshape_p.bind(x, shape=shape[1:]) for x in values]
 
 
 def _every(x: Any, start: int, stop: int, step: int) -> Any:
     shape = shape_of(x)
     zeros, ones = (0,) * (len(shape) - 1), (1,) * (len(shape) - 1)
-    return slice_p.bind(
+    return ops.slice_p.bind(
         x, start_indices=(start, *zeros), limit_indices=(stop, *shape[1:]), strides=(step, *ones)
     )
 
@@ -300,8 +345,8 @@ def reduce_window(
     if fold is not None and _is_neutral(begin[0], fold, dtype):
         out = [_WINDOWS[fold].bind(values[0], **windows._asdict())]
     else:
-        taps = [under_windows(x, init, windows) for x, init in zip(values, begin)]
-        out = [broadcast_to(init, shape_of(tap[0])) for init, tap in zip(begin, taps)]
+        taps = [ops.under_windows(x, init, windows) for x, init in zip(values, begin)]
+        out = [ops.broadcast_to(init, shape_of(tap[0])) for init, tap in zip(begin, taps)]
         for elements in zip(*taps):
             out = _applied(computation, tree, "reduce_window", out, list(elements))
     return tree_util.tree_unflatten(tree, [finish(v) for v in out])
@@ -309,7 +354,7 @@ def reduce_window(
 
 def _windows(
     shape: tuple[int, ...], size: Any, strides: Any, padding: Any, base: Any, dilation: Any
-) -> Windows:
+) -> ops.Windows:
     rank = len(shape)
     name = "lax.reduce_window"
     extents = of_rank(as_shape(size, f"{name}: window_dimensions"), rank, f"{name}: window_dimensions")
@@ -317,8 +362,8 @@ def _windows(
     inner = of_rank(base, rank, f"{name}: base_dilation")
     spread = of_rank(dilation, rank, f"{name}: window_dilation")
     if isinstance(padding, str):
-        under = tuple(map(dilated, extents, spread))
-        pads = padding_in_words(tuple(map(dilated, shape, inner)), under, steps, padding, name)
+        under = tuple(map(ops.dilated, extents, spread))
+        pads = padding_in_words(tuple(map(ops.dilated, shape, inner)), under, steps, padding, name)
     else:
         pads = given_padding(padding, rank, name)
-    return Windows(extents, steps, pads, inner, spread)
+    return ops.Windows(extents, steps, pads, inner, spread)

@@ -101,10 +101,10 @@ from ..primitives.ufuncs import (
     true_divide,
     trunc,
 )  # fmt: skip
+from . import dispatch as _foreign
+from . import dispatch as _missing
 from . import fft, linalg
-from . import foreign as _foreign
 from . import methods as _methods
-from . import missing as _missing
 from . import ufunc_methods as _ufunc_methods
 from .calling import apply_along_axis, apply_over_axes, choose, fromfunction, piecewise, vectorize
 from .creation.filled import (
@@ -162,8 +162,19 @@ from .indexing.positions import (
 )
 from .indexing.take import diag, diagflat, diagonal, take, take_along_axis, trace, tril, triu
 from .indexing.writing import fill_diagonal, place, put, put_along_axis, putmask
-from .polynomials.arithmetic import polyadd, polyder, polydiv, polyint, polymul, polysub, polyval
-from .polynomials.fitting import poly, polyfit, roots, vander
+from .polynomials import (
+    poly,
+    polyadd,
+    polyder,
+    polydiv,
+    polyfit,
+    polyint,
+    polymul,
+    polysub,
+    polyval,
+    roots,
+    vander,
+)
 from .products import cross, dot, einsum, einsum_path, inner, kron, outer, tensordot, vdot
 from .reductions.cumulative import (
     cumprod,
@@ -235,11 +246,9 @@ from .shaping.reshaping import (
     swapaxes,
     transpose,
 )
-from .signal.differences import diff, trapezoid
-from .signal.gradients import ediff1d, gradient
+from .signal.differences import diff, ediff1d, gradient, trapezoid
 from .signal.sequences import convolve, correlate, interp, unwrap
 from .signal.windows import bartlett, blackman, hamming, hanning, i0, kaiser, sinc
-from .sorting.searching import digitize, searchsorted
 from .sorting.sets import (
     intersect1d,
     isin,
@@ -252,7 +261,16 @@ from .sorting.sets import (
     unique_inverse,
     unique_values,
 )
-from .sorting.sorting import argpartition, argsort, lexsort, partition, sort, sort_complex
+from .sorting.sorting import (
+    argpartition,
+    argsort,
+    digitize,
+    lexsort,
+    partition,
+    searchsorted,
+    sort,
+    sort_complex,
+)
 from .standard import (
     array_repr,
     array_str,
@@ -268,8 +286,7 @@ from .standard import (
     real_if_close,
     shares_memory,
 )  # fmt: skip
-from .statistics.averages import average, mean, std, var
-from .statistics.covariance import corrcoef, cov
+from .statistics.averages import average, corrcoef, cov, mean, std, var
 from .statistics.histograms import bincount, histogram, histogram2d, histogram_bin_edges, histogramdd
 from .statistics.quantiles import median, nanmedian, nanpercentile, nanquantile, percentile, quantile
 from .types import can_cast, iscomplexobj, isrealobj, isscalar, ndim, result_type, shape, size

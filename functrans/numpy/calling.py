@@ -17,22 +17,11 @@ from ..core.errors import ArgumentError, ArgumentValueError, InvalidIndexError, 
 from ..core.portable import Transformed
 from ..core.pytree import tree_map
 from ..core.trace import concrete, is_abstract
+from ..primitives import ops
 from ..primitives.axes import as_shape, one_axis
-from ..primitives.elementwise.arithmetic import convert, lt_p, max_p, select_p, stop_gradient_p
-from ..primitives.elementwise.composed import truth
-from ..primitives.indexing.gather_scatter import gather_p
 from ..primitives.operands import finish, operand
 from ..primitives.promotion import refuse_out
-from ..primitives.reductions.reduce import argmax_p
-from ..primitives.structure.create import iota
-from ..primitives.structure.linear import (
-    broadcast_shapes,
-    broadcast_to,
-    dtype_of,
-    flat,
-    reshape_p,
-    shape_of,
-)
+from ..primitives.structure.linear import dtype_of, shape_of
 from .creation.filled import asarray
 from .creation.ranges import indices
 from .dispatch import array_operand, implements, in_one_dtype
@@ -86,11 +75,11 @@ def _mapped(function: Callable[..., Any], arrays: list[Any], ranks: list[int]) -
                 f"vectorize: an argument has {len(shape_of(x))} axes; at most 32 are mapped over"
             )
     loops = [shape_of(x)[: len(shape_of(x)) - r] for x, r in zip(arrays, ranks)]
-    full = broadcast_shapes("vectorize", *loops) if loops else ()
+    full = ops.broadcast_shapes("vectorize", *loops) if loops else ()
     squeezed = []
     for x, loop in zip(arrays, loops):
         core = shape_of(x)[len(loop) :]
-        squeezed.append(reshape_p.bind(x, shape=tuple([n for n in loop if n != 1]) + core))
+        squeezed.append(ops.reshape_p.bind(x, shape=tuple([n for n in loop if n != 1]) + core))
     for d in reversed(range(len(full))):
         if full[d] != 1:
             behind = len(full) - d
@@ -100,7 +89,7 @@ def _mapped(function: Callable[..., Any], arrays: list[Any], ranks: list[int]) -
 
     def restored(x: Any) -> Any:
         out = array_operand(x, "vectorize")
-        return finish(reshape_p.bind(out, shape=full + shape_of(out)[mapped:]))
+        return finish(ops.reshape_p.bind(out, shape=full + shape_of(out)[mapped:]))
 
     return tree_map(restored, function(*[finish(x) for x in squeezed]))
 
@@ -273,10 +262,10 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
             f"apply_along_axis: cannot apply a function along axis {axis} of shape {shape}: there is no vector"
         )
     rows = operand(moveaxis(x, d, -1), "apply_along_axis")
-    rows = finish(reshape_p.bind(rows, shape=(prod(others), shape[d])))
+    rows = finish(ops.reshape_p.bind(rows, shape=(prod(others), shape[d])))
     out = vmap(lambda row: asarray(func1d(row, *args, **kwargs)))(rows)
     own = shape_of(out)[1:]
-    out = finish(reshape_p.bind(operand(out, "apply_along_axis"), shape=others + own))
+    out = finish(ops.reshape_p.bind(operand(out, "apply_along_axis"), shape=others + own))
     return moveaxis(out, tuple(range(len(others), len(others) + len(own))), tuple(range(d, d + len(own))))
 
 
@@ -297,7 +286,7 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
         found = array_operand(func(out, d), "apply_over_axes")
         shape = shape_of(found)
         if len(shape) == ndim - 1:
-            found = reshape_p.bind(found, shape=(*shape[:d], 1, *shape[d:]))
+            found = ops.reshape_p.bind(found, shape=(*shape[:d], 1, *shape[d:]))
         elif len(shape) != ndim:
             raise ArgumentValueError(
                 f"apply_over_axes: function is not returning an array of the correct shape: {shape} for {ndim} axes"
@@ -316,9 +305,9 @@ def _where_it_holds(c: Any, x: Any) -> Any:
     """
     if not prod(shape_of(x)):
         return x
-    first = argmax_p.bind(flat(c), axes=(0,))
-    inside = gather_p.bind(flat(x), first, axes=(0,), mode="promise_in_bounds")
-    return select_p.bind(c, x, broadcast_to(stop_gradient_p.bind(inside), shape_of(x)))
+    first = ops.argmax_p.bind(ops.flat(c), axes=(0,))
+    inside = ops.gather_p.bind(ops.flat(x), first, axes=(0,), mode="promise_in_bounds")
+    return ops.select_p.bind(c, x, ops.broadcast_to(ops.stop_gradient_p.bind(inside), shape_of(x)))
 
 
 @implements(np.piecewise)
@@ -360,13 +349,13 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     shape, dtype = shape_of(value), dtype_of(value)
     if _is_one_mask(condlist, len(shape)):
         condlist = [condlist]
-    conditions = [truth(array_operand(c, "piecewise", 1)) for c in condlist]
+    conditions = [ops.truth(array_operand(c, "piecewise", 1)) for c in condlist]
     for c in conditions:
         if shape_of(c) not in (shape, ()):
             raise InvalidIndexError(
                 f"piecewise: a condition of shape {shape_of(c)} does not fit x of shape {shape}"
             )
-    conditions = [broadcast_to(c, shape) for c in conditions]
+    conditions = [ops.broadcast_to(c, shape) for c in conditions]
     n = len(conditions)
     if len(funclist) not in (n, n + 1):
         raise ArgumentValueError(
@@ -375,15 +364,15 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         )
     pieces = list(zip(conditions, funclist))
     if len(funclist) == n + 1:
-        none: Any = broadcast_to(np.asarray(True), shape)
+        none: Any = ops.broadcast_to(np.asarray(True), shape)
         for c in conditions:
-            none = select_p.bind(c, np.False_, none)
+            none = ops.select_p.bind(c, np.False_, none)
         pieces.append((none, funclist[-1]))
-    out: Any = broadcast_to(dtype.type(0), shape)
+    out: Any = ops.broadcast_to(dtype.type(0), shape)
     for c, function in pieces:
         result = function(finish(_where_it_holds(c, value)), *args, **kw) if callable(function) else function
-        part = convert(array_operand(result, "piecewise", 2), dtype)
-        out = select_p.bind(c, broadcast_to(part, shape), out)
+        part = ops.convert(array_operand(result, "piecewise", 2), dtype)
+        out = ops.select_p.bind(c, ops.broadcast_to(part, shape), out)
     return finish(out)
 
 
@@ -423,7 +412,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     i = array_operand(a, "choose")
     if dtype_of(i).kind not in "biu":
         raise ArgumentError(f"choose: the indices have dtype {dtype_of(i)}, want integers")
-    i = convert(i, INT64)
+    i = ops.convert(i, INT64)
     values = in_one_dtype([operand(c, "choose", 1) for c in choices], None, "choose")
     if not values:
         raise ArgumentValueError("choose: need at least one choice")
@@ -435,15 +424,15 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
         raise ArgumentValueError(
             f"choose: invalid entry in choice array: an index names none of the {len(values)}"
         )
-    shape = broadcast_shapes("choose", shape_of(i), *[shape_of(v) for v in values])
-    i = broadcast_to(i, shape)
+    shape = ops.broadcast_shapes("choose", shape_of(i), *[shape_of(v) for v in values])
+    i = ops.broadcast_to(i, shape)
     if mode == "raise":
-        i = select_p.bind(lt_p.bind(i, np.int64(0)), np.int64(len(values)), i)
+        i = ops.select_p.bind(ops.lt_p.bind(i, np.int64(0)), np.int64(len(values)), i)
     elif mode == "clip":
-        i = max_p.bind(i, np.int64(0))
-    stacked = operand(asarray([finish(broadcast_to(v, shape)) for v in values]), "choose")
-    places = [iota(shape, d) for d in range(len(shape))]
-    return finish(gather_p.bind(stacked, i, *places, axes=tuple(range(len(shape) + 1)), mode=mode))
+        i = ops.max_p.bind(i, np.int64(0))
+    stacked = operand(asarray([finish(ops.broadcast_to(v, shape)) for v in values]), "choose")
+    places = [ops.iota(shape, d) for d in range(len(shape))]
+    return finish(ops.gather_p.bind(stacked, i, *places, axes=tuple(range(len(shape) + 1)), mode=mode))
 
 
 @checked

@@ -21,9 +21,8 @@ from ..core.errors import (
     TracerArrayConversionError,
 )
 from ..core.trace import is_abstract, operators
-from ..primitives.elementwise.representation import bitcast_p
+from ..primitives import ops
 from ..primitives.operands import finish
-from ..primitives.structure.linear import reshape_p
 from . import linalg
 from .dispatch import array_operand, on_cpu
 from .reductions.reductions import any as any_of
@@ -90,10 +89,10 @@ def _view(x: Any, dtype: Any = None, type: Any = None) -> Any:
         )
     value = array_operand(x, "view")
     if new > old:
-        value = reshape_p.bind(value, shape=(*x.shape[:-1], x.shape[-1] * old // new, new // old))
-    bits = bitcast_p.bind(value, dtype=to)
+        value = ops.reshape_p.bind(value, shape=(*x.shape[:-1], x.shape[-1] * old // new, new // old))
+    bits = ops.bitcast_p.bind(value, dtype=to)
     return finish(
-        bits if new >= old else reshape_p.bind(bits, shape=(*x.shape[:-1], x.shape[-1] * old // new))
+        bits if new >= old else ops.reshape_p.bind(bits, shape=(*x.shape[:-1], x.shape[-1] * old // new))
     )
 
 

@@ -12,25 +12,12 @@ import numpy as np
 from ..core.aval import aval_of
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
 from ..core.trace import Tracer, operators
+from ..primitives import ops
 from ..primitives.axes import many_axes, one_axis
-from ..primitives.elementwise.arithmetic import mul_p, sub_p
-from ..primitives.elementwise.composed import conjugate
-from ..primitives.indexing.gather_scatter import gather_p
 from ..primitives.operands import finish, operand
-from ..primitives.products.dot import dot_general_p
-from ..primitives.products.matmul import contract, matmul, matvec, pair, vecdot, vecmat
+from ..primitives.products.matmul import matmul, matvec, vecdot, vecmat
 from ..primitives.promotion import refuse_out
-from ..primitives.structure.create import iota
-from ..primitives.structure.linear import (
-    broadcast_shapes,
-    flat,
-    move_axis,
-    reduce_sum_p,
-    reshape_p,
-    shape_of,
-    transpose_p,
-)
-from ..primitives.structure.shape import concatenate_p, slice_along
+from ..primitives.structure.linear import shape_of
 from .dispatch import implements, in_one_dtype, owned
 
 __all__ = [
@@ -42,7 +29,7 @@ __all__ = [
 
 
 def _dot(x: Any, y: Any, x_axes: tuple[int, ...], y_axes: tuple[int, ...]) -> Any:
-    return dot_general_p.bind(x, y, dimension_numbers=((x_axes, y_axes), ((), ())))
+    return ops.dot_general_p.bind(x, y, dimension_numbers=((x_axes, y_axes), ((), ())))
 
 
 def _check_summed(name: str, x: Any, y: Any, d: int, e: int) -> None:
@@ -74,10 +61,10 @@ def dot(a: Any, b: Any, out: None = None) -> Any:
     Array(11.)
     """
     refuse_out("dot", out)
-    x, y = pair(a, b, "dot")
+    x, y = ops.pair(a, b, "dot")
     n, m = len(shape_of(x)), len(shape_of(y))
     if not n or not m:
-        return finish(mul_p.bind(x, y))
+        return finish(ops.mul_p.bind(x, y))
     e = max(0, m - 2)
     _check_summed("dot", x, y, n - 1, e)
     return finish(_dot(x, y, (n - 1,), (e,)))
@@ -93,10 +80,10 @@ def inner(a: Any, b: Any, /) -> Any:
     >>> fnp.inner([1, 2], [[1, 0], [0, 1]])
     Array([1, 2])
     """
-    x, y = pair(a, b, "inner")
+    x, y = ops.pair(a, b, "inner")
     n, m = len(shape_of(x)), len(shape_of(y))
     if not n or not m:
-        return finish(mul_p.bind(x, y))
+        return finish(ops.mul_p.bind(x, y))
     _check_summed("inner", x, y, n - 1, m - 1)
     return finish(_dot(x, y, (n - 1,), (m - 1,)))
 
@@ -111,10 +98,10 @@ def vdot(a: Any, b: Any, /) -> Any:
     >>> fnp.vdot([1j, 2], [1j, 2])
     Array(5.+0.j)
     """
-    x, y = pair(a, b, "vdot")
-    x, y = flat(x), flat(y)
+    x, y = ops.pair(a, b, "vdot")
+    x, y = ops.flat(x), ops.flat(y)
     _check_summed("vdot", x, y, 0, 0)
-    return finish(_dot(conjugate(x), y, (0,), (0,)))
+    return finish(_dot(ops.conjugate(x), y, (0,), (0,)))
 
 
 @implements(np.outer)
@@ -129,9 +116,9 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
            [6, 8]])
     """
     refuse_out("outer", out)
-    x, y = pair(a, b, "outer")
-    x, y = flat(x), flat(y)
-    return finish(mul_p.bind(reshape_p.bind(x, shape=(*shape_of(x), 1)), y))
+    x, y = ops.pair(a, b, "outer")
+    x, y = ops.flat(x), ops.flat(y)
+    return finish(ops.mul_p.bind(ops.reshape_p.bind(x, shape=(*shape_of(x), 1)), y))
 
 
 @implements(np.tensordot)
@@ -150,7 +137,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     >>> fnp.tensordot(fnp.ones((2, 3)), fnp.ones((3, 4)), axes=1).shape
     (2, 4)
     """
-    x, y = pair(a, b, "tensordot")
+    x, y = ops.pair(a, b, "tensordot")
     n, m = len(shape_of(x)), len(shape_of(y))
     if hasattr(axes, "__len__") or hasattr(axes, "__iter__"):
         left, right = axes
@@ -235,7 +222,7 @@ def einsum(*operands: Any, out: None = None, dtype: Any = None, optimize: Any = 
     values = in_one_dtype(values, dtype, "einsum")
     terms, result = _subscripts(subscripts.replace(" ", ""), tuple([shape_of(v) for v in values]))
     if len(values) == 2 and all(len(set(t)) == len(t) for t in terms):
-        return owned(contract(values[0], terms[0], values[1], terms[1], result), *given)
+        return owned(ops.contract(values[0], terms[0], values[1], terms[1], result), *given)
     pairs = [_diagonals(v, t) for v, t in zip(values, terms)]
     for places in _path(tuple([(shape_of(v), labels) for v, labels in pairs]), result, optimize):
         chosen = [pairs[i] for i in places]
@@ -313,8 +300,8 @@ def _diagonals(x: Any, labels: tuple) -> tuple[Any, tuple]:
         extents = {shape_of(x)[d] for d in axes}
         if len(extents) != 1:
             raise ShapeError(f"einsum: axes '{label}' of shape {shape_of(x)} have different extents")
-        places = [iota((extents.pop(),), 0)] * len(axes)
-        x = gather_p.bind(x, *places, axes=axes, mode="promise_in_bounds")
+        places = [ops.iota((extents.pop(),), 0)] * len(axes)
+        x = ops.gather_p.bind(x, *places, axes=axes, mode="promise_in_bounds")
         labels = (label, *[a for a in labels if a != label])
     return x, labels
 
@@ -356,16 +343,16 @@ def _combine(chosen: list, others: list, result: tuple) -> tuple[Any, tuple]:
     out = tuple([a for a in dict.fromkeys((*x_labels, *y_labels)) if a in needed])
     if not others and set(out) == set(result):
         out = result
-    return contract(x, x_labels, y, y_labels, out), out
+    return ops.contract(x, x_labels, y, y_labels, out), out
 
 
 def _final(x: Any, labels: tuple, result: tuple) -> Any:
     summed = tuple([d for d, a in enumerate(labels) if a not in result])
     if summed:
-        x = reduce_sum_p.bind(x, axes=summed)
+        x = ops.reduce_sum_p.bind(x, axes=summed)
         labels = tuple([a for a in labels if a in result])
     order = tuple([labels.index(a) for a in result])
-    return x if order == tuple(range(len(order))) else transpose_p.bind(x, permutation=order)
+    return x if order == tuple(range(len(order))) else ops.transpose_p.bind(x, permutation=order)
 
 
 # --- others -------------------------------------------------------------------------------------------------
@@ -381,13 +368,13 @@ def kron(a: Any, b: Any) -> Any:
     >>> fnp.kron([1, 10], [1, 2])
     Array([ 1,  2, 10, 20])
     """
-    x, y = pair(a, b, "kron")
+    x, y = ops.pair(a, b, "kron")
     ndim = max(len(shape_of(x)), len(shape_of(y)))
     n = (1,) * (ndim - len(shape_of(x))) + shape_of(x)
     m = (1,) * (ndim - len(shape_of(y))) + shape_of(y)
-    x = reshape_p.bind(x, shape=tuple([k for extent in n for k in (extent, 1)]))
-    y = reshape_p.bind(y, shape=tuple([k for extent in m for k in (1, extent)]))
-    return finish(reshape_p.bind(mul_p.bind(x, y), shape=tuple([i * j for i, j in zip(n, m)])))
+    x = ops.reshape_p.bind(x, shape=tuple([k for extent in n for k in (extent, 1)]))
+    y = ops.reshape_p.bind(y, shape=tuple([k for extent in m for k in (1, extent)]))
+    return finish(ops.reshape_p.bind(ops.mul_p.bind(x, y), shape=tuple([i * j for i, j in zip(n, m)])))
 
 
 @implements(np.cross)
@@ -416,21 +403,24 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     """
     if axis is not None:
         axisa = axisb = axisc = axis
-    x, y = pair(a, b, "cross")
-    x = move_axis(x, one_axis(axisa, len(shape_of(x)), "cross"), len(shape_of(x)) - 1)
-    y = move_axis(y, one_axis(axisb, len(shape_of(y)), "cross"), len(shape_of(y)) - 1)
+    x, y = ops.pair(a, b, "cross")
+    x = ops.move_axis(x, one_axis(axisa, len(shape_of(x)), "cross"), len(shape_of(x)) - 1)
+    y = ops.move_axis(y, one_axis(axisb, len(shape_of(y)), "cross"), len(shape_of(y)) - 1)
     if shape_of(x)[-1] != 3 or shape_of(y)[-1] != 3:
         raise ShapeError(f"cross: vectors must have 3 elements, got shapes {shape_of(x)} and {shape_of(y)}")
-    ndim = len(broadcast_shapes("cross", shape_of(x), shape_of(y)))
+    ndim = len(ops.broadcast_shapes("cross", shape_of(x), shape_of(y)))
     u, v = _parts(x), _parts(y)
-    rows = [sub_p.bind(mul_p.bind(u[i], v[j]), mul_p.bind(u[j], v[i])) for i, j in ((1, 2), (2, 0), (0, 1))]
-    out = concatenate_p.bind(*rows, dimension=ndim - 1)
-    return finish(move_axis(out, ndim - 1, one_axis(axisc, ndim, "cross")))
+    rows = [
+        ops.sub_p.bind(ops.mul_p.bind(u[i], v[j]), ops.mul_p.bind(u[j], v[i]))
+        for i, j in ((1, 2), (2, 0), (0, 1))
+    ]
+    out = ops.concatenate_p.bind(*rows, dimension=ndim - 1)
+    return finish(ops.move_axis(out, ndim - 1, one_axis(axisc, ndim, "cross")))
 
 
 def _parts(x: Any) -> list[Any]:
     shape = shape_of(x)
-    return [slice_along(x, len(shape) - 1, i, i + 1) for i in range(3)]
+    return [ops.slice_along(x, len(shape) - 1, i, i + 1) for i in range(3)]
 
 
 for _ufunc, _function in ((np.matmul, matmul), (np.vecdot, vecdot)):

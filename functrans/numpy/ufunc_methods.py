@@ -19,14 +19,11 @@ from ..core.errors import (
 )
 from ..core.primitive import Primitive
 from ..core.trace import concrete, is_abstract, operators
+from ..primitives import ops
 from ..primitives.axes import one_axis, reduced_axes
-from ..primitives.elementwise.arithmetic import convert, select_p
-from ..primitives.elementwise.composed import truth
 from ..primitives.operands import finish, operand
 from ..primitives.promotion import refuse_out
-from ..primitives.reductions.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p
-from ..primitives.structure.linear import broadcast_to, dtype_of, move_axis, reshape_p, shape_of
-from ..primitives.structure.shape import concatenate_p, element_along, slice_along
+from ..primitives.structure.linear import dtype_of, shape_of
 from .dispatch import NO_VALUE, array_operand, given
 from .reductions import reductions
 from .shaping.joining import stack
@@ -41,11 +38,11 @@ _REDUCTIONS: dict[np.ufunc, Callable[..., Any]] = {
 }
 _LOGICAL = (np.logical_and, np.logical_or, np.logical_xor)
 _ACCUMULATIONS: dict[np.ufunc, Primitive] = {
-    np.add: cumsum_p,
-    np.multiply: cumprod_p,
-    np.maximum: cummax_p,
-    np.minimum: cummin_p,
-    np.logaddexp: cumlogsumexp_p,
+    np.add: ops.cumsum_p,
+    np.multiply: ops.cumprod_p,
+    np.maximum: ops.cummax_p,
+    np.minimum: ops.cummin_p,
+    np.logaddexp: ops.cumlogsumexp_p,
 }
 #: Those whose order of evaluation is free, so that halves can be combined: log(n) operations instead of n.
 _ASSOCIATIVE = frozenset(
@@ -96,7 +93,7 @@ def _ufunc_method(
 
 def _outer(function: Callable[..., Any], ufunc: np.ufunc, name: str, a: Any, b: Any, **options: Any) -> Any:
     x, y = array_operand(a, name), array_operand(b, name, 1)
-    return function(reshape_p.bind(x, shape=shape_of(x) + (1,) * len(shape_of(y))), y, **options)
+    return function(ops.reshape_p.bind(x, shape=shape_of(x) + (1,) * len(shape_of(y))), y, **options)
 
 
 # --- reduce -------------------------------------------------------------------------------------------------
@@ -120,7 +117,7 @@ def _reduce(
     if dtype is not None and ufunc in (np.add, np.multiply):
         options["dtype"] = dtype
     elif dtype is not None and ufunc not in _LOGICAL:
-        x = convert(x, canonical(dtype, f"{name}: dtype"))
+        x = ops.convert(x, canonical(dtype, f"{name}: dtype"))
     known = _REDUCTIONS.get(ufunc)
     if known is not None and not (options and ufunc in _LOGICAL):
         return known(x, axis=axis, keepdims=keepdims, where=where, **options)
@@ -128,17 +125,17 @@ def _reduce(
     axes = reduced_axes(axis, len(shape), name)
     if len(axes) > 1 and ufunc not in _ASSOCIATIVE:
         raise ArgumentValueError(f"{name}: not reorderable, so at most one axis may be specified, got {axis}")
-    x = _masked(truth(x) if ufunc in _LOGICAL else x, where, ufunc, name)
+    x = _masked(ops.truth(x) if ufunc in _LOGICAL else x, where, ufunc, name)
     others = [d for d in range(len(shape)) if d not in axes]
     flat = x
     for place, d in enumerate(axes):
-        flat = move_axis(flat, d + sum(e > d for e in axes[:place]), place)
+        flat = ops.move_axis(flat, d + sum(e > d for e in axes[:place]), place)
     kept = tuple([shape[d] for d in others])
-    flat = reshape_p.bind(flat, shape=(prod([shape[d] for d in axes]), *kept))
+    flat = ops.reshape_p.bind(flat, shape=(prod([shape[d] for d in axes]), *kept))
     found = operand(_folded(function, ufunc, name, flat, initial), name)
     if keepdims:
         kept = tuple([1 if d in axes else n for d, n in enumerate(shape)])
-    return finish(reshape_p.bind(found, shape=kept))
+    return finish(ops.reshape_p.bind(found, shape=kept))
 
 
 def _masked(x: Any, where: Any, ufunc: np.ufunc, name: str) -> Any:
@@ -146,8 +143,8 @@ def _masked(x: Any, where: Any, ufunc: np.ufunc, name: str) -> Any:
         return x
     if ufunc.identity is None:
         raise ArgumentValueError(f"{name}: it has no identity, so where= is not possible")
-    mask = truth(operand(where, f"{name}: where"))
-    return select_p.bind(broadcast_to(mask, shape_of(x)), x, dtype_of(x).type(ufunc.identity))
+    mask = ops.truth(operand(where, f"{name}: where"))
+    return ops.select_p.bind(ops.broadcast_to(mask, shape_of(x)), x, dtype_of(x).type(ufunc.identity))
 
 
 def _folded(function: Callable[..., Any], ufunc: np.ufunc, name: str, x: Any, initial: Any) -> Any:
@@ -159,11 +156,11 @@ def _folded(function: Callable[..., Any], ufunc: np.ufunc, name: str, x: Any, in
         if total is None:
             raise ArgumentValueError(f"{name}: zero-size array has no such reduction; there is no identity")
         dtype = dtype_of(operand(function(dtype_of(x).type(0), dtype_of(x).type(0)), name))
-        return broadcast_to(dtype.type(total), shape_of(x)[1:])
+        return ops.broadcast_to(dtype.type(total), shape_of(x)[1:])
     if ufunc in _ASSOCIATIVE:
         while shape_of(x)[0] > 1:
             x = _halved(function, x)
-        rest = [reshape_p.bind(x, shape=shape_of(x)[1:])]
+        rest = [ops.reshape_p.bind(x, shape=shape_of(x)[1:])]
     else:
         rest = _rows(x, name)
     for row in rest:
@@ -178,19 +175,19 @@ def _rows(x: Any, name: str) -> list[Any]:
             f"{name} of {shape[0]} traced elements: functrans writes out an operation for each, at most {_LONGEST}; "
             "write it as a loop with lax.scan, or by functions whose order of evaluation is free"
         )
-    return [element_along(x, 0, i) for i in range(shape[0])]
+    return [ops.element_along(x, 0, i) for i in range(shape[0])]
 
 
 def _halved(function: Callable[..., Any], x: Any) -> Any:
     """Neighbours combined, so that about half as many rows are left."""
     shape = shape_of(x)
     half = shape[0] // 2
-    pairs = reshape_p.bind(slice_along(x, 0, 0, 2 * half), shape=(half, 2, *shape[1:]))
-    out = operand(function(element_along(pairs, 1, 0), element_along(pairs, 1, 1)), "reduce")
+    pairs = ops.reshape_p.bind(ops.slice_along(x, 0, 0, 2 * half), shape=(half, 2, *shape[1:]))
+    out = operand(function(ops.element_along(pairs, 1, 0), ops.element_along(pairs, 1, 1)), "reduce")
     if shape[0] % 2 == 0:
         return out
-    last = slice_along(x, 0, 2 * half, 2 * half + 1)
-    return concatenate_p.bind(out, convert(last, dtype_of(out)), dimension=0)
+    last = ops.slice_along(x, 0, 2 * half, 2 * half + 1)
+    return ops.concatenate_p.bind(out, ops.convert(last, dtype_of(out)), dimension=0)
 
 
 # --- accumulate ---------------------------------------------------------------------------------------------
@@ -209,17 +206,17 @@ def _accumulate(
     x = array_operand(array, name)
     d = one_axis(axis, len(shape_of(x)), name)
     if dtype is not None:
-        x = convert(x, canonical(dtype, f"{name}: dtype"))
+        x = ops.convert(x, canonical(dtype, f"{name}: dtype"))
     elif ufunc in (np.add, np.multiply):
-        x = convert(x, reductions.accumulator(dtype_of(x)))
+        x = ops.convert(x, reductions.accumulator(dtype_of(x)))
     elif ufunc in _LOGICAL:
-        x = truth(x)
+        x = ops.truth(x)
     prim = _ACCUMULATIONS.get(ufunc)
     if prim is not None and dtype_of(x).kind in ("f" if ufunc is np.logaddexp else "iuf"):
         return finish(prim.bind(x, axis=d, reverse=False))
-    rows = move_axis(x, d, 0)
+    rows = ops.move_axis(x, d, 0)
     found = _scanned(function, rows) if ufunc in _ASSOCIATIVE else _written_out(function, rows, name)
-    return finish(move_axis(found, 0, d))
+    return finish(ops.move_axis(found, 0, d))
 
 
 def _scanned(function: Callable[..., Any], x: Any) -> Any:
@@ -227,11 +224,11 @@ def _scanned(function: Callable[..., Any], x: Any) -> Any:
     shape = shape_of(x)
     n, step = shape[0], 1
     while step < n:
-        behind = slice_along(x, 0, step, n)
-        before = slice_along(x, 0, 0, n - step)
+        behind = ops.slice_along(x, 0, step, n)
+        before = ops.slice_along(x, 0, 0, n - step)
         combined = operand(function(before, behind), "accumulate")
-        head = convert(slice_along(x, 0, 0, step), dtype_of(combined))
-        x = concatenate_p.bind(head, combined, dimension=0)
+        head = ops.convert(ops.slice_along(x, 0, 0, step), dtype_of(combined))
+        x = ops.concatenate_p.bind(head, combined, dimension=0)
         step *= 2
     return x
 
@@ -277,7 +274,7 @@ def _reduceat(
         raise ArgumentError(f"{name}: want at least one index")
     parts = []
     for s, end in zip(starts, [*starts[1:], n]):
-        piece = slice_along(x, d, s, max(end, s + 1))
+        piece = ops.slice_along(x, d, s, max(end, s + 1))
         parts.append(_reduce(function, ufunc, name, piece, d, dtype))
     return stack(parts, d)
 

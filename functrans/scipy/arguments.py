@@ -8,8 +8,9 @@ import numpy as np
 
 from ..core.errors import ArgumentValueError, LinAlgError
 from ..core.trace import concrete
-from ..numpy.linalg.common import all_inexact
-from ..primitives.structure.linear import broadcast_shapes, broadcast_to, reshape_p, shape_of
+from ..numpy.linalg.norms import all_inexact
+from ..primitives import ops
+from ..primitives.structure.linear import shape_of
 
 
 def inexact(name: str, check_finite: bool, *given: Any) -> list[Any]:
@@ -29,7 +30,7 @@ def matched(name: str, a: Any, b: Any) -> tuple[Any, Any, tuple[int, ...]]:
     vector = len(own) == 1
     if not own or own[0 if vector else -2] != n:
         raise LinAlgError(f"{name}: shapes {shape_of(a)} and {own} are incompatible")
-    b = reshape_p.bind(b, shape=(n, 1)) if vector else b
-    batch = broadcast_shapes(name, shape_of(a)[:-2], shape_of(b)[:-2])
-    columns = broadcast_to(b, (*batch, *shape_of(b)[-2:]))
-    return broadcast_to(a, (*batch, n, n)), columns, (*batch, n) if vector else shape_of(columns)
+    b = ops.reshape_p.bind(b, shape=(n, 1)) if vector else b
+    batch = ops.broadcast_shapes(name, shape_of(a)[:-2], shape_of(b)[:-2])
+    columns = ops.broadcast_to(b, (*batch, *shape_of(b)[-2:]))
+    return ops.broadcast_to(a, (*batch, n, n)), columns, (*batch, n) if vector else shape_of(columns)

@@ -19,7 +19,7 @@ from ..core.errors import ArgumentError, CapturedTracerError, UnexpectedTracerEr
 from ..core.trace import Trace, Tracer, concrete, current_trace, eval_trace, tracing
 from ..custom.closures import Sealed, StandInTrace, captured_tracers
 from ..numpy.creation.filled import asarray
-from ..primitives.structure.linear import instantiate
+from ..primitives import ops
 from ..transforms.jvp import jvp
 from ..transforms.linearize import linearize
 from ..transforms.transpose import backward
@@ -105,7 +105,7 @@ def is_moving(x: Any) -> bool:
 def pushed(fun: Callable[..., Sequence[Any]], values: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
     """The tangents of the results of a function of flat values; None and `Zero` count as zeros."""
     given = [Zero(x) if t is None else t for x, t in zip(values, tangents)]
-    return [instantiate(t) for t in jvp(fun, values, given)[1]]
+    return [ops.instantiate(t) for t in jvp(fun, values, given)[1]]
 
 
 def pulled(
@@ -114,7 +114,7 @@ def pulled(
     """The cotangents of the marked values."""
     found = linearize(fun, values, mask)
     back = backward(found.tape, found.tangents, cts, found.inputs)
-    return [instantiate(ct) for ct, m in zip(back, mask) if m]
+    return [ops.instantiate(ct) for ct, m in zip(back, mask) if m]
 
 
 def is_traced(*values: Any) -> bool:

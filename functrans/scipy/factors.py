@@ -8,17 +8,9 @@ from ..core.aval import Aval
 from ..core.checked import checked
 from ..core.dtypes import real_dtype
 from ..core.errors import ArgumentValueError
-from ..primitives.elementwise.arithmetic import convert_element_type_p, eq_p, stop_gradient_p
-from ..primitives.linalg.cholesky import solve as solve_factored
-from ..primitives.linalg.column_order import column_order_p
-from ..primitives.linalg.lu import columns_taken, lu_p, permutation_p, rows_taken
-from ..primitives.linalg.matrices import check_matrix, check_square, columns_of, rows_of, triangle
-from ..primitives.linalg.qr import geqrf_p, qr_p, qr_triangle_p
+from ..primitives import ops
 from ..primitives.operands import finish, operand
-from ..primitives.sorting.sort import argsort
-from ..primitives.structure.create import eye, iota
-from ..primitives.structure.linear import add_p, broadcast_to, dtype_of, reshape_p, shape_of, zeros
-from ..primitives.structure.shape import concatenate_p
+from ..primitives.structure.linear import dtype_of, shape_of
 from .arguments import inexact, matched
 
 
@@ -60,20 +52,26 @@ def lu(
            [0., 2.]]))
     """
     (x,) = inexact("lu", check_finite, a)
-    check_matrix("lu", x)
+    ops.check_matrix("lu", x)
     *batch, m, n = shape_of(x)
     k = min(m, n)
-    packed, _, permutation = lu_p.bind(x)
-    lower = add_p.bind(triangle(columns_of(packed, 0, k), lower=True, strict=True), eye(m, k, 0, dtype_of(x)))
-    upper = triangle(rows_of(packed, 0, k), lower=False)
-    order = convert_element_type_p.bind(argsort(permutation, len(batch)), dtype=permutation.dtype)
+    packed, _, permutation = ops.lu_p.bind(x)
+    lower = ops.add_p.bind(
+        ops.triangle(ops.columns_of(packed, 0, k), lower=True, strict=True), ops.eye(m, k, 0, dtype_of(x))
+    )
+    upper = ops.triangle(ops.rows_of(packed, 0, k), lower=False)
+    order = ops.convert_element_type_p.bind(ops.argsort(permutation, len(batch)), dtype=permutation.dtype)
     if permute_l:
-        return finish(rows_taken(lower, order)), finish(upper)
+        return finish(ops.rows_taken(lower, order)), finish(upper)
     if p_indices:
         return finish(order), finish(lower), finish(upper)
-    wanted = reshape_p.bind(order, shape=(*batch, m, 1))
-    p = eq_p.bind(wanted, iota((1, m), 1, order.dtype))
-    return finish(convert_element_type_p.bind(p, dtype=real_dtype(dtype_of(x)))), finish(lower), finish(upper)
+    wanted = ops.reshape_p.bind(order, shape=(*batch, m, 1))
+    p = ops.eq_p.bind(wanted, ops.iota((1, m), 1, order.dtype))
+    return (
+        finish(ops.convert_element_type_p.bind(p, dtype=real_dtype(dtype_of(x)))),
+        finish(lower),
+        finish(upper),
+    )
 
 
 @checked
@@ -106,8 +104,8 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
     Array([1., 1.])
     """
     (x,) = inexact("lu_factor", check_finite, a)
-    check_matrix("lu_factor", x)
-    packed, pivots, _ = lu_p.bind(x)
+    ops.check_matrix("lu_factor", x)
+    packed, pivots, _ = ops.lu_p.bind(x)
     return finish(packed), finish(pivots)
 
 
@@ -142,20 +140,20 @@ def lu_solve(
         raise ArgumentValueError(f"lu_solve: trans must be 0, 1 or 2, got {trans!r}")
     packed, pivots = lu_and_piv
     factors, right = inexact("lu_solve", check_finite, packed, b)
-    check_square("lu_solve", factors)
+    ops.check_square("lu_solve", factors)
     factors, columns, shape = matched("lu_solve", factors, right)
-    order = permutation_p.bind(operand(pivots, "lu_solve"), size=shape_of(factors)[-1])
-    order = broadcast_to(order, shape_of(factors)[:-1])
+    order = ops.permutation_p.bind(operand(pivots, "lu_solve"), size=shape_of(factors)[-1])
+    order = ops.broadcast_to(order, shape_of(factors)[:-1])
     unit = {"left_side": True, "lower": True, "unit_diagonal": True}
     if trans:
         turn = {"transpose_a": True, "conjugate_a": trans == 2}
-        out = solve_factored(factors, columns, left_side=True, lower=False, **turn)
-        out = solve_factored(factors, out, **unit, **turn)
-        out = rows_taken(out, argsort(order, len(shape_of(order)) - 1))
+        out = ops.solve(factors, columns, left_side=True, lower=False, **turn)
+        out = ops.solve(factors, out, **unit, **turn)
+        out = ops.rows_taken(out, ops.argsort(order, len(shape_of(order)) - 1))
     else:
-        out = solve_factored(factors, rows_taken(columns, order), **unit)
-        out = solve_factored(factors, out, left_side=True, lower=False)
-    return finish(reshape_p.bind(out, shape=shape) if shape_of(out) != shape else out)
+        out = ops.solve(factors, ops.rows_taken(columns, order), **unit)
+        out = ops.solve(factors, out, left_side=True, lower=False)
+    return finish(ops.reshape_p.bind(out, shape=shape) if shape_of(out) != shape else out)
 
 
 @checked
@@ -204,21 +202,21 @@ def qr(
     if mode not in ("full", "r", "economic", "raw"):
         raise ArgumentValueError(f"qr: mode must be 'full', 'r', 'economic' or 'raw', got {mode!r}")
     (x,) = inexact("qr", check_finite, a)
-    check_matrix("qr", x)
+    ops.check_matrix("qr", x)
     order: tuple[Any, ...] = ()
     if pivoting:
-        found = column_order_p.bind(stop_gradient_p.bind(x))
-        x, order = columns_taken(x, found), (finish(found),)
+        found = ops.column_order_p.bind(ops.stop_gradient_p.bind(x))
+        x, order = ops.columns_taken(x, found), (finish(found),)
     if mode == "raw":
-        h, taus = geqrf_p.bind(x)
-        r = triangle(rows_of(h, 0, min(shape_of(h)[-2:])), lower=False)
+        h, taus = ops.geqrf_p.bind(x)
+        r = ops.triangle(ops.rows_of(h, 0, min(shape_of(h)[-2:])), lower=False)
         return ((finish(h), finish(taus)), finish(r), *order)
     if mode == "r":
-        r = qr_triangle_p.bind(x)
+        r = ops.qr_triangle_p.bind(x)
         *batch, m, n = shape_of(x)
         if m > n:
-            nothing = zeros(Aval((*batch, m - n, n), dtype_of(x)))
-            r = concatenate_p.bind(r, nothing, dimension=len(batch))
+            nothing = ops.zeros(Aval((*batch, m - n, n), dtype_of(x)))
+            r = ops.concatenate_p.bind(r, nothing, dimension=len(batch))
         return (finish(r), *order)
-    q, r = qr_p.bind(x, full=mode == "full")
+    q, r = ops.qr_p.bind(x, full=mode == "full")
     return (finish(q), finish(r), *order)

@@ -28,7 +28,7 @@ from ..custom.function import Function
 from ..numpy.creation.filled import asarray
 from ..numpy.shaping.joining import concatenate, stack
 from ..numpy.shaping.reshaping import broadcast_to
-from ..primitives.structure.linear import instantiate
+from ..primitives import ops
 from ..transforms.jvp import jvp
 from ..transforms.linearize import linearize
 from ..transforms.transpose import backward
@@ -84,7 +84,7 @@ class Pushed(System):
         outs, moved = jvp(
             lambda x, *cs: [self.of.slope(t, x, cs)], values, [y[n:], *_zeros(values[1:], tangents)]
         )
-        return concatenate([outs[0], instantiate(moved[0])])
+        return concatenate([outs[0], ops.instantiate(moved[0])])
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ class Jacobian(System):
         rows = []
         for unit in np.eye(n):
             back = backward(found.tape, found.tangents, [unit], found.inputs)
-            rows.append([instantiate(ct).reshape(-1) for ct in back if ct is not None])
+            rows.append([ops.instantiate(ct).reshape(-1) for ct in back if ct is not None])
         in_y = stack([row[0] for row in rows]) @ own
         in_c = stack([concatenate([np.zeros(n), *row[1:]]) for row in rows])
         return concatenate([found.outs[0], (in_y + in_c).reshape(-1)])

@@ -13,7 +13,7 @@ from ..core.errors import ArgumentError
 from ..core.trace import is_abstract
 from ..numpy.creation.filled import asarray
 from ..numpy.shaping.joining import concatenate
-from ..primitives.elementwise.arithmetic import weakly
+from ..primitives import ops
 from . import quadrature
 from .callbacks import Callback, as_array, is_traced, known, numbers_only, unpatched
 from .flows import Flow, Given, Problem
@@ -108,7 +108,7 @@ def quad(
         if is_traced(options[name]):
             options[name] = known("quad", name, options[name])
     (y,), error = Quad.apply(Integral(quadrature.Given(callback), options), a, b, *callback.operands)
-    return weakly(y), weakly(error)  # SciPy returns floats
+    return ops.weakly(y), ops.weakly(error)  # SciPy returns floats
 
 
 def solve_ivp(

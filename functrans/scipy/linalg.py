@@ -5,12 +5,10 @@ inside compiled functions NaN propagates.
 """
 
 from ..core.names import module_attributes as _module_attributes
-from .exponential import expm
 from .factors import lu, lu_factor, lu_solve, qr
-from .matrix_functions import solve_sylvester, sqrtm
+from .matrix_functions import block_diag, expm, solve_sylvester, sqrtm, toeplitz
 from .positive import cho_factor, cho_solve, cholesky
 from .spectra import eigh, eigvalsh, pinv, polar, svd, svdvals
-from .structured import block_diag, toeplitz
 from .systems import det, inv, solve, solve_triangular
 
 __all__ = [

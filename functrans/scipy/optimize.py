@@ -10,7 +10,7 @@ import scipy
 
 from ..core.errors import ArgumentError, SolverError
 from ..core.trace import is_abstract
-from ..primitives.elementwise.arithmetic import weakly
+from ..primitives import ops
 from .callbacks import Callback, as_array, is_traced, numbers_only, unpatched
 from .roots import Equation, Root
 
@@ -47,7 +47,7 @@ def _bracketed(name: str, doc: str) -> Callable[..., Any]:
             return x, found
 
         equation = Equation(callback, find)
-        x = weakly(Root.apply(equation, (a, b), *callback.operands))
+        x = ops.weakly(Root.apply(equation, (a, b), *callback.operands))
         return (x, _results(equation, callback, (a, b), root=x)) if full_output else x
 
     solver.__name__ = solver.__qualname__ = name
@@ -208,7 +208,7 @@ def root_scalar(
     equation = Equation(callback, find, paired=fprime is True or fprime2 is True)
     x = Root.apply(equation, tuple(starts.values()), *callback.operands)
     if method in _IN_C or (method is None and bracket is not None):
-        x = weakly(x)
+        x = ops.weakly(x)
     return _results(equation, callback, starts.values(), root=x)
 
 

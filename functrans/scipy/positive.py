@@ -6,17 +6,16 @@ from typing import Any
 
 from ..core.checked import checked
 from ..core.config import config
-from ..primitives.linalg.cholesky import cholesky_p, solve
-from ..primitives.linalg.matrices import check_square, matrix_transpose
+from ..primitives import ops
 from ..primitives.operands import finish
-from ..primitives.structure.linear import reshape_p, shape_of
+from ..primitives.structure.linear import shape_of
 from .arguments import inexact, matched
 
 
 def lower_factor(x: Any, lower: bool) -> Any:
     """The lower factor of a matrix given by one triangle."""
-    x = x if lower else matrix_transpose(x, conjugate=True)
-    return cholesky_p.bind(x, on_error=config.linalg_errors)
+    x = x if lower else ops.matrix_transpose(x, conjugate=True)
+    return ops.cholesky_p.bind(x, on_error=config.linalg_errors)
 
 
 @checked
@@ -56,9 +55,9 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
            [1., 2.]])
     """
     (x,) = inexact("cholesky", check_finite, a)
-    check_square("cholesky", x)
+    ops.check_square("cholesky", x)
     factor = lower_factor(x, lower)
-    return finish(factor if lower else matrix_transpose(factor, conjugate=True))
+    return finish(factor if lower else ops.matrix_transpose(factor, conjugate=True))
 
 
 @checked
@@ -114,9 +113,11 @@ def cho_solve(
     """
     c, lower = c_and_lower
     factor, right = inexact("cho_solve", check_finite, c, b)
-    check_square("cho_solve", factor)
+    ops.check_square("cho_solve", factor)
     factor, columns, shape = matched("cho_solve", factor, right)
     lower = bool(lower)
-    inner = solve(factor, columns, left_side=True, lower=lower, transpose_a=not lower, conjugate_a=not lower)
-    out = solve(factor, inner, left_side=True, lower=lower, transpose_a=lower, conjugate_a=lower)
-    return finish(reshape_p.bind(out, shape=shape) if shape_of(out) != shape else out)
+    inner = ops.solve(
+        factor, columns, left_side=True, lower=lower, transpose_a=not lower, conjugate_a=not lower
+    )
+    out = ops.solve(factor, inner, left_side=True, lower=lower, transpose_a=lower, conjugate_a=lower)
+    return finish(ops.reshape_p.bind(out, shape=shape) if shape_of(out) != shape else out)

@@ -9,12 +9,9 @@ from ..core.dtypes import BOOL
 from ..core.errors import ArgumentValueError, DtypeError, ShapeError
 from ..core.names import module_attributes as _module_attributes
 from ..numpy.dispatch import array_operand, in_one_dtype
-from ..primitives.elementwise.arithmetic import mul_p
-from ..primitives.elementwise.complexes import conj_p
+from ..primitives import ops
 from ..primitives.operands import finish
-from ..primitives.structure.linear import dtype_of, reshape_p, shape_of
-from ..primitives.structure.shape import rev_p
-from ..primitives.windows.conv import conv_p
+from ..primitives.structure.linear import dtype_of, shape_of
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d"]
 __getattr__, __dir__ = _module_attributes("functrans.scipy.signal", globals())
@@ -137,20 +134,20 @@ def _convolved(name: str, in1: Any, in2: Any, mode: str, *, reverse: bool) -> An
     if mode not in ("full", "same", "valid"):
         raise ArgumentValueError(f"{name}: mode must be 'full', 'same' or 'valid', got {mode!r}")
     if not reverse and dtype_of(y).kind == "c":
-        y = conj_p.bind(y)
+        y = ops.conj_p.bind(y)
     if not a:
-        return finish(mul_p.bind(x, y))
+        return finish(ops.mul_p.bind(x, y))
     axes = tuple(range(len(a)))
-    window = rev_p.bind(y, dimensions=axes) if reverse else y
+    window = ops.rev_p.bind(y, dimensions=axes) if reverse else y
     if mode == "valid" and any(n < m for n, m in zip(a, b)):
         if any(n > m for n, m in zip(a, b)):
             raise ShapeError(
                 f"{name}: mode 'valid' needs one array that fits within the other, got shapes {a} and {b}"
             )
         # in2 slides under in1 as in1 over in2, but the other way round.
-        flipped = rev_p.bind(x, dimensions=axes)
+        flipped = ops.rev_p.bind(x, dimensions=axes)
         return finish(
-            _slid(y, flipped, "valid") if reverse else rev_p.bind(_slid(y, x, "valid"), dimensions=axes)
+            _slid(y, flipped, "valid") if reverse else ops.rev_p.bind(_slid(y, x, "valid"), dimensions=axes)
         )
     return finish(_slid(x, window, mode, late=name == "correlate2d"))
 
@@ -164,13 +161,13 @@ def _slid(x: Any, window: Any, mode: str, late: bool = False) -> Any:
         cut = [m // 2 if late else (m - 1) // 2 for m in b]
         padding = [(m - 1 - c, c) for m, c in zip(b, cut)]
     ones = (1,) * len(a)
-    out = conv_p.bind(
-        reshape_p.bind(x, shape=(1, 1, 1, *a)),
-        reshape_p.bind(window, shape=(1, 1, 1, *b)),
+    out = ops.conv_p.bind(
+        ops.reshape_p.bind(x, shape=(1, 1, 1, *a)),
+        ops.reshape_p.bind(window, shape=(1, 1, 1, *b)),
         window_strides=ones,
         padding=tuple(padding),
         lhs_dilation=ones,
         rhs_dilation=ones,
     )
     extents = tuple([n + low + high - m + 1 for n, m, (low, high) in zip(a, b, padding)])
-    return reshape_p.bind(out, shape=extents)
+    return ops.reshape_p.bind(out, shape=extents)

@@ -20,36 +20,12 @@ from ..core.names import module_attributes as _module_attributes
 from ..core.primitive import Primitive
 from ..core.trace import operators
 from ..numpy.dispatch import array_operand
+from ..primitives import ops
 from ..primitives.axes import axes_or_all
-from ..primitives.elementwise import sigmoid
-from ..primitives.elementwise.arithmetic import (
-    convert,
-    div_p,
-    mul_p,
-    ne_p,
-    select_p,
-    stop_gradient_p,
-    sub_p,
-)
-from ..primitives.elementwise.complexes import abs_p
-from ..primitives.elementwise.exp_log import exp_p, log_p
-from ..primitives.elementwise.rounding import is_finite_p, sign_p
 from ..primitives.families import literal
 from ..primitives.operands import finish
 from ..primitives.promotion import binary, common, unary
-from ..primitives.reductions.reduce import reduce_max_p
-from ..primitives.special import from_scipy as special_scipy
-from ..primitives.special import gamma as special
-from ..primitives.special.bessel import bessel_i_p
-from ..primitives.structure.linear import (
-    add_p,
-    broadcast_shapes,
-    broadcast_to,
-    dtype_of,
-    reduce_sum_p,
-    reshape_p,
-    shape_of,
-)
+from ..primitives.structure.linear import dtype_of, shape_of
 
 __all__ = [
     "betainc",
@@ -80,48 +56,46 @@ __all__ = [
     "zeta",
 ]
 
-erf = unary(sp.erf, special.erf_p.bind, "Error function.")
-erfc = unary(sp.erfc, special.erfc_p.bind, "Complementary error function ``1 - erf(x)``.")
-gammaln = unary(sp.gammaln, special.lgamma_p.bind, "Logarithm of the absolute value of the gamma function.")
-digamma = psi = unary(sp.psi, special.digamma_p.bind, "Digamma function, the derivative of `gammaln`.")
-expit = unary(sp.expit, sigmoid.logistic_p.bind, "Logistic function ``1 / (1 + exp(-x))``.")
-logit = unary(
-    sp.logit, sigmoid.logit_p.bind, "Logarithm of the odds ``x / (1 - x)``, the inverse of `expit`."
-)
-xlogy = binary(sp.xlogy, special.xlogy_p.bind, "``x * log(y)``, and 0 where `x` is 0.")
-xlog1py = binary(sp.xlog1py, special.xlog1py_p.bind, "``x * log(1 + y)``, and 0 where `x` is 0.")
-erfinv = unary(sp.erfinv, special_scipy.erfinv_p.bind, "The inverse of `erf`.")
-ndtri = unary(sp.ndtri, special_scipy.ndtri_p.bind, "The inverse of `ndtr`.")
+erf = unary(sp.erf, ops.erf_p.bind, "Error function.")
+erfc = unary(sp.erfc, ops.erfc_p.bind, "Complementary error function ``1 - erf(x)``.")
+gammaln = unary(sp.gammaln, ops.lgamma_p.bind, "Logarithm of the absolute value of the gamma function.")
+digamma = psi = unary(sp.psi, ops.digamma_p.bind, "Digamma function, the derivative of `gammaln`.")
+expit = unary(sp.expit, ops.logistic_p.bind, "Logistic function ``1 / (1 + exp(-x))``.")
+logit = unary(sp.logit, ops.logit_p.bind, "Logarithm of the odds ``x / (1 - x)``, the inverse of `expit`.")
+xlogy = binary(sp.xlogy, ops.xlogy_p.bind, "``x * log(y)``, and 0 where `x` is 0.")
+xlog1py = binary(sp.xlog1py, ops.xlog1py_p.bind, "``x * log(1 + y)``, and 0 where `x` is 0.")
+erfinv = unary(sp.erfinv, ops.erfinv_p.bind, "The inverse of `erf`.")
+ndtri = unary(sp.ndtri, ops.ndtri_p.bind, "The inverse of `ndtr`.")
 
 
 def _bessel(n: int, scaled: bool) -> Callable[[Any], Any]:
-    return lambda x: bessel_i_p.bind(x, n=n, scaled=scaled)
+    return lambda x: ops.bessel_i_p.bind(x, n=n, scaled=scaled)
 
 
 i0e = unary(sp.i0e, _bessel(0, True), "Modified Bessel function of order 0, times ``exp(-|x|)``.")
 i1e = unary(sp.i1e, _bessel(1, True), "Modified Bessel function of order 1, times ``exp(-|x|)``.")
 gammainc = binary(
     sp.gammainc,
-    special_scipy.gammainc_p.bind,
+    ops.gammainc_p.bind,
     "Regularised lower incomplete gamma function of `a`, `x`. It has no derivative in `a`.",
 )
 gammaincc = binary(
     sp.gammaincc,
-    special_scipy.gammaincc_p.bind,
+    ops.gammaincc_p.bind,
     "Regularised upper incomplete gamma function of `a`, `x`. It has no derivative in `a`.",
 )
-entr = unary(sp.entr, special.entr_p.bind, "Entropy ``-x * log(x)``, 0 at 0, ``-inf`` for negative `x`.")
+entr = unary(sp.entr, ops.entr_p.bind, "Entropy ``-x * log(x)``, 0 at 0, ``-inf`` for negative `x`.")
 
 
 def _ndtr(x: Any) -> Any:
     half = literal(0.5, x)
-    return mul_p.bind(half, special.erfc_p.bind(mul_p.bind(literal(-math.sqrt(0.5), x), x)))
+    return ops.mul_p.bind(half, ops.erfc_p.bind(ops.mul_p.bind(literal(-math.sqrt(0.5), x), x)))
 
 
 ndtr = unary(sp.ndtr, _ndtr, "Normal distribution function, ``erfc(-x / sqrt(2)) / 2``.")
 i0 = unary(sp.i0, _bessel(0, False), "Modified Bessel function of order 0.")
 i1 = unary(sp.i1, _bessel(1, False), "Modified Bessel function of order 1.")
-betaln = binary(sp.betaln, special.betaln_p.bind, "Logarithm of the absolute value of the beta function.")
+betaln = binary(sp.betaln, ops.betaln_p.bind, "Logarithm of the absolute value of the beta function.")
 
 
 @checked
@@ -151,7 +125,7 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
     >>> betainc(1.0, 2.0, 0.5)
     Array(0.75)
     """
-    return _of_parameters("betainc", special_scipy.betainc_p, a, b, x)
+    return _of_parameters("betainc", ops.betainc_p, a, b, x)
 
 
 @checked
@@ -182,13 +156,13 @@ def zeta(x: Any, q: Any = 1.0) -> Any:
     >>> zeta(2.0)
     Array(1.64493407)
     """
-    return _of_parameters("zeta", special_scipy.zeta_p, x, q)
+    return _of_parameters("zeta", ops.zeta_p, x, q)
 
 
 def _of_parameters(name: str, prim: Primitive, *given: Any) -> Any:
     """A primitive of real numbers, in their common dtype."""
     values = common(*[_float(x, name, i) for i, x in enumerate(given)])
-    broadcast_shapes(name, *map(shape_of, values))
+    ops.broadcast_shapes(name, *map(shape_of, values))
     return finish(prim.bind(*values))
 
 
@@ -237,14 +211,14 @@ def polygamma(n: int, x: Any) -> Any:
         raise ArgumentValueError(f"polygamma: the order must not be negative, got {order}")
     if order == 0:
         return digamma(x)
-    return finish(special.polygamma_p.bind(_float(x, "polygamma", 1), m=order))
+    return finish(ops.polygamma_p.bind(_float(x, "polygamma", 1), m=order))
 
 
 def _float(x: Any, name: str, position: int = 0) -> Any:
     value = array_operand(x, name, position)
     if dtype_of(value).kind == "c":
         raise DtypeError(f"{name}: argument {position} is complex; take its real part, or its absolute value")
-    return value if dtype_of(value).kind == "f" else convert(value, FLOAT64)
+    return value if dtype_of(value).kind == "f" else ops.convert(value, FLOAT64)
 
 
 def _axes(x: Any, axis: Any, name: str) -> tuple[int, ...]:
@@ -254,19 +228,19 @@ def _axes(x: Any, axis: Any, name: str) -> tuple[int, ...]:
 
 def _kept(x: Any, like: Any, axes: tuple[int, ...]) -> Any:
     """A reduced value with its axes restored, at extent 1."""
-    return reshape_p.bind(x, shape=tuple([1 if d in axes else n for d, n in enumerate(shape_of(like))]))
+    return ops.reshape_p.bind(x, shape=tuple([1 if d in axes else n for d, n in enumerate(shape_of(like))]))
 
 
 def _largest(x: Any, axes: tuple[int, ...]) -> Any:
     """The maximum along axes, a constant for derivatives."""
-    reduce_max_p.abstract(aval_of(x), axes=axes)  # max of an empty array raises
-    return stop_gradient_p.bind(reduce_max_p.bind(x, axes=axes))
+    ops.reduce_max_p.abstract(aval_of(x), axes=axes)  # max of an empty array raises
+    return ops.stop_gradient_p.bind(ops.reduce_max_p.bind(x, axes=axes))
 
 
 def _top(x: Any, axes: tuple[int, ...]) -> Any:
     """`_largest`, or 0 where it is not finite. Axes are kept."""
     top = _largest(x, axes)
-    return _kept(select_p.bind(is_finite_p.bind(top), top, literal(0.0, top)), x, axes)
+    return _kept(ops.select_p.bind(ops.is_finite_p.bind(top), top, literal(0.0, top)), x, axes)
 
 
 @checked
@@ -302,22 +276,22 @@ def logsumexp(
     x, w = _float(a, "logsumexp"), None
     if b is not None:
         x, w = common(x, _float(b, "logsumexp", 2))
-        shape = broadcast_shapes("logsumexp", shape_of(x), shape_of(w))
-        x, w = broadcast_to(x, shape), broadcast_to(w, shape)
+        shape = ops.broadcast_shapes("logsumexp", shape_of(x), shape_of(w))
+        x, w = ops.broadcast_to(x, shape), ops.broadcast_to(w, shape)
         # Elements of weight 0 must not determine the shift.
-        x = select_p.bind(ne_p.bind(w, literal(0.0, w)), x, literal(-math.inf, x))
+        x = ops.select_p.bind(ops.ne_p.bind(w, literal(0.0, w)), x, literal(-math.inf, x))
     axes = _axes(x, axis, "logsumexp")
     if 0 in [shape_of(x)[d] for d in axes]:
-        total, shift = reduce_sum_p.bind(x, axes=axes), None
+        total, shift = ops.reduce_sum_p.bind(x, axes=axes), None
     else:
         shift = _top(x, axes)
-        terms = exp_p.bind(sub_p.bind(x, shift))
-        total = reduce_sum_p.bind(terms if w is None else mul_p.bind(w, terms), axes=axes)
+        terms = ops.exp_p.bind(ops.sub_p.bind(x, shift))
+        total = ops.reduce_sum_p.bind(terms if w is None else ops.mul_p.bind(w, terms), axes=axes)
     total = _kept(total, x, axes) if keepdims else total
-    out = log_p.bind(abs_p.bind(total) if return_sign else total)
+    out = ops.log_p.bind(ops.abs_p.bind(total) if return_sign else total)
     if shift is not None:
-        out = add_p.bind(out, shift if keepdims else reshape_p.bind(shift, shape=shape_of(out)))
-    return (finish(out), finish(sign_p.bind(total))) if return_sign else finish(out)
+        out = ops.add_p.bind(out, shift if keepdims else ops.reshape_p.bind(shift, shape=shape_of(out)))
+    return (finish(out), finish(ops.sign_p.bind(total))) if return_sign else finish(out)
 
 
 @checked
@@ -344,8 +318,8 @@ def softmax(x: Any, axis: Any = None) -> Any:
     """
     value = _float(x, "softmax")
     axes = _axes(value, axis, "softmax")
-    parts = exp_p.bind(sub_p.bind(value, _kept(_largest(value, axes), value, axes)))
-    return finish(div_p.bind(parts, _kept(reduce_sum_p.bind(parts, axes=axes), value, axes)))
+    parts = ops.exp_p.bind(ops.sub_p.bind(value, _kept(_largest(value, axes), value, axes)))
+    return finish(ops.div_p.bind(parts, _kept(ops.reduce_sum_p.bind(parts, axes=axes), value, axes)))
 
 
 @checked
@@ -372,9 +346,9 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     """
     value = _float(x, "log_softmax")
     axes = _axes(value, axis, "log_softmax")
-    shifted = sub_p.bind(value, _top(value, axes))
-    total = reduce_sum_p.bind(exp_p.bind(shifted), axes=axes)
-    return finish(sub_p.bind(shifted, _kept(log_p.bind(total), value, axes)))
+    shifted = ops.sub_p.bind(value, _top(value, axes))
+    total = ops.reduce_sum_p.bind(ops.exp_p.bind(shifted), axes=axes)
+    return finish(ops.sub_p.bind(shifted, _kept(ops.log_p.bind(total), value, axes)))
 
 
 #: Functions of SciPy written in Python, which convert their arguments.

@@ -11,24 +11,9 @@ from ..core.checked import checked
 from ..core.config import config
 from ..core.dtypes import FLOAT64, INT64
 from ..core.errors import ArgumentValueError, LinAlgError
-from ..primitives.elementwise.arithmetic import (
-    convert_element_type_p,
-    div_p,
-    eq_p,
-    gt_p,
-    mul_p,
-    select_p,
-)
-from ..primitives.linalg.cholesky import cholesky_p, solve
-from ..primitives.linalg.eigh import eigh_p
-from ..primitives.linalg.least_squares import pinv_p
-from ..primitives.linalg.matrices import check_matrix, check_square, matrix_product, matrix_transpose
-from ..primitives.linalg.spectral import as_column, hermitian
-from ..primitives.linalg.svd import polar_p, svd_p
+from ..primitives import ops
 from ..primitives.operands import finish, operand, strong
-from ..primitives.reductions.reduce import reduce_max_p
-from ..primitives.structure.linear import add_p, broadcast_shapes, broadcast_to, reduce_sum_p, shape_of
-from ..primitives.structure.shape import slice_p
+from ..primitives.structure.linear import shape_of
 from .arguments import inexact
 
 # --- symmetric and Hermitian matrices -----------------------------------------------------------------------
@@ -95,16 +80,16 @@ def eigh(
     count = shape_of(x)[-1]
     first, last = _subset(subset_by_index, count)
     columns = None if eigvals_only or (first, last) == (0, count) else (first, last)
-    w, *v = eigh_p.bind(x, lower=lower, vectors=vectors, on_error=config.linalg_errors, columns=columns)
+    w, *v = ops.eigh_p.bind(x, lower=lower, vectors=vectors, on_error=config.linalg_errors, columns=columns)
     w = finish(_part(w, first, last))
     if eigvals_only:
         return w
     (found,) = v
     if factor is not None:
         if type == 3:
-            found = matrix_product(factor, found)
+            found = ops.matrix_product(factor, found)
         else:
-            found = solve(factor, found, left_side=True, lower=True, transpose_a=True, conjugate_a=True)
+            found = ops.solve(factor, found, left_side=True, lower=True, transpose_a=True, conjugate_a=True)
     return w, finish(found)
 
 
@@ -114,22 +99,22 @@ def _problem(name: str, a: Any, b: Any, lower: bool, type: int, check_finite: bo
         raise ArgumentValueError(f"{name}: type must be 1, 2 or 3, got {type!r}")
     if b is None:
         (x,) = inexact(name, check_finite, a)
-        check_square(name, x)
+        ops.check_square(name, x)
         return x, None
     x, y = inexact(name, check_finite, a, b)
-    check_square(name, x)
-    check_square(name, y)
+    ops.check_square(name, x)
+    ops.check_square(name, y)
     if shape_of(x)[-1] != shape_of(y)[-1]:
         raise LinAlgError(f"{name}: matrices of shapes {shape_of(x)} and {shape_of(y)} do not match")
-    shape = broadcast_shapes(name, shape_of(x), shape_of(y))
-    x, y = hermitian(broadcast_to(x, shape), lower), broadcast_to(y, shape)
-    y = y if lower else matrix_transpose(y, conjugate=True)
-    factor = cholesky_p.bind(y, on_error=config.linalg_errors)
+    shape = ops.broadcast_shapes(name, shape_of(x), shape_of(y))
+    x, y = ops.hermitian(ops.broadcast_to(x, shape), lower), ops.broadcast_to(y, shape)
+    y = y if lower else ops.matrix_transpose(y, conjugate=True)
+    factor = ops.cholesky_p.bind(y, on_error=config.linalg_errors)
     if type > 1:
-        adjoint = matrix_transpose(factor, conjugate=True)
-        return matrix_product(matrix_product(adjoint, x), factor), factor
-    inner = solve(factor, x, left_side=True, lower=True)
-    return solve(factor, inner, left_side=False, lower=True, transpose_a=True, conjugate_a=True), factor
+        adjoint = ops.matrix_transpose(factor, conjugate=True)
+        return ops.matrix_product(ops.matrix_product(adjoint, x), factor), factor
+    inner = ops.solve(factor, x, left_side=True, lower=True)
+    return ops.solve(factor, inner, left_side=False, lower=True, transpose_a=True, conjugate_a=True), factor
 
 
 def _subset(given: tuple[int, int] | None, count: int) -> tuple[int, int]:
@@ -147,7 +132,9 @@ def _part(x: Any, first: int, last: int) -> Any:
     if (first, last) == (0, shape[-1]):
         return x
     start = (*(0,) * (len(shape) - 1), first)
-    return slice_p.bind(x, start_indices=start, limit_indices=(*shape[:-1], last), strides=(1,) * len(shape))
+    return ops.slice_p.bind(
+        x, start_indices=start, limit_indices=(*shape[:-1], last), strides=(1,) * len(shape)
+    )
 
 
 @checked
@@ -195,7 +182,7 @@ def eigvalsh(
 
 def _matrices(name: str, a: Any, check_finite: bool) -> Any:
     (x,) = inexact(name, check_finite, a)
-    check_matrix(name, x)
+    ops.check_matrix(name, x)
     return x
 
 
@@ -242,7 +229,7 @@ def svd(
     Array([4., 3.])
     """
     x = _matrices("svd", a, check_finite)
-    outs = svd_p.bind(
+    outs = ops.svd_p.bind(
         x,
         full_matrices=bool(full_matrices and compute_uv),
         vectors=bool(compute_uv),
@@ -321,24 +308,24 @@ def pinv(
     eps = max(shape_of(x)[-2:]) * np.finfo(aval_of(x).dtype).eps
     relative = _tolerance(eps if rtol is None else rtol, batch)
     if atol is not None or return_rank:
-        s = svd_p.bind(x, full_matrices=False, vectors=False, on_error=config.linalg_errors)[0]
-        s = convert_element_type_p.bind(s, dtype=FLOAT64)
-        largest = (reduce_max_p if shape_of(s)[-1] else reduce_sum_p).bind(s, axes=(len(batch),))
+        s = ops.svd_p.bind(x, full_matrices=False, vectors=False, on_error=config.linalg_errors)[0]
+        s = ops.convert_element_type_p.bind(s, dtype=FLOAT64)
+        largest = (ops.reduce_max_p if shape_of(s)[-1] else ops.reduce_sum_p).bind(s, axes=(len(batch),))
         if atol is not None:
-            zero, one = eq_p.bind(largest, FLOAT64.type(0)), FLOAT64.type(1)
-            scale = select_p.bind(zero, one, largest)
-            relative = add_p.bind(relative, div_p.bind(_tolerance(atol, batch), scale))
-    inverse = finish(pinv_p.bind(x, relative, on_error=config.linalg_errors))
+            zero, one = ops.eq_p.bind(largest, FLOAT64.type(0)), FLOAT64.type(1)
+            scale = ops.select_p.bind(zero, one, largest)
+            relative = ops.add_p.bind(relative, ops.div_p.bind(_tolerance(atol, batch), scale))
+    inverse = finish(ops.pinv_p.bind(x, relative, on_error=config.linalg_errors))
     if not return_rank:
         return inverse
-    large = gt_p.bind(s, as_column(mul_p.bind(relative, largest)))
+    large = ops.gt_p.bind(s, ops.as_column(ops.mul_p.bind(relative, largest)))
     return inverse, finish(
-        reduce_sum_p.bind(convert_element_type_p.bind(large, dtype=INT64), axes=(len(batch),))
+        ops.reduce_sum_p.bind(ops.convert_element_type_p.bind(large, dtype=INT64), axes=(len(batch),))
     )
 
 
 def _tolerance(value: Any, batch: tuple[int, ...]) -> Any:
-    return broadcast_to(strong(operand(value, "pinv"), FLOAT64), batch)
+    return ops.broadcast_to(strong(operand(value, "pinv"), FLOAT64), batch)
 
 
 @checked
@@ -379,9 +366,9 @@ def polar(a: Any, side: str = "right") -> tuple[Any, Any]:
     if side not in ("right", "left"):
         raise ArgumentValueError(f"polar: side must be 'right' or 'left', got {side!r}")
     x = _matrices("polar", a, False)
-    u = polar_p.bind(x, on_error=config.linalg_errors)
-    adjoint = matrix_transpose(u, conjugate=True)
-    p = matrix_product(adjoint, x) if side == "right" else matrix_product(x, adjoint)
+    u = ops.polar_p.bind(x, on_error=config.linalg_errors)
+    adjoint = ops.matrix_transpose(u, conjugate=True)
+    p = ops.matrix_product(adjoint, x) if side == "right" else ops.matrix_product(x, adjoint)
     half = aval_of(p).dtype.type(0.5)
-    p = mul_p.bind(half, add_p.bind(p, matrix_transpose(p, conjugate=True)))
+    p = ops.mul_p.bind(half, ops.add_p.bind(p, ops.matrix_transpose(p, conjugate=True)))
     return finish(u), finish(p)

@@ -8,14 +8,9 @@ from ..core.checked import checked
 from ..core.config import config
 from ..core.dtypes import COMPLEX128, FLOAT64
 from ..core.errors import ArgumentValueError
-from ..primitives.elementwise.arithmetic import convert, select_p
-from ..primitives.linalg.cholesky import solve as solve_factored
-from ..primitives.linalg.det import det_p
-from ..primitives.linalg.matrices import check_square, matrix_transpose, triangle
-from ..primitives.linalg.solve import solve_p
+from ..primitives import ops
 from ..primitives.operands import finish
-from ..primitives.structure.create import diagonal_mask, eye
-from ..primitives.structure.linear import add_p, broadcast_to, dtype_of, reshape_p, shape_of
+from ..primitives.structure.linear import dtype_of, shape_of
 from .arguments import inexact, matched
 from .positive import lower_factor
 
@@ -72,9 +67,9 @@ def solve_triangular(
     if operation is None:
         raise ArgumentValueError(f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', got {trans!r}")
     x, right = inexact("solve_triangular", check_finite, a, b)
-    check_square("solve_triangular", x)
+    ops.check_square("solve_triangular", x)
     x, columns, shape = matched("solve_triangular", x, right)
-    out = solve_factored(
+    out = ops.solve(
         x,
         columns,
         left_side=True,
@@ -84,32 +79,32 @@ def solve_triangular(
         unit_diagonal=bool(unit_diagonal),
         check=config.linalg_errors == "raise" and not unit_diagonal,
     )
-    return finish(reshape_p.bind(out, shape=shape) if shape_of(out) != shape else out)
+    return finish(ops.reshape_p.bind(out, shape=shape) if shape_of(out) != shape else out)
 
 
 def _solution(name: str, a: Any, b: Any, assume_a: str | None, lower: bool, transpose: bool = False) -> Any:
     """``op(a) x = b`` for matrices with equal leading axes."""
     triangular = {"left_side": True, "check": config.linalg_errors == "raise"}
     if assume_a in _TRIANGULAR:
-        return solve_factored(a, b, lower=_TRIANGULAR[assume_a], transpose_a=transpose, **triangular)
+        return ops.solve(a, b, lower=_TRIANGULAR[assume_a], transpose_a=transpose, **triangular)
     if assume_a == "diagonal":
         n = shape_of(a)[-1]
-        a = select_p.bind(diagonal_mask(n, n), a, dtype_of(a).type(0))
-        return solve_factored(a, b, lower=True, **triangular)
+        a = ops.select_p.bind(ops.diagonal_mask(n, n), a, dtype_of(a).type(0))
+        return ops.solve(a, b, lower=True, **triangular)
     if assume_a in _POSITIVE:
         factor = lower_factor(a, lower)
-        factor = matrix_transpose(matrix_transpose(factor, conjugate=True)) if transpose else factor
-        inner = solve_factored(factor, b, left_side=True, lower=True)
-        return solve_factored(factor, inner, left_side=True, lower=True, transpose_a=True, conjugate_a=True)
+        factor = ops.matrix_transpose(ops.matrix_transpose(factor, conjugate=True)) if transpose else factor
+        inner = ops.solve(factor, b, left_side=True, lower=True)
+        return ops.solve(factor, inner, left_side=True, lower=True, transpose_a=True, conjugate_a=True)
     if assume_a in _FULL:
-        other = matrix_transpose(triangle(a, lower, strict=True), conjugate=_FULL[assume_a])
-        a = add_p.bind(triangle(a, lower), other)
+        other = ops.matrix_transpose(ops.triangle(a, lower, strict=True), conjugate=_FULL[assume_a])
+        a = ops.add_p.bind(ops.triangle(a, lower), other)
     elif assume_a not in _GENERAL:
         raise ArgumentValueError(
             f"{name}: assume_a={assume_a!r} is not recognized; see help(functrans.scipy.linalg.solve) for its values"
         )
-    a = matrix_transpose(a) if transpose else a
-    return solve_p.bind(a, b, on_error=config.linalg_errors, name=name)
+    a = ops.matrix_transpose(a) if transpose else a
+    return ops.solve_p.bind(a, b, on_error=config.linalg_errors, name=name)
 
 
 @checked
@@ -162,10 +157,10 @@ def solve(
     Array([-0.125,  1.25 ])
     """
     x, right = inexact("solve", check_finite, a, b)
-    check_square("solve", x)
+    ops.check_square("solve", x)
     x, columns, shape = matched("solve", x, right)
     out = _solution("solve", x, columns, assume_a, bool(lower), bool(transposed))
-    return finish(reshape_p.bind(out, shape=shape) if shape_of(out) != shape else out)
+    return finish(ops.reshape_p.bind(out, shape=shape) if shape_of(out) != shape else out)
 
 
 @checked
@@ -204,9 +199,9 @@ def inv(
            [-0.5,  1. ]])
     """
     (x,) = inexact("inv", check_finite, a)
-    check_square("inv", x)
+    ops.check_square("inv", x)
     n = shape_of(x)[-1]
-    unit = broadcast_to(eye(n, n, 0, dtype_of(x)), shape_of(x))
+    unit = ops.broadcast_to(ops.eye(n, n, 0, dtype_of(x)), shape_of(x))
     return finish(_solution("inv", x, unit, assume_a, bool(lower)))
 
 
@@ -232,5 +227,5 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     Array(5.)
     """
     (x,) = inexact("det", check_finite, a)
-    check_square("det", x)
-    return finish(det_p.bind(convert(x, COMPLEX128 if dtype_of(x).kind == "c" else FLOAT64)))
+    ops.check_square("det", x)
+    return finish(ops.det_p.bind(ops.convert(x, COMPLEX128 if dtype_of(x).kind == "c" else FLOAT64)))

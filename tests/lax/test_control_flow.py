@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.lax import counted
+from functrans.lax import while_loops as counted
 from functrans.testing import check
 
 X = np.linspace(0.1, 1.0, 7)

@@ -10,7 +10,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import errors, lax, scipy
-from functrans.numpy.foreign import _NUMPY
+from functrans.numpy.dispatch import _NUMPY
 
 X = fnp.asarray([1.0, 2.0])
 CASES = {

@@ -8,7 +8,7 @@ import pytest
 import functrans.numpy as fnp
 from functrans.core.dtypes import SUPPORTED
 from functrans.core.errors import UnsupportedDtypeError
-from functrans.numpy.missing import nearest
+from functrans.numpy.dispatch import nearest
 
 
 def test_result_type():

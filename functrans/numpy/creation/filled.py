@@ -13,13 +13,10 @@ from ...core.aval import aval_of
 from ...core.dtypes import FLOAT64, canonical
 from ...core.errors import ArgumentError, ArgumentValueError, ShapeError
 from ...core.trace import operators
+from ...primitives import ops
 from ...primitives.axes import positive_shape
-from ...primitives.elementwise.arithmetic import convert, convert_element_type_p, ge_p
 from ...primitives.operands import finish, operand, strong
-from ...primitives.structure.create import eye as eye_of
-from ...primitives.structure.create import full as full_of
-from ...primitives.structure.create import iota
-from ...primitives.structure.linear import add_p, broadcast_shapes, broadcast_to, reshape_p, shape_of
+from ...primitives.structure.linear import shape_of
 from ..dispatch import array_operand, implements, on_cpu, owned, staging
 
 __all__ = [
@@ -74,7 +71,7 @@ def asarray(
         )
     x = array_operand(a, "asarray")
     if dtype is not None:
-        x = convert(x, canonical(dtype, "asarray: dtype"))
+        x = ops.convert(x, canonical(dtype, "asarray: dtype"))
     return owned(x.copy() if copy and isinstance(x, np.ndarray) else x, a)
 
 
@@ -100,7 +97,7 @@ def array(
     missing = ndmin - len(x.shape)
     if missing <= 0:
         return x
-    return finish(reshape_p.bind(operand(x, "array"), shape=(*(1,) * missing, *x.shape)))
+    return finish(ops.reshape_p.bind(operand(x, "array"), shape=(*(1,) * missing, *x.shape)))
 
 
 @implements(np.copy, method="copy")
@@ -127,7 +124,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Device = None) -
     >>> fnp.astype(fnp.array([1.7, -1.7]), int)
     Array([ 1, -1])
     """
-    return owned(convert(array_operand(x, "astype"), canonical(dtype, "astype: dtype")), x)
+    return owned(ops.convert(array_operand(x, "astype"), canonical(dtype, "astype: dtype")), x)
 
 
 def _astype_method(
@@ -161,7 +158,7 @@ def zeros(
     Array([0., 0.])
     """
     on_cpu(device, "zeros")
-    return finish(full_of(positive_shape(shape, "zeros"), 0, _dtype(dtype, "zeros")))
+    return finish(ops.full(positive_shape(shape, "zeros"), 0, _dtype(dtype, "zeros")))
 
 
 @implements(np.ones)
@@ -178,7 +175,7 @@ def ones(
     Array([[1., 1.]])
     """
     on_cpu(device, "ones")
-    return finish(full_of(positive_shape(shape, "ones"), 1, _dtype(dtype, "ones")))
+    return finish(ops.full(positive_shape(shape, "ones"), 1, _dtype(dtype, "ones")))
 
 
 @implements(np.empty)
@@ -229,10 +226,10 @@ def _fitting(given: Any, value: Any, dtype: np.dtype) -> Any:
 
 def _filled(shape: tuple[int, ...], value: Any, dtype: np.dtype) -> Any:
     if not shape_of(value):
-        return full_of(shape, value, dtype)
-    if broadcast_shapes("full", shape, shape_of(value)) != shape:
+        return ops.full(shape, value, dtype)
+    if ops.broadcast_shapes("full", shape, shape_of(value)) != shape:
         raise ShapeError(f"full: fill_value of shape {shape_of(value)} does not fit into shape {shape}")
-    out = broadcast_to(convert(value, dtype), shape)
+    out = ops.broadcast_to(ops.convert(value, dtype), shape)
     return out.copy() if isinstance(out, np.ndarray) else out
 
 
@@ -266,7 +263,7 @@ def zeros_like(
     """
     on_cpu(device, "zeros_like")
     extents, to = _like(a, dtype, shape, "zeros_like")
-    return finish(full_of(extents, 0, to))
+    return finish(ops.full(extents, 0, to))
 
 
 @implements(np.ones_like)
@@ -291,7 +288,7 @@ def ones_like(
     """
     on_cpu(device, "ones_like")
     extents, to = _like(a, dtype, shape, "ones_like")
-    return finish(full_of(extents, 1, to))
+    return finish(ops.full(extents, 1, to))
 
 
 @implements(np.empty_like)
@@ -367,7 +364,7 @@ def eye(
     """
     on_cpu(device, "eye")
     rows, columns = positive_shape((N, N if M is None else M), "eye")
-    return finish(eye_of(rows, columns, operator.index(k), _dtype(dtype, "eye")))
+    return finish(ops.eye(rows, columns, operator.index(k), _dtype(dtype, "eye")))
 
 
 @implements(np.identity)
@@ -401,6 +398,6 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, like: L
     to = _dtype(dtype, "tri")
     if not staging():
         return finish(np.tri(rows, columns, operator.index(k), to))
-    row, column = iota((rows, 1), 0), iota((1, columns), 1)
-    inside = ge_p.bind(add_p.bind(row, np.int64(operator.index(k))), column)
-    return finish(convert_element_type_p.bind(inside, dtype=to))
+    row, column = ops.iota((rows, 1), 0), ops.iota((1, columns), 1)
+    inside = ops.ge_p.bind(ops.add_p.bind(row, np.int64(operator.index(k))), column)
+    return finish(ops.convert_element_type_p.bind(inside, dtype=to))

@@ -8,8 +8,9 @@ import numpy as np
 
 from ...core.errors import ArgumentError, ArgumentValueError
 from ...core.trace import is_abstract
+from ...primitives import ops
 from ...primitives.operands import finish, operand
-from ...primitives.structure.linear import reshape_p, shape_of
+from ...primitives.structure.linear import shape_of
 from ..dispatch import array_operand, implements
 from ..shaping.joining import concatenate
 from .filled import array
@@ -126,7 +127,7 @@ class _Joiner:
             # The axes of the array begin at `trans1d`; negative: counted so that the last is there.
             first = trans1d if trans1d >= 0 else missing + trans1d + 1
             shape = (1,) * first + shape + (1,) * (missing - first)
-        return finish(reshape_p.bind(value, shape=shape or (1,)))
+        return finish(ops.reshape_p.bind(value, shape=shape or (1,)))
 
 
 r_ = _Joiner(

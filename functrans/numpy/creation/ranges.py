@@ -15,24 +15,10 @@ from ...core.context import run_quietly
 from ...core.dtypes import COMPLEX128, FLOAT64, canonical
 from ...core.errors import ArgumentValueError
 from ...core.trace import Tracer, concrete
-from ...primitives import ufuncs
+from ...primitives import ops, ufuncs
 from ...primitives.axes import one_axis, positive_shape
-from ...primitives.elementwise.arithmetic import convert, div_p, eq_p, mul_p, select_p, sub_p
-from ...primitives.elementwise.exp_log import pow_p
-from ...primitives.elementwise.rounding import floor_p
 from ...primitives.operands import finish, operand, strong
-from ...primitives.structure.create import full as full_of
-from ...primitives.structure.create import iota
-from ...primitives.structure.linear import (
-    add_p,
-    broadcast_shapes,
-    broadcast_to,
-    move_axis,
-    reshape_p,
-    shape_of,
-    transpose_p,
-)
-from ...primitives.structure.shape import concatenate_p
+from ...primitives.structure.linear import shape_of
 from ..dispatch import array_operand, implements, in_one_dtype, on_cpu, owned, staging
 
 __all__ = ["arange", "geomspace", "indices", "linspace", "logspace", "meshgrid"]
@@ -81,10 +67,10 @@ def _number(a: Any, name: str) -> Any:
 
 def _counted(count: int, first: Any, step: Any) -> Any:
     """``first + step * i``, made by the program."""
-    numbers = convert(iota((count,), 0), first.dtype)
+    numbers = ops.convert(ops.iota((count,), 0), first.dtype)
     if step != 1:
-        numbers = mul_p.bind(numbers, step)
-    return add_p.bind(numbers, first) if first else numbers
+        numbers = ops.mul_p.bind(numbers, step)
+    return ops.add_p.bind(numbers, first) if first else numbers
 
 
 @implements(np.linspace)
@@ -137,24 +123,24 @@ def linspace(
     values, step = _spaced(strong(x, inner), strong(y, inner), count, endpoint)
     to = inner if dtype is None else canonical(dtype, "linspace: dtype")
     if to.kind in "iu":
-        values = floor_p.bind(values)
+        values = ops.floor_p.bind(values)
     ndim = len(shape_of(values))
-    values = move_axis(convert(values, to), 0, one_axis(axis, ndim, "linspace"))
+    values = ops.move_axis(ops.convert(values, to), 0, one_axis(axis, ndim, "linspace"))
     return (finish(values), finish(step)) if retstep else finish(values)
 
 
 def _spaced(x: Any, y: Any, count: int, endpoint: bool) -> tuple[Any, Any]:
     dtype = x.dtype
-    delta = sub_p.bind(y, x)
+    delta = ops.sub_p.bind(y, x)
     shape = (count, *shape_of(delta))
     intervals = count - 1 if endpoint else count
-    i = convert(iota((count,) + (1,) * (len(shape) - 1), 0), dtype)
+    i = ops.convert(ops.iota((count,) + (1,) * (len(shape) - 1), 0), dtype)
     if intervals <= 0:
-        return broadcast_to(x, shape), full_of(shape_of(delta), math.nan, dtype)
-    step = div_p.bind(delta, dtype.type(intervals))
-    values = add_p.bind(mul_p.bind(i, step), x)
+        return ops.broadcast_to(x, shape), ops.full(shape_of(delta), math.nan, dtype)
+    step = ops.div_p.bind(delta, dtype.type(intervals))
+    values = ops.add_p.bind(ops.mul_p.bind(i, step), x)
     if endpoint:  # the last is `stop` itself, not what rounding makes of it
-        values = select_p.bind(eq_p.bind(i, dtype.type(intervals)), y, values)
+        values = ops.select_p.bind(ops.eq_p.bind(i, dtype.type(intervals)), y, values)
     return values, step
 
 
@@ -177,8 +163,8 @@ def logspace(
     Array([  1.,  10., 100.])
     """
     exponents = operand(linspace(start, stop, num, endpoint, axis=axis), "logspace")
-    powers = pow_p.bind(strong(operand(base, "logspace", 4), exponents.dtype), exponents)
-    return finish(powers if dtype is None else convert(powers, canonical(dtype, "logspace: dtype")))
+    powers = ops.pow_p.bind(strong(operand(base, "logspace", 4), exponents.dtype), exponents)
+    return finish(powers if dtype is None else ops.convert(powers, canonical(dtype, "logspace: dtype")))
 
 
 @implements(np.geomspace)
@@ -204,7 +190,7 @@ def geomspace(
     """
     x, y = in_one_dtype([operand(start, "geomspace", 0), operand(stop, "geomspace", 1)], None, "geomspace")
     inner = COMPLEX128 if x.dtype.kind == "c" else FLOAT64  # whatever the ends are, as NumPy
-    x, y = convert(x, inner), convert(y, inner)
+    x, y = ops.convert(x, inner), ops.convert(y, inner)
     known = [concrete(a) for a in (x, y)]
     if any(a is not None and np.any(np.asarray(a) == 0) for a in known):
         raise ArgumentValueError(
@@ -216,18 +202,18 @@ def geomspace(
     )
     powers = operand(ufuncs.multiply(sign, ufuncs.exp2(linspace(first, last, num, endpoint))), "geomspace")
     values = _with_ends(powers, x, y if endpoint else None)
-    values = values if dtype is None else convert(values, canonical(dtype, "geomspace: dtype"))
-    return finish(move_axis(values, 0, one_axis(axis, len(shape_of(values)), "geomspace")))
+    values = values if dtype is None else ops.convert(values, canonical(dtype, "geomspace: dtype"))
+    return finish(ops.move_axis(values, 0, one_axis(axis, len(shape_of(values)), "geomspace")))
 
 
 def _with_ends(values: Any, first: Any, last: Any) -> Any:
     """Values of which the first and the last are these, not what rounding made of them."""
     shape = shape_of(values)
-    i = broadcast_to(iota((shape[0],) + (1,) * (len(shape) - 1), 0), shape)
+    i = ops.broadcast_to(ops.iota((shape[0],) + (1,) * (len(shape) - 1), 0), shape)
     for place, end in ((shape[0] - 1, last), (0, first)):
         if end is not None:
-            chosen = eq_p.bind(i, broadcast_to(np.int64(place), shape))
-            values = select_p.bind(chosen, broadcast_to(end, shape), values)
+            chosen = ops.eq_p.bind(i, ops.broadcast_to(np.int64(place), shape))
+            values = ops.select_p.bind(chosen, ops.broadcast_to(end, shape), values)
     return values
 
 
@@ -259,13 +245,13 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     for d, a in enumerate(xi):
         x = array_operand(a, "meshgrid", d)
         size = prod(shape_of(x))
-        values.append(reshape_p.bind(x, shape=tuple([size if e == d else 1 for e in range(ndim)])))
+        values.append(ops.reshape_p.bind(x, shape=tuple([size if e == d else 1 for e in range(ndim)])))
     if indexing == "xy" and ndim > 1:
         order = (1, 0, *range(2, ndim))
-        values = [transpose_p.bind(x, permutation=order) for x in values]
+        values = [ops.transpose_p.bind(x, permutation=order) for x in values]
     if not sparse and values:
-        shape = broadcast_shapes("meshgrid", *map(shape_of, values))
-        values = [broadcast_to(x, shape) for x in values]
+        shape = ops.broadcast_shapes("meshgrid", *map(shape_of, values))
+        values = [ops.broadcast_to(x, shape) for x in values]
     return tuple([owned(x, a) for x, a in zip(values, xi)])
 
 
@@ -285,13 +271,13 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     ndim = len(shape)
     if sparse:
         rows = [tuple([n if e == d else 1 for e in range(ndim)]) for d, n in enumerate(shape)]
-        return tuple([finish(iota(row, d, to)) for d, row in enumerate(rows)])
+        return tuple([finish(ops.iota(row, d, to)) for d, row in enumerate(rows)])
     if not staging():
         return finish(np.indices(shape, to))
-    return finish(_stacked([iota((1, *shape), d + 1, to) for d in range(ndim)], shape, to))
+    return finish(_stacked([ops.iota((1, *shape), d + 1, to) for d in range(ndim)], shape, to))
 
 
 def _stacked(rows: list[Any], shape: tuple[int, ...], dtype: np.dtype) -> Any:
     if not rows:
-        return full_of((0,), 0, dtype)
-    return concatenate_p.bind(*rows, dimension=0)
+        return ops.full((0,), 0, dtype)
+    return ops.concatenate_p.bind(*rows, dimension=0)

@@ -9,18 +9,11 @@ import numpy as np
 
 from ...core.dtypes import FLOAT64, INT32
 from ...core.errors import ArgumentValueError, DtypeError
-from ...primitives import ufuncs
-from ...primitives.elementwise.arithmetic import convert, eq_p, ge_p, lt_p, mul_p, select_p, sub_p
-from ...primitives.elementwise.bits import and_p, shift_right_p
-from ...primitives.elementwise.complexes import abs_p
-from ...primitives.elementwise.composed import is_finite, ldexp, truth
-from ...primitives.elementwise.exp_log import log2_p
-from ...primitives.elementwise.rounding import floor_p
+from ...primitives import ops, ufuncs
 from ...primitives.families import literal
 from ...primitives.operands import finish, operand
 from ...primitives.promotion import publish, unary
-from ...primitives.structure.linear import add_p, dtype_of, move_axis, reduce_sum_p, reshape_p, shape_of
-from ...primitives.structure.shape import pad_p, slice_along
+from ...primitives.structure.linear import dtype_of, shape_of
 from ..dispatch import along, array_operand, implements
 
 __all__ = ["bitwise_count", "frexp", "packbits", "unpackbits"]
@@ -40,7 +33,7 @@ def _bit_weights(bitorder: str, name: str) -> np.ndarray:
 def _rows(x: Any, axis: Any, name: str) -> tuple[Any, int]:
     """The array with the axis to work along last, and that axis; the flat array for None."""
     x, d = along(x, axis, name)
-    return move_axis(x, d, len(shape_of(x)) - 1), d
+    return ops.move_axis(x, d, len(shape_of(x)) - 1), d
 
 
 @implements(np.packbits)
@@ -73,17 +66,17 @@ def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Any:
             f"packbits: expected an input array of integer or boolean data type, got {dtype_of(x)}"
         )
     weights = _bit_weights(bitorder, "packbits")
-    bits, d = _rows(truth(x), axis, "packbits")
+    bits, d = _rows(ops.truth(x), axis, "packbits")
     *kept, n = shape_of(bits)
     missing = -n % 8
     if missing:
         config = ((0, 0, 0),) * len(kept) + ((0, missing, 0),)
-        bits = pad_p.bind(bits, np.False_, padding_config=config)
-    bits = reshape_p.bind(bits, shape=(*kept, (n + missing) // 8, 8))
-    packed = reduce_sum_p.bind(
-        select_p.bind(bits, np.broadcast_to(weights, shape_of(bits)), np.uint8(0)), axes=(len(kept) + 1,)
+        bits = ops.pad_p.bind(bits, np.False_, padding_config=config)
+    bits = ops.reshape_p.bind(bits, shape=(*kept, (n + missing) // 8, 8))
+    packed = ops.reduce_sum_p.bind(
+        ops.select_p.bind(bits, np.broadcast_to(weights, shape_of(bits)), np.uint8(0)), axes=(len(kept) + 1,)
     )
-    return finish(move_axis(packed, len(kept), d))
+    return finish(ops.move_axis(packed, len(kept), d))
 
 
 @implements(np.unpackbits)
@@ -112,10 +105,10 @@ def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bit
     weights = _bit_weights(bitorder, "unpackbits")
     rows, d = _rows(x, axis, "unpackbits")
     *kept, n = shape_of(rows)
-    spread = reshape_p.bind(rows, shape=(*kept, n, 1))
+    spread = ops.reshape_p.bind(rows, shape=(*kept, n, 1))
     shifts = np.log2(weights).astype(np.uint8).reshape((1,) * len(kept) + (1, 8))
-    bits = and_p.bind(shift_right_p.bind(spread, shifts), np.uint8(1))
-    bits = reshape_p.bind(bits, shape=(*kept, 8 * n))
+    bits = ops.and_p.bind(ops.shift_right_p.bind(spread, shifts), np.uint8(1))
+    bits = ops.reshape_p.bind(bits, shape=(*kept, 8 * n))
     if count is not None:
         wanted = operator.index(count)
         if wanted < 0 and -wanted > 8 * n:
@@ -125,9 +118,9 @@ def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bit
         wanted = 8 * n + wanted if wanted < 0 else wanted
         if wanted > 8 * n:
             config = ((0, 0, 0),) * len(kept) + ((0, wanted - 8 * n, 0),)
-            bits = pad_p.bind(bits, np.uint8(0), padding_config=config)
-        bits = slice_along(bits, len(kept), 0, wanted)
-    return finish(move_axis(bits, len(kept), d))
+            bits = ops.pad_p.bind(bits, np.uint8(0), padding_config=config)
+        bits = ops.slice_along(bits, len(kept), 0, wanted)
+    return finish(ops.move_axis(bits, len(kept), d))
 
 
 # --- counting bits ------------------------------------------------------------------------------------------
@@ -137,16 +130,18 @@ def _count(x: Any) -> Any:
     """Bits set in the absolute value: sums of neighbours, in groups of 1, 2, 4, ... bits."""
     dtype = dtype_of(x)
     if dtype.kind == "b":
-        return convert(x, _UINT8)
+        return ops.convert(x, _UINT8)
     width = 8 * dtype.itemsize
     to = np.dtype(f"uint{width}")
-    x = convert(abs_p.bind(x) if dtype.kind == "i" else x, to)
+    x = ops.convert(ops.abs_p.bind(x) if dtype.kind == "i" else x, to)
     group = 1
     while group < width:
         mask = to.type(sum(((1 << group) - 1) << k for k in range(0, width, 2 * group)))
-        x = add_p.bind(and_p.bind(x, mask), and_p.bind(shift_right_p.bind(x, to.type(group)), mask))
+        x = ops.add_p.bind(
+            ops.and_p.bind(x, mask), ops.and_p.bind(ops.shift_right_p.bind(x, to.type(group)), mask)
+        )
         group *= 2
-    return convert(x, _UINT8)
+    return ops.convert(x, _UINT8)
 
 
 bitwise_count = unary(np.bitwise_count, _count, "How many bits of the absolute value are set, as uint8.")
@@ -156,12 +151,12 @@ bitwise_count = unary(np.bitwise_count, _count, "How many bits of the absolute v
 
 def _exponent(x: Any) -> Any:
     """The exponent `e` with ``0.5 <= |x| / 2**e < 1``, of a positive normal number, as int32."""
-    e = convert(add_p.bind(floor_p.bind(log2_p.bind(x)), literal(1.0, x)), INT32)
+    e = ops.convert(ops.add_p.bind(ops.floor_p.bind(ops.log2_p.bind(x)), literal(1.0, x)), INT32)
     # The logarithm is rounded: near a power of two it may be one off.
-    m = ldexp(x, sub_p.bind(literal(0, e), e))
+    m = ops.ldexp(x, ops.sub_p.bind(literal(0, e), e))
     one = np.int32(1)
-    e = select_p.bind(ge_p.bind(m, literal(1.0, m)), add_p.bind(e, one), e)
-    return select_p.bind(lt_p.bind(m, literal(0.5, m)), sub_p.bind(e, one), e)
+    e = ops.select_p.bind(ops.ge_p.bind(m, literal(1.0, m)), ops.add_p.bind(e, one), e)
+    return ops.select_p.bind(ops.lt_p.bind(m, literal(0.5, m)), ops.sub_p.bind(e, one), e)
 
 
 def _frexp(x: Any, /, **options: Any) -> tuple[Any, Any]:
@@ -169,25 +164,29 @@ def _frexp(x: Any, /, **options: Any) -> tuple[Any, Any]:
     if dtype_of(value).kind == "c":
         raise DtypeError("frexp: x is complex, and complex numbers have no exponent")
     if dtype_of(value).kind != "f":
-        value = convert(value, FLOAT64)
+        value = ops.convert(value, FLOAT64)
     digits = 54
-    size = abs_p.bind(value)
-    plain = and_p.bind(is_finite(value), ge_p.bind(size, literal(float(np.finfo(value.dtype).tiny), size)))
-    small = and_p.bind(lt_p.bind(size, literal(float(np.finfo(value.dtype).tiny), size)), _not_zero(size))
+    size = ops.abs_p.bind(value)
+    plain = ops.and_p.bind(
+        ops.is_finite(value), ops.ge_p.bind(size, literal(float(np.finfo(value.dtype).tiny), size))
+    )
+    small = ops.and_p.bind(
+        ops.lt_p.bind(size, literal(float(np.finfo(value.dtype).tiny), size)), _not_zero(size)
+    )
     # Denormal numbers are scaled up first; of 0, infinity and NaN the exponent is 0.
-    scaled = select_p.bind(small, mul_p.bind(size, literal(2.0**digits, size)), size)
-    proper = select_p.bind(plain, scaled, select_p.bind(small, scaled, literal(0.5, size)))
+    scaled = ops.select_p.bind(small, ops.mul_p.bind(size, literal(2.0**digits, size)), size)
+    proper = ops.select_p.bind(plain, scaled, ops.select_p.bind(small, scaled, literal(0.5, size)))
     e = _exponent(proper)
-    up = convert(small, INT32)
-    e = sub_p.bind(e, mul_p.bind(up, np.int32(digits)))
-    half = convert(floor_p.bind(mul_p.bind(convert(e, FLOAT64), 0.5)), INT32)
+    up = ops.convert(small, INT32)
+    e = ops.sub_p.bind(e, ops.mul_p.bind(up, np.int32(digits)))
+    half = ops.convert(ops.floor_p.bind(ops.mul_p.bind(ops.convert(e, FLOAT64), 0.5)), INT32)
     # In two steps, neither of which leaves the range.
-    down = ldexp(value, sub_p.bind(np.int32(0), half))
-    return finish(ldexp(down, sub_p.bind(half, e))), finish(e)
+    down = ops.ldexp(value, ops.sub_p.bind(np.int32(0), half))
+    return finish(ops.ldexp(down, ops.sub_p.bind(half, e))), finish(e)
 
 
 def _not_zero(x: Any) -> Any:
-    return eq_p.bind(eq_p.bind(x, literal(0.0, x)), np.False_)
+    return ops.eq_p.bind(ops.eq_p.bind(x, literal(0.0, x)), np.False_)
 
 
 frexp = publish(

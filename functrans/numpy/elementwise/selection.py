@@ -11,19 +11,11 @@ import numpy as np
 from ...core.context import run_quietly
 from ...core.errors import ArgumentError, ArgumentValueError
 from ...core.trace import operators
-from ...primitives import ufuncs
-from ...primitives.elementwise.arithmetic import clip_p, convert, eq_p, le_p, mul_p, select_p, sub_p, weakly
-from ...primitives.elementwise.bits import and_p, or_p
-from ...primitives.elementwise.complexes import abs_p, complex_p
-from ...primitives.elementwise.composed import imag as imag_part
-from ...primitives.elementwise.composed import real as real_part
-from ...primitives.elementwise.composed import rounded, truth
-from ...primitives.elementwise.rounding import is_finite_p, is_nan_p
-from ...primitives.elementwise.trig import arctan2_p
+from ...primitives import ops, ufuncs
 from ...primitives.families import literal
 from ...primitives.operands import finish, operand
 from ...primitives.promotion import common, refuse_out
-from ...primitives.structure.linear import add_p, broadcast_shapes, broadcast_to, dtype_of, shape_of
+from ...primitives.structure.linear import dtype_of, shape_of
 from ..dispatch import array_operand, implements, owned
 from ..indexing.nonzero import nonzero
 from ..reductions.reductions import all as all_of
@@ -74,10 +66,10 @@ def where(
         return nonzero(condition, size=size, fill_value=fill_value)
     if x is None or y is None:
         raise ArgumentValueError("where: give both x and y, or neither")
-    c = truth(operand(condition, "where"))
+    c = ops.truth(operand(condition, "where"))
     on_true, on_false = common(operand(x, "where", 1), operand(y, "where", 2))
-    broadcast_shapes("where", shape_of(c), shape_of(on_true), shape_of(on_false))
-    return finish(select_p.bind(c, on_true, on_false))
+    ops.broadcast_shapes("where", shape_of(c), shape_of(on_true), shape_of(on_false))
+    return finish(ops.select_p.bind(c, on_true, on_false))
 
 
 @implements(np.select)
@@ -117,8 +109,8 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
         c = operand(condition, "select")
         if dtype_of(c).kind != "b":
             raise ArgumentError(f"select: a condition has dtype {dtype_of(c)}, want bool")
-        broadcast_shapes("select", shape_of(c), shape_of(choice), shape_of(out))
-        out = select_p.bind(c, choice, out)
+        ops.broadcast_shapes("select", shape_of(c), shape_of(choice), shape_of(out))
+        out = ops.select_p.bind(c, choice, out)
     return finish(out)
 
 
@@ -155,8 +147,8 @@ def clip(
     low, high = _bounds(x, a_min if min is None else min, a_max if max is None else max)
     if low is not None and high is not None:
         x, below, above = common(x, operand(low, "clip", 1), operand(high, "clip", 2))
-        broadcast_shapes("clip", shape_of(x), shape_of(below), shape_of(above))
-        return finish(clip_p.bind(below, x, above))
+        ops.broadcast_shapes("clip", shape_of(x), shape_of(below), shape_of(above))
+        return finish(ops.clip_p.bind(below, x, above))
     if low is not None:
         x = ufuncs.maximum(x, low)
     if high is not None:
@@ -208,8 +200,8 @@ def nan_to_num(
     value = array_operand(x, "nan_to_num")
     dtype = dtype_of(value)
     if dtype.kind == "c":
-        parts = [_finite(part(value), nan, posinf, neginf) for part in (real_part, imag_part)]
-        return finish(complex_p.bind(*parts))
+        parts = [_finite(part(value), nan, posinf, neginf) for part in (ops.real, ops.imag)]
+        return finish(ops.complex_p.bind(*parts))
     return owned(value if dtype.kind in "biu" else _finite(value, nan, posinf, neginf), x)
 
 
@@ -217,14 +209,14 @@ def _finite(x: Any, nan: float, posinf: float | None, neginf: float | None) -> A
     info = np.finfo(dtype_of(x))
     highest = _of_dtype(float(info.max) if posinf is None else posinf, x)
     lowest = _of_dtype(float(info.min) if neginf is None else neginf, x)
-    out = select_p.bind(eq_p.bind(x, literal(math.inf, x)), highest, x)
-    out = select_p.bind(eq_p.bind(x, literal(-math.inf, x)), lowest, out)
-    return select_p.bind(is_nan_p.bind(x), _of_dtype(nan, x), out)
+    out = ops.select_p.bind(ops.eq_p.bind(x, literal(math.inf, x)), highest, x)
+    out = ops.select_p.bind(ops.eq_p.bind(x, literal(-math.inf, x)), lowest, out)
+    return ops.select_p.bind(ops.is_nan_p.bind(x), _of_dtype(nan, x), out)
 
 
 def _of_dtype(number: Any, x: Any) -> Any:
     """A number, which may be traced, in the dtype and shape of `x`."""
-    return broadcast_to(convert(array_operand(number, "nan_to_num"), dtype_of(x)), shape_of(x))
+    return ops.broadcast_to(ops.convert(array_operand(number, "nan_to_num"), dtype_of(x)), shape_of(x))
 
 
 # --- rounding -----------------------------------------------------------------------------------------------
@@ -251,7 +243,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     (Array([1.2, 2.5, 3.8]), Array(2.))
     """
     refuse_out("round", out)
-    return finish(rounded(array_operand(a, "round"), decimals))
+    return finish(ops.rounded(array_operand(a, "round"), decimals))
 
 
 around = round
@@ -284,7 +276,7 @@ def real(val: Any) -> Any:
     >>> fnp.real([1 + 2j, 3])
     Array([1., 3.])
     """
-    return owned(real_part(array_operand(val, "real")), val)
+    return owned(ops.real(array_operand(val, "real")), val)
 
 
 @implements(np.imag)
@@ -297,7 +289,7 @@ def imag(val: Any) -> Any:
     >>> fnp.imag([1 + 2j, 3])
     Array([2., 0.])
     """
-    return owned(imag_part(array_operand(val, "imag")), val)
+    return owned(ops.imag(array_operand(val, "imag")), val)
 
 
 @implements(np.angle)
@@ -314,8 +306,8 @@ def angle(z: Any, deg: bool = False) -> Any:
     if dtype_of(x).kind in "biu":
         out = operand(ufuncs.arctan2(0, x), "angle")
     else:
-        out = arctan2_p.bind(imag_part(x), real_part(x))
-    return finish(mul_p.bind(out, literal(180 / math.pi, out)) if deg else out)
+        out = ops.arctan2_p.bind(ops.imag(x), ops.real(x))
+    return finish(ops.mul_p.bind(out, literal(180 / math.pi, out)) if deg else out)
 
 
 @implements(np.isreal)
@@ -329,8 +321,8 @@ def isreal(x: Any) -> Any:
     >>> fnp.isreal([1 + 0j, 2j])
     Array([ True, False])
     """
-    part = imag_part(array_operand(x, "isreal"))
-    return finish(eq_p.bind(part, dtype_of(part).type(0)))
+    part = ops.imag(array_operand(x, "isreal"))
+    return finish(ops.eq_p.bind(part, dtype_of(part).type(0)))
 
 
 @implements(np.iscomplex)
@@ -377,7 +369,7 @@ def isneginf(x: Any, out: None = None) -> Any:
 
 def _as_of_a_number(part: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """For traced values: weak of weak ones, as attributes of Python's numbers are."""
-    return lambda x: weakly(part(x)) if x.aval.weak else part(x)
+    return lambda x: ops.weakly(part(x)) if x.aval.weak else part(x)
 
 
 operators.property["real"] = _as_of_a_number(real)
@@ -410,16 +402,16 @@ def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan:
     Array([ True, False])
     """
     x, y = common(operand(a, "isclose"), operand(b, "isclose", 1))
-    broadcast_shapes("isclose", shape_of(x), shape_of(y))
+    ops.broadcast_shapes("isclose", shape_of(x), shape_of(y))
     if dtype_of(x).kind not in "fc":
         x, y = common(x, y, np.float64(0))[:2]
-    size = abs_p.bind(y)
-    bound = add_p.bind(literal(atol, size), mul_p.bind(literal(rtol, size), size))
-    gap = abs_p.bind(run_quietly(sub_p.bind, x, y, invalid="ignore"))  # of equal infinities
-    near = and_p.bind(le_p.bind(gap, bound), is_finite_p.bind(y))
-    out = or_p.bind(near, eq_p.bind(x, y))
+    size = ops.abs_p.bind(y)
+    bound = ops.add_p.bind(literal(atol, size), ops.mul_p.bind(literal(rtol, size), size))
+    gap = ops.abs_p.bind(run_quietly(ops.sub_p.bind, x, y, invalid="ignore"))  # of equal infinities
+    near = ops.and_p.bind(ops.le_p.bind(gap, bound), ops.is_finite_p.bind(y))
+    out = ops.or_p.bind(near, ops.eq_p.bind(x, y))
     if equal_nan:
-        out = or_p.bind(out, and_p.bind(is_nan_p.bind(x), is_nan_p.bind(y)))
+        out = ops.or_p.bind(out, ops.and_p.bind(ops.is_nan_p.bind(x), ops.is_nan_p.bind(y)))
     return finish(out)
 
 

@@ -12,9 +12,23 @@ Array([ 9., 12., 15.])
 """
 
 from ...core.names import module_attributes as _module_attributes
-from .frequencies import fftfreq, fftshift, ifftshift, rfftfreq
-from .several import fft2, fftn, ifft2, ifftn, irfft2, irfftn, rfft2, rfftn
-from .single import fft, hfft, ifft, ihfft, irfft, rfft
+from .steps import fftfreq, fftshift, ifftshift, rfftfreq
+from .transforms import (
+    fft,
+    fft2,
+    fftn,
+    hfft,
+    ifft,
+    ifft2,
+    ifftn,
+    ihfft,
+    irfft,
+    irfft2,
+    irfftn,
+    rfft,
+    rfft2,
+    rfftn,
+)
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft",

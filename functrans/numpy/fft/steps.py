@@ -1,4 +1,4 @@
-"""What the transforms share: operands, lengths, scaling, and the sequence of primitives."""
+"""What the transforms share (operands, lengths, scaling, the sequence of primitives), and frequencies."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ...core.dtypes import FLOAT64, complex_dtype, is_complex, is_inexact
-from ...core.errors import ArgumentError, ArgumentValueError, AxisError, DtypeError
-from ...primitives.axes import one_axis
-from ...primitives.elementwise.arithmetic import convert
-from ...primitives.elementwise.complexes import conj_p
-from ...primitives.fft import SWAPPED, fft_p
-from ...primitives.operands import strong
+import numpy as np
+
+from ...core.arguments import Device
+from ...core.checked import checked
+from ...core.dtypes import FLOAT64, canonical, complex_dtype, is_complex, is_float, is_inexact
+from ...core.errors import ArgumentError, ArgumentValueError, AxisError, DtypeError, ShapeError
+from ...primitives import ops
+from ...primitives.axes import axes_or_all, one_axis
+from ...primitives.operands import finish, strong
 from ...primitives.structure.linear import shape_of
-from ...primitives.structure.shape import pad_p, slice_along
-from ..dispatch import array_operand
+from ..dispatch import array_operand, implements, owned
+from ..shaping.moving import roll
 
 
 def operand_of(name: str, a: Any, out: Any) -> Any:
@@ -28,7 +30,7 @@ def operand_of(name: str, a: Any, out: Any) -> Any:
 
 def conjugated(x: Any) -> Any:
     """The complex conjugate; real numbers as they are."""
-    return conj_p.bind(x) if is_complex(x.dtype) else x
+    return ops.conj_p.bind(x) if is_complex(x.dtype) else x
 
 
 def length(name: str, n: Any) -> int:
@@ -52,26 +54,26 @@ def resized(x: Any, axis: int, n: int) -> Any:
     """The first `n` elements along an axis; zeros where there are fewer."""
     shape = shape_of(x)
     if shape[axis] > n:
-        return slice_along(x, axis, 0, n)
+        return ops.slice_along(x, axis, 0, n)
     if shape[axis] == n:
         return x
     pads = [(0, 0, 0)] * len(shape)
     pads[axis] = (0, n - shape[axis], 0)
-    return pad_p.bind(x, x.dtype.type(0), padding_config=tuple(pads))
+    return ops.pad_p.bind(x, x.dtype.type(0), padding_config=tuple(pads))
 
 
 def scaling(name: str, norm: Any) -> str:
     """Which direction is scaled, checked."""
     if norm is None:
         return "backward"
-    if not (isinstance(norm, str) and norm in SWAPPED):
+    if not (isinstance(norm, str) and norm in ops.SWAPPED):
         raise ArgumentValueError(f"{name}: norm must be 'backward', 'ortho' or 'forward', got {norm!r}")
     return norm
 
 
 def swapped(name: str, norm: Any) -> str:
     """The scaling of a transform that is written as its inverse."""
-    return SWAPPED[scaling(name, norm)]
+    return ops.SWAPPED[scaling(name, norm)]
 
 
 def transform(name: str, kind: str, x: Any, axes: Sequence[int], lengths: Sequence[int], norm: Any) -> Any:
@@ -81,11 +83,11 @@ def transform(name: str, kind: str, x: Any, axes: Sequence[int], lengths: Sequen
             f"{name}: want real numbers, got {x.dtype}; use the transform of complex numbers, or .real"
         )
     if kind == "irfft" and not is_complex(x.dtype):
-        x = convert(x, complex_dtype(x.dtype))
+        x = ops.convert(x, complex_dtype(x.dtype))
     for place, (d, n) in enumerate(zip(axes, lengths)):
         halved = kind == "irfft" and place == len(axes) - 1
         x = resized(x, d, n // 2 + 1 if halved else n)
-    return fft_p.bind(x, kind=kind, axes=tuple(axes), lengths=tuple(lengths), norm=scaling(name, norm))
+    return ops.fft_p.bind(x, kind=kind, axes=tuple(axes), lengths=tuple(lengths), norm=scaling(name, norm))
 
 
 def along_one(name: str, kind: str, x: Any, n: Any, axis: Any, norm: Any) -> Any:
@@ -129,3 +131,114 @@ def along_many(name: str, kind: str, x: Any, s: Any, axes: Any, norm: Any) -> An
     for step, d, n in order:
         x = transform(name, step, x, (d,), (n,), norm)
     return x
+
+
+@checked
+def fftfreq(n: int, d: Any = 1.0, device: Device = None, *, dtype: Any = None) -> Any:
+    """The frequencies, in cycles per unit of `d`, at which `fft` of `n` points gives its results.
+
+    Parameters
+    ----------
+    n : int
+    d : number
+        The distance of the points; may be traced.
+    device : {None, 'cpu'}
+    dtype : dtype, optional
+        float64 by default.
+
+    Returns
+    -------
+    Array, shape (n,)
+        ``[0, 1, ..., (n-1)//2, -(n//2), ..., -1] / (n * d)``
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.fft.fftfreq(5, 0.1)
+    Array([ 0.,  2.,  4., -4., -2.])
+    """
+    count = length("fftfreq", n)
+    k = ops.iota((count,), 0)
+    positive = ops.lt_p.bind(k, np.int64((count - 1) // 2 + 1))
+    return _spaced(
+        "fftfreq", ops.select_p.bind(positive, k, ops.sub_p.bind(k, np.int64(count))), count, d, device, dtype
+    )
+
+
+@checked
+def rfftfreq(n: int, d: Any = 1.0, device: Device = None, *, dtype: Any = None) -> Any:
+    """The frequencies, in cycles per unit of `d`, at which `rfft` of `n` points gives its results.
+
+    Parameters as for `fftfreq`.
+
+    Returns
+    -------
+    Array, shape (n // 2 + 1,)
+        ``[0, 1, ..., n // 2] / (n * d)``
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.fft.rfftfreq(5, 0.1)
+    Array([0., 2., 4.])
+    """
+    count = length("rfftfreq", n)
+    return _spaced("rfftfreq", ops.iota((count // 2 + 1,), 0), count, d, device, dtype)
+
+
+def _spaced(name: str, k: Any, n: int, d: Any, device: Any, dtype: Any) -> Any:
+    if device not in (None, "cpu"):
+        raise ArgumentValueError(
+            f"{name}: there is one device only: device must be None or 'cpu', got {device!r}"
+        )
+    to = FLOAT64 if dtype is None else canonical(dtype, f"{name}: dtype")
+    if not is_float(to):
+        raise DtypeError(f"{name}: frequencies are float numbers, got dtype {to}")
+    distance = operand_of(name, d, None)
+    if shape_of(distance):
+        raise ShapeError(
+            f"{name}: the distance d must be a number, got an array of shape {shape_of(distance)}"
+        )
+    step = ops.div_p.bind(distance.dtype.type(1), ops.mul_p.bind(distance.dtype.type(n), distance))
+    return finish(ops.convert(ops.mul_p.bind(ops.convert(k, step.dtype), step), to))
+
+
+@implements(np.fft.fftshift)
+def fftshift(x: Any, axes: Any = None) -> Any:
+    """Frequency 0 moved to the middle: each axis rolled by half of its length.
+
+    Parameters
+    ----------
+    x : array_like
+    axes : int or sequence of int, optional
+        By default all.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.fft.fftshift(fnp.fft.fftfreq(5, 0.1))
+    Array([-4., -2.,  0.,  2.,  4.])
+    """
+    return _rolled("fftshift", x, axes, 1)
+
+
+@implements(np.fft.ifftshift)
+def ifftshift(x: Any, axes: Any = None) -> Any:
+    """The inverse of `fftshift`, also for odd lengths.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.fft.ifftshift(fnp.fft.fftshift([0.0, 1.0, 2.0]))
+    Array([0., 1., 2.])
+    """
+    return _rolled("ifftshift", x, axes, -1)
+
+
+def _rolled(name: str, x: Any, axes: Any, sign: int) -> Any:
+    value = array_operand(x, name)
+    shape = shape_of(value)
+    places = axes_or_all(axes, len(shape), name)
+    if not places:
+        return owned(value, x)
+    return roll(x, tuple([sign * (shape[d] // 2) for d in places]), places)

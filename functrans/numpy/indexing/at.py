@@ -1,42 +1,111 @@
-"""``x.at[index]``: changed copies, and reads that say what an index out of bounds means."""
+"""``x.at[index]``: changed copies, and reads that say what an index out of bounds means.
+
+Updates of one place that must follow one another, as for ``np.<ufunc>.at`` with any function, run in rounds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from ...api.bodies import trace_body
+from ...control import scan
 from ...core.array import unwrap, wrap
+from ...core.aval import Aval, aval_of
+from ...core.dtypes import INT64
 from ...core.errors import DtypeError, InvalidIndexError, NonConcreteBooleanIndexError, ShapeError
-from ...core.trace import Tracer, is_abstract, operators
-from ...primitives.elementwise.arithmetic import (
-    convert,
-    div_p,
-    max_p,
-    min_p,
-    mul_p,
-    neg_p,
-    select_p,
-    sub_p,
-)
-from ...primitives.elementwise.exp_log import pow_p
-from ...primitives.indexing.bounds import checked_mode
-from ...primitives.indexing.expressions import Plan, plan_index, take, take_view
-from ...primitives.indexing.gather_scatter import scatter_add_p, scatter_p
-from ...primitives.indexing.placed_windows import arranged, inverse
-from ...primitives.indexing.repeated import all_different
-from ...primitives.indexing.scatter_folds import (
-    scatter_div_p,
-    scatter_max_p,
-    scatter_min_p,
-    scatter_mul_p,
-)
-from ...primitives.structure.create import iota
-from ...primitives.structure.dynamic import dynamic_update_slice_p
-from ...primitives.structure.linear import add_p, broadcast_to, reshape_p, shape_of, transpose_p
-from ...primitives.structure.shape import rev_p
-from .rounds import one_by_one
+from ...core.pytree import tree_structure
+from ...core.trace import Tracer, concrete, is_abstract, operators
+from ...primitives import ops
+from ...primitives.structure.linear import shape_of
+
+Step = Callable[[Any], Any]
+
+#: Rounds written out in a traced function; more of them, or as many as the data say, make a loop.
+_WRITTEN_OUT = 2
+
+
+def one_by_one(
+    step: Step,
+    x: Any,
+    indices: Sequence[Any],
+    axes: tuple[int, ...],
+    mode: str,
+    idle: Any = None,
+    unique: bool = False,
+) -> Any:
+    """`x` with elements replaced by a function of themselves, again each time that an element is named.
+
+    Parameters
+    ----------
+    step : callable
+        From what stands at all indices, shape ``S + rest``, to what is to stand there. Elementwise.
+    x : array
+    indices : sequence of int arrays of shape ``S``
+    axes : tuple of int
+        The axes of `x` that they index.
+    mode : str
+        See `primitives.bounds`.
+    idle : scalar of the dtype of `x`, optional
+        What `step` is given where it is not wanted; by default what stands there at first.
+    unique : bool
+        A promise that no element is named twice.
+
+    Notes
+    -----
+    Round `r` writes the updates before which there are `r` with the same place. What `step` makes of the others is
+    dropped; so that it does no harm to derivatives, it is not given what they have become, for which it may be
+    undefined.
+    """
+    common, shape = shape_of(indices[0]), shape_of(x)
+    if prod(common) == 0:
+        return x
+    if unique or ops.all_different(shape, indices, axes, mode):
+        new = step(ops.gathered(x, indices, axes, mode))
+        return ops.scatter_p.bind(x, new, *indices, axes=axes, mode=mode, unique_indices=True)
+    rest = ops.rest_of(shape, axes)
+    order = (*axes, *[d for d in range(len(shape)) if d not in axes])
+    moved = ops.arranged(x, order)
+    size = prod([shape[d] for d in axes])
+    places = ops.flat_places(shape, indices, axes, mode)
+    rank = ops.select_p.bind(ops.ge_p.bind(places, np.int64(0)), ops.ranks(places), np.int64(-1))
+    rows = ops.reshape_p.bind(moved, shape=(size, *rest))
+    if not size:  # every index was left out
+        return x
+    first = ops.gathered(rows, [places], (0,), "clip")
+    resting = ops.stop_gradient_p.bind(first) if idle is None else idle
+
+    def turn(rows: Any, r: Any) -> Any:
+        now = ops.eq_p.bind(rank, r)
+        active = ops.broadcast_in_dim_p.bind(
+            now, shape=shape_of(first), broadcast_dimensions=tuple(range(len(common)))
+        )
+        new = step(ops.select_p.bind(active, ops.gathered(rows, [places], (0,), "clip"), resting))
+        target = ops.select_p.bind(now, places, np.int64(size))
+        return ops.scatter_p.bind(rows, new, target, axes=(0,), mode="drop", unique_indices=True)
+
+    count = ops.add_p.bind(ops.reduce_max_p.bind(rank, axes=tuple(range(len(common)))), np.int64(1))
+    known, done = concrete(count), 0
+    while known is not None and done < known and (done < _WRITTEN_OUT or not is_abstract(rows)):
+        rows, done = turn(rows, np.int64(done)), done + 1
+    if known is None or done < known:
+        rows = _loop(turn, rows, np.int64(done), count)
+    return ops.arranged(ops.reshape_p.bind(rows, shape=shape_of(moved)), ops.inverse(order))
+
+
+def _loop(turn: Callable[[Any, Any], Any], rows: Any, start: Any, count: Any) -> Any:
+    """The rounds from `start` on, as a loop of as many iterations as it takes."""
+
+    def call(fun: Callable[[Any, Any], Any], carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        return fun(*carry), ops.add_p.bind(carry[1], np.int64(1))
+
+    avals = [aval_of(rows).strong(), Aval((), INT64)]
+    body = trace_body(turn, avals, tree_structure((0, 0)), call)
+    number = ops.sub_p.bind(count, start)
+    return scan.bind(body.jaxpr, body.consts, [rows, start], [], length=None, count=number)[0]
 
 
 class At:
@@ -115,45 +184,45 @@ class AtIndex:
         x = unwrap(self._x)
         plan = _plan(x, self._index, mode)
         fill = None if fill_value is None or fill_value != fill_value else fill_value
-        return wrap(take(x, plan, fill))
+        return wrap(ops.take(x, plan, fill))
 
     def set(self, values: Any, **options: Any) -> Any:
         """The array with ``x[index] = values``."""
-        return self._changed(values, None, scatter_p, options)
+        return self._changed(values, None, ops.scatter_p, options)
 
     def add(self, values: Any, **options: Any) -> Any:
         """The array with ``x[index] += values``, repeated indices added each time."""
-        return self._changed(values, add_p, scatter_add_p, options)
+        return self._changed(values, ops.add_p, ops.scatter_add_p, options)
 
     def subtract(self, values: Any, **options: Any) -> Any:
         """The array with ``x[index] -= values``, repeated indices subtracted each time."""
-        return self._changed(values, sub_p, scatter_add_p, options)
+        return self._changed(values, ops.sub_p, ops.scatter_add_p, options)
 
     def multiply(self, values: Any, **options: Any) -> Any:
         """The array with ``x[index] *= values``, repeated indices multiplied each time."""
-        return self._changed(values, mul_p, scatter_mul_p, options)
+        return self._changed(values, ops.mul_p, ops.scatter_mul_p, options)
 
     mul = multiply
 
     def divide(self, values: Any, **options: Any) -> Any:
         """The array with ``x[index] /= values``, repeated indices divided each time."""
-        return self._changed(values, div_p, scatter_div_p, options)
+        return self._changed(values, ops.div_p, ops.scatter_div_p, options)
 
     def power(self, values: Any, **options: Any) -> Any:
         """The array with ``x[index] **= values``, repeated indices raised each time, one after the other."""
-        return self._changed(values, pow_p, None, options)
+        return self._changed(values, ops.pow_p, None, options)
 
     def min(self, values: Any, **options: Any) -> Any:
         """The array with ``x[index] = minimum(x[index], values)``; at ties the derivative is shared
         evenly.
         """
-        return self._changed(values, min_p, scatter_min_p, options)
+        return self._changed(values, ops.min_p, ops.scatter_min_p, options)
 
     def max(self, values: Any, **options: Any) -> Any:
         """The array with ``x[index] = maximum(x[index], values)``; at ties the derivative is shared
         evenly.
         """
-        return self._changed(values, max_p, scatter_max_p, options)
+        return self._changed(values, ops.max_p, ops.scatter_max_p, options)
 
     def apply(self, func: Callable[[Any], Any], **options: Any) -> Any:
         """The array with ``x[index] = func(x[index])``; `func` is elementwise, and applied again each time that an
@@ -163,7 +232,7 @@ class AtIndex:
         mode, unique = _options(**options)
         mask = _lone_mask(self._index)
         if mask is not None and is_abstract(mask):
-            return wrap(_where_mask(x, mask, convert(unwrap(func(self._x)), x.dtype), None, whole=True))
+            return wrap(_where_mask(x, mask, ops.convert(unwrap(func(self._x)), x.dtype), None, whole=True))
         plan = _plan(x, self._index, mode)
         if not plan.axes or unique or mask is not None:
             return self.set(func(self.get(mode=mode)), mode=mode, unique_indices=unique)
@@ -171,7 +240,7 @@ class AtIndex:
         def changed(taken: Any) -> Any:
             return _fitted(_updates(x, unwrap(func(wrap(_placed(taken, plan)))), None), plan.shape)
 
-        view = take_view(x, plan)
+        view = ops.take_view(x, plan)
         new = one_by_one(
             lambda taken: _canonical(changed(taken), plan), view, plan.indices, plan.axes, plan.mode
         )
@@ -189,7 +258,7 @@ class AtIndex:
         plan = _plan(x, self._index, mode)
         if not plan.axes:
             if op is not None:
-                values = op.bind(take(x, plan), values)
+                values = op.bind(ops.take(x, plan), values)
             return wrap(_put(x, plan, _fitted(values, plan.shape)))
         unique = unique or mask is not None
         return wrap(_scattered(x, plan, _fitted(values, plan.shape), op, scatter, unique))
@@ -201,11 +270,11 @@ def _options(
     return mode, unique_indices
 
 
-def _plan(x: Any, index: Any, mode: str | None) -> Plan:
-    mode = "raise" if mode is None else checked_mode(mode)
+def _plan(x: Any, index: Any, mode: str | None) -> ops.Plan:
+    mode = "raise" if mode is None else ops.checked_mode(mode)
     # A promise of the user is not trusted with memory: what would read beside the array is clipped.
     mode = "clip" if mode == "promise_in_bounds" else mode
-    return plan_index(unwrap(index), shape_of(x), mode, is_abstract(x))
+    return ops.plan_index(unwrap(index), shape_of(x), mode, is_abstract(x))
 
 
 # --- values -------------------------------------------------------------------------------------------------
@@ -223,7 +292,7 @@ def _updates(x: Any, values: Any, op: Any) -> Any:
         met = values.dtype
     if op is not None:
         result = np.result_type(dtype, met)
-        if op is div_p and result.kind not in "fc":
+        if op is ops.div_p and result.kind not in "fc":
             result = np.dtype(float)
         if not np.can_cast(result, dtype, "same_kind"):
             raise DtypeError(
@@ -231,7 +300,7 @@ def _updates(x: Any, values: Any, op: Any) -> Any:
                 "which does not fit. Convert the array (x.astype(...)) or the values first"
             )
     if isinstance(values, Tracer):
-        return convert(values, dtype)
+        return ops.convert(values, dtype)
     # From a Python number at once: one that does not fit into the dtype is an OverflowError, as in NumPy.
     return values.astype(dtype, copy=False) if isinstance(values, np.ndarray) else np.asarray(values, dtype)
 
@@ -245,44 +314,46 @@ def _fitted(values: Any, shape: tuple[int, ...]) -> Any:
     own = shape_of(values)
     extra = len(own) - len(shape)
     if extra > 0 and own[:extra] == (1,) * extra:
-        values, own = reshape_p.bind(values, shape=own[extra:]), own[extra:]
+        values, own = ops.reshape_p.bind(values, shape=own[extra:]), own[extra:]
     if len(own) > len(shape) or any(n not in (1, m) for n, m in zip(own[::-1], shape[::-1])):
         raise ShapeError(
             f"x.at[...]: values of shape {own} do not broadcast to shape {shape}, that of the elements named"
         )
-    return broadcast_to(values, shape)
+    return ops.broadcast_to(values, shape)
 
 
 # --- writing ------------------------------------------------------------------------------------------------
 
 
-def _put(x: Any, plan: Plan, values: Any) -> Any:
+def _put(x: Any, plan: ops.Plan, values: Any) -> Any:
     """`x` with what its slices take replaced by values of as many elements."""
     shape, sizes = shape_of(x), plan.sliced_shape()
     if shape_of(values) != sizes:
-        values = reshape_p.bind(values, shape=sizes)
+        values = ops.reshape_p.bind(values, shape=sizes)
     if plan.flipped:
-        values = rev_p.bind(values, dimensions=plan.flipped)
+        values = ops.rev_p.bind(values, dimensions=plan.flipped)
     if sizes == shape:
         return values.copy() if isinstance(values, np.ndarray) else values
     if all(step == 1 for step in plan.strides):
-        return dynamic_update_slice_p.bind(x, values, *plan.starts)
+        return ops.dynamic_update_slice_p.bind(x, values, *plan.starts)
     axes = tuple([d for d, (n, m) in enumerate(zip(shape, sizes)) if n != m])
     common = tuple([sizes[d] for d in axes])
     indices = [
-        add_p.bind(mul_p.bind(iota(common, i), np.int64(plan.strides[d])), np.int64(plan.starts[d]))
+        ops.add_p.bind(
+            ops.mul_p.bind(ops.iota(common, i), np.int64(plan.strides[d])), np.int64(plan.starts[d])
+        )
         for i, d in enumerate(axes)
     ]
     order = (*axes, *[d for d in range(len(shape)) if d not in axes])
-    values = transpose_p.bind(values, permutation=order)
-    return scatter_p.bind(x, values, *indices, axes=axes, mode="promise_in_bounds", unique_indices=True)
+    values = ops.transpose_p.bind(values, permutation=order)
+    return ops.scatter_p.bind(x, values, *indices, axes=axes, mode="promise_in_bounds", unique_indices=True)
 
 
-def _scattered(x: Any, plan: Plan, values: Any, op: Any, scatter: Any, unique: bool) -> Any:
+def _scattered(x: Any, plan: ops.Plan, values: Any, op: Any, scatter: Any, unique: bool) -> Any:
     """`x` with values combined into the elements that index arrays name."""
-    view, values = take_view(x, plan), _canonical(values, plan)
+    view, values = ops.take_view(x, plan), _canonical(values, plan)
     if plan.mode == "promise_in_bounds":  # constants, looked at while tracing
-        unique = unique or all_different(plan.view, plan.indices, plan.axes, plan.mode)
+        unique = unique or ops.all_different(plan.view, plan.indices, plan.axes, plan.mode)
     if scatter is None:
 
         def step(taken: Any) -> Any:
@@ -290,22 +361,22 @@ def _scattered(x: Any, plan: Plan, values: Any, op: Any, scatter: Any, unique: b
 
         one = x.dtype.type(1)
         return _put(x, plan, one_by_one(step, view, plan.indices, plan.axes, plan.mode, one, unique))
-    if op is sub_p:
-        values = neg_p.bind(values)
+    if op is ops.sub_p:
+        values = ops.neg_p.bind(values)
     params = {"axes": plan.axes, "mode": plan.mode, "unique_indices": unique}
     return _put(x, plan, scatter.bind(view, values, *plan.indices, **params))
 
 
-def _canonical(values: Any, plan: Plan) -> Any:
+def _canonical(values: Any, plan: ops.Plan) -> Any:
     """Values of the result's shape with the axes of the index arrays first."""
     order = plan.order()
-    return values if order is None else arranged(values, inverse(order))
+    return values if order is None else ops.arranged(values, ops.inverse(order))
 
 
-def _placed(values: Any, plan: Plan) -> Any:
+def _placed(values: Any, plan: ops.Plan) -> Any:
     """The reverse of `_canonical`."""
     order = plan.order()
-    return values if order is None else arranged(values, order)
+    return values if order is None else ops.arranged(values, order)
 
 
 def _lone_mask(index: Any) -> Any:
@@ -330,8 +401,8 @@ def _where_mask(x: Any, mask: Any, values: Any, op: Any, whole: bool = False) ->
         )
     values = _fitted(values, shape if whole else shape[len(rows) :])
     new = values if op is None else op.bind(x, values)
-    mask = reshape_p.bind(mask, shape=rows + (1,) * (len(shape) - len(rows)))
-    return select_p.bind(mask, new, x)
+    mask = ops.reshape_p.bind(mask, shape=rows + (1,) * (len(shape) - len(rows)))
+    return ops.select_p.bind(mask, new, x)
 
 
 operators.property["at"] = At

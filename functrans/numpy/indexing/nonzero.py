@@ -14,24 +14,10 @@ import numpy as np
 from ...core.dtypes import INT64
 from ...core.errors import ArgumentValueError, ConcretizationError, InvalidIndexError
 from ...core.trace import Tracer, concrete, operators
-from ...primitives.elementwise.arithmetic import convert, lt_p, select_p
-from ...primitives.elementwise.bits import not_p
-from ...primitives.elementwise.composed import truth
-from ...primitives.elementwise.rounding import floor_divide_p, remainder_p
-from ...primitives.indexing.gather_scatter import gather_p
+from ...primitives import ops
 from ...primitives.operands import finish, operand, stack
 from ...primitives.promotion import refuse_out
-from ...primitives.sorting.sort import argsort
-from ...primitives.structure.create import full, iota
-from ...primitives.structure.linear import (
-    broadcast_in_dim_p,
-    dtype_of,
-    flat,
-    move_axis,
-    reduce_sum_p,
-    shape_of,
-)
-from ...primitives.structure.shape import concatenate_p, slice_along
+from ...primitives.structure.linear import dtype_of, shape_of
 from ..dispatch import along, array_operand, implements
 
 
@@ -55,24 +41,24 @@ def size_of(size: Any, name: str) -> int:
 def true_places(mask: Any, size: int) -> tuple[Any, Any]:
     """The places of the true elements of a mask with one axis, `size` of them; and which of these are such places."""
     shape = shape_of(mask)
-    order = argsort(not_p.bind(mask), 0)  # stable: true elements first
+    order = ops.argsort(ops.not_p.bind(mask), 0)  # stable: true elements first
     if size <= shape[0]:
-        order = slice_along(order, 0, 0, size)
+        order = ops.slice_along(order, 0, 0, size)
     else:
-        order = concatenate_p.bind(order, full((size - shape[0],), 0, INT64), dimension=0)
-    count = reduce_sum_p.bind(convert(mask, INT64), axes=(0,))
-    return order, lt_p.bind(iota((size,), 0), count)
+        order = ops.concatenate_p.bind(order, ops.full((size - shape[0],), 0, INT64), dimension=0)
+    count = ops.reduce_sum_p.bind(ops.convert(mask, INT64), axes=(0,))
+    return order, ops.lt_p.bind(ops.iota((size,), 0), count)
 
 
 def filled(x: Any, valid: Any, fill: Any) -> Any:
     """Rows of `x` where valid, else a number."""
     shape = shape_of(x)
-    valid = broadcast_in_dim_p.bind(valid, shape=shape, broadcast_dimensions=(0,))
-    value = convert(fill, dtype_of(x)) if isinstance(fill, Tracer) else np.asarray(fill, dtype_of(x))
-    return select_p.bind(
+    valid = ops.broadcast_in_dim_p.bind(valid, shape=shape, broadcast_dimensions=(0,))
+    value = ops.convert(fill, dtype_of(x)) if isinstance(fill, Tracer) else np.asarray(fill, dtype_of(x))
+    return ops.select_p.bind(
         valid,
         x,
-        broadcast_in_dim_p.bind(
+        ops.broadcast_in_dim_p.bind(
             value,
             shape=shape,
             broadcast_dimensions=tuple(range(len(shape) - len(shape_of(value)), len(shape))),
@@ -88,12 +74,12 @@ def _places(x: Any, size: Any, fill_value: Any, name: str) -> list[Any]:
             need_size(name, x)
         return list(np.nonzero(values))
     shape = shape_of(x)
-    rest, valid = true_places(truth(flat(x)), size_of(size, name))
+    rest, valid = true_places(ops.truth(ops.flat(x)), size_of(size, name))
     indices = []
     for n in shape[:0:-1]:
         extent = np.int64(max(n, 1))
-        indices.append(remainder_p.bind(rest, extent))
-        rest = floor_divide_p.bind(rest, extent)
+        indices.append(ops.remainder_p.bind(rest, extent))
+        rest = ops.floor_divide_p.bind(rest, extent)
     indices = [*indices, rest][::-1]
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * len(shape)
     if len(fills) != len(shape):
@@ -152,7 +138,7 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
     >>> fnp.flatnonzero([[0, 3], [4, 0]])
     Array([1, 2])
     """
-    return finish(_places(flat(array_operand(a, "flatnonzero")), size, fill_value, "flatnonzero")[0])
+    return finish(_places(ops.flat(array_operand(a, "flatnonzero")), size, fill_value, "flatnonzero")[0])
 
 
 @implements(np.argwhere)
@@ -172,10 +158,10 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     """
     x = array_operand(a, "argwhere")
     if not shape_of(x):
-        count = len(_places(flat(x), size, fill_value, "argwhere")[0])
+        count = len(_places(ops.flat(x), size, fill_value, "argwhere")[0])
         return finish(np.zeros((count, 0), np.int64))
     columns = _places(x, size, fill_value, "argwhere")
-    return finish(move_axis(stack(columns), 0, 1))
+    return finish(ops.move_axis(stack(columns), 0, 1))
 
 
 def _chosen(x: Any, mask: Any, axis: int, size: Any, fill_value: Any, name: str) -> Any:
@@ -187,17 +173,17 @@ def _chosen(x: Any, mask: Any, axis: int, size: Any, fill_value: Any, name: str)
         indices: Any = np.flatnonzero(values)
         valid = None
     else:
-        indices, valid = true_places(truth(mask), size_of(size, name))
+        indices, valid = true_places(ops.truth(mask), size_of(size, name))
     if concrete(mask) is not None and shape_of(mask)[0] > shape_of(x)[axis]:
         beyond = np.flatnonzero(concrete(mask))
         if beyond.size and beyond[-1] >= shape_of(x)[axis]:
             raise InvalidIndexError(
                 f"{name}: the condition has {shape_of(mask)[0]} entries, the array {shape_of(x)[axis]} elements"
             )
-    out = gather_p.bind(x, indices, axes=(axis,), mode="clip" if shape_of(x)[axis] else "fill")
+    out = ops.gather_p.bind(x, indices, axes=(axis,), mode="clip" if shape_of(x)[axis] else "fill")
     if valid is not None:
         out = filled(out, valid, operand(fill_value, f"{name}: fill_value"))
-    return move_axis(out, 0, axis)
+    return ops.move_axis(out, 0, axis)
 
 
 @implements(np.extract)
@@ -223,7 +209,7 @@ def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: An
     >>> fnp.extract([True, False, True], [1.0, 2.0, 3.0])
     Array([1., 3.])
     """
-    mask, x = flat(array_operand(condition, "extract")), flat(array_operand(arr, "extract", 1))
+    mask, x = ops.flat(array_operand(condition, "extract")), ops.flat(array_operand(arr, "extract", 1))
     return finish(_chosen(x, mask, 0, size, fill_value, "extract"))
 
 
@@ -265,7 +251,7 @@ def compress(
     mask, x = array_operand(condition, "compress"), array_operand(a, "compress", 1)
     if len(shape_of(mask)) != 1:
         raise ArgumentValueError(f"compress: the condition must have one axis, got shape {shape_of(mask)}")
-    x, d = along(x if shape_of(x) else flat(x), axis, "compress")
+    x, d = along(x if shape_of(x) else ops.flat(x), axis, "compress")
     return finish(_chosen(x, mask, d, size, fill_value, "compress"))
 
 

@@ -11,12 +11,10 @@ import numpy as np
 
 from ...core.errors import ArgumentError, ArgumentValueError, NonConcreteBooleanIndexError, ShapeError
 from ...core.trace import Tracer, concrete, is_abstract
-from ...primitives import ufuncs
+from ...primitives import ops, ufuncs
 from ...primitives.axes import as_shape, positive_shape
-from ...primitives.indexing.gather_scatter import gather_p
 from ...primitives.operands import finish, operand
-from ...primitives.structure.create import iota
-from ...primitives.structure.linear import broadcast_shapes, broadcast_to, reshape_p, shape_of
+from ...primitives.structure.linear import shape_of
 from ..dispatch import array_operand, implements, owned
 from ..elementwise import selection
 
@@ -195,7 +193,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
             x = x.astype(np.intp)
         shape = [1] * len(args)
         shape[d] = shape_of(x)[0]
-        found.append(owned(reshape_p.bind(x, shape=tuple(shape)), arg))
+        found.append(owned(ops.reshape_p.bind(x, shape=tuple(shape)), arg))
     return tuple(found)
 
 
@@ -223,7 +221,7 @@ def _checked(i: Any, n: int, mode: str) -> Any:
         i = selection.where(i < 0, np.int64(n), i)  # negative ones do not count from the end here
     elif mode == "clip":
         i = ufuncs.maximum(i, 0)
-    return finish(gather_p.bind(iota((n,), 0), operand(i, "index"), axes=(0,), mode=mode))
+    return finish(ops.gather_p.bind(ops.iota((n,), 0), operand(i, "index"), axes=(0,), mode=mode))
 
 
 @implements(np.unravel_index)
@@ -313,9 +311,9 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
         raise ArgumentValueError(
             f"ravel_multi_index: mode must be 'raise', 'wrap' or 'clip', one or {len(extents)} of them, got {mode!r}"
         )
-    common = broadcast_shapes("ravel_multi_index", *[shape_of(i) for i in parts])
+    common = ops.broadcast_shapes("ravel_multi_index", *[shape_of(i) for i in parts])
     total: Any = np.int64(0)
     pairs = list(zip(parts, extents, modes))
     for i, n, how in pairs if order == "C" else reversed(pairs):
-        total = total * n + _checked(broadcast_to(i, common), n, how)
+        total = total * n + _checked(ops.broadcast_to(i, common), n, how)
     return total

@@ -10,25 +10,11 @@ import numpy as np
 from ...core.dtypes import INT64
 from ...core.errors import ArgumentError, ArgumentValueError, ShapeError
 from ...core.trace import Tracer, is_abstract
+from ...primitives import ops
 from ...primitives.axes import many_axes, one_axis
-from ...primitives.elementwise.arithmetic import convert, ge_p, max_p, select_p
-from ...primitives.indexing.expressions import index_array
-from ...primitives.indexing.gather_scatter import gather_p
 from ...primitives.operands import finish, operand
 from ...primitives.promotion import refuse_out
-from ...primitives.structure.create import diagonal_mask, full, iota
-from ...primitives.structure.linear import (
-    add_p,
-    broadcast_shapes,
-    broadcast_to,
-    flat,
-    move_axis,
-    reduce_sum_p,
-    reshape_p,
-    shape_of,
-    transpose_p,
-)
-from ...primitives.structure.shape import pad_p
+from ...primitives.structure.linear import shape_of
 from ..dispatch import along, array_operand, implements, owned
 
 __all__ = [
@@ -41,10 +27,10 @@ __all__ = [
 
 def _index_array(indices: Any, name: str, position: int = 1) -> Any:
     plain = isinstance(indices, Tracer | np.ndarray | np.generic | int | float | complex | list | tuple)
-    i = operand(indices if plain else index_array(indices), name, position)
+    i = operand(indices if plain else ops.index_array(indices), name, position)
     i = i if isinstance(i, (Tracer, np.ndarray)) else np.asarray(i)
     if i.dtype.kind == "b":
-        return convert(i, INT64)
+        return ops.convert(i, INT64)
     if i.dtype.kind not in "iu":
         if isinstance(i, np.ndarray) and not i.size:
             return i.astype(INT64)
@@ -83,14 +69,14 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
         raise ArgumentValueError(f"take: mode must be 'raise', 'wrap', 'clip' or 'fill', got {mode!r}")
     x = array_operand(a, "take")
     i = _index_array(indices, "take")
-    x, d = along(x if shape_of(x) else flat(x), axis, "take")
+    x, d = along(x if shape_of(x) else ops.flat(x), axis, "take")
     if mode == "clip" and i.dtype.kind == "i":
-        i = max_p.bind(i, i.dtype.type(0))  # negative indices do not count from the end here
-    taken = gather_p.bind(x, i, axes=(d,), mode=mode)
+        i = ops.max_p.bind(i, i.dtype.type(0))  # negative indices do not count from the end here
+    taken = ops.gather_p.bind(x, i, axes=(d,), mode=mode)
     common = len(shape_of(i))
     order = list(range(common, len(shape_of(taken))))
     order[d:d] = range(common)
-    return owned(taken if not d else transpose_p.bind(taken, permutation=tuple(order)), a)
+    return owned(taken if not d else ops.transpose_p.bind(taken, permutation=tuple(order)), a)
 
 
 @implements(np.take_along_axis)
@@ -115,21 +101,21 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1, mode: str = "
     """
     x, i = array_operand(arr, "take_along_axis"), _index_array(indices, "take_along_axis")
     if axis is None:
-        x, i, axis = flat(x), flat(i), 0
+        x, i, axis = ops.flat(x), ops.flat(i), 0
     shape, others = shape_of(x), shape_of(i)
     if len(shape) != len(others):
         raise ShapeError(f"take_along_axis: shapes {shape} and {others} must have the same number of axes")
     d = one_axis(axis, len(shape), "take_along_axis")
-    common = broadcast_shapes("take_along_axis", (*shape[:d], 1, *shape[d + 1 :]), others)
+    common = ops.broadcast_shapes("take_along_axis", (*shape[:d], 1, *shape[d + 1 :]), others)
     places = [
-        broadcast_to(i, common)
+        ops.broadcast_to(i, common)
         if e == d
-        else iota(common, e)
+        else ops.iota(common, e)
         if shape[e] == common[e]
-        else full(common, 0, INT64)
+        else ops.full(common, 0, INT64)
         for e in range(len(shape))
     ]
-    return owned(gather_p.bind(x, *places, axes=tuple(range(len(shape))), mode=mode), arr)
+    return owned(ops.gather_p.bind(x, *places, axes=tuple(range(len(shape))), mode=mode), arr)
 
 
 # --- diagonals ----------------------------------------------------------------------------------------------
@@ -143,11 +129,11 @@ def _diagonal(x: Any, offset: int, axis1: Any, axis2: Any, name: str) -> Any:
     k = operator.index(offset)
     row, column = max(0, -k), max(0, k)
     length = max(0, min(shape[d] - row, shape[e] - column))
-    steps = iota((length,), 0) if is_abstract(x) else np.arange(length)
-    rows = add_p.bind(steps, np.int64(row)) if row else steps
-    columns = add_p.bind(steps, np.int64(column)) if column else steps
-    out = gather_p.bind(x, rows, columns, axes=(d, e), mode="promise_in_bounds")
-    return move_axis(out, 0, len(shape) - 2)
+    steps = ops.iota((length,), 0) if is_abstract(x) else np.arange(length)
+    rows = ops.add_p.bind(steps, np.int64(row)) if row else steps
+    columns = ops.add_p.bind(steps, np.int64(column)) if column else steps
+    out = ops.gather_p.bind(x, rows, columns, axes=(d, e), mode="promise_in_bounds")
+    return ops.move_axis(out, 0, len(shape) - 2)
 
 
 @implements(np.diagonal, method="diagonal")
@@ -178,7 +164,7 @@ def trace(
     refuse_out("trace", out)
     elements = _diagonal(array_operand(a, "trace"), offset, axis1, axis2, "trace")
     to = np.add.reduce(np.zeros(1, elements.dtype)).dtype if dtype is None else np.dtype(dtype)
-    return finish(reduce_sum_p.bind(convert(elements, to), axes=(len(shape_of(elements)) - 1,)))
+    return finish(ops.reduce_sum_p.bind(ops.convert(elements, to), axes=(len(shape_of(elements)) - 1,)))
 
 
 @implements(np.diag)
@@ -202,10 +188,10 @@ def diag(v: Any, k: int = 0) -> Any:
     n = shape[0] + abs(k)
     zero = x.dtype.type(0)
     # Element i stands in row i + max(0, -k).
-    column = pad_p.bind(x, zero, padding_config=((max(0, -k), max(0, k), 0),)) if k else x
-    rows = reshape_p.bind(column, shape=(n, 1))
-    mask = diagonal_mask(n, n, k) if is_abstract(x) else np.eye(n, k=k, dtype=bool)
-    return finish(select_p.bind(mask, rows, zero))
+    column = ops.pad_p.bind(x, zero, padding_config=((max(0, -k), max(0, k), 0),)) if k else x
+    rows = ops.reshape_p.bind(column, shape=(n, 1))
+    mask = ops.diagonal_mask(n, n, k) if is_abstract(x) else np.eye(n, k=k, dtype=bool)
+    return finish(ops.select_p.bind(mask, rows, zero))
 
 
 @implements(np.diagflat)
@@ -220,7 +206,7 @@ def diagflat(v: Any, k: int = 0) -> Any:
     Array([[1, 0],
            [0, 2]])
     """
-    return diag(flat(array_operand(v, "diagflat")), k)
+    return diag(ops.flat(array_operand(v, "diagflat")), k)
 
 
 # --- triangles ----------------------------------------------------------------------------------------------
@@ -230,9 +216,9 @@ def lower_mask(x: Any, rows: int, columns: int, k: int) -> Any:
     """True on and below diagonal `k`; made by the program where the numbers of `x` are unknown."""
     if not is_abstract(x):
         return np.tri(rows, columns, k, bool)
-    shifted = iota((rows, 1), 0)
-    shifted = add_p.bind(shifted, np.int64(k)) if k else shifted
-    return ge_p.bind(shifted, iota((1, columns), 1))
+    shifted = ops.iota((rows, 1), 0)
+    shifted = ops.add_p.bind(shifted, np.int64(k)) if k else shifted
+    return ops.ge_p.bind(shifted, ops.iota((1, columns), 1))
 
 
 def _matrix(m: Any, name: str) -> Any:
@@ -240,7 +226,7 @@ def _matrix(m: Any, name: str) -> Any:
     shape = shape_of(x)
     if not shape:
         raise ShapeError(f"{name}: want at least 1 axis, got a number")
-    return broadcast_to(x, shape * 2) if len(shape) == 1 else x
+    return ops.broadcast_to(x, shape * 2) if len(shape) == 1 else x
 
 
 @implements(np.tril)
@@ -257,7 +243,7 @@ def tril(m: Any, k: int = 0) -> Any:
     x = _matrix(m, "tril")
     rows, columns = shape_of(x)[-2:]
     mask = lower_mask(x, rows, columns, operator.index(k))
-    return finish(select_p.bind(mask, x, x.dtype.type(0)))
+    return finish(ops.select_p.bind(mask, x, x.dtype.type(0)))
 
 
 @implements(np.triu)
@@ -275,4 +261,4 @@ def triu(m: Any, k: int = 0) -> Any:
     x = _matrix(m, "triu")
     rows, columns = shape_of(x)[-2:]
     mask = lower_mask(x, rows, columns, operator.index(k) - 1)
-    return finish(select_p.bind(mask, x.dtype.type(0), x))
+    return finish(ops.select_p.bind(mask, x.dtype.type(0), x))

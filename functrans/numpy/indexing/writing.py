@@ -14,15 +14,10 @@ import numpy as np
 from ...core.dtypes import INT64
 from ...core.errors import ArgumentValueError, ImmutableArrayError, ShapeError
 from ...core.trace import concrete, is_abstract
+from ...primitives import ops
 from ...primitives.axes import one_axis
-from ...primitives.elementwise.arithmetic import convert, select_p, sub_p
-from ...primitives.elementwise.composed import truth
-from ...primitives.elementwise.rounding import remainder_p
-from ...primitives.indexing.gather_scatter import gather_p
 from ...primitives.operands import finish, operand
-from ...primitives.reductions.cumulative import cumsum_p
-from ...primitives.structure.create import iota
-from ...primitives.structure.linear import dtype_of, flat, reshape_p, shape_of
+from ...primitives.structure.linear import dtype_of, shape_of
 from ..dispatch import array_operand, implements, owned
 from .at import At
 
@@ -40,7 +35,7 @@ def _refuse_inplace(name: str, inplace: bool) -> None:
 def cycled(values: Any, places: Any) -> Any:
     """A flat array read cyclically at places that are not negative."""
     n = shape_of(values)[0]
-    return gather_p.bind(values, remainder_p.bind(places, np.int64(n)), axes=(0,), mode="clip")
+    return ops.gather_p.bind(values, ops.remainder_p.bind(places, np.int64(n)), axes=(0,), mode="clip")
 
 
 @implements(np.place)
@@ -74,8 +69,8 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
     Array([7, 2, 8, 7])
     """
     _refuse_inplace("place", inplace)
-    x, chosen = array_operand(arr, "place"), truth(array_operand(mask, "place", 1))
-    values = convert(flat(array_operand(vals, "place", 2)), dtype_of(x))
+    x, chosen = array_operand(arr, "place"), ops.truth(array_operand(mask, "place", 1))
+    values = ops.convert(ops.flat(array_operand(vals, "place", 2)), dtype_of(x))
     if prod(shape_of(chosen)) != prod(shape_of(x)):
         raise ArgumentValueError(
             f"place: mask and data must be the same size, got shapes {shape_of(chosen)} and {shape_of(x)}"
@@ -84,10 +79,10 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
         if is_abstract(chosen) or np.any(concrete(chosen)):
             raise ArgumentValueError("place: cannot insert from an empty array")
         return owned(x, arr)
-    chosen = flat(chosen)
-    counted = cumsum_p.bind(convert(chosen, INT64), axis=0, reverse=False)
-    values = cycled(values, select_p.bind(chosen, sub_p.bind(counted, np.int64(1)), np.int64(0)))
-    return finish(reshape_p.bind(select_p.bind(chosen, values, flat(x)), shape=shape_of(x)))
+    chosen = ops.flat(chosen)
+    counted = ops.cumsum_p.bind(ops.convert(chosen, INT64), axis=0, reverse=False)
+    values = cycled(values, ops.select_p.bind(chosen, ops.sub_p.bind(counted, np.int64(1)), np.int64(0)))
+    return finish(ops.reshape_p.bind(ops.select_p.bind(chosen, values, ops.flat(x)), shape=shape_of(x)))
 
 
 @implements(np.put)
@@ -118,13 +113,13 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise", *, inplace: bool = True) 
     if mode not in ("raise", "wrap", "clip"):
         raise ArgumentValueError(f"put: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
     x = array_operand(a, "put")
-    i = flat(array_operand(ind, "put", 1))
-    values = convert(flat(array_operand(v, "put", 2)), dtype_of(x))
+    i = ops.flat(array_operand(ind, "put", 1))
+    values = ops.convert(ops.flat(array_operand(v, "put", 2)), dtype_of(x))
     if not shape_of(i)[0] or not shape_of(values)[0]:
         return owned(x, a)
-    places = iota(shape_of(i), 0)
-    changed = At(flat(x))[finish(i)].set(finish(cycled(values, places)), mode=mode)
-    return finish(reshape_p.bind(operand(changed, "put"), shape=shape_of(x)))
+    places = ops.iota(shape_of(i), 0)
+    changed = At(ops.flat(x))[finish(i)].set(finish(cycled(values, places)), mode=mode)
+    return finish(ops.reshape_p.bind(operand(changed, "put"), shape=shape_of(x)))
 
 
 @implements(np.putmask)
@@ -147,16 +142,16 @@ def putmask(a: Any, mask: Any, values: Any, *, inplace: bool = True) -> Any:
     Array([7, 2, 7, 8])
     """
     _refuse_inplace("putmask", inplace)
-    x, chosen = array_operand(a, "putmask"), truth(array_operand(mask, "putmask", 1))
-    new = convert(flat(array_operand(values, "putmask", 2)), dtype_of(x))
+    x, chosen = array_operand(a, "putmask"), ops.truth(array_operand(mask, "putmask", 1))
+    new = ops.convert(ops.flat(array_operand(values, "putmask", 2)), dtype_of(x))
     if shape_of(chosen) != shape_of(x):
         raise ArgumentValueError(
             f"putmask: mask and data must be the same size, got shapes {shape_of(chosen)} and {shape_of(x)}"
         )
     if not shape_of(new)[0]:
         return owned(x, a)
-    filled = reshape_p.bind(cycled(new, iota((prod(shape_of(x)),), 0)), shape=shape_of(x))
-    return finish(select_p.bind(chosen, filled, x))
+    filled = ops.reshape_p.bind(cycled(new, ops.iota((prod(shape_of(x)),), 0)), shape=shape_of(x))
+    return finish(ops.select_p.bind(chosen, filled, x))
 
 
 @implements(np.put_along_axis)
@@ -186,14 +181,14 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, *, inp
     x = array_operand(arr, "put_along_axis")
     i = array_operand(indices, "put_along_axis", 1)
     if axis is None:
-        changed = put_along_axis(flat(x), i, values, 0, inplace=False)
-        return finish(reshape_p.bind(operand(changed, "put_along_axis"), shape=shape_of(x)))
+        changed = put_along_axis(ops.flat(x), i, values, 0, inplace=False)
+        return finish(ops.reshape_p.bind(operand(changed, "put_along_axis"), shape=shape_of(x)))
     shape, others = shape_of(x), shape_of(i)
     d = one_axis(axis, len(shape), "put_along_axis")
     if len(shape) != len(others):
         raise ShapeError(f"put_along_axis: shapes {shape} and {others} must have the same number of axes")
     places = [
-        finish(i) if e == d else finish(iota(tuple([n if e == f else 1 for f in range(len(shape))]), e))
+        finish(i) if e == d else finish(ops.iota(tuple([n if e == f else 1 for f in range(len(shape))]), e))
         for e, n in enumerate(shape)
     ]
     return At(finish(x))[tuple(places)].set(values)

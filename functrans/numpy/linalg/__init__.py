@@ -5,9 +5,8 @@ from ...core.names import module_attributes as _module_attributes
 from ...primitives.products.matmul import matmul, vecdot
 from ..products import cross, tensordot
 from ..shaping.reshaping import matrix_transpose
-from .factors import QRResult, cholesky, qr
 from .least_squares import cond, lstsq, matrix_rank, pinv
-from .norms import matrix_norm, norm, vector_norm
+from .norms import QRResult, cholesky, matrix_norm, norm, qr, vector_norm
 from .products import diagonal, multi_dot, outer, trace
 from .spectra import (
     EighResult,

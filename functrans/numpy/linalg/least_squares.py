@@ -11,33 +11,11 @@ from ...core.config import config
 from ...core.dtypes import FLOAT64, INT64, is_inexact, promote, real_dtype
 from ...core.errors import ArgumentValueError, LinAlgError
 from ...core.trace import concrete
-from ...primitives.elementwise.arithmetic import (
-    convert_element_type_p,
-    div_p,
-    eq_p,
-    gt_p,
-    lt_p,
-    mul_p,
-    ne_p,
-    select_p,
-    sub_p,
-)
-from ...primitives.elementwise.complexes import conj_p
-from ...primitives.elementwise.composed import logical_and, logical_not
-from ...primitives.elementwise.rounding import is_nan_p
-from ...primitives.linalg.least_squares import lstsq_p, pinv_p
-from ...primitives.linalg.matrices import check_matrix, check_square, matrix_product
-from ...primitives.linalg.solve import solve_p
-from ...primitives.linalg.spectral import as_column, real_part
-from ...primitives.linalg.spectral import hermitian as hermitian_from_triangle
+from ...primitives import ops
 from ...primitives.operands import finish, operand, strong
-from ...primitives.reductions.reduce import reduce_max_p, reduce_or_p
-from ...primitives.structure.create import eye
-from ...primitives.structure.linear import broadcast_to, reduce_sum_p, reshape_p, shape_of
-from ...primitives.structure.shape import slice_p
+from ...primitives.structure.linear import shape_of
 from ..dispatch import implements
-from .common import inexact
-from .norms import norm
+from .norms import inexact, norm
 from .spectra import singular_values
 
 _NOT_GIVEN: Any = object()
@@ -100,16 +78,16 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _NOT
            [0. , 0. , 0. ]])
     """
     x = inexact(a, "pinv")
-    check_matrix("pinv", x)
+    ops.check_matrix("pinv", x)
     if rcond is not None and rtol is not _NOT_GIVEN:
         raise ArgumentValueError("pinv: rtol and rcond are two names of one number: give one")
     if rcond is None:
         rcond = 1e-15 if rtol is _NOT_GIVEN else _epsilon(x) if rtol is None else rtol
     if hermitian:
-        check_square("pinv", x)
-        x = hermitian_from_triangle(x, lower=True)
-    cutoff = broadcast_to(_real(rcond, "pinv"), shape_of(x)[:-2])
-    return finish(pinv_p.bind(x, cutoff, on_error=config.linalg_errors))
+        ops.check_square("pinv", x)
+        x = ops.hermitian(x, lower=True)
+    cutoff = ops.broadcast_to(_real(rcond, "pinv"), shape_of(x)[:-2])
+    return finish(ops.pinv_p.bind(x, cutoff, on_error=config.linalg_errors))
 
 
 # --- least squares ------------------------------------------------------------------------------------------
@@ -164,10 +142,10 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Any, Any, Any, Any]:
             f"lstsq: want a matrix and as many numbers (or rows) as it has rows, got shapes {shape_of(x)} and "
             f"{shape_of(y)}; for batches use vmap"
         )
-    y = reshape_p.bind(y, shape=(shape_of(y)[0], 1)) if vector else y
-    out, s, rank = lstsq_p.bind(x, y, _cutoff(rcond, shape_of(x)), on_error=config.linalg_errors)
+    y = ops.reshape_p.bind(y, shape=(shape_of(y)[0], 1)) if vector else y
+    out, s, rank = ops.lstsq_p.bind(x, y, _cutoff(rcond, shape_of(x)), on_error=config.linalg_errors)
     residuals = _residuals(x, y, out, rank)
-    out = reshape_p.bind(out, shape=shape_of(out)[:1]) if vector else out
+    out = ops.reshape_p.bind(out, shape=shape_of(out)[:1]) if vector else out
     return finish(out), finish(residuals), finish(rank), finish(s)
 
 
@@ -176,7 +154,7 @@ def _cutoff(rcond: Any, shape: tuple[int, ...]) -> Any:
     if rcond is None:
         return FLOAT64.type(max(shape) * eps)
     rcond = _real(rcond, "lstsq")
-    return select_p.bind(lt_p.bind(rcond, FLOAT64.type(0)), FLOAT64.type(eps), rcond)
+    return ops.select_p.bind(ops.lt_p.bind(rcond, FLOAT64.type(0)), FLOAT64.type(eps), rcond)
 
 
 def _residuals(a: Any, b: Any, x: Any, rank: Any) -> Any:
@@ -184,9 +162,9 @@ def _residuals(a: Any, b: Any, x: Any, rank: Any) -> Any:
     known = concrete(rank)
     if m <= n or (known is not None and int(known) != n):
         return np.zeros(0, real_dtype(aval_of(a).dtype))
-    rest = sub_p.bind(b, matrix_product(a, x))
-    square = mul_p.bind(rest, conj_p.bind(rest) if aval_of(rest).dtype.kind == "c" else rest)
-    return reduce_sum_p.bind(real_part(square), axes=(0,))
+    rest = ops.sub_p.bind(b, ops.matrix_product(a, x))
+    square = ops.mul_p.bind(rest, ops.conj_p.bind(rest) if aval_of(rest).dtype.kind == "c" else rest)
+    return ops.reduce_sum_p.bind(ops.real_part(square), axes=(0,))
 
 
 # --- rank and condition number ------------------------------------------------------------------------------
@@ -226,23 +204,25 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
     x = inexact(A, "matrix_rank")
     axes = tuple(range(len(shape_of(x))))
     if len(axes) < 2:
-        nonzero = ne_p.bind(x, aval_of(x).dtype.type(0))
-        return finish(convert_element_type_p.bind(reduce_or_p.bind(nonzero, axes=axes), dtype=INT64))
+        nonzero = ops.ne_p.bind(x, aval_of(x).dtype.type(0))
+        return finish(ops.convert_element_type_p.bind(ops.reduce_or_p.bind(nonzero, axes=axes), dtype=INT64))
     if hermitian:
-        check_square("matrix_rank", x)
+        ops.check_square("matrix_rank", x)
     s = singular_values(x, hermitian)
     last, dtype = len(axes) - 2, aval_of(s).dtype
     if not shape_of(s)[last]:
-        return finish(reduce_sum_p.bind(convert_element_type_p.bind(s, dtype=INT64), axes=(last,)))
+        return finish(ops.reduce_sum_p.bind(ops.convert_element_type_p.bind(s, dtype=INT64), axes=(last,)))
     if tol is None:
-        largest = reduce_max_p.bind(s, axes=(last,))
+        largest = ops.reduce_max_p.bind(s, axes=(last,))
         relative = dtype.type(_epsilon(x)) if rtol is None else strong(_real(rtol, "matrix_rank"), dtype)
-        tol = mul_p.bind(largest, relative)
+        tol = ops.mul_p.bind(largest, relative)
     else:
         tol = strong(_real(tol, "matrix_rank"), dtype)
-    large = gt_p.bind(s, as_column(tol))
+    large = ops.gt_p.bind(s, ops.as_column(tol))
     return finish(
-        reduce_sum_p.bind(convert_element_type_p.bind(large, dtype=INT64), axes=(len(shape_of(large)) - 1,))
+        ops.reduce_sum_p.bind(
+            ops.convert_element_type_p.bind(large, dtype=INT64), axes=(len(shape_of(large)) - 1,)
+        )
     )
 
 
@@ -273,7 +253,7 @@ def cond(x: Any, p: Any = None) -> Any:
     Array(0.75)
     """
     value = inexact(x, "cond")
-    check_matrix("cond", value)
+    ops.check_matrix("cond", value)
     m, n = shape_of(value)[-2:]
     if not (m and n):
         raise LinAlgError(f"cond: an empty matrix, of shape {shape_of(value)}, has no condition number")
@@ -282,28 +262,30 @@ def cond(x: Any, p: Any = None) -> Any:
         first, last = _element(s, 0), _element(s, min(m, n) - 1)
         out = _ratio(last, first) if p == -2 else _ratio(first, last)
     else:
-        check_square("cond", value)
-        ones = broadcast_to(eye(n, n, 0, aval_of(value).dtype), shape_of(value))
-        inverse = solve_p.bind(value, ones, on_error="nan", name="cond")
+        ops.check_square("cond", value)
+        ones = ops.broadcast_to(ops.eye(n, n, 0, aval_of(value).dtype), shape_of(value))
+        inverse = ops.solve_p.bind(value, ones, on_error="nan", name="cond")
         norms = [operand(norm(v, p, (-2, -1)), "cond") for v in (value, inverse)]
-        out = mul_p.bind(*norms)
-    given = reduce_or_p.bind(is_nan_p.bind(value), axes=(len(shape_of(value)) - 2, len(shape_of(value)) - 1))
-    undefined = logical_and(is_nan_p.bind(out), logical_not(given))
-    return finish(select_p.bind(undefined, aval_of(out).dtype.type(np.inf), out))
+        out = ops.mul_p.bind(*norms)
+    given = ops.reduce_or_p.bind(
+        ops.is_nan_p.bind(value), axes=(len(shape_of(value)) - 2, len(shape_of(value)) - 1)
+    )
+    undefined = ops.logical_and(ops.is_nan_p.bind(out), ops.logical_not(given))
+    return finish(ops.select_p.bind(undefined, aval_of(out).dtype.type(np.inf), out))
 
 
 def _element(s: Any, place: int) -> Any:
     """One of the numbers along the last axis."""
     shape = shape_of(s)
     start = (*(0,) * (len(shape) - 1), place)
-    found = slice_p.bind(
+    found = ops.slice_p.bind(
         s, start_indices=start, limit_indices=(*shape[:-1], place + 1), strides=(1,) * len(shape)
     )
-    return reshape_p.bind(found, shape=shape[:-1])
+    return ops.reshape_p.bind(found, shape=shape[:-1])
 
 
 def _ratio(x: Any, y: Any) -> Any:
     """``x / y``, infinite where `y` is zero."""
     one, infinite = aval_of(y).dtype.type(1), aval_of(y).dtype.type(np.inf)
-    zero = eq_p.bind(y, aval_of(y).dtype.type(0))
-    return select_p.bind(zero, infinite, div_p.bind(x, select_p.bind(zero, one, y)))
+    zero = ops.eq_p.bind(y, aval_of(y).dtype.type(0))
+    return ops.select_p.bind(zero, infinite, ops.div_p.bind(x, ops.select_p.bind(zero, one, y)))

@@ -1,25 +1,35 @@
-"""Norms of vectors and matrices."""
+"""Norms and condition numbers; Cholesky and QR factors."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...core.aval import aval_of
 from ...core.config import config
-from ...core.dtypes import real_dtype
+from ...core.dtypes import FLOAT64, is_inexact, promote, real_dtype
 from ...core.errors import ArgumentValueError
+from ...primitives import ops
 from ...primitives.axes import axes_or_all, many_axes
-from ...primitives.elementwise.arithmetic import convert_element_type_p, div_p, mul_p, ne_p
-from ...primitives.elementwise.complexes import abs_p, conj_p, real_p
-from ...primitives.elementwise.exp_log import integer_pow_p, pow_p, sqrt_p
-from ...primitives.linalg.svd import svd_p
-from ...primitives.operands import finish
-from ...primitives.reductions.reduce import reduce_max_p, reduce_min_p
-from ...primitives.structure.linear import reduce_sum_p, reshape_p, shape_of, transpose_p
+from ...primitives.operands import finish, operand, strong
+from ...primitives.structure.linear import shape_of
 from ..dispatch import implements
-from .common import inexact
+
+
+def inexact(x: Any, name: str, position: int = 0) -> Any:
+    """An argument as a value of a floating point or complex dtype: integers become float64."""
+    value = operand(x, name, position)
+    dtype = aval_of(value).dtype
+    return strong(value, dtype if is_inexact(dtype) else FLOAT64)
+
+
+def all_inexact(name: str, *given: Any) -> list[Any]:
+    """Arguments in one floating point or complex dtype."""
+    values = [inexact(x, name, i) for i, x in enumerate(given)]
+    dtype, _ = promote([(aval_of(v).dtype, False) for v in values])
+    return [strong(v, dtype) for v in values]
 
 
 @implements(np.linalg.norm)
@@ -69,15 +79,15 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 def _kept(out: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if not keepdims:
         return out
-    return reshape_p.bind(out, shape=tuple([1 if d in axes else n for d, n in enumerate(shape_of(x))]))
+    return ops.reshape_p.bind(out, shape=tuple([1 if d in axes else n for d, n in enumerate(shape_of(x))]))
 
 
 def _two(x: Any, axes: tuple[int, ...]) -> Any:
     if x.dtype.kind == "c":
-        squares = real_p.bind(mul_p.bind(x, conj_p.bind(x)))
+        squares = ops.real_p.bind(ops.mul_p.bind(x, ops.conj_p.bind(x)))
     else:
-        squares = integer_pow_p.bind(x, y=2)
-    return sqrt_p.bind(reduce_sum_p.bind(squares, axes=axes))
+        squares = ops.integer_pow_p.bind(x, y=2)
+    return ops.sqrt_p.bind(ops.reduce_sum_p.bind(squares, axes=axes))
 
 
 def _vector(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
@@ -85,19 +95,19 @@ def _vector(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
         return _two(x, axes)
     if isinstance(ord, str):
         raise ArgumentValueError(f"norm: ord={ord!r} is no norm of vectors")
-    size = abs_p.bind(x)
+    size = ops.abs_p.bind(x)
     if ord == math.inf:
-        return reduce_max_p.bind(size, axes=axes)
+        return ops.reduce_max_p.bind(size, axes=axes)
     if ord == -math.inf:
-        return reduce_min_p.bind(size, axes=axes)
+        return ops.reduce_min_p.bind(size, axes=axes)
     if ord == 1:
-        return reduce_sum_p.bind(size, axes=axes)
+        return ops.reduce_sum_p.bind(size, axes=axes)
     dtype = real_dtype(x.dtype)
     if ord == 0:
-        nonzero = convert_element_type_p.bind(ne_p.bind(x, x.dtype.type(0)), dtype=dtype)
-        return reduce_sum_p.bind(nonzero, axes=axes)
-    powers = reduce_sum_p.bind(pow_p.bind(size, dtype.type(ord)), axes=axes)
-    return pow_p.bind(powers, div_p.bind(dtype.type(1), dtype.type(ord)))
+        nonzero = ops.convert_element_type_p.bind(ops.ne_p.bind(x, x.dtype.type(0)), dtype=dtype)
+        return ops.reduce_sum_p.bind(nonzero, axes=axes)
+    powers = ops.reduce_sum_p.bind(ops.pow_p.bind(size, dtype.type(ord)), axes=axes)
+    return ops.pow_p.bind(powers, ops.div_p.bind(dtype.type(1), dtype.type(ord)))
 
 
 def _matrix(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
@@ -106,7 +116,7 @@ def _matrix(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
     rows, columns = axes
     if ord in (1, -1, math.inf, -math.inf):
         summed, kept = (rows, columns) if abs(ord) == 1 else (columns, rows)
-        sums = reduce_sum_p.bind(abs_p.bind(x), axes=(summed,))
+        sums = ops.reduce_sum_p.bind(ops.abs_p.bind(x), axes=(summed,))
         return _extremum(sums, kept - (summed < kept), ord > 0)
     if ord in (2, -2, "nuc"):
         return _spectral(x, ord, axes)
@@ -116,18 +126,18 @@ def _matrix(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
 def _spectral(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
     """The largest (2) or least (-2) singular value, or their sum ('nuc')."""
     others = tuple([d for d in range(len(shape_of(x))) if d not in axes])
-    x = transpose_p.bind(x, permutation=(*others, *axes))
-    (s,) = svd_p.bind(x, full_matrices=False, vectors=False, on_error=config.linalg_errors)
+    x = ops.transpose_p.bind(x, permutation=(*others, *axes))
+    (s,) = ops.svd_p.bind(x, full_matrices=False, vectors=False, on_error=config.linalg_errors)
     if ord == "nuc":
-        return reduce_sum_p.bind(s, axes=(len(others),))
+        return ops.reduce_sum_p.bind(s, axes=(len(others),))
     return _extremum(s, len(others), ord == 2)
 
 
 def _extremum(x: Any, axis: int, largest: bool) -> Any:
     """The largest (of nothing: 0) or least of numbers that are not negative."""
     if largest:
-        return (reduce_max_p if shape_of(x)[axis] else reduce_sum_p).bind(x, axes=(axis,))
-    return reduce_min_p.bind(x, axes=(axis,))
+        return (ops.reduce_max_p if shape_of(x)[axis] else ops.reduce_sum_p).bind(x, axes=(axis,))
+    return ops.reduce_min_p.bind(x, axes=(axis,))
 
 
 @implements(np.linalg.vector_norm)
@@ -159,3 +169,98 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     Array(5.)
     """
     return norm(x, ord, (-2, -1), keepdims)
+
+
+class QRResult(NamedTuple):
+    """What `qr` gives."""
+
+    Q: Any
+    R: Any
+
+
+@implements(np.linalg.cholesky)
+def cholesky(a: Any, /, *, upper: bool = False) -> Any:
+    """The Cholesky factor of positive definite matrices.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+        Only one triangle is read: the lower one, or the upper one if `upper`.
+    upper : bool
+        Give `U` with ``a = U.T.conj() @ U`` instead of `L` with ``a = L @ L.T.conj()``.
+
+    Returns
+    -------
+    Array, shape (..., n, n)
+
+    Raises
+    ------
+    LinAlgError
+        If a matrix is not positive definite (NaN instead under ``config.patch(linalg_errors="nan")``), or not
+        square.
+
+    Notes
+    -----
+    Derivatives are those of the function of the triangle that is read: the gradient in `a` is zero in the
+    other triangle. Where `a` is made symmetric before, gradients in what it is made of are the usual ones.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.linalg.cholesky([[4.0, 2.0], [2.0, 5.0]])
+    Array([[2., 0.],
+           [1., 2.]])
+    """
+    x = inexact(a, "cholesky")
+    ops.check_square("cholesky", x)
+    x = ops.matrix_transpose(x, conjugate=True) if upper else x
+    factor = ops.cholesky_p.bind(x, on_error=config.linalg_errors)
+    return finish(ops.matrix_transpose(factor, conjugate=True) if upper else factor)
+
+
+@implements(np.linalg.qr)
+def qr(a: Any, mode: str = "reduced") -> Any:
+    """The factors of ``a = Q @ R``: orthonormal columns, and an upper triangle.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., m, n)
+    mode : {'reduced', 'complete', 'r', 'raw'}
+        With ``k = min(m, n)``: Q of shape (..., m, k) and R of shape (..., k, n); Q of shape (..., m, m) and R of shape
+        (..., m, n); R alone, of shape (..., k, n); or LAPACK's reflections ``(h, tau)``, `h` transposed, of shape
+        (..., n, m), and `tau` of shape (..., k).
+
+    Returns
+    -------
+    QRResult, or Array, or tuple
+
+    Raises
+    ------
+    LinAlgError
+        If `a` has fewer than two axes.
+
+    Notes
+    -----
+    Signs are LAPACK's (geqrf): the diagonal of R may be negative. Derivatives exist where the first k columns are
+    independent (infinities and NaN elsewhere), in all modes and of wide matrices too; with ``C = Q^H a' R^-1``,
+    ``R' = (C - W) R`` where W is the skew matrix that has the lower triangle of C.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> q, r = fnp.linalg.qr([[3.0, 1.0], [4.0, 2.0]])
+    >>> r
+    Array([[-5. , -2.2],
+           [ 0. ,  0.4]])
+    """
+    x = inexact(a, "qr")
+    ops.check_matrix("qr", x)
+    if mode == "raw":
+        h, taus = ops.geqrf_p.bind(x)
+        return finish(ops.matrix_transpose(h)), finish(taus)
+    if mode not in ("reduced", "complete", "r"):
+        raise ArgumentValueError(f"qr: mode must be 'reduced', 'complete', 'r' or 'raw', got {mode!r}")
+    if mode == "r":
+        return finish(ops.qr_triangle_p.bind(x))
+    q, r = ops.qr_p.bind(x, full=mode == "complete")
+    return QRResult(finish(q), finish(r))

@@ -8,20 +8,11 @@ import numpy as np
 
 from ...core.config import config
 from ...core.errors import ArgumentValueError
-from ...primitives.elementwise.arithmetic import mul_p, stop_gradient_p
-from ...primitives.elementwise.complexes import abs_p
-from ...primitives.elementwise.rounding import copysign_p
-from ...primitives.linalg.eig import eig_p
-from ...primitives.linalg.eigh import eigh_p
-from ...primitives.linalg.matrices import check_matrix, check_square, matrix_transpose
-from ...primitives.linalg.spectral import as_row, cast
-from ...primitives.linalg.svd import svd_p
+from ...primitives import ops
 from ...primitives.operands import finish
-from ...primitives.sorting.sort import argsort, take_along
-from ...primitives.structure.linear import broadcast_to, dtype_of, shape_of
-from ...primitives.structure.shape import rev_p
+from ...primitives.structure.linear import dtype_of, shape_of
 from ..dispatch import implements
-from .common import inexact
+from .norms import inexact
 
 
 class EigResult(NamedTuple):
@@ -59,8 +50,8 @@ def _is_lower(name: str, uplo: Any) -> bool:
 def _hermitian(name: str, a: Any, uplo: Any, vectors: bool) -> tuple[Any, ...]:
     lower = _is_lower(name, uplo)
     x = inexact(a, name)
-    check_square(name, x)
-    return eigh_p.bind(x, lower=lower, vectors=vectors, on_error=config.linalg_errors)
+    ops.check_square(name, x)
+    return ops.eigh_p.bind(x, lower=lower, vectors=vectors, on_error=config.linalg_errors)
 
 
 @implements(np.linalg.eigh)
@@ -205,8 +196,8 @@ def eig(a: Any) -> EigResult:
     Array([0.+1.j, 0.-1.j])
     """
     x = inexact(a, "eig")
-    check_square("eig", x)
-    return EigResult(*map(finish, eig_p.bind(x, vectors=True, on_error=config.linalg_errors)))
+    ops.check_square("eig", x)
+    return EigResult(*map(finish, ops.eig_p.bind(x, vectors=True, on_error=config.linalg_errors)))
 
 
 @implements(np.linalg.eigvals)
@@ -236,8 +227,8 @@ def eigvals(a: Any) -> Any:
            [-1.,  0.]])
     """
     x = inexact(a, "eigvals")
-    check_square("eigvals", x)
-    return finish(eig_p.bind(x, vectors=False, on_error=config.linalg_errors)[0])
+    ops.check_square("eigvals", x)
+    return finish(ops.eig_p.bind(x, vectors=False, on_error=config.linalg_errors)[0])
 
 
 # --- singular values ----------------------------------------------------------------------------------------
@@ -246,32 +237,32 @@ def eigvals(a: Any) -> Any:
 def singular_values(x: Any, hermitian: bool = False) -> Any:
     """The singular values of matrices; in the order of eigenvalues, if `hermitian`."""
     if hermitian:
-        return abs_p.bind(eigh_p.bind(x, lower=True, vectors=False, on_error=config.linalg_errors)[0])
-    return svd_p.bind(x, full_matrices=False, vectors=False, on_error=config.linalg_errors)[0]
+        return ops.abs_p.bind(ops.eigh_p.bind(x, lower=True, vectors=False, on_error=config.linalg_errors)[0])
+    return ops.svd_p.bind(x, full_matrices=False, vectors=False, on_error=config.linalg_errors)[0]
 
 
 def _descending(s: Any) -> Any:
     """Places of the numbers along the last axis, from the largest to the least."""
     axis = len(shape_of(s)) - 1
-    return rev_p.bind(argsort(s, axis), dimensions=(axis,))
+    return ops.rev_p.bind(ops.argsort(s, axis), dimensions=(axis,))
 
 
 def _taken(x: Any, places: Any) -> Any:
     """The numbers, or of matrices the columns, at the places."""
     shape = shape_of(x)
-    index = places if len(shape_of(places)) == len(shape) else broadcast_to(as_row(places), shape)
-    return take_along(x, index, len(shape) - 1)
+    index = places if len(shape_of(places)) == len(shape) else ops.broadcast_to(ops.as_row(places), shape)
+    return ops.take_along(x, index, len(shape) - 1)
 
 
 def thin_hermitian_svd(x: Any) -> tuple[Any, Any, Any]:
     """The factors of symmetric (Hermitian) matrices, of which the lower triangle is read, by eigenvalues."""
-    w, v = eigh_p.bind(x, lower=True, vectors=True, on_error=config.linalg_errors)
-    order = _descending(abs_p.bind(w))
+    w, v = ops.eigh_p.bind(x, lower=True, vectors=True, on_error=config.linalg_errors)
+    order = _descending(ops.abs_p.bind(w))
     w = _taken(w, order)
     u = _taken(v, order)
-    sign = copysign_p.bind(dtype_of(w).type(1), stop_gradient_p.bind(w))
-    vh = matrix_transpose(mul_p.bind(u, cast(as_row(sign), dtype_of(u))), conjugate=True)
-    return u, abs_p.bind(w), vh
+    sign = ops.copysign_p.bind(dtype_of(w).type(1), ops.stop_gradient_p.bind(w))
+    vh = ops.matrix_transpose(ops.mul_p.bind(u, ops.cast(ops.as_row(sign), dtype_of(u))), conjugate=True)
+    return u, ops.abs_p.bind(w), vh
 
 
 @implements(np.linalg.svd)
@@ -334,15 +325,15 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     """
     x = inexact(a, "svd")
     if hermitian:
-        check_square("svd", x)
+        ops.check_square("svd", x)
         if compute_uv:
             return SVDResult(*map(finish, thin_hermitian_svd(x)))
         s = singular_values(x, True)
         return finish(_taken(s, _descending(s)))
-    check_matrix("svd", x)
+    ops.check_matrix("svd", x)
     if not compute_uv:
         return finish(singular_values(x))
-    outs = svd_p.bind(x, full_matrices=bool(full_matrices), vectors=True, on_error=config.linalg_errors)
+    outs = ops.svd_p.bind(x, full_matrices=bool(full_matrices), vectors=True, on_error=config.linalg_errors)
     return SVDResult(*map(finish, outs))
 
 

@@ -12,20 +12,11 @@ import numpy as np
 from ...core.aval import aval_of
 from ...core.config import config
 from ...core.errors import ArgumentValueError, LinAlgError, ShapeError
-from ...primitives.linalg.det import det_p, slogdet_p
-from ...primitives.linalg.matrices import check_square, matrix_product
-from ...primitives.linalg.solve import batch_of_systems, solve_p
+from ...primitives import ops
 from ...primitives.operands import finish, operand, strong
-from ...primitives.structure.create import eye
-from ...primitives.structure.linear import (
-    broadcast_shapes,
-    broadcast_to,
-    reshape_p,
-    shape_of,
-    transpose_p,
-)
+from ...primitives.structure.linear import shape_of
 from ..dispatch import implements, owned
-from .common import all_inexact, inexact
+from .norms import all_inexact, inexact
 
 
 class SlogdetResult(NamedTuple):
@@ -69,7 +60,7 @@ def solve(a: Any, b: Any) -> Any:
     Array([0.8, 1.4])
     """
     x, right = all_inexact("solve", a, b)
-    check_square("solve", x)
+    ops.check_square("solve", x)
     return finish(solved(x, right, "solve"))
 
 
@@ -82,19 +73,19 @@ def solved(a: Any, b: Any, name: str) -> Any:
             f"{name}: a right-hand side of shape {own} does not fit matrices of shape {shape_of(a)}; want ({n},) or "
             f"(..., {n}, m), a stack of vectors as b[..., None]"
         )
-    columns = reshape_p.bind(b, shape=(n, 1)) if vector else b
+    columns = ops.reshape_p.bind(b, shape=(n, 1)) if vector else b
     params = {"on_error": config.linalg_errors, "name": name}
     if len(shape_of(a)) == 2 and len(shape_of(columns)) > 2:
         batch = shape_of(columns)[:-2]
         size, matrix = prod(batch), shape_of(columns)[-2:]
-        flat = reshape_p.bind(columns, shape=(size, *matrix))
-        out, axis = batch_of_systems(solve_p, size, (a, flat), (None, 0), **params)
+        flat = ops.reshape_p.bind(columns, shape=(size, *matrix))
+        out, axis = ops.batch_of_systems(ops.solve_p, size, (a, flat), (None, 0), **params)
         assert axis == 1
-        return reshape_p.bind(transpose_p.bind(out, permutation=(1, 0, 2)), shape=(*batch, *matrix))
-    batch = broadcast_shapes(name, shape_of(a)[:-2], shape_of(columns)[:-2])
-    matrix = broadcast_to(a, (*batch, n, n))
-    out = solve_p.bind(matrix, broadcast_to(columns, (*batch, *shape_of(columns)[-2:])), **params)
-    return reshape_p.bind(out, shape=(*batch, n)) if vector else out
+        return ops.reshape_p.bind(ops.transpose_p.bind(out, permutation=(1, 0, 2)), shape=(*batch, *matrix))
+    batch = ops.broadcast_shapes(name, shape_of(a)[:-2], shape_of(columns)[:-2])
+    matrix = ops.broadcast_to(a, (*batch, n, n))
+    out = ops.solve_p.bind(matrix, ops.broadcast_to(columns, (*batch, *shape_of(columns)[-2:])), **params)
+    return ops.reshape_p.bind(out, shape=(*batch, n)) if vector else out
 
 
 @implements(np.linalg.inv)
@@ -127,15 +118,15 @@ def inv(a: Any) -> Any:
            [-0.5,  1. ]])
     """
     x = inexact(a, "inv")
-    check_square("inv", x)
+    ops.check_square("inv", x)
     return finish(inverse(x, "inv"))
 
 
 def inverse(x: Any, name: str) -> Any:
     """`inv` of a value."""
     n = shape_of(x)[-1]
-    unit = broadcast_to(eye(n, n, 0, x.dtype), shape_of(x))
-    return solve_p.bind(x, unit, on_error=config.linalg_errors, name=name)
+    unit = ops.broadcast_to(ops.eye(n, n, 0, x.dtype), shape_of(x))
+    return ops.solve_p.bind(x, unit, on_error=config.linalg_errors, name=name)
 
 
 @implements(np.linalg.det)
@@ -166,8 +157,8 @@ def det(a: Any) -> Any:
            [-2.,  1.]])
     """
     x = inexact(a, "det")
-    check_square("det", x)
-    return finish(det_p.bind(x))
+    ops.check_square("det", x)
+    return finish(ops.det_p.bind(x))
 
 
 @implements(np.linalg.slogdet)
@@ -198,8 +189,8 @@ def slogdet(a: Any) -> SlogdetResult:
     (Array(-1.), Array(2.))
     """
     x = inexact(a, "slogdet")
-    check_square("slogdet", x)
-    sign, size = slogdet_p.bind(x)
+    ops.check_square("slogdet", x)
+    sign, size = ops.slogdet_p.bind(x)
     return SlogdetResult(finish(sign), finish(size))
 
 
@@ -230,7 +221,7 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
     ndim = len(shape_of(x))
     if axes is not None:
         last = [operator.index(d) % ndim for d in axes]
-        x = transpose_p.bind(x, permutation=(*[d for d in range(ndim) if d not in last], *last))
+        x = ops.transpose_p.bind(x, permutation=(*[d for d in range(ndim) if d not in last], *last))
     rank, shape = len(shape_of(right)), shape_of(x)
     rows, columns = prod(shape[:rank]), prod(shape[rank:])
     if rows != columns:
@@ -243,9 +234,9 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
         raise ShapeError(
             f"tensorsolve: b has {size} right-hand sides for the {rows} equations of a, of shape {shape}"
         )
-    square = reshape_p.bind(x, shape=(rows, rows))
-    out = solved(square, reshape_p.bind(right, shape=(rows,)), "tensorsolve")
-    return finish(reshape_p.bind(out, shape=shape[rank:]))
+    square = ops.reshape_p.bind(x, shape=(rows, rows))
+    out = solved(square, ops.reshape_p.bind(right, shape=(rows,)), "tensorsolve")
+    return finish(ops.reshape_p.bind(out, shape=shape[rank:]))
 
 
 @implements(np.linalg.tensorinv)
@@ -282,8 +273,8 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     first, rest = shape[:ind], shape[ind:]
     if prod(first) != prod(rest):
         raise LinAlgError(f"tensorinv: axes {first} and {rest} do not make a square matrix")
-    out = inverse(reshape_p.bind(x, shape=(prod(first), prod(rest))), "tensorinv")
-    return finish(reshape_p.bind(out, shape=(*rest, *first)))
+    out = inverse(ops.reshape_p.bind(x, shape=(prod(first), prod(rest))), "tensorinv")
+    return finish(ops.reshape_p.bind(out, shape=(*rest, *first)))
 
 
 @implements(np.linalg.matrix_power)
@@ -313,18 +304,18 @@ def matrix_power(a: Any, n: int) -> Any:
     """
     value = operand(a, "matrix_power")
     value = strong(value, aval_of(value).dtype)
-    check_square("matrix_power", value)
+    ops.check_square("matrix_power", value)
     shape = shape_of(value)
     exponent = operator.index(n)
     if exponent == 0:
-        return finish(broadcast_to(eye(shape[-1], shape[-1], 0, value.dtype), shape))
+        return finish(ops.broadcast_to(ops.eye(shape[-1], shape[-1], 0, value.dtype), shape))
     if exponent < 0:
         value, exponent = inverse(inexact(value, "matrix_power"), "matrix_power"), -exponent
     out = None
     while exponent:
         if exponent & 1:
-            out = value if out is None else matrix_product(out, value)
+            out = value if out is None else ops.matrix_product(out, value)
         exponent >>= 1
         if exponent:
-            value = matrix_product(value, value)
+            value = ops.matrix_product(value, value)
     return owned(out, a)

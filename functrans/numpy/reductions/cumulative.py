@@ -9,13 +9,10 @@ import numpy as np
 from ...core.dtypes import BOOL, canonical
 from ...core.errors import ArgumentValueError
 from ...core.primitive import Primitive
-from ...primitives.elementwise.arithmetic import convert, select_p
-from ...primitives.elementwise.composed import is_nan
+from ...primitives import ops
 from ...primitives.operands import finish
 from ...primitives.promotion import refuse_out
-from ...primitives.reductions.cumulative import cummax_p, cummin_p, cumprod_p, cumsum_p
-from ...primitives.structure.linear import dtype_of, flat, shape_of
-from ...primitives.structure.shape import pad_p
+from ...primitives.structure.linear import dtype_of, shape_of
 from ..dispatch import along, array_operand, implements
 from .reductions import accumulator
 
@@ -27,15 +24,15 @@ __all__ = [
 def _accumulated(name: str, x: Any, axis: Any, dtype: Any, neutral: int, initial: bool = False) -> Any:
     """The fold whose neutral element is 0 (sum) or 1 (product) of an array with a dtype of its own."""
     to = accumulator(dtype_of(x)) if dtype is None else canonical(dtype, f"{name}: dtype")
-    x = convert(x, to)
-    x, d = along(x if shape_of(x) else flat(x), axis, name)
-    prim: Primitive = cumprod_p if neutral else cumsum_p
+    x = ops.convert(x, to)
+    x, d = along(x if shape_of(x) else ops.flat(x), axis, name)
+    prim: Primitive = ops.cumprod_p if neutral else ops.cumsum_p
     if to == BOOL:
-        prim = cummin_p if neutral else cummax_p
+        prim = ops.cummin_p if neutral else ops.cummax_p
     out = prim.bind(x, axis=d, reverse=False)
     if initial:
         config = tuple([(int(e == d), 0, 0) for e in range(len(shape_of(out)))])
-        out = pad_p.bind(out, to.type(neutral), padding_config=config)
+        out = ops.pad_p.bind(out, to.type(neutral), padding_config=config)
     return finish(out)
 
 
@@ -97,7 +94,7 @@ def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None
 
 def _without_nan(x: Any, neutral: int) -> Any:
     dtype = dtype_of(x)
-    return select_p.bind(is_nan(x), dtype.type(neutral), x) if dtype.kind in "fc" else x
+    return ops.select_p.bind(ops.is_nan(x), dtype.type(neutral), x) if dtype.kind in "fc" else x
 
 
 @implements(np.nancumsum)

@@ -15,14 +15,12 @@ from ...core.arguments import Scalar
 from ...core.context import run_quietly
 from ...core.errors import ArgumentValueError
 from ...core.trace import concrete
-from ...primitives import ufuncs
+from ...primitives import ops, ufuncs
 from ...primitives.axes import reduced_axes
-from ...primitives.elementwise.bits import and_p
-from ...primitives.elementwise.composed import truth
 from ...primitives.families import literal
 from ...primitives.operands import operand
 from ...primitives.promotion import refuse_out
-from ...primitives.structure.linear import broadcast_to, dtype_of, shape_of
+from ...primitives.structure.linear import dtype_of, shape_of
 from ..dispatch import NO_VALUE, array_operand, given, implements
 from ..elementwise import selection
 from ..statistics import averages as statistics
@@ -230,8 +228,8 @@ def _numbers(a: Any, axis: Any, where: Any, name: str) -> tuple[Any, Any]:
     if where is True:
         return x, counts
     shape = shape_of(x)
-    mask = broadcast_to(truth(operand(where, f"{name}: where")), shape)
-    return x, and_p.bind(mask, operand(counts, name))
+    mask = ops.broadcast_to(ops.truth(operand(where, f"{name}: where")), shape)
+    return x, ops.and_p.bind(mask, operand(counts, name))
 
 
 @implements(np.nanmean)
@@ -290,7 +288,7 @@ def nanvar(
     found = run_quietly(var, x, axis, dtype, None, less, keepdims, invalid="ignore", divide="ignore")
     if mask is True:
         return found
-    number = reductions.sum(broadcast_to(operand(mask, "nanvar"), shape_of(x)), axis, keepdims=keepdims)
+    number = reductions.sum(ops.broadcast_to(operand(mask, "nanvar"), shape_of(x)), axis, keepdims=keepdims)
     return selection.where(number > less, found, literal(np.nan, found))
 
 

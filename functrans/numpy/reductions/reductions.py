@@ -12,23 +12,11 @@ from ...core.dtypes import BOOL, INT64, canonical
 from ...core.errors import ArgumentValueError, DtypeError, ShapeError
 from ...core.primitive import Primitive
 from ...core.trace import Tracer
-from ...primitives import ufuncs
+from ...primitives import ops, ufuncs
 from ...primitives.axes import reduced_axes
-from ...primitives.elementwise.arithmetic import convert, select_p
-from ...primitives.elementwise.composed import truth
 from ...primitives.operands import finish, operand
 from ...primitives.promotion import refuse_out
-from ...primitives.reductions.reduce import (
-    argmax_p,
-    argmin_p,
-    reduce_and_p,
-    reduce_max_p,
-    reduce_min_p,
-    reduce_or_p,
-    reduce_prod_p,
-)
-from ...primitives.structure.create import full
-from ...primitives.structure.linear import broadcast_shapes, dtype_of, reduce_sum_p, reshape_p, shape_of
+from ...primitives.structure.linear import dtype_of, shape_of
 from ..dispatch import along, array_operand, given, implements
 
 _UINT64 = np.dtype(np.uint64)
@@ -40,7 +28,7 @@ def reduced(prim: Primitive, x: Any, axis: Any, keepdims: bool, name: str) -> An
     axes = reduced_axes(axis, len(shape), name)
     out = prim.bind(x, axes=axes)
     if given(keepdims, False):
-        out = reshape_p.bind(out, shape=tuple([1 if d in axes else n for d, n in enumerate(shape)]))
+        out = ops.reshape_p.bind(out, shape=tuple([1 if d in axes else n for d, n in enumerate(shape)]))
     return out
 
 
@@ -55,7 +43,7 @@ def masked(x: Any, where: Any, neutral: Any, name: str) -> Any:
     """`x` with a neutral element where the mask is false."""
     if given(where, True) is True or where is None:
         return x
-    return select_p.bind(mask_operand(where, shape_of(x), name), x, dtype_of(x).type(neutral))
+    return ops.select_p.bind(mask_operand(where, shape_of(x), name), x, dtype_of(x).type(neutral))
 
 
 def mask_operand(where: Any, shape: tuple[int, ...], name: str) -> Any:
@@ -63,7 +51,7 @@ def mask_operand(where: Any, shape: tuple[int, ...], name: str) -> Any:
     mask = operand(where, f"{name}: where")
     if dtype_of(mask) != BOOL:
         raise DtypeError(f"{name}: where must be of dtype bool, got {dtype_of(mask)}; write where != 0")
-    if broadcast_shapes(f"{name}: where", shape_of(mask), shape) != shape:
+    if ops.broadcast_shapes(f"{name}: where", shape_of(mask), shape) != shape:
         raise ShapeError(
             f"{name}: where of shape {shape_of(mask)} does not broadcast to {shape}, the shape of the array"
         )
@@ -74,7 +62,7 @@ def _with_initial(combine: Callable[..., Any], out: Any, initial: Any, neutral: 
     if given(initial, None) is None or (neutral is not None and initial is neutral):
         return finish(out)
     dtype = dtype_of(out)  # that of the result, whatever the first number has
-    return combine(out, convert(initial, dtype) if isinstance(initial, Tracer) else dtype.type(initial))
+    return combine(out, ops.convert(initial, dtype) if isinstance(initial, Tracer) else dtype.type(initial))
 
 
 # --- sum and prod -------------------------------------------------------------------------------------------
@@ -127,10 +115,10 @@ def sum(
     own = dtype_of(x)
     to = accumulator(own) if dtype is None else canonical(dtype, "sum: dtype")
     if to != own:
-        x = convert(x, to)
+        x = ops.convert(x, to)
     if where is not True:
         x = masked(x, where, 0, "sum")
-    return _with_initial(ufuncs.add, reduced(reduce_sum_p, x, axis, keepdims, "sum"), initial)
+    return _with_initial(ufuncs.add, reduced(ops.reduce_sum_p, x, axis, keepdims, "sum"), initial)
 
 
 @implements(np.prod, method="prod")
@@ -157,11 +145,11 @@ def prod(
     """
     refuse_out("prod", out)
     x = array_operand(a, "prod")
-    x = convert(x, accumulator(dtype_of(x)) if dtype is None else canonical(dtype, "prod: dtype"))
+    x = ops.convert(x, accumulator(dtype_of(x)) if dtype is None else canonical(dtype, "prod: dtype"))
     x = masked(x, where, 1, "prod")
     if dtype_of(x) == BOOL:
-        return finish(reduced(reduce_and_p, x, axis, keepdims, "prod"))
-    return _with_initial(ufuncs.multiply, reduced(reduce_prod_p, x, axis, keepdims, "prod"), initial)
+        return finish(reduced(ops.reduce_and_p, x, axis, keepdims, "prod"))
+    return _with_initial(ufuncs.multiply, reduced(ops.reduce_prod_p, x, axis, keepdims, "prod"), initial)
 
 
 # --- max and min --------------------------------------------------------------------------------------------
@@ -200,7 +188,7 @@ def _extremum(
                 f"{name}: zero-size array of shape {shape} has no {name}imum along axis {axis}; give initial="
             )
         kept = tuple([1 if d in axes else n for d, n in enumerate(shape) if d not in axes or keepdims])
-        return finish(full(kept, initial, dtype_of(x)))
+        return finish(ops.full(kept, initial, dtype_of(x)))
     return _with_initial(combine, reduced(prim, x, axis, keepdims, name), initial)
 
 
@@ -247,7 +235,7 @@ def max(
     Array([5., 4.])
     """
     refuse_out("max", out)
-    return _extremum("max", reduce_max_p, ufuncs.maximum, -1, a, axis, keepdims, initial, where)
+    return _extremum("max", ops.reduce_max_p, ufuncs.maximum, -1, a, axis, keepdims, initial, where)
 
 
 @implements(np.min, np.amin, method="min")
@@ -268,7 +256,7 @@ def min(
     Array([1., 3.])
     """
     refuse_out("min", out)
-    return _extremum("min", reduce_min_p, ufuncs.minimum, 1, a, axis, keepdims, initial, where)
+    return _extremum("min", ops.reduce_min_p, ufuncs.minimum, 1, a, axis, keepdims, initial, where)
 
 
 amax, amin = max, min
@@ -302,8 +290,8 @@ def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, w
     Array([ True, False])
     """
     refuse_out("any", out)
-    x = masked(truth(array_operand(a, "any")), where, False, "any")
-    return finish(reduced(reduce_or_p, x, axis, keepdims, "any"))
+    x = masked(ops.truth(array_operand(a, "any")), where, False, "any")
+    return finish(reduced(ops.reduce_or_p, x, axis, keepdims, "any"))
 
 
 @implements(np.all, method="all")
@@ -317,8 +305,8 @@ def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, w
     Array([ True, False])
     """
     refuse_out("all", out)
-    x = masked(truth(array_operand(a, "all")), where, True, "all")
-    return finish(reduced(reduce_and_p, x, axis, keepdims, "all"))
+    x = masked(ops.truth(array_operand(a, "all")), where, True, "all")
+    return finish(reduced(ops.reduce_and_p, x, axis, keepdims, "all"))
 
 
 @implements(np.count_nonzero)
@@ -331,8 +319,8 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     >>> fnp.count_nonzero([0, 2, 3])
     Array(2)
     """
-    x = convert(truth(array_operand(a, "count_nonzero")), INT64)
-    return finish(reduced(reduce_sum_p, x, axis, keepdims, "count_nonzero"))
+    x = ops.convert(ops.truth(array_operand(a, "count_nonzero")), INT64)
+    return finish(reduced(ops.reduce_sum_p, x, axis, keepdims, "count_nonzero"))
 
 
 # --- positions ----------------------------------------------------------------------------------------------
@@ -350,7 +338,7 @@ def _position(name: str, prim: Primitive, a: Any, axis: Any, keepdims: Any) -> A
             f"{name}: attempt to get {name} of an empty sequence (shape {shape}, axis {axis})"
         )
     out = prim.bind(x, axes=(d,))
-    return finish(reshape_p.bind(out, shape=kept) if keepdims is True else out)
+    return finish(ops.reshape_p.bind(out, shape=kept) if keepdims is True else out)
 
 
 @implements(np.argmax, method="argmax")
@@ -381,7 +369,7 @@ def argmax(a: Any, axis: int | None = None, out: None = None, *, keepdims: bool 
     Array([1, 0])
     """
     refuse_out("argmax", out)
-    return _position("argmax", argmax_p, a, axis, keepdims)
+    return _position("argmax", ops.argmax_p, a, axis, keepdims)
 
 
 @implements(np.argmin, method="argmin")
@@ -395,4 +383,4 @@ def argmin(a: Any, axis: int | None = None, out: None = None, *, keepdims: bool 
     Array(1)
     """
     refuse_out("argmin", out)
-    return _position("argmin", argmin_p, a, axis, keepdims)
+    return _position("argmin", ops.argmin_p, a, axis, keepdims)

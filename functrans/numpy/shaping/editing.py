@@ -11,21 +11,10 @@ import numpy as np
 from ...core.dtypes import INT64
 from ...core.errors import ArgumentValueError, ConcretizationError, IndexOutOfBoundsError, ShapeError
 from ...core.trace import Tracer, concrete, is_abstract
+from ...primitives import ops
 from ...primitives.axes import one_axis, positive_shape
-from ...primitives.elementwise.arithmetic import convert, ge_p, lt_p, select_p, sub_p
-from ...primitives.indexing.gather_scatter import gather_p
 from ...primitives.operands import finish, operand
-from ...primitives.structure.create import full, iota
-from ...primitives.structure.linear import (
-    add_p,
-    broadcast_to,
-    dtype_of,
-    flat,
-    move_axis,
-    reshape_p,
-    shape_of,
-)
-from ...primitives.structure.shape import concatenate_p
+from ...primitives.structure.linear import dtype_of, shape_of
 from ..dispatch import along, array_operand, implements, owned
 from ..indexing.writing import cycled
 
@@ -92,15 +81,15 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     x, d = along(array_operand(arr, "delete"), axis, "delete")
     n = shape_of(x)[d]
     if isinstance(obj, Tracer) and not obj.shape and is_abstract(obj) and obj.dtype.kind in "iu" and n:
-        i = convert(obj, INT64)
+        i = ops.convert(obj, INT64)
         # Read once for its check: an index out of bounds is an error in compiled code too.
-        i = gather_p.bind(iota((n,), 0), i, axes=(0,), mode="raise")
-        steps = iota((n - 1,), 0)
-        places: Any = add_p.bind(steps, convert(ge_p.bind(steps, i), INT64))
+        i = ops.gather_p.bind(ops.iota((n,), 0), i, axes=(0,), mode="raise")
+        steps = ops.iota((n - 1,), 0)
+        places: Any = ops.add_p.bind(steps, ops.convert(ops.ge_p.bind(steps, i), INT64))
     else:
         places = _numbered(np.delete, "delete", np.arange(n), _positions(obj, "delete"))
-    out = gather_p.bind(x, places, axes=(d,), mode="promise_in_bounds")
-    return owned(move_axis(out, 0, d), arr)
+    out = ops.gather_p.bind(x, places, axes=(d,), mode="promise_in_bounds")
+    return owned(ops.move_axis(out, 0, d), arr)
 
 
 @implements(np.insert)
@@ -135,14 +124,14 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     """
     x, d = along(array_operand(arr, "insert"), axis, "insert")
     n = shape_of(x)[d]
-    v = convert(array_operand(values, "insert", 2), dtype_of(x))
+    v = ops.convert(array_operand(values, "insert", 2), dtype_of(x))
     ndim = len(shape_of(x))
     if len(shape_of(v)) < ndim:
-        v = reshape_p.bind(v, shape=(1,) * (ndim - len(shape_of(v))) + shape_of(v))
+        v = ops.reshape_p.bind(v, shape=(1,) * (ndim - len(shape_of(v))) + shape_of(v))
     traced = isinstance(obj, Tracer) and not obj.shape and is_abstract(obj) and obj.dtype.kind in "iu"
     positions: Any = None if traced else _positions(obj, "insert")
     if not isinstance(positions, slice) and not np.ndim(positions):
-        v = move_axis(v, 0, d)  # NumPy: the first axis of the values then lies along `axis`
+        v = ops.move_axis(v, 0, d)  # NumPy: the first axis of the values then lies along `axis`
     if traced or (not isinstance(positions, slice) and np.size(positions) == 1):
         count = shape_of(v)[d]  # before a single position go any number of them
     else:
@@ -153,14 +142,16 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         raise ShapeError(
             f"insert: values of shape {np.shape(values)} do not fit into shape {tuple(shape)}, that of what is put in"
         )
-    v = broadcast_to(v, tuple(shape))
+    v = ops.broadcast_to(v, tuple(shape))
     if traced:
         places = _shifted(obj, n, count)
     else:
         new = np.arange(n, n + count)
         places = _numbered(np.insert, "insert", np.arange(n), positions, new)
-    out = gather_p.bind(concatenate_p.bind(x, v, dimension=d), places, axes=(d,), mode="promise_in_bounds")
-    return owned(move_axis(out, 0, d), arr)
+    out = ops.gather_p.bind(
+        ops.concatenate_p.bind(x, v, dimension=d), places, axes=(d,), mode="promise_in_bounds"
+    )
+    return owned(ops.move_axis(out, 0, d), arr)
 
 
 def _inserted(positions: Any, n: int) -> int:
@@ -172,16 +163,16 @@ def _inserted(positions: Any, n: int) -> int:
 
 def _shifted(obj: Any, n: int, count: int) -> Any:
     """Where each element comes from, when `count` at the end go before the traced position `obj`."""
-    i = convert(obj, INT64)
+    i = ops.convert(obj, INT64)
     zero = np.int64(0)
-    i = select_p.bind(lt_p.bind(i, zero), add_p.bind(i, np.int64(n)), i)
-    i = select_p.bind(lt_p.bind(i, zero), np.int64(n + 1), i)
-    i = gather_p.bind(iota((n + 1,), 0), i, axes=(0,), mode="raise")
-    steps = iota((n + count,), 0)
-    after = sub_p.bind(steps, np.int64(count))
-    inner = add_p.bind(sub_p.bind(steps, i), np.int64(n))
-    behind = select_p.bind(ge_p.bind(after, i), after, inner)
-    return select_p.bind(lt_p.bind(steps, i), steps, behind)
+    i = ops.select_p.bind(ops.lt_p.bind(i, zero), ops.add_p.bind(i, np.int64(n)), i)
+    i = ops.select_p.bind(ops.lt_p.bind(i, zero), np.int64(n + 1), i)
+    i = ops.gather_p.bind(ops.iota((n + 1,), 0), i, axes=(0,), mode="raise")
+    steps = ops.iota((n + count,), 0)
+    after = ops.sub_p.bind(steps, np.int64(count))
+    inner = ops.add_p.bind(ops.sub_p.bind(steps, i), np.int64(n))
+    behind = ops.select_p.bind(ops.ge_p.bind(after, i), after, inner)
+    return ops.select_p.bind(ops.lt_p.bind(steps, i), steps, behind)
 
 
 @implements(np.resize)
@@ -206,11 +197,11 @@ def resize(a: Any, new_shape: Any) -> Any:
            [3, 1]])
     """
     shape = positive_shape(new_shape, "resize")
-    x = flat(array_operand(a, "resize"))
+    x = ops.flat(array_operand(a, "resize"))
     count = prod(shape)
     if not shape_of(x)[0] or not count:
-        return finish(full(shape, 0, dtype_of(x)))
-    return owned(reshape_p.bind(cycled(x, iota((count,), 0)), shape=shape), a)
+        return finish(ops.full(shape, 0, dtype_of(x)))
+    return owned(ops.reshape_p.bind(cycled(x, ops.iota((count,), 0)), shape=shape), a)
 
 
 @implements(np.trim_zeros)

@@ -14,11 +14,11 @@ from ...core.checked import checked
 from ...core.dtypes import canonical
 from ...core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
 from ...core.trace import Tracer
+from ...primitives import ops
 from ...primitives.axes import one_axis
 from ...primitives.operands import finish, operand
 from ...primitives.promotion import refuse_out
-from ...primitives.structure.linear import dtype_of, flat, reshape_p, shape_of
-from ...primitives.structure.shape import concatenate_p, element_along, slice_along
+from ...primitives.structure.linear import dtype_of, shape_of
 from ..dispatch import array_operand, implements, in_one_dtype, owned
 from .reshaping import atleast_1d, atleast_2d, atleast_3d
 
@@ -59,7 +59,7 @@ def joined(values: list[Any], axis: Any, name: str, dtype: Any = None, casting: 
     """Values along an axis they have, in one dtype; flat ones if `axis` is None."""
     values = _converted(values, dtype, casting, name)
     if axis is None:
-        values = [flat(v) for v in values]
+        values = [ops.flat(v) for v in values]
         axis = 0
     shape = shape_of(values[0])
     if not shape:
@@ -72,7 +72,7 @@ def joined(values: list[Any], axis: Any, name: str, dtype: Any = None, casting: 
         if len(other) != len(shape) or other[:d] + other[d + 1 :] != shape[:d] + shape[d + 1 :]:
             listed = ", ".join(str(shape_of(w)) for w in values)
             raise ShapeError(f"{name}: shapes {listed} do not fit: all axes but number {d} must be equal")
-    return concatenate_p.bind(*values, dimension=d)
+    return ops.concatenate_p.bind(*values, dimension=d)
 
 
 @implements(np.concatenate)
@@ -139,8 +139,8 @@ def stack(
         raise ShapeError(f"stack: all arrays must have one shape, got {listed}")
     d = one_axis(axis, len(shape) + 1, "stack")
     values = _converted(values, dtype, casting, "stack")
-    rows = [reshape_p.bind(v, shape=(*shape[:d], 1, *shape[d:])) for v in values]
-    return finish(concatenate_p.bind(*rows, dimension=d))
+    rows = [ops.reshape_p.bind(v, shape=(*shape[:d], 1, *shape[d:])) for v in values]
+    return finish(ops.concatenate_p.bind(*rows, dimension=d))
 
 
 def _piled(name: str, widen: Callable[..., Any], axis: int, doc: str, shape: tuple[int, ...]) -> Any:
@@ -190,7 +190,7 @@ def column_stack(tup: Any) -> Any:
 
 def _column(v: Any) -> Any:
     v = array_operand(v, "column_stack")
-    return reshape_p.bind(v, shape=(shape_of(v)[0] if shape_of(v) else 1, 1))
+    return ops.reshape_p.bind(v, shape=(shape_of(v)[0] if shape_of(v) else 1, 1))
 
 
 @implements(np.append)
@@ -236,7 +236,7 @@ def _pieces(name: str, ary: Any, indices_or_sections: Any, axis: int, equal: boo
     shape = shape_of(x)
     d = one_axis(axis, len(shape), name)
     cuts = _cuts(name, shape[d], indices_or_sections, equal)
-    return [owned(slice_along(x, d, start, max(start, stop)), ary) for start, stop in pairwise(cuts)]
+    return [owned(ops.slice_along(x, d, start, max(start, stop)), ary) for start, stop in pairwise(cuts)]
 
 
 @implements(np.split)
@@ -305,7 +305,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """
     value = array_operand(x, "unstack")
     d = one_axis(axis, len(shape_of(value)), "unstack")
-    return tuple([owned(element_along(value, d, i), x) for i in range(shape_of(value)[d])])
+    return tuple([owned(ops.element_along(value, d, i), x) for i in range(shape_of(value)[d])])
 
 
 if hasattr(np, "unstack"):

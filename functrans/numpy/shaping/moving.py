@@ -11,23 +11,10 @@ import numpy as np
 from ...core.dtypes import INT64
 from ...core.errors import ArgumentError, ArgumentValueError, ShapeError
 from ...core.trace import Tracer, concrete
+from ...primitives import ops
 from ...primitives.axes import axes_or_all, many_axes, one_axis, positive_shape
-from ...primitives.elementwise.arithmetic import convert, min_p, sub_p
-from ...primitives.indexing.gather_scatter import gather_p
 from ...primitives.operands import operand
-from ...primitives.reductions.cumulative import cumsum_p
-from ...primitives.sorting.search import searchsorted_p
-from ...primitives.structure.create import iota
-from ...primitives.structure.linear import (
-    broadcast_in_dim_p,
-    broadcast_to,
-    dtype_of,
-    flat,
-    move_axis,
-    reshape_p,
-    shape_of,
-)
-from ...primitives.structure.shape import concatenate_p, rev_p, slice_along
+from ...primitives.structure.linear import dtype_of, shape_of
 from ..dispatch import along, array_operand, implements, owned
 from ..indexing.nonzero import need_size
 from .reshaping import permuted
@@ -49,7 +36,7 @@ def flip(m: Any, axis: Any = None) -> Any:
     x = array_operand(m, "flip")
     ndim = len(shape_of(x))
     axes = axes_or_all(axis, ndim, "flip")
-    return owned(rev_p.bind(x, dimensions=axes) if axes else x, m)
+    return owned(ops.rev_p.bind(x, dimensions=axes) if axes else x, m)
 
 
 @implements(np.fliplr)
@@ -106,11 +93,11 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     order[d], order[e] = order[e], order[d]
     turns = operator.index(k) % 4
     if turns == 1:
-        x = permuted(rev_p.bind(x, dimensions=(e,)), tuple(order))
+        x = permuted(ops.rev_p.bind(x, dimensions=(e,)), tuple(order))
     elif turns == 2:
-        x = rev_p.bind(x, dimensions=(d, e))
+        x = ops.rev_p.bind(x, dimensions=(d, e))
     elif turns == 3:
-        x = rev_p.bind(permuted(x, tuple(order)), dimensions=(e,))
+        x = ops.rev_p.bind(permuted(x, tuple(order)), dimensions=(e,))
     return owned(x, m)
 
 
@@ -136,7 +123,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     shape = shape_of(x)
     if axis is None:
         total = shift if isinstance(shift, Tracer) else int(np.sum(shift))
-        return owned(reshape_p.bind(_rolled(flat(x), total, 0), shape=shape), a)
+        return owned(ops.reshape_p.bind(_rolled(ops.flat(x), total, 0), shape=shape), a)
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
     shifts = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,)
     if len(axes) != len(shifts) and 1 not in (len(axes), len(shifts)):
@@ -155,13 +142,13 @@ def _rolled(x: Any, shift: Any, axis: int) -> Any:
     if isinstance(shift, Tracer):
         if not n:
             return x
-        places = sub_p.bind(iota((n,), 0), convert(shift, np.dtype(np.int64)))
-        return move_axis(gather_p.bind(x, places, axes=(axis,), mode="wrap"), 0, axis)
+        places = ops.sub_p.bind(ops.iota((n,), 0), ops.convert(shift, np.dtype(np.int64)))
+        return ops.move_axis(ops.gather_p.bind(x, places, axes=(axis,), mode="wrap"), 0, axis)
     cut = -operator.index(shift) % n if n else 0
     if not cut:
         return x
-    head, tail = slice_along(x, axis, 0, cut), slice_along(x, axis, cut, n)
-    return concatenate_p.bind(tail, head, dimension=axis)
+    head, tail = ops.slice_along(x, axis, 0, cut), ops.slice_along(x, axis, cut, n)
+    return ops.concatenate_p.bind(tail, head, dimension=axis)
 
 
 @implements(np.tile)
@@ -180,13 +167,13 @@ def tile(A: Any, reps: Any) -> Any:
     ndim = max(len(counts), len(shape_of(x)))
     shape = (1,) * (ndim - len(shape_of(x))) + shape_of(x)
     counts = (1,) * (ndim - len(counts)) + counts
-    x = reshape_p.bind(x, shape=shape)
-    spaced = broadcast_in_dim_p.bind(
+    x = ops.reshape_p.bind(x, shape=shape)
+    spaced = ops.broadcast_in_dim_p.bind(
         x,
         shape=tuple([m for pair in zip(counts, shape) for m in pair]),
         broadcast_dimensions=tuple(range(1, 2 * ndim, 2)),
     )
-    return owned(reshape_p.bind(spaced, shape=tuple([r * n for r, n in zip(counts, shape)])), A)
+    return owned(ops.reshape_p.bind(spaced, shape=tuple([r * n for r, n in zip(counts, shape)])), A)
 
 
 @implements(np.repeat, method="repeat")
@@ -217,7 +204,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
     Array([0, 0, 0, 1])
     """
     x = array_operand(a, "repeat")
-    x, d = along(x if shape_of(x) else flat(x), axis, "repeat")
+    x, d = along(x if shape_of(x) else ops.flat(x), axis, "repeat")
     given = array_operand(repeats, "repeat", 1)
     if dtype_of(given).kind not in "iub":
         raise ArgumentError(f"repeat: repeats must be integers, got {repeats!r}")
@@ -226,7 +213,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
         raise ArgumentValueError(f"repeat: repeats must not be negative, got {repeats!r}")
     if total_repeat_length is not None:
         total = operator.index(total_repeat_length)
-        out = _repeated(x, convert(given, INT64), d, total)
+        out = _repeated(x, ops.convert(given, INT64), d, total)
     elif counts is None:
         need_size("repeat: repeats", given, "total_repeat_length=")
     elif np.size(counts) == 1:
@@ -241,15 +228,15 @@ def _one_each(counts: Any, shape: tuple[int, ...], d: int) -> Any:
     size = prod(shape_of(counts))
     if len(shape_of(counts)) > 1 or size not in (1, shape[d]):
         raise ShapeError(f"repeat: {size} repeats do not fit axis {d} of extent {shape[d]}")
-    return broadcast_to(counts, (shape[d],))
+    return ops.broadcast_to(counts, (shape[d],))
 
 
 def _each_repeated(x: Any, count: int, d: int) -> Any:
     shape = shape_of(x)
     wide = (*shape[: d + 1], count, *shape[d + 1 :])
     kept = tuple([i for i in range(len(wide)) if i != d + 1])
-    spaced = broadcast_in_dim_p.bind(x, shape=wide, broadcast_dimensions=kept)
-    return reshape_p.bind(spaced, shape=(*shape[:d], shape[d] * count, *shape[d + 1 :]))
+    spaced = ops.broadcast_in_dim_p.bind(x, shape=wide, broadcast_dimensions=kept)
+    return ops.reshape_p.bind(spaced, shape=(*shape[:d], shape[d] * count, *shape[d + 1 :]))
 
 
 def _repeated(x: Any, counts: Any, d: int, total: int) -> Any:
@@ -259,10 +246,10 @@ def _repeated(x: Any, counts: Any, d: int, total: int) -> Any:
         raise ArgumentValueError(
             f"repeat: axis {d} of shape {shape} has no elements to fill {total} places with"
         )
-    ends = cumsum_p.bind(_one_each(counts, shape, d), axis=0, reverse=False)
-    places = searchsorted_p.bind(ends, iota((total,), 0), side="right")
-    return _picked(x, min_p.bind(places, broadcast_to(np.int64(shape[d] - 1), (total,))), d)
+    ends = ops.cumsum_p.bind(_one_each(counts, shape, d), axis=0, reverse=False)
+    places = ops.searchsorted_p.bind(ends, ops.iota((total,), 0), side="right")
+    return _picked(x, ops.min_p.bind(places, ops.broadcast_to(np.int64(shape[d] - 1), (total,))), d)
 
 
 def _picked(x: Any, places: Any, d: int) -> Any:
-    return move_axis(gather_p.bind(x, places, axes=(d,), mode="promise_in_bounds"), 0, d)
+    return ops.move_axis(ops.gather_p.bind(x, places, axes=(d,), mode="promise_in_bounds"), 0, d)

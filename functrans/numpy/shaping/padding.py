@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import ArgumentError, ArgumentValueError, ShapeError
+from ...primitives import ops
 from ...primitives.axes import one_axis
-from ...primitives.elementwise.arithmetic import convert
-from ...primitives.indexing.gather_scatter import gather_p
 from ...primitives.operands import finish, operand, strong
-from ...primitives.structure.linear import broadcast_to, dtype_of, move_axis, shape_of
-from ...primitives.structure.shape import concatenate_p, pad_p, slice_along
+from ...primitives.structure.linear import dtype_of, shape_of
 from ..calling import apply_along_axis
 from ..creation.ranges import linspace
 from ..dispatch import array_operand, implements, owned
@@ -130,7 +128,7 @@ def _along(x: Any, d: int, width: tuple[int, int], mode: str, options: dict[str,
     if kind == "odd" and n > 1:
         return _odd(x, d, width, mode == "symmetric")
     places = np.pad(np.arange(n), width, mode)  # type: ignore[call-overload]
-    return move_axis(gather_p.bind(x, places, axes=(d,), mode="promise_in_bounds"), 0, d)
+    return ops.move_axis(ops.gather_p.bind(x, places, axes=(d,), mode="promise_in_bounds"), 0, d)
 
 
 # --- what is asked for --------------------------------------------------------------------------------------
@@ -157,7 +155,7 @@ def _pairs(given: Any, ndim: int, name: str) -> list[tuple[Any, Any]]:
     values: Any = finish(array_operand(given, f"pad: {name}"))
     shape = shape_of(values)
     try:
-        values = finish(broadcast_to(operand(values, "pad"), np.broadcast_shapes(shape, (ndim, 2))))
+        values = finish(ops.broadcast_to(operand(values, "pad"), np.broadcast_shapes(shape, (ndim, 2))))
     except ValueError:
         raise ShapeError(f"pad: {name} of shape {shape} do not fit an array of {ndim} axes") from None
     if shape_of(values) != (ndim, 2):
@@ -183,26 +181,26 @@ def _constant(x: Any, widths: list[tuple[int, int]], constant: Any) -> Any:
     value = operand(constant, "pad")
     if not shape_of(value):
         config = tuple([(lo, hi, 0) for lo, hi in widths])
-        return pad_p.bind(x, strong(value, dtype), padding_config=config)
+        return ops.pad_p.bind(x, strong(value, dtype), padding_config=config)
     # Other numbers for each side: axis by axis, so that later axes own the corners, as in NumPy.
     for d, ((lo, hi), values) in enumerate(zip(widths, _pairs(constant, ndim, "constant_values"))):
         for low, high, number in ((lo, 0, values[0]), (0, hi, values[1])):
             config = tuple([(low, high, 0) if e == d else (0, 0, 0) for e in range(ndim)])
             if low or high:
-                x = pad_p.bind(x, strong(operand(number, "pad"), dtype), padding_config=config)
+                x = ops.pad_p.bind(x, strong(operand(number, "pad"), dtype), padding_config=config)
     return x
 
 
 def _edges(x: Any, d: int, first: int, last: int) -> tuple[Any, Any]:
     """The first and the last elements along an axis."""
     shape = shape_of(x)
-    return slice_along(x, d, 0, first), slice_along(x, d, shape[d] - last, shape[d])
+    return ops.slice_along(x, d, 0, first), ops.slice_along(x, d, shape[d] - last, shape[d])
 
 
 def _beside(x: Any, d: int, before: Any, behind: Any) -> Any:
     parts = [before, x, behind]
     dtype = dtype_of(x)
-    return concatenate_p.bind(*[strong(operand(part, "pad"), dtype) for part in parts], dimension=d)
+    return ops.concatenate_p.bind(*[strong(operand(part, "pad"), dtype) for part in parts], dimension=d)
 
 
 def _ramps(x: Any, d: int, width: tuple[int, int], ends: tuple[Any, Any]) -> Any:
@@ -227,7 +225,7 @@ def _statistic(
             number = selection.round(number)
         shape = list(shape_of(number))
         shape[d] = count
-        found.append(broadcast_to(convert(operand(number, "pad"), dtype), tuple(shape)))
+        found.append(ops.broadcast_to(ops.convert(operand(number, "pad"), dtype), tuple(shape)))
     return _beside(x, d, *found)
 
 
@@ -244,7 +242,9 @@ def _odd(x: Any, d: int, width: tuple[int, int], symmetric: bool) -> Any:
     def numbers(values: Any) -> Any:
         return np.asarray(values).astype(dtype_of(x)).reshape(spread)
 
-    value: Any = finish(move_axis(gather_p.bind(x, places, axes=(d,), mode="promise_in_bounds"), 0, d))
+    value: Any = finish(
+        ops.move_axis(ops.gather_p.bind(x, places, axes=(d,), mode="promise_in_bounds"), 0, d)
+    )
     first, last = (finish(edge) for edge in _edges(x, d, 1, 1))
     rise: Any = 2 * (last - first)
     return operand(value * numbers(1 - 2 * back) + last * numbers(2 * back) + rise * numbers(turns), "pad")

@@ -11,10 +11,9 @@ from ...core.arguments import Order
 from ...core.checked import checked
 from ...core.errors import ArgumentValueError, AxisError, ShapeError
 from ...core.trace import operators
+from ...primitives import ops
 from ...primitives.axes import as_shape, filled_shape, many_axes, one_axis, positive_shape, reduced_axes
-from ...primitives.structure.linear import broadcast_shapes as common_shape
-from ...primitives.structure.linear import broadcast_to as spread
-from ...primitives.structure.linear import move_axis, reshape_p, shape_of, transpose_p
+from ...primitives.structure.linear import shape_of
 from ..dispatch import array_operand, implements, owned
 
 __all__ = [
@@ -31,12 +30,12 @@ def _reshaped(x: Any, shape: tuple[int, ...], order: str, name: str) -> Any:
     own = shape_of(x)
     shape = filled_shape(shape, prod(own), name, own)
     if order == "F":
-        x = transpose_p.bind(x, permutation=tuple(range(len(own)))[::-1])
-        x = reshape_p.bind(x, shape=shape[::-1])
-        return transpose_p.bind(x, permutation=tuple(range(len(shape)))[::-1])
+        x = ops.transpose_p.bind(x, permutation=tuple(range(len(own)))[::-1])
+        x = ops.reshape_p.bind(x, shape=shape[::-1])
+        return ops.transpose_p.bind(x, permutation=tuple(range(len(shape)))[::-1])
     if order not in ("C", "A", "K"):
         raise ArgumentValueError(f"{name}: order must be 'C', 'F' or 'A', got {order!r}")
-    return reshape_p.bind(x, shape=shape)
+    return ops.reshape_p.bind(x, shape=shape)
 
 
 @implements(np.reshape)
@@ -126,7 +125,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
         raise ShapeError(
             f"squeeze: cannot leave out axis {axis} of an array of shape {shape}: its extent is not 1"
         )
-    return owned(reshape_p.bind(x, shape=tuple([n for d, n in enumerate(shape) if d not in axes])), a)
+    return owned(ops.reshape_p.bind(x, shape=tuple([n for d, n in enumerate(shape) if d not in axes])), a)
 
 
 @implements(np.expand_dims)
@@ -144,7 +143,7 @@ def expand_dims(a: Any, axis: Any) -> Any:
     axes = many_axes(axis, len(shape_of(x)) + count, "expand_dims")
     rest = iter(shape_of(x))
     shape = tuple([1 if d in axes else next(rest) for d in range(len(shape_of(x)) + count)])
-    return owned(reshape_p.bind(x, shape=shape), a)
+    return owned(ops.reshape_p.bind(x, shape=shape), a)
 
 
 def _at_least(name: str, ndim: int) -> Any:
@@ -156,7 +155,7 @@ def _at_least(name: str, ndim: int) -> Any:
             full = (1,) * (ndim - len(shape)) + shape
             if ndim == 3:
                 full = {0: (1, 1, 1), 1: (1, *shape, 1), 2: (*shape, 1)}[len(shape)]
-            x = reshape_p.bind(x, shape=full)
+            x = ops.reshape_p.bind(x, shape=full)
         return owned(x, a)
 
     def function(*arys: Any) -> Any:
@@ -186,7 +185,7 @@ atleast_3d = _at_least("atleast_3d", 3)
 
 def permuted(x: Any, axes: tuple[int, ...]) -> Any:
     """Axes in another order; the value itself where it is the same."""
-    return x if axes == tuple(range(len(axes))) else transpose_p.bind(x, permutation=axes)
+    return x if axes == tuple(range(len(axes))) else ops.transpose_p.bind(x, permutation=axes)
 
 
 @implements(np.transpose)
@@ -227,7 +226,9 @@ def _transpose_method(x: Any, *axes: Any) -> Any:
 
 
 operators.method["transpose"] = _transpose_method
-operators.property["T"] = lambda x: x if x.ndim < 2 else transpose_p.bind(x, permutation=_REVERSED[x.ndim])
+operators.property["T"] = lambda x: (
+    x if x.ndim < 2 else ops.transpose_p.bind(x, permutation=_REVERSED[x.ndim])
+)
 
 
 @implements(*([np.matrix_transpose] if hasattr(np, "matrix_transpose") else []))
@@ -306,7 +307,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     begin = start + ndim if start < 0 else start
     if not 0 <= begin <= ndim:
         raise AxisError(f"rollaxis: start {start} is out of bounds for array of dimension {ndim}")
-    return owned(move_axis(x, d, begin - (d < begin)), a)
+    return owned(ops.move_axis(x, d, begin - (d < begin)), a)
 
 
 # --- broadcast ----------------------------------------------------------------------------------------------
@@ -333,7 +334,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
     own = shape_of(x)
     if len(own) > len(target) or any(n not in (1, m) for n, m in zip(own[::-1], target[::-1])):
         raise ShapeError(f"broadcast_to: an array of shape {own} does not broadcast to shape {target}")
-    return owned(spread(x, target), array)
+    return owned(ops.broadcast_to(x, target), array)
 
 
 @implements(np.broadcast_arrays)
@@ -347,8 +348,8 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
     [(2, 3), (2, 3)]
     """
     values = [array_operand(a, "broadcast_arrays", i) for i, a in enumerate(args)]
-    shape = common_shape("broadcast_arrays", *map(shape_of, values)) if values else ()
-    return tuple([owned(spread(x, shape), a) for x, a in zip(values, args)])
+    shape = ops.broadcast_shapes("broadcast_arrays", *map(shape_of, values)) if values else ()
+    return tuple([owned(ops.broadcast_to(x, shape), a) for x, a in zip(values, args)])
 
 
 @checked
@@ -362,4 +363,4 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     (2, 3)
     """
     listed = [positive_shape(s, "broadcast_shapes") for s in shapes]
-    return tuple(common_shape("broadcast_shapes", *listed)) if listed else ()
+    return tuple(ops.broadcast_shapes("broadcast_shapes", *listed)) if listed else ()

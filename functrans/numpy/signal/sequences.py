@@ -10,39 +10,10 @@ import numpy as np
 from ...core.dtypes import BOOL, FLOAT64, INT64
 from ...core.errors import ArgumentValueError, DtypeError, ShapeError
 from ...core.trace import Tracer
-from ...primitives import ufuncs
+from ...primitives import ops, ufuncs
 from ...primitives.axes import one_axis
-from ...primitives.elementwise.arithmetic import (
-    clamp_p,
-    convert,
-    convert_element_type_p,
-    div_p,
-    eq_p,
-    gt_p,
-    lt_p,
-    mul_p,
-    select_p,
-    stop_gradient_p,
-    sub_p,
-)
-from ...primitives.elementwise.bits import and_p, or_p
-from ...primitives.elementwise.complexes import conj_p
-from ...primitives.elementwise.rounding import is_nan_p
-from ...primitives.indexing.gather_scatter import gather_p
 from ...primitives.operands import finish, operand
-from ...primitives.reductions.cumulative import cumsum_p
-from ...primitives.sorting.search import searchsorted_p
-from ...primitives.sorting.sort import sort_p
-from ...primitives.structure.linear import add_p, broadcast_to, dtype_of, reshape_p, shape_of
-from ...primitives.structure.shape import (
-    concatenate_p,
-    element_along,
-    neighbours,
-    pad_p,
-    rev_p,
-    slice_along,
-)
-from ...primitives.windows.conv import conv_p
+from ...primitives.structure.linear import dtype_of, shape_of
 from ..dispatch import array_operand, implements, in_one_dtype, staging
 
 __all__ = ["convolve", "correlate", "interp", "unwrap"]
@@ -62,13 +33,13 @@ def _sequences(name: str, a: Any, v: Any) -> tuple[Any, Any, bool]:
         if not shape[0]:
             raise ArgumentValueError(f"{name}: {which} cannot be empty")
     boolean = dtype_of(x) == BOOL
-    return (convert(x, INT64), convert(y, INT64), True) if boolean else (x, y, False)
+    return (ops.convert(x, INT64), ops.convert(y, INT64), True) if boolean else (x, y, False)
 
 
 def _vector(x: Any, name: str, position: int) -> Any:
     """A number as a vector of one element."""
     value = array_operand(x, name, position)
-    return value if shape_of(value) else reshape_p.bind(value, shape=(1,))
+    return value if shape_of(value) else ops.reshape_p.bind(value, shape=(1,))
 
 
 def _slid(name: str, x: Any, y: Any, mode: str) -> Any:
@@ -82,23 +53,23 @@ def _slid(name: str, x: Any, y: Any, mode: str) -> Any:
         padding = (0, 0)
     else:
         raise ArgumentValueError(f"{name}: mode must be 'full', 'same' or 'valid', got {mode!r}")
-    out = conv_p.bind(
-        reshape_p.bind(x, shape=(1, 1, 1, n)),
-        reshape_p.bind(y, shape=(1, 1, 1, m)),
+    out = ops.conv_p.bind(
+        ops.reshape_p.bind(x, shape=(1, 1, 1, n)),
+        ops.reshape_p.bind(y, shape=(1, 1, 1, m)),
         window_strides=(1,),
         padding=(padding,),
         lhs_dilation=(1,),
         rhs_dilation=(1,),
     )
-    return reshape_p.bind(out, shape=(n - m + 1 + builtins.sum(padding),))
+    return ops.reshape_p.bind(out, shape=(n - m + 1 + builtins.sum(padding),))
 
 
 def _reversed(x: Any) -> Any:
-    return rev_p.bind(x, dimensions=(0,))
+    return ops.rev_p.bind(x, dimensions=(0,))
 
 
 def _conjugate(x: Any) -> Any:
-    return conj_p.bind(x) if dtype_of(x).kind == "c" else x
+    return ops.conj_p.bind(x) if dtype_of(x).kind == "c" else x
 
 
 @implements(np.convolve)
@@ -138,7 +109,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Any:
     if shape_of(x)[0] < shape_of(y)[0]:
         x, y = y, x
     out = _slid("convolve", x, _reversed(y), mode)
-    return finish(convert(out, BOOL) if boolean else out)
+    return finish(ops.convert(out, BOOL) if boolean else out)
 
 
 @implements(np.correlate)
@@ -156,7 +127,7 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
         out = _slid("correlate", x, _conjugate(y), mode)
     else:
         out = _reversed(_slid("correlate", _conjugate(y), x, mode))
-    return finish(convert(out, BOOL) if boolean else out)
+    return finish(ops.convert(out, BOOL) if boolean else out)
 
 
 # --- interp -------------------------------------------------------------------------------------------------
@@ -203,10 +174,10 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     >>> fnp.interp([0.5, 2.5, 9.0], [0.0, 1.0, 3.0], [0.0, 10.0, 20.0])
     Array([ 5. , 17.5, 20. ])
     """
-    at, places = (convert(_real(value, i), FLOAT64) for i, value in enumerate((x, xp)))
+    at, places = (ops.convert(_real(value, i), FLOAT64) for i, value in enumerate((x, xp)))
     samples = array_operand(fp, "interp", 2)
     to = np.dtype(np.complex128) if dtype_of(samples).kind == "c" else FLOAT64
-    samples = convert(samples, to)
+    samples = ops.convert(samples, to)
     if len(shape_of(places)) != 1 or shape_of(places) != shape_of(samples):
         raise ShapeError(
             f"interp: fp and xp are not of the same length: xp has shape {shape_of(places)}, fp {shape_of(samples)}; "
@@ -220,14 +191,14 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     elif not staging() and not any(isinstance(v, Tracer) for v in (at, places, samples, left, right)):
         return finish(np.asarray(np.interp(at, places, samples, left, right)))
     n = shape_of(places)[0]
-    first, last = (element_along(samples, 0, i) for i in (0, n - 1))
-    start, stop = (element_along(places, 0, i) for i in (0, n - 1))
-    out = _between(at, places, samples, n) if n > 1 else broadcast_to(first, shape_of(at))
-    out = select_p.bind(gt_p.bind(at, stop), _outside(right, last, to), out)
-    out = select_p.bind(eq_p.bind(at, stop), last, out)
-    out = select_p.bind(lt_p.bind(at, start), _outside(left, first, to), out)
+    first, last = (ops.element_along(samples, 0, i) for i in (0, n - 1))
+    start, stop = (ops.element_along(places, 0, i) for i in (0, n - 1))
+    out = _between(at, places, samples, n) if n > 1 else ops.broadcast_to(first, shape_of(at))
+    out = ops.select_p.bind(ops.gt_p.bind(at, stop), _outside(right, last, to), out)
+    out = ops.select_p.bind(ops.eq_p.bind(at, stop), last, out)
+    out = ops.select_p.bind(ops.lt_p.bind(at, start), _outside(left, first, to), out)
     if n > 1:
-        out = select_p.bind(is_nan_p.bind(at), convert(at, to), out)
+        out = ops.select_p.bind(ops.is_nan_p.bind(at), ops.convert(at, to), out)
     return finish(out)
 
 
@@ -239,32 +210,34 @@ def _real(x: Any, position: int) -> Any:
 
 
 def _outside(given: Any, sample: Any, to: np.dtype) -> Any:
-    return sample if given is None else convert(array_operand(given, "interp"), to)
+    return sample if given is None else ops.convert(array_operand(given, "interp"), to)
 
 
 def _between(at: Any, places: Any, samples: Any, n: int) -> Any:
     """On the line through the samples to either side; of equal samples that number, also where one is infinite."""
-    behind = searchsorted_p.bind(places, at, side="right")
-    behind = clamp_p.bind(np.int64(1), behind, np.int64(n - 1))
-    before = sub_p.bind(behind, np.int64(1))
+    behind = ops.searchsorted_p.bind(places, at, side="right")
+    behind = ops.clamp_p.bind(np.int64(1), behind, np.int64(n - 1))
+    before = ops.sub_p.bind(behind, np.int64(1))
 
     def take(values: Any, index: Any) -> Any:
-        return gather_p.bind(values, index, axes=(0,), mode="promise_in_bounds")
+        return ops.gather_p.bind(values, index, axes=(0,), mode="promise_in_bounds")
 
     x0, x1, y0, y1 = take(places, before), take(places, behind), take(samples, before), take(samples, behind)
     # Two samples at one place are a jump, which belongs to the second one.
-    width = sub_p.bind(x1, x0)
-    width = select_p.bind(eq_p.bind(width, 0.0), 1.0, width)
-    slope = div_p.bind(sub_p.bind(y1, y0), convert(width, dtype_of(y0)))
+    width = ops.sub_p.bind(x1, x0)
+    width = ops.select_p.bind(ops.eq_p.bind(width, 0.0), 1.0, width)
+    slope = ops.div_p.bind(ops.sub_p.bind(y1, y0), ops.convert(width, dtype_of(y0)))
 
     def line(x: Any, y: Any) -> Any:
-        return add_p.bind(mul_p.bind(slope, convert(sub_p.bind(at, x), dtype_of(y))), y)
+        return ops.add_p.bind(ops.mul_p.bind(slope, ops.convert(ops.sub_p.bind(at, x), dtype_of(y))), y)
 
     # Beside an infinite sample the line may be a number from one side only.
     out = line(x0, y0)
-    out = select_p.bind(is_nan_p.bind(out), line(x1, y1), out)
-    settled = or_p.bind(eq_p.bind(y0, y1), and_p.bind(eq_p.bind(at, x0), is_nan_p.bind(out)))
-    return select_p.bind(settled, y0, out)
+    out = ops.select_p.bind(ops.is_nan_p.bind(out), line(x1, y1), out)
+    settled = ops.or_p.bind(
+        ops.eq_p.bind(y0, y1), ops.and_p.bind(ops.eq_p.bind(at, x0), ops.is_nan_p.bind(out))
+    )
+    return ops.select_p.bind(settled, y0, out)
 
 
 def _periodic(at: Any, places: Any, samples: Any, period: Any) -> tuple[Any, Any, Any]:
@@ -272,19 +245,19 @@ def _periodic(at: Any, places: Any, samples: Any, period: Any) -> tuple[Any, Any
     span = array_operand(period, "interp: period")
     if not isinstance(span, Tracer) and span == 0:
         raise ArgumentValueError("interp: period must be a non-zero value")
-    span = operand(ufuncs.absolute(convert(span, FLOAT64)), "interp")
+    span = operand(ufuncs.absolute(ops.convert(span, FLOAT64)), "interp")
     at, places = (operand(ufuncs.remainder(value, span), "interp") for value in (at, places))
     n = shape_of(places)[0]
-    order = sort_p.bind(stop_gradient_p.bind(places), np.arange(n), dimension=0, num_keys=1)[1]
+    order = ops.sort_p.bind(ops.stop_gradient_p.bind(places), np.arange(n), dimension=0, num_keys=1)[1]
     places, samples = (
-        gather_p.bind(v, order, axes=(0,), mode="promise_in_bounds") for v in (places, samples)
+        ops.gather_p.bind(v, order, axes=(0,), mode="promise_in_bounds") for v in (places, samples)
     )
 
     def ends(values: Any, shift: Any) -> Any:
-        first, last = slice_along(values, 0, 0, 1), slice_along(values, 0, n - 1, n)
+        first, last = ops.slice_along(values, 0, 0, 1), ops.slice_along(values, 0, n - 1, n)
         if shift is not None:
-            first, last = add_p.bind(first, shift), sub_p.bind(last, shift)
-        return concatenate_p.bind(last, values, first, dimension=0)
+            first, last = ops.add_p.bind(first, shift), ops.sub_p.bind(last, shift)
+        return ops.concatenate_p.bind(last, values, first, dimension=0)
 
     return at, ends(places, span), ends(samples, None)
 
@@ -332,13 +305,15 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.
     if dtype_of(x).kind == "c":
         raise DtypeError("unwrap: complex numbers have no order; unwrap their angle")
     n = shape[d]
-    fixed = stop_gradient_p.bind(x)
-    steps = ufuncs.subtract(*neighbours(fixed, d))
+    fixed = ops.stop_gradient_p.bind(x)
+    steps = ufuncs.subtract(*ops.neighbours(fixed, d))
     moved = _whole_periods(steps, span, discont)
     to = dtype_of(moved)
     config = tuple([(int(e == d and n > 0), 0, 0) for e in range(len(shape))])
-    total = cumsum_p.bind(operand(moved, "unwrap"), axis=d, reverse=False)
-    return finish(add_p.bind(convert(x, to), pad_p.bind(total, to.type(0), padding_config=config)))
+    total = ops.cumsum_p.bind(operand(moved, "unwrap"), axis=d, reverse=False)
+    return finish(
+        ops.add_p.bind(ops.convert(x, to), ops.pad_p.bind(total, to.type(0), padding_config=config))
+    )
 
 
 def _whole_periods(steps: Any, span: Any, discont: Any) -> Any:
@@ -357,5 +332,5 @@ def _whole_periods(steps: Any, span: Any, discont: Any) -> Any:
 def _where(condition: Any, number: Any, otherwise: Any) -> Any:
     """A number (cast to the dtype of `otherwise`) where the condition holds."""
     value = operand(otherwise, "unwrap")
-    number = convert_element_type_p.bind(operand(number, "unwrap"), dtype=dtype_of(value))
-    return select_p.bind(operand(condition, "unwrap"), number, value)
+    number = ops.convert_element_type_p.bind(operand(number, "unwrap"), dtype=dtype_of(value))
+    return ops.select_p.bind(operand(condition, "unwrap"), number, value)

@@ -11,15 +11,10 @@ import numpy as np
 from ...core.checked import checked
 from ...core.dtypes import FLOAT64
 from ...core.errors import DtypeError
-from ...primitives import ufuncs
-from ...primitives.elementwise.arithmetic import convert, div_p, ge_p, mul_p, select_p
-from ...primitives.elementwise.complexes import abs_p
-from ...primitives.elementwise.trig import sin_p
+from ...primitives import ops, ufuncs
 from ...primitives.families import literal
 from ...primitives.operands import finish, strong
-from ...primitives.special.bessel import bessel_i_p
-from ...primitives.structure.create import iota
-from ...primitives.structure.linear import add_p, dtype_of
+from ...primitives.structure.linear import dtype_of
 from ..creation.filled import ones
 from ..dispatch import array_operand, implements
 from ..elementwise import selection
@@ -55,18 +50,18 @@ def sinc(x: Any, /) -> Any:
     Array([1.        , 0.63661977])
     """
     value = array_operand(x, "sinc")
-    value = value if dtype_of(value).kind in "fc" else convert(value, FLOAT64)
-    u = mul_p.bind(value, literal(math.pi, value))
+    value = value if dtype_of(value).kind in "fc" else ops.convert(value, FLOAT64)
+    u = ops.mul_p.bind(value, literal(math.pi, value))
     one = literal(1.0, u)
-    far = ge_p.bind(abs_p.bind(u), dtype_of(abs_p.bind(u)).type(1.0))
-    near = select_p.bind(far, literal(0.0, u), u)
-    square = mul_p.bind(near, near)
+    far = ops.ge_p.bind(ops.abs_p.bind(u), dtype_of(ops.abs_p.bind(u)).type(1.0))
+    near = ops.select_p.bind(far, literal(0.0, u), u)
+    square = ops.mul_p.bind(near, near)
     series: Any = literal(_SERIES[-1], u)
     for coefficient in _SERIES[-2::-1]:
-        series = add_p.bind(mul_p.bind(series, square), literal(coefficient, u))
+        series = ops.add_p.bind(ops.mul_p.bind(series, square), literal(coefficient, u))
     # The side that is not chosen divides by 1, so that no NaN comes from it.
-    u = select_p.bind(far, u, one)
-    return finish(select_p.bind(far, div_p.bind(sin_p.bind(u), u), series))
+    u = ops.select_p.bind(far, u, one)
+    return finish(ops.select_p.bind(far, ops.div_p.bind(ops.sin_p.bind(u), u), series))
 
 
 @implements(np.i0)
@@ -96,8 +91,8 @@ def i0(x: Any) -> Any:
     value = array_operand(x, "i0")
     if dtype_of(value).kind == "c":
         raise DtypeError("i0: x must be real, it is complex")
-    value = value if dtype_of(value).kind == "f" else convert(value, FLOAT64)
-    return finish(bessel_i_p.bind(value, n=0, scaled=False))
+    value = value if dtype_of(value).kind == "f" else ops.convert(value, FLOAT64)
+    return finish(ops.bessel_i_p.bind(value, n=0, scaled=False))
 
 
 # --- windows ------------------------------------------------------------------------------------------------
@@ -108,7 +103,7 @@ def _steps(M: Any) -> Any:
     count = operator.index(M)
     if count < 2:
         return None
-    steps = strong(iota((count,), 0), FLOAT64)
+    steps = strong(ops.iota((count,), 0), FLOAT64)
     return finish(steps) * 2.0 - (count - 1.0)
 
 

@@ -13,19 +13,13 @@ import numpy as np
 from ...core.dtypes import BOOL, INT64
 from ...core.errors import ArgumentValueError
 from ...core.trace import concrete
-from ...primitives.elementwise.arithmetic import convert, eq_p, ne_p, sub_p
-from ...primitives.elementwise.bits import and_p, or_p, xor_p
-from ...primitives.indexing.gather_scatter import gather_p, scatter_p
+from ...primitives import ops
 from ...primitives.operands import finish, operand
 from ...primitives.promotion import common
-from ...primitives.reductions.cumulative import cumsum_p
-from ...primitives.sorting.sort import sort_p
-from ...primitives.structure.create import full, iota
-from ...primitives.structure.linear import dtype_of, flat, move_axis, reshape_p, shape_of
-from ...primitives.structure.shape import concatenate_p, element_along, neighbours, slice_along
+from ...primitives.structure.linear import dtype_of, shape_of
 from ..dispatch import along, array_operand, implements
 from ..indexing.nonzero import filled, need_size, size_of, true_places
-from .searching import places
+from .sorting import places
 
 
 class UniqueAllResult(NamedTuple):
@@ -53,15 +47,15 @@ class UniqueInverseResult(NamedTuple):
 
 def _rows(x: Any, indices: Any) -> Any:
     """Elements along the first axis; indices are within bounds."""
-    return gather_p.bind(x, indices, axes=(0,), mode="promise_in_bounds")
+    return ops.gather_p.bind(x, indices, axes=(0,), mode="promise_in_bounds")
 
 
 def _distinct(x: Any, equal_nan: bool) -> Any:
     """For an array in order, with one axis, whether each element differs from the one before it."""
-    now, past = neighbours(x, 0)
-    differs = ne_p.bind(now, past)
+    now, past = ops.neighbours(x, 0)
+    differs = ops.ne_p.bind(now, past)
     if equal_nan and dtype_of(x).kind in "fc":
-        differs = and_p.bind(differs, or_p.bind(eq_p.bind(now, now), eq_p.bind(past, past)))
+        differs = ops.and_p.bind(differs, ops.or_p.bind(ops.eq_p.bind(now, now), ops.eq_p.bind(past, past)))
     return differs
 
 
@@ -72,21 +66,23 @@ class _Groups:
         shape = shape_of(x)
         self.n = n = shape[0]
         width = prod(shape[1:])
-        table = reshape_p.bind(x, shape=(n, width))
-        keys = [element_along(table, 1, j) for j in range(width)]
-        *keys, self.order = sort_p.bind(
-            *(keys or [full((n,), 0, INT64)]), iota((n,), 0), dimension=0, num_keys=max(width, 1)
+        table = ops.reshape_p.bind(x, shape=(n, width))
+        keys = [ops.element_along(table, 1, j) for j in range(width)]
+        *keys, self.order = ops.sort_p.bind(
+            *(keys or [ops.full((n,), 0, INT64)]), ops.iota((n,), 0), dimension=0, num_keys=max(width, 1)
         )
         differs = _distinct(keys[0], equal_nan and len(shape) == 1)
         for key in keys[1:]:
-            differs = or_p.bind(differs, _distinct(key, False))
-        self.begins = concatenate_p.bind(full((1,), True, BOOL), differs, dimension=0)
+            differs = ops.or_p.bind(differs, _distinct(key, False))
+        self.begins = ops.concatenate_p.bind(ops.full((1,), True, BOOL), differs, dimension=0)
 
     def inverse(self) -> Any:
         """For each row the number of its group."""
-        number = sub_p.bind(cumsum_p.bind(convert(self.begins, INT64), axis=0, reverse=False), np.int64(1))
-        nothing = full((self.n,), 0, INT64)
-        return scatter_p.bind(
+        number = ops.sub_p.bind(
+            ops.cumsum_p.bind(ops.convert(self.begins, INT64), axis=0, reverse=False), np.int64(1)
+        )
+        nothing = ops.full((self.n,), 0, INT64)
+        return ops.scatter_p.bind(
             nothing, number, self.order, axes=(0,), mode="promise_in_bounds", unique_indices=True
         )
 
@@ -95,8 +91,13 @@ def _unique_of_size(x: Any, size: int, fill_value: Any, equal_nan: bool) -> tupl
     """Values, indices, inverse and counts of the rows along the first axis, in `size` groups."""
     if not shape_of(x)[0]:
         value = 0 if fill_value is None else fill_value
-        nothing = full((size,), 0, INT64)
-        return full((size, *shape_of(x)[1:]), value, dtype_of(x)), nothing, full((0,), 0, INT64), nothing
+        nothing = ops.full((size,), 0, INT64)
+        return (
+            ops.full((size, *shape_of(x)[1:]), value, dtype_of(x)),
+            nothing,
+            ops.full((0,), 0, INT64),
+            nothing,
+        )
     groups = _Groups(x, equal_nan)
     starts, valid = true_places(groups.begins, size)
     starts = filled(starts, valid, 0)  # by default the least one fills up
@@ -106,8 +107,8 @@ def _unique_of_size(x: Any, size: int, fill_value: Any, equal_nan: bool) -> tupl
         values = filled(values, valid, operand(fill_value, "unique: fill_value"))
     # A group ends where the next one begins, the last one at the end.
     following, is_start = true_places(groups.begins, size + 1)
-    following = slice_along(filled(following, is_start, groups.n), 0, 1, size + 1)
-    counts = filled(sub_p.bind(following, starts), valid, 0)
+    following = ops.slice_along(filled(following, is_start, groups.n), 0, 1, size + 1)
+    counts = filled(ops.sub_p.bind(following, starts), valid, 0)
     return values, indices, groups.inverse(), counts
 
 
@@ -178,7 +179,7 @@ def unique(
     x = array_operand(ar, "unique")
     shape = shape_of(x)
     rows, d = along(x, axis, "unique")
-    rows = move_axis(rows, d, 0)
+    rows = ops.move_axis(rows, d, 0)
     if size is not None:
         found = _unique_of_size(rows, size_of(size, "unique"), fill_value, equal_nan)
     elif concrete(x) is None:
@@ -186,9 +187,9 @@ def unique(
     else:
         found = _unique_known(rows, equal_nan)
     values, indices, inverse, counts = found
-    values = move_axis(values, 0, d)
+    values = ops.move_axis(values, 0, d)
     if axis is None:
-        inverse = reshape_p.bind(inverse, shape=shape)
+        inverse = ops.reshape_p.bind(inverse, shape=shape)
     asked = [(return_index, indices), (return_inverse, inverse), (return_counts, counts)]
     outs = tuple([finish(y) for y in (values, *[y for wanted, y in asked if wanted])])
     return outs if len(outs) > 1 else outs[0]
@@ -293,7 +294,7 @@ def isin(
     """
     if kind not in (None, "sort", "table"):
         raise ArgumentValueError(f"isin: kind must be None, 'sort' or 'table', got {kind!r}")
-    x, others = array_operand(element, "isin"), flat(array_operand(test_elements, "isin", 1))
+    x, others = array_operand(element, "isin"), ops.flat(array_operand(test_elements, "isin", 1))
     if kind == "table" and any(dtype_of(a).kind not in "biu" for a in (x, others)):
         raise ArgumentValueError(
             f"isin: kind='table' is for integers, got dtypes {dtype_of(x)} and {dtype_of(others)}"
@@ -304,19 +305,21 @@ def isin(
 def _occurs(x: Any, others: Any, invert: bool) -> Any:
     n = shape_of(others)[0]
     if not n:
-        return full(shape_of(x), invert, BOOL)
+        return ops.full(shape_of(x), invert, BOOL)
     x, others = common(x, others)
-    (ordered,) = sort_p.bind(others, dimension=0, num_keys=1)
+    (ordered,) = ops.sort_p.bind(others, dimension=0, num_keys=1)
     at = places(ordered, x, "left")
-    found = gather_p.bind(ordered, at, axes=(0,), mode="clip")  # beyond the end stands nothing that is equal
-    return (ne_p if invert else eq_p).bind(x, found)
+    found = ops.gather_p.bind(
+        ordered, at, axes=(0,), mode="clip"
+    )  # beyond the end stands nothing that is equal
+    return (ops.ne_p if invert else ops.eq_p).bind(x, found)
 
 
 # --- of two sets --------------------------------------------------------------------------------------------
 
 
 def _two(ar1: Any, ar2: Any, name: str) -> list[Any]:
-    return common(flat(array_operand(ar1, name)), flat(array_operand(ar2, name, 1)))
+    return common(ops.flat(array_operand(ar1, name)), ops.flat(array_operand(ar2, name, 1)))
 
 
 def _require(name: str, size: Any, *values: Any) -> None:
@@ -332,10 +335,10 @@ def _picked(x: Any, mask: Any, size: Any, fill_value: Any, name: str) -> Any:
         return _rows(x, np.flatnonzero(concrete(mask)))
     at, valid = true_places(mask, size_of(size, name))
     if not shape_of(x)[0]:
-        return full(shape_of(at), 0 if fill_value is None else fill_value, dtype_of(x))
+        return ops.full(shape_of(at), 0 if fill_value is None else fill_value, dtype_of(x))
     out = _rows(x, at)
     if fill_value is None:
-        fill_value = _rows(x, element_along(at, 0, 0)) if shape_of(at)[0] else 0
+        fill_value = _rows(x, ops.element_along(at, 0, 0)) if shape_of(at)[0] else 0
     return filled(out, valid, operand(fill_value, f"{name}: fill_value"))
 
 
@@ -350,18 +353,18 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
     Array([1, 2, 3])
     """
     x, y = common(operand(ar1, "union1d"), operand(ar2, "union1d", 1))
-    x, y = (flat(array_operand(a, "union1d")) for a in (x, y))
+    x, y = (ops.flat(array_operand(a, "union1d")) for a in (x, y))
     _require("union1d", size, x, y)
-    return unique(concatenate_p.bind(x, y, dimension=0), size=size, fill_value=fill_value)
+    return unique(ops.concatenate_p.bind(x, y, dimension=0), size=size, fill_value=fill_value)
 
 
 def _marked(x: Any, assume_unique: bool) -> tuple[Any, Any, Any]:
     """In order: the elements, their places, and which of them are the first of their kind."""
     n = shape_of(x)[0]
-    ordered, order = sort_p.bind(x, iota((n,), 0), dimension=0, num_keys=1)
+    ordered, order = ops.sort_p.bind(x, ops.iota((n,), 0), dimension=0, num_keys=1)
     if assume_unique or not n:
-        return ordered, order, full((n,), True, BOOL)
-    first = concatenate_p.bind(full((1,), True, BOOL), _distinct(ordered, True), dimension=0)
+        return ordered, order, ops.full((n,), True, BOOL)
+    first = ops.concatenate_p.bind(ops.full((1,), True, BOOL), _distinct(ordered, True), dimension=0)
     return ordered, order, first
 
 
@@ -405,15 +408,15 @@ def intersect1d(
     _require("intersect1d", size, x, y)
     ordered, order, first = _marked(x, assume_unique)
     m = shape_of(y)[0]
-    mask = and_p.bind(first, _occurs(ordered, y, False))
+    mask = ops.and_p.bind(first, _occurs(ordered, y, False))
     values = finish(_picked(ordered, mask, size, fill_value, "intersect1d"))
     if not return_indices:
         return values
     here = _picked(order, mask, size, shape_of(x)[0], "intersect1d")
     if not m:
-        return values, finish(here), finish(full(shape_of(here), m, INT64))
-    others, others_order = sort_p.bind(y, iota((m,), 0), dimension=0, num_keys=1)
-    there = gather_p.bind(others_order, places(others, ordered, "left"), axes=(0,), mode="clip")
+        return values, finish(here), finish(ops.full(shape_of(here), m, INT64))
+    others, others_order = ops.sort_p.bind(y, ops.iota((m,), 0), dimension=0, num_keys=1)
+    there = ops.gather_p.bind(others_order, places(others, ordered, "left"), axes=(0,), mode="clip")
     return values, finish(here), finish(_picked(there, mask, size, m, "intersect1d"))
 
 
@@ -431,13 +434,13 @@ def setdiff1d(
     >>> fnp.setdiff1d([1, 3, 4, 3], [3, 2])
     Array([1, 4])
     """
-    x, y = flat(array_operand(ar1, "setdiff1d")), flat(array_operand(ar2, "setdiff1d", 1))
+    x, y = ops.flat(array_operand(ar1, "setdiff1d")), ops.flat(array_operand(ar2, "setdiff1d", 1))
     _require("setdiff1d", size, x, y)
     if assume_unique:
         mask = _occurs(x, y, True)
     else:
         x, _, first = _marked(x, False)
-        mask = and_p.bind(first, _occurs(x, y, True))
+        mask = ops.and_p.bind(first, _occurs(x, y, True))
     return finish(_picked(x, mask, size, fill_value, "setdiff1d"))
 
 
@@ -456,18 +459,20 @@ def setxor1d(
     x, y = _two(ar1, ar2, "setxor1d")
     _require("setxor1d", size, x, y)
     n, m = shape_of(x)[0], shape_of(y)[0]
-    origin = concatenate_p.bind(full((n,), False, BOOL), full((m,), True, BOOL), dimension=0)
-    both = concatenate_p.bind(x, y, dimension=0)
+    origin = ops.concatenate_p.bind(ops.full((n,), False, BOOL), ops.full((m,), True, BOOL), dimension=0)
+    both = ops.concatenate_p.bind(x, y, dimension=0)
     # Equal elements side by side, those of the first array before those of the second.
-    ordered, origin = sort_p.bind(both, origin, dimension=0, num_keys=1)
+    ordered, origin = ops.sort_p.bind(both, origin, dimension=0, num_keys=1)
     if not n + m:
-        return finish(_picked(ordered, full((0,), True, BOOL), size, fill_value, "setxor1d"))
-    now, past = neighbours(origin, 0)
+        return finish(_picked(ordered, ops.full((0,), True, BOOL), size, fill_value, "setxor1d"))
+    now, past = ops.neighbours(origin, 0)
     # NaN equals nothing in the other array.
-    tail = slice_along(ordered, 0, 1, n + m)
-    differs = or_p.bind(_distinct(ordered, True), and_p.bind(ne_p.bind(tail, tail), xor_p.bind(now, past)))
-    first = concatenate_p.bind(full((1,), True, BOOL), differs, dimension=0)
-    group = cumsum_p.bind(convert(first, INT64), axis=0, reverse=False)
-    ends = sub_p.bind(places(group, group, "right"), np.int64(1))
-    mask = and_p.bind(first, eq_p.bind(origin, _rows(origin, ends)))
+    tail = ops.slice_along(ordered, 0, 1, n + m)
+    differs = ops.or_p.bind(
+        _distinct(ordered, True), ops.and_p.bind(ops.ne_p.bind(tail, tail), ops.xor_p.bind(now, past))
+    )
+    first = ops.concatenate_p.bind(ops.full((1,), True, BOOL), differs, dimension=0)
+    group = ops.cumsum_p.bind(ops.convert(first, INT64), axis=0, reverse=False)
+    ends = ops.sub_p.bind(places(group, group, "right"), np.int64(1))
+    mask = ops.and_p.bind(first, ops.eq_p.bind(origin, _rows(origin, ends)))
     return finish(_picked(ordered, mask, size, fill_value, "setxor1d"))

@@ -1,4 +1,4 @@
-"""Sorting: sort, argsort, lexsort, partition, argpartition, sort_complex."""
+"""Sorting (sort, argsort, lexsort, partition) and searching in sorted arrays (searchsorted, digitize)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...core.errors import ArgumentError, ArgumentValueError, ImmutableArrayError, ShapeError
-from ...core.trace import Tracer, operators
+from ...core.trace import Tracer, concrete, operators
+from ...primitives import ops
 from ...primitives.axes import one_axis
-from ...primitives.elementwise.arithmetic import convert
 from ...primitives.operands import finish, operand
-from ...primitives.sorting import sort as sorts
-from ...primitives.structure.create import iota
-from ...primitives.structure.linear import dtype_of, reshape_p, shape_of
-from ...primitives.structure.shape import rev_p
+from ...primitives.promotion import common
+from ...primitives.structure.linear import dtype_of, shape_of
 from ..dispatch import along, array_operand, implements
 
 _KINDS = ("quicksort", "mergesort", "heapsort", "stable")
@@ -38,7 +36,7 @@ def _check_options(name: str, kind: Any, order: Any, stable: Any, kinds: Sequenc
 
 def _of_an_axis(x: Any) -> Any:
     """A number as an array of one element, as NumPy takes it where it asks for an order."""
-    return x if shape_of(x) else reshape_p.bind(x, shape=(1,))
+    return x if shape_of(x) else ops.reshape_p.bind(x, shape=(1,))
 
 
 @implements(np.sort)
@@ -94,9 +92,9 @@ def sort(
     _check_options("sort", kind, order, stable)
     x, d = along(array_operand(a, "sort"), axis, "sort")
     if descending:
-        x = rev_p.bind(x, dimensions=(d,))
-    out = sorts.sort_p.bind(x, dimension=d, num_keys=1)[0]
-    return finish(rev_p.bind(out, dimensions=(d,)) if descending else out)
+        x = ops.rev_p.bind(x, dimensions=(d,))
+    out = ops.sort_p.bind(x, dimension=d, num_keys=1)[0]
+    return finish(ops.rev_p.bind(out, dimensions=(d,)) if descending else out)
 
 
 @implements(np.argsort, method="argsort")
@@ -124,10 +122,10 @@ def argsort(
     _check_options("argsort", kind, order, stable)
     x, d = along(_of_an_axis(array_operand(a, "argsort")), axis, "argsort")
     if not descending:
-        return finish(sorts.argsort(x, d))
-    places = rev_p.bind(iota(shape_of(x), d), dimensions=(d,))
-    x = rev_p.bind(x, dimensions=(d,))
-    return finish(rev_p.bind(sorts.sort_p.bind(x, places, dimension=d, num_keys=1)[1], dimensions=(d,)))
+        return finish(ops.argsort(x, d))
+    places = ops.rev_p.bind(ops.iota(shape_of(x), d), dimensions=(d,))
+    x = ops.rev_p.bind(x, dimensions=(d,))
+    return finish(ops.rev_p.bind(ops.sort_p.bind(x, places, dimension=d, num_keys=1)[1], dimensions=(d,)))
 
 
 @implements(np.lexsort)
@@ -169,7 +167,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     if not shapes[0] and axis in (-1, 0):
         return finish(np.zeros((), np.int64))
     d = one_axis(axis, len(shapes[0]), "lexsort")
-    order = sorts.sort_p.bind(*values[::-1], iota(shapes[0], d), dimension=d, num_keys=len(values))
+    order = ops.sort_p.bind(*values[::-1], ops.iota(shapes[0], d), dimension=d, num_keys=len(values))
     return finish(order[-1])
 
 
@@ -228,7 +226,7 @@ def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect"
     _check_options("partition", kind, order, None, _PARTITION_KINDS)
     x, d = along(array_operand(a, "partition"), axis, "partition")
     _check_places(kth, x, d, "partition")
-    return finish(sorts.sort_p.bind(x, dimension=d, num_keys=1)[0])
+    return finish(ops.sort_p.bind(x, dimension=d, num_keys=1)[0])
 
 
 @implements(np.argpartition, method="argpartition")
@@ -246,7 +244,7 @@ def argpartition(
     _check_options("argpartition", kind, order, None, _PARTITION_KINDS)
     x, d = along(_of_an_axis(array_operand(a, "argpartition")), axis, "argpartition")
     _check_places(kth, x, d, "argpartition")
-    return finish(sorts.argsort(x, d))
+    return finish(ops.argsort(x, d))
 
 
 @implements(np.sort_complex)
@@ -260,13 +258,13 @@ def sort_complex(a: Any) -> Any:
     Array([1.+0.j, 2.-3.j, 2.-1.j])
     """
     x, d = along(array_operand(a, "sort_complex"), -1, "sort_complex")
-    out = sorts.sort_p.bind(x, dimension=d, num_keys=1)[0]
+    out = ops.sort_p.bind(x, dimension=d, num_keys=1)[0]
     dtype = dtype_of(x)
     if dtype.kind == "c":
         return finish(out)
     # NumPy's choice: single precision for integers of up to 16 bits.
     narrow = dtype.kind in "iu" and dtype.itemsize <= 2
-    return finish(convert(out, np.dtype(np.complex64 if narrow else np.complex128)))
+    return finish(ops.convert(out, np.dtype(np.complex64 if narrow else np.complex128)))
 
 
 # --- methods that would change the array ------------------------------------------------------------------------
@@ -284,3 +282,126 @@ def _partition_method(a: Any, *args: Any, **options: Any) -> NoReturn:
 
 operators.method["sort"] = _sort_method
 operators.method["partition"] = _partition_method
+
+
+_SIDES = {"left": "left", "right": "right", "l": "left", "r": "right"}
+
+
+def places(a: Any, v: Any, side: str) -> Any:
+    """Where the numbers `v` belong in the sorted `a`."""
+    a, v = common(a, v)
+    v = v if isinstance(v, (Tracer, np.ndarray)) else np.asarray(v)
+    return ops.searchsorted_p.bind(a, v, side=side)
+
+
+@implements(np.searchsorted, method="searchsorted")
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str | None = None) -> Any:
+    """Where numbers would have to be put into a sorted array to keep it sorted.
+
+    Parameters
+    ----------
+    a : array_like, shape (n,)
+        Sorted, unless `sorter` is given.
+    v : array_like, shape (*shape)
+    side : {'left', 'right'}
+        Before or behind equal elements.
+    sorter : array_like of int, shape (n,), optional
+        The order that sorts `a`, from `argsort`.
+    method : str, optional
+        Accepted for the sake of code written for JAX; it is always binary search.
+
+    Returns
+    -------
+    Array of int64, shape (*shape)
+
+    Raises
+    ------
+    ShapeError
+        If `a` has not one axis.
+    ArgumentValueError
+        If `side` is something else.
+
+    Notes
+    -----
+    NaN is larger than all numbers. The result has no derivative.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.searchsorted([1.0, 2.0, 3.0], [0.5, 2.0, 9.0])
+    Array([0, 1, 3])
+    """
+    if not isinstance(side, str) or side not in _SIDES:
+        raise ArgumentValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
+    x, numbers = array_operand(a, "searchsorted"), array_operand(v, "searchsorted", 1)
+    if len(shape_of(x)) != 1:
+        raise ShapeError(f"searchsorted: want a sorted array with one axis, got shape {shape_of(x)}")
+    if sorter is not None:
+        order = array_operand(sorter, "searchsorted: sorter")
+        if dtype_of(order).kind not in "iu":
+            raise ArgumentError(f"searchsorted: sorter must be integers, got dtype {dtype_of(order)}")
+        if shape_of(order) != shape_of(x):
+            raise ShapeError(f"searchsorted: sorter of shape {shape_of(order)} for {shape_of(x)[0]} elements")
+        x = ops.gather_p.bind(x, order, axes=(0,), mode="raise")
+    return finish(places(x, numbers, _SIDES[side]))
+
+
+def _direction(values: np.ndarray) -> int:
+    """1 if edges increase, -1 if they decrease; what NaN compares with is no objection."""
+    other = values[values != values[0]]
+    rising = not other.size or values[0] < other[0]
+    wrong = values[1:] < values[:-1] if rising else values[1:] > values[:-1]
+    if wrong.any():
+        raise ArgumentValueError("digitize: bins must be monotonically increasing or decreasing")
+    return 1 if rising else -1
+
+
+@implements(np.digitize)
+def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+    """The number of the bin that each element lies in.
+
+    Parameters
+    ----------
+    x : array_like, shape (*shape)
+    bins : array_like, shape (n,)
+        Increasing or decreasing.
+    right : bool
+        Whether a bin includes its right edge instead of its left one.
+
+    Returns
+    -------
+    Array of int64, shape (*shape)
+        ``i`` with ``bins[i-1] <= x < bins[i]``; 0 and n beyond the edges.
+
+    Raises
+    ------
+    ArgumentValueError
+        If `bins` are known, and not monotonic.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.digitize([0.2, 6.4, 3.0], [0.0, 1.0, 2.5, 4.0])
+    Array([1, 4, 3])
+    """
+    numbers, edges = array_operand(x, "digitize"), array_operand(bins, "digitize", 1)
+    if dtype_of(numbers).kind == "c":
+        raise ArgumentError("digitize: x may not be complex")
+    if len(shape_of(edges)) != 1:
+        raise ArgumentValueError(f"digitize: bins must have one axis, got shape {shape_of(edges)}")
+    n = shape_of(edges)[0]
+    if dtype_of(edges).kind == "c":
+        raise ArgumentError("digitize: bins may not be complex")
+    values = concrete(edges)
+    side = "left" if right else "right"
+    direction = 1 if n < 2 else 0 if values is None else _direction(values)
+    if direction > 0:
+        return finish(places(edges, numbers, side))
+    reverse = ops.rev_p.bind(edges, dimensions=(0,))
+    falling = ops.sub_p.bind(np.int64(n), places(reverse, numbers, side))
+    if direction < 0:
+        return finish(falling)
+    rising = places(edges, numbers, side)
+    first, last = (ops.element_along(edges, 0, i) for i in (0, n - 1))
+    ascending = ops.broadcast_to(ops.ge_p.bind(last, first), shape_of(numbers))
+    return finish(ops.select_p.bind(ascending, rising, falling))

@@ -1,40 +1,44 @@
-"""mean, var, std, average."""
+"""Means and spreads: mean, average, var, std, cov, corrcoef."""
 
 from __future__ import annotations
 
+import operator
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from ...core.context import run_quietly
 from ...core.dtypes import FLOAT64, INT64, canonical, is_inexact, real_dtype
 from ...core.errors import ArgumentError, ArgumentValueError, ShapeError
+from ...core.trace import concrete, is_abstract
+from ...primitives import ops, ufuncs
 from ...primitives.axes import axes_or_all
-from ...primitives.elementwise.arithmetic import convert, div_p, max_p, mul_p, sub_p
-from ...primitives.elementwise.complexes import abs_p
-from ...primitives.elementwise.composed import truth
-from ...primitives.elementwise.exp_log import integer_pow_p, sqrt_p
 from ...primitives.families import literal
-from ...primitives.operands import finish, operand
+from ...primitives.operands import finish, operand, strong
 from ...primitives.promotion import common, refuse_out
-from ...primitives.structure.linear import (
-    broadcast_to,
-    dtype_of,
-    reduce_sum_p,
-    reshape_p,
-    shape_of,
-    transpose_p,
-)
+from ...primitives.structure.linear import dtype_of, shape_of
+from ..creation.filled import zeros
 from ..dispatch import array_operand, implements
+from ..elementwise import selection
+from ..indexing.take import diagonal
+from ..products import dot
+from ..reductions import reductions
 from ..reductions.reductions import masked, reduced
+from ..shaping.joining import concatenate
+from ..shaping.reshaping import atleast_2d, squeeze, transpose
+
+__all__ = [
+    "corrcoef", "cov",
+]  # fmt: skip
 
 
 def _floating(a: Any, dtype: Any, name: str) -> Any:
     """The operand in the dtype in which a mean is taken: float64 for integers."""
     x = array_operand(a, name)
     if dtype is not None:
-        return convert(x, canonical(dtype, f"{name}: dtype"))
-    return x if dtype_of(x).kind in "fc" else convert(x, FLOAT64)
+        return ops.convert(x, canonical(dtype, f"{name}: dtype"))
+    return x if dtype_of(x).kind in "fc" else ops.convert(x, FLOAT64)
 
 
 def _number(shape: tuple[int, ...], axis: Any, name: str) -> int:
@@ -48,15 +52,15 @@ def _count(x: Any, axis: Any, keepdims: bool, where: Any, name: str) -> Any:
     real = real_dtype(dtype_of(x))
     if where is True:
         return real.type(_number(shape, axis, name))
-    mask = broadcast_to(truth(operand(where, f"{name}: where")), shape)
-    return convert(reduced(reduce_sum_p, convert(mask, INT64), axis, keepdims, name), real)
+    mask = ops.broadcast_to(ops.truth(operand(where, f"{name}: where")), shape)
+    return ops.convert(reduced(ops.reduce_sum_p, ops.convert(mask, INT64), axis, keepdims, name), real)
 
 
 def _mean(x: Any, axis: Any, keepdims: bool, where: Any, name: str) -> Any:
-    total = reduced(reduce_sum_p, masked(x, where, 0, name), axis, keepdims, name)
+    total = reduced(ops.reduce_sum_p, masked(x, where, 0, name), axis, keepdims, name)
     if where is True:
-        return div_p.bind(total, literal(float(_number(shape_of(x), axis, name)), x))
-    return div_p.bind(total, convert(_count(x, axis, keepdims, where, name), dtype_of(x)))
+        return ops.div_p.bind(total, literal(float(_number(shape_of(x), axis, name)), x))
+    return ops.div_p.bind(total, ops.convert(_count(x, axis, keepdims, where, name), dtype_of(x)))
 
 
 @implements(np.mean, method="mean")
@@ -100,18 +104,20 @@ def mean(
 
 def _variance(x: Any, axis: Any, ddof: Any, keepdims: bool, where: Any, mean: Any, name: str) -> Any:
     center = (
-        _mean(x, axis, True, where, name) if mean is None else convert(array_operand(mean, name), dtype_of(x))
+        _mean(x, axis, True, where, name)
+        if mean is None
+        else ops.convert(array_operand(mean, name), dtype_of(x))
     )
     gap = masked(
-        sub_p.bind(x, center), where, 0, name
+        ops.sub_p.bind(x, center), where, 0, name
     )  # before the squares: the slope of an infinite one is infinite
-    squares = integer_pow_p.bind(abs_p.bind(gap) if dtype_of(x).kind == "c" else gap, y=2)
-    total = reduced(reduce_sum_p, squares, axis, keepdims, name)
+    squares = ops.integer_pow_p.bind(ops.abs_p.bind(gap) if dtype_of(x).kind == "c" else gap, y=2)
+    total = reduced(ops.reduce_sum_p, squares, axis, keepdims, name)
     real = dtype_of(total)
     if where is True:
-        return div_p.bind(total, literal(max(_number(shape_of(x), axis, name) - ddof, 0.0), total))
-    divisor = sub_p.bind(_count(x, axis, keepdims, where, name), real.type(ddof))
-    return div_p.bind(total, max_p.bind(divisor, real.type(0)))
+        return ops.div_p.bind(total, literal(max(_number(shape_of(x), axis, name) - ddof, 0.0), total))
+    divisor = ops.sub_p.bind(_count(x, axis, keepdims, where, name), real.type(ddof))
+    return ops.div_p.bind(total, ops.max_p.bind(divisor, real.type(0)))
 
 
 def degrees_less(ddof: Any, correction: Any, name: str) -> Any:
@@ -194,7 +200,7 @@ def std(
     refuse_out("std", out)
     ddof = degrees_less(ddof, correction, "std")
     variance = _variance(_floating(a, dtype, "std"), axis, ddof, bool(keepdims), where, mean, "std")
-    return finish(sqrt_p.bind(variance))
+    return finish(ops.sqrt_p.bind(variance))
 
 
 @implements(np.average)
@@ -237,8 +243,8 @@ def average(
     if weights is None:
         x = _floating(x, None, "average")
         out = _mean(x, axis, bool(keepdims), True, "average")
-        total = broadcast_to(_count(x, axis, bool(keepdims), True, "average"), shape_of(out))
-        return (finish(out), finish(convert(total, dtype_of(out)))) if returned else finish(out)
+        total = ops.broadcast_to(_count(x, axis, bool(keepdims), True, "average"), shape_of(out))
+        return (finish(out), finish(ops.convert(total, dtype_of(out)))) if returned else finish(out)
     w = array_operand(weights, "average", 2)
     if shape_of(w) != shape:
         axes = axes_or_all(axis, len(shape), "average")
@@ -252,10 +258,168 @@ def average(
                 f"nor axis {axis}"
             )
         order = tuple(sorted(range(len(axes)), key=axes.__getitem__))
-        w = transpose_p.bind(w, permutation=order)
-        w = reshape_p.bind(w, shape=tuple([shape[i] if i in axes else 1 for i in range(len(shape))]))
-    x = x if is_inexact(dtype_of(x)) else convert(x, FLOAT64)
+        w = ops.transpose_p.bind(w, permutation=order)
+        w = ops.reshape_p.bind(w, shape=tuple([shape[i] if i in axes else 1 for i in range(len(shape))]))
+    x = x if is_inexact(dtype_of(x)) else ops.convert(x, FLOAT64)
     x, w = common(x, w)
-    total = reduced(reduce_sum_p, broadcast_to(w, shape), axis, bool(keepdims), "average")
-    out = div_p.bind(reduced(reduce_sum_p, mul_p.bind(x, w), axis, bool(keepdims), "average"), total)
+    total = reduced(ops.reduce_sum_p, ops.broadcast_to(w, shape), axis, bool(keepdims), "average")
+    out = ops.div_p.bind(
+        reduced(ops.reduce_sum_p, ops.mul_p.bind(x, w), axis, bool(keepdims), "average"), total
+    )
     return (finish(out), finish(total)) if returned else finish(out)
+
+
+def _observations(m: Any, y: Any, rowvar: bool, dtype: Any, name: str) -> Any:
+    """The variables as rows, in the dtype to compute in."""
+    arrays = [array_operand(m, name, 0)] + ([] if y is None else [array_operand(y, name, 1)])
+    for x in arrays:
+        if len(shape_of(x)) > 2:
+            raise ShapeError(f"{name}: want at most 2 axes, got shape {shape_of(x)}")
+    if dtype is not None:
+        to = canonical(dtype, f"{name}: dtype")
+    else:
+        to = dtype_of(common(*arrays, np.float64(0))[0])
+    rows: list[Any] = [atleast_2d(finish(strong(x, to))) for x in arrays]
+    turned = [not rowvar and (i > 0 or len(shape_of(x)) != 1) for i, x in enumerate(arrays)]
+    # NumPy turns every matrix but a second of a single row.
+    rows = [
+        transpose(r) if t and not (i and shape_of(r)[0] == 1) else r
+        for i, (r, t) in enumerate(zip(rows, turned))
+    ]
+    return rows[0] if y is None else concatenate(rows, 0)
+
+
+def _weights(w: Any, count: int, name: str, integer: bool) -> Any:
+    x = array_operand(w, "cov")
+    if len(shape_of(x)) != 1:
+        raise ArgumentError(f"cov: cannot handle multidimensional {name} (shape {shape_of(x)})")
+    if shape_of(x)[0] != count:
+        raise ArgumentError(f"cov: incompatible numbers of samples and {name}: {count} and {shape_of(x)[0]}")
+    if not is_abstract(x):
+        numbers = concrete(x)
+        if integer and not np.all(numbers == np.around(numbers)):
+            raise ArgumentError("cov: fweights must be integer")
+        if np.any(numbers < 0):
+            raise ArgumentValueError(f"cov: {name} cannot be negative")
+    return finish(strong(x, FLOAT64))
+
+
+@implements(np.cov)
+def cov(
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: float | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    *,
+    dtype: Any = None,
+) -> Any:
+    """Covariance matrix.
+
+    Parameters
+    ----------
+    m : array_like, shape (variables, observations) or (observations,)
+    y : array_like, optional
+        More variables.
+    rowvar : bool
+        Whether variables are rows; else they are columns.
+    bias : bool
+        Divide by the number of observations, not by one less.
+    ddof : int, optional
+        What is subtracted from the number of observations, whatever `bias` says.
+    fweights : array_like of int, shape (observations,), optional
+        How often each was observed.
+    aweights : array_like, shape (observations,), optional
+        How much each counts.
+    dtype : dtype-like, optional
+        What to compute in; at least float64 by default.
+
+    Returns
+    -------
+    Array, shape (variables, variables), or () of a single variable
+
+    Raises
+    ------
+    ArgumentValueError
+        If `ddof` is no integer, or a weight is negative (where that is known).
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.cov([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]])
+    Array([[ 1., -1.],
+           [-1.,  1.]])
+    """
+    if ddof is not None and ddof != int(ddof):
+        raise ArgumentValueError(f"cov: ddof must be integer, got {ddof!r}")
+    x: Any = _observations(m, y, rowvar, dtype, "cov")
+    if not shape_of(x)[0]:
+        return zeros((0, 0))
+    count = shape_of(x)[1]
+    less = operator.index(int(ddof)) if ddof is not None else 0 if bias else 1
+    w: Any = None
+    if fweights is not None:
+        w = _weights(fweights, count, "fweights", integer=True)
+    if aweights is not None:
+        a: Any = _weights(aweights, count, "aweights", integer=False)
+        w = a if w is None else w * a
+    mean, total = _weighted_mean(x, w, count)
+    if w is None:
+        factor: Any = np.float64(max(count - less, 0))
+    elif less == 0:
+        factor = total
+    elif aweights is None:
+        factor = ufuncs.maximum(total - less, 0.0)
+    else:
+        factor = ufuncs.maximum(total - less * reductions.sum(w * a) / total, 0.0)
+    x = x - mean
+    weighted = x if w is None else x * w
+
+    def scaled() -> Any:
+        scale = ufuncs.divide(1.0, factor).astype(real_dtype(x.dtype))
+        return dot(x, ufuncs.conjugate(transpose(weighted))) * scale
+
+    return squeeze(run_quietly(scaled, divide="ignore", invalid="ignore"))
+
+
+def _weighted_mean(x: Any, w: Any, count: int) -> tuple[Any, Any]:
+    """The mean of each row as a column, and the sum of the weights."""
+    if not count:
+        return reductions.sum(x, 1, keepdims=True) * np.nan, 0.0
+    if w is None:
+        return average(x, 1, keepdims=True), float(count)
+    return average(x, 1, w, keepdims=True), reductions.sum(w)
+
+
+@implements(np.corrcoef)
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
+    """Correlation coefficients of variables (Pearson's).
+
+    Parameters
+    ----------
+    x, y, rowvar, dtype
+        As `m`, `y`, `rowvar` and `dtype` of `cov`.
+
+    Returns
+    -------
+    Array, shape (variables, variables), or () of a single variable
+        Clipped to [-1, 1], which rounding may leave.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.corrcoef([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]])
+    Array([[ 1., -1.],
+           [-1.,  1.]])
+    """
+    c = cov(x, y, rowvar, dtype=dtype)
+    if not c.shape:
+        return c / c
+    deviation = ufuncs.sqrt(selection.real(diagonal(c)))
+    c = c / deviation[:, None] / deviation[None, :]
+    if c.dtype.kind == "c":
+        real = selection.clip(selection.real(c), -1, 1)
+        return real + 1j * selection.clip(selection.imag(c), -1, 1)
+    return selection.clip(c, -1, 1)

@@ -12,45 +12,22 @@ import numpy as np
 from ...core.dtypes import FLOAT64, INT64
 from ...core.errors import ArgumentError, ArgumentValueError, ConcretizationError, DtypeError, ShapeError
 from ...core.trace import Tracer, concrete, is_abstract
-from ...primitives.elementwise.arithmetic import (
-    convert,
-    div_p,
-    eq_p,
-    ge_p,
-    le_p,
-    lt_p,
-    mul_p,
-    select_p,
-    sub_p,
-)
-from ...primitives.elementwise.bits import and_p
+from ...primitives import ops
 from ...primitives.families import literal
-from ...primitives.indexing.gather_scatter import scatter_add_p
 from ...primitives.operands import finish, operand, strong
 from ...primitives.promotion import common
-from ...primitives.reductions.reduce import reduce_max_p, reduce_min_p
-from ...primitives.structure.create import full, iota
-from ...primitives.structure.linear import (
-    add_p,
-    broadcast_to,
-    dtype_of,
-    flat,
-    reduce_sum_p,
-    reshape_p,
-    shape_of,
-)
-from ...primitives.structure.shape import element_along, neighbours
+from ...primitives.structure.linear import dtype_of, shape_of
 from ..dispatch import array_operand, implements
 from ..indexing.nonzero import need_size, size_of
-from ..sorting.searching import places
+from ..sorting.sorting import places
 
 # --- bincount -------------------------------------------------------------------------------------------------
 
 
 def _tally(at: Any, length: int, weights: Any) -> Any:
     """The sums of weights (or ones) by place; places beyond the length are left out."""
-    ones = full(shape_of(at), 1, INT64) if weights is None else weights
-    return scatter_add_p.bind(full((length,), 0, dtype_of(ones)), ones, at, axes=(0,), mode="drop")
+    ones = ops.full(shape_of(at), 1, INT64) if weights is None else weights
+    return ops.scatter_add_p.bind(ops.full((length,), 0, dtype_of(ones)), ones, at, axes=(0,), mode="drop")
 
 
 @implements(np.bincount)
@@ -101,7 +78,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0, *, length: int 
         raise DtypeError(f"bincount: want integers, got dtype {dtype_of(at)}; convert with .astype(int)")
     if dtype_of(at) == np.uint64 and not isinstance(at, Tracer):
         raise DtypeError("bincount: uint64 does not fit into int64; convert with .astype(int)")
-    at = convert(at, INT64)
+    at = ops.convert(at, INT64)
     least = operator.index(minlength)
     if least < 0:
         raise ArgumentValueError(f"bincount: minlength must not be negative, got {least}")
@@ -114,7 +91,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0, *, length: int 
         n = max(least, int(numbers.max()) + 1 if numbers.size else 0)
     else:
         n = max(least, size_of(length, "bincount: length"))
-        at = select_p.bind(lt_p.bind(at, np.int64(0)), np.int64(0), at)
+        at = ops.select_p.bind(ops.lt_p.bind(at, np.int64(0)), np.int64(0), at)
     w = None
     if weights is not None:
         w = _float_weights(array_operand(weights, "bincount: weights"), "bincount")
@@ -126,7 +103,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0, *, length: int 
 def _float_weights(w: Any, name: str) -> Any:
     if dtype_of(w).kind == "c":
         raise DtypeError(f"{name}: weights must be real, got dtype {dtype_of(w)}")
-    return convert(w, FLOAT64)
+    return ops.convert(w, FLOAT64)
 
 
 # --- edges ----------------------------------------------------------------------------------------------------
@@ -147,7 +124,7 @@ def _outer_edges(x: Any, given: Any, name: str) -> tuple[Any, Any]:
     elif not prod(shape_of(x)):
         first, last = 0, 1
     else:
-        first, last = reduce_min_p.bind(x, axes=(0,)), reduce_max_p.bind(x, axes=(0,))
+        first, last = ops.reduce_min_p.bind(x, axes=(0,)), ops.reduce_max_p.bind(x, axes=(0,))
         numbers = [concrete(e) for e in (first, last)]
         if numbers[0] is not None and not (np.isfinite(numbers[0]) and np.isfinite(numbers[1])):
             raise ArgumentValueError(
@@ -187,15 +164,17 @@ def _equal_edges(x: Any, count: int, given: Any, own: bool, name: str) -> Any:
     wide = np.result_type(dtype_of(first), dtype_of(last), 1.0)
     keys = [e if type(e) in (int, float) else dtype_of(e) for e in (first, last)]
     dtype = np.result_type(*keys, dtype_of(x), 1.0) if own else wide
-    first, last = (convert(strong(e, dtype_of(e)), wide) for e in (first, last))
+    first, last = (ops.convert(strong(e, dtype_of(e)), wide) for e in (first, last))
     # An empty range is made one wide.
-    margin = select_p.bind(eq_p.bind(first, last), literal(0.5, first), literal(0.0, first))
-    first, last = sub_p.bind(first, margin), add_p.bind(last, margin)
-    numbers = convert(iota((count + 1,), 0), wide) if is_abstract(x) else np.arange(count + 1, dtype=wide)
-    step = div_p.bind(sub_p.bind(last, first), literal(float(count), first))
-    edges = add_p.bind(mul_p.bind(numbers, step), first)
-    at_end = eq_p.bind(numbers, literal(float(count), numbers))
-    edges = convert(select_p.bind(at_end, broadcast_to(last, (count + 1,)), edges), dtype)
+    margin = ops.select_p.bind(ops.eq_p.bind(first, last), literal(0.5, first), literal(0.0, first))
+    first, last = ops.sub_p.bind(first, margin), ops.add_p.bind(last, margin)
+    numbers = (
+        ops.convert(ops.iota((count + 1,), 0), wide) if is_abstract(x) else np.arange(count + 1, dtype=wide)
+    )
+    step = ops.div_p.bind(ops.sub_p.bind(last, first), literal(float(count), first))
+    edges = ops.add_p.bind(ops.mul_p.bind(numbers, step), first)
+    at_end = ops.eq_p.bind(numbers, literal(float(count), numbers))
+    edges = ops.convert(ops.select_p.bind(at_end, ops.broadcast_to(last, (count + 1,)), edges), dtype)
     values = concrete(edges)
     if values is not None and (values[:-1] >= values[1:]).any():
         raise ArgumentValueError(f"{name}: too many bins for the range of the data: {count} have no width")
@@ -228,24 +207,25 @@ def _bin_of(x: Any, edges: Any) -> Any:
     """The number of the bin of each element, the last one with its right edge; -1 for what lies outside."""
     n = shape_of(edges)[0]
     edges, x = common(edges, x)
-    first, last = element_along(edges, 0, 0), element_along(edges, 0, n - 1)
-    at = sub_p.bind(places(edges, x, "right"), np.int64(1))
-    at = select_p.bind(eq_p.bind(x, broadcast_to(last, shape_of(x))), np.int64(n - 2), at)
-    inside = and_p.bind(
-        ge_p.bind(x, broadcast_to(first, shape_of(x))), le_p.bind(x, broadcast_to(last, shape_of(x)))
+    first, last = ops.element_along(edges, 0, 0), ops.element_along(edges, 0, n - 1)
+    at = ops.sub_p.bind(places(edges, x, "right"), np.int64(1))
+    at = ops.select_p.bind(ops.eq_p.bind(x, ops.broadcast_to(last, shape_of(x))), np.int64(n - 2), at)
+    inside = ops.and_p.bind(
+        ops.ge_p.bind(x, ops.broadcast_to(first, shape_of(x))),
+        ops.le_p.bind(x, ops.broadcast_to(last, shape_of(x))),
     )
-    return select_p.bind(inside, at, np.int64(-1))
+    return ops.select_p.bind(inside, at, np.int64(-1))
 
 
 def _widths(edges: Any) -> Any:
-    return sub_p.bind(*neighbours(edges, 0))
+    return ops.sub_p.bind(*ops.neighbours(edges, 0))
 
 
 def _sample(a: Any, name: str) -> Any:
-    x = flat(array_operand(a, name))
+    x = ops.flat(array_operand(a, name))
     if dtype_of(x).kind == "c":
         raise DtypeError(f"{name}: complex numbers have no order; got dtype {dtype_of(x)}")
-    return convert(x, np.dtype(np.uint8)) if dtype_of(x).kind == "b" else x
+    return ops.convert(x, np.dtype(np.uint8)) if dtype_of(x).kind == "b" else x
 
 
 # --- histograms -----------------------------------------------------------------------------------------------
@@ -326,18 +306,20 @@ def histogram(
     x = _sample(a, "histogram")
     w = None
     if weights is not None:
-        w = flat(_weights_of(weights, a, "histogram"))
+        w = ops.flat(_weights_of(weights, a, "histogram"))
     edges = _edges(x, bins, range, weights, "histogram")
     n = shape_of(edges)[0] - 1
-    at = _bin_of(x, edges) if n > 0 else full(shape_of(x), 0, INT64)
-    at = select_p.bind(lt_p.bind(at, np.int64(0)), np.int64(n), at)
-    counts = _tally(at, n, w if w is None or dtype_of(w).kind != "b" else convert(w, INT64))
+    at = _bin_of(x, edges) if n > 0 else ops.full(shape_of(x), 0, INT64)
+    at = ops.select_p.bind(ops.lt_p.bind(at, np.int64(0)), np.int64(n), at)
+    counts = _tally(at, n, w if w is None or dtype_of(w).kind != "b" else ops.convert(w, INT64))
     if density:
-        widths = convert(_widths(edges), FLOAT64)
-        counts, widths = common(counts if dtype_of(counts).kind in "fc" else convert(counts, FLOAT64), widths)
-        counts = div_p.bind(div_p.bind(counts, widths), reduce_sum_p.bind(counts, axes=(0,)))
+        widths = ops.convert(_widths(edges), FLOAT64)
+        counts, widths = common(
+            counts if dtype_of(counts).kind in "fc" else ops.convert(counts, FLOAT64), widths
+        )
+        counts = ops.div_p.bind(ops.div_p.bind(counts, widths), ops.reduce_sum_p.bind(counts, axes=(0,)))
     elif w is not None and dtype_of(w).kind == "b":
-        counts = convert(counts, dtype_of(w))
+        counts = ops.convert(counts, dtype_of(w))
     return finish(counts), finish(edges.copy() if isinstance(edges, np.ndarray) else edges)
 
 
@@ -347,10 +329,10 @@ def _columns(sample: Any, name: str) -> list[Any]:
         x = array_operand(sample, name)
         shape = shape_of(x)
         if len(shape) == 2:
-            return [element_along(x, 1, d) for d in range_(shape[1])]
+            return [ops.element_along(x, 1, d) for d in range_(shape[1])]
         if len(shape) > 2:
             raise ArgumentValueError(f"{name}: want points of shape (n, d), got shape {shape}")
-        return [flat(x)]
+        return [ops.flat(x)]
     parts = [operand(x, name, i) for i, x in enumerate(sample)]
     if parts and all(not shape_of(p) for p in parts):
         parts = [operand(sample, name)]
@@ -411,12 +393,12 @@ def histogramdd(
         raise ArgumentValueError(f"histogramdd: range has {len(ranges)} pairs for {d} coordinates")
     counts, edges = _boxes(columns, chosen, ranges, weights)
     if density:
-        total = reduce_sum_p.bind(counts, axes=tuple(range_(d)))
+        total = ops.reduce_sum_p.bind(counts, axes=tuple(range_(d)))
         for axis, e in enumerate(edges):
-            widths = convert(_widths(e), FLOAT64)
+            widths = ops.convert(_widths(e), FLOAT64)
             shape = tuple([shape_of(widths)[0] if k == axis else 1 for k in range_(d)])
-            counts = div_p.bind(counts, reshape_p.bind(widths, shape=shape))
-        counts = div_p.bind(counts, total)
+            counts = ops.div_p.bind(counts, ops.reshape_p.bind(widths, shape=shape))
+        counts = ops.div_p.bind(counts, total)
     return finish(counts), [finish(e.copy() if isinstance(e, np.ndarray) else e) for e in edges]
 
 
@@ -429,20 +411,20 @@ def _boxes(
             raise ArgumentError("histogramdd: bins must be integers or arrays of edges")
         edges.append(_edges(x, b, r, weights, "histogramdd", own=False))
     shape = tuple([shape_of(e)[0] - 1 for e in edges])
-    at = full(shape_of(columns[0]), 0, INT64)
-    outside = full(shape_of(columns[0]), False, np.dtype(bool))
+    at = ops.full(shape_of(columns[0]), 0, INT64)
+    outside = ops.full(shape_of(columns[0]), False, np.dtype(bool))
     for x, e, n in zip(columns, edges, shape):
         place = _bin_of(x, e)
-        outside = select_p.bind(lt_p.bind(place, np.int64(0)), np.bool_(True), outside)
-        at = add_p.bind(mul_p.bind(at, np.int64(n)), place)
-    at = select_p.bind(outside, np.int64(prod(shape)), at)
+        outside = ops.select_p.bind(ops.lt_p.bind(place, np.int64(0)), np.bool_(True), outside)
+        at = ops.add_p.bind(ops.mul_p.bind(at, np.int64(n)), place)
+    at = ops.select_p.bind(outside, np.int64(prod(shape)), at)
     w = None
     if weights is not None:
         w = _float_weights(array_operand(weights, "histogramdd: weights"), "histogramdd")
         if shape_of(w) != shape_of(at):
             raise ShapeError(f"histogramdd: weights of shape {shape_of(w)} for {shape_of(at)[0]} points")
-    counts = convert(_tally(at, prod(shape), w), FLOAT64)
-    return reshape_p.bind(counts, shape=shape), edges
+    counts = ops.convert(_tally(at, prod(shape), w), FLOAT64)
+    return ops.reshape_p.bind(counts, shape=shape), edges
 
 
 @implements(np.histogram2d)

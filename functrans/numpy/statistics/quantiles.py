@@ -1,7 +1,11 @@
-"""Medians, quantiles and percentiles, with and without NaN."""
+"""Medians, quantiles and percentiles, with and without NaN, by all of NumPy's methods.
+
+R. J. Hyndman, Y. Fan: Sample Quantiles in Statistical Packages, The American Statistician 50 (1996), counted from 0.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
 
@@ -9,51 +13,61 @@ import numpy as np
 
 from ...core.context import quietly
 from ...core.dtypes import FLOAT64, INT64
-from ...core.errors import (
-    ArgumentError,
-    ArgumentValueError,
-    DtypeError,
-    IndexOutOfBoundsError,
-    ShapeError,
-)
+from ...core.errors import ArgumentError, ArgumentValueError, DtypeError, IndexOutOfBoundsError, ShapeError
 from ...core.trace import Tracer, concrete
+from ...primitives import ops
 from ...primitives.axes import axes_or_all, many_axes
-from ...primitives.elementwise.arithmetic import (
-    convert,
-    div_p,
-    eq_p,
-    ge_p,
-    max_p,
-    min_p,
-    mul_p,
-    select_p,
-    sub_p,
-)
-from ...primitives.elementwise.bits import shift_right_p
-from ...primitives.elementwise.composed import is_nan
-from ...primitives.elementwise.rounding import floor_p
 from ...primitives.families import literal
-from ...primitives.indexing.gather_scatter import gather_p
 from ...primitives.operands import finish, operand, strong
 from ...primitives.promotion import refuse_out
-from ...primitives.reductions.cumulative import cumsum_p
-from ...primitives.sorting.search import searchsorted_p
-from ...primitives.sorting.sort import sort_p, take_along
-from ...primitives.structure.create import full, iota
-from ...primitives.structure.linear import (
-    add_p,
-    broadcast_in_dim_p,
-    broadcast_to,
-    dtype_of,
-    move_axis,
-    reduce_sum_p,
-    reshape_p,
-    shape_of,
-    transpose_p,
-)
-from ...primitives.structure.shape import element_along
+from ...primitives.structure.linear import dtype_of, shape_of
 from ..dispatch import NO_VALUE, array_operand, given, implements
-from .quantile_methods import METHODS, Method
+
+Place = Callable[[Any, Any], Any]
+
+
+def _between(alpha: float, beta: float) -> Place:
+    return lambda n, q: n * q + (alpha + q * (1 - alpha - beta)) - 1
+
+
+def _step_up(index: Any, stays: Any) -> Any:
+    """The next place, but the place itself where it is one and stays."""
+    low = np.floor(index)
+    return np.where((index == low) & stays, low, low + 1)
+
+
+def _fraction(rest: Any, index: Any) -> Any:
+    return rest
+
+
+class Method(NamedTuple):
+    """How a quantile is taken: its place, and from the fraction of that the weight of the upper neighbour; without a
+    weight the place is a whole number.
+    """
+
+    place: Place
+    weight: Callable[[Any, Any], Any] | None = None
+
+
+METHODS = {
+    "inverted_cdf": Method(lambda n, q: _step_up(n * q - 1, True)),
+    "averaged_inverted_cdf": Method(lambda n, q: n * q - 1, lambda rest, i: np.where(rest == 0, 0.5, 1.0)),
+    "closest_observation": Method(lambda n, q: _step_up(n * q - 1.5, np.floor(n * q - 1.5) % 2 == 1)),
+    "interpolated_inverted_cdf": Method(_between(0, 1), _fraction),
+    "hazen": Method(_between(0.5, 0.5), _fraction),
+    "weibull": Method(_between(0, 0), _fraction),
+    "linear": Method(lambda n, q: (n - 1) * q, _fraction),
+    "median_unbiased": Method(_between(1 / 3, 1 / 3), _fraction),
+    "normal_unbiased": Method(_between(3 / 8, 3 / 8), _fraction),
+    "lower": Method(lambda n, q: np.floor((n - 1) * q)),
+    "higher": Method(lambda n, q: np.ceil((n - 1) * q)),
+    "midpoint": Method(
+        lambda n, q: 0.5 * (np.floor((n - 1) * q) + np.ceil((n - 1) * q)),
+        lambda rest, i: np.where(rest == 0, 0.0, 0.5),
+    ),
+    "nearest": Method(lambda n, q: np.round((n - 1) * q)),
+}
+
 
 # --- arranging ------------------------------------------------------------------------------------------------
 
@@ -80,24 +94,24 @@ def _last(x: Any, axes: tuple[int, ...]) -> Any:
     kept = [d for d in range(len(shape)) if d not in axes]
     order = (*kept, *sorted(axes))
     if order != tuple(range(len(shape))):
-        x = transpose_p.bind(x, permutation=order)
-    return reshape_p.bind(x, shape=(*[shape[d] for d in kept], prod([shape[d] for d in axes])))
+        x = ops.transpose_p.bind(x, permutation=order)
+    return ops.reshape_p.bind(x, shape=(*[shape[d] for d in kept], prod([shape[d] for d in axes])))
 
 
 def _sorted(x: Any) -> Any:
-    return sort_p.bind(x, dimension=len(shape_of(x)) - 1, num_keys=1)[0]
+    return ops.sort_p.bind(x, dimension=len(shape_of(x)) - 1, num_keys=1)[0]
 
 
 def _final(x: Any) -> Any:
     """The last elements of rows."""
     shape = shape_of(x)
-    return element_along(x, len(shape) - 1, shape[-1] - 1)
+    return ops.element_along(x, len(shape) - 1, shape[-1] - 1)
 
 
 def _count(x: Any) -> Any:
     """How many elements of a row are no NaN."""
-    ones = convert(eq_p.bind(x, x), INT64)
-    return reduce_sum_p.bind(ones, axes=(len(shape_of(x)) - 1,))
+    ones = ops.convert(ops.eq_p.bind(x, x), INT64)
+    return ops.reduce_sum_p.bind(ones, axes=(len(shape_of(x)) - 1,))
 
 
 def _pick(x: Any, index: Any, lead: int) -> Any:
@@ -105,17 +119,17 @@ def _pick(x: Any, index: Any, lead: int) -> Any:
     shape = shape_of(x)
     last = len(shape) - 1
     if len(shape_of(index)) == lead:
-        return gather_p.bind(x, index, axes=(last,), mode="promise_in_bounds")
+        return ops.gather_p.bind(x, index, axes=(last,), mode="promise_in_bounds")
     common = shape_of(index)
-    rows = [iota(common, lead + d) for d in range(last)]
-    return gather_p.bind(x, *rows, index, axes=tuple(range(last + 1)), mode="promise_in_bounds")
+    rows = [ops.iota(common, lead + d) for d in range(last)]
+    return ops.gather_p.bind(x, *rows, index, axes=tuple(range(last + 1)), mode="promise_in_bounds")
 
 
 def _spread(value: Any, lead: tuple[int, ...]) -> Any:
     """A value for each row, repeated along axes in front."""
     shape = shape_of(value)
     axes = tuple(range(len(lead), len(lead) + len(shape)))
-    return broadcast_in_dim_p.bind(value, shape=lead + shape, broadcast_dimensions=axes)
+    return ops.broadcast_in_dim_p.bind(value, shape=lead + shape, broadcast_dimensions=axes)
 
 
 # --- quantiles --------------------------------------------------------------------------------------------------
@@ -123,9 +137,9 @@ def _spread(value: Any, lead: tuple[int, ...]) -> Any:
 
 def _clipped(place: Any, n: Any) -> Any:
     """A place as an index of one of `n` elements; the first one of none."""
-    i = convert(place, INT64) if isinstance(place, Tracer) else _whole(place)
-    top = np.int64(max(n - 1, 0)) if type(n) is int else sub_p.bind(n, np.int64(1))
-    return max_p.bind(min_p.bind(i, broadcast_to(top, shape_of(i))), np.int64(0))
+    i = ops.convert(place, INT64) if isinstance(place, Tracer) else _whole(place)
+    top = np.int64(max(n - 1, 0)) if type(n) is int else ops.sub_p.bind(n, np.int64(1))
+    return ops.max_p.bind(ops.min_p.bind(i, ops.broadcast_to(top, shape_of(i))), np.int64(0))
 
 
 @quietly
@@ -136,9 +150,9 @@ def _whole(place: Any) -> np.ndarray:
 def _interpolated(x: Any, q: Any, n: Any, method: Method, weak: bool) -> Any:
     """Quantiles of sorted rows of which the first `n` elements count."""
     rank = len(shape_of(q))
-    count = n if type(n) is int else convert(n, dtype_of(q))
+    count = n if type(n) is int else ops.convert(n, dtype_of(q))
     if type(n) is not int:
-        q = reshape_p.bind(q, shape=shape_of(q) + (1,) * len(shape_of(n)))
+        q = ops.reshape_p.bind(q, shape=shape_of(q) + (1,) * len(shape_of(n)))
     place = method.place(count, q)
     place = operand(place, "quantile")
     own = dtype_of(x)
@@ -150,47 +164,48 @@ def _interpolated(x: Any, q: Any, n: Any, method: Method, weak: bool) -> Any:
         raise DtypeError(
             "quantile: a has dtype bool, and booleans cannot be interpolated; convert them with .astype(int)"
         )
-    place = convert(place, FLOAT64) if whole else place
-    low = floor_p.bind(place)
-    rest = sub_p.bind(place, low)
+    place = ops.convert(place, FLOAT64) if whole else place
+    low = ops.floor_p.bind(place)
+    rest = ops.sub_p.bind(place, low)
     below = _clipped(low, n)
-    above = _clipped(add_p.bind(low, literal(1.0, low)), n)
-    t = convert(operand(method.weight(rest, place), "quantile"), to)
+    above = _clipped(ops.add_p.bind(low, literal(1.0, low)), n)
+    t = ops.convert(operand(method.weight(rest, place), "quantile"), to)
     a, b = (_pick(x, i, rank) for i in (below, above))
     if own.kind == "i":  # whose differences may not fit
-        a, b = convert(a, to), convert(b, to)
-    t = reshape_p.bind(t, shape=shape_of(t) + (1,) * (len(shape_of(a)) - len(shape_of(t))))
+        a, b = ops.convert(a, to), ops.convert(b, to)
+    t = ops.reshape_p.bind(t, shape=shape_of(t) + (1,) * (len(shape_of(a)) - len(shape_of(t))))
     # From the nearer end, so that the result is monotonic, and right at both ends.
-    gap = convert(sub_p.bind(b, a), to)
-    a, b = convert(a, to), convert(b, to)
-    from_below = add_p.bind(a, mul_p.bind(gap, t))
-    from_above = sub_p.bind(b, mul_p.bind(gap, sub_p.bind(literal(1.0, t), t)))
-    nearer = broadcast_to(ge_p.bind(t, literal(0.5, t)), shape_of(a))
-    return select_p.bind(nearer, from_above, from_below)
+    gap = ops.convert(ops.sub_p.bind(b, a), to)
+    a, b = ops.convert(a, to), ops.convert(b, to)
+    from_below = ops.add_p.bind(a, ops.mul_p.bind(gap, t))
+    from_above = ops.sub_p.bind(b, ops.mul_p.bind(gap, ops.sub_p.bind(literal(1.0, t), t)))
+    nearer = ops.broadcast_to(ops.ge_p.bind(t, literal(0.5, t)), shape_of(a))
+    return ops.select_p.bind(nearer, from_above, from_below)
 
 
 def _weighted(x: Any, weights: Any, q: Any, skip: bool) -> Any:
     """Quantiles of rows by the cumulative sum of weights: the least element up to which there is a fraction `q`."""
     shape = shape_of(x)
     last = len(shape) - 1
-    weights = convert(weights, FLOAT64)
+    weights = ops.convert(weights, FLOAT64)
     if skip:
-        weights = select_p.bind(eq_p.bind(x, x), weights, literal(0.0, weights))
-    ordered, weights = sort_p.bind(x, weights, dimension=last, num_keys=1)
-    total = cumsum_p.bind(weights, axis=last, reverse=False)
-    share = div_p.bind(
-        total, broadcast_in_dim_p.bind(_final(total), shape=shape, broadcast_dimensions=tuple(range(last)))
+        weights = ops.select_p.bind(ops.eq_p.bind(x, x), weights, literal(0.0, weights))
+    ordered, weights = ops.sort_p.bind(x, weights, dimension=last, num_keys=1)
+    total = ops.cumsum_p.bind(weights, axis=last, reverse=False)
+    share = ops.div_p.bind(
+        total,
+        ops.broadcast_in_dim_p.bind(_final(total), shape=shape, broadcast_dimensions=tuple(range(last))),
     )
     if dtype_of(q).kind == "f":
-        share = convert(share, dtype_of(q))
-    share = select_p.bind(eq_p.bind(share, literal(0.0, share)), literal(-1.0, share), share)
-    wanted = reshape_p.bind(convert(q, dtype_of(share)), shape=(prod(shape_of(q)),))
-    wanted = broadcast_in_dim_p.bind(
+        share = ops.convert(share, dtype_of(q))
+    share = ops.select_p.bind(ops.eq_p.bind(share, literal(0.0, share)), literal(-1.0, share), share)
+    wanted = ops.reshape_p.bind(ops.convert(q, dtype_of(share)), shape=(prod(shape_of(q)),))
+    wanted = ops.broadcast_in_dim_p.bind(
         wanted, shape=(*shape[:-1], *shape_of(wanted)), broadcast_dimensions=(last,)
     )
-    at = min_p.bind(searchsorted_p.bind(share, wanted, side="left"), np.int64(shape[-1] - 1))
-    found = move_axis(take_along(ordered, at, last), last, 0)
-    return ordered, reshape_p.bind(found, shape=shape_of(q) + shape[:-1])
+    at = ops.min_p.bind(ops.searchsorted_p.bind(share, wanted, side="left"), np.int64(shape[-1] - 1))
+    found = ops.move_axis(ops.take_along(ordered, at, last), last, 0)
+    return ordered, ops.reshape_p.bind(found, shape=shape_of(q) + shape[:-1])
 
 
 def _checked_q(q: Any, name: str, scale: int) -> tuple[Any, bool]:
@@ -202,15 +217,15 @@ def _checked_q(q: Any, name: str, scale: int) -> tuple[Any, bool]:
     if dtype_of(value).kind not in "iuf":
         if dtype_of(value).kind == "c":
             raise DtypeError(f"{name}: q must be real, got dtype {dtype_of(value)}")
-        value = convert(value, INT64)
+        value = ops.convert(value, INT64)
     numbers = concrete(value)
     if len(shape_of(value)) > 2:
         raise ArgumentValueError(f"{name}: q must be a number or have one axis, got shape {shape_of(value)}")
     if numbers is not None and np.size(numbers) and not (np.min(numbers) >= 0 and np.max(numbers) <= scale):
         raise ArgumentValueError(f"{name}: q must be in the range [0, {scale}], got {numbers}")
     if scale != 1:
-        value = value if dtype_of(value).kind == "f" else convert(value, FLOAT64)
-        value = div_p.bind(value, literal(float(scale), value))
+        value = value if dtype_of(value).kind == "f" else ops.convert(value, FLOAT64)
+        value = ops.div_p.bind(value, literal(float(scale), value))
         value = value if isinstance(value, Tracer) else np.asarray(value)
     return value, weak
 
@@ -228,7 +243,7 @@ def _checked_weights(weights: Any, x: Any, axis: Any, method: str, name: str) ->
         axes = many_axes(axis, len(shape), name)
         if shape_of(w) != tuple([shape[d] for d in axes]):
             raise ShapeError(f"{name}: weights of shape {shape_of(w)} for axes {axes} of shape {shape}")
-        w = broadcast_in_dim_p.bind(w, shape=shape, broadcast_dimensions=axes)
+        w = ops.broadcast_in_dim_p.bind(w, shape=shape, broadcast_dimensions=axes)
     numbers = concrete(w)
     if numbers is not None and numbers.size:
         axes = axes_or_all(axis, len(shape), name)
@@ -271,7 +286,7 @@ def _quantile(
             raise IndexOutOfBoundsError(
                 f"{name}: no elements along axis {axis} of an array of shape {shape_of(x)}"
             )
-        return finish(full(lead + lanes.shape, np.nan, np.result_type(dtype, 1.0)))
+        return finish(ops.full(lead + lanes.shape, np.nan, np.result_type(dtype, 1.0)))
     if weights is not None:
         w = _last(_checked_weights(weights, x, axis, method, name), lanes.axes)
         ordered, found = _weighted(lanes.x, w, fractions, skip and dtype.kind == "f")
@@ -284,8 +299,8 @@ def _quantile(
     if dtype.kind == "f":
         # NaN stands last; where it is to be skipped, it counts only if there is nothing else.
         witness = _pick(ordered, np.zeros((), np.int64), 0) if skip else _final(ordered)
-        found = select_p.bind(_spread(is_nan(witness), lead), literal(np.nan, found), found)
-    return finish(reshape_p.bind(found, shape=lead + lanes.shape))
+        found = ops.select_p.bind(_spread(ops.is_nan(witness), lead), literal(np.nan, found), found)
+    return finish(ops.reshape_p.bind(found, shape=lead + lanes.shape))
 
 
 @implements(np.quantile)
@@ -425,28 +440,30 @@ def _median(name: str, a: Any, axis: Any, out: Any, keepdims: Any, skip: bool) -
     refuse_out(name, out)
     x = array_operand(a, name)
     if dtype_of(x).kind in "biu":
-        x, skip = convert(x, FLOAT64), False
+        x, skip = ops.convert(x, FLOAT64), False
     lanes = _lanes(x, axis, keepdims, name)
     rows, length = shape_of(lanes.x)[:-1], shape_of(lanes.x)[-1]
     if not length:
-        return finish(full(lanes.shape, np.nan, dtype_of(x)))
+        return finish(ops.full(lanes.shape, np.nan, dtype_of(x)))
     ordered = _sorted(lanes.x)
     if skip:
         n = _count(ordered)
-        upper = shift_right_p.bind(n, np.int64(1))
-        lower = max_p.bind(sub_p.bind(sub_p.bind(n, np.int64(1)), upper), np.int64(0))  # (n - 1) // 2
+        upper = ops.shift_right_p.bind(n, np.int64(1))
+        lower = ops.max_p.bind(
+            ops.sub_p.bind(ops.sub_p.bind(n, np.int64(1)), upper), np.int64(0)
+        )  # (n - 1) // 2
         a_, b = _pick(ordered, lower, 0), _pick(ordered, upper, 0)
-        single = eq_p.bind(lower, upper)
+        single = ops.eq_p.bind(lower, upper)
     else:
         low, high = (length - 1) // 2, length // 2
         a_, b = (_pick(ordered, np.asarray(i), 0) for i in (low, high))
-        single = full(rows, low == high, np.dtype(bool))
-    both = div_p.bind(add_p.bind(a_, b), literal(2.0, a_))
-    found = select_p.bind(single, b, both)
+        single = ops.full(rows, low == high, np.dtype(bool))
+    both = ops.div_p.bind(ops.add_p.bind(a_, b), literal(2.0, a_))
+    found = ops.select_p.bind(single, b, both)
     if not skip and dtype_of(x).kind in "fc":
         witness = _final(ordered)
-        found = select_p.bind(is_nan(witness), witness, found)
-    return finish(reshape_p.bind(found, shape=lanes.shape))
+        found = ops.select_p.bind(ops.is_nan(witness), witness, found)
+    return finish(ops.reshape_p.bind(found, shape=lanes.shape))
 
 
 @implements(np.median)

@@ -13,7 +13,7 @@ from ..operands import WEAK_DTYPES, finish, key_of, operand, strong
 from ..promotion import Body, binary, binary_operator, publish, resolved, unary_operator
 from ..structure.linear import dtype_of
 from .arithmetic import convert_element_type_p
-from .composed import constant, unchanged, square
+from .composed import constant, square, unchanged
 from .exp_log import integer_pow_p, pow_p, sqrt_p
 
 _LARGEST_EXPONENT = 16

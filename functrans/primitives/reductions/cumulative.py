@@ -140,7 +140,7 @@ def _kernel(begin: Step, step: Step, blocks: bool = False) -> Block:
     return Block(emit, streamed_from=0)
 
 
-def before(x: Any, initial: float, axis: int, reverse: bool) -> Any:
+def shifted(x: Any, initial: float, axis: int, reverse: bool) -> Any:
     """What stands before each element along an axis, `initial` before the first one."""
     config = [(0, 0, 0)] * len(shape_of(x))
     config[axis] = (-1, 1, 0) if reverse else (1, -1, 0)
@@ -191,7 +191,7 @@ def _recurrence_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axis: in
         return ans, Zero(ans)
     if type(s) is not Zero:
         # y' = a y'[before] + a' y[before] + b'
-        moved = mul_p.bind(s, before(ans, 0, axis, reverse))
+        moved = mul_p.bind(s, shifted(ans, 0, axis, reverse))
         t = moved if type(t) is Zero else add_p.bind(moved, t)
     return ans, recurrence_p.bind(a, t, axis=axis, reverse=reverse)
 
@@ -199,7 +199,7 @@ def _recurrence_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axis: in
 def _recurrence_transpose(ct: Any, a: Any, b: Any, *, axis: int, reverse: bool) -> list[Any]:
     assert type(a) is not Linear, "a recurrence is not linear in its factors"
     # The factor that led from a term to the next one leads back.
-    return [None, recurrence_p.bind(before(a, 0, axis, not reverse), ct, axis=axis, reverse=not reverse)]
+    return [None, recurrence_p.bind(shifted(a, 0, axis, not reverse), ct, axis=axis, reverse=not reverse)]
 
 
 def _recurrence_batch(
@@ -259,7 +259,7 @@ def _fold(name: str, kinds: str, impl: Rule, derivative: Rule, step: Step) -> Pr
 
 
 def _product_derivative(x: Any, y: Any, t: Any, axis: int, reverse: bool) -> Pair:
-    return x, mul_p.bind(t, before(y, 1, axis, reverse))
+    return x, mul_p.bind(t, shifted(y, 1, axis, reverse))
 
 
 def _extremum_derivative(largest: bool) -> Rule:

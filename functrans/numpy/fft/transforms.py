@@ -1,4 +1,4 @@
-"""Transforms along several axes."""
+"""Transforms along one axis and along several."""
 
 from __future__ import annotations
 
@@ -6,8 +6,136 @@ from typing import Any
 
 import numpy as np
 
+from ...primitives.operands import finish
 from ..dispatch import implements, owned
-from .steps import along_many, operand_of
+from .steps import along_many, along_one, conjugated, operand_of, swapped
+
+
+@implements(np.fft.fft)
+def fft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
+    """The discrete Fourier transform along one axis.
+
+    Parameters
+    ----------
+    a : array_like
+        Real or complex numbers.
+    n : int, optional
+        The number of points: the input is cut, or padded with zeros. By default as many as there are.
+    axis : int
+    norm : {None, 'backward', 'ortho', 'forward'}
+        Which direction is scaled by ``1/n``: the inverse (None too), both by its square root, or the forward one.
+    out : None
+        Refused: arrays never change.
+
+    Returns
+    -------
+    Array
+        Complex. Frequency 0 comes first, then the positive ones, then the negative ones (see `fftfreq`).
+
+    Raises
+    ------
+    AxisError
+        If there is no such axis.
+    ArgumentValueError
+        If there are no points, or `norm` is none of these.
+
+    Notes
+    -----
+    ``y[k] = sum(x[j] * exp(-2j * pi * j * k / n))``. Linear: the derivative is the transform itself. Gradients in
+    complex arguments follow JAX: transposed, not conjugated.
+
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.fft.fft([1.0, 0.0, -1.0, 0.0])
+    Array([0.-0.j, 2.+0.j, 0.-0.j, 2.-0.j])
+    """
+    return finish(along_one("fft", "fft", operand_of("fft", a, out), n, axis, norm))
+
+
+@implements(np.fft.ifft)
+def ifft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
+    """The inverse of `fft`.
+
+    Parameters as for `fft`.
+
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.fft.ifft(fnp.fft.fft([1.0, 2.0, 4.0])).real
+    Array([1., 2., 4.])
+    """
+    return finish(along_one("ifft", "ifft", operand_of("ifft", a, out), n, axis, norm))
+
+
+@implements(np.fft.rfft)
+def rfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
+    """The first ``n // 2 + 1`` frequencies of real numbers.
+
+    The numbers must be real (`DtypeError`); parameters as for `fft`. The other frequencies would be the complex
+    conjugates of these.
+
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.fft.rfft([1.0, 2.0, 3.0])
+    Array([ 6. +0.j       , -1.5+0.8660254j])
+    """
+    return finish(along_one("rfft", "rfft", operand_of("rfft", a, out), n, axis, norm))
+
+
+@implements(np.fft.irfft)
+def irfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
+    """The inverse of `rfft`: real numbers from half of their frequencies.
+
+    Takes frequencies 0 to ``n // 2``; parameters as for `fft`, where `n` counts the points of the result: an even
+    number, ``2 * (m - 1)`` for `m` frequencies, unless given. The imaginary part of frequency 0 (and of ``n / 2``) is
+    not read.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.fft.irfft(fnp.fft.rfft([1.0, 2.0, 3.0]), n=3)
+    Array([1., 2., 3.])
+    """
+    return finish(along_one("irfft", "irfft", operand_of("irfft", a, out), n, axis, norm))
+
+
+@implements(np.fft.hfft)
+def hfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
+    """The real transform of numbers that are conjugate symmetric, given by half.
+
+    A forward transform: ``irfft(conj(a), n)`` with the scaling of `norm` exchanged. Parameters as for `irfft`.
+
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.fft.hfft([1.0, 2.0, 3.0])
+    Array([ 8., -2.,  0., -2.])
+    """
+    x = operand_of("hfft", a, out)
+    return finish(along_one("hfft", "irfft", conjugated(x), n, axis, swapped("hfft", norm)))
+
+
+@implements(np.fft.ihfft)
+def ihfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
+    """The inverse of `hfft`: half of the frequencies of real numbers.
+
+    ``conj(rfft(a, n))`` with the scaling of `norm` exchanged. Parameters as for `rfft`.
+
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.fft.ihfft([10.0, -2.0, 2.0, -2.0])
+    Array([2.-0.j, 2.-0.j, 4.-0.j])
+    """
+    x = operand_of("ihfft", a, out)
+    return finish(conjugated(along_one("ihfft", "rfft", x, n, axis, swapped("ihfft", norm))))
 
 
 @implements(np.fft.fftn)

@@ -1,0 +1,440 @@
+"""Polynomials as vectors of coefficients, the highest power first; their roots, and fits to points."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import ArgumentError, ArgumentValueError, NoRuleError, ShapeError
+from ..core.trace import concrete, is_abstract
+from ..primitives import ufuncs
+from ..primitives.operands import finish
+from ..primitives.structure.linear import dtype_of, shape_of
+from . import linalg
+from .creation.filled import asarray, eye, ones, zeros, zeros_like
+from .dispatch import array_operand, implements, owned
+from .elementwise import selection
+from .products import outer
+from .reductions import reductions
+from .shaping.joining import concatenate, stack
+
+__all__ = [
+    "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval",
+    "roots", "vander",
+]  # fmt: skip
+
+
+def coefficients(p: Any, name: str, position: int = 0) -> Any:
+    """The coefficients as a vector; a number is one of a constant."""
+    x = array_operand(p, name, position)
+    if len(shape_of(x)) > 1:
+        raise ShapeError(f"{name}: coefficients must be 1-dimensional, got shape {shape_of(x)}")
+    return owned(x.reshape(1) if not shape_of(x) else x, p)
+
+
+def _trimmed(p: Any) -> Any:
+    """Without leading zeros, where the numbers are known: else as it is."""
+    if is_abstract(p):
+        return p
+    (places,) = np.nonzero(np.asarray(concrete(p)))
+    return p[int(places[0]) :] if len(places) else p[:0]
+
+
+def _one_at_least(p: Any) -> Any:
+    return p if p.shape[0] else zeros(1, p.dtype)
+
+
+# --- sums and products --------------------------------------------------------------------------------------
+
+
+def _aligned(a1: Any, a2: Any, name: str) -> tuple[Any, Any]:
+    p, q = coefficients(a1, name), coefficients(a2, name, 1)
+    n = max(p.shape[0], q.shape[0])
+    return tuple(concatenate([zeros(n - v.shape[0], v.dtype), v]) if v.shape[0] < n else v for v in (p, q))
+
+
+@implements(np.polyadd)
+def polyadd(a1: Any, a2: Any) -> Any:
+    """The sum of two polynomials.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.polyadd([1, 2], [9, 5, 4])
+    Array([9, 6, 6])
+    """
+    return ufuncs.add(*_aligned(a1, a2, "polyadd"))
+
+
+@implements(np.polysub)
+def polysub(a1: Any, a2: Any) -> Any:
+    """The difference of two polynomials.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.polysub([2, 10], [1, 1])
+    Array([1, 9])
+    """
+    return ufuncs.subtract(*_aligned(a1, a2, "polysub"))
+
+
+def _product(p: Any, q: Any) -> Any:
+    """All products of coefficients, those of one power in one column, added."""
+    n, m = p.shape[0], q.shape[0]
+    table = outer(p, q)
+    # Rows one element longer than n + m - 1: read in rows of n + m - 1, each is shifted by one.
+    table = concatenate([table, zeros((n, n), table.dtype)], axis=1).reshape(-1)[: n * (n + m - 1)]
+    return reductions.sum(table.reshape(n, n + m - 1), 0, dtype=table.dtype)
+
+
+@implements(np.polymul)
+def polymul(a1: Any, a2: Any) -> Any:
+    """The product of two polynomials.
+
+    Notes
+    -----
+    As in NumPy, leading zeros of the factors are left out where their numbers are known; inside ``jit`` they are
+    not, and the product has them.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.polymul([1, 2], [1, 3])
+    Array([1, 5, 6])
+    """
+    p, q = (_one_at_least(_trimmed(coefficients(a, "polymul", i))) for i, a in enumerate((a1, a2)))
+    return _product(p, q)
+
+
+@implements(np.polydiv)
+def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
+    """Quotient and remainder of two polynomials.
+
+    Parameters
+    ----------
+    u, v : array_like, shape (n,), (m,)
+        The first coefficient of the divisor is not 0.
+
+    Notes
+    -----
+    As in NumPy, leading zeros of the remainder are left out where its numbers are known; inside ``jit`` it has as many
+    coefficients as the divisor less one (at least one).
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.polydiv([3.0, 5.0, 2.0], [2.0, 1.0])
+    (Array([1.5 , 1.75]), Array([0.25]))
+    """
+    p, q = coefficients(u, "polydiv"), coefficients(v, "polydiv", 1)
+    if not p.shape[0] or not q.shape[0]:
+        raise ArgumentValueError("polydiv: u and v must have at least one coefficient")
+    rest = p + q[:1] * 0.0
+    n, m = p.shape[0], q.shape[0]
+    scale = 1.0 / q[0]
+    quotient = []
+    for k in range(n - m + 1):
+        d = scale * rest[k]
+        quotient.append(d)
+        rest = rest.at[k : k + m].add(-d * q)
+    found = stack(quotient) if quotient else zeros(1, rest.dtype)
+    left = min(n, max(m - 1, 1))
+    kept = rest if n < m else rest[n - left :]
+    if is_abstract(rest):
+        return found, kept
+    numbers = np.asarray(concrete(rest))
+    first = 0
+    while first < n - 1 and np.isclose(numbers[first], 0.0, rtol=1e-14):
+        first += 1
+    return found, rest[first:]
+
+
+# --- values, derivatives, integrals -------------------------------------------------------------------------
+
+
+@implements(np.polyval)
+def polyval(p: Any, x: Any) -> Any:
+    """The value of a polynomial, by Horner's rule.
+
+    Parameters
+    ----------
+    p : array_like, shape (n,)
+    x : array_like
+        Of any shape.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.polyval([3, 0, 1], 5)
+    Array(76)
+    """
+    weights = array_operand(p, "polyval")
+    point = finish(array_operand(x, "polyval", 1))
+    if not shape_of(weights):
+        raise ShapeError("polyval: coefficients must have an axis, got a number")
+    total: Any = zeros_like(point)
+    for c in finish(weights):
+        total = total * point + c
+    return total
+
+
+@implements(np.polyder)
+def polyder(p: Any, m: int = 1) -> Any:
+    """The `m`-th derivative of a polynomial.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.polyder([1, 1, 1, 1])
+    Array([3, 2, 1])
+    """
+    times = operator.index(m)
+    if times < 0:
+        raise ArgumentValueError(f"polyder: order of derivative must be positive, got {times}")
+    found = coefficients(p, "polyder")
+    for _ in range(min(times, found.shape[0])):
+        n = found.shape[0] - 1
+        found = found[:-1] * np.arange(max(n, 0), 0, -1)
+    return found
+
+
+_MOST_TIMES = 1 << 16
+
+
+@implements(np.polyint)
+def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+    """The `m`-th integral of a polynomial.
+
+    Parameters
+    ----------
+    p : array_like, shape (n,)
+    m : int
+    k : array_like, shape (m,), or number, optional
+        The constants of integration, in the order of integration; a number for one. By default 0.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.polyint([6.0, 2.0, 1.0])
+    Array([2., 1., 1., 0.])
+    """
+    times = operator.index(m)
+    if times < 0:
+        raise ArgumentValueError(f"polyint: order of integral must be positive, got {times}")
+    if times > _MOST_TIMES:
+        raise ArgumentValueError(f"polyint: m={times}: more integrals than {_MOST_TIMES}")
+    constants = zeros(times, float) if k is None else coefficients(k, "polyint", 2)
+    if constants.shape[0] == 1 and times > 1:
+        constants = constants * np.ones(times)
+    if constants.shape[0] < times:
+        raise ArgumentValueError(
+            f"polyint: k must be a scalar or of length 1 or >m, got {constants.shape[0]}"
+        )
+    found = coefficients(p, "polyint")
+    for i in range(times):
+        found = concatenate([found / np.arange(found.shape[0], 0, -1), constants[i : i + 1]])
+    return found
+
+
+@implements(np.poly)
+def poly(seq_of_zeros: Any) -> Any:
+    """The polynomial with given roots; of a square matrix its characteristic polynomial.
+
+    Notes
+    -----
+    Roots that come in conjugate pairs make real coefficients where they are known; inside ``jit`` complex roots make
+    complex ones.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.poly([1.0, 2.0])
+    Array([ 1., -3.,  2.])
+    """
+    z: Any = finish(array_operand(seq_of_zeros, "poly"))
+    shape = shape_of(z)
+    if len(shape) == 2 and shape[0] == shape[1] and shape[0]:
+        z = _eigenvalues(z)
+    elif len(shape) > 1:
+        raise ShapeError(f"poly: input must be 1d or non-empty square 2d array, got shape {shape}")
+    elif not shape:
+        z = z.reshape(1)
+    if z.dtype.kind not in "fc":
+        z = asarray(z, float)
+    if not z.shape[0]:
+        return finish(np.float64(1.0))
+    found = ones(1, z.dtype)
+    for i in range(z.shape[0]):
+        found = concatenate([found, zeros(1, z.dtype)]) - concatenate([zeros(1, z.dtype), found * z[i]])
+    if z.dtype.kind == "c" and not is_abstract(z):
+        numbers = np.asarray(concrete(z))
+        if np.all(np.sort(numbers) == np.sort(numbers.conjugate())):
+            return selection.real(found)
+    return found
+
+
+def _eigenvalues(matrix: Any) -> Any:
+    """Real where they are known to be, as NumPy has them."""
+    found = linalg.eigvals(matrix)
+    if matrix.dtype.kind == "c" or is_abstract(found) or np.any(np.imag(concrete(found))):
+        return found
+    return selection.real(found)
+
+
+@implements(np.roots)
+def roots(p: Any) -> Any:
+    """The roots of a polynomial: the eigenvalues of its companion matrix.
+
+    Notes
+    -----
+    As in NumPy, leading and trailing zeros are left out where the numbers are known. Inside ``jit`` they are not:
+    the first coefficient must not be 0, and the roots are complex.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.roots([1.0, -3.0, 2.0])
+    Array([2., 1.])
+    """
+    c = coefficients(p, "roots")
+    zero_roots = 0
+    if not is_abstract(c):
+        (places,) = np.nonzero(np.asarray(concrete(c)))
+        if not len(places):
+            return zeros(0)
+        zero_roots = c.shape[0] - int(places[-1]) - 1
+        c = c[int(places[0]) : int(places[-1]) + 1]
+    if c.dtype.kind not in "fc":
+        c = asarray(c, float)
+    n = c.shape[0]
+    if n < 2:
+        return zeros(zero_roots)
+    companion = concatenate([(-c[1:] / c[0])[None], eye(n - 2, n - 1, dtype=c.dtype)])
+    found = _eigenvalues(companion)
+    return concatenate([found, zeros(zero_roots, found.dtype)]) if zero_roots else found
+
+
+_MOST_COLUMNS = 1 << 20
+
+
+@implements(np.vander)
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+    """Powers of a vector as columns.
+
+    Parameters
+    ----------
+    x : array_like, shape (n,)
+    N : int, optional
+        How many columns; by default `n`.
+    increasing : bool
+        Whether the powers increase from left to right.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.vander([1, 2, 3], 2)
+    Array([[1, 1],
+           [2, 1],
+           [3, 1]])
+    """
+    v = array_operand(x, "vander")
+    if len(shape_of(v)) != 1:
+        raise ShapeError(f"vander: x must be a one-dimensional array or sequence, got shape {shape_of(v)}")
+    count = shape_of(v)[0] if N is None else operator.index(N)
+    if count < 0:
+        raise ArgumentValueError(f"vander: negative dimensions are not allowed, got N={count}")
+    value = finish(v)
+    dtype = np.promote_types(dtype_of(v), int)
+    if not count:
+        return zeros((shape_of(v)[0], 0), dtype)
+    if count > _MOST_COLUMNS:
+        raise ArgumentValueError(f"vander: N={count}: more columns than {_MOST_COLUMNS}")
+    base: Any = asarray(value, dtype)
+    columns = [ones(base.shape, dtype)]
+    for _ in range(count - 1):
+        columns.append(columns[-1] * base)
+    return stack(columns if increasing else columns[::-1], axis=1)
+
+
+@implements(np.polyfit)
+def polyfit(
+    x: Any, y: Any, deg: Any, rcond: float | None = None, full: bool = False, w: Any = None, cov: Any = False
+) -> Any:
+    """The polynomial that fits points best, by least squares.
+
+    Parameters
+    ----------
+    x : array_like, shape (n,)
+    y : array_like, shape (n,) or (n, k)
+    deg : int
+        The degree.
+    rcond : float, optional
+        Singular values below this times the largest count as 0; by default ``n`` times the precision.
+    full : bool
+        Return also what `lstsq` finds.
+    w : array_like, shape (n,), optional
+        What the residuals are multiplied by, before they are squared.
+    cov : bool or 'unscaled'
+        Return also the covariance of the coefficients.
+
+    Returns
+    -------
+    Array, shape (deg + 1,) or (deg + 1, k), or a tuple
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        If the points are none, or not as many in `x`, `y` and `w`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.round(fnp.polyfit([0.0, 1.0, 2.0], [1.0, 3.0, 5.0], 1), 6) + 0.0
+    Array([2., 1.])
+    """
+    if np.ndim(deg):
+        raise NoRuleError("polyfit: deg must be one integer; a list of powers is not supported")
+    degree = operator.index(deg)
+    if degree < 0:
+        raise ArgumentValueError(f"polyfit: expected deg >= 0, got {degree}")
+    points, values = (_float(v, i) for i, v in enumerate((x, y)))
+    if len(points.shape) != 1 or not points.shape[0]:
+        raise ArgumentError(f"polyfit: expected non-empty vector for x, got shape {points.shape}")
+    if len(values.shape) not in (1, 2) or values.shape[0] != points.shape[0]:
+        raise ArgumentError(f"polyfit: expected y to fit x of shape {points.shape}, got shape {values.shape}")
+    matrix = vander(points, degree + 1)
+    if w is not None:
+        weights = _float(w, 5)
+        if weights.shape != points.shape:
+            raise ArgumentError(f"polyfit: expected w of shape {points.shape}, got {weights.shape}")
+        matrix = matrix * weights[:, None]
+        values = values * (weights if len(values.shape) == 1 else weights[:, None])
+    if rcond is None:
+        rcond = points.shape[0] * float(np.finfo(points.dtype).eps)
+    scale = ufuncs.sqrt(reductions.sum(matrix * matrix, 0))
+    found, residuals, rank, singular = linalg.lstsq(matrix / scale, values, rcond)
+    found = found / (scale if len(values.shape) == 1 else scale[:, None])
+    if full:
+        return found, residuals, rank, singular, rcond
+    if not cov:
+        return found
+    base = linalg.inv((matrix / scale).T @ (matrix / scale))
+    base = base / outer(scale, scale)
+    factor: Any = 1.0
+    if cov != "unscaled":
+        if points.shape[0] <= degree + 1:
+            raise ArgumentValueError(
+                "polyfit: the number of data points must exceed order to scale the covariance matrix; or cov='unscaled'"
+            )
+        factor = residuals / (points.shape[0] - (degree + 1))
+    if len(values.shape) == 1:
+        return found, base * factor
+    return found, base[:, :, None] * factor
+
+
+def _float(v: Any, position: int) -> Any:
+    x = array_operand(v, "polyfit", position)
+    return finish(x) if dtype_of(x).kind in "fc" else asarray(x, float)

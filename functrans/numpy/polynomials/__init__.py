@@ -1,1 +1,0 @@
-"""Polynomials as vectors of coefficients."""
