@@ -163,7 +163,7 @@ class Jitted(Portable):
 
     def _arrived(self) -> None:
         self._bound: dict[int, tuple[weakref.ref[Any], Cache]] = {}
-        #: Of methods of instances that take no weak references: found by what was read from them.
+        #: Caches of instances without weak references, matched by the values that the method read from them.
         self._unheld: deque[Cache] = deque(maxlen=8)
         self._use(caches.get(self._fun, self._signature.key))
 
@@ -251,7 +251,7 @@ class Jitted(Portable):
         attributes["_watched"] = 0 not in self._signature.argnums  # otherwise the user made it static
         cache = self._cache_of(instance)
         bound._use(self._cache_of_equal(instance) if cache is None else cache)
-        if cache is None:  # the short way would hold the instance
+        if cache is None:  # the fast path would keep the instance alive
             attributes["_plain"] = False
         return bound
 
@@ -260,7 +260,7 @@ class Jitted(Portable):
         return self._signature.bound()
 
     def _cache_of_equal(self, instance: Any) -> Cache:
-        """The cache of an instance that cannot be held weakly: any in which what the method reads is the same."""
+        """The cache of an instance without weak references: any whose watched values equal this instance's."""
         for cache in self._unheld:
             watch = cache.watch
             if watch is not None and watch.kind is type(instance) and watch.changed(instance) is None:
@@ -270,7 +270,7 @@ class Jitted(Portable):
         return cache
 
     def _cache_of(self, instance: Any) -> Cache | None:
-        """The cache of the method bound to `instance`: dies with the instance, which it does not keep alive.
+        """The cache of the method bound to `instance`, freed with the instance, which it does not keep alive.
 
         None if its class has slots without room for weak references.
         """

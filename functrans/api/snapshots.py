@@ -208,7 +208,7 @@ class Attributes(Node):
         self.constant: list[tuple[str, Node]] = []
         self.own: list[tuple[str, Node]] = []
         self.inherited: list[tuple[str, Node]] = []
-        # Likewise those of the class, which are not looked into.
+        # Likewise those of the class, which are not inspected.
         self.fixed: Callable[[Any], bool] | None = None
         self.slots: list[tuple[str, Any, Node]] = []
         self.count: int | None = None
@@ -241,16 +241,16 @@ class Attributes(Node):
         return None if self.count is None or self.count == len(space) else ".__dict__"
 
     def settle(self, cls: type) -> None:
-        """Remember the attributes of the class, where they are what they were as long as they are the same objects."""
+        """Remember the attributes of the class, if their identity shows that they are unchanged."""
         names = [name for name, _ in self.inherited]
         if not names or any(type(node) not in (Same, Number) for _, node in self.inherited):
             return
         of = attrgetter(*names, names[0])
         try:
             inherited = of(cls)
-        except AttributeError:  # one that is not there
+        except AttributeError:  # a missing attribute
             return
-        if not all(map(is_, of(cls), inherited)):  # made again at each access, as methods of classes are
+        if not all(map(is_, of(cls), inherited)):  # created at each access, as bound methods are
             return
         visible = frozenset(names).isdisjoint
 
@@ -260,7 +260,7 @@ class Attributes(Node):
         self.fixed = fixed
 
     def quickly(self) -> Callable[[Any], bool] | None:
-        """A test whether all is the same object as before; None where objects are to be looked into."""
+        """A test that all objects are identical to before; None if some must be inspected."""
         if self.own or self.slots or self.count is not None or (self.inherited and self.fixed is None):
             return None
         get, kept, fixed = self.constants, self.kept, self.fixed

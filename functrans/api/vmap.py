@@ -176,7 +176,7 @@ def _placed(fun: Callable[..., Any], size: int, x: Any, dim: int | None, wanted:
         if dim is not None:
             raise ArgumentValueError(
                 f"vmap of {name_of(fun)}: out_axes is None for a result that differs between examples (one example has "
-                f"shape {shape_of(x)[:dim] + shape_of(x)[dim + 1 :]}); give it an axis"
+                f"shape {shape_of(x)[:dim] + shape_of(x)[dim + 1 :]}); pass an axis for it"
             )
         return x
     rank = len(shape_of(x)) + (dim is None)

@@ -357,7 +357,7 @@ def fsolve(
 
 def _check(name: str, converged: bool, why: str) -> None:
     if not converged:
-        raise SolverError(f"{name}: no root was found: {why}. Without a root there is no derivative")
+        raise SolverError(f"{name}: no root was found: {why}. Without a root the derivative does not exist")
 
 
 def _results(equation: Equation, callback: Callback, guesses: Any, **parts: Any) -> Any:

@@ -156,7 +156,7 @@ def _slid(x: Any, window: Any, mode: str, late: bool = False) -> Any:
     a, b = shape_of(x), shape_of(window)
     padding = [(0, 0) if mode == "valid" else (m - 1, m - 1) for m in b]
     if mode == "same":
-        # The middle of the full result: what is cut in front is half of what there is too much, rounded down.
+        # The middle of the full result: the cut in front is half of the surplus, rounded down.
         # Of correlate2d SciPy rounds it up.
         cut = [m // 2 if late else (m - 1) // 2 for m in b]
         padding = [(m - 1 - c, c) for m, c in zip(b, cut)]
