@@ -156,9 +156,8 @@ def _two_rows(k: BlockEmitter, rows: Any, work: Buffer, swaps: Buffer, by_lapack
         k.store(work, [0, 0], pivot)
         k.store(work, [1, 0], right)
         k.store(work, [0, 1], factor)
-        product = (
-            k.call("multiply", factor, right) + 0.0
-        )  # a sum that begins with zero: it decides a zero's sign
+        # A sum that begins with zero: this decides the sign of a zero.
+        product = k.call("multiply", factor, right) + 0.0
         k.store(work, [1, 1], last - product)
         k.store(swaps, [0], k.cast(swapped, INT32) + 1)
         k.store(swaps, [1], k.const(2, INT32))
