@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -108,11 +107,12 @@ def verify_plan(kernel: Kernel, before: Mapping[int, str]) -> None:
     tenants: dict[str, str] = {}
     for old in sorted(lives, key=lambda old: lives[old][0]):
         check.where = f"the plan for {old}"
-        check.need(len(places[old]) == 1, f"one storage became {sorted(places[old])}")
+        if len(places[old]) != 1:
+            check.fail(f"one storage became {sorted(places[old])}")
         (new,) = places[old]
         other = tenants.get(new)
-        if other is not None:
-            check.need(lives[other][1] < lives[old][0], f"{other} is still needed in the storage {new}")
+        if other is not None and not (lives[other][1] < lives[old][0]):
+            check.fail(f"{other} is still needed in the storage {new}")
         tenants[new] = old
 
 
@@ -156,95 +156,109 @@ class _Verifier:
         self.where: Any = "buffers"
         self.seen: set[Any] = set()
         names = [b.name for b in kernel.buffers]
-        self.need(len(set(names)) == len(names), f"duplicate buffer names in {names}")
+        if len(set(names)) != len(names):
+            self.fail(f"duplicate buffer names in {names}")
         self.buffers = {id(b) for b in kernel.buffers}
         for b in kernel.buffers:
-            self.need(b.role in ROLES and b.name.isidentifier(), f"bad declaration {b}")
+            if not (b.role in ROLES and b.name.isidentifier()):
+                self.fail(f"bad declaration {b}")
             for n in b.shape:
                 literal = isinstance(n, int) and n >= 0
-                self.need(
-                    literal or (type(n) is Param and b.role != "stack"), f"bad extent {n!r} of {b.name}"
-                )
+                if not (literal or (type(n) is Param and b.role != "stack")):
+                    self.fail(f"bad extent {n!r} of {b.name}")
                 if type(n) is Param:
                     self.operand(n, INT64)
         self.block(kernel.body, set())
 
-    def need(self, condition: bool, message: str) -> None:
-        if not condition:
-            raise LoopIRError(f"kernel '{self.kernel.name}': {message} (at {self.where})")
+    def fail(self, message: str) -> NoReturn:
+        raise LoopIRError(f"kernel '{self.kernel.name}': {message} (at {self.where})")
 
     def part(self, call: PartCall, users: Counter[str]) -> None:
         """What a call gives to a part; `users` counts the calls that get a storage."""
         part, given = call.part, dict(zip(call.part.storages, call.places))
-        self.need(len(part.storages) == len(call.places) + len(call.results), f"storages {call.places}")
-        self.need((part.ints, part.floats) == (len(call.ints), len(call.floats)), "missing parameters")
+        if len(part.storages) != len(call.places) + len(call.results):
+            self.fail(f"storages {call.places}")
+        if (part.ints, part.floats) != (len(call.ints), len(call.floats)):
+            self.fail("missing parameters")
         pairs = list(zip(part.buffers, call.buffers))
         for b, their in pairs:
             if b.role == "stack":
-                self.need(
-                    their.role == "stack" and users[their.place] == 1, f"{their.name} outlives the part"
-                )
+                if not (their.role == "stack" and users[their.place] == 1):
+                    self.fail(f"{their.name} outlives the part")
             else:
-                self.need(given[b.place] == their.place, f"{b.name} is not {their.name}")
-            self.need(b.dtype == their.dtype and len(b.shape) == len(their.shape), f"{b} is not {their}")
+                if given[b.place] != their.place:
+                    self.fail(f"{b.name} is not {their.name}")
+            if not (b.dtype == their.dtype and len(b.shape) == len(their.shape)):
+                self.fail(f"{b} is not {their}")
         callers = {id(b): their for b, their in pairs}
         for touch in touches(part.body):
             b, first = touch.buffer, touch.strided
             if id(b) in callers:  # others are for results
                 extents = [call.ints[n.slot] if type(n) is Param else n for n in b.shape[first:]]
                 expected = [*callers[id(b)].shape[first:]]
-                self.need(extents == expected, f"extents {extents} of {b.name} should be {expected}")
+                if extents != expected:
+                    self.fail(f"extents {extents} of {b.name} should be {expected}")
 
     def operand(self, x: Any, dtype: np.dtype | None = None, scope: set[Any] | None = None) -> np.dtype:
         if type(x) is Value:
-            self.need(scope is not None and x in scope, f"{x} is used where it is not defined")
+            if not (scope is not None and x in scope):
+                self.fail(f"{x} is used where it is not defined")
         elif type(x) is Param:
             n = self.kernel.ints if x.dtype == INT64 else self.kernel.floats - (x.dtype.kind == "c")
-            self.need(x.dtype == INT64 or x.dtype.kind in "fc", f"a parameter of dtype {x.dtype}")
-            self.need(0 <= x.slot < n, f"{x} is outside of the parameter slots")
+            if not (x.dtype == INT64 or x.dtype.kind in "fc"):
+                self.fail(f"a parameter of dtype {x.dtype}")
+            if not (0 <= x.slot < n):
+                self.fail(f"{x} is outside of the parameter slots")
         else:
-            self.need(type(x) in (Const, Extent), f"{x!r} is no operand")
-        self.need(dtype is None or x.dtype == dtype, f"{x!r} should have dtype {dtype}")
+            if type(x) not in (Const, Extent):
+                self.fail(f"{x!r} is no operand")
+        if not (dtype is None or x.dtype == dtype):
+            self.fail(f"{x!r} should have dtype {dtype}")
         return x.dtype
 
     def define(self, value: Any, scope: set[Any]) -> None:
-        self.need(value not in self.seen, f"{value} is defined twice")
+        if value in self.seen:
+            self.fail(f"{value} is defined twice")
         self.seen.add(value)
         scope.add(value)
 
     def access(self, s: Load | Store, scope: set[Any]) -> np.dtype:
-        self.need(len(s.index) == len(s.buffer.shape), f"{len(s.index)} indices for {s.buffer}")
+        if len(s.index) != len(s.buffer.shape):
+            self.fail(f"{len(s.index)} indices for {s.buffer}")
         for i in s.index:
             self.operand(i, INT64, scope)
-        self.need(s.part in (None, 0, 1), f"part {s.part}")
+        if s.part not in (None, 0, 1):
+            self.fail(f"part {s.part}")
         if s.part is None:
             return s.buffer.dtype
-        self.need(s.buffer.dtype.kind == "c", f"a part of {s.buffer.dtype}")
+        if s.buffer.dtype.kind != "c":
+            self.fail(f"a part of {s.buffer.dtype}")
         return real_dtype(s.buffer.dtype)
 
     def let(self, s: Let, scope: set[Any]) -> None:
         if s.op in C_CALLS:
-            self.need(C_CALLS[s.op] == len(s.args), f"{s.op} of {len(s.args)} operands")
+            if C_CALLS[s.op] != len(s.args):
+                self.fail(f"{s.op} of {len(s.args)} operands")
             for a in s.args:
                 self.operand(a, real_dtype(s.value.dtype), scope)
             self.define(s.value, scope)
             return
-        self.need(OPERATIONS.get(s.op) == len(s.args), f"operation {s.op!r} of {len(s.args)} operands")
+        if OPERATIONS.get(s.op) != len(s.args):
+            self.fail(f"operation {s.op!r} of {len(s.args)} operands")
         dtypes = tuple(self.operand(a, None, scope) for a in s.args)
         if s.op == "select":
-            self.need(dtypes[0] == BOOL and dtypes[1] == dtypes[2], f"select of {dtypes}")
-        elif s.op != "cast":
-            self.need(len(set(dtypes)) == 1, f"{s.op} of different dtypes {dtypes}")
-        if s.op in ("and", "or", "xor", "not"):
-            self.need(dtypes[0].kind in "biu", f"{s.op} of {dtypes[0]}")
-        if s.op in ("shl", "shr", "idiv", "irem"):
-            self.need(dtypes[0].kind in "iu", f"{s.op} of {dtypes[0]}")
-        if s.op == "div":
-            self.need(dtypes[0].kind in "fc", f"div of {dtypes[0]}")
-        if s.op != "cast":
-            self.need(
-                s.value.dtype == result_dtype(s.op, dtypes), f"{s.op} gives {result_dtype(s.op, dtypes)}"
-            )
+            if not (dtypes[0] == BOOL and dtypes[1] == dtypes[2]):
+                self.fail(f"select of {dtypes}")
+        elif s.op != "cast" and len(set(dtypes)) != 1:
+            self.fail(f"{s.op} of different dtypes {dtypes}")
+        if s.op in ("and", "or", "xor", "not") and dtypes[0].kind not in "biu":
+            self.fail(f"{s.op} of {dtypes[0]}")
+        if s.op in ("shl", "shr", "idiv", "irem") and dtypes[0].kind not in "iu":
+            self.fail(f"{s.op} of {dtypes[0]}")
+        if s.op == "div" and dtypes[0].kind not in "fc":
+            self.fail(f"div of {dtypes[0]}")
+        if s.op != "cast" and s.value.dtype != result_dtype(s.op, dtypes):
+            self.fail(f"{s.op} gives {result_dtype(s.op, dtypes)}")
         self.define(s.value, scope)
 
     def block(self, block: Block, outer: set[Any]) -> None:
@@ -256,10 +270,12 @@ class _Verifier:
     def touched(self, s: Any) -> None:
         """Every buffer that a statement holds is declared, and named by `touches_of`, on which all plans rest."""
         named = {id(touch.buffer) for touch in touches_of(s)}
-        for field in fields(s):
-            for b in _buffers_in(getattr(s, field.name)):
-                self.need(id(b) in self.buffers, f"buffer {b.name} is not declared")
-                self.need(id(b) in named, f"touches_of does not name buffer {b.name}")
+        for name in type(s).__slots__:
+            for b in _buffers_in(getattr(s, name)):
+                if id(b) not in self.buffers:
+                    self.fail(f"buffer {b.name} is not declared")
+                if id(b) not in named:
+                    self.fail(f"touches_of does not name buffer {b.name}")
 
     def statement(self, s: Any, scope: set[Any]) -> None:
         self.touched(s)
@@ -267,16 +283,19 @@ class _Verifier:
             case Let():
                 self.let(s, scope)
             case Load():
-                self.need(s.value.dtype == self.access(s, scope), "the value's dtype is not the buffer's")
+                if s.value.dtype != self.access(s, scope):
+                    self.fail("the value's dtype is not the buffer's")
                 self.define(s.value, scope)
             case Store():
                 self.operand(s.x, self.access(s, scope), scope)
-                self.need(s.buffer.role != "in", f"store to input {s.buffer.name}")
+                if s.buffer.role == "in":
+                    self.fail(f"store to input {s.buffer.name}")
             case For():
                 self.operand(s.start, INT64, scope)
                 self.operand(s.stop, INT64, scope)
                 inner = set(scope)
-                self.need(s.var.dtype == INT64, "a loop variable is int64")
+                if s.var.dtype != INT64:
+                    self.fail("a loop variable is int64")
                 self.define(s.var, inner)
                 self.block(s.body, inner)
             case While():
@@ -293,15 +312,20 @@ class _Verifier:
                 self.operand(s.init, s.var.dtype, scope)
                 self.define(s.var, scope)
             case Get():
-                self.need(s.var in scope, "the local is not declared here")
-                self.need(s.value.dtype == s.var.dtype, "the value's dtype is not the local's")
+                if s.var not in scope:
+                    self.fail("the local is not declared here")
+                if s.value.dtype != s.var.dtype:
+                    self.fail("the value's dtype is not the local's")
                 self.define(s.value, scope)
             case Set():
-                self.need(s.var in scope, "the local is not declared here")
+                if s.var not in scope:
+                    self.fail("the local is not declared here")
                 self.operand(s.x, s.var.dtype, scope)
             case Copy():
-                self.need(s.target.dtype == s.source.dtype, "copy between dtypes")
-                self.need(s.target.role != "in" or s.target.place == s.source.place, "copy to an input")
+                if s.target.dtype != s.source.dtype:
+                    self.fail("copy between dtypes")
+                if not (s.target.role != "in" or s.target.place == s.source.place):
+                    self.fail("copy to an input")
             case Call():
                 self.call(s, scope)
             case Fail():
@@ -311,18 +335,21 @@ class _Verifier:
                 for ref in s.refs:
                     self.operand(ref.offset, INT64, scope)
             case Reserve():
-                self.need(s.tape.role == "tape", "no tape")
+                if s.tape.role != "tape":
+                    self.fail("no tape")
                 self.operand(s.needed, INT64, scope)
                 self.operand(s.limit, INT64, scope)
             case _:
-                self.need(False, f"{s!r} is no statement")
+                self.fail(f"{s!r} is no statement")
 
     def call(self, s: Call, scope: set[Any]) -> None:
         for a in s.args:
             if isinstance(a, str):
-                self.need(len(a) == 1, f"character argument {a!r}")
+                if len(a) != 1:
+                    self.fail(f"character argument {a!r}")
             elif type(a) is LocalVar:
-                self.need(a in scope, "the local is not declared here")
+                if a not in scope:
+                    self.fail("the local is not declared here")
             elif type(a) is Ref:
                 self.operand(a.offset, INT64, scope)
             elif isinstance(a, tuple):  # a complex number, taken apart
