@@ -164,12 +164,12 @@ def _autograd_plain(x: Any) -> Any:
     return autograd.numpy.log1p(autograd.numpy.exp(x))
 
 
-_EAGER: dict[str, tuple[Callable[..., Any], Callable[..., Any], Softplus]] = {
+EAGER: dict[str, tuple[Callable[..., Any], Callable[..., Any], Softplus]] = {
     **{f"functrans, {name}": (ft.grad, fnp.sum, form) for name, form in FORMS.items()},
     "autograd, plain": (autograd.grad, autograd.numpy.sum, _autograd_plain),
     "autograd, primitive": (autograd.grad, autograd.numpy.sum, _autograd_softplus),
 }
-_ARGUMENTS = {"float64": numpy.float64(0.3), "float64 (10,)": numpy.linspace(0.0, 1.0, 10)}
+ARGUMENTS = {"float64": numpy.float64(0.3), "float64 (10,)": numpy.linspace(0.0, 1.0, 10)}
 
 
 # --- the command -------------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ def main(options: argparse.Namespace) -> int:
     rows = [_compiled(name, f, arrays, repeats, faults) for name, (f, arrays) in cases().items()]
     print(table(("workload", *FORMS, *[f"{name} / plain" for name in FORMS if name != "plain"]), rows))
     print("\nNothing compiled: median microseconds of one call, and of its gradient (of the sum).\n")
-    columns = [f"{what}, {argument}" for argument in _ARGUMENTS for what in ("call", "gradient")]
+    columns = [f"{what}, {argument}" for argument in ARGUMENTS for what in ("call", "gradient")]
     print(table(("operation", *columns), _uncompiled(repeats, faults)), "", *faults, sep="\n")
     return 1 if faults else 0
 
@@ -216,11 +216,11 @@ def _compiled(
 
 
 def _uncompiled(repeats: int, faults: list[str]) -> list[list[str]]:
-    rows: dict[str, list[str]] = {name: [name] for name in _EAGER}
-    for argument, x in _ARGUMENTS.items():
+    rows: dict[str, list[str]] = {name: [name] for name in EAGER}
+    for argument, x in ARGUMENTS.items():
         calls: dict[str, Callable[[], object]] = {}
         gradients: dict[str, Callable[[], object]] = {}
-        for name, (grad, total, softplus) in _EAGER.items():
+        for name, (grad, total, softplus) in EAGER.items():
             gradient = grad(softplus if argument == "float64" else lambda x, t=total, s=softplus: t(s(x)))
             calls[name] = lambda s=softplus, x=x: s(x)  # type: ignore[misc]
             gradients[name] = lambda g=gradient, x=x: g(x)  # type: ignore[misc]

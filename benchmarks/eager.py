@@ -1,15 +1,17 @@
-"""Cost of an operation under eager `grad`, forward and backward: functrans beside HIPS autograd and JAX."""
+"""Cost of an operation, and of a rule, under eager `grad`: functrans beside HIPS autograd and JAX."""
 
 from __future__ import annotations
 
 import argparse
 import math
+from functools import partial
+from time import thread_time
 from typing import Any
 
 import numpy
 
-from . import backends
-from .measure import alternate, disagreement, number, ratio, table
+from . import backends, custom_rules
+from .measure import alternate, disagreement, number, ratio, rounds, table
 
 
 def chain(x: Any, *, np: Any, ops: int) -> Any:
@@ -43,4 +45,28 @@ def main(options: argparse.Namespace) -> int:
     print("Median microseconds an operation of grad(f)(x), nothing compiled: forward and backward.\n")
     header = ("chain", "functrans", "autograd", "JAX", "NumPy, forward only", "functrans / autograd")
     print(table(header, rows), "", *faults, sep="\n")
-    return 1 if faults else 0
+    return 1 if _rules(options.repeats or 11) or faults else 0
+
+
+def _rules(repeats: int) -> bool:
+    """Print milliseconds of `grad` through 20 calls of softplus with a rule; whether a gradient differs."""
+    rows, fault = [], False
+    for argument, x in custom_rules.ARGUMENTS.items():
+        calls = {}
+        for name, (grad, total, softplus) in custom_rules.EAGER.items():
+
+            def composed(x: Any, total: Any = total, softplus: Any = softplus) -> Any:
+                for _ in range(20):
+                    x = softplus(x)
+                return total(x)
+
+            calls[name] = partial(grad(composed), x)
+        results = {name: call() for name, call in calls.items()}
+        fault |= any(not disagreement(r, results["autograd, plain"]) < 1e-10 for r in results.values())
+        seconds = rounds(calls, repeats, clock=thread_time)
+        times = {name: float(numpy.median(t)) for name, t in seconds.items()}
+        other = times["autograd, primitive"]
+        rows += [[name, argument, number(1e3 * t), ratio(t, other)] for name, t in times.items()]
+    print("\nMedian milliseconds of grad through 20 calls of a function with a rule, nothing compiled.\n")
+    print(table(("20 calls of", "argument", "ms", "ms / autograd, primitive"), rows))
+    return fault

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..core.arguments import Parameters
 from ..core.aval import aval_of
 from ..core.errors import ArgumentError, StaticArgumentError
 from ..core.ir import Jaxpr
@@ -70,8 +71,8 @@ class Signature:
         numbers = () if argnums is None else (argnums,) if isinstance(argnums, int) else tuple(argnums)
         names = () if argnames is None else (argnames,) if isinstance(argnames, str) else tuple(argnames)
         self._check_types(fun, numbers, names)
-        parameters = _parameters(fun) if numbers or names else None
-        if parameters is not None:
+        parameters = Parameters(fun) if numbers or names else None
+        if parameters is not None and parameters.signature is not None:
             numbers, names = _complete(fun, parameters, numbers, names)
         self.argnums = tuple(sorted(set(numbers)))
         self.argnames = frozenset(names)
@@ -117,24 +118,17 @@ class Signature:
         return Split((dynamic, {n: v for n, v in kwargs.items() if n not in self.argnames}), tuple(static))
 
 
-def _parameters(fun: Callable[..., Any]) -> list[inspect.Parameter] | None:
-    try:
-        return list(inspect.signature(fun).parameters.values())
-    except (TypeError, ValueError):
-        return None
-
-
 def _complete(
     fun: Callable[..., Any],
-    parameters: list[inspect.Parameter],
+    parameters: Parameters,
     numbers: tuple[int, ...],
     names: tuple[str, ...],
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Complete numbers by names and names by numbers, as far as the signature allows."""
-    kinds = inspect.Parameter
-    positional = [p for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)]
-    variadic = any(p.kind is kinds.VAR_POSITIONAL for p in parameters)
-    keywords = any(p.kind is kinds.VAR_KEYWORD for p in parameters)
+    assert parameters.signature is not None
+    known = parameters.signature.parameters
+    keywords = any(p.kind is p.VAR_KEYWORD for p in known.values())
+    positional, variadic = parameters.names, parameters.variadic
     for i in numbers:
         if not variadic and not -len(positional) <= i < len(positional):
             raise StaticArgumentError(
@@ -142,19 +136,18 @@ def _complete(
                 f"{len(positional)} positional parameters"
             )
     for n in names:
-        if not keywords and n not in [p.name for p in parameters]:
-            listed = ", ".join(p.name for p in parameters)
+        if not keywords and n not in known:
+            listed = ", ".join(known)
             raise StaticArgumentError(
                 f"jit of {name_of(fun)}: static_argnames names {n!r}, but the parameters are ({listed})"
             )
-    at = {p.name: i for i, p in enumerate(positional)}
     if not variadic:
         numbers = tuple(i % len(positional) for i in numbers)
-    more_numbers = tuple(at[n] for n in names if n in at)
+    more_numbers = tuple(positional.index(n) for n in names if n in positional)
     more_names = tuple(
-        positional[i].name
+        positional[i]
         for i in numbers
-        if 0 <= i < len(positional) and positional[i].kind is kinds.POSITIONAL_OR_KEYWORD
+        if 0 <= i < len(positional) and known[positional[i]].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
     )
     return numbers + more_numbers, names + more_names
 

@@ -7,6 +7,7 @@ called. ``Any`` asks for nothing: arrays, dtypes and shapes are checked where th
 from __future__ import annotations
 
 import collections.abc
+import inspect
 import operator
 import types
 import typing
@@ -347,3 +348,64 @@ Casting = Annotated[str, _choice(*CASTINGS)]
 Scalar = Annotated[Any, Kind("a number or None", _scalar)]
 Like = Annotated[Any, Kind("an array or None", _array_like)]
 Device = Annotated[Any, _union([_choice("cpu"), _NOTHING])]
+
+
+# --- parameters of users' functions -------------------------------------------------------------------------------
+
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+class Parameters:
+    """The parameters of a user's function; of a ufunc its operands.
+
+    Parameters
+    ----------
+    fun : callable
+    skip : int
+        How many positional parameters at the front to leave out.
+
+    Attributes
+    ----------
+    signature : inspect.Signature or None
+        None: a builtin that does not tell.
+    names : list of str
+        Of the positional parameters.
+    variadic : bool
+        Whether there may be more positional arguments.
+    """
+
+    __slots__ = ("names", "signature", "variadic")
+
+    def __init__(self, fun: Callable[..., Any], skip: int = 0):
+        self.signature = _signature_of(fun)
+        kinds = () if self.signature is None else tuple(self.signature.parameters.values())
+        if skip and kinds and kinds[0].kind in POSITIONAL:
+            kinds = kinds[skip:]
+            assert self.signature is not None
+            self.signature = self.signature.replace(parameters=kinds)
+        self.names = [p.name for p in kinds if p.kind in POSITIONAL]
+        self.variadic = self.signature is None or any(p.kind is p.VAR_POSITIONAL for p in kinds)
+
+    def place(self, position: int) -> str:
+        """How messages call an argument: ``argument 1 ('w')``."""
+        name = f" ('{self.names[position]}')" if position < len(self.names) else ""
+        return f"argument {position}{name}"
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
+        """The arguments by parameter, defaults filled in. Raises `TypeError` where they do not fit."""
+        bound = (self.signature or _UNKNOWN).bind(*args, **kwargs)
+        bound.apply_defaults()
+        return bound
+
+
+_UNKNOWN = inspect.Signature([inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL)])
+
+
+def _signature_of(fun: Callable[..., Any]) -> inspect.Signature | None:
+    if isinstance(fun, np.ufunc):  # its keywords exclude each other
+        names = ["x"] if fun.nin == 1 else [f"x{i + 1}" for i in range(fun.nin)]
+        return inspect.Signature([inspect.Parameter(name, POSITIONAL[0]) for name in names])
+    try:
+        return inspect.signature(fun)
+    except (TypeError, ValueError):
+        return None

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from ..core.array import secure
+from ..core.array import Array, secure, unwrap
 from ..core.checked import checked
 from ..core.config import config
 from ..core.context import Override
@@ -395,16 +395,8 @@ class Kept:
     """
 
     __slots__ = (
-        "_attributes",
-        "_clear",
-        "_freed",
-        "_known",
-        "_missing",
-        "_phase",
-        "_residuals",
-        "_saved",
-        "_unpack",
-    )
+        "_attributes", "_clear", "_count", "_freed", "_known", "_missing", "_phase", "_residuals", "_saved", "_unpack",
+    )  # fmt: skip
 
     def __init__(self, record: Record, ctx: Context, phase: Phase, known: Known, clear: bool):
         backward = phase is Phase.BACKWARD
@@ -416,6 +408,7 @@ class Kept:
         self._known = known
         self._missing = saved is None and other is not None
         self._clear = clear and backward
+        self._count: int | None = None
         self._freed: list[Any] | None = None  # concrete values that are freed when they are read
         self._unpack: Callable[[Any], Any] | None = None
         values = [None if x is None else self._value(x) for x in saved or ()]
@@ -427,7 +420,9 @@ class Kept:
         elif self._clear and not any(isinstance(x, Tracer) and type(x) is not StandInTracer for x in values):
             self._freed = [np.asarray(x.value) if type(x) is StandInTracer else secure(x) for x in values]
         else:
-            self._saved = [None if x is None else self._place(x) for x in values]
+            kept = self._residuals = [x for x in values if x is not None]
+            self._saved = None if len(kept) == len(values) else [x is not None for x in values]
+            self._count = len(kept)
         attributes = vars(ctx)
         self._attributes = {name: self._packed(x) for name, x in attributes.items()} if attributes else None
 
@@ -441,7 +436,8 @@ class Kept:
         record = Record(definition.name, needs, self._phase)
         read = partial(self._read, definition.name, residuals)
         record.read = _read_once(read) if self._clear else read
-        ctx = Context.made(definition.context, record)
+        ctx = object.__new__(definition.context)
+        _set_record(ctx, record)
         if self._attributes is not None:
             vars(ctx).update({name: _unpacked(x, residuals) for name, x in self._attributes.items()})
         return ctx
@@ -451,17 +447,21 @@ class Kept:
         if self._missing:
             raise FunctionContractError(f"{name}: {_WRONG_SAVE[self._phase]}")
         saved, unpack = self._saved, self._unpack
-        if saved is None:
+        if self._count is None and unpack is None:
             values, self._freed = self._freed, None
             return tuple(map(given, _freed() if values is None else values))
         if unpack is None:
-            return tuple([None if p is None else given(residuals[p.number]) for p in saved])
+            arrays = map(given, residuals[: self._count])
+            return tuple(arrays) if saved is None else tuple([next(arrays) if p else None for p in saved])
+        assert saved is not None
         return tuple([None if p is None else unpack(_unpacked(p[0], residuals)) for p in saved])
 
     # --- packing ----------------------------------------------------------------------------------------------
 
     def _value(self, x: Any) -> Any:
         """The value of an array of the user's."""
+        if type(x) is Array and not self._known:
+            return unwrap(x)
         found = self._known.get(id(x))
         return own_value(x, lambda: "a value saved in ctx") if found is None else found[1]
 

@@ -42,10 +42,11 @@ def bind_rule(
 ) -> list[Any]:
     """Apply a rule; what `functions` and `static` arguments hold of traced values becomes leading operands."""
     trace = current_trace.get()
-    captures: list[Capture] = []
+    captures: Sequence[Capture] = ()
     if trace is not eval_trace and (functions or static):
         captures = captured_tracers(functions, static)
-        values = [*[c.tracer for c in captures], *values]
+        if captures:
+            values = [*[c.tracer for c in captures], *values]
     return trace.process(custom_call_p, tuple(values), {"rule": Applied(rule, captures)})
 
 
@@ -133,7 +134,7 @@ def _linearize(
     known = [*operands[:count], *residuals, *(operands[count:] if slots.has_forward else ())]
     moved = pull.perturbed(ts)
     trace = current_trace.get()
-    if type(trace) is TangentTrace and all(type(t) is LinearTracer and t._trace is trace for t in moved):
+    if type(trace) is TangentTrace and type(moved[0]) is LinearTracer and moved[0]._trace is trace:
         pushed = iter(trace.record(custom_linear_p, [*known, *moved], {"pull": pull}, pull.moving_avals))
     else:
         pushed = iter(custom_linear_p.bind(*known, *moved, pull=pull))
@@ -188,10 +189,9 @@ def _transposed_by_bwd(rule: Applied, cts: Values, operands: Values) -> list[Any
 
 
 def _linear_transpose(cts: Values, *args: Any, pull: Pullback) -> list[Any]:
-    known = args[: pull.known]
     count = pull.captured
-    found = pull.pulled(known[:count], known[count : count + pull.residuals], cts)
-    return [None] * len(known) + found
+    found = pull.pulled(args[:count], args[count : count + pull.residuals], cts)
+    return [None] * pull.known + found
 
 
 # --- batching ------------------------------------------------------------------------------------------------

@@ -203,7 +203,7 @@ class CustomFunction(Portable):
         if nondiff:
             nondiff = self._undifferentiated(nondiff)
             apart = [Apart(positions.name(i), x) for i, x in zip(positions.nondiff, nondiff)]
-        call = JaxCall(declared, nondiff, treedef, len(values))
+        call = JaxCall(declared, nondiff, treedef, len(values), len(others))
         outs = bind_rule(call, values, declared.functions, apart)
         return results(call.out_tree, outs, {id(x) for x in values})
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from ..core.array import Array
 from ..core.aval import Aval, Zero, aval_of
 from ..core.errors import (
     FunctionContractError,
@@ -34,7 +35,7 @@ from .context import Context, Kept, Known, Phase, Record, hooked
 from .custom_call import bind_rule
 from .function_class import Definition
 from .host import HostForward
-from .partition import SIMPLE, Arguments, Outputs, own_value
+from .partition import SIMPLE, SINGLE, Arguments, Outputs, own_value
 from .returned import Gradients, Tangents, exact, gradient_given
 from .rule import CustomRule, Forward, Mask, Values
 
@@ -86,13 +87,14 @@ class FunctionCall(CustomRule):
 
     def _bound(self, rule: CustomRule, values: Values) -> list[Any]:
         layout, static, _ = self.arguments
+        if layout.plain:
+            return bind_rule(rule, values, self.definition.capturing)
         objects: list[Apart] = []  # what may hold traced values out of sight, with the names of the arguments
-        if not layout.plain:
-            for i, part in enumerate(layout.parts):
-                for x in static.leaves[part.leaves]:
-                    if x is not None and type(x) not in SIMPLE:
-                        place = self.place(i)
-                        objects.append(Apart(place.partition("'")[2].partition("'")[0] or place, x))
+        for i, part in enumerate(layout.parts):
+            for x in static.leaves[part.leaves]:
+                if x is not None and type(x) not in SIMPLE:
+                    place = self.place(i)
+                    objects.append(Apart(place.partition("'")[2].partition("'")[0] or place, x))
         return bind_rule(rule, values, self.definition.capturing, objects)
 
     # --- forward --------------------------------------------------------------------------------------------------
@@ -107,6 +109,7 @@ class FunctionCall(CustomRule):
         perturbed: Mask,
         again: Callable[[], list[Any]] | None,
         known: Known | None = None,
+        traced: bool = True,
     ) -> tuple[Record, list[Any], Mask | None, Context]:
         """Run ``forward``: what was recorded, the outputs, which of them have a derivative (None: all), the context.
 
@@ -114,15 +117,19 @@ class FunctionCall(CustomRule):
         ``id`` the objects of the user's that stand for inputs and outputs: where there is such a level, or none at all.
         """
         d = self.definition
-        arrays = [given(x) for x in values]
-        inputs = self.arguments.filled(arrays)
+        arrays = list(map(given, values))
+        inputs = tuple(arrays) if self.arguments.layout.plain else self.arguments.filled(arrays)
         record = Record(d.name, self.arguments.layout.any_of(perturbed))
         ctx = Context.made(d.context, record)
         if d.setup is None:
-            self.outputs, objects = Outputs.of(self.arguments.call(d.forward, inputs, ctx))
-            below = again if any(map(is_traced, values)) else None
+            returned = self.arguments.call(d.forward, inputs, ctx)
+            if type(returned) is Array:
+                self.outputs, objects = SINGLE, [returned]
+            else:
+                self.outputs, objects = Outputs.of(returned)
+            below = again if traced and any(map(is_traced, values)) else None
             outs = [own_value(x, self._output_name) for x in objects] if below is None else below()
-            if known is not None and (below is not None or again is None):
+            if known is not None and traced and (below is not None or again is None):
                 known.update((id(x), (x, v)) for x, v in zip([*objects, *arrays], [*outs, *values]))
         else:
             output, objects, outs = self._output(values, inputs, again)
@@ -165,15 +172,20 @@ class FunctionCall(CustomRule):
         return tuple([id(x) not in marked for x in outputs])
 
     def _kept(
-        self, values: Values, perturbed: Mask, again: Callable[[], list[Any]] | None, phase: Phase
+        self,
+        values: Values,
+        perturbed: Mask,
+        again: Callable[[], list[Any]] | None,
+        phase: Phase,
+        traced: bool = True,
     ) -> Forward:
         """The outputs, and what a rule gets of the context."""
         d = self.definition
         known: Known = {}
-        record, outs, differentiable, ctx = self._recorded(values, perturbed, again, known)
+        record, outs, differentiable, ctx = self._recorded(values, perturbed, again, known, traced)
         kept = Kept(record, ctx, phase, known, d.clear)
         materialize = record.materialize is not False
-        avals = [aval_of(x) for x in values]
+        avals = list(map(aval_of, values))
         token = _Token(self.outputs, avals, perturbed, record.needs, materialize, kept)
         return Forward(outs, kept.taken(), token, differentiable, materialize)
 
@@ -182,14 +194,9 @@ class FunctionCall(CustomRule):
     ) -> Forward:
         """The same by one run of ``forward``: below a level that differentiates, where there is one."""
         d = self.definition
-        if (
-            d.setup is not None
-            or d.vmap is not None
-            or not d.derive_vmap
-            or d.clear
-            or not any(map(is_traced, values))
-            or hooked()
-        ):
+        if not any(map(is_traced, values)):
+            return self._kept(values, perturbed, again, phase, False)
+        if d.setup is not None or d.vmap is not None or not d.derive_vmap or d.clear or hooked():
             return self._kept(values, perturbed, again, phase)
         below = _Below(self, values, perturbed, phase)
         outs = self._bound(below, values)
@@ -237,8 +244,8 @@ class FunctionCall(CustomRule):
         backward = ctx.apply
         if debug_nans_active():
             backward = blamed(d.context.__name__)(backward)
-        materialize = token.materialize
-        returned = backward(*token.outputs.layout.filled([gradient_given(ct, materialize) for ct in cts]))
+        gradients = [gradient_given(ct, token.materialize) for ct in cts]
+        returned = backward(*token.outputs.layout.filled(gradients))
         if self.arguments.layout.plain:
             found = exact(returned if type(returned) is tuple else (returned,), token.avals, "f")
             if found is not None:

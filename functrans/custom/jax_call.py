@@ -22,7 +22,7 @@ from ..core.errors import (
     TangentCountError,
     TangentError,
 )
-from ..core.pytree import PyTree, PyTreeDef, first_difference, tree_flatten, tree_map, tree_unflatten
+from ..core.pytree import LEAF, PyTree, PyTreeDef, first_difference, tree_flatten, tree_map, tree_unflatten
 from ..core.source import last_line
 from ..core.trace import PYTHON_KEYS, Tracer
 from ..core.tree_nodes import KeyPath, SequenceKey, keystr
@@ -207,7 +207,9 @@ class JaxCall(CustomRule):
         Their leaves.
     """
 
-    def __init__(self, declared: Declared, nondiff: tuple[Any, ...], treedef: PyTreeDef, arity: int):
+    def __init__(
+        self, declared: Declared, nondiff: tuple[Any, ...], treedef: PyTreeDef, arity: int, count: int
+    ):
         self.declared = declared
         self.name = declared.name
         self.has_reverse = declared.bwd is not None
@@ -215,6 +217,8 @@ class JaxCall(CustomRule):
         self.nondiff = nondiff
         self.treedef = treedef
         self.arity = arity
+        self.count = count
+        self.flat = treedef.num_nodes == count + 1 == arity + 1  # no argument is a tree
         self.out_tree: Any = None
         self.out_avals: list[Aval] = []
         self.source: Callable[..., Any] = declared.fun  # what told the type of the outputs
@@ -241,12 +245,13 @@ class JaxCall(CustomRule):
         d = self.declared
         rule = d.fwd
         assert rule is not None
-        avals = [aval_of(x) for x in values]
-        leaves = [given(x) for x in values]
+        avals = list(map(aval_of, values))
+        leaves = list(map(given, values))
         if d.symbolic_vjp:
             moving = [p and is_inexact(a.dtype) for p, a in zip(perturbed, avals)]
             leaves = [CustomVJPPrimal(x, p) for x, p in zip(leaves, moving)]
-        pair = rule(*d.positions.merged(self.nondiff, tree_unflatten(self.treedef, leaves)))
+        args = leaves if self.flat else tree_unflatten(self.treedef, leaves)
+        pair = rule(*d.positions.merged(self.nondiff, args)) if self.nondiff else rule(*args)
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise FunctionDefinitionError(
                 f"{self._title('fwd', rule)} must return a pair (output, residuals), but returned {_described(pair)}",
@@ -261,12 +266,15 @@ class JaxCall(CustomRule):
         d = self.declared
         rule = d.bwd
         assert rule is not None
-        leaves = [given(x) for x in residuals]
+        leaves = list(map(given, residuals))
         for i, x in token.static:
             leaves.insert(i, x)
-        cotangents = tree_unflatten(token.outs, _derivatives(cts, d.symbolic_vjp))
-        found = rule(*self.nondiff, tree_unflatten(token.residuals, leaves), cotangents)
-        self._check_count(rule, found)
+        saved = leaves[0] if token.residuals is LEAF else tree_unflatten(token.residuals, leaves)
+        derivatives = _derivatives(cts, d.symbolic_vjp)
+        cotangents = derivatives[0] if token.outs is LEAF else tree_unflatten(token.outs, derivatives)
+        found = rule(*self.nondiff, saved, cotangents)
+        if type(found) is not tuple or len(found) != self.count:
+            self._check_count(rule, found)
         return self._fitted(GRADIENT, "bwd", rule, tuple(found), self.treedef, token.avals)
 
     def jvp(
@@ -326,8 +334,11 @@ class JaxCall(CustomRule):
         like: PyTreeDef,
         avals: list[Aval],
     ) -> list[Any]:
-        leaves, treedef = tree_flatten(tree)
-        found = exact(leaves, avals, "fc") if treedef is like else None
+        if kind is GRADIENT and self.flat:
+            found = exact(tree, avals, "fc")
+        else:
+            leaves, treedef = tree_flatten(tree)
+            found = exact(leaves, avals, "fc") if treedef is like else None
         if found is not None:
             return found
         place = self._argument if kind is GRADIENT else output_place
@@ -366,6 +377,8 @@ class JaxCall(CustomRule):
     def _residuals(
         self, rule: Callable[..., Any], tree: PyTree, avals: list[Aval]
     ) -> tuple[list[Any], _Token]:
+        if type(tree) is Array:
+            return [unwrap(tree)], _Token(LEAF, [], self.out_tree, avals)
         leaves, treedef = tree_flatten(tree)
         static: list[tuple[int, Any]] = []
         arrays = []
@@ -387,9 +400,7 @@ class JaxCall(CustomRule):
         return value_of(x, lambda: f"{title}: a residual")
 
     def _check_count(self, rule: Callable[..., Any], found: Any) -> None:
-        count = len(self.treedef.children())
-        if type(found) is tuple and len(found) == count:
-            return
+        count = self.count
         if not isinstance(found, tuple | list):
             raise GradientStructureError(
                 f"{self._title('bwd', rule)} must return a tuple with a gradient for each argument ({count}), but "

@@ -311,3 +311,7 @@ class Outputs:
     def place(self, position: int) -> str:
         """``output 1``, or ``the output`` of a function that has one."""
         return f"output {position}" if self.many else "the output"
+
+
+#: The structure of one array.
+SINGLE = Outputs(_plain_layout(1), NO_STATIC, None)

@@ -45,6 +45,8 @@ class Pullback(UserCode):
     Attributes
     ----------
     rule : Applied
+    captured : int
+        The number of captured values.
     token : object
         As `Forward.token`.
     mask : tuple of bool
@@ -61,15 +63,20 @@ class Pullback(UserCode):
         Which perturbed operands it has a cotangent for.
     """
 
-    __slots__ = ("mask", "moving", "nonzero", "outs", "residuals", "rule", "token", "traced")
+    __slots__ = ("captured", "mask", "moving", "nonzero", "outs", "residuals", "rule", "token", "traced")
 
     def __init__(self, rule: Applied, mask: Mask, found: Forward):
         self.rule = rule
+        self.captured = len(rule.captures)
         self.mask = mask
         self.token = found.token
         self.residuals = len(found.residuals)
-        self.outs = [aval_of(x).strong() for x in found.outs]
-        self.moving = [a.dtype.kind in "fc" for a in self.outs]
+        self.outs: list[Aval] = []
+        self.moving: list[bool] = []
+        for x in found.outs:
+            aval = aval_of(x)
+            self.outs.append(aval.strong() if aval.weak else aval)
+            self.moving.append(aval.dtype.kind in "fc")
         if found.differentiable is not None:
             self.moving = [a and b for a, b in zip(self.moving, found.differentiable, strict=True)]
         self.traced: Jaxpr | None = None
@@ -84,24 +91,21 @@ class Pullback(UserCode):
         return self.rule.name
 
     @property
-    def captured(self) -> int:
-        """The number of captured values."""
-        return len(self.rule.captures)
-
-    @property
     def known(self) -> int:
         """The number of operands that are no tangents."""
         primals = self.rule.rule.arity if self.rule.rule.has_forward else 0
         return self.captured + self.residuals + primals
 
     @property
-    def moving_avals(self) -> tuple[Aval, ...]:
+    def moving_avals(self) -> Sequence[Aval]:
         """The types of the tangents."""
-        return tuple([a for a, m in zip(self.outs, self.moving) if m])
+        return (
+            self.outs if False not in self.moving else tuple([a for a, m in zip(self.outs, self.moving) if m])
+        )
 
     def perturbed(self, tangents: Values) -> list[Any]:
         """Of tangents of all operands those of perturbed ones."""
-        return chosen(tangents[self.captured :], self.mask)
+        return [t for t, m in zip(tangents[self.captured :], self.mask) if m]
 
     def pulled(self, captured: Values, residuals: Values, cts: Values) -> list[Any]:
         """Cotangents (None or `Zero` where they are zero) of perturbed operands, for those of moving outputs."""
@@ -112,7 +116,8 @@ class Pullback(UserCode):
         if len(cts) != len(self.outs):
             moving = iter(cts)
             cts = [next(moving) if m else Zero(a) for a, m in zip(self.outs, self.moving)]
-        return chosen(self.rule.bwd(self.token, captured, residuals, cts), self.mask)
+        back = self.rule.bwd(self.token, captured, residuals, cts)
+        return chosen(back, self.mask) if False in self.mask else list(back)
 
     def without_zeros(self, captured: Values, residuals: Values, cts: Values) -> list[Any]:
         """The same; arrays of zeros that the reverse rule returns, which is linear too, are symbolic zeros."""

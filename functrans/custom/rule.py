@@ -228,8 +228,10 @@ class Applied(UserCode):
     def bwd(self, token: Any, captured: Values, residuals: Values, cts: Values) -> Values:
         """Cotangents (values or `Zero`) of the operands that are not captured."""
         if not self.lanes:
-            cts = [_strong(x) if type(x) in _NUMBERS else x for x in cts]
-            found, trace = self._run(partial(self.rule.bwd, token), [*captured, *residuals], cts)
+            if not _NUMBERS.isdisjoint(map(type, cts)):
+                cts = [_strong(x) if type(x) in _NUMBERS else x for x in cts]
+            known = [*captured, *residuals] if captured else residuals
+            found, trace = self._run(partial(self.rule.bwd, token), known, cts)
             if len(found) != self.rule.arity:
                 raise AssertionError(f"{self.name}: {len(found)} cotangents for {self.rule.arity} operands")
             return found if trace is None else _lowered(found, trace)

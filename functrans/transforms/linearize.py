@@ -13,6 +13,7 @@ a linear operand (the ``mul``) is recorded on the tape, with the values it met a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -117,7 +118,7 @@ class TangentTrace(Trace):
         operands = tuple([a.linear if type(a) is LinearTracer and a._trace is self else a for a in args])
         outs = tuple(map(Linear, avals))
         self.tape.append(Entry(prim, operands, params, outs))
-        return [LinearTracer(self, v) for v in outs]
+        return list(map(LinearTracer, repeat(self), outs))
 
     @staticmethod
     def _kept(out: Any, args: tuple[Any, ...]) -> Any:

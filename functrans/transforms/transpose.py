@@ -43,7 +43,12 @@ def backward(
     if debug_nans_active():
         tape = [located(entry) for entry in tape]
     for prim, args, params, results in reversed(tape):
-        if prim.multiple:
+        if prim.multiple and len(results) == 1:
+            ct = cts.pop(results[0], None)
+            if ct is None:
+                continue
+            ct = [ct]
+        elif prim.multiple:
             ct = [cts.pop(v, None) for v in results]
             if all(c is None for c in ct):
                 continue

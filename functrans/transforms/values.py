@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Callable, Collection, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.arguments import Parameters
 from ..core.array import Array, WeakArray, secure, unwrap, wrap
 from ..core.aval import Aval, aval_of
 from ..core.context import run_with
@@ -85,16 +85,7 @@ def check_function(what: str, fun: Any) -> None:
 
 def argument_name(fun: Callable[..., Any], position: int) -> str:
     """``argument 1 ('w')``, with the name where the signature tells it."""
-    try:
-        parameters = list(inspect.signature(fun).parameters.values())
-    except (TypeError, ValueError):
-        return f"argument {position}"
-    if position < len(parameters) and parameters[position].kind in (
-        inspect.Parameter.POSITIONAL_ONLY,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-    ):
-        return f"argument {position} ('{parameters[position].name}')"
-    return f"argument {position}"
+    return Parameters(fun).place(position)
 
 
 def argument_at(what: str, fun: Callable[..., Any], path: KeyPath) -> str:
@@ -273,6 +264,8 @@ def result(x: Any, inputs: Collection[int] = ()) -> Any:
 
 def results(treedef: PyTreeDef, values: Sequence[Any], inputs: Collection[int] = ()) -> PyTree:
     """A tree of results."""
+    if treedef is LEAF:
+        return result(values[0], inputs)
     return tree_unflatten(treedef, [result(x, inputs) for x in values])
 
 
