@@ -343,12 +343,12 @@ def test_jit_keeps_the_rule_that_it_traced():
 def test_equal_equations_are_lowered_once(front, loop, monkeypatch):
     lowered = []
 
-    def build(jaxpr, **options):
+    def lower(jaxpr, *options):
         lowered.append(jaxpr)
-        return original(jaxpr, **options)
+        return original(jaxpr, *options)
 
-    original = executable.build
-    monkeypatch.setattr(executable, "build", build)
+    original = executable.lower
+    monkeypatch.setattr(executable, "lower", lower)
     weights = np.linspace(1.0, 2.0, 5_000)
 
     def slope():  # rules made anew, which capture an array
