@@ -237,5 +237,5 @@ def test_wrong_definitions():
         f.defjvp(None)
     with pytest.raises(ft.errors.FunctionDefinitionError, match="defjvps takes functions, got '3'"):
         ft.custom_jvp(lambda x: x).defjvps(3)
-    with pytest.raises(ft.errors.ArgumentError, match="custom_jvp: .*a function"):
+    with pytest.raises(ft.errors.ArgumentError, match=r"custom_jvp: .*a function"):
         ft.custom_jvp(3)

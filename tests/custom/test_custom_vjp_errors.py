@@ -248,7 +248,7 @@ def test_wrong_options(options, text):
 
 
 def test_wrong_definitions():
-    with pytest.raises(ft.errors.ArgumentError, match="custom_vjp: .*a function"):
+    with pytest.raises(ft.errors.ArgumentError, match=r"custom_vjp: .*a function"):
         ft.custom_vjp(3)
     with pytest.raises(ft.errors.FunctionDefinitionError, match="defvjp takes functions, got 'None'"):
         ft.custom_vjp(lambda x: x).defvjp(None, lambda k, ct: (ct,))
