@@ -20,9 +20,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from .core.checked import checked
 from .core.errors import ArgumentError
 from .core.primitive import Primitive
+from .frontend.checked import checked
 from .primitives.elementwise.identities import name_p
 from .primitives.products.dot import dot_general_p
 from .primitives.windows.conv import conv_p

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .core.aval import Zero as SymbolicZero
-from .core.names import module_attributes as _module_attributes
+from .core.module_getattr import module_attributes as _module_attributes
 from .custom.closures import closure_convert
 from .custom.custom_function import custom_jvp, custom_vjp
 from .custom.custom_gradient import custom_gradient

@@ -10,12 +10,12 @@ import numpy as np
 
 from . import numpy as fnp
 from .core.aval import aval_of
-from .core.checked import checked
 from .core.dtypes import FLOAT64, check_supported, is_complex, promote
 from .core.errors import ArgumentError, DtypeError, ShapeError
-from .core.names import module_attributes as _module_attributes
-from .core.pytree import PyTree, PyTreeDef, tree_flatten_with_path
-from .core.tree_nodes import keystr
+from .core.module_getattr import module_attributes as _module_attributes
+from .frontend.checked import checked
+from .frontend.pytree import PyTree, PyTreeDef, tree_flatten_with_path
+from .frontend.pytree.nodes import keystr
 
 __all__ = ["ravel_pytree"]
 __getattr__, __dir__ = _module_attributes("functrans.flatten_util", globals())

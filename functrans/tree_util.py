@@ -6,20 +6,12 @@ import functools
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, TypeVar
 
-from .core import pytree as _unchecked
-from .core.checked import checked
 from .core.errors import PytreeError
-from .core.names import module_attributes as _module_attributes
-from .core.pytree import PyTree, PyTreeDef
-from .core.pytree.register import (
-    register_dataclass,
-    register_pytree_node,
-    register_pytree_node_class,
-    register_pytree_with_keys,
-    register_pytree_with_keys_class,
-    register_static,
-)
-from .core.tree_nodes import (
+from .core.module_getattr import module_attributes as _module_attributes
+from .frontend import pytree as _unchecked
+from .frontend.checked import checked
+from .frontend.pytree import PyTree, PyTreeDef
+from .frontend.pytree.nodes import (
     TUPLE,
     DictKey,
     FlattenedIndexKey,
@@ -30,6 +22,14 @@ from .core.tree_nodes import (
     keystr,
     kind_of,
     register_kind,
+)
+from .frontend.pytree.register import (
+    register_dataclass,
+    register_pytree_node,
+    register_pytree_node_class,
+    register_pytree_with_keys,
+    register_pytree_with_keys_class,
+    register_static,
 )
 
 __all__ = [
@@ -73,7 +73,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _public(function: F) -> F:
-    """A function of `core.pytree` with argument checks, which `core.pytree` omits for speed."""
+    """A function of `frontend.pytree` with argument checks, which `frontend.pytree` omits for speed."""
     public = checked(function)
     public.__module__ = __name__
     return public

@@ -11,6 +11,7 @@ PACKAGE = Path(__file__).parents[1] / "functrans"
 ROOMS = {
     0: ["core"],
     1: ["primitives"],
+    2: ["frontend"],
     3: ["transforms"],
     4: ["control"],
     5: ["custom", "lowering"],

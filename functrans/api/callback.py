@@ -9,14 +9,14 @@ import numpy as np
 
 from ..control.callback import VMAP_METHODS, HostCall, io_callback_p, pure_callback_p
 from ..core.aval import Aval
-from ..core.checked import checked
 from ..core.dtypes import SUPPORTED, canonical
 from ..core.errors import ArgumentError, ArgumentValueError
-from ..core.pytree import PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
 from ..core.trace import PYTHON_KEYS, Tracer
 from ..core.tracebacks import boundary
-from ..core.tree_nodes import keystr
-from ..transforms.values import name_of, result, value_of
+from ..frontend.arguments import name_of, result, value_of
+from ..frontend.checked import checked
+from ..frontend.pytree import PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
+from ..frontend.pytree.nodes import keystr
 
 
 @boundary

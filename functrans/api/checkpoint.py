@@ -8,14 +8,10 @@ from typing import Any
 
 from ..control.checkpoint import bind
 from ..core.aval import aval_of
-from ..core.checked import checked
 from ..core.errors import ArgumentError
 from ..core.passes import lift_tracers
 from ..core.portable import Transformed
-from ..core.pytree import tree_map
-from ..primitives.elementwise.identities import name_p
-from ..transforms.stage import stage
-from ..transforms.values import (
+from ..frontend.arguments import (
     Flat,
     argument_at,
     check_function,
@@ -25,6 +21,10 @@ from ..transforms.values import (
     results,
     value_of,
 )
+from ..frontend.checked import checked
+from ..frontend.pytree import tree_map
+from ..primitives.elementwise.identities import name_p
+from ..transforms.stage import stage
 from .static import Signature
 
 

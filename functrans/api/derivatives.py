@@ -8,7 +8,6 @@ from typing import Any
 from ..control.call import call_p
 from ..core.array import unwrap
 from ..core.aval import Aval, Zero, aval_of
-from ..core.checked import checked
 from ..core.dtypes import is_complex, is_float0, is_inexact
 from ..core.errors import (
     ArgumentError,
@@ -20,18 +19,8 @@ from ..core.errors import (
 )
 from ..core.passes import lift_tracers
 from ..core.portable import Unportable
-from ..core.pytree import PyTree, PyTreeDef, tree_flatten, tree_structure, tree_unflatten
 from ..core.tracebacks import boundary
-from ..core.tree_nodes import keystr, register_kind
-from ..primitives.elementwise.arithmetic import convert_element_type_p
-from ..primitives.structure.linear import instantiate
-from ..transforms.jvp import jvp as jvp_flat
-from ..transforms.kept import Program
-from ..transforms.linearize import Linearized, replay
-from ..transforms.linearize import linearize as linearize_flat
-from ..transforms.stage import stage
-from ..transforms.transpose import backward, transpose_jaxpr
-from ..transforms.values import (
+from ..frontend.arguments import (
     Flat,
     argument_name,
     check_function,
@@ -42,6 +31,17 @@ from ..transforms.values import (
     struct_aval,
     value_of,
 )
+from ..frontend.checked import checked
+from ..frontend.pytree import PyTree, PyTreeDef, tree_flatten, tree_structure, tree_unflatten
+from ..frontend.pytree.nodes import keystr, register_kind
+from ..primitives.elementwise.arithmetic import convert_element_type_p
+from ..primitives.structure.linear import instantiate
+from ..transforms.jvp import jvp as jvp_flat
+from ..transforms.linear_program import Program
+from ..transforms.linearize import Linearized, replay
+from ..transforms.linearize import linearize as linearize_flat
+from ..transforms.stage import stage
+from ..transforms.transpose import backward, transpose_jaxpr
 from .grad import as_typed
 
 

@@ -9,17 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.aval import Aval, aval_of
-from ..core.checked import checked
 from ..core.dtypes import is_complex, is_inexact
 from ..core.errors import ArgumentError, ArgumentValueError, GradientError
 from ..core.portable import Transformed
-from ..core.pytree import PyTreeDef, tree_flatten_with_path, tree_structure
-from ..core.tree_nodes import KeyPath, keystr
-from ..primitives.elementwise.arithmetic import weakly
-from ..primitives.structure.linear import instantiate
-from ..transforms.linearize import linearize
-from ..transforms.transpose import backward
-from ..transforms.values import (
+from ..frontend.arguments import (
     Flat,
     argument_name,
     check_function,
@@ -28,6 +21,13 @@ from ..transforms.values import (
     result,
     results,
 )
+from ..frontend.checked import checked
+from ..frontend.pytree import PyTreeDef, tree_flatten_with_path, tree_structure
+from ..frontend.pytree.nodes import KeyPath, keystr
+from ..primitives.elementwise.arithmetic import weakly
+from ..primitives.structure.linear import instantiate
+from ..transforms.linearize import linearize
+from ..transforms.transpose import backward
 
 Argnums = int | Sequence[int]
 

@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.aval import Aval, Zero, aval_of
-from ..core.checked import checked
 from ..core.dtypes import is_complex, is_inexact
 from ..core.errors import GradientError
-from ..core.pytree import PyTree, PyTreeDef, tree_unflatten
+from ..frontend.arguments import Flat, name_of, results
+from ..frontend.checked import checked
+from ..frontend.pytree import PyTree, PyTreeDef, tree_unflatten
 from ..primitives.structure.create import eye
 from ..primitives.structure.linear import batched_first, instantiate, move_axis, reshape_p
 from ..transforms.batch import batch
 from ..transforms.linearize import Linearized, linearize, replay
 from ..transforms.transpose import backward
-from ..transforms.values import Flat, name_of, results
 from .grad import Argnums, Differentiated, as_typed, select
 
 

@@ -12,23 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from ..control import interned
+from ..control import body_cache
 from ..control.call import call_p, executable, set_compiler
 from ..core.array import Array, WeakArray, weak, wrap
 from ..core.aval import Aval, aval_of
-from ..core.checked import checked
 from ..core.config import config, trace_key
 from ..core.locks import new_rlock
 from ..core.passes import lift_tracers
 from ..core.portable import Portable, in_words
-from ..core.pytree import PyTreeDef, tree_flatten, tree_structure, tree_unflatten
 from ..core.trace import WEAK_KEYS, Tracer, current_trace, eval_trace, leaked
 from ..core.tracebacks import show_users_frames
-from ..core.tree_nodes import kind_of
-from ..lowering.run.cache import kernels
-from ..lowering.run.executable import compile_jaxpr
-from ..transforms.stage import stage
-from ..transforms.values import (
+from ..frontend.arguments import (
     Flat,
     argument_at,
     check_function,
@@ -36,6 +30,12 @@ from ..transforms.values import (
     name_of,
     struct_aval,
 )
+from ..frontend.checked import checked
+from ..frontend.pytree import PyTreeDef, tree_flatten, tree_structure, tree_unflatten
+from ..frontend.pytree.nodes import kind_of
+from ..lowering.run.cache import kernels
+from ..lowering.run.executable import compile_jaxpr
+from ..transforms.stage import stage
 from .instances import check, held_weakly, instance_of, title_of, watch
 from .lowered import Lowered, Traced
 from .static import Signature, Split
@@ -492,5 +492,5 @@ def clear_caches() -> None:
     (Array(6.), 2)
     """
     caches.clear()
-    interned.clear()
+    body_cache.clear()
     kernels.clear()

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from ..control.call import call_p, executable
 from ..core.ir import Jaxpr
 from ..core.portable import Unportable
-from ..core.pytree import PyTreeDef
-from ..core.tree_nodes import keystr
-from ..transforms.values import flatten_values, results
+from ..frontend.arguments import flatten_values, results
+from ..frontend.pytree import PyTreeDef
+from ..frontend.pytree.nodes import keystr
 from .static import check_types
 
 

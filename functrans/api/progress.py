@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ..core.checked import checked
 from ..core.errors import ArgumentError, ArgumentValueError
 from ..core.portable import Transformed
-from ..transforms.values import check_function, name_of
+from ..frontend.arguments import check_function, name_of
+from ..frontend.checked import checked
 
 #: How often a bar moves by default.
 STEPS = 100

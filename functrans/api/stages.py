@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.checked import checked
 from ..core.ir import Jaxpr
 from ..core.portable import Transformed
-from ..core.pytree import PyTree, tree_flatten, tree_unflatten
 from ..core.tracebacks import boundary
+from ..frontend.arguments import Flat, check_function, name_of, struct_aval, struct_of
+from ..frontend.checked import checked
+from ..frontend.pytree import PyTree, tree_flatten, tree_unflatten
 from ..transforms.stage import stage
-from ..transforms.values import Flat, check_function, name_of, struct_aval, struct_of
 from .static import Signature
 
 

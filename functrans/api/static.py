@@ -11,8 +11,8 @@ from ..core.arguments import Parameters
 from ..core.aval import aval_of
 from ..core.errors import ArgumentError, StaticArgumentError
 from ..core.ir import Jaxpr
-from ..core.pytree import PyTree, PyTreeDef
-from ..transforms.values import argument_name, name_of
+from ..frontend.arguments import argument_name, name_of
+from ..frontend.pytree import PyTree, PyTreeDef
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checked import checked
 from ..core.errors import ArgumentError, ArgumentValueError, AxisError
 from ..core.portable import Transformed
-from ..core.pytree import flatten_axes, tree_flatten_with_path, tree_structure
-from ..primitives.structure.linear import batched_first, move_axis, shape_of
-from ..transforms.batch import batch
-from ..transforms.values import (
+from ..frontend.arguments import (
     Flat,
     argument_at,
     argument_place,
@@ -23,6 +19,10 @@ from ..transforms.values import (
     name_of,
     results,
 )
+from ..frontend.checked import checked
+from ..frontend.pytree import flatten_axes, tree_flatten_with_path, tree_structure
+from ..primitives.structure.linear import batched_first, move_axis, shape_of
+from ..transforms.batch import batch
 
 
 @checked

@@ -24,18 +24,18 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..core.array import secure, wrap
+from ..core.array import read_only_copy, wrap
 from ..core.aval import Aval, Zero
 from ..core.context import run_with
 from ..core.errors import CallbackError, NoRuleError
 from ..core.primitive import Effect, Primitive
-from ..core.pytree import PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
 from ..core.source import replayed, user_source
 from ..core.trace import Tracer, eval_trace, tracing
-from ..core.tree_nodes import keystr
+from ..frontend.pytree import PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
+from ..frontend.pytree.nodes import keystr
 from ..primitives.operands import plain
 from ..primitives.structure.linear import batched_first, move_axis
-from .interned import UserCode, lasting
+from .body_cache import UserCode, lasting
 
 SEQUENTIAL = ("sequential", "sequential_unrolled")
 VMAP_METHODS = (*SEQUENTIAL, "expand_dims", "broadcast_all", "legacy_vectorized")
@@ -131,7 +131,7 @@ class HostCall(UserCode):
         list of ndarray
             Copies.
         """
-        arrays = [secure(np.asarray(x)) for x in values]
+        arrays = [read_only_copy(np.asarray(x)) for x in values]
         return self._lanes(kind, arrays, avals, self.lanes)
 
     def _lanes(

@@ -14,7 +14,7 @@ from ..core.ir import Eqn, Jaxpr
 from ..core.masks import Mask
 from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from .call import call_primitive, evaluate_call
-from .recompute import by_policy, inline_calls
+from .rematerialize import by_policy, inline_calls
 
 #: ``policy(primitive, *avals, **params)``: whether the results of an equation are kept.
 Policy = Callable[..., bool]

@@ -22,9 +22,9 @@ from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from ..transforms.transpose import transpose_jaxpr
 from .bodies import JaxprBuilder
+from .body_cache import derive_from_all
 from .call import effects_of_bodies
-from .evaluation import computed
-from .interned import derive_from_all
+from .run_body import computed
 from .scan import over_lanes
 
 Branches = tuple[Jaxpr, ...]

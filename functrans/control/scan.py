@@ -29,10 +29,10 @@ from ..core.primitive import Linear, Primitive
 from ..core.tape import TapeAval
 from ..primitives.structure.linear import batched_first, instantiate, move_axis, zeros
 from .bodies import invariant_part
+from .body_cache import derive_from_all
+from .body_transforms import batched_body, carry_mask, halves_of, pushed_body, transposed_body
 from .call import effects_of_bodies
-from .derived import batched_body, carry_mask, halves_of, pushed_body, transposed_body
-from .evaluation import run_compiled
-from .interned import derive_from_all
+from .run_body import run_compiled
 from .scan_loops import head_of, in_python, kernel
 
 

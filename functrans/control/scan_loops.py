@@ -11,9 +11,9 @@ from ..core.ir import Jaxpr
 from ..core.kernel import BlockEmitter, Buffer
 from ..core.masks import split
 from ..primitives.tape import stacked, write_tape
-from .carries import Carries
-from .evaluation import computed
-from .lockstep import fits, in_step
+from .carry_memory import Carries
+from .run_body import computed
+from .vectorized_while import fits, in_step
 
 
 def head_of(values: Sequence[Any], length: int | None) -> tuple[Sequence[Any], Sequence[Any]]:

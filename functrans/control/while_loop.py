@@ -24,10 +24,10 @@ from ..core.tape import TapeAval
 from ..primitives.structure.linear import instantiate
 from ..primitives.tape import write_tape
 from .bodies import invariant_part
+from .body_transforms import carry_mask, halves_of, pushed_body
 from .call import effects_of_bodies
-from .carries import Carries
-from .derived import carry_mask, halves_of, pushed_body
-from .evaluation import computed, run_compiled
+from .carry_memory import Carries
+from .run_body import computed, run_compiled
 from .scan import bind as bind_scan
 from .scan import over_lanes
 

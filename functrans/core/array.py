@@ -107,7 +107,7 @@ def unwrap_all(x: Any) -> Any:
     return x.item() if kind is WeakArray else x
 
 
-def secure(x: Any) -> Any:
+def read_only_copy(x: Any) -> Any:
     """`x`, or a read-only copy where it is (a view of) an array that somebody may still write to."""
     base = x
     while isinstance(base, _ndarray):

@@ -21,9 +21,9 @@ import numpy as np
 from . import errors
 from .aval import Aval
 from .config import Config, config
+from .debug_nans import check_results
 from .explicit_float import asker, is_explicit
-from .names import nearest_names
-from .nans import check_results
+from .module_getattr import nearest_names
 from .portable import Unportable
 from .source import Source
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.arguments import POSITIONAL, Parameters, shown
 from ..core.errors import FunctionDefinitionError
-from ..transforms.values import name_of
+from ..frontend.arguments import name_of
 
 #: What users call the context.
 _CONTEXTS = ("ctx", "context")

@@ -18,17 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.aval import Aval, aval_of
-from ..core.checked import checked
 from ..core.errors import ArgumentError, CapturedTracerError, DtypeError, PytreeError, ShapeError
 from ..core.ir import Jaxpr
 from ..core.passes import evaluate, lift_tracers
 from ..core.primitive import Primitive
-from ..core.pytree import PyTree, PyTreeDef, first_difference, tree_flatten, tree_unflatten
 from ..core.trace import Trace, Tracer, concrete, current_trace
-from ..core.tree_nodes import KeyPath, keystr
-from ..primitives.elementwise.arithmetic import convert_element_type_p
-from ..transforms.stage import stage
-from ..transforms.values import (
+from ..frontend.arguments import (
     Flat,
     argument_name,
     check_function,
@@ -37,6 +32,11 @@ from ..transforms.values import (
     name_of,
     struct_aval,
 )
+from ..frontend.checked import checked
+from ..frontend.pytree import PyTree, PyTreeDef, first_difference, tree_flatten, tree_unflatten
+from ..frontend.pytree.nodes import KeyPath, keystr
+from ..primitives.elementwise.arithmetic import convert_element_type_p
+from ..transforms.stage import stage
 from .returned import leaf_path
 
 _NUMBERS = frozenset((int, float, complex))

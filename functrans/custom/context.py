@@ -13,8 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from ..core.array import Array, secure, unwrap
-from ..core.checked import checked
+from ..core.array import Array, read_only_copy, unwrap
 from ..core.config import config
 from ..core.context import Override
 from ..core.errors import (
@@ -25,10 +24,11 @@ from ..core.errors import (
     PytreeError,
     SavedValuesFreedError,
 )
-from ..core.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_unflatten
 from ..core.trace import Tracer
-from ..core.tree_nodes import kind_of
-from ..transforms.values import given
+from ..frontend.arguments import given
+from ..frontend.checked import checked
+from ..frontend.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_unflatten
+from ..frontend.pytree.nodes import kind_of
 from .closures import StandInTracer
 from .partition import is_array, own_value
 
@@ -418,7 +418,9 @@ class Kept:
             pack, self._unpack = hooks.pack, hooks.unpack
             self._saved = [None if x is None else (self._packed(pack(given(x))),) for x in values]
         elif self._clear and not any(isinstance(x, Tracer) and type(x) is not StandInTracer for x in values):
-            self._freed = [np.asarray(x.value) if type(x) is StandInTracer else secure(x) for x in values]
+            self._freed = [
+                np.asarray(x.value) if type(x) is StandInTracer else read_only_copy(x) for x in values
+            ]
         else:
             kept = self._residuals = [x for x in values if x is not None]
             self._saved = None if len(kept) == len(values) else [x is not None for x in values]

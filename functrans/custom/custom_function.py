@@ -12,12 +12,9 @@ import numpy as np
 from ..core.array import Array, WeakArray
 from ..core.errors import ArgumentError, FunctionDefinitionError, MissingRuleError
 from ..core.portable import Bound, Portable
-from ..core.pytree import PyTreeDef, tree_map, tree_unflatten
 from ..core.trace import Tracer, current_trace, eval_trace
 from ..core.tracebacks import boundary
-from ..core.tree_nodes import KeyPath, keystr
-from ..primitives.elementwise.arithmetic import stop_gradient_p
-from ..transforms.values import (
+from ..frontend.arguments import (
     argument_name,
     check_function,
     flatten_values,
@@ -26,6 +23,9 @@ from ..transforms.values import (
     results,
     returned_values,
 )
+from ..frontend.pytree import PyTreeDef, tree_map, tree_unflatten
+from ..frontend.pytree.nodes import KeyPath, keystr
+from ..primitives.elementwise.arithmetic import stop_gradient_p
 from .arguments import Positions
 from .closures import Apart
 from .custom_call import bind_rule

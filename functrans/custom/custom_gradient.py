@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from ..core.aval import aval_of
-from ..core.checked import checked
 from ..core.errors import FunctionDefinitionError
-from ..core.pytree import PyTree, PyTreeDef, tree_structure, tree_unflatten
 from ..core.source import last_line
-from ..core.tree_nodes import keystr
-from ..transforms.values import flatten_values, name_of
+from ..frontend.arguments import flatten_values, name_of
+from ..frontend.checked import checked
+from ..frontend.pytree import PyTree, PyTreeDef, tree_structure, tree_unflatten
+from ..frontend.pytree.nodes import keystr
 from .closures import Staged
 from .custom_function import CustomFunction
 

@@ -20,20 +20,10 @@ from ..core.dtypes import is_inexact
 from ..core.errors import ArgumentError, ConcretizationError, DtypeError, PytreeError, VmapRuleError
 from ..core.masks import Mask, chosen, perturbed
 from ..core.portable import Bound, Portable
-from ..core.pytree import PyTree, PyTreeDef, first_difference, flatten_axes, tree_unflatten
 from ..core.source import last_line
 from ..core.trace import current_trace, eval_trace, is_abstract
 from ..core.tracebacks import boundary
-from ..core.tree_nodes import KeyPath, keystr
-from ..primitives.elementwise.arithmetic import mul_p
-from ..primitives.operands import strong
-from ..primitives.reductions.reduce import reduce_sum_p
-from ..primitives.structure.linear import batched_first, instantiate
-from ..transforms import jvp as forward
-from ..transforms.linearize import linearize
-from ..transforms.stage import stage
-from ..transforms.transpose import backward
-from ..transforms.values import (
+from ..frontend.arguments import (
     argument_name,
     check_function,
     flatten_values,
@@ -42,6 +32,16 @@ from ..transforms.values import (
     results,
     returned_values,
 )
+from ..frontend.pytree import PyTree, PyTreeDef, first_difference, flatten_axes, tree_unflatten
+from ..frontend.pytree.nodes import KeyPath, keystr
+from ..primitives.elementwise.arithmetic import mul_p
+from ..primitives.operands import strong
+from ..primitives.reductions.reduce import reduce_sum_p
+from ..primitives.structure.linear import batched_first, instantiate
+from ..transforms import jvp as forward
+from ..transforms.linearize import linearize
+from ..transforms.stage import stage
+from ..transforms.transpose import backward
 from .arguments import Positions
 from .custom_call import bind_rule
 from .rule import CustomRule, Forward, Values

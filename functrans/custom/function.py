@@ -7,10 +7,10 @@ from functools import partial, wraps
 from typing import Any, TypeVar
 
 from ..core.array import Array, unwrap
-from ..core.checked import checked
 from ..core.errors import ArgumentError, MissingRuleError
 from ..core.tracebacks import boundary
-from ..transforms.values import result, value_of
+from ..frontend.arguments import result, value_of
+from ..frontend.checked import checked
 from .function_call import FunctionCall
 from .function_class import BackwardFunction, FunctionMeta, definition_of
 from .partition import Arguments, taken_apart

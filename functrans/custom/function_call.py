@@ -14,6 +14,7 @@ import numpy as np
 
 from ..core.array import Array
 from ..core.aval import Aval, Zero, aval_of
+from ..core.debug_nans import blamed, debug_nans_active
 from ..core.errors import (
     FunctionContractError,
     GradientError,
@@ -22,14 +23,13 @@ from ..core.errors import (
     PytreeError,
     VmapRuleError,
 )
-from ..core.nans import blamed, debug_nans_active
 from ..core.primitive import Linear
-from ..core.pytree import flatten_axes, tree_structure
 from ..core.source import last_line
 from ..core.trace import Tracer
+from ..frontend.arguments import given
+from ..frontend.pytree import flatten_axes, tree_structure
 from ..primitives.structure.linear import instantiate
 from ..transforms.stage import stage
-from ..transforms.values import given
 from .closures import Apart, StandInTracer
 from .context import Context, Kept, Known, Phase, Record, hooked
 from .custom_call import bind_rule

@@ -15,12 +15,12 @@ from ..core.array import unwrap
 from ..core.aval import Aval, aval_of
 from ..core.dtypes import canonical
 from ..core.errors import CallbackError, FunctionDefinitionError
-from ..core.pytree import tree_map, tree_structure
 from ..core.source import last_line
 from ..core.trace import PYTHON_KEYS, concrete, eval_trace, tracing
+from ..frontend.arguments import struct_of
+from ..frontend.pytree import tree_map, tree_structure
 from ..transforms.batch import BatchTracer
 from ..transforms.jvp import JVPTracer
-from ..transforms.values import struct_of
 from .function_class import Definition
 from .partition import Arguments, Outputs, own_value
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.array import secure
+from ..core.array import read_only_copy
 from ..core.aval import Aval, Zero, aval_of
 from ..core.errors import (
     ArgumentError,
@@ -30,9 +30,10 @@ from ..core.errors import (
 from ..core.ir import Jaxpr
 from ..core.passes import evaluate
 from ..core.primitive import Linear
-from ..core.pytree import PyTree, PyTreeDef, tree_flatten, tree_unflatten
 from ..core.source import last_line
 from ..core.trace import Tracer, current_trace, eval_trace, tracing
+from ..frontend.arguments import check_function, name_of, result, value_of
+from ..frontend.pytree import PyTree, PyTreeDef, tree_flatten, tree_unflatten
 from ..primitives.elementwise.arithmetic import neg_p, sub_p
 from ..primitives.operands import strong
 from ..primitives.structure.linear import instantiate
@@ -40,7 +41,6 @@ from ..transforms import jvp as forward
 from ..transforms.linearize import LinearizedJaxpr, LinearTracer, TangentTrace, linearize_jaxpr
 from ..transforms.stage import stage
 from ..transforms.transpose import backward, transpose_jaxpr
-from ..transforms.values import check_function, name_of, result, value_of
 from .custom_call import bind_rule
 from .rule import CustomRule, Values
 from .tree_spec import Checked, Model, Traced, trace_map
@@ -80,7 +80,7 @@ class Solution:
         found, tree = tree_flatten(out[1])
         self._aux = tree, [None if _is_array(x) else x for x in found]
         arrays = [value_of(x, lambda: f"{self.model.what}: auxiliary data") for x in found if _is_array(x)]
-        return leaves + [secure(strong(x, aval_of(x).dtype)) for x in arrays]
+        return leaves + [read_only_copy(strong(x, aval_of(x).dtype)) for x in arrays]
 
     def handed_out(self, outs: Sequence[Any]) -> PyTree:
         """What the caller gets."""

@@ -12,7 +12,6 @@ import numpy as np
 
 from ..core.array import Array, unwrap
 from ..core.aval import Aval, Zero, aval_of
-from ..core.checked import checked
 from ..core.dtypes import is_inexact
 from ..core.errors import (
     ArgumentError,
@@ -22,12 +21,21 @@ from ..core.errors import (
     TangentCountError,
     TangentError,
 )
-from ..core.pytree import LEAF, PyTree, PyTreeDef, first_difference, tree_flatten, tree_map, tree_unflatten
 from ..core.source import last_line
 from ..core.trace import PYTHON_KEYS, Tracer
-from ..core.tree_nodes import KeyPath, SequenceKey, keystr
+from ..frontend.arguments import argument_name, given, name_of, returned_values, value_of
+from ..frontend.checked import checked
+from ..frontend.pytree import (
+    LEAF,
+    PyTree,
+    PyTreeDef,
+    first_difference,
+    tree_flatten,
+    tree_map,
+    tree_unflatten,
+)
+from ..frontend.pytree.nodes import KeyPath, SequenceKey, keystr
 from ..primitives.structure.linear import added, instantiate, zeros
-from ..transforms.values import argument_name, given, name_of, returned_values, value_of
 from .arguments import Positions
 from .closures import Sealed, Staged, may_capture
 from .returned import GRADIENT, TANGENT, Kind, Returned, exact, leaf_path, output_place

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.aval import Aval, Zero, aval_of
-from ..core.checked import checked
 from ..core.dtypes import is_inexact
 from ..core.errors import (
     BackwardError,
@@ -21,13 +20,14 @@ from ..core.errors import (
     NoRuleError,
 )
 from ..core.primitive import Linear
-from ..core.pytree import PyTree, PyTreeDef, tree_unflatten
 from ..core.trace import current_trace, eval_trace
 from ..core.tracebacks import boundary
-from ..core.tree_nodes import KeyPath, keystr
+from ..frontend.arguments import check_function, flatten_values, given, name_of, results, returned_values
+from ..frontend.checked import checked
+from ..frontend.pytree import PyTree, PyTreeDef, tree_unflatten
+from ..frontend.pytree.nodes import KeyPath, keystr
 from ..primitives.structure.linear import added, instantiate
 from ..transforms import jvp as forward
-from ..transforms.values import check_function, flatten_values, given, name_of, results, returned_values
 from .custom_call import bind_rule
 from .returned import Kind, Returned
 from .rule import CustomRule, Values

@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.array import Array, secure, unwrap
+from ..core.array import Array, read_only_copy, unwrap
 from ..core.errors import PytreeError
-from ..core.pytree import (
+from ..core.trace import Tracer
+from ..frontend.arguments import value_of
+from ..frontend.pytree import (
     LEAF,
     PyTreeDef,
     tree_flatten,
@@ -21,9 +23,7 @@ from ..core.pytree import (
     tree_structure,
     tree_unflatten,
 )
-from ..core.trace import Tracer
-from ..core.tree_nodes import keystr
-from ..transforms.values import value_of
+from ..frontend.pytree.nodes import keystr
 
 _MOST = 4096
 
@@ -61,7 +61,7 @@ def own_value(x: Any, where: Callable[[], str]) -> Any:
     if type(x) is Array:
         return unwrap(x)
     found = as_value(x, where)
-    return secure(found) if type(found) is np.ndarray else found
+    return read_only_copy(found) if type(found) is np.ndarray else found
 
 
 class Part(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..control.interned import UserCode
+from ..control.body_cache import UserCode
 from ..core.aval import Aval, Zero, aval_of
 from ..core.context import run_quietly
 from ..core.errors import ConcretizationError, MissingRuleError, NoRuleError, TangentError

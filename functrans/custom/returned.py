@@ -16,6 +16,7 @@ import numpy as np
 from ..core.array import Array, unwrap
 from ..core.aval import Aval, Zero, aval_of
 from ..core.config import config
+from ..core.debug_nans import debug_nans_active
 from ..core.dtypes import is_complex, is_float0, is_inexact
 from ..core.errors import (
     ArgumentError,
@@ -33,8 +34,10 @@ from ..core.errors import (
     TangentError,
     TangentShapeError,
 )
-from ..core.nans import debug_nans_active
-from ..core.pytree import (
+from ..core.source import Source, last_line
+from ..core.trace import PYTHON_KEYS, concrete
+from ..frontend.arguments import given, value_of
+from ..frontend.pytree import (
     PyTree,
     PyTreeDef,
     first_difference,
@@ -44,14 +47,11 @@ from ..core.pytree import (
     tree_structure,
     tree_unflatten,
 )
-from ..core.source import Source, last_line
-from ..core.trace import PYTHON_KEYS, concrete
-from ..core.tree_nodes import KeyPath, keystr, kind_of
+from ..frontend.pytree.nodes import KeyPath, keystr, kind_of
 from ..primitives.elementwise.complexes import conj_p
 from ..primitives.elementwise.identities import check_nans
 from ..primitives.operands import strong
 from ..primitives.structure.linear import instantiate, unbroadcast
-from ..transforms.values import given, value_of
 from .partition import NUMBERS, Arguments, Outputs, Part, is_array, own_value
 
 #: How messages call an argument by its position: ``argument 1 ('w')``.

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..control.interned import UserCode
+from ..control.body_cache import UserCode
 from ..core.aval import Aval, Zero, aval_of
 from ..core.errors import CapturedTracerError, UnexpectedTracerError
 from ..core.primitive import Linear

@@ -8,19 +8,19 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..control.interned import interned
-from ..core.array import secure
+from ..control.body_cache import interned
+from ..core.array import read_only_copy
 from ..core.aval import Aval, aval_of
 from ..core.dtypes import is_complex, is_inexact
 from ..core.errors import ArgumentError, DtypeError, ShapeError
 from ..core.ir import Jaxpr
 from ..core.passes import evaluate, lift_constants
-from ..core.pytree import PyTree, PyTreeDef, first_difference, tree_flatten_with_path, tree_unflatten
 from ..core.source import Source, last_line
-from ..core.tree_nodes import keystr
+from ..frontend.arguments import flatten_values, given, name_of, result
+from ..frontend.pytree import PyTree, PyTreeDef, first_difference, tree_flatten_with_path, tree_unflatten
+from ..frontend.pytree.nodes import keystr
 from ..primitives.operands import strong
 from ..transforms.stage import stage
-from ..transforms.values import flatten_values, given, name_of, result
 
 _FLOAT = np.dtype(np.float64)
 
@@ -79,7 +79,7 @@ class Model:
             self._check_shape(own, i, f"{who} returned", source)
             if own.dtype != aval.dtype and not (own.weak and _fits(own.dtype, aval.dtype)):
                 self._refuse_dtype(own, i, f"{who} returned", source)
-            values[i] = secure(strong(x, aval.dtype))
+            values[i] = read_only_copy(strong(x, aval.dtype))
         return values
 
     def arguments(self, tree: PyTree, who: str) -> list[Any]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from ..api.callback import host_call
 from ..control.callback import debug_callback_p
-from ..core.checked import checked
 from ..core.errors import ArgumentError, FormatError
+from ..frontend.checked import checked
 
 
 @checked

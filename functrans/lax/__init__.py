@@ -11,7 +11,7 @@ Examples
 Array([3., 6.])
 """
 
-from ..core.names import module_attributes as _module_attributes
+from ..core.module_getattr import module_attributes as _module_attributes
 from . import (
     arrays,
     associative,

@@ -8,9 +8,9 @@ from math import prod
 from typing import Any
 
 from ..core.aval import aval_of
-from ..core.checked import checked
 from ..core.dtypes import canonical
 from ..core.errors import ArgumentError, ShapeError
+from ..frontend.checked import checked
 from ..numpy.dispatch import owned
 from ..primitives import ops
 from ..primitives.axes import as_shape, filled_shape, many_axes, positive_shape

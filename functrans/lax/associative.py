@@ -7,17 +7,17 @@ from typing import Any
 
 from ..api.bodies import check_structure, check_types
 from ..core.aval import aval_of
-from ..core.checked import checked
 from ..core.errors import ArgumentError, ArgumentValueError, AxisError
-from ..core.pytree import PyTreeDef, tree_flatten_with_path, tree_unflatten
 from ..core.source import last_line
 from ..core.tracebacks import boundary
-from ..core.tree_nodes import keystr
+from ..frontend.arguments import check_function, flatten_values, given, name_of, result
+from ..frontend.checked import checked
+from ..frontend.pytree import PyTreeDef, tree_flatten_with_path, tree_unflatten
+from ..frontend.pytree.nodes import keystr
 from ..numpy.shaping.joining import concatenate, stack
 from ..numpy.shaping.moving import flip
 from ..numpy.shaping.reshaping import reshape
 from ..primitives.structure.linear import shape_of
-from ..transforms.values import check_function, flatten_values, given, name_of, result
 
 __all__ = ["associative_scan"]
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import aval_of
-from ..core.checked import checked
 from ..core.dtypes import canonical
 from ..core.errors import ArgumentValueError, DtypeError
+from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.operands import finish
 from ..primitives.structure.linear import dtype_of

@@ -10,18 +10,18 @@ import numpy as np
 from ..api.bodies import Body, carry_out, leaf_path, trace_body
 from ..control import cond as cond_primitive
 from ..core.aval import Aval, aval_of
-from ..core.checked import checked
 from ..core.config import config
 from ..core.dtypes import INT64
 from ..core.errors import ArgumentError, ArgumentValueError, BranchTypeError, ConditionTypeError
-from ..core.pytree import PyTreeDef, first_difference, tree_unflatten
 from ..core.source import last_line
 from ..core.trace import concrete, is_abstract
 from ..core.tracebacks import boundary
-from ..core.tree_nodes import keystr
+from ..frontend.arguments import check_function, flatten_values, name_of, value_of
+from ..frontend.checked import checked
+from ..frontend.pytree import PyTreeDef, first_difference, tree_unflatten
+from ..frontend.pytree.nodes import keystr
 from ..primitives import ops
 from ..primitives.operands import strong
-from ..transforms.values import check_function, flatten_values, name_of, value_of
 
 __all__ = ["cond", "switch"]
 _ABSENT: Any = object()

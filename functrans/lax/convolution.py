@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..core.aval import aval_of
-from ..core.checked import checked
 from ..core.dtypes import canonical
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
+from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
 from ..primitives.axes import as_shape

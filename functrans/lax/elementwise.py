@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import aval_of
-from ..core.checked import checked
 from ..core.dtypes import canonical
 from ..core.errors import ArgumentValueError, DtypeError, ShapeError
 from ..core.primitive import Primitive
-from ..core.pytree import tree_map
+from ..frontend.checked import checked
+from ..frontend.pytree import tree_map
 from ..numpy.dispatch import owned
 from ..primitives import ops
 from ..primitives.families import literal

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.aval import aval_of
-from ..core.checked import checked
 from ..core.errors import ShapeError
+from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
 from ..primitives.axes import as_shape, many_axes

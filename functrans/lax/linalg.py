@@ -6,10 +6,10 @@ import operator
 from typing import Any
 
 from ..core.aval import aval_of
-from ..core.checked import checked
 from ..core.config import config
 from ..core.errors import LinAlgError
-from ..core.names import module_attributes as _module_attributes
+from ..core.module_getattr import module_attributes as _module_attributes
+from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.families import literal
 from ..primitives.operands import finish

@@ -8,17 +8,17 @@ from typing import Any
 
 from ..api.vmap import vmap
 from ..core.aval import aval_of
-from ..core.checked import checked
 from ..core.errors import ArgumentError, ArgumentValueError, TracerIntegerConversionError
-from ..core.pytree import PyTreeDef, tree_flatten_with_path, tree_map, tree_structure, tree_unflatten
 from ..core.source import last_line
 from ..core.trace import is_abstract
 from ..core.tracebacks import boundary
-from ..core.tree_nodes import keystr
+from ..frontend.arguments import check_function, flatten_values, given, name_of
+from ..frontend.checked import checked
+from ..frontend.pytree import PyTreeDef, tree_flatten_with_path, tree_map, tree_structure, tree_unflatten
+from ..frontend.pytree.nodes import keystr
 from ..numpy.shaping.joining import concatenate
 from ..numpy.shaping.reshaping import reshape
 from ..primitives.structure.linear import shape_of
-from ..transforms.values import check_function, flatten_values, given, name_of
 from .scanning import Loop
 
 __all__ = ["map", "scan"]

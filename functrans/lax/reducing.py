@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.aval import aval_of
-from ..core.checked import checked
 from ..core.dtypes import canonical
 from ..core.errors import ShapeError
 from ..core.primitive import Primitive
+from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand, owned
 from ..primitives import ops
 from ..primitives.axes import many_axes, one_axis

@@ -19,19 +19,19 @@ from ..api.bodies import (
     trace_carry,
 )
 from ..api.progress import Progress
-from ..control import chunks
+from ..control import checkpointed_scan
 from ..control import scan as scan_primitive
 from ..core.aval import Aval, aval_of
 from ..core.config import config
 from ..core.errors import PytreeError
-from ..core.pytree import PyTreeDef, tree_structure, tree_unflatten
 from ..core.source import last_line
-from ..core.tree_nodes import keystr
 from ..debug.host import debug_callback
+from ..frontend.arguments import flatten_values, given, name_of, result
+from ..frontend.pytree import PyTreeDef, tree_structure, tree_unflatten
+from ..frontend.pytree.nodes import keystr
 from ..numpy.elementwise.selection import where
 from ..primitives import ops
 from ..primitives.operands import stack, strong
-from ..transforms.values import flatten_values, given, name_of, result
 from .branching import cond
 
 
@@ -157,7 +157,7 @@ class Loop(NamedTuple):
         if config.disable_jit:
             return self._in_python(range(length)[:: -1 if reverse else 1])
         found = self.traced()
-        bind = scan_primitive.bind if every is None else partial(chunks.bind, every=every)
+        bind = scan_primitive.bind if every is None else partial(checkpointed_scan.bind, every=every)
         outs = bind(
             found.body.jaxpr,
             found.body.consts,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.checked import checked
 from ..core.errors import DtypeError, ShapeError
 from ..core.primitive import Primitive
+from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..numpy.indexing.at import one_by_one
 from ..primitives import ops

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import aval_of
-from ..core.checked import checked
 from ..core.errors import ArgumentValueError, ShapeError
-from ..core.pytree import tree_map
 from ..core.trace import Tracer
+from ..frontend.checked import checked
+from ..frontend.pytree import tree_map
 from ..numpy.dispatch import array_operand, owned
 from ..primitives import ops
 from ..primitives.axes import as_shape, one_axis

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.checked import checked
 from ..core.tracebacks import boundary
 from ..custom.implicit import linear_solve, root
+from ..frontend.checked import checked
 
 __all__ = ["custom_linear_solve", "custom_root"]
 

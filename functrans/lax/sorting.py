@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checked import checked
 from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
 from ..core.trace import Tracer
+from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
 from ..primitives.axes import one_axis

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.aval import aval_of
-from ..core.checked import checked
 from ..core.dtypes import complex_dtype, is_complex, is_inexact
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
+from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.operands import finish
 from ..primitives.structure.linear import shape_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.checked import checked
 from ..core.config import config
 from ..core.errors import ArgumentValueError
+from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.families import literal
 from ..primitives.operands import finish

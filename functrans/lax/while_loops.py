@@ -13,17 +13,17 @@ from ..api.progress import Progress
 from ..control import scan as scan_primitive
 from ..control import while_loop as while_primitive
 from ..core.aval import Aval, aval_of
-from ..core.checked import checked
 from ..core.config import config
 from ..core.errors import ArgumentError, ArgumentValueError, ConditionTypeError
-from ..core.pytree import PyTreeDef, tree_structure, tree_unflatten
 from ..core.source import Source, last_line
 from ..core.trace import concrete, is_abstract
 from ..core.tracebacks import boundary
-from ..core.tree_nodes import keystr
+from ..frontend.arguments import check_function, flatten_values, name_of, value_of
+from ..frontend.checked import checked
+from ..frontend.pytree import PyTreeDef, tree_structure, tree_unflatten
+from ..frontend.pytree.nodes import keystr
 from ..primitives import ops
 from ..primitives.operands import strong
-from ..transforms.values import check_function, flatten_values, name_of, value_of
 from .loops import name_of_any, unrolled
 from .scanning import COUNTER, START, Carry, Loop, pair, reporting
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from .. import tree_util
 from ..core.aval import Aval, aval_of
-from ..core.checked import checked
 from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
 from ..core.trace import Tracer
+from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops, ufuncs
 from ..primitives.axes import as_shape, many_axes

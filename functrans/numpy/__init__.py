@@ -12,7 +12,7 @@ from types import ModuleType as _ModuleType
 import numpy as np
 
 from ..core.array import Array as ndarray
-from ..core.names import module_attributes as _module_attributes
+from ..core.module_getattr import module_attributes as _module_attributes
 from ..primitives.products.matmul import matmul, matvec, vecdot, vecmat
 from ..primitives.ufuncs import (
     absolute,

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from ..api.vmap import vmap
-from ..core.checked import checked
 from ..core.dtypes import INT64, canonical
 from ..core.errors import ArgumentError, ArgumentValueError, InvalidIndexError, ShapeError
 from ..core.portable import Transformed
-from ..core.pytree import tree_map
 from ..core.trace import concrete, is_abstract
+from ..frontend.checked import checked
+from ..frontend.pytree import tree_map
 from ..primitives import ops
 from ..primitives.axes import as_shape, one_axis
 from ..primitives.operands import finish, operand

@@ -10,10 +10,10 @@ import numpy as np
 
 from ..core.array import Array, WeakArray
 from ..core.aval import aval_of
-from ..core.checked import checked
 from ..core.dtypes import canonical, promote
 from ..core.errors import ArgumentValueError, NoRuleError
 from ..core.trace import PYTHON_KEYS, Tracer, current_trace, eval_trace, operators
+from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.axes import one_axis
 from ..primitives.operands import WEAK_DTYPES, finish, key_of, operand, strong

@@ -8,9 +8,9 @@ import numpy as np
 
 from ..core.arguments import Device, Like, Order
 from ..core.array import wrap
-from ..core.checked import checked
 from ..core.errors import ArgumentError
 from ..core.trace import Tracer, concrete
+from ..frontend.checked import checked
 from ..primitives.operands import operand
 from ..primitives.structure.linear import dtype_of
 from .creation.filled import asarray

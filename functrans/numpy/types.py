@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..core.array import Array
-from ..core.checked import checked
 from ..core.dtypes import check_supported
 from ..core.errors import ArgumentError
 from ..core.trace import Tracer, operators
+from ..frontend.checked import checked
 from ..primitives.operands import key_of, operand
 from ..primitives.promotion import common_dtype
 from .dispatch import implements

@@ -1,6 +1,6 @@
 """SciPy's functions for arrays and traced values: `special`, `linalg`, `signal`, `integrate`, `optimize`."""
 
-from ..core.names import module_attributes as _module_attributes
+from ..core.module_getattr import module_attributes as _module_attributes
 from . import integrate, linalg, optimize, signal, special
 from .patched import patch, unpatch
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.aval import Aval
-from ..core.checked import checked
 from ..core.dtypes import real_dtype
 from ..core.errors import ArgumentValueError
+from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.operands import finish, operand
 from ..primitives.structure.linear import dtype_of, shape_of

@@ -25,6 +25,7 @@ from ..core.errors import ArgumentError, ShapeError, SolverError
 from ..core.masks import scatter
 from ..custom.closures import Sealed
 from ..custom.function import Function
+from ..frontend.arguments import ShapeDtypeStruct
 from ..numpy.creation.filled import asarray
 from ..numpy.shaping.joining import concatenate, stack
 from ..numpy.shaping.reshaping import broadcast_to
@@ -32,7 +33,6 @@ from ..primitives import ops
 from ..transforms.jvp import jvp
 from ..transforms.linearize import linearize
 from ..transforms.transpose import backward
-from ..transforms.values import ShapeDtypeStruct
 from .callbacks import Callback, as_array, is_moving, unpatched
 
 #: Options that describe the user's function to a solver, and do not apply to its derivatives.

@@ -4,7 +4,7 @@
 inside compiled functions NaN propagates.
 """
 
-from ..core.names import module_attributes as _module_attributes
+from ..core.module_getattr import module_attributes as _module_attributes
 from .factors import lu, lu_factor, lu_solve, qr
 from .matrix_functions import block_diag, expm, solve_sylvester, sqrtm, toeplitz
 from .positive import cho_factor, cho_solve, cholesky

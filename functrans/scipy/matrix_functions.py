@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Aval, aval_of
-from ..core.checked import checked
 from ..core.dtypes import INT64, promote
 from ..core.errors import LinAlgError
 from ..core.trace import concrete
+from ..frontend.checked import checked
 from ..lax.branching import switch
 from ..lax.loops import map as map_matrices
 from ..lax.while_loops import fori_loop

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.checked import checked
 from ..core.config import config
+from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.operands import finish
 from ..primitives.structure.linear import shape_of

@@ -21,7 +21,7 @@ from ..core.aval import aval_of
 from ..core.masks import scatter
 from ..custom.closures import Sealed
 from ..custom.function import Function
-from ..transforms.values import ShapeDtypeStruct, struct_of
+from ..frontend.arguments import ShapeDtypeStruct, struct_of
 from .callbacks import Callback, as_array, is_moving, pulled, pushed, unpatched
 
 

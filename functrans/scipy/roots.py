@@ -15,8 +15,8 @@ from ..api.jacobian import jacfwd
 from ..core.masks import scatter
 from ..custom.closures import Sealed
 from ..custom.function import Function
+from ..frontend.arguments import ShapeDtypeStruct
 from ..numpy.linalg import solve
-from ..transforms.values import ShapeDtypeStruct
 from .callbacks import Callback, as_array, is_moving, pulled, pushed
 
 

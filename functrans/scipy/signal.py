@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.checked import checked
 from ..core.dtypes import BOOL
 from ..core.errors import ArgumentValueError, DtypeError, ShapeError
-from ..core.names import module_attributes as _module_attributes
+from ..core.module_getattr import module_attributes as _module_attributes
+from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand, in_one_dtype
 from ..primitives import ops
 from ..primitives.operands import finish

@@ -13,12 +13,12 @@ from typing import Any
 import scipy.special as sp
 
 from ..core.aval import aval_of
-from ..core.checked import checked
 from ..core.dtypes import FLOAT64
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError
-from ..core.names import module_attributes as _module_attributes
+from ..core.module_getattr import module_attributes as _module_attributes
 from ..core.primitive import Primitive
 from ..core.trace import operators
+from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
 from ..primitives.axes import axes_or_all

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import aval_of
-from ..core.checked import checked
 from ..core.config import config
 from ..core.dtypes import FLOAT64, INT64
 from ..core.errors import ArgumentValueError, LinAlgError
+from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.operands import finish, operand, strong
 from ..primitives.structure.linear import shape_of

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.checked import checked
 from ..core.config import config
 from ..core.dtypes import COMPLEX128, FLOAT64
 from ..core.errors import ArgumentValueError
+from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.operands import finish
 from ..primitives.structure.linear import dtype_of, shape_of

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..api.derivatives import jvp, vjp
-from ..core.checked import checked
 from ..core.errors import ArgumentValueError
-from ..transforms.values import name_of
+from ..frontend.arguments import name_of
+from ..frontend.checked import checked
 from . import laws as _laws
 from .setting import Wrt, proving
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from ..core.array import Array
 from ..core.errors import ArgumentValueError
-from ..core.pytree import tree_flatten, tree_leaves, tree_unflatten
 from ..core.trace import Tracer
 from ..custom.custom_function import CustomFunction
 from ..custom.function import Function
-from ..transforms.values import check_function, name_of
+from ..frontend.arguments import check_function, name_of
+from ..frontend.pytree import tree_flatten, tree_leaves, tree_unflatten
 from . import custom_rules as _laws
 from .setting import Wrt
 

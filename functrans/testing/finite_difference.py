@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from functrans.core.errors import ArgumentError, DtypeError, ShapeError
 
-from ..core.checked import checked
 from ..core.context import quietly, run_quietly
+from ..frontend.checked import checked
 
 ArrayFunction = Callable[[list[np.ndarray]], Sequence[ArrayLike]]
 _Side = tuple[float, np.ndarray, np.ndarray]

@@ -9,9 +9,9 @@ import numpy as np
 
 from ..api.derivatives import vjp
 from ..api.vmap import vmap
-from ..core.checked import checked
 from ..core.errors import ArgumentValueError
-from ..transforms.values import check_function, name_of
+from ..frontend.arguments import check_function, name_of
+from ..frontend.checked import checked
 from . import laws as _laws
 from .custom_rules import cotangents_count, rules_repeat
 from .finite_difference import directional_derivative, jacobian

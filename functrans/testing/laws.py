@@ -21,8 +21,8 @@ from ..api.derivatives import jvp, vjp
 from ..api.jit import jit
 from ..api.vmap import vmap
 from ..core.array import unwrap
-from ..core.checked import checked
 from ..core.config import config
+from ..frontend.checked import checked
 from .finite_difference import directional_derivative, is_kink
 from .report import Tolerance
 from .setting import Setting, Wrt, pairing, proving

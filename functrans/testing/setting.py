@@ -15,10 +15,10 @@ from ..core.config import config
 from ..core.context import run_quietly
 from ..core.dtypes import check_supported
 from ..core.errors import ArgumentError, ArgumentValueError
-from ..core.pytree import tree_flatten, tree_flatten_with_path, tree_leaves, tree_unflatten
-from ..core.tree_nodes import keystr
+from ..frontend.arguments import name_of
+from ..frontend.pytree import tree_flatten, tree_flatten_with_path, tree_leaves, tree_unflatten
+from ..frontend.pytree.nodes import keystr
 from ..primitives.operands import plain
-from ..transforms.values import name_of
 from .report import Report, Tolerance
 
 Wrt = int | Sequence[int] | None

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checked import checked
 from ..core.errors import ArgumentError
+from ..frontend.checked import checked
 from . import laws
 from .domain import MARGIN, Interval
 from .report import LawViolation

@@ -18,19 +18,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.array import secure
+from ..core.array import read_only_copy
 from ..core.aval import Aval, Zero, aval_of
 from ..core.check import verified
+from ..core.debug_nans import debug_nans_active
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
-from ..core.nans import debug_nans_active
 from ..core.passes import backward_slice, evaluate
 from ..core.primitive import Linear, Primitive
 from ..core.trace import Trace, Tracer, current_trace, tracing
 from ..primitives.elementwise.arithmetic import mul_p
 from ..primitives.structure.linear import add_p, broadcast_to, shape_of
 from .jvp import JVPTrace, JVPTracer
-from .located import LocatedTape, source_of
 from .stage import StagedTracer, StageTrace
+from .tape_sources import LocatedTape, source_of
 
 
 class Entry(NamedTuple):
@@ -122,7 +122,7 @@ class TangentTrace(Trace):
 
     @staticmethod
     def _kept(out: Any, args: tuple[Any, ...]) -> Any:
-        """Mark fresh results read-only, so that they are told from arrays of the user's (see `secure`)."""
+        """Mark fresh results read-only, so that they are told from arrays of the user's (see `read_only_copy`)."""
         for x in (out,) if type(out) is np.ndarray else out if isinstance(out, tuple | list) else ():
             if type(x) is np.ndarray and not any(x is a for a in args):
                 x.flags.writeable = False
@@ -297,7 +297,7 @@ class Linearized(NamedTuple):
                 return x
             found = copies.get(id(x))
             if found is None:
-                found = copies[id(x)] = secure(x)
+                found = copies[id(x)] = read_only_copy(x)
             return found
 
         return self._replace(tape=[e._replace(args=tuple([own(a) for a in e.args])) for e in self.tape])
@@ -318,7 +318,7 @@ def linearize(
     trace = LinearizeTrace(parent, retain)
     tracers = [trace.tangents.input(aval_of(x).strong()) if p else None for x, p in zip(primals, perturbed)]
     if retain:
-        primals = [secure(x) for x in primals]
+        primals = [read_only_copy(x) for x in primals]
     if debug_nans_active():
         trace.tangents.tape = LocatedTape()
     outs = tracing(trace, fun, *[x if t is None else trace.pair(x, t) for x, t in zip(primals, tracers)])

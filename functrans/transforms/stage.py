@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.array import secure, unwrap
+from ..core.array import read_only_copy, unwrap
 from ..core.aval import Aval
 from ..core.check import verified
 from ..core.dtypes import check_supported, native
@@ -96,7 +96,7 @@ class StageTrace(Trace):
         if isinstance(x, Tape):
             return Var(x.aval), x
         check_supported(x.dtype, "captured constant")
-        value = secure(x)
+        value = read_only_copy(x)
         return Var(Aval(value.shape, value.dtype)), value
 
     def _known_outside(self, tracer: Tracer) -> bool:

@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.aval import Zero
+from ..core.debug_nans import debug_nans_active
 from ..core.ir import Eqn, Jaxpr
 from ..core.masks import with_zeros
-from ..core.nans import debug_nans_active
 from ..core.passes import bind_equation, evaluate
 from ..core.primitive import Linear
 from ..primitives.tape import sum_primitive
 from .linearize import Entry
-from .located import located
 from .stage import stage
+from .tape_sources import located
 
 
 def backward(

@@ -29,8 +29,8 @@ from functrans.core.config import config
 from functrans.core.source import replayed
 from functrans.core.trace import current_trace, eval_trace
 from functrans.custom.context import _hooks as saved_values
+from functrans.frontend.arguments import given_numbers
 from functrans.scipy.special import polygamma
-from functrans.transforms.values import given_numbers
 
 #: Where instants are counted: functrans's code, and that of the context managers of others in it.
 FILES = (os.path.dirname(ft.__file__) + os.sep, inspect.getfile(np.errstate.__enter__), contextlib.__file__)

@@ -138,7 +138,7 @@ def test_an_error_that_is_not_meant_keeps_the_frame_that_raised_it(monkeypatch):
         compile("def tree_flatten(tree): return {}['missing']", source.__code__.co_filename, "exec"),
         names_ := {},
     )
-    monkeypatch.setattr("functrans.transforms.values.tree_flatten", names_["tree_flatten"])
+    monkeypatch.setattr("functrans.frontend.arguments.tree_flatten", names_["tree_flatten"])
     with pytest.raises(KeyError) as caught:
         ft.grad(fnp.sum)(X)
     assert [f.name for f in own_frames(caught.value)] == ["tree_flatten"]

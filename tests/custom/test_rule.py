@@ -19,7 +19,7 @@ from functrans.core.errors import (
 from functrans.custom.custom_call import bind_rule
 from functrans.custom.function_call import once
 from functrans.custom.rule import CustomRule, Forward
-from functrans.transforms.values import given, result
+from functrans.frontend.arguments import given, result
 
 X = np.linspace(0.2, 1.0, 4)
 

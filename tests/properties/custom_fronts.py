@@ -9,7 +9,7 @@ import functrans.numpy as fnp
 from functrans.core.aval import Zero
 from functrans.custom.custom_call import bind_rule
 from functrans.custom.rule import CustomRule, Forward
-from functrans.transforms.values import given, value_of
+from functrans.frontend.arguments import given, value_of
 
 
 def bare(spec):

@@ -12,9 +12,9 @@ from typing import Any
 from ...control.callback import Replay, made_before
 from ...core.config import config
 from ...core.context import run_quietly, run_with
+from ...core.debug_nans import describe, has_nan, nan_of, only_moves, title
 from ...core.errors import NaNError
 from ...core.ir import Atom, Eqn, Jaxpr, Literal, has_subjaxprs
-from ...core.nans import describe, has_nan, nan_of, only_moves, title
 from ...core.passes import run_equations
 from .explain_failure import call_host, inputs
 

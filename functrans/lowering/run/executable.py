@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ...control.body_cache import interned
 from ...control.callback import Replay, made_before
-from ...control.interned import interned
 from ...core.config import config
 from ...core.context import run_with
 from ...core.ir import Eqn, Jaxpr, subjaxprs

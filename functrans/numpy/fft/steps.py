@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...core.arguments import Device
-from ...core.checked import checked
 from ...core.dtypes import FLOAT64, canonical, complex_dtype, is_complex, is_float, is_inexact
 from ...core.errors import ArgumentError, ArgumentValueError, AxisError, DtypeError, ShapeError
+from ...frontend.checked import checked
 from ...primitives import ops
 from ...primitives.axes import axes_or_all, one_axis
 from ...primitives.operands import finish, strong

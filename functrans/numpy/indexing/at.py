@@ -17,8 +17,8 @@ from ...core.array import unwrap, wrap
 from ...core.aval import Aval, aval_of
 from ...core.dtypes import INT64
 from ...core.errors import DtypeError, InvalidIndexError, NonConcreteBooleanIndexError, ShapeError
-from ...core.pytree import tree_structure
 from ...core.trace import Tracer, concrete, is_abstract, operators
+from ...frontend.pytree import tree_structure
 from ...primitives import ops
 from ...primitives.structure.linear import shape_of
 

@@ -1,7 +1,7 @@
 """``functrans.numpy.linalg``: NumPy's linear algebra, in batches and with derivatives."""
 
 from ...core.errors import LinAlgError
-from ...core.names import module_attributes as _module_attributes
+from ...core.module_getattr import module_attributes as _module_attributes
 from ...primitives.products.matmul import matmul, vecdot
 from ..products import cross, tensordot
 from ..shaping.reshaping import matrix_transpose

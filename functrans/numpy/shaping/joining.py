@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ...core.arguments import Casting
-from ...core.checked import checked
 from ...core.dtypes import canonical
 from ...core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
 from ...core.trace import Tracer
+from ...frontend.checked import checked
 from ...primitives import ops
 from ...primitives.axes import one_axis
 from ...primitives.operands import finish, operand

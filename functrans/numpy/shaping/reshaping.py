@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...core.arguments import Order
-from ...core.checked import checked
 from ...core.errors import ArgumentValueError, AxisError, ShapeError
 from ...core.trace import operators
+from ...frontend.checked import checked
 from ...primitives import ops
 from ...primitives.axes import as_shape, filled_shape, many_axes, one_axis, positive_shape, reduced_axes
 from ...primitives.structure.linear import shape_of

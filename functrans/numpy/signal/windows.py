@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.checked import checked
 from ...core.dtypes import FLOAT64
 from ...core.errors import DtypeError
+from ...frontend.checked import checked
 from ...primitives import ops, ufuncs
 from ...primitives.families import literal
 from ...primitives.operands import finish, strong

@@ -9,10 +9,10 @@ from typing import Any
 
 from ...core.aval import Aval, Zero, aval_of
 from ...core.context import run_with
+from ...core.debug_nans import describe, has_nan
 from ...core.dtypes import is_inexact
 from ...core.errors import NaNError
 from ...core.kernel import Indexed, Reshape
-from ...core.nans import describe, has_nan
 from ...core.primitive import Effect, Primitive
 from ...core.rewriter import identity
 from ...core.source import Source, replayed

@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
+from ...core.errors import PytreeError
 from ..checked import checked
-from ..errors import PytreeError
-from ..tree_nodes import GetAttrKey, KeyEntry, register_kind
+from .nodes import GetAttrKey, KeyEntry, register_kind
 
 _Class = TypeVar("_Class", bound=type)
 

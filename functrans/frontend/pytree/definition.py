@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NoReturn
 
-from ..errors import PytreeError
-from ..tree_nodes import (
+from ...core.errors import PytreeError
+from .nodes import (
     TUPLE,
     KeyPath,
     NodeKind,

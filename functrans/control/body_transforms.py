@@ -19,7 +19,7 @@ from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from ..transforms.transpose import transpose_jaxpr
 from .bodies import JaxprBuilder, fixpoint, invariant_part
-from .economy import economical
+from .min_cut import economical
 
 
 def carry_mask(jaxpr: Jaxpr, mask: Mask, num_consts: int, num_carry: int, *, reverse: bool) -> Mask:

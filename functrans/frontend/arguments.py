@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 
 from ..core.arguments import Parameters
-from ..core.array import Array, WeakArray, secure, unwrap, wrap
+from ..core.array import Array, WeakArray, read_only_copy, unwrap, wrap
 from ..core.aval import Aval, aval_of
 from ..core.context import run_with
 from ..core.dtypes import SUPPORTED, native
 from ..core.errors import ArgumentError, DtypeError
-from ..core.pytree import LEAF, PyTree, PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
 from ..core.trace import Tracer, current_trace, eval_trace
-from ..core.tree_nodes import KeyPath, SequenceKey, keystr
 from ..primitives.axes import positive_shape
 from ..primitives.operands import PYTHON_KEYS, plain
+from .pytree import LEAF, PyTree, PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
+from .pytree.nodes import KeyPath, SequenceKey, keystr
 
 _SUPPORTED = frozenset(SUPPORTED)
 _ARRAYS = (np.ndarray, np.generic)
@@ -154,7 +154,7 @@ def returned_values(fun: Callable[..., Any], tree: PyTree) -> tuple[list[Any], P
     if type(tree) is Array:
         return [unwrap(tree)], LEAF
     leaves, treedef = flatten_values(tree, lambda path: f"the result of {name_of(fun)}{keystr(path)}")
-    return [secure(x) for x in leaves], treedef
+    return [read_only_copy(x) for x in leaves], treedef
 
 
 #: Floats and complex numbers of Python that transformations under way were given, and do not differentiate in.

@@ -12,8 +12,8 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from .checked import checked
-from .errors import PytreeError
+from ...core.errors import PytreeError
+from ..checked import checked
 
 
 @dataclass(frozen=True, slots=True)

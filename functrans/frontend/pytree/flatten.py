@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import Any
 
-from ..tree_nodes import (
+from .definition import LEAF, IsLeaf, PyTree, PyTreeDef
+from .nodes import (
     DICT,
     LEAF_TYPES,
     LIST,
@@ -22,7 +23,6 @@ from ..tree_nodes import (
     keyed_children,
     kind_of,
 )
-from .definition import LEAF, IsLeaf, PyTree, PyTreeDef
 
 _NONE_DEF = PyTreeDef(NONE, None, ())
 _SHARED_KINDS = frozenset({TUPLE, LIST, DICT})

@@ -16,8 +16,8 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from .arguments import FLAG, kind_of, shown, too_large
-from .errors import (
+from ..core.arguments import FLAG, kind_of, shown, too_large
+from ..core.errors import (
     ArgumentError,
     ArgumentValueError,
     ArrayTooLargeError,
@@ -26,10 +26,10 @@ from .errors import (
     IntegerRangeError,
     InvalidIndexError,
 )
-from .locks import new_rlock
-from .source import is_internal
-from .trace import Tracer
-from .tracebacks import show_users_frames
+from ..core.locks import new_rlock
+from ..core.source import is_internal
+from ..core.trace import Tracer
+from ..core.tracebacks import show_users_frames
 
 F = TypeVar("F", bound=Callable[..., Any])
 _Parameter = inspect.Parameter

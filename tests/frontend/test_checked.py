@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import functrans.numpy as fnp
-from functrans.core.checked import checked
 from functrans.core.errors import ArgumentError
+from functrans.frontend.checked import checked
 
 
 def fresh() -> Callable[..., Any]:

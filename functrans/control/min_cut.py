@@ -16,7 +16,7 @@ from ..core.ir import Atom, Eqn, Jaxpr, Var
 from ..core.kernel import Reduction
 from ..core.passes import forward_slice
 from ..transforms.linearize import LinearizedJaxpr
-from .recompute import inline_calls, recomputing, residual_atoms, second_run
+from .rematerialize import inline_calls, recomputing, residual_atoms, second_run
 
 #: Sums over at most this many elements are cheap, too.
 SHORT = 64

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.control.economy import _smallest_cut
+from functrans.control.min_cut import _smallest_cut
 from functrans.core.aval import Aval
 from functrans.core.ir import Var
 

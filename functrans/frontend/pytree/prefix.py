@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..tree_nodes import KeyPath, kind_of
 from .definition import PyTree, PyTreeDef, describe, matching_children, raise_mismatch, same_aux
+from .nodes import KeyPath, kind_of
 
 
 def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: PyTree) -> list[Any]:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from functrans.core.errors import FunctransError, PytreeError
-from functrans.core.pytree import (
+from functrans.frontend.pytree import (
     flatten_axes,
     tree_flatten,
     tree_flatten_one_level,
@@ -22,7 +22,7 @@ from functrans.core.pytree import (
     tree_structure,
     tree_unflatten,
 )
-from functrans.core.tree_nodes import LEAF_TYPES, keystr, register_kind
+from functrans.frontend.pytree.nodes import LEAF_TYPES, keystr, register_kind
 
 Point = namedtuple("Point", "x y")
 

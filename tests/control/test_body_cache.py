@@ -5,7 +5,7 @@ import numpy as np
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.control import interned
+from functrans.control import body_cache
 from functrans.core import ir
 from functrans.core.aval import aval_of
 from functrans.core.ir import Jaxpr
@@ -16,7 +16,7 @@ X = np.arange(1.0, 5.0)
 
 
 def traced(f, *args):
-    return interned.interned(stage(lambda *xs: [f(*xs)], [aval_of(x) for x in args]))
+    return body_cache.interned(stage(lambda *xs: [f(*xs)], [aval_of(x) for x in args]))
 
 
 def test_a_function_traced_twice():
@@ -68,12 +68,12 @@ def test_captured_arrays_and_parameters_without_hash_are_left_alone():
     table = np.arange(4.0)
     first = stage(lambda x: [x * table], [aval_of(X)])
     assert first.consts
-    assert interned.interned(first) is first
-    assert interned.interned(stage(lambda x: [x * table], [aval_of(X)])) is not first
+    assert body_cache.interned(first) is first
+    assert body_cache.interned(stage(lambda x: [x * table], [aval_of(X)])) is not first
     eqn = stage(lambda x: [fnp.sin(x)], [aval_of(X)]).eqns[0]
     eqn.params["list"] = [1]
     strange = Jaxpr(eqn.invars, [eqn], eqn.outvars)
-    assert interned.interned(strange) is strange
+    assert body_cache.interned(strange) is strange
 
 
 def test_an_eager_loop_compiles_once():
@@ -102,9 +102,9 @@ def test_an_eager_loop_compiles_once():
 
 def test_few_bodies_are_kept():
     first = traced(lambda x: x * 1.0, X)
-    for i in range(interned.MOST + 5):
+    for i in range(body_cache.MOST + 5):
         traced(lambda x, i=i: x * (2.0 + i), X)
-    assert len(interned._bodies) <= interned.MOST
+    assert len(body_cache._bodies) <= body_cache.MOST
     assert traced(lambda x: x * 1.0, X) is not first
 
 
@@ -116,12 +116,12 @@ def test_what_is_kept_on_a_body_is_bounded(monkeypatch):
         lax.cond(True, lambda x: (n + 2.5) * x, sine, 1.0)  # noqa: B023
         found = lax.fori_loop(0, n, lambda i, c: 2.0 * c, 1.0)
         assert found == 2.0**n
-    assert all(len(j._derived) <= 8 for j in interned._bodies.values())
+    assert all(len(j._derived) <= 8 for j in body_cache._bodies.values())
 
 
 def test_clear_caches_forgets_bodies():
     lax.scan(lambda c, x: (c + x, None), 0.0, X)
-    assert interned._bodies
+    assert body_cache._bodies
     ft.clear_caches()
-    assert not interned._bodies
+    assert not body_cache._bodies
     assert lax.scan(lambda c, x: (c + x, None), 0.0, X)[0] == X.sum()

@@ -6,7 +6,7 @@ import pytest
 
 import functrans
 from functrans.core import errors
-from functrans.core.names import nearest_names
+from functrans.core.module_getattr import nearest_names
 
 NAMESPACES = ["debug", "flatten_util", "lax", "numpy", "scipy", "testing", "tree", "tree_util"]
 NAMESPACES += ["lax.linalg", "numpy.fft", "numpy.linalg", "scipy.linalg", "scipy.signal", "scipy.special"]

@@ -9,7 +9,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans.core.config import Option, config
-from functrans.core.nans import blamed, describe, has_nan
+from functrans.core.debug_nans import blamed, describe, has_nan
 from functrans.primitives.elementwise.identities import check_nans
 
 NAN = np.nan
@@ -28,7 +28,9 @@ def raises(*parts):
 @pytest.mark.usefixtures("looking")
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_an_operation_that_returns_nan():
-    with raises(r"log returned NaN \(2 of 4 elements, the first at \(1, 0\)\)\n  at .*test_nans") as error:
+    with raises(
+        r"log returned NaN \(2 of 4 elements, the first at \(1, 0\)\)\n  at .*test_debug_nans"
+    ) as error:
         fnp.log(np.array([[1.0, 2.0], [-1.0, -2.0]]))
     assert isinstance(error.value, FloatingPointError)
     assert error.value.source.text == "fnp.log(np.array([[1.0, 2.0], [-1.0, -2.0]]))"

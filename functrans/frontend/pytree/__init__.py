@@ -2,7 +2,7 @@
 
 `definition` is the structure without the leaves, and how a tree is held against it; `flatten` takes trees apart
 and maps functions over them; `prefix` compares structures, and spreads the values of a prefix over the leaves below;
-`register` makes node types of users' classes. The table of node types is `core.tree_nodes`.
+`register` makes node types of users' classes. The table of node types is `frontend.pytree.nodes`.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from ..core.ir import Jaxpr, subjaxprs
 from ..core.passes import evaluate, single_equation
 from ..core.primitive import Primitive
 from ..core.trace import eval_trace, tracing
+from .body_cache import derive_from_all
 from .call import executable
-from .interned import derive_from_all
 
 
 def run_compiled(prim: Primitive, args: Sequence[Any], params: dict[str, Any], body: Jaxpr) -> list[Any]:
