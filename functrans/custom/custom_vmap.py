@@ -107,8 +107,8 @@ class MapReturned:
         if parted is not None:
             path, one, other = parted
             return (
-                f"returned another structure than the function{f' at {keystr(path)}' if path else ''}: want {one}, got "
-                f"{other}\n  function: {wanted.tree}\n  rule:     {self.tree}"
+                f"returned another structure than the function{f' at {keystr(path)}' if path else ''}: expected {one}, "
+                f"got {other}\n  function: {wanted.tree}\n  rule:     {self.tree}"
             )
         for i, (x, aval, flag) in enumerate(zip(self.leaves, wanted.avals, self.flags)):
             own = aval_of(x)
@@ -147,7 +147,7 @@ def _flags(fun: Callable[..., Any], rule: Callable[..., Any], tree: PyTreeDef, o
         refuse(fun, rule, f"returned an out_batched that does not fit its out: {error.message}")
     for flag in flags:
         if not isinstance(flag, bool | np.bool_):
-            refuse(fun, rule, f"returned {flag!r} in out_batched; want True or False for each result")
+            refuse(fun, rule, f"returned {flag!r} in out_batched; expected True or False for each result")
     return tuple([bool(flag) for flag in flags])
 
 

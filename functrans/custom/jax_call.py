@@ -156,7 +156,7 @@ def custom_vjp_primal_tree_values(tree: PyTree) -> PyTree:
     def value(leaf: Any) -> Any:
         if not isinstance(leaf, CustomVJPPrimal):
             raise ArgumentError(
-                f"custom_vjp_primal_tree_values: want a tree of CustomVJPPrimal, got {str(leaf)[:60]!r} of type "
+                f"custom_vjp_primal_tree_values: expected a tree of CustomVJPPrimal, got {str(leaf)[:60]!r} of type "
                 f"{type(leaf).__name__} in it. A fwd rule gets them with defvjp(..., symbolic_zeros=True)"
             )
         return leaf.value

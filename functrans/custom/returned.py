@@ -494,9 +494,9 @@ class Returned:
         found = tree_structure(tree)
         path, wanted, met = first_difference(treedef, found) or ((), str(treedef), str(found))
         raise self.kind.structure(
-            f"{self.title()} returned a {self.kind.name} of another structure for {self.place(path)}: want "
+            f"{self.title()} returned a {self.kind.name} of another structure for {self.place(path)}: expected "
             f"{wanted}, got {met}. None stands for a zero {self.kind.name} of any part\n"
-            f"  wanted:   {treedef}\n"
+            f"  expected: {treedef}\n"
             f"  returned: {found}",
             last_line(self.rule),
         )

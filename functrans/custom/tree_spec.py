@@ -99,7 +99,7 @@ class Model:
         if parted is not None:
             path, mine, other = parted
             raise ArgumentError(
-                f"{self.what}: {wants} the structure of {self.name}{keystr(path)}: want {mine}, got {other}\n"
+                f"{self.what}: {wants} the structure of {self.name}{keystr(path)}: expected {mine}, got {other}\n"
                 f"  {self.name}: {self.tree}\n"
                 f"  {met}: {found}",
                 source,

@@ -129,7 +129,7 @@ def value_of(x: Any, where: Callable[[], str]) -> Any:
     if dataclasses.is_dataclass(x):
         cure = "Register the class: @functrans.tree_util.register_dataclass above @dataclass"
     raise ArgumentError(
-        f"{where()} is {str(x)[:60]!r} of type {kind.__name__}; want an array, a number, or a tree "
+        f"{where()} is {str(x)[:60]!r} of type {kind.__name__}; expected an array, a number, or a tree "
         f"(tuple, list, dict, registered class) of them. {cure}"
     )
 

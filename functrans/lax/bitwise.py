@@ -26,7 +26,7 @@ def _unsigned(name: str, x: Any) -> tuple[Any, np.dtype]:
     (value,) = operands(name, x)
     own = dtype_of(value)
     if own.kind not in "iu":
-        raise DtypeError(f"lax.{name}: want integers, got dtype {own}")
+        raise DtypeError(f"lax.{name}: expected integers, got dtype {own}")
     return ops.convert(value, np.dtype(f"u{own.itemsize}")), own
 
 
@@ -141,7 +141,8 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
     exponent, mantissa = operator.index(exponent_bits), operator.index(mantissa_bits)
     if exponent < 1 or mantissa < 0:
         raise ArgumentValueError(
-            f"lax.reduce_precision: want at least 1 bit of exponent and 0 of mantissa, got {exponent} and {mantissa}"
+            f"lax.reduce_precision: expected at least 1 bit of exponent and 0 of mantissa, got {exponent} and "
+            f"{mantissa}"
         )
     ops.reduce_precision_p.abstract(aval_of(x))
     return finish(ops.reduce_precision_p.bind(x, exponent_bits=exponent, mantissa_bits=mantissa))

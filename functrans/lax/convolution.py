@@ -74,7 +74,7 @@ def conv_dimension_numbers(
     rank = len(lhs_shape)
     if len(rhs_shape) != rank or rank < 2:
         raise ShapeError(
-            f"lax.conv: want operands with the same number of axes, at least 2, got shapes {tuple(lhs_shape)} and "
+            f"lax.conv: expected operands with the same number of axes, at least 2, got shapes {tuple(lhs_shape)} and "
             f"{tuple(rhs_shape)}"
         )
     if dimension_numbers is None:
@@ -193,7 +193,7 @@ def conv_general_dilated(
         x, w = ops.convert(x, to), ops.convert(w, to)
     if dtype_of(x) != dtype_of(w) or dtype_of(x).kind == "b":
         raise DtypeError(
-            f"lax.conv: operands have dtypes {dtype_of(x)} and {dtype_of(w)}; want numbers of one dtype: convert one "
+            f"lax.conv: operands have dtypes {dtype_of(x)} and {dtype_of(w)}; expected one numeric dtype: convert one "
             "with .astype"
         )
     layout = conv_dimension_numbers(shape_of(x), shape_of(w), dimension_numbers)

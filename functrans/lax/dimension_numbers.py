@@ -101,7 +101,8 @@ def read_numbers(name: str, given: Any, kind: Kind, ndim: int, index: tuple[int,
         )
     if len(found.own_batch) != len(found.index_batch):
         raise ArgumentValueError(
-            f"{name}: {found.own_batch} and {found.index_batch}: want as many batching axes"
+            f"{name}: batching axes {found.own_batch} and {found.index_batch} differ in number; expected "
+            "one for one"
         )
     return found
 
@@ -114,8 +115,8 @@ def windows_of(
     count = len(index) - 1 + len(kept)
     if len(numbers.places) != len(kept) or any(not 0 <= p < count for p in numbers.places):
         raise ArgumentValueError(
-            f"{name}: windows of an operand of shape {shape} keep the axes {tuple(kept)}; want as many places among "
-            f"the {count} axes, got {numbers.places}"
+            f"{name}: windows of an operand of shape {shape} keep the axes {tuple(kept)}; expected one place for each "
+            f"among the {count} axes, got {numbers.places}"
         )
     for d, (n, size) in enumerate(zip(shape, sizes)):
         if d not in kept and size > 1:

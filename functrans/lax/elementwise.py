@@ -314,7 +314,7 @@ def _shifted(name: str, x: Any, y: Any, kind: str) -> Any:
     a, b = operands(name, x, y)
     own = dtype_of(a)
     if own.kind not in "iu":
-        raise DtypeError(f"lax.{name}: want integers, got dtype {own}")
+        raise DtypeError(f"lax.{name}: expected integers, got dtype {own}")
     other = np.dtype(f"{kind}{own.itemsize}")
     return ops.convert(ops.shift_right_p.bind(ops.convert(a, other), ops.convert(b, other)), own)
 

@@ -96,7 +96,7 @@ def gather(
     sizes = as_shape(slice_sizes, "lax.gather: slice_sizes")
     shape = shape_of(x)
     if len(sizes) != len(shape):
-        raise ShapeError(f"lax.gather: want {len(shape)} slice_sizes for shape {shape}, got {sizes}")
+        raise ShapeError(f"lax.gather: expected {len(shape)} slice_sizes for shape {shape}, got {sizes}")
     numbers = read_numbers(
         "lax.gather", dimension_numbers, GatherDimensionNumbers, len(shape), shape_of(indices)
     )

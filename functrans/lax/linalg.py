@@ -54,7 +54,7 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
     shape = shape_of(r)
     if len(shape) != 2 or shape[0] != shape[1] or shape_of(w) != shape[:1]:
         raise LinAlgError(
-            f"linalg.cholesky_update: want shapes (n, n) and (n,), got {shape} and {shape_of(w)}"
+            f"linalg.cholesky_update: expected shapes (n, n) and (n,), got {shape} and {shape_of(w)}"
         )
     row = ops.reshape_p.bind(ops.conj_p.bind(w) if w.dtype.kind == "c" else w, shape=(1, *shape[:1]))
     _, out = ops.qr_p.bind(ops.concatenate_p.bind(ops.triangle(r, lower=False), row, dimension=0), full=False)
@@ -201,7 +201,7 @@ def householder_product(a: Any, taus: Any) -> Any:
         or shape[:-2] != shape_of(scales)[:-1]
     ):
         raise LinAlgError(
-            f"linalg.householder_product: want shapes (..., m, n) and (..., k) with k <= n <= m, got {shape} and "
+            f"linalg.householder_product: expected shapes (..., m, n) and (..., k) with k <= n <= m, got {shape} and "
             f"{shape_of(scales)}"
         )
     return finish(ops.householder_product(x, scales))

@@ -153,7 +153,7 @@ def dot(lhs: Any, rhs: Any, precision: Any = None, preferred_element_type: Any =
     """
     n, m = len(shape_of(single("dot", lhs))), len(shape_of(single("dot", rhs)))
     if not (1 <= n <= 2 and 1 <= m <= 2):
-        raise ShapeError(f"lax.dot: want vectors or matrices, got {n} and {m} axes; use lax.dot_general")
+        raise ShapeError(f"lax.dot: expected vectors or matrices, got {n} and {m} axes; use lax.dot_general")
     return dot_general(lhs, rhs, (((n - 1,), (0,)), ((), ())), precision, preferred_element_type)
 
 
@@ -170,7 +170,7 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
     """
     n = len(shape_of(single("batch_matmul", lhs)))
     if n < 2 or len(shape_of(single("batch_matmul", rhs))) != n:
-        raise ShapeError("lax.batch_matmul: want operands with the same number of axes, at least 2")
+        raise ShapeError("lax.batch_matmul: expected operands with the same number of axes, at least 2")
     batch = tuple(range(n - 2))
     return dot_general(lhs, rhs, (((n - 1,), (n - 2,)), (batch, batch)), precision)
 

@@ -57,7 +57,7 @@ def _scattered(
     for place, window in zip(numbers.places, [a.size for a in windows.axes if a.window is not None]):
         expected.insert(place, window)
     if shape_of(updates) != tuple(expected):
-        raise ShapeError(f"{name}: updates have shape {shape_of(updates)}, want {tuple(expected)}")
+        raise ShapeError(f"{name}: updates have shape {shape_of(updates)}, expected {tuple(expected)}")
     updates = ops.arranged(updates, ops.inverse(windows.order()))
     axes = windows.indexed()
     out = prim.bind(x, updates, *arrays, axes=axes, mode=way, unique_indices=bool(unique_indices))

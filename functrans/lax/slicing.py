@@ -292,7 +292,7 @@ def stack(arrays: Sequence[Any], axis: int = 0) -> Any:
            [1, 1]])
     """
     if not len(arrays):
-        raise ArgumentValueError("lax.stack: want at least one array")
+        raise ArgumentValueError("lax.stack: expected at least one array")
     values = operands("stack", *arrays)
     shapes = {shape_of(v) for v in values}
     if len(shapes) > 1:
@@ -333,7 +333,9 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
     (x,) = operands("tile", operand)
     shape, counts = shape_of(x), as_shape(reps, "lax.tile: reps")
     if len(counts) != len(shape) or min(counts, default=0) < 0:
-        raise ArgumentValueError(f"lax.tile: want {len(shape)} repetitions for shape {shape}, got {counts}")
+        raise ArgumentValueError(
+            f"lax.tile: expected {len(shape)} repetitions for shape {shape}, got {counts}"
+        )
     spread = tuple([n for pair in zip(counts, shape) for n in pair])
     kept = tuple(range(1, 2 * len(shape), 2))
     out = ops.broadcast_in_dim_p.bind(x, shape=spread, broadcast_dimensions=kept)

@@ -58,7 +58,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     many = isinstance(operand, (list, tuple))
     given = list(operand) if many else [operand]
     if not given:
-        raise ArgumentError("lax.sort: want at least one array")
+        raise ArgumentError("lax.sort: expected at least one array")
     values = [array_operand(x, "lax.sort", i) for i, x in enumerate(given)]
     shapes = [shape_of(v) for v in values]
     if len(set(shapes)) > 1:

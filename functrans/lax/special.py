@@ -149,7 +149,9 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
     (value,) = operands("fft", x)
     name = fft_type.name if isinstance(fft_type, FftType) else str(fft_type).upper()
     if name not in FftType.__members__:
-        raise ArgumentValueError(f"lax.fft: want one of {', '.join(FftType.__members__)}, got {fft_type!r}")
+        raise ArgumentValueError(
+            f"lax.fft: expected one of {', '.join(FftType.__members__)}, got {fft_type!r}"
+        )
     lengths = tuple([operator.index(n) for n in fft_lengths])
     ndim = len(shape_of(value))
     if not 0 < len(lengths) <= ndim:

@@ -144,7 +144,7 @@ def svd(
     if subset_by_index is None:
         return finish(outs[0]), s, finish(outs[2])
     if full_matrices:
-        raise ArgumentValueError("linalg.svd: subset_by_index wants full_matrices=False")
+        raise ArgumentValueError("linalg.svd: subset_by_index requires full_matrices=False")
     return finish(_part(outs[0], first, last)), s, finish(_part(outs[2], first, last, -2))
 
 

@@ -137,7 +137,7 @@ def _leaves(operands: Any, init_values: Any, name: str) -> tuple[list[Any], list
     inits, other = tree_util.tree_flatten(init_values)
     if tree != other or not xs:
         raise ArgumentError(
-            f"lax.{name}: want an initial value for each operand, in the same tree; got {tree} and {other}"
+            f"lax.{name}: expected an initial value for each operand, in the same tree; got {tree} and {other}"
         )
     values = [array_operand(x, f"lax.{name}", i) for i, x in enumerate(xs)]
     shapes = {shape_of(v) for v in values}

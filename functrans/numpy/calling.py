@@ -40,7 +40,7 @@ def _parsed(signature: str) -> tuple[Axes, Axes]:
     """The names of the axes of each argument and each result: of ``"(n,m),(m)->(n)"``."""
     if not isinstance(signature, str) or not _SIGNATURE.fullmatch(signature):
         raise ArgumentValueError(
-            f"vectorize: not a valid signature: {signature!r}; want one as '(n,m),(m)->(n)'"
+            f"vectorize: not a valid signature: {signature!r}; expected one as '(n,m),(m)->(n)'"
         )
     sides = signature.split("->")
     taken, given = ([tuple(re.findall(r"\w+", part)) for part in re.findall(_AXES, side)] for side in sides)
@@ -411,7 +411,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
         raise ArgumentValueError(f"choose: clipmode must be one of 'clip', 'raise', or 'wrap', got {mode!r}")
     i = array_operand(a, "choose")
     if dtype_of(i).kind not in "biu":
-        raise ArgumentError(f"choose: the indices have dtype {dtype_of(i)}, want integers")
+        raise ArgumentError(f"choose: the indices have dtype {dtype_of(i)}, expected integers")
     i = ops.convert(i, INT64)
     values = in_one_dtype([operand(c, "choose", 1) for c in choices], None, "choose")
     if not values:

@@ -271,7 +271,7 @@ def _reduceat(
         if not 0 <= s < n:
             raise IndexOutOfBoundsError(f"{name}: index {s} out-of-bounds in [0, {n})")
     if not starts:
-        raise ArgumentError(f"{name}: want at least one index")
+        raise ArgumentError(f"{name}: expected at least one index")
     parts = []
     for s, end in zip(starts, [*starts[1:], n]):
         piece = ops.slice_along(x, d, s, max(end, s + 1))

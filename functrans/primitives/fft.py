@@ -39,7 +39,7 @@ def _abstract(x: Aval, *, kind: str, axes: tuple[int, ...], lengths: tuple[int, 
     wanted = "f" if kind == "rfft" else "c" if kind == "irfft" else "fc"
     if x.dtype.kind not in wanted:
         need = {"f": "float", "c": "complex"}.get(wanted, "float or complex")
-        raise DtypeError(f"{kind}: want {need} numbers, got {x.dtype}; convert them with .astype")
+        raise DtypeError(f"{kind}: expected {need} numbers, got {x.dtype}; convert them with .astype")
     if not axes or len(set(axes)) != len(axes) or any(not 0 <= d < x.ndim for d in axes):
         raise ShapeError(f"{kind}: axes {axes} do not fit an array of shape {x.shape}")
     if any(n < 1 for n in lengths):
@@ -50,7 +50,7 @@ def _abstract(x: Aval, *, kind: str, axes: tuple[int, ...], lengths: tuple[int, 
     if met != before:
         raise ShapeError(
             f"{kind}: an array of shape {x.shape} has extents {met} along axes {axes}, where the lengths "
-            f"{lengths} want {before}"
+            f"{lengths} need {before}"
         )
     shape = list(x.shape)
     for d, n in zip(axes, after):

@@ -97,7 +97,7 @@ def plain(x: Any, where: str) -> np.ndarray:
 
 def _not_an_array(x: Any, name: str, position: int) -> NoReturn:
     raise ArgumentError(
-        f"{name}: argument {position} is {_shown(x)} of type {type(x).__name__}; want an array, a number "
+        f"{name}: argument {position} is {_shown(x)} of type {type(x).__name__}; expected an array, a number "
         "or a nested list of numbers"
     )
 

@@ -101,7 +101,7 @@ WRONG_TANGENTS = {
     "structure": (
         lambda p, t: (p, (t,)),
         "TangentError",
-        "another structure for the output: want a leaf, got a tuple",
+        "another structure for the output: expected a leaf, got a tuple",
     ),
     "shape": (
         lambda p, t: (p, t[:2]),

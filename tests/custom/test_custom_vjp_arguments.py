@@ -365,7 +365,7 @@ def test_a_primal_among_the_residuals_is_an_error():
 def test_helpers():
     tree = {"a": CustomVJPPrimal(1.0, True), "b": [CustomVJPPrimal(2.0, False)]}
     assert custom_vjp_primal_tree_values(tree) == {"a": 1.0, "b": [2.0]}
-    with pytest.raises(ft.errors.ArgumentError, match="want a tree of CustomVJPPrimal"):
+    with pytest.raises(ft.errors.ArgumentError, match="expected a tree of CustomVJPPrimal"):
         custom_vjp_primal_tree_values({"a": 1.0})
     zero = zero_from_primal(np.ones((2, 3), "float32"), symbolic_zeros=True)
     assert (type(zero), zero.shape, zero.dtype, zero.ndim, zero.size) == (

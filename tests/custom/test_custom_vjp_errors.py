@@ -104,7 +104,7 @@ WRONG_GRADIENTS = {
     "tree": (
         lambda g: ((g, g), 1.0),
         "GradientStructureError",
-        r"argument 0 \('x'\): want a leaf, got a tuple of length 2",
+        r"argument 0 \('x'\): expected a leaf, got a tuple of length 2",
     ),
 }
 
@@ -139,7 +139,8 @@ def test_wrong_structure_names_the_leaf():
         lambda p: p["a"] * p["b"], lambda p: (p["a"] * p["b"], p), lambda p, ct: ({"a": ct, "c": ct},)
     )
     with pytest.raises(
-        ft.errors.GradientStructureError, match=r"argument 0 \('p'\): want .*\['a', 'b'\], got .*\['a', 'c'\]"
+        ft.errors.GradientStructureError,
+        match=r"argument 0 \('p'\): expected .*\['a', 'b'\], got .*\['a', 'c'\]",
     ):
         ft.grad(f)({"a": 1.0, "b": 2.0})
     f = with_rule(lambda p: p["a"], lambda p: (p["a"], p), lambda p, ct: ({"a": fnp.ones(2)},))

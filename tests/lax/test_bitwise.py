@@ -93,7 +93,7 @@ def test_joining():
     assert lax.optimization_barrier({"x": x, "n": 2})["n"] == 2
     with pytest.raises(ArgumentValueError, match="do not add up to 4"):
         lax.split(x, (1, 2), axis=1)
-    with pytest.raises(ArgumentValueError, match="want 2 repetitions"):
+    with pytest.raises(ArgumentValueError, match="expected 2 repetitions"):
         lax.tile(x, (2,))
     with pytest.raises(ShapeError):
         lax.stack([x, x[0]])

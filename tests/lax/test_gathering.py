@@ -216,7 +216,7 @@ def test_refusals():
     one = lax.ScatterDimensionNumbers((), (0,), (0,))
     with pytest.raises(DtypeError, match="different dtypes"):
         lax.scatter(X, np.array([[1]]), np.array([1]), one)
-    with pytest.raises(ShapeError, match=r"updates have shape \(3,\), want \(2,\)"):
+    with pytest.raises(ShapeError, match=r"updates have shape \(3,\), expected \(2,\)"):
         lax.scatter(X, np.array([[1], [2]]), np.ones(3), one)
     with pytest.raises(ArgumentValueError, match="mode must be one of"):
         lax.scatter(X, np.array([[1]]), np.ones(1), one, mode="bounce")

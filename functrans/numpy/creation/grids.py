@@ -105,7 +105,7 @@ class _Joiner:
             return (given + self._setting[len(given) :])[:3]  # type: ignore[return-value]
         except ValueError:
             raise ArgumentValueError(
-                f"{self._name}: unknown directive {text!r}; want 'axis', 'axis,ndmin' or 'axis,ndmin,trans1d'; "
+                f"{self._name}: unknown directive {text!r}; expected 'axis', 'axis,ndmin' or 'axis,ndmin,trans1d'; "
                 "matrices ('r', 'c') are not supported"
             ) from None
 

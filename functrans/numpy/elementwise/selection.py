@@ -102,13 +102,13 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     if len(condlist) != len(choicelist) or not condlist:
         raise ArgumentValueError(
             f"select: condlist has {len(condlist)} conditions and choicelist "
-            f"{len(choicelist)} choices; want as many, at least one"
+            f"{len(choicelist)} choices; expected equally many, at least one"
         )
     *choices, out = common(*[operand(x, "select", 1) for x in choicelist], operand(default, "select", 2))
     for condition, choice in reversed(list(zip(condlist, choices))):
         c = operand(condition, "select")
         if dtype_of(c).kind != "b":
-            raise ArgumentError(f"select: a condition has dtype {dtype_of(c)}, want bool")
+            raise ArgumentError(f"select: a condition has dtype {dtype_of(c)}, expected bool")
         ops.broadcast_shapes("select", shape_of(c), shape_of(choice), shape_of(out))
         out = ops.select_p.bind(c, choice, out)
     return finish(out)

@@ -80,7 +80,7 @@ def transform(name: str, kind: str, x: Any, axes: Sequence[int], lengths: Sequen
     """The primitive on an array that is cut and padded to fit; `axes` are distinct, and counted from the front."""
     if kind == "rfft" and is_complex(x.dtype):
         raise DtypeError(
-            f"{name}: want real numbers, got {x.dtype}; use the transform of complex numbers, or .real"
+            f"{name}: expected real numbers, got {x.dtype}; use the transform of complex numbers, or .real"
         )
     if kind == "irfft" and not is_complex(x.dtype):
         x = ops.convert(x, complex_dtype(x.dtype))

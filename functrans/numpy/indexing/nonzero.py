@@ -124,7 +124,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     """
     x = array_operand(a, "nonzero")
     if not shape_of(x):
-        raise ArgumentValueError("nonzero: want an array of at least one axis; see atleast_1d")
+        raise ArgumentValueError("nonzero: expected an array of at least one axis; see atleast_1d")
     return tuple([finish(i) for i in _places(x, size, fill_value, "nonzero")])
 
 

@@ -124,7 +124,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1, mode: str = "
 def _diagonal(x: Any, offset: int, axis1: Any, axis2: Any, name: str) -> Any:
     shape = shape_of(x)
     if len(shape) < 2:
-        raise ShapeError(f"{name}: want at least 2 axes, got shape {shape}")
+        raise ShapeError(f"{name}: expected at least 2 axes, got shape {shape}")
     d, e = many_axes((axis1, axis2), len(shape), name)
     k = operator.index(offset)
     row, column = max(0, -k), max(0, k)
@@ -183,7 +183,7 @@ def diag(v: Any, k: int = 0) -> Any:
     if len(shape) == 2:
         return owned(_diagonal(x, k, 0, 1, "diag"), v)
     if len(shape) != 1:
-        raise ShapeError(f"diag: want 1 or 2 axes, got shape {shape}")
+        raise ShapeError(f"diag: expected 1 or 2 axes, got shape {shape}")
     k = operator.index(k)
     n = shape[0] + abs(k)
     zero = x.dtype.type(0)
@@ -225,7 +225,7 @@ def _matrix(m: Any, name: str) -> Any:
     x = array_operand(m, name)
     shape = shape_of(x)
     if not shape:
-        raise ShapeError(f"{name}: want at least 1 axis, got a number")
+        raise ShapeError(f"{name}: expected at least 1 axis, got a number")
     return ops.broadcast_to(x, shape * 2) if len(shape) == 1 else x
 
 

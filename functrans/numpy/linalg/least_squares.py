@@ -139,7 +139,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Any, Any, Any, Any]:
     vector = len(shape_of(y)) == 1
     if len(shape_of(x)) != 2 or len(shape_of(y)) not in (1, 2) or shape_of(x)[0] != shape_of(y)[0]:
         raise LinAlgError(
-            f"lstsq: want a matrix and as many numbers (or rows) as it has rows, got shapes {shape_of(x)} and "
+            f"lstsq: expected a matrix and as many numbers (or rows) as it has rows, got shapes {shape_of(x)} and "
             f"{shape_of(y)}; for batches use vmap"
         )
     y = ops.reshape_p.bind(y, shape=(shape_of(y)[0], 1)) if vector else y

@@ -78,14 +78,14 @@ def multi_dot(arrays: Sequence[Any], *, out: None = None) -> Any:
     """
     values = [operand(a, "multi_dot", i) for i, a in enumerate(arrays)]
     if len(values) < 2:
-        raise ArgumentValueError(f"multi_dot: want at least 2 arrays, got {len(values)}")
+        raise ArgumentValueError(f"multi_dot: expected at least 2 arrays, got {len(values)}")
     if len(values) == 2:
         return dot(*values)
     for i, v in enumerate(values):
         if len(shape_of(v)) != 2 and (len(shape_of(v)) != 1 or 0 < i < len(values) - 1):
             raise LinAlgError(
-                f"multi_dot: array {i} has shape {shape_of(v)}; want matrices, of which the first and the last may be "
-                "vectors"
+                f"multi_dot: array {i} has shape {shape_of(v)}; expected a matrix (the first and the last may "
+                "be vectors)"
             )
     sizes = [shape_of(v)[0] if len(shape_of(v)) > 1 else 1 for v in values[:1]]
     sizes += [shape_of(v)[0] for v in values[1:]]

@@ -70,8 +70,8 @@ def solved(a: Any, b: Any, name: str) -> Any:
     vector = len(own) == 1
     if not own or own[0 if vector else -2] != n:
         raise ShapeError(
-            f"{name}: a right-hand side of shape {own} does not fit matrices of shape {shape_of(a)}; want ({n},) or "
-            f"(..., {n}, m), a stack of vectors as b[..., None]"
+            f"{name}: a right-hand side of shape {own} does not match matrices of shape {shape_of(a)}; expected ({n},) "
+            f"or (..., {n}, m), a stack of vectors as b[..., None]"
         )
     columns = ops.reshape_p.bind(b, shape=(n, 1)) if vector else b
     params = {"on_error": config.linalg_errors, "name": name}
@@ -227,7 +227,7 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
     if rows != columns:
         raise LinAlgError(
             f"tensorsolve: the first {rank} axes of a tensor of shape {shape} make {rows} equations, the others "
-            f"{columns} unknowns; want as many of both"
+            f"{columns} unknowns; expected equally many"
         )
     size = prod(shape_of(right))
     if size != rows:

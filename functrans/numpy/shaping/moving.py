@@ -72,7 +72,7 @@ def flipud(m: Any) -> Any:
 def _axis_of(name: str, m: Any, axis: int) -> int:
     shape = shape_of(operand(m, name))
     if len(shape) <= axis:
-        raise ShapeError(f"{name}: want at least {axis + 1} axes, got shape {shape}")
+        raise ShapeError(f"{name}: expected at least {axis + 1} axes, got shape {shape}")
     return axis
 
 

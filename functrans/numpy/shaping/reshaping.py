@@ -245,7 +245,7 @@ def matrix_transpose(x: Any, /) -> Any:
     value = array_operand(x, "matrix_transpose")
     ndim = len(shape_of(value))
     if ndim < 2:
-        raise ShapeError(f"matrix_transpose: want at least 2 axes, got shape {shape_of(value)}")
+        raise ShapeError(f"matrix_transpose: expected at least 2 axes, got shape {shape_of(value)}")
     return owned(permuted(value, (*range(ndim - 2), ndim - 1, ndim - 2)), x)
 
 

@@ -186,8 +186,8 @@ def _distances(given: Sequence[Any], extents: Sequence[int]) -> list[Any]:
         given = [given[0]] * len(extents)
     if len(given) != len(extents):
         raise ArgumentError(
-            f"gradient: invalid number of arguments: got {len(given)} distances for {len(extents)} axes; want none, "
-            "one number, or one for each axis"
+            f"gradient: invalid number of arguments: got {len(given)} distances for {len(extents)} axes; expected "
+            "none, one number, or one for each axis"
         )
     return [_distance(operand(h, "gradient", i + 1), n) for i, (h, n) in enumerate(zip(given, extents))]
 

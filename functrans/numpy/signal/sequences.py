@@ -28,7 +28,7 @@ def _sequences(name: str, a: Any, v: Any) -> tuple[Any, Any, bool]:
         shape = shape_of(value)
         if len(shape) != 1:
             raise ShapeError(
-                f"{name}: {which} has shape {shape}; want one axis (for more, functrans.lax.conv)"
+                f"{name}: {which} has shape {shape}; expected one axis (for more, functrans.lax.conv)"
             )
         if not shape[0]:
             raise ArgumentValueError(f"{name}: {which} cannot be empty")
@@ -181,7 +181,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     if len(shape_of(places)) != 1 or shape_of(places) != shape_of(samples):
         raise ShapeError(
             f"interp: fp and xp are not of the same length: xp has shape {shape_of(places)}, fp {shape_of(samples)}; "
-            "want one axis each"
+            "expected one axis each"
         )
     if not shape_of(places)[0]:
         raise ArgumentValueError("interp: array of sample points is empty")

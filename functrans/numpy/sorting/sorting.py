@@ -335,7 +335,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
         raise ArgumentValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
     x, numbers = array_operand(a, "searchsorted"), array_operand(v, "searchsorted", 1)
     if len(shape_of(x)) != 1:
-        raise ShapeError(f"searchsorted: want a sorted array with one axis, got shape {shape_of(x)}")
+        raise ShapeError(f"searchsorted: expected a sorted array with one axis, got shape {shape_of(x)}")
     if sorter is not None:
         order = array_operand(sorter, "searchsorted: sorter")
         if dtype_of(order).kind not in "iu":

@@ -274,7 +274,7 @@ def _observations(m: Any, y: Any, rowvar: bool, dtype: Any, name: str) -> Any:
     arrays = [array_operand(m, name, 0)] + ([] if y is None else [array_operand(y, name, 1)])
     for x in arrays:
         if len(shape_of(x)) > 2:
-            raise ShapeError(f"{name}: want at most 2 axes, got shape {shape_of(x)}")
+            raise ShapeError(f"{name}: expected at most 2 axes, got shape {shape_of(x)}")
     if dtype is not None:
         to = canonical(dtype, f"{name}: dtype")
     else:

@@ -73,9 +73,9 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0, *, length: int 
     """
     at = array_operand(x, "bincount")
     if len(shape_of(at)) != 1:
-        raise ShapeError(f"bincount: want an array with one axis, got shape {shape_of(at)}")
+        raise ShapeError(f"bincount: expected an array with one axis, got shape {shape_of(at)}")
     if dtype_of(at).kind not in "biu" and not (isinstance(x, list) and not x):
-        raise DtypeError(f"bincount: want integers, got dtype {dtype_of(at)}; convert with .astype(int)")
+        raise DtypeError(f"bincount: expected integers, got dtype {dtype_of(at)}; convert with .astype(int)")
     if dtype_of(at) == np.uint64 and not isinstance(at, Tracer):
         raise DtypeError("bincount: uint64 does not fit into int64; convert with .astype(int)")
     at = ops.convert(at, INT64)
@@ -331,7 +331,7 @@ def _columns(sample: Any, name: str) -> list[Any]:
         if len(shape) == 2:
             return [ops.element_along(x, 1, d) for d in range_(shape[1])]
         if len(shape) > 2:
-            raise ArgumentValueError(f"{name}: want points of shape (n, d), got shape {shape}")
+            raise ArgumentValueError(f"{name}: expected points of shape (n, d), got shape {shape}")
         return [ops.flat(x)]
     parts = [operand(x, name, i) for i, x in enumerate(sample)]
     if parts and all(not shape_of(p) for p in parts):
@@ -458,7 +458,7 @@ def histogram2d(
     """
     first, second = array_operand(x, "histogram2d"), array_operand(y, "histogram2d", 1)
     if not shape_of(first) or not shape_of(second):
-        raise ArgumentError("histogram2d: want coordinates with one axis, got a number")
+        raise ArgumentError("histogram2d: expected coordinates with one axis, got a number")
     if shape_of(first) != shape_of(second):
         raise ArgumentValueError(
             f"histogram2d: x and y must have the same length, got shapes {shape_of(first)} and {shape_of(second)}"

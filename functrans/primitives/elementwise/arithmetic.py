@@ -160,7 +160,7 @@ le_p = _comparison("le", np.less_equal, lambda k, x, y: _at_least(k, y, x, stric
 def _select_abstract(pred: Aval, on_true: Aval, on_false: Aval) -> Aval:
     if pred.dtype != BOOL:
         raise DtypeError(
-            f"select: the predicate has dtype {pred.dtype}, want bool; compare it with something"
+            f"select: the predicate has dtype {pred.dtype}, expected bool; use a comparison, such as x != 0"
         )
     shape = pred.shape
     if on_true.dtype is on_false.dtype and on_true.shape in (shape, ()) and on_false.shape in (shape, ()):

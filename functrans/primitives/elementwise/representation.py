@@ -24,8 +24,8 @@ def _bitcast_abstract(x: Aval, *, dtype: np.dtype) -> Aval:
         return Aval(x.shape if new == old else (*x.shape, old // new), dtype)
     if not x.shape or x.shape[-1] != new // old:
         raise ShapeError(
-            f"bitcast: {new // old} elements of {x.dtype} make one of {dtype}: want a last axis of that extent, got "
-            f"shape {x.shape}"
+            f"bitcast: {new // old} elements of {x.dtype} make one of {dtype}: expected a last axis of that extent, "
+            f"got shape {x.shape}"
         )
     return Aval(x.shape[:-1], dtype)
 

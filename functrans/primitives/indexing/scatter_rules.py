@@ -27,7 +27,7 @@ def scatter_abstract(name: str) -> Rule:
         expected = indexed_shape(name, x, indices, axes, mode)
         if updates.shape != expected or updates.dtype != x.dtype:
             raise ShapeError(
-                f"{name}: updates have type {updates.strong()}, want {Aval(expected, x.dtype)} for an "
+                f"{name}: updates have type {updates.strong()}, expected {Aval(expected, x.dtype)} for an "
                 f"operand of type {x}"
             )
         return x.strong()

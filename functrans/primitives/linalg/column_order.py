@@ -22,7 +22,7 @@ _BLOCK = 32
 
 def _abstract(x: Aval) -> Aval:
     if x.ndim < 2:
-        raise LinAlgError(f"qr: want matrices (at least two axes), got shape {x.shape}")
+        raise LinAlgError(f"qr: expected matrices (at least two axes), got shape {x.shape}")
     check_kind("qr", x.dtype)
     return Aval((*x.shape[:-2], x.shape[-1]), INT32)
 

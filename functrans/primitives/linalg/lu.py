@@ -27,7 +27,7 @@ from .small_det import elements
 
 def _lu_abstract(x: Aval) -> tuple[Aval, Aval, Aval]:
     if x.ndim < 2:
-        raise LinAlgError(f"lu: want matrices (at least two axes), got shape {x.shape}")
+        raise LinAlgError(f"lu: expected matrices (at least two axes), got shape {x.shape}")
     check_kind("lu", x.dtype)
     *batch, m, n = x.shape
     return x.strong(), Aval((*batch, min(m, n)), INT32), Aval((*batch, m), INT32)
@@ -205,7 +205,7 @@ lu_p: Primitive = Primitive(
 def _permutation_abstract(pivots: Aval, *, size: int) -> Aval:
     if not pivots.ndim or pivots.dtype.kind not in "iu" or pivots.shape[-1] > size:
         raise ShapeError(
-            f"lu_pivots_to_permutation: want at most {size} integers (of shape (..., k)), got {pivots.dtype} "
+            f"lu_pivots_to_permutation: expected at most {size} integers (of shape (..., k)), got {pivots.dtype} "
             f"{pivots.shape}"
         )
     return Aval((*pivots.shape[:-1], size), INT32)

@@ -43,7 +43,7 @@ def check_matrix(name: str, a: Any) -> None:
     """Refuse what has fewer than two axes."""
     if a.ndim < 2:
         raise LinAlgError(
-            f"{name}: want matrices (at least two axes), got shape {a.shape}; add an axis with x[:, None]"
+            f"{name}: expected matrices (at least two axes), got shape {a.shape}; add an axis with x[:, None]"
         )
 
 

@@ -32,7 +32,7 @@ _BLOCK = 32
 
 def _check(name: str, x: Aval) -> None:
     if x.ndim < 2:
-        raise LinAlgError(f"{name}: want matrices (at least two axes), got shape {x.shape}")
+        raise LinAlgError(f"{name}: expected matrices (at least two axes), got shape {x.shape}")
     check_kind(name, x.dtype)
 
 

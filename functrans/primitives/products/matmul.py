@@ -245,7 +245,7 @@ def _labels(name: str, signature: _Signature, x_shape: Axes, y_shape: Axes) -> t
     for position, (shape, core) in enumerate(((x_shape, x_core), (y_shape, y_core))):
         if len(shape) < len(core):
             raise ShapeError(
-                f"{name}: operand {position} of shape {shape} has not enough axes (want at least "
+                f"{name}: operand {position} of shape {shape} has not enough axes (expected at least "
                 f"{1 if name == 'matmul' else len(core)}); for numbers use multiplication"
             )
     x_batch, y_batch = x_shape[: len(x_shape) - len(x_core)], y_shape[: len(y_shape) - len(y_core)]

@@ -170,7 +170,9 @@ def _steps(x: Any, y: Any, axis: int, reverse: bool) -> Pair:
 def _recurrence_abstract(a: Aval, b: Aval, *, axis: int, reverse: bool) -> Aval:
     same_dtype("recurrence", (a, b), "iufc")
     if a.shape != b.shape:
-        raise ShapeError(f"recurrence: shapes {a.shape} and {b.shape} differ: want a factor for each term")
+        raise ShapeError(
+            f"recurrence: shapes {a.shape} and {b.shape} differ: expected a factor for each term"
+        )
     return _check("recurrence", b, axis, "iufc")
 
 

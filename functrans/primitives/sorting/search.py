@@ -22,8 +22,8 @@ def _search_abstract(a: Aval, v: Aval, *, side: str) -> Aval:
     lead = a.shape[:-1]
     if not a.ndim or v.shape[: len(lead)] != lead:
         raise ShapeError(
-            f"searchsorted: want a sorted array of at least one axis, and numbers of shape {lead} + any, got shapes "
-            f"{a.shape} and {v.shape}"
+            f"searchsorted: expected a sorted array of at least one axis, and numbers of shape {lead} + any, got "
+            f"shapes {a.shape} and {v.shape}"
         )
     if side not in ("left", "right"):
         raise ArgumentValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")

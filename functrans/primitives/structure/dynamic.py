@@ -35,7 +35,9 @@ def _check(name: str, x: Aval, starts: Sequence[Aval], sizes: tuple[int, ...]) -
     if len(sizes) != x.ndim or any(not 0 <= m <= n for m, n in zip(sizes, x.shape)):
         raise ShapeError(f"{name}: a slice of shape {sizes} does not fit into an array of shape {x.shape}")
     if len(starts) != x.ndim or any(s.shape != () for s in starts):
-        raise ShapeError(f"{name}: want one scalar start for each of the {x.ndim} axes, got {len(starts)}")
+        raise ShapeError(
+            f"{name}: expected one scalar start for each of the {x.ndim} axes, got {len(starts)}"
+        )
     for s in starts:
         if s.dtype.kind not in "iu":
             raise DtypeError(f"{name}: starts must be integers, got {s.dtype}")

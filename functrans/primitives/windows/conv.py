@@ -45,8 +45,8 @@ def _abstract(x: Aval, w: Aval, **params: Any) -> Aval:
     rank = x.ndim - 3
     if rank < 0 or w.ndim != x.ndim or x.shape[1] != w.shape[0] or x.shape[2] != w.shape[2]:
         raise ShapeError(
-            f"conv: want operands (batch, groups, in, *spatial) and (groups, out, in, *window), got shapes {x.shape} "
-            f"and {w.shape}"
+            f"conv: expected operands (batch, groups, in, *spatial) and (groups, out, in, *window), got shapes "
+            f"{x.shape} and {w.shape}"
         )
     if any(len(part) != rank for part in p) or any(
         n < 1 for n in (*p.window_strides, *p.lhs_dilation, *p.rhs_dilation)

@@ -105,7 +105,7 @@ def test_errors_of_several_axes(same, name):
 
 @pytest.mark.parametrize("name", REAL)
 def test_complex_numbers_are_refused_where_real_ones_are_wanted(name):
-    with pytest.raises(TypeError, match=f"{name}: want real numbers, got complex128"):
+    with pytest.raises(TypeError, match=f"{name}: expected real numbers, got complex128"):
         getattr(fnp.fft, name)(np.ones((2, 2), complex))
 
 

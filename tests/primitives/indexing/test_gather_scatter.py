@@ -202,7 +202,7 @@ def test_operands_that_do_not_fit():
         gather_p.abstract(x, Aval((2,), np.dtype(float)), axes=(0,), mode="raise")
     with pytest.raises(ShapeError, match="different shapes"):
         gather_p.abstract(x, i, Aval((3,), np.dtype(int)), axes=(0, 1), mode="raise")
-    with pytest.raises(ShapeError, match=r"want f64\[2,2\]"):
+    with pytest.raises(ShapeError, match=r"expected f64\[2,2\]"):
         scatter_p.abstract(x, x, i, axes=(0,), mode="raise")
 
 
