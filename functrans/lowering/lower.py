@@ -12,8 +12,9 @@ from .host.host_calls import Entry, with_host_calls
 from .jaxpr.partition import HostStep, partition
 from .jaxpr.simplify import simplify
 from .loops import ir
+from .loops.aliasing import schedule
 from .loops.blocked import with_blocks
-from .loops.build_loops import build_loops, schedule
+from .loops.build_loops import build_loops
 from .loops.check import verify
 from .loops.collapse import collapse
 from .loops.outline import outline

@@ -9,7 +9,8 @@ from functrans.core.config import config
 from functrans.lowering.host.explain_failure import evaluate_on_host
 from functrans.lowering.jaxpr.partition import partition
 from functrans.lowering.jaxpr.simplify import simplify
-from functrans.lowering.loops.build_loops import build_loops, schedule
+from functrans.lowering.loops.aliasing import schedule
+from functrans.lowering.loops.build_loops import build_loops
 from functrans.lowering.loops.check import verify
 from functrans.lowering.loops.collapse import collapse
 from functrans.lowering.loops.outline import outline

@@ -1,14 +1,20 @@
-"""Values that live in another one's memory from the start: reshapes, and what is overwritten in place."""
+"""Values that live in another one's memory from the start: reshapes, and what is overwritten in place.
+
+It is decided before there are statements, because these name their buffers when they are written. So it rests on what
+items are known to read, and `verify_reads` checks later that the statements touch nothing else.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
 
-from ...core.ir import Var
+from ...core.ir import Jaxpr, Var
 from ...core.kernel import Block
 from . import ir
 from .check import LoopIRError
-from .fuse import Fusion, Loop
+from .fuse import Fusion, Loop, fuse
 from .handles import Place, storages_of
 from .materialize import Root, Roots
 
@@ -73,6 +79,7 @@ class _Sharing:
         for item in fusion.body:
             self.last.update((v, item) for root in _members(item) for v, _ in root.reads)
         self.views()
+        # From the end: whether a value may live with a later one depends on where that one lives (`movable`).
         for item in reversed(fusion.body):
             if isinstance(item, Loop):
                 self.loop(item)
@@ -170,3 +177,29 @@ def _members(item: Loop | Root) -> Iterator[Root]:
         yield from item.members
     else:
         yield item
+
+
+# --- all decisions ------------------------------------------------------------------------------------------
+
+
+class Schedule(NamedTuple):
+    """What is decided about a jaxpr before its loops are written."""
+
+    roots: Roots
+    fusion: Fusion
+    owner: dict[Var, Var]
+
+
+def schedule(jaxpr: Jaxpr, updates: Mapping[Var, Var] = MappingProxyType({})) -> Schedule:
+    """Decide which values are kept, which of them share loops, and which share memory.
+
+    Parameters
+    ----------
+    jaxpr : Jaxpr
+        All of its equations have kernel rules; its outputs are distinct variables that its equations define.
+    updates : mapping
+        Inputs that an output must overwrite in the end.
+    """
+    roots = Roots(jaxpr)
+    fusion = fuse(roots)
+    return Schedule(roots, fusion, shared_storage(roots, fusion, updates))

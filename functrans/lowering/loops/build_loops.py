@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...core.config import config
 from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var
@@ -18,12 +18,12 @@ from ..host.host_calls import Entry, with_host_calls
 from ..jaxpr.distinct_outputs import with_distinct_outputs
 from ..jaxpr.reshapes import reshape_index
 from . import ir
-from .aliasing import home, shared_storage, verify_reads
+from .aliasing import Schedule, home, schedule, verify_reads
 from .builder import Builder
 from .folds import Accumulator, accumulate, neutral
-from .fuse import Fusion, Loop, fuse
+from .fuse import Loop
 from .handles import Memory, Place, Scalar, TapeMemory, View, memory_key
-from .materialize import Root, Roots, fold_of
+from .materialize import Root, fold_of
 from .outline import Literals
 from .read_patterns import streamed_from
 
@@ -31,29 +31,6 @@ Index = tuple[Scalar, ...]
 
 #: Nests of so many rounds can be interrupted.
 HUGE = 1 << 24
-
-
-class Schedule(NamedTuple):
-    """What is decided about a jaxpr before its loops are written."""
-
-    roots: Roots
-    fusion: Fusion
-    owner: dict[Var, Var]
-
-
-def schedule(jaxpr: Jaxpr, updates: Mapping[Var, Var] = MappingProxyType({})) -> Schedule:
-    """Decide which values are kept, which of them share loops, and which share memory.
-
-    Parameters
-    ----------
-    jaxpr : Jaxpr
-        All of its equations have kernel rules; its outputs are distinct variables that its equations define.
-    updates : mapping
-        Inputs that an output must overwrite in the end.
-    """
-    roots = Roots(jaxpr)
-    fusion = fuse(roots)
-    return Schedule(roots, fusion, shared_storage(roots, fusion, updates))
 
 
 @dataclass
@@ -395,7 +372,8 @@ class _Nests:
             for fold in item.folds:
                 self.begin(fold, at)
             long = not watched and item.extent > ir.SHORT and rounds * _rounds(item) >= HUGE
-            with self.builder.loop(item.extent, interruptible=long) as i:
+            independent = self.fusion.is_independent(item, len(at))
+            with self.builder.loop(item.extent, interruptible=long, independent=independent) as i:
                 self.body(item.body, [*at, i], rounds * item.extent, watched or long)
             for fold in item.folds:
                 if fold in self.folds:
@@ -469,6 +447,7 @@ class _Nests:
         if not axes:
             self.folds[root] = Accumulator(self.builder, fold, v.aval.dtype, self.builder.reassoc)
             return
+        # Sums of columns: the loops follow the rows, as memory does, and a row of sums is kept, not one sum at a time.
         zero = self.builder.const(neutral(fold, v.aval.dtype), v.aval.dtype)
         self._fill(v, list(self._index(root, at)), axes, zero)
 
@@ -478,7 +457,7 @@ class _Nests:
             assert kept is not None
             self.builder.store(self.memory(v), [index[a] for a in kept], value)
             return
-        with self.builder.loop(v.aval.shape[axes[0]]) as i:
+        with self.builder.loop(v.aval.shape[axes[0]], independent=True) as i:
             index[axes[0]] = i
             self._fill(v, index, axes[1:], value)
 

@@ -82,11 +82,12 @@ class Builder(Arithmetic):
         *,
         reverse: bool = False,
         interruptible: bool = False,
+        independent: bool = False,
     ) -> Iterator[Scalar]:
         """A loop; the context value is the index."""
         var, body = ir.Value(INT64), ir.Block()
         bounds = self.scalar(start).operand, self.scalar(stop).operand
-        self.append(ir.For(var, *bounds, body, reverse, interruptible))
+        self.append(ir.For(var, *bounds, body, reverse, interruptible, independent))
         with self.inside(body):
             yield Scalar(self, var)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -38,8 +39,10 @@ from .ir import (
     Store,
     Value,
     While,
+    rounds,
     touches,
     touches_of,
+    walk,
 )
 
 if TYPE_CHECKING:
@@ -298,6 +301,8 @@ class _Verifier:
                     self.fail("a loop variable is int64")
                 self.define(s.var, inner)
                 self.block(s.body, inner)
+                if s.independent and rounds(s, 2) > 1:
+                    self.independence(s)
             case While():
                 tested = set(scope)
                 for inner in s.test.statements:
@@ -341,6 +346,32 @@ class _Verifier:
                 self.operand(s.limit, INT64, scope)
             case _:
                 self.fail(f"{s!r} is no statement")
+
+    def independence(self, loop: For) -> None:
+        """Each iteration writes to elements of its own, and reads none that another one writes."""
+        inside = list(walk(loop.body))
+        own = {s.var for s in inside if type(s) is Local}
+        written = {touch.buffer.place for touch in touches(loop.body) if touch.writes}
+        strides: dict[str, int] = {}
+        for s in inside:
+            if type(s) is Set and s.var not in own:
+                self.fail("iterations share a local")
+            for touch in touches_of(s):
+                place = touch.buffer.place
+                if place not in written:
+                    continue
+                if not isinstance(s, Load | Store):
+                    self.fail(f"iterations share {place}")
+                # The elements at different numbers on one axis are different ones, whatever the other axes are.
+                axes = [d for d, i in enumerate(s.index) if i is loop.var]
+                if len(axes) != 1:
+                    self.fail(f"iterations share elements of {place}")
+                inner = touch.buffer.shape[axes[0] + 1 :]
+                # Once outlined, equal extents may be different parameters.
+                if all(isinstance(n, int) for n in inner) and strides.setdefault(place, prod(inner)) != prod(
+                    inner
+                ):
+                    self.fail(f"iterations overlap in {place}")
 
     def call(self, s: Call, scope: set[Any]) -> None:
         for a in s.args:

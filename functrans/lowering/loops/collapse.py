@@ -57,6 +57,7 @@ class _Collapse:
         outer.stop = ir.Extent(n * m)
         outer.body = inner.body
         outer.interruptible |= inner.interruptible
+        outer.independent &= inner.independent
         return True
 
     def view(self, buffer: ir.BufferDecl, place: int) -> ir.BufferDecl:

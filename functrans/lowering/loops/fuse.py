@@ -49,6 +49,18 @@ class Fusion:
     kept_axes: dict[Var, tuple[int, ...] | None]
     paths: dict[Root, list[Loop]]
 
+    def is_independent(self, loop: Loop, depth: int) -> bool:
+        """Whether no iteration of a loop, inside of `depth` others, reads or overwrites what another one writes.
+
+        Fused roots are read at the iteration that computes them, so it is enough that each writes elements of its own:
+        what is folded along the loop does not, nor what is kept without the loop's axis and used again.
+        """
+        for root in loop.members:
+            axis, kept = root.loops[depth], self.kept_axes[root.var]
+            if not any(along == axis and (kept is None or a in kept) for a, along in enumerate(root.axes)):
+                return False
+        return True
+
 
 def fuse(roots: Roots) -> Fusion:
     """Merge the roots' loops into nests, and find what each nest must keep of its values."""
@@ -117,6 +129,8 @@ class _Tree:
             if isinstance(item, Loop):
                 found[item] = None
         extent = root.space[root.loops[depth]]
+        # The latest first, which is the nearest to what the root reads. In a loop before `last` the root would run too
+        # early: an item that it depends on comes later.
         for loop in sorted(found, key=self.positions.__getitem__, reverse=True):
             if self.positions[loop] < last:
                 return None

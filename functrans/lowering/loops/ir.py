@@ -231,7 +231,8 @@ class Block:
 class For:
     """``for var in range(start, stop)``, from ``stop - 1`` down to `start` if `reverse`.
 
-    One that is `interruptible` looks for signals now and then, as every `While` does.
+    One that is `interruptible` looks for signals now and then, as every `While` does. The iterations of one that is
+    `independent` may run in any order, or at once: none reads or overwrites what another one writes.
     """
 
     var: Value
@@ -240,6 +241,7 @@ class For:
     body: Block
     reverse: bool = False
     interruptible: bool = False
+    independent: bool = False
 
 
 @dataclass(eq=False, slots=True)

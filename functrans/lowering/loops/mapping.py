@@ -55,7 +55,8 @@ class Mapping:
             case ir.Store():
                 return ir.Store(buffers[id(s.buffer)], tuple(map(f, s.index)), f(s.x), s.part)
             case ir.For():
-                return ir.For(s.var, f(s.start), f(s.stop), self.block(s.body), s.reverse, s.interruptible)
+                bounds = f(s.start), f(s.stop)
+                return ir.For(s.var, *bounds, self.block(s.body), s.reverse, s.interruptible, s.independent)
             case ir.While():
                 return ir.While(self.block(s.test), f(s.condition), self.block(s.body))
             case ir.If():

@@ -139,7 +139,9 @@ class _Outline(Mapping):
         if type(s) is not ir.For or type(s.stop) is not ir.Extent:
             return super().statement(s)
         stop = self.param(s.stop.value, self.groups.find(s))
-        return ir.For(s.var, self.alone(s.start), stop, self.block(s.body), s.reverse, s.interruptible)
+        return ir.For(
+            s.var, self.alone(s.start), stop, self.block(s.body), s.reverse, s.interruptible, s.independent
+        )
 
 
 class _Dim:

@@ -132,6 +132,7 @@ class _Printer:
                 case For():
                     bounds = f"{show(s.start)}..{show(s.stop)}{' reverse' if s.reverse else ''}"
                     bounds += " interruptible" if s.interruptible else ""
+                    bounds += " independent" if s.independent else ""
                     self.define(s.var)
                     out.append(f"{indent}for {self.values[s.var]} in {bounds}:")
                     self.block(s.body, indent + "  ")

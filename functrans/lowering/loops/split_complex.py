@@ -8,6 +8,7 @@ arguments), which ``real`` and ``imag`` take apart at once.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -87,7 +88,7 @@ class _Splitter:
                 for var, x in zip(self.locals[s.var], self.pair(s.x)):
                     self.b.append(ir.Set(var, x.operand))
             case ir.For():
-                self.b.append(ir.For(s.var, s.start, s.stop, self.nested(s.body), s.reverse, s.interruptible))
+                self.b.append(replace(s, body=self.nested(s.body)))
             case ir.While():
                 test = self.nested(s.test)
                 self.b.append(ir.While(test, s.condition, self.nested(s.body)))

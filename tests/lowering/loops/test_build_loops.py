@@ -6,7 +6,8 @@ from scipy import special
 
 from functrans.core.config import config
 from functrans.lowering.jaxpr.simplify import simplify
-from functrans.lowering.loops.build_loops import build_loops, schedule
+from functrans.lowering.loops.aliasing import schedule
+from functrans.lowering.loops.build_loops import build_loops
 from functrans.lowering.loops.check import verify
 from functrans.lowering.loops.show import show
 from functrans.lowering.run.executable import compile_jaxpr

@@ -159,3 +159,25 @@ def test_verifier_finds_what_is_wrong():
     assert "not of" not in broken(lambda b, x, y: b.let("shl", (b.load(x, (0,)), b.load(x, (0,)))))
     assert "parameter slots" in broken(lambda b, x, y: b.store(y, (0,), b.parameter(0, F8)))
     assert "duplicate" in broken(lambda b, x, y: b.kernel.buffers.append(y))
+
+
+@pytest.mark.parametrize("what", ["other element", "local", "other stride", "whole"])
+def test_a_loop_is_not_independent_whose_iterations_share_something(what):
+    b = Builder("shared")
+    x = b.buffer("x", F8, (6, 6), "in")
+    y = b.buffer("y", F8, (6, 6), "out")
+    flat = b.buffer("flat", F8, (36,), "out", "y")
+    total = b.local(b.const(0.0, F8))
+    with b.loop(5, independent=True) as i:
+        value = b.load(x, (i, 0))
+        b.store(y, (i, 1), value)
+        if what == "other element":
+            b.store(y, (i, 2), b.load(y, (i + 1, 1)))
+        elif what == "local":
+            total.set(total.get() + value)
+        elif what == "other stride":
+            b.store(flat, (i,), value)
+        elif what == "whole":
+            b.copy(y, x)
+    with pytest.raises(LoopIRError, match=r"share|overlap"):
+        verify(b.finish())

@@ -6,7 +6,8 @@ import pytest
 from functrans.lowering.jaxpr.reshapes import reshape_groups, reshape_index, reshape_inlines
 from functrans.lowering.jaxpr.simplify import simplify
 from functrans.lowering.loops import ir
-from functrans.lowering.loops.build_loops import build_loops, schedule
+from functrans.lowering.loops.aliasing import schedule
+from functrans.lowering.loops.build_loops import build_loops
 from functrans.lowering.loops.fuse import fuse
 from functrans.lowering.loops.materialize import Roots
 from functrans.lowering.loops.read_patterns import accesses
@@ -208,3 +209,30 @@ def test_reshapes_by_index(source, target, inlines):
         assert x[tuple(reshape_index(source, target, index))] == y[index]
     for left, right in reshape_groups(source, target):
         assert np.prod([source[d] for d in left]) == np.prod([target[d] for d in right])
+
+
+def independence(stage, f, *args):
+    """The loops of a program as nested tuples: whether each is independent, and the loops inside."""
+
+    def nest(block):
+        return tuple((s.independent, *nest(s.body)) for s in block.statements if type(s) is ir.For)
+
+    return nest(build_loops(schedule(simplify(stage(f, *args)))).kernel.body)
+
+
+def test_loops_know_whether_their_iterations_are_independent(stage):
+    assert independence(stage, lambda x: exp_p.bind(mul_p.bind(x, x)), X) == ((True, (True,)),)
+    assert independence(stage, lambda x: reduce_sum_p.bind(x, axes=(1,)), X) == ((True, (False,)),)
+    assert independence(stage, lambda x: reduce_sum_p.bind(x, axes=(0, 1)), X) == ((False, (False,)),)
+    # Sums of columns: rows are added one after another, each to elements of its own.
+    assert independence(stage, lambda x: reduce_sum_p.bind(x, axes=(0,)), X) == ((True,), (False, (True,)))
+
+
+def test_a_row_that_every_iteration_writes_is_shared(stage):
+    def softmax(x):
+        e = exp_p.bind(sub_p.bind(x, rows(x, reduce_max_p.bind(x, axes=(1,)))))
+        return div_p.bind(e, rows(x, reduce_sum_p.bind(e, axes=(1,))))
+
+    ((outer, *inner),) = independence(stage, softmax, X)
+    assert not outer
+    assert [loop[0] for loop in inner] == [False, False, True]
