@@ -15,7 +15,7 @@ import numpy as np
 from ..control import body_cache
 from ..control.call import call_p, executable, set_compiler
 from ..core.array import Array, WeakArray, weak, wrap
-from ..core.aval import Aval, aval_of
+from ..core.aval import PYTHON_SCALARS, Aval, aval_of
 from ..core.config import config, trace_key
 from ..core.locks import new_rlock
 from ..core.passes import lift_tracers
@@ -31,7 +31,7 @@ from ..frontend.arguments import (
     struct_aval,
 )
 from ..frontend.checked import checked
-from ..frontend.pytree import PyTreeDef, tree_flatten, tree_structure, tree_unflatten
+from ..frontend.pytree import LEAF, PyTreeDef, tree_flatten, tree_structure, tree_unflatten
 from ..frontend.pytree.nodes import kind_of
 from ..lowering.run.cache import kernels
 from ..lowering.run.executable import compile_jaxpr
@@ -41,9 +41,6 @@ from .lowered import Lowered, Traced
 from .static import Signature, Split
 from .stats import CacheInfo, Stats
 from .watch import Watch
-
-_PYTHON_NUMBERS = frozenset((int, float, complex, bool))
-_LEAF = tree_structure(0)
 
 set_compiler(lambda jaxpr: compile_jaxpr(jaxpr))
 
@@ -133,7 +130,7 @@ def _add_types(key: list[Any], leaves: Sequence[Any]) -> bool:
         if kind is np.ndarray or kind is Array:
             key.append(x.dtype)
             key.append(x.shape)
-        elif kind in _PYTHON_NUMBERS:
+        elif kind in PYTHON_SCALARS:
             key.append(kind)
         elif kind is WeakArray:
             key.append(WEAK_KEYS[x.dtype.kind])
@@ -384,7 +381,7 @@ def _bind(method: Jitted, instance: Any) -> Any:
 def _runner(run: Any, out_tree: PyTreeDef, wraps: Sequence[Callable[[Any], Any]]) -> Callable[..., Any]:
     """The fast path from leaves to results; each result goes through its function in `wraps`."""
     call = run.compile().call
-    if out_tree == _LEAF:
+    if out_tree == LEAF:
         (only,) = wraps
         return lambda *args: only(call(*args)[0])
     flat = out_tree == tree_structure((0,) * out_tree.num_leaves)
@@ -458,7 +455,13 @@ def jit(
     (Array(9.), Array(3.))
     """
     if fun is None:
-        return lambda f: jit(f, static_argnums=static_argnums, static_argnames=static_argnames)
+        return partial(
+            jit,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+            donate_argnames=donate_argnames,
+        )
     check_function("jit", fun)
     kind = Jitted if instance_of(fun) is None else JittedMethod
     return kind(fun, Signature(fun, static_argnums, static_argnames))

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from .aval import PYTHON_NUMBERS
 from .errors import ArgumentError, ArrayTooLargeError, FunctransError, InvalidIndexError, NoAttributeError
 from .refusals import (
     ATTRIBUTES,
@@ -43,8 +44,7 @@ _getitem = np.ndarray.__getitem__
 _flags = vars(np.ndarray)["flags"].__get__
 
 
-_NUMBERS = frozenset((int, float, complex))
-_NUMBER_DTYPES = frozenset(map(np.dtype, _NUMBERS))
+_NUMBER_DTYPES = frozenset(map(np.dtype, PYTHON_NUMBERS))
 
 
 def wrap(x: Any) -> Any:
@@ -56,7 +56,7 @@ def wrap(x: Any) -> Any:
     """
     kind = type(x)
     if kind is not _ndarray:
-        if kind in _NUMBERS:
+        if kind in PYTHON_NUMBERS:
             return weak(_asarray(x))
         if not isinstance(x, np.generic | bool):
             return x
@@ -417,7 +417,7 @@ def _weakly_binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable
         if kind is Array or kind is _ndarray:
             number, array = self.item(), _view(other, _ndarray)
             return wrap(op(array, number) if swapped else op(number, array))
-        if kind in _NUMBERS or kind is WeakArray:
+        if kind in PYTHON_NUMBERS or kind is WeakArray:
             plain, other = _view(self, _ndarray), unwrap(other)
             return weak(_asarray(op(other, plain) if swapped else op(plain, other)))
         # Sequences and bools meet an array, as they do where the number is traced.

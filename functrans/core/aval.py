@@ -12,6 +12,10 @@ import numpy as np
 
 from .errors import ShapeError
 
+#: Python's numbers, which are weak values (a bool is not); and all of Python's scalars.
+PYTHON_NUMBERS = frozenset((int, float, complex))
+PYTHON_SCALARS = PYTHON_NUMBERS | {bool}
+
 _SHORT = {
     "bool": "bool", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16",
     "uint32": "u32", "uint64": "u64", "float32": "f32", "float64": "f64", "complex64": "c64", "complex128": "c128",

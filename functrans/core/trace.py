@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import errors
-from .aval import Aval
+from .aval import PYTHON_NUMBERS, Aval
 from .config import Config, config
 from .debug_nans import check_results
 from .explicit_float import asker, is_explicit
@@ -58,7 +58,7 @@ class EvalTrace(Trace):
             kind = type(a)
             if kind is np.ndarray:
                 weak = False
-            elif kind not in _PYTHON_NUMBERS:
+            elif kind not in PYTHON_NUMBERS:
                 weak = False
                 if isinstance(a, Tracer):
                     raise leaked(a)
@@ -76,7 +76,6 @@ class EvalTrace(Trace):
 
 
 _debug_nans = Config.debug_nans
-_PYTHON_NUMBERS = frozenset((int, float, complex))
 #: What promotion goes by (a dtype, or a Python type for weak values): of Python's numbers, and of weak dtypes by kind.
 PYTHON_KEYS: dict[type, Any] = {int: int, float: float, complex: complex, bool: np.dtype(bool)}
 WEAK_KEYS: dict[str, type] = {"i": int, "f": float, "c": complex}

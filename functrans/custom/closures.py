@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.aval import Aval, aval_of
+from ..core.aval import PYTHON_NUMBERS, Aval, aval_of
 from ..core.errors import ArgumentError, CapturedTracerError, DtypeError, PytreeError, ShapeError
 from ..core.ir import Jaxpr
 from ..core.passes import evaluate, lift_tracers
@@ -39,7 +39,6 @@ from ..primitives.elementwise.arithmetic import convert_element_type_p
 from ..transforms.stage import stage
 from .returned import leaf_path
 
-_NUMBERS = frozenset((int, float, complex))
 _ATOMS = frozenset((int, float, complex, bool, str, bytes, type(None)))
 _DEPTH = 10
 _PACKAGE = __name__.partition(".")[0] + "."
@@ -151,7 +150,7 @@ class StandInTrace(Trace):
 
     def lift(self, x: Any) -> Any:
         """A stand-in for a Python number; any other value as it is."""
-        return StandInTracer(self, x) if type(x) in _NUMBERS else x
+        return StandInTracer(self, x) if type(x) in PYTHON_NUMBERS else x
 
     def lower(self, x: Any) -> Any:
         """The value behind a stand-in or a captured tracer; any other value as it is."""

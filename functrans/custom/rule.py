@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..control.body_cache import UserCode
-from ..core.aval import Aval, Zero, aval_of
+from ..core.aval import PYTHON_NUMBERS, PYTHON_SCALARS, Aval, Zero, aval_of
 from ..core.errors import CapturedTracerError, UnexpectedTracerError
 from ..core.primitive import Linear
 from ..core.source import replayed
@@ -29,8 +29,6 @@ Mask = tuple[bool, ...]
 Values = Sequence[Any]
 #: For each axis of `vmap` that a rule is mapped over: its size, and where each operand has it.
 Lanes = tuple[tuple[int, tuple[int | None, ...]], ...]
-_NUMBERS = frozenset((int, float, complex))
-_SCALARS = _NUMBERS | {bool}
 
 
 class Forward(NamedTuple):
@@ -228,8 +226,8 @@ class Applied(UserCode):
     def bwd(self, token: Any, captured: Values, residuals: Values, cts: Values) -> Values:
         """Cotangents (values or `Zero`) of the operands that are not captured."""
         if not self.lanes:
-            if not _NUMBERS.isdisjoint(map(type, cts)):
-                cts = [_strong(x) if type(x) in _NUMBERS else x for x in cts]
+            if not PYTHON_NUMBERS.isdisjoint(map(type, cts)):
+                cts = [_strong(x) if type(x) in PYTHON_NUMBERS else x for x in cts]
             known = [*captured, *residuals] if captured else residuals
             found, trace = self._run(partial(self.rule.bwd, token), known, cts)
             if len(found) != self.rule.arity:
@@ -245,7 +243,7 @@ class Applied(UserCode):
     ) -> tuple[list[Any], list[Any]]:
         """Outputs and their tangents (values or `Zero`)."""
         if not self.lanes:
-            moving = [_strong(t) if type(t) in _NUMBERS else t for t in tangents[len(self.captures) :]]
+            moving = [_strong(t) if type(t) in PYTHON_NUMBERS else t for t in tangents[len(self.captures) :]]
             (outs, found), trace = self._run(self.rule.jvp, operands, moving, again)
             return _lowered(outs, trace), _lowered(found, trace)
         lane, inner = self._lane()
@@ -261,7 +259,7 @@ class Applied(UserCode):
     def transpose(self, cts: Values, operands: Values) -> list[Any]:
         """Cotangents of the operands that are `Linear`, by the rule's own transpose; None for all others."""
         if not self.lanes:
-            cts = [_strong(x) if type(x) in _NUMBERS else x for x in cts]
+            cts = [_strong(x) if type(x) in PYTHON_NUMBERS else x for x in cts]
             found, trace = self._run(partial(self.rule.transpose, cts), operands)
             return [None] * len(self.captures) + _lowered(found, trace)
         lane, inner = self._lane()
@@ -280,7 +278,7 @@ class Applied(UserCode):
         count = len(self.captures)
         values = operands[count:] if count else operands
         trace = None
-        if count or not _SCALARS.isdisjoint(map(type, values)):
+        if count or not PYTHON_SCALARS.isdisjoint(map(type, values)):
             trace = StandInTrace(current_trace.get(), self.captures, operands[:count], self.name)
             values = [np.bool_(x) if type(x) is bool else trace.lift(x) for x in values]
         before = replayed.get()

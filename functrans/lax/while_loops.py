@@ -20,7 +20,7 @@ from ..core.trace import concrete, is_abstract
 from ..core.tracebacks import boundary
 from ..frontend.arguments import check_function, flatten_values, name_of, value_of
 from ..frontend.checked import checked
-from ..frontend.pytree import PyTreeDef, tree_structure, tree_unflatten
+from ..frontend.pytree import LEAF, PyTreeDef, tree_structure, tree_unflatten
 from ..frontend.pytree.nodes import keystr
 from ..primitives import ops
 from ..primitives.operands import strong
@@ -32,7 +32,6 @@ __all__ = [
 ]  # fmt: skip
 
 
-_NUMBER = tree_structure(0)
 #: Longer loops carry their counter; in others it comes in rows, of which reverse mode needs no copies.
 LONG = 1 << 20
 
@@ -109,9 +108,9 @@ def fori_loop(
         times = unrolled(name, 1 if unroll is None else unroll, len(rows))
         if len(rows) > LONG and not config.disable_jit:
             return _counted(body_fun, carry, tree, np.int64(start), length=len(rows), unroll=times)
-        return Loop("fori_loop", body_fun, _with_row, carry, tree, [rows], _NUMBER).run(
-            len(rows), unroll=times
-        )[0]
+        return Loop("fori_loop", body_fun, _with_row, carry, tree, [rows], LEAF).run(len(rows), unroll=times)[
+            0
+        ]
     if unroll is not None:
         raise ArgumentValueError(f"{name}: unroll needs bounds that are known, but one is a traced value")
     start, stop = [strong(b, COUNTER.dtype) for b in bounds]
@@ -151,7 +150,7 @@ def _counted(
         tree = pair(tree_structure(START), tree)
         call = reporting(fun, call)
         return _counted(fun.body, [*START, *init], tree, start, length=length, call=call, **options)[1]
-    in_tree = pair(tree, _NUMBER)
+    in_tree = pair(tree, LEAF)
 
     def trace(avals: list[Aval]) -> Body:
         return trace_body(fun, [*avals, COUNTER], in_tree, call, avals)
@@ -263,7 +262,7 @@ def _check_condition(
     cond_fun: Callable[..., Any], tree: PyTreeDef, outs: list[Aval], sources: list[Source | None]
 ) -> None:
     name = f"while_loop: the condition {name_of(cond_fun)} must return a scalar boolean, but returned"
-    if tree != _NUMBER:
+    if tree != LEAF:
         raise ConditionTypeError(f"{name} {tree}", last_line(cond_fun))
     (aval,) = outs
     if aval.shape:

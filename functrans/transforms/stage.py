@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.array import read_only_copy, unwrap
-from ..core.aval import Aval
+from ..core.aval import PYTHON_SCALARS, Aval
 from ..core.check import verified
 from ..core.dtypes import check_supported, native
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
@@ -21,8 +21,6 @@ from ..core.primitive import Primitive
 from ..core.source import user_source
 from ..core.tape import Tape
 from ..core.trace import Trace, Tracer, current_trace, leaked, tracing
-
-_NUMBERS = frozenset((int, float, complex, bool))
 
 
 class StagedTracer(Tracer):
@@ -78,7 +76,7 @@ class StageTrace(Trace):
         """The variable or literal that stands for a value."""
         if type(x) is StagedTracer and x._trace is self:
             return x._var
-        if type(x) in _NUMBERS or isinstance(x, np.generic):
+        if type(x) in PYTHON_SCALARS or isinstance(x, np.generic):
             return Literal(x)
         found = self.consts.get(id(x))
         if found is None:
