@@ -52,7 +52,7 @@ from ..primitives.elementwise.complexes import conj_p
 from ..primitives.elementwise.identities import check_nans
 from ..primitives.operands import strong
 from ..primitives.structure.linear import instantiate, unbroadcast
-from .partition import NUMBERS, Arguments, Outputs, Part, is_array, own_value
+from .partition import NUMBERS, Arguments, Layout, Outputs, Part, is_array, own_value
 
 #: How messages call an argument by its position: ``argument 1 ('w')``.
 Names = Callable[[int], str]
@@ -97,7 +97,76 @@ def exact(leaves: Sequence[Any], avals: Sequence[Aval], kinds: str) -> list[Any]
     return found
 
 
-class Gradients:
+class _Checked:
+    """The check of what one call of a `Function`'s rule returned: something for each argument, or for each output."""
+
+    _noun: str
+
+    def __init__(
+        self,
+        name: str,
+        fun: Callable[..., Any],
+        layout: Layout,
+        avals: Sequence[Aval],
+        wanted: Sequence[bool],
+    ):
+        self._name = name
+        self._fun = fun
+        self._layout = layout
+        self._avals = avals
+        self._wanted = wanted
+
+    @property
+    def _source(self) -> Source | None:
+        return last_line(self._fun)
+
+    def checked(self, returned: Any) -> list[Any]:
+        """For each array what was returned, brought to its type; what stands for zero where that is None."""
+        found: list[Any] = []
+        for i, (part, x) in enumerate(zip(self._layout.parts, self._counted(returned))):
+            if part.is_array:
+                found.append(self._array(x, i, part.first, ""))
+            elif x is None:
+                found += [self._array(None, i, k, "") for k in range(part.first, part.last)]
+            elif part.is_static:
+                self._refuse_static(x, i, part)
+            else:
+                found += self._tree(x, i, part)
+        return found
+
+    def _tree(self, tree: Any, i: int, part: Part) -> list[Any]:
+        problem, leaves = "", []
+        try:
+            leaves = part.tree.flatten_up_to(tree, f"{self._noun} {i}")
+        except PytreeError as error:
+            problem = error.message
+        if problem:
+            self._refuse_structure(i, problem)
+        found = []
+        for k, (array, x) in enumerate(zip(part.arrays, leaves)):
+            if array is not None:
+                found.append(self._array(x, i, array, part.place(k)))
+            elif x is not None:
+                self._refuse_leaf(i, part, k)
+        return found
+
+    def _counted(self, returned: Any) -> Sequence[Any]:
+        raise NotImplementedError
+
+    def _array(self, x: Any, i: int, array: int, path: str) -> Any:
+        raise NotImplementedError
+
+    def _refuse_static(self, x: Any, i: int, part: Part) -> None:
+        raise NotImplementedError
+
+    def _refuse_leaf(self, i: int, part: Part, leaf: int) -> None:
+        raise NotImplementedError
+
+    def _refuse_structure(self, i: int, problem: str) -> NoReturn:
+        raise NotImplementedError
+
+
+class Gradients(_Checked):
     """The check of one call of ``backward``.
 
     Parameters
@@ -114,6 +183,8 @@ class Gradients:
     names : callable
     """
 
+    _noun = "gradient"
+
     def __init__(
         self,
         name: str,
@@ -123,30 +194,9 @@ class Gradients:
         wanted: Sequence[bool],
         names: Names,
     ):
-        self._name = name
-        self._fun = fun
-        self._layout, self._static, _ = arguments
-        self._avals = avals
-        self._wanted = wanted
+        super().__init__(name, fun, arguments.layout, avals, wanted)
+        self._static = arguments.static
         self._names = names
-
-    @property
-    def _source(self) -> Source | None:
-        return last_line(self._fun)
-
-    def checked(self, returned: Any) -> list[Any]:
-        """For each array in the arguments its gradient, or None."""
-        found: list[Any] = []
-        for i, (part, gradient) in enumerate(zip(self._layout.parts, self._counted(returned))):
-            if part.is_array:
-                found.append(self._array(gradient, i, part.first, ""))
-            elif part.is_static:
-                self._refuse_static(gradient, i, part)
-            elif gradient is None:
-                found += [None] * (part.last - part.first)
-            else:
-                found += self._tree(gradient, i, part)
-        return found
 
     def _counted(self, returned: Any) -> Sequence[Any]:
         parts = self._layout.parts
@@ -185,28 +235,21 @@ class Gradients:
             self._source,
         )
 
-    def _tree(self, gradient: Any, i: int, part: Part) -> list[Any]:
-        try:
-            leaves = part.tree.flatten_up_to(gradient, f"gradient {i}")
-        except PytreeError as error:
-            raise GradientStructureError(
-                f"function {self._name} returned a gradient of another structure than {self._names(i)}: "
-                f"{error.message}. Return a tree like the argument with None for what has no gradient, or None for all "
-                "of it",
+    def _refuse_structure(self, i: int, problem: str) -> NoReturn:
+        raise GradientStructureError(
+            f"function {self._name} returned a gradient of another structure than {self._names(i)}: {problem}. Return "
+            "a tree like the argument with None for what has no gradient, or None for all of it",
+            self._source,
+        )
+
+    def _refuse_leaf(self, i: int, part: Part, leaf: int) -> None:
+        if type(self._static.leaves[part.leaves][leaf]) not in NUMBERS:
+            path = part.place(leaf)
+            raise BackwardError(
+                f"function {self._name} returned a gradient different than None at position {i}{path}, but "
+                f"{self._names(i)}{path} is no array. Return None there",
                 self._source,
-            ) from None
-        found = []
-        static = self._static.leaves[part.leaves]
-        for k, (array, x) in enumerate(zip(part.arrays, leaves)):
-            if array is not None:
-                found.append(self._array(x, i, array, part.place(k)))
-            elif x is not None and type(static[k]) not in NUMBERS:
-                raise BackwardError(
-                    f"function {self._name} returned a gradient different than None at position {i}{part.place(k)}, "
-                    f"but {self._names(i)}{part.place(k)} is no array. Return None there",
-                    self._source,
-                )
-        return found
+            )
 
     # --- one array ------------------------------------------------------------------------------------------
 
@@ -282,7 +325,7 @@ class Gradients:
             )
 
 
-class Tangents:
+class Tangents(_Checked):
     """The check of one call of ``jvp``.
 
     Parameters
@@ -298,6 +341,8 @@ class Tangents:
         Which of these have a derivative.
     """
 
+    _noun = "tangent"
+
     def __init__(
         self,
         name: str,
@@ -306,33 +351,11 @@ class Tangents:
         avals: Sequence[Aval],
         moving: Sequence[bool],
     ):
-        self._name = name
-        self._fun = fun
+        super().__init__(name, fun, outputs.layout, avals, moving)
         self._outputs = outputs
-        self._avals = avals
-        self._moving = moving
-
-    @property
-    def _source(self) -> Source | None:
-        return last_line(self._fun)
-
-    def checked(self, returned: Any) -> list[Any]:
-        """For each array in the outputs its tangent, a value or `Zero`."""
-        found: list[Any] = []
-        for i, (part, t) in enumerate(zip(self._outputs.layout.parts, self._counted(returned))):
-            if part.is_array:
-                found.append(self._array(t, i, part.first, ""))
-            elif t is None:
-                found += [Zero(a) for a in self._avals[part.first : part.last]]
-            elif part.is_static:
-                if any(x is not None for x in tree_leaves(t)):
-                    self._not_wanted(i, "", "it is no array")
-            else:
-                found += self._tree(t, i, part)
-        return found
 
     def _counted(self, returned: Any) -> Sequence[Any]:
-        parts = self._outputs.layout.parts
+        parts = self._layout.parts
         count = len(parts)
         if type(returned) is not tuple:
             if type(returned) is list and not (count == 1 and parts[0].tree.node_data()):
@@ -349,22 +372,19 @@ class Tangents:
             )
         return returned
 
-    def _tree(self, tangent: Any, i: int, part: Part) -> list[Any]:
-        try:
-            leaves = part.tree.flatten_up_to(tangent, f"tangent {i}")
-        except PytreeError as error:
-            raise TangentError(
-                f"the jvp of {self._name} returned a tangent of another structure than {self._outputs.place(i)}: "
-                f"{error.message}. Return a tree like the output, with None for what is zero",
-                self._source,
-            ) from None
-        found = []
-        for k, (array, t) in enumerate(zip(part.arrays, leaves)):
-            if array is not None:
-                found.append(self._array(t, i, array, part.place(k)))
-            elif t is not None:
-                self._not_wanted(i, part.place(k), "it is no array")
-        return found
+    def _refuse_structure(self, i: int, problem: str) -> NoReturn:
+        raise TangentError(
+            f"the jvp of {self._name} returned a tangent of another structure than {self._outputs.place(i)}: "
+            f"{problem}. Return a tree like the output, with None for what is zero",
+            self._source,
+        )
+
+    def _refuse_static(self, x: Any, i: int, part: Part) -> None:
+        if any(leaf is not None for leaf in tree_leaves(x)):
+            self._not_wanted(i, "", "it is no array")
+
+    def _refuse_leaf(self, i: int, part: Part, leaf: int) -> None:
+        self._not_wanted(i, part.place(leaf), "it is no array")
 
     def _not_wanted(self, i: int, path: str, why: str) -> NoReturn:
         raise TangentError(
@@ -377,7 +397,7 @@ class Tangents:
         aval = self._avals[array]
         if t is None:
             return Zero(aval)
-        if not self._moving[array]:
+        if not self._wanted[array]:
             integer = aval.dtype.kind not in "fc"
             self._not_wanted(
                 i, path, f"it has dtype {aval.dtype}" if integer else "it is marked non-differentiable"
