@@ -6,7 +6,7 @@ The stages, each of which imports only those before it:
 `host`       Python evaluates equations: `host_calls` (from inside of kernels), `explain_failure` (after a kernel
              failed), `debug_nans` (after one returned NaN).
 `jaxpr`      Passes from jaxpr to jaxpr: `simplify` (with the `simplify` rules of the primitives, `reshapes` and
-             `sparse_sums`), `partition` into kernels and host calls, in order; `distinct_outputs`.
+             `sparse_sums`), `partition` into kernels and host calls, in order.
 `loops`      The loop IR (`ir`, `check`, `show`, `mapping`). A jaxpr becomes loops by `materialize` (which values are
              computed once and kept; `read_patterns`: reads, and their cost), `fuse` (which of them share loops),
              `aliasing` (which of them share memory) and `build_loops` (`folds`: reductions), written with `builder`

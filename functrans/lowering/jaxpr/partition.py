@@ -12,14 +12,18 @@ first are made before the error is raised (`lowering/host/explain_failure.py`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import Any
 
 from ...control.bodies import is_host
 from ...control.callback import pure_callback_p
 from ...core.ir import Atom, Eqn, Jaxpr, Var, subjaxprs
-from ...core.kernel import Block
+from ...core.kernel import Block, BlockEmitter, Pointwise
 from ...core.passes import extract, variables_read
+from ...core.primitive import Primitive
+from ...core.tape import TapeAval
 
 
 @dataclass(eq=False)
@@ -104,3 +108,31 @@ def _part(jaxpr: Jaxpr, eqns: list[Eqn], levels: dict[Eqn, int], level: int) -> 
     elsewhere = variables_read([e for e in jaxpr.eqns if levels[e] != level], jaxpr.outvars)
     outs = [v for e in eqns for v in e.outvars if v in elsewhere]
     return extract(jaxpr, eqns, outs)
+
+
+# --- outputs in memory of their own -------------------------------------------------------------------------
+
+#: A value as it is, in memory of its own.
+same_p = Primitive("same", lambda x: x, lambda x: x, kernel=Pointwise(lambda k, x: x), moves_data=True)
+
+
+def _same_tape_kernel(k: BlockEmitter, operands: Sequence[Any], results: Sequence[Any]) -> None:
+    k.copy(results[0], operands[0])
+
+
+#: Tapes as they are, in pools of their own.
+same_tape_p = Primitive("same_tape", lambda x: x, lambda x: x, kernel=Block(_same_tape_kernel))
+
+
+def with_distinct_outputs(jaxpr: Jaxpr) -> Jaxpr:
+    """An equivalent jaxpr whose outputs are distinct variables that its equations define."""
+    defined = {v for e in jaxpr.eqns for v in e.outvars}
+    eqns, outvars = list(jaxpr.eqns), []
+    for a in jaxpr.outvars:
+        if a not in defined:
+            copy = same_tape_p if isinstance(a.aval, TapeAval) else same_p
+            eqns.append(Eqn(copy, [a], [Var(a.aval)], {}))
+            a = eqns[-1].outvars[0]
+        defined.discard(a)
+        outvars.append(a)
+    return jaxpr.replace(eqns=eqns, outvars=outvars)

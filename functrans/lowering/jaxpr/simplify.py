@@ -49,7 +49,7 @@ def simplify(jaxpr: Jaxpr, *, strict: bool = False, within: bool = False) -> Jax
         literals.
     """
     jaxpr = inlined(jaxpr, within=within)
-    eqns, outvars = [_with_simple_bodies(e) for e in jaxpr.eqns], list(jaxpr.outvars)
+    eqns, outvars = [_with_simple_bodies(e, strict) for e in jaxpr.eqns], list(jaxpr.outvars)
     narrow = partial(narrowed, strict=strict)
 
     def checked(stage: str, eqns: list[Eqn], outvars: list[Atom]) -> tuple[list[Eqn], list[Atom]]:
@@ -102,9 +102,8 @@ def _inlined_body(body: Jaxpr) -> Jaxpr:
     return inlined(body, within=True)
 
 
-def _with_simple_bodies(eqn: Eqn) -> Eqn:
+def _with_simple_bodies(eqn: Eqn, strict: bool) -> Eqn:
     """The equation of a loop or a branch with simplified bodies."""
-    strict = config.strict
 
     def simple(body: Jaxpr) -> Jaxpr:
         return body.derive(("simplified", strict), lambda: simplify(body, strict=strict, within=True))

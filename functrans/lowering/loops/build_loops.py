@@ -15,7 +15,7 @@ from ...core.kernel import Block, Indexed, Pointwise, Reduction, Reshape
 from ...core.printing import variable_name
 from ...core.tape import TapeAval
 from ..host.host_calls import Entry, with_host_calls
-from ..jaxpr.distinct_outputs import with_distinct_outputs
+from ..jaxpr.partition import with_distinct_outputs
 from ..jaxpr.reshapes import reshape_index
 from . import ir
 from .aliasing import Schedule, home, schedule, verify_reads
