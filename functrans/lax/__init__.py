@@ -29,25 +29,8 @@ from . import (
     solving,
     sorting,
     special,
+    while_loops,
     windows,
-)
-from . import (
-    reducing as cumulative,
-)
-from . import (
-    slicing as joining,
-)
-from . import (
-    special as fourier,
-)
-from . import (
-    while_loops as counted,
-)
-from . import (
-    while_loops as waiting,
-)
-from . import (
-    windows as padding,
 )
 from .arrays import *  # noqa: F403
 from .associative import *  # noqa: F403
@@ -58,36 +41,31 @@ from .dimension_numbers import *  # noqa: F403
 from .elementwise import *  # noqa: F403
 from .gathering import *  # noqa: F403
 from .loops import *  # noqa: F403
-from .reducing import *  # noqa: F403  # noqa: F403
+from .reducing import *  # noqa: F403
 from .scattering import *  # noqa: F403
-from .slicing import *  # noqa: F403  # noqa: F403
+from .slicing import *  # noqa: F403
 from .solving import *  # noqa: F403
 from .sorting import *  # noqa: F403
-from .special import *  # noqa: F403  # noqa: F403
-from .while_loops import *  # noqa: F403  # noqa: F403
-from .windows import *  # noqa: F403  # noqa: F403
+from .special import *  # noqa: F403
+from .while_loops import *  # noqa: F403
+from .windows import *  # noqa: F403
 
 __all__ = ["linalg"]
 __all__ += arrays.__all__
 __all__ += slicing.__all__
 __all__ += reducing.__all__
 __all__ += elementwise.__all__
-__all__ += fourier.__all__
 __all__ += convolution.__all__
-__all__ += cumulative.__all__
-__all__ += padding.__all__
 __all__ += dimension_numbers.__all__
 __all__ += gathering.__all__
 __all__ += scattering.__all__
 __all__ += windows.__all__
 __all__ += bitwise.__all__
-__all__ += joining.__all__
 __all__ += special.__all__
 __all__ += sorting.__all__
 __all__ += loops.__all__
-__all__ += counted.__all__
+__all__ += while_loops.__all__
 __all__ += associative.__all__
-__all__ += waiting.__all__
 __all__ += branching.__all__
 __all__ += solving.__all__
 
