@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,6 @@ import numpy as np
 from ..core.arguments import Parameters
 from ..core.array import Array, WeakArray, read_only_copy, unwrap, wrap
 from ..core.aval import Aval, aval_of
-from ..core.context import run_with
 from ..core.dtypes import SUPPORTED, native
 from ..core.errors import ArgumentError, DtypeError
 from ..core.trace import Tracer, current_trace, eval_trace
@@ -155,29 +153,6 @@ def returned_values(fun: Callable[..., Any], tree: PyTree) -> tuple[list[Any], P
         return [unwrap(tree)], LEAF
     leaves, treedef = flatten_values(tree, lambda path: f"the result of {name_of(fun)}{keystr(path)}")
     return [read_only_copy(x) for x in leaves], treedef
-
-
-#: Floats and complex numbers of Python that transformations under way were given, and do not differentiate in.
-given_numbers: ContextVar[tuple[float | complex, ...]] = ContextVar("functrans_given_numbers", default=())
-
-
-def call_given(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Call a user's function with arguments of which some are differentiated, and others may be numbers.
-
-    Such a number stays what it is, but is noted: to a custom rule it is an array like the others, not a constant.
-    """
-    if not any(type(x) is float or type(x) is complex for x in (*args, *kwargs.values())):
-        return fun(*args, **kwargs)
-    args, kwargs = [_copied(x) for x in args], {k: _copied(x) for k, x in kwargs.items()}
-    numbers = [x for x in (*args, *kwargs.values()) if type(x) is float or type(x) is complex]
-    return run_with(given_numbers, (*given_numbers.get(), *numbers), fun, *args, **kwargs)
-
-
-def _copied(x: Any) -> Any:
-    """A number as an object of its own: Python has one for all equal ones that stand in a file."""
-    if type(x) is float:
-        return x * 1.0
-    return complex(x.real, x.imag) if type(x) is complex else x
 
 
 class Flat:
