@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +19,9 @@ Run = Callable[[tuple[np.ndarray, ...]], int]
 
 @dataclass(frozen=True)
 class Options:
-    """What changes the code of a kernel besides its text; part of a cache's key.
+    """How kernels are made.
+
+    Equal options make equal code of a kernel's text: they are part of a cache's key.
 
     Parameters
     ----------
@@ -29,11 +31,14 @@ class Options:
         'python' forces the Python form.
     checked : bool
         Look for writes beside the memory that the kernel is given.
+    specialize_below : int
+        Extents up to this one are literals of the text; so it does not matter to equality.
     """
 
     strict: bool = False
     backend: str = "llvm"
     checked: bool = False
+    specialize_below: int = field(default=16, compare=False)
 
 
 DEFAULT_OPTIONS = Options()

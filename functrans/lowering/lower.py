@@ -65,15 +65,13 @@ class Program:
     steps: list[LoweredKernel | HostStep]
 
 
-def lower(jaxpr: Jaxpr, options: Options, specialize_below: int) -> Program:
+def lower(jaxpr: Jaxpr, options: Options) -> Program:
     """The kernels and host calls of a jaxpr; nothing is compiled yet.
 
     Parameters
     ----------
     jaxpr : Jaxpr
     options : Options
-    specialize_below : int
-        Extents up to this one are literals of the kernels.
     """
     # Jaxpr to jaxpr: calls inlined, dead and common equations removed, exact algebra.
     jaxpr = simplify(jaxpr, strict=options.strict)
@@ -92,10 +90,10 @@ def lower(jaxpr: Jaxpr, options: Options, specialize_below: int) -> Program:
         # Loops to loops.
         kernel = collapse(kernel)  # adjacent axes that are used together become one
         kernel = with_blocks(kernel)  # long sums are taken in blocks, for accuracy
-        kernel = plan(_verified(kernel), specialize_below)  # scratch on the stack, or sharing memory
+        kernel = plan(_verified(kernel), options.specialize_below)  # scratch on the stack, or sharing memory
         scratch, work = scratch_bytes(kernel), sum(b.size for b in kernel.buffers)
         kernel.name = _identifier(jaxpr.name)
-        kernel, ints = outline(_verified(kernel), specialize_below)  # numbers become parameters
+        kernel, ints = outline(_verified(kernel), options.specialize_below)  # numbers become parameters
         steps.append(
             LoweredKernel(
                 _verified(kernel),

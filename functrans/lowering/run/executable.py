@@ -91,8 +91,8 @@ class Executable:
     def __init__(self, jaxpr: Jaxpr):
         # Not the jaxpr itself: it keeps this object, and a cycle would keep its arrays alive.
         self._stats = jaxpr.stats
-        self._options = Options(config.strict, config.backend, config.checked)
-        program = lower(jaxpr, self._options, config.specialize_below)
+        self._options = Options(config.strict, config.backend, config.checked, config.specialize_below)
+        program = lower(jaxpr, self._options)
         self.simplified = program.jaxpr
         self._debug_nans = config.debug_nans
         self._lowered = program.steps
