@@ -11,8 +11,8 @@ from ..core.errors import GradientError
 from ..frontend.arguments import Flat, name_of, results
 from ..frontend.checked import checked
 from ..frontend.pytree import PyTree, PyTreeDef, tree_unflatten
-from ..primitives.structure.create import eye
 from ..primitives.structure.linear import batched_first, instantiate, move_axis, reshape_p
+from ..primitives.structure.shape import eye
 from ..transforms.batch import batch
 from ..transforms.linearize import Linearized, linearize, replay
 from ..transforms.transpose import backward

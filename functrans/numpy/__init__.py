@@ -101,8 +101,6 @@ from ..primitives.ufuncs import (
     true_divide,
     trunc,
 )  # fmt: skip
-from . import dispatch as _foreign
-from . import dispatch as _missing
 from . import fft, linalg
 from . import methods as _methods
 from . import ufunc_methods as _ufunc_methods

@@ -21,8 +21,8 @@ from ..core.primitive import Linear, Primitive
 from .elementwise.arithmetic import ge_p, le_p, mul_p, select_p
 from .elementwise.bits import and_p
 from .elementwise.complexes import conj_p, real_p
-from .structure.create import iota
 from .structure.linear import linear_jvp, move_axis, shape_of
+from .structure.shape import iota
 
 # SciPy's, not NumPy's: as exact, and up to four times as fast in single precision.
 _TRANSFORMS: dict[str, Callable[..., np.ndarray]] = {

@@ -17,24 +17,27 @@ from .elementwise import (
 )
 from .elementwise import (
     bits,
-    comparing,
     complexes,
     composed,
     exp_log,
     rounding,
-    sigmoid,
     trig,
 )
-from .elementwise.comparing import equal as equal
-from .elementwise.comparing import greater as greater
-from .elementwise.comparing import greater_equal as greater_equal
-from .elementwise.comparing import less as less
-from .elementwise.comparing import less_equal as less_equal
-from .elementwise.comparing import not_equal as not_equal
-from .elementwise.composed import unchanged
-from .elementwise.powers import float_power as float_power
-from .elementwise.powers import power as power
-from .elementwise.powers import power_operator
+from .elementwise import (
+    composed as comparing,
+)
+from .elementwise import (
+    trig as sigmoid,
+)
+from .elementwise.composed import equal as equal
+from .elementwise.composed import float_power as float_power
+from .elementwise.composed import greater as greater
+from .elementwise.composed import greater_equal as greater_equal
+from .elementwise.composed import less as less
+from .elementwise.composed import less_equal as less_equal
+from .elementwise.composed import not_equal as not_equal
+from .elementwise.composed import power as power
+from .elementwise.composed import power_operator, unchanged
 from .operands import finish
 from .promotion import binary, binary_operator, publish, unary, unary_operator
 from .structure import linear

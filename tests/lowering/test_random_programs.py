@@ -18,8 +18,7 @@ from functrans.lowering.loops.plan import plan
 from functrans.lowering.run.executable import compile_jaxpr
 from functrans.primitives.elementwise.arithmetic import gt_p, max_p, min_p, mul_p, neg_p, select_p, sub_p
 from functrans.primitives.elementwise.exp_log import exp_p
-from functrans.primitives.elementwise.sigmoid import tanh_p
-from functrans.primitives.elementwise.trig import cos_p, sin_p
+from functrans.primitives.elementwise.trig import cos_p, sin_p, tanh_p
 from functrans.primitives.indexing.gather_scatter import gather_p, scatter_add_p, scatter_p
 from functrans.primitives.products.dot import dot_general_p
 from functrans.primitives.reductions.reduce import argmax_p, argmin_p, reduce_max_p, reduce_min_p

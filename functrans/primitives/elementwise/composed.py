@@ -1,6 +1,7 @@
-"""Elementwise functions composed of primitives: what NumPy has as a ufunc and no primitive is needed for.
+"""Elementwise functions composed of primitives: powers, comparisons, and NumPy's ufuncs that need no primitive.
 
-The operands have the dtype that NumPy computes in.
+The operands have the dtype in which NumPy computes. Known integer exponents become products, all others ``pow``;
+comparisons are exact where operands have no common dtype.
 """
 
 from __future__ import annotations
@@ -11,7 +12,12 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import BOOL, FLOAT64
+from ...core.errors import ArgumentValueError
+from ...core.primitive import Primitive
+from ...core.trace import PYTHON_KEYS, WEAK_KEYS, Tracer
 from ..families import literal
+from ..operands import WEAK_DTYPES, finish, key_of, operand, strong
+from ..promotion import Body, binary, binary_operator, publish, resolved, unary_operator
 from ..structure.linear import broadcast_shapes, broadcast_to, dtype_of, shape_of
 from .arithmetic import (
     convert,
@@ -20,6 +26,7 @@ from .arithmetic import (
     eq_p,
     ge_p,
     gt_p,
+    le_p,
     lt_p,
     max_p,
     min_p,
@@ -30,7 +37,7 @@ from .arithmetic import (
 )
 from .bits import and_p, not_p, or_p, xor_p
 from .complexes import abs_p, conj_p, imag_p, real_p
-from .exp_log import integer_pow_p
+from .exp_log import integer_pow_p, pow_p, sqrt_p
 from .rounding import copysign_p, is_finite_p, is_inf_p, is_nan_p, nextafter_p, rint_p, sign_p, trunc_p
 
 
@@ -203,3 +210,162 @@ def rounded(x: Any, decimals: int) -> Any:
     factor = literal(10.0 ** abs(decimals), x)
     first, last = (mul_p, div_p) if decimals > 0 else (div_p, mul_p)
     return last.bind(rint_p.bind(first.bind(x, factor)), factor)
+
+
+_LARGEST_EXPONENT = 16
+"""Up to this an integer exponent of a float is worked out by products, beyond it by ``pow``."""
+
+
+def _integer_exponent(y: Any) -> int | None:
+    """The number that `y` is, if it is a known integer."""
+    if isinstance(y, np.number) and y.dtype.kind in "iuf":
+        y = y.item()
+    if type(y) is int:
+        return y
+    return int(y) if type(y) is float and y.is_integer() else None
+
+
+def _power_by_integer(x: Any, n: int, dtype: np.dtype, weak: bool) -> Any:
+    """``x**n`` in `dtype` for a known integer; None where ``pow`` is to do it."""
+    if dtype.kind in "iu" and n < 0:
+        if not weak:
+            raise ArgumentValueError(
+                f"power: an integer array to the power {n}: integers have no negative powers; "
+                f"write x**{float(n)}, or convert x to float"
+            )
+        dtype = FLOAT64
+    if dtype.kind in "fc" and abs(n) > _LARGEST_EXPONENT:
+        return None
+    if weak:
+        number = WEAK_KEYS[dtype.kind]
+        x = number(x) if type(x) in PYTHON_KEYS else _weak_tracer(x, dtype)
+    else:
+        x = strong(x, dtype)
+    if n == 0:
+        return WEAK_KEYS[dtype.kind](1) if weak else constant(dtype.type(1), x)
+    return unchanged(x) if n == 1 else integer_pow_p.bind(x, y=n)
+
+
+def _weak_tracer(x: Any, dtype: np.dtype) -> Any:
+    return x if dtype_of(x) == dtype else convert_element_type_p.bind(x, dtype=dtype, weak=True)
+
+
+def _power(ufunc: np.ufunc) -> tuple[Body, Body]:
+    """The public function and the operator, which has ways of its own for squares and square roots."""
+    general = binary(ufunc, pow_p.bind, "")
+    general_operator = binary_operator(ufunc, pow_p.bind)
+
+    def by_integer(x: Any, y: Any, keep_weak: bool) -> Any:
+        n = _integer_exponent(y)
+        if n is None:
+            return None
+        keys = key_of(x), key_of(y)
+        weak = keep_weak and keys[0] in WEAK_DTYPES and keys[1] in WEAK_DTYPES
+        return _power_by_integer(x, n, resolved(ufunc, keys)[0], weak)
+
+    def function(x: Any, y: Any, /, **options: Any) -> Any:
+        if options:
+            return general(x, y, **options)
+        x = operand(x, ufunc.__name__)
+        found = by_integer(x, y, keep_weak=False)
+        return general(x, y) if found is None else finish(found)
+
+    def apply(x: Any, y: Any) -> Any:
+        if isinstance(x, Tracer):
+            if type(y) is int and y == 2:
+                return _square(x)
+            if type(y) is float and y == 0.5:
+                return _root(x)
+            found = by_integer(x, y, keep_weak=True)
+            if found is not None:
+                return finish(found)
+        return general_operator(x, y)
+
+    return function, apply
+
+
+# What NumPy's operator does for these exponents (a square of booleans is int8, their power by 2 int64).
+_square = unary_operator(np.square, square)
+_root = unary_operator(np.sqrt, sqrt_p.bind)
+_function, power_operator = _power(np.power)
+power = publish(
+    _function,
+    np.power,
+    "The power. ``x**0`` has derivative 0 in `x` everywhere, ``0**y`` has derivative 0 in `y`.",
+)
+float_power = publish(_power(np.float_power)[0], np.float_power, "The power in double precision.")
+
+
+def _compared(prim: Primitive, ufunc: np.ufunc) -> Body:
+    """A comparison; int64 with uint64 exactly, which have no common dtype."""
+
+    def body(x: Any, y: Any) -> Any:
+        a, b = dtype_of(x), dtype_of(y)
+        if a == b:
+            return prim.bind(x, y)
+        if a.kind == "i":
+            below, outcome = x, ufunc(-1, 0)
+            x = convert_element_type_p.bind(x, dtype=b)
+        else:
+            below, outcome = y, ufunc(0, -1)
+            y = convert_element_type_p.bind(y, dtype=a)
+        negative = lt_p.bind(below, np.int64(0))
+        return select_p.bind(negative, outcome, prim.bind(x, y))
+
+    return body
+
+
+def _beyond(compare: Body, ufunc: np.ufunc) -> Body:
+    """The same comparison with Python integers that the other's dtype does not hold: its outcome is plain."""
+
+    def function(x: Any, y: Any, /, **options: Any) -> Any:
+        try:
+            return compare(x, y, **options)
+        except OverflowError:
+            if type(y) is int:
+                return finish(constant(ufunc(0, 1 if y > 0 else -1), operand(x, ufunc.__name__)))
+            return finish(constant(ufunc(1 if x > 0 else -1, 0), operand(y, ufunc.__name__, 1)))
+
+    return function
+
+
+def _public(ufunc: np.ufunc, prim: Primitive, summary: str) -> Body:
+    return publish(_beyond(binary(ufunc, _compared(prim, ufunc), summary), ufunc), ufunc, summary)
+
+
+equal = _public(np.equal, eq_p, "Whether equal; NaN equals nothing.")
+not_equal = _public(np.not_equal, ne_p, "Whether different; NaN differs from itself.")
+less = _public(np.less, lt_p, "Whether the first is less; complex numbers in dictionary order.")
+less_equal = _public(np.less_equal, le_p, "Whether the first is not greater; false with NaN.")
+greater = _public(np.greater, gt_p, "Whether the first is greater; complex numbers in dictionary order.")
+greater_equal = _public(np.greater_equal, ge_p, "Whether the first is not less; false with NaN.")
+
+
+# --- Python's operators -------------------------------------------------------------------------------------
+
+
+def _operator(ufunc: np.ufunc, prim: Primitive) -> Body:
+    return _beyond(binary_operator(ufunc, _compared(prim, ufunc)), ufunc)
+
+
+def _equality(ufunc: np.ufunc, prim: Primitive, outcome: np.bool_) -> Body:
+    """== and != take any object, as NumPy's do: what is no number differs from every number."""
+    compare = _operator(ufunc, prim)
+
+    def apply(x: Any, y: Any) -> Any:
+        result = compare(x, y)
+        if result is NotImplemented and not hasattr(y, "__array_ufunc__"):
+            return finish(constant(outcome, x))
+        return result
+
+    return apply
+
+
+OPERATORS = {
+    "eq": _equality(np.equal, eq_p, np.False_),
+    "ne": _equality(np.not_equal, ne_p, np.True_),
+    "lt": _operator(np.less, lt_p),
+    "le": _operator(np.less_equal, le_p),
+    "gt": _operator(np.greater, gt_p),
+    "ge": _operator(np.greater_equal, ge_p),
+}

@@ -26,9 +26,8 @@ from ...core.trace import Tracer, is_abstract, operators
 from ..elementwise.arithmetic import convert
 from ..structure.linear import broadcast_to, reshape_p, shape_of, transpose_p
 from ..structure.shape import concatenate_p, rev_p, slice_p
-from .bounds import check_bounds
 from .gather_scatter import gather_p
-from .index_shapes import rest_of
+from .index_shapes import check_bounds, rest_of
 from .item import getitem_p
 
 

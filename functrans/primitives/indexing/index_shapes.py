@@ -1,7 +1,8 @@
-"""What index arrays mean for shapes: of gathers and scatters, under batching, in NumPy's order of axes."""
+"""The shapes of gathers and scatters, under batching and in NumPy's order of axes; indices out of bounds."""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -9,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from ...core.aval import Aval
-from ...core.errors import DtypeError, IndexOutOfBoundsError, ShapeError
-from ..structure.create import iota
+from ...core.errors import ArgumentValueError, DtypeError, IndexOutOfBoundsError, ShapeError
+from ...core.primitive import Effect
 from ..structure.linear import batched_first, shape_of
+from ..structure.shape import iota
 
 
 def rest_of(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
@@ -73,3 +75,131 @@ def batched_indices(
     if shared_lane:
         return moved
     return [iota(shape_of(moved[0]), 0), *moved]
+
+
+MODES = ("raise", "clip", "wrap", "fill", "drop", "promise_in_bounds")
+
+
+class GatherScatterMode(enum.StrEnum):
+    """What becomes of indices out of bounds, under JAX's names; wherever a mode is asked for, its text will do.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> lax.GatherScatterMode.from_any("clip"), str(lax.GatherScatterMode.CLIP)
+    (<GatherScatterMode.CLIP: 'clip'>, 'clip')
+    """
+
+    CLIP = "clip"
+    FILL_OR_DROP = "fill"
+    PROMISE_IN_BOUNDS = "promise_in_bounds"
+    RAISE = "raise"
+    WRAP = "wrap"
+
+    @staticmethod
+    def from_any(mode: Any) -> GatherScatterMode:
+        """The mode that a text or a mode says; None is `FILL_OR_DROP`.
+
+        Raises
+        ------
+        ArgumentValueError
+            If there is no such mode.
+        """
+        return GatherScatterMode(checked_mode("fill" if mode is None else mode).replace("drop", "fill"))
+
+
+def checked_mode(mode: Any) -> str:
+    """The mode as text.
+
+    Raises
+    ------
+    ArgumentValueError
+        If there is no such mode.
+    """
+    if not isinstance(mode, str) or mode not in MODES:
+        raise ArgumentValueError(f"mode must be one of {', '.join(map(repr, MODES))}, got {mode!r}")
+    return str(mode)
+
+
+def raises(*, mode: str, **params: Any) -> Effect:
+    """The effects of a gather or scatter."""
+    return Effect.RAISE if mode == "raise" else Effect.NONE
+
+
+def resolve(
+    indices: Sequence[Any], shape: tuple[int, ...], axes: tuple[int, ...], mode: str
+) -> tuple[list[Any], np.ndarray | None]:
+    """Indices within bounds and not negative, and which of them were (None: all).
+
+    Raises
+    ------
+    IndexOutOfBoundsError
+        In mode "raise"; it names the index, the axis and its size.
+    """
+    found: list[Any] = []
+    valid = None
+    for i, d in zip(indices, axes):
+        n = shape[d]
+        i = np.asarray(i)
+        if mode == "promise_in_bounds":
+            found.append(i)
+            continue
+        if i.dtype != np.int64:
+            i = i.astype(np.int64)
+        if not n and i.size and mode in ("clip", "wrap"):
+            raise IndexOutOfBoundsError(f"nothing can be taken from axis {d} of size 0")
+        if mode == "wrap":
+            found.append(i % n if n else i)
+            continue
+        if mode == "raise":
+            check_bounds(i, n, d)
+        i = np.where(i < 0, i + n, i)
+        if mode != "raise":
+            inside = (i >= 0) & (i < n)
+            if mode != "clip":
+                valid = inside if valid is None else valid & inside
+            i = np.clip(i, 0, max(n - 1, 0))
+        found.append(i)
+    return found, valid
+
+
+def check_bounds(i: np.ndarray, n: int, axis: int) -> None:
+    """Raise `IndexOutOfBoundsError` unless every index is within ``[-n, n)``."""
+    if not i.size or (i.min() >= -n and i.max() < n):
+        return
+    bad = (i < -n) | (i >= n)
+    place = tuple(np.argwhere(bad)[0].tolist())
+    where = f" (at position {place[0] if len(place) == 1 else place} of the index array)" if place else ""
+    raise IndexOutOfBoundsError(
+        f"index {int(i[place])} is out of bounds for axis {axis} with size {n}{where}. Where indices may "
+        "lie outside on "
+        'purpose, use x.at[i].get(mode="clip") or mode="fill", x.at[i].set(v, mode="drop")'
+    )
+
+
+def fill_for(dtype: np.dtype, fill_value: Any = None) -> Any:
+    """The number that stands for elements out of bounds: NaN, the lowest signed or the highest unsigned
+    integer, True.
+    """
+    if fill_value is not None:
+        return np.asarray(fill_value).astype(dtype)[()]
+    if dtype.kind in "fc":
+        return dtype.type(np.nan)
+    if dtype.kind == "b":
+        return np.True_
+    return dtype.type(np.iinfo(dtype).min if dtype.kind == "i" else np.iinfo(dtype).max)
+
+
+def kernel_index(k: Any, i: Any, n: int, mode: str) -> tuple[Any, Any]:
+    """An index of a kernel as int64 within ``[0, n)``, and the condition that it was (None: always)."""
+    i = k.cast(i, np.dtype(np.int64))
+    if mode == "promise_in_bounds":
+        return i, None
+    if mode == "wrap":
+        i = k.call("irem", i, k.cast(i * 0 + n, i.dtype))
+        return k.where(i < 0, i + n, i), None
+    i = k.where(i < 0, i + n, i)
+    if mode == "clip":
+        i = k.where(i < 0, k.const(0, i.dtype), i)
+        return k.where(i < n, i, i * 0 + (n - 1)), None
+    return i, (i >= 0) & (i < n)

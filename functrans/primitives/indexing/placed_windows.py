@@ -16,9 +16,8 @@ from ...core.dtypes import INT64
 from ...core.errors import IndexOutOfBoundsError
 from ..elementwise.arithmetic import clamp_p, convert, ge_p, le_p, lt_p, select_p
 from ..elementwise.bits import and_p
-from ..structure.create import iota
 from ..structure.linear import add_p, broadcast_in_dim_p, reshape_p, shape_of, transpose_p
-from ..structure.shape import slice_p
+from ..structure.shape import iota, slice_p
 
 
 class Axis(NamedTuple):

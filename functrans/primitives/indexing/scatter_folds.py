@@ -1,23 +1,242 @@
-"""Scatters whose derivative depends on the values: products, quotients, minima and maxima of all that meets at a
-place.
-"""
+"""Scatters whose derivative depends on the values: products, quotients, minima and maxima of updates of one element."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.aval import Zero, aval_of
+from ...core.aval import Aval, Zero, aval_of
+from ...core.dtypes import INT64
+from ...core.errors import ShapeError
+from ...core.kernel import Block, BlockEmitter, Buffer
 from ...core.primitive import Primitive
-from ..elementwise.arithmetic import convert_element_type_p, div_p, eq_p, max_p, min_p, mul_p, neg_p
-from ..structure.linear import Rule, dtype_of, instantiate, shape_of, zeros
-from .bounds import raises
-from .gather_scatter import gathered, scatter_add_p
-from .repeated import all_different, flat_places, products_of_others
-from .scatter_rules import scatter_abstract, scatter_batch, scatter_impl, scatter_kernel
+from ...core.trace import Tracer, eval_trace, tracing
+from ..elementwise.arithmetic import (
+    convert_element_type_p,
+    div_p,
+    eq_p,
+    ge_p,
+    max_p,
+    min_p,
+    mul_p,
+    neg_p,
+    select_p,
+    sub_p,
+)
+from ..reductions.cumulative import cummax_p
+from ..sorting.sort import argsort
+from ..structure.linear import (
+    Rule,
+    add_p,
+    batched_first,
+    broadcast_in_dim_p,
+    dtype_of,
+    instantiate,
+    move_axis,
+    reshape_p,
+    shape_of,
+    zeros,
+)
+from ..structure.shape import iota, loops, pad_p, rev_p
+from .gather_scatter import (
+    gathered,
+    scatter_abstract,
+    scatter_add_p,
+    scatter_batch,
+    scatter_impl,
+    scatter_kernel,
+    scatter_p,
+)
+from .index_shapes import raises, resolve
+
+
+def flat_places(shape: tuple[int, ...], indices: Sequence[Any], axes: tuple[int, ...], mode: str) -> Any:
+    """The element of the indexed axes that each index means, counted in row-major order; -1 where it is left out."""
+    extents = tuple([shape[d] for d in axes])
+    numbers = reshape_p.bind(iota((prod(extents),), 0), shape=extents)
+    return gathered(numbers, indices, tuple(range(len(axes))), mode, -1)
+
+
+def all_different(shape: tuple[int, ...], indices: Sequence[Any], axes: tuple[int, ...], mode: str) -> bool:
+    """Whether indices name no element twice, as far as their numbers are known."""
+    if any(isinstance(i, Tracer) for i in indices):
+        return False
+    if np.size(indices[0]) < 2 or not prod([shape[d] for d in axes]):
+        return True
+    found, valid = resolve(indices, shape, axes, mode)
+    places = np.ravel_multi_index(tuple(found), tuple([shape[d] for d in axes]), mode="wrap")
+    places = np.sort(places[valid] if valid is not None else places, axis=None)
+    return not (places[1:] == places[:-1]).any()
+
+
+class Meetings(NamedTuple):
+    """Updates in the order of their places; those of one place keep their own order.
+
+    Attributes
+    ----------
+    order : array of int64, shape (n,)
+        The update that stands at each position.
+    places : array of int64, shape (n,)
+        Their places, ascending.
+    """
+
+    order: Any
+    places: Any
+
+    def restored(self, x: Any) -> Any:
+        """Rows by position as rows by update."""
+        empty = zeros(Aval(shape_of(x), dtype_of(x)))
+        return scatter_p.bind(empty, x, self.order, axes=(0,), mode="promise_in_bounds", unique_indices=True)
+
+
+def meetings(places: Any) -> Meetings:
+    """Sort updates by the places that `flat_places` gives."""
+    places = reshape_p.bind(places, shape=(prod(shape_of(places)),))
+    order = argsort(places, 0)
+    return Meetings(order, gathered(places, [order], (0,), "promise_in_bounds"))
+
+
+def ranks(places: Any) -> Any:
+    """How many updates with the same place come before each one."""
+    met = meetings(places)
+    position = iota(shape_of(met.places), 0)
+    joins = _joins(met.places, 1)
+    start = cummax_p.bind(select_p.bind(joins, np.int64(0), position), axis=0, reverse=False)
+    return reshape_p.bind(met.restored(sub_p.bind(position, start)), shape=shape_of(places))
+
+
+# --- products of all but one --------------------------------------------------------------------------------
+
+
+def products_of_others(updates: Any, places: Any, size: int) -> Any:
+    """For each update the product of all others at its place, of which there are `size`.
+
+    Without division, so zeros do no harm, to any order of derivative.
+    """
+    n = prod(shape_of(places))
+    shape = shape_of(updates)
+    places = reshape_p.bind(places, shape=(n,))
+    places = select_p.bind(ge_p.bind(places, np.int64(0)), places, np.int64(size))
+    rows = reshape_p.bind(updates, shape=(n, prod(shape) // n))
+    return reshape_p.bind(others_at_p.bind(rows, places, size=size + 1), shape=shape)
+
+
+def _others_abstract(rows: Aval, places: Aval, *, size: int) -> Aval:
+    if places.shape != rows.shape[:1] or places.dtype != INT64:
+        raise ShapeError(f"others_at: places of type {places} do not go with rows of type {rows}")
+    return rows.strong()
+
+
+def _others_kernel(
+    k: BlockEmitter, operands: Sequence[Buffer], results: Sequence[Buffer], *, size: int
+) -> None:
+    (rows, places), (out,) = operands, results
+    n, rest = rows.shape[0], rows.shape[1:]
+    product = k.scratch((size, *rest), rows.dtype)
+    for reverse in (False, True):
+        with loops(k, product.shape) as index:
+            k.store(product, index, k.const(1, rows.dtype))
+        with k.loop(n, reverse=reverse) as i:
+            place = k.load(places, [i])
+            with loops(k, rest) as index:
+                met = k.load(product, [place, *index])
+                k.store(out, [i, *index], k.load(out, [i, *index]) * met if reverse else met)
+                k.store(product, [place, *index], met * k.load(rows, [i, *index]))
+
+
+def _others_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, size: int) -> tuple[Any, Any]:
+    (rows, places), t = primals, tangents[0]
+    ans = others_at_p.bind(rows, places, size=size)
+    return (ans, Zero(ans)) if type(t) is Zero else (ans, _doubled(rows, t, places)[1])
+
+
+def _others_batch(
+    lanes: int, args: Sequence[Any], dims: Sequence[int | None], *, size: int
+) -> tuple[Any, int]:
+    (rows, places), (d, e) = args, dims
+    if e is None:
+        assert d is not None
+        return others_at_p.bind(move_axis(rows, d, 1), places, size=size), 1
+    rows, places = batched_first(lanes, rows, d), batched_first(lanes, places, e)
+    shape = shape_of(rows)
+    lane = mul_p.bind(iota(shape[:2], 0), np.int64(size))
+    places = reshape_p.bind(add_p.bind(places, lane), shape=(lanes * shape[1],))
+    rows = reshape_p.bind(rows, shape=(lanes * shape[1], *shape[2:]))
+    return reshape_p.bind(others_at_p.bind(rows, places, size=lanes * size), shape=shape), 0
+
+
+Pair = tuple[Any, Any]
+
+
+def _doubled(rows: Any, t: Any, places: Any) -> Pair:
+    """The products of others and their tangents, by products alone: each of ``2 log2(n)`` passes doubles the number
+    of factors that a product takes in.
+    """
+    met = meetings(places)
+    sorted_rows = tuple([gathered(x, [met.order], (0,), "promise_in_bounds") for x in (rows, t)])
+    ahead = _before(sorted_rows, met.places)
+    behind = _before(_reversed(sorted_rows), rev_p.bind(met.places, dimensions=(0,)))
+    value, tangent = _times(ahead, _reversed(behind))
+    return met.restored(value), met.restored(tangent)
+
+
+def _before(rows: Pair, places: Any) -> Pair:
+    """The product of the rows before each one that have its place."""
+    n = shape_of(places)[0]
+    product = _shifted(rows, places, 1)
+    distance = 1
+    while distance < n - 1:
+        product = _times(product, _shifted(product, places, distance))
+        distance *= 2
+    return product
+
+
+def _times(x: Pair, y: Pair) -> Pair:
+    """The product of two values with tangents."""
+    (a, s), (b, t) = x, y
+    return mul_p.bind(a, b), add_p.bind(mul_p.bind(s, b), mul_p.bind(a, t))
+
+
+def _reversed(x: Pair) -> Pair:
+    return rev_p.bind(x[0], dimensions=(0,)), rev_p.bind(x[1], dimensions=(0,))
+
+
+def _shifted(rows: Pair, places: Any, distance: int) -> Pair:
+    """The row so far before each one; one, of tangent zero, where that has another place."""
+    shape = shape_of(rows[0])
+    config = ((distance, -distance, 0), *[(0, 0, 0)] * (len(shape) - 1))
+    joins = broadcast_in_dim_p.bind(_joins(places, distance), shape=shape, broadcast_dimensions=(0,))
+    value, tangent = (
+        select_p.bind(
+            joins, pad_p.bind(x, dtype_of(x).type(0), padding_config=config), dtype_of(x).type(fill)
+        )
+        for x, fill in zip(rows, (1, 0))
+    )
+    return value, tangent
+
+
+def _joins(places: Any, distance: int) -> Any:
+    """Whether the element so far before each one exists and is equal."""
+    earlier = pad_p.bind(places, np.int64(-2), padding_config=((distance, -distance, 0),))
+    return eq_p.bind(places, earlier)
+
+
+def _others_impl(rows: Any, places: Any, *, size: int) -> np.ndarray:
+    return np.asarray(tracing(eval_trace, _doubled, rows, np.zeros_like(rows), places)[0])
+
+
+# For each row, the product of all others that have the same place.
+others_at_p: Primitive = Primitive(
+    "others_at",
+    _others_abstract,
+    _others_impl,
+    jvp=_others_jvp,
+    batch=_others_batch,
+    kernel=Block(_others_kernel),
+)
 
 
 def _others(x: Any, updates: Any, indices: Sequence[Any], params: dict[str, Any]) -> Any:

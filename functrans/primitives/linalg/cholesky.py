@@ -1,4 +1,4 @@
-"""Cholesky factors, in batches: axes before the last two run in parallel."""
+"""Cholesky factors in batches, with the derivative of real factors, and its transpose, by blocks."""
 
 from __future__ import annotations
 
@@ -10,16 +10,195 @@ import numpy as np
 from ...core.aval import Aval, Zero
 from ...core.errors import LinAlgError
 from ...core.kernel import Block, BlockEmitter, Buffer
-from ...core.primitive import Effect, Primitive
-from ..elementwise.arithmetic import mul_p, sub_p
+from ...core.primitive import Effect, Linear, Primitive
+from ..elementwise.arithmetic import mul_p, neg_p, sub_p
 from ..elementwise.complexes import conj_p
-from ..structure.linear import add_p, dtype_of, move_axis
+from ..structure.linear import add_p, batched_first, dtype_of, move_axis, same_dtype
 from ..structure.shape import loops
-from .cholesky_derivative import cholesky_slope_p, halved
 from .matrices import check_kind, check_square, matrix_product, matrix_transpose, offset_of, triangle
 from .triangular import solve, triangular_solve_p
 
-__all__ = ["cholesky_p", "solve", "triangular_solve_p"]
+__all__ = [
+    "cholesky_p", "solve", "triangular_solve_p",
+]  # fmt: skip
+
+
+_BLOCK = 32
+"""Rows that are taken together; within them loops do the work, else BLAS."""
+
+
+def halved(x: Any) -> Any:
+    """The lower triangle, and half of the diagonal."""
+    both = add_p.bind(triangle(x, lower=True), triangle(x, lower=True, strict=True))
+    return mul_p.bind(dtype_of(x).type(0.5), both)
+
+
+def _mirrored(x: Any) -> Any:
+    """The symmetric matrix with that lower triangle."""
+    return add_p.bind(triangle(x, lower=True), matrix_transpose(triangle(x, lower=True, strict=True)))
+
+
+def _folded(x: Any) -> Any:
+    """The transpose of `_mirrored`: both triangles added to the lower one."""
+    return add_p.bind(triangle(x, lower=True), triangle(matrix_transpose(x), lower=True, strict=True))
+
+
+def _abstract(factor: Aval, t: Aval, *, back: bool) -> Aval:
+    check_square("cholesky_slope", factor)
+    same_dtype("cholesky_slope", (factor, t), "f")
+    return t.strong()
+
+
+def _left(factor: Any, x: Any, transpose: bool = False) -> Any:
+    return solve(factor, x, left_side=True, lower=True, transpose_a=transpose)
+
+
+def _right(factor: Any, x: Any, transpose: bool = False) -> Any:
+    return solve(factor, x, left_side=False, lower=True, transpose_a=transpose)
+
+
+def _impl(factor: Any, t: Any, *, back: bool) -> np.ndarray:
+    factor = np.tril(factor)
+    if back:
+        inner = halved(np.swapaxes(factor, -1, -2) @ np.tril(t))
+        return _folded(_right(factor, _left(factor, inner, True)))
+    return factor @ halved(_left(factor, _right(factor, _mirrored(t), True)))
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, back: bool) -> tuple[Any, Any]:
+    (factor, t), (e, t_t) = primals, tangents
+    ans = cholesky_slope_p.bind(factor, t, back=back)
+    out = None if type(t_t) is Zero else cholesky_slope_p.bind(factor, t_t, back=back)
+    if type(e) is not Zero:
+        moved = (_moved_back if back else _moved)(triangle(factor, lower=True), t, triangle(e, lower=True))
+        out = moved if out is None else add_p.bind(out, moved)
+    return ans, Zero(ans) if out is None else out
+
+
+def _moved(factor: Any, t: Any, e: Any) -> Any:
+    """The change of ``L phi(M)``, ``M = L^-1 S L^-T``, with L: ``M' = -(F M + M F^T)`` where ``F = L^-1 L'``."""
+    m = _left(factor, _right(factor, _mirrored(t), True))
+    f = matrix_product(_left(factor, e), m)
+    change = neg_p.bind(add_p.bind(f, matrix_transpose(f)))
+    return add_p.bind(matrix_product(e, halved(m)), matrix_product(factor, halved(change)))
+
+
+def _moved_back(factor: Any, ct: Any, e: Any) -> Any:
+    """The change of ``S = L^-T phi(L^T C) L^-1`` with L, folded."""
+    ct = triangle(ct, lower=True)
+    inner = halved(matrix_product(matrix_transpose(factor), ct))
+    s = _right(factor, _left(factor, inner, True))
+    growth = halved(matrix_product(matrix_transpose(e), ct))
+    out = _right(factor, _left(factor, growth, True))
+    out = sub_p.bind(out, _left(factor, matrix_product(matrix_transpose(e), s), True))
+    return _folded(sub_p.bind(out, _right(factor, matrix_product(s, e))))
+
+
+def _transpose(ct: Any, factor: Any, t: Any, *, back: bool) -> list[Any]:
+    assert type(factor) is not Linear, "cholesky_slope is not linear in the factor"
+    return [None, cholesky_slope_p.bind(factor, ct, back=not back)]
+
+
+def _batch(size: int, args: Sequence[Any], dims: Sequence[int | None], *, back: bool) -> tuple[Any, int]:
+    factor, t = [batched_first(size, x, d) for x, d in zip(args, dims)]
+    return cholesky_slope_p.bind(factor, t, back=back), 0
+
+
+# --- kernels ------------------------------------------------------------------------------------------------
+
+
+def _kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, back: bool) -> None:
+    (factor, _), (out,) = operands, results
+    *batch, n, _ = out.shape
+    k.copy(out, operands[1])
+    if back:
+        square = k.scratch((_BLOCK, _BLOCK), out.dtype)
+        with loops(k, batch) as b:
+            blocks = -(-n // _BLOCK)
+            with k.loop(blocks, reverse=True) as q:
+                first = q * _BLOCK
+                width = k.call("min", -first + n, k.const(_BLOCK, first.dtype))
+                _back_block(k, factor, out, b, first, width, square)
+            with k.loop(n) as i, k.loop(n, i + 1) as j:
+                k.store(out, [*b, i, j], k.const(0, out.dtype))
+        return
+    size = max(n, 1)
+    with loops(k, batch) as b:
+        with k.loop(n) as i, k.loop(i) as j:
+            k.store(out, [*b, j, i], k.load(out, [*b, i, j]))
+        lower, target = (factor, offset_of(b, factor.shape)), (out, offset_of(b, out.shape))
+        # Rows are columns to BLAS: it sees all matrices transposed.
+        k.extern("trsm", "L", "U", "T", "N", n, n, 1.0, lower, size, target, size)
+        k.extern("trsm", "R", "U", "N", "N", n, n, 1.0, lower, size, target, size)
+        with k.loop(n) as i:
+            k.store(out, [*b, i, i], k.load(out, [*b, i, i]) * 0.5)
+            with k.loop(n, i + 1) as j:
+                k.store(out, [*b, i, j], k.const(0, out.dtype))
+        k.extern("trmm", "R", "U", "N", "N", n, n, 1.0, lower, size, target, size)
+
+
+def _back_block(
+    k: BlockEmitter, factor: Buffer, out: Buffer, b: Sequence[Any], j: Any, width: Any, square: Buffer
+) -> None:
+    """One block of rows from j on: of the factor ``[R D]``, with ``[B C]`` below it; of what is sought likewise."""
+    n = out.shape[-1]
+    after = j + width
+    rows = -after + n
+    start = offset_of(b, out.shape)
+
+    def at(x: Buffer, i: Any, column: Any) -> tuple[Buffer, Any]:
+        return x, i * n + column + start
+
+    # Rows are columns to BLAS: it sees all matrices transposed.
+    c = at(out, after, j)
+    k.extern("trsm", "L", "U", "N", "N", width, rows, 1.0, at(factor, j, j), n, c, n)
+    k.extern("gemm", "N", "N", j, rows, width, -1.0, at(factor, j, 0), n, c, n, 1.0, at(out, after, 0), n)
+    k.extern("gemm", "N", "T", width, width, rows, -1.0, at(factor, after, j), n, c, n, 1.0, at(out, j, j), n)
+    _back_rows(k, factor, out, b, j, width)
+    with k.loop(width) as p, k.loop(p + 1) as q:
+        value = k.load(out, [*b, j + p, j + q])
+        k.store(square, [p, q], value)
+        k.store(square, [q, p], value)
+    with k.loop(width) as p:
+        k.store(square, [p, p], k.load(square, [p, p]) * 2.0)
+    k.extern("gemm", "N", "T", j, width, rows, -1.0, at(factor, after, 0), n, c, n, 1.0, at(out, j, 0), n)
+    k.extern(
+        "gemm", "N", "N", j, width, width, -1.0, at(factor, j, 0), n, square, _BLOCK, 1.0, at(out, j, 0), n
+    )
+
+
+def _back_rows(
+    k: BlockEmitter, factor: Buffer, out: Buffer, b: Sequence[Any], first: Any, width: Any
+) -> None:
+    """Within a diagonal block, row by row from the last."""
+    after = first + width
+    with k.loop(after, first, reverse=True) as j:
+        pivot = k.load(factor, [*b, j, j])
+        inner = k.local(k.const(0, out.dtype))
+        with k.loop(after, j + 1) as i:
+            inner.set(inner.get() + k.load(factor, [*b, i, j]) * k.load(out, [*b, i, j]))
+            k.store(out, [*b, i, j], k.load(out, [*b, i, j]) / pivot)
+        corner = (k.load(out, [*b, j, j]) - inner.get() / pivot) / pivot
+        with k.loop(j, first) as c:
+            k.store(out, [*b, j, c], k.load(out, [*b, j, c]) - corner * k.load(factor, [*b, j, c]))
+        with k.loop(after, j + 1) as i:
+            column = k.load(out, [*b, i, j])
+            with k.loop(j, first) as c:
+                k.store(out, [*b, j, c], k.load(out, [*b, j, c]) - column * k.load(factor, [*b, i, c]))
+                k.store(out, [*b, i, c], k.load(out, [*b, i, c]) - column * k.load(factor, [*b, j, c]))
+        k.store(out, [*b, j, j], corner * 0.5)
+
+
+cholesky_slope_p: Primitive = Primitive(
+    "cholesky_slope",
+    _abstract,
+    _impl,
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=_batch,
+    kernel=Block(_kernel, reuse=1),
+)
+
 
 # --- cholesky -----------------------------------------------------------------------------------------------
 

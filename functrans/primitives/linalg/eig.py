@@ -13,8 +13,8 @@ from ...core.primitive import Primitive
 from ..elementwise.arithmetic import div_p, eq_p, le_p, mul_p, neg_p, select_p, stop_gradient_p
 from ..elementwise.complexes import abs_p, complex_p, imag_p
 from ..reductions.reduce import argmax_p, reduce_max_p
-from ..structure.create import diagonal_mask, iota
 from ..structure.linear import add_p, batched_first, broadcast_in_dim_p, dtype_of, reduce_sum_p, shape_of
+from ..structure.shape import diagonal_mask, iota
 from .lu import lu_p
 from .matrices import check_kind, check_square, diagonal_of, matrix_product
 from .solve import lu_solve

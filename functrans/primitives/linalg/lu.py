@@ -15,9 +15,8 @@ from ...core.kernel import Block, BlockEmitter, Buffer
 from ...core.primitive import Primitive
 from ..elementwise.arithmetic import sub_p
 from ..indexing.gather_scatter import gather_p
-from ..structure.create import eye, iota
 from ..structure.linear import add_p, dtype_of, move_axis, shape_of
-from ..structure.shape import concatenate_p, loops, slice_along
+from ..structure.shape import concatenate_p, eye, iota, loops, slice_along
 from .cholesky import solve as solve_triangular
 from .matrices import check_kind, matrix_product, matrix_transpose, triangle
 from .small_det import elements

@@ -1,4 +1,4 @@
-"""Small algebra of matrices in the last two axes, for the rules of the decompositions."""
+"""Small algebra of matrices in the last two axes, for the rules of decompositions; triangular solves in place."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import DtypeError, LinAlgError
+from ...core.kernel import BlockEmitter, Buffer
 from ..elementwise.arithmetic import ge_p, gt_p, select_p
 from ..elementwise.complexes import conj_p
 from ..products.dot import dot_general_p
-from ..structure.create import diagonal_mask, iota
 from ..structure.linear import dtype_of, reduce_sum_p, shape_of, transpose_p
-from ..structure.shape import slice_along
+from ..structure.shape import diagonal_mask, iota, slice_along
 
 
 def matrix_transpose(x: Any, conjugate: bool = False) -> Any:
@@ -92,3 +92,53 @@ def diagonal_of(x: Any) -> Any:
     n = shape_of(x)[-1]
     chosen = select_p.bind(diagonal_mask(n, n), x, dtype_of(x).type(0))
     return reduce_sum_p.bind(chosen, axes=(len(shape_of(x)) - 1,))
+
+
+#: Up to this size loops are quicker than two calls of BLAS.
+SMALL = 8
+
+Place = tuple[Buffer, Sequence[Any]]
+"""A buffer, and the index of a matrix in it (of the axes before the last two)."""
+
+
+def substitute(
+    k: BlockEmitter, factor: Place, out: Place, *, lower: bool, transpose: bool = False, unit: bool = False
+) -> None:
+    """Solve ``op(factor) x = out`` for one matrix; `out` is overwritten.
+
+    Parameters
+    ----------
+    factor : Place, shape (..., n, n)
+        Only one triangle is read.
+    out : Place, shape (..., n, m)
+    lower, transpose, unit : bool
+        Which triangle is read, whether it is transposed, whether its diagonal is taken for ones.
+    """
+    n, columns = out[0].shape[-2:]
+    if n <= SMALL:
+        _by_loops(k, factor, out, lower, transpose, unit)
+        return
+    matrix, target = [(x, offset_of(at, x.shape)) for x, at in (factor, out)]
+    # Rows are columns to BLAS: it sees both matrices transposed.
+    uplo, diagonal = "U" if lower else "L", "U" if unit else "N"
+    if columns == 1:
+        k.extern("trsv", uplo, "N" if transpose else "T", diagonal, n, matrix, n, target, 1)
+    else:
+        trans = "T" if transpose else "N"
+        k.extern("trsm", "R", uplo, trans, diagonal, columns, n, 1.0, matrix, n, target, max(columns, 1))
+
+
+def _by_loops(k: BlockEmitter, factor: Place, out: Place, lower: bool, transpose: bool, unit: bool) -> None:
+    (matrix, own), (x, at) = factor, out
+    n, columns = x.shape[-2:]
+    forward = lower != transpose
+    with k.loop(n, reverse=not forward) as i:
+        with k.loop(i if forward else n, 0 if forward else i + 1) as j:
+            multiplier = k.load(matrix, [*own, j, i] if transpose else [*own, i, j])
+            with k.loop(columns) as c:
+                rest = k.load(x, [*at, i, c]) - multiplier * k.load(x, [*at, j, c])
+                k.store(x, [*at, i, c], rest)
+        if not unit:
+            pivot = k.load(matrix, [*own, i, i])
+            with k.loop(columns) as c:
+                k.store(x, [*at, i, c], k.load(x, [*at, i, c]) / pivot)

@@ -9,22 +9,80 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.linalg.lapack import get_lapack_funcs
 
 from ...core.aval import Aval, Zero
-from ...core.dtypes import INT32
+from ...core.dtypes import INT32, real_dtype
 from ...core.errors import LinAlgError
 from ...core.ir import Atom, Eqn
 from ...core.kernel import Block, BlockEmitter, Buffer
 from ...core.primitive import Primitive
-from ..elementwise.arithmetic import neg_p, select_p, sub_p
+from ..elementwise.arithmetic import eq_p, mul_p, neg_p, select_p, sub_p
 from ..elementwise.complexes import complex_p, imag_p
 from ..families import literal
-from ..structure.create import diagonal_mask
 from ..structure.linear import add_p, dtype_of, move_axis, reshape_p, shape_of, zeros
-from ..structure.shape import concatenate_p, loops
+from ..structure.shape import concatenate_p, diagonal_mask, eye, loops
 from .cholesky import solve
 from .matrices import adjoint, check_kind, columns_of, diagonal_of, matrix_product, rows_of, triangle
-from .reflections import compact, householder_product, reflections_slope
+
+
+def _as_rows(x: Any) -> Any:
+    """Vectors as matrices of one row."""
+    shape = shape_of(x)
+    return reshape_p.bind(x, shape=(*shape[:-1], 1, shape[-1]))
+
+
+def with_unit_diagonal(x: Any) -> Any:
+    """What is below the diagonal, and ones on it."""
+    m, n = shape_of(x)[-2:]
+    return add_p.bind(triangle(x, lower=True, strict=True), eye(m, n, 0, dtype_of(x)))
+
+
+def compact(vectors: Any, taus: Any) -> tuple[Any, Any]:
+    """V and T of ``H1 H2 ... Hk = I - V T V^H`` (Schreiber and Van Loan 1989)."""
+    v = with_unit_diagonal(vectors)
+    # T^-1 = D^-1 + triu(V^H V, 1); written so that zeros among the taus do no harm.
+    inner = triangle(matrix_product(adjoint(v), v), lower=False, strict=True)
+    inner = mul_p.bind(inner, _as_rows(taus))
+    k = shape_of(taus)[-1]
+    scale = select_p.bind(diagonal_mask(k, k), _as_rows(taus), dtype_of(v).type(0))
+    return v, solve(inner, scale, left_side=False, lower=False, unit_diagonal=True)
+
+
+def householder_product(vectors: Any, taus: Any) -> Any:
+    """The first n columns of ``H1 H2 ... Hk``, of the vectors below the diagonal of an (m, n) matrix."""
+    m, n = shape_of(vectors)[-2:]
+    k = shape_of(taus)[-1]
+    v, t = compact(columns_of(vectors, 0, k), taus)
+    product = matrix_product(matrix_product(v, t), adjoint(rows_of(v, 0, n)))
+    return sub_p.bind(eye(m, n, 0, dtype_of(product)), product)
+
+
+def reflections_slope(vectors: Any, taus: Any, t_q: Any) -> tuple[Any, Any, Any]:
+    """The tangents of V, of T, and of ``W = T V1^H`` from that of the first k columns of Q.
+
+    ``E - Q = V W`` is an LU factorisation without pivoting (Ballard et al. 2015), of which the derivative is known.
+    """
+    v, t = compact(vectors, taus)
+    m, k = shape_of(v)[-2:]
+    top = rows_of(v, 0, k)
+    w = matrix_product(t, adjoint(top))
+    # A last reflection that is the identity has tau = 0, and nothing depends on it.
+    unit = select_p.bind(diagonal_mask(k, k), dtype_of(w).type(1), dtype_of(w).type(0))
+    regular = select_p.bind(eq_p.bind(w, dtype_of(w).type(0)), unit, w)
+    moved = neg_p.bind(t_q)
+    inner = solve(top, rows_of(moved, 0, k), left_side=True, lower=True, unit_diagonal=True)
+    inner = solve(regular, inner, left_side=False, lower=False)
+    t_w = matrix_product(triangle(inner, lower=False), w)
+    t_top = matrix_product(top, triangle(inner, lower=True, strict=True))
+    t_t = sub_p.bind(t_w, matrix_product(t, adjoint(t_top)))
+    t_t = solve(adjoint(top), t_t, left_side=False, lower=False, unit_diagonal=True)
+    if m == k:
+        return t_top, t_t, t_w
+    rest = sub_p.bind(rows_of(moved, k, m), matrix_product(rows_of(v, k, m), t_w))
+    rest = solve(regular, rest, left_side=False, lower=False)
+    return concatenate_p.bind(t_top, rest, dimension=len(shape_of(v)) - 2), t_t, t_w
+
 
 _BLOCK = 32
 """Columns that LAPACK reflects at once, if it has so many times their number as workspace."""
@@ -271,4 +329,56 @@ qr_triangle_p: Primitive = Primitive(
     jvp=_triangle_jvp,
     batch=lambda size, args, dims: (qr_triangle_p.bind(move_axis(args[0], dims[0], 0)), 0),
     kernel=Block(_triangle_kernel),
+)
+
+
+def _abstract(x: Aval) -> Aval:
+    if x.ndim < 2:
+        raise LinAlgError(f"qr: expected matrices (at least two axes), got shape {x.shape}")
+    check_kind("qr", x.dtype)
+    return Aval((*x.shape[:-2], x.shape[-1]), INT32)
+
+
+def _impl(x: Any) -> np.ndarray:
+    n = x.shape[-1]
+    out = np.empty((*x.shape[:-2], n), INT32)
+    out[...] = np.arange(n)
+    if x.size:
+        geqp3 = get_lapack_funcs("geqp3", dtype=x.dtype)
+        for place in np.ndindex(x.shape[:-2]):
+            out[place] = geqp3(x[place])[1] - 1
+    return out
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    ans = column_order_p.bind(*primals)
+    return ans, Zero(ans)
+
+
+def _kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> None:
+    (a,), (out,) = operands, results
+    *batch, m, n = a.shape
+    work, taus = k.scratch((n, m), a.dtype), k.scratch((max(min(m, n), 1),), a.dtype)
+    memory = k.scratch(((_BLOCK + 2) * n + _BLOCK,), a.dtype)
+    order = k.scratch((n,), INT32)
+    reals = (k.scratch((2 * n,), real_dtype(a.dtype)),) if a.dtype.kind == "c" else ()
+    with loops(k, batch) as b:
+        with k.loop(n) as j:
+            k.store(order, [j], k.const(0, INT32))
+            with k.loop(m) as i:
+                k.store(work, [j, i], k.load(a, [*b, i, j]))
+        info = k.local(k.const(0, INT32))
+        k.extern("geqp3", m, n, work, max(m, 1), order, taus, memory, memory.shape[0], *reals, info)
+        with k.loop(n) as j:
+            # Of a matrix without rows LAPACK leaves the order as it was given.
+            k.store(out, [*b, j], k.load(order, [j]) - 1 if m else k.cast(j, INT32))
+
+
+column_order_p: Primitive = Primitive(
+    "column_order",
+    _abstract,
+    _impl,
+    jvp=_jvp,
+    batch=lambda size, args, dims: (column_order_p.bind(move_axis(args[0], dims[0], 0)), 0),
+    kernel=Block(_kernel),
 )

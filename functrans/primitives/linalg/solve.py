@@ -17,8 +17,7 @@ from ..structure.linear import batched_first, move_axis, reshape_p, same_dtype, 
 from ..structure.shape import loops
 from .cholesky import triangular_solve_p
 from .lu import factored, lu_p
-from .matrices import check_kind, check_square, matrix_product, matrix_transpose
-from .substitution import substitute
+from .matrices import check_kind, check_square, matrix_product, matrix_transpose, substitute
 
 # --- lu_solve -----------------------------------------------------------------------------------------------
 

@@ -18,8 +18,8 @@ from ...core.primitive import Effect
 from ..elementwise.arithmetic import convert_element_type_p, div_p, le_p, mul_p, select_p, sub_p
 from ..elementwise.complexes import abs_p, conj_p, real_p
 from ..reductions.reduce import reduce_max_p
-from ..structure.create import diagonal_mask
 from ..structure.linear import add_p, broadcast_in_dim_p, dtype_of, reduce_sum_p, shape_of
+from ..structure.shape import diagonal_mask
 from .matrices import matrix_transpose, triangle
 
 

@@ -20,7 +20,7 @@ from ...core.kernel import Block, BlockEmitter, Buffer, Pointwise, Scalar
 from ...core.primitive import Linear, Primitive
 from ..elementwise.arithmetic import max_p, min_p, mul_p, share_p, sub_p
 from ..elementwise.exp_log import exp_p
-from ..elementwise.sigmoid import log_share, logaddexp_p
+from ..elementwise.trig import log_share, logaddexp_p
 from ..families import literal
 from ..structure.linear import (
     Rule,

@@ -19,7 +19,7 @@ from ..elementwise.arithmetic import mul_p, neg_p, sub_p
 from ..elementwise.exp_log import exp_p, integer_pow_p
 from ..families import elementwise, literal
 from ..structure.linear import Rule, add_p
-from .gamma import lgamma_p, xlog1py_p, xlogy_p
+from .functions import lgamma_p, xlog1py_p, xlogy_p
 
 
 def _refused(what: str) -> Rule:

@@ -17,7 +17,6 @@ from ...core.kernel import Block, BlockEmitter, Buffer, Indexed
 from ...core.primitive import Linear, Primitive
 from ..elementwise.arithmetic import convert, max_p, min_p
 from ..indexing.gather_scatter import gather_p, scatter_p
-from .create import iota
 from .linear import (
     add_p,
     batched_first,
@@ -28,7 +27,7 @@ from .linear import (
     transpose_p,
     zeros,
 )
-from .shape import jointly_linear_jvp, loops
+from .shape import iota, jointly_linear_jvp, loops
 
 
 def _check(name: str, x: Aval, starts: Sequence[Aval], sizes: tuple[int, ...]) -> None:

@@ -22,9 +22,8 @@ from ...core.kernel import Block, BlockEmitter, Buffer, Pointwise, Scalar
 from ...core.primitive import Linear, Primitive
 from ..elementwise.arithmetic import max_p, min_p, mul_p, sub_p
 from ..indexing.gather_scatter import gather_p
-from ..structure.create import iota
 from ..structure.linear import Rule, add_p, dtype_of, flat, linear_jvp, move_axis, shape_of, zeros
-from ..structure.shape import loops, pad_p, slice_p
+from ..structure.shape import iota, loops, pad_p, slice_p
 from .window_geometry import Padding, Placed, covered, dilated, fill, padded_array, place, window_count
 
 Ints = tuple[int, ...]

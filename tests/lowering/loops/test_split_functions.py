@@ -16,7 +16,7 @@ from functrans.lowering.run.compile import compile_kernel
 from functrans.lowering.run.executable import compile_jaxpr
 from functrans.primitives.elementwise.arithmetic import mul_p, sub_p
 from functrans.primitives.elementwise.exp_log import exp_p
-from functrans.primitives.elementwise.sigmoid import tanh_p
+from functrans.primitives.elementwise.trig import tanh_p
 from functrans.primitives.indexing.gather_scatter import gather_p
 from functrans.primitives.structure.linear import add_p, broadcast_in_dim_p, reduce_sum_p, transpose_p
 

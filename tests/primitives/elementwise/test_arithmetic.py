@@ -14,15 +14,9 @@ from functrans.lowering.run.executable import compile_jaxpr
 from functrans.primitives.elementwise import (
     arithmetic as elementwise,
 )
-from functrans.primitives.elementwise import (
-    bits,
-    complexes,
-    exp_log,
-    rounding,
-    sigmoid,
-    trig,
-)
-from functrans.primitives.special import gamma as special
+from functrans.primitives.elementwise import bits, complexes, exp_log, rounding, trig
+from functrans.primitives.elementwise import trig as sigmoid
+from functrans.primitives.special import functions as special
 from functrans.primitives.structure import linear
 
 INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)

@@ -6,15 +6,9 @@ import pytest
 from functrans.primitives.elementwise import (
     arithmetic as elementwise,
 )
-from functrans.primitives.elementwise import (
-    bits,
-    complexes,
-    exp_log,
-    rounding,
-    sigmoid,
-    trig,
-)
-from functrans.primitives.special import gamma as special
+from functrans.primitives.elementwise import bits, complexes, exp_log, rounding, trig
+from functrans.primitives.elementwise import trig as sigmoid
+from functrans.primitives.special import functions as special
 from functrans.primitives.structure import linear
 from functrans.testing import Bools, Case, Domain, Interval, Numbers, check_primitive
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from functrans.primitives.linalg import cofactors, column_order, det
+from functrans.primitives.linalg import cofactors, det
+from functrans.primitives.linalg import qr as column_order
 from functrans.primitives.linalg.small_det import LARGEST
 from functrans.testing import Case, Domain, Interval, check_primitive
 

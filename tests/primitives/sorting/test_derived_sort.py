@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from functrans.primitives.sorting import search, sort, sort_kernel
+from functrans.primitives.sorting import sort, sort_kernel
+from functrans.primitives.sorting import sort as search
 from functrans.testing import Case, Distinct, Domain, Indices, Interval, Numbers, check_primitive
 
 NUMBERS = "biufc"

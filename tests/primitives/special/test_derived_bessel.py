@@ -4,7 +4,7 @@ import pytest
 
 import functrans as ft
 import functrans.scipy.special as sps
-from functrans.primitives.special.bessel import bessel_i_p, far_slope_p
+from functrans.primitives.special.functions import bessel_i_p, far_slope_p
 from functrans.testing import Domain, Interval, check_primitive
 
 DOMAINS = {

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from functrans.primitives.elementwise import representation
+from functrans.primitives.elementwise import bits as representation
 from functrans.primitives.special import from_scipy as special
 from functrans.testing import Case, Domain, Interval, Numbers, check_primitive
 

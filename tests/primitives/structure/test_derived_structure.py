@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from functrans.primitives.indexing import gather_scatter as index
-from functrans.primitives.indexing import item, repeated, scatter_folds
+from functrans.primitives.indexing import item, scatter_folds
+from functrans.primitives.indexing import scatter_folds as repeated
 from functrans.primitives.linalg import cholesky as linalg
 from functrans.primitives.products import dot
 from functrans.primitives.reductions import reduce
-from functrans.primitives.structure import create, dynamic, linear, shape
+from functrans.primitives.structure import dynamic, linear, shape
+from functrans.primitives.structure import shape as create
 from functrans.testing import (
     Case,
     Distinct,

@@ -5,9 +5,8 @@ import pytest
 
 from functrans.core.aval import Aval
 from functrans.core.errors import ArgumentValueError, DtypeError, ShapeError
-from functrans.primitives.structure.create import eye, full, iota, iota_p
 from functrans.primitives.structure.dynamic import dynamic_slice_p, dynamic_update_slice_p
-from functrans.primitives.structure.shape import concatenate_p, pad_p, rev_p, slice_p
+from functrans.primitives.structure.shape import concatenate_p, eye, full, iota, iota_p, pad_p, rev_p, slice_p
 
 DTYPES = [np.float64, np.float32, np.complex128, np.int32, np.uint8, bool]
 
