@@ -19,8 +19,8 @@ from .api.jit import clear_caches, disable_jit, jit
 from .api.progress import progress
 from .api.stages import eval_shape, make_jaxpr
 from .api.vmap import vmap
+from .arrays.array import Array
 from .core import errors
-from .core.array import Array
 from .core.aval import Zero
 from .core.config import config
 from .core.errors import FunctionError

@@ -15,12 +15,12 @@ from ..control.body_cache import interned
 from ..core.aval import Aval, aval_of
 from ..core.errors import CarryTypeError
 from ..core.ir import Jaxpr, Var
-from ..core.passes import lift_constants
 from ..core.source import Source, last_line, user_source
 from ..core.trace import WEAK_KEYS
 from ..frontend.arguments import Flat, name_of, result
 from ..frontend.pytree import PyTreeDef, first_difference, tree_flatten_with_path, tree_unflatten
 from ..frontend.pytree.nodes import keystr
+from ..passes.toolkit import lift_constants
 from ..primitives.elementwise.arithmetic import weakly
 from ..primitives.operands import strong
 from ..transforms.stage import stage

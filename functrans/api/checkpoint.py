@@ -9,7 +9,6 @@ from typing import Any
 from ..control.checkpoint import bind
 from ..core.aval import aval_of
 from ..core.errors import ArgumentError
-from ..core.passes import lift_tracers
 from ..core.portable import Transformed
 from ..frontend.arguments import (
     Flat,
@@ -23,6 +22,7 @@ from ..frontend.arguments import (
 )
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_map
+from ..passes.toolkit import lift_tracers
 from ..primitives.elementwise.identities import name_p
 from ..transforms.stage import stage
 from .static import Signature

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..arrays.array import unwrap
 from ..control.call import call_p
-from ..core.array import unwrap
 from ..core.aval import Aval, Zero, aval_of
 from ..core.dtypes import is_complex, is_float0, is_inexact
 from ..core.errors import (
@@ -17,7 +17,6 @@ from ..core.errors import (
     SavedValuesFreedError,
     ShapeError,
 )
-from ..core.passes import lift_tracers
 from ..core.portable import Unportable
 from ..core.tracebacks import boundary
 from ..frontend.arguments import (
@@ -34,6 +33,7 @@ from ..frontend.arguments import (
 from ..frontend.checked import checked
 from ..frontend.pytree import PyTree, PyTreeDef, tree_flatten, tree_structure, tree_unflatten
 from ..frontend.pytree.nodes import keystr, register_kind
+from ..passes.toolkit import lift_tracers
 from ..primitives.elementwise.arithmetic import convert_element_type_p
 from ..primitives.structure.linear import instantiate
 from ..transforms.jvp import jvp as jvp_flat

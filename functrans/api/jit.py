@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.array import Array, WeakArray, weak, wrap
 from ..control import body_cache
 from ..control.call import call_p, executable, set_compiler
-from ..core.array import Array, WeakArray, weak, wrap
 from ..core.aval import PYTHON_SCALARS, Aval, aval_of
 from ..core.config import config, trace_key
 from ..core.locks import new_rlock
-from ..core.passes import lift_tracers
 from ..core.portable import Portable, in_words
 from ..core.trace import WEAK_KEYS, Tracer, current_trace, eval_trace, leaked
 from ..core.tracebacks import show_users_frames
@@ -35,6 +34,7 @@ from ..frontend.pytree import LEAF, PyTreeDef, tree_flatten, tree_structure, tre
 from ..frontend.pytree.nodes import kind_of
 from ..lowering.run.cache import kernels
 from ..lowering.run.executable import compile_jaxpr
+from ..passes.toolkit import lift_tracers
 from ..transforms.stage import stage
 from .instances import check, held_weakly, instance_of, title_of, watch
 from .lowered import Lowered, Traced

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.array import Array
+from ..arrays.array import Array
 from ..core.trace import Tracer
 from .reads import MISSING, of_class
 from .snapshots import (

@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.aval import Aval
-from ..core.check import verified
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var, has_subjaxprs
 from ..core.kernel import Reduction
-from ..core.masks import Mask
-from ..core.passes import new_equation, variables_read
 from ..core.primitive import Primitive
 from ..core.source import user_source
 from ..core.tape import TapeAval
+from ..passes.check import verified
+from ..passes.masks import Mask
+from ..passes.toolkit import new_equation, variables_read
 from ..primitives.structure.linear import broadcast_in_dim_p, zeros
 
 

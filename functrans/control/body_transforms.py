@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..core.check import verified
 from ..core.ir import Jaxpr, Var
-from ..core.masks import Mask, scatter, split
-from ..core.passes import lift_constants
+from ..passes.check import verified
+from ..passes.masks import Mask, scatter, split
+from ..passes.toolkit import lift_constants
 from ..primitives.tape import sum_primitive
 from ..transforms.batch import batch_jaxpr
 from ..transforms.jvp import jvp_jaxpr

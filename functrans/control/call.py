@@ -15,10 +15,10 @@ from ..core.aval import Aval, Zero
 from ..core.config import config
 from ..core.errors import JaxprError
 from ..core.ir import Jaxpr, subjaxprs
-from ..core.masks import Mask, chosen, perturbed, scatter, with_zeros
-from ..core.passes import evaluate
 from ..core.primitive import CallRules, Effect, Linear, Primitive
 from ..core.trace import eval_trace, tracing
+from ..passes.masks import Mask, chosen, perturbed, scatter, with_zeros
+from ..passes.toolkit import evaluate
 from ..transforms.batch import batch_jaxpr
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr

@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..core.array import read_only_copy, wrap
+from ..arrays.array import read_only_copy, wrap
 from ..core.aval import Aval, Zero
 from ..core.context import run_with
 from ..core.errors import CallbackError, NoRuleError

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.ir import Eqn, Jaxpr
-from ..core.masks import Mask
+from ..passes.masks import Mask
 from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from .call import call_primitive, evaluate_call
 from .rematerialize import by_policy, inline_calls

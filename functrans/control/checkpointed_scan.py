@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.check import verified
 from ..core.ir import Jaxpr
-from ..core.masks import split
-from ..core.passes import single_equation
+from ..passes.check import verified
+from ..passes.masks import split
+from ..passes.toolkit import single_equation
 from ..primitives.structure.linear import reshape_p, shape_of
 from ..primitives.structure.shape import concatenate_p, slice_along
 from .checkpoint import checkpoint_p

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from ..core.aval import Aval
 from ..core.ir import Jaxpr, Var
 from ..core.kernel import Block, BlockEmitter, Buffer
-from ..core.masks import Mask, chosen, perturbed, scatter, with_zeros
-from ..core.passes import lift_constants
 from ..core.primitive import Linear, Primitive
 from ..core.tape import TapeAval
+from ..passes.masks import Mask, chosen, perturbed, scatter, with_zeros
+from ..passes.toolkit import lift_constants
 from ..transforms.batch import batch_jaxpr
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from ..core.ir import Atom, Eqn, Jaxpr, Var
 from ..core.kernel import Reduction
-from ..core.passes import forward_slice
+from ..passes.toolkit import forward_slice
 from ..transforms.linearize import LinearizedJaxpr
 from .rematerialize import inline_calls, recomputing, residual_atoms, second_run
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from ..core.check import verified
 from ..core.ir import Atom, Eqn, Jaxpr, Var
-from ..core.passes import backward_slice, eliminate_dead_code, inline, substitute, variables_read
+from ..passes.check import verified
+from ..passes.toolkit import backward_slice, eliminate_dead_code, inline, substitute, variables_read
 from ..primitives.elementwise.identities import barrier_p, name_p
 from ..transforms.linearize import LinearizedJaxpr
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.aval import aval_of
-from ..core.check import verified
 from ..core.config import config
 from ..core.ir import Jaxpr, subjaxprs
-from ..core.passes import evaluate, single_equation
 from ..core.primitive import Primitive
 from ..core.trace import eval_trace, tracing
+from ..passes.check import verified
+from ..passes.toolkit import evaluate, single_equation
 from .body_cache import derive_from_all
 from .call import executable
 

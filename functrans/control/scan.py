@@ -23,10 +23,10 @@ from ..core.aval import Aval, Zero, aval_of
 from ..core.config import config
 from ..core.ir import Atom, Eqn, Jaxpr, subjaxprs
 from ..core.kernel import Block
-from ..core.masks import chosen, perturbed, scatter, split, with_zeros
-from ..core.passes import evaluate, live_equations, narrowed, single_equation, variables_read
 from ..core.primitive import Linear, Primitive
 from ..core.tape import TapeAval
+from ..passes.masks import chosen, perturbed, scatter, split, with_zeros
+from ..passes.toolkit import evaluate, live_equations, narrowed, single_equation, variables_read
 from ..primitives.structure.linear import batched_first, instantiate, move_axis, zeros
 from .bodies import invariant_part
 from .body_cache import derive_from_all

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.ir import Jaxpr
 from ..core.kernel import BlockEmitter, Buffer
-from ..core.masks import split
+from ..passes.masks import split
 from ..primitives.tape import stacked, write_tape
 from .carry_memory import Carries
 from .run_body import computed

@@ -18,7 +18,7 @@ import numpy as np
 from ..core.dtypes import INT64
 from ..core.ir import Jaxpr, Literal
 from ..core.kernel import BlockEmitter, Buffer, Pointwise
-from ..core.masks import split
+from ..passes.masks import split
 
 #: Lanes side by side.
 WIDTH = 16

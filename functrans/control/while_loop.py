@@ -17,10 +17,10 @@ from ..core.config import config
 from ..core.dtypes import INT64
 from ..core.ir import Jaxpr, Var
 from ..core.kernel import Block, BlockEmitter, Buffer
-from ..core.masks import chosen, perturbed, split, with_zeros
-from ..core.passes import evaluate
 from ..core.primitive import Primitive
 from ..core.tape import TapeAval
+from ..passes.masks import chosen, perturbed, split, with_zeros
+from ..passes.toolkit import evaluate
 from ..primitives.structure.linear import instantiate
 from ..primitives.tape import write_tape
 from .bodies import invariant_part

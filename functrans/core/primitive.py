@@ -14,7 +14,7 @@ slot           call                                                        retur
 ``factors``    each ``(ans, *arrays, **params)``, or None; elementwise     what multiplies that operand's tangent
 ``linearize``  ``(primals, tangents, **params)``, higher-order only        ``(outs, tangents)``
 ``narrow``     ``(eqn, needed, strict)``, of several outputs               an Eqn for the `needed` ones, or None
-``simplify``   ``(rewriter, eqn)``, see `functrans.core.rewriter`          an Atom, an Eqn, or None
+``simplify``   ``(rewriter, eqn)``, see `functrans.passes.rewriter`          an Atom, an Eqn, or None
 ``call``       see `CallRules`: of equations that apply a jaxpr
 ============== =========================================================== ======================================
 

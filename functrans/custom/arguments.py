@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arguments import POSITIONAL, Parameters, shown
+from ..arrays.arguments import POSITIONAL, Parameters, shown
 from ..core.errors import FunctionDefinitionError
 from ..frontend.arguments import name_of
 

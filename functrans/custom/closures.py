@@ -20,7 +20,6 @@ import numpy as np
 from ..core.aval import PYTHON_NUMBERS, Aval, aval_of
 from ..core.errors import ArgumentError, CapturedTracerError, DtypeError, PytreeError, ShapeError
 from ..core.ir import Jaxpr
-from ..core.passes import evaluate, lift_tracers
 from ..core.primitive import Primitive
 from ..core.trace import Trace, Tracer, concrete, current_trace
 from ..frontend.arguments import (
@@ -35,6 +34,7 @@ from ..frontend.arguments import (
 from ..frontend.checked import checked
 from ..frontend.pytree import PyTree, PyTreeDef, first_difference, tree_flatten, tree_unflatten
 from ..frontend.pytree.nodes import KeyPath, keystr
+from ..passes.toolkit import evaluate, lift_tracers
 from ..primitives.elementwise.arithmetic import convert_element_type_p
 from ..transforms.stage import stage
 from .returned import leaf_path

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from ..core.array import Array, read_only_copy, unwrap
+from ..arrays.array import Array, read_only_copy, unwrap
 from ..core.config import config
 from ..core.context import Override
 from ..core.errors import (

@@ -23,10 +23,10 @@ from ..control.call import call_p, effects_of_bodies
 from ..core.aval import Aval, Zero, aval_of
 from ..core.errors import CapturedTracerError, GradientError, MissingRuleError
 from ..core.ir import Jaxpr
-from ..core.masks import chosen, perturbed
-from ..core.passes import evaluate, lift_tracers
 from ..core.primitive import CallRules, Linear, Primitive
 from ..core.trace import Trace, current_trace, eval_trace, is_abstract, tracing
+from ..passes.masks import chosen, perturbed
+from ..passes.toolkit import evaluate, lift_tracers
 from ..primitives.structure.linear import instantiate, zeros
 from ..transforms import batch as batching
 from ..transforms import jvp as forward

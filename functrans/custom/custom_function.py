@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from ..core.array import Array, WeakArray
+from ..arrays.array import Array, WeakArray
 from ..core.errors import ArgumentError, FunctionDefinitionError, MissingRuleError
 from ..core.portable import Bound, Portable
 from ..core.trace import Tracer, current_trace, eval_trace

@@ -18,7 +18,6 @@ import numpy as np
 from ..core.aval import Aval, Zero, aval_of
 from ..core.dtypes import is_inexact
 from ..core.errors import ArgumentError, ConcretizationError, DtypeError, PytreeError, VmapRuleError
-from ..core.masks import Mask, chosen, perturbed
 from ..core.portable import Bound, Portable
 from ..core.source import last_line
 from ..core.trace import current_trace, eval_trace, is_abstract
@@ -34,6 +33,7 @@ from ..frontend.arguments import (
 )
 from ..frontend.pytree import PyTree, PyTreeDef, first_difference, flatten_axes, tree_unflatten
 from ..frontend.pytree.nodes import KeyPath, keystr
+from ..passes.masks import Mask, chosen, perturbed
 from ..primitives.elementwise.arithmetic import mul_p
 from ..primitives.operands import strong
 from ..primitives.reductions.reduce import reduce_sum_p

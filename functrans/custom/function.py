@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any, TypeVar
 
-from ..core.array import Array, unwrap
+from ..arrays.array import Array, unwrap
 from ..core.errors import ArgumentError, MissingRuleError
 from ..core.tracebacks import boundary
 from ..frontend.arguments import result, value_of

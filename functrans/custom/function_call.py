@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from ..core.array import Array
+from ..arrays.array import Array
 from ..core.aval import Aval, Zero, aval_of
 from ..core.debug_nans import blamed, debug_nans_active
 from ..core.errors import (

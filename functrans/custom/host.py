@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.array import unwrap
 from ..control.callback import HostCall, pure_callback_p
-from ..core.array import unwrap
 from ..core.aval import Aval, aval_of
 from ..core.dtypes import canonical
 from ..core.errors import CallbackError, FunctionDefinitionError

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.array import read_only_copy
+from ..arrays.array import read_only_copy
 from ..core.aval import Aval, Zero, aval_of
 from ..core.errors import (
     ArgumentError,
@@ -28,12 +28,12 @@ from ..core.errors import (
     NoRuleError,
 )
 from ..core.ir import Jaxpr
-from ..core.passes import evaluate
 from ..core.primitive import Linear
 from ..core.source import last_line
 from ..core.trace import Tracer, current_trace, eval_trace, tracing
 from ..frontend.arguments import check_function, name_of, result, value_of
 from ..frontend.pytree import PyTree, PyTreeDef, tree_flatten, tree_unflatten
+from ..passes.toolkit import evaluate
 from ..primitives.elementwise.arithmetic import neg_p, sub_p
 from ..primitives.operands import strong
 from ..primitives.structure.linear import instantiate

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.array import Array, read_only_copy, unwrap
+from ..arrays.array import Array, read_only_copy, unwrap
 from ..core.errors import PytreeError
 from ..core.trace import Tracer
 from ..frontend.arguments import value_of

@@ -17,8 +17,10 @@ from ..core.aval import Aval, Zero, aval_of
 from ..core.context import run_quietly
 from ..core.errors import ConcretizationError, MissingRuleError, NoRuleError, TangentError
 from ..core.ir import Atom, Jaxpr, Var
-from ..core.masks import Mask, chosen, split
-from ..core.passes import (
+from ..core.primitive import Linear
+from ..core.trace import Tracer, concrete, current_trace, eval_trace, tracing
+from ..passes.masks import Mask, chosen, split
+from ..passes.toolkit import (
     backward_slice,
     bind_equation,
     evaluate,
@@ -26,8 +28,6 @@ from ..core.passes import (
     run_equations,
     variables_read,
 )
-from ..core.primitive import Linear
-from ..core.trace import Tracer, concrete, current_trace, eval_trace, tracing
 from ..primitives.elementwise.arithmetic import mul_p, sub_p
 from ..primitives.structure.linear import add_p, instantiate
 from ..transforms.linearize import Entry, Linearized, LinearTracer, TangentTrace, replay

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..core.array import Array, unwrap
+from ..arrays.array import Array, unwrap
 from ..core.aval import Aval, Zero, aval_of
 from ..core.config import config
 from ..core.debug_nans import debug_nans_active

@@ -8,17 +8,17 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ..arrays.array import read_only_copy
 from ..control.body_cache import interned
-from ..core.array import read_only_copy
 from ..core.aval import Aval, aval_of
 from ..core.dtypes import is_complex, is_inexact
 from ..core.errors import ArgumentError, DtypeError, ShapeError
 from ..core.ir import Jaxpr
-from ..core.passes import evaluate, lift_constants
 from ..core.source import Source, last_line
 from ..frontend.arguments import flatten_values, given, name_of, result
 from ..frontend.pytree import PyTree, PyTreeDef, first_difference, tree_flatten_with_path, tree_unflatten
 from ..frontend.pytree.nodes import keystr
+from ..passes.toolkit import evaluate, lift_constants
 from ..primitives.operands import strong
 from ..transforms.stage import stage
 

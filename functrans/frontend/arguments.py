@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arguments import Parameters
-from ..core.array import Array, WeakArray, read_only_copy, unwrap, wrap
+from ..arrays.arguments import Parameters
+from ..arrays.array import Array, WeakArray, read_only_copy, unwrap, wrap
 from ..core.aval import Aval, aval_of
 from ..core.dtypes import SUPPORTED, native
 from ..core.errors import ArgumentError, DtypeError

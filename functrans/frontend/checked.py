@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from ..core.arguments import FLAG, kind_of, shown, too_large
+from ..arrays.arguments import FLAG, kind_of, shown, too_large
 from ..core.errors import (
     ArgumentError,
     ArgumentValueError,

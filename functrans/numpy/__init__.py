@@ -11,7 +11,7 @@ from types import ModuleType as _ModuleType
 
 import numpy as np
 
-from ..core.array import Array as ndarray
+from ..arrays.array import Array as ndarray
 from ..core.module_getattr import module_attributes as _module_attributes
 from ..primitives.products.matmul import matmul, matvec, vecdot, vecmat
 from ..primitives.ufuncs import (

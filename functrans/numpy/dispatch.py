@@ -8,7 +8,7 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from ..core.array import Array, WeakArray
+from ..arrays.array import Array, WeakArray
 from ..core.aval import aval_of
 from ..core.dtypes import canonical, promote
 from ..core.errors import ArgumentValueError, NoRuleError

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arguments import Device, Like, Order
-from ..core.array import wrap
+from ..arrays.arguments import Device, Like, Order
+from ..arrays.array import wrap
 from ..core.errors import ArgumentError
 from ..core.trace import Tracer, concrete
 from ..frontend.checked import checked

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.array import Array
+from ..arrays.array import Array
 from ..core.dtypes import check_supported
 from ..core.errors import ArgumentError
 from ..core.trace import Tracer, operators

@@ -25,8 +25,8 @@ from ..core.errors import NoRuleError
 from ..core.ir import Atom, Eqn
 from ..core.kernel import KernelRule, Pointwise
 from ..core.primitive import Linear, Primitive
-from ..core.rewriter import Rewriter, is_number
 from ..core.trace import current_trace
+from ..passes.rewriter import Rewriter, is_number
 from .structure.linear import (
     Rule,
     add_p,

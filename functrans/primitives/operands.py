@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..core.arguments import too_large
-from ..core.array import Array, WeakArray, wrap
+from ..arrays.arguments import too_large
+from ..arrays.array import Array, WeakArray, wrap
 from ..core.aval import aval_of
 from ..core.dtypes import SUPPORTED, check_supported, native, promote
 from ..core.errors import ArgumentError, DtypeError, IntegerRangeError, ShapeError

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arguments import CASTINGS, FLAG, one_of, too_large
+from ..arrays.arguments import CASTINGS, FLAG, one_of, too_large
 from ..core.dtypes import FLOAT64, canonical, check_supported, promote, resolve_ufunc
 from ..core.errors import ArgumentError, DtypeError, ImmutableArrayError, IntegerRangeError, ShapeError
 from ..core.trace import PYTHON_KEYS, WEAK_KEYS, Tracer, operators

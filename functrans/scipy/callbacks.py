@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.array import unwrap
+from ..arrays.array import unwrap
 from ..core.aval import Zero, aval_of
 from ..core.dtypes import is_inexact
 from ..core.errors import ArgumentError, CapturedTracerError, UnexpectedTracerError

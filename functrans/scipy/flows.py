@@ -22,13 +22,13 @@ import scipy
 
 from ..core.aval import Zero, aval_of
 from ..core.errors import ArgumentError, ShapeError, SolverError
-from ..core.masks import scatter
 from ..custom.closures import Sealed
 from ..custom.function import Function
 from ..frontend.arguments import ShapeDtypeStruct
 from ..numpy.creation.filled import asarray
 from ..numpy.shaping.joining import concatenate, stack
 from ..numpy.shaping.reshaping import broadcast_to
+from ..passes.masks import scatter
 from ..primitives import ops
 from ..transforms.jvp import jvp
 from ..transforms.linearize import linearize

@@ -18,10 +18,10 @@ import numpy as np
 import scipy
 
 from ..core.aval import aval_of
-from ..core.masks import scatter
 from ..custom.closures import Sealed
 from ..custom.function import Function
 from ..frontend.arguments import ShapeDtypeStruct, struct_of
+from ..passes.masks import scatter
 from .callbacks import Callback, as_array, is_moving, pulled, pushed, unpatched
 
 

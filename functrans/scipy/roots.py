@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from ..api.jacobian import jacfwd
-from ..core.masks import scatter
 from ..custom.closures import Sealed
 from ..custom.function import Function
 from ..frontend.arguments import ShapeDtypeStruct
 from ..numpy.linalg import solve
+from ..passes.masks import scatter
 from .callbacks import Callback, as_array, is_moving, pulled, pushed
 
 

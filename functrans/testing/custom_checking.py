@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.array import Array
+from ..arrays.array import Array
 from ..core.errors import ArgumentValueError
 from ..core.trace import Tracer
 from ..custom.custom_function import CustomFunction

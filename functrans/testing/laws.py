@@ -20,7 +20,7 @@ from .. import numpy as fnp
 from ..api.derivatives import jvp, vjp
 from ..api.jit import jit
 from ..api.vmap import vmap
-from ..core.array import unwrap
+from ..arrays.array import unwrap
 from ..core.config import config
 from ..frontend.checked import checked
 from .finite_difference import directional_derivative, is_kink

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..api.jit import jit
-from ..core.array import unwrap
+from ..arrays.array import unwrap
 from ..core.aval import Zero, aval_of
 from ..core.config import config
 from ..core.context import run_quietly

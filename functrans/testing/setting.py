@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import numpy as fnp
-from ..core.array import unwrap, wrap
+from ..arrays.array import unwrap, wrap
 from ..core.aval import aval_of
 from ..core.config import config
 from ..core.context import run_quietly

@@ -8,10 +8,10 @@ from typing import Any
 
 from ..control.call import call_p
 from ..core.ir import Eqn, Jaxpr
-from ..core.passes import evaluate, map_subjaxprs
 from ..core.primitive import Primitive
 from ..core.trace import Trace, current_trace, tracing
 from ..custom.custom_call import custom_call_p
+from ..passes.toolkit import evaluate, map_subjaxprs
 
 
 def without_rules(f: Callable[..., Any]) -> Callable[..., Any]:

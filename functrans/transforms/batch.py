@@ -7,9 +7,9 @@ from typing import Any
 
 from ..core.aval import aval_of
 from ..core.ir import Jaxpr
-from ..core.passes import evaluate
 from ..core.primitive import Primitive
 from ..core.trace import Trace, Tracer, current_trace, tracing
+from ..passes.toolkit import evaluate
 from ..primitives.structure.linear import batched_first
 from .stage import stage
 

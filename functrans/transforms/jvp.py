@@ -11,10 +11,10 @@ from typing import Any
 
 from ..core.aval import Aval, Zero, aval_of
 from ..core.ir import Jaxpr
-from ..core.masks import with_zeros
-from ..core.passes import evaluate
 from ..core.primitive import Primitive
 from ..core.trace import PYTHON_KEYS, Trace, Tracer, current_trace, tracing
+from ..passes.masks import with_zeros
+from ..passes.toolkit import evaluate
 from .stage import stage
 
 

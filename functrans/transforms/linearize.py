@@ -18,14 +18,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.array import read_only_copy
+from ..arrays.array import read_only_copy
 from ..core.aval import Aval, Zero, aval_of
-from ..core.check import verified
 from ..core.debug_nans import debug_nans_active
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
-from ..core.passes import backward_slice, evaluate
 from ..core.primitive import Linear, Primitive
 from ..core.trace import Trace, Tracer, current_trace, tracing
+from ..passes.check import verified
+from ..passes.toolkit import backward_slice, evaluate
 from ..primitives.elementwise.arithmetic import mul_p
 from ..primitives.structure.linear import add_p, broadcast_to, shape_of
 from .jvp import JVPTrace, JVPTracer

@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from ..core.array import read_only_copy, unwrap
+from ..arrays.array import read_only_copy, unwrap
 from ..core.aval import PYTHON_SCALARS, Aval
-from ..core.check import verified
 from ..core.dtypes import check_supported, native
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
-from ..core.passes import live_equations, variables_read
 from ..core.primitive import Primitive
 from ..core.source import user_source
 from ..core.tape import Tape
 from ..core.trace import Trace, Tracer, current_trace, leaked, tracing
+from ..passes.check import verified
+from ..passes.toolkit import live_equations, variables_read
 
 
 class StagedTracer(Tracer):

@@ -11,9 +11,9 @@ from typing import Any
 from ..core.aval import Zero
 from ..core.debug_nans import debug_nans_active
 from ..core.ir import Eqn, Jaxpr
-from ..core.masks import with_zeros
-from ..core.passes import bind_equation, evaluate
 from ..core.primitive import Linear
+from ..passes.masks import with_zeros
+from ..passes.toolkit import bind_equation, evaluate
 from ..primitives.tape import sum_primitive
 from .linearize import Entry
 from .stage import stage

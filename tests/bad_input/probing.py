@@ -27,7 +27,7 @@ from bad_values import FOREIGN, VALUES
 from base_calls import Base, bases, parameters, places
 
 import functrans as ft
-from functrans.core.array import Array
+from functrans.arrays.array import Array
 from functrans.core.errors import ConcretizationError, FunctransError, ImmutableArrayError, LinAlgError
 from functrans.testing import LawViolation
 

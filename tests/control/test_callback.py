@@ -9,7 +9,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.core.array import Array
+from functrans.arrays.array import Array
 from functrans.core.errors import (
     ArgumentError,
     CallbackError,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-from functrans.core.array import Array
+from functrans.arrays.array import Array
 from functrans.core.errors import FunctransError
 from functrans.core.trace import Tracer
 from functrans.testing import check

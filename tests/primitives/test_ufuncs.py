@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import functrans.numpy as fnp
-from functrans.core.array import Array
+from functrans.arrays.array import Array
 from functrans.core.dtypes import SUPPORTED
 from functrans.core.errors import (
     ArgumentError,

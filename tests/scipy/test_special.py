@@ -7,7 +7,7 @@ import scipy.special as sp
 import functrans as ft
 import functrans.numpy as fnp
 import functrans.scipy.special as fsp
-from functrans.core.array import Array
+from functrans.arrays.array import Array
 from functrans.core.errors import ArgumentError, ArgumentValueError, AxisError, DtypeError
 
 UNARY = ("erf", "erfc", "gammaln", "digamma", "psi", "expit", "logit", "entr")

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from functrans.core.aval import Aval, Zero, aval_of
-from functrans.core.check import check_jaxpr
 from functrans.core.config import config
 from functrans.core.errors import NoRuleError, UnexpectedTracerError
 from functrans.core.ir import Literal
-from functrans.core.passes import evaluate
 from functrans.core.primitive import Effect, Linear, Primitive
 from functrans.core.source import user_source
 from functrans.core.trace import current_trace, eval_trace
+from functrans.passes.check import check_jaxpr
+from functrans.passes.toolkit import evaluate
 from functrans.primitives.elementwise.arithmetic import mul_p, stop_gradient_p
 from functrans.primitives.elementwise.exp_log import exp_p
 from functrans.primitives.elementwise.trig import cos_p, sin_p

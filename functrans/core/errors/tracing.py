@@ -179,7 +179,7 @@ class JaxprError(FunctransError, TypeError):
 
     >>> import numpy as np, functrans as ft
     >>> from functrans.core.aval import Aval
-    >>> from functrans.core.check import check_jaxpr
+    >>> from functrans.passes.check import check_jaxpr
     >>> from functrans.core.ir import Jaxpr, Var
     >>> never_computed = Var(Aval((), np.dtype(float)))
     >>> check_jaxpr(Jaxpr([], [], [never_computed]))

@@ -15,7 +15,7 @@ from ...core.context import run_quietly, run_with
 from ...core.debug_nans import describe, has_nan, nan_of, only_moves, title
 from ...core.errors import NaNError
 from ...core.ir import Atom, Eqn, Jaxpr, Literal, has_subjaxprs
-from ...core.passes import run_equations
+from ...passes.toolkit import run_equations
 from .explain_failure import call_host, inputs
 
 

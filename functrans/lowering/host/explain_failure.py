@@ -16,9 +16,9 @@ from ...core import errors
 from ...core.config import config
 from ...core.context import run_quietly, run_with
 from ...core.ir import Eqn, Jaxpr, has_subjaxprs
-from ...core.passes import evaluate
 from ...core.source import Source, replayed
 from ...core.tape import Tape
+from ...passes.toolkit import evaluate
 
 
 def evaluate_on_host(

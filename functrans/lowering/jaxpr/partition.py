@@ -21,9 +21,9 @@ from ...control.bodies import is_host
 from ...control.callback import pure_callback_p
 from ...core.ir import Atom, Eqn, Jaxpr, Var, subjaxprs
 from ...core.kernel import Block, BlockEmitter, Pointwise
-from ...core.passes import extract, variables_read
 from ...core.primitive import Primitive
 from ...core.tape import TapeAval
+from ...passes.toolkit import extract, variables_read
 
 
 @dataclass(eq=False)

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from ...core.check import check_jaxpr, verified
 from ...core.config import config
 from ...core.context import run_quietly
 from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ...core.kernel import Pointwise
-from ...core.passes import (
+from ...passes.check import check_jaxpr, verified
+from ...passes.rewriter import Rewriter
+from ...passes.toolkit import (
     constants_to_literals,
     drop_unused_constants,
     inline,
@@ -25,7 +26,6 @@ from ...core.passes import (
     map_subjaxprs,
     narrowed,
 )
-from ...core.rewriter import Rewriter
 from ...primitives.elementwise.identities import barrier_p
 from .reshapes import raise_reshapes
 from .sparse_sums import gather_sums

@@ -15,10 +15,10 @@ from ...core.config import config
 from ...core.context import run_with
 from ...core.ir import Eqn, Jaxpr, subjaxprs
 from ...core.locks import new_lock
-from ...core.passes import extract
 from ...core.printing import show
 from ...core.source import Source
 from ...core.tape import Tape, TapeAval
+from ...passes.toolkit import extract
 from ...primitives.tape import tape_is_full
 from ..backend import Options
 from ..host.debug_nans import look

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.arguments import Casting, Device, Like, Order
-from ...core.array import Array
+from ...arrays.arguments import Casting, Device, Like, Order
+from ...arrays.array import Array
 from ...core.aval import aval_of
 from ...core.dtypes import FLOAT64, canonical
 from ...core.errors import ArgumentError, ArgumentValueError, ShapeError

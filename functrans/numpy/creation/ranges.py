@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.arguments import Device, Like
+from ...arrays.arguments import Device, Like
 from ...core.aval import aval_of
 from ...core.context import run_quietly
 from ...core.dtypes import COMPLEX128, FLOAT64, canonical

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.arguments import Device
+from ...arrays.arguments import Device
 from ...core.dtypes import FLOAT64, canonical, complex_dtype, is_complex, is_float, is_inexact
 from ...core.errors import ArgumentError, ArgumentValueError, AxisError, DtypeError, ShapeError
 from ...frontend.checked import checked

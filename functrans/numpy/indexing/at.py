@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ...api.bodies import trace_body
+from ...arrays.array import unwrap, wrap
 from ...control import scan
-from ...core.array import unwrap, wrap
 from ...core.aval import Aval, aval_of
 from ...core.dtypes import INT64
 from ...core.errors import DtypeError, InvalidIndexError, NonConcreteBooleanIndexError, ShapeError

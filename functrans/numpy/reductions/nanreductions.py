@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.arguments import Scalar
+from ...arrays.arguments import Scalar
 from ...core.context import run_quietly
 from ...core.errors import ArgumentValueError
 from ...core.trace import concrete

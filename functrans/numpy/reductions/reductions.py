@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.arguments import Scalar
+from ...arrays.arguments import Scalar
 from ...core.dtypes import BOOL, INT64, canonical
 from ...core.errors import ArgumentValueError, DtypeError, ShapeError
 from ...core.primitive import Primitive

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.arguments import Casting
+from ...arrays.arguments import Casting
 from ...core.dtypes import canonical
 from ...core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
 from ...core.trace import Tracer

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.arguments import Order
+from ...arrays.arguments import Order
 from ...core.errors import ArgumentValueError, AxisError, ShapeError
 from ...core.trace import operators
 from ...frontend.checked import checked

@@ -17,8 +17,8 @@ from ...core.errors import DtypeError
 from ...core.ir import Atom, Eqn
 from ...core.kernel import Pointwise
 from ...core.primitive import Linear, Primitive
-from ...core.rewriter import Rewriter, identity, inverse_pair, is_number
 from ...core.trace import WEAK_KEYS
+from ...passes.rewriter import Rewriter, identity, inverse_pair, is_number
 from ..families import elementwise, literal
 from ..families import mul_p as mul_p
 from ..structure.linear import (

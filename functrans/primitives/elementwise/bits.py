@@ -11,7 +11,7 @@ from ...core.aval import Aval, Zero
 from ...core.errors import DtypeError, ShapeError
 from ...core.kernel import Block, BlockEmitter, Buffer
 from ...core.primitive import Primitive
-from ...core.rewriter import inverse_pair
+from ...passes.rewriter import inverse_pair
 from ..families import elementwise
 from ..structure.linear import batched_first
 from ..structure.shape import loops

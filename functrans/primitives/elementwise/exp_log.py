@@ -10,7 +10,7 @@ import numpy as np
 from ...core.context import quietly
 from ...core.ir import Atom, Eqn
 from ...core.primitive import Primitive
-from ...core.rewriter import Rewriter, is_number
+from ...passes.rewriter import Rewriter, is_number
 from ..families import elementwise, literal
 from ..structure.linear import add_p
 from .arithmetic import div_p, eq_p, mul_p, select_p, sub_p

@@ -14,8 +14,8 @@ from ...core.dtypes import is_inexact
 from ...core.errors import NaNError
 from ...core.kernel import Indexed, Reshape
 from ...core.primitive import Effect, Primitive
-from ...core.rewriter import identity
 from ...core.source import Source, replayed
+from ...passes.rewriter import identity
 
 
 def _identity(x: Any, **params: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.array import unwrap
+from ...arrays.array import unwrap
 from ...core.dtypes import INT64
 from ...core.errors import (
     IndexOutOfBoundsError,

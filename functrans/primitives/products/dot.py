@@ -19,7 +19,7 @@ from ...core.errors import ShapeError
 from ...core.ir import Atom, Eqn, Literal
 from ...core.kernel import Block
 from ...core.primitive import Linear, Primitive
-from ...core.rewriter import Rewriter
+from ...passes.rewriter import Rewriter
 from ..families import mul_p
 from ..structure.linear import add_p, broadcast_in_dim_p, reshape_p, same_dtype, shape_of, transpose_p
 from .dot_kernel import dot_kernel

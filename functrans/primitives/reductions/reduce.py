@@ -18,7 +18,7 @@ from ...core.errors import DtypeError, ShapeError
 from ...core.ir import Eqn
 from ...core.kernel import Block, BlockEmitter, Buffer, Indexed, IndexEmitter, Operand, Reduction, Scalar
 from ...core.primitive import Primitive
-from ...core.rewriter import Rewriter
+from ...passes.rewriter import Rewriter
 from ..elementwise.arithmetic import convert, convert_element_type_p, div_p, eq_p, mul_p
 from ..families import literal
 from ..structure.linear import (

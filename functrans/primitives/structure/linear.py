@@ -18,9 +18,9 @@ from ...core.errors import DtypeError, ShapeError
 from ...core.ir import Atom, Eqn
 from ...core.kernel import Block, BlockEmitter, Indexed, Pointwise, Reduction, Reshape
 from ...core.primitive import Linear, Primitive
-from ...core.rewriter import Rewriter, is_number
 from ...core.tape import Tape, TapeAval, new_pool
 from ...core.trace import current_trace, eval_trace
+from ...passes.rewriter import Rewriter, is_number
 
 Rule = Callable[..., Any]
 

@@ -17,8 +17,8 @@ from ...core.errors import ArgumentValueError, DtypeError, ShapeError
 from ...core.ir import Atom, Eqn
 from ...core.kernel import Block, BlockEmitter, Buffer, Indexed, IndexEmitter, Operand, Scalar
 from ...core.primitive import Linear, Primitive
-from ...core.rewriter import Rewriter
 from ...core.trace import current_trace, eval_trace
+from ...passes.rewriter import Rewriter
 from ..elementwise.arithmetic import convert_element_type_p, eq_p, select_p, sub_p
 from .linear import (
     Rule,

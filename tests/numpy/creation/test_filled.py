@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans.numpy as fnp
-from functrans.core.array import Array
+from functrans.arrays.array import Array
 from functrans.core.errors import ArgumentValueError, UnsupportedDtypeError
 
 A1 = np.linspace(-1, 1, 4)

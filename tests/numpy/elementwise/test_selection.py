@@ -7,7 +7,7 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans.core.array import Array
+from functrans.arrays.array import Array
 from functrans.core.dtypes import SUPPORTED
 from functrans.core.errors import ArgumentError, ArgumentValueError, ImmutableArrayError
 

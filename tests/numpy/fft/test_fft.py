@@ -5,7 +5,7 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans.core.array import Array
+from functrans.arrays.array import Array
 from functrans.core.errors import FunctransError, ImmutableArrayError
 from functrans.testing import check
 

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from functrans.core.array import Array, wrap
+from functrans.arrays.array import Array, wrap
 from functrans.core.errors import (
     ArgumentValueError,
     DtypeError,

@@ -13,9 +13,12 @@ from functrans import lax
 from functrans.api.stats import Stats
 from functrans.control.call import call_p
 from functrans.core.aval import Aval, Zero, aval_of
-from functrans.core.check import check_jaxpr
 from functrans.core.ir import Eqn, Jaxpr, Literal, Var, has_subjaxprs
-from functrans.core.passes import (
+from functrans.core.primitive import Primitive
+from functrans.core.source import user_source
+from functrans.core.tape import Tape, TapeAval
+from functrans.passes.check import check_jaxpr
+from functrans.passes.toolkit import (
     backward_slice,
     bind_equation,
     constants_to_literals,
@@ -32,9 +35,6 @@ from functrans.core.passes import (
     substitute,
     variables_read,
 )
-from functrans.core.primitive import Primitive
-from functrans.core.source import user_source
-from functrans.core.tape import Tape, TapeAval
 from functrans.primitives.elementwise.arithmetic import mul_p, neg_p
 from functrans.primitives.elementwise.exp_log import exp_p
 from functrans.primitives.structure.linear import add_p, empty_tape_p, instantiate, zeros
@@ -253,7 +253,7 @@ def test_symbolic_zeros_become_values(x):
 # --- written once -------------------------------------------------------------------------------------------
 
 #: Where jaxprs are made from nothing. All other code replaces parts of one that there is.
-MAKERS = {"core/ir.py", "core/passes.py", "transforms/stage.py"}
+MAKERS = {"core/ir.py", "passes/toolkit.py", "transforms/stage.py"}
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from .errors import ImmutableArrayError
+from ..core.errors import ImmutableArrayError
 
 
 def refuse(what: str, instead: str) -> NoReturn:

@@ -10,12 +10,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from .aval import Aval, aval_of
-from .config import config
-from .errors import FunctransError, JaxprError
-from .ir import Atom, Eqn, Jaxpr, Literal, Var, subjaxprs
-from .source import Source
-from .trace import Tracer
+from ..core.aval import Aval, aval_of
+from ..core.config import config
+from ..core.errors import FunctransError, JaxprError
+from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var, subjaxprs
+from ..core.source import Source
+from ..core.trace import Tracer
 
 _NUMBERS = (bool, int, float, complex, np.generic)
 

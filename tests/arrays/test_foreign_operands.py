@@ -10,7 +10,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 import functrans.numpy as fnp
-from functrans.core.array import Array
+from functrans.arrays.array import Array
 
 M = np.array([[1.0, 2.0], [0.0, 3.0]])
 V = np.array([1.0, 2.0])

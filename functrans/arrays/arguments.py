@@ -17,14 +17,14 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from .errors import (
+from ..core.errors import (
     ArgumentError,
     ArgumentValueError,
     IntegerRangeError,
     TracerBoolConversionError,
     TracerIntegerConversionError,
 )
-from .trace import Tracer
+from ..core.trace import Tracer
 
 _NO_VALUE = getattr(np, "_NoValue", None)
 _LARGEST = 2**63 - 1

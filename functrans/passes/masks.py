@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
-from .aval import Zero
+from ..core.aval import Zero
 
 Mask = tuple[bool, ...]
 

@@ -6,11 +6,11 @@ import pytest
 from functrans.api.stages import make_jaxpr
 from functrans.control.call import call_p
 from functrans.core.aval import Aval, aval_of
-from functrans.core.check import check_jaxpr, verified
 from functrans.core.config import config
 from functrans.core.errors import JaxprError
 from functrans.core.ir import Eqn, Jaxpr, Literal, Var
 from functrans.core.primitive import Effect
+from functrans.passes.check import check_jaxpr, verified
 from functrans.primitives.structure.linear import add_p, reshape_p
 
 VECTOR = Aval((3,), np.dtype(float))

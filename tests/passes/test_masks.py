@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from functrans.core.aval import Zero
-from functrans.core.masks import chosen, perturbed, scatter, split, with_zeros
+from functrans.passes.masks import chosen, perturbed, scatter, split, with_zeros
 
 
 def test_groups():

@@ -15,7 +15,7 @@ import scipy.special
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans.core.array import Array, unwrap, wrap
+from functrans.arrays.array import Array, unwrap, wrap
 from functrans.core.errors import ArgumentError, ArrayTooLargeError, FunctransError, ImmutableArrayError
 
 X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -371,7 +371,7 @@ def test_matplotlib_takes_it(x):
     pytest.importorskip("matplotlib")
     program = (
         "import matplotlib; matplotlib.use('agg'); import matplotlib.pyplot as plt, numpy as np\n"
-        "from functrans.core.array import wrap\n"
+        "from functrans.arrays.array import wrap\n"
         "x = wrap(np.linspace(0, 1, 5)); plt.plot(x, x ** 2); plt.hist(x); plt.imshow(wrap(np.eye(3)))\n"
         "plt.errorbar(x, x, yerr=x); plt.savefig(__import__('io').BytesIO()); print('drawn')"
     )

@@ -20,8 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from .aval import PYTHON_NUMBERS
-from .errors import ArgumentError, ArrayTooLargeError, FunctransError, InvalidIndexError, NoAttributeError
+from ..core.aval import PYTHON_NUMBERS
+from ..core.errors import (
+    ArgumentError,
+    ArrayTooLargeError,
+    FunctransError,
+    InvalidIndexError,
+    NoAttributeError,
+)
+from ..core.trace import Tracer, operators
 from .refusals import (
     ATTRIBUTES,
     COPY,
@@ -34,7 +41,6 @@ from .refusals import (
     refuse,
     writable,
 )
-from .trace import Tracer, operators
 
 _ndarray = np.ndarray
 _asarray = np.asarray

@@ -11,11 +11,11 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from .aval import Aval, aval_of
-from .ir import Atom, Eqn, Jaxpr, Literal, Var, has_subjaxprs
-from .primitive import Primitive
-from .source import Source, replayed, user_source
-from .trace import Tracer
+from ..core.aval import Aval, aval_of
+from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var, has_subjaxprs
+from ..core.primitive import Primitive
+from ..core.source import Source, replayed, user_source
+from ..core.trace import Tracer
 
 #: Computes one equation: ``visit(eqn, operands) -> its results``.
 Visit = Callable[[Eqn, list[Any]], Iterable[Any]]

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from .ir import Atom, Eqn, Var
-from .passes import new_equation
-from .primitive import Primitive
-from .source import Source
+from ..core.ir import Atom, Eqn, Var
+from ..core.primitive import Primitive
+from ..core.source import Source
+from .toolkit import new_equation
 
 
 class Rewriter:

@@ -1,0 +1,1 @@
+"""The arrays that users hold and pass: Array, what arguments may be, and what immutable arrays refuse."""
