@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from .core.errors import ArgumentError
+from .core.module_getattr import module_attributes as _module_attributes
 from .core.primitive import Primitive
 from .frontend.checked import checked
 from .primitives.elementwise.identities import name_p
@@ -219,3 +220,6 @@ def _checked(what: str, names: tuple[Any, ...]) -> frozenset[str]:
                 f"{type(name).__name__}"
             )
     return frozenset(names)
+
+
+__getattr__, __dir__ = _module_attributes("functrans.checkpoint_policies", globals())

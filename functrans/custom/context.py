@@ -30,9 +30,11 @@ from ..frontend.checked import checked
 from ..frontend.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_unflatten
 from ..frontend.pytree.nodes import kind_of
 from .closures import StandInTracer
-from .partition import is_array, own_value
+from .partition import NUMBERS, is_array, own_value
 
-_SIMPLE = frozenset((bool, int, float, complex, str, type(None)))
+#: Types of what is saved as it is, and of attributes that hold no array.
+_SAVED_AS_IS = NUMBERS | {type(None)}
+_SIMPLE = _SAVED_AS_IS | {str}
 
 
 class _Hooks(NamedTuple):
@@ -206,13 +208,13 @@ class Context:
 
         Parameters
         ----------
-        *values : arrays or None
-            Other values, and trees, are assigned: ``ctx.n = n``.
+        *values : arrays, numbers or None
+            Python numbers and None come back as they went in. Other values, and trees, are assigned: ``ctx.n = n``.
 
         Raises
         ------
         FunctionDefinitionError
-            If a value is no array. A `TypeError`.
+            If a value is neither an array nor a number. A `TypeError`.
         FunctionContractError
             If called twice, or not in ``forward`` or ``setup_context``.
         """
@@ -231,12 +233,12 @@ class Context:
         record.saved_forward = values
 
     def mark_non_differentiable(self, *outputs: Any) -> None:
-        """Say which outputs have no derivative. Those of integer or bool dtype never have one.
+        """Say which outputs have no derivative. Python numbers, integer and bool arrays never have one.
 
         Raises
         ------
         FunctionDefinitionError
-            If one is no array.
+            If one is neither an array nor a number.
         FunctionContractError
             If called twice; if one is not an output of this call.
         """
@@ -244,7 +246,7 @@ class Context:
         if record.marked is not None:
             self._twice("mark_non_differentiable", "mark all outputs by one call")
         for i, x in enumerate(outputs):
-            if not is_array(x):
+            if not is_array(x) and type(x) not in NUMBERS:
                 cure = "outputs of other types never have a derivative"
                 if kind_of(x) is not None:
                     cure = "mark the arrays in it one by one"
@@ -252,7 +254,7 @@ class Context:
                     f"{record.name}: mark_non_differentiable takes outputs that are arrays, but argument {i} is of "
                     f"type {type(x).__name__}; {cure}"
                 )
-        record.marked = outputs
+        record.marked = tuple([x for x in outputs if type(x) not in NUMBERS])
 
     def set_materialize_grads(self, value: bool) -> None:
         """Say whether missing gradients arrive as arrays of zeros (True, the default) or as None.
@@ -354,7 +356,7 @@ def _holds_arrays(value: Any) -> bool:
 
 def _check_arrays(name: str, what: str, values: tuple[Any, ...]) -> None:
     for i, x in enumerate(values):
-        if x is None or is_array(x):
+        if is_array(x) or type(x) in _SAVED_AS_IS:
             continue
         cure = f"assign other values: ctx.name = {x!r:.40}"
         if kind_of(x) is not None:
@@ -411,20 +413,25 @@ class Kept:
         self._count: int | None = None
         self._freed: list[Any] | None = None  # concrete values that are freed when they are read
         self._unpack: Callable[[Any], Any] | None = None
-        values = [None if x is None else self._value(x) for x in saved or ()]
+        as_is = [type(x) in _SAVED_AS_IS for x in saved or ()]
+        values = [x if m else self._value(x) for x, m in zip(saved or (), as_is)]
         hooks = _hooks.get() if backward else None
-        self._saved: list[Any] | None = None
+        self._saved: list[Any] | None = (
+            None  # what was saved, with its arrays as residuals; None: arrays alone
+        )
         if hooks is not None:
             pack, self._unpack = hooks.pack, hooks.unpack
-            self._saved = [None if x is None else (self._packed(pack(given(x))),) for x in values]
+            self._saved = [x if m else (self._packed(pack(given(x))),) for x, m in zip(values, as_is)]
         elif self._clear and not any(isinstance(x, Tracer) and type(x) is not StandInTracer for x in values):
             self._freed = [
                 np.asarray(x.value) if type(x) is StandInTracer else read_only_copy(x) for x in values
             ]
         else:
-            kept = self._residuals = [x for x in values if x is not None]
-            self._saved = None if len(kept) == len(values) else [x is not None for x in values]
-            self._count = len(kept)
+            if any(as_is):
+                self._saved = [x if m else self._place(x) for x, m in zip(values, as_is)]
+            else:
+                self._residuals = values
+            self._count = len(self._residuals)
         attributes = vars(ctx)
         self._attributes = {name: self._packed(x) for name, x in attributes.items()} if attributes else None
 
@@ -453,10 +460,11 @@ class Kept:
             values, self._freed = self._freed, None
             return tuple(map(given, _freed() if values is None else values))
         if unpack is None:
-            arrays = map(given, residuals[: self._count])
-            return tuple(arrays) if saved is None else tuple([next(arrays) if p else None for p in saved])
+            if saved is None:
+                return tuple(map(given, residuals[: self._count]))
+            return tuple([_unpacked(x, residuals) for x in saved])
         assert saved is not None
-        return tuple([None if p is None else unpack(_unpacked(p[0], residuals)) for p in saved])
+        return tuple([unpack(_unpacked(x[0], residuals)) if type(x) is tuple else x for x in saved])
 
     # --- packing ----------------------------------------------------------------------------------------------
 

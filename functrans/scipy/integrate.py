@@ -10,6 +10,7 @@ import scipy
 from ..core.aval import aval_of
 from ..core.dtypes import is_inexact
 from ..core.errors import ArgumentError
+from ..core.module_getattr import module_attributes as _module_attributes
 from ..core.trace import is_abstract
 from ..numpy.creation.filled import asarray
 from ..numpy.shaping.joining import concatenate
@@ -207,3 +208,6 @@ def solve_ivp(
     found = problem.details[0]
     found.update(t=t, y=y)
     return found
+
+
+__getattr__, __dir__ = _module_attributes("functrans.scipy.integrate", globals())

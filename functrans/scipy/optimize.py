@@ -9,6 +9,7 @@ import numpy as np
 import scipy
 
 from ..core.errors import ArgumentError, SolverError
+from ..core.module_getattr import module_attributes as _module_attributes
 from ..core.trace import is_abstract
 from ..primitives import ops
 from .callbacks import Callback, as_array, is_traced, numbers_only, unpatched
@@ -368,3 +369,6 @@ def _results(equation: Equation, callback: Callback, guesses: Any, **parts: Any)
     found = type(found)(found) if type(found) is scipy.optimize.OptimizeResult else found
     found.update(parts)
     return found
+
+
+__getattr__, __dir__ = _module_attributes("functrans.scipy.optimize", globals())

@@ -1,6 +1,7 @@
 """What public modules answer to ``dir``, and to names they do not have."""
 
 import importlib
+import inspect
 
 import pytest
 
@@ -8,9 +9,16 @@ import functrans
 from functrans.core import errors
 from functrans.core.module_getattr import nearest_names
 
-NAMESPACES = ["debug", "flatten_util", "lax", "numpy", "scipy", "testing", "tree", "tree_util"]
-NAMESPACES += ["lax.linalg", "numpy.fft", "numpy.linalg", "scipy.linalg", "scipy.signal", "scipy.special"]
-MODULES = ["functrans", *(f"functrans.{name}" for name in NAMESPACES)]
+
+def public_modules(module):
+    """The module, and those that its ``__all__`` names, at any depth."""
+    yield module.__name__
+    for name in module.__all__:
+        if inspect.ismodule(inner := getattr(module, name)) and inner is not errors:
+            yield from public_modules(inner)
+
+
+MODULES = sorted(public_modules(functrans))
 
 
 @pytest.mark.parametrize("name", MODULES)
