@@ -372,7 +372,9 @@ class _Nests:
             for fold in item.folds:
                 self.begin(fold, at)
             long = not watched and item.extent > ir.SHORT and rounds * _rounds(item) >= HUGE
-            independent = self.fusion.is_independent(item, len(at))
+            # Another part of a view's storage may be read in the same loop: a carry that lives in two places in turn.
+            views = any(isinstance(self.buffers.get(home(self.shared, r.var)), View) for r in item.members)
+            independent = not views and self.fusion.is_independent(item, len(at))
             with self.builder.loop(item.extent, interruptible=long, independent=independent) as i:
                 self.body(item.body, [*at, i], rounds * item.extent, watched or long)
             for fold in item.folds:
