@@ -21,13 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import PYTHON_NUMBERS
-from ..core.errors import (
-    ArgumentError,
-    ArrayTooLargeError,
-    FunctransError,
-    InvalidIndexError,
-    NoAttributeError,
-)
+from ..core.errors import ArgumentError, NoAttributeError
 from ..core.trace import Tracer, operators
 from .refusals import (
     ATTRIBUTES,
@@ -38,7 +32,9 @@ from .refusals import (
     WRITERS,
     Flags,
     calls_operator,
+    operator_refused,
     refuse,
+    refused,
     writable,
 )
 
@@ -247,7 +243,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
         try:
             part = _getitem(plain, index)
         except (IndexError, MemoryError) as error:
-            raise _refused(error, "getitem", operators.operator["getitem"], plain, index) from None
+            raise refused(error, "getitem", operators.operator["getitem"], plain, index) from None
         return part if _flags(self).writeable else wrap(part)
 
     @property
@@ -295,14 +291,14 @@ class Array(np.ndarray, metaclass=_ArrayType):
     def __divmod__(self, other: Any) -> Any:
         try:
             return wrap_all(divmod(_view(self, _ndarray), unwrap(other)))
-        except (ValueError, MemoryError) as error:
-            raise _refused(error, "floordiv", operators.operator["floordiv"], self, other) from None
+        except (ValueError, TypeError, MemoryError) as error:
+            raise operator_refused(error, operator.floordiv, self, other) from None
 
     def __rdivmod__(self, other: Any) -> Any:
         try:
             return wrap_all(divmod(unwrap(other), _view(self, _ndarray)))
-        except (ValueError, MemoryError) as error:
-            raise _refused(error, "floordiv", operators.operator["floordiv"], other, self) from None
+        except (ValueError, TypeError, MemoryError) as error:
+            raise operator_refused(error, operator.floordiv, other, self) from None
 
     def __round__(self, ndigits: int | None = None) -> Any:
         return wrap(_view(self, _ndarray).round(ndigits or 0))
@@ -370,49 +366,44 @@ def _check_out(name: str, kwargs: dict[str, Any]) -> None:
 
 def _unary(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: Array) -> Any:
-        return wrap(op(_view(self, _ndarray)))
+        plain = _view(self, _ndarray)
+        try:
+            return wrap(op(plain))
+        except (TypeError, MemoryError) as error:
+            raise operator_refused(error, op, plain) from None
 
     return _named(method, name)
 
 
-def _refused(error: Exception, by: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Exception:
-    """What to raise where NumPy refused: functrans's own error of the same call, with shapes and the user's line."""
-    if isinstance(error, FunctransError):
-        return error
-    if isinstance(error, MemoryError):
-        return ArrayTooLargeError(f"{by}: {error}")
-    try:
-        function(*args, **kwargs)
-    except FunctransError as own:
-        return own.with_traceback(None)
-    except Exception:
-        return InvalidIndexError(str(error)) if type(error) is IndexError else error
-    return error
-
-
 def _binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable[..., Any]:
-    generic, stem = getattr(_ndarray, name), op.__name__.rstrip("_")
+    generic = getattr(_ndarray, name)
 
     def method(self: Array, other: Any) -> Any:
         kind = type(other)
         if kind is Array:
             other = _view(other, _ndarray)
-        elif kind is not float and kind is not int and not isinstance(other, _ndarray):
-            # NotImplemented where the other side knows better: sparse matrices, pandas, classes of users. (Masked
-            # arrays and matrices never come here: Python asks the subclass first.)
-            return wrap_all(generic(_view(self, _ndarray), other))
         plain = _view(self, _ndarray)
         try:
-            return wrap(op(other, plain) if swapped else op(plain, other))
-        except (ValueError, MemoryError) as error:
-            operands = (other, plain) if swapped else (plain, other)
-            raise _refused(error, stem, operators.operator[stem], *operands) from None
+            if kind is float or kind is int or isinstance(other, _ndarray):
+                return wrap(op(other, plain) if swapped else op(plain, other))
+            # NotImplemented where the other side knows better: sparse matrices, pandas, classes of users. (Masked
+            # arrays and matrices never come here: Python asks the subclass first.)
+            return wrap_all(generic(plain, other))
+        except (ValueError, TypeError, MemoryError) as error:
+            raise operator_refused(error, op, *((other, plain) if swapped else (plain, other))) from None
 
     return _named(method, name)
 
 
 def _weakly_unary(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
-    return _named(lambda self: weak(_asarray(op(_view(self, _ndarray)))), name)
+    def method(self: Array) -> Any:
+        plain = _view(self, _ndarray)
+        try:
+            return weak(_asarray(op(plain)))
+        except TypeError as error:
+            raise operator_refused(error, op, self.item()) from None
+
+    return _named(method, name)
 
 
 def _weakly_binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable[..., Any]:
@@ -420,15 +411,19 @@ def _weakly_binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable
 
     def method(self: Array, other: Any) -> Any:
         kind = type(other)
-        if kind is Array or kind is _ndarray:
-            number, array = self.item(), _view(other, _ndarray)
-            return wrap(op(array, number) if swapped else op(number, array))
-        if kind in PYTHON_NUMBERS or kind is WeakArray:
-            plain, other = _view(self, _ndarray), unwrap(other)
-            return weak(_asarray(op(other, plain) if swapped else op(plain, other)))
-        # Sequences and bools meet an array, as they do where the number is traced.
-        own = _view(self, _ndarray) if isinstance(other, bool | list | tuple | str) else self.item()
-        return wrap_all(op(other, own) if swapped else op(own, other))
+        try:
+            if kind is Array or kind is _ndarray:
+                number, array = self.item(), _view(other, _ndarray)
+                return wrap(op(array, number) if swapped else op(number, array))
+            if kind in PYTHON_NUMBERS or kind is WeakArray:
+                plain, other = _view(self, _ndarray), unwrap(other)
+                return weak(_asarray(op(other, plain) if swapped else op(plain, other)))
+            # Sequences and bools meet an array, as they do where the number is traced.
+            own = _view(self, _ndarray) if isinstance(other, bool | list | tuple | str) else self.item()
+            return wrap_all(op(other, own) if swapped else op(own, other))
+        except (ValueError, TypeError, MemoryError) as error:
+            number = self.item()
+            raise operator_refused(error, op, *((other, number) if swapped else (number, other))) from None
 
     return _named(method, name)
 
@@ -477,7 +472,7 @@ def _plain_method(name: str) -> Callable[..., Any]:
         try:
             return wrap_all(generic(plain, *unwrap_all(args), **unwrap_all(kwargs)))
         except (ValueError, LookupError, TypeError, MemoryError) as error:
-            raise _refused(error, name, operators.method[name], plain, *args, **kwargs) from None
+            raise refused(error, name, operators.method[name], plain, *args, **kwargs) from None
 
     _named(method, name).__doc__ = f"As `numpy.ndarray.{name}`; the result is an `Array`."
     return method

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import opcode
+from collections.abc import Callable
 from types import FrameType
 from typing import Any, NoReturn
 
 import numpy as np
 
-from ..core.errors import ImmutableArrayError
+from ..core.errors import ArrayTooLargeError, FunctransError, ImmutableArrayError, InvalidIndexError
+from ..core.trace import operators
 
 
 def refuse(what: str, instead: str) -> NoReturn:
@@ -42,6 +44,36 @@ class Flags:
 
     def __repr__(self) -> str:
         return repr(self._flags)
+
+
+def refused(error: Exception, by: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Exception:
+    """What to raise where NumPy refused: functrans's own error of the same call, with shapes and the user's line."""
+    if isinstance(error, FunctransError):
+        return error
+    if isinstance(error, MemoryError):
+        return ArrayTooLargeError(f"{by}: {error}")
+    try:
+        function(*args, **kwargs)
+    except FunctransError as own:
+        return own.with_traceback(None)
+    except Exception:
+        return InvalidIndexError(str(error)) if type(error) is IndexError else error
+    return error
+
+
+def operator_refused(error: Exception, op: Callable[..., Any], *operands: Any) -> Exception:
+    """The same for an operator. The errors of objects that NumPy asks element by element are their own."""
+    if not all(map(_is_numeric, operands)):
+        return error
+    stem = op.__name__.rstrip("_")
+    return refused(error, stem, operators.operator[stem], *operands)
+
+
+def _is_numeric(x: Any) -> bool:
+    """Whether `x` is an array of NumPy's types, or converted to one."""
+    if isinstance(x, np.ndarray | np.generic):
+        return x.dtype.kind != "O"
+    return isinstance(x, bool | int | float | complex | list | tuple)
 
 
 ATTRIBUTES = {

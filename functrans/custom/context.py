@@ -320,10 +320,12 @@ class Context:
     def _check_assignment(self, name: str) -> None:
         record = self._record
         if record.phase is not Phase.FORWARD:
-            where = record.phase.value if record.phase is not Phase.FINISHED else "use after forward"
+            where = record.phase.value
+            why = f"read-only in {where}, which may run any number of times"
+            if record.phase is Phase.FINISHED:
+                why = "read-only after forward has returned"
             raise ContextAttributeError(
-                f"{record.name}: ctx.{name} cannot be set: ctx is read-only in {where}. {where} may run any number of "
-                "times; set attributes in forward or setup_context"
+                f"{record.name}: ctx.{name} cannot be set: ctx is {why}; set attributes in forward or setup_context"
             )
         if name in RESERVED:
             raise ContextAttributeError(

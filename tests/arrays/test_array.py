@@ -16,6 +16,7 @@ import scipy.special
 import functrans as ft
 import functrans.numpy as fnp
 from functrans.arrays.array import Array, unwrap, wrap
+from functrans.core import errors
 from functrans.core.errors import ArgumentError, ArrayTooLargeError, FunctransError, ImmutableArrayError
 
 X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -405,6 +406,8 @@ REFUSED = {
     "eq": lambda: A == B,
     "divmod": lambda: divmod(A, B),
     "matmul": lambda: A @ B,
+    "matmul by a number": lambda: A @ 2.0,
+    "mul by a list": lambda: A * [1.0, 2.0],
     "in place": lambda: operator.iadd(A, B),
     "dot": lambda: A.dot(B),
     "reshape": lambda: A.reshape(2),
@@ -418,6 +421,49 @@ def test_errors_are_typed_and_name_the_line(name):
     with pytest.raises(FunctransError, match=r"test_array\.py") as found:
         REFUSED[name]()
     assert isinstance(found.value, ValueError | IndexError)
+
+
+FLOATS, INTEGERS, COMPLEX = np.array([1.0, 2.0]), np.array([1, 2]), np.array([1j, 2.0])
+DTYPES_REFUSED = {
+    "and": (lambda x, y: x & y, (FLOATS, INTEGERS), errors.DtypeError),
+    "or of a number": (lambda x: 2 | x, (FLOATS,), errors.DtypeError),
+    "xor with a bool": (lambda x: x ^ True, (FLOATS,), errors.DtypeError),
+    "invert": (lambda x: ~x, (FLOATS,), errors.DtypeError),
+    "shift": (lambda x: x << 1, (FLOATS,), errors.DtypeError),
+    "shift by a list": (lambda x: x >> [1, 2], (FLOATS,), errors.DtypeError),
+    "mod": (lambda x, y: x % y, (FLOATS, COMPLEX), errors.DtypeError),
+    "floordiv": (lambda x: x // 1j, (FLOATS,), errors.DtypeError),
+    "divmod": (lambda x, y: divmod(x, y), (COMPLEX, FLOATS), errors.DtypeError),
+    "minus of bools": (lambda x: -x, (FLOATS > 1,), errors.DtypeError),
+    "plus of bools": (lambda x: +x, (FLOATS > 1,), errors.DtypeError),
+    "difference of bools": (lambda x, y: x - y, (FLOATS > 1, FLOATS > 0), errors.DtypeError),
+    "negative power": (lambda x, y: x**y, (INTEGERS, np.array(-1)), errors.ArgumentValueError),
+    "power of a number": (lambda x: x**-1, (INTEGERS,), errors.ArgumentValueError),
+}
+
+
+@pytest.mark.parametrize("case", DTYPES_REFUSED)
+def test_operators_refuse_dtypes_as_functions_do(case):
+    f, operands, kind = DTYPES_REFUSED[case]
+    with pytest.raises(kind) as caught:
+        f(*map(fnp.asarray, operands))
+    assert "test_array.py" in str(caught.value)
+
+
+def test_weak_numbers_refuse_too():
+    for f in (lambda x: x & 1, lambda x: ~x, lambda x: [1, 2] << x, lambda x: np.array([1, 2]) | x):
+        with pytest.raises(errors.DtypeError):
+            f(fnp.sin(1.0))
+
+
+def test_errors_of_the_elements_of_an_object_array_are_their_own():
+    class Odd:
+        def __radd__(self, other):
+            raise TypeError("mine")
+
+    for other in (Odd(), np.array([Odd(), Odd()])):
+        with pytest.raises(TypeError, match="mine"):
+            fnp.asarray(FLOATS) + other
 
 
 @pytest.mark.parametrize("run", [lambda f: f, ft.jit], ids=["eager", "jit"])

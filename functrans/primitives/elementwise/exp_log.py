@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core.context import quietly
+from ...core.errors import ArgumentValueError
 from ...core.ir import Atom, Eqn
 from ...core.primitive import Primitive
 from ...passes.rewriter import Rewriter, is_number
@@ -206,9 +207,20 @@ def _pow_simplify(rw: Rewriter, eqn: Eqn) -> Atom | None:
     return x if is_number(rw.uniform(y), 1) else None
 
 
+def _pow(x: Any, y: Any) -> Any:
+    try:
+        return np.power(x, y)
+    except ValueError as error:
+        if "negative integer powers" not in str(error):
+            raise
+        raise ArgumentValueError(
+            "power: an integer array to a negative power: integers have no negative powers; convert x to float"
+        ) from None
+
+
 pow_p: Primitive = elementwise(
     "pow",
-    np.power,
+    _pow,
     factors=(_pow_base_factor, _pow_exponent_factor),
     kernel=lambda k, x, y: k.call("pow", x, y) if x.dtype.kind in "fc" else _integer_by_integer(k, x, y),
     kinds="iufc",
