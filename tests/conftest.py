@@ -1,6 +1,7 @@
 """Every test runs with the verifier between passes and in checked mode, and hypothesis without clocks."""
 
 import os
+from collections import Counter
 
 import pytest
 from hypothesis import settings
@@ -19,3 +20,16 @@ def _verify_between_passes():
     config.verify = True
     yield
     config.verify = False
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Of the cases of a test marked ``wide(n)`` each `n`-th is quick, and the others are slow."""
+    seen = Counter()
+    for item in items:
+        wide = item.get_closest_marker("wide")
+        if wide is not None:
+            test = item.nodeid.partition("[")[0]
+            if seen[test] % wide.args[0]:
+                item.add_marker(pytest.mark.slow)
+            seen[test] += 1

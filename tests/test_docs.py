@@ -79,7 +79,7 @@ def test_readme_states_its_output():
     languages = [language for language, _, _ in blocks(text)]
     assert languages.index("text") == languages.index("python") + 1
     assert len(blocks(text)[languages.index("python")][1].splitlines()) < 20
-    assert all(f"<!-- ci: {name} -->" in text for name in ("example", "tests", "docs"))
+    assert all(f"<!-- ci: {name} -->" in text for name in ("example", "tests", "slow tests", "docs"))
 
 
 def anchors(page):

@@ -29,6 +29,22 @@ def every(aspect):
     )
 
 
+def first_and_others(aspect):
+    """The same, with the first call of each entry, and with its other calls (slow)."""
+    entries = [e for e in ENTRIES.values() if aspect not in e.skip]
+    return pytest.mark.parametrize(
+        ("entry", "calls"),
+        [
+            *[pytest.param(e, e.calls[:1], id=e.id) for e in entries],
+            *[
+                pytest.param(e, e.calls[1:], id=f"{e.id}-others", marks=pytest.mark.slow)
+                for e in entries
+                if len(e.calls) > 1
+            ],
+        ],
+    )
+
+
 @pytest.fixture(autouse=True)
 def _quiet():
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -172,10 +188,10 @@ def test_value(entry):
             np.testing.assert_array_equal(x, y, err_msg=f"call {k} changed its argument")
 
 
-@every("jit")
-def test_jit(entry):
+@first_and_others("jit")
+def test_jit(entry, calls):
     """The compiled results, tangents and cotangents of all calls, in one kernel."""
-    settings = [Setting(entry, c) for c in entry.calls if not c.eager and c.drawn]
+    settings = [Setting(entry, c) for c in calls if not c.eager and c.drawn]
     if not settings:
         return
 
@@ -193,10 +209,10 @@ def outputs(entry, call):
     return lambda *values: tuple(arrays(call(entry.subject, values)))
 
 
-@every("vmap")
-def test_vmap(entry):
+@first_and_others("vmap")
+def test_vmap(entry, calls):
     """Results, tangents and cotangents, mapped over all arguments, or over one with the axis last."""
-    for k, call in enumerate(entry.calls):
+    for k, call in enumerate(calls):
         if call.eager or not call.drawn:
             continue
         lanes = [Setting(entry, call, lane) for lane in range(2)]

@@ -77,6 +77,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("mapped", [False, True], ids=["one", "vmap"])
 def test_every_mode(name, mapped):

@@ -362,6 +362,7 @@ def test_complex_power_and_parts(dtype, options):
     )
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("options", ROUTES)
 @pytest.mark.parametrize("target", [BOOL, *INTEGERS, *FLOATS, *COMPLEX], ids=str)
 def test_casts(target, options):

@@ -193,6 +193,7 @@ def test_jit_of_grad_and_grad_of_jit(program):
     close(ft.grad(ft.jit(program.scalar), count)(*program.args), expected)
 
 
+@pytest.mark.wide(3)
 def test_jit_of_vmap_of_grad(program):
     batched = program.batched()
     out = ft.jit(ft.vmap(program.gradient))(*batched)

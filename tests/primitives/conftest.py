@@ -1,6 +1,7 @@
 """`check`: one primitive at one point, all of its rules against NumPy, finite differences and loops."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from functrans.core.config import config
 from functrans.core.ir import Eqn, Jaxpr, Var
 from functrans.core.primitive import Linear
 from functrans.lowering.run.executable import compile_jaxpr
+from functrans.testing.domain import _shapes
 from functrans.testing.finite_difference import directional_derivative
 
 SIZE = 3
@@ -135,3 +137,14 @@ def check():
 
 def _default_lane(operand, value, n):
     return np.roll(value, n) if value.dtype.kind in "iub" else value * (1 + n)
+
+
+@pytest.fixture(params=["few", pytest.param("all", marks=pytest.mark.slow)])
+def cases_of(request):
+    """A domain with some of its cases, and in the slow run with all."""
+
+    def few(domain):
+        shapes = domain.shapes or _shapes(len(domain.intervals)) if domain.intervals else ()
+        return replace(domain, cases=domain.cases[::3], params=domain.params[::3], shapes=tuple(shapes[::3]))
+
+    return few if request.param == "few" else lambda domain: domain

@@ -42,7 +42,7 @@ def check_stack(case, stack):
 
 @pytest.mark.parametrize("front", programs.FRONTS)
 def test_as_autodiff_of_the_forward(front):
-    @settings(max_examples=30, suppress_health_check=QUIET)
+    @settings(max_examples=20, suppress_health_check=QUIET)
     @given(programs.specs(fronts=[front]), stacks.stacks())
     def run(case, stack):
         check_stack(case, stack)
@@ -193,7 +193,7 @@ SCALED_CASES = (
 )
 
 
-@settings(max_examples=60, suppress_health_check=QUIET)
+@settings(max_examples=35, suppress_health_check=QUIET)
 @given(*SCALED_CASES)
 def test_a_scaled_rule_holds_at_every_level(name, front, scale, x, stack):
     check_scaled(name, front, scale, x, stack)

@@ -83,6 +83,7 @@ def same(found, expected):
     np.testing.assert_allclose([x for _, x in found], [x for _, x in expected], rtol=1e-12)
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("seed", range(15))
 def test_once_and_in_order(seed):
     expected = calls(seed, lambda f: f, 0.3, 0.7)

@@ -258,6 +258,7 @@ def test_slices_of_inputs(stage):
     )
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64])
 def test_long_sums_in_single_precision_are_as_good_as_numpys(dtype):
     """Ten million times 0.1: added one by one in single precision the third digit is wrong."""

@@ -271,6 +271,7 @@ def by_vectors_of_eig(g):
     return f
 
 
+@pytest.mark.wide(5)
 @pytest.mark.parametrize("run", [lambda f: f, ft.jit], ids=["eager", "jit"])
 @pytest.mark.parametrize("g", [fnp.exp, fnp.log, fnp.sqrt])
 @pytest.mark.parametrize("of_matrix", [by_eigenvectors, by_singular_vectors, by_vectors_of_eig])

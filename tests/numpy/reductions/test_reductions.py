@@ -200,6 +200,7 @@ def test_a_number_has_an_axis_to_reduce(name, axis):
 NAN = ("nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmax", "nanmin")
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("hidden", [np.inf, -np.inf, np.nan, 0.0])
 @pytest.mark.parametrize("name", [*SUMS, "max", "min", *NAN])
 def test_what_is_masked_takes_no_part(name, hidden):

@@ -40,6 +40,7 @@ def test_insert_several(same):
     check(lambda x, v: fnp.insert(x, [0, 2], v, axis=0), A, A[:1])
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("i", [0, 2, -1, 3])
 def test_a_traced_position(i):
     x = np.arange(5.0)

@@ -74,6 +74,7 @@ def test_sort_and_argsort_are_numpys_stable_ones(x, last):
     identical(ft.jit(lambda x: fnp.argsort(x, axis=axis))(x), order)
 
 
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [1, 15, 16, 17, 33, 127, 128, 129, 700])
 def test_rows_of_every_length(dtype, n):

@@ -88,6 +88,7 @@ def test_floats(n, prim, params):
         assert np.array_equal(np.signbit(ours[zeros]), np.signbit(theirs[zeros]))
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize(("n", "prim", "params"), cases(OF_INTEGERS))
 def test_integers(n, prim, params, dtype):

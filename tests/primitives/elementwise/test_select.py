@@ -40,6 +40,7 @@ def test_select_wants_a_boolean():
         select_p.abstract(f8, f8, f8)
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("target", SUPPORTED, ids=str)
 @pytest.mark.parametrize("dtype", SUPPORTED, ids=str)
 def test_casts(check, dtype, target):

@@ -70,6 +70,7 @@ def test_a_matrix_that_is_not_positive_definite(run):
 SYSTEMS = [((3, 3), (3, 2)), ((2, 4, 4), (2, 4, 4)), ((1, 1), (1, 5)), ((3, 3), (3, 0)), ((0, 0), (0, 2))]
 
 
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("matrix", "right"), SYSTEMS)
 @pytest.mark.parametrize("left_side", [True, False])

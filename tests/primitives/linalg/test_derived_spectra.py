@@ -118,8 +118,8 @@ DOMAINS = {
 
 
 @pytest.mark.parametrize("prim", DOMAINS, ids=str)
-def test_rules(prim):
-    check_primitive(prim, DOMAINS[prim])
+def test_rules(prim, cases_of):
+    check_primitive(prim, cases_of(DOMAINS[prim]))
 
 
 COMPLEX = {
@@ -137,5 +137,5 @@ COMPLEX = {
 
 
 @pytest.mark.parametrize("prim", COMPLEX, ids=str)
-def test_rules_of_complex_matrices(prim):
-    check_primitive(prim, COMPLEX[prim])
+def test_rules_of_complex_matrices(prim, cases_of):
+    check_primitive(prim, cases_of(COMPLEX[prim]))

@@ -29,6 +29,7 @@ def draw(shape, dtype):
     return x + 1j * rng.standard_normal(shape) if np.dtype(dtype).kind == "c" else x
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_kernels_of_many_sizes(shape, dtype):

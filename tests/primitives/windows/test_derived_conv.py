@@ -45,5 +45,5 @@ DOMAINS = {
 }
 
 
-def test_rules():
-    check_primitive(conv_p, DOMAINS[conv_p])
+def test_rules(cases_of):
+    check_primitive(conv_p, cases_of(DOMAINS[conv_p]))

@@ -56,5 +56,5 @@ DOMAINS = {
 
 
 @pytest.mark.parametrize("prim", DOMAINS, ids=str)
-def test_rules(prim):
-    check_primitive(prim, DOMAINS[prim])
+def test_rules(prim, cases_of):
+    check_primitive(prim, cases_of(DOMAINS[prim]))
