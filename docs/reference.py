@@ -72,7 +72,11 @@ def gather(module):
 
 def family(found):
     """The name of the module an object is at home in; `elementwise` for what the primitives give directly."""
-    home = FAMILIES.get(found.__module__, found.__module__)
+    home = found.__module__
+    if home in NAMESPACES:  # what a factory made is named after its namespace, for pickle
+        made = getattr(found, "__globals__", {}).get("__name__", "")
+        home = made if made.startswith(("functrans.primitives.", ELEMENTWISE)) else home
+    home = FAMILIES.get(home, home)
     return ELEMENTWISE if home.startswith("functrans.primitives.") else home
 
 

@@ -121,7 +121,11 @@ def test_examples_of_ufuncs(namespace):
     """Their docstrings are put together from parts, so `test_docstrings` does not come by them."""
     module = importlib.import_module(f"functrans.{namespace}")
     public = [getattr(module, name) for name in module.__all__]
-    functions = {f for f in public if str(getattr(f, "__module__", "")).startswith("functrans.primitives")}
+    functions = {
+        f
+        for f in public
+        if getattr(f, "__globals__", {}).get("__name__", "").startswith("functrans.primitives")
+    }
     for f in sorted(functions, key=lambda f: f.__name__):
         assert ">>> " in f.__doc__, (
             f"{namespace}.{f.__name__}: an example in functrans.primitives.ufunc_examples"

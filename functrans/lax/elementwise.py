@@ -80,6 +80,7 @@ def of_primitive(name: str, prim: Primitive, count: int, doc: str, **params: Any
 
     function: Callable[..., Any] = (unary, binary, ternary)[count - 1]
     function.__name__ = function.__qualname__ = name
+    function.__module__ = __package__  # where pickle finds it
     function.__doc__ = f"""{doc}
 
     Raises

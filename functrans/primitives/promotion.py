@@ -338,6 +338,7 @@ def publish(function: Body, ufunc: np.ufunc, summary: str) -> Body:
     name = ufunc.__name__
     function.__name__ = function.__qualname__ = name
     home = "numpy" if getattr(np, name, None) is ufunc else "scipy.special"
+    function.__module__ = f"functrans.{home}"  # where pickle finds it
     function.__doc__ = _DOC.format(
         summary=summary,
         name=name,

@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import pickle
 
 import pytest
 
@@ -28,6 +29,15 @@ def test_dir_is_what_is_public(name):
     assert "__doc__" in dir(module)
     for public in module.__all__:
         getattr(module, public)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_what_is_public_travels_to_other_processes_by_name(name):
+    module = importlib.import_module(name)
+    for public in module.__all__:
+        x = getattr(module, public)
+        if inspect.isroutine(x) or inspect.isclass(x):
+            assert pickle.loads(pickle.dumps(x)) is x, public
 
 
 @pytest.mark.parametrize("name", MODULES)
