@@ -1,7 +1,7 @@
 """``functrans.lax``: the operations themselves, under JAX's names.
 
-Unlike `functrans.numpy` they neither promote nor broadcast: operands have one dtype (Python numbers take it
-on), and one shape or no axes. Arrays are NumPy's, and so are the dtypes.
+Unlike `functrans.numpy` they neither promote nor broadcast: operands must have one dtype (Python numbers get it), and
+one shape or no axes. Arrays and dtypes are NumPy's.
 
 Examples
 --------

@@ -1,4 +1,4 @@
-"""Shapes, and new arrays."""
+"""Reshape, broadcast, join and pad arrays, and create new ones."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ __all__ = [
 
 
 def single(name: str, x: Any) -> Any:
-    """An operand as a value, for the function of that name."""
+    """Convert one operand of the function `name` to a value."""
     return operands(name, x)[0]
 
 
 def ints(values: Any, name: str) -> tuple[int, ...]:
-    """Integers that are known while tracing."""
+    """Integers known while tracing."""
     return as_shape(values, f"lax.{name}")
 
 
@@ -41,7 +41,7 @@ def ints(values: Any, name: str) -> tuple[int, ...]:
 
 @checked
 def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = None) -> Any:
-    """The same elements in another shape; with `dimensions` the axes are first brought into that order.
+    """Reshape an array; with `dimensions`, first transpose its axes into that order.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = Non
 
 @checked
 def transpose(operand: Any, permutation: Sequence[int]) -> Any:
-    """Axes in another order.
+    """Permute the axes of an array.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
 
 @checked
 def broadcast(operand: Any, sizes: Sequence[int]) -> Any:
-    """New axes in front, along which the array is repeated.
+    """Repeat an array along new leading axes.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def broadcast(operand: Any, sizes: Sequence[int]) -> Any:
 
 @checked
 def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int]) -> Any:
-    """The array repeated to `shape`; its axis `i` becomes axis ``broadcast_dimensions[i]``.
+    """Broadcast an array to `shape`; its axis `i` becomes axis ``broadcast_dimensions[i]``.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 
 @checked
 def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
-    """Without the axes given, which have extent 1.
+    """Remove axes of extent 1.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
 
 @checked
 def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
-    """With new axes of extent 1, at these places of the result.
+    """Insert axes of extent 1 at these positions of the result.
 
     Examples
     --------
@@ -169,7 +169,7 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
 
 @checked
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
-    """The axes from `start_dimension` to before `stop_dimension` as one.
+    """Merge the axes from `start_dimension` up to but not including `stop_dimension` into one.
 
     Examples
     --------
@@ -187,13 +187,13 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
 
 
 def bounds(start: int | None, stop: int | None, n: int) -> tuple[int, int, int]:
-    """Python's reading of ``start:stop``."""
+    """Start, stop and length of ``start:stop``, as Python reads it."""
     return builtins.slice(start, stop).indices(n)
 
 
 @checked
 def concatenate(operands: Any, dimension: int) -> Any:
-    """Arrays of one dtype joined along an axis they have.
+    """Join arrays of one dtype along an existing axis.
 
     Examples
     --------
@@ -209,8 +209,8 @@ def concatenate(operands: Any, dimension: int) -> Any:
 
 @checked
 def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
-    """For each axis ``(low, high, interior)`` elements of `padding_value` before, behind and between;
-    negative ones crop.
+    """Pad or crop an array: for each axis ``(low, high, interior)`` elements of `padding_value` before, after and
+    between elements; negative numbers crop.
 
     Examples
     --------
@@ -227,7 +227,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
 
 @checked
 def rev(operand: Any, dimensions: Sequence[int]) -> Any:
-    """Elements in reverse order along some axes.
+    """Reverse the elements along some axes.
 
     Examples
     --------
@@ -260,7 +260,7 @@ def iota(dtype: Any, size: int) -> Any:
 
 @checked
 def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Any:
-    """The index along one axis, at every place of an array.
+    """An array whose elements are their index along one axis.
 
     Examples
     --------
@@ -276,7 +276,7 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Any:
 
 @checked
 def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
-    """One number everywhere.
+    """An array filled with one number.
 
     Examples
     --------
@@ -293,7 +293,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
 
 @checked
 def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
-    """One number everywhere, in the shape and dtype of `x`.
+    """An array filled with one number, with the shape and dtype of `x`.
 
     Examples
     --------
@@ -308,7 +308,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
 
 @checked
 def zeros_like_array(x: Any) -> Any:
-    """Zeros of the shape and dtype of `x`.
+    """Zeros with the shape and dtype of `x`.
 
     Examples
     --------

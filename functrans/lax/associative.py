@@ -1,4 +1,4 @@
-"""Prefixes under an associative function: ``associative_scan``."""
+"""Prefix scans with an associative function: ``associative_scan``."""
 
 from __future__ import annotations
 
@@ -30,37 +30,37 @@ def associative_scan(fn: Callable[..., Any], elems: Any, reverse: bool = False, 
     Parameters
     ----------
     fn : callable
-        ``fn(a, b)`` of two trees like `elems`, of any extent along `axis`: it combines many pairs at once. It must be
-        associative, ``fn(a, fn(b, c)) == fn(fn(a, b), c)``, and return what it takes: the same structure, shapes and
-        dtypes.
-    elems : tree of arrays
-        Of one extent along `axis`.
+        ``fn(a, b)`` of two pytrees like `elems`, of any extent along `axis`: it combines many pairs at once. It must be
+        associative, ``fn(a, fn(b, c)) == fn(fn(a, b), c)``, and return the structure, shapes and dtypes of its
+        arguments.
+    elems : pytree of arrays
+        All with the same extent along `axis`.
     reverse : bool
         Combine from the end: the first result combines all elements.
     axis : int
 
     Returns
     -------
-    tree of Array
-        Of the structure and shapes of `elems`.
+    pytree of Array
+        With the structure and shapes of `elems`.
 
     Raises
     ------
     ArgumentError
-        If `fn` is no function, or `elems` has no arrays.
+        If `fn` is not a function, or `elems` has no arrays.
     ArgumentValueError
         If the extents along `axis` differ.
     AxisError
         If an array lacks the axis.
     CarryTypeError
-        If `fn` returns another structure, shape or dtype than it takes.
+        If `fn` returns another structure, shape or dtype than its arguments have.
 
     Notes
     -----
-    Neighbours are combined first, the prefixes of these are found in the same way, and fill the gaps: at most ``2 n``
+    The scan combines neighbours, computes the prefixes of the results recursively, and fills the gaps: at most ``2 n``
     combinations, in about ``2 log2(n)`` calls of `fn` (Blelloch, "Prefix sums and their applications", 1990). Rounding
     errors grow with the logarithm of the length. `scan` does the same with ``n - 1`` combinations one after the other,
-    and is as fast where `fn` is small, since there is one processor.
+    and is as fast if `fn` is small, since functrans uses one processor.
 
     Examples
     --------
@@ -119,7 +119,7 @@ class _Prefixes:
         self.axis = axis
 
     def __call__(self, xs: list[Any]) -> list[Any]:
-        """The prefixes."""
+        """Return all prefixes."""
         n = shape_of(xs[0])[self.axis]
         if n < 2:
             return xs
@@ -132,12 +132,12 @@ class _Prefixes:
         return [self.interleaved(x, y) for x, y in zip(even, odd)]
 
     def part(self, xs: list[Any], start: int, stop: int, step: int = 1) -> list[Any]:
-        """A range of each along the axis."""
+        """Slice each along the axis."""
         index = (*[slice(None)] * self.axis, slice(start, stop, step))
         return [x[index] for x in xs]
 
     def combined(self, xs: list[Any], ys: list[Any]) -> list[Any]:
-        """`fn` of pairs."""
+        """Apply `fn` to pairs."""
         out = self.fn(tree_unflatten(self.tree, xs), tree_unflatten(self.tree, ys))
         leaves, tree = flatten_values(out, lambda path: f"the result of {name_of(self.fn)}{keystr(path)}")
         check_structure("associative_scan", self.fn, self.tree, tree)
@@ -147,7 +147,7 @@ class _Prefixes:
         return [given(x) for x in leaves]
 
     def interleaved(self, even: Any, odd: Any) -> Any:
-        """The elements of both in turn; `even` may have one more."""
+        """Interleave the elements of both; `even` may have one more."""
         axis = self.axis
         n = shape_of(odd)[axis]
         (first,) = self.part([even], 0, n)

@@ -1,4 +1,4 @@
-"""Bits: how many are set, leading zeros, numbers read as another dtype or rounded to fewer bits."""
+"""Bit operations: count bits and leading zeros, reinterpret bits, round to fewer bits."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _count(x: Any) -> Any:
 
 @checked
 def population_count(x: Any) -> Any:
-    """How many bits are set, in two's complement.
+    """The number of bits set, in two's complement.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def population_count(x: Any) -> Any:
 
 @checked
 def clz(x: Any) -> Any:
-    """How many zeros stand before the first bit that is set.
+    """The number of zeros before the first set bit.
 
     Examples
     --------
@@ -85,19 +85,19 @@ def clz(x: Any) -> Any:
 
 @checked
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
-    """The same bits, read as another dtype. No derivative passes through.
+    """Reinterpret the bits as another dtype. Has no derivative.
 
     Parameters
     ----------
     operand : array_like
-        For a wider dtype the elements that make one lie along the last axis, which goes; for a narrower one there is a
-        new last axis.
+        For a wider dtype, the elements that form one lie along the last axis, which is removed; a narrower one adds a
+        last axis.
     new_dtype : dtype-like
 
     Raises
     ------
     DtypeError, ShapeError
-        If the sizes do not fit.
+        If the sizes do not match.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
 
 @checked
 def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
-    """Numbers rounded to those of a format with fewer bits, in the dtype they have.
+    """Round numbers to a format with fewer bits, without changing their dtype.
 
     Parameters
     ----------
@@ -127,8 +127,8 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
 
     Notes
     -----
-    To the nearest, the even one of two; what is too large is infinite, what is below the normal numbers is zero of
-    its sign. The derivative is that of what is rounded, not of the steps (tangents are not rounded themselves).
+    Rounds to nearest, ties to even. Numbers too large for the format become infinite, and numbers below its normal
+    range become zero with the same sign. The derivative is that of the identity (tangents are not rounded).
 
     Examples
     --------
@@ -150,7 +150,7 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
 
 @checked
 def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
-    """Exclusive "or" along some axes, bit by bit.
+    """Bitwise exclusive "or" along some axes.
 
     Examples
     --------

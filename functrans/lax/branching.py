@@ -1,4 +1,4 @@
-"""One of several functions: ``cond``, ``switch``."""
+"""Choose one of several functions at run time: ``cond``, ``switch``."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ def cond(
     *operands: Any,
     operand: Any = _ABSENT,
 ) -> Any:
-    """Call one of two functions, of which only the one that is called runs.
+    """Call one of two functions; only that one runs.
 
     Parameters
     ----------
     pred : bool
-        A scalar; a number counts as true where it is not zero.
+        A scalar; a nonzero number counts as true.
     true_fun, false_fun : callable
-        ``true_fun(*operands)`` where `pred` holds, else ``false_fun(*operands)``. They return the same structure,
-        shapes and dtypes.
-    *operands : trees
-    operand : tree
-        An only operand, by keyword.
+        Calls ``true_fun(*operands)`` if `pred` is true, else ``false_fun(*operands)``. Both must return the same
+        structure, shapes and dtypes.
+    *operands : pytrees
+    operand : pytree
+        A single operand, passed by keyword.
 
     Returns
     -------
-    tree
-        What the function returned. Python numbers take on the dtype of the other branch, if it is of their kind.
+    pytree
+        What the function returned. Python numbers get the dtype of the other branch, if they are of its kind.
 
     Raises
     ------
@@ -61,13 +61,13 @@ def cond(
     BranchTypeError
         If the functions return different structures, shapes or dtypes.
     ArgumentError
-        If `true_fun` or `false_fun` is no function.
+        If `true_fun` or `false_fun` is not a function.
 
     Notes
     -----
-    Both functions are traced, and one native branch runs; what the other one would raise, or make NaN, does not matter,
-    to values or to derivatives. Under `vmap` with a mapped `pred` each lane runs its own branch. Where `pred` is known
-    while tracing (a static argument, a global), an ``if`` of Python makes the smaller program.
+    Both functions are traced, and one native branch runs: errors and NaN of the other one affect neither values nor
+    derivatives. Under `vmap` with a mapped `pred`, each lane runs its own branch. If `pred` is known while tracing (a
+    static argument, a global), a Python ``if`` makes a smaller program.
 
     Examples
     --------
@@ -103,36 +103,36 @@ def cond(
 def _with_own_operands(
     pred: Any, true_operand: Any, true_fun: Any, false_operand: Any, false_fun: Any
 ) -> Any:
-    """The form with an operand for each branch, which JAX keeps for old programs."""
+    """JAX's old form, with one operand per branch."""
     return cond(pred, lambda x, _: true_fun(x), lambda _, y: false_fun(y), true_operand, false_operand)
 
 
 @boundary
 @checked
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _ABSENT) -> Any:
-    """Call one of several functions, of which only the one that is called runs.
+    """Call one of several functions; only that one runs.
 
     Parameters
     ----------
     index : int
-        Which one, a scalar. Below 0 the first, beyond the end the last.
+        A scalar. Values below 0 select the first branch, values beyond the end the last.
     branches : sequence of callables
-        ``branches[index](*operands)``. They return the same structure, shapes and dtypes.
-    *operands : trees
-    operand : tree
-        An only operand, by keyword.
+        ``branches[index](*operands)``. All must return the same structure, shapes and dtypes.
+    *operands : pytrees
+    operand : pytree
+        A single operand, passed by keyword.
 
     Returns
     -------
-    tree
+    pytree
         What the function returned.
 
     Raises
     ------
     ArgumentError
-        If `index` is not an integer scalar, or a branch no function.
+        If `index` is not an integer scalar, or a branch is not a function.
     ArgumentValueError
-        If there are no branches.
+        If `branches` is empty.
     BranchTypeError
         If the functions return different structures, shapes or dtypes.
 
@@ -191,12 +191,12 @@ def _call(fun: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
 
 
 def _joined(avals: Sequence[Aval]) -> Aval:
-    """The type that the branches should return: that of the first one that is no Python number."""
+    """The type that the branches should return: that of the first one that is not a Python number."""
     return next((a for a in avals if not a.weak), avals[0])
 
 
 def _order(what: str, count: int) -> list[int]:
-    """Branches in the order in which the user gave them."""
+    """Branches in the user's order."""
     return [1, 0] if what == "cond" else list(range(count))
 
 

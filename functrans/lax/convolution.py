@@ -1,4 +1,4 @@
-"""Convolutions as machine learning has them (without reversal of the window), in any layout."""
+"""Convolutions in machine learning's sense (the window is not reversed), in any layout."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Ints = tuple[int, ...]
 
 
 class ConvDimensionNumbers(NamedTuple):
-    """Which axes are what in the operands and the result of a convolution.
+    """The meaning of each axis of the operands and the result of a convolution.
 
     Attributes
     ----------
@@ -47,14 +47,14 @@ class ConvDimensionNumbers(NamedTuple):
 def conv_dimension_numbers(
     lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
 ) -> ConvDimensionNumbers:
-    """A layout as axes.
+    """Convert a layout to axes.
 
     Parameters
     ----------
     lhs_shape, rhs_shape : sequence of int
     dimension_numbers : None, three strings, three sequences of int, or ConvDimensionNumbers
         None is ``("NCHW", "OIHW", "NCHW")`` for any number of spatial axes. A string has a letter for each axis: N
-        examples, C channels, O and I channels out and in, and any others for spatial axes.
+        is for examples, C for channels, O and I for channels out and in, and any others for spatial axes.
 
     Returns
     -------
@@ -63,7 +63,7 @@ def conv_dimension_numbers(
     Raises
     ------
     ArgumentError, ArgumentValueError, ShapeError
-        If it fits no operands of these shapes.
+        If the layout does not match operands of these shapes.
 
     Examples
     --------
@@ -145,20 +145,20 @@ def conv_general_dilated(
     lhs : array_like
         By default of shape (examples, channels in, \*spatial).
     rhs : array_like
-        By default of shape (channels out, channels in, \*window). The dtype of `lhs`.
+        By default of shape (channels out, channels in, \*window). Must have the dtype of `lhs`.
     window_strides : sequence of int
         How far the window moves along each spatial axis.
     padding : {'SAME', 'SAME_LOWER', 'VALID'} or sequence of (int, int)
-        Zeros before and behind along each spatial axis; negative numbers cut. ``SAME``: as many as give
-        ``ceil(n / stride)`` places, an odd one behind (``SAME_LOWER``: before).
+        Zeros before and after along each spatial axis; negative numbers crop. ``SAME`` pads so that the result has
+        extent ``ceil(n / stride)``, with an odd zero after (``SAME_LOWER``: before).
     lhs_dilation, rhs_dilation : sequence of int, optional
         The distance of neighbouring elements of `lhs` (zeros between them), and of the window.
     dimension_numbers
         The layout, see `conv_dimension_numbers`.
     feature_group_count : int
-        Channels in and out are divided into so many groups, and convolved group by group.
+        The number of groups that channels in and out are divided into; each group is convolved separately.
     batch_group_count : int
-        The same of examples and channels out.
+        The same for examples and channels out.
     precision, out_sharding
         Accepted, without effect.
     preferred_element_type : dtype-like, optional
@@ -171,7 +171,7 @@ def conv_general_dilated(
     Raises
     ------
     ShapeError
-        If channels or groups do not fit.
+        If channels or groups do not match.
     DtypeError
         If the operands have different dtypes, or are boolean.
 
@@ -219,7 +219,7 @@ def conv_general_dilated(
 
 
 def _grouped(x: Any, w: Any, features: int, batches: int, *params: Any) -> Any:
-    """The primitive, of operands in the default layout."""
+    """Bind the primitive to operands in the default layout."""
     (n, c, *spatial), (o, i, *window) = shape_of(x), shape_of(w)
     if features < 1 or batches < 1 or (features > 1 and batches > 1):
         raise ArgumentValueError(
@@ -229,7 +229,7 @@ def _grouped(x: Any, w: Any, features: int, batches: int, *params: Any) -> Any:
     groups = max(features, batches)
     if c != i * features or o % groups or n % batches:
         raise ShapeError(
-            f"lax.conv: {n} examples of {c} channels do not fit {o} channels out and {i} channels in of the window, "
+            f"lax.conv: {n} examples of {c} channels do not match {o} channels out and {i} channels in of the window, "
             f"with feature_group_count={features} and batch_group_count={batches}: the channels of lhs must be "
             "feature_group_count times the channels in of rhs, and the channels out a multiple of the groups"
         )
@@ -325,23 +325,23 @@ def conv_transpose(
     preferred_element_type: Any = None,
     use_consistent_padding: bool = False,
 ) -> Any:
-    """Convolution of `lhs` spread out by the strides: what undoes the shape of a convolution with these strides.
+    """Convolve `lhs` dilated by the strides: this restores the shape before a convolution with these strides.
 
     Parameters
     ----------
     lhs, rhs : array_like
         By default channels are last: ``("NHWC", "HWIO", "NHWC")``.
     strides : sequence of int
-        Of the convolution that is transposed.
+        Those of the convolution that is transposed.
     padding : {'SAME', 'VALID'} or sequence of (int, int)
-        In words, that of the convolution that is transposed: ``SAME`` gives ``n * stride`` places, ``VALID`` also
-        those at which the window overlaps in part. In numbers, of the spread out `lhs`; of the transposed convolution
-        if `use_consistent_padding`.
+        A string means the padding of the convolution that is transposed: ``SAME`` returns extent ``n * stride``, and
+        ``VALID`` includes partial overlaps. Numbers apply to the dilated `lhs`, or to the transposed convolution if
+        `use_consistent_padding`.
     rhs_dilation : sequence of int, optional
     dimension_numbers
         The layout, see `conv_dimension_numbers`.
     transpose_kernel : bool
-        Reverse the window and exchange channels in and out: then this is the transpose, which takes cotangents back.
+        Whether to reverse the window and exchange channels in and out, as the transpose of a convolution does.
     precision
         Accepted, without effect.
     preferred_element_type : dtype-like, optional
@@ -390,7 +390,7 @@ def conv_transpose(
 
 
 def _transposed_padding(window: int, stride: int, padding: str) -> tuple[int, int]:
-    """Before and behind, from the padding in words of the convolution that is transposed."""
+    """Padding before and after, from the padding string of the convolution that is transposed."""
     if padding.upper() == "SAME":
         total = window + stride - 2
         first = window - 1 if stride > window - 1 else -(-total // 2)

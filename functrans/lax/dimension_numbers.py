@@ -1,4 +1,4 @@
-"""Which axes are what in general gathers and scatters: the names that users give, checked and read."""
+"""Check and read the dimension numbers of general gathers and scatters."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ __all__ = ["GatherDimensionNumbers", "ScatterDimensionNumbers"]
 
 
 class GatherDimensionNumbers(NamedTuple):
-    """Which axes are what in a gather.
+    """The meaning of each axis of a gather.
 
     Attributes
     ----------
     offset_dims : tuple of int
-        Where the axes of the windows stand in the result, in ascending order.
+        The positions of the window axes in the result, in ascending order.
     collapsed_slice_dims : tuple of int
-        Axes of the operand that windows have extent 1 in, and that are dropped.
+        Axes of the operand in which windows have extent 1, and that are dropped.
     start_index_map : tuple of int
         The axis of the operand for each column of the start indices.
     operand_batching_dims : tuple of int
-        Axes of the operand along which the index runs with an axis of the start indices; they are dropped, too.
+        Axes of the operand whose index runs along with an axis of the start indices; they are dropped, too.
     start_indices_batching_dims : tuple of int
-        Those axes of the start indices.
+        The corresponding axes of the start indices.
     """
 
     offset_dims: Sequence[int]
@@ -39,20 +39,20 @@ class GatherDimensionNumbers(NamedTuple):
 
 
 class ScatterDimensionNumbers(NamedTuple):
-    """Which axes are what in a scatter.
+    """The meaning of each axis of a scatter.
 
     Attributes
     ----------
     update_window_dims : tuple of int
-        The axes of the updates that are those of the windows, in ascending order.
+        The window axes of the updates, in ascending order.
     inserted_window_dims : tuple of int
-        Axes of the operand that windows have extent 1 in, and that the updates lack.
+        Axes of the operand in which windows have extent 1, and that the updates lack.
     scatter_dims_to_operand_dims : tuple of int
         The axis of the operand for each column of the indices.
     operand_batching_dims : tuple of int
-        Axes of the operand along which the index runs with an axis of the indices; the updates lack them, too.
+        Axes of the operand whose index runs along with an axis of the indices; the updates lack them, too.
     scatter_indices_batching_dims : tuple of int
-        Those axes of the indices.
+        The corresponding axes of the indices.
     """
 
     update_window_dims: Sequence[int]
@@ -97,7 +97,7 @@ def read_numbers(name: str, given: Any, kind: Kind, ndim: int, index: tuple[int,
         )
     if {*found.dropped, *found.columns} & {*found.own_batch}:
         raise ArgumentValueError(
-            f"{name}: operand_batching_dims {found.own_batch} are named for something else, too"
+            f"{name}: operand_batching_dims {found.own_batch} also appear in another field"
         )
     if len(found.own_batch) != len(found.index_batch):
         raise ArgumentValueError(
@@ -110,7 +110,7 @@ def read_numbers(name: str, given: Any, kind: Kind, ndim: int, index: tuple[int,
 def windows_of(
     name: str, shape: tuple[int, ...], index: tuple[int, ...], numbers: Numbers, sizes: tuple[int, ...]
 ) -> ops.PlacedWindows:
-    """The windows, if their extents fit."""
+    """Return the windows after checking their extents."""
     kept = [d for d in range(len(shape)) if d not in numbers.dropped and d not in numbers.own_batch]
     count = len(index) - 1 + len(kept)
     if len(numbers.places) != len(kept) or any(not 0 <= p < count for p in numbers.places):
@@ -122,7 +122,7 @@ def windows_of(
         if d not in kept and size > 1:
             raise ShapeError(f"{name}: axis {d} is dropped, so windows have extent 1 there, got {size}")
         if not 0 <= size <= n:
-            raise ShapeError(f"{name}: windows of extent {size} along axis {d} do not fit shape {shape}")
+            raise ShapeError(f"{name}: windows of extent {size} along axis {d} exceed shape {shape}")
     for d, i in zip(numbers.own_batch, numbers.index_batch):
         if shape[d] != index[i]:
             raise ShapeError(f"{name}: batching axes {d} and {i} have extents {shape[d]} and {index[i]}")
@@ -139,7 +139,7 @@ def windows_of(
 
 
 def with_some_index(x: Any, windows: ops.PlacedWindows) -> tuple[Any, ops.PlacedWindows]:
-    """With an axis of extent 1 in front, where no axis needs an index array."""
+    """Add a leading axis of extent 1 if no axis needs an index array."""
     if windows.indexed():
         return x, windows
     axes = (ops.Axis(None, None, 1, None), *windows.axes)

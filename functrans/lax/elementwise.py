@@ -1,4 +1,4 @@
-"""Elementwise operations, strict: operands of one dtype, of one shape or without axes."""
+"""Strict elementwise operations: operands have one dtype, and one shape or no axes."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ __all__ = [
 
 
 def operands(name: str, *given: Any) -> list[Any]:
-    """The operands in their one dtype, which Python numbers take on.
+    """Check that operands have one dtype, and convert Python numbers to it.
 
     Raises
     ------
     DtypeError
         If arrays have different dtypes.
     ShapeError
-        If they have different shapes (numbers without axes go with any).
+        If they have different shapes (scalars match any shape).
     """
     values = [operand(x, name, i) for i, x in enumerate(given)]
     avals = [aval_of(v) for v in values]
@@ -67,7 +67,7 @@ def _bound(prim: Primitive, values: Sequence[Any], **params: Any) -> Any:
 
 
 def of_primitive(name: str, prim: Primitive, count: int, doc: str, **params: Any) -> Callable[..., Any]:
-    """The strict function of so many operands that a primitive with these parameters computes."""
+    """Make the strict function of `count` operands that binds `prim` with these parameters."""
 
     def unary(x: Any) -> Any:
         return finish(_bound(prim, operands(name, x), **params))
@@ -86,7 +86,7 @@ def of_primitive(name: str, prim: Primitive, count: int, doc: str, **params: Any
     Raises
     ------
     DtypeError, ShapeError
-        See `functrans.lax`: operands have one dtype, and one shape or no axes.
+        If operands differ in dtype, or in shape unless they have no axes; see `functrans.lax`.
 
     Examples
     --------
@@ -159,7 +159,7 @@ ge = of_primitive("ge", ops.ge_p, 2, "``x >= y``.")
 
 @checked
 def conj(x: Any) -> Any:
-    """The complex conjugate; of a real number the complex number with that real part.
+    """The complex conjugate; for a real number, the complex number with that real part.
 
     Examples
     --------
@@ -176,7 +176,7 @@ def conj(x: Any) -> Any:
 
 @checked
 def div(x: Any, y: Any) -> Any:
-    """``x / y``; of integers rounded towards zero.
+    """``x / y``; integers are rounded towards zero.
 
     Examples
     --------
@@ -208,7 +208,7 @@ def square(x: Any) -> Any:
 
 @checked
 def integer_pow(x: Any, y: int) -> Any:
-    """``x**y`` for an integer `y` that is known.
+    """``x**y`` for an integer `y` known while tracing.
 
     Examples
     --------
@@ -276,7 +276,7 @@ def round(x: Any, rounding_method: int = 0) -> Any:
         raise ArgumentValueError(f"lax.round: rounding_method must be 0 or 1, got {rounding_method!r}")
     if rounding_method == 1:
         return finish(_bound(ops.rint_p, (value,)))
-    # From the truncated number on, since adding a half may round.
+    # Starts from the truncated number, since adding a half may round.
     whole = _bound(ops.trunc_p, (value,))
     rest = ops.abs_p.bind(ops.sub_p.bind(value, whole))
     away = ops.add_p.bind(whole, ops.copysign_p.bind(literal(1.0, value), value))
@@ -285,7 +285,7 @@ def round(x: Any, rounding_method: int = 0) -> Any:
 
 @checked
 def shift_right_arithmetic(x: Any, y: Any) -> Any:
-    """Bits moved down by `y` places, the sign kept.
+    """Shift bits right by `y` places, preserving the sign.
 
     Examples
     --------
@@ -299,7 +299,7 @@ def shift_right_arithmetic(x: Any, y: Any) -> Any:
 
 @checked
 def shift_right_logical(x: Any, y: Any) -> Any:
-    """Bits moved down by `y` places, zeros put in.
+    """Shift bits right by `y` places, filling with zeros.
 
     Examples
     --------
@@ -322,7 +322,7 @@ def _shifted(name: str, x: Any, y: Any, kind: str) -> Any:
 
 @checked
 def clamp(min: Any, x: Any, max: Any) -> Any:
-    """`x` where it lies between the bounds, else the nearer bound.
+    """Limit `x` to the range from `min` to `max`.
 
     Examples
     --------
@@ -336,7 +336,7 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
 
 @checked
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:
-    """`on_true` where `pred` holds, else `on_false`; `pred` has their shape or none.
+    """`on_true` where `pred` is true, else `on_false`; `pred` has their shape or no axes.
 
     Examples
     --------
@@ -359,7 +359,7 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
 
 @checked
 def select_n(which: Any, *cases: Any) -> Any:
-    """The case whose number stands in `which` (a bool: the first or the second).
+    """Select elements from the case that `which` numbers (a bool: the first or the second).
 
     Examples
     --------
@@ -383,7 +383,7 @@ def select_n(which: Any, *cases: Any) -> Any:
 
 @checked
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:
-    """The array in another dtype, cast as NumPy casts.
+    """Convert an array to another dtype, by NumPy's casting.
 
     Examples
     --------
@@ -398,16 +398,16 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
 
 @checked
 def stop_gradient(x: Any) -> Any:
-    """`x` itself, which derivatives take for a constant; of a tree, each of its leaves.
+    """Return `x`, which derivatives treat as a constant; of a pytree, each leaf.
 
     Parameters
     ----------
-    x : tree of arrays
-        A list is a tree of its elements.
+    x : pytree of arrays
+        A list is a pytree of its elements.
 
     Returns
     -------
-    tree of Array
+    pytree of Array
 
     Examples
     --------

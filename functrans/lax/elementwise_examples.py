@@ -1,6 +1,4 @@
-"""An example for each elementwise function of `functrans.lax`, for its docstring: the arguments, and what a session
-prints.
-"""
+"""The docstring example of each elementwise function of `functrans.lax`: the arguments and the printed result."""
 
 EXAMPLES = {
     "abs": ("np.array([-2.0, 3.0])", "Array([2., 3.])"),

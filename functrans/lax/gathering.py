@@ -1,4 +1,4 @@
-"""Gather in its general form: windows of an array at places that are data."""
+"""General gather: windows of an array at positions that are data."""
 
 from __future__ import annotations
 
@@ -39,43 +39,43 @@ def gather(
     mode: GatherScatterMode | str | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """Windows of an array, which begin where data says.
+    """Gather windows of an array at the given start indices.
 
     Parameters
     ----------
     operand : array_like
     start_indices : array_like of int, shape (..., k)
-        Each row is where a window begins, in the axes ``dimension_numbers.start_index_map``; it begins at 0 in others.
+        Each row is the start of a window in the axes ``dimension_numbers.start_index_map``; it starts at 0 in others.
     dimension_numbers : GatherDimensionNumbers
     slice_sizes : sequence of int
         The extents of the windows, one for each axis of `operand`.
     unique_indices, indices_are_sorted : bool
-        Promises, which make no difference.
+        Promises that have no effect.
     mode : GatherScatterMode or str, optional
-        Of windows that do not lie within the array as a whole. ``"fill"`` (the default): they are `fill_value`.
-        ``"clip"`` and ``"promise_in_bounds"``: they are moved until they do. Negative indices are out of bounds in
-        these modes. ``"raise"``: `IndexOutOfBoundsError`, where negative indices count from the end. ``"wrap"``:
-        every index modulo the extent.
+        What to do with windows that are not entirely in bounds. ``"fill"`` (the default) fills them with `fill_value`.
+        ``"clip"`` and ``"promise_in_bounds"`` move them into bounds. In these modes negative indices are out of bounds.
+        ``"raise"`` raises `IndexOutOfBoundsError`, and negative indices count from the end. ``"wrap"`` takes every
+        index modulo the extent.
     fill_value : optional
-        NaN, the lowest signed or the highest unsigned integer, or True by default.
+        By default NaN, the lowest signed or the highest unsigned integer, or True.
 
     Returns
     -------
     Array
-        The axes ``dimension_numbers.offset_dims`` are those of the windows, the others those of `start_indices` but
+        The axes ``dimension_numbers.offset_dims`` are the window axes; the others are those of `start_indices` except
         the last.
 
     Raises
     ------
     ArgumentError, ArgumentValueError, ShapeError
-        If the dimension numbers do not fit.
+        If the dimension numbers do not match the operands.
     IndexOutOfBoundsError
-        In mode ``"raise"``, from a kernel too.
+        In mode ``"raise"``, also from a compiled kernel.
 
     Notes
     -----
-    Differentiable in `operand`, to any order; a window that is filled depends on nothing. For index expressions there
-    are ``x[i, j]`` and ``x.at[i, j].get(mode=...)``, which are easier to read.
+    Differentiable in `operand`, to any order; a filled window has no derivative. Where they suffice, index expressions
+    (``x[i, j]``, ``x.at[i, j].get(mode=...)``) are easier to read.
 
     References
     ----------
@@ -118,13 +118,13 @@ def take_windows(
 
 @checked
 def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
-    """Elements at indices along some axes, the other axes whole and behind.
+    """Take elements at indices along some axes; the other axes follow whole.
 
     Parameters
     ----------
     src : array_like
     idxs : sequence of array_like of int, shape (n,)
-        One for each of `axes`; taken modulo the extent.
+        One for each of `axes`, taken modulo the extent.
     axes : sequence of int
 
     Returns

@@ -25,7 +25,7 @@ __all__ = [
 
 @checked
 def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
-    """The upper factor of ``r.T.conj() @ r + w w.T.conj()`` from that of ``r.T.conj() @ r``.
+    """Update the upper Cholesky factor `r` to that of ``r.T.conj() @ r + w w.T.conj()``.
 
     Parameters
     ----------
@@ -40,7 +40,8 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
 
     Notes
     -----
-    By QR of both on top of each other, which squares no condition number; of the same order of cost as `cholesky`.
+    By a QR factorization of both stacked, which does not square the condition number, at the order of cost of
+    `cholesky`.
 
     Examples
     --------
@@ -104,13 +105,13 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
 
 @checked
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
-    """The permutation that exchanging row `i` with row ``pivots[i]``, one after the other, makes.
+    """The permutation made by exchanging row `i` with row ``pivots[i]``, in order.
 
     Parameters
     ----------
     pivots : array_like of int, shape (..., k)
     permutation_size : int
-        Of at least `k`.
+        At least `k`.
 
     Returns
     -------
@@ -131,18 +132,18 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
 
 @checked
 def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> Any:
-    """The factors of ``x = q @ r``: orthonormal columns, and an upper triangle.
+    """QR factorization ``x = q @ r``: `q` has orthonormal columns, `r` is upper triangular.
 
     Parameters
     ----------
     x : array_like, shape (..., m, n)
     pivoting : bool
-        Take the columns in an order that makes the diagonal of `r` fall, and return it as a third result: then
+        Whether to order the columns so that the diagonal of `r` decreases, and to return the order as a third result:
         ``x[:, p] == q @ r``.
     full_matrices : bool
-        Whether `q` has m columns, else min(m, n).
+        Whether `q` has m columns instead of min(m, n).
     use_magma : None
-        Accepted, ignored.
+        Accepted, without effect.
 
     Returns
     -------
@@ -176,7 +177,7 @@ def householder_product(a: Any, taus: Any) -> Any:
     Parameters
     ----------
     a : array_like, shape (..., m, n)
-        Column `i` has, below its diagonal, the rest of the vector `v` of reflection `i`, which begins with a one.
+        Column `i` holds, below its diagonal, the vector `v` of reflection `i` after its first element, which is one.
     taus : array_like, shape (..., k)
         k <= n <= m.
 
@@ -219,7 +220,7 @@ def cholesky(a: Any, *, symmetrize_input: bool = True) -> Any:
     a : array_like, shape (..., n, n)
         float32, float64, complex64 or complex128; positive definite.
     symmetrize_input : bool
-        Factor ``(a + a.T.conj()) / 2``; else only the lower triangle is read.
+        Whether to factor ``(a + a.T.conj()) / 2``; else only the lower triangle is read.
 
     Returns
     -------
@@ -255,7 +256,7 @@ def triangular_solve(
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
 ) -> Any:
-    """The solution of ``op(a) x = b`` (or ``x op(a) = b``) for a triangular matrix.
+    """Solve ``op(a) x = b`` (or ``x op(a) = b``) with a triangular matrix.
 
     Parameters
     ----------
@@ -263,18 +264,18 @@ def triangular_solve(
         Only one triangle is read.
     b : array_like, shape (..., n, m), or (..., m, n) if not `left_side`
     left_side : bool
-        Whether the matrix stands to the left of the unknown.
+        Whether the matrix is to the left of the unknown.
     lower : bool
         Which triangle holds the matrix.
     transpose_a, conjugate_a : bool
-        What ``op`` does.
+        Whether ``op`` transposes and conjugates.
     unit_diagonal : bool
-        Take the diagonal for ones.
+        Whether to treat the diagonal as ones.
 
     Returns
     -------
     Array
-        Of the shape of `b`. A zero on the diagonal gives infinities and NaN
+        With the shape of `b`. A zero on the diagonal yields infinities and NaN
         (`functrans.scipy.linalg.solve_triangular` raises).
 
     Examples

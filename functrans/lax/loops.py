@@ -36,46 +36,47 @@ def scan(
     *,
     checkpoint_every: int | None = None,
 ) -> Any:
-    """Loop over the rows of arrays, carrying a value along: one native loop, differentiable in both modes.
+    """Loop over the rows of arrays, with a carry: one native loop, differentiable in both modes.
 
     Parameters
     ----------
     f : callable
         ``f(carry, x) -> (carry, y)``, with `x` a row of `xs`.
-    init : tree
-        The first carry: arrays and numbers, of which each keeps its shape and dtype. A Python number takes on the
-        dtype that `f` gives it.
-    xs : tree of arrays, optional
-        Looped over along axis 0. None for a loop that reads no rows; then `x` is None.
+    init : pytree
+        The first carry: arrays and numbers, each of which keeps its shape and dtype. A Python number gets the dtype
+        that `f` returns for it.
+    xs : pytree of arrays, optional
+        Looped over along axis 0. With None the loop reads no rows, and `x` is None.
     length : int, optional
-        The number of iterations; needed where `xs` is None.
+        The number of iterations; required if `xs` is None.
     reverse : bool
-        Go from the last row to the first; `ys` are in the order of `xs` all the same.
+        Whether to go from the last row to the first; `ys` keep the order of `xs`.
     unroll : int or bool
-        Iterations written out in each round of the loop; True for all of them.
+        The number of iterations unrolled in each round of the loop; True unrolls all.
     checkpoint_every : int, optional
-        In reverse mode keep the carry before every so many iterations, and run what is between again: about
-        ``sqrt(length)`` makes memory grow as the square root of the length, for one more forward loop.
+        In reverse mode, store the carry only once in so many iterations, and recompute what is between: with about
+        ``sqrt(length)``, memory grows as the square root of the length, at the cost of one more forward loop.
 
     Returns
     -------
-    carry : tree
+    carry : pytree
         The last carry.
-    ys : tree
-        What `f` returned second, stacked along a new axis 0. None where it is None.
+    ys : pytree
+        The second results of `f`, stacked along a new axis 0; None where `f` returns None.
 
     Raises
     ------
     CarryTypeError
-        If the carry comes out of `f` with another shape, dtype or structure than it goes in with.
+        If `f` returns a carry with another shape, dtype or structure than it was passed.
     ArgumentError
-        If `f` is no function, or does not return a pair.
+        If `f` is not a function, or does not return a pair.
     ArgumentValueError
-        If the arrays of `xs` differ in length, from each other or from `length`; or none is given; or it is negative.
+        If the arrays of `xs` differ in length, from each other or from `length`; if there are no arrays and no
+        `length`; or if `length` is negative.
 
     Notes
     -----
-    The same as this Python loop, which is what runs under ``functrans.disable_jit()``::
+    Equivalent to this Python loop, which is also what runs under ``functrans.disable_jit()``::
 
         ys = []
         for x in xs:
@@ -83,10 +84,10 @@ def scan(
             ys.append(y)
         return carry, stack(ys)
 
-    `f` is traced once, whatever the length. Carries that are small live in registers, larger ones in two buffers;
-    rows are read and written in place. Reverse mode stores for each iteration what the derivative of `f` needs of it
-    (nothing where `f` is linear in the carry). Outside ``jit`` the loop is compiled too, for each new body; what `f`
-    captures may change from call to call without cost.
+    `f` is traced once, whatever the length. Small carries live in registers, larger ones in two buffers; rows are read
+    and written in place. Reverse mode stores, for each iteration, the residuals of `f` (none if `f` is linear in the
+    carry). Outside ``jit`` the loop is compiled too, once for each new body; values that `f` captures may change from
+    call to call without recompilation.
 
     Examples
     --------
@@ -125,26 +126,25 @@ def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any
     ----------
     f : callable
         ``f(x) -> y``, with `x` a row of `xs`.
-    xs : tree of arrays
+    xs : pytree of arrays
         Looped over along axis 0.
     batch_size : int, optional
-        Rows that are taken together, by `vmap`; what is left over at the end makes a smaller batch.
+        Rows to process at once, by `vmap`; a remainder at the end makes a smaller batch.
 
     Returns
     -------
-    tree of Array
-        What `f` returned, stacked along a new axis 0.
+    pytree of Array
+        The results of `f`, stacked along a new axis 0.
 
     Raises
     ------
     ArgumentError, ArgumentValueError
-        As for `scan`; if `batch_size` is not positive.
+        As for `scan`, and if `batch_size` is not positive.
 
     Notes
     -----
-    `functrans.vmap` computes the same, all rows at once: faster where the function is made of operations on small
-    arrays, while `map` needs the memory of one row (or of `batch_size` of them), and runs the branch of ``cond`` that
-    each row takes.
+    `functrans.vmap` computes the same for all rows at once: that is faster for operations on small arrays, while `map`
+    needs the memory of one row (or of `batch_size` rows), and runs only the branch of ``cond`` that each row takes.
 
     Examples
     --------
@@ -206,8 +206,8 @@ def _length(name: str, xs: Any, rows: list[Any], length: Any) -> int:
     for i, shape in enumerate(shapes):
         if not shape:
             raise ArgumentValueError(
-                f"{name}: {places()[i]} has no axes, so no rows. A list is a tree of its elements: make it an array by "
-                "functrans.numpy.asarray; what is the same in each iteration is captured by the body"
+                f"{name}: {places()[i]} has no axes, so no rows. A list is a pytree of its elements: make it an array "
+                "with functrans.numpy.asarray; let the body capture values that are the same in each iteration"
             )
     lengths = {shape[0] for shape in shapes}
     if length is not None:
@@ -215,18 +215,18 @@ def _length(name: str, xs: Any, rows: list[Any], length: Any) -> int:
     if len(lengths) == 1:
         return lengths.pop()
     if not lengths:
-        raise ArgumentValueError(f"{name}: without arrays in xs, length must be given")
+        raise ArgumentValueError(f"{name}: without arrays in xs, length is required")
     met = [f"{place} of length {shape[0]}" for place, shape in zip(places(), shapes)]
     if length is not None:
         met.append(f"length={length}")
-    raise ArgumentValueError(f"{name}: the numbers of iterations differ: {', '.join(met)}")
+    raise ArgumentValueError(f"{name}: expected one number of iterations, got {', '.join(met)}")
 
 
 def _given_length(name: str, length: Any) -> int:
     if is_abstract(length):
         raise TracerIntegerConversionError(
             f"{name}: length must be a number, but is a traced value of type {length.aval}: it is the number of rows "
-            "of the result. Mark the argument static, or use lax.fori_loop, which takes bounds known only when it runs"
+            "of the result. Mark the argument static, or use lax.fori_loop, whose bounds may be known only at run time"
         )
     found = index(name, "length", length)
     if found < 0:
@@ -251,7 +251,7 @@ def _positive(name: str, argument: str, value: Any) -> int:
 
 
 def index(name: str, argument: str, value: Any) -> int:
-    """An argument that must be an integer."""
+    """Check that an argument is an integer."""
     try:
         return operator.index(value)
     except TypeError:
@@ -259,5 +259,5 @@ def index(name: str, argument: str, value: Any) -> int:
 
 
 def name_of_any(fun: Any) -> str:
-    """The name of what is about to be checked for being a function."""
+    """The name of a value not yet known to be a function."""
     return name_of(fun) if callable(fun) else type(fun).__name__

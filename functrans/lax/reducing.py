@@ -1,4 +1,4 @@
-"""Reductions, products, and running sums, products and extrema."""
+"""Reductions, products, and cumulative sums, products and extrema."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _reduction(name: str, prim: Primitive, doc: str, example: str) -> Callable[.
 
     function.__name__ = function.__qualname__ = name
     given = "[[True, False], [True, True]]" if name in ("reduce_and", "reduce_or") else "[[1, 2], [3, 4]]"
-    function.__doc__ = f"""{doc} along some axes; the dtype stays.
+    function.__doc__ = f"""{doc} along some axes; the dtype does not change.
 
     Examples
     --------
@@ -57,7 +57,7 @@ reduce_or = _reduction("reduce_or", ops.reduce_or_p, "Whether any is true", "Arr
 
 @checked
 def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
-    """Where the largest element stands along an axis, the first one of equal ones.
+    """The index of the largest element along an axis; of equal ones, the first.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
 
 @checked
 def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
-    """Where the smallest element stands along an axis, the first one of equal ones.
+    """The index of the smallest element along an axis; of equal ones, the first.
 
     Examples
     --------
@@ -105,15 +105,15 @@ def _product_operands(name: str, lhs: Any, rhs: Any, preferred: Any) -> tuple[An
 def dot_general(
     lhs: Any, rhs: Any, dimension_numbers: Any, precision: Any = None, preferred_element_type: Any = None
 ) -> Any:
-    """The product summed over pairs of axes, in parallel over pairs of batch axes.
+    """Multiply arrays and sum over pairs of axes, for each index of pairs of batch axes.
 
     Parameters
     ----------
     lhs, rhs : array_like
-        Of one dtype.
+        Must have one dtype.
     dimension_numbers : ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch))
     precision
-        Accepted; sums are always taken in the dtype of the result.
+        Accepted, without effect; sums are always computed in the dtype of the result.
     preferred_element_type : dtype-like, optional
         The dtype to compute in.
 
@@ -159,7 +159,7 @@ def dot(lhs: Any, rhs: Any, precision: Any = None, preferred_element_type: Any =
 
 @checked
 def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
-    """The product of the matrices in the last two axes; the axes before them are equal.
+    """Multiply the matrices in the last two axes; the axes before them must be equal.
 
     Examples
     --------
@@ -183,14 +183,14 @@ def _function(name: str, prim: Primitive, doc: str, notes: str, example: str) ->
         return finish(prim.bind(x, axis=d, reverse=bool(reverse)))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""{doc} along one axis; the dtype stays.
+    function.__doc__ = f"""{doc} along one axis; the dtype does not change.
 
     Parameters
     ----------
     operand : array_like
     axis : int
     reverse : bool
-        Begin at the end of the axis.
+        Whether to start at the end of the axis.
 
     Returns
     -------
@@ -200,9 +200,9 @@ def _function(name: str, prim: Primitive, doc: str, notes: str, example: str) ->
     Raises
     ------
     AxisError
-        If there is no such axis.
+        If the axis is out of bounds.
     DtypeError
-        If the dtype is not taken.
+        If the dtype is not supported.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""The loop behind ``scan``, ``map`` and ``fori_loop``: traced and bound, or run as Python."""
+"""The loop of ``scan``, ``map`` and ``fori_loop``: traced and bound, or run as Python."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from .branching import cond
 
 
 class Carry:
-    """The carry of a loop that runs as Python; the same types are asked of it as of a compiled one."""
+    """The carry of a loop that runs as Python, with the same type checks as a compiled loop's."""
 
     def __init__(self, what: str, fun: Callable[..., Any], leaves: Sequence[Any], tree: PyTreeDef):
         self.what = what
@@ -46,16 +46,16 @@ class Carry:
 
     @property
     def value(self) -> Any:
-        """What the body is given."""
+        """Return the carry that the body gets."""
         return tree_unflatten(self.tree, [given(x) for x in self.leaves])
 
     @property
     def last(self) -> Any:
-        """What the loop returns."""
+        """Return the result of the loop."""
         return tree_unflatten(self.tree, [result(x) for x in self.leaves])
 
     def replace(self, value: Any) -> None:
-        """Take what the body returned."""
+        """Replace the carry by the body's result."""
         leaves, tree = flatten_values(value, self._place)
         check_structure(self.what, self.fun, self.tree, tree)
         after = [aval_of(x) for x in leaves]
@@ -70,14 +70,14 @@ class Carry:
 
 
 def _in_dtype(x: Any, wanted: Aval) -> Any:
-    """A Python number in the dtype of the carry, where that is of its kind."""
+    """Convert a Python number to the dtype of the carry, if that is of its kind."""
     aval = aval_of(x)
     mine = aval.weak and not wanted.weak and aval.dtype.kind == wanted.dtype.kind
     return strong(x, wanted.dtype) if mine and aval.shape == wanted.shape else x
 
 
 class Rows:
-    """What a loop stacks; one row of each tree of the same structure."""
+    """The rows that a loop stacks: pytrees of one structure."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -85,7 +85,7 @@ class Rows:
         self.tree: PyTreeDef | None = None
 
     def append(self, value: Any) -> None:
-        """Take a row."""
+        """Append a row."""
         leaves, tree = flatten_values(value, lambda path: f"{self.name}: y{keystr(path)}")
         self.tree = tree if self.tree is None else self.tree
         if tree != self.tree:
@@ -95,18 +95,18 @@ class Rows:
         self.rows.append(leaves)
 
     def stacked(self, reverse: bool) -> Any:
-        """The rows along a new first axis."""
+        """Stack the rows along a new first axis."""
         assert self.tree is not None
         rows = self.rows[::-1] if reverse else self.rows
         return tree_unflatten(self.tree, [result(stack(column)) for column in zip(*rows)])
 
 
-#: What is carried in front of a carry: the number of finished iterations, and that at which the next report is due.
+#: Carried before the carry itself: the number of finished iterations, and that at which the next report is due.
 START = (np.int64(0), np.int64(0))
 
 
 def reporting(progress: Progress, call: Callable[..., tuple[Any, Any]]) -> Callable[..., tuple[Any, Any]]:
-    """A body that counts, where ``call(fun, (carry, row)) -> (carry, y)``; its carry is a pair of count and carry."""
+    """Make a counting body of ``call(fun, (carry, row)) -> (carry, y)``; its carry is the pair of count and carry."""
 
     def counted(fun: Callable[..., Any], values: tuple[Any, Any]) -> tuple[Any, Any]:
         ((done, due), carry), row = values
@@ -134,7 +134,7 @@ class Loop(NamedTuple):
     carry, tree
         The leaves and the structure of the first carry.
     rows : list
-        Arrays, or (where numbers count) a ``range``.
+        Arrays, or a ``range`` if the rows are numbers.
     rows_tree : PyTreeDef
     """
 
@@ -149,7 +149,7 @@ class Loop(NamedTuple):
     def run(
         self, length: int, reverse: bool = False, unroll: int = 1, every: int | None = None
     ) -> tuple[Any, Any]:
-        """The last carry and the stacked rows; with checkpoints every so many iterations."""
+        """Return the last carry and the stacked rows; with checkpoints every so many iterations."""
         if isinstance(self.fun, Progress):
             self.fun.check(self.what, length)
             (_, last), ys = self.reporting(self.fun).run(length, reverse, unroll, every)
@@ -171,17 +171,17 @@ class Loop(NamedTuple):
         return self.last(outs, found), tree_unflatten(ys_tree, [result(y) for y in outs[len(self.carry) :]])
 
     def reporting(self, progress: Progress) -> Loop:
-        """The loop that also tells how far it is."""
+        """A copy of this loop that also reports its progress."""
         call = reporting(progress, self.call)
         carry, tree = [*START, *self.carry], pair(tree_structure(START), self.tree)
         return self._replace(fun=progress.body, call=call, carry=carry, tree=tree)
 
     def last(self, outs: Sequence[Any], found: CarryBody) -> Any:
-        """The carry among the results."""
+        """Select the carry from the results."""
         return tree_unflatten(self.tree, carry_out(outs[: len(self.carry)], found.weak))
 
     def traced(self) -> CarryBody:
-        """The body as a jaxpr."""
+        """Trace the body to a jaxpr."""
         rows = [_row_aval(x) for x in self.rows]
         in_tree = pair(self.tree, self.rows_tree)
 
@@ -200,12 +200,12 @@ class Loop(NamedTuple):
             ys.append(y)
         if order:
             return carry.last, ys.stacked(order[0] > order[-1])
-        body = self.traced().body  # for the types of no rows
+        body = self.traced().body  # for the types of the rows if there are none
         empty = [result(np.empty((0, *a.shape), a.dtype)) for a in body.outs[len(self.carry) :]]
         return carry.last, tree_unflatten(body.out_tree.children()[1], empty)
 
 
-#: The counter of a loop: an integer like one of Python's ``range``, which takes on the dtype of what it meets.
+#: The counter of a loop: an integer like one of Python's ``range``, which gets the dtype of the array it meets.
 COUNTER = Aval((), np.dtype(np.int64), weak=True)
 
 
@@ -222,7 +222,7 @@ def _row_aval(x: Any) -> Aval:
 
 
 def pair(first: PyTreeDef, second: PyTreeDef) -> PyTreeDef:
-    """The structure of a pair of trees."""
+    """The structure of a pair of pytrees."""
     return tree_structure(
         (tree_unflatten(first, [0] * first.num_leaves), tree_unflatten(second, [0] * second.num_leaves))
     )

@@ -1,4 +1,4 @@
-"""Scatter in its general form: windows of an array changed, at places that are data."""
+"""General scatter: change windows of an array at positions that are data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 def _window_sizes(
     name: str, shape: tuple[int, ...], updates: tuple[int, ...], numbers: Numbers
 ) -> tuple[int, ...]:
-    """The extents of the windows, which are those of the updates."""
+    """The extents of the windows, read from the updates."""
     extents = iter([updates[one_axis(p, len(updates), name)] for p in numbers.places])
     dropped = {*numbers.dropped, *numbers.own_batch}
     return tuple([1 if d in dropped else next(extents, 1) for d in range(len(shape))])
@@ -45,7 +45,7 @@ def _scattered(
     unique_indices: bool,
     mode: Any,
 ) -> Any:
-    """`prim` of operand and updates, at the places that the indices say."""
+    """Bind `prim` to operand and updates at the given indices."""
     name = f"lax.{name}"
     x, updates, indices = given
     shape = shape_of(x)
@@ -65,7 +65,7 @@ def _scattered(
 
 
 def _given(name: str, operand: Any, scatter_indices: Any, updates: Any) -> tuple[Any, Any, Any]:
-    """Operand and updates in the dtype they share, and the indices."""
+    """Check that operand and updates have one dtype; return them and the indices."""
     x, new = array_operand(operand, name), array_operand(updates, name, 2)
     if x.dtype != new.dtype:
         raise DtypeError(
@@ -81,38 +81,38 @@ _DOC = """{summary}
     ----------
     operand : array_like
     scatter_indices : array_like of int, shape (..., k)
-        Each row is where a window begins, in the axes ``dimension_numbers.scatter_dims_to_operand_dims``; it begins at
+        Each row is the start of a window in the axes ``dimension_numbers.scatter_dims_to_operand_dims``; it starts at
         0 in others.
     updates : array_like
-        Of the dtype of `operand`. The axes ``dimension_numbers.update_window_dims`` are those of the windows, the
-        others those of `scatter_indices` but the last.
+        Must have the dtype of `operand`. The axes ``dimension_numbers.update_window_dims`` are the window axes; the
+        others are those of `scatter_indices` except the last.
     dimension_numbers : ScatterDimensionNumbers
     indices_are_sorted : bool
-        A promise, which makes no difference.
+        A promise that has no effect.
     unique_indices : bool
-        A promise that no element is named twice, which makes derivatives cheaper.
+        A promise that no element occurs twice, which makes derivatives cheaper.
     mode : GatherScatterMode or str, optional
-        Of windows that do not lie within the array as a whole. ``"fill"`` or ``"drop"`` (the default): they are left
-        out. ``"clip"`` and ``"promise_in_bounds"``: they are moved until they do. Negative indices are out of bounds in
-        these modes. ``"raise"``: `IndexOutOfBoundsError`, where negative indices count from the end. ``"wrap"``:
-        every index modulo the extent.
+        What to do with windows that are not entirely in bounds. ``"fill"`` or ``"drop"`` (the default) skips them.
+        ``"clip"`` and ``"promise_in_bounds"`` move them into bounds. In these modes negative indices are out of bounds.
+        ``"raise"`` raises `IndexOutOfBoundsError`, and negative indices count from the end. ``"wrap"`` takes every
+        index modulo the extent.
 
     Returns
     -------
     Array
-        Of the shape and dtype of `operand`.
+        With the shape and dtype of `operand`.
 
     Raises
     ------
     ArgumentError, ArgumentValueError, ShapeError, DtypeError
-        If dimension numbers, shapes or dtypes do not fit.
+        If dimension numbers, shapes or dtypes do not match.
     IndexOutOfBoundsError
-        In mode ``"raise"``, from a kernel too.
+        In mode ``"raise"``, also from a compiled kernel.
 
     Notes
     -----
     {notes} Differentiable in `operand` and `updates`, to any order.
-    For index expressions there is ``x.at[i, j].{method}(...)``, which is easier to read.
+    Where it suffices, an index expression, ``x.at[i, j].{method}(...)``, is easier to read.
 
     References
     ----------
@@ -206,24 +206,24 @@ def scatter_apply(
     unique_indices: bool = False,
     mode: ops.GatherScatterMode | str | None = None,
 ) -> Any:
-    """The array with a function applied to its elements in windows.
+    """Apply a function to the elements of an array in windows.
 
     Parameters
     ----------
     operand : array_like
     scatter_indices : array_like of int, shape (..., k)
     func : callable
-        Elementwise, keeping the dtype. Applied again each time that an element is named.
+        Elementwise, with a result of the same dtype. Applied once for each time that an element occurs.
     dimension_numbers : ScatterDimensionNumbers
     update_shape : sequence of int
-        The shape that updates would have. By default the windows have one element.
+        The shape that updates would have. By default, windows have one element.
     indices_are_sorted, unique_indices, mode
         See `scatter`.
 
     Returns
     -------
     Array
-        Of the shape and dtype of `operand`.
+        With the shape and dtype of `operand`.
 
     Examples
     --------

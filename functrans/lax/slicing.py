@@ -1,4 +1,4 @@
-"""Slices, of fixed places and of places that the program computes; arrays joined and split."""
+"""Static and dynamic slices; stack, split and tile arrays."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def slice_in_dim(
 
 @checked
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
-    """``operand[index]`` along one axis, which stays with extent 1 if `keepdims`.
+    """``operand[index]`` along one axis, which is kept with extent 1 if `keepdims`.
 
     Examples
     --------
@@ -97,13 +97,13 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
 
 
 def _starts(x: Any, start_indices: Any, name: str) -> list[Any]:
-    """One start for each axis; negative ones count from the end."""
+    """One start per axis; negative ones count from the end."""
     shape = shape_of(x)
     if isinstance(start_indices, (Tracer, np.ndarray)):
         start_indices = [start_indices[i] for i in range(shape_of(start_indices)[0])]
     if len(start_indices) != len(shape):
         raise ArgumentValueError(
-            f"lax.{name}: start_indices has {len(start_indices)} elements for an operand of {len(shape)} axes"
+            f"lax.{name}: start_indices has {len(start_indices)} elements for an operand with {len(shape)} axes"
         )
     found = []
     for s, n in zip(start_indices, shape):
@@ -123,7 +123,7 @@ def _starts(x: Any, start_indices: Any, name: str) -> list[Any]:
 
 @checked
 def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int]) -> Any:
-    """A slice that begins where traced numbers say; the start is clamped so that it fits.
+    """Slice an array from starts that may be traced; they are clamped so that the slice is in bounds.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: 
 
 @checked
 def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True) -> Any:
-    """One element along an axis, at a traced place, which is clamped.
+    """Take one element along an axis, at an index that may be traced; it is clamped into bounds.
 
     Examples
     --------
@@ -176,7 +176,7 @@ def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool
 
 @checked
 def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
-    """`operand` with a slice replaced, which begins where traced numbers say; the start is clamped.
+    """Replace a slice of `operand`, from starts that may be traced; they are clamped into bounds.
 
     Examples
     --------
@@ -192,7 +192,7 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
 
 
 def operands_of_update(name: str, operand: Any, update: Any) -> tuple[Any, Any]:
-    """Operand and update, which must agree in dtype but not in shape."""
+    """Check that operand and update have one dtype; their shapes may differ."""
     x = single(name, operand)
     new = value_of(update, name, 1)
     aval = aval_of(new)
@@ -218,7 +218,7 @@ def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axi
 
 @checked
 def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int) -> Any:
-    """`operand` with one element along an axis replaced.
+    """Replace one element of `operand` along an axis.
 
     Examples
     --------
@@ -237,7 +237,7 @@ def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int
 
 
 class Precision(enum.Enum):
-    """How precise products should be; accepted for the sake of code written for JAX, and without effect."""
+    """The precision of products; accepted for compatibility with JAX, without effect."""
 
     DEFAULT = 0
     HIGH = 1
@@ -245,7 +245,7 @@ class Precision(enum.Enum):
 
 
 class RoundingMethod(enum.IntEnum):
-    """Where `round` takes numbers half-way between two integers."""
+    """How `round` rounds numbers half-way between two integers."""
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1
@@ -253,7 +253,7 @@ class RoundingMethod(enum.IntEnum):
 
 @checked
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
-    """The array in pieces of these sizes along an axis.
+    """Split an array into pieces of these sizes along an axis.
 
     Raises
     ------
@@ -281,7 +281,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
 
 @checked
 def stack(arrays: Sequence[Any], axis: int = 0) -> Any:
-    """Arrays of one shape and dtype along a new axis.
+    """Stack arrays of one shape and dtype along a new axis.
 
     Examples
     --------
@@ -305,7 +305,7 @@ def stack(arrays: Sequence[Any], axis: int = 0) -> Any:
 
 @checked
 def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
-    """The parts along an axis, which they lack.
+    """Split an array along an axis, which the parts lack.
 
     Examples
     --------
@@ -321,7 +321,7 @@ def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
 
 @checked
 def tile(operand: Any, reps: Sequence[int]) -> Any:
-    """The array repeated so often along each axis.
+    """Repeat an array along each axis.
 
     Examples
     --------
@@ -344,7 +344,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
 
 @checked
 def broadcast_to_rank(x: Any, rank: int) -> Any:
-    """With axes of extent 1 in front, until there are so many.
+    """Prepend axes of extent 1 up to the given rank.
 
     Examples
     --------
@@ -362,7 +362,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
 
 @checked
 def empty(shape: Sequence[int], dtype: Any) -> Any:
-    """A new array whose numbers do not matter; they are zeros.
+    """A new array with unspecified elements (in fact zeros).
 
     Examples
     --------
@@ -375,10 +375,10 @@ def empty(shape: Sequence[int], dtype: Any) -> Any:
 
 @checked
 def optimization_barrier(operand: Any) -> Any:
-    """The tree of arrays as it is; what is computed from it is computed apart, and not before.
+    """Return a pytree of arrays unchanged; computations from it are kept separate from others, and run after it.
 
-    Equal computations from a value and from the same value behind a barrier are both done in a compiled function, each
-    in loops of its own: so one of them can be given up and done again, to save memory. Costs nothing itself.
+    A compiled function does equal computations on a value and on the same value after a barrier twice, each in its own
+    loops, so that one result can be freed and recomputed to save memory. The barrier itself costs nothing.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Equations solved by a solver of the user's, and differentiated by the implicit function theorem."""
+"""Equations with user-defined solvers, differentiated by the implicit function theorem."""
 
 from __future__ import annotations
 
@@ -22,38 +22,38 @@ def custom_linear_solve(
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> Any:
-    r"""Solve a system of linear equations by a solver of your own, whose derivatives are solutions, too.
+    r"""Solve a linear system with your own solver; derivatives are computed by solving again.
 
     Parameters
     ----------
     matvec : callable
-        ``matvec(x) -> A x``, linear, from a tree like `b` to one. What it captures may be differentiated.
-    b : array or tree of arrays
+        ``matvec(x) -> A x``, linear, from a pytree like `b` to another. Values it captures may be differentiated.
+    b : array or pytree of arrays
         The right-hand side, float or complex; integers are converted to float64.
     solve : callable
-        ``solve(matvec, b) -> x``, a tree like `b`. It may be a loop, call SciPy (where nothing is compiled), and use
-        what it knows of the matrix: it is never differentiated.
+        ``solve(matvec, b) -> x``, a pytree like `b`. It may be a loop, call SciPy (outside compiled functions), and use
+        knowledge of the matrix: it is never differentiated.
     transpose_solve : callable, optional
         ``transpose_solve(vecmat, b) -> x`` for the transposed system; `vecmat` is `matvec` transposed. Needed in
         reverse mode, unless the matrix is symmetric.
     symmetric : bool
-        Promise that the matrix equals its transpose (for complex ones: without conjugation); `solve` solves both.
+        A promise that the matrix equals its transpose (for complex ones, without conjugation); `solve` solves both.
     has_aux : bool
-        Whether the solvers return a pair, of which the second part is handed out as it is: iteration counts, residual
-        norms. It has no derivative.
+        Whether the solvers return a pair. Its second part is returned unchanged: iteration counts, residual norms. It
+        has no derivative.
 
     Returns
     -------
-    x : tree of Array
-        Of the structure, shapes and dtypes of `b`.
-    aux : tree
-        With `has_aux`, beside `x` in a tuple.
+    x : pytree of Array
+        With the structure, shapes and dtypes of `b`.
+    aux : pytree
+        Returned with `x` in a tuple, if `has_aux`.
 
     Raises
     ------
     ArgumentError, ShapeError, DtypeError
-        If `matvec` or a solver returns another structure, other shapes or dtypes than those of `b`; Python numbers take
-        on the dtype.
+        If `matvec` or a solver returns another structure, or other shapes or dtypes, than `b` has; Python numbers are
+        converted.
     MissingRuleError
         In reverse mode, without `transpose_solve` or `symmetric`.
     GradientError
@@ -62,7 +62,7 @@ def custom_linear_solve(
     See Also
     --------
     custom_root : the same for equations that are not linear.
-    functrans.numpy.linalg.solve : for a matrix that is there as an array.
+    functrans.numpy.linalg.solve : for a matrix that is available as an array.
 
     Notes
     -----
@@ -70,13 +70,13 @@ def custom_linear_solve(
 
     .. math:: A\,\dot x = \dot b - \dot A\,x, \qquad A^T \bar b = \bar x, \qquad \bar A = -\bar b\,x^T,
 
-    and :math:`\dot A\,x` is the derivative of `matvec` in what it captured [1]_. So a derivative of any order and mode
-    costs one more solution of the same or the transposed system; its error is that of the solvers. With `symmetric`,
-    derivatives in directions that are not symmetric are those of the symmetric problem.
+    where :math:`\dot A\,x` is the derivative of `matvec` with respect to captured values [1]_. So a derivative of any
+    order and mode costs one more solve of the same or the transposed system, and its error is that of the solvers. With
+    `symmetric`, derivatives in directions that are not symmetric are those of the symmetric problem.
 
-    `matvec` is traced once in a call that is differentiated, mapped or compiled; `solve` then gets a function that runs
-    what was traced. Solvers that want numbers (Python's ``while``, SciPy) work in eager derivatives too, but not under
-    `jit` and `vmap`; loops of `functrans.lax` work everywhere.
+    In a call that is differentiated, mapped or compiled, `matvec` is traced once, and `solve` gets a function that runs
+    the trace. Solvers that need concrete numbers (Python's ``while``, SciPy) also work in eager derivatives, but not
+    under `jit` and `vmap`; loops of `functrans.lax` work everywhere.
 
     References
     ----------
@@ -138,37 +138,38 @@ def custom_root(
     tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
     has_aux: bool = False,
 ) -> Any:
-    r"""Find a root by a solver of your own; its derivatives come from the equation.
+    r"""Find a root with your own solver; derivatives come from the equation.
 
     Parameters
     ----------
     f : callable
-        ``f(x)``, to be zero: from a tree like `initial_guess` to one. What it captures may be differentiated.
-    initial_guess : array or tree of arrays
-        Float or complex; integers are converted to float64. The root does not depend on it, as far as derivatives go.
+        ``f(x)``, whose root is found: from a pytree like `initial_guess` to another. Values it captures may be
+        differentiated.
+    initial_guess : array or pytree of arrays
+        Float or complex; integers are converted to float64. The root has no derivative in it.
     solve : callable
-        ``solve(f, initial_guess) -> x``, a tree like `initial_guess`. It is never differentiated.
+        ``solve(f, initial_guess) -> x``, a pytree like `initial_guess`. It is never differentiated.
     tangent_solve : callable
-        ``tangent_solve(g, y) -> x`` with ``g(x) = y``, for a linear `g`: the derivative of `f` at the root. For a
-        scalar ``lambda g, y: y / g(1.0)``; for a vector ``lambda g, y: fnp.linalg.solve(ft.jacfwd(g)(y), y)``, or an
-        iteration.
+        ``tangent_solve(g, y) -> x`` with ``g(x) = y``, for a linear `g`: the derivative of `f` at the root. Use
+        ``lambda g, y: y / g(1.0)`` for a scalar, ``lambda g, y: fnp.linalg.solve(ft.jacfwd(g)(y), y)`` for a vector, or
+        an iteration.
     has_aux : bool
-        Whether `solve` returns a pair, of which the second part is handed out as it is, and has no derivative.
+        Whether `solve` returns a pair. Its second part is returned unchanged, and has no derivative.
 
     Returns
     -------
-    x : tree of Array
-        Of the structure, shapes and dtypes of `initial_guess`.
-    aux : tree
-        With `has_aux`, beside `x` in a tuple.
+    x : pytree of Array
+        With the structure, shapes and dtypes of `initial_guess`.
+    aux : pytree
+        Returned with `x` in a tuple, if `has_aux`.
 
     Raises
     ------
     ArgumentError, ShapeError, DtypeError
-        If `f` or a solver returns another structure, other shapes or dtypes than those of `initial_guess`; Python
-        numbers take on the dtype.
+        If `f` or a solver returns another structure, or other shapes or dtypes, than `initial_guess` has; Python
+        numbers are converted.
     MissingRuleError
-        In reverse mode, if `tangent_solve` can neither be transposed nor uses `g`.
+        In reverse mode, if `tangent_solve` cannot be transposed and does not use `g`.
 
     See Also
     --------
@@ -176,21 +177,21 @@ def custom_root(
 
     Notes
     -----
-    For :math:`f(x, c) = 0`, where :math:`c` is what `f` captured, the implicit function theorem [1]_ gives
+    For :math:`f(x, c) = 0`, where :math:`c` is captured by `f`, the implicit function theorem [1]_ states
 
     .. math:: \partial_x f\,\dot x = -\partial_c f\,\dot c, \qquad
               \bar c = -(\partial_c f)^T (\partial_x f)^{-T}\,\bar x
 
-    where :math:`\partial_x f` is not singular. So forward mode solves one linear system by `tangent_solve`, and does
-    not look into `solve`; derivatives of higher order solve again. They are right at a root: how far `solve` stops from
-    it is an error of theirs, of the same order.
+    where :math:`\partial_x f` is not singular. So forward mode solves one linear system with `tangent_solve`, and does
+    not differentiate `solve`; higher-order derivatives solve again. They are exact at a root: if `solve` stops at a
+    distance from it, their error is of the same order.
 
-    Reverse mode runs the operations of `tangent_solve`, which is linear in `y`, backwards. Where it has a loop, that is
-    not possible: then it is given the transpose of `g`, and solves for that. So an iteration should ask `g` for
-    all that it knows of the matrix.
+    Reverse mode transposes the operations of `tangent_solve`, which is linear in `y`. A loop in it cannot be
+    transposed: then `tangent_solve` runs on the transpose of `g`. So an iteration should use only `g` for its knowledge
+    of the matrix.
 
-    Solvers that want numbers (Python's ``while``, SciPy) work eagerly, in derivatives too, but not under `jit` and
-    `vmap`; loops of `functrans.lax` work everywhere.
+    Solvers that need concrete numbers (Python's ``while``, SciPy) work eagerly, also in derivatives, but not under
+    `jit` and `vmap`; loops of `functrans.lax` work everywhere.
 
     References
     ----------

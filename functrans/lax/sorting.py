@@ -21,16 +21,16 @@ __all__ = ["sort", "sort_key_val", "top_k"]
 
 @checked
 def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
-    """Sorted along an axis; several arrays are moved alike, in the order of the first `num_keys` of them.
+    """Sort along an axis; several arrays are permuted alike, ordered by the first `num_keys` of them.
 
     Parameters
     ----------
     operand : array_like, or sequence of array_like of one shape
     dimension : int
     is_stable : bool
-        Accepted: the sort is stable in any case.
+        Accepted, without effect; the sort is always stable.
     num_keys : int
-        By how many of the arrays: where the first is equal, by the second, and so on.
+        The number of arrays to sort by: ties in the first are ordered by the second, and so on.
 
     Returns
     -------
@@ -45,8 +45,8 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
 
     Notes
     -----
-    NaN comes last, -0.0 and 0.0 are equal; complex numbers by their real part, then the imaginary one. Tangents are
-    moved with their elements.
+    NaN comes last; -0.0 and 0.0 are equal; complex numbers are ordered by their real part, then the imaginary one.
+    Tangents are permuted like their elements.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
 
 @checked
 def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
-    """Keys sorted along an axis, and values moved with them.
+    """Sort keys along an axis, and permute values alike.
 
     Examples
     --------
@@ -88,18 +88,18 @@ def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = 
 
 @checked
 def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
-    """The `k` largest elements along an axis, largest first, and where they stand.
+    """The `k` largest elements along an axis, largest first, and their indices.
 
     Parameters
     ----------
-    operand : array_like, shape (*before, n, *behind)
+    operand : array_like, shape (*before, n, *after)
     k : int
         At most n.
     axis : int
 
     Returns
     -------
-    values : Array, shape (*before, k, *behind)
+    values : Array, shape (*before, k, *after)
     indices : Array of int64 of the same shape
 
     Raises
@@ -109,7 +109,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
 
     Notes
     -----
-    NaN counts as largest; of equal elements the first comes first. Cost: n for small `k`, a sort for `k` above 32.
+    NaN counts as largest; equal elements keep their order. The cost is n for `k` up to 32, and that of a sort above.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Special functions and Fourier transforms under JAX's names.
 
-SciPy computes the inverse of erf, Bessel functions, incomplete gamma and beta functions, and zeta; kernels call it too,
+SciPy computes the inverse of erf, Bessel functions, incomplete gamma and beta functions, and zeta. Kernels call it too,
 except for the incomplete beta function and zeta.
 """
 
@@ -26,7 +26,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-_X_ONLY = "Differentiable in `x` only: derivatives in the parameters have no closed form, and are refused."
+_X_ONLY = "Differentiable in `x` only: derivatives in the parameters have no closed form, and raise an error."
 
 erf_inv = of_primitive("erf_inv", ops.erfinv_p, 1, "The inverse of `erf`.")
 bessel_i0e = of_primitive(
@@ -65,7 +65,7 @@ betainc = of_primitive(
 )
 zeta = of_primitive(
     "zeta", ops.zeta_p, 2,
-    "Hurwitz's zeta function ``sum((n + q)**-s)``.\n\n    Differentiable in `q` only: a derivative in `s` is refused.",
+    "Hurwitz's zeta function ``sum((n + q)**-s)``.\n\n    Differentiable in `q` only: a derivative in `s` raises.",
 )  # fmt: skip
 
 
@@ -82,7 +82,7 @@ def polygamma(m: Any, x: Any) -> Any:
     Raises
     ------
     ArgumentError, ArgumentValueError
-        If `m` is no such number.
+        If `m` is not such a number.
 
     Examples
     --------
@@ -115,17 +115,17 @@ class FftType(enum.IntEnum):
 
 @checked
 def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
-    """A discrete Fourier transform along the last axes.
+    """Discrete Fourier transform along the last axes.
 
     Parameters
     ----------
     x : array_like
         float or complex; real for 'RFFT'.
     fft_type : FftType or {'FFT', 'IFFT', 'RFFT', 'IRFFT'}
-        Inverse transforms are scaled by one over the number of points.
+        Inverse transforms are divided by the number of points.
     fft_lengths : sequence of int
-        The number of points along each of the last axes. They are extents of `x`; for 'IRFFT' the last of them is that
-        of the result, and `x` has ``n // 2 + 1`` frequencies there.
+        The number of points along each of the last axes: the extents of `x`. For 'IRFFT', the last is the extent of the
+        result, and `x` has ``n // 2 + 1`` frequencies there.
 
     Returns
     -------
@@ -134,11 +134,11 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
     Raises
     ------
     ArgumentValueError
-        If there is no such transform.
+        If the transform is unknown.
     DtypeError
         If the numbers are integers, or complex for 'RFFT'.
     ShapeError
-        If the lengths do not fit.
+        If the lengths do not match.
 
     Examples
     --------

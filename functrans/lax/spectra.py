@@ -23,20 +23,20 @@ def eigh(
     sort_eigenvalues: bool = True,
     subset_by_index: tuple[int, int] | None = None,
 ) -> tuple[Any, Any]:
-    """Eigenvectors **and then** eigenvalues of symmetric or Hermitian matrices.
+    """Eigenvectors and eigenvalues (**in this order**) of symmetric or Hermitian matrices.
 
     Parameters
     ----------
     x : array_like, shape (..., n, n)
         float32, float64, complex64 or complex128.
     lower : bool
-        Which triangle is read, if not `symmetrize_input`.
+        Whether to read the lower triangle, if not `symmetrize_input`.
     symmetrize_input : bool
-        Decompose ``(x + x.T.conj()) / 2``, so that the gradient is symmetric, too.
+        Whether to decompose ``(x + x.T.conj()) / 2``, so that the gradient is symmetric, too.
     sort_eigenvalues : bool
-        They always ascend.
+        Accepted, without effect; eigenvalues are always ascending.
     subset_by_index : pair of int, optional
-        Return only those from the first to before the second.
+        Return only those from the first index up to but not including the second.
 
     Returns
     -------
@@ -104,17 +104,18 @@ def svd(
     x : array_like, shape (..., m, n)
         float32, float64, complex64 or complex128.
     full_matrices : bool
-        Make `u` and `vh` square.
+        Whether to make `u` and `vh` square.
     compute_uv : bool
-        Else only the singular values are computed.
+        Whether to compute `u` and `vh`, or only the singular values.
     subset_by_index : pair of int, optional
-        Return only those from the first to before the second, with their vectors; wants ``full_matrices=False``.
+        Return only those from the first index up to but not including the second, with their vectors; requires
+        ``full_matrices=False``.
 
     Returns
     -------
     u : Array, shape (..., m, m) or (..., m, k)
     s : Array, shape (..., k)
-        Descending. Only this one, if not `compute_uv`.
+        Descending. The only result, if not `compute_uv`.
     vh : Array, shape (..., n, n) or (..., k, n)
 
     Raises
@@ -159,14 +160,14 @@ def eig(
     x : array_like, shape (..., n, n)
         float32, float64, complex64 or complex128.
     compute_left_eigenvectors : bool
-        They come from the inverse of the right ones, and are NaN where that does not exist.
+        Whether to return them. They are computed from the inverse of the right ones, and are NaN if it does not exist.
     compute_right_eigenvectors : bool
 
     Returns
     -------
     list of Array
-        Eigenvalues, shape (..., n), and what was asked for of left eigenvectors (``v.T.conj() @ x = w * v.T.conj()``)
-        and right ones (``x @ v = w * v``), in columns of norm 1, shape (..., n, n).
+        Eigenvalues, shape (..., n), then, if requested, left eigenvectors (``v.T.conj() @ x = w * v.T.conj()``) and
+        right ones (``x @ v = w * v``), in columns of norm 1, shape (..., n, n).
 
     Raises
     ------
@@ -176,7 +177,7 @@ def eig(
 
     Notes
     -----
-    For derivatives, which eigenvectors have here too, see `functrans.numpy.linalg.eig`.
+    For derivatives, which eigenvectors also have, see `functrans.numpy.linalg.eig`.
 
     Examples
     --------
@@ -193,7 +194,7 @@ def eig(
 
 
 def _left(right: Any) -> Any:
-    """Left eigenvectors, of norm 1 and with their largest element real, as LAPACK makes them."""
+    """Left eigenvectors of norm 1, with their largest element real, as in LAPACK."""
     shape, dtype = shape_of(right), dtype_of(right)
     if not shape[-1]:
         return right
@@ -219,16 +220,16 @@ def symmetric_product(
     beta: float = 0.0,
     symmetrize_output: bool = False,
 ) -> Any:
-    """``alpha * a @ a.T + beta * c`` of a symmetric `c`.
+    """``alpha * a @ a.T + beta * c`` for a symmetric `c`.
 
     Parameters
     ----------
     a_matrix : array_like, shape (..., n, k)
     c_matrix : array_like, shape (..., n, n)
-        Of the same dtype.
+        Must have the same dtype.
     alpha, beta : float
     symmetrize_output : bool
-        Take the lower triangle for both.
+        Whether to copy the lower triangle to the upper one.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""``while_loop``, and ``fori_loop``, which counts."""
+"""``while_loop`` and ``fori_loop``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-#: Longer loops carry their counter; in others it comes in rows, of which reverse mode needs no copies.
+#: Longer loops carry their counter; others read it from rows, which reverse mode need not copy.
 LONG = 1 << 20
 
 
@@ -46,44 +46,44 @@ def fori_loop(
     *,
     unroll: int | bool | None = None,
 ) -> Any:
-    """Loop from one integer to another, carrying a value along.
+    """Loop from one integer to another, with a carry.
 
     Parameters
     ----------
     lower, upper : int
-        The counter goes from `lower` to ``upper - 1``; no iteration where `upper` is not above `lower`. Either may be
-        known only when it runs (an argument of a jitted function).
+        The counter goes from `lower` to ``upper - 1``; the loop does not run if `upper` is not above `lower`. Either
+        may be known only at run time (an argument of a jitted function).
     body_fun : callable
-        ``body_fun(i, val) -> val``. `i` is an integer like one of Python's ``range``: it takes on the dtype of what it
+        ``body_fun(i, val) -> val``. `i` is an integer like one of Python's ``range``: it gets the dtype of the array it
         meets.
-    init_val : tree
-        The first value: arrays and numbers, of which each keeps its shape and dtype. A Python number takes on the
-        dtype that `body_fun` gives it.
+    init_val : pytree
+        The first value: arrays and numbers, each of which keeps its shape and dtype. A Python number gets the dtype
+        that `body_fun` returns for it.
     unroll : int or bool, optional
-        As for `scan`; for bounds that are known.
+        As for `scan`; requires bounds known while tracing.
 
     Returns
     -------
-    tree
+    pytree
         The last value.
 
     Raises
     ------
     CarryTypeError
-        If the value comes out of `body_fun` with another shape, dtype or structure than it goes in with.
+        If `body_fun` returns a value with another shape, dtype or structure than it was passed.
     ArgumentError
-        If `body_fun` is no function, or a bound no integer.
+        If `body_fun` is not a function, or a bound is not an integer.
 
     Notes
     -----
-    The same as this Python loop, which is what runs under ``functrans.disable_jit()``::
+    Equivalent to this Python loop, which is also what runs under ``functrans.disable_jit()``::
 
         for i in range(lower, upper):
             val = body_fun(i, val)
         return val
 
-    Differentiable in both modes, also where the bounds are known only when it runs (JAX refuses reverse mode then):
-    what the derivative needs is kept on a tape that grows with the loop.
+    Differentiable in both modes, also if the bounds are known only at run time (JAX raises in reverse mode then):
+    residuals are stored on a tape that grows with the loop.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def _counted(
     call: Callable[..., tuple[Any, Any]] = _with_counter,
     **options: Any,
 ) -> Any:
-    """A loop whose counter is carried."""
+    """Run a loop whose carry includes the counter."""
     if isinstance(fun, Progress):
         if length is not None:
             fun.check("fori_loop", length)
@@ -178,34 +178,34 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
         ``cond_fun(val) -> bool``, a scalar.
     body_fun : callable
         ``body_fun(val) -> val``.
-    init_val : tree
-        The first value: arrays and numbers, of which each keeps its shape and dtype. A Python number takes on the
-        dtype that `body_fun` gives it.
+    init_val : pytree
+        The first value: arrays and numbers, each of which keeps its shape and dtype. A Python number gets the dtype
+        that `body_fun` returns for it.
 
     Returns
     -------
-    tree
-        The first value for which the condition does not hold.
+    pytree
+        The first value for which the condition is false.
 
     Raises
     ------
     CarryTypeError
-        If the value comes out of `body_fun` with another shape, dtype or structure than it goes in with.
+        If `body_fun` returns a value with another shape, dtype or structure than it was passed.
     ConditionTypeError
         If `cond_fun` returns anything but a scalar boolean.
     ArgumentError
-        If `cond_fun` or `body_fun` is no function.
+        If `cond_fun` or `body_fun` is not a function.
 
     Notes
     -----
-    The same as this Python loop, which is what runs under ``functrans.disable_jit()``::
+    Equivalent to this Python loop, which is also what runs under ``functrans.disable_jit()``::
 
         while cond_fun(val):
             val = body_fun(val)
         return val
 
-    Reverse mode, which JAX refuses, keeps what the derivative of `body_fun` needs of each iteration on a tape, which
-    grows with the loop up to ``config.tape_limit`` bytes. Under `vmap` each lane runs to its own end.
+    Reverse mode, which JAX does not support here, stores the residuals of each iteration on a tape, which grows with
+    the loop up to ``config.tape_limit`` bytes. Under `vmap`, each lane stops on its own.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Reductions with any operation, over axes (`reduce`) and sliding windows (`reduce_window`); the padding of windows."""
+"""Reductions by any operation, over axes (`reduce`) and sliding windows (`reduce_window`); padding."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Pads = tuple[tuple[int, int], ...]
 
 
 def of_rank(numbers: Sequence[int] | None, rank: int, name: str) -> Ints:
-    """Positive integers, one for each axis; None is 1 everywhere."""
+    """Positive integers, one for each axis; None means all ones."""
     if numbers is None:
         return (1,) * rank
     found = as_shape(numbers, name)
@@ -56,7 +56,7 @@ def given_padding(padding: Any, rank: int, name: str) -> Pads:
 
 
 def padding_in_words(shape: Ints, window: Ints, strides: Ints, padding: str, name: str) -> Pads:
-    """The padding that a word stands for."""
+    """The padding that a string stands for."""
     word = padding.upper()
     if word == "VALID":
         return ((0, 0),) * len(shape)
@@ -73,7 +73,7 @@ def padding_in_words(shape: Ints, window: Ints, strides: Ints, padding: str, nam
 def padtype_to_pads(
     in_shape: Sequence[int], window_shape: Sequence[int], window_strides: Sequence[int], padding: Any
 ) -> list[tuple[int, int]]:
-    """Padding in words as numbers, before and behind along each axis.
+    """Convert a padding string to numbers, before and after along each axis.
 
     Examples
     --------
@@ -93,7 +93,7 @@ Computation = Callable[[Any, Any], Any]
 
 # --- operations that have primitives ------------------------------------------------------------------------
 
-#: What an operation is called, however it is written.
+#: The names of an operation, in all its spellings.
 _FOLDS: dict[Any, str] = {}
 for _fold, _functions in {
     "sum": (elementwise.add, ufuncs.add, np.add, operator.add),
@@ -117,7 +117,7 @@ _COMBINE = {"sum": ops.add_p, "prod": ops.mul_p, "max": ops.max_p, "min": ops.mi
 
 
 def _fold_of(computation: Computation, dtype: np.dtype) -> str | None:
-    """The name of an operation that has primitives for a dtype, else None."""
+    """The name of an operation if it has primitives for a dtype, else None."""
     fold = _FOLDS.get(computation)
     if dtype.kind == "b":
         return {"any": "max", "all": "min", "max": "max", "min": "min"}.get(fold or "")
@@ -132,12 +132,12 @@ def _is_neutral(value: Any, fold: str, dtype: np.dtype) -> bool:
 
 
 def _leaves(operands: Any, init_values: Any, name: str) -> tuple[list[Any], list[Any], Any]:
-    """Operands of one shape, and an initial number for each, in its dtype."""
+    """Check and flatten operands of one shape, and an initial number for each, in its dtype."""
     xs, tree = tree_util.tree_flatten(operands)
     inits, other = tree_util.tree_flatten(init_values)
     if tree != other or not xs:
         raise ArgumentError(
-            f"lax.{name}: expected an initial value for each operand, in the same tree; got {tree} and {other}"
+            f"lax.{name}: expected an initial value for each operand, in the same pytree; got {tree} and {other}"
         )
     values = [array_operand(x, f"lax.{name}", i) for i, x in enumerate(xs)]
     shapes = {shape_of(v) for v in values}
@@ -153,7 +153,7 @@ def _leaves(operands: Any, init_values: Any, name: str) -> tuple[list[Any], list
 
 
 def _applied(computation: Computation, tree: Any, name: str, left: list[Any], right: list[Any]) -> list[Any]:
-    """A user's operation on trees of arrays, which must keep their types."""
+    """Apply a user's operation to pytrees of arrays; it must preserve their types."""
     given = [tree_util.tree_unflatten(tree, list(map(finish, side))) for side in (left, right)]
     out, found = tree_util.tree_flatten(computation(*given))
     values = [operand(y, f"lax.{name}: result of the computation") for y in out]
@@ -161,8 +161,8 @@ def _applied(computation: Computation, tree: Any, name: str, left: list[Any], ri
     expected = [aval_of(x).strong() for x in right]
     if found != tree or [aval_of(v) for v in values] != expected:
         raise ArgumentValueError(
-            f"lax.{name}: the computation must work element by element and keep types: of {_listed(expected)} it made "
-            f"{_listed([aval_of(v) for v in values])}"
+            f"lax.{name}: the computation must work element by element and preserve types: for {_listed(expected)} it "
+            f"returned {_listed([aval_of(v) for v in values])}"
         )
     return values
 
@@ -182,37 +182,37 @@ def reduce(
     dimensions: Sequence[int],
     out_sharding: None = None,
 ) -> Any:
-    """Fold arrays along axes with an operation of two arguments.
+    """Fold arrays along axes with a binary operation.
 
     Parameters
     ----------
-    operands : array_like, or tree of them
-        Of one shape.
-    init_values : number, or tree of numbers
-        One for each operand, in whose dtype it is taken; must be neutral for the operation, as it may be taken in
-        more than once or never.
+    operands : array_like, or pytree of them
+        All of one shape.
+    init_values : number, or pytree of numbers
+        One for each operand, converted to its dtype. It must be neutral for the operation, as it may be used more than
+        once or not at all.
     computation : callable
-        ``computation(x, y)`` of arrays (or trees of them), element by element; associative.
+        ``computation(x, y)`` of arrays (or pytrees of them), element by element; associative.
     dimensions : sequence of int
-        The axes that go.
+        The axes to fold.
     out_sharding : None
         Accepted, without effect.
 
     Returns
     -------
-    Array or tree of Array
-        In the dtypes of the operands.
+    Array or pytree of Array
+        With the dtypes of the operands.
 
     Raises
     ------
     ArgumentError, ArgumentValueError, ShapeError
-        If trees, shapes or the types that the computation makes do not fit.
+        If pytrees, shapes or the types of the computation's results do not match.
 
     Notes
     -----
-    ``add``, ``mul``, ``max``, ``min``, ``and``, ``or`` of `functrans.lax`, `functrans.numpy`, NumPy or `operator` are
-    the reductions of these names. Others are applied to halves of neighbours, about ``log2(n)`` times; so their
-    derivative is that of what they are written with.
+    ``add``, ``mul``, ``max``, ``min``, ``and``, ``or`` of `functrans.lax`, `functrans.numpy`, NumPy or `operator`
+    become the corresponding reductions. Other operations are applied to pairs of neighbours, about ``log2(n)`` times,
+    so their derivative follows from their own operations.
 
     Examples
     --------
@@ -256,7 +256,7 @@ def _spread(begin: list[Any], values: list[Any]) -> list[Any]:
 
 
 def _halved(values: list[Any], apply: Callable[..., list[Any]]) -> list[Any]:
-    """Fold the first axis, neighbours with neighbours."""
+    """Fold the first axis by pairs of neighbours."""
     shape = shape_of(values[0])
     while shape[0] > 1:
         even = shape[0] // 2 * 2
@@ -291,41 +291,41 @@ def reduce_window(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Any:
-    """Fold what lies under a sliding window with an operation of two arguments.
+    """Fold the elements under a sliding window with a binary operation.
 
     Parameters
     ----------
-    operand : array_like, or tree of them
-        Of one shape.
-    init_value : number, or tree of numbers
-        What the fold begins with, and what stands in the padding and between dilated elements.
+    operand : array_like, or pytree of them
+        All of one shape.
+    init_value : number, or pytree of numbers
+        The first value of the fold, and of elements in the padding and between dilated elements.
     computation : callable
-        ``computation(x, y)`` of arrays (or trees of them), element by element.
+        ``computation(x, y)`` of arrays (or pytrees of them), element by element.
     window_dimensions : sequence of int
-        The window's extent along each axis.
+        The extent of the window along each axis.
     window_strides : sequence of int, optional
-        How far it moves; by default 1.
+        The step of the window along each axis; by default 1.
     padding : {'VALID', 'SAME', 'SAME_LOWER'} or sequence of (int, int)
-        As of `conv_general_dilated`, for each axis.
+        As for `conv_general_dilated`, for each axis.
     base_dilation, window_dilation : sequence of int, optional
         The distance of neighbouring elements of the operand, and of the window.
 
     Returns
     -------
-    Array or tree of Array
-        In the dtypes of the operands.
+    Array or pytree of Array
+        With the dtypes of the operands.
 
     Raises
     ------
     ArgumentError, ArgumentValueError, ShapeError
-        If trees, shapes, windows or the types that the computation makes do not fit.
+        If pytrees, shapes, windows or the types of the computation's results do not match.
 
     Notes
     -----
-    ``add``, ``mul``, ``max`` and ``min`` (and of booleans ``and``, ``or``) of `functrans.lax`, `functrans.numpy`,
-    NumPy or `operator`, begun with their neutral element, are primitives with kernels. The derivative of ``max`` and
-    ``min`` goes to the first of equal elements of a window; that of ``mul`` divides by nothing. Other operations are
-    applied once for each element of the window, in row-major order, to all windows at once.
+    ``add``, ``mul``, ``max`` and ``min`` (and for booleans ``and``, ``or``) of `functrans.lax`, `functrans.numpy`,
+    NumPy or `operator`, with their neutral element as initial value, are primitives with kernels. The derivative of
+    ``max`` and ``min`` goes to the first of equal elements of a window; that of ``mul`` never divides. Other operations
+    are applied once for each element of the window, in row-major order, to all windows at once.
 
     Examples
     --------

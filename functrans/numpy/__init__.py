@@ -1,8 +1,8 @@
 # ruff: noqa: F401
 """NumPy's functions for arrays and traced values, with NumPy's signatures and dtypes.
 
-``import functrans.numpy as fnp``. Results are `Array`, an immutable ndarray. NumPy's own functions work on
-traced values too: ``np.sum(t)`` calls what stands here.
+``import functrans.numpy as fnp``. Results are `Array`, an immutable ndarray. NumPy's own functions also work on traced
+values: ``np.sum(t)`` calls the function here.
 """
 
 from __future__ import annotations
@@ -329,12 +329,12 @@ __getattr__, __dir__ = _module_attributes(
     "functrans.numpy",
     globals(),
     {
-        "random": "Draw with numpy.random outside of the function, and pass the numbers in",
-        "matrix": "There are no matrices: write array, and @ for products",
+        "random": "Draw with numpy.random outside the function, and pass the numbers in",
+        "matrix": "functrans has no matrix class: write array, and @ for products",
         "poly1d": "Write coefficients as arrays, and polyval(p, x), polyadd, polymul, polyder",
-        "copyto": "Arrays do not change: write broadcast_to(v, x.shape), or where(mask, v, x)",
-        "float16": "There is no float16: use float32",
-        "longdouble": "There is no longdouble: use float64",
-        "object_": "There are no arrays of objects: use tuples and dictionaries of arrays",
+        "copyto": "Arrays are immutable: write broadcast_to(v, x.shape), or where(mask, v, x)",
+        "float16": "float16 is not supported: use float32",
+        "longdouble": "longdouble is not supported: use float64",
+        "object_": "Object arrays are not supported: use tuples and dictionaries of arrays",
     },
 )

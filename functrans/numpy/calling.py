@@ -1,4 +1,4 @@
-"""Functions of functions: vectorize, apply_along_axis, apply_over_axes, piecewise, fromfunction; and choose."""
+"""Functions that take functions: vectorize, apply_along_axis, apply_over_axes, piecewise, fromfunction; and choose."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Axes = list[tuple[str, ...]]
 
 
 def _parsed(signature: str) -> tuple[Axes, Axes]:
-    """The names of the axes of each argument and each result: of ``"(n,m),(m)->(n)"``."""
+    """The axis names of each argument and each result in a signature such as ``"(n,m),(m)->(n)"``."""
     if not isinstance(signature, str) or not _SIGNATURE.fullmatch(signature):
         raise ArgumentValueError(
             f"vectorize: not a valid signature: {signature!r}; expected one as '(n,m),(m)->(n)'"
@@ -65,14 +65,14 @@ def _core_sizes(arrays: Sequence[Any], axes: Axes) -> dict[str, int]:
 
 
 def _mapped(function: Callable[..., Any], arrays: list[Any], ranks: list[int]) -> Any:
-    """`function` over all axes in front of the last `ranks`, which broadcast together.
+    """Map `function` over all axes before the last `ranks`, which broadcast together.
 
-    Axes of extent 1 are not mapped over: they go, and come back in the results.
+    Axes of extent 1 are not mapped over: they are removed, and restored in the results.
     """
     for x in arrays:
         if len(shape_of(x)) > 32:
             raise ShapeError(
-                f"vectorize: an argument has {len(shape_of(x))} axes; at most 32 are mapped over"
+                f"vectorize: an argument has {len(shape_of(x))} axes; at most 32 can be mapped over"
             )
     loops = [shape_of(x)[: len(shape_of(x)) - r] for x, r in zip(arrays, ranks)]
     full = ops.broadcast_shapes("vectorize", *loops) if loops else ()
@@ -104,7 +104,7 @@ def _check_results(outs: Any, given: Axes, sizes: dict[str, int]) -> Any:
         shape = np.shape(x)
         if len(shape) != len(names) or any(sizes.setdefault(m, n) != n for m, n in zip(names, shape)):
             raise ShapeError(
-                f"vectorize: pyfunc returned shape {shape}, which does not fit ({','.join(names)})"
+                f"vectorize: pyfunc returned shape {shape}, which does not match ({','.join(names)})"
             )
     return outs
 
@@ -118,22 +118,22 @@ def vectorize(
     cache: bool = False,
     signature: str | None = None,
 ) -> Callable[..., Any]:
-    """The function that applies `pyfunc` to every element of arrays that broadcast together.
+    """Make a function that applies `pyfunc` to every element of arrays that broadcast together.
 
     Parameters
     ----------
     pyfunc : callable
-        Of numbers; with a `signature` of arrays. Without it a decorator is returned.
+        A function of numbers; with a `signature`, of arrays. Without `pyfunc`, a decorator is returned.
     otypes : str or list of dtype-like, optional
-        What the results are cast to.
+        The dtypes to cast the results to.
     doc : str, optional
         The docstring of the result; by default that of `pyfunc`.
     excluded : iterable of int and str, optional
-        Positions and names of arguments that are passed on as they are.
+        Positions and names of arguments to pass on unchanged.
     cache : bool
-        Makes no difference.
+        Accepted, without effect.
     signature : str, optional
-        As of a generalized ufunc: ``"(n),(n)->()"`` takes two vectors to a number.
+        As for a generalized ufunc: ``"(n),(n)->()"`` maps two vectors to a number.
 
     Returns
     -------
@@ -142,14 +142,14 @@ def vectorize(
     Raises
     ------
     ShapeError
-        When called: shapes do not broadcast, or do not fit the signature.
+        When called, if shapes do not broadcast, or do not match the signature.
     ArgumentValueError
-        If the signature is none, or does not fit the arguments.
+        If the signature is invalid, or does not match the arguments.
 
     Notes
     -----
-    `numpy.vectorize` is a loop in Python, and this is `vmap`: `pyfunc` runs once, with traced values, so it
-    chooses by `where` and not by ``if``.
+    `numpy.vectorize` is a Python loop; this is `vmap`. `pyfunc` runs once, with traced values, so it must use `where`
+    instead of ``if``.
 
     Examples
     --------
@@ -186,7 +186,7 @@ class _Vectorized(Transformed):
         self._axes = None if signature is None else _parsed(signature)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The function at all elements."""
+        """Apply the function to all elements."""
         axes, left_out = self._axes, self._excluded
         taken = [i for i in range(len(args)) if i not in left_out]
         names = [] if axes else [name for name in kwargs if name not in left_out]
@@ -227,24 +227,24 @@ def _in_types(outs: Any, otypes: Any) -> Any:
 
 @implements(np.apply_along_axis)
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
-    """A function of vectors applied to all vectors along an axis.
+    """Apply a function of vectors to all vectors along an axis.
 
     Parameters
     ----------
     func1d : callable
-        ``func1d(vector, *args, **kwargs)``. It runs once, with traced values (`vmap`).
+        Called as ``func1d(vector, *args, **kwargs)``, once, with traced values (`vmap`).
     axis : int
     arr : array_like
 
     Returns
     -------
     Array
-        The axes of what `func1d` returns stand where `axis` stood.
+        The axes of the results of `func1d` replace `axis`.
 
     Raises
     ------
     ArgumentValueError
-        If there is no vector to apply it to.
+        If the number of vectors is zero.
 
     Examples
     --------
@@ -271,7 +271,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
 
 @implements(np.apply_over_axes)
 def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
-    """``func(a, axis)`` for one axis after another; axes that it removes come back with extent 1.
+    """Apply ``func(a, axis)`` for one axis after another; axes that it removes are restored with extent 1.
 
     Examples
     --------
@@ -299,9 +299,9 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
 
 
 def _where_it_holds(c: Any, x: Any) -> Any:
-    """`x`, where a condition does not hold replaced by an element for which it does (if there is one).
+    """`x` with elements that fail a condition replaced by one that satisfies it (if any does).
 
-    So a branch is never evaluated outside of its domain, and no infinite derivative gets out of it.
+    So a branch is never evaluated outside its domain, and cannot leak an infinite derivative.
     """
     if not prod(shape_of(x)):
         return x
@@ -312,31 +312,31 @@ def _where_it_holds(c: Any, x: Any) -> Any:
 
 @implements(np.piecewise)
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
-    """A function that is defined piece by piece; of several conditions that hold the last decides.
+    """Evaluate a piecewise-defined function; if several conditions are true, the last one wins.
 
     Parameters
     ----------
     x : array_like
     condlist : sequence of array_like of bool, or one of them
-        Of the shape of `x`. They may be traced.
+        With the shape of `x`. They may be traced.
     funclist : sequence of callable or number
-        One for each condition, and perhaps one more for where none holds; else 0 stands there. Functions work
-        element by element, and are called as ``f(x, *args, **kw)``.
+        One for each condition, and optionally one more for elements where all conditions are false (by default 0).
+        Functions work element by element, and are called as ``f(x, *args, **kw)``.
 
     Returns
     -------
     Array
-        Of the shape and the dtype of `x`, to which results are cast.
+        With the shape and dtype of `x`, to which results are cast.
 
     Raises
     ------
     ArgumentValueError
-        If functions and conditions are not as many.
+        If the number of functions does not match the number of conditions.
 
     Notes
     -----
-    Each function meets an array of the shape of `x`. Elements that are not its own are replaced by one that is, so
-    that the derivative is right too where another piece has none.
+    Each function gets an array with the shape of `x`. Elements outside its piece are replaced by one inside, so that
+    derivatives are correct even if another piece has none there.
 
     Examples
     --------
@@ -385,20 +385,20 @@ def _is_one_mask(condlist: Any, ndim: int) -> bool:
 
 @implements(np.choose, method="choose")
 def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
-    """At each place the element of the choice that an index names.
+    """Select each element from the choice that an index numbers.
 
     Parameters
     ----------
     a : array_like of int
     choices : sequence of array_like
-        They broadcast with each other and with `a`; an array is the sequence of its rows.
+        They broadcast with each other and with `a`; an array means the sequence of its rows.
     mode : {'raise', 'wrap', 'clip'}
-        What happens to an index that names no choice.
+        What to do with an index that is out of range.
 
     Raises
     ------
     ArgumentValueError
-        If an index names no choice. In compiled code `IndexOutOfBoundsError`.
+        If an index is out of range; in compiled code, `IndexOutOfBoundsError`.
 
     Examples
     --------
@@ -437,7 +437,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
 
 @checked
 def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
-    """A function of the coordinates of the elements of an array: ``function(*indices(shape), **kwargs)``.
+    """Call a function with the coordinates of the elements of an array: ``function(*indices(shape), **kwargs)``.
 
     Examples
     --------

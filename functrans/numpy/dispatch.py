@@ -1,4 +1,4 @@
-"""How NumPy's functions reach tracers, what happens to those without a counterpart, and to other libraries' methods."""
+"""How NumPy's functions dispatch on tracers, and the errors of functions and methods without a counterpart."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ..primitives.operands import WEAK_DTYPES, finish, key_of, operand, strong
 from ..primitives.structure.linear import shape_of
 
 F = TypeVar("F", bound=Callable[..., Any])
-#: What stands for arguments that were not given where NumPy's functions and methods call each other.
+#: The default by which NumPy's functions and methods, when they call each other, mark an argument as not passed.
 NO_VALUE = getattr(np, "_NoValue", None)
 
 
 def implements(*functions: Callable[..., Any], method: str | None = None) -> Callable[[F], F]:
-    """Register a function, `checked`, as what NumPy's functions, and a method of that name, do to tracers."""
+    """Register a function, `checked`, as the implementation of NumPy's functions, and of a method, for tracers."""
 
     def register(f: F) -> F:
         f = checked(f)
@@ -39,23 +39,25 @@ def implements(*functions: Callable[..., Any], method: str | None = None) -> Cal
 
 
 def staging() -> bool:
-    """Whether arrays should be made by the program: else NumPy makes them at once."""
+    """Whether arrays should be created in the traced program; otherwise NumPy creates them at once."""
     return current_trace.get() is not eval_trace
 
 
 def given(value: Any, default: Any) -> Any:
-    """An argument, or its default where it was not given."""
+    """An argument, or its default if it was not passed."""
     return default if value is NO_VALUE else value
 
 
 def on_cpu(device: Any, name: str) -> None:
-    """Refuse any device but the one there is."""
+    """Raise an error for any device but the CPU."""
     if device is not None and device != "cpu":
-        raise ArgumentValueError(f"{name}: device must be 'cpu' or None, got {device!r}: there is no other")
+        raise ArgumentValueError(
+            f"{name}: device must be 'cpu' or None, got {device!r}; functrans has only the CPU"
+        )
 
 
 def array_operand(x: Any, name: str, position: int = 0) -> Any:
-    """`x` as a value with a dtype of its own: an ndarray, NumPy number or tracer, never weak."""
+    """Convert `x` to a value that is not weak: an ndarray, NumPy number or tracer."""
     if not isinstance(x, Tracer):
         x = operand(x, name, position)
         if type(x) in PYTHON_KEYS:
@@ -66,8 +68,8 @@ def array_operand(x: Any, name: str, position: int = 0) -> Any:
 
 
 def in_one_dtype(values: list[Any], dtype: Any, name: str) -> list[Any]:
-    """Values in `dtype`, or in their common one. Python numbers are float64, int64, ... here, as NumPy's functions
-    other than ufuncs take them.
+    """Convert values to `dtype`, or to their common one. Python numbers count as float64, int64, ... here, as in
+    NumPy's functions other than ufuncs.
     """
     if dtype is not None:
         to = canonical(dtype, f"{name}: dtype")
@@ -80,14 +82,14 @@ def in_one_dtype(values: list[Any], dtype: Any, name: str) -> list[Any]:
 
 
 def along(x: Any, axis: Any, name: str) -> tuple[Any, int]:
-    """An array and the axis to work along; the flat array for None."""
+    """Return an array and the axis to work along; for None, the flattened array."""
     if axis is None:
         return ops.flat(x), 0
     return x, one_axis(axis, len(shape_of(x)), name)
 
 
 def owned(out: Any, *given: Any) -> Any:
-    """`finish`, of a copy where `out` is a view of what the caller gave and may still change."""
+    """Finish `out`; copy it if it is a view of an argument that the caller may still change."""
     if isinstance(out, Tracer):
         return out
     if type(out) is np.ndarray:
@@ -108,16 +110,16 @@ def _name(func: Callable[..., Any]) -> str:
 
 
 def nearest(func: Callable[..., Any]) -> list[str]:
-    """Names of functions that exist for tracers, most similar first."""
+    """Names of similar functions that support tracers, most similar first."""
     known = {f.__name__: _name(f) for f in operators.function if callable(f) and not isinstance(f, type)}
     return [known[n] for n in difflib.get_close_matches(func.__name__, known, n=3, cutoff=0.6)]
 
 
-_RESULT = "it has no numbers yet: call it on the result, outside of the function, or through io_callback"
+_RESULT = "its values are unknown while tracing: call it on the result, outside the function, or through io_callback"
 _VECTORIZE = (
     "Write functrans.numpy.vectorize(f), which traces the Python function, or call it through pure_callback"
 )
-#: What to write instead of functions to which no name is near.
+#: What to write instead of functions without a similar name.
 _HINTS: dict[Callable[..., Any], str] = {
     np.copyto: "It writes in place, also for np.full_like(x, v): write functrans.numpy.full_like(x, v), or "
     "where(mask, v, x)",
@@ -139,7 +141,7 @@ def _missing(func: Callable[..., Any], args: Any, kwargs: Any) -> NoReturn:
     if isinstance(func, np.ufunc):
         _missing_ufunc(func, what)
     close = nearest(func)
-    hint = f"Nearest: {', '.join(close)}" if close else "See functrans.numpy for what there is"
+    hint = f"Nearest: {', '.join(close)}" if close else "See functrans.numpy for the supported functions"
     raise NoRuleError(f"{_name(func)} of {what}: functrans has no such function. {_HINTS.get(func, hint)}")
 
 
@@ -151,11 +153,11 @@ def _missing_ufunc(ufunc: np.ufunc, what: str) -> NoReturn:
     known = {u.__name__ for u in operators.ufunc}
     close = [f"np.{n}" for n in difflib.get_close_matches(name, known, n=3, cutoff=0.6)] if own else []
     if name in {u.__name__ for u in operators.ufunc}:
-        close = [f"functrans.numpy.{name}"]  # SciPy's ufunc of the name of one of NumPy's
+        close = [f"functrans.numpy.{name}"]  # SciPy's ufunc with the name of a NumPy function
     hint = (
         f"Nearest: {', '.join(close)}"
         if close
-        else "See functrans.numpy and functrans.scipy for what there is"
+        else "See functrans.numpy and functrans.scipy for the supported functions"
     )
     shown = f"np.{name}" if own else f"the ufunc {name}"
     raise NoRuleError(f"{shown} of {what}: functrans has no such function. {hint}")
@@ -172,15 +174,15 @@ def _flat(x: Any) -> Any:
 
 
 operators.function[NotImplemented] = _missing
-# Functions of NumPy that make arrays of their arguments before anybody is asked, by the names of their code.
+# Functions of NumPy that convert their arguments to arrays before they dispatch, by the names of their code.
 _OWN_NAMES = ("bartlett", "blackman", "fromfunction", "hamming", "hanning", "kaiser")
 operators.converting.update({name: f"Write functrans.numpy.{name}" for name in _OWN_NAMES})
 operators.converting.update(
     {
         "asarray_chkfinite": "Write functrans.numpy.asarray",
-        "asmatrix": "There are no matrices: write functrans.numpy.atleast_2d",
-        "bmat": "There are no matrices: write functrans.numpy.block",
-        "matrix": "There are no matrices: write functrans.numpy.atleast_2d",
+        "asmatrix": "functrans has no matrix class: write functrans.numpy.atleast_2d",
+        "bmat": "functrans has no matrix class: write functrans.numpy.block",
+        "matrix": "functrans has no matrix class: write functrans.numpy.atleast_2d",
         "vectorize": _VECTORIZE,
     }
 )
@@ -193,7 +195,7 @@ _NUMPY = (
     "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh", "tile", "tril", "triu", "trunc", "unique",
     "where",
 )  # fmt: skip
-_AS_IT_IS = ": an array never changes, so use it as it is"
+_AS_IT_IS = ": arrays are immutable, so use it directly"
 _GRADIENT = ": a derivative is a function. Write functrans.grad(f)(x)"
 _TYPE = ": write x.astype(dtype)"
 
@@ -208,8 +210,8 @@ operators.absent.update(
         "addmm": ": write x + a @ b",
         "cat": ": write functrans.numpy.concatenate",
         "clamp": ": write x.clip(low, high)",
-        "data_ptr": ": it has no memory of its own",
-        "detach": ": write functrans.lax.stop_gradient(x). In forward and backward of a Function, nothing is needed",
+        "data_ptr": ": a traced value has no memory",
+        "detach": ": write functrans.lax.stop_gradient(x). In forward and backward of a Function, it is not needed",
         "dim": ": write x.ndim",
         "gather": ": write functrans.numpy.take_along_axis(x, indices, axis)",
         "index_select": ": write functrans.numpy.take(x, indices, axis)",
@@ -219,7 +221,7 @@ operators.absent.update(
         "new_zeros": ": write functrans.numpy.zeros(shape, x.dtype)",
         "norm": ": write functrans.numpy.linalg.norm(x)",
         "numel": ": write x.size",
-        "numpy": ": write np.asarray(x), where its numbers are known. A Function that calls NumPy has host = True",
+        "numpy": ": write np.asarray(x), outside traced code. A Function that calls NumPy has host = True",
         "permute": ": write x.transpose(axes)",
         "pow": ": write x**n",
         "rsqrt": ": write 1.0 / functrans.numpy.sqrt(x)",
@@ -233,4 +235,4 @@ operators.absent.update(
     }
 )
 for _method in ("add", "sub", "mul", "div", "zero", "fill", "copy", "clamp", "masked_fill"):
-    operators.absent[f"{_method}_"] = ": an array never changes. Compute a new one, or write x.at[i].set(v)"
+    operators.absent[f"{_method}_"] = ": arrays are immutable. Compute a new one, or write x.at[i].set(v)"

@@ -1,6 +1,6 @@
-"""What else ndarrays have: methods and attributes of tracers, and the errors of those that cannot be.
+"""Further methods and attributes of ndarrays for tracers, and the errors of unsupported ones.
 
-Methods with a function of the same name are registered beside that function.
+Methods with a function of the same name are registered with that function.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def namespace(x: Any, /, *, api_version: str | None = None) -> Any:
     Raises
     ------
     ArgumentValueError
-        If another version of the standard is asked for than it has, or an earlier one.
+        If the requested version of the standard is not supported.
     """
     module = sys.modules["functrans.numpy"]
     known = ("2021.12", "2022.12", "2023.12", "2024.12")
@@ -59,7 +59,7 @@ def _to_device(x: Any, device: Any, /, *, stream: Any = None) -> Any:
 
 
 def _tolist(x: Any) -> Any:
-    """Nested lists of Python numbers, where there are numbers."""
+    """Nested lists of Python numbers, if the values are known."""
     if not x.shape:
         return x.item()
     return [_tolist(x[i]) for i in range(x.shape[0])]
@@ -76,7 +76,7 @@ def _needs_numbers(name: str, cure: str) -> Callable[..., NoReturn]:
 
 
 def _view(x: Any, dtype: Any = None, type: Any = None) -> Any:
-    """The bits read as another dtype: a new value, whose derivative is 0."""
+    """Reinterpret the bits as another dtype: a new value, whose derivative is 0."""
     if dtype is None:
         return x
     to = canonical(dtype, "view: dtype")
@@ -101,11 +101,11 @@ def _byteswap(x: Any, inplace: bool = False) -> NoReturn:
 
 
 def _contains(x: Any, value: Any) -> bool:
-    """``value in t``, where there are numbers."""
+    """``value in t``, if the values are known."""
     found = any_of(x == value)
     if is_abstract(found):
         raise ConcretizationError(
-            "value in x of a traced x: its numbers are not known while tracing. Write functrans.numpy.any(x == value), "
+            "value in x of a traced x: its values are unknown while tracing. Write functrans.numpy.any(x == value), "
             "and choose with where"
         )
     return bool(found)
@@ -138,12 +138,12 @@ _WRITERS = {
     "sort": "Write x = functrans.numpy.sort(x)",
 }
 _MEMORY = {
-    "tobytes": "Call it on the result, outside of the function",
-    "tofile": "Call it on the result, outside of the function",
-    "dump": "Call it on the result, outside of the function",
-    "dumps": "Call it on the result, outside of the function",
-    "getfield": "To convert the numbers write x.astype(dtype)",
-    "__dlpack__": "Pass the result on, outside of the function",
+    "tobytes": "Call it on the result, outside the function",
+    "tofile": "Call it on the result, outside the function",
+    "dump": "Call it on the result, outside the function",
+    "dumps": "Call it on the result, outside the function",
+    "getfield": "To convert the values write x.astype(dtype)",
+    "__dlpack__": "Pass the result on, outside the function",
 }
 
 operators.method.update({name: _refused(name, instead) for name, instead in _WRITERS.items()})
@@ -163,7 +163,7 @@ operators.operator["contains"] = _contains
 
 
 def _strides(x: Any) -> tuple[int, ...]:
-    """Those of a contiguous array."""
+    """The strides of a contiguous array."""
     return tuple([x.dtype.itemsize * prod(x.shape[d + 1 :]) for d in range(x.ndim)])
 
 
@@ -175,7 +175,7 @@ operators.absent.update(
     {
         "ctypes": ": it has no memory that C could read; call the function on a result, or through pure_callback",
         "data": ": it has no memory; call the function on a result, or through pure_callback",
-        "flags": ": it has no memory, so no layout; an array cannot be written to anyway",
+        "flags": ": it has no memory, so it has no layout; arrays are never writable",
         "ptp": ": write functrans.numpy.ptp(x)",
         "newbyteorder": ": numbers are in native byte order",
     }

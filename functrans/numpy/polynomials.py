@@ -1,4 +1,4 @@
-"""Polynomials as vectors of coefficients, the highest power first; their roots, and fits to points."""
+"""Polynomials as vectors of coefficients, highest power first; roots, and fits to points."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 
 def coefficients(p: Any, name: str, position: int = 0) -> Any:
-    """The coefficients as a vector; a number is one of a constant."""
+    """Convert coefficients to a vector; a number is a constant polynomial."""
     x = array_operand(p, name, position)
     if len(shape_of(x)) > 1:
         raise ShapeError(f"{name}: coefficients must be 1-dimensional, got shape {shape_of(x)}")
@@ -35,7 +35,7 @@ def coefficients(p: Any, name: str, position: int = 0) -> Any:
 
 
 def _trimmed(p: Any) -> Any:
-    """Without leading zeros, where the numbers are known: else as it is."""
+    """Remove leading zeros if the values are known; else return `p` unchanged."""
     if is_abstract(p):
         return p
     (places,) = np.nonzero(np.asarray(concrete(p)))
@@ -82,10 +82,10 @@ def polysub(a1: Any, a2: Any) -> Any:
 
 
 def _product(p: Any, q: Any) -> Any:
-    """All products of coefficients, those of one power in one column, added."""
+    """Multiply all pairs of coefficients, and sum those of each power."""
     n, m = p.shape[0], q.shape[0]
     table = outer(p, q)
-    # Rows one element longer than n + m - 1: read in rows of n + m - 1, each is shifted by one.
+    # Rows are one element longer than n + m - 1: read in rows of n + m - 1, each is shifted by one.
     table = concatenate([table, zeros((n, n), table.dtype)], axis=1).reshape(-1)[: n * (n + m - 1)]
     return reductions.sum(table.reshape(n, n + m - 1), 0, dtype=table.dtype)
 
@@ -96,8 +96,8 @@ def polymul(a1: Any, a2: Any) -> Any:
 
     Notes
     -----
-    As in NumPy, leading zeros of the factors are left out where their numbers are known; inside ``jit`` they are
-    not, and the product has them.
+    As in NumPy, leading zeros of the factors are removed if their values are known. Under ``jit`` they remain, also in
+    the product.
 
     Examples
     --------
@@ -116,12 +116,12 @@ def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
     Parameters
     ----------
     u, v : array_like, shape (n,), (m,)
-        The first coefficient of the divisor is not 0.
+        The first coefficient of `v` must not be 0.
 
     Notes
     -----
-    As in NumPy, leading zeros of the remainder are left out where its numbers are known; inside ``jit`` it has as many
-    coefficients as the divisor less one (at least one).
+    As in NumPy, leading zeros of the remainder are removed if its values are known. Under ``jit`` it has one
+    coefficient less than the divisor (but at least one).
 
     Examples
     --------
@@ -163,7 +163,7 @@ def polyval(p: Any, x: Any) -> Any:
     ----------
     p : array_like, shape (n,)
     x : array_like
-        Of any shape.
+        An array of any shape.
 
     Examples
     --------
@@ -213,7 +213,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     p : array_like, shape (n,)
     m : int
     k : array_like, shape (m,), or number, optional
-        The constants of integration, in the order of integration; a number for one. By default 0.
+        The constants of integration, in the order of integration; a number is used for all. By default 0.
 
     Examples
     --------
@@ -241,12 +241,12 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 
 @implements(np.poly)
 def poly(seq_of_zeros: Any) -> Any:
-    """The polynomial with given roots; of a square matrix its characteristic polynomial.
+    """The polynomial with the given roots, or the characteristic polynomial of a square matrix.
 
     Notes
     -----
-    Roots that come in conjugate pairs make real coefficients where they are known; inside ``jit`` complex roots make
-    complex ones.
+    Roots in conjugate pairs yield real coefficients if the values are known. Under ``jit``, complex roots yield complex
+    ones.
 
     Examples
     --------
@@ -277,7 +277,7 @@ def poly(seq_of_zeros: Any) -> Any:
 
 
 def _eigenvalues(matrix: Any) -> Any:
-    """Real where they are known to be, as NumPy has them."""
+    """The eigenvalues, real if they are known to be, as in NumPy."""
     found = linalg.eigvals(matrix)
     if matrix.dtype.kind == "c" or is_abstract(found) or np.any(np.imag(concrete(found))):
         return found
@@ -290,8 +290,8 @@ def roots(p: Any) -> Any:
 
     Notes
     -----
-    As in NumPy, leading and trailing zeros are left out where the numbers are known. Inside ``jit`` they are not:
-    the first coefficient must not be 0, and the roots are complex.
+    As in NumPy, leading and trailing zeros are removed if the values are known. Under ``jit`` they are not: the first
+    coefficient must not be 0, and the roots are complex.
 
     Examples
     --------
@@ -322,13 +322,13 @@ _MOST_COLUMNS = 1 << 20
 
 @implements(np.vander)
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
-    """Powers of a vector as columns.
+    """Make a matrix whose columns are powers of a vector (a Vandermonde matrix).
 
     Parameters
     ----------
     x : array_like, shape (n,)
     N : int, optional
-        How many columns; by default `n`.
+        The number of columns; by default `n`.
     increasing : bool
         Whether the powers increase from left to right.
 
@@ -363,7 +363,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
 def polyfit(
     x: Any, y: Any, deg: Any, rcond: float | None = None, full: bool = False, w: Any = None, cov: Any = False
 ) -> Any:
-    """The polynomial that fits points best, by least squares.
+    """Fit a polynomial to points by least squares.
 
     Parameters
     ----------
@@ -374,11 +374,11 @@ def polyfit(
     rcond : float, optional
         Singular values below this times the largest count as 0; by default ``n`` times the precision.
     full : bool
-        Return also what `lstsq` finds.
+        Whether to return the results of `lstsq`, too.
     w : array_like, shape (n,), optional
-        What the residuals are multiplied by, before they are squared.
+        Factors of the residuals, applied before they are squared.
     cov : bool or 'unscaled'
-        Return also the covariance of the coefficients.
+        Whether to return the covariance of the coefficients, too.
 
     Returns
     -------
@@ -387,7 +387,7 @@ def polyfit(
     Raises
     ------
     ArgumentError, ShapeError
-        If the points are none, or not as many in `x`, `y` and `w`.
+        If `x` is empty, or `x`, `y` and `w` differ in length.
 
     Examples
     --------

@@ -35,20 +35,19 @@ def _dot(x: Any, y: Any, x_axes: tuple[int, ...], y_axes: tuple[int, ...]) -> An
 def _check_summed(name: str, x: Any, y: Any, d: int, e: int) -> None:
     if shape_of(x)[d] != shape_of(y)[e]:
         raise ShapeError(
-            f"{name}: shapes {shape_of(x)} and {shape_of(y)} do not fit: extent {shape_of(x)[d]} (axis {d}) "
+            f"{name}: shapes {shape_of(x)} and {shape_of(y)} do not match: extent {shape_of(x)[d]} (axis {d}) "
             f"meets {shape_of(y)[e]} (axis {e})"
         )
 
 
 @implements(np.dot, method="dot")
 def dot(a: Any, b: Any, out: None = None) -> Any:
-    """The product summed over the last axis of `a` and the last but one of `b` (the only one, if it is a
-    vector).
+    """Sum the product over the last axis of `a` and the second-to-last of `b` (the only one, if `b` is a vector).
 
     Parameters
     ----------
     a, b : array_like
-        With a number on one side it is multiplication.
+        If one is a number, this is multiplication.
 
     Returns
     -------
@@ -72,7 +71,7 @@ def dot(a: Any, b: Any, out: None = None) -> Any:
 
 @implements(np.inner)
 def inner(a: Any, b: Any, /) -> Any:
-    """The product summed over the last axes of both.
+    """Sum the product over the last axes of both.
 
     Examples
     --------
@@ -90,7 +89,7 @@ def inner(a: Any, b: Any, /) -> Any:
 
 @implements(np.vdot)
 def vdot(a: Any, b: Any, /) -> Any:
-    """The scalar product of the flat arrays; `a` is conjugated.
+    """The dot product of the flattened arrays; `a` is conjugated.
 
     Examples
     --------
@@ -106,7 +105,7 @@ def vdot(a: Any, b: Any, /) -> Any:
 
 @implements(np.outer)
 def outer(a: Any, b: Any, out: None = None) -> Any:
-    """All products of an element of `a` and one of `b`, both flat.
+    """The outer product of the flattened arrays.
 
     Examples
     --------
@@ -123,13 +122,13 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
 
 @implements(np.tensordot)
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
-    """The product summed over pairs of axes.
+    """Sum the product over pairs of axes.
 
     Parameters
     ----------
     a, b : array_like
     axes : int or pair of sequences of int
-        The last `axes` of `a` with the first of `b`; or the axes of `a` and those of `b`.
+        The number of last axes of `a` and first axes of `b` to pair; or the axes of `a` and those of `b`.
 
     Examples
     --------
@@ -158,7 +157,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 
 @implements(np.einsum_path)
 def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: Any = False) -> Any:
-    """The order of products that is cheapest, for `einsum`: a list of pairs, and a text that explains it.
+    """The cheapest order of products for `einsum`: a list of pairs, and a text that explains it.
 
     Only the shapes of arrays matter. For the parameters see `numpy.einsum_path`.
 
@@ -173,30 +172,30 @@ def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: Any = Fal
 
 
 def _without_numbers(x: Any) -> np.ndarray:
-    """An array of the shape of `x`, without memory."""
+    """An array with the shape of `x` that uses no memory."""
     return np.broadcast_to(0.0, shape_of(x))
 
 
 @implements(np.einsum)
 def einsum(*operands: Any, out: None = None, dtype: Any = None, optimize: Any = True, **options: Any) -> Any:
-    """Sums of products after Einstein's convention.
+    """Sums of products in Einstein's convention.
 
     Parameters
     ----------
     *operands
-        Subscripts (``"ij,jk->ik"``, ellipses too) and arrays; or arrays and lists of labels in turn.
+        Subscripts (``"ij,jk->ik"``, also with ellipses) and arrays; or arrays and lists of labels in turn.
     dtype : dtype-like, optional
-        To compute in.
+        The dtype to compute in.
     casting : {'safe', 'same_kind', 'unsafe', ...}
         Which casts to `dtype` are allowed, as in `numpy.can_cast`.
     optimize : bool, str or path
-        The order of the products of three operands and more, as `numpy.einsum_path` takes it. Two operands at
-        a time are multiplied, by ``dot_general`` where something is summed.
+        The order of the products of three operands and more, as in `numpy.einsum_path`. Operands are multiplied in
+        pairs, by ``dot_general`` if axes are summed.
 
     Raises
     ------
     ArgumentValueError
-        If subscripts and operands do not fit together.
+        If subscripts and operands do not match.
     DtypeError
         If an operand may not be cast to `dtype`.
 
@@ -243,7 +242,7 @@ def _check_casting(values: Sequence[Any], dtype: Any, casting: Any) -> None:
 
 
 def _interleaved(operands: Sequence[Any]) -> tuple[str, list[Any]]:
-    """Arrays and label lists in turn, as subscripts and arrays."""
+    """Convert alternating arrays and label lists to subscripts and arrays."""
     arrays, lists = list(operands[: len(operands) // 2 * 2 : 2]), list(operands[1::2])
     last = operands[-1] if len(operands) % 2 else None
     labels = sorted({label for row in [*lists, last or []] for label in row if label is not Ellipsis})
@@ -275,7 +274,7 @@ def _subscripts(text: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[list[tu
     known = {a for t in terms for a in t}
     if len(set(result)) != len(result) or not set(result) <= known:
         raise ArgumentValueError(
-            f"einsum: {text!r}: the result names an axis twice, or one that no operand has"
+            f"einsum: {text!r}: the result has an axis twice, or one that is not in an operand"
         )
     return terms, result
 
@@ -288,12 +287,12 @@ def _term(part: str, ndim: int, text: str, shape: tuple[int, ...]) -> tuple:
         or named > ndim
         or (not dotted and named != ndim)
     ):
-        raise ArgumentValueError(f"einsum: {part!r} in {text!r} does not fit an operand of shape {shape}")
+        raise ArgumentValueError(f"einsum: {part!r} in {text!r} does not match an operand of shape {shape}")
     return (*head, *range(named - ndim, 0), *tail)
 
 
 def _diagonals(x: Any, labels: tuple) -> tuple[Any, tuple]:
-    """Repeated labels of one operand: its diagonals."""
+    """Take the diagonals of one operand for its repeated labels."""
     while len(set(labels)) != len(labels):
         label = next(a for a in labels if labels.count(a) > 1)
         axes = tuple([d for d, a in enumerate(labels) if a == label])
@@ -322,7 +321,7 @@ def _best_path(terms: tuple, result: tuple, optimize: Any) -> Sequence[tuple[int
 
 
 def _path(terms: tuple, result: tuple, optimize: Any) -> Sequence[tuple[int, ...]]:
-    """Which operands are multiplied at each step; what comes of it goes to the end."""
+    """The operands to multiply at each step; the result is appended."""
     if len(terms) <= 2:
         return [tuple(range(len(terms)))]
     if isinstance(optimize, (list, tuple)):
@@ -333,7 +332,7 @@ def _path(terms: tuple, result: tuple, optimize: Any) -> Sequence[tuple[int, ...
 
 
 def _combine(chosen: list, others: list, result: tuple) -> tuple[Any, tuple]:
-    """The product of some operands, summed over labels that nobody else needs."""
+    """Multiply some operands, and sum over labels that occur nowhere else."""
     while len(chosen) > 2:
         chosen = [_combine(chosen[:2], others + chosen[2:], result), *chosen[2:]]
     if len(chosen) == 1:
@@ -360,7 +359,7 @@ def _final(x: Any, labels: tuple, result: tuple) -> Any:
 
 @implements(np.kron)
 def kron(a: Any, b: Any) -> Any:
-    """The Kronecker product: every element of `a` replaced by its multiple of `b`.
+    """The Kronecker product: every element of `a` is replaced by its multiple of `b`.
 
     Examples
     --------
@@ -379,21 +378,21 @@ def kron(a: Any, b: Any) -> Any:
 
 @implements(np.cross)
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
-    """The vector product of three-dimensional vectors.
+    """The cross product of three-dimensional vectors.
 
     Parameters
     ----------
     a, b : array_like
-        3 elements along the axes of the vectors; the other axes broadcast.
+        Must have 3 elements along the axes of the vectors; the other axes broadcast.
     axisa, axisb, axisc : int
-        Where the vectors lie in `a`, in `b` and in the result.
+        The axes of the vectors in `a`, in `b` and in the result.
     axis : int, optional
-        All three of them.
+        Replaces all three of them.
 
     Raises
     ------
     ShapeError
-        If vectors have not three elements (two, which NumPy used to take, are not taken).
+        If vectors do not have three elements (two, which NumPy used to accept, are not supported).
 
     Examples
     --------

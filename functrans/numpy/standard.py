@@ -1,4 +1,4 @@
-"""What else the array API standard and NumPy's namespace name: exchange, versions, questions, text."""
+"""Further functions of the array API standard and NumPy: data exchange, type queries, text."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ __all__ = [
 
 @checked
 def from_dlpack(x: Any, /, *, device: Device = None, copy: bool | None = None) -> Any:
-    """An array of another library that has ``__dlpack__``, in memory of its own.
+    """Copy an array of another library that has ``__dlpack__``.
 
     Parameters
     ----------
     x : object
     device : {'cpu', None}
     copy : bool, optional
-        False is refused, but for an `Array`.
+        False raises an error, except for an `Array`.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def from_dlpack(x: Any, /, *, device: Device = None, copy: bool | None = None) -
         return x
     if not hasattr(x, "__dlpack__"):
         raise ArgumentError(f"from_dlpack: x must have __dlpack__, got {type(x).__name__}")
-    # NumPy exports no read-only array without a copy, and an Array need not be exported.
+    # NumPy does not export read-only arrays without a copy, and an Array need not be exported.
     return asarray(x if isinstance(x, np.ndarray) else np.from_dlpack(x), copy=copy)
 
 
@@ -71,7 +71,7 @@ def asanyarray(
     copy: Any = None,
     like: Like = None,
 ) -> Any:
-    """As `asarray`: there are no subclasses of `Array`.
+    """Like `asarray`: `Array` has no subclasses.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def asanyarray(
 
 @implements(np.ascontiguousarray)
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Like = None) -> Any:
-    """As `asarray`, of at least one axis.
+    """Like `asarray`, with at least one axis.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def ascontiguousarray(a: Any, dtype: Any = None, *, like: Like = None) -> Any:
 def frombuffer(
     buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0, *, like: Like = None
 ) -> Any:
-    """A copy of the numbers in a buffer; see `numpy.frombuffer`.
+    """Copy the numbers in a buffer; see `numpy.frombuffer`.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def frombuffer(
 
 @checked
 def fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Like = None) -> Any:
-    """The numbers of an iterable; see `numpy.fromiter`.
+    """Make an array from an iterable; see `numpy.fromiter`.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Like = None) -> An
 
 @checked
 def fromstring(string: Any, dtype: Any = float, count: int = -1, *, sep: str, like: Like = None) -> Any:
-    """The numbers in a text; see `numpy.fromstring`.
+    """Parse the numbers in a string; see `numpy.fromstring`.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def fromstring(string: Any, dtype: Any = float, count: int = -1, *, sep: str, li
 
 @implements(np.common_type)
 def common_type(*arrays: Any) -> type:
-    """The floating point type that holds all arrays; float64 of integers.
+    """The floating-point type that can represent all arrays; float64 for integers.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def common_type(*arrays: Any) -> type:
 
 @implements(np.min_scalar_type)
 def min_scalar_type(a: Any, /) -> np.dtype:
-    """The smallest dtype that holds a number; of an array its dtype.
+    """The smallest dtype that can represent a number; for an array, its dtype.
 
     Examples
     --------
@@ -181,9 +181,9 @@ def min_scalar_type(a: Any, /) -> np.dtype:
 
 @implements(np.real_if_close)
 def real_if_close(a: Any, tol: float = 100) -> Any:
-    """The real part of complex numbers whose imaginary parts are all within `tol` units of precision of 0.
+    """The real part of complex numbers, if all imaginary parts are within `tol` units of precision of 0.
 
-    The dtype depends on numbers: where they are not known while tracing, complex numbers stay complex.
+    The dtype depends on values: if they are unknown while tracing, complex numbers stay complex.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def real_if_close(a: Any, tol: float = 100) -> Any:
 
 @implements(np.shares_memory)
 def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
-    """Whether arrays have elements in common memory; traced values have none.
+    """Whether arrays share memory; traced values have none.
 
     Examples
     --------
@@ -217,7 +217,7 @@ def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
 
 @implements(np.may_share_memory)
 def may_share_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
-    """Whether arrays might have elements in common memory; traced values have none.
+    """Whether arrays might share memory; traced values have none.
 
     Examples
     --------
@@ -238,7 +238,7 @@ def may_share_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
 def array_repr(
     arr: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None
 ) -> str:
-    """The text that ``repr`` gives; see `numpy.array_repr`. Of a traced value its type.
+    """The result of ``repr``, see `numpy.array_repr`; for a traced value, its type.
 
     Examples
     --------
@@ -253,7 +253,7 @@ def array_repr(
 
 @implements(np.array_str)
 def array_str(a: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
-    """The text that ``str`` gives; see `numpy.array_str`. Of a traced value its type.
+    """The result of ``str``, see `numpy.array_str`; for a traced value, its type.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Constants, dtypes, and questions about types: what NumPy has of them, for tracers too."""
+"""NumPy's constants, dtypes and type queries, also for tracers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .dispatch import implements
 
 @implements(np.result_type)
 def result_type(*arrays_and_dtypes: Any) -> np.dtype:
-    """The dtype of the operands together; Python numbers give way to arrays.
+    """The common dtype of operands; Python numbers do not affect the dtype of arrays.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
 
 @implements(np.shape)
 def shape(a: Any) -> tuple[int, ...]:
-    """The shape, a tuple of ints.
+    """The shape of an array, as a tuple of ints.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def shape(a: Any) -> tuple[int, ...]:
 
 @implements(np.ndim)
 def ndim(a: Any) -> int:
-    """The number of axes.
+    """The number of axes of an array.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def ndim(a: Any) -> int:
 
 @implements(np.size)
 def size(a: Any, axis: int | None = None) -> int:
-    """The number of elements, in all or along an axis.
+    """The number of elements of an array, in total or along an axis.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def size(a: Any, axis: int | None = None) -> int:
 
 @implements(np.iscomplexobj)
 def iscomplexobj(x: Any) -> bool:
-    """Whether the dtype is complex, whatever the numbers are.
+    """Whether the dtype is complex, whatever the values.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def isrealobj(x: Any) -> bool:
 
 @checked
 def isscalar(element: Any) -> bool:
-    """Whether a number, or a traced value or array without axes.
+    """Whether `element` is a number, or a traced value or array without axes.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def isscalar(element: Any) -> bool:
 
 @implements(np.can_cast)
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
-    """Whether a dtype (or an array's) can be cast to another by a rule of NumPy.
+    """Whether a dtype (or an array's) can be cast to another by NumPy's rules.
 
     Examples
     --------
@@ -147,11 +147,11 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
 
 
 def _item(x: Any, *index: Any) -> Any:
-    """``t.item()``: the Python number, where there is one."""
+    """``t.item()``: the Python number, if it is known."""
     if index:
         return x[index if len(index) > 1 else index[0]].item()
     if x.size != 1:
-        raise ArgumentError(f"item: an array of shape {x.shape} is not one number; index it first")
+        raise ArgumentError(f"item: an array of shape {x.shape} has more than one element; index it first")
     return _NUMBERS[x.dtype.kind](x.reshape(()))
 
 

@@ -44,7 +44,7 @@ _ACCUMULATIONS: dict[np.ufunc, Primitive] = {
     np.minimum: ops.cummin_p,
     np.logaddexp: ops.cumlogsumexp_p,
 }
-#: Those whose order of evaluation is free, so that halves can be combined: log(n) operations instead of n.
+#: Ufuncs that are associative, so that halves can be combined: log(n) operations instead of n.
 _ASSOCIATIVE = frozenset(
     (
         np.add,
@@ -66,7 +66,7 @@ _ASSOCIATIVE = frozenset(
         np.logaddexp2,
     )
 )
-#: The others are written out, one operation for each element, up to this many.
+#: Other ufuncs are unrolled, one operation for each element, up to this many.
 _LONGEST = 256
 _IN_PLACE: dict[np.ufunc, str] = {
     np.add: "add",
@@ -148,7 +148,7 @@ def _masked(x: Any, where: Any, ufunc: np.ufunc, name: str) -> Any:
 
 
 def _folded(function: Callable[..., Any], ufunc: np.ufunc, name: str, x: Any, initial: Any) -> Any:
-    """The rows of `x` combined."""
+    """Combine the rows of `x`."""
     n = shape_of(x)[0]
     total = given(initial, None)
     if not n:
@@ -172,14 +172,14 @@ def _rows(x: Any, name: str) -> list[Any]:
     shape = shape_of(x)
     if shape[0] > _LONGEST:
         raise NoRuleError(
-            f"{name} of {shape[0]} traced elements: functrans writes out an operation for each, at most {_LONGEST}; "
-            "write it as a loop with lax.scan, or by functions whose order of evaluation is free"
+            f"{name} of {shape[0]} traced elements: functrans unrolls one operation for each, at most {_LONGEST}; "
+            "write it as a loop with lax.scan, or use an associative ufunc"
         )
     return [ops.element_along(x, 0, i) for i in range(shape[0])]
 
 
 def _halved(function: Callable[..., Any], x: Any) -> Any:
-    """Neighbours combined, so that about half as many rows are left."""
+    """Combine neighbours, which leaves about half as many rows."""
     shape = shape_of(x)
     half = shape[0] // 2
     pairs = ops.reshape_p.bind(ops.slice_along(x, 0, 0, 2 * half), shape=(half, 2, *shape[1:]))
@@ -220,7 +220,7 @@ def _accumulate(
 
 
 def _scanned(function: Callable[..., Any], x: Any) -> Any:
-    """Running folds in log(n) steps: each row with the one `step` before it, and `step` doubles."""
+    """Cumulative folds in log(n) steps: combine each row with the one `step` before it, and double `step`."""
     shape = shape_of(x)
     n, step = shape[0], 1
     while step < n:
@@ -256,12 +256,12 @@ def _reduceat(
     dtype: Any = None,
     out: Any = None,
 ) -> Any:
-    """Slices reduced: from each index to the next, or the element itself where the next is not behind it."""
+    """Reduce slices: from each index to the next, or only the element itself if the next is not larger."""
     refuse_out(name, out)
     x, i = array_operand(array, name), operand(indices, name, 1)
     if is_abstract(i):
         raise ConcretizationError(
-            f"{name}: the numbers of the indices are not known while tracing; pass them as constants, or write "
+            f"{name}: the values of the indices are unknown while tracing; pass them as constants, or write "
             "zeros(n).at[segment].add(x) with the segment of each element"
         )
     d = one_axis(axis, len(shape_of(x)), name)

@@ -203,5 +203,5 @@ def test_errors():
         lax.reduce(x, np.zeros(2), lax.add, (0,))
     with pytest.raises(ft.errors.ArgumentValueError, match="element by element"):
         lax.reduce_window(x, 0.0, lambda a, b: fnp.sum(a + b), (2, 2))
-    with pytest.raises(ft.errors.ArgumentValueError, match="keep types"):
+    with pytest.raises(ft.errors.ArgumentValueError, match="preserve types"):
         lax.reduce(x, 0.0, lambda a, b: a > b, (0,))

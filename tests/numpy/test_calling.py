@@ -74,7 +74,7 @@ def test_vectorize_options():
             "number of positional",
         ),
         (lambda: fnp.vectorize(smaller_sum, signature="(n),(n)->()"), (V, V[:2]), ValueError, "inconsistent"),
-        (lambda: fnp.vectorize(fnp.dot, signature="(n),(n)->(n)"), (V, V), ValueError, "does not fit"),
+        (lambda: fnp.vectorize(fnp.dot, signature="(n),(n)->(n)"), (V, V), ValueError, "does not match"),
         (lambda: fnp.vectorize(fnp.dot, signature="(n),(n)->(),()"), (V, V), ValueError, "number of outputs"),
         (lambda: fnp.vectorize(fnp.dot, signature="(n),(n)->()"), (V, 1.0), ValueError, "enough axes"),
         (lambda: fnp.vectorize(smaller_sum), (V, A.T), ValueError, "broadcast"),

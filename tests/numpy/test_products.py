@@ -127,7 +127,7 @@ def test_linalg(same):
 
 def test_messages():
     with pytest.raises(
-        ShapeError, match=r"dot: shapes \(3, 4\) and \(3, 4\) do not fit: extent 4 \(axis 1\) meets 3"
+        ShapeError, match=r"dot: shapes \(3, 4\) and \(3, 4\) do not match: extent 4 \(axis 1\) meets 3"
     ):
         fnp.dot(A2, A2)
     with pytest.raises(ArgumentValueError, match="names 1 operands, got 2"):

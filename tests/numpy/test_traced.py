@@ -77,7 +77,7 @@ def test_traced_masks():
     out = ft.jit(lambda x: x.at[x[:, 0] > 1].add(np.array([10.0, 20.0])))(rows)
     np.testing.assert_array_equal(out, [[0, 1], [12, 23], [14, 25]])
     with pytest.raises(
-        errors.NonConcreteBooleanIndexError, match="how many elements the mask names is unknown"
+        errors.NonConcreteBooleanIndexError, match="number of elements under the mask is unknown"
     ):
         ft.jit(lambda x: x.at[x > 2].set(np.array([1.0, 2.0])))(X)
     # Eager differentiation knows the numbers.

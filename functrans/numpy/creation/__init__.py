@@ -1,1 +1,1 @@
-"""New arrays."""
+"""Array creation."""

@@ -1,4 +1,4 @@
-"""New arrays: from numbers and lists, filled, counted, on a mesh."""
+"""Create arrays from numbers and lists, or filled with a value."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def asarray(
     device: Device = None,
     like: Like = None,
 ) -> Any:
-    """An array of functrans.
+    """Convert a value to a functrans array.
 
     Parameters
     ----------
     a : array_like
-        Also a nested list with traced values among its elements. An ndarray is copied, so that changing it
-        later does not change the result; an `Array` is not.
+        May be a nested list that contains traced values. An ndarray is copied, so that later changes to it do not
+        affect the result; an `Array` is not copied.
     dtype : dtype-like, optional
 
     Returns
@@ -55,7 +55,7 @@ def asarray(
     Raises
     ------
     UnsupportedDtypeError
-        float16, longdouble, object, text, dates.
+        If the dtype is float16, longdouble, object, text or dates.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def array(
     ndmin: int = 0,
     like: Like = None,
 ) -> Any:
-    """Like `asarray`; `ndmin` puts axes of extent 1 in front.
+    """Like `asarray`; `ndmin` prepends axes of extent 1.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def array(
 
 @implements(np.copy, method="copy")
 def copy(a: Any, order: Order = "K", subok: bool = False) -> Any:
-    """The array itself, as no array of functrans changes; a copy of an ndarray.
+    """Copy an ndarray; an `Array` is immutable, and returned unchanged.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def copy(a: Any, order: Order = "K", subok: bool = False) -> Any:
 
 @implements(*([np.astype] if hasattr(np, "astype") else []))
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Device = None) -> Any:
-    """The array in another dtype, cast as NumPy casts (the imaginary part of complex numbers is dropped).
+    """Convert an array to another dtype, by NumPy's casting (casts from complex drop the imaginary part).
 
     Examples
     --------
@@ -149,7 +149,7 @@ def _dtype(dtype: Any, name: str, default: np.dtype = FLOAT64) -> np.dtype:
 def zeros(
     shape: Any, dtype: Any = float, order: Order = "C", *, device: Device = None, like: Like = None
 ) -> Any:
-    """Zeros.
+    """An array of zeros.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def zeros(
 def ones(
     shape: Any, dtype: Any = None, order: Order = "C", *, device: Device = None, like: Like = None
 ) -> Any:
-    """Ones.
+    """An array of ones.
 
     Examples
     --------
@@ -182,7 +182,7 @@ def ones(
 def empty(
     shape: Any, dtype: Any = float, order: Order = "C", *, device: Device = None, like: Like = None
 ) -> Any:
-    """Zeros: no array of functrans holds what nobody wrote.
+    """An array of zeros: functrans has no uninitialized arrays.
 
     Examples
     --------
@@ -205,7 +205,7 @@ def full(
     device: Device = None,
     like: Like = None,
 ) -> Any:
-    """One number (or an array that broadcasts) everywhere; the number may be traced.
+    """An array filled with one number (or an array that broadcasts), which may be traced.
 
     Examples
     --------
@@ -220,7 +220,7 @@ def full(
 
 
 def _fitting(given: Any, value: Any, dtype: np.dtype) -> Any:
-    """`value`, made of `given`; a Python integer is one of `dtype` from the start, or raises NumPy's OverflowError."""
+    """`value`, made from `given`; a Python integer is converted to `dtype`, or raises NumPy's OverflowError."""
     return dtype.type(given) if type(given) is int and dtype.kind in "iu" else value
 
 
@@ -228,7 +228,7 @@ def _filled(shape: tuple[int, ...], value: Any, dtype: np.dtype) -> Any:
     if not shape_of(value):
         return ops.full(shape, value, dtype)
     if ops.broadcast_shapes("full", shape, shape_of(value)) != shape:
-        raise ShapeError(f"full: fill_value of shape {shape_of(value)} does not fit into shape {shape}")
+        raise ShapeError(f"full: fill_value of shape {shape_of(value)} does not broadcast to shape {shape}")
     out = ops.broadcast_to(ops.convert(value, dtype), shape)
     return out.copy() if isinstance(out, np.ndarray) else out
 
@@ -252,7 +252,7 @@ def zeros_like(
     device: Device = None,
     like: Like = None,
 ) -> Any:
-    """Zeros of the shape and dtype of `a`.
+    """Zeros with the shape and dtype of `a`.
 
     Examples
     --------
@@ -277,7 +277,7 @@ def ones_like(
     device: Device = None,
     like: Like = None,
 ) -> Any:
-    """Ones of the shape and dtype of `a`.
+    """Ones with the shape and dtype of `a`.
 
     Examples
     --------
@@ -302,7 +302,7 @@ def empty_like(
     device: Device = None,
     like: Like = None,
 ) -> Any:
-    """Zeros of the shape and dtype of `prototype`; see `empty`.
+    """Zeros with the shape and dtype of `prototype`; see `empty`.
 
     Examples
     --------
@@ -327,7 +327,7 @@ def full_like(
     device: Device = None,
     like: Like = None,
 ) -> Any:
-    """One number everywhere, in the shape and dtype of `a`.
+    """An array filled with one number, with the shape and dtype of `a`.
 
     Examples
     --------
@@ -353,7 +353,7 @@ def eye(
     device: Device = None,
     like: Like = None,
 ) -> Any:
-    """Ones on diagonal `k`.
+    """A matrix with ones on diagonal `k`.
 
     Examples
     --------
@@ -384,7 +384,7 @@ def identity(n: int, dtype: Any = None, *, like: Like = None) -> Any:
 
 @implements(np.tri)
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, like: Like = None) -> Any:
-    """Ones on and below diagonal `k`.
+    """A matrix with ones on and below diagonal `k`.
 
     Examples
     --------

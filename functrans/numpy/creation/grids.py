@@ -1,4 +1,4 @@
-"""Arrays put together by writing them down: block, r_, c_; meshes mgrid and ogrid."""
+"""Build arrays by concise notation: block, r_, c_; the meshes mgrid and ogrid."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["block", "c_", "mgrid", "ogrid", "r_"]
 
 
 def _depth(arrays: Any, place: str = "arrays") -> int:
-    """How deep lists are nested: everywhere alike."""
+    """The nesting depth of lists, which must be the same everywhere."""
     if isinstance(arrays, tuple):
         raise ArgumentError(f"block: {place} is a tuple; only lists can be used to arrange blocks")
     if not isinstance(arrays, list):
@@ -47,7 +47,7 @@ def _leaves(arrays: Any) -> list[Any]:
 
 @implements(np.block)
 def block(arrays: Any) -> Any:
-    """Arrays arranged as nested lists say: the innermost are joined along the last axis, and so outwards.
+    """Join arrays as arranged in nested lists: the innermost lists along the last axis, and so on outwards.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def block(arrays: Any) -> Any:
     Raises
     ------
     ShapeError, ArgumentValueError
-        If shapes or depths do not fit.
+        If shapes or depths do not match.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def block(arrays: Any) -> Any:
 
 
 def _count(step: Any) -> int | None:
-    """How many numbers a slice such as ``0:1:5j`` means, if it means a number of them."""
+    """The number of points that a slice such as ``0:1:5j`` asks for, if any."""
     return int(abs(step)) if isinstance(step, complex) else None
 
 
@@ -99,7 +99,7 @@ class _Joiner:
         return concatenate([self._part(item, ndmin, trans1d) for item in items], axis=axis)
 
     def _directive(self, text: str) -> tuple[int, int, int]:
-        """``'axis,ndmin,trans1d'``, of which the last may be missing."""
+        """``'axis,ndmin,trans1d'``, whose last parts may be missing."""
         try:
             given = tuple([int(part) for part in text.split(",")])
             return (given + self._setting[len(given) :])[:3]  # type: ignore[return-value]
@@ -124,7 +124,7 @@ class _Joiner:
         shape = shape_of(value)
         missing = ndmin - len(shape)
         if missing > 0:
-            # The axes of the array begin at `trans1d`; negative: counted so that the last is there.
+            # The axes of the array begin at `trans1d`; if negative, `trans1d` is the position of the last one.
             first = trans1d if trans1d >= 0 else missing + trans1d + 1
             shape = (1,) * first + shape + (1,) * (missing - first)
         return finish(ops.reshape_p.bind(value, shape=shape or (1,)))
@@ -178,7 +178,7 @@ class _Mesh:
         bounds = [b for part in parts if isinstance(part, slice) for b in (part.start, part.stop, part.step)]
         if any(is_abstract(b) for b in bounds):
             raise ArgumentError(
-                f"{self._name}: a bound is a traced value, and the shape depends on it; use linspace and meshgrid"
+                f"{self._name}: a bound is a traced value, but the shape depends on it; use linspace and meshgrid"
             )
         found = self._made_by[key]
         return tuple([finish(part) for part in found]) if isinstance(found, tuple) else finish(found)
@@ -187,7 +187,7 @@ class _Mesh:
 mgrid = _Mesh(
     "mgrid",
     np.mgrid,
-    """The coordinates of a mesh, one array of all for each axis: ``mgrid[0:2, 0:1:5j]``.
+    """The coordinates of a mesh, in one array with a row for each axis: ``mgrid[0:2, 0:1:5j]``.
 
 Examples
 --------

@@ -1,4 +1,4 @@
-"""Numbers in order: arange, linspace and its kin, meshes."""
+"""Ranges of numbers and meshes: arange, linspace, logspace, geomspace, meshgrid, indices."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def arange(
     device: Device = None,
     like: Like = None,
 ) -> Any:
-    """Numbers from `start` (default 0) in steps of `step` (default 1), before `stop`.
+    """Numbers from `start` (default 0) in steps of `step` (default 1), up to but not including `stop`.
 
     All must be known while tracing, since the shape depends on them.
 
@@ -56,17 +56,17 @@ def arange(
 
 
 def _number(a: Any, name: str) -> Any:
-    """A number that shapes may depend on."""
+    """Convert to a number that shapes may depend on."""
     if not isinstance(a, Tracer):
         return a
     found = a.concrete()
     if found is None:
-        return float(a) if a.dtype.kind == "f" else operator.index(a)  # raises, and says why
+        return float(a) if a.dtype.kind == "f" else operator.index(a)  # raises an error that explains itself
     return found
 
 
 def _counted(count: int, first: Any, step: Any) -> Any:
-    """``first + step * i``, made by the program."""
+    """``first + step * i``, computed in the traced program."""
     numbers = ops.convert(ops.iota((count,), 0), first.dtype)
     if step != 1:
         numbers = ops.mul_p.bind(numbers, step)
@@ -86,21 +86,20 @@ def linspace(
     device: Device = None,
     like: Like = None,
 ) -> Any:
-    """Numbers evenly spaced from `start` to `stop`, which may be arrays and traced; derivatives flow through
-    both.
+    """Numbers evenly spaced from `start` to `stop`, which may be arrays, traced, and differentiated.
 
     Parameters
     ----------
     start, stop : array_like
         They broadcast together.
     num : int
-        How many.
+        The number of points.
     endpoint : bool
-        Whether `stop` is the last of them.
+        Whether `stop` is the last point.
     retstep : bool
-        Return the step too.
+        Whether to return the step, too.
     axis : int
-        Where the numbers lie in the result, if `start` or `stop` are arrays.
+        The axis of the points in the result, if `start` or `stop` are arrays.
 
     Examples
     --------
@@ -171,7 +170,7 @@ def logspace(
 def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> Any:
-    """Numbers in geometric progression from `start` to `stop`, which have one sign, or are complex.
+    """Numbers in geometric progression from `start` to `stop`, which must have one sign, or be complex.
 
     Raises
     ------
@@ -180,7 +179,7 @@ def geomspace(
 
     Notes
     -----
-    Between real ends of different signs there is nothing: NaN.
+    Real ends with different signs yield NaN.
 
     Examples
     --------
@@ -207,7 +206,7 @@ def geomspace(
 
 
 def _with_ends(values: Any, first: Any, last: Any) -> Any:
-    """Values of which the first and the last are these, not what rounding made of them."""
+    """Replace the first and the last value by the exact ends, without rounding."""
     shape = shape_of(values)
     i = ops.broadcast_to(ops.iota((shape[0],) + (1,) * (len(shape) - 1), 0), shape)
     for place, end in ((shape[0] - 1, last), (0, first)):
@@ -228,9 +227,9 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     ----------
     *xi : array_like, shape (n_i,)
     sparse : bool
-        Leave extents of 1 to broadcasting.
+        Whether to leave axes of extent 1 to broadcasting.
     indexing : {'xy', 'ij'}
-        With 'xy' the first two axes of the results are exchanged: rows are the second vector's.
+        With 'xy', the first two axes of the results are exchanged: rows follow the second vector.
 
     Examples
     --------
@@ -257,7 +256,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
 @implements(np.indices)
 def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
-    """The index along each axis, at every place of an array of the shape `dimensions`.
+    """The index along each axis of every element of an array with the shape `dimensions`.
 
     Examples
     --------

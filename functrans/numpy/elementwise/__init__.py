@@ -1,1 +1,1 @@
-"""Functions element by element that are no ufuncs."""
+"""Elementwise functions that are not ufuncs."""

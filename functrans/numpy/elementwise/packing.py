@@ -31,28 +31,28 @@ def _bit_weights(bitorder: str, name: str) -> np.ndarray:
 
 
 def _rows(x: Any, axis: Any, name: str) -> tuple[Any, int]:
-    """The array with the axis to work along last, and that axis; the flat array for None."""
+    """Move the axis to work along last, and return that axis; for None, flatten the array."""
     x, d = along(x, axis, name)
     return ops.move_axis(x, d, len(shape_of(x)) - 1), d
 
 
 @implements(np.packbits)
 def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Any:
-    """Eight elements as the bits of one byte.
+    """Pack every eight elements into the bits of one byte.
 
     Parameters
     ----------
     a : array_like of int or bool
-        An element is a bit that is set where it is not 0.
+        Nonzero elements become bits that are set.
     axis : int, optional
         By default the flat array is packed.
     bitorder : {'big', 'little'}
-        Whether the first of eight is the highest bit.
+        Whether the first of eight elements is the highest bit.
 
     Returns
     -------
     Array of uint8
-        Zeros fill the last byte.
+        The last byte is padded with zeros.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Any:
 
 @implements(np.unpackbits)
 def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
-    """The bits of bytes, as zeros and ones.
+    """Unpack the bits of bytes to zeros and ones.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bit
     axis : int, optional
         By default the flat array is unpacked.
     count : int, optional
-        How many bits; negative: how many are left out at the end. Zeros are added where there are not as many.
+        The number of bits to return; if negative, the number to drop from the end. Missing bits are zeros.
     bitorder : {'big', 'little'}
         Whether the highest bit comes first.
 
@@ -127,7 +127,7 @@ def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bit
 
 
 def _count(x: Any) -> Any:
-    """Bits set in the absolute value: sums of neighbours, in groups of 1, 2, 4, ... bits."""
+    """Count the bits of the absolute value by sums of neighbours, in groups of 1, 2, 4, ... bits."""
     dtype = dtype_of(x)
     if dtype.kind == "b":
         return ops.convert(x, _UINT8)
@@ -144,7 +144,7 @@ def _count(x: Any) -> Any:
     return ops.convert(x, _UINT8)
 
 
-bitwise_count = unary(np.bitwise_count, _count, "How many bits of the absolute value are set, as uint8.")
+bitwise_count = unary(np.bitwise_count, _count, "The number of bits set in the absolute value, as uint8.")
 
 # --- frexp --------------------------------------------------------------------------------------------------
 
@@ -152,7 +152,7 @@ bitwise_count = unary(np.bitwise_count, _count, "How many bits of the absolute v
 def _exponent(x: Any) -> Any:
     """The exponent `e` with ``0.5 <= |x| / 2**e < 1``, of a positive normal number, as int32."""
     e = ops.convert(ops.add_p.bind(ops.floor_p.bind(ops.log2_p.bind(x)), literal(1.0, x)), INT32)
-    # The logarithm is rounded: near a power of two it may be one off.
+    # The logarithm is rounded: near a power of two it may be off by one.
     m = ops.ldexp(x, ops.sub_p.bind(literal(0, e), e))
     one = np.int32(1)
     e = ops.select_p.bind(ops.ge_p.bind(m, literal(1.0, m)), ops.add_p.bind(e, one), e)
@@ -173,14 +173,14 @@ def _frexp(x: Any, /, **options: Any) -> tuple[Any, Any]:
     small = ops.and_p.bind(
         ops.lt_p.bind(size, literal(float(np.finfo(value.dtype).tiny), size)), _not_zero(size)
     )
-    # Denormal numbers are scaled up first; of 0, infinity and NaN the exponent is 0.
+    # Denormal numbers are scaled up first; 0, infinity and NaN have the exponent 0.
     scaled = ops.select_p.bind(small, ops.mul_p.bind(size, literal(2.0**digits, size)), size)
     proper = ops.select_p.bind(plain, scaled, ops.select_p.bind(small, scaled, literal(0.5, size)))
     e = _exponent(proper)
     up = ops.convert(small, INT32)
     e = ops.sub_p.bind(e, ops.mul_p.bind(up, np.int32(digits)))
     half = ops.convert(ops.floor_p.bind(ops.mul_p.bind(ops.convert(e, FLOAT64), 0.5)), INT32)
-    # In two steps, neither of which leaves the range.
+    # In two steps, so that neither leaves the range.
     down = ops.ldexp(value, ops.sub_p.bind(np.int32(0), half))
     return finish(ops.ldexp(down, ops.sub_p.bind(half, e))), finish(e)
 
@@ -190,5 +190,5 @@ def _not_zero(x: Any) -> Any:
 
 
 frexp = publish(
-    _frexp, np.frexp, "Mantissa, at least 0.5 and less than 1 in size, and exponent of 2, a tuple."
+    _frexp, np.frexp, "The mantissa, of size at least 0.5 and below 1, and the exponent of 2, as a tuple."
 )

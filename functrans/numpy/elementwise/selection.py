@@ -1,4 +1,4 @@
-"""Choosing and comparing element by element: where, select, clip, round, isclose, parts of numbers."""
+"""Elementwise selection and comparison: where, select, clip, round, isclose, parts of numbers."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from ..reductions.reductions import all as all_of
 def where(
     condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: Any = None
 ) -> Any:
-    """`x` where the condition holds, else `y`; without both, the places where it holds: `nonzero`.
+    """Select `x` where the condition is true, else `y`; without both, `nonzero` of the condition.
 
     Parameters
     ----------
     condition : array_like
-        True where not 0.
+        Nonzero elements count as true.
     x, y : array_like
-        Of shapes that broadcast with the condition's.
+        Their shapes must broadcast with the condition's.
     size : int, optional
     fill_value : int or tuple of int, optional
         As for `nonzero`, without `x` and `y`.
@@ -42,19 +42,19 @@ def where(
     Returns
     -------
     Array
-        In the common dtype of `x` and `y`.
+        With the common dtype of `x` and `y`.
 
     Raises
     ------
     ArgumentValueError
-        If only one of `x` and `y` is given.
+        If only one of `x` and `y` is passed.
     ConcretizationError
-        If neither is, nor `size`, and the condition is traced.
+        If `x`, `y` and `size` are not passed, and the condition is traced.
 
     Notes
     -----
-    Both sides are computed. Where the derivative of the side not chosen is infinite or NaN, the result's
-    is NaN; choose a harmless argument as well: ``where(x > 0, log(where(x > 0, x, 1)), 0)``.
+    Both sides are computed. If the derivative of the side not selected is infinite or NaN, the derivative of the result
+    is NaN; so select a harmless argument, too: ``where(x > 0, log(where(x > 0, x, 1)), 0)``.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def where(
 
 @implements(np.select)
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
-    """The choice that belongs to the first condition that holds, else `default`.
+    """Select from the choice of the first true condition, else `default`.
 
     Parameters
     ----------
@@ -118,13 +118,13 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 def clip(
     a: Any, a_min: Any = None, a_max: Any = None, out: None = None, *, min: Any = None, max: Any = None
 ) -> Any:
-    """Numbers below `a_min` raised to it, numbers above `a_max` lowered to it.
+    """Limit numbers to the range from `a_min` to `a_max`.
 
     Parameters
     ----------
     a : array_like
     a_min, a_max : array_like, optional
-        Broadcast against `a`. Also given as `min` and `max`.
+        Broadcast against `a`. May also be passed as `min` and `max`.
 
     Returns
     -------
@@ -132,7 +132,7 @@ def clip(
 
     Notes
     -----
-    At a bound the derivative is shared by halves, as for `maximum` and `minimum`.
+    At a bound each side gets half of the derivative, as for `maximum` and `minimum`.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def clip(
 
 
 def _bounds(x: Any, low: Any, high: Any) -> tuple[Any, Any]:
-    """The bounds, without Python integers below or above all integers of the dtype of `x`, as NumPy."""
+    """The bounds; as in NumPy, Python integers beyond the range of the dtype of `x` are dropped."""
     dtype = dtype_of(x)
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
@@ -177,15 +177,15 @@ operators.method["clip"] = _clip_method
 def nan_to_num(
     x: Any, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> Any:
-    """NaN replaced by 0 and infinities by the largest numbers.
+    """Replace NaN by 0 and infinities by the largest numbers.
 
     Parameters
     ----------
     x : array_like
     copy : bool
-        Has no meaning here.
+        Accepted, without effect.
     nan, posinf, neginf : float
-        What to put in the places.
+        The replacements.
 
     Returns
     -------
@@ -215,7 +215,7 @@ def _finite(x: Any, nan: float, posinf: float | None, neginf: float | None) -> A
 
 
 def _of_dtype(number: Any, x: Any) -> Any:
-    """A number, which may be traced, in the dtype and shape of `x`."""
+    """Convert a number, which may be traced, to the dtype and shape of `x`."""
     return ops.broadcast_to(ops.convert(array_operand(number, "nan_to_num"), dtype_of(x)), shape_of(x))
 
 
@@ -224,13 +224,13 @@ def _of_dtype(number: Any, x: Any) -> Any:
 
 @implements(np.round, np.around, method="round")
 def round(a: Any, decimals: int = 0, out: None = None) -> Any:
-    """To the nearest number of that many decimals, the even one of two. The derivative is 0.
+    """Round to the given number of decimals, ties to even. The derivative is 0.
 
     Parameters
     ----------
     a : array_like
     decimals : int
-        Negative for tens, hundreds.
+        Negative values round to tens, hundreds, and so on.
 
     Returns
     -------
@@ -251,7 +251,7 @@ around = round
 
 @implements(np.fix)
 def fix(x: Any, out: None = None) -> Any:
-    """Rounded towards 0.
+    """Round towards 0.
 
     Examples
     --------
@@ -268,7 +268,7 @@ def fix(x: Any, out: None = None) -> Any:
 
 @implements(np.real)
 def real(val: Any) -> Any:
-    """The real part.
+    """The real part of numbers.
 
     Examples
     --------
@@ -281,7 +281,7 @@ def real(val: Any) -> Any:
 
 @implements(np.imag)
 def imag(val: Any) -> Any:
-    """The imaginary part; zeros for real numbers.
+    """The imaginary part of numbers; zeros for real numbers.
 
     Examples
     --------
@@ -312,7 +312,7 @@ def angle(z: Any, deg: bool = False) -> Any:
 
 @implements(np.isreal)
 def isreal(x: Any) -> Any:
-    """Whether the imaginary part is 0.
+    """Whether elements are real, that is, have an imaginary part of 0.
 
     Examples
     --------
@@ -327,7 +327,7 @@ def isreal(x: Any) -> Any:
 
 @implements(np.iscomplex)
 def iscomplex(x: Any) -> Any:
-    """Whether the imaginary part is not 0.
+    """Whether elements have a nonzero imaginary part.
 
     Examples
     --------
@@ -341,7 +341,7 @@ def iscomplex(x: Any) -> Any:
 
 @implements(np.isposinf)
 def isposinf(x: Any, out: None = None) -> Any:
-    """Whether positive infinity.
+    """Whether elements are positive infinity.
 
     Examples
     --------
@@ -355,7 +355,7 @@ def isposinf(x: Any, out: None = None) -> Any:
 
 @implements(np.isneginf)
 def isneginf(x: Any, out: None = None) -> Any:
-    """Whether negative infinity.
+    """Whether elements are negative infinity.
 
     Examples
     --------
@@ -368,7 +368,7 @@ def isneginf(x: Any, out: None = None) -> Any:
 
 
 def _as_of_a_number(part: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """For traced values: weak of weak ones, as attributes of Python's numbers are."""
+    """For traced values: keeps weak values weak, like attributes of Python numbers."""
     return lambda x: ops.weakly(part(x)) if x.aval.weak else part(x)
 
 

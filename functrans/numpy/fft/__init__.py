@@ -1,6 +1,6 @@
 """``functrans.numpy.fft``: NumPy's discrete Fourier transforms, in all their forms, with derivatives.
 
-Single precision stays single, as in NumPy 2. No transform has a kernel of its own: SciPy's runs between kernels.
+Single precision stays single, as in NumPy 2. Transforms have no kernels: SciPy's functions run between kernels.
 
 Examples
 --------

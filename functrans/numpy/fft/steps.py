@@ -1,4 +1,4 @@
-"""What the transforms share (operands, lengths, scaling, the sequence of primitives), and frequencies."""
+"""Common parts of the transforms (operands, lengths, scaling, the sequence of primitives), and frequencies."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from ..shaping.moving import roll
 
 
 def operand_of(name: str, a: Any, out: Any) -> Any:
-    """The array to transform, in float or complex numbers."""
+    """Convert the array to transform to floats or complex numbers."""
     if out is not None:
-        raise ArgumentError(f"{name}: out= is not supported: arrays never change; use the returned value")
+        raise ArgumentError(f"{name}: out= is not supported: arrays are immutable; use the returned value")
     x = array_operand(a, name)
     return x if is_inexact(x.dtype) else strong(x, FLOAT64)
 
 
 def conjugated(x: Any) -> Any:
-    """The complex conjugate; real numbers as they are."""
+    """The complex conjugate; real numbers are unchanged."""
     return ops.conj_p.bind(x) if is_complex(x.dtype) else x
 
 
 def length(name: str, n: Any) -> int:
-    """A number of points, checked."""
+    """Check a number of points."""
     try:
         found = operator.index(n)
     except TypeError as error:
@@ -51,7 +51,7 @@ def length(name: str, n: Any) -> int:
 
 
 def resized(x: Any, axis: int, n: int) -> Any:
-    """The first `n` elements along an axis; zeros where there are fewer."""
+    """The first `n` elements along an axis, padded with zeros."""
     shape = shape_of(x)
     if shape[axis] > n:
         return ops.slice_along(x, axis, 0, n)
@@ -63,7 +63,7 @@ def resized(x: Any, axis: int, n: int) -> Any:
 
 
 def scaling(name: str, norm: Any) -> str:
-    """Which direction is scaled, checked."""
+    """Check which direction is scaled."""
     if norm is None:
         return "backward"
     if not (isinstance(norm, str) and norm in ops.SWAPPED):
@@ -72,12 +72,12 @@ def scaling(name: str, norm: Any) -> str:
 
 
 def swapped(name: str, norm: Any) -> str:
-    """The scaling of a transform that is written as its inverse."""
+    """The scaling of a transform computed by its inverse."""
     return ops.SWAPPED[scaling(name, norm)]
 
 
 def transform(name: str, kind: str, x: Any, axes: Sequence[int], lengths: Sequence[int], norm: Any) -> Any:
-    """The primitive on an array that is cut and padded to fit; `axes` are distinct, and counted from the front."""
+    """Bind the primitive to an array cropped and padded to `lengths`; `axes` are distinct, and not negative."""
     if kind == "rfft" and is_complex(x.dtype):
         raise DtypeError(
             f"{name}: expected real numbers, got {x.dtype}; use the transform of complex numbers, or .real"
@@ -91,7 +91,7 @@ def transform(name: str, kind: str, x: Any, axes: Sequence[int], lengths: Sequen
 
 
 def along_one(name: str, kind: str, x: Any, n: Any, axis: Any, norm: Any) -> Any:
-    """A transform along one axis."""
+    """Transform along one axis."""
     d = one_axis(axis, len(shape_of(x)), name)
     if n is None:
         n = 2 * (shape_of(x)[d] - 1) if kind == "irfft" else shape_of(x)[d]
@@ -99,7 +99,7 @@ def along_one(name: str, kind: str, x: Any, n: Any, axis: Any, norm: Any) -> Any
 
 
 def along_many(name: str, kind: str, x: Any, s: Any, axes: Any, norm: Any) -> Any:
-    """A transform along several axes; along one that is named twice, twice."""
+    """Transform along several axes; twice along an axis that occurs twice."""
     shape = shape_of(x)
     for what, given in (("s", s), ("axes", axes)):
         if not (given is None or isinstance(given, Iterable)):
@@ -135,7 +135,7 @@ def along_many(name: str, kind: str, x: Any, s: Any, axes: Any, norm: Any) -> An
 
 @checked
 def fftfreq(n: int, d: Any = 1.0, device: Device = None, *, dtype: Any = None) -> Any:
-    """The frequencies, in cycles per unit of `d`, at which `fft` of `n` points gives its results.
+    """The frequencies of the results of `fft` of `n` points, in cycles per unit of `d`.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def fftfreq(n: int, d: Any = 1.0, device: Device = None, *, dtype: Any = None) -
 
 @checked
 def rfftfreq(n: int, d: Any = 1.0, device: Device = None, *, dtype: Any = None) -> Any:
-    """The frequencies, in cycles per unit of `d`, at which `rfft` of `n` points gives its results.
+    """The frequencies of the results of `rfft` of `n` points, in cycles per unit of `d`.
 
     Parameters as for `fftfreq`.
 
@@ -205,7 +205,7 @@ def _spaced(name: str, k: Any, n: int, d: Any, device: Any, dtype: Any) -> Any:
 
 @implements(np.fft.fftshift)
 def fftshift(x: Any, axes: Any = None) -> Any:
-    """Frequency 0 moved to the middle: each axis rolled by half of its length.
+    """Move frequency 0 to the middle by rolling each axis by half of its length.
 
     Parameters
     ----------

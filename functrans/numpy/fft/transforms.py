@@ -13,19 +13,20 @@ from .steps import along_many, along_one, conjugated, operand_of, swapped
 
 @implements(np.fft.fft)
 def fft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
-    """The discrete Fourier transform along one axis.
+    """Discrete Fourier transform along one axis.
 
     Parameters
     ----------
     a : array_like
         Real or complex numbers.
     n : int, optional
-        The number of points: the input is cut, or padded with zeros. By default as many as there are.
+        The number of points: the input is cropped, or padded with zeros. By default the extent of the axis.
     axis : int
     norm : {None, 'backward', 'ortho', 'forward'}
-        Which direction is scaled by ``1/n``: the inverse (None too), both by its square root, or the forward one.
+        Whether to scale by ``1/n`` the inverse (as does None), by its square root both directions, or by ``1/n`` the
+        forward one.
     out : None
-        Refused: arrays never change.
+        Not supported: arrays are immutable.
 
     Returns
     -------
@@ -35,14 +36,14 @@ def fft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = Non
     Raises
     ------
     AxisError
-        If there is no such axis.
+        If the axis is out of bounds.
     ArgumentValueError
-        If there are no points, or `norm` is none of these.
+        If the number of points is zero, or `norm` is unknown.
 
     Notes
     -----
-    ``y[k] = sum(x[j] * exp(-2j * pi * j * k / n))``. Linear: the derivative is the transform itself. Gradients in
-    complex arguments follow JAX: transposed, not conjugated.
+    ``y[k] = sum(x[j] * exp(-2j * pi * j * k / n))``. It is linear, so its derivative is the transform itself. Gradients
+    in complex arguments follow JAX: transposed, not conjugated.
 
 
     Examples
@@ -89,11 +90,11 @@ def rfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = No
 
 @implements(np.fft.irfft)
 def irfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
-    """The inverse of `rfft`: real numbers from half of their frequencies.
+    """The inverse of `rfft`: recover real numbers from half of their frequencies.
 
-    Takes frequencies 0 to ``n // 2``; parameters as for `fft`, where `n` counts the points of the result: an even
-    number, ``2 * (m - 1)`` for `m` frequencies, unless given. The imaginary part of frequency 0 (and of ``n / 2``) is
-    not read.
+    Reads frequencies 0 to ``n // 2``. Parameters as for `fft`, where `n` is the number of points of the result, by
+    default ``2 * (m - 1)`` for `m` frequencies, which is even. The imaginary part of frequency 0 (and of ``n / 2``) is
+    ignored.
 
     Examples
     --------
@@ -106,7 +107,7 @@ def irfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = N
 
 @implements(np.fft.hfft)
 def hfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
-    """The real transform of numbers that are conjugate symmetric, given by half.
+    """The real transform of conjugate symmetric numbers, of which one half is passed.
 
     A forward transform: ``irfft(conj(a), n)`` with the scaling of `norm` exchanged. Parameters as for `irfft`.
 
@@ -123,7 +124,7 @@ def hfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = No
 
 @implements(np.fft.ihfft)
 def ihfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
-    """The inverse of `hfft`: half of the frequencies of real numbers.
+    """The inverse of `hfft`: return half of the frequencies of real numbers.
 
     ``conj(rfft(a, n))`` with the scaling of `norm` exchanged. Parameters as for `rfft`.
 
@@ -140,16 +141,17 @@ def ihfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = N
 
 @implements(np.fft.fftn)
 def fftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
-    """The discrete Fourier transform along several axes.
+    """Discrete Fourier transform along several axes.
 
     Parameters
     ----------
     a : array_like
         Real or complex numbers.
     s : sequence of int, optional
-        The number of points along each axis: the input is cut, or padded with zeros. -1: as many as there are.
+        The number of points along each axis: the input is cropped, or padded with zeros. -1 means the extent of the
+        axis.
     axes : sequence of int, optional
-        By default all, or the last ``len(s)``. Along an axis that is named twice the transform is taken twice.
+        By default all, or the last ``len(s)``. An axis that occurs twice is transformed twice.
     norm, out
         As for `fft`.
 
@@ -161,7 +163,7 @@ def fftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = 
     Raises
     ------
     ArgumentValueError
-        If `s` and `axes` differ in length, or there are no points.
+        If `s` and `axes` differ in length, or a number of points is zero.
 
 
     Examples
@@ -195,8 +197,8 @@ def ifftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None =
 def rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
     """Half of the frequencies of real numbers along several axes.
 
-    The last of `axes` is halved: it is transformed first, as by `rfft`, and the others then as by `fft`. Parameters as
-    for `fftn`.
+    The last of `axes` is halved: it is transformed first, as by `rfft`, then the others, as by `fft`. Parameters as for
+    `fftn`.
 
 
     Examples
@@ -210,10 +212,10 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None =
 
 @implements(np.fft.irfftn)
 def irfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
-    """Real numbers from half of their frequencies along several axes.
+    """Recover real numbers from half of their frequencies along several axes.
 
-    The inverse of `rfftn`, with `s` the shape of the result along `axes`; its last entry is even unless given, as for
-    `irfft`.
+    The inverse of `rfftn`, with `s` the shape of the result along `axes`; as for `irfft`, the last extent is even by
+    default.
 
 
     Examples

@@ -1,1 +1,1 @@
-"""Elements by index: read, written, looked for."""
+"""Read, write and search for elements by index."""

@@ -1,6 +1,6 @@
-"""``x.at[index]``: changed copies, and reads that say what an index out of bounds means.
+"""``x.at[index]``: updated copies, and reads with a choice for indices out of bounds.
 
-Updates of one place that must follow one another, as for ``np.<ufunc>.at`` with any function, run in rounds.
+Updates of one element that must run in sequence, as for ``np.<ufunc>.at`` with any function, run in rounds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ...primitives.structure.linear import shape_of
 
 Step = Callable[[Any], Any]
 
-#: Rounds written out in a traced function; more of them, or as many as the data say, make a loop.
+#: Rounds unrolled in a traced function; more of them, or a number that depends on data, make a loop.
 _WRITTEN_OUT = 2
 
 
@@ -37,27 +37,27 @@ def one_by_one(
     idle: Any = None,
     unique: bool = False,
 ) -> Any:
-    """`x` with elements replaced by a function of themselves, again each time that an element is named.
+    """Replace elements of `x` by a function of themselves, once for each time that an element is indexed.
 
     Parameters
     ----------
     step : callable
-        From what stands at all indices, shape ``S + rest``, to what is to stand there. Elementwise.
+        Maps the elements at all indices, shape ``S + rest``, to their replacements. Elementwise.
     x : array
     indices : sequence of int arrays of shape ``S``
     axes : tuple of int
-        The axes of `x` that they index.
+        The indexed axes of `x`.
     mode : str
         See `primitives.bounds`.
     idle : scalar of the dtype of `x`, optional
-        What `step` is given where it is not wanted; by default what stands there at first.
+        The argument of `step` where its result is dropped; by default the original element.
     unique : bool
-        A promise that no element is named twice.
+        A promise that no element is indexed twice.
 
     Notes
     -----
-    Round `r` writes the updates before which there are `r` with the same place. What `step` makes of the others is
-    dropped; so that it does no harm to derivatives, it is not given what they have become, for which it may be
+    Round `r` applies the updates that `r` earlier updates of the same element precede. Results of `step` for the others
+    are dropped; so that they cannot harm derivatives, `step` does not get the current values there, for which it may be
     undefined.
     """
     common, shape = shape_of(indices[0]), shape_of(x)
@@ -73,7 +73,7 @@ def one_by_one(
     places = ops.flat_places(shape, indices, axes, mode)
     rank = ops.select_p.bind(ops.ge_p.bind(places, np.int64(0)), ops.ranks(places), np.int64(-1))
     rows = ops.reshape_p.bind(moved, shape=(size, *rest))
-    if not size:  # every index was left out
+    if not size:  # every index was dropped
         return x
     first = ops.gathered(rows, [places], (0,), "clip")
     resting = ops.stop_gradient_p.bind(first) if idle is None else idle
@@ -97,7 +97,7 @@ def one_by_one(
 
 
 def _loop(turn: Callable[[Any, Any], Any], rows: Any, start: Any, count: Any) -> Any:
-    """The rounds from `start` on, as a loop of as many iterations as it takes."""
+    """The rounds from `start` on, as a loop of `count` iterations."""
 
     def call(fun: Callable[[Any, Any], Any], carry: tuple[Any, Any]) -> tuple[Any, Any]:
         return fun(*carry), ops.add_p.bind(carry[1], np.int64(1))
@@ -109,7 +109,7 @@ def _loop(turn: Callable[[Any, Any], Any], rows: Any, start: Any, count: Any) ->
 
 
 class At:
-    """What ``x.at`` gives: index it to name elements."""
+    """The value of ``x.at``: index it to select elements."""
 
     __slots__ = ("_x",)
 
@@ -124,30 +124,29 @@ class At:
 
 
 class AtIndex:
-    """Elements of an array named by an index expression: read them, or get a copy of the array that has them
-    changed.
+    """Elements of an array selected by an index expression: read them, or get an updated copy of the array.
 
-    All methods take `mode`, which says what happens to an index out of bounds, negative ones counted from the
-    end first:
+    All methods accept `mode`, which says what happens to an index out of bounds, after negative ones are counted from
+    the end:
 
-    * ``"raise"`` (the default): `IndexOutOfBoundsError`, from a compiled function too.
-    * ``"clip"``: the nearest element (``"promise_in_bounds"`` is taken as this).
+    * ``"raise"`` (the default): `IndexOutOfBoundsError`, also from a compiled function.
+    * ``"clip"``: the nearest element (``"promise_in_bounds"`` means the same).
     * ``"wrap"``: the index modulo the size of the axis.
-    * ``"fill"``, ``"drop"``: `get` gives `fill_value` for it, the others leave it out.
+    * ``"fill"``, ``"drop"``: `get` returns `fill_value` for it, the other methods skip it.
 
-    `unique_indices`: promises that no element is named twice, which makes derivatives of `set` and `multiply`
-    cheaper. `indices_are_sorted` is accepted for the sake of code written for JAX, and makes no difference.
+    `unique_indices` promises that no element is indexed twice, which makes derivatives of `set` and `multiply` cheaper.
+    `indices_are_sorted` is accepted for compatibility with JAX, without effect.
 
     Notes
     -----
-    Where index arrays name an element repeatedly, all methods take every value, one after the other (as
-    ``np.add.at`` does); only `set` keeps the last one, as NumPy's assignment does, and its derivative is that of the
-    value kept. So `power` raises to one exponent after the other, and `apply` applies its function again. Values are
-    cast to the dtype of the array as by NumPy: `set` casts any value, the others raise `DtypeError` if the result does
-    not fit the array's kind (``int`` array, ``float`` value).
+    If index arrays select an element repeatedly, all methods apply every value, one after the other (as ``np.add.at``
+    does). Only `set` uses just the last one, as NumPy's assignment does, and its derivative is that of this value. So
+    `power` raises to one exponent after the other, and `apply` applies its function repeatedly. Values are cast to the
+    dtype of the array as by NumPy: `set` casts any value; the others raise `DtypeError` if the kind of the result does
+    not match the array's (``int`` array, ``float`` value).
 
-    A boolean mask as the only index also takes values of the shape of the whole array, of which those under the mask
-    count; so it does where the mask is traced, which else takes a scalar.
+    A boolean mask as the only index also accepts values with the shape of the whole array, of which those under the
+    mask are used. This works for a traced mask, too, which otherwise accepts only a scalar.
 
     Examples
     --------
@@ -178,55 +177,49 @@ class AtIndex:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
     ) -> Any:
-        """The elements. `fill_value` defaults to NaN, the lowest signed or the highest unsigned integer, or
-        True.
-        """
+        """Read the elements. `fill_value` defaults to NaN, the lowest signed or highest unsigned integer, or True."""
         x = unwrap(self._x)
         plan = _plan(x, self._index, mode)
         fill = None if fill_value is None or fill_value != fill_value else fill_value
         return wrap(ops.take(x, plan, fill))
 
     def set(self, values: Any, **options: Any) -> Any:
-        """The array with ``x[index] = values``."""
+        """Return the array after ``x[index] = values``."""
         return self._changed(values, None, ops.scatter_p, options)
 
     def add(self, values: Any, **options: Any) -> Any:
-        """The array with ``x[index] += values``, repeated indices added each time."""
+        """Return the array after ``x[index] += values``, applied for each repeated index."""
         return self._changed(values, ops.add_p, ops.scatter_add_p, options)
 
     def subtract(self, values: Any, **options: Any) -> Any:
-        """The array with ``x[index] -= values``, repeated indices subtracted each time."""
+        """Return the array after ``x[index] -= values``, applied for each repeated index."""
         return self._changed(values, ops.sub_p, ops.scatter_add_p, options)
 
     def multiply(self, values: Any, **options: Any) -> Any:
-        """The array with ``x[index] *= values``, repeated indices multiplied each time."""
+        """Return the array after ``x[index] *= values``, applied for each repeated index."""
         return self._changed(values, ops.mul_p, ops.scatter_mul_p, options)
 
     mul = multiply
 
     def divide(self, values: Any, **options: Any) -> Any:
-        """The array with ``x[index] /= values``, repeated indices divided each time."""
+        """Return the array after ``x[index] /= values``, applied for each repeated index."""
         return self._changed(values, ops.div_p, ops.scatter_div_p, options)
 
     def power(self, values: Any, **options: Any) -> Any:
-        """The array with ``x[index] **= values``, repeated indices raised each time, one after the other."""
+        """Return the array after ``x[index] **= values``, applied in order for each repeated index."""
         return self._changed(values, ops.pow_p, None, options)
 
     def min(self, values: Any, **options: Any) -> Any:
-        """The array with ``x[index] = minimum(x[index], values)``; at ties the derivative is shared
-        evenly.
-        """
+        """Return the array after ``x[index] = minimum(x[index], values)``; ties share the derivative evenly."""
         return self._changed(values, ops.min_p, ops.scatter_min_p, options)
 
     def max(self, values: Any, **options: Any) -> Any:
-        """The array with ``x[index] = maximum(x[index], values)``; at ties the derivative is shared
-        evenly.
-        """
+        """Return the array after ``x[index] = maximum(x[index], values)``; ties share the derivative evenly."""
         return self._changed(values, ops.max_p, ops.scatter_max_p, options)
 
     def apply(self, func: Callable[[Any], Any], **options: Any) -> Any:
-        """The array with ``x[index] = func(x[index])``; `func` is elementwise, and applied again each time that an
-        element is named, as by ``np.<ufunc>.at(x, index)``.
+        """Return the array after ``x[index] = func(x[index])``; `func` is elementwise, and applied for each repeated
+        index, as by ``np.<ufunc>.at(x, index)``.
         """
         x = unwrap(self._x)
         mode, unique = _options(**options)
@@ -272,7 +265,7 @@ def _options(
 
 def _plan(x: Any, index: Any, mode: str | None) -> ops.Plan:
     mode = "raise" if mode is None else ops.checked_mode(mode)
-    # A promise of the user is not trusted with memory: what would read beside the array is clipped.
+    # A user's promise must not endanger memory: reads outside the array are clipped.
     mode = "clip" if mode == "promise_in_bounds" else mode
     return ops.plan_index(unwrap(index), shape_of(x), mode, is_abstract(x))
 
@@ -281,7 +274,7 @@ def _plan(x: Any, index: Any, mode: str | None) -> ops.Plan:
 
 
 def _updates(x: Any, values: Any, op: Any) -> Any:
-    """The values in the dtype of the array, by NumPy's rules of assignment."""
+    """Convert values to the dtype of the array, by NumPy's rules of assignment."""
     dtype = x.dtype
     if isinstance(values, Tracer):
         met: Any = values.dtype.type(0).item() if values.weak_type else values.dtype
@@ -297,11 +290,11 @@ def _updates(x: Any, values: Any, op: Any) -> Any:
         if not np.can_cast(result, dtype, "same_kind"):
             raise DtypeError(
                 f"x.at[...] of an array of dtype {dtype}: with {_described(met)} the result is {result}, "
-                "which does not fit. Convert the array (x.astype(...)) or the values first"
+                "which cannot be stored. Convert the array (x.astype(...)) or the values first"
             )
     if isinstance(values, Tracer):
         return ops.convert(values, dtype)
-    # From a Python number at once: one that does not fit into the dtype is an OverflowError, as in NumPy.
+    # Convert a Python number directly: one beyond the range of the dtype is an OverflowError, as in NumPy.
     return values.astype(dtype, copy=False) if isinstance(values, np.ndarray) else np.asarray(values, dtype)
 
 
@@ -310,14 +303,14 @@ def _described(met: Any) -> str:
 
 
 def _fitted(values: Any, shape: tuple[int, ...]) -> Any:
-    """Values broadcast to what is assigned to; leading axes of extent 1 may be too many, as in NumPy."""
+    """Broadcast values to the shape assigned to; as in NumPy, extra leading axes of extent 1 are allowed."""
     own = shape_of(values)
     extra = len(own) - len(shape)
     if extra > 0 and own[:extra] == (1,) * extra:
         values, own = ops.reshape_p.bind(values, shape=own[extra:]), own[extra:]
     if len(own) > len(shape) or any(n not in (1, m) for n, m in zip(own[::-1], shape[::-1])):
         raise ShapeError(
-            f"x.at[...]: values of shape {own} do not broadcast to shape {shape}, that of the elements named"
+            f"x.at[...]: values of shape {own} do not broadcast to shape {shape}, that of the indexed elements"
         )
     return ops.broadcast_to(values, shape)
 
@@ -326,7 +319,7 @@ def _fitted(values: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _put(x: Any, plan: ops.Plan, values: Any) -> Any:
-    """`x` with what its slices take replaced by values of as many elements."""
+    """Replace the elements of `x` that slices select by equally many values."""
     shape, sizes = shape_of(x), plan.sliced_shape()
     if shape_of(values) != sizes:
         values = ops.reshape_p.bind(values, shape=sizes)
@@ -350,9 +343,9 @@ def _put(x: Any, plan: ops.Plan, values: Any) -> Any:
 
 
 def _scattered(x: Any, plan: ops.Plan, values: Any, op: Any, scatter: Any, unique: bool) -> Any:
-    """`x` with values combined into the elements that index arrays name."""
+    """Combine values into the elements of `x` that index arrays select."""
     view, values = ops.take_view(x, plan), _canonical(values, plan)
-    if plan.mode == "promise_in_bounds":  # constants, looked at while tracing
+    if plan.mode == "promise_in_bounds":  # constants, checked while tracing
         unique = unique or ops.all_different(plan.view, plan.indices, plan.axes, plan.mode)
     if scatter is None:
 
@@ -368,7 +361,7 @@ def _scattered(x: Any, plan: ops.Plan, values: Any, op: Any, scatter: Any, uniqu
 
 
 def _canonical(values: Any, plan: ops.Plan) -> Any:
-    """Values of the result's shape with the axes of the index arrays first."""
+    """Move the axes of the index arrays to the front of values with the result's shape."""
     order = plan.order()
     return values if order is None else ops.arranged(values, ops.inverse(order))
 
@@ -380,14 +373,14 @@ def _placed(values: Any, plan: ops.Plan) -> Any:
 
 
 def _lone_mask(index: Any) -> Any:
-    """The mask, where the index is one boolean array; else None."""
+    """The mask if the index is one boolean array, else None."""
     index = unwrap(index[0] if type(index) is tuple and len(index) == 1 else index)
     return index if isinstance(index, (Tracer, np.ndarray)) and index.dtype.kind == "b" else None
 
 
 def _where_mask(x: Any, mask: Any, values: Any, op: Any, whole: bool = False) -> Any:
-    """Elements under a mask: chosen, not gathered, since how many they are is unknown. `values` go to each element
-    under it, or are those of the `whole` array.
+    """Update elements under a mask by selection, not gathering, since their number is unknown. `values` go to each
+    element under it, or are those of the `whole` array.
     """
     rows = shape_of(mask)
     shape = shape_of(x)
@@ -395,9 +388,9 @@ def _where_mask(x: Any, mask: Any, values: Any, op: Any, whole: bool = False) ->
         raise InvalidIndexError(f"boolean index of shape {rows} did not match indexed array of shape {shape}")
     if not whole and len(shape_of(values)) > len(shape) - len(rows):
         raise NonConcreteBooleanIndexError(
-            f"x.at[mask] with a traced mask takes a scalar, values of shape {shape[len(rows) :]}, or values of shape "
-            f"{shape} (of which those under the mask count), got shape {shape_of(values)}: how many elements the mask "
-            "names is unknown. Use where(mask, values, x)"
+            f"x.at[mask] with a traced mask accepts a scalar, values of shape {shape[len(rows) :]}, or values of shape "
+            f"{shape} (of which those under the mask are used), got shape {shape_of(values)}: the number "
+            "of elements under the mask is unknown. Use where(mask, values, x)"
         )
     values = _fitted(values, shape if whole else shape[len(rows) :])
     new = values if op is None else op.bind(x, values)

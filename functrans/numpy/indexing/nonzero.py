@@ -1,7 +1,7 @@
-"""Where elements are true: nonzero and what follows from it. The shapes of these results depend on numbers.
+"""Positions of true elements: nonzero and related functions. The shapes of their results depend on values.
 
-Where the numbers are known (outside ``jit``, under ``grad`` too) the results have NumPy's shapes. Under ``jit`` and
-``vmap``, `size` says the shape: what is more is cut, what is less filled up.
+If the values are known (outside ``jit``, also under ``grad``) the results have NumPy's shapes. Under ``jit`` and
+``vmap``, `size` sets the shape: extra elements are dropped, missing ones are filled in.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from ..dispatch import along, array_operand, implements
 
 
 def need_size(name: str, x: Any, option: str = "size=") -> NoReturn:
-    """Refuse a result whose shape is unknown."""
+    """Raise an error for a result with unknown shape."""
     raise ConcretizationError(
         f"{name} of a traced value of type {x.aval} (traced by {x.describe()}): the shape of the result depends on "
-        f"numbers, which are not known while tracing. Say the shape with {option}, compute the result outside of the "
+        f"values, which are unknown while tracing. Set the size with {option}, compute the result outside the "
         "function, or use where(condition, x, y)"
     )
 
@@ -39,7 +39,7 @@ def size_of(size: Any, name: str) -> int:
 
 
 def true_places(mask: Any, size: int) -> tuple[Any, Any]:
-    """The places of the true elements of a mask with one axis, `size` of them; and which of these are such places."""
+    """The first `size` positions of true elements of a one-dimensional mask, and which of these are valid."""
     shape = shape_of(mask)
     order = ops.argsort(ops.not_p.bind(mask), 0)  # stable: true elements first
     if size <= shape[0]:
@@ -51,7 +51,7 @@ def true_places(mask: Any, size: int) -> tuple[Any, Any]:
 
 
 def filled(x: Any, valid: Any, fill: Any) -> Any:
-    """Rows of `x` where valid, else a number."""
+    """Select rows of `x` where valid, else a number."""
     shape = shape_of(x)
     valid = ops.broadcast_in_dim_p.bind(valid, shape=shape, broadcast_dimensions=(0,))
     value = ops.convert(fill, dtype_of(x)) if isinstance(fill, Tracer) else np.asarray(fill, dtype_of(x))
@@ -92,15 +92,15 @@ def _places(x: Any, size: Any, fill_value: Any, name: str) -> list[Any]:
 
 @implements(np.nonzero, method="nonzero")
 def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
-    """The indices of the elements that are not 0, one array for each axis.
+    """The indices of nonzero elements, one array for each axis.
 
     Parameters
     ----------
     a : array_like, of at least one axis
     size : int, optional
-        How many indices to give. Needed under ``jit`` and ``vmap``.
+        The number of indices to return. Required under ``jit`` and ``vmap``.
     fill_value : int or tuple of int, optional
-        What fills up where there are fewer; by default 0.
+        The value of missing indices; by default 0.
 
     Returns
     -------
@@ -109,9 +109,9 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     Raises
     ------
     ConcretizationError
-        If the numbers of `a` are unknown, and `size` is not given.
+        If the values of `a` are unknown, and `size` is not passed.
     ArgumentValueError
-        If `a` has no axis.
+        If `a` has no axes.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
 
 @implements(np.flatnonzero)
 def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The indices of the elements that are not 0 in the flattened array; see `nonzero`.
+    """The indices of nonzero elements in the flattened array; see `nonzero`.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
 
 @implements(np.argwhere)
 def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The indices of the elements that are not 0, one row for each; see `nonzero`.
+    """The indices of nonzero elements, one row for each; see `nonzero`.
 
     Returns
     -------
@@ -165,7 +165,7 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
 
 
 def _chosen(x: Any, mask: Any, axis: int, size: Any, fill_value: Any, name: str) -> Any:
-    """The elements of `x` along an axis whose entries in the mask are true."""
+    """Select the elements of `x` along an axis where the mask is true."""
     if size is None:
         values = concrete(mask)
         if values is None:
@@ -188,16 +188,16 @@ def _chosen(x: Any, mask: Any, axis: int, size: Any, fill_value: Any, name: str)
 
 @implements(np.extract)
 def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
-    """The elements of the flattened array where the flattened condition holds.
+    """Select elements of the flattened array where the flattened condition is true.
 
     Parameters
     ----------
     condition, arr : array_like
-        Of equal sizes.
+        Must have equal sizes.
     size : int, optional
-        How many elements to give. Needed where the condition is traced.
+        The number of elements to return. Required if the condition is traced.
     fill_value : scalar
-        What fills up where there are fewer.
+        The value of missing elements.
 
     Returns
     -------
@@ -223,19 +223,19 @@ def compress(
     size: int | None = None,
     fill_value: Any = 0,
 ) -> Any:
-    """The slices along an axis where the condition holds.
+    """Select slices along an axis where the condition is true.
 
     Parameters
     ----------
     condition : array_like, shape (m,)
-        Slices from `m` on are left out.
+        Slices from `m` on are dropped.
     a : array_like
     axis : int, optional
-        By default the flattened array.
+        By default the array is flattened.
     size : int, optional
-        How many slices to give. Needed where the condition is traced.
+        The number of slices to return. Required if the condition is traced.
     fill_value : scalar
-        What fills up where there are fewer.
+        The value of missing slices.
 
     Returns
     -------

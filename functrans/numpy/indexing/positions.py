@@ -1,4 +1,4 @@
-"""Positions of elements as index arrays: triangles, diagonals, meshes, flat and many-dimensional."""
+"""Positions of elements as index arrays: triangles, diagonals, meshes, flat and multidimensional."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
 
 @implements(np.diag_indices_from)
 def diag_indices_from(arr: Any) -> tuple[Any, ...]:
-    """`diag_indices` for the shape of an array, whose axes are all of one extent.
+    """`diag_indices` for the shape of an array, whose axes all have the same extent.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
 
 @implements(np.mask_indices)
 def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0) -> tuple[Any, ...]:
-    """Indices of what a function such as `triu` leaves of an ``n x n`` matrix of ones.
+    """Indices of the elements of an ``n x n`` matrix of ones that a function such as `triu` keeps.
 
     The function runs while tracing, and must not depend on traced values.
 
@@ -155,19 +155,19 @@ def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0) -> tuple[Any
 
 @implements(np.ix_)
 def ix_(*args: Any) -> tuple[Any, ...]:
-    """Index arrays that name the rectangle of the given rows, columns, ...
+    """Make index arrays that select all combinations of the given rows, columns, ...
 
     Parameters
     ----------
     *args : array_like of int or bool, shape (n,)
-        Booleans stand for the positions where they hold; their numbers must be known.
+        Booleans mean the positions of true elements; their values must be known while tracing.
 
     Raises
     ------
     ShapeError
-        If one has not just one axis.
+        If an argument is not one-dimensional.
     NonConcreteBooleanIndexError
-        If one is a boolean array whose numbers are not known while tracing.
+        If one is a boolean array whose values are unknown while tracing.
 
     Examples
     --------
@@ -216,7 +216,7 @@ def _integers(x: Any, name: str, position: int = 0) -> Any:
 
 
 def _checked(i: Any, n: int, mode: str) -> Any:
-    """An index within an axis of `n`, or the status of a failed gather: counted numbers are read at it."""
+    """Check an index within an axis of `n`, by gathering from a range, which reports the error."""
     if mode == "raise":
         i = selection.where(i < 0, np.int64(n), i)  # negative ones do not count from the end here
     elif mode == "clip":
@@ -226,13 +226,13 @@ def _checked(i: Any, n: int, mode: str) -> Any:
 
 @implements(np.unravel_index)
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
-    """Indices into the axes of an array from indices into the flat array.
+    """Convert indices into the flattened array to indices along each axis.
 
     Parameters
     ----------
     indices : array_like of int
     shape : tuple of int
-        Of the array.
+        The shape of the array.
     order : {'C', 'F'}
 
     Returns
@@ -243,7 +243,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
     Raises
     ------
     ArgumentValueError
-        If an index is out of bounds. In compiled code `IndexOutOfBoundsError`.
+        If an index is out of bounds; in compiled code, `IndexOutOfBoundsError`.
 
     Examples
     --------
@@ -271,7 +271,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
 
 @implements(np.ravel_multi_index)
 def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Any:
-    """Indices into the flat array from indices into the axes of an array.
+    """Convert indices along each axis to indices into the flattened array.
 
     Parameters
     ----------
@@ -280,13 +280,13 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     dims : tuple of int
         The shape of the array.
     mode : {'raise', 'wrap', 'clip'}, or a tuple of them
-        What happens to an index out of bounds; for all axes or for each.
+        What to do with an index out of bounds; for all axes or for each.
     order : {'C', 'F'}
 
     Raises
     ------
     ArgumentValueError
-        If an index is out of bounds. In compiled code `IndexOutOfBoundsError`.
+        If an index is out of bounds; in compiled code, `IndexOutOfBoundsError`.
 
     Examples
     --------

@@ -42,21 +42,21 @@ def _index_array(indices: Any, name: str, position: int = 1) -> Any:
 
 @implements(np.take, method="take")
 def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: str = "raise") -> Any:
-    """Elements along an axis.
+    """Take elements along an axis.
 
     Parameters
     ----------
-    a : array_like, shape ``(*before, n, *behind)``
+    a : array_like, shape ``(*before, n, *after)``
     indices : array_like of int, shape ``(*common)``
     axis : int, optional
-        By default the flat array is indexed.
+        By default the flattened array is indexed.
     mode : {'raise', 'wrap', 'clip', 'fill'}
-        What happens to an index out of bounds: `IndexOutOfBoundsError`; it is taken modulo the extent; it
-        becomes the nearest valid one (negative ones 0); the element is NaN (or the least integer).
+        What to do with an index out of bounds: raise `IndexOutOfBoundsError`; take it modulo the extent; take the
+        nearest valid one (for negative ones 0); or return NaN (or the least integer) as the element.
 
     Returns
     -------
-    Array, shape ``(*before, *common, *behind)``
+    Array, shape ``(*before, *common, *after)``
 
     Examples
     --------
@@ -81,7 +81,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
 
 @implements(np.take_along_axis)
 def take_along_axis(arr: Any, indices: Any, axis: int | None = -1, mode: str = "raise") -> Any:
-    """For each place an element along an axis: the counterpart of ``argsort`` and ``argmax(keepdims=True)``.
+    """Take elements along an axis by an index for each position, as from ``argsort`` and ``argmax(keepdims=True)``.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1, mode: str = "
     indices : array_like of int
         As many axes as `arr`; all but `axis` broadcast against it.
     axis : int or None
-        None: both are flat.
+        None flattens both arrays.
     mode : {'raise', 'wrap', 'clip', 'fill'}
 
     Examples
@@ -138,7 +138,7 @@ def _diagonal(x: Any, offset: int, axis1: Any, axis2: Any, name: str) -> Any:
 
 @implements(np.diagonal, method="diagonal")
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """The diagonal of two axes, as the last axis of the result.
+    """The diagonal along two axes, as the last axis of the result.
 
     Examples
     --------
@@ -153,7 +153,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 def trace(
     a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
 ) -> Any:
-    """The sum of the diagonal of two axes; small integers are summed as int64 (uint64), as in NumPy.
+    """The sum of the diagonal along two axes; small integers are summed as int64 (uint64), as in NumPy.
 
     Examples
     --------
@@ -169,7 +169,7 @@ def trace(
 
 @implements(np.diag)
 def diag(v: Any, k: int = 0) -> Any:
-    """A vector as a diagonal of a square matrix; of a matrix its diagonal.
+    """A square matrix with a vector on its diagonal; or the diagonal of a matrix.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def diag(v: Any, k: int = 0) -> Any:
     k = operator.index(k)
     n = shape[0] + abs(k)
     zero = x.dtype.type(0)
-    # Element i stands in row i + max(0, -k).
+    # Element i is in row i + max(0, -k).
     column = ops.pad_p.bind(x, zero, padding_config=((max(0, -k), max(0, k), 0),)) if k else x
     rows = ops.reshape_p.bind(column, shape=(n, 1))
     mask = ops.diagonal_mask(n, n, k) if is_abstract(x) else np.eye(n, k=k, dtype=bool)
@@ -196,7 +196,7 @@ def diag(v: Any, k: int = 0) -> Any:
 
 @implements(np.diagflat)
 def diagflat(v: Any, k: int = 0) -> Any:
-    """The elements of an array of any shape as a diagonal of a square matrix.
+    """A square matrix with the elements of an array of any shape on its diagonal.
 
     Examples
     --------
@@ -213,7 +213,7 @@ def diagflat(v: Any, k: int = 0) -> Any:
 
 
 def lower_mask(x: Any, rows: int, columns: int, k: int) -> Any:
-    """True on and below diagonal `k`; made by the program where the numbers of `x` are unknown."""
+    """True on and below diagonal `k`; computed in the traced program if the values of `x` are unknown."""
     if not is_abstract(x):
         return np.tri(rows, columns, k, bool)
     shifted = ops.iota((rows, 1), 0)
@@ -231,7 +231,7 @@ def _matrix(m: Any, name: str) -> Any:
 
 @implements(np.tril)
 def tril(m: Any, k: int = 0) -> Any:
-    """Zeros above diagonal `k` of the last two axes.
+    """The lower triangle: set elements above diagonal `k` of the last two axes to zero.
 
     Examples
     --------
@@ -248,7 +248,7 @@ def tril(m: Any, k: int = 0) -> Any:
 
 @implements(np.triu)
 def triu(m: Any, k: int = 0) -> Any:
-    """Zeros below diagonal `k` of the last two axes.
+    """The upper triangle: set elements below diagonal `k` of the last two axes to zero.
 
     Examples
     --------

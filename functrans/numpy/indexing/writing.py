@@ -1,7 +1,7 @@
-"""Changed copies under the names of functions by which NumPy writes into arrays: place, put and their like.
+"""Functions with which NumPy writes into arrays, here returning updated copies: place, put and similar.
 
-Here they take ``inplace=False`` and return the changed array; without it they refuse, so that code written for the
-effect fails aloud.
+They require ``inplace=False`` and return the updated array; without it they raise, so that code that relies on the
+in-place change does not fail silently.
 """
 
 from __future__ import annotations
@@ -27,26 +27,25 @@ __all__ = ["fill_diagonal", "place", "put", "put_along_axis", "putmask"]
 def _refuse_inplace(name: str, inplace: bool) -> None:
     if inplace:
         raise ImmutableArrayError(
-            f"{name}: arrays of functrans do not change in place. Write x = functrans.numpy.{name}(x, ..., "
-            "inplace=False)"
+            f"{name}: functrans arrays are immutable. Write x = functrans.numpy.{name}(x, ..., inplace=False)"
         )
 
 
 def cycled(values: Any, places: Any) -> Any:
-    """A flat array read cyclically at places that are not negative."""
+    """Read a flat array cyclically at nonnegative indices."""
     n = shape_of(values)[0]
     return ops.gather_p.bind(values, ops.remainder_p.bind(places, np.int64(n)), axes=(0,), mode="clip")
 
 
 @implements(np.place)
 def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
-    """The array with the elements under a mask replaced, one after another, by values that are repeated as needed.
+    """Replace the elements under a mask, in order, by values that are repeated as needed.
 
     Parameters
     ----------
     arr : array_like
     mask : array_like of bool
-        Of as many elements as `arr`. It may be traced.
+        With as many elements as `arr`. It may be traced.
     vals : array_like
     inplace : bool
         Must be False.
@@ -60,7 +59,7 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
     ImmutableArrayError
         If `inplace` is not False.
     ArgumentValueError
-        If there are no values for the elements.
+        If `vals` is empty, but elements are selected.
 
     Examples
     --------
@@ -87,7 +86,7 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
 
 @implements(np.put)
 def put(a: Any, ind: Any, v: Any, mode: str = "raise", *, inplace: bool = True) -> Any:
-    """The array with elements at places of its flat form replaced by values, which are repeated as needed.
+    """Replace the elements at indices into the flattened array by values that are repeated as needed.
 
     Parameters
     ----------
@@ -124,13 +123,13 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise", *, inplace: bool = True) 
 
 @implements(np.putmask)
 def putmask(a: Any, mask: Any, values: Any, *, inplace: bool = True) -> Any:
-    """The array with the elements under a mask replaced by the values at the same places, repeated as needed.
+    """Replace the elements under a mask by the values at the same positions, repeated as needed.
 
     Parameters
     ----------
     a : array_like
     mask : array_like of bool
-        Of the shape of `a`. It may be traced.
+        With the shape of `a`. It may be traced.
     values : array_like
     inplace : bool
         Must be False.
@@ -156,7 +155,7 @@ def putmask(a: Any, mask: Any, values: Any, *, inplace: bool = True) -> Any:
 
 @implements(np.put_along_axis)
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, *, inplace: bool = True) -> Any:
-    """The array with values put where `take_along_axis` would take.
+    """Replace the elements that `take_along_axis` would take.
 
     Parameters
     ----------
@@ -166,7 +165,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, *, inp
     values : array_like
         Broadcast to `indices`.
     axis : int or None
-        None: the array is flat.
+        None flattens the array.
     inplace : bool
         Must be False.
 
@@ -196,16 +195,16 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, *, inp
 
 @implements(np.fill_diagonal)
 def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
-    """The array with its main diagonal replaced.
+    """Replace the main diagonal of an array.
 
     Parameters
     ----------
     a : array_like
-        At least two axes; more than two must be of one extent.
+        At least two axes; if more than two, all of one extent.
     val : array_like
-        Its elements one after another, repeated as needed.
+        Its elements fill the diagonal in order, repeated as needed.
     wrap : bool
-        Begin the diagonal anew below the last column of a tall matrix, one row left free.
+        Whether to restart the diagonal below the last column of a tall matrix, after one free row.
     inplace : bool
         Must be False.
 

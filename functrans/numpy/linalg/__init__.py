@@ -1,4 +1,4 @@
-"""``functrans.numpy.linalg``: NumPy's linear algebra, in batches and with derivatives."""
+"""``functrans.numpy.linalg``: NumPy's linear algebra, batched and differentiable."""
 
 from ...core.errors import LinAlgError
 from ...core.module_getattr import module_attributes as _module_attributes

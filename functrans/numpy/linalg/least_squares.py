@@ -1,4 +1,4 @@
-"""What follows from singular values: pseudo-inverse, least squares, rank, condition number."""
+"""Pseudo-inverse, least squares, rank and condition number, by singular values."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _NOT_GIVEN: Any = object()
 
 
 def _epsilon(x: Any) -> float:
-    """The relative size that NumPy takes for zero among singular values of matrices."""
+    """The relative size up to which NumPy treats singular values as zero."""
     return float(max(shape_of(x)[-2:]) * np.finfo(aval_of(x).dtype).eps)
 
 
 def _real(value: Any, name: str) -> Any:
-    """A number that tells how small is zero, in double precision; it has no derivative."""
+    """Convert a tolerance to double precision; it has no derivative."""
     found = operand(value, name)
     if aval_of(found).dtype.kind == "c":
         raise ArgumentValueError(f"{name}: a tolerance must be real, got {aval_of(found).dtype}")
@@ -39,16 +39,16 @@ def _real(value: Any, name: str) -> Any:
 
 @implements(np.linalg.pinv)
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _NOT_GIVEN) -> Any:
-    """The Moore-Penrose pseudo-inverse.
+    """Moore-Penrose pseudo-inverse.
 
     Parameters
     ----------
     a : array_like, shape (..., m, n)
     rcond, rtol : array_like of float, shape (...), optional
-        Singular values up to ``rcond * max(s)`` count as zero; by default 1e-15. Two names of one number, but
-        ``rtol=None`` stands for ``max(m, n) * eps``.
+        Singular values up to ``rcond * max(s)`` count as zero; by default 1e-15. The two names mean the same, but
+        ``rtol=None`` means ``max(m, n) * eps``.
     hermitian : bool
-        `a` is symmetric (Hermitian), and its lower triangle is read.
+        Whether `a` is symmetric (Hermitian), so that only its lower triangle is read.
 
     Returns
     -------
@@ -63,7 +63,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _NOT
     Notes
     -----
     ``P' = -P A' P + P P^H A'^H (I - A P) + (I - P A) A'^H P^H P`` [1]_, to any order. It is the derivative among
-    matrices of the same rank: where the rank is less than full, P is not continuous in other directions.
+    matrices of the same rank: if the rank is not full, P is discontinuous in other directions.
 
     References
     ----------
@@ -95,22 +95,22 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _NOT
 
 @implements(np.linalg.lstsq)
 def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Any, Any, Any, Any]:
-    """The `x` that makes ``|b - a @ x|`` least, and of these the shortest.
+    """The shortest `x` that minimizes ``|b - a @ x|``.
 
     Parameters
     ----------
     a : array_like, shape (m, n)
     b : array_like, shape (m,) or (m, k)
     rcond : float, optional
-        Singular values up to ``rcond * max(s)`` count as zero; by default ``max(m, n) * eps`` of double
-        precision; negative: `eps`.
+        Singular values up to ``rcond * max(s)`` count as zero; by default ``max(m, n) * eps`` of double precision, and
+        `eps` if negative.
 
     Returns
     -------
     x : Array, shape (n,) or (n, k)
     residuals : Array, shape (1,) or (k,), or (0,)
-        The sums of squares ``|b - a @ x|**2``; empty where ``m <= n`` or the rank is less than `n`. Where numbers
-        are not known (under `jit` and `vmap`) the rank is not: then they are left out for ``m <= n`` only.
+        The sums of squares ``|b - a @ x|**2``; empty if ``m <= n`` or the rank is less than `n`. If values are unknown
+        (under `jit` and `vmap`), so is the rank: then they are empty only if ``m <= n``.
     rank : Array of int32, shape ()
     s : Array, shape (min(m, n),)
         Singular values of `a`.
@@ -118,13 +118,13 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Any, Any, Any, Any]:
     Raises
     ------
     LinAlgError
-        If shapes do not fit, or singular values do not converge, as for NaN in `a` (NaN instead under
+        If shapes do not match, or singular values do not converge, as for NaN in `a` (NaN instead under
         ``config.patch(linalg_errors="nan")``).
 
     Notes
     -----
-    By the singular value decomposition. Differentiable in `a` and `b`, to any order, as `pinv`: among matrices of the
-    same rank. For batches use `vmap`.
+    Uses the singular value decomposition. Differentiable in `a` and `b`, to any order, among matrices of the same rank,
+    as `pinv` is. For batches use `vmap`.
 
     Examples
     --------
@@ -172,15 +172,15 @@ def _residuals(a: Any, b: Any, x: Any, rank: Any) -> Any:
 
 @implements(np.linalg.matrix_rank)
 def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
-    """The number of singular values that are not zero but for rounding.
+    """The number of singular values that are not zero up to rounding.
 
     Parameters
     ----------
-    A : array_like, shape (..., m, n), or a vector or number, of rank 0 where all elements are zero, else 1
+    A : array_like, shape (..., m, n), or a vector or number, of rank 0 if all elements are zero, else 1
     tol : array_like of float, shape (...), optional
         Singular values up to this one count as zero.
     hermitian : bool
-        `A` is symmetric (Hermitian), its lower triangle is read, and eigenvalues are used.
+        Whether `A` is symmetric (Hermitian), so that its lower triangle is read, and eigenvalues are used.
     rtol : array_like of float, shape (...), optional
         The tolerance relative to the largest singular value; by default ``max(m, n) * eps``.
 
@@ -234,7 +234,7 @@ def cond(x: Any, p: Any = None) -> Any:
     ----------
     x : array_like, shape (..., m, n); square, unless `p` is None, 2 or -2
     p : {None, 2, -2, 1, -1, inf, -inf, 'fro', 'nuc'}
-        The norm, see `norm`. None is 2: the largest singular value divided by the least; -2: the reverse.
+        The norm, see `norm`. None means 2: the largest singular value divided by the smallest; -2 is the reciprocal.
 
     Returns
     -------
@@ -275,7 +275,7 @@ def cond(x: Any, p: Any = None) -> Any:
 
 
 def _element(s: Any, place: int) -> Any:
-    """One of the numbers along the last axis."""
+    """One element along the last axis."""
     shape = shape_of(s)
     start = (*(0,) * (len(shape) - 1), place)
     found = ops.slice_p.bind(

@@ -19,14 +19,14 @@ from ..dispatch import implements
 
 
 def inexact(x: Any, name: str, position: int = 0) -> Any:
-    """An argument as a value of a floating point or complex dtype: integers become float64."""
+    """Convert an argument to a floating-point or complex dtype: integers become float64."""
     value = operand(x, name, position)
     dtype = aval_of(value).dtype
     return strong(value, dtype if is_inexact(dtype) else FLOAT64)
 
 
 def all_inexact(name: str, *given: Any) -> list[Any]:
-    """Arguments in one floating point or complex dtype."""
+    """Convert arguments to one floating-point or complex dtype."""
     values = [inexact(x, name, i) for i, x in enumerate(given)]
     dtype, _ = promote([(aval_of(v).dtype, False) for v in values])
     return [strong(v, dtype) for v in values]
@@ -39,13 +39,13 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     Parameters
     ----------
     x : array_like
-    ord : {None, 'fro', 'nuc', inf, -inf, 1, -1, 2, -2} or, of vectors, any number
-        None is the 2-norm of vectors and the Frobenius norm of matrices (of all elements, if `axis` is None
-        too). Of matrices 2, -2 and 'nuc' are the largest and the least singular value, and the sum of them.
+    ord : {None, 'fro', 'nuc', inf, -inf, 1, -1, 2, -2} or, for vectors, any number
+        None is the 2-norm of vectors and the Frobenius norm of matrices (of all elements, if `axis` is None, too). For
+        matrices, 2, -2 and 'nuc' are the largest singular value, the smallest, and the sum of all.
     axis : int or pair of int, optional
-        Along which vectors, or matrices, lie.
+        The axis of the vectors, or the two axes of the matrices.
     keepdims : bool
-        Leave those axes with extent 1.
+        Whether to keep those axes with extent 1.
 
     Notes
     -----
@@ -124,7 +124,7 @@ def _matrix(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
 
 
 def _spectral(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
-    """The largest (2) or least (-2) singular value, or their sum ('nuc')."""
+    """The largest (2) or smallest (-2) singular value, or their sum ('nuc')."""
     others = tuple([d for d in range(len(shape_of(x))) if d not in axes])
     x = ops.transpose_p.bind(x, permutation=(*others, *axes))
     (s,) = ops.svd_p.bind(x, full_matrices=False, vectors=False, on_error=config.linalg_errors)
@@ -134,7 +134,7 @@ def _spectral(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
 
 
 def _extremum(x: Any, axis: int, largest: bool) -> Any:
-    """The largest (of nothing: 0) or least of numbers that are not negative."""
+    """The largest (0 if empty) or smallest of nonnegative numbers."""
     if largest:
         return (ops.reduce_max_p if shape_of(x)[axis] else ops.reduce_sum_p).bind(x, axes=(axis,))
     return ops.reduce_min_p.bind(x, axes=(axis,))
@@ -142,7 +142,7 @@ def _extremum(x: Any, axis: int, largest: bool) -> Any:
 
 @implements(np.linalg.vector_norm)
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
-    """The norm of vectors, which lie along `axis` (any number of axes; all, if None).
+    """The norm of vectors along `axis` (any number of axes; None means all).
 
     Examples
     --------
@@ -172,7 +172,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 
 class QRResult(NamedTuple):
-    """What `qr` gives."""
+    """The result of `qr`."""
 
     Q: Any
     R: Any
@@ -187,7 +187,7 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     a : array_like, shape (..., n, n)
         Only one triangle is read: the lower one, or the upper one if `upper`.
     upper : bool
-        Give `U` with ``a = U.T.conj() @ U`` instead of `L` with ``a = L @ L.T.conj()``.
+        Whether to return `U` with ``a = U.T.conj() @ U`` instead of `L` with ``a = L @ L.T.conj()``.
 
     Returns
     -------
@@ -201,8 +201,8 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
 
     Notes
     -----
-    Derivatives are those of the function of the triangle that is read: the gradient in `a` is zero in the
-    other triangle. Where `a` is made symmetric before, gradients in what it is made of are the usual ones.
+    Derivatives are those of the function of the triangle that is read: the gradient in `a` is zero in the other
+    triangle. If you symmetrize `a` first, gradients in its inputs are the usual ones.
 
     Examples
     --------
@@ -220,15 +220,15 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
 
 @implements(np.linalg.qr)
 def qr(a: Any, mode: str = "reduced") -> Any:
-    """The factors of ``a = Q @ R``: orthonormal columns, and an upper triangle.
+    """QR factorization ``a = Q @ R``: Q has orthonormal columns, R is upper triangular.
 
     Parameters
     ----------
     a : array_like, shape (..., m, n)
     mode : {'reduced', 'complete', 'r', 'raw'}
-        With ``k = min(m, n)``: Q of shape (..., m, k) and R of shape (..., k, n); Q of shape (..., m, m) and R of shape
-        (..., m, n); R alone, of shape (..., k, n); or LAPACK's reflections ``(h, tau)``, `h` transposed, of shape
-        (..., n, m), and `tau` of shape (..., k).
+        With ``k = min(m, n)``: 'reduced' returns Q of shape (..., m, k) and R of shape (..., k, n); 'complete' Q of
+        shape (..., m, m) and R of shape (..., m, n); 'r' only R, of shape (..., k, n); 'raw' LAPACK's reflections ``(h,
+        tau)``, with `h` transposed, of shape (..., n, m), and `tau` of shape (..., k).
 
     Returns
     -------
@@ -241,9 +241,9 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 
     Notes
     -----
-    Signs are LAPACK's (geqrf): the diagonal of R may be negative. Derivatives exist where the first k columns are
-    independent (infinities and NaN elsewhere), in all modes and of wide matrices too; with ``C = Q^H a' R^-1``,
-    ``R' = (C - W) R`` where W is the skew matrix that has the lower triangle of C.
+    Signs are LAPACK's (geqrf): the diagonal of R may be negative. Derivatives exist if the first k columns are linearly
+    independent (else they are infinite or NaN), in all modes, also for wide matrices. With ``C = Q^H a' R^-1``, ``R' =
+    (C - W) R``, where W is the skew matrix that has the lower triangle of C.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Products, diagonals and traces that this namespace has in its own form."""
+"""Products, diagonals and traces in the forms of ``numpy.linalg``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..products import outer as outer_of
 
 @implements(np.linalg.outer)
 def outer(x1: Any, x2: Any, /) -> Any:
-    """All products of elements of two vectors.
+    """The outer product of two vectors.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def multi_dot(arrays: Sequence[Any], *, out: None = None) -> Any:
 
 
 def _cheapest(sizes: tuple[int, ...]) -> dict[tuple[int, int], int]:
-    """Where to split each run of factors so that the multiplications are fewest."""
+    """The position at which to split each run of factors to minimize the number of multiplications."""
     count = len(sizes) - 1
     cost = {(i, i): 0 for i in range(count)}
     split: dict[tuple[int, int], int] = {}

@@ -62,7 +62,8 @@ def eigh(a: Any, UPLO: str = "L") -> EighResult:
     ----------
     a : array_like, shape (..., n, n)
     UPLO : {'L', 'U'}
-        Which triangle is read: the lower or the upper one. Of the diagonal of a complex matrix the real part.
+        Whether to read the lower or the upper triangle. Of the diagonal of a complex matrix, only the real part is
+        read.
 
     Returns
     -------
@@ -80,22 +81,22 @@ def eigh(a: Any, UPLO: str = "L") -> EighResult:
     Notes
     -----
     Derivatives are those of the function of the triangle that is read: the gradient in `a` is zero in the other
-    triangle. Where `a` is made symmetric before, gradients in what it is made of are the usual ones.
+    triangle. If you symmetrize `a` first, gradients in its inputs are the usual ones.
 
     With ``V^H A' V = X`` they are ``w' = diag(X)`` and ``V' = V (F * X)``, ``F[i, j] = 1 / (w[j] - w[i])`` [1]_.
-    Eigenvectors are determined but for their sign, of complex matrices their phase, which is taken to be at rest
-    (``diag(V^H V') = 0``): differentiate functions that do not depend on it.
+    Eigenvectors are determined only up to sign or, for complex matrices, phase, which is taken as constant (``diag(V^H
+    V') = 0``): differentiate functions that do not depend on it.
 
-    Of equal eigenvalues (closer than ``n * eps * max |w|``) only the space of their eigenvectors is determined:
-    the tangents of these eigenvectors are NaN, and so is the gradient of all that depends on `V`. (To leave the terms
-    out would give finite numbers that are wrong for ``V @ diag(g(w)) @ V.T``.) Eigenvalues alone keep their
-    derivatives, which are right for symmetric functions of the equal ones, as their sum; their second derivatives are
-    NaN. Of eigenvalues that are close, but not equal, derivatives are right and as large as ``1 / (w[j] - w[i])``.
+    For equal eigenvalues (closer than ``n * eps * max |w|``), only the space of their eigenvectors is determined: the
+    tangents of these eigenvectors are NaN, and so is the gradient of any function of `V`. (Omitting the terms would
+    yield finite numbers that are wrong for ``V @ diag(g(w)) @ V.T``.) Functions of the eigenvalues alone have
+    derivatives, which are correct for symmetric functions of equal ones, such as their sum; their second derivatives
+    are NaN. For close but unequal eigenvalues, derivatives are correct, and as large as ``1 / (w[j] - w[i])``.
 
-    For a gradient of some eigenvectors while others belong to equal eigenvalues (the principal axes of few points)
-    take them by `functrans.scipy.linalg.eigh` with `subset_by_index`.
+    For the gradient of some eigenvectors while others belong to equal eigenvalues (the principal axes of few points),
+    use `functrans.scipy.linalg.eigh` with `subset_by_index`.
 
-    Kernels call LAPACK's syevd and heevd, in double precision as NumPy.
+    Kernels call LAPACK's syevd and heevd, in double precision as NumPy does.
 
     References
     ----------
@@ -116,13 +117,13 @@ def eigh(a: Any, UPLO: str = "L") -> EighResult:
 
 @implements(np.linalg.eigvalsh)
 def eigvalsh(a: Any, UPLO: str = "L") -> Any:
-    """Eigenvalues of symmetric or Hermitian matrices, in ascending order; less work than `eigh`.
+    """Eigenvalues of symmetric or Hermitian matrices, in ascending order; cheaper than `eigh`.
 
     Parameters
     ----------
     a : array_like, shape (..., n, n)
     UPLO : {'L', 'U'}
-        Which triangle is read.
+        Whether to read the lower or the upper triangle.
 
     Returns
     -------
@@ -135,8 +136,8 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:
 
     Notes
     -----
-    The derivative takes eigenvectors, and so the work of `eigh`; at equal eigenvalues it is right for symmetric
-    functions of these.
+    The derivative needs eigenvectors, and so costs as much as `eigh`; at equal eigenvalues it is correct for symmetric
+    functions of them.
 
     Examples
     --------
@@ -164,10 +165,10 @@ def eig(a: Any) -> EigResult:
     Returns
     -------
     eigenvalues : Array, shape (..., n)
-        **Always complex** (NumPy's are real where all imaginary parts are zero, which depends on numbers). In
-        LAPACK's order; conjugate pairs of a real matrix stand side by side.
+        **Always complex** (NumPy's are real if all imaginary parts are zero, which depends on values). In LAPACK's
+        order; conjugate pairs of a real matrix are adjacent.
     eigenvectors : Array, shape (..., n, n)
-        In columns, of 2-norm 1, with a real element of the largest magnitude.
+        In columns with 2-norm 1, whose largest element is real.
 
     Raises
     ------
@@ -178,11 +179,11 @@ def eig(a: Any) -> EigResult:
     Notes
     -----
     With ``V^-1 A' V = X`` the derivatives are ``w' = diag(X)`` and ``V' = V (F * X + D)``, ``F[i, j] = 1 / (w[j] -
-    w[i])`` [1]_, with the diagonal matrix `D` that keeps the normalisation. At equal eigenvalues `F` is NaN, as in
-    `eigh`. A matrix that is not diagonalisable has no derivative: NaN, or very large if rounding makes it
-    diagonalisable.
+    w[i])`` [1]_, with the diagonal matrix `D` that preserves the normalization. At equal eigenvalues `F` is NaN, as in
+    `eigh`. A matrix that is not diagonalizable has no derivative: it is NaN, or very large if rounding makes the matrix
+    diagonalizable.
 
-    A host call to LAPACK's geev between kernels.
+    Runs as a host call to LAPACK's geev between kernels.
 
     References
     ----------
@@ -242,20 +243,20 @@ def singular_values(x: Any, hermitian: bool = False) -> Any:
 
 
 def _descending(s: Any) -> Any:
-    """Places of the numbers along the last axis, from the largest to the least."""
+    """Indices of the elements along the last axis, from the largest to the smallest."""
     axis = len(shape_of(s)) - 1
     return ops.rev_p.bind(ops.argsort(s, axis), dimensions=(axis,))
 
 
 def _taken(x: Any, places: Any) -> Any:
-    """The numbers, or of matrices the columns, at the places."""
+    """Take the elements, or the columns of matrices, at the indices."""
     shape = shape_of(x)
     index = places if len(shape_of(places)) == len(shape) else ops.broadcast_to(ops.as_row(places), shape)
     return ops.take_along(x, index, len(shape) - 1)
 
 
 def thin_hermitian_svd(x: Any) -> tuple[Any, Any, Any]:
-    """The factors of symmetric (Hermitian) matrices, of which the lower triangle is read, by eigenvalues."""
+    """The factors of symmetric (Hermitian) matrices, by eigenvalues; only the lower triangle is read."""
     w, v = ops.eigh_p.bind(x, lower=True, vectors=True, on_error=config.linalg_errors)
     order = _descending(ops.abs_p.bind(w))
     w = _taken(w, order)
@@ -273,11 +274,11 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     ----------
     a : array_like, shape (..., m, n)
     full_matrices : bool
-        Make `U` and `Vh` square; else they have ``k = min(m, n)`` columns and rows.
+        Whether to make `U` and `Vh` square; else they have ``k = min(m, n)`` columns and rows.
     compute_uv : bool
-        Else only the singular values are computed, which is less work.
+        Whether to compute `U` and `Vh`, or only the singular values, which is cheaper.
     hermitian : bool
-        `a` is symmetric (Hermitian), its lower triangle is read, and eigenvalues are used.
+        Whether `a` is symmetric (Hermitian), so that its lower triangle is read, and eigenvalues are used.
 
     Returns
     -------
@@ -285,7 +286,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     S : Array, shape (..., k)
         Real, in descending order.
     Vh : Array, shape (..., n, n) or (..., k, n)
-        A named tuple of the three; only `S`, if not `compute_uv`.
+        A named tuple of the three, or only `S` if not `compute_uv`.
 
     Raises
     ------
@@ -295,18 +296,18 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
 
     Notes
     -----
-    With ``X = U^H A' V``, H and K its Hermitian and skew parts: ``S' = diag(H)``, and the factors turn by
-    ``H / (s[j] - s[i]) ± K / (s[j] + s[i])`` within their span (+ for U, - for V) and by the part of ``A' V / s``
-    outside of it [1]_ [2]_. The phases of complex factors, and what a full factor does beyond the thin one, are not
-    determined: they turn as little as they may. Differentiate functions that do not depend on them.
+    With ``X = U^H A' V``, and H and K its Hermitian and skew parts: ``S' = diag(H)``, and the factors rotate by ``H /
+    (s[j] - s[i]) ± K / (s[j] + s[i])`` within their span (+ for U, - for V) and by the part of ``A' V / s`` outside it
+    [1]_ [2]_. The phases of complex factors, and the columns of a full factor beyond the thin one, are not determined:
+    their rotation is the smallest possible. Differentiate functions that do not depend on them.
 
-    Quotients by what is zero but for rounding (``max(m, n) * eps * max(s)``) are NaN: the tangents of singular
-    vectors of equal singular values, and of several zero ones. Singular values alone keep their derivatives, which
-    are right for symmetric functions of the equal ones, as their sum (at zero ones the nuclear norm has many
-    subgradients, of which this is one); their second derivatives are NaN. For ``U @ Vh`` take
-    `functrans.scipy.linalg.polar`, which has a derivative there, and `pinv` for the pseudo-inverse.
+    Quotients by numbers that are zero up to rounding (``max(m, n) * eps * max(s)``) are NaN: the tangents of singular
+    vectors of equal singular values, and of several zero ones. Functions of the singular values alone have derivatives,
+    which are correct for symmetric functions of equal ones, such as their sum (at zero ones, the nuclear norm has many
+    subgradients, of which this is one); their second derivatives are NaN. Use `functrans.scipy.linalg.polar` for ``U @
+    Vh``, which has a derivative there, and `pinv` for the pseudo-inverse.
 
-    Kernels call LAPACK's gesdd, in double precision as NumPy.
+    Kernels call LAPACK's gesdd, in double precision as NumPy does.
 
     References
     ----------

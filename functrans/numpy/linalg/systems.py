@@ -20,7 +20,7 @@ from .norms import all_inexact, inexact
 
 
 class SlogdetResult(NamedTuple):
-    """What `slogdet` gives."""
+    """The result of `slogdet`."""
 
     sign: Any
     logabsdet: Any
@@ -28,13 +28,13 @@ class SlogdetResult(NamedTuple):
 
 @implements(np.linalg.solve)
 def solve(a: Any, b: Any) -> Any:
-    """The solution of ``a @ x = b``.
+    """Solve ``a @ x = b``.
 
     Parameters
     ----------
     a : array_like, shape (..., n, n)
     b : array_like, shape (n,) or (..., n, m)
-        One right-hand side if it has one axis (as in NumPy 2), else matrices of them. Axes before the last two
+        One right-hand side if one-dimensional (as in NumPy 2), else matrices of them. Axes before the last two
         broadcast against those of `a`.
 
     Returns
@@ -46,12 +46,12 @@ def solve(a: Any, b: Any) -> Any:
     LinAlgError
         If a matrix is singular (NaN instead under ``config.patch(linalg_errors="nan")``), or not square.
     ShapeError
-        If `a` and `b` do not fit together.
+        If the shapes of `a` and `b` do not match.
 
     Notes
     -----
-    LAPACK's getrf and substitution. Derivatives use the same factors once more: ``x' = a^-1 (b' - a' x)``. A matrix
-    that is almost singular raises nothing, and the solution is as inaccurate as ``cond(a)`` tells.
+    Uses LAPACK's getrf and substitution. Derivatives reuse the factors: ``x' = a^-1 (b' - a' x)``. An almost singular
+    matrix raises no error, and the error of the solution is proportional to ``cond(a)``.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def solve(a: Any, b: Any) -> Any:
 
 
 def solved(a: Any, b: Any, name: str) -> Any:
-    """`solve` of values in one dtype."""
+    """`solve` for values of one dtype."""
     n, own = shape_of(a)[-1], shape_of(b)
     vector = len(own) == 1
     if not own or own[0 if vector else -2] != n:
@@ -107,8 +107,7 @@ def inv(a: Any) -> Any:
 
     Notes
     -----
-    Where a product with the inverse is wanted, `solve` is quicker and more accurate. Derivative:
-    ``-a^-1 a' a^-1``.
+    For a product with the inverse, `solve` is faster and more accurate. The derivative is ``-a^-1 a' a^-1``.
 
     Examples
     --------
@@ -143,9 +142,9 @@ def det(a: Any) -> Any:
 
     Notes
     -----
-    The product of the pivots of LAPACK's getrf. The gradient is the matrix of cofactors, of singular matrices too, and
-    so are derivatives of all orders if at most three of the rank are missing (else up to the third). Determinants of
-    large matrices overflow: see `slogdet`.
+    The product of the pivots of LAPACK's getrf. The gradient is the cofactor matrix, also for singular matrices.
+    Derivatives of all orders are correct if the rank is deficient by at most three (else up to the third). Determinants
+    of large matrices overflow: see `slogdet`.
 
     Examples
     --------
@@ -172,14 +171,14 @@ def slogdet(a: Any) -> SlogdetResult:
     Returns
     -------
     sign : Array, shape (...)
-        1 or -1, of complex matrices a number of absolute value 1; 0 of singular ones.
+        1 or -1; for complex matrices a number of absolute value 1; 0 for singular ones.
     logabsdet : Array, shape (...)
-        Real; ``-inf`` of singular matrices.
+        Real; ``-inf`` for singular matrices.
 
     Notes
     -----
     The derivative of `logabsdet` is the real part of ``trace(a^-1 a')``, that of `sign` its imaginary part times
-    ``1j * sign``. Singular matrices have none: infinities or NaN.
+    ``1j * sign``. For singular matrices both are infinite or NaN.
 
     Examples
     --------
@@ -204,7 +203,7 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
         ``prod(b.shape) == prod(x.shape)``.
     b : array_like
     axes : sequence of int, optional
-        Axes of `a` that are moved to the end first.
+        Axes of `a` to move to the end first.
 
     Raises
     ------
@@ -241,14 +240,14 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
 
 @implements(np.linalg.tensorinv)
 def tensorinv(a: Any, ind: int = 2) -> Any:
-    """The tensor that `tensordot` with it undoes ``tensordot(a, x, ind)``.
+    """The tensor whose `tensordot` inverts ``tensordot(a, x, ind)``.
 
     Parameters
     ----------
     a : array_like
         ``prod(a.shape[:ind]) == prod(a.shape[ind:])``.
     ind : int
-        How many axes come first.
+        The number of leading axes.
 
     Returns
     -------
@@ -279,18 +278,18 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
 
 @implements(np.linalg.matrix_power)
 def matrix_power(a: Any, n: int) -> Any:
-    """Square matrices multiplied with themselves, `n` times in all.
+    """Raise square matrices to an integer power.
 
     Parameters
     ----------
     a : array_like, shape (..., k, k)
     n : int
-        Negative for powers of the inverse.
+        Negative values mean powers of the inverse.
 
     Raises
     ------
     LinAlgError
-        If a matrix is not square; if it is singular and `n` negative.
+        If a matrix is not square, or is singular and `n` is negative.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""Reductions and running sums."""
+"""Reductions and cumulative sums."""

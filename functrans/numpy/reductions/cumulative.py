@@ -1,4 +1,4 @@
-"""Running sums and products."""
+"""Cumulative sums and products."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 
 
 def _accumulated(name: str, x: Any, axis: Any, dtype: Any, neutral: int, initial: bool = False) -> Any:
-    """The fold whose neutral element is 0 (sum) or 1 (product) of an array with a dtype of its own."""
+    """The cumulative fold with neutral element 0 (sum) or 1 (product) of an array that is not weak."""
     to = accumulator(dtype_of(x)) if dtype is None else canonical(dtype, f"{name}: dtype")
     x = ops.convert(x, to)
     x, d = along(x if shape_of(x) else ops.flat(x), axis, name)
@@ -38,7 +38,7 @@ def _accumulated(name: str, x: Any, axis: Any, dtype: Any, neutral: int, initial
 
 @implements(np.cumsum, method="cumsum")
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    """Sums of the elements up to each one, along an axis.
+    """Cumulative sums along an axis.
 
     Parameters
     ----------
@@ -46,19 +46,19 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
     axis : int, optional
         By default the array is flattened first.
     dtype : dtype-like, optional
-        What to add in. Booleans and small integers are added as int64 or uint64.
+        The dtype to compute in. By default int64 or uint64 for booleans and small integers.
     out : None
-        Refused: functrans writes into no array.
+        Not supported: arrays are immutable.
 
     Returns
     -------
     Array
-        Of the shape of `a`, or of one axis without `axis`.
+        With the shape of `a`, or one-dimensional without `axis`.
 
     Raises
     ------
     AxisError
-        If there is no such axis.
+        If the axis is out of bounds.
 
     Notes
     -----
@@ -76,11 +76,11 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
 
 @implements(np.cumprod, method="cumprod")
 def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    """Products of the elements up to each one, along an axis; for the parameters see `cumsum`.
+    """Cumulative products along an axis; for the parameters see `cumsum`.
 
     Notes
     -----
-    The derivative divides by nothing: it is right where elements are 0, to any order.
+    The derivative never divides: it is correct if elements are 0, to any order.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def _without_nan(x: Any, neutral: int) -> Any:
 
 @implements(np.nancumsum)
 def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    """`cumsum` with 0 in the place of NaN, which has no derivative.
+    """`cumsum` with NaN replaced by 0; the derivative in a NaN is 0.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = No
 
 @implements(np.nancumprod)
 def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    """`cumprod` with 1 in the place of NaN, which has no derivative.
+    """`cumprod` with NaN replaced by 1; the derivative in a NaN is 0.
 
     Examples
     --------
@@ -138,19 +138,19 @@ def _cumulative(name: str, x: Any, axis: Any, dtype: Any, neutral: int, include_
 def cumulative_sum(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, out: None = None, include_initial: bool = False
 ) -> Any:
-    """`cumsum` as the array API standard has it.
+    """`cumsum` as in the array API standard.
 
     Parameters
     ----------
     x : array_like
     axis : int, optional
-        May be left out if there is only one.
+        Optional if the array has only one.
     dtype : dtype-like, optional
-        What to add in, see `cumsum`.
+        The dtype to compute in, see `cumsum`.
     out : None
-        Refused.
+        Not supported.
     include_initial : bool
-        Begin with 0; then the result is longer by one.
+        Whether to start with 0, so that the result is longer by one.
 
     Returns
     -------
@@ -159,9 +159,9 @@ def cumulative_sum(
     Raises
     ------
     ArgumentValueError
-        If there are several axes, and none is given.
+        If the array has several axes, and `axis` is not passed.
     AxisError
-        If there is no such axis.
+        If the axis is out of bounds.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def cumulative_sum(
 def cumulative_prod(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, out: None = None, include_initial: bool = False
 ) -> Any:
-    """`cumprod` as the array API standard has it; for the parameters see `cumulative_sum`.
+    """`cumprod` as in the array API standard; for the parameters see `cumulative_sum`.
 
     Examples
     --------

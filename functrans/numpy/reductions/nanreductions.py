@@ -1,6 +1,6 @@
-"""Reductions that leave NaN out: nansum, nanprod, nanmax, nanmin, nanargmax, nanargmin, nanmean, nanvar, nanstd.
+"""Reductions that ignore NaN: nansum, nanprod, nanmax, nanmin, nanargmax, nanargmin, nanmean, nanvar, nanstd.
 
-A NaN is replaced before it is reduced, so it takes no part in a derivative either: its own is 0.
+A NaN is replaced before the reduction, so it has no effect on derivatives: the derivative in it is 0.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ __all__ = [
 
 
 def _checked(a: Any, axis: Any, name: str) -> Any:
-    """The array, if it has the axis: so that a message names the function that was called."""
+    """Check that the array has the axis, so that a message names the function that was called."""
     x = array_operand(a, name)
     reduced_axes(axis, len(shape_of(x)), name)
     return x
 
 
 def _replaced(x: Any, number: float) -> tuple[Any, Any]:
-    """`x` with `number` in the place of NaN, and where they are; None where there can be none."""
+    """Replace NaN in `x` by `number`; also return the mask of NaN, or None if the dtype cannot have any."""
     if dtype_of(x).kind not in "fc":
         return x, None
     nan = ufuncs.isnan(x)
@@ -59,7 +59,7 @@ def nansum(
     initial: Scalar = None,
     where: Any = True,
 ) -> Any:
-    """Sum along axes, with NaN as 0. For the parameters see `sum`.
+    """Sum along axes, treating NaN as 0. For the parameters see `sum`.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def nanprod(
     initial: Scalar = None,
     where: Any = True,
 ) -> Any:
-    """Product along axes, with NaN as 1. For the parameters see `sum`.
+    """Product along axes, treating NaN as 1. For the parameters see `sum`.
 
     Examples
     --------
@@ -127,12 +127,12 @@ def nanmax(
     initial: Scalar = None,
     where: Any = True,
 ) -> Any:
-    """Largest element along axes that is no NaN. For the parameters see `max`.
+    """Largest element along axes, ignoring NaN. For the parameters see `max`.
 
     Returns
     -------
     Array
-        NaN where there is no other number, without a warning.
+        NaN if all elements are NaN, without a warning.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def nanmin(
     initial: Scalar = None,
     where: Any = True,
 ) -> Any:
-    """Smallest element along axes that is no NaN. See `nanmax`.
+    """Smallest element along axes, ignoring NaN. See `nanmax`.
 
     Examples
     --------
@@ -182,7 +182,7 @@ def _position(function: Callable[..., Any], worst: float, a: Any, axis: Any, out
 
 @implements(np.nanargmax)
 def nanargmax(a: Any, axis: int | None = None, out: None = None, *, keepdims: Any = False) -> Any:
-    """Position of the (first) largest element that is no NaN. For the parameters see `argmax`.
+    """Index of the (first) largest element, ignoring NaN. For the parameters see `argmax`.
 
     Returns
     -------
@@ -191,7 +191,7 @@ def nanargmax(a: Any, axis: int | None = None, out: None = None, *, keepdims: An
     Raises
     ------
     ArgumentValueError
-        If all are NaN. Inside ``jit``, where that is not known, the position is -1 there.
+        If all are NaN. Under ``jit``, where this is unknown, the index is -1 instead.
 
     Examples
     --------
@@ -204,7 +204,7 @@ def nanargmax(a: Any, axis: int | None = None, out: None = None, *, keepdims: An
 
 @implements(np.nanargmin)
 def nanargmin(a: Any, axis: int | None = None, out: None = None, *, keepdims: Any = False) -> Any:
-    """Position of the (first) smallest element that is no NaN. See `nanargmax`.
+    """Index of the (first) smallest element, ignoring NaN. See `nanargmax`.
 
     Examples
     --------
@@ -219,7 +219,7 @@ def nanargmin(a: Any, axis: int | None = None, out: None = None, *, keepdims: An
 
 
 def _numbers(a: Any, axis: Any, where: Any, name: str) -> tuple[Any, Any]:
-    """The array with 0 for NaN, and a mask (or True) of what counts."""
+    """Replace NaN by 0; also return a mask of the elements to use (or True)."""
     x, nan = _replaced(_checked(a, axis, name), 0)
     where = given(where, True)
     if nan is None:
@@ -236,12 +236,12 @@ def _numbers(a: Any, axis: Any, where: Any, name: str) -> tuple[Any, Any]:
 def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: Any = False, *, where: Any = True
 ) -> Any:
-    """Arithmetic mean along axes of what is no NaN. For the parameters see `mean`.
+    """Arithmetic mean along axes, ignoring NaN. For the parameters see `mean`.
 
     Returns
     -------
     Array
-        NaN where there is no other number.
+        NaN if all elements are NaN.
 
     Examples
     --------
@@ -267,12 +267,12 @@ def nanvar(
     mean: Any = NO_VALUE,
     correction: Any = NO_VALUE,
 ) -> Any:
-    """Variance along axes of what is no NaN. For the parameters see `var`.
+    """Variance along axes, ignoring NaN. For the parameters see `var`.
 
     Returns
     -------
     Array
-        NaN where nothing is left to divide by.
+        NaN if the divisor is not positive.
 
     Examples
     --------
@@ -305,7 +305,7 @@ def nanstd(
     mean: Any = NO_VALUE,
     correction: Any = NO_VALUE,
 ) -> Any:
-    """Standard deviation along axes of what is no NaN: the root of `nanvar`.
+    """Standard deviation along axes, ignoring NaN: the root of `nanvar`.
 
     Examples
     --------

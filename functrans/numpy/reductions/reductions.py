@@ -1,4 +1,4 @@
-"""Reductions: sum, prod, max, min, any, all, argmax, argmin, count_nonzero, and what ufuncs reduce by."""
+"""Reductions: sum, prod, max, min, any, all, argmax, argmin, count_nonzero, and the reductions of ufuncs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UINT64 = np.dtype(np.uint64)
 
 
 def reduced(prim: Primitive, x: Any, axis: Any, keepdims: bool, name: str) -> Any:
-    """`prim` of a strong value along `axis` as a user gives it: None for all, an integer, a tuple."""
+    """Apply `prim` to a strong value along the user's `axis`: None for all, an integer, or a tuple."""
     shape = shape_of(x)
     axes = reduced_axes(axis, len(shape), name)
     out = prim.bind(x, axes=axes)
@@ -33,21 +33,21 @@ def reduced(prim: Primitive, x: Any, axis: Any, keepdims: bool, name: str) -> An
 
 
 def accumulator(dtype: np.dtype) -> np.dtype:
-    """The dtype in which NumPy adds and multiplies: small integers and booleans as 64 bit integers."""
+    """The dtype in which NumPy adds and multiplies: 64-bit integers for small integers and booleans."""
     if dtype.kind == "b" or (dtype.kind == "i" and dtype.itemsize < 8):
         return INT64
     return _UINT64 if dtype.kind == "u" and dtype.itemsize < 8 else dtype
 
 
 def masked(x: Any, where: Any, neutral: Any, name: str) -> Any:
-    """`x` with a neutral element where the mask is false."""
+    """Replace `x` by a neutral element where the mask is false."""
     if given(where, True) is True or where is None:
         return x
     return ops.select_p.bind(mask_operand(where, shape_of(x), name), x, dtype_of(x).type(neutral))
 
 
 def mask_operand(where: Any, shape: tuple[int, ...], name: str) -> Any:
-    """The argument `where`: of dtype bool, and broadcasting to a shape."""
+    """Check the argument `where`: its dtype must be bool, and it must broadcast to a shape."""
     mask = operand(where, f"{name}: where")
     if dtype_of(mask) != BOOL:
         raise DtypeError(f"{name}: where must be of dtype bool, got {dtype_of(mask)}; write where != 0")
@@ -61,7 +61,7 @@ def mask_operand(where: Any, shape: tuple[int, ...], name: str) -> Any:
 def _with_initial(combine: Callable[..., Any], out: Any, initial: Any, neutral: Any = None) -> Any:
     if given(initial, None) is None or (neutral is not None and initial is neutral):
         return finish(out)
-    dtype = dtype_of(out)  # that of the result, whatever the first number has
+    dtype = dtype_of(out)  # the result's, whatever the dtype of the initial value
     return combine(out, ops.convert(initial, dtype) if isinstance(initial, Tracer) else dtype.type(initial))
 
 
@@ -86,13 +86,13 @@ def sum(
     axis : int or tuple of int, optional
         By default all.
     dtype : dtype-like, optional
-        What to add in. Booleans and small integers are added as int64 or uint64.
+        The dtype to compute in. By default int64 or uint64 for booleans and small integers.
     keepdims : bool
-        Keep summed axes with extent 1.
+        Whether to keep summed axes with extent 1.
     initial : scalar, optional
         Added to the sum.
     where : array_like of bool, optional
-        Only these elements are added. Broadcast against `a`.
+        The elements to add. Broadcast against `a`.
 
     Returns
     -------
@@ -101,7 +101,7 @@ def sum(
     Raises
     ------
     AxisError
-        If there is no such axis.
+        If an axis is out of bounds.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def prod(
 
     Notes
     -----
-    The derivative multiplies the other factors, without division: it is right where factors are 0.
+    The derivative multiplies the other factors, without division: it is correct if factors are 0.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def prod(
 
 
 def _lowest(dtype: np.dtype, sign: int) -> Any:
-    """What loses against every number of a dtype: ``sign=-1`` for max, 1 for min."""
+    """The neutral element of max (``sign=-1``) or min (1) in a dtype."""
     if dtype.kind == "b":
         return sign > 0
     if dtype.kind in "fc":
@@ -178,14 +178,14 @@ def _extremum(
     x = array_operand(a, name)
     initial = given(initial, None)
     if initial is None and given(where, True) is not True:
-        raise ArgumentValueError(f"{name}: where= needs initial=, the result where no element is chosen")
+        raise ArgumentValueError(f"{name}: where= needs initial=, the result if no element is selected")
     x = masked(x, where, _lowest(dtype_of(x), sign), name)
     shape = shape_of(x)
     axes = reduced_axes(axis, len(shape), name)
     if 0 in [shape[d] for d in axes]:
         if initial is None:
             raise ArgumentValueError(
-                f"{name}: zero-size array of shape {shape} has no {name}imum along axis {axis}; give initial="
+                f"{name}: zero-size array of shape {shape} has no {name}imum along axis {axis}; pass initial="
             )
         kept = tuple([1 if d in axes else n for d, n in enumerate(shape) if d not in axes or keepdims])
         return finish(ops.full(kept, initial, dtype_of(x)))
@@ -201,7 +201,7 @@ def max(
     initial: Scalar = None,
     where: Any = True,
 ) -> Any:
-    """Largest element along axes; NaN wins.
+    """Largest element along axes; NaN propagates.
 
     Parameters
     ----------
@@ -209,11 +209,11 @@ def max(
     axis : int or tuple of int, optional
         By default all.
     keepdims : bool
-        Keep reduced axes with extent 1.
+        Whether to keep reduced axes with extent 1.
     initial : scalar, optional
-        The least that the result can be; needed with `where` and for empty arrays.
+        A lower bound of the result; required with `where` and for empty arrays.
     where : array_like of bool, optional
-        Only these elements compete.
+        The elements to compare.
 
     Returns
     -------
@@ -222,11 +222,11 @@ def max(
     Raises
     ------
     ArgumentValueError
-        If there is no element and no `initial`.
+        If the array is empty, and `initial` is not passed.
 
     Notes
     -----
-    The derivative is shared evenly by all elements that are largest.
+    All largest elements share the derivative evenly.
 
     Examples
     --------
@@ -247,7 +247,7 @@ def min(
     initial: Scalar = None,
     where: Any = True,
 ) -> Any:
-    """Smallest element along axes; NaN wins. See `max`.
+    """Smallest element along axes; NaN propagates. See `max`.
 
     Examples
     --------
@@ -281,7 +281,7 @@ def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> A
 
 @implements(np.any, method="any")
 def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True) -> Any:
-    """Whether an element differs from 0 along axes; false of nothing.
+    """Whether any element along axes is nonzero; False if empty.
 
     Examples
     --------
@@ -296,7 +296,7 @@ def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, w
 
 @implements(np.all, method="all")
 def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True) -> Any:
-    """Whether all elements differ from 0 along axes; true of nothing.
+    """Whether all elements along axes are nonzero; True if empty.
 
     Examples
     --------
@@ -311,7 +311,7 @@ def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, w
 
 @implements(np.count_nonzero)
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
-    """How many elements differ from 0 along axes.
+    """The number of nonzero elements along axes.
 
     Examples
     --------
@@ -343,15 +343,15 @@ def _position(name: str, prim: Primitive, a: Any, axis: Any, keepdims: Any) -> A
 
 @implements(np.argmax, method="argmax")
 def argmax(a: Any, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Any:
-    """Position of the (first) largest element; NaN counts as largest.
+    """Index of the (first) largest element; NaN counts as largest.
 
     Parameters
     ----------
     a : array_like
     axis : int, optional
-        By default the position in the flattened array.
+        By default the index into the flattened array.
     keepdims : bool
-        Keep the axis with extent 1.
+        Whether to keep the axis with extent 1.
 
     Returns
     -------
@@ -360,7 +360,7 @@ def argmax(a: Any, axis: int | None = None, out: None = None, *, keepdims: bool 
     Raises
     ------
     ArgumentValueError
-        If there is no element.
+        If the array is empty.
 
     Examples
     --------
@@ -374,7 +374,7 @@ def argmax(a: Any, axis: int | None = None, out: None = None, *, keepdims: bool 
 
 @implements(np.argmin, method="argmin")
 def argmin(a: Any, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Any:
-    """Position of the (first) smallest element; NaN counts as smallest. See `argmax`.
+    """Index of the (first) smallest element; NaN counts as smallest. See `argmax`.
 
     Examples
     --------

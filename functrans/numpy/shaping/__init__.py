@@ -1,1 +1,1 @@
-"""Arrays in other shapes: reshaped, moved, joined, padded, edited."""
+"""Reshape, move, join, pad and edit arrays."""

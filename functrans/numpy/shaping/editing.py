@@ -1,4 +1,4 @@
-"""Arrays with elements left out, put in, repeated: delete, insert, resize, trim_zeros."""
+"""Remove, insert and repeat elements: delete, insert, resize, trim_zeros."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ __all__ = ["delete", "insert", "resize", "trim_zeros"]
 
 
 def _numbers(x: Any, name: str, what: str) -> Any:
-    """`x` with its numbers; an error where they are not known while tracing."""
+    """Return `x` with its values; raise an error if they are unknown while tracing."""
     if is_abstract(x):
         raise ConcretizationError(
-            f"{name}: the shape of the result depends on {what}, whose numbers are not known while tracing. Compute it "
-            "outside of the function, or mark the argument static"
+            f"{name}: the shape of the result depends on {what}, whose values are unknown while tracing. Compute it "
+            "outside the function, or mark the argument static"
         )
     return concrete(x)
 
 
 def _positions(obj: Any, name: str) -> Any:
-    """What `numpy.delete` and `numpy.insert` take to name elements, with known numbers."""
+    """Convert the positions of `numpy.delete` and `numpy.insert`, whose values must be known."""
     if isinstance(obj, slice):
         return obj
     i = operand(obj, name, 1)
@@ -40,11 +40,11 @@ def _positions(obj: Any, name: str) -> Any:
     if isinstance(obj, int):
         return i
     i = np.asarray(i)
-    return i if i.size else i.astype(np.intp)  # an empty list makes floats
+    return i if i.size else i.astype(np.intp)  # an empty list becomes floats
 
 
 def _numbered(function: Any, name: str, *args: Any) -> np.ndarray:
-    """What NumPy's function does to the positions along an axis."""
+    """Apply NumPy's function to the positions along an axis."""
     try:
         return function(*args)
     except IndexError as error:
@@ -55,22 +55,22 @@ def _numbered(function: Any, name: str, *args: Any) -> np.ndarray:
 
 @implements(np.delete)
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
-    """The array without some of its subarrays along an axis.
+    """Remove subarrays along an axis.
 
     Parameters
     ----------
     arr : array_like
     obj : int, slice, array_like of int or bool
-        Which to leave out. A single integer may be traced; the numbers of others must be known.
+        The positions to remove. A single integer may be traced; the values of others must be known.
     axis : int, optional
-        By default elements of the flat array are left out.
+        By default the array is flattened.
 
     Raises
     ------
     IndexOutOfBoundsError
-        If there is no such subarray.
+        If a position is out of bounds.
     ConcretizationError
-        If several positions are not known while tracing.
+        If several positions are unknown while tracing.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     n = shape_of(x)[d]
     if isinstance(obj, Tracer) and not obj.shape and is_abstract(obj) and obj.dtype.kind in "iu" and n:
         i = ops.convert(obj, INT64)
-        # Read once for its check: an index out of bounds is an error in compiled code too.
+        # Read once for its check: an index out of bounds is an error in compiled code, too.
         i = ops.gather_p.bind(ops.iota((n,), 0), i, axes=(0,), mode="raise")
         steps = ops.iota((n - 1,), 0)
         places: Any = ops.add_p.bind(steps, ops.convert(ops.ge_p.bind(steps, i), INT64))
@@ -94,26 +94,26 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
 
 @implements(np.insert)
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    """The array with subarrays put in before others along an axis.
+    """Insert subarrays before others along an axis.
 
     Parameters
     ----------
     arr : array_like
     obj : int, slice, array_like of int or bool
-        Before which. A single integer may be traced; the numbers of others must be known.
+        The positions to insert before. A single integer may be traced; the values of others must be known.
     values : array_like
         Cast to the dtype of `arr`.
     axis : int, optional
-        By default elements are put into the flat array.
+        By default the array is flattened.
 
     Raises
     ------
     IndexOutOfBoundsError
-        If there is no such position.
+        If a position is out of bounds.
     ShapeError
-        If the values do not fit.
+        If the values do not match.
     ConcretizationError
-        If several positions are not known while tracing.
+        If several positions are unknown while tracing.
 
     Examples
     --------
@@ -155,14 +155,14 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
 
 
 def _inserted(positions: Any, n: int) -> int:
-    """How many subarrays several positions name."""
+    """The number of subarrays that several positions select."""
     if isinstance(positions, slice):
         return len(range(*positions.indices(n)))
     return int(positions.sum()) if positions.dtype.kind == "b" else positions.size
 
 
 def _shifted(obj: Any, n: int, count: int) -> Any:
-    """Where each element comes from, when `count` at the end go before the traced position `obj`."""
+    """The source of each element when the last `count` move before the traced position `obj`."""
     i = ops.convert(obj, INT64)
     zero = np.int64(0)
     i = ops.select_p.bind(ops.lt_p.bind(i, zero), ops.add_p.bind(i, np.int64(n)), i)
@@ -177,7 +177,7 @@ def _shifted(obj: Any, n: int, count: int) -> Any:
 
 @implements(np.resize)
 def resize(a: Any, new_shape: Any) -> Any:
-    """The elements one after another, repeated as needed, in a new shape.
+    """Fill a new shape with the elements in order, repeated as needed.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def resize(a: Any, new_shape: Any) -> Any:
     Returns
     -------
     Array
-        Zeros, if `a` has no elements.
+        Zeros if `a` is empty.
 
     Examples
     --------
@@ -206,21 +206,21 @@ def resize(a: Any, new_shape: Any) -> Any:
 
 @implements(np.trim_zeros)
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
-    """The array without the zeros at its ends.
+    """Remove zeros at the ends of an array.
 
     Parameters
     ----------
     filt : array_like
-        Its numbers must be known: inside ``jit`` the shape of the result would be unknown.
+        Its values must be known: under ``jit`` the shape of the result would be unknown.
     trim : {'fb', 'f', 'b'}
-        In front, behind, or both.
+        Whether to trim the front, the back, or both.
     axis : int or tuple of int, optional
         By default all.
 
     Raises
     ------
     ConcretizationError
-        If the numbers are not known while tracing.
+        If the values are unknown while tracing.
 
     Examples
     --------

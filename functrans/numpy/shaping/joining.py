@@ -1,4 +1,4 @@
-"""Several arrays as one, one as several."""
+"""Join and split arrays."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 
 
 def _values(arrays: Any, name: str) -> list[Any]:
-    """The arrays to be joined: an array in the place of a sequence is the sequence of its rows."""
+    """Convert the arrays to join; an array instead of a sequence means the sequence of its rows."""
     if isinstance(arrays, Tracer) or (isinstance(arrays, np.ndarray) and arrays.ndim):
         arrays = [arrays[i] for i in range(len(arrays))]
     if not isinstance(arrays, Sequence):
@@ -42,21 +42,21 @@ def _values(arrays: Any, name: str) -> list[Any]:
 
 
 def _converted(values: list[Any], dtype: Any, casting: Any, name: str) -> list[Any]:
-    """Values in `dtype`, or in their common one, if `casting` allows it."""
+    """Convert values to `dtype`, or to their common one, if `casting` allows it."""
     if dtype is not None:
         dtype = canonical(dtype, f"{name}: dtype")
         for i, v in enumerate(values):
             own = dtype_of(v)
             if not np.can_cast(own, dtype, casting):
                 raise DtypeError(
-                    f"{name}: array {i} of dtype {own} cannot be cast to {dtype} by the rule {casting!r}; say "
+                    f"{name}: array {i} of dtype {own} cannot be cast to {dtype} by the rule {casting!r}; pass "
                     "casting='unsafe', or convert it first"
                 )
     return in_one_dtype(values, dtype, name)
 
 
 def joined(values: list[Any], axis: Any, name: str, dtype: Any = None, casting: Any = "same_kind") -> Any:
-    """Values along an axis they have, in one dtype; flat ones if `axis` is None."""
+    """Join values along an existing axis, in one dtype; flatten them if `axis` is None."""
     values = _converted(values, dtype, casting, name)
     if axis is None:
         values = [ops.flat(v) for v in values]
@@ -71,7 +71,7 @@ def joined(values: list[Any], axis: Any, name: str, dtype: Any = None, casting: 
             continue
         if len(other) != len(shape) or other[:d] + other[d + 1 :] != shape[:d] + shape[d + 1 :]:
             listed = ", ".join(str(shape_of(w)) for w in values)
-            raise ShapeError(f"{name}: shapes {listed} do not fit: all axes but number {d} must be equal")
+            raise ShapeError(f"{name}: shapes {listed} do not match: all axes except axis {d} must be equal")
     return ops.concatenate_p.bind(*values, dimension=d)
 
 
@@ -85,23 +85,23 @@ def concatenate(
     dtype: Any = None,
     casting: Casting = "same_kind",
 ) -> Any:
-    """Arrays joined along an axis they have.
+    """Join arrays along an existing axis.
 
     Parameters
     ----------
     arrays : sequence of array_like
-        Of equal shapes but for `axis`.
+        Their shapes must be equal except along `axis`.
     axis : int or None
-        None joins the flat arrays.
+        None flattens the arrays.
     dtype : dtype-like, optional
-        Of the result; by default the common dtype.
+        The dtype of the result; by default the common dtype.
     casting : {'same_kind', 'safe', 'unsafe', ...}
-        Which casts to it are allowed, as in `numpy.can_cast`.
+        The casts to it that are allowed, as in `numpy.can_cast`.
 
     Raises
     ------
     ShapeError
-        If the shapes do not fit.
+        If the shapes do not match.
     DtypeError
         If an array may not be cast to `dtype`.
 
@@ -122,7 +122,7 @@ concat = concatenate
 def stack(
     arrays: Any, axis: int = 0, out: None = None, *, dtype: Any = None, casting: Casting = "same_kind"
 ) -> Any:
-    """Arrays of one shape joined along a new axis.
+    """Join arrays of one shape along a new axis.
 
     Examples
     --------
@@ -172,7 +172,7 @@ dstack = _piled("dstack", atleast_3d, 2, "Arrays behind one another: joined alon
 
 @implements(np.column_stack)
 def column_stack(tup: Any) -> Any:
-    """Vectors as the columns of a matrix; matrices are joined as they are.
+    """Join vectors as the columns of a matrix; matrices are joined unchanged.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def _column(v: Any) -> Any:
 
 @implements(np.append)
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
-    """`values` joined to the end of `arr`; both flat where no axis is given.
+    """Append `values` to `arr`; without `axis` both are flattened.
 
     Examples
     --------
@@ -214,7 +214,7 @@ _MOST_PIECES = 1 << 24
 
 
 def _cuts(name: str, n: int, indices_or_sections: Any, equal: bool) -> list[int]:
-    """Where the pieces begin and end."""
+    """The bounds of the pieces."""
     if hasattr(indices_or_sections, "__len__"):
         inner = [min(max(i + n if i < 0 else i, 0), n) for i in map(operator.index, indices_or_sections)]
         return [0, *inner, n]
@@ -241,7 +241,7 @@ def _pieces(name: str, ary: Any, indices_or_sections: Any, axis: int, equal: boo
 
 @implements(np.split)
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """Pieces of an array along an axis: so many equal ones, or cut at the indices given.
+    """Split an array along an axis, into equal parts or at the given indices.
 
     Examples
     --------
@@ -254,7 +254,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 
 @implements(np.array_split)
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """Like `split`, but the first pieces may be longer by one.
+    """Like `split`, but the first parts may be longer by one.
 
     Examples
     --------
@@ -295,7 +295,7 @@ dsplit = _split_along("dsplit", 2)
 
 @checked
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
-    """The subarrays along an axis, without it.
+    """Split an array along an axis, which the parts lack.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Elements moved or repeated: flip, rot90, roll, tile, repeat."""
+"""Move and repeat elements: flip, rot90, roll, tile, repeat."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["flip", "fliplr", "flipud", "repeat", "roll", "rot90", "tile"]
 
 @implements(np.flip)
 def flip(m: Any, axis: Any = None) -> Any:
-    """Elements in reverse order along all axes, or along those given.
+    """Reverse the elements along all axes, or along those given.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def flip(m: Any, axis: Any = None) -> Any:
 
 @implements(np.fliplr)
 def fliplr(m: Any) -> Any:
-    """Columns in reverse order (axis 1).
+    """Reverse the order of columns (axis 1).
 
     Examples
     --------
@@ -56,7 +56,7 @@ def fliplr(m: Any) -> Any:
 
 @implements(np.flipud)
 def flipud(m: Any) -> Any:
-    """Rows in reverse order (axis 0).
+    """Reverse the order of rows (axis 0).
 
     Examples
     --------
@@ -78,7 +78,7 @@ def _axis_of(name: str, m: Any, axis: int) -> int:
 
 @implements(np.rot90)
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
-    """Turned by 90 degrees `k` times in the plane of two axes, from the first towards the second.
+    """Rotate by 90 degrees `k` times in the plane of two axes, from the first towards the second.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
 
 @implements(np.roll)
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
-    """Elements moved on by `shift` places; what leaves at the end comes in again at the beginning.
+    """Shift elements by `shift` positions; those that leave at the end reenter at the beginning.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     shift : int or tuple of int
         May be a traced integer (not a tuple of them).
     axis : int or tuple of int, optional
-        By default the array is rolled as if it were flat.
+        By default the array is rolled as if flattened.
 
     Examples
     --------
@@ -153,7 +153,7 @@ def _rolled(x: Any, shift: Any, axis: int) -> Any:
 
 @implements(np.tile)
 def tile(A: Any, reps: Any) -> Any:
-    """Copies of an array side by side.
+    """Repeat an array along each axis.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def tile(A: Any, reps: Any) -> Any:
 
 @implements(np.repeat, method="repeat")
 def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None) -> Any:
-    """Each element repeated, along one axis or of the flat array.
+    """Repeat each element along an axis, or of the flattened array.
 
     Parameters
     ----------
@@ -187,13 +187,13 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
         One number, or one for each element along the axis.
     axis : int, optional
     total_repeat_length : int, optional
-        Extent of the result along the axis, where `repeats` is not known while tracing. What is too many is cut off,
-        what is lacking is filled with the last element.
+        Extent of the result along the axis, if `repeats` is unknown while tracing. Extra elements are dropped; missing
+        ones are filled with the last element.
 
     Raises
     ------
     ConcretizationError
-        If the shape of the result depends on numbers that are not known while tracing.
+        If the shape of the result depends on values that are unknown while tracing.
 
     Examples
     --------
@@ -224,10 +224,10 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
 
 
 def _one_each(counts: Any, shape: tuple[int, ...], d: int) -> Any:
-    """One number for each element along an axis."""
+    """One count for each element along an axis."""
     size = prod(shape_of(counts))
     if len(shape_of(counts)) > 1 or size not in (1, shape[d]):
-        raise ShapeError(f"repeat: {size} repeats do not fit axis {d} of extent {shape[d]}")
+        raise ShapeError(f"repeat: {size} repeats do not match axis {d} of extent {shape[d]}")
     return ops.broadcast_to(counts, (shape[d],))
 
 
@@ -240,11 +240,11 @@ def _each_repeated(x: Any, count: int, d: int) -> Any:
 
 
 def _repeated(x: Any, counts: Any, d: int, total: int) -> Any:
-    """Elements repeated, as many as fit into `total`: the place `i` has the first whose repeats end behind it."""
+    """Repeat elements up to `total`: position `i` gets the first whose repeats end after it."""
     shape = shape_of(x)
     if total and not shape[d]:
         raise ArgumentValueError(
-            f"repeat: axis {d} of shape {shape} has no elements to fill {total} places with"
+            f"repeat: axis {d} of shape {shape} has no elements to fill {total} positions with"
         )
     ends = ops.cumsum_p.bind(_one_each(counts, shape, d), axis=0, reverse=False)
     places = ops.searchsorted_p.bind(ends, ops.iota((total,), 0), side="right")

@@ -1,4 +1,4 @@
-"""pad, in all modes of NumPy's."""
+"""pad, in all of NumPy's modes."""
 
 from __future__ import annotations
 
@@ -46,24 +46,24 @@ _STATISTICS: dict[str, Callable[..., Any]] = {
 
 @implements(np.pad)
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
-    """The array with elements put before and behind it along each axis.
+    """Pad an array before and after along each axis.
 
     Parameters
     ----------
     array : array_like
     pad_width : int, pair, or sequence of pairs; or dict from axis to one of them
-        How many before and behind: for all axes alike, or for each axis.
+        The numbers of elements before and after: for all axes alike, or for each axis.
     mode : str or callable
-        'constant', 'edge', 'linear_ramp' (from the edge to `end_values`), 'maximum', 'mean', 'median' and 'minimum'
-        (of the `stat_length` elements nearest to the edge), 'reflect' (at the first and last element), 'symmetric'
-        (beyond them), 'wrap', or 'empty' (zeros). A function is called as ``f(vector, pad_width, axis, kwargs)`` with
-        each vector along an axis, padded with zeros, and returns it filled.
+        'constant', 'edge', 'linear_ramp' (from the edge to `end_values`), 'maximum', 'mean', 'median' and 'minimum' (of
+        the `stat_length` elements nearest to the edge), 'reflect' (about the first and last element), 'symmetric'
+        (about the edge after them), 'wrap', or 'empty' (zeros). A function is called as ``f(vector, pad_width, axis,
+        kwargs)`` with each vector along an axis, padded with zeros, and returns it filled.
     constant_values, end_values : number, pair, or sequence of pairs
         May be traced. Default 0.
     stat_length : int, pair, or sequence of pairs, optional
         By default all elements.
     reflect_type : {'even', 'odd'}
-        'odd': twice the edge less what is reflected.
+        'odd' means twice the edge minus the reflected value.
 
     Returns
     -------
@@ -72,15 +72,15 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     Raises
     ------
     ArgumentValueError
-        An unknown mode, an option that the mode does not take, negative widths, an empty axis in modes that need
-        elements.
+        If the mode is unknown or does not accept an option, a width is negative, or an axis is empty in a mode that
+        needs elements.
     ShapeError
-        If `pad_width` does not fit the axes.
+        If `pad_width` does not match the axes.
 
     Notes
     -----
-    Differentiable in the array, and in constants and end values. As in NumPy, axes are padded one after another, so
-    that later axes own the corners.
+    Differentiable in the array, in constants and in end values. As in NumPy, axes are padded one after another, so that
+    later axes determine the corners.
 
     Examples
     --------
@@ -151,15 +151,15 @@ def _widths(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
 
 
 def _pairs(given: Any, ndim: int, name: str) -> list[tuple[Any, Any]]:
-    """A number for each side of each axis."""
+    """One number for each side of each axis."""
     values: Any = finish(array_operand(given, f"pad: {name}"))
     shape = shape_of(values)
     try:
         values = finish(ops.broadcast_to(operand(values, "pad"), np.broadcast_shapes(shape, (ndim, 2))))
     except ValueError:
-        raise ShapeError(f"pad: {name} of shape {shape} do not fit an array of {ndim} axes") from None
+        raise ShapeError(f"pad: {name} of shape {shape} do not match an array with {ndim} axes") from None
     if shape_of(values) != (ndim, 2):
-        raise ShapeError(f"pad: {name} of shape {shape} do not fit an array of {ndim} axes")
+        raise ShapeError(f"pad: {name} of shape {shape} do not match an array with {ndim} axes")
     return [(values[d, 0], values[d, 1]) for d in range(ndim)]
 
 
@@ -170,7 +170,7 @@ def _lengths(given: Any, ndim: int) -> list[tuple[int, int]]:
     try:
         return [(int(a), int(b)) for a, b in np.broadcast_to(lengths, (ndim, 2))]
     except ValueError:
-        raise ShapeError(f"pad: stat_length {given!r} does not fit an array of {ndim} axes") from None
+        raise ShapeError(f"pad: stat_length {given!r} does not match an array with {ndim} axes") from None
 
 
 # --- modes --------------------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def _constant(x: Any, widths: list[tuple[int, int]], constant: Any) -> Any:
     if not shape_of(value):
         config = tuple([(lo, hi, 0) for lo, hi in widths])
         return ops.pad_p.bind(x, strong(value, dtype), padding_config=config)
-    # Other numbers for each side: axis by axis, so that later axes own the corners, as in NumPy.
+    # Different numbers for each side: axis by axis, so that later axes determine the corners, as in NumPy.
     for d, ((lo, hi), values) in enumerate(zip(widths, _pairs(constant, ndim, "constant_values"))):
         for low, high, number in ((lo, 0, values[0]), (0, hi, values[1])):
             config = tuple([(low, high, 0) if e == d else (0, 0, 0) for e in range(ndim)])
@@ -206,7 +206,7 @@ def _beside(x: Any, d: int, before: Any, behind: Any) -> Any:
 def _ramps(x: Any, d: int, width: tuple[int, int], ends: tuple[Any, Any]) -> Any:
     ramps = []
     for edge, end, n in zip(_edges(x, d, 1, 1), ends, width):
-        line = reductions.sum(edge, d, dtype=dtype_of(x))  # of one element: the axis goes
+        line = reductions.sum(edge, d, dtype=dtype_of(x))  # of one element: this removes the axis
         ramps.append(linspace(end, line, n, endpoint=False, dtype=dtype_of(x), axis=d))
     return _beside(x, d, ramps[0], flip(ramps[1], d))
 
@@ -230,7 +230,7 @@ def _statistic(
 
 
 def _odd(x: Any, d: int, width: tuple[int, int], symmetric: bool) -> Any:
-    """Reflected in both coordinates: after two reflections the array goes on where it ended."""
+    """Reflect in both coordinates, so that the array continues after two reflections."""
     n = shape_of(x)[d]
     period = 2 * n if symmetric else 2 * (n - 1)
     turns, inside = np.divmod(np.arange(-width[0], n + width[1]), period)
@@ -258,8 +258,8 @@ def _by_function(x: Any, widths: list[tuple[int, int]], function: Callable[..., 
             out = function(vector, width, d, kwargs)
             if out is None:
                 raise ArgumentError(
-                    "pad: the function must return the vector with its ends filled; arrays of functrans do not change "
-                    "in place: return vector.at[...].set(...)"
+                    "pad: the function must return the vector with its ends filled; functrans arrays are "
+                    "immutable: return vector.at[...].set(...)"
                 )
             return out
 

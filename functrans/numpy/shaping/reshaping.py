@@ -1,4 +1,4 @@
-"""Other shapes of one array: reshape, transpose, broadcast, flip, roll, tile."""
+"""Change the shape of an array: reshape, transpose, broadcast."""
 
 from __future__ import annotations
 
@@ -40,27 +40,27 @@ def _reshaped(x: Any, shape: tuple[int, ...], order: str, name: str) -> Any:
 
 @implements(np.reshape)
 def reshape(a: Any, /, shape: Any, order: Order = "C", *, copy: bool | None = None) -> Any:
-    """The same elements in another shape, read and written in row-major order.
+    """Reshape an array, in row-major order.
 
     Parameters
     ----------
     a : array_like
     shape : int or tuple of int
-        One axis may be -1: it takes what is left.
+        One axis may be -1: its extent is inferred.
     order : {'C', 'F', 'A'}
-        'F' reads and writes in column-major order. Values have no memory layout here: 'A' means 'C'.
+        'F' reads and writes in column-major order. functrans has no memory layouts: 'A' means 'C'.
     copy : bool, optional
-        Accepted for NumPy's sake; the result never changes, and neither does `a` through it.
+        Accepted for compatibility with NumPy; arrays are immutable.
 
     Returns
     -------
     Array
-        Of the dtype of `a`.
+        With the dtype of `a`.
 
     Raises
     ------
     ShapeError
-        If the numbers of elements differ.
+        If the number of elements differs.
 
     Examples
     --------
@@ -84,7 +84,7 @@ operators.method["reshape"] = _reshape_method
 
 @implements(np.ravel, method="ravel")
 def ravel(a: Any, order: Order = "C") -> Any:
-    """All elements along one axis.
+    """Flatten an array to one axis.
 
     Examples
     --------
@@ -101,12 +101,12 @@ operators.method["flatten"] = ravel
 
 @implements(np.squeeze, method="squeeze")
 def squeeze(a: Any, axis: Any = None) -> Any:
-    """Without axes of extent 1: all of them, or those given.
+    """Remove all axes of extent 1, or those given.
 
     Raises
     ------
     ShapeError
-        If an axis given has another extent than 1.
+        If a given axis has another extent than 1.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
 
 @implements(np.expand_dims)
 def expand_dims(a: Any, axis: Any) -> Any:
-    """With new axes of extent 1, which stand at `axis` of the result.
+    """Insert axes of extent 1, at positions `axis` of the result.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def _at_least(name: str, ndim: int) -> Any:
         x = array_operand(a, name, position)
         shape = shape_of(x)
         if len(shape) < ndim:
-            # NumPy puts a matrix's third axis behind, all others in front.
+            # NumPy appends a matrix's third axis, and prepends all others.
             full = (1,) * (ndim - len(shape)) + shape
             if ndim == 3:
                 full = {0: (1, 1, 1), 1: (1, *shape, 1), 2: (*shape, 1)}[len(shape)]
@@ -163,9 +163,9 @@ def _at_least(name: str, ndim: int) -> Any:
         return found[0] if len(found) == 1 else found
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""Arrays with at least {ndim} axes: new ones of extent 1 stand where NumPy puts them.
+    function.__doc__ = f"""Make arrays have at least {ndim} axes, by inserting axes of extent 1 where NumPy does.
 
-    One array gives an array, several a tuple.
+    One array returns an array, several a tuple.
 
     Examples
     --------
@@ -184,18 +184,18 @@ atleast_3d = _at_least("atleast_3d", 3)
 
 
 def permuted(x: Any, axes: tuple[int, ...]) -> Any:
-    """Axes in another order; the value itself where it is the same."""
+    """Permute axes; return the value itself if the order is unchanged."""
     return x if axes == tuple(range(len(axes))) else ops.transpose_p.bind(x, permutation=axes)
 
 
 @implements(np.transpose)
 def transpose(a: Any, axes: Any = None) -> Any:
-    """Axes in another order, by default reversed.
+    """Permute axes, by default in reverse order.
 
     Raises
     ------
     ArgumentValueError
-        If `axes` is no permutation.
+        If `axes` is not a permutation.
 
     Examples
     --------
@@ -233,7 +233,7 @@ operators.property["T"] = lambda x: (
 
 @implements(*([np.matrix_transpose] if hasattr(np, "matrix_transpose") else []))
 def matrix_transpose(x: Any, /) -> Any:
-    """The last two axes exchanged.
+    """Exchange the last two axes.
 
     Examples
     --------
@@ -254,7 +254,7 @@ operators.property["mT"] = matrix_transpose
 
 @implements(np.swapaxes, method="swapaxes")
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
-    """Two axes exchanged.
+    """Exchange two axes.
 
     Examples
     --------
@@ -271,7 +271,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
 
 @implements(np.moveaxis)
 def moveaxis(a: Any, source: Any, destination: Any) -> Any:
-    """Axes moved to other places; the others keep their order.
+    """Move axes to other positions; the others keep their order.
 
     Examples
     --------
@@ -292,7 +292,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
 
 @implements(np.rollaxis)
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
-    """One axis moved back until it stands before `start`.
+    """Move one axis to before position `start`.
 
     Examples
     --------
@@ -315,7 +315,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 
 @implements(np.broadcast_to)
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
-    """Repeated along new axes and axes of extent 1, as NumPy broadcasts.
+    """Broadcast an array along new axes and axes of extent 1, as in NumPy.
 
     Raises
     ------
@@ -339,7 +339,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
 
 @implements(np.broadcast_arrays)
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
-    """All arrays broadcast to their common shape.
+    """Broadcast arrays to their common shape.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Differences of neighbours (diff, ediff1d, gradient), and the sum that undoes them (trapezoid)."""
+"""Differences of neighbours (diff, ediff1d, gradient), and integration (trapezoid)."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ __all__ = [
 
 @implements(np.diff)
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    """Differences of neighbours along an axis, `n` times over; of booleans whether they differ.
+    """Differences of neighbours along an axis, taken `n` times; for booleans, whether neighbours differ.
 
     Parameters
     ----------
     a : array_like
     n : int
-        How often; 0 gives `a`.
+        The number of times; 0 returns `a`.
     axis : int
     prepend, append : array_like, optional
-        Put before and behind `a` first; a number stands for a slice of it.
+        Joined before and after `a` first; a number means a slice of it.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 def _slab(value: Any, x: Any, axis: int) -> Any:
-    """What is put before or behind: a number as one slice."""
+    """Convert a value to join before or after: a number becomes one slice."""
     value = array_operand(value, "diff")
     if shape_of(value):
         return value
@@ -74,16 +74,16 @@ def _slab(value: Any, x: Any, axis: int) -> Any:
 
 @implements(*([np.trapezoid] if hasattr(np, "trapezoid") else []))
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    """The integral of samples by the trapezoidal rule.
+    """Integrate samples by the trapezoidal rule.
 
     Parameters
     ----------
     y : array_like
         The samples along `axis`.
     x : array_like, optional
-        Where they were taken: a vector, or of the shape of `y`.
+        The positions of the samples: a vector, or an array with the shape of `y`.
     dx : number
-        Their distance, if `x` is not given.
+        The distance of samples, if `x` is not passed.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
             spread = tuple([shape[d] if e == d else 1 for e in range(len(shape))])
             places = ops.reshape_p.bind(places, shape=spread)
         step = operand(diff(places, axis=d), "trapezoid")
-    # Integers are added, and multiplied by integers, in their own dtype, as in NumPy: there they may wrap.
+    # Integers are added, and multiplied by integers, in their own dtype, as in NumPy, so they may wrap.
     products = ufuncs.multiply(step, ufuncs.add(*ops.neighbours(values, d)))
     areas = operand(ufuncs.true_divide(products, 2.0), "trapezoid")
     return finish(ops.reduce_sum_p.bind(areas, axes=(d,)))
@@ -117,14 +117,14 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 
 @implements(np.gradient)
 def gradient(f: Any, *varargs: Any, axis: int | Sequence[int] | None = None, edge_order: int = 1) -> Any:
-    """Slopes of a function of which samples on a grid are given: central differences, one-sided at the edges.
+    """The gradient of a function sampled on a grid: central differences, one-sided at the edges.
 
     Parameters
     ----------
     f : array_like
         The samples.
     *varargs : number or array_like of one axis
-        The distance of samples, or where they were taken: one for all axes, or one for each. By default 1.
+        The distances of samples, or their positions: one for all axes, or one for each. By default 1.
     axis : int or sequence of int, optional
         The axes to differentiate along; by default all.
     edge_order : {1, 2}
@@ -133,22 +133,21 @@ def gradient(f: Any, *varargs: Any, axis: int | Sequence[int] | None = None, edg
     Returns
     -------
     Array or tuple of Array
-        Of the shape of `f`; a tuple if there are several axes. Integers give float64.
+        With the shape of `f`; a tuple if there are several axes. Integers become float64.
 
     Raises
     ------
     ShapeError
-        If an axis has fewer than ``edge_order + 1`` samples, or places do not fit samples.
+        If an axis has fewer than ``edge_order + 1`` samples, or positions do not match samples.
     ArgumentError, ArgumentValueError
-        If the number of distances does not fit, or `edge_order` is above 2.
+        If the number of distances does not match, or `edge_order` is above 2.
     AxisError
-        If there is no such axis.
+        If an axis is out of bounds.
 
     Notes
     -----
-    Second order inside, also where distances differ: for distances `a` before and `b` behind it is
-    ``(a**2 f(x + b) + (b**2 - a**2) f(x) - b**2 f(x - a)) / (a b (a + b))``. Differentiable in the samples and the
-    distances.
+    Second order inside, also for unequal distances: for distances `a` before and `b` after, it is ``(a**2 f(x + b) +
+    (b**2 - a**2) f(x) - b**2 f(x - a)) / (a b (a + b))``. Differentiable in the samples and the distances.
 
     Examples
     --------
@@ -198,12 +197,12 @@ def _distance(h: Any, n: int) -> Any:
         return h
     if len(shape) != 1 or shape[0] != n:
         raise ShapeError(
-            f"gradient: distances must be numbers, or {n} places for {n} samples; got an array of shape {shape}"
+            f"gradient: distances must be numbers, or {n} positions for {n} samples; got an array of shape {shape}"
         )
     if dtype_of(h).kind in "iu":
         h = ops.convert(h, FLOAT64)
     steps = ops.sub_p.bind(*ops.neighbours(h, 0))
-    # As in NumPy, equal distances are one; of traced ones that is not known.
+    # As in NumPy, equal distances are treated as one number; for traced ones this is unknown.
     if not isinstance(steps, Tracer) and n > 1 and bool((steps == steps[0]).all()):
         return steps[0]
     return steps
@@ -260,12 +259,12 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     ----------
     ary : array_like
     to_end, to_begin : array_like, optional
-        Put behind and before the differences, flattened, in the dtype of `ary`.
+        Joined after and before the differences, flattened, with the dtype of `ary`.
 
     Returns
     -------
     Array
-        Of one axis.
+        One-dimensional.
 
     Raises
     ------

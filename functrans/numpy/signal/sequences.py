@@ -1,4 +1,4 @@
-"""Sequences: convolve and correlate, interpolation between samples, phases without jumps."""
+"""Sequences: convolve, correlate, interp, unwrap."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["convolve", "correlate", "interp", "unwrap"]
 
 
 def _sequences(name: str, a: Any, v: Any) -> tuple[Any, Any, bool]:
-    """Two vectors in their common dtype (of booleans int64), and whether they were booleans."""
+    """Convert two vectors to their common dtype (int64 for booleans); also return whether they were booleans."""
     x, y = in_one_dtype([array_operand(a, name), array_operand(v, name, 1)], None, name)
     for which, value in (("a", x), ("v", y)):
         shape = shape_of(value)
@@ -37,7 +37,7 @@ def _sequences(name: str, a: Any, v: Any) -> tuple[Any, Any, bool]:
 
 
 def _vector(x: Any, name: str, position: int) -> Any:
-    """A number as a vector of one element."""
+    """Convert a number to a vector with one element."""
     value = array_operand(x, name, position)
     return value if shape_of(value) else ops.reshape_p.bind(value, shape=(1,))
 
@@ -78,26 +78,26 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Any:
 
     Parameters
     ----------
-    a, v : array_like, of one axis
+    a, v : array_like, shape (n,), (m,)
     mode : {'full', 'same', 'valid'}
-        All places at which they overlap; the middle ones, as many as the longer vector has; those at which they
-        overlap entirely.
+        'full' returns all positions at which the vectors overlap; 'same' the middle ones, as many as the longer vector
+        has elements; 'valid' those at which they overlap entirely.
 
     Returns
     -------
     Array
-        In the common dtype.
+        With the common dtype.
 
     Raises
     ------
     ArgumentValueError
-        If one is empty, or there is no such mode.
+        If one is empty, or the mode is unknown.
     ShapeError
-        If one has several axes.
+        If one is not one-dimensional.
 
     Notes
     -----
-    Linear in either; the sums are taken directly, so the cost is the product of the lengths.
+    Linear in each vector; the sums are computed directly, so the cost is the product of the lengths.
 
     Examples
     --------
@@ -140,33 +140,33 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     Parameters
     ----------
     x : array_like
-        Where to interpolate.
-    xp : array_like, of one axis
-        Where the samples were taken, increasing (in any order with `period`).
-    fp : array_like, of one axis
-        The samples, real or complex, as many.
+        The positions at which to interpolate.
+    xp : array_like, shape (n,)
+        The positions of the samples, increasing (in any order with `period`).
+    fp : array_like, shape (n,)
+        The samples, real or complex.
     left, right : number, optional
-        What stands left of the first and right of the last sample; by default these samples. Without effect with
+        The values left of the first and right of the last sample; by default these samples. Without effect with
         `period`.
     period : number, optional
-        Of `x` and `xp`.
+        The period of `x` and `xp`.
 
     Returns
     -------
     Array
-        Of the shape of `x`, float64 or complex128.
+        With the shape of `x`, float64 or complex128.
 
     Raises
     ------
     ArgumentValueError
-        If there is no sample, or the period is 0.
+        If `xp` is empty, or the period is 0.
     ShapeError
-        If `xp` and `fp` have not one axis each, of one length.
+        If `xp` and `fp` are not one-dimensional and of one length.
 
     Notes
     -----
-    Differentiable in all arguments but `period`. At a sample the slope in `x` is that of the interval behind it;
-    outside of the samples it is 0.
+    Differentiable in all arguments except `period`. At a sample, the slope in `x` is that of the interval after it;
+    outside the samples it is 0.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def _outside(given: Any, sample: Any, to: np.dtype) -> Any:
 
 
 def _between(at: Any, places: Any, samples: Any, n: int) -> Any:
-    """On the line through the samples to either side; of equal samples that number, also where one is infinite."""
+    """Interpolate between the samples on either side; equal samples yield that number, also if infinite."""
     behind = ops.searchsorted_p.bind(places, at, side="right")
     behind = ops.clamp_p.bind(np.int64(1), behind, np.int64(n - 1))
     before = ops.sub_p.bind(behind, np.int64(1))
@@ -223,7 +223,7 @@ def _between(at: Any, places: Any, samples: Any, n: int) -> Any:
         return ops.gather_p.bind(values, index, axes=(0,), mode="promise_in_bounds")
 
     x0, x1, y0, y1 = take(places, before), take(places, behind), take(samples, before), take(samples, behind)
-    # Two samples at one place are a jump, which belongs to the second one.
+    # Two samples at one position are a jump, which belongs to the second one.
     width = ops.sub_p.bind(x1, x0)
     width = ops.select_p.bind(ops.eq_p.bind(width, 0.0), 1.0, width)
     slope = ops.div_p.bind(ops.sub_p.bind(y1, y0), ops.convert(width, dtype_of(y0)))
@@ -231,7 +231,7 @@ def _between(at: Any, places: Any, samples: Any, n: int) -> Any:
     def line(x: Any, y: Any) -> Any:
         return ops.add_p.bind(ops.mul_p.bind(slope, ops.convert(ops.sub_p.bind(at, x), dtype_of(y))), y)
 
-    # Beside an infinite sample the line may be a number from one side only.
+    # Next to an infinite sample, the line may be finite from one side only.
     out = line(x0, y0)
     out = ops.select_p.bind(ops.is_nan_p.bind(out), line(x1, y1), out)
     settled = ops.or_p.bind(
@@ -241,7 +241,7 @@ def _between(at: Any, places: Any, samples: Any, n: int) -> Any:
 
 
 def _periodic(at: Any, places: Any, samples: Any, period: Any) -> tuple[Any, Any, Any]:
-    """All within one period, the samples in order, and one more at either end."""
+    """Reduce all to one period, sort the samples, and repeat one at each end."""
     span = array_operand(period, "interp: period")
     if not isinstance(span, Tracer) and span == 0:
         raise ArgumentValueError("interp: period must be a non-zero value")
@@ -267,13 +267,13 @@ def _periodic(at: Any, places: Any, samples: Any, period: Any) -> tuple[Any, Any
 
 @implements(np.unwrap)
 def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.pi) -> Any:
-    """Whole periods added to neighbours until none differ by more than half a period: phases without jumps.
+    """Add whole periods so that no neighbours differ by more than half a period, as for phases.
 
     Parameters
     ----------
     p : array_like
     discont : number, optional
-        Only differences of at least this much are changed; by default, and at least, half a period.
+        Only differences of at least this size are changed; by default, and at least, half a period.
     axis : int
     period : number
         By default 2 pi.
@@ -281,16 +281,16 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.
     Returns
     -------
     Array
-        Of the shape of `p`; of integers if `p` and `period` are.
+        With the shape of `p`; integers if `p` and `period` are.
 
     Raises
     ------
     AxisError
-        If there is no such axis.
+        If the axis is out of bounds.
 
     Notes
     -----
-    What is added is constant: the derivative is the identity.
+    The added periods are constant, so the derivative is the identity.
 
     Examples
     --------
@@ -317,9 +317,9 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.
 
 
 def _whole_periods(steps: Any, span: Any, discont: Any) -> Any:
-    """What must be added to differences so that they lie within half a period."""
+    """The periods to add to differences so that they are within half a period."""
     whole = dtype_of(steps).kind in "iu" and (type(span) is int or dtype_of(span).kind in "iu")
-    # Operators, not functions: of Python's numbers they give Python's, which leave a dtype alone.
+    # Operators, not functions: with Python numbers they return Python numbers, which do not change a dtype.
     high, half, odd = (span // 2 if whole else span / 2), span / 2, (span % 2 if whole else 0)
     low = -high
     within = ufuncs.add(ufuncs.remainder(ufuncs.subtract(steps, low), span), low)
@@ -330,7 +330,7 @@ def _whole_periods(steps: Any, span: Any, discont: Any) -> Any:
 
 
 def _where(condition: Any, number: Any, otherwise: Any) -> Any:
-    """A number (cast to the dtype of `otherwise`) where the condition holds."""
+    """Select a number (cast to the dtype of `otherwise`) where the condition is true."""
     value = operand(otherwise, "unwrap")
     number = ops.convert_element_type_p.bind(operand(number, "unwrap"), dtype=dtype_of(value))
     return ops.select_p.bind(operand(condition, "unwrap"), number, value)

@@ -1,4 +1,4 @@
-"""Windows, and the functions they are made of: sinc and the Bessel function i0."""
+"""Window functions, sinc and the Bessel function i0."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..elementwise import selection
 
 __all__ = ["bartlett", "blackman", "hamming", "hanning", "i0", "kaiser", "sinc"]
 
-#: The power series of sin(u) / u in u**2, of as many terms as derivatives of order 20 need within |u| < 1.
+#: The power series of sin(u) / u in u**2, with as many terms as derivatives of order 20 need for |u| < 1.
 _SERIES = [(-1.0) ** k / math.factorial(2 * k + 1) for k in range(20)]
 
 
@@ -32,16 +32,16 @@ def sinc(x: Any, /) -> Any:
     Parameters
     ----------
     x : array_like
-        Complex numbers too.
+        Complex numbers are supported.
 
     Returns
     -------
     Array
-        In the dtype of `x`; float64 of integers.
+        With the dtype of `x`; float64 for integers.
 
     Notes
     -----
-    Near 0 it is computed by its power series, so that derivatives of all orders are right there.
+    Near 0 it is computed by its power series, so that derivatives of all orders are correct there.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def sinc(x: Any, /) -> Any:
     series: Any = literal(_SERIES[-1], u)
     for coefficient in _SERIES[-2::-1]:
         series = ops.add_p.bind(ops.mul_p.bind(series, square), literal(coefficient, u))
-    # The side that is not chosen divides by 1, so that no NaN comes from it.
+    # The side that is not selected divides by 1, so that it makes no NaN.
     u = ops.select_p.bind(far, u, one)
     return finish(ops.select_p.bind(far, ops.div_p.bind(ops.sin_p.bind(u), u), series))
 
@@ -71,16 +71,17 @@ def i0(x: Any) -> Any:
     Parameters
     ----------
     x : array_like
-        Real.
+        Real numbers.
 
     Raises
     ------
     DtypeError
-        For complex numbers.
+        If `x` is complex.
 
     Notes
     -----
-    The derivative of :math:`I_n` is :math:`(I_{n-1} + I_{n+1}) / 2`, and so are those of all orders (DLMF 10.29.1).
+    The derivative of :math:`I_n` is :math:`(I_{n-1} + I_{n+1}) / 2`, which yields derivatives of all orders (DLMF
+    10.29.1).
 
     Examples
     --------
@@ -99,7 +100,7 @@ def i0(x: Any) -> Any:
 
 
 def _steps(M: Any) -> Any:
-    """``1 - M, 3 - M, ..., M - 1``, or None where the window is trivial."""
+    """``1 - M, 3 - M, ..., M - 1``, or None if the window is trivial."""
     count = operator.index(M)
     if count < 2:
         return None
@@ -179,7 +180,7 @@ def bartlett(M: int) -> Any:
 
 @checked
 def kaiser(M: int, beta: Any) -> Any:
-    """The Kaiser window of `M` points; its shape `beta` may be traced, and has a derivative.
+    """The Kaiser window of `M` points; its shape parameter `beta` may be traced and differentiated.
 
     Examples
     --------
@@ -190,7 +191,7 @@ def kaiser(M: int, beta: Any) -> Any:
     n = _steps(M)
     if n is None:
         return _trivial(M)
-    # (1 - r)(1 + r) is 0 at the ends, where the root has no derivative: i0 of a root is a series in its square.
+    # (1 - r)(1 + r) is 0 at the ends, where the root has no derivative; i0 of a root is a series in its square.
     r = n / (operator.index(M) - 1)
     inside = (1.0 - r) * (1.0 + r)
     root = selection.where(inside > 0, ufuncs.sqrt(selection.where(inside > 0, inside, 1.0)), 0.0)

@@ -1,6 +1,6 @@
-"""Arrays as sets: unique, and unions, intersections and differences.
+"""Set operations on arrays: unique elements, unions, intersections and differences.
 
-The shapes of most of these results depend on numbers; see `nonzero` for what that means under ``jit``.
+The shapes of most of these results depend on values; see `nonzero` for what that means under ``jit``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .sorting import places
 
 
 class UniqueAllResult(NamedTuple):
-    """What `unique_all` returns."""
+    """The result of `unique_all`."""
 
     values: Any
     indices: Any
@@ -32,26 +32,26 @@ class UniqueAllResult(NamedTuple):
 
 
 class UniqueCountsResult(NamedTuple):
-    """What `unique_counts` returns."""
+    """The result of `unique_counts`."""
 
     values: Any
     counts: Any
 
 
 class UniqueInverseResult(NamedTuple):
-    """What `unique_inverse` returns."""
+    """The result of `unique_inverse`."""
 
     values: Any
     inverse_indices: Any
 
 
 def _rows(x: Any, indices: Any) -> Any:
-    """Elements along the first axis; indices are within bounds."""
+    """Take elements along the first axis; indices must be in bounds."""
     return ops.gather_p.bind(x, indices, axes=(0,), mode="promise_in_bounds")
 
 
 def _distinct(x: Any, equal_nan: bool) -> Any:
-    """For an array in order, with one axis, whether each element differs from the one before it."""
+    """Whether each element of a sorted one-dimensional array differs from the one before it."""
     now, past = ops.neighbours(x, 0)
     differs = ops.ne_p.bind(now, past)
     if equal_nan and dtype_of(x).kind in "fc":
@@ -60,7 +60,7 @@ def _distinct(x: Any, equal_nan: bool) -> Any:
 
 
 class _Groups:
-    """Rows along the first axis in order, and where in that order equal ones begin."""
+    """Rows along the first axis in sorted order, and where groups of equal ones begin."""
 
     def __init__(self, x: Any, equal_nan: bool):
         shape = shape_of(x)
@@ -77,7 +77,7 @@ class _Groups:
         self.begins = ops.concatenate_p.bind(ops.full((1,), True, BOOL), differs, dimension=0)
 
     def inverse(self) -> Any:
-        """For each row the number of its group."""
+        """The number of each row's group."""
         number = ops.sub_p.bind(
             ops.cumsum_p.bind(ops.convert(self.begins, INT64), axis=0, reverse=False), np.int64(1)
         )
@@ -100,12 +100,12 @@ def _unique_of_size(x: Any, size: int, fill_value: Any, equal_nan: bool) -> tupl
         )
     groups = _Groups(x, equal_nan)
     starts, valid = true_places(groups.begins, size)
-    starts = filled(starts, valid, 0)  # by default the least one fills up
+    starts = filled(starts, valid, 0)  # by default, fill with the smallest one
     indices = _rows(groups.order, starts)
     values = _rows(x, indices)
     if fill_value is not None:
         values = filled(values, valid, operand(fill_value, "unique: fill_value"))
-    # A group ends where the next one begins, the last one at the end.
+    # A group ends where the next one begins; the last one ends at the end.
     following, is_start = true_places(groups.begins, size + 1)
     following = ops.slice_along(filled(following, is_start, groups.n), 0, 1, size + 1)
     counts = filled(ops.sub_p.bind(following, starts), valid, 0)
@@ -113,7 +113,7 @@ def _unique_of_size(x: Any, size: int, fill_value: Any, equal_nan: bool) -> tupl
 
 
 def _unique_known(x: Any, equal_nan: bool) -> tuple[Any, Any, Any, Any]:
-    """The same with known numbers, in as many groups as there are."""
+    """The same for known values, in as many groups as occur."""
     _, indices, inverse, counts = np.unique(concrete(x), True, True, True, axis=0, equal_nan=equal_nan)
     return _rows(x, indices), indices, inverse.reshape(-1), counts
 
@@ -131,37 +131,37 @@ def unique(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """The distinct elements, in order.
+    """The distinct elements, in sorted order.
 
     Parameters
     ----------
     ar : array_like
     return_index : bool
-        Also where each one stands first.
+        Whether to return the first index of each, too.
     return_inverse : bool
-        Also which one stands at each place.
+        Whether to return, for each element of `ar`, the index of its value, too.
     return_counts : bool
-        Also how often each one occurs.
+        Whether to return the number of occurrences of each, too.
     axis : int, optional
-        Slices along this axis instead of elements, in lexicographic order.
+        The axis whose slices to compare, in lexicographic order, instead of elements.
     equal_nan : bool
-        Whether all NaN are one.
+        Whether all NaN count as one.
     sorted : bool
-        Accepted; the result is in order anyway.
+        Accepted, without effect; the result is always sorted.
     size : int, optional
-        How many to give. Needed under ``jit`` and ``vmap``.
+        The number of values to return. Required under ``jit`` and ``vmap``.
     fill_value : scalar, optional
-        What fills up where there are fewer; by default the least one.
+        The value of missing elements; by default the smallest one.
 
     Returns
     -------
     Array, or tuple of Array
-        Values, then what was asked for besides, as int64.
+        Values, then the other requested results, as int64.
 
     Raises
     ------
     ConcretizationError
-        If the numbers are unknown, and `size` is not given.
+        If the values are unknown, and `size` is not passed.
 
     Notes
     -----
@@ -197,7 +197,7 @@ def unique(
 
 @implements(np.unique_values)
 def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The distinct elements; every NaN is one of its own. See `unique`.
+    """The distinct elements; every NaN is distinct. See `unique`.
 
     Examples
     --------
@@ -210,7 +210,7 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 
 @implements(np.unique_counts)
 def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCountsResult:
-    """The distinct elements, and how often each one occurs. See `unique_values`.
+    """The distinct elements and their counts. See `unique_values`.
 
     Examples
     --------
@@ -225,7 +225,7 @@ def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 
 @implements(np.unique_inverse)
 def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverseResult:
-    """The distinct elements, and which one stands at each place. See `unique_values`.
+    """The distinct elements, and the index among them of each element of `x`. See `unique_values`.
 
     Examples
     --------
@@ -240,7 +240,7 @@ def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None
 
 @implements(np.unique_all)
 def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAllResult:
-    """The distinct elements, their first places, which one stands at each place, and how often. See `unique_values`.
+    """The distinct elements, their first indices, inverse indices and counts. See `unique_values`.
 
     Examples
     --------
@@ -264,19 +264,19 @@ def isin(
     kind: str | None = None,
     method: str | None = None,
 ) -> Any:
-    """Which elements occur in another array.
+    """Whether each element occurs in another array.
 
     Parameters
     ----------
     element, test_elements : array_like
     assume_unique : bool
-        Accepted; makes no difference.
+        Accepted, without effect.
     invert : bool
-        Which do not, instead.
+        Whether to negate the result.
     kind : {None, 'sort', 'table'}
-        Accepted; makes no difference.
+        Accepted, without effect.
     method : str, optional
-        Accepted for the sake of code written for JAX.
+        Accepted for compatibility with JAX, without effect.
 
     Returns
     -------
@@ -284,7 +284,7 @@ def isin(
 
     Notes
     -----
-    By binary search in the sorted `test_elements`. NaN occurs nowhere.
+    Uses binary search in the sorted `test_elements`. NaN does not occur in any array.
 
     Examples
     --------
@@ -323,14 +323,14 @@ def _two(ar1: Any, ar2: Any, name: str) -> list[Any]:
 
 
 def _require(name: str, size: Any, *values: Any) -> None:
-    """Without a size all numbers must be known."""
+    """Without a size, raise an error unless all values are known."""
     for x in values:
         if size is None and concrete(x) is None:
             need_size(name, x)
 
 
 def _picked(x: Any, mask: Any, size: Any, fill_value: Any, name: str) -> Any:
-    """The elements of an array with one axis under a mask; by default the first of them fills up."""
+    """Select elements of a one-dimensional array by a mask; by default, fill with the first of them."""
     if size is None:
         return _rows(x, np.flatnonzero(concrete(mask)))
     at, valid = true_places(mask, size_of(size, name))
@@ -344,7 +344,7 @@ def _picked(x: Any, mask: Any, size: Any, fill_value: Any, name: str) -> Any:
 
 @implements(np.union1d)
 def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The distinct elements of both arrays, in order; for `size` and `fill_value` see `unique`.
+    """The distinct elements of both arrays, in sorted order; for `size` and `fill_value` see `unique`.
 
     Examples
     --------
@@ -359,7 +359,7 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
 
 
 def _marked(x: Any, assume_unique: bool) -> tuple[Any, Any, Any]:
-    """In order: the elements, their places, and which of them are the first of their kind."""
+    """The sorted elements, their indices, and which are the first of equal ones."""
     n = shape_of(x)[0]
     ordered, order = ops.sort_p.bind(x, ops.iota((n,), 0), dimension=0, num_keys=1)
     if assume_unique or not n:
@@ -378,21 +378,20 @@ def intersect1d(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """The distinct elements that occur in both arrays, in order.
+    """The distinct elements that occur in both arrays, in sorted order.
 
     Parameters
     ----------
     ar1, ar2 : array_like
         Flattened.
     assume_unique : bool
-        Promises that no element occurs twice in one of them.
+        A promise that neither array has repeated elements.
     return_indices : bool
-        Also where the elements stand first in the one and the other.
+        Whether to return the first indices of the elements in both arrays, too.
     size : int, optional
-        How many to give. Needed under ``jit`` and ``vmap``.
+        The number of elements to return. Required under ``jit`` and ``vmap``.
     fill_value : scalar, optional
-        What fills up where there are fewer; by default the least one. Indices are filled up with the sizes of the
-        arrays.
+        The value of missing elements; by default the smallest one. Missing indices are the sizes of the arrays.
 
     Returns
     -------
@@ -424,7 +423,7 @@ def intersect1d(
 def setdiff1d(
     ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
 ) -> Any:
-    """The distinct elements of `ar1` that do not occur in `ar2`, in order; as they stand if `assume_unique`.
+    """The distinct elements of `ar1` that do not occur in `ar2`, sorted (unless `assume_unique`).
 
     For `size` and `fill_value` see `unique`.
 
@@ -448,7 +447,7 @@ def setdiff1d(
 def setxor1d(
     ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
 ) -> Any:
-    """The distinct elements that occur in just one of the arrays, in order; for `size` and `fill_value` see `unique`.
+    """The distinct elements that occur in just one of the arrays, sorted; for `size` and `fill_value` see `unique`.
 
     Examples
     --------
@@ -461,12 +460,12 @@ def setxor1d(
     n, m = shape_of(x)[0], shape_of(y)[0]
     origin = ops.concatenate_p.bind(ops.full((n,), False, BOOL), ops.full((m,), True, BOOL), dimension=0)
     both = ops.concatenate_p.bind(x, y, dimension=0)
-    # Equal elements side by side, those of the first array before those of the second.
+    # Equal elements become adjacent, those of the first array before those of the second.
     ordered, origin = ops.sort_p.bind(both, origin, dimension=0, num_keys=1)
     if not n + m:
         return finish(_picked(ordered, ops.full((0,), True, BOOL), size, fill_value, "setxor1d"))
     now, past = ops.neighbours(origin, 0)
-    # NaN equals nothing in the other array.
+    # NaN is not equal to any element of the other array.
     tail = ops.slice_along(ordered, 0, 1, n + m)
     differs = ops.or_p.bind(
         _distinct(ordered, True), ops.and_p.bind(ops.ne_p.bind(tail, tail), ops.xor_p.bind(now, past))

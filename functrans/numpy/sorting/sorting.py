@@ -25,17 +25,17 @@ _PARTITION_KINDS = ("introselect",)
 def _check_options(name: str, kind: Any, order: Any, stable: Any, kinds: Sequence[str] = _KINDS) -> None:
     if order is not None:
         raise ArgumentValueError(
-            f"{name}: order= names fields of a structured array; arrays of functrans have none"
+            f"{name}: order= is for fields of structured arrays, which functrans does not support"
         )
     if kind is not None and stable is not None:
-        raise ArgumentValueError(f"{name}: give kind= or stable=, not both (every sort here is stable)")
-    # As NumPy, which reads the first letter.
+        raise ArgumentValueError(f"{name}: pass kind= or stable=, not both (every sort here is stable)")
+    # As in NumPy, which reads the first letter.
     if kind is not None and not (isinstance(kind, str) and kind[:1].lower() in [k[0] for k in kinds]):
         raise ArgumentValueError(f"{name}: kind must be one of {', '.join(map(repr, kinds))}, got {kind!r}")
 
 
 def _of_an_axis(x: Any) -> Any:
-    """A number as an array of one element, as NumPy takes it where it asks for an order."""
+    """Convert a number to an array of one element, as NumPy's functions that return an order do."""
     return x if shape_of(x) else ops.reshape_p.bind(x, shape=(1,))
 
 
@@ -49,36 +49,37 @@ def sort(
     stable: bool | None = None,
     descending: bool = False,
 ) -> Any:
-    """A sorted copy.
+    """Return a sorted copy.
 
     Parameters
     ----------
-    a : array_like, shape (*before, n, *behind)
+    a : array_like, shape (*before, n, *after)
     axis : int or None
         None sorts the flattened array.
     kind : {'quicksort', 'mergesort', 'heapsort', 'stable'}, optional
-        Accepted; makes no difference.
+        Accepted, without effect.
     order : None
-        Fields of structured arrays, which do not exist here.
+        Accepted for compatibility with NumPy; functrans has no structured arrays.
     stable : bool, optional
-        Accepted: the sort is stable in any case.
+        Accepted, without effect; the sort is always stable.
     descending : bool
-        Largest first, NaN before all; equal elements keep their order. (The array API's; NumPy has it not.)
+        Whether to sort from largest to smallest, with NaN first; equal elements keep their order. (From the array API
+        standard; NumPy does not have it.)
 
     Returns
     -------
-    Array, shape (*before, n, *behind)
-        Of the dtype of `a`.
+    Array, shape (*before, n, *after)
+        With the dtype of `a`.
 
     Raises
     ------
     AxisError
-        If there is no such axis; a number has none (``axis=None`` takes one).
+        If the axis is out of bounds; a number has no axes (use ``axis=None``).
 
     Notes
     -----
-    NaN comes last; complex numbers are ordered by their real part, then the imaginary one. The derivative takes
-    tangents the way of the elements; at ties that of the stable order.
+    NaN comes last; complex numbers are ordered by their real part, then the imaginary one. The derivative permutes
+    tangents like the elements; at ties it follows the stable order.
 
     Examples
     --------
@@ -107,11 +108,11 @@ def argsort(
     stable: bool | None = None,
     descending: bool = False,
 ) -> Any:
-    """The places of the elements in sorted order, as int64; for the parameters see `sort`.
+    """The indices that sort an array, as int64; for the parameters see `sort`.
 
     Notes
     -----
-    Always the stable order: equal elements keep theirs (NumPy's default leaves that open).
+    The order is always stable: equal elements keep theirs (NumPy's default does not guarantee it).
 
     Examples
     --------
@@ -130,7 +131,7 @@ def argsort(
 
 @implements(np.lexsort)
 def lexsort(keys: Any, axis: int = -1) -> Any:
-    """The order by several keys: the last one first, where it is equal the one before it, and so on.
+    """The indices that sort by several keys: by the last one first, ties by the one before it, and so on.
 
     Parameters
     ----------
@@ -145,7 +146,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     Raises
     ------
     ArgumentError
-        If there is no key.
+        If `keys` is empty.
     ShapeError
         If keys have different shapes.
 
@@ -175,7 +176,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 
 
 def _check_places(kth: Any, x: Any, axis: int, name: str) -> None:
-    """Each of the places to divide at must exist, if there is anything to divide."""
+    """Check that each `kth` is in bounds, unless the array is empty."""
     n = shape_of(x)[axis]
     if isinstance(kth, Tracer):
         operator.index(kth)
@@ -193,14 +194,14 @@ def _check_places(kth: Any, x: Any, axis: int, name: str) -> None:
 
 @implements(np.partition)
 def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Any:
-    """A copy whose `kth` element stands where it would if sorted, smaller ones before it, larger ones behind.
+    """Return a copy with the `kth` element in its sorted position, smaller ones before it, larger ones after.
 
     Parameters
     ----------
     a : array_like
     kth : int or sequence of int
     axis : int or None
-        None: the flattened array.
+        None flattens the array.
     kind : {'introselect'}
     order : None
 
@@ -215,7 +216,7 @@ def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect"
 
     Notes
     -----
-    The two sides come sorted, which is one of the orders that NumPy allows.
+    Both sides are sorted, which is one of the orders that NumPy allows.
 
     Examples
     --------
@@ -233,7 +234,7 @@ def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect"
 def argpartition(
     a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None
 ) -> Any:
-    """The places of the elements in the order of `partition`.
+    """The indices of the elements in the order of `partition`.
 
     Examples
     --------
@@ -249,7 +250,7 @@ def argpartition(
 
 @implements(np.sort_complex)
 def sort_complex(a: Any) -> Any:
-    """Sorted along the last axis, as complex numbers: by the real part, then the imaginary one.
+    """Sort along the last axis as complex numbers: by the real part, then the imaginary one.
 
     Examples
     --------
@@ -262,7 +263,7 @@ def sort_complex(a: Any) -> Any:
     dtype = dtype_of(x)
     if dtype.kind == "c":
         return finish(out)
-    # NumPy's choice: single precision for integers of up to 16 bits.
+    # As in NumPy: single precision for integers of up to 16 bits.
     narrow = dtype.kind in "iu" and dtype.itemsize <= 2
     return finish(ops.convert(out, np.dtype(np.complex64 if narrow else np.complex128)))
 
@@ -288,7 +289,7 @@ _SIDES = {"left": "left", "right": "right", "l": "left", "r": "right"}
 
 
 def places(a: Any, v: Any, side: str) -> Any:
-    """Where the numbers `v` belong in the sorted `a`."""
+    """The insertion indices of the numbers `v` in the sorted `a`."""
     a, v = common(a, v)
     v = v if isinstance(v, (Tracer, np.ndarray)) else np.asarray(v)
     return ops.searchsorted_p.bind(a, v, side=side)
@@ -296,19 +297,19 @@ def places(a: Any, v: Any, side: str) -> Any:
 
 @implements(np.searchsorted, method="searchsorted")
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str | None = None) -> Any:
-    """Where numbers would have to be put into a sorted array to keep it sorted.
+    """The indices at which to insert numbers into a sorted array so that it stays sorted.
 
     Parameters
     ----------
     a : array_like, shape (n,)
-        Sorted, unless `sorter` is given.
+        Sorted, unless `sorter` is passed.
     v : array_like, shape (*shape)
     side : {'left', 'right'}
-        Before or behind equal elements.
+        Whether to insert before or after equal elements.
     sorter : array_like of int, shape (n,), optional
         The order that sorts `a`, from `argsort`.
     method : str, optional
-        Accepted for the sake of code written for JAX; it is always binary search.
+        Accepted for compatibility with JAX; it is always binary search.
 
     Returns
     -------
@@ -317,9 +318,9 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
     Raises
     ------
     ShapeError
-        If `a` has not one axis.
+        If `a` is not one-dimensional.
     ArgumentValueError
-        If `side` is something else.
+        If `side` is unknown.
 
     Notes
     -----
@@ -347,7 +348,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
 
 
 def _direction(values: np.ndarray) -> int:
-    """1 if edges increase, -1 if they decrease; what NaN compares with is no objection."""
+    """1 if edges increase, -1 if they decrease; NaN is ignored."""
     other = values[values != values[0]]
     rising = not other.size or values[0] < other[0]
     wrong = values[1:] < values[:-1] if rising else values[1:] > values[:-1]
@@ -358,7 +359,7 @@ def _direction(values: np.ndarray) -> int:
 
 @implements(np.digitize)
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
-    """The number of the bin that each element lies in.
+    """The index of the bin of each element.
 
     Parameters
     ----------
@@ -376,7 +377,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     Raises
     ------
     ArgumentValueError
-        If `bins` are known, and not monotonic.
+        If `bins` is known, and not monotonic.
 
     Examples
     --------

@@ -34,7 +34,7 @@ __all__ = [
 
 
 def _floating(a: Any, dtype: Any, name: str) -> Any:
-    """The operand in the dtype in which a mean is taken: float64 for integers."""
+    """Convert the operand to the dtype in which its mean is computed: float64 for integers."""
     x = array_operand(a, name)
     if dtype is not None:
         return ops.convert(x, canonical(dtype, f"{name}: dtype"))
@@ -47,7 +47,7 @@ def _number(shape: tuple[int, ...], axis: Any, name: str) -> int:
 
 
 def _count(x: Any, axis: Any, keepdims: bool, where: Any, name: str) -> Any:
-    """How many elements enter each mean: a number of the real dtype of `x`, or an array with a mask."""
+    """The number of elements of each mean: a number of the real dtype of `x`, or with a mask an array."""
     shape = shape_of(x)
     real = real_dtype(dtype_of(x))
     if where is True:
@@ -81,16 +81,16 @@ def mean(
     axis : int or tuple of int, optional
         By default all.
     dtype : dtype-like, optional
-        What to compute in; float64 for integers, else the dtype of `a`.
+        The dtype to compute in; by default float64 for integers, else the dtype of `a`.
     keepdims : bool
-        Keep reduced axes with extent 1.
+        Whether to keep reduced axes with extent 1.
     where : array_like of bool, optional
-        Only these elements count.
+        The elements to use.
 
     Returns
     -------
     Array
-        NaN of nothing.
+        NaN if empty.
 
     Examples
     --------
@@ -121,13 +121,11 @@ def _variance(x: Any, axis: Any, ddof: Any, keepdims: bool, where: Any, mean: An
 
 
 def degrees_less(ddof: Any, correction: Any, name: str) -> Any:
-    """What is subtracted from the number of elements, by whichever name it was given."""
+    """The correction of the number of elements, passed by either name."""
     if correction is None:
         return ddof
     if ddof != 0:
-        raise ArgumentValueError(
-            f"{name}: ddof and correction cannot be given both: they are two names of one thing"
-        )
+        raise ArgumentValueError(f"{name}: ddof and correction cannot both be passed: they mean the same")
     return correction
 
 
@@ -152,14 +150,14 @@ def var(
     axis, dtype, keepdims, where
         As for `mean`.
     ddof, correction : float
-        The divisor is the number of elements less this.
+        Subtracted from the number of elements to get the divisor.
     mean : array_like, optional
-        The mean, if it is known already (with reduced axes kept).
+        The mean, if already known (with reduced axes kept).
 
     Returns
     -------
     Array
-        Real; NaN where nothing is left to divide by.
+        Real; NaN if the divisor is not positive.
 
     Examples
     --------
@@ -185,11 +183,11 @@ def std(
     mean: Any = None,
     correction: float | None = None,
 ) -> Any:
-    """Standard deviation along axes: the root of `var`, whose parameters it has.
+    """Standard deviation along axes: the root of `var`, with the same parameters.
 
     Notes
     -----
-    The derivative is infinite or NaN where the variance is 0.
+    The derivative is infinite or NaN if the variance is 0.
 
     Examples
     --------
@@ -215,11 +213,11 @@ def average(
     axis : int or tuple of int, optional
         By default all.
     weights : array_like, optional
-        Of the shape of `a`, or with the axes `axis` in that order. By default all are equal.
+        With the shape of `a`, or with the axes `axis` in that order. By default all are equal.
     returned : bool
-        Return also the sums of the weights.
+        Whether to return the sums of the weights, too.
     keepdims : bool
-        Keep reduced axes with extent 1.
+        Whether to keep reduced axes with extent 1.
 
     Returns
     -------
@@ -228,9 +226,9 @@ def average(
     Raises
     ------
     ShapeError
-        If the weights fit neither `a` nor its axis.
+        If the weights do not match `a` or its axes.
     ArgumentError
-        If they have another shape than `a`, and no `axis` is given.
+        If the shape of the weights differs from that of `a`, and `axis` is not passed.
 
     Examples
     --------
@@ -270,7 +268,7 @@ def average(
 
 
 def _observations(m: Any, y: Any, rowvar: bool, dtype: Any, name: str) -> Any:
-    """The variables as rows, in the dtype to compute in."""
+    """Arrange the variables as rows, in the dtype to compute in."""
     arrays = [array_operand(m, name, 0)] + ([] if y is None else [array_operand(y, name, 1)])
     for x in arrays:
         if len(shape_of(x)) > 2:
@@ -281,7 +279,7 @@ def _observations(m: Any, y: Any, rowvar: bool, dtype: Any, name: str) -> Any:
         to = dtype_of(common(*arrays, np.float64(0))[0])
     rows: list[Any] = [atleast_2d(finish(strong(x, to))) for x in arrays]
     turned = [not rowvar and (i > 0 or len(shape_of(x)) != 1) for i, x in enumerate(arrays)]
-    # NumPy turns every matrix but a second of a single row.
+    # NumPy transposes every matrix except a second one with a single row.
     rows = [
         transpose(r) if t and not (i and shape_of(r)[0] == 1) else r
         for i, (r, t) in enumerate(zip(rows, turned))
@@ -326,24 +324,24 @@ def cov(
     rowvar : bool
         Whether variables are rows; else they are columns.
     bias : bool
-        Divide by the number of observations, not by one less.
+        Whether to divide by the number of observations, not by one less.
     ddof : int, optional
-        What is subtracted from the number of observations, whatever `bias` says.
+        Subtracted from the number of observations; overrides `bias`.
     fweights : array_like of int, shape (observations,), optional
-        How often each was observed.
+        The number of times each observation occurred.
     aweights : array_like, shape (observations,), optional
-        How much each counts.
+        The relative weights of the observations.
     dtype : dtype-like, optional
-        What to compute in; at least float64 by default.
+        The dtype to compute in; by default at least float64.
 
     Returns
     -------
-    Array, shape (variables, variables), or () of a single variable
+    Array, shape (variables, variables), or () for a single variable
 
     Raises
     ------
     ArgumentValueError
-        If `ddof` is no integer, or a weight is negative (where that is known).
+        If `ddof` is not an integer, or a weight is negative (if known).
 
     Examples
     --------
@@ -404,8 +402,8 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
 
     Returns
     -------
-    Array, shape (variables, variables), or () of a single variable
-        Clipped to [-1, 1], which rounding may leave.
+    Array, shape (variables, variables), or () for a single variable
+        Clipped to [-1, 1], since rounding may leave this range.
 
     Examples
     --------

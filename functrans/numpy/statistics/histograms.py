@@ -1,4 +1,4 @@
-"""Counting: bincount and histograms. What is counted can be weighted, and weights are differentiable."""
+"""bincount and histograms, with differentiable weights."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from ..sorting.sorting import places
 
 
 def _tally(at: Any, length: int, weights: Any) -> Any:
-    """The sums of weights (or ones) by place; places beyond the length are left out."""
+    """Sum weights (or ones) by index; indices beyond the length are dropped."""
     ones = ops.full(shape_of(at), 1, INT64) if weights is None else weights
     return ops.scatter_add_p.bind(ops.full((length,), 0, dtype_of(ones)), ones, at, axes=(0,), mode="drop")
 
 
 @implements(np.bincount)
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:
-    """How often each of 0, 1, 2, ... occurs.
+    """Count the occurrences of each of 0, 1, 2, ...
 
     Parameters
     ----------
     x : array_like of int, shape (n,)
-        Not negative.
+        Must not be negative.
     weights : array_like, shape (n,), optional
-        Summed as float64 instead of counted.
+        Weights to sum, as float64, instead of counting.
     minlength : int
-        The least length of the result.
+        The minimum length of the result.
     length : int, optional
-        The length of the result; larger numbers are left out, negative ones counted as 0. Needed under ``jit`` and
+        The length of the result; larger numbers are dropped, and negative ones counted as 0. Required under ``jit`` and
         ``vmap``.
 
     Returns
@@ -54,7 +54,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0, *, length: int 
     Raises
     ------
     ConcretizationError
-        If the numbers are unknown, and `length` is not given.
+        If the values are unknown, and `length` is not passed.
     ArgumentValueError
         If a number is negative (without `length`).
 
@@ -110,7 +110,7 @@ def _float_weights(w: Any, name: str) -> Any:
 
 
 def _outer_edges(x: Any, given: Any, name: str) -> tuple[Any, Any]:
-    """The first and the last edge of bins of equal widths: given, or the extremes of the data."""
+    """The first and the last edge of bins of equal widths: from `range`, or the extremes of the data."""
     if given is not None:
         first, last = (operand(e, f"{name}: range") for e in given)
         numbers = [concrete(e) for e in (first, last)]
@@ -128,7 +128,7 @@ def _outer_edges(x: Any, given: Any, name: str) -> tuple[Any, Any]:
         numbers = [concrete(e) for e in (first, last)]
         if numbers[0] is not None and not (np.isfinite(numbers[0]) and np.isfinite(numbers[1])):
             raise ArgumentValueError(
-                f"{name}: the data lies in [{numbers[0]}, {numbers[1]}], which is not finite; give range="
+                f"{name}: the data lies in [{numbers[0]}, {numbers[1]}], which is not finite; pass range="
             )
     return first, last
 
@@ -137,16 +137,16 @@ _RULES = ("auto", "doane", "fd", "rice", "scott", "sqrt", "stone", "sturges")
 
 
 def _number_of_bins(x: Any, bins: str, given: Any, weights: Any, name: str) -> int:
-    """By one of NumPy's rules, which want to see the data."""
+    """The number of bins by one of NumPy's rules, which need the values of the data."""
     if bins not in _RULES:
         raise ArgumentValueError(f"{name}: bins must be one of {', '.join(map(repr, _RULES))}, got {bins!r}")
     if weights is not None:
-        raise ArgumentError(f"{name}: bins={bins!r} is not for weighted data; give the number of bins")
+        raise ArgumentError(f"{name}: bins={bins!r} does not support weights; pass the number of bins")
     numbers = concrete(x)
     if numbers is None:
         raise ConcretizationError(
-            f"{name}: with bins={bins!r} the number of bins depends on numbers, which are not known while tracing. "
-            "Give the number of bins or their edges"
+            f"{name}: with bins={bins!r} the number of bins depends on values, which are unknown while tracing. "
+            "Pass the number of bins or their edges"
         )
     limits = None if given is None else tuple([concrete(operand(e, name)) for e in given])
     try:
@@ -160,12 +160,12 @@ def _equal_edges(x: Any, count: int, given: Any, own: bool, name: str) -> Any:
     if count < 1:
         raise ArgumentValueError(f"{name}: bins must be positive, got {count}")
     first, last = _outer_edges(x, given, name)
-    # In the dtype that NumPy computes in, and in that of its result.
+    # In the dtype that NumPy computes in, and that of its result.
     wide = np.result_type(dtype_of(first), dtype_of(last), 1.0)
     keys = [e if type(e) in (int, float) else dtype_of(e) for e in (first, last)]
     dtype = np.result_type(*keys, dtype_of(x), 1.0) if own else wide
     first, last = (ops.convert(strong(e, dtype_of(e)), wide) for e in (first, last))
-    # An empty range is made one wide.
+    # An empty range is extended to width one.
     margin = ops.select_p.bind(ops.eq_p.bind(first, last), literal(0.5, first), literal(0.0, first))
     first, last = ops.sub_p.bind(first, margin), ops.add_p.bind(last, margin)
     numbers = (
@@ -182,7 +182,7 @@ def _equal_edges(x: Any, count: int, given: Any, own: bool, name: str) -> Any:
 
 
 def _edges(x: Any, bins: Any, given: Any, weights: Any, name: str, own: bool = True) -> Any:
-    """The edges that `bins` stands for."""
+    """The edges that `bins` describes."""
     if isinstance(bins, str):
         bins = _number_of_bins(x, bins, given, weights, name)
     value = operand(bins, f"{name}: bins")
@@ -204,7 +204,7 @@ def _edges(x: Any, bins: Any, given: Any, weights: Any, name: str, own: bool = T
 
 
 def _bin_of(x: Any, edges: Any) -> Any:
-    """The number of the bin of each element, the last one with its right edge; -1 for what lies outside."""
+    """The index of each element's bin, the last one including its right edge; -1 outside all bins."""
     n = shape_of(edges)[0]
     edges, x = common(edges, x)
     first, last = ops.element_along(edges, 0, 0), ops.element_along(edges, 0, n - 1)
@@ -261,7 +261,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
 ) -> tuple[Any, Any]:
-    """How many elements lie in each bin.
+    """Count the elements in each bin.
 
     Parameters
     ----------
@@ -272,27 +272,27 @@ def histogram(
     range : pair of scalars, optional
         The first and the last edge; by default the extremes of the data.
     density : bool, optional
-        Divide by the total and the widths: the integral is then 1.
+        Whether to divide by the total and the widths, so that the integral is 1.
     weights : array_like, shape of `a`, optional
-        What each element counts.
+        The weight of each element.
 
     Returns
     -------
     counts : Array, shape (n,)
-        int64, or of the dtype of the weights; float64 if `density`.
+        int64, or the dtype of the weights; float64 if `density`.
     edges : Array, shape (n + 1,)
 
     Raises
     ------
     ArgumentValueError
-        If edges do not increase, or the data is not finite and has no `range`.
+        If edges do not increase, or the data is not finite and `range` is not passed.
     ConcretizationError
         If `bins` is a rule, and the data is traced by ``jit``.
 
     Notes
     -----
-    A bin contains its left edge, the last one its right edge too. Differentiable in `weights`, and the edges in the
-    extremes of the data; counts do not change with the data but in steps.
+    A bin includes its left edge, the last one also its right edge. Differentiable in `weights`; edges are
+    differentiable in the extremes of the data. Counts are piecewise constant in the data.
 
     Examples
     --------
@@ -324,7 +324,7 @@ def histogram(
 
 
 def _columns(sample: Any, name: str) -> list[Any]:
-    """The coordinates of the points, from an array of points or a list of coordinates."""
+    """Read the coordinates of points from an array of points or a list of coordinates."""
     if isinstance(sample, (Tracer, np.ndarray)):
         x = array_operand(sample, name)
         shape = shape_of(x)
@@ -351,17 +351,17 @@ range_ = range
 def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
 ) -> tuple[Any, list[Any]]:
-    """How many points lie in each box of a grid.
+    """Count the points in each box of a grid.
 
     Parameters
     ----------
     sample : array_like, shape (n, d), or sequence of `d` array_like, shape (n,)
-        An array has a point in each row; a list holds the coordinates one by one.
+        An array with one point per row, or a list of coordinate vectors.
     bins : int, or sequence of `d` int or array_like
-        For each axis the number of bins, or their edges.
+        For each axis, the number of bins or their edges.
     range : sequence of `d` pairs or None, optional
     density : bool, optional
-        Divide by the total and the volumes.
+        Whether to divide by the total and the volumes.
     weights : array_like, shape (n,), optional
 
     Returns
@@ -436,13 +436,13 @@ def histogram2d(
     density: bool | None = None,
     weights: Any = None,
 ) -> tuple[Any, Any, Any]:
-    """How many points of the plane lie in each box of a grid; see `histogramdd`.
+    """Count the points of the plane in each box of a grid; see `histogramdd`.
 
     Parameters
     ----------
     x, y : array_like, shape (n,)
     bins : int, array_like, or pair of them
-        One array of edges is for both axes.
+        A single array of edges is used for both axes.
 
     Returns
     -------

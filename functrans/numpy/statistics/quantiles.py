@@ -31,7 +31,7 @@ def _between(alpha: float, beta: float) -> Place:
 
 
 def _step_up(index: Any, stays: Any) -> Any:
-    """The next place, but the place itself where it is one and stays."""
+    """The next index, or the index itself if it is a whole number and `stays`."""
     low = np.floor(index)
     return np.where((index == low) & stays, low, low + 1)
 
@@ -41,8 +41,8 @@ def _fraction(rest: Any, index: Any) -> Any:
 
 
 class Method(NamedTuple):
-    """How a quantile is taken: its place, and from the fraction of that the weight of the upper neighbour; without a
-    weight the place is a whole number.
+    """How a quantile is computed: its position, and the weight of the upper neighbour as a function of the fraction;
+    without a weight, the position is a whole number.
     """
 
     place: Place
@@ -73,7 +73,7 @@ METHODS = {
 
 
 class _Lanes(NamedTuple):
-    """The numbers to take quantiles of in the last axis; the shape of the result behind the axes of `q`."""
+    """The data of the quantiles, in the last axis, and the shape of the result after the axes of `q`."""
 
     x: Any
     shape: tuple[int, ...]
@@ -89,7 +89,7 @@ def _lanes(x: Any, axis: Any, keepdims: Any, name: str) -> _Lanes:
 
 
 def _last(x: Any, axes: tuple[int, ...]) -> Any:
-    """Some axes as one, the last."""
+    """Merge some axes into one, the last."""
     shape = shape_of(x)
     kept = [d for d in range(len(shape)) if d not in axes]
     order = (*kept, *sorted(axes))
@@ -103,19 +103,19 @@ def _sorted(x: Any) -> Any:
 
 
 def _final(x: Any) -> Any:
-    """The last elements of rows."""
+    """The last element of each row."""
     shape = shape_of(x)
     return ops.element_along(x, len(shape) - 1, shape[-1] - 1)
 
 
 def _count(x: Any) -> Any:
-    """How many elements of a row are no NaN."""
+    """The number of elements of each row that are not NaN."""
     ones = ops.convert(ops.eq_p.bind(x, x), INT64)
     return ops.reduce_sum_p.bind(ones, axes=(len(shape_of(x)) - 1,))
 
 
 def _pick(x: Any, index: Any, lead: int) -> Any:
-    """Elements of rows. An index has `lead` axes of its own in front; behind them those of the rows, or none."""
+    """Take elements of rows. An index has `lead` axes of its own, then those of the rows, or none."""
     shape = shape_of(x)
     last = len(shape) - 1
     if len(shape_of(index)) == lead:
@@ -126,7 +126,7 @@ def _pick(x: Any, index: Any, lead: int) -> Any:
 
 
 def _spread(value: Any, lead: tuple[int, ...]) -> Any:
-    """A value for each row, repeated along axes in front."""
+    """Repeat a value for each row along leading axes."""
     shape = shape_of(value)
     axes = tuple(range(len(lead), len(lead) + len(shape)))
     return ops.broadcast_in_dim_p.bind(value, shape=lead + shape, broadcast_dimensions=axes)
@@ -136,7 +136,7 @@ def _spread(value: Any, lead: tuple[int, ...]) -> Any:
 
 
 def _clipped(place: Any, n: Any) -> Any:
-    """A place as an index of one of `n` elements; the first one of none."""
+    """Convert a position to an index of one of `n` elements, or 0 if `n` is 0."""
     i = ops.convert(place, INT64) if isinstance(place, Tracer) else _whole(place)
     top = np.int64(max(n - 1, 0)) if type(n) is int else ops.sub_p.bind(n, np.int64(1))
     return ops.max_p.bind(ops.min_p.bind(i, ops.broadcast_to(top, shape_of(i))), np.int64(0))
@@ -148,7 +148,7 @@ def _whole(place: Any) -> np.ndarray:
 
 
 def _interpolated(x: Any, q: Any, n: Any, method: Method, weak: bool) -> Any:
-    """Quantiles of sorted rows of which the first `n` elements count."""
+    """Quantiles of the first `n` elements of sorted rows."""
     rank = len(shape_of(q))
     count = n if type(n) is int else ops.convert(n, dtype_of(q))
     if type(n) is not int:
@@ -171,10 +171,10 @@ def _interpolated(x: Any, q: Any, n: Any, method: Method, weak: bool) -> Any:
     above = _clipped(ops.add_p.bind(low, literal(1.0, low)), n)
     t = ops.convert(operand(method.weight(rest, place), "quantile"), to)
     a, b = (_pick(x, i, rank) for i in (below, above))
-    if own.kind == "i":  # whose differences may not fit
+    if own.kind == "i":  # whose differences may overflow
         a, b = ops.convert(a, to), ops.convert(b, to)
     t = ops.reshape_p.bind(t, shape=shape_of(t) + (1,) * (len(shape_of(a)) - len(shape_of(t))))
-    # From the nearer end, so that the result is monotonic, and right at both ends.
+    # From the nearer end, so that the result is monotonic, and exact at both ends.
     gap = ops.convert(ops.sub_p.bind(b, a), to)
     a, b = ops.convert(a, to), ops.convert(b, to)
     from_below = ops.add_p.bind(a, ops.mul_p.bind(gap, t))
@@ -184,7 +184,7 @@ def _interpolated(x: Any, q: Any, n: Any, method: Method, weak: bool) -> Any:
 
 
 def _weighted(x: Any, weights: Any, q: Any, skip: bool) -> Any:
-    """Quantiles of rows by the cumulative sum of weights: the least element up to which there is a fraction `q`."""
+    """Quantiles of rows by the cumulative sum of weights: the smallest element that it reaches `q` at."""
     shape = shape_of(x)
     last = len(shape) - 1
     weights = ops.convert(weights, FLOAT64)
@@ -209,7 +209,7 @@ def _weighted(x: Any, weights: Any, q: Any, skip: bool) -> Any:
 
 
 def _checked_q(q: Any, name: str, scale: int) -> tuple[Any, bool]:
-    """The fractions, and whether they were a Python number, which leaves the dtype to the array."""
+    """The fractions, and whether they were a Python number, which does not affect the dtype."""
     weak = type(q) in (int, float) or (isinstance(q, Tracer) and q.weak_type)
     value = operand(q, f"{name}: q")
     value = strong(value, dtype_of(value))
@@ -232,7 +232,7 @@ def _checked_q(q: Any, name: str, scale: int) -> tuple[Any, bool]:
 
 def _checked_weights(weights: Any, x: Any, axis: Any, method: str, name: str) -> Any:
     if method != "inverted_cdf":
-        raise ArgumentValueError(f"{name}: only method='inverted_cdf' takes weights, got {method!r}")
+        raise ArgumentValueError(f"{name}: only method='inverted_cdf' accepts weights, got {method!r}")
     w = array_operand(weights, f"{name}: weights")
     shape = shape_of(x)
     if shape_of(w) != shape:
@@ -297,7 +297,7 @@ def _quantile(
         n = _count(ordered) if counted else shape_of(ordered)[-1]
         found = _interpolated(ordered, fractions, n, way, weak)
     if dtype.kind == "f":
-        # NaN stands last; where it is to be skipped, it counts only if there is nothing else.
+        # NaN comes last; if it is to be skipped, it is used only if all elements are NaN.
         witness = _pick(ordered, np.zeros((), np.int64), 0) if skip else _final(ordered)
         found = ops.select_p.bind(_spread(ops.is_nan(witness), lead), literal(np.nan, found), found)
     return finish(ops.reshape_p.bind(found, shape=lead + lanes.shape))
@@ -315,7 +315,7 @@ def quantile(
     *,
     weights: Any = None,
 ) -> Any:
-    """Quantiles: the numbers below which there is a fraction `q` of all.
+    """Quantiles: the numbers below which a fraction `q` of all elements is.
 
     Parameters
     ----------
@@ -325,32 +325,32 @@ def quantile(
     axis : int or tuple of int, optional
         By default all.
     overwrite_input : bool
-        Accepted; nothing is overwritten.
+        Accepted, without effect; inputs are never overwritten.
     method : str
         'linear' and all others of `numpy.quantile`.
     keepdims : bool
-        Keep the axes with extent 1.
+        Whether to keep the axes with extent 1.
     weights : array_like, optional
-        For ``method='inverted_cdf'``: of the shape of `a`, or of its axes `axis`.
+        For ``method='inverted_cdf'``; with the shape of `a`, or of its axes `axis`.
 
     Returns
     -------
     Array, shape (*lead, *rest)
-        NaN where there is NaN.
+        NaN if any element is NaN.
 
     Raises
     ------
     ArgumentValueError
-        If `q` is known and outside of its range, or there is no such method.
+        If `q` is known and out of range, or the method is unknown.
     IndexOutOfBoundsError
-        If there is no element.
+        If there are no elements.
     DtypeError
         If `a` is complex.
 
     Notes
     -----
-    Differentiable in `a` (the derivative goes to the one or two neighbours), and in `q` for the methods that
-    interpolate. It has no derivative in `weights`, on which the result depends in steps.
+    Differentiable in `a` (the derivative goes to the one or two neighbours), and in `q` for methods that interpolate.
+    It has no derivative in `weights`, in which the result is piecewise constant.
 
     Examples
     --------
@@ -399,7 +399,7 @@ def nanquantile(
     *,
     weights: Any = None,
 ) -> Any:
-    """`quantile` of the numbers that are not NaN; NaN where there are none.
+    """`quantile` ignoring NaN; NaN if all elements are NaN.
 
     Examples
     --------
@@ -422,7 +422,7 @@ def nanpercentile(
     *,
     weights: Any = None,
 ) -> Any:
-    """`percentile` of the numbers that are not NaN; NaN where there are none.
+    """`percentile` ignoring NaN; NaN if all elements are NaN.
 
     Examples
     --------
@@ -470,7 +470,7 @@ def _median(name: str, a: Any, axis: Any, out: Any, keepdims: Any, skip: bool) -
 def median(
     a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Any:
-    """The middle one of the sorted numbers, or the mean of the two in the middle.
+    """The median: the middle one of the sorted numbers, or the mean of the two in the middle.
 
     Parameters
     ----------
@@ -478,18 +478,18 @@ def median(
     axis : int or tuple of int, optional
         By default all.
     overwrite_input : bool
-        Accepted; nothing is overwritten.
+        Accepted, without effect; inputs are never overwritten.
     keepdims : bool
-        Keep the axes with extent 1.
+        Whether to keep the axes with extent 1.
 
     Returns
     -------
     Array
-        Of floats; NaN where there is NaN, or nothing.
+        Floats; NaN if any element is NaN, or if empty.
 
     Notes
     -----
-    The derivative goes to the one or two numbers in the middle; at ties to those of the stable order.
+    The derivative goes to the one or two numbers in the middle; ties follow the stable order.
 
     Examples
     --------
@@ -504,7 +504,7 @@ def median(
 def nanmedian(
     a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: Any = NO_VALUE
 ) -> Any:
-    """`median` of the numbers that are not NaN; NaN where there are none.
+    """`median` ignoring NaN; NaN if all elements are NaN.
 
     Examples
     --------

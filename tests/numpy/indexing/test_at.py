@@ -171,7 +171,7 @@ def test_masks_that_are_known():
     check(lambda x: x[mask] * x.at[mask].get()[::-1], X, laws=("jvp_is_slope", "vjp_is_adjoint"))
     with pytest.raises(NonConcreteBooleanIndexError):
         ft.jit(lambda x: x[x > 1.0])(X)
-    with pytest.raises(NonConcreteBooleanIndexError, match="how many elements the mask names is unknown"):
+    with pytest.raises(NonConcreteBooleanIndexError, match="number of elements under the mask is unknown"):
         ft.jit(lambda x, v: x.at[x > 1.0].set(v))(X, np.ones((2, 4, 3)))
 
 

@@ -75,7 +75,7 @@ def test_padding_with_numbers(same):
 
 
 def test_messages():
-    with pytest.raises(ShapeError, match=r"concatenate: shapes \(3,\), \(2, 2\) do not fit"):
+    with pytest.raises(ShapeError, match=r"concatenate: shapes \(3,\), \(2, 2\) do not match"):
         fnp.concatenate((np.zeros(3), np.zeros((2, 2))))
     with pytest.raises(ArgumentValueError, match="extent 3 cannot be divided into 2 equal parts"):
         fnp.split(np.zeros(3), 2)
