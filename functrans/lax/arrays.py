@@ -216,7 +216,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     --------
     >>> from functrans import lax
     >>> import numpy as np
-    >>> lax.pad(np.array([1, 2]), 0, [(1, 0, 2)])  # one before, none behind, two between
+    >>> lax.pad(np.array([1, 2]), 0, [(1, 0, 2)])  # one before, none after, two between
     Array([0, 1, 0, 0, 2])
     """
     x, value = operands("pad", operand, padding_value)

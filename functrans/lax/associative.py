@@ -106,7 +106,7 @@ def _checked_axis(name: str, values: list[Any], places: list[str], axis: int) ->
             raise AxisError(f"{name}: axis {axis} is out of bounds for {place} of shape {shape_of(x)}")
     if len({shape_of(x)[front] for x in values}) > 1:
         met = ", ".join(f"{place} of extent {shape_of(x)[front]}" for x, place in zip(values, places))
-        raise ArgumentValueError(f"{name}: the extents along axis {front} differ: {met}")
+        raise ArgumentValueError(f"{name}: expected equal extents along axis {front}, got {met}")
     return front
 
 

@@ -93,7 +93,7 @@ def read_numbers(name: str, given: Any, kind: Kind, ndim: int, index: tuple[int,
     if len(found.columns) != index[-1]:
         raise ArgumentValueError(
             f"{name}: indices of shape {index} have {index[-1]} columns along their last axis, but "
-            f"{kind._fields[2]} names {len(found.columns)} axes"
+            f"{kind._fields[2]} has {len(found.columns)} axes"
         )
     if {*found.dropped, *found.columns} & {*found.own_batch}:
         raise ArgumentValueError(

@@ -51,8 +51,10 @@ reduce_sum = _reduction("reduce_sum", ops.reduce_sum_p, "The sum", "Array([3, 7]
 reduce_prod = _reduction("reduce_prod", ops.reduce_prod_p, "The product", "Array([ 2, 12])")
 reduce_max = _reduction("reduce_max", ops.reduce_max_p, "The largest element", "Array([2, 4])")
 reduce_min = _reduction("reduce_min", ops.reduce_min_p, "The smallest element", "Array([1, 3])")
-reduce_and = _reduction("reduce_and", ops.reduce_and_p, "Whether all are true", "Array([False,  True])")
-reduce_or = _reduction("reduce_or", ops.reduce_or_p, "Whether any is true", "Array([ True,  True])")
+reduce_and = _reduction(
+    "reduce_and", ops.reduce_and_p, "Whether all elements are true", "Array([False,  True])"
+)
+reduce_or = _reduction("reduce_or", ops.reduce_or_p, "Whether any element is true", "Array([ True,  True])")
 
 
 @checked
@@ -219,35 +221,35 @@ def _function(name: str, prim: Primitive, doc: str, notes: str, example: str) ->
 cumsum = _function(
     "cumsum",
     ops.cumsum_p,
-    "Sums of the elements up to each one",
-    "Linear; its transpose begins at the other end.",
+    "Cumulative sums",
+    "Linear; the transpose sums from the other end.",
     "lax.cumsum([1, 2, 3], reverse=True)\n    Array([6, 5, 3])",
 )
 cumprod = _function(
     "cumprod",
     ops.cumprod_p,
-    "Products of the elements up to each one",
-    "The derivative divides by nothing, and is right where elements are 0, to any order.",
+    "Cumulative products",
+    "The derivative never divides: it is correct if elements are 0, to any order.",
     "lax.cumprod([1, 2, 3])\n    Array([1, 2, 6])",
 )
 cummax = _function(
     "cummax",
     ops.cummax_p,
-    "The largest of the elements up to each one (NaN wins)",
-    "The derivative is that of repeated ``max``: an element equal to the largest before it takes half.",
+    "Cumulative maxima (NaN propagates)",
+    "The derivative is that of repeated ``max``: an element equal to the largest before it gets half.",
     "lax.cummax([1, 3, 2])\n    Array([1, 3, 3])",
 )
 cummin = _function(
     "cummin",
     ops.cummin_p,
-    "The smallest of the elements up to each one (NaN wins)",
-    "The derivative is that of repeated ``min``: an element equal to the smallest before it takes half.",
+    "Cumulative minima (NaN propagates)",
+    "The derivative is that of repeated ``min``: an element equal to the smallest before it gets half.",
     "lax.cummin([3, 1, 2])\n    Array([3, 1, 1])",
 )
 cumlogsumexp = _function(
     "cumlogsumexp",
     ops.cumlogsumexp_p,
-    "The logarithm of the sum of exponentials of the elements up to each one",
-    "``logaddexp`` repeated: neither overflows nor loses small numbers, and -inf stands for nothing.",
+    "Logarithms of cumulative sums of exponentials",
+    "Repeated ``logaddexp``: it does not overflow or lose small numbers, and -inf adds nothing.",
     "lax.cumlogsumexp([0.0, 0.0]).round(4)\n    Array([0.    , 0.6931])",
 )

@@ -120,7 +120,7 @@ _DOC = """{summary}
 
     Examples
     --------
-    Indices name elements, so that each window is one of them:
+    Scatter single elements:
 
     >>> from functrans import lax
     >>> import numpy as np
@@ -153,34 +153,34 @@ def _scatter(
     return checked(function)
 
 
-_TIES = "Where elements are equal the derivative is shared evenly."
+_TIES = "Ties share the derivative evenly."
 scatter = _scatter(
-    "scatter", ops.scatter_p, "set", "The array with windows replaced by updates.",
-    "Of several updates of one element the last one stays (in row-major order of the indices, then within the window), "
-    "and the derivative is its.",
+    "scatter", ops.scatter_p, "set", "Replace windows of an array by updates.",
+    "Of several updates of one element the last one is used (in row-major order of the indices, then within the "
+    "window), also by the derivative.",
     "Array([5., 2., 2.])",
 )  # fmt: skip
 scatter_add = _scatter(
     "scatter_add",
     ops.scatter_add_p,
     "add",
-    "The array with updates added to windows.",
-    "Repeated indices add up.",
+    "Add updates to windows of an array.",
+    "Updates of repeated indices add up.",
     "Array([6., 2., 5.])",
 )
 scatter_sub = _scatter(
-    "scatter_sub", ops.scatter_add_p, "subtract", "The array with updates subtracted from windows.",
-    "Repeated indices subtract each time.", "Array([-4.,  2.,  1.])", negated=True,
+    "scatter_sub", ops.scatter_add_p, "subtract", "Subtract updates from windows of an array.",
+    "Updates of repeated indices are all subtracted.", "Array([-4.,  2.,  1.])", negated=True,
 )  # fmt: skip
 scatter_mul = _scatter(
-    "scatter_mul", ops.scatter_mul_p, "multiply", "The array with windows multiplied by updates.",
-    "Repeated indices multiply each time.", "Array([5., 2., 6.])",
+    "scatter_mul", ops.scatter_mul_p, "multiply", "Multiply windows of an array by updates.",
+    "Updates of repeated indices are all multiplied.", "Array([5., 2., 6.])",
 )  # fmt: skip
 scatter_min = _scatter(
     "scatter_min",
     ops.scatter_min_p,
     "min",
-    "The array with the smaller of elements and updates in windows.",
+    "Replace elements in windows of an array by smaller updates.",
     _TIES,
     "Array([1., 2., 2.])",
 )
@@ -188,7 +188,7 @@ scatter_max = _scatter(
     "scatter_max",
     ops.scatter_max_p,
     "max",
-    "The array with the larger of elements and updates in windows.",
+    "Replace elements in windows of an array by larger updates.",
     _TIES,
     "Array([5., 2., 3.])",
 )

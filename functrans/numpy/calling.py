@@ -40,7 +40,7 @@ def _parsed(signature: str) -> tuple[Axes, Axes]:
     """The axis names of each argument and each result in a signature such as ``"(n,m),(m)->(n)"``."""
     if not isinstance(signature, str) or not _SIGNATURE.fullmatch(signature):
         raise ArgumentValueError(
-            f"vectorize: not a valid signature: {signature!r}; expected one as '(n,m),(m)->(n)'"
+            f"vectorize: not a valid signature: {signature!r}; expected one such as '(n,m),(m)->(n)'"
         )
     sides = signature.split("->")
     taken, given = ([tuple(re.findall(r"\w+", part)) for part in re.findall(_AXES, side)] for side in sides)
@@ -216,7 +216,7 @@ def _in_types(outs: Any, otypes: Any) -> Any:
     listed = outs if isinstance(outs, tuple) else (outs,)
     if len(types) != len(listed):
         raise ArgumentValueError(
-            f"vectorize: otypes names {len(types)} results, pyfunc returned {len(listed)}"
+            f"vectorize: expected {len(types)} results, one for each dtype of otypes, got {len(listed)}"
         )
     cast = tuple([asarray(x, t) for x, t in zip(listed, types)])
     return cast if isinstance(outs, tuple) else cast[0]

@@ -260,7 +260,7 @@ def _subscripts(text: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[list[tu
     left, arrow, right = text.partition("->")
     parts = left.split(",")
     if len(parts) != len(shapes):
-        raise ArgumentValueError(f"einsum: {text!r} names {len(parts)} operands, got {len(shapes)}")
+        raise ArgumentValueError(f"einsum: {text!r} has {len(parts)} operands, got {len(shapes)}")
     terms = [_term(part, len(shape), text, shape) for part, shape in zip(parts, shapes)]
     dots = sorted({a for t in terms for a in t if isinstance(a, int)})
     if arrow:

@@ -154,7 +154,9 @@ def _folded(function: Callable[..., Any], ufunc: np.ufunc, name: str, x: Any, in
     if not n:
         total = ufunc.identity if total is None else total
         if total is None:
-            raise ArgumentValueError(f"{name}: zero-size array has no such reduction; there is no identity")
+            raise ArgumentValueError(
+                f"{name}: cannot reduce a zero-size array, since the ufunc has no identity"
+            )
         dtype = dtype_of(operand(function(dtype_of(x).type(0), dtype_of(x).type(0)), name))
         return ops.broadcast_to(dtype.type(total), shape_of(x)[1:])
     if ufunc in _ASSOCIATIVE:

@@ -307,17 +307,17 @@ Parameters
 {operands} : array_like
     {shapes}
 **options
-    ``dtype=`` and ``casting=`` say what to compute in. `out` is refused, and so is `where`.
+    ``dtype=`` and ``casting=`` set the dtype to compute in. `out` and `where` are not supported.
 
 Returns
 -------
 Array
-    Shape and dtype are those of `{home}.{name}`.
+    With the shape and dtype of the result of `{home}.{name}`.
 
 Raises
 ------
 DtypeError
-    If `{home}.{name}` does not take these dtypes.{errors}
+    If `{home}.{name}` does not support these dtypes.{errors}
 """
 
 _EXAMPLE = """
@@ -344,7 +344,7 @@ def publish(function: Body, ufunc: np.ufunc, summary: str) -> Body:
         name=name,
         home=home,
         operands="x" if ufunc.nin == 1 else "x, y",
-        shapes="Of any shape." if ufunc.nin == 1 else "Of shapes that broadcast together.",
+        shapes="An array of any shape." if ufunc.nin == 1 else "Arrays whose shapes broadcast together.",
         errors="" if ufunc.nin == 1 else _SHAPE_ERROR,
     )
     if name in EXAMPLES:

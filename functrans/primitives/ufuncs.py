@@ -44,69 +44,81 @@ from .structure import linear
 
 # --- arithmetic ---------------------------------------------------------------------------------------------
 
-add = binary(np.add, linear.add_p.bind, "Sum.")
-subtract = binary(np.subtract, elementwise.sub_p.bind, "Difference.")
-multiply = binary(np.multiply, elementwise.mul_p.bind, "Product.")
-divide = binary(np.divide, elementwise.div_p.bind, "Quotient; integers are divided as floats.")
+add = binary(np.add, linear.add_p.bind, "The sum of two numbers.")
+subtract = binary(np.subtract, elementwise.sub_p.bind, "The difference of two numbers.")
+multiply = binary(np.multiply, elementwise.mul_p.bind, "The product of two numbers.")
+divide = binary(
+    np.divide, elementwise.div_p.bind, "The quotient of two numbers; integers are divided as floats."
+)
 true_divide = divide
 floor_divide = binary(
     np.floor_divide,
     rounding.floor_divide_p.bind,
-    "Largest integer not above the quotient. Its derivative is 0.",
+    "The quotient rounded down to an integer. Its derivative is 0.",
 )
 remainder = binary(
-    np.remainder, rounding.remainder_p.bind, "Remainder with the sign of the divisor, as Python's ``%``."
+    np.remainder,
+    rounding.remainder_p.bind,
+    "The remainder with the sign of the divisor, like Python's ``%``.",
 )
 mod = remainder
-fmod = binary(np.fmod, rounding.fmod_p.bind, "Remainder with the sign of the dividend, as C's fmod.")
-negative = unary(np.negative, elementwise.neg_p.bind, "Negative.")
-positive = unary(np.positive, unchanged, "The number itself.")
-absolute = unary(np.absolute, complexes.abs_p.bind, "Absolute value; the derivative at 0 is 0.")
-fabs = unary(np.fabs, complexes.abs_p.bind, "Absolute value as a float; the derivative at 0 is 0.")
-square = unary(np.square, composed.square, "Square.")
-reciprocal = unary(
-    np.reciprocal, composed.reciprocal, "``1 / x``; of an integer, truncated to 0 but for 1 and -1."
+fmod = binary(
+    np.fmod, rounding.fmod_p.bind, "The remainder with the sign of the dividend, like C's ``fmod``."
 )
-sign = unary(np.sign, composed.sign, "-1, 0 or 1, with derivative 0; of a complex number ``x / |x|``.")
+negative = unary(np.negative, elementwise.neg_p.bind, "The negative of a number.")
+positive = unary(np.positive, unchanged, "Return numbers unchanged.")
+absolute = unary(np.absolute, complexes.abs_p.bind, "The absolute value; the derivative at 0 is 0.")
+fabs = unary(np.fabs, complexes.abs_p.bind, "The absolute value as a float; the derivative at 0 is 0.")
+square = unary(np.square, composed.square, "The square of a number.")
+reciprocal = unary(
+    np.reciprocal, composed.reciprocal, "``1 / x``; for integers, truncated to 0 except for 1 and -1."
+)
+sign = unary(np.sign, composed.sign, "-1, 0 or 1, with derivative 0; for a complex number, ``x / |x|``.")
 maximum = binary(
     np.maximum,
     elementwise.max_p.bind,
-    "The larger of two; NaN wins. At a tie the derivative is shared by halves.",
+    "The larger of two numbers; NaN propagates. Ties share the derivative evenly.",
 )
 minimum = binary(
     np.minimum,
     elementwise.min_p.bind,
-    "The smaller of two; NaN wins. At a tie the derivative is shared by halves.",
+    "The smaller of two numbers; NaN propagates. Ties share the derivative evenly.",
 )
 fmax = binary(
-    np.fmax, composed.fmax, "The larger of two; NaN loses. At a tie the derivative is shared by halves."
+    np.fmax, composed.fmax, "The larger of two numbers, ignoring NaN. Ties share the derivative evenly."
 )
 fmin = binary(
-    np.fmin, composed.fmin, "The smaller of two; NaN loses. At a tie the derivative is shared by halves."
+    np.fmin, composed.fmin, "The smaller of two numbers, ignoring NaN. Ties share the derivative evenly."
 )
-heaviside = binary(np.heaviside, composed.heaviside, "Step function: 0 left of 0, 1 right of it, `y` at 0.")
-conjugate = unary(np.conjugate, composed.conjugate, "Complex conjugate.")
+heaviside = binary(
+    np.heaviside, composed.heaviside, "Step function: 0 for negative `x`, 1 for positive `x`, and `y` at 0."
+)
+conjugate = unary(np.conjugate, composed.conjugate, "The complex conjugate.")
 
 # --- rounding, and the parts of floats ----------------------------------------------------------------------
 
-floor = unary(np.floor, rounding.floor_p.bind, "Largest integer not above. Its derivative is 0.")
-ceil = unary(np.ceil, rounding.ceil_p.bind, "Smallest integer not below. Its derivative is 0.")
-trunc = unary(np.trunc, rounding.trunc_p.bind, "Integer part. Its derivative is 0.")
-rint = unary(np.rint, rounding.rint_p.bind, "Nearest integer, the even one of two. Its derivative is 0.")
-signbit = unary(np.signbit, rounding.signbit_p.bind, "Whether the sign is negative, also of a zero or NaN.")
-copysign = binary(np.copysign, rounding.copysign_p.bind, "Size of the first with the sign of the second.")
-nextafter = binary(
-    np.nextafter, rounding.nextafter_p.bind, "Next float after the first in the direction of the second."
+floor = unary(np.floor, rounding.floor_p.bind, "Round down to an integer. The derivative is 0.")
+ceil = unary(np.ceil, rounding.ceil_p.bind, "Round up to an integer. The derivative is 0.")
+trunc = unary(np.trunc, rounding.trunc_p.bind, "Round towards 0 to an integer. The derivative is 0.")
+rint = unary(
+    np.rint, rounding.rint_p.bind, "Round to the nearest integer, ties to even. The derivative is 0."
 )
-spacing = unary(np.spacing, composed.spacing, "Distance to the next float away from 0.")
-ldexp = binary(np.ldexp, composed.ldexp, "``x * 2**y`` with integers `y`.")
-isfinite = unary(np.isfinite, composed.is_finite, "Whether neither infinite nor NaN.")
-isinf = unary(np.isinf, composed.is_inf, "Whether infinite.")
-isnan = unary(np.isnan, composed.is_nan, "Whether NaN.")
+signbit = unary(np.signbit, rounding.signbit_p.bind, "Whether the sign bit is set, also for zeros and NaN.")
+copysign = binary(
+    np.copysign, rounding.copysign_p.bind, "The magnitude of the first number with the sign of the second."
+)
+nextafter = binary(
+    np.nextafter, rounding.nextafter_p.bind, "The next float after the first number, towards the second."
+)
+spacing = unary(np.spacing, composed.spacing, "The distance to the next float away from 0.")
+ldexp = binary(np.ldexp, composed.ldexp, "``x * 2**y`` for an integer `y`.")
+isfinite = unary(np.isfinite, composed.is_finite, "Whether a number is finite: not infinite and not NaN.")
+isinf = unary(np.isinf, composed.is_inf, "Whether a number is infinite.")
+isnan = unary(np.isnan, composed.is_nan, "Whether a number is NaN.")
 
 # --- exponentials, logarithms, roots ------------------------------------------------------------------------
 
-exp = unary(np.exp, exp_log.exp_p.bind, "Exponential function.")
+exp = unary(np.exp, exp_log.exp_p.bind, "The exponential function.")
 exp2 = unary(np.exp2, exp_log.exp2_p.bind, "``2**x``.")
 expm1 = unary(np.expm1, exp_log.expm1_p.bind, "``exp(x) - 1``, precise near 0.")
 log = unary(np.log, exp_log.log_p.bind, "Natural logarithm.")
@@ -123,11 +135,11 @@ cbrt = unary(np.cbrt, exp_log.cbrt_p.bind, "Cube root; the derivative at 0 is in
 sin = unary(np.sin, trig.sin_p.bind, "Sine of an angle in radians.")
 cos = unary(np.cos, trig.cos_p.bind, "Cosine of an angle in radians.")
 tan = unary(np.tan, trig.tan_p.bind, "Tangent of an angle in radians.")
-arcsin = unary(np.arcsin, trig.arcsin_p.bind, "Angle in radians whose sine it is.")
-arccos = unary(np.arccos, trig.arccos_p.bind, "Angle in radians whose cosine it is.")
-arctan = unary(np.arctan, trig.arctan_p.bind, "Angle in radians whose tangent it is.")
+arcsin = unary(np.arcsin, trig.arcsin_p.bind, "The inverse sine, an angle in radians.")
+arccos = unary(np.arccos, trig.arccos_p.bind, "The inverse cosine, an angle in radians.")
+arctan = unary(np.arctan, trig.arctan_p.bind, "The inverse tangent, an angle in radians.")
 arctan2 = binary(
-    np.arctan2, trig.arctan2_p.bind, "Angle in radians of the point with ordinate `x` and abscissa `y`."
+    np.arctan2, trig.arctan2_p.bind, "The angle, in radians, of the point with ordinate `x` and abscissa `y`."
 )
 hypot = binary(
     np.hypot, trig.hypot_p.bind, "``sqrt(x**2 + y**2)`` without overflow; the derivative at the origin is 0."
@@ -138,26 +150,26 @@ tanh = unary(np.tanh, sigmoid.tanh_p.bind, "Hyperbolic tangent.")
 arcsinh = unary(np.arcsinh, trig.arcsinh_p.bind, "Inverse hyperbolic sine.")
 arccosh = unary(np.arccosh, trig.arccosh_p.bind, "Inverse hyperbolic cosine.")
 arctanh = unary(np.arctanh, trig.arctanh_p.bind, "Inverse hyperbolic tangent.")
-degrees = unary(np.degrees, composed.scaled(180 / math.pi), "Radians in degrees.")
-radians = unary(np.radians, composed.scaled(math.pi / 180), "Degrees in radians.")
-rad2deg = unary(np.rad2deg, composed.scaled(180 / math.pi), "Radians in degrees.")
-deg2rad = unary(np.deg2rad, composed.scaled(math.pi / 180), "Degrees in radians.")
+degrees = unary(np.degrees, composed.scaled(180 / math.pi), "Convert radians to degrees.")
+radians = unary(np.radians, composed.scaled(math.pi / 180), "Convert degrees to radians.")
+rad2deg = unary(np.rad2deg, composed.scaled(180 / math.pi), "Convert radians to degrees.")
+deg2rad = unary(np.deg2rad, composed.scaled(math.pi / 180), "Convert degrees to radians.")
 
 # --- logic and bits -----------------------------------------------------------------------------------------
 
-logical_and = binary(np.logical_and, composed.logical_and, "Whether both differ from 0.")
-logical_or = binary(np.logical_or, composed.logical_or, "Whether one differs from 0, or both.")
-logical_xor = binary(np.logical_xor, composed.logical_xor, "Whether just one differs from 0.")
-logical_not = unary(np.logical_not, composed.logical_not, "Whether equal to 0.")
-bitwise_and = binary(np.bitwise_and, bits.and_p.bind, "Bits set in both.")
-bitwise_or = binary(np.bitwise_or, bits.or_p.bind, "Bits set in one, or both.")
-bitwise_xor = binary(np.bitwise_xor, bits.xor_p.bind, "Bits set in just one.")
-invert = unary(np.invert, bits.not_p.bind, "Bits inverted; of booleans, not.")
+logical_and = binary(np.logical_and, composed.logical_and, "Whether both numbers are nonzero.")
+logical_or = binary(np.logical_or, composed.logical_or, "Whether at least one number is nonzero.")
+logical_xor = binary(np.logical_xor, composed.logical_xor, "Whether exactly one number is nonzero.")
+logical_not = unary(np.logical_not, composed.logical_not, "Whether a number is 0.")
+bitwise_and = binary(np.bitwise_and, bits.and_p.bind, 'Bitwise "and".')
+bitwise_or = binary(np.bitwise_or, bits.or_p.bind, 'Bitwise "or".')
+bitwise_xor = binary(np.bitwise_xor, bits.xor_p.bind, 'Bitwise exclusive "or".')
+invert = unary(np.invert, bits.not_p.bind, 'Invert all bits; for booleans, logical "not".')
 bitwise_not = invert
-left_shift = binary(np.left_shift, bits.shift_left_p.bind, "``x * 2**y`` by bits.")
-right_shift = binary(np.right_shift, bits.shift_right_p.bind, "``x // 2**y`` by bits.")
-gcd = binary(np.gcd, bits.gcd_p.bind, "Greatest common divisor.")
-lcm = binary(np.lcm, bits.lcm_p.bind, "Least common multiple.")
+left_shift = binary(np.left_shift, bits.shift_left_p.bind, "``x * 2**y``, by shifting bits left.")
+right_shift = binary(np.right_shift, bits.shift_right_p.bind, "``x // 2**y``, by shifting bits right.")
+gcd = binary(np.gcd, bits.gcd_p.bind, "The greatest common divisor.")
+lcm = binary(np.lcm, bits.lcm_p.bind, "The least common multiple.")
 
 # --- of two results -----------------------------------------------------------------------------------------
 
@@ -171,8 +183,8 @@ def _modf(x: Any, /, **options: Any) -> tuple[Any, Any]:
 
 
 _fraction, _whole = unary(np.modf, composed.fraction, ""), unary(np.modf, rounding.trunc_p.bind, "")
-divmod = publish(_divmod, np.divmod, "Floored quotient and remainder, a tuple.")
-modf = publish(_modf, np.modf, "Fractional and integer part, a tuple.")
+divmod = publish(_divmod, np.divmod, "The floored quotient and the remainder, as a tuple.")
+modf = publish(_modf, np.modf, "The fractional and the integer part, as a tuple.")
 
 # --- Python's operators -------------------------------------------------------------------------------------
 

@@ -130,5 +130,5 @@ def test_messages():
         ShapeError, match=r"dot: shapes \(3, 4\) and \(3, 4\) do not match: extent 4 \(axis 1\) meets 3"
     ):
         fnp.dot(A2, A2)
-    with pytest.raises(ArgumentValueError, match="names 1 operands, got 2"):
+    with pytest.raises(ArgumentValueError, match="has 1 operands, got 2"):
         fnp.einsum("ij", A2, A2)

@@ -162,12 +162,16 @@ def _piled(name: str, widen: Callable[..., Any], axis: int, doc: str, shape: tup
 
 
 vstack = _piled(
-    "vstack", atleast_2d, 0, "Arrays on top of one another: joined along axis 0, vectors as rows.", (4, 3)
+    "vstack", atleast_2d, 0, "Stack arrays vertically: join them along axis 0, vectors as rows.", (4, 3)
 )
 hstack = _piled(
-    "hstack", atleast_1d, 1, "Arrays side by side: joined along axis 1, vectors along axis 0.", (2, 6)
+    "hstack",
+    atleast_1d,
+    1,
+    "Stack arrays horizontally: join them along axis 1, vectors along axis 0.",
+    (2, 6),
 )
-dstack = _piled("dstack", atleast_3d, 2, "Arrays behind one another: joined along axis 2.", (2, 3, 2))
+dstack = _piled("dstack", atleast_3d, 2, "Stack arrays in depth: join them along axis 2.", (2, 3, 2))
 
 
 @implements(np.column_stack)
@@ -275,7 +279,7 @@ def _split_along(name: str, axis: int) -> Any:
         return _pieces(name, ary, indices_or_sections, along, True)
 
     function.__name__ = function.__qualname__ = name
-    vector = ", of a vector along axis 0" if name == "hsplit" else ""
+    vector = "; for a vector, along axis 0" if name == "hsplit" else ""
     shape = tuple([2 if d == axis else 4 for d in range(3)])
     function.__doc__ = f"""`split` along axis {axis}{vector}.
 

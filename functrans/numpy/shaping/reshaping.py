@@ -165,7 +165,7 @@ def _at_least(name: str, ndim: int) -> Any:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""Make arrays have at least {ndim} axes, by inserting axes of extent 1 where NumPy does.
 
-    One array returns an array, several a tuple.
+    Returns an array for one argument, a tuple for several.
 
     Examples
     --------

@@ -248,7 +248,7 @@ def average(
         axes = axes_or_all(axis, len(shape), "average")
         if axis is None:
             raise ArgumentError(
-                f"average: weights of shape {shape_of(w)} for an array of shape {shape}: say along which axis"
+                f"average: weights of shape {shape_of(w)} for an array of shape {shape}: pass axis="
             )
         if shape_of(w) != tuple([shape[d] for d in axes]):
             raise ShapeError(

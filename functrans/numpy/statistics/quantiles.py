@@ -238,7 +238,7 @@ def _checked_weights(weights: Any, x: Any, axis: Any, method: str, name: str) ->
     if shape_of(w) != shape:
         if axis is None:
             raise ArgumentError(
-                f"{name}: weights of shape {shape_of(w)} for an array of shape {shape}: say along which axis"
+                f"{name}: weights of shape {shape_of(w)} for an array of shape {shape}: pass axis="
             )
         axes = many_axes(axis, len(shape), name)
         if shape_of(w) != tuple([shape[d] for d in axes]):

@@ -291,9 +291,9 @@ _function, power_operator = _power(np.power)
 power = publish(
     _function,
     np.power,
-    "The power. ``x**0`` has derivative 0 in `x` everywhere, ``0**y`` has derivative 0 in `y`.",
+    "``x**y``. The derivative of ``x**0`` in `x` is 0 everywhere, and so is that of ``0**y`` in `y`.",
 )
-float_power = publish(_power(np.float_power)[0], np.float_power, "The power in double precision.")
+float_power = publish(_power(np.float_power)[0], np.float_power, "``x**y`` in double precision.")
 
 
 def _compared(prim: Primitive, ufunc: np.ufunc) -> Body:
@@ -333,12 +333,18 @@ def _public(ufunc: np.ufunc, prim: Primitive, summary: str) -> Body:
     return publish(_beyond(binary(ufunc, _compared(prim, ufunc), summary), ufunc), ufunc, summary)
 
 
-equal = _public(np.equal, eq_p, "Whether equal; NaN equals nothing.")
-not_equal = _public(np.not_equal, ne_p, "Whether different; NaN differs from itself.")
-less = _public(np.less, lt_p, "Whether the first is less; complex numbers in dictionary order.")
-less_equal = _public(np.less_equal, le_p, "Whether the first is not greater; false with NaN.")
-greater = _public(np.greater, gt_p, "Whether the first is greater; complex numbers in dictionary order.")
-greater_equal = _public(np.greater_equal, ge_p, "Whether the first is not less; false with NaN.")
+equal = _public(np.equal, eq_p, "Whether two numbers are equal; NaN is not equal to any number.")
+not_equal = _public(np.not_equal, ne_p, "Whether two numbers differ; NaN differs from itself.")
+less = _public(
+    np.less, lt_p, "Whether the first number is less; complex numbers compare in lexicographic order."
+)
+less_equal = _public(np.less_equal, le_p, "Whether the first number is less or equal; False with NaN.")
+greater = _public(
+    np.greater, gt_p, "Whether the first number is greater; complex numbers compare in lexicographic order."
+)
+greater_equal = _public(
+    np.greater_equal, ge_p, "Whether the first number is greater or equal; False with NaN."
+)
 
 
 # --- Python's operators -------------------------------------------------------------------------------------

@@ -173,7 +173,7 @@ def _family(ufunc: np.ufunc, signature: _Signature, doc: str, example: str) -> C
 
 _DOC = """
 **options
-    ``dtype=`` and ``casting=`` say what to compute in. `out` is refused, and so is `where`.
+    ``dtype=`` and ``casting=`` set the dtype to compute in. `out` and `where` are not supported.
 
 Returns
 -------
