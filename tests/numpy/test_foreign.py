@@ -14,7 +14,7 @@ from functrans.numpy.dispatch import _NUMPY
 
 X = fnp.asarray([1.0, 2.0])
 CASES = {
-    "clone": "use it as it is",
+    "clone": "use it directly",
     "detach": "functrans.lax.stop_gradient(x)",
     "unsqueeze": "functrans.numpy.expand_dims(x, axis)",
     "clamp": "x.clip(low, high)",
