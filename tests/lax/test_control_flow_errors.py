@@ -116,7 +116,7 @@ def test_lengths_that_are_none():
     fails(errors.ArgumentValueError, ["must not be negative, got -1"], "# scan", scan(length=-1))
     fails(errors.ArgumentValueError, ["length is required"], "# scan", scan())
     fails(errors.ArgumentValueError, ["length is required"], "# scan", scan(xs=(None, ())))
-    fails(errors.ArgumentValueError, ["xs has no axes", "captured"], "# scan", scan(xs=1.0))
+    fails(errors.ArgumentValueError, ["xs has no axes", "capture"], "# scan", scan(xs=1.0))
     fails(errors.ArgumentValueError, ["xs[0] has no axes", "asarray"], "# scan", scan(xs=[1.0, 2.0]))
     fails(errors.ArgumentError, ["length must be an integer, got 3.0"], "# scan", scan(length=3.0))
     fails(errors.ArgumentError, ["unroll must be an integer", "'x'"], "# scan", scan(length=2, unroll="x"))
