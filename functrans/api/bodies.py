@@ -18,7 +18,7 @@ from ..core.ir import Jaxpr, Var
 from ..core.source import Source, last_line, user_source
 from ..core.trace import WEAK_KEYS
 from ..frontend.arguments import Flat, name_of, result
-from ..frontend.pytree import PyTreeDef, first_difference, tree_flatten_with_path, tree_unflatten
+from ..frontend.pytree import PyTreeDef, first_difference, leaf_path
 from ..frontend.pytree.nodes import keystr
 from ..passes.toolkit import lift_constants
 from ..primitives.elementwise.arithmetic import weakly
@@ -177,7 +177,7 @@ def check_types(
         if a.shape == b.shape and a.dtype == b.dtype:
             continue
         path = leaf_path(tree, i)
-        place = f" at {path}" if path else ""
+        place = f" at {keystr(path)}" if path else ""
         if a.shape != b.shape:
             cure = "Start with a carry of the shape that the body returns, or return the shape that the body receives"
         else:
@@ -186,9 +186,3 @@ def check_types(
             f"{what} of {name_of(fun)}: the carry changes its type{place}: {a} goes in, {b} comes out. {cure}",
             sources[i],
         )
-
-
-def leaf_path(tree: PyTreeDef, i: int) -> str:
-    """The key path of a leaf."""
-    pairs = tree_flatten_with_path(tree_unflatten(tree, range(tree.num_leaves)))[0]
-    return keystr(next(path for path, leaf in pairs if leaf == i))

@@ -31,7 +31,7 @@ from ..core.errors import CallbackError, NoRuleError
 from ..core.primitive import Effect, Primitive
 from ..core.source import replayed, user_source
 from ..core.trace import Tracer, eval_trace, tracing
-from ..frontend.pytree import PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
+from ..frontend.pytree import PyTreeDef, leaf_path, tree_flatten, tree_unflatten
 from ..frontend.pytree.nodes import keystr
 from ..primitives.operands import plain
 from ..primitives.structure.linear import batched_first, move_axis
@@ -185,8 +185,7 @@ class HostCall(UserCode):
 
     def _mismatch(self, kind: str, place: int, met: Any, aval: Aval) -> NoReturn:
         assert self.out_tree is not None
-        tree = tree_unflatten(self.out_tree, list(range(self.out_tree.num_leaves)))
-        path = keystr(tree_flatten_with_path(tree)[0][place][0])
+        path = keystr(leaf_path(self.out_tree, place))
         where = f" at result{path}" if path else ""
         cure = "Return an array of that shape, or change result_shape_dtypes"
         if met.shape == aval.shape:

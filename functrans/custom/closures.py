@@ -32,12 +32,11 @@ from ..frontend.arguments import (
     struct_aval,
 )
 from ..frontend.checked import checked
-from ..frontend.pytree import PyTree, PyTreeDef, first_difference, tree_flatten, tree_unflatten
+from ..frontend.pytree import PyTree, PyTreeDef, first_difference, leaf_path, tree_flatten, tree_unflatten
 from ..frontend.pytree.nodes import KeyPath, keystr
 from ..passes.toolkit import evaluate, lift_tracers
 from ..primitives.elementwise.arithmetic import convert_element_type_p
 from ..transforms.stage import stage
-from .returned import leaf_path
 
 _ATOMS = frozenset((int, float, complex, bool, str, bytes, type(None)))
 _DEPTH = 10

@@ -30,6 +30,7 @@ from ..frontend.pytree import (
     PyTree,
     PyTreeDef,
     first_difference,
+    leaf_path,
     tree_flatten,
     tree_map,
     tree_unflatten,
@@ -38,7 +39,7 @@ from ..frontend.pytree.nodes import KeyPath, SequenceKey, keystr
 from ..primitives.structure.linear import added, instantiate, zeros
 from .arguments import Positions
 from .closures import Sealed, Staged, may_capture
-from .returned import GRADIENT, TANGENT, Kind, Returned, exact, leaf_path, output_place
+from .returned import GRADIENT, TANGENT, Kind, Returned, exact, output_place
 from .rule import CustomRule, Forward, Mask, Values
 
 

@@ -32,7 +32,9 @@ from .custom_call import bind_rule
 from .returned import Kind, Returned
 from .rule import CustomRule, Values
 
-_COTANGENT = Kind("cotangent", GradientStructureError, GradientShapeError, GradientDtypeError, BackwardError)
+_COTANGENT = Kind(
+    "cotangent", "argument", GradientStructureError, GradientShapeError, GradientDtypeError, BackwardError
+)
 
 
 @boundary

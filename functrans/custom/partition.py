@@ -18,8 +18,8 @@ from ..frontend.arguments import value_of
 from ..frontend.pytree import (
     LEAF,
     PyTreeDef,
+    leaf_path,
     tree_flatten,
-    tree_flatten_with_path,
     tree_structure,
     tree_unflatten,
 )
@@ -96,8 +96,7 @@ class Part(NamedTuple):
 
     def place(self, leaf: int) -> str:
         """The key path of a leaf, for messages."""
-        tree = tree_unflatten(self.tree, list(range(self.tree.num_leaves)))
-        return keystr(tree_flatten_with_path(tree)[0][leaf][0])
+        return keystr(leaf_path(self.tree, leaf))
 
 
 class Static(NamedTuple):

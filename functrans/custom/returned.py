@@ -34,15 +34,15 @@ from ..core.errors import (
     TangentError,
     TangentShapeError,
 )
-from ..core.source import Source, last_line
+from ..core.source import last_line
 from ..core.trace import PYTHON_KEYS, concrete
 from ..frontend.arguments import given, value_of
 from ..frontend.pytree import (
     PyTree,
     PyTreeDef,
     first_difference,
+    leaf_path,
     tree_flatten,
-    tree_flatten_with_path,
     tree_leaves,
     tree_structure,
     tree_unflatten,
@@ -97,28 +97,71 @@ def exact(leaves: Sequence[Any], avals: Sequence[Aval], kinds: str) -> list[Any]
     return found
 
 
-class _Checked:
-    """The check of what one call of a `Function`'s rule returned: something for each argument, or for each output."""
+@dataclass(frozen=True)
+class Kind:
+    """How messages call a derivative and what it belongs to, and which errors they are."""
 
-    _noun: str
+    name: str
+    of: str
+    structure: type[FunctionError]
+    shape: type[FunctionError]
+    dtype: type[FunctionError]
+    value: type[FunctionError]
+
+
+GRADIENT = Kind(
+    "gradient", "argument", GradientStructureError, GradientShapeError, GradientDtypeError, BackwardError
+)
+TANGENT = Kind("tangent", "output", TangentError, TangentShapeError, TangentDtypeError, TangentError)
+
+
+class _Check:
+    """What the checks of all derivatives share: the words in front of each message, and the last conversion."""
+
+    kind: Kind
+    rule: Callable[..., Any]
+    title: Callable[[], str]
+
+    def fail(self, error: type[FunctionError], text: str) -> NoReturn:
+        """Raise an error at the last line of the user's rule."""
+        raise error(f"{self.title()} {text}", last_line(self.rule))
+
+    def converted(self, x: Any, own: Aval, aval: Aval, place: Callable[[], str]) -> Any:
+        """A value of type `own`, and of the right shape, in the dtype of `aval`; complex is refused for real."""
+        if own.dtype == aval.dtype and not own.weak:
+            return x
+        if is_complex(own.dtype) and not is_complex(aval.dtype):
+            self.fail(
+                self.kind.dtype,
+                f"returned a complex {self.kind.name} for {place()}, which is real (of dtype {aval.dtype}): take .real",
+            )
+        return strong(x, aval.dtype)
+
+
+def _is_nonzero(x: Any) -> bool:
+    """Whether there is a number in it that is known not to be zero."""
+    numbers = concrete(x)
+    return numbers is not None and bool(np.any(numbers))
+
+
+class _Checked(_Check):
+    """The check of what one call of a `Function`'s rule returned: something for each argument, or for each output."""
 
     def __init__(
         self,
-        name: str,
-        fun: Callable[..., Any],
+        kind: Kind,
+        title: Callable[[], str],
+        rule: Callable[..., Any],
         layout: Layout,
         avals: Sequence[Aval],
         wanted: Sequence[bool],
     ):
-        self._name = name
-        self._fun = fun
+        self.kind = kind
+        self.title = title
+        self.rule = rule
         self._layout = layout
         self._avals = avals
         self._wanted = wanted
-
-    @property
-    def _source(self) -> Source | None:
-        return last_line(self._fun)
 
     def checked(self, returned: Any) -> list[Any]:
         """For each array what was returned, brought to its type; what stands for zero where that is None."""
@@ -137,7 +180,7 @@ class _Checked:
     def _tree(self, tree: Any, i: int, part: Part) -> list[Any]:
         problem, leaves = "", []
         try:
-            leaves = part.tree.flatten_up_to(tree, f"{self._noun} {i}")
+            leaves = part.tree.flatten_up_to(tree, f"{self.kind.name} {i}")
         except PytreeError as error:
             problem = error.message
         if problem:
@@ -152,6 +195,16 @@ class _Checked:
 
     def _counted(self, returned: Any) -> Sequence[Any]:
         raise NotImplementedError
+
+    def _is_alone(self, returned: Any) -> bool:
+        """Whether something other than a tuple stands for the one element that there is; a list is refused."""
+        parts = self._layout.parts
+        if type(returned) is list and not (len(parts) == 1 and parts[0].tree.node_data()):
+            self.fail(
+                FunctionDefinitionError,
+                f"returned a list; return a tuple of {self.kind.name}s, one for each {self.kind.of}",
+            )
+        return type(returned) is not tuple
 
     def _array(self, x: Any, i: int, array: int, path: str) -> Any:
         raise NotImplementedError
@@ -173,7 +226,7 @@ class Gradients(_Checked):
     ----------
     name : str
         Of the backward, ``MyOpBackward``.
-    fun : callable
+    rule : callable
         The user's function, whose last line messages show.
     arguments : Arguments
     avals : sequence of Aval
@@ -183,44 +236,31 @@ class Gradients(_Checked):
     names : callable
     """
 
-    _noun = "gradient"
-
     def __init__(
         self,
         name: str,
-        fun: Callable[..., Any],
+        rule: Callable[..., Any],
         arguments: Arguments,
         avals: Sequence[Aval],
         wanted: Sequence[bool],
         names: Names,
     ):
-        super().__init__(name, fun, arguments.layout, avals, wanted)
+        super().__init__(GRADIENT, lambda: f"function {name}", rule, arguments.layout, avals, wanted)
+        self._name = name
         self._static = arguments.static
         self._names = names
 
     def _counted(self, returned: Any) -> Sequence[Any]:
-        parts = self._layout.parts
-        count = len(parts)
-        if type(returned) is not tuple:
-            alone = count == 1
-            if type(returned) is list and not (alone and parts[0].tree.node_data()):
-                raise FunctionDefinitionError(
-                    f"function {self._name} returned a list; return a tuple of gradients, one for each argument",
-                    self._source,
-                )
-            if alone:
-                return (returned,)
-            self._miscounted(count, 1)
+        count = len(self._layout.parts)
+        if self._is_alone(returned):
+            returned = (returned,)
         if len(returned) < count or any(g is not None for g in returned[count:]):
-            self._miscounted(count, len(returned))
+            self.fail(
+                GradientCountError,
+                f"returned an incorrect number of gradients (expected {count}, got {len(returned)}). Return a tuple "
+                "with one for each argument of forward, None where there is no gradient",
+            )
         return returned[:count]
-
-    def _miscounted(self, wanted: int, met: int) -> NoReturn:
-        raise GradientCountError(
-            f"function {self._name} returned an incorrect number of gradients (expected {wanted}, got {met}). Return a "
-            "tuple with one for each argument of forward, None where there is no gradient",
-            self._source,
-        )
 
     def _refuse_static(self, gradient: Any, i: int, part: Part) -> None:
         """Raise where something that has no derivative got a gradient; those of numbers are dropped."""
@@ -229,26 +269,26 @@ class Gradients(_Checked):
             x is None for x in tree_leaves(gradient)
         ):
             return
-        raise BackwardError(
-            f"function {self._name} returned a gradient different than None at position {i}, but the corresponding "
+        self.fail(
+            BackwardError,
+            f"returned a gradient different than None at position {i}, but the corresponding "
             f"forward input was not a Variable: {self._names(i)} holds no array. Return None there",
-            self._source,
         )
 
     def _refuse_structure(self, i: int, problem: str) -> NoReturn:
-        raise GradientStructureError(
-            f"function {self._name} returned a gradient of another structure than {self._names(i)}: {problem}. Return "
+        self.fail(
+            GradientStructureError,
+            f"returned a gradient of another structure than {self._names(i)}: {problem}. Return "
             "a tree like the argument with None for what has no gradient, or None for all of it",
-            self._source,
         )
 
     def _refuse_leaf(self, i: int, part: Part, leaf: int) -> None:
         if type(self._static.leaves[part.leaves][leaf]) not in NUMBERS:
             path = part.place(leaf)
-            raise BackwardError(
-                f"function {self._name} returned a gradient different than None at position {i}{path}, but "
+            self.fail(
+                BackwardError,
+                f"returned a gradient different than None at position {i}{path}, but "
                 f"{self._names(i)}{path} is no array. Return None there",
-                self._source,
             )
 
     # --- one array ------------------------------------------------------------------------------------------
@@ -268,60 +308,47 @@ class Gradients(_Checked):
             return None
         if config.debug_nans:
             what = self._names(i).removeprefix("argument ")
-            x = check_nans(x, f"gradient {what}{path} returned by {self._name}", self._source)
+            x = check_nans(x, f"gradient {what}{path} returned by {self._name}", last_line(self.rule))
         return turned(x)
 
     def _number(self, x: Any, aval: Aval, i: int, path: str) -> Any:
         place = f"{self._names(i)}{path}"
         if kind_of(x) is not None:
-            raise GradientStructureError(
-                f"function {self._name} returned a {type(x).__name__} as the gradient of {place}, which is an array. "
+            self.fail(
+                GradientStructureError,
+                f"returned a {type(x).__name__} as the gradient of {place}, which is an array. "
                 "Return an array or None",
-                self._source,
             )
         if type(x) not in PYTHON_KEYS or (aval.shape and aval.dtype.kind in "fc"):
             raise BackwardError(
-                f"function {self._name}: expected Variable or None (got {type(x).__name__}) as the gradient of "
-                f"{place}, an array of shape {aval.shape}. Return an array of that shape",
-                self._source,
+                f"{self.title()}: expected Variable or None (got {type(x).__name__}) as the gradient of {place}, an "
+                f"array of shape {aval.shape}. Return an array of that shape",
+                last_line(self.rule),
             )
         if aval.dtype.kind not in "fc":
             return np.asarray(x)
-        self._check_real(np.dtype(type(x)), aval, i, path)
-        return strong(x, aval.dtype)
+        return self.converted(x, aval_of(x), aval, lambda: place)
 
     def _fitted(self, x: Any, aval: Aval, i: int, path: str) -> Any:
         own = aval_of(x)
         if own.shape != aval.shape:
             summed = sum_to_shape(x, aval)
             if summed is None:
-                raise GradientShapeError(
-                    f"function {self._name} returned an invalid gradient at index {i}{path} - got {list(own.shape)} "
+                self.fail(
+                    GradientShapeError,
+                    f"returned an invalid gradient at index {i}{path} - got {list(own.shape)} "
                     f"but expected shape compatible with {list(aval.shape)}: that of {self._names(i)}{path}, or one "
                     "that it broadcasts to",
-                    self._source,
                 )
             x = summed
-        if own.dtype == aval.dtype and not own.weak:
-            return x
-        self._check_real(own.dtype, aval, i, path)
-        return strong(x, aval.dtype)
-
-    def _check_real(self, dtype: np.dtype, aval: Aval, i: int, path: str) -> None:
-        if dtype.kind == "c" and aval.dtype.kind != "c":
-            raise GradientDtypeError(
-                f"function {self._name} returned a complex gradient for {self._names(i)}{path}, which is real (of "
-                f"dtype {aval.dtype}): take .real",
-                self._source,
-            )
+        return self.converted(x, own, aval, lambda: f"{self._names(i)}{path}")
 
     def _of_integer(self, x: Any, i: int, path: str) -> None:
-        numbers = concrete(x)
-        if numbers is not None and np.any(numbers):
-            raise BackwardError(
-                f"function {self._name} returned a gradient that is not zero for {self._names(i)}{path}, an array of "
+        if _is_nonzero(x):
+            self.fail(
+                BackwardError,
+                f"returned a gradient that is not zero for {self._names(i)}{path}, an array of "
                 "integers or booleans, in which there is no derivative. Return None there",
-                self._source,
             )
 
 
@@ -332,7 +359,7 @@ class Tangents(_Checked):
     ----------
     name : str
         Of the function.
-    fun : callable
+    rule : callable
         The user's function, whose last line messages show.
     outputs : Outputs
     avals : sequence of Aval
@@ -341,42 +368,35 @@ class Tangents(_Checked):
         Which of these have a derivative.
     """
 
-    _noun = "tangent"
-
     def __init__(
         self,
         name: str,
-        fun: Callable[..., Any],
+        rule: Callable[..., Any],
         outputs: Outputs,
         avals: Sequence[Aval],
         moving: Sequence[bool],
     ):
-        super().__init__(name, fun, outputs.layout, avals, moving)
+        super().__init__(TANGENT, lambda: f"the jvp of {name}", rule, outputs.layout, avals, moving)
+        self._name = name
         self._outputs = outputs
 
     def _counted(self, returned: Any) -> Sequence[Any]:
-        parts = self._layout.parts
-        count = len(parts)
-        if type(returned) is not tuple:
-            if type(returned) is list and not (count == 1 and parts[0].tree.node_data()):
-                raise FunctionDefinitionError(
-                    f"the jvp of {self._name} returned a list; return a tuple of tangents, one for each output",
-                    self._source,
-                )
+        count = len(self._layout.parts)
+        if self._is_alone(returned):
             returned = (returned,)
         if len(returned) != count:
-            raise TangentCountError(
-                f"the jvp of {self._name} returned an invalid number of forward gradients (expected {count} but got "
-                f"{len(returned)}). Return one for each output of forward, None where it is zero",
-                self._source,
+            self.fail(
+                TangentCountError,
+                f"returned an invalid number of forward gradients (expected {count} but got {len(returned)}). Return "
+                "one for each output of forward, None where it is zero",
             )
         return returned
 
     def _refuse_structure(self, i: int, problem: str) -> NoReturn:
-        raise TangentError(
-            f"the jvp of {self._name} returned a tangent of another structure than {self._outputs.place(i)}: "
+        self.fail(
+            TangentError,
+            f"returned a tangent of another structure than {self._outputs.place(i)}: "
             f"{problem}. Return a tree like the output, with None for what is zero",
-            self._source,
         )
 
     def _refuse_static(self, x: Any, i: int, part: Part) -> None:
@@ -387,10 +407,10 @@ class Tangents(_Checked):
         self._not_wanted(i, part.place(leaf), "it is no array")
 
     def _not_wanted(self, i: int, path: str, why: str) -> NoReturn:
-        raise TangentError(
-            f"the jvp of {self._name} returned a tangent for {self._outputs.place(i)}{path}, but {why}. You should "
+        self.fail(
+            TangentError,
+            f"returned a tangent for {self._outputs.place(i)}{path}, but {why}. You should "
             "return None at that position",
-            self._source,
         )
 
     def _array(self, t: Any, i: int, array: int, path: str) -> Any:
@@ -404,51 +424,26 @@ class Tangents(_Checked):
             )
         place = f"{self._outputs.place(i)}{path}"
         if type(t) in PYTHON_KEYS and not aval.shape:
-            self._check_real(np.dtype(type(t)), aval, place)
-            return strong(t, aval.dtype)
+            return self.converted(t, aval_of(t), aval, lambda: place)
         if not is_array(t):
-            raise TangentError(
-                f"the jvp of {self._name} returned a {type(t).__name__} as the tangent of {place}, an array of shape "
+            self.fail(
+                TangentError,
+                f"returned a {type(t).__name__} as the tangent of {place}, an array of shape "
                 f"{aval.shape}. Return an array of that shape, or return None where it is zero",
-                self._source,
             )
         t = own_value(t, lambda: f"tangent {i} of {self._name}")
         own = aval_of(t)
         if own.shape != aval.shape:
-            raise TangentShapeError(
-                f"the jvp of {self._name} returned a tangent of shape {own.shape} for {place} of shape {aval.shape}; "
+            self.fail(
+                TangentShapeError,
+                f"returned a tangent of shape {own.shape} for {place} of shape {aval.shape}; "
                 "they must be equal",
-                self._source,
             )
-        self._check_real(own.dtype, aval, place)
-        return t if own.dtype == aval.dtype and not own.weak else strong(t, aval.dtype)
-
-    def _check_real(self, dtype: np.dtype, aval: Aval, place: str) -> None:
-        if dtype.kind == "c" and aval.dtype.kind != "c":
-            raise TangentDtypeError(
-                f"the jvp of {self._name} returned a complex tangent for {place}, which is real (of dtype "
-                f"{aval.dtype}): take .real",
-                self._source,
-            )
+        return self.converted(t, own, aval, lambda: place)
 
 
 @dataclass(frozen=True)
-class Kind:
-    """How messages call a derivative, and which errors they are."""
-
-    name: str
-    structure: type[FunctionError]
-    shape: type[FunctionError]
-    dtype: type[FunctionError]
-    value: type[FunctionError]
-
-
-GRADIENT = Kind("gradient", GradientStructureError, GradientShapeError, GradientDtypeError, BackwardError)
-TANGENT = Kind("tangent", TangentError, TangentShapeError, TangentDtypeError, TangentError)
-
-
-@dataclass(frozen=True)
-class Returned:
+class Returned(_Check):
     """What a rule returns: the leaves of a gradient or tangent.
 
     Attributes
@@ -513,19 +508,19 @@ class Returned:
     def _wrong_structure(self, tree: PyTree, treedef: PyTreeDef) -> NoReturn:
         found = tree_structure(tree)
         path, wanted, met = first_difference(treedef, found) or ((), str(treedef), str(found))
-        raise self.kind.structure(
-            f"{self.title()} returned a {self.kind.name} of another structure for {self.place(path)}: expected "
-            f"{wanted}, got {met}. None stands for a zero {self.kind.name} of any part\n"
+        self.fail(
+            self.kind.structure,
+            f"returned a {self.kind.name} of another structure for {self.place(path)}: expected {wanted}, got {met}. "
+            f"None stands for a zero {self.kind.name} of any part\n"
             f"  expected: {treedef}\n"
             f"  returned: {found}",
-            last_line(self.rule),
         )
 
     def _fit(self, x: Any, aval: Aval, path: Callable[[], KeyPath]) -> Any:
         try:
             x = value_of(x, str)
         except (ArgumentError, DtypeError):
-            self._fail(
+            self.fail(
                 self.kind.value,
                 f"returned {str(x)[:60]!r} of type {type(x).__name__} as the {self.kind.name} of {self.place(path())}. "
                 "Return an array, or None for zero",
@@ -535,42 +530,25 @@ class Returned:
             return self._no_derivative(x, own, aval, path)
         if own.shape != aval.shape:
             index = f" at index {path()[0].idx}" if self.kind is GRADIENT else ""
-            self._fail(
+            self.fail(
                 self.kind.shape,
                 f"returned an invalid {self.kind.name}{index} - got {list(own.shape)} but expected shape compatible "
                 f"with {list(aval.shape)}: that of {self.place(path())}",
             )
-        if own.dtype == aval.dtype and not own.weak:
-            return x
-        if is_complex(own.dtype) and not is_complex(aval.dtype):
-            self._fail(
-                self.kind.dtype,
-                f"returned a complex {self.kind.name} for {self.place(path())}, which is of dtype {aval.dtype}: "
-                "take .real",
-            )
-        return strong(x, aval.dtype)
+        return self.converted(x, own, aval, lambda: self.place(path()))
 
     def _no_derivative(self, x: Any, own: Aval, aval: Aval, path: Callable[[], KeyPath]) -> Zero:
         """Zero for an integer; a gradient is ignored, since rules meant for floats are called with ``f(x, 2)``, too."""
         if self.kind is GRADIENT:
             return Zero(aval)
-        known = concrete(x)
-        nonzero = known is not None and bool(np.any(known))
+        nonzero = _is_nonzero(x)
         if nonzero or (self.kind is TANGENT and is_inexact(own.dtype)):
-            self._fail(
+            self.fail(
                 self.kind.value,
                 f"returned a {self.kind.name} {'that is not zero ' if nonzero else ''}for {self.place(path())}, "
                 f"which is of dtype {aval.dtype} and has no derivative: return None there",
             )
         return Zero(aval)
-
-    def _fail(self, error: type[FunctionError], text: str) -> NoReturn:
-        raise error(f"{self.title()} {text}", last_line(self.rule))
-
-
-def leaf_path(treedef: PyTreeDef, i: int) -> KeyPath:
-    """The key path of a leaf."""
-    return tree_flatten_with_path(tree_unflatten(treedef, range(treedef.num_leaves)))[0][i][0]
 
 
 def output_place(path: KeyPath) -> str:

@@ -16,7 +16,7 @@ from ..core.errors import ArgumentError, DtypeError, ShapeError
 from ..core.ir import Jaxpr
 from ..core.source import Source, last_line
 from ..frontend.arguments import flatten_values, given, name_of, result
-from ..frontend.pytree import PyTree, PyTreeDef, first_difference, tree_flatten_with_path, tree_unflatten
+from ..frontend.pytree import PyTree, PyTreeDef, first_difference, leaf_path, tree_unflatten
 from ..frontend.pytree.nodes import keystr
 from ..passes.toolkit import evaluate, lift_constants
 from ..primitives.operands import strong
@@ -126,7 +126,7 @@ class Model:
         )
 
     def _at(self, i: int) -> str:
-        path = tree_flatten_with_path(tree_unflatten(self.tree, range(self.tree.num_leaves)))[0][i][0]
+        path = leaf_path(self.tree, i)
         return f" at {keystr(path)}" if path else ""
 
 

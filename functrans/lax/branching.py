@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..api.bodies import Body, carry_out, leaf_path, trace_body
+from ..api.bodies import Body, carry_out, trace_body
 from ..control import cond as cond_primitive
 from ..core.aval import Aval, aval_of
 from ..core.config import config
@@ -18,7 +18,7 @@ from ..core.trace import concrete, is_abstract
 from ..core.tracebacks import boundary
 from ..frontend.arguments import check_function, flatten_values, name_of, value_of
 from ..frontend.checked import checked
-from ..frontend.pytree import PyTreeDef, first_difference, tree_unflatten
+from ..frontend.pytree import PyTreeDef, first_difference, leaf_path, tree_unflatten
 from ..frontend.pytree.nodes import keystr
 from ..primitives import ops
 from ..primitives.operands import strong
@@ -230,7 +230,7 @@ def _check_types(what: str, branches: list[Callable[..., Any]], bodies: list[Bod
             if a.shape == b.shape and a.dtype == b.dtype:
                 continue
             path = leaf_path(bodies[k].out_tree, i)
-            place = f" at {path}" if path else ""
+            place = f" at {keystr(path)}" if path else ""
             dtype = np.result_type(a.dtype, b.dtype).name
             cure = "Make the shapes equal" if a.shape != b.shape else f"Convert both: .astype({dtype!r})"
             raise BranchTypeError(

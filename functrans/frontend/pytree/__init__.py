@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from .definition import LEAF, IsLeaf, PyTree, PyTreeDef
 from .flatten import (
+    leaf_path,
     tree_flatten,
     tree_flatten_one_level,
     tree_flatten_with_path,
@@ -26,6 +27,7 @@ __all__ = [
     "PyTreeDef",
     "first_difference",
     "flatten_axes",
+    "leaf_path",
     "tree_flatten",
     "tree_flatten_one_level",
     "tree_flatten_with_path",

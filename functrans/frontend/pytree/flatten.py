@@ -248,6 +248,11 @@ def tree_flatten_with_path(
     return list(_walk(tree, (), is_leaf)), tree_structure(tree, is_leaf)
 
 
+def leaf_path(treedef: PyTreeDef, i: int) -> KeyPath:
+    """The key path of the leaf with this number."""
+    return tree_flatten_with_path(tree_unflatten(treedef, range(treedef.num_leaves)))[0][i][0]
+
+
 def tree_flatten_one_level(tree: PyTree) -> tuple[list[PyTree], Any] | None:
     """The children of the root and its aux data; None for a leaf.
 
