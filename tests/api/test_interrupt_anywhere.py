@@ -29,7 +29,6 @@ from functrans.core.config import config
 from functrans.core.source import replayed
 from functrans.core.trace import current_trace, eval_trace
 from functrans.custom.context import _hooks as saved_values
-from functrans.frontend.arguments import given_numbers
 from functrans.scipy.special import polygamma
 
 #: Where instants are counted: functrans's code, and that of the context managers of others in it.
@@ -176,7 +175,7 @@ def nothing_is_left():
     assert config._store.patch.get() is None
     assert saved_values.get() is None
     assert np.geterr() == WARNINGS
-    assert (replayed.get(), made_before.get(), given_numbers.get()) == (None, None, ())
+    assert (replayed.get(), made_before.get()) == (None, None)
     assert float(fnp.asarray(1.5)) == 1.5
 
 
