@@ -208,10 +208,12 @@ class Array(np.ndarray, metaclass=_ArrayType):
             refuse(
                 f"np.{ufunc.__name__}.at(x, ...)", f"Write x = x.at[i].add(v) (or .multiply, .min). {COPY}"
             )
-        out = getattr(ufunc, method)(*plain, **kwargs)
-        if isinstance(inputs[0], np.generic) and calls_operator(sys._getframe(1)):
-            return wrap_all(out)
-        return out
+        if not (isinstance(inputs[0], np.generic) and calls_operator(sys._getframe(1))):
+            return getattr(ufunc, method)(*plain, **kwargs)
+        try:
+            return wrap_all(ufunc(*plain, **kwargs))
+        except (ValueError, TypeError) as error:
+            raise refused(error, ufunc.__name__, operators.ufunc[ufunc], *plain) from None
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
         if any(issubclass(kind, Tracer) for kind in types):

@@ -437,6 +437,7 @@ DTYPES_REFUSED = {
     "minus of bools": (lambda x: -x, (FLOATS > 1,), errors.DtypeError),
     "plus of bools": (lambda x: +x, (FLOATS > 1,), errors.DtypeError),
     "difference of bools": (lambda x, y: x - y, (FLOATS > 1, FLOATS > 0), errors.DtypeError),
+    "a scalar of NumPy on the left": (lambda x: np.float64(1.0) ^ x, (INTEGERS,), errors.DtypeError),
     "negative power": (lambda x, y: x**y, (INTEGERS, np.array(-1)), errors.ArgumentValueError),
     "power of a number": (lambda x: x**-1, (INTEGERS,), errors.ArgumentValueError),
 }
