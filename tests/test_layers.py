@@ -134,6 +134,17 @@ def test_no_import_hides_in_a_function(name):
                     assert late, f"{'/'.join(name)}.py:{node.lineno}"
 
 
+def test_no_class_name_twice():
+    """A name that two files give to different classes has the reader guess which of them is meant."""
+    files = {}
+    for name, tree in TREES.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                files.setdefault(node.name, []).append("/".join(name))
+    assert len(files) > 300
+    assert not {name: where for name, where in files.items() if len(where) > 1}
+
+
 ALONE = """
 import sys, types
 package = types.ModuleType("functrans")

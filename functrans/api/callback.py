@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..control.callback import VMAP_METHODS, HostCall, io_callback_p, pure_callback_p
+from ..control.callback import VMAP_METHODS, FlatCallback, io_callback_p, pure_callback_p
 from ..core.aval import Aval
 from ..core.dtypes import SUPPORTED, canonical
 from ..core.errors import ArgumentError, ArgumentValueError
@@ -173,7 +173,7 @@ def host_call(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     out_tree: PyTreeDef | None,
-) -> tuple[HostCall, list[Any]]:
+) -> tuple[FlatCallback, list[Any]]:
     """The parameters of a callback equation, and its operands."""
     leaves, in_tree = tree_flatten((args, kwargs))
     values = []
@@ -183,7 +183,7 @@ def host_call(
             values.append(value_of(x, lambda: f"{kind} of {name_of(callback)}: an argument"))
         else:
             static.append((i, x.copy() if isinstance(x, np.ndarray) else x))
-    return HostCall(callback, in_tree, tuple(static), out_tree), values
+    return FlatCallback(callback, in_tree, tuple(static), out_tree), values
 
 
 def _is_value(x: Any, strict: bool) -> bool:

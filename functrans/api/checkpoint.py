@@ -25,7 +25,7 @@ from ..frontend.pytree import tree_map
 from ..passes.toolkit import lift_tracers
 from ..primitives.elementwise.identities import name_p
 from ..transforms.stage import stage
-from .static import Signature
+from .static import StaticArguments
 
 
 @checked
@@ -89,7 +89,7 @@ def checkpoint(
             f"checkpoint of {name_of(fun)}: policy must be a function, got {str(policy)[:60]!r} of type "
             f"{type(policy).__name__}; see functrans.checkpoint_policies"
         )
-    return _Checkpointed(fun, Signature(fun, static_argnums, None), policy, prevent_cse)
+    return _Checkpointed(fun, StaticArguments(fun, static_argnums, None), policy, prevent_cse)
 
 
 class _Checkpointed(Transformed):
@@ -98,7 +98,7 @@ class _Checkpointed(Transformed):
     def __init__(
         self,
         fun: Callable[..., Any],
-        signature: Signature,
+        signature: StaticArguments,
         policy: Callable[..., bool] | None,
         prevent_cse: bool,
     ):

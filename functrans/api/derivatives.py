@@ -37,7 +37,7 @@ from ..passes.toolkit import lift_tracers
 from ..primitives.elementwise.arithmetic import convert_element_type_p
 from ..primitives.structure.linear import instantiate
 from ..transforms.jvp import jvp as jvp_flat
-from ..transforms.linear_program import Program
+from ..transforms.linear_program import LinearProgram
 from ..transforms.linearize import Linearized, replay
 from ..transforms.linearize import linearize as linearize_flat
 from ..transforms.stage import stage
@@ -199,7 +199,7 @@ class _Form:
 
     def __init__(self, derivative: _Derivative, linear: Linearized):
         self._kind = type(derivative)
-        self._program = Program(linear)
+        self._program = LinearProgram(linear)
         self._attributes = {**vars(derivative), "_linear": None}
 
     @staticmethod

@@ -38,7 +38,7 @@ from ..passes.toolkit import lift_tracers
 from ..transforms.stage import stage
 from .instances import check, held_weakly, instance_of, title_of, watch
 from .lowered import Lowered, Traced
-from .static import Signature, Split
+from .static import Split, StaticArguments
 from .stats import CacheInfo, Stats
 from .watch import Watch
 
@@ -152,7 +152,7 @@ class Jitted(Portable):
 
     _transient = frozenset(("_bound", "_unheld", "_cache", "_runners", "_hit", "_plain", "_of_methods"))
 
-    def __init__(self, fun: Callable[..., Any], signature: Signature):
+    def __init__(self, fun: Callable[..., Any], signature: StaticArguments):
         functools.update_wrapper(self, fun, updated=())
         self._fun = fun
         self._signature = signature
@@ -253,7 +253,7 @@ class Jitted(Portable):
         return bound
 
     @cached_property
-    def _of_methods(self) -> Signature:
+    def _of_methods(self) -> StaticArguments:
         return self._signature.bound()
 
     def _cache_of_equal(self, instance: Any) -> Cache:
@@ -464,7 +464,7 @@ def jit(
         )
     check_function("jit", fun)
     kind = Jitted if instance_of(fun) is None else JittedMethod
-    return kind(fun, Signature(fun, static_argnums, static_argnames))
+    return kind(fun, StaticArguments(fun, static_argnums, static_argnames))
 
 
 @checked

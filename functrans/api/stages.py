@@ -12,10 +12,10 @@ from ..frontend.arguments import Flat, check_function, name_of, struct_aval, str
 from ..frontend.checked import checked
 from ..frontend.pytree import PyTree, tree_flatten, tree_unflatten
 from ..transforms.stage import stage
-from .static import Signature
+from .static import StaticArguments
 
 
-def _staged(fun: Callable[..., Any], signature: Signature, args: Any, kwargs: Any) -> tuple[Jaxpr, Any]:
+def _staged(fun: Callable[..., Any], signature: StaticArguments, args: Any, kwargs: Any) -> tuple[Jaxpr, Any]:
     split = signature.split(fun, args, kwargs)
     leaves, treedef = tree_flatten(split.dynamic)
     avals = [struct_aval(x, lambda: f"an argument of {name_of(fun)}") for x in leaves]
@@ -54,11 +54,11 @@ def make_jaxpr(
       return (d,)
     """
     check_function("make_jaxpr", fun)
-    return _JaxprOf(fun, Signature(fun, static_argnums, None), return_shape)
+    return _JaxprOf(fun, StaticArguments(fun, static_argnums, None), return_shape)
 
 
 class _JaxprOf(Transformed):
-    def __init__(self, fun: Callable[..., Any], signature: Signature, return_shape: bool):
+    def __init__(self, fun: Callable[..., Any], signature: StaticArguments, return_shape: bool):
         super().__init__("make_jaxpr", fun)
         self._signature = signature
         self._return_shape = return_shape
@@ -93,5 +93,5 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> PyTree:
     ShapeDtypeStruct(shape=(3,), dtype=dtype('float32'), weak_type=False)
     """
     check_function("eval_shape", fun)
-    jaxpr, out_tree = _staged(fun, Signature(fun, None, None), args, kwargs)
+    jaxpr, out_tree = _staged(fun, StaticArguments(fun, None, None), args, kwargs)
     return tree_unflatten(out_tree, [struct_of(a) for a in jaxpr.out_avals])

@@ -47,7 +47,7 @@ def _typed(value: Any) -> Hashable:
     return type(value), repr(value) if isinstance(value, float | complex) else value
 
 
-class Signature:
+class StaticArguments:
     """The static arguments of a function, by position and by name.
 
     Parameters
@@ -91,9 +91,9 @@ class Signature:
         """The key that distinguishes sets of options."""
         return self.argnums, self.argnames
 
-    def bound(self) -> Signature:
+    def bound(self) -> StaticArguments:
         """The signature of the method bound to an instance: without its first parameter."""
-        found = object.__new__(Signature)
+        found = object.__new__(StaticArguments)
         found.argnums = tuple(i - 1 if i > 0 else i for i in self.argnums if i)
         found.argnames = self.argnames
         found.has_static = bool(found.argnums or found.argnames)

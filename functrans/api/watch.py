@@ -90,7 +90,7 @@ class Watch:
     """
 
     def __init__(self, instance: Any, names: set[str] | None, *, lenient: bool = False):
-        root = _Watcher(lenient).root(instance, names)
+        root = _NodeBuilder(lenient).root(instance, names)
         quick = root.quickly() if type(root) is Attributes else None
         self._root, self.kind = root, type(instance)
         #: Whether it has certainly not changed; each call checks this first.
@@ -101,7 +101,7 @@ class Watch:
         return self._root.changed(instance)
 
 
-class _Watcher:
+class _NodeBuilder:
     """Builds the nodes, one per value."""
 
     def __init__(self, lenient: bool):

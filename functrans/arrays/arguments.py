@@ -35,7 +35,7 @@ class Unfit(Exception):
 
 
 @dataclass(frozen=True)
-class Kind:
+class ArgumentKind:
     """What an argument may be: in words, and as the function that takes a value or raises `Unfit`."""
 
     wanted: str
@@ -187,13 +187,13 @@ def _instance(*classes: type) -> Callable[[Any], Any]:
     return take
 
 
-def _choice(*known: str) -> Kind:
+def _choice(*known: str) -> ArgumentKind:
     def take(x: Any) -> str:
         if not isinstance(x, str) or x not in known:
             raise Unfit
         return x
 
-    return Kind(f"one of {', '.join(map(repr, known))}", take)
+    return ArgumentKind(f"one of {', '.join(map(repr, known))}", take)
 
 
 def _scalar(x: Any) -> Any:
@@ -211,19 +211,19 @@ def _array_like(x: Any) -> Any:
     raise Unfit
 
 
-FLAG = Kind("True or False", _flag)
-_INTEGER = Kind("an integer", _integer)
-_REAL = Kind("a real number", _real)
-_NOTHING = Kind("None", _nothing)
-_FUNCTION = Kind("a function", _callable)
-_TEXT = Kind("a string", _instance(str))
-_ANYTHING = Kind("anything", lambda x: x)
-_ELEMENTARY: dict[Any, Kind] = {
+FLAG = ArgumentKind("True or False", _flag)
+_INTEGER = ArgumentKind("an integer", _integer)
+_REAL = ArgumentKind("a real number", _real)
+_NOTHING = ArgumentKind("None", _nothing)
+_FUNCTION = ArgumentKind("a function", _callable)
+_TEXT = ArgumentKind("a string", _instance(str))
+_ANYTHING = ArgumentKind("anything", lambda x: x)
+_ELEMENTARY: dict[Any, ArgumentKind] = {
     bool: FLAG,
     int: _INTEGER,
     float: _REAL,
     str: _TEXT,
-    type: Kind("a class", _instance(type)),
+    type: ArgumentKind("a class", _instance(type)),
     None: _NOTHING,
     type(None): _NOTHING,
     Any: _ANYTHING,
@@ -234,7 +234,7 @@ _ELEMENTARY: dict[Any, Kind] = {
 # --- of several -------------------------------------------------------------------------------------------------
 
 
-def _sequence(element: Kind, length: int | None = None) -> Kind:
+def _sequence(element: ArgumentKind, length: int | None = None) -> ArgumentKind:
     plural = {
         "an integer": "integers",
         "a function": "functions",
@@ -262,7 +262,7 @@ def _sequence(element: Kind, length: int | None = None) -> Kind:
             return x  # of traced sizes the function says which may not be
         return tuple([element.take(part) for part in x])
 
-    return Kind(wanted, take)
+    return ArgumentKind(wanted, take)
 
 
 def _iterable(x: Any) -> bool:
@@ -273,7 +273,7 @@ def _iterable(x: Any) -> bool:
     return True
 
 
-def _union(kinds: list[Kind]) -> Kind:
+def _union(kinds: list[ArgumentKind]) -> ArgumentKind:
     if any(kind is _ANYTHING for kind in kinds):
         return _ANYTHING
     words = [kind.wanted for kind in kinds]
@@ -287,10 +287,10 @@ def _union(kinds: list[Kind]) -> Kind:
                 pass
         raise Unfit
 
-    return Kind(wanted, take)
+    return ArgumentKind(wanted, take)
 
 
-def kind_of(hint: Any) -> Kind | None:
+def kind_of(hint: Any) -> ArgumentKind | None:
     """The check that an annotation asks for, None where it asks for nothing.
 
     Parameters
@@ -311,7 +311,7 @@ def kind_of(hint: Any) -> Kind | None:
     return None if kind is _ANYTHING else kind
 
 
-def _kind(hint: Any) -> Kind:
+def _kind(hint: Any) -> ArgumentKind:
     try:
         found = _ELEMENTARY.get(hint)
     except TypeError:
@@ -322,7 +322,7 @@ def _kind(hint: Any) -> Kind:
         return _kind(hint.__bound__) if hint.__bound__ is not None else _ANYTHING
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
-        return parts[1] if isinstance(parts[1], Kind) else _kind(parts[0])
+        return parts[1] if isinstance(parts[1], ArgumentKind) else _kind(parts[0])
     if origin is typing.Literal:
         return _choice(*parts)
     if origin in (types.UnionType, typing.Union):
@@ -338,15 +338,15 @@ def _kind(hint: Any) -> Kind:
         return _sequence(same, len(parts))
     if origin is None and isinstance(hint, type) and not getattr(hint, "_is_protocol", False):
         article = "an" if hint.__name__[0] in "AEIOU" else "a"
-        return Kind(f"{article} {hint.__name__}", _instance(hint))
+        return ArgumentKind(f"{article} {hint.__name__}", _instance(hint))
     return _ANYTHING
 
 
 #: Annotations of what has the same meaning in many functions.
 Order = Annotated[str, _choice("C", "F", "A", "K")]
 Casting = Annotated[str, _choice(*CASTINGS)]
-Scalar = Annotated[Any, Kind("a number or None", _scalar)]
-Like = Annotated[Any, Kind("an array or None", _array_like)]
+Scalar = Annotated[Any, ArgumentKind("a number or None", _scalar)]
+Like = Annotated[Any, ArgumentKind("an array or None", _array_like)]
 Device = Annotated[Any, _union([_choice("cpu"), _NOTHING])]
 
 

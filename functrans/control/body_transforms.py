@@ -35,7 +35,7 @@ def carry_mask(jaxpr: Jaxpr, mask: Mask, num_consts: int, num_carry: int, *, rev
     return (*consts, *fixpoint(carry, step), *rows)
 
 
-class Pushed(NamedTuple):
+class JvpBody(NamedTuple):
     """A body that pushes tangents, too; its groups are primals, then tangents."""
 
     body: Jaxpr
@@ -43,10 +43,10 @@ class Pushed(NamedTuple):
     nonzero: Mask  # the outputs that have a tangent
 
 
-def pushed_body(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> Pushed:
+def pushed_body(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> JvpBody:
     """The body that pushes the tangents of the inputs in `mask` (a fixpoint: see `carry_mask`) forward."""
 
-    def build() -> Pushed:
+    def build() -> JvpBody:
         opened, captured = lift_constants(jvp_jaxpr(jaxpr, mask)[0])
         new = JaxprBuilder(opened)
         front, primals, rest = split(opened.invars, len(captured), len(jaxpr.invars))
@@ -60,7 +60,7 @@ def pushed_body(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> Pushed:
         t_rows = [t for t in pushed[sizes[1] :] if t is not None]
         outvars = [*outs[: sizes[1]], *t_carry, *outs[sizes[1] :], *t_rows]
         body = new.made("jvp of scan", outvars, [*front, *consts, *carry, *rows])
-        return Pushed(body, captured, (*masks[1], *nonzero[sizes[1] :]))
+        return JvpBody(body, captured, (*masks[1], *nonzero[sizes[1] :]))
 
     return jaxpr.derive(("scan jvp", mask, sizes), build)
 

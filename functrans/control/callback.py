@@ -1,7 +1,7 @@
 """Calls of the user's Python functions from inside a program: ``pure_callback``, ``io_callback``, ``debug_callback``.
 
-What such an equation carries is a `HostCall`: the function, the structure of its arguments and results, and the mapped
-axes over which it is called lane by lane. The three differ in what transformations may do with them:
+What such an equation carries is a `FlatCallback`: the function, the structure of its arguments and results, and the
+mapped axes over which it is called lane by lane. The three differ in what transformations may do with them:
 
 ================== =========== ========================= ================ ======================
 primitive          not needed  differentiated            ``vmap``         order
@@ -54,7 +54,7 @@ made_before: ContextVar[Any] = ContextVar("functrans_made_before", default=None)
 
 
 @dataclass(frozen=True, eq=False)
-class HostCall(UserCode):
+class FlatCallback(UserCode):
     """A function of the user's, with what is needed to call it with flat values.
 
     Attributes
@@ -99,15 +99,15 @@ class HostCall(UserCode):
         return function, self.in_tree, static, self.out_tree, self.lanes
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is HostCall and self._key() == other._key()
+        return type(other) is FlatCallback and self._key() == other._key()
 
     def __hash__(self) -> int:
         return hash(self._key())
 
-    def mapped(self, size: int, dims: Sequence[int | None]) -> HostCall:
+    def mapped(self, size: int, dims: Sequence[int | None]) -> FlatCallback:
         """The call of each of `size` lanes; operands whose `dims` are not None have the axis, in front."""
         lane = (size, tuple([d is not None for d in dims]))
-        return HostCall(self.function, self.in_tree, self.static, self.out_tree, (lane, *self.lanes))
+        return FlatCallback(self.function, self.in_tree, self.static, self.out_tree, (lane, *self.lanes))
 
     def effect(self, kind: str, values: Sequence[Any], avals: Sequence[Aval]) -> list[np.ndarray]:
         """The same as `run`, but not for a call that a kernel has made before it failed: its results are known."""
@@ -229,7 +229,7 @@ def _batched(size: int, avals: Sequence[Aval]) -> tuple[Aval, ...]:
 
 
 def _no_derivative(kind: str, what: str, instead: str) -> Callable[..., NoReturn]:
-    def rule(*args: Any, call: HostCall, **params: Any) -> NoReturn:
+    def rule(*args: Any, call: FlatCallback, **params: Any) -> NoReturn:
         raise CallbackError(
             f"{kind}: the callback '{call.name}' has no {what}: callbacks do not support it. Please use {instead} "
             "to say how to differentiate, or functrans.lax.stop_gradient on its arguments where no derivative is meant"
@@ -255,7 +255,7 @@ def _pure_batch(
     args: Sequence[Any],
     dims: Sequence[int | None],
     *,
-    call: HostCall,
+    call: FlatCallback,
     result_avals: tuple[Aval, ...],
     vmap_method: str | None,
 ) -> tuple[Any, Any]:
@@ -281,7 +281,7 @@ def _io_batch(
     args: Sequence[Any],
     dims: Sequence[int | None],
     *,
-    call: HostCall,
+    call: FlatCallback,
     result_avals: tuple[Aval, ...],
     ordered: bool,
 ) -> tuple[Any, Any]:
@@ -297,7 +297,7 @@ def _io_batch(
 
 
 def _debug_batch(
-    size: int, args: Sequence[Any], dims: Sequence[int | None], *, call: HostCall, ordered: bool
+    size: int, args: Sequence[Any], dims: Sequence[int | None], *, call: FlatCallback, ordered: bool
 ) -> tuple[Any, Any]:
     debug_callback_p.bind(*_moved(args, dims), call=call.mapped(size, dims), ordered=ordered)
     return [], ()
@@ -308,7 +308,9 @@ def _debug_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -
     return [], []
 
 
-def _show(*, call: HostCall, result_avals: Any = (), vmap_method: Any = None, ordered: bool = False) -> str:
+def _show(
+    *, call: FlatCallback, result_avals: Any = (), vmap_method: Any = None, ordered: bool = False
+) -> str:
     parts = [f"callback={call.name}"]
     if call.lanes:
         parts.append(f"lanes={tuple(size for size, _ in call.lanes)}")

@@ -133,7 +133,7 @@ class Patch:
         self.key: tuple[Any, ...] = ()
 
 
-class Store:
+class OptionValues:
     """The values of the process. Apart from `Config`, whose `__getattr__` makes attributes slow to read."""
 
     __slots__ = ("current", "key", "lock", "patch", "values", "version")
@@ -255,7 +255,7 @@ class Config:
         "`MemoryDamageError` says which kernel and which buffer. Kernels are compiled for it, arguments and results "
         "copied.",
     )
-    _store: Store
+    _store: OptionValues
 
     def __init__(self, environment: Mapping[str, str]):
         values = {}
@@ -264,7 +264,7 @@ class Config:
             text = environment.get(variable)
             where = f"environment variable {variable}"
             values[name] = option.default if text is None else option.checked(option.parsed(text), where)
-        self.__dict__["_store"] = Store(values)  # __setattr__ takes options only
+        self.__dict__["_store"] = OptionValues(values)  # __setattr__ takes options only
 
     def patch(self, **options: Any) -> Override:
         """Override options in this thread, for a block or for the calls of a function.

@@ -37,7 +37,7 @@ _JUMPS = {*dis.hasjrel, *dis.hasjabs}
 _UNCONDITIONAL = {"JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"}
 
 
-class Load(NamedTuple):
+class CalleeLoad(NamedTuple):
     """What puts the callee on the stack: ``name``, or ``name.attribute.attribute``."""
 
     kind: str
@@ -63,13 +63,13 @@ class Site(NamedTuple):
     name : str
     operator : str
         Of a binary operation, else empty.
-    callee : Load or None
+    callee : CalleeLoad or None
         Of a call: the one load of what it calls, None where that is not certain.
     """
 
     name: str
     operator: str = ""
-    callee: Load | None = None
+    callee: CalleeLoad | None = None
 
 
 def is_explicit(frame: FrameType) -> bool:
@@ -156,13 +156,13 @@ def site(code: CodeType, at: int) -> Site:
     return Site(step.opname)
 
 
-def _load(steps: Sequence[dis.Instruction], i: int) -> Load | None:
+def _load(steps: Sequence[dis.Instruction], i: int) -> CalleeLoad | None:
     attributes: list[str] = []
     while steps[i].opname in _ATTRIBUTES:
         attributes.insert(0, steps[i].argval)
         i -= 1
     step = steps[i]
-    return Load(step.opname, step.argval, tuple(attributes)) if step.opname in _NAMES else None
+    return CalleeLoad(step.opname, step.argval, tuple(attributes)) if step.opname in _NAMES else None
 
 
 def _reaches(

@@ -20,7 +20,7 @@ def variable_name(i: int) -> str:
     return letters
 
 
-class _Printer:
+class _JaxprPrinter:
     def __init__(self, source: bool):
         self.source = source
         self.names: dict[Var, str] = {}
@@ -40,7 +40,12 @@ class _Printer:
 
     def param(self, value: Any, indent: str) -> str:
         if hasattr(value, "eqns"):
-            return "{\n" + "\n".join(_Printer(self.source).lines(value, indent + "  ")) + f"\n{indent}" + "}"
+            return (
+                "{\n"
+                + "\n".join(_JaxprPrinter(self.source).lines(value, indent + "  "))
+                + f"\n{indent}"
+                + "}"
+            )
         if isinstance(value, np.dtype):
             return value.name
         if isinstance(value, tuple) and any(hasattr(v, "eqns") for v in value):
@@ -77,4 +82,4 @@ def show(jaxpr: Jaxpr, *, source: bool = False) -> str:
     source : bool
         Append the user's file, line and function to each equation.
     """
-    return "\n".join(_Printer(source).lines(jaxpr, ""))
+    return "\n".join(_JaxprPrinter(source).lines(jaxpr, ""))

@@ -415,7 +415,7 @@ class custom_vmap(Portable):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function at these arguments."""
         values, tree = flatten_values(self._positions.resolved(args, kwargs), self._place)
-        call = _Call(self.fun, self.vmap_rule, tree, self._types)
+        call = _MappableCall(self.fun, self.vmap_rule, tree, self._types)
         if current_trace.get() is eval_trace:  # nothing is differentiated, mapped or traced
             outs = call.fwd(values)
         else:
@@ -441,7 +441,7 @@ class custom_vmap(Portable):
         return f"<{self._positions.what}>"
 
 
-class _Call(Mappable):
+class _MappableCall(Mappable):
     """One call: the function and its rule on flat values.
 
     Attributes
@@ -506,7 +506,7 @@ class _Call(Mappable):
 
     def _types(self, avals: Sequence[Aval]) -> Types | None:
         """What the function returns for arguments of these types; None where it wants their numbers."""
-        other = _Call(self.fun, None, self.tree, {})
+        other = _MappableCall(self.fun, None, self.tree, {})
         try:
             found = stage(lambda *xs: other.fwd(xs), avals, self.name).out_avals
         except ConcretizationError:

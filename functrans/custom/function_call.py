@@ -40,7 +40,7 @@ from .returned import Gradients, Tangents, exact, gradient_given
 from .rule import CustomRule, Forward, Mask, Values
 
 
-class _Token(NamedTuple):
+class _BackwardToken(NamedTuple):
     """What ``backward`` and ``jvp`` get beside residuals: types and structures, and the context without its arrays."""
 
     outputs: Outputs
@@ -186,7 +186,7 @@ class FunctionCall(CustomRule):
         kept = Kept(record, ctx, phase, known, d.clear)
         materialize = record.materialize is not False
         avals = list(map(aval_of, values))
-        token = _Token(self.outputs, avals, perturbed, record.needs, materialize, kept)
+        token = _BackwardToken(self.outputs, avals, perturbed, record.needs, materialize, kept)
         return Forward(outs, kept.taken(), token, differentiable, materialize)
 
     def _kept_once(
@@ -215,7 +215,7 @@ class FunctionCall(CustomRule):
             self._refuse_moving(found.outs, found.differentiable, "reverse", _NO_REVERSE)
         return found
 
-    def bwd(self, token: _Token, residuals: Values, cts: Values) -> list[Any]:
+    def bwd(self, token: _BackwardToken, residuals: Values, cts: Values) -> list[Any]:
         """Gradients of the arguments."""
         d = self.definition
         if (not token.materialize or d.backward is None) and all(type(ct) is Zero for ct in cts):
@@ -237,7 +237,7 @@ class FunctionCall(CustomRule):
         gradients = iter(once(d.name, flat, values, d.capturing))
         return [next(gradients) if m else None for m in mask]
 
-    def _gradients(self, token: _Token, residuals: Values, cts: Values) -> list[Any]:
+    def _gradients(self, token: _BackwardToken, residuals: Values, cts: Values) -> list[Any]:
         d = self.definition
         assert d.backward is not None
         ctx = token.kept.context(d, token.needs, residuals)

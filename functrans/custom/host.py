@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.array import unwrap
-from ..control.callback import HostCall, pure_callback_p
+from ..control.callback import FlatCallback, pure_callback_p
 from ..core.aval import Aval, aval_of
 from ..core.dtypes import canonical
 from ..core.errors import CallbackError, FunctionDefinitionError
@@ -71,7 +71,7 @@ class HostForward:
             return tuple(results)
 
         forward.__name__ = f"{self._definition.name}.forward"
-        call = HostCall(forward, tree_structure(((0,) * len(values), {})), (), tree)
+        call = FlatCallback(forward, tree_structure(((0,) * len(values), {})), (), tree)
         method = self._definition.vmap_method
         return outputs, pure_callback_p.bind(*values, call=call, result_avals=avals, vmap_method=method)
 

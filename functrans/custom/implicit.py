@@ -43,7 +43,7 @@ from ..transforms.stage import stage
 from ..transforms.transpose import backward, transpose_jaxpr
 from .custom_call import bind_rule
 from .rule import CustomRule, Values
-from .tree_spec import Checked, Model, Traced, trace_map
+from .tree_spec import Checked, Model, TracedTree, trace_map
 
 Solver = Callable[[Callable[[PyTree], PyTree], PyTree], PyTree]
 
@@ -194,7 +194,7 @@ class System(CustomRule):
 
     def solved(self, captured: Values, b: Values) -> PyTree:
         """What the solver returns."""
-        return self.solve(Traced(self.operator, self.matvec, captured, self.model), self.model.filled(b))
+        return self.solve(TracedTree(self.operator, self.matvec, captured, self.model), self.model.filled(b))
 
     def jvp(self, values: Values, tangents: Values, again: Callable[[], list[Any]]) -> tuple[Any, Any]:
         """Outputs and their tangents."""
@@ -329,7 +329,7 @@ class Equation(CustomRule):
     def fwd(self, values: Values) -> list[Any]:
         """The outputs."""
         captured, guess = values[: self.count], values[self.count :]
-        f = Traced("f", self.f, captured, self.model)
+        f = TracedTree("f", self.f, captured, self.model)
         return self.solution.leaves(self.solve(f, self.model.filled(guess)))
 
     def jvp(self, values: Values, tangents: Values, again: Callable[[], list[Any]]) -> tuple[Any, Any]:
@@ -424,7 +424,7 @@ class TransposedSystem(System):
 
     def _with_transposed(self, captured: Values, b: Values, error: FunctransError) -> PyTree:
         """Let the solver solve for another Jacobian, if it looks at the one that it is given."""
-        matvec = Traced(self.operator, self.matvec, captured, self.model)
+        matvec = TracedTree(self.operator, self.matvec, captured, self.model)
         found = self.solve(matvec, self.model.filled(b))
         if not matvec.called:
             raise MissingRuleError(

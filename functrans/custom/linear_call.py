@@ -118,7 +118,7 @@ def linear_call(
     moving, moving_tree = flatten_values(linear_args, lambda path: f"{what}: linear_args{keystr(path)}")
     avals = tuple([aval_of(x).strong() for x in moving])
     residuals = _Side(known_tree, tuple([aval_of(x).strong() for x in known]))
-    call = _Call(fun, fun_transpose, residuals, _Side(moving_tree, avals))
+    call = _LinearCall(fun, fun_transpose, residuals, _Side(moving_tree, avals))
     if current_trace.get() is eval_trace:  # nothing is differentiated, mapped or traced
         outs = call.fwd([*known, *moving])
     else:
@@ -135,7 +135,7 @@ class _Side:
     avals: tuple[Aval, ...]
 
 
-class _Call(CustomRule):
+class _LinearCall(CustomRule):
     """One call of `fun` (or, `transposed`, of `fun_transpose`) as a function of flat values.
 
     Attributes
@@ -189,7 +189,7 @@ class _Call(CustomRule):
 
     def _at(self, values: Values, moving: Values, transposed: bool) -> list[Any]:
         """The call, or its transpose, at other linear arguments."""
-        call = _Call(self.fun, self.fun_transpose, self.known, self.ins, self.results, transposed)
+        call = _LinearCall(self.fun, self.fun_transpose, self.known, self.ins, self.results, transposed)
         functions = (self.fun, self.fun_transpose)
         return bind_rule(call, [*values[: self.count], *map(instantiate, moving)], functions)
 

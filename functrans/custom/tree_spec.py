@@ -148,7 +148,7 @@ def trace_map(fun: Callable[..., Any], who: str, model: Model) -> tuple[Jaxpr, t
     return interned(jaxpr), captured
 
 
-class Traced:
+class TracedTree:
     """A traced function of one tree, as users' solvers get it: they may call it any number of times.
 
     Attributes

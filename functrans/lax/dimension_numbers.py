@@ -67,7 +67,7 @@ Kind = type[GatherDimensionNumbers] | type[ScatterDimensionNumbers]
 # --- reading dimension numbers ------------------------------------------------------------------------------
 
 
-class Numbers(NamedTuple):
+class GatherScatterNumbers(NamedTuple):
     """Either kind of dimension numbers, checked."""
 
     places: tuple[int, ...]
@@ -77,11 +77,13 @@ class Numbers(NamedTuple):
     index_batch: tuple[int, ...]
 
 
-def read_numbers(name: str, given: Any, kind: Kind, ndim: int, index: tuple[int, ...]) -> Numbers:
+def read_numbers(
+    name: str, given: Any, kind: Kind, ndim: int, index: tuple[int, ...]
+) -> GatherScatterNumbers:
     if not isinstance(given, kind):
         raise ArgumentError(f"{name}: dimension_numbers must be {kind.__name__}, got {type(given).__name__}")
     places, dropped, columns, own, other = given
-    found = Numbers(
+    found = GatherScatterNumbers(
         as_shape(places, name),
         many_axes(dropped, ndim, name),
         many_axes(columns, ndim, name),
@@ -108,7 +110,11 @@ def read_numbers(name: str, given: Any, kind: Kind, ndim: int, index: tuple[int,
 
 
 def windows_of(
-    name: str, shape: tuple[int, ...], index: tuple[int, ...], numbers: Numbers, sizes: tuple[int, ...]
+    name: str,
+    shape: tuple[int, ...],
+    index: tuple[int, ...],
+    numbers: GatherScatterNumbers,
+    sizes: tuple[int, ...],
 ) -> ops.PlacedWindows:
     """Return the windows after checking their extents."""
     kept = [d for d in range(len(shape)) if d not in numbers.dropped and d not in numbers.own_batch]

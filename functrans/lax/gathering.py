@@ -16,7 +16,7 @@ from ..primitives.operands import finish
 from ..primitives.structure.linear import shape_of
 from .dimension_numbers import (
     GatherDimensionNumbers,
-    Numbers,
+    GatherScatterNumbers,
     index_operand,
     read_numbers,
     windows_of,
@@ -104,7 +104,7 @@ def gather(
 
 
 def take_windows(
-    x: Any, indices: Any, numbers: Numbers, sizes: tuple[int, ...], mode: Any, fill_value: Any
+    x: Any, indices: Any, numbers: GatherScatterNumbers, sizes: tuple[int, ...], mode: Any, fill_value: Any
 ) -> Any:
     way = ops.checked_mode("fill" if mode is None else mode)
     x, windows = with_some_index(x, windows_of("lax.gather", shape_of(x), shape_of(indices), numbers, sizes))

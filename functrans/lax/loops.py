@@ -19,7 +19,7 @@ from ..frontend.pytree.nodes import keystr
 from ..numpy.shaping.joining import concatenate
 from ..numpy.shaping.reshaping import reshape
 from ..primitives.structure.linear import shape_of
-from .scanning import Loop
+from .scanning import ScanLoop
 
 __all__ = ["map", "scan"]
 
@@ -114,7 +114,9 @@ def scan(
         if checkpoint_every is None
         else _positive(name, "checkpoint_every", checkpoint_every)
     )
-    return Loop("scan", f, _call_pair, carry, tree, rows, rows_tree).run(count, bool(reverse), unroll, every)
+    return ScanLoop("scan", f, _call_pair, carry, tree, rows, rows_tree).run(
+        count, bool(reverse), unroll, every
+    )
 
 
 @boundary
@@ -179,7 +181,7 @@ def _over_rows(f: Callable[..., Any], rows: list[Any], tree: PyTreeDef, count: i
     def call(f: Callable[..., Any], pair: tuple[Any, Any]) -> tuple[Any, Any]:
         return None, f(pair[1])
 
-    return Loop("map", f, call, [], tree_structure(None), rows, tree).run(count)[1]
+    return ScanLoop("map", f, call, [], tree_structure(None), rows, tree).run(count)[1]
 
 
 def _call_pair(f: Callable[..., Any], tree: tuple[Any, Any]) -> tuple[Any, Any]:

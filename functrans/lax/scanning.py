@@ -123,7 +123,7 @@ def _report(progress: Progress, now: Any, done: Any) -> None:
     cond(now, lambda done: debug_callback(progress.report, done), lambda done: None, done)
 
 
-class Loop(NamedTuple):
+class ScanLoop(NamedTuple):
     """A loop whose body is ``call(fun, (carry, row)) -> (carry, y)``.
 
     Attributes
@@ -170,7 +170,7 @@ class Loop(NamedTuple):
         ys_tree = found.body.out_tree.children()[1]
         return self.last(outs, found), tree_unflatten(ys_tree, [result(y) for y in outs[len(self.carry) :]])
 
-    def reporting(self, progress: Progress) -> Loop:
+    def reporting(self, progress: Progress) -> ScanLoop:
         """A copy of this loop that also reports its progress."""
         call = reporting(progress, self.call)
         carry, tree = [*START, *self.carry], pair(tree_structure(START), self.tree)

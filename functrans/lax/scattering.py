@@ -15,7 +15,7 @@ from ..primitives.axes import as_shape, one_axis
 from ..primitives.operands import finish
 from ..primitives.structure.linear import shape_of
 from .dimension_numbers import (
-    Numbers,
+    GatherScatterNumbers,
     ScatterDimensionNumbers,
     index_operand,
     read_numbers,
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def _window_sizes(
-    name: str, shape: tuple[int, ...], updates: tuple[int, ...], numbers: Numbers
+    name: str, shape: tuple[int, ...], updates: tuple[int, ...], numbers: GatherScatterNumbers
 ) -> tuple[int, ...]:
     """The extents of the windows, read from the updates."""
     extents = iter([updates[one_axis(p, len(updates), name)] for p in numbers.places])

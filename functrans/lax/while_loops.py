@@ -25,7 +25,7 @@ from ..frontend.pytree.nodes import keystr
 from ..primitives import ops
 from ..primitives.operands import strong
 from .loops import name_of_any, unrolled
-from .scanning import COUNTER, START, Carry, Loop, pair, reporting
+from .scanning import COUNTER, START, Carry, ScanLoop, pair, reporting
 
 __all__ = [
     "fori_loop", "while_loop",
@@ -108,9 +108,9 @@ def fori_loop(
         times = unrolled(name, 1 if unroll is None else unroll, len(rows))
         if len(rows) > LONG and not config.disable_jit:
             return _counted(body_fun, carry, tree, np.int64(start), length=len(rows), unroll=times)
-        return Loop("fori_loop", body_fun, _with_row, carry, tree, [rows], LEAF).run(len(rows), unroll=times)[
-            0
-        ]
+        return ScanLoop("fori_loop", body_fun, _with_row, carry, tree, [rows], LEAF).run(
+            len(rows), unroll=times
+        )[0]
     if unroll is not None:
         raise ArgumentValueError(f"{name}: unroll needs bounds that are known, but one is a traced value")
     start, stop = [strong(b, COUNTER.dtype) for b in bounds]

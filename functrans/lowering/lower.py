@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..core.config import config
 from ..core.ir import Atom, Jaxpr, Var
 from .backend import Options
-from .host.host_calls import Entry, with_host_calls
+from .host.host_calls import HostEquation, with_host_calls
 from .jaxpr.partition import HostStep, partition
 from .jaxpr.simplify import simplify
 from .loops import ir
@@ -41,7 +41,7 @@ class LoweredKernel:
         See `Loops.interface`.
     scratch : dict of str to int
         See `scratch_bytes`.
-    calls : tuple of Entry
+    calls : tuple of HostEquation
         The equations that Python evaluates; the kernel finds them as long as these are kept.
     large : bool
         Whether it runs long enough to release the GIL.
@@ -53,7 +53,7 @@ class LoweredKernel:
     outvars: tuple[Atom, ...]
     interface: dict[str, tuple[Var, int]]
     scratch: dict[str, int]
-    calls: tuple[Entry, ...]
+    calls: tuple[HostEquation, ...]
     large: bool
 
 

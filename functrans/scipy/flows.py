@@ -40,7 +40,7 @@ _OF_THE_FUNCTION = ("jac", "jac_sparsity", "lband", "uband", "first_step")
 _SMALLEST_RTOL = 100 * np.finfo(float).eps
 
 
-class System:
+class OdeSystem:
     """The right-hand side of a system of equations: a function of a number, a vector, and flat operands."""
 
     def slope(self, t: Any, y: Any, operands: Sequence[Any]) -> Any:
@@ -49,7 +49,7 @@ class System:
 
 
 @dataclass(frozen=True, eq=False)
-class Given(System):
+class UserOde(OdeSystem):
     """The user's."""
 
     callback: Callback
@@ -70,10 +70,10 @@ class Given(System):
 
 
 @dataclass(frozen=True, eq=False)
-class Pushed(System):
+class TangentOde(OdeSystem):
     """A system followed by its tangent in one direction; the tangents of marked operands follow the operands."""
 
-    of: System
+    of: OdeSystem
     moving: tuple[bool, ...]
 
     def slope(self, t: Any, y: Any, operands: Sequence[Any]) -> Any:
@@ -88,10 +88,10 @@ class Pushed(System):
 
 
 @dataclass(frozen=True, eq=False)
-class Jacobian(System):
+class Jacobian(OdeSystem):
     """A system of `n` equations followed by its derivatives in `y` and the marked operands, row by row."""
 
-    of: System
+    of: OdeSystem
     n: int
     moving: tuple[bool, ...]
 
@@ -115,7 +115,7 @@ class Problem(Sealed):
 
     Attributes
     ----------
-    system : System
+    system : OdeSystem
     n : int
         The number of equations.
     options : dict
@@ -124,12 +124,12 @@ class Problem(Sealed):
         Holds SciPy's latest result.
     """
 
-    system: System
+    system: OdeSystem
     n: int
     options: dict[str, Any]
     details: list[Any]
 
-    def of(self, system: System, directions: int) -> Problem:
+    def of(self, system: OdeSystem, directions: int) -> Problem:
         """The problem for a system with derivatives in a number of directions.
 
         Solvers control the mean square error of all equations, so the tolerances are tightened until the error in each
@@ -151,7 +151,7 @@ class Problem(Sealed):
         options = {"t_eval": times, **self.options}
         system = self.system
         solver = unpatched(scipy.integrate.solve_ivp)
-        if isinstance(system, Given):
+        if isinstance(system, UserOde):
             callback, vectorized = system.callback, system.vectorized
 
             def use(for_scipy: Any) -> Any:
@@ -206,7 +206,7 @@ class Flow(Function):
         start = np.zeros(n) if y0 is None else y0
         if t0 is not None:
             start = start - t0 * problem.system.slope(ctx.t0, ctx.y0, operands)
-        push = problem.of(Pushed(problem.system, tuple([t is not None for t in tangents])), 1)
+        push = problem.of(TangentOde(problem.system, tuple([t is not None for t in tangents])), 1)
         given = [t for t in tangents if t is not None]
         z0 = concatenate([ctx.y0, start])
         moved = Flow.apply(push, ctx.t0, ctx.tf, z0, _times(ctx), *operands, *given)[1][n:]

@@ -17,7 +17,7 @@ from ..numpy.shaping.joining import concatenate
 from ..primitives import ops
 from . import quadrature
 from .callbacks import Callback, as_array, is_traced, known, numbers_only, unpatched
-from .flows import Flow, Given, Problem
+from .flows import Flow, Problem, UserOde
 from .quadrature import Integral, Quad
 
 __all__ = ["quad", "solve_ivp"]
@@ -108,7 +108,7 @@ def quad(
     for name in ("points", "wvar"):
         if is_traced(options[name]):
             options[name] = known("quad", name, options[name])
-    (y,), error = Quad.apply(Integral(quadrature.Given(callback), options), a, b, *callback.operands)
+    (y,), error = Quad.apply(Integral(quadrature.UserIntegrand(callback), options), a, b, *callback.operands)
     return ops.weakly(y), ops.weakly(error)  # SciPy returns floats
 
 
@@ -196,7 +196,7 @@ def solve_ivp(
             f"solve_ivp: y0 must be a vector of real numbers if a traced value is involved, got {aval_of(y0)}"
         )
     times = None if t_eval is None else as_array(t_eval)
-    problem = Problem(Given(callback, vectorized), y0.shape[0], settings, [])
+    problem = Problem(UserOde(callback, vectorized), y0.shape[0], settings, [])
     t, y = Flow.apply(problem, t0, tf, y0, times, *callback.operands)
     if times is not None:
         t = times

@@ -13,7 +13,7 @@ from ..core.module_getattr import module_attributes as _module_attributes
 from ..core.trace import is_abstract
 from ..primitives import ops
 from .callbacks import Callback, as_array, is_traced, numbers_only, unpatched
-from .roots import Equation, Root
+from .roots import FindRoot, RootProblem
 
 __all__ = ["bisect", "brenth", "brentq", "fsolve", "ridder", "root", "root_scalar"]
 
@@ -47,8 +47,8 @@ def _bracketed(name: str, doc: str) -> Callable[..., Any]:
             _check(name, found.converged, found.flag)
             return x, found
 
-        equation = Equation(callback, find)
-        x = ops.weakly(Root.apply(equation, (a, b), *callback.operands))
+        equation = RootProblem(callback, find)
+        x = ops.weakly(FindRoot.apply(equation, (a, b), *callback.operands))
         return (x, _results(equation, callback, (a, b), root=x)) if full_output else x
 
     solver.__name__ = solver.__qualname__ = name
@@ -206,8 +206,8 @@ def root_scalar(
         _check("root_scalar", found.converged, found.flag)
         return found.root, found
 
-    equation = Equation(callback, find, paired=fprime is True or fprime2 is True)
-    x = Root.apply(equation, tuple(starts.values()), *callback.operands)
+    equation = RootProblem(callback, find, paired=fprime is True or fprime2 is True)
+    x = FindRoot.apply(equation, tuple(starts.values()), *callback.operands)
     if method in _IN_C or (method is None and bracket is not None):
         x = ops.weakly(x)
     return _results(equation, callback, starts.values(), root=x)
@@ -281,8 +281,8 @@ def root(
     start = as_array(x0)
     flat = method in ("hybr", "lm") or not start.shape
     start = start.reshape(-1) if flat else start
-    equation = Equation(equations, find, start.shape, paired=jac is True)
-    x = Root.apply(equation, (start,), *equations.operands)
+    equation = RootProblem(equations, find, start.shape, paired=jac is True)
+    x = FindRoot.apply(equation, (start,), *equations.operands)
     return _results(equation, equations, (start,), x=x)
 
 
@@ -353,7 +353,7 @@ def fsolve(
         return x, None
 
     start = as_array(x0).reshape(-1)
-    return Root.apply(Equation(callback, find, start.shape), (start,), *callback.operands)
+    return FindRoot.apply(RootProblem(callback, find, start.shape), (start,), *callback.operands)
 
 
 def _check(name: str, converged: bool, why: str) -> None:
@@ -361,7 +361,7 @@ def _check(name: str, converged: bool, why: str) -> None:
         raise SolverError(f"{name}: no root was found: {why}. Without a root the derivative does not exist")
 
 
-def _results(equation: Equation, callback: Callback, guesses: Any, **parts: Any) -> Any:
+def _results(equation: RootProblem, callback: Callback, guesses: Any, **parts: Any) -> Any:
     """SciPy's results with a traced root; their other fields are known only where numbers are."""
     if equation.details is None or any(map(is_abstract, (*callback.operands, *guesses))):
         return scipy.optimize.OptimizeResult(**parts)

@@ -38,7 +38,7 @@ class Integrand:
 
 
 @dataclass(frozen=True, eq=False)
-class Given(Integrand):
+class UserIntegrand(Integrand):
     """The user's integrand."""
 
     callback: Callback
@@ -53,7 +53,7 @@ class Given(Integrand):
 
 
 @dataclass(frozen=True, eq=False)
-class Pushed(Integrand):
+class TangentIntegrand(Integrand):
     """The tangents of an integrand; the tangents of marked operands follow the operands."""
 
     of: Integrand
@@ -107,7 +107,7 @@ class Integral(Sealed):
 
     def computed(self, a: Any, b: Any, operands: Sequence[Any]) -> tuple[tuple[Any, ...], Any]:
         """The integrals, and the estimate of the largest error."""
-        if isinstance(self.integrand, Given):
+        if isinstance(self.integrand, UserIntegrand):
             callback = self.integrand.callback
             solver = unpatched(scipy.integrate.quad)
             value, error = callback.reading(
@@ -192,7 +192,7 @@ class Quad(Function):
         moving = tuple([t is not None for t in tangents])
         total: list[Any] = [_zeros(s) for s in integrand.types(operands)]
         if any(moving):
-            push = ctx.integral.of(Pushed(integrand, moving))
+            push = ctx.integral.of(TangentIntegrand(integrand, moving))
             given = [t for t in tangents if t is not None]
             total = list(Quad.apply(push, ctx.a, ctx.b, *operands, *given)[0])
         for x, t, sign in ((ctx.a, a, -1.0), (ctx.b, b, 1.0)):

@@ -20,7 +20,7 @@ from ..passes.masks import scatter
 from .callbacks import Callback, as_array, is_moving, pulled, pushed
 
 
-class Equation(Sealed):
+class RootProblem(Sealed):
     """An equation and the solver that finds its root.
 
     Parameters
@@ -71,19 +71,19 @@ class Equation(Sealed):
         return solve(jacobian.T if transposed else jacobian, right)
 
 
-class Root(Function):
+class FindRoot(Function):
     """Roots, differentiable in the values that the equation reads. They do not depend on guesses and brackets."""
 
     host = True
     vmap_method = "sequential"
 
     @staticmethod
-    def forward(equation: Equation, guesses: Sequence[Any], *operands: Any) -> Any:
+    def forward(equation: RootProblem, guesses: Sequence[Any], *operands: Any) -> Any:
         """The solution."""
         return equation.root(operands, guesses)
 
     @staticmethod
-    def shape(equation: Equation, guesses: Sequence[Any], *operands: Any) -> Any:
+    def shape(equation: RootProblem, guesses: Sequence[Any], *operands: Any) -> Any:
         """Its shape and dtype."""
         return ShapeDtypeStruct(equation.shape, np.dtype(float))
 

@@ -66,7 +66,7 @@ def _apart(x: Any, points: Sequence[float]) -> Any:
     return x
 
 
-class Operand(Protocol):
+class OperandSpec(Protocol):
     """Describes one operand. If `fixed`, it has its own dtype and is not differentiated."""
 
     @property
@@ -171,7 +171,7 @@ class Triangular:
 class Case(NamedTuple):
     """Operands and parameters of one call; `smooth` is false where finite differences do not apply."""
 
-    operands: tuple[Operand, ...]
+    operands: tuple[OperandSpec, ...]
     params: Mapping[str, Any] = {}
     smooth: bool = True
 

@@ -16,7 +16,7 @@ from ..core.trace import Tracer
 from .linearize import Linearized
 
 
-class Program:
+class LinearProgram:
     """A linearisation without its values. Compared by identity: each linearisation has its own."""
 
     __slots__ = ("_inputs", "_places", "_tangents", "_tape")

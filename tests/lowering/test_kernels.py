@@ -114,7 +114,7 @@ def test_two_branches(run):
     x, y = b.buffer("x", F8, (20,), "in"), b.buffer("y", F8, (20,), "out")
     with b.loop(20) as i:
         v = b.load(x, (i,))
-        then, orelse = ir.Block(), ir.Block()
+        then, orelse = ir.StatementList(), ir.StatementList()
         b.append(ir.If((v > 0.0).operand, then, orelse))
         with b.inside(then):
             b.store(y, (i,), v * 2.0)

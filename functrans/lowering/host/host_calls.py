@@ -28,7 +28,7 @@ from .explain_failure import call_host
 _WORD = ctypes.sizeof(ctypes.c_void_p)
 
 
-class Entry:
+class HostEquation:
     """An equation that a kernel has Python evaluate; the kernel can find it as long as somebody holds the entry.
 
     Attributes
@@ -61,7 +61,7 @@ class Entry:
 
 
 _numbers = count()
-_entries: WeakValueDictionary[int, Entry] = WeakValueDictionary()
+_entries: WeakValueDictionary[int, HostEquation] = WeakValueDictionary()
 
 
 def from_kernel(number: int, addresses: int) -> None:
@@ -99,7 +99,7 @@ def _array(address: int, aval: Aval) -> np.ndarray:
 
 
 def _host_kernel(k: BlockEmitter, operands: Sequence[Buffer], results: Sequence[Buffer], *, eqn: Eqn) -> None:
-    k.host_call(Entry(eqn), [*operands, *results[: len(eqn.outvars)]], len(operands))
+    k.host_call(HostEquation(eqn), [*operands, *results[: len(eqn.outvars)]], len(operands))
 
 
 def _silent_kernel(

@@ -11,7 +11,7 @@ from ...core.guards import GUARD, WORD
 from ..blas import C_PREFIX, symbol
 from ..loops import ir
 from . import ops
-from .function import Function
+from .function import KernelFunction
 from .interrupts import NEEDED_BY_HOST
 from .maths import PURE
 
@@ -116,7 +116,7 @@ _NEEDED_IN_CHECKED_MODE = {
 }
 
 
-def routine(fn: Function, s: ir.Call) -> None:
+def routine(fn: KernelFunction, s: ir.Call) -> None:
     """A routine of BLAS or LAPACK."""
     name = symbol(s.letter + s.routine)
     fn.symbols.add(name)
@@ -133,7 +133,7 @@ def routine(fn: Function, s: ir.Call) -> None:
         fn.values[s.value] = fn.new(code)
 
 
-def _pass_by_address(fn: Function, a: Any) -> str:
+def _pass_by_address(fn: KernelFunction, a: Any) -> str:
     if isinstance(a, str):
         name = f"@{fn.name}.{ord(a)}"
         fn.globals[name] = f"{name} = private constant i8 {ord(a)}"
@@ -154,7 +154,7 @@ def _pass_by_address(fn: Function, a: Any) -> str:
     return slot
 
 
-def _complex_by_address(fn: Function, pair: tuple[Any, Any]) -> str:
+def _complex_by_address(fn: KernelFunction, pair: tuple[Any, Any]) -> str:
     t = ops.llvm_type(pair[0].dtype)
     slot = fn.alloca(f"[2 x {t}]")
     fn.lines.append(f"  store {t} {fn.operand(pair[0])}, ptr {slot}")
@@ -163,7 +163,7 @@ def _complex_by_address(fn: Function, pair: tuple[Any, Any]) -> str:
     return slot
 
 
-def c_function(fn: Function, name: str, args: list[str]) -> str:
+def c_function(fn: KernelFunction, name: str, args: list[str]) -> str:
     """A C function of complex doubles, whose parts travel in registers of their own."""
     ours = C_PREFIX + name
     fn.symbols.add(ours)
@@ -171,7 +171,7 @@ def c_function(fn: Function, name: str, args: list[str]) -> str:
     return fn.new(f"call {COMPLEX[16]} @{ours}({', '.join(f'double {a}' for a in args)}){PURE}")
 
 
-def part_of(fn: Function, x: str, dtype: np.dtype, imag: bool) -> str:
+def part_of(fn: KernelFunction, x: str, dtype: np.dtype, imag: bool) -> str:
     """A part of the complex number that a C function returned."""
     t = COMPLEX[dtype.itemsize]
     return fn.new(
@@ -179,7 +179,7 @@ def part_of(fn: Function, x: str, dtype: np.dtype, imag: bool) -> str:
     )
 
 
-def host_call(fn: Function, s: ir.HostCall) -> None:
+def host_call(fn: KernelFunction, s: ir.HostCall) -> None:
     """An equation that Python evaluates."""
     fn.globals.update(NEEDED_BY_HOST)
     places = fn.alloca(f"[{max(len(s.refs), 1)} x ptr]")
@@ -202,20 +202,20 @@ def host_call(fn: Function, s: ir.HostCall) -> None:
     fn.mark(f"end{n}")
 
 
-def _copied(fn: Function, buffer: ir.BufferDecl) -> str:
+def _copied(fn: KernelFunction, buffer: ir.BufferDecl) -> str:
     """A copy of a small buffer for Python to see: what is seen from outside cannot be a register."""
     copy = fn.stack(buffer)
     _move(fn, copy, fn.bases[buffer.place], buffer)
     return copy
 
 
-def _move(fn: Function, target: str, source: str, buffer: ir.BufferDecl) -> None:
+def _move(fn: KernelFunction, target: str, source: str, buffer: ir.BufferDecl) -> None:
     """Copy the memory of a small buffer."""
     nbytes = buffer.size * buffer.dtype.itemsize
     fn.lines.append(f"  call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {nbytes}, i1 false)")
 
 
-def reserve(fn: Function, s: ir.Reserve) -> None:
+def reserve(fn: KernelFunction, s: ir.Reserve) -> None:
     """Room in the pool of a tape; the kernel returns where there is none."""
     fn.globals.update(_NEEDED_IN_CHECKED_MODE if fn.checked else _NEEDED_BY_RESERVE)
     header, needed = fn.bases[s.tape.place], fn.operand(s.needed)

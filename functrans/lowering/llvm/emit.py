@@ -18,7 +18,7 @@ from ...core.dtypes import FLOAT64
 from ..loops import ir
 from ..loops.split_complex import has_complex, split_complex
 from ..loops.split_functions import PartCall, split
-from .function import Function
+from .function import KernelFunction
 from .statements import Statements
 
 #: Where CPython keeps the items of a tuple and NumPy the data pointer of an array (`backend` checks it).
@@ -147,7 +147,7 @@ class _Module(Statements):
         A program of a thousand arrays has a thousand calls of few parts: one instruction for each, instead of all
         those that fetch arguments, is quicker to compile by far.
         """
-        fetch = Function(part, name, self.strict, self.checked, self)
+        fetch = KernelFunction(part, name, self.strict, self.checked, self)
 
         def offset(i: int) -> str:
             return fetch.new(f"load i32, ptr {fetch.new(f'getelementptr i32, ptr %row, i64 {i}')}")
@@ -250,7 +250,7 @@ class _Module(Statements):
         return [*self.entry_head(), *self.lines, call, "  ret i64 %r", "}"]
 
 
-def fetch_storage(fn: Function, offset: str) -> str:
+def fetch_storage(fn: KernelFunction, offset: str) -> str:
     """Code that fetches the address of a storage: `offset` bytes into the tuple stands its array."""
     item = fn.new(f"getelementptr i8, ptr %tuple, i32 {offset}")
     field = fn.new(f"getelementptr i8, ptr {fn.new(f'load ptr, ptr {item}')}, i64 {ARRAY_DATA}")

@@ -22,7 +22,7 @@ _SUFFIX = {"double": "f64", "float": "f32"}
 _WORD = {"double": "i64", "float": "i32"}
 
 
-class Number:
+class Expr:
     """A value of such a function: combine with operators; Python numbers become literals of the same type."""
 
     __slots__ = ("function", "text", "type")
@@ -32,72 +32,72 @@ class Number:
         self.text = text
         self.type = type_
 
-    def _combine(self, op: str, other: Any, result: str = "") -> Number:
+    def _combine(self, op: str, other: Any, result: str = "") -> Expr:
         f = self.function
         return f.new(f"{op} {self.type} {self.text}, {f.number(other, self.type).text}", result or self.type)
 
-    def _arithmetic(self, op: str, other: Any) -> Number:
+    def _arithmetic(self, op: str, other: Any) -> Expr:
         return self._combine(("f" if self.type in _SUFFIX else "") + op, other)
 
-    def _compare(self, op: str, other: Any) -> Number:
+    def _compare(self, op: str, other: Any) -> Expr:
         return self._combine(f"fcmp o{op}" if self.type in _SUFFIX else f"icmp s{op}", other, "i1")
 
-    def __add__(self, other: Any) -> Number:
+    def __add__(self, other: Any) -> Expr:
         return self._arithmetic("add", other)
 
-    def __sub__(self, other: Any) -> Number:
+    def __sub__(self, other: Any) -> Expr:
         return self._arithmetic("sub", other)
 
-    def __mul__(self, other: Any) -> Number:
+    def __mul__(self, other: Any) -> Expr:
         return self._arithmetic("mul", other)
 
-    def __truediv__(self, other: Any) -> Number:
+    def __truediv__(self, other: Any) -> Expr:
         return self._combine("fdiv", other)
 
-    def __radd__(self, other: Any) -> Number:
+    def __radd__(self, other: Any) -> Expr:
         return self.function.number(other, self.type) + self
 
-    def __rsub__(self, other: Any) -> Number:
+    def __rsub__(self, other: Any) -> Expr:
         return self.function.number(other, self.type) - self
 
-    def __rmul__(self, other: Any) -> Number:
+    def __rmul__(self, other: Any) -> Expr:
         return self.function.number(other, self.type) * self
 
-    def __rtruediv__(self, other: Any) -> Number:
+    def __rtruediv__(self, other: Any) -> Expr:
         return self.function.number(other, self.type) / self
 
-    def __neg__(self) -> Number:
+    def __neg__(self) -> Expr:
         return self.function.new(f"fneg {self.type} {self.text}", self.type)
 
-    def __lt__(self, other: Any) -> Number:
+    def __lt__(self, other: Any) -> Expr:
         return self._compare("lt", other)
 
-    def __le__(self, other: Any) -> Number:
+    def __le__(self, other: Any) -> Expr:
         return self._compare("le", other)
 
-    def __gt__(self, other: Any) -> Number:
+    def __gt__(self, other: Any) -> Expr:
         return self._compare("gt", other)
 
-    def __ge__(self, other: Any) -> Number:
+    def __ge__(self, other: Any) -> Expr:
         return self._compare("ge", other)
 
-    def eq(self, other: Any) -> Number:
+    def eq(self, other: Any) -> Expr:
         """Equality."""
         return self._combine("fcmp oeq" if self.type in _SUFFIX else "icmp eq", other, "i1")
 
-    def __and__(self, other: Any) -> Number:
+    def __and__(self, other: Any) -> Expr:
         return self._combine("and", other)
 
-    def __or__(self, other: Any) -> Number:
+    def __or__(self, other: Any) -> Expr:
         return self._combine("or", other)
 
-    def __xor__(self, other: Any) -> Number:
+    def __xor__(self, other: Any) -> Expr:
         return self._combine("xor", other)
 
-    def __lshift__(self, other: int) -> Number:
+    def __lshift__(self, other: int) -> Expr:
         return self._combine("shl", other)
 
-    def __rshift__(self, other: int) -> Number:
+    def __rshift__(self, other: int) -> Expr:
         return self._combine("ashr", other)
 
 
@@ -115,60 +115,60 @@ class FunctionText:
     def __init__(self, name: str, type_: str, arity: int = 1):
         self.name = name
         self.type = type_
-        self.arguments = [Number(self, f"%x{i}", type_) for i in range(arity)]
+        self.arguments = [Expr(self, f"%x{i}", type_) for i in range(arity)]
         self._lines: list[str] = []
 
-    def new(self, code: str, type_: str) -> Number:
+    def new(self, code: str, type_: str) -> Expr:
         """Append an instruction."""
         text = f"%v{len(self._lines) + 1}"
         self._lines.append(f"  {text} = {code}")
-        return Number(self, text, type_)
+        return Expr(self, text, type_)
 
-    def number(self, x: Any, type_: str = "") -> Number:
+    def number(self, x: Any, type_: str = "") -> Expr:
         """`x`, or a literal of the type."""
-        if isinstance(x, Number):
+        if isinstance(x, Expr):
             return x
         type_ = type_ or self.type
         if type_ == "float":
             x = struct.unpack("f", struct.pack("f", x))[0]
-        return Number(self, "0x" + struct.pack(">d", x).hex().upper() if type_ in _SUFFIX else str(x), type_)
+        return Expr(self, "0x" + struct.pack(">d", x).hex().upper() if type_ in _SUFFIX else str(x), type_)
 
-    def fma(self, a: Number, b: Any, c: Any) -> Number:
+    def fma(self, a: Expr, b: Any, c: Any) -> Expr:
         """``a * b + c``, rounded once."""
         t = a.type
         args = ", ".join(f"{t} {self.number(v, t).text}" for v in (a, b, c))
         return self.new(f"call {t} @llvm.fma.{_SUFFIX[t]}({args})", t)
 
-    def intrinsic(self, name: str, *args: Number) -> Number:
+    def intrinsic(self, name: str, *args: Expr) -> Expr:
         """LLVM's function of floats: ``rint``, ``fabs``, ``sqrt``, ``copysign``, ``floor``."""
         t = args[0].type
         listed = ", ".join(f"{t} {a.text}" for a in args)
         return self.new(f"call {t} @llvm.{name}.{_SUFFIX[t]}({listed})", t)
 
-    def select(self, condition: Number, x: Any, y: Any) -> Number:
+    def select(self, condition: Expr, x: Any, y: Any) -> Expr:
         """`x` where the condition holds, else `y`."""
-        t = x.type if isinstance(x, Number) else y.type if isinstance(y, Number) else self.type
+        t = x.type if isinstance(x, Expr) else y.type if isinstance(y, Expr) else self.type
         return self.new(
             f"select i1 {condition.text}, {t} {self.number(x, t).text}, {t} {self.number(y, t).text}", t
         )
 
-    def bits(self, x: Number) -> Number:
+    def bits(self, x: Expr) -> Expr:
         """A float's bits as an integer."""
         return self.new(f"bitcast {x.type} {x.text} to {_WORD[x.type]}", _WORD[x.type])
 
-    def from_bits(self, x: Number) -> Number:
+    def from_bits(self, x: Expr) -> Expr:
         """The float with these bits."""
         return self.new(f"bitcast {x.type} {x.text} to {self.type}", self.type)
 
-    def to_float(self, x: Number) -> Number:
+    def to_float(self, x: Expr) -> Expr:
         """An integer's value as a float."""
         return self.new(f"sitofp {x.type} {x.text} to {self.type}", self.type)
 
-    def shift_right(self, x: Number, count: int) -> Number:
+    def shift_right(self, x: Expr, count: int) -> Expr:
         """A logical shift of an integer."""
         return self.new(f"lshr {x.type} {x.text}, {count}", x.type)
 
-    def polynomial(self, x: Number, coefficients: Sequence[float]) -> Number:
+    def polynomial(self, x: Expr, coefficients: Sequence[float]) -> Expr:
         """``c[0] + c[1] x + ...`` by Horner's rule."""
         *rest, last = coefficients
         result = self.number(last, x.type)
@@ -176,7 +176,7 @@ class FunctionText:
             result = self.fma(result, x, c)
         return result
 
-    def finish(self, result: Number) -> str:
+    def finish(self, result: Expr) -> str:
         """The function's text."""
         arguments = ", ".join(f"{self.type} {a.text}" for a in self.arguments)
         head = f"define internal {self.type} @{self.name}({arguments}) alwaysinline nounwind {{"

@@ -16,7 +16,7 @@ _WORDS = f"<8 x i64> <{', '.join([f'i64 {WORD}'] * 8)}>"
 _GUARD = 64
 
 
-class Function:
+class KernelFunction:
     """The text of a function; implements `ops.Emitter`.
 
     Parameters
@@ -29,12 +29,17 @@ class Function:
         No contraction, and the C library's scalar functions everywhere.
     checked : bool
         Guard words around memory on the stack, which are looked at in the end.
-    whole : Function, optional
+    whole : KernelFunction, optional
         Of the kernel that this is a part of: what belongs to the module is shared.
     """
 
     def __init__(
-        self, kernel: ir.Kernel, name: str, strict: bool, checked: bool = False, whole: Function | None = None
+        self,
+        kernel: ir.Kernel,
+        name: str,
+        strict: bool,
+        checked: bool = False,
+        whole: KernelFunction | None = None,
     ):
         self.kernel = kernel
         self.name = name

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from .expr import FunctionText, Number
+from .expr import Expr, FunctionText
 
 LOG2E = 1.4426950408889634
 #: log 2 in two parts; the first has 20 trailing zero bits, so that its product with an exponent is exact.
@@ -47,7 +47,7 @@ ERFC = (
 )  # fmt: skip
 
 
-def _reduce(f: FunctionText, x: Number) -> tuple[Number, Number]:
+def _reduce(f: FunctionText, x: Expr) -> tuple[Expr, Expr]:
     """The integer k (as bits of an integer) and exp(r) - 1 with x = k log 2 + r."""
     shifted = f.fma(x, LOG2E, MAGIC)
     k = shifted - MAGIC
@@ -55,12 +55,12 @@ def _reduce(f: FunctionText, x: Number) -> tuple[Number, Number]:
     return f.bits(shifted) - MAGIC_BITS, f.fma(r * r, f.polynomial(r, EXP), r)
 
 
-def _power_of_two(f: FunctionText, k: Number) -> Number:
+def _power_of_two(f: FunctionText, k: Expr) -> Expr:
     """2**k for integers between -1022 and 1023."""
     return f.from_bits((k + 1023) << 52)
 
 
-def exp(f: FunctionText, x: Number) -> Number:
+def exp(f: FunctionText, x: Expr) -> Expr:
     """The exponential."""
     x = f.select(x > 710.0, 710.0, f.select(x < -746.0, -746.0, x))
     k, p = _reduce(f, x)
@@ -70,7 +70,7 @@ def exp(f: FunctionText, x: Number) -> Number:
     return (p + p) * scale * f.select(tiny, 2.0**-128, 1.0)
 
 
-def expm1(f: FunctionText, x: Number) -> Number:
+def expm1(f: FunctionText, x: Expr) -> Expr:
     """exp(x) - 1: s p + (s - 1) with s = 2**k and p = exp(r) - 1."""
     y = f.select(x > 710.0, 710.0, f.select(x < -40.0, -40.0, x))
     k, p = _reduce(f, y)
@@ -80,7 +80,7 @@ def expm1(f: FunctionText, x: Number) -> Number:
     return f.select(f.intrinsic("fabs", x) < 1e-300, x, result + result)
 
 
-def tanh(f: FunctionText, x: Number) -> Number:
+def tanh(f: FunctionText, x: Expr) -> Expr:
     """Hyperbolic tangent: t / (t + 2) with t = expm1(2 abs(x)), and x's sign."""
     y = f.intrinsic("fabs", x)
     y = f.select(y > 20.0, 20.0, y)
@@ -96,14 +96,14 @@ _ONE_BITS = 0x3FF0000000000000
 _FRACTION = 0x000FFFFFFFFFFFFF
 
 
-def _split(f: FunctionText, x: Number) -> tuple[Number, Number]:
+def _split(f: FunctionText, x: Expr) -> tuple[Expr, Expr]:
     """The exponent (a float) and the fraction, between sqrt(1/2) and sqrt(2), of a positive normal number."""
     shifted = f.bits(x) + (_ONE_BITS - _SQRT_HALF_BITS)
     exponent = f.from_bits(f.shift_right(shifted, 52) | 0x4330000000000000) - (2.0**52 + 1023.0)
     return exponent, f.from_bits((shifted & _FRACTION) + _SQRT_HALF_BITS)
 
 
-def _log_parts(f: FunctionText, g: Number) -> tuple[Number, Number]:
+def _log_parts(f: FunctionText, g: Expr) -> tuple[Expr, Expr]:
     """The parts h = g**2 / 2 and the small part q with log(1 + g) = g - (h - q)."""
     s = g / (g + 2.0)
     z = s * s
@@ -111,20 +111,20 @@ def _log_parts(f: FunctionText, g: Number) -> tuple[Number, Number]:
     return h, s * f.fma(z, f.polynomial(z, LOG), h)
 
 
-def _log_edges(f: FunctionText, x: Number, result: Number) -> Number:
+def _log_edges(f: FunctionText, x: Expr, result: Expr) -> Expr:
     """NaN below zero, infinities at zero and infinity."""
     result = f.select(x > 0.0, result, f.select(x.eq(0.0), -math.inf, math.nan))
     return f.select(x.eq(math.inf), math.inf, result)
 
 
-def _log_reduced(f: FunctionText, x: Number) -> tuple[Number, Number]:
+def _log_reduced(f: FunctionText, x: Expr) -> tuple[Expr, Expr]:
     """Exponent and fraction, of denormal numbers too."""
     denormal = x < 2.0**-1022
     exponent, m = _split(f, f.select(denormal, x * 2.0**54, x))
     return exponent - f.select(denormal, 54.0, 0.0), m
 
 
-def log(f: FunctionText, x: Number) -> Number:
+def log(f: FunctionText, x: Expr) -> Expr:
     """The natural logarithm."""
     k, m = _log_reduced(f, x)
     g = m - 1.0
@@ -132,7 +132,7 @@ def log(f: FunctionText, x: Number) -> Number:
     return _log_edges(f, x, f.fma(k, LN2_HIGH, g - (h - f.fma(k, LN2_LOW, q))))
 
 
-def log1p(f: FunctionText, x: Number) -> Number:
+def log1p(f: FunctionText, x: Expr) -> Expr:
     """log(1 + x): the logarithm of the rounded sum, corrected by what the rounding lost."""
     u = x + 1.0
     k, m = _split(f, u)
@@ -147,7 +147,7 @@ def log1p(f: FunctionText, x: Number) -> Number:
     return f.select(x.eq(math.inf), math.inf, result)
 
 
-def erf(f: FunctionText, x: Number) -> Number:
+def erf(f: FunctionText, x: Expr) -> Expr:
     """The error function: an odd polynomial up to 1, then 1 - exp(-x**2 - polynomial), 1 from 6 on."""
     y = f.intrinsic("fabs", x)
     small = y * f.polynomial(y * y, ERF)

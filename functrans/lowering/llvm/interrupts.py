@@ -17,7 +17,7 @@ from math import prod
 from typing import Any
 
 from ..loops import ir
-from .function import Function
+from .function import KernelFunction
 
 #: How much work is done between two looks at the clock: some 20 us.
 BUDGET = 1 << 16
@@ -146,7 +146,7 @@ NEEDED_BY_HOST = {
 }
 
 
-def is_innermost(block: ir.Block) -> bool:
+def is_innermost(block: ir.StatementList) -> bool:
     """Whether nothing in the body of a loop can be interrupted on its own."""
     return not any(ir.is_long(s) or type(s) is ir.HostCall for s in ir.walk(block))
 
@@ -154,12 +154,12 @@ def is_innermost(block: ir.Block) -> bool:
 class Work:
     """The work of a block: a number, and products of a number and parameters."""
 
-    def __init__(self, fn: Function):
+    def __init__(self, fn: KernelFunction):
         self.fn = fn
         self.fixed = 0
         self.terms: list[tuple[int, tuple[Any, ...]]] = []
 
-    def add(self, block: ir.Block, times: int = 1, factors: tuple[Any, ...] = ()) -> None:
+    def add(self, block: ir.StatementList, times: int = 1, factors: tuple[Any, ...] = ()) -> None:
         """Count a block that runs `times`, times the parameters `factors`."""
         count = 0
         for s in block.statements:
@@ -206,7 +206,7 @@ class Work:
         return found
 
 
-def work_of(fn: Function, block: ir.Block) -> str:
+def work_of(fn: KernelFunction, block: ir.StatementList) -> str:
     """The work of one iteration, as an LLVM operand."""
     found = Work(fn)
     found.add(block)
@@ -222,7 +222,7 @@ class Countdown:
         Its head gets the variables, its module the functions.
     """
 
-    def __init__(self, fn: Function):
+    def __init__(self, fn: KernelFunction):
         fn.globals.update(NEEDED_BY_POLL)
         self.fn = fn
         self.left, self.last = fn.alloca("i64"), fn.alloca("i64")

@@ -35,7 +35,7 @@ PURE = " nounwind willreturn memory(none)"
 
 
 @dataclass(frozen=True)
-class Function:
+class MathFunction:
     """A symbol and the attributes of a call of it."""
 
     symbol: str
@@ -54,13 +54,13 @@ class Maths:
     def __init__(self, strict: bool):
         self.strict = strict
         self.symbols: set[str] = set()
-        self._used: dict[tuple[str, str, bool], Function] = {}
+        self._used: dict[tuple[str, str, bool], MathFunction] = {}
         self._declarations: dict[str, str] = {}
         self._vector: list[str] = []
         width = _host().preferred_width
         self.function_attributes = f'"prefer-vector-width"="{width}"' if width else ""
 
-    def use(self, name: str, dtype: np.dtype, inline: bool = False) -> Function:
+    def use(self, name: str, dtype: np.dtype, inline: bool = False) -> MathFunction:
         """The function for operands of `dtype`; `inline` where a call would be dear."""
         key = (name, dtype.name, inline)
         if key not in self._used:
@@ -76,7 +76,7 @@ class Maths:
             lines.append(f'@llvm.compiler.used = appending global {array}, section "llvm.metadata"')
         return lines
 
-    def _find(self, name: str, dtype: np.dtype, inline: bool) -> Function:
+    def _find(self, name: str, dtype: np.dtype, inline: bool) -> MathFunction:
         t = llvm_type(dtype)
         if name not in LIBM or dtype.kind in "iu":
             return self._define(name, t, dtype.kind)
@@ -95,7 +95,7 @@ class Maths:
         ours = C_PREFIX + symbol
         self.symbols.add(ours)
         self._declarations[ours] = f"declare {t} @{ours}({', '.join([t] * arity)})"
-        return Function(ours, PURE + variants)
+        return MathFunction(ours, PURE + variants)
 
     def _variants(self, symbol: str, t: str, arity: int) -> str:
         """The attribute that lists the vector variants of a C function, declared on the way."""
@@ -110,12 +110,12 @@ class Maths:
                 found.append(f"_ZGV{isa}N{lanes}{'v' * arity}_{C_PREFIX}{symbol}({variant})")
         return f' "vector-function-abi-variant"="{",".join(found)}"' if found else ""
 
-    def _define(self, name: str, t: str, kind: str) -> Function:
+    def _define(self, name: str, t: str, kind: str) -> MathFunction:
         """A function of our own, with what it calls."""
         definition = definition_of(name, t, kind)
         self._declarations.update(definition.texts)
         self.symbols |= definition.symbols
-        return Function(definition.symbol, PURE)
+        return MathFunction(definition.symbol, PURE)
 
 
 @dataclass(frozen=True)

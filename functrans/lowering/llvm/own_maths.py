@@ -17,7 +17,7 @@ from .inline_maths import FUNCTIONS
 
 
 @dataclass(frozen=True)
-class Definition:
+class FunctionDefinition:
     """A function's symbol, the texts (by symbol) that define it, and the outside symbols it needs."""
 
     symbol: str
@@ -26,7 +26,7 @@ class Definition:
 
 
 @functools.cache
-def definition_of(name: str, t: str, kind: str) -> Definition:
+def definition_of(name: str, t: str, kind: str) -> FunctionDefinition:
     """The definition of a function of LLVM type `t`; `kind` tells signed from unsigned integers."""
     if t == "float":
         double = definition_of(name, "double", kind)
@@ -45,11 +45,11 @@ def _arguments(name: str) -> list[str]:
     return ["%x", "%y"][: scalar_functions.FUNCTIONS[name].operands]
 
 
-def _define(name: str, text: str, symbols: frozenset[str] = frozenset(), **texts: str) -> Definition:
-    return Definition(name, {**texts, name: text}, symbols)
+def _define(name: str, text: str, symbols: frozenset[str] = frozenset(), **texts: str) -> FunctionDefinition:
+    return FunctionDefinition(name, {**texts, name: text}, symbols)
 
 
-def _narrowed(name: str, double: Definition, arguments: list[str]) -> Definition:
+def _narrowed(name: str, double: FunctionDefinition, arguments: list[str]) -> FunctionDefinition:
     """A float32 function by the double one."""
     own = f"functrans.{name}.f32"
     widened = "\n".join(f"  {a}.w = fpext float {a} to double" for a in arguments)
@@ -59,10 +59,10 @@ def _narrowed(name: str, double: Definition, arguments: list[str]) -> Definition
   %n = fptrunc double %r to float
   ret float %n
 }}"""
-    return Definition(own, {**double.texts, own: text}, double.symbols)
+    return FunctionDefinition(own, {**double.texts, own: text}, double.symbols)
 
 
-def _scipy(name: str, routine: str, arguments: list[str]) -> Definition:
+def _scipy(name: str, routine: str, arguments: list[str]) -> FunctionDefinition:
     """A special function of SciPy, whose Cython form takes an unused integer besides."""
     own, target = f"functrans.{name}.f64", symbol(routine)
     listed = ", ".join(f"double {a}" for a in arguments)
@@ -74,7 +74,7 @@ define internal double @{own}({listed}) alwaysinline nounwind {{
     return _define(own, text, frozenset({target}))
 
 
-def _integer_power(t: str) -> Definition:
+def _integer_power(t: str) -> FunctionDefinition:
     """Square and multiply; the exponent must not be negative."""
     own = f"functrans.pow.{t}"
     text = f"""define internal {t} @{own}({t} %x, {t} %n) nounwind {{
@@ -97,7 +97,7 @@ end:
     return _define(own, text)
 
 
-def _trigamma() -> Definition:
+def _trigamma() -> FunctionDefinition:
     """The second derivative of the logarithm of the gamma function.
 
     Reflection to x > 0 (DLMF 5.15.6), recurrence to x >= 12 (5.15.5), asymptotic series (5.15.8). Poles

@@ -10,7 +10,7 @@ from ..loops import ir
 from ..loops.split_functions import PartCall, shared
 from . import ops
 from .calls import c_function, host_call, part_of, reserve, routine
-from .function import Function
+from .function import KernelFunction
 from .interrupts import Countdown, is_innermost, work_of
 from .maths import LIBM
 
@@ -19,7 +19,7 @@ from .maths import LIBM
 SHORT, VECTOR = 32, 4
 
 
-class Statements(Function):
+class Statements(KernelFunction):
     """A function that can be told to do the statements of a kernel."""
 
     _countdown: Countdown | None = None
@@ -32,7 +32,7 @@ class Statements(Function):
         self.block(self.kernel.body)
         return self.text()
 
-    def block(self, block: ir.Block) -> None:
+    def block(self, block: ir.StatementList) -> None:
         """The statements of a block, in order."""
         for s in shared(block):
             _EMIT[type(s)](self, s)
@@ -193,7 +193,7 @@ class Statements(Function):
             self.lines.append(f"  br label %end{n}")
         self.mark(f"end{n}")
 
-    def local(self, s: ir.Local) -> None:
+    def local(self, s: ir.Declare) -> None:
         """Declare a variable: LLVM makes registers of what lies in the frame."""
         t = ops.llvm_type(s.var.dtype)
         slot = self.locals[s.var] = self.alloca(t)
@@ -236,12 +236,12 @@ def _rounds_of_nest(s: ir.Statement) -> int:
     return max(ir.rounds(s, SHORT + 1), 0) * max(inner, 1) if type(s) is ir.For else inner
 
 
-def _calls_maths(block: ir.Block) -> bool:
+def _calls_maths(block: ir.StatementList) -> bool:
     """Whether there are mathematical functions."""
     return any(type(s) is ir.Let and s.op in LIBM for s in ir.walk(block))
 
 
-def _folds_extremes(block: ir.Block) -> bool:
+def _folds_extremes(block: ir.StatementList) -> bool:
     """Whether a variable is a running minimum or maximum of floats, which LLVM alone does not interleave."""
     if len(block.statements) > 12:
         return False
@@ -259,7 +259,7 @@ _EMIT: dict[type, Any] = {
     ir.For: Statements.loop,
     ir.While: Statements.repeat,
     ir.If: Statements.branch,
-    ir.Local: Statements.local,
+    ir.Declare: Statements.local,
     ir.Get: Statements.get,
     ir.Set: Statements.set,
     ir.Copy: Statements.copy,

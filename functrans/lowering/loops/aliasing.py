@@ -42,7 +42,7 @@ def verify_reads(item: Loop | Root, statements: list[ir.Statement], memory: Mapp
     named |= {v for root in members if root.eqn is not None for v in root.eqn.outvars}
     allowed = {place for v in named if v in memory for place in storages_of(memory[v])}
     others = {place for m in memory.values() for place in storages_of(m)} - allowed
-    found = others & {touch.buffer.place for touch in ir.touches(ir.Block(statements))}
+    found = others & {touch.buffer.place for touch in ir.touches(ir.StatementList(statements))}
     if found:
         raise LoopIRError(f"statements touch {sorted(found)}, of which {item} does not know")
 

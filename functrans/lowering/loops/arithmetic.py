@@ -15,7 +15,7 @@ import numpy as np
 from ...core.context import run_quietly
 from . import ir
 from .check import result_dtype
-from .handles import Scalar
+from .handles import ScalarHandle
 from .ir import BOOL, INT64
 
 
@@ -40,9 +40,9 @@ class Arithmetic:
     """
 
     def __init__(self, name: str):
-        self.kernel = ir.Kernel(name, [], ir.Block())
+        self.kernel = ir.Kernel(name, [], ir.StatementList())
         self._blocks = [self.kernel.body]
-        self._known: list[dict[Any, Scalar]] = [{}]
+        self._known: list[dict[Any, ScalarHandle]] = [{}]
 
     def append(self, statement: ir.Statement) -> None:
         """Add a statement at the current place."""
@@ -54,7 +54,7 @@ class Arithmetic:
         return self._blocks[-1].statements
 
     @contextmanager
-    def inside(self, block: ir.Block) -> Iterator[None]:
+    def inside(self, block: ir.StatementList) -> Iterator[None]:
         """Build in `block` for a while."""
         self._blocks.append(block)
         self._known.append({})
@@ -64,27 +64,27 @@ class Arithmetic:
             self._blocks.pop()
             self._known.pop()
 
-    def scalar(self, x: Any, dtype: np.dtype = INT64) -> Scalar:
+    def scalar(self, x: Any, dtype: np.dtype = INT64) -> ScalarHandle:
         """`x` itself, or a Python number as a scalar of `dtype`; ints for int64 count as extents."""
-        if isinstance(x, Scalar):
+        if isinstance(x, ScalarHandle):
             return x
         if dtype == INT64 and type(x) is int:
-            return Scalar(self, ir.Extent(x))
+            return ScalarHandle(self, ir.Extent(x))
         return self.const(x, dtype)
 
-    def const(self, value: Any, dtype: np.dtype) -> Scalar:
+    def const(self, value: Any, dtype: np.dtype) -> ScalarHandle:
         """A data literal."""
-        return Scalar(self, make_const(value, np.dtype(dtype)))
+        return ScalarHandle(self, make_const(value, np.dtype(dtype)))
 
-    def extent(self, n: int) -> Scalar:
+    def extent(self, n: int) -> ScalarHandle:
         """A number that follows from shapes: it may become a run-time parameter."""
-        return Scalar(self, ir.Extent(n))
+        return ScalarHandle(self, ir.Extent(n))
 
-    def parameter(self, slot: int, dtype: np.dtype) -> Scalar:
+    def parameter(self, slot: int, dtype: np.dtype) -> ScalarHandle:
         """A run-time parameter; the kernel's `ints` and `floats` are for the caller to set."""
-        return Scalar(self, ir.Param(slot, dtype))
+        return ScalarHandle(self, ir.Param(slot, dtype))
 
-    def known(self, key: Any) -> Scalar | None:
+    def known(self, key: Any) -> ScalarHandle | None:
         """What was noted under a key in this block, or one around it."""
         for known in reversed(self._known):
             found = known.get(key)
@@ -92,31 +92,31 @@ class Arithmetic:
                 return found
         return None
 
-    def note(self, key: Any, value: Scalar) -> Scalar:
+    def note(self, key: Any, value: ScalarHandle) -> ScalarHandle:
         """Remember a scalar to the end of the block."""
         self._known[-1][key] = value
         return value
 
-    def remember(self, key: Any, make: Callable[[], Scalar]) -> Scalar:
+    def remember(self, key: Any, make: Callable[[], ScalarHandle]) -> ScalarHandle:
         """What is known under a key, made where nothing is."""
         found = self.known(key)
         return found if found is not None else self.note(key, make())
 
     def let(
-        self, op: str, args: tuple[Scalar, ...], dtype: np.dtype | None = None, reassoc: bool = False
-    ) -> Scalar:
+        self, op: str, args: tuple[ScalarHandle, ...], dtype: np.dtype | None = None, reassoc: bool = False
+    ) -> ScalarHandle:
         """The operation `op` of `ir.OPERATIONS`, without folding."""
         operands = tuple(a.operand for a in args)
         to = result_dtype(op, tuple(a.dtype for a in operands)) if dtype is None else dtype
 
-        def make() -> Scalar:
+        def make() -> ScalarHandle:
             value = ir.Value(to)
             self.append(ir.Let(value, op, operands, reassoc))
-            return Scalar(self, value)
+            return ScalarHandle(self, value)
 
         return self.remember((op, operands, to, reassoc), make)
 
-    def unary(self, op: str, x: Scalar) -> Scalar:
+    def unary(self, op: str, x: ScalarHandle) -> ScalarHandle:
         """``neg`` or ``not``."""
         a = x.operand
         if op == "neg" and type(a) is ir.Extent:
@@ -125,7 +125,7 @@ class Arithmetic:
             return self.const(-a.value, a.dtype)
         return self.let(op, (x,))
 
-    def binary(self, op: str, x: Scalar, other: Any, *, reassoc: bool = False) -> Scalar:
+    def binary(self, op: str, x: ScalarHandle, other: Any, *, reassoc: bool = False) -> ScalarHandle:
         """A binary operator on scalars of one dtype; `reassoc` allows reordering (in reductions).
 
         Raises
@@ -136,7 +136,7 @@ class Arithmetic:
         shift = op in ("shl", "shr")
         y = (
             other
-            if isinstance(other, Scalar)
+            if isinstance(other, ScalarHandle)
             else self.const(other, x.dtype)
             if shift
             else self.scalar(other, x.dtype)
@@ -154,7 +154,7 @@ class Arithmetic:
                 return folded
         return self.let(op, (x, y), reassoc=reassoc and kind in "fc")
 
-    def call(self, name: str, *args: Scalar) -> Scalar:
+    def call(self, name: str, *args: ScalarHandle) -> ScalarHandle:
         """A function of `scalar_functions.FUNCTIONS`."""
         kind = args[0].dtype.kind
         if kind == "b" and name in ("min", "max"):
@@ -177,7 +177,7 @@ class Arithmetic:
             return self.extent(quotient if name == "idiv" else a - quotient * b)
         return self.let(name, args)
 
-    def cast(self, x: Scalar, dtype: np.dtype) -> Scalar:
+    def cast(self, x: ScalarHandle, dtype: np.dtype) -> ScalarHandle:
         """NumPy's ``astype``."""
         dtype = np.dtype(dtype)
         if x.dtype == dtype:
@@ -189,7 +189,7 @@ class Arithmetic:
                 return self.const(run_quietly(a.astype, dtype)[()], dtype)
         return self.let("cast", (x,), dtype)
 
-    def where(self, condition: Scalar, x: Scalar, y: Scalar) -> Scalar:
+    def where(self, condition: ScalarHandle, x: ScalarHandle, y: ScalarHandle) -> ScalarHandle:
         """`x` where the condition holds, else `y`."""
         y = self.scalar(y, x.dtype)
         if x.dtype != y.dtype or condition.dtype != BOOL:
@@ -202,7 +202,7 @@ class Arithmetic:
         return self.let("select", (condition, x, y))
 
 
-def _simple_power(b: Arithmetic, x: Scalar, y: Scalar) -> Scalar | None:
+def _simple_power(b: Arithmetic, x: ScalarHandle, y: ScalarHandle) -> ScalarHandle | None:
     """Powers that need no general function, exactly rounded."""
     if type(x.operand) is ir.Const and x.operand.value == 2.0:
         return b.let("exp2", (y,))
@@ -220,7 +220,7 @@ def _integer(x: ir.Operand) -> Any:
     return x.value if isinstance(x, (ir.Extent, ir.Const)) else None
 
 
-def _fold_integers(op: str, x: Scalar, y: Scalar) -> Scalar | None:
+def _fold_integers(op: str, x: ScalarHandle, y: ScalarHandle) -> ScalarHandle | None:
     a, b = x.operand, y.operand
     if type(a) is ir.Extent and type(b) is ir.Extent and op in ("add", "sub", "mul"):
         n = a.value + b.value if op == "add" else a.value - b.value if op == "sub" else a.value * b.value

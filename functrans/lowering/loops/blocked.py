@@ -28,16 +28,16 @@ def block_size(fold: str, dtype: np.dtype, reassoc: bool) -> int:
 
 def with_blocks(kernel: ir.Kernel) -> ir.Kernel:
     """Cut the loops of long sums, in place; the kernel is not outlined yet."""
-    _Blocks().sums_of(kernel.body)
+    _BlockedSums().sums_of(kernel.body)
     return kernel
 
 
-class _Blocks:
+class _BlockedSums:
     def __init__(self) -> None:
         #: The total of each sum whose loop is cut, and the error of its additions.
         self.totals: dict[ir.LocalVar, tuple[ir.LocalVar, ir.LocalVar]] = {}
 
-    def sums_of(self, block: ir.Block) -> dict[ir.LocalVar, int]:
+    def sums_of(self, block: ir.StatementList) -> dict[ir.LocalVar, int]:
         """Cut loops in a block; returns the sums of blocks around it that it adds to, with the number of elements."""
         found: dict[ir.LocalVar, int] = {}
         for place, s in enumerate(block.statements):
@@ -53,7 +53,7 @@ class _Blocks:
                     block.statements[place] = self.cut(s, max(min(long.values()), 1), list(long))
                 found.update(sums)
         block.statements = [t for s in block.statements for t in self.finished(s)]
-        own = {s.var for s in block.statements if type(s) is ir.Local}
+        own = {s.var for s in block.statements if type(s) is ir.Declare}
         return {v: n for v, n in found.items() if v not in self.totals and v not in own}
 
     def cut(self, loop: ir.For, size: int, sums: list[ir.LocalVar]) -> ir.For:
@@ -71,12 +71,12 @@ class _Blocks:
             self.totals[var] = ir.LocalVar(var.dtype), ir.LocalVar(var.dtype)
             body += _flushed(var, *self.totals[var])
         count = ir.Extent(-(-_trips(loop) // size))
-        return ir.For(number, ir.Extent(0), count, ir.Block(body), interruptible=loop.interruptible)
+        return ir.For(number, ir.Extent(0), count, ir.StatementList(body), interruptible=loop.interruptible)
 
     def finished(self, s: Any) -> list[Any]:
         """A statement of the block that a sum is declared and read in."""
-        if type(s) is ir.Local and s.var in self.totals:
-            return [s, *[ir.Local(var, s.init) for var in self.totals[s.var]]]
+        if type(s) is ir.Declare and s.var in self.totals:
+            return [s, *[ir.Declare(var, s.init) for var in self.totals[s.var]]]
         if type(s) is ir.Get and s.var in self.totals:
             total, error, exact = _values(s.var.dtype, 3)
             known = ir.Value(ir.BOOL)

@@ -14,7 +14,7 @@ from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ...core.kernel import Block, Indexed, Pointwise, Reduction, Reshape
 from ...core.printing import variable_name
 from ...core.tape import TapeAval
-from ..host.host_calls import Entry, with_host_calls
+from ..host.host_calls import HostEquation, with_host_calls
 from ..jaxpr.partition import with_distinct_outputs
 from ..jaxpr.reshapes import reshape_index
 from . import ir
@@ -22,12 +22,12 @@ from .aliasing import Schedule, home, schedule, verify_reads
 from .builder import Builder
 from .folds import Accumulator, accumulate, neutral
 from .fuse import Loop
-from .handles import Memory, Place, Scalar, TapeMemory, View, memory_key
+from .handles import Memory, Place, ScalarHandle, TapeMemory, View, memory_key
 from .materialize import Root, fold_of
 from .outline import Literals
 from .read_patterns import streamed_from
 
-Index = tuple[Scalar, ...]
+Index = tuple[ScalarHandle, ...]
 
 #: Nests of so many rounds can be interrupted.
 HUGE = 1 << 24
@@ -45,14 +45,14 @@ class Loops:
         The values of these parameters.
     interface : dict of str to (Var, int)
         The inputs and outputs, by the storage that holds them; of tapes the spans are number 0, the pools follow.
-    calls : tuple of Entry
+    calls : tuple of HostEquation
         The equations that Python evaluates; the kernel finds them as long as these are kept.
     """
 
     kernel: ir.Kernel
     floats: tuple[float, ...]
     interface: dict[str, tuple[Var, int]]
-    calls: tuple[Entry, ...]
+    calls: tuple[HostEquation, ...]
 
 
 def build_loops(plan: Schedule, *, strict: bool = False) -> Loops:
@@ -102,9 +102,9 @@ class _Builder(Builder):
         self.in_order = not reassoc
         self.literals = Literals()
 
-    def load(self, buffer: Any, index: Sequence[Scalar | int]) -> Scalar:
+    def load(self, buffer: Any, index: Sequence[ScalarHandle | int]) -> ScalarHandle:
         """One element of a buffer, or of a value that is computed where it is read."""
-        return buffer[index] if type(buffer) is _Source else super().load(buffer, index)
+        return buffer[index] if type(buffer) is _NestOperand else super().load(buffer, index)
 
     def inline(self, jaxpr: Jaxpr, operands: Sequence[Place], results: Sequence[Place]) -> None:
         """The statements of a jaxpr; a result may be the memory of an operand (see `core.kernel`)."""
@@ -129,7 +129,7 @@ class _Builder(Builder):
         return [home(owner, old) is new for old, new in updates.items()]
 
 
-class _Source:
+class _NestOperand:
     """An operand of an indexed rule, or a streamed operand of a block."""
 
     __slots__ = ("atom", "aval", "dtype", "nests", "shape")
@@ -141,7 +141,7 @@ class _Source:
         self.shape = atom.aval.shape
         self.dtype = atom.aval.dtype
 
-    def __getitem__(self, index: Sequence[Scalar | int]) -> Scalar:
+    def __getitem__(self, index: Sequence[ScalarHandle | int]) -> ScalarHandle:
         b = self.nests.builder
         return self.nests.read(self.atom, tuple([b.scalar(i) for i in index]))
 
@@ -175,7 +175,7 @@ class _Nests:
         self.given = frozenset(places)
         self.buffers: dict[Var, Place] = dict(places)
         self.originals: dict[Var, Place] = {}
-        self.registers: dict[Var, Scalar] = {}
+        self.registers: dict[Var, ScalarHandle] = {}
         self.folds: dict[Root, Accumulator] = {}
         self.zero = builder.extent(0)
         self.names = names
@@ -253,12 +253,12 @@ class _Nests:
             self.originals[v] = self._of_shape(base, self.names.get(v, "literal"), v.aval.shape)
         return self.originals[v]
 
-    def load(self, v: Var, index: Index) -> Scalar:
+    def load(self, v: Var, index: Index) -> ScalarHandle:
         axes = self.fusion.kept_axes.get(v)
         place = index if axes is None else [index[a] for a in axes]
         return self.builder.load(self.source(v), place)
 
-    def keep(self, v: Var, index: Index, value: Scalar) -> None:
+    def keep(self, v: Var, index: Index, value: ScalarHandle) -> None:
         """Note a finished root's value, in memory or in a register."""
         axes = self.fusion.kept_axes[v]
         if axes is None:
@@ -273,7 +273,7 @@ class _Nests:
         # A jaxpr may be written twice into one block: its variables mean something else each time.
         return (self, v, *[i.operand for i in index])
 
-    def read(self, atom: Atom, index: Index) -> Scalar:
+    def read(self, atom: Atom, index: Index) -> ScalarHandle:
         """The element of a value at an index."""
         found = self._leaf(atom, index)
         if found is not None:
@@ -296,7 +296,7 @@ class _Nests:
         assert found is not None
         return found
 
-    def _leaf(self, atom: Atom, index: Index) -> Scalar | None:
+    def _leaf(self, atom: Atom, index: Index) -> ScalarHandle | None:
         """The element, if it can be had without evaluating an equation."""
         if isinstance(atom, Literal):
             return self.literal(atom)
@@ -312,7 +312,7 @@ class _Nests:
             return self.builder.note(key, self.load(atom, index))
         return None
 
-    def literal(self, atom: Literal) -> Scalar:
+    def literal(self, atom: Literal) -> ScalarHandle:
         """A literal of the jaxpr: a parameter, or a constant in the code."""
         dtype = atom.aval.dtype
         param = self.builder.literals.operand(atom)
@@ -342,14 +342,14 @@ class _Nests:
         shift = len(index) - len(shape)
         return tuple([self.zero if n == 1 else index[d + shift] for d, n in enumerate(shape)])
 
-    def _evaluate(self, eqn: Eqn, index: Index) -> Scalar:
+    def _evaluate(self, eqn: Eqn, index: Index) -> ScalarHandle:
         """The rule of an equation at an index of its output."""
         b, rule = self.builder, eqn.primitive.kernel
         if isinstance(rule, Pointwise):
             args = [self.read(a, self._operand_index(eqn, a, index)) for a in eqn.invars]
             value: Any = rule.emit(b, *args, **eqn.params)
         elif isinstance(rule, Indexed):
-            sources = [_Source(self, a) for a in eqn.invars]
+            sources = [_NestOperand(self, a) for a in eqn.invars]
             value = rule.emit(b, index, *sources, out=eqn.outvars[0].aval, **eqn.params)
         else:
             (a,) = eqn.invars
@@ -359,7 +359,7 @@ class _Nests:
     # --- loops ----------------------------------------------------------------------------------------------
 
     def body(
-        self, items: Iterable[Loop | Root], at: list[Scalar], rounds: int = 1, watched: bool = False
+        self, items: Iterable[Loop | Root], at: list[ScalarHandle], rounds: int = 1, watched: bool = False
     ) -> None:
         """Write the items of a body, inside the loops whose indices are `at`.
 
@@ -381,18 +381,18 @@ class _Nests:
                 if fold in self.folds:
                     self.keep(fold.var, self._index(fold, at), self.folds[fold].result())
 
-    def _space(self, root: Root, at: Sequence[Scalar]) -> Index:
+    def _space(self, root: Root, at: Sequence[ScalarHandle]) -> Index:
         """The index into a root's space; zero along loops not entered yet."""
         index = [self.zero] * len(root.space)
         for axis, i in zip(root.loops, at):
             index[axis] = i
         return tuple(index)
 
-    def _index(self, root: Root, at: Sequence[Scalar]) -> Index:
+    def _index(self, root: Root, at: Sequence[ScalarHandle]) -> Index:
         space = self._space(root, at)
         return tuple([space[a] for a in root.axes])
 
-    def root(self, root: Root, at: list[Scalar]) -> None:
+    def root(self, root: Root, at: list[ScalarHandle]) -> None:
         """Evaluate a root in the innermost of its loops."""
         eqn, v = root.eqn, root.var
         if root.kind == "block":
@@ -425,7 +425,7 @@ class _Nests:
         operands: list[Any] = [
             self.source(a if isinstance(a, Var) else self.roots.literals[a]) for a in eqn.invars[:first]
         ]
-        operands += [_Source(self, a) for a in eqn.invars[first:]]
+        operands += [_NestOperand(self, a) for a in eqn.invars[first:]]
         results = [self.buffer(v) for v in eqn.outvars]
         for v, memory in zip(eqn.outvars, results):
             if isinstance(memory, TapeMemory) and v not in self.given:
@@ -440,7 +440,7 @@ class _Nests:
         inner = root.loops[root.done :]
         return [a for a, axis in enumerate(root.axes) if axis in inner]
 
-    def begin(self, root: Root, at: list[Scalar]) -> None:
+    def begin(self, root: Root, at: list[ScalarHandle]) -> None:
         """What must happen before a fold's outermost reduced loop."""
         eqn, v = root.eqn, root.var
         assert eqn is not None
@@ -453,7 +453,7 @@ class _Nests:
         zero = self.builder.const(neutral(fold, v.aval.dtype), v.aval.dtype)
         self._fill(v, list(self._index(root, at)), axes, zero)
 
-    def _fill(self, v: Var, index: list[Scalar], axes: list[int], value: Scalar) -> None:
+    def _fill(self, v: Var, index: list[ScalarHandle], axes: list[int], value: ScalarHandle) -> None:
         if not axes:
             kept = self.fusion.kept_axes[v]
             assert kept is not None
@@ -463,7 +463,7 @@ class _Nests:
             index[axes[0]] = i
             self._fill(v, index, axes[1:], value)
 
-    def take(self, root: Root, x: Scalar, at: list[Scalar]) -> None:
+    def take(self, root: Root, x: ScalarHandle, at: list[ScalarHandle]) -> None:
         """One element of a fold."""
         eqn, v = root.eqn, root.var
         assert eqn is not None

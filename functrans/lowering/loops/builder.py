@@ -19,7 +19,7 @@ from ..blas import LETTERS, RETURNS, has_own_products
 from . import ir
 from .arithmetic import Arithmetic, make_const
 from .check import real_dtype
-from .handles import LocalHandle, Memory, Place, Scalar, TapeMemory, View, memory_key
+from .handles import LocalHandle, Memory, Place, ScalarHandle, TapeMemory, View, memory_key
 from .ir import INT64
 
 
@@ -63,38 +63,40 @@ class Builder(Arithmetic):
 
     # --- statements ------------------------------------------------------------------------------------
 
-    def guarded(self, condition: Scalar, read: Callable[[], Scalar], otherwise: Scalar) -> Scalar:
+    def guarded(
+        self, condition: ScalarHandle, read: Callable[[], ScalarHandle], otherwise: ScalarHandle
+    ) -> ScalarHandle:
         """``read()`` where the condition holds, else `otherwise`."""
         result = self.local(otherwise)
         with self.if_(condition):
             result.set(read())
         return result.get()
 
-    def fail_if(self, condition: Scalar) -> None:
+    def fail_if(self, condition: ScalarHandle) -> None:
         """Report failure of the current `equation`."""
         self.append(ir.Fail(condition.operand, self.equation))
 
     @contextmanager
     def loop(
         self,
-        stop: int | Scalar,
-        start: int | Scalar = 0,
+        stop: int | ScalarHandle,
+        start: int | ScalarHandle = 0,
         *,
         reverse: bool = False,
         interruptible: bool = False,
         independent: bool = False,
-    ) -> Iterator[Scalar]:
+    ) -> Iterator[ScalarHandle]:
         """A loop; the context value is the index."""
-        var, body = ir.Value(INT64), ir.Block()
+        var, body = ir.Value(INT64), ir.StatementList()
         bounds = self.scalar(start).operand, self.scalar(stop).operand
         self.append(ir.For(var, *bounds, body, reverse, interruptible, independent))
         with self.inside(body):
-            yield Scalar(self, var)
+            yield ScalarHandle(self, var)
 
     @contextmanager
-    def while_(self, test: Callable[[], Scalar]) -> Iterator[None]:
+    def while_(self, test: Callable[[], ScalarHandle]) -> Iterator[None]:
         """A loop that runs as long as ``test()``, evaluated before each iteration, holds."""
-        statements, body = ir.Block(), ir.Block()
+        statements, body = ir.StatementList(), ir.StatementList()
         with self.inside(statements):
             condition = test()
         self.append(ir.While(statements, condition.operand, body))
@@ -102,24 +104,24 @@ class Builder(Arithmetic):
             yield
 
     @contextmanager
-    def if_(self, condition: Scalar) -> Iterator[None]:
+    def if_(self, condition: ScalarHandle) -> Iterator[None]:
         """Statements under a condition."""
-        then = ir.Block()
-        self.append(ir.If(condition.operand, then, ir.Block()))
+        then = ir.StatementList()
+        self.append(ir.If(condition.operand, then, ir.StatementList()))
         with self.inside(then):
             yield
 
-    def local(self, initial: Scalar, block: int = 0) -> LocalHandle:
+    def local(self, initial: ScalarHandle, block: int = 0) -> LocalHandle:
         """A new variable; a sum that is taken in blocks of so many elements if there are more."""
         var = ir.LocalVar(initial.dtype, block)
-        self.append(ir.Local(var, initial.operand))
+        self.append(ir.Declare(var, initial.operand))
         return LocalHandle(self, var)
 
     def scratch(self, shape: tuple[int, ...], dtype: np.dtype) -> ir.BufferDecl:
         """Temporary memory."""
         return self.buffer("work", np.dtype(dtype), tuple(shape), "scratch")
 
-    def row(self, buffer: Any, index: Scalar | int) -> Any:
+    def row(self, buffer: Any, index: ScalarHandle | int) -> Any:
         """The part of a buffer at an index of its first axis."""
         i = self.scalar(index)
         if isinstance(buffer, TapeMemory):
@@ -131,26 +133,26 @@ class Builder(Arithmetic):
 
     # --- tapes -----------------------------------------------------------------------------------------
 
-    def span(self, tape: TapeMemory) -> tuple[Scalar, Scalar]:
+    def span(self, tape: TapeMemory) -> tuple[ScalarHandle, ScalarHandle]:
         """The first record of a tape, and how many there are."""
         return self.load(tape.spans, (0,)), self.load(tape.spans, (1,))
 
-    def begin_tape(self, tape: TapeMemory) -> Scalar:
+    def begin_tape(self, tape: TapeMemory) -> ScalarHandle:
         """The number of the record that will be the first of a new tape."""
         return self.load(tape.pools[0], (2,))
 
-    def reserve(self, tape: TapeMemory, records: Scalar) -> None:
+    def reserve(self, tape: TapeMemory, records: ScalarHandle) -> None:
         """Make room for so many records in the pool of a tape."""
         limit = self.extent(config.tape_limit)
         self.append(ir.Reserve(self._records(tape), records.operand, limit.operand))
 
-    def end_tape(self, tape: TapeMemory, start: Scalar, count: Scalar) -> None:
+    def end_tape(self, tape: TapeMemory, start: ScalarHandle, count: ScalarHandle) -> None:
         """The tape is the records from `start` on."""
         self.store(tape.spans, (0,), start)
         self.store(tape.spans, (1,), count)
         self.store(tape.pools[0], (2,), start + count)
 
-    def record(self, tape: TapeMemory, number: Scalar) -> Place:
+    def record(self, tape: TapeMemory, number: ScalarHandle) -> Place:
         """A record of the pool of a tape."""
         found = View(self._records(tape), (number,))
         item = tape.aval.item
@@ -166,23 +168,23 @@ class Builder(Arithmetic):
 
     # --- memory ----------------------------------------------------------------------------------------
 
-    def _index(self, index: Sequence[Scalar | int]) -> tuple[ir.Operand, ...]:
-        return tuple(x.operand if isinstance(x, Scalar) else ir.Extent(int(x)) for x in index)
+    def _index(self, index: Sequence[ScalarHandle | int]) -> tuple[ir.Operand, ...]:
+        return tuple(x.operand if isinstance(x, ScalarHandle) else ir.Extent(int(x)) for x in index)
 
-    def load(self, buffer: Memory, index: Sequence[Scalar | int]) -> Scalar:
+    def load(self, buffer: Memory, index: Sequence[ScalarHandle | int]) -> ScalarHandle:
         """One element."""
         if isinstance(buffer, View):
             index, buffer = (*buffer.prefix, *index), buffer.buffer
         place = self._index(index)
 
-        def make() -> Scalar:
+        def make() -> ScalarHandle:
             value = ir.Value(buffer.dtype)
             self.append(ir.Load(value, buffer, place))
-            return Scalar(self, value)
+            return ScalarHandle(self, value)
 
         return self.remember(("load", id(buffer), place), make) if buffer.role == "in" else make()
 
-    def store(self, buffer: Memory, index: Sequence[Scalar | int], value: Any) -> None:
+    def store(self, buffer: Memory, index: Sequence[ScalarHandle | int], value: Any) -> None:
         """Write one element."""
         if isinstance(buffer, View):
             index, buffer = (*buffer.prefix, *index), buffer.buffer
@@ -202,7 +204,7 @@ class Builder(Arithmetic):
             assert isinstance(source, Memory)
             self._copy_elements(target, source, ())
 
-    def _copy_elements(self, target: Memory, source: Memory, index: tuple[Scalar, ...]) -> None:
+    def _copy_elements(self, target: Memory, source: Memory, index: tuple[ScalarHandle, ...]) -> None:
         if len(index) == len(target.shape):
             self.store(target, index, self.load(source, index))
             return
@@ -222,7 +224,7 @@ class Builder(Arithmetic):
             self.copy(self.record(target, start + i), self.record(source, first + i))
         self.end_tape(target, start, count)
 
-    def extern(self, name: str, *args: Any) -> Scalar | None:
+    def extern(self, name: str, *args: Any) -> ScalarHandle | None:
         """A BLAS or LAPACK routine by its name without the type letter."""
         dtype = next(b.dtype for b in map(_buffer_of, args) if b is not None)
         passed = tuple(self._argument(a, dtype) for a in args)
@@ -232,19 +234,19 @@ class Builder(Arithmetic):
             if value.dtype != dtype:
                 letter = LETTERS[value.dtype.name] + letter  # scnrm2
         self.append(ir.Call(name, letter, passed, value))
-        return None if value is None else Scalar(self, value)
+        return None if value is None else ScalarHandle(self, value)
 
     def has_quick_products(self, dtype: np.dtype) -> bool:
         """Whether products of matrices are our own (`llvm.gemm`)."""
         return has_own_products(LETTERS[dtype.name])
 
     def host_call(self, entry: Any, memory: Sequence[Memory], reads: int) -> None:
-        """Have Python evaluate an equation (`host.host_calls.Entry`), from the first so many buffers to the others."""
+        """Have Python evaluate a `host.host_calls.HostEquation`, from the first so many buffers to the others."""
         self.calls.append(entry)
         refs = tuple([self._argument(m, m.dtype) for m in memory])
         self.append(ir.HostCall(ir.Extent(entry.number), refs, reads))
 
-    def _offset(self, view: View) -> Scalar:
+    def _offset(self, view: View) -> ScalarHandle:
         """How many elements of the buffer stand before a view."""
         offset = self.extent(0)
         for i, n in zip(view.prefix, view.buffer.shape):
@@ -267,7 +269,7 @@ class Builder(Arithmetic):
             return ir.Ref(buffer, self.scalar(offset).operand)
         if isinstance(a, (bool, int, np.integer)):
             return ir.Extent(int(a))
-        return a.operand if isinstance(a, Scalar) else make_const(a, dtype)
+        return a.operand if isinstance(a, ScalarHandle) else make_const(a, dtype)
 
 
 def _buffer_of(a: Any) -> Memory | None:

@@ -16,11 +16,11 @@ from .ir import (
     INT64,
     OPERATIONS,
     ROLES,
-    Block,
     BufferDecl,
     Call,
     Const,
     Copy,
+    Declare,
     Extent,
     Fail,
     For,
@@ -30,12 +30,12 @@ from .ir import (
     Kernel,
     Let,
     Load,
-    Local,
     LocalVar,
     Param,
     Ref,
     Reserve,
     Set,
+    StatementList,
     Store,
     Value,
     While,
@@ -103,7 +103,7 @@ def verify_plan(kernel: Kernel, before: Mapping[int, str]) -> None:
     lives: dict[str, list[int]] = {}
     places: dict[str, set[str]] = {}
     for time, statement in enumerate(kernel.body.statements):
-        for touch in touches(Block([statement])):
+        for touch in touches(StatementList([statement])):
             old = before[id(touch.buffer)]
             lives.setdefault(old, [time, time])[1] = time
             places.setdefault(old, set()).add(touch.buffer.place)
@@ -264,7 +264,7 @@ class _Verifier:
             self.fail(f"{s.op} gives {result_dtype(s.op, dtypes)}")
         self.define(s.value, scope)
 
-    def block(self, block: Block, outer: set[Any]) -> None:
+    def block(self, block: StatementList, outer: set[Any]) -> None:
         scope = set(outer)
         for s in block.statements:
             self.where = s
@@ -313,7 +313,7 @@ class _Verifier:
                 self.operand(s.condition, BOOL, scope)
                 self.block(s.then, scope)
                 self.block(s.orelse, scope)
-            case Local():
+            case Declare():
                 self.operand(s.init, s.var.dtype, scope)
                 self.define(s.var, scope)
             case Get():
@@ -350,7 +350,7 @@ class _Verifier:
     def independence(self, loop: For) -> None:
         """Each iteration writes to elements of its own, and reads none that another one writes."""
         inside = list(walk(loop.body))
-        own = {s.var for s in inside if type(s) is Local}
+        own = {s.var for s in inside if type(s) is Declare}
         written = {touch.buffer.place for touch in touches(loop.body) if touch.writes}
         strides: dict[str, int] = {}
         for s in inside:

@@ -31,7 +31,7 @@ class _Collapse:
         self.views_of: dict[int, list[ir.BufferDecl]] = {}  # of each buffer, and of its views' views
         self.first: dict[int, int] = {}  # of each view the buffer that it is a view of
 
-    def block(self, block: ir.Block) -> None:
+    def block(self, block: ir.StatementList) -> None:
         for s in block.statements:
             for inner in ir.blocks_of(s):  # innermost loops first
                 self.block(inner)
@@ -83,7 +83,7 @@ def _trips(loop: ir.For) -> int | None:
     return loop.stop.value if plain and isinstance(loop.stop, ir.Extent) else None
 
 
-def _pairs(block: ir.Block, i: ir.Value, j: ir.Value, m: int) -> list[_Site] | None:
+def _pairs(block: ir.StatementList, i: ir.Value, j: ir.Value, m: int) -> list[_Site] | None:
     """Where `i` and `j` index adjacent axes, the second of extent `m`; None if either is used in any other
     way.
     """

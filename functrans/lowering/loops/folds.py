@@ -9,7 +9,7 @@ import numpy as np
 
 from .blocked import block_size
 from .builder import Builder
-from .handles import Memory, Scalar
+from .handles import Memory, ScalarHandle
 
 
 def neutral(fold: str, dtype: np.dtype) -> Any:
@@ -27,7 +27,7 @@ def neutral(fold: str, dtype: np.dtype) -> Any:
     return info.max if largest else info.min
 
 
-def combine(b: Builder, fold: str, acc: Scalar, x: Scalar, reassoc: bool) -> Scalar:
+def combine(b: Builder, fold: str, acc: ScalarHandle, x: ScalarHandle, reassoc: bool) -> ScalarHandle:
     """The accumulator with one more element."""
     if fold == "sum":
         return b.binary("add", acc, x, reassoc=reassoc)
@@ -54,18 +54,18 @@ class Accumulator:
         size = block_size(fold, self.wide, reassoc) if self.wide is dtype else 0
         self.variable = b.local(b.const(neutral(fold, self.wide), self.wide), size)
 
-    def take(self, x: Scalar) -> None:
+    def take(self, x: ScalarHandle) -> None:
         """One element."""
         x = self.builder.cast(self.builder.cast(x, self.dtype), self.wide)
         self.variable.set(combine(self.builder, self.fold, self.variable.get(), x, self.reassoc))
 
-    def result(self) -> Scalar:
+    def result(self) -> ScalarHandle:
         """The folded value."""
         return self.builder.cast(self.variable.get(), self.dtype)
 
 
 def accumulate(
-    b: Builder, fold: str, buffer: Memory, index: Sequence[Scalar], x: Scalar, reassoc: bool
+    b: Builder, fold: str, buffer: Memory, index: Sequence[ScalarHandle], x: ScalarHandle, reassoc: bool
 ) -> None:
     """One element into a fold that is kept in memory."""
     acc = b.load(buffer, index)

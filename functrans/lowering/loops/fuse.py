@@ -64,13 +64,13 @@ class Fusion:
 
 def fuse(roots: Roots) -> Fusion:
     """Merge the roots' loops into nests, and find what each nest must keep of its values."""
-    tree = _Tree()
+    tree = _LoopTree()
     for root in roots.roots:
         tree.place(tree.body, 0, root)
     return Fusion(tree.body, _kept_axes(roots, tree.paths), tree.paths)
 
 
-class _Tree:
+class _LoopTree:
     def __init__(self) -> None:
         self.body: list[Loop | Root] = []
         self.roots: dict[Var, Root] = {}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .arithmetic import Arithmetic
 
 
-class Scalar:
+class ScalarHandle:
     """A scalar of a kernel (see `functrans.core.kernel.Scalar`): an operand and the builder it belongs to."""
 
     __slots__ = ("builder", "operand")
@@ -28,74 +28,74 @@ class Scalar:
         """The scalar's dtype."""
         return self.operand.dtype
 
-    def _binary(self, op: str, other: Any) -> Scalar:
+    def _binary(self, op: str, other: Any) -> ScalarHandle:
         return self.builder.binary(op, self, other)
 
-    def _reflected(self, op: str, other: Any) -> Scalar:
+    def _reflected(self, op: str, other: Any) -> ScalarHandle:
         return self.builder.binary(op, self.builder.scalar(other, self.dtype), self)
 
-    def __add__(self, other: Any) -> Scalar:
+    def __add__(self, other: Any) -> ScalarHandle:
         return self._binary("add", other)
 
-    def __radd__(self, other: Any) -> Scalar:
+    def __radd__(self, other: Any) -> ScalarHandle:
         return self._reflected("add", other)
 
-    def __sub__(self, other: Any) -> Scalar:
+    def __sub__(self, other: Any) -> ScalarHandle:
         return self._binary("sub", other)
 
-    def __rsub__(self, other: Any) -> Scalar:
+    def __rsub__(self, other: Any) -> ScalarHandle:
         return self._reflected("sub", other)
 
-    def __mul__(self, other: Any) -> Scalar:
+    def __mul__(self, other: Any) -> ScalarHandle:
         return self._binary("mul", other)
 
-    def __rmul__(self, other: Any) -> Scalar:
+    def __rmul__(self, other: Any) -> ScalarHandle:
         return self._reflected("mul", other)
 
-    def __truediv__(self, other: Any) -> Scalar:
+    def __truediv__(self, other: Any) -> ScalarHandle:
         return self._binary("div", other)
 
-    def __rtruediv__(self, other: Any) -> Scalar:
+    def __rtruediv__(self, other: Any) -> ScalarHandle:
         return self._reflected("div", other)
 
-    def __neg__(self) -> Scalar:
+    def __neg__(self) -> ScalarHandle:
         return self.builder.unary("neg", self)
 
-    def __and__(self, other: Any) -> Scalar:
+    def __and__(self, other: Any) -> ScalarHandle:
         return self._binary("and", other)
 
-    def __or__(self, other: Any) -> Scalar:
+    def __or__(self, other: Any) -> ScalarHandle:
         return self._binary("or", other)
 
-    def __xor__(self, other: Any) -> Scalar:
+    def __xor__(self, other: Any) -> ScalarHandle:
         return self._binary("xor", other)
 
-    def __invert__(self) -> Scalar:
+    def __invert__(self) -> ScalarHandle:
         return self.builder.unary("not", self)
 
-    def __lshift__(self, other: Any) -> Scalar:
+    def __lshift__(self, other: Any) -> ScalarHandle:
         return self._binary("shl", other)
 
-    def __rshift__(self, other: Any) -> Scalar:
+    def __rshift__(self, other: Any) -> ScalarHandle:
         return self._binary("shr", other)
 
-    def __lt__(self, other: Any) -> Scalar:
+    def __lt__(self, other: Any) -> ScalarHandle:
         return self._binary("lt", other)
 
-    def __le__(self, other: Any) -> Scalar:
+    def __le__(self, other: Any) -> ScalarHandle:
         return self._binary("le", other)
 
-    def __gt__(self, other: Any) -> Scalar:
+    def __gt__(self, other: Any) -> ScalarHandle:
         return self._binary("gt", other)
 
-    def __ge__(self, other: Any) -> Scalar:
+    def __ge__(self, other: Any) -> ScalarHandle:
         return self._binary("ge", other)
 
-    def eq(self, other: Any) -> Scalar:
+    def eq(self, other: Any) -> ScalarHandle:
         """Equality (``==`` compares the Python objects)."""
         return self._binary("eq", other)
 
-    def ne(self, other: Any) -> Scalar:
+    def ne(self, other: Any) -> ScalarHandle:
         """Inequality, true for NaN."""
         return self._binary("ne", other)
 
@@ -111,7 +111,7 @@ class View:
 
     __slots__ = ("buffer", "prefix", "shape")
 
-    def __init__(self, buffer: ir.BufferDecl, prefix: tuple[Scalar, ...]):
+    def __init__(self, buffer: ir.BufferDecl, prefix: tuple[ScalarHandle, ...]):
         self.buffer = buffer
         self.prefix = prefix
         self.shape = buffer.shape[len(prefix) :]
@@ -161,13 +161,13 @@ class LocalHandle:
         self.builder = builder
         self.var = var
 
-    def get(self) -> Scalar:
+    def get(self) -> ScalarHandle:
         """The variable's value now."""
         value = ir.Value(self.var.dtype)
         self.builder.append(ir.Get(value, self.var))
-        return Scalar(self.builder, value)
+        return ScalarHandle(self.builder, value)
 
-    def set(self, value: Scalar) -> None:
+    def set(self, value: ScalarHandle) -> None:
         """Assign."""
         self.builder.append(ir.Set(self.var, self.builder.scalar(value, self.var.dtype).operand))
 

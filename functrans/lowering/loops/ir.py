@@ -1,7 +1,7 @@
 """The loop IR: structured, typed, in SSA form but for locals; what is left of a jaxpr when its loops are
 decided.
 
-A `Kernel` is a list of buffer declarations and a `Block` of statements:
+A `Kernel` is a list of buffer declarations and a `StatementList` of statements:
 
 =============================== =============================================================================
 ``Let(value, op, args)``         a pure scalar operation of `OPERATIONS`
@@ -10,7 +10,7 @@ A `Kernel` is a list of buffer declarations and a `Block` of statements:
 ``For(var, start, stop, body)``  a counted loop, downwards if `reverse`; a long one may be interrupted
 ``While(test, condition, body)``  repeats while the condition holds, which the statements of `test` compute
 ``If(condition, then, orelse)``  values leave it through locals
-``Local(var, init)``             declares a scalar variable; ``Get(value, var)``, ``Set(var, x)``
+``Declare(var, init)``             declares a scalar variable; ``Get(value, var)``, ``Set(var, x)``
 ``Copy(target, source)``         a whole buffer
 ``Call(routine, args, ...)``     BLAS or LAPACK
 ``Fail(condition, equation)``    reports failure of an equation in the kernel's status
@@ -221,7 +221,7 @@ class Store:
 
 
 @dataclass(eq=False, slots=True)
-class Block:
+class StatementList:
     """A list of statements."""
 
     statements: list[Any] = field(default_factory=list)
@@ -238,7 +238,7 @@ class For:
     var: Value
     start: Operand
     stop: Operand
-    body: Block
+    body: StatementList
     reverse: bool = False
     interruptible: bool = False
     independent: bool = False
@@ -248,9 +248,9 @@ class For:
 class While:
     """``while True: test; if not condition: break; body``: `test` defines the condition, which `body` does not see."""
 
-    test: Block
+    test: StatementList
     condition: Operand
-    body: Block
+    body: StatementList
 
 
 @dataclass(eq=False, slots=True)
@@ -258,12 +258,12 @@ class If:
     """``if condition: then; else: orelse``."""
 
     condition: Operand
-    then: Block
-    orelse: Block
+    then: StatementList
+    orelse: StatementList
 
 
 @dataclass(eq=False, slots=True)
-class Local:
+class Declare:
     """Declares a variable, visible to the end of the block."""
 
     var: LocalVar
@@ -318,7 +318,7 @@ class Fail:
 
 @dataclass(eq=False, slots=True)
 class HostCall:
-    """Have Python evaluate the equation of this number (`host.host_calls.Entry`), if nothing has failed yet.
+    """Have Python evaluate the equation of this number (`host.host_calls.HostEquation`), if nothing has failed yet.
 
     `refs` are its operands, of which there are `reads`, and results. What it raises ends the kernel.
     """
@@ -340,7 +340,7 @@ class Reserve:
 
 
 Statement = (
-    Let | Load | Store | For | While | If | Local | Get | Set | Copy | Call | Fail | HostCall | Reserve
+    Let | Load | Store | For | While | If | Declare | Get | Set | Copy | Call | Fail | HostCall | Reserve
 )
 
 
@@ -353,7 +353,7 @@ class Kernel:
 
     name: str
     buffers: list[BufferDecl]
-    body: Block
+    body: StatementList
     ints: int = 0
     floats: int = 0
 
@@ -363,7 +363,7 @@ class Kernel:
         return list(dict.fromkeys(b.place for b in self.buffers if b.role != "stack"))
 
 
-def may_fail(block: Block) -> bool:
+def may_fail(block: StatementList) -> bool:
     """Whether anything in a block may set the status."""
     return any(type(s) in (Fail, HostCall) for s in walk(block))
 
@@ -386,7 +386,7 @@ def is_long(statement: Statement) -> bool:
 # --- walking -------------------------------------------------------------------------------------------
 
 
-def blocks_of(statement: Statement) -> tuple[Block, ...]:
+def blocks_of(statement: Statement) -> tuple[StatementList, ...]:
     """The blocks inside a statement."""
     match statement:
         case For(body=body):
@@ -399,7 +399,7 @@ def blocks_of(statement: Statement) -> tuple[Block, ...]:
             Let()
             | Load()
             | Store()
-            | Local()
+            | Declare()
             | Get()
             | Set()
             | Copy()
@@ -413,7 +413,7 @@ def blocks_of(statement: Statement) -> tuple[Block, ...]:
             assert_never(statement)
 
 
-def walk(block: Block) -> Iterator[Statement]:
+def walk(block: StatementList) -> Iterator[Statement]:
     """All statements, outer ones before inner ones."""
     for statement in block.statements:
         yield statement
@@ -434,7 +434,7 @@ def operands_of(statement: Statement) -> tuple[Any, ...]:
             return (start, stop)
         case If(condition=condition) | Fail(condition=condition) | While(condition=condition):
             return (condition,)
-        case Local(init=x) | Set(x=x):
+        case Declare(init=x) | Set(x=x):
             return (x,)
         case HostCall(number=number, refs=refs):
             return (number, *refs)
@@ -481,13 +481,13 @@ def touches_of(statement: Statement) -> tuple[Touch, ...]:
             return tuple([Touch(a.buffer, True, len(a.buffer.shape)) for a in args if type(a) is Ref])
         case HostCall(refs=refs, reads=reads):
             return tuple([Touch(a.buffer, i >= reads, len(a.buffer.shape)) for i, a in enumerate(refs)])
-        case Let() | For() | While() | If() | Local() | Get() | Set() | Fail():
+        case Let() | For() | While() | If() | Declare() | Get() | Set() | Fail():
             return ()
         case _:
             assert_never(statement)
 
 
-def touches(block: Block) -> Iterator[Touch]:
+def touches(block: StatementList) -> Iterator[Touch]:
     """What the statements of a block do with buffers, at any depth."""
     for statement in walk(block):
         yield from touches_of(statement)

@@ -32,9 +32,9 @@ class Mapping:
         new = self.f(ir.Extent(n) if isinstance(n, int) else n)
         return new.value if type(new) is ir.Extent else new
 
-    def block(self, block: ir.Block) -> ir.Block:
+    def block(self, block: ir.StatementList) -> ir.StatementList:
         """The statements of a block."""
-        return ir.Block([self.statement(s) for s in block.statements])
+        return ir.StatementList([self.statement(s) for s in block.statements])
 
     def argument(self, a: Any) -> Any:
         """An argument of a routine."""
@@ -61,8 +61,8 @@ class Mapping:
                 return ir.While(self.block(s.test), f(s.condition), self.block(s.body))
             case ir.If():
                 return ir.If(f(s.condition), self.block(s.then), self.block(s.orelse))
-            case ir.Local():
-                return ir.Local(s.var, f(s.init))
+            case ir.Declare():
+                return ir.Declare(s.var, f(s.init))
             case ir.Set():
                 return ir.Set(s.var, f(s.x))
             case ir.Copy():

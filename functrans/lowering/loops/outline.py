@@ -64,7 +64,7 @@ def outline(kernel: ir.Kernel, specialize_below: int) -> tuple[ir.Kernel, tuple[
     return mapping.kernel, tuple(mapping.values)
 
 
-class _Groups:
+class _UnionFind:
     """Sets of numbers that are equal by construction (union-find)."""
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class _Outline(Mapping):
         self.largest = specialize_below
         self.values: list[int] = []
         self.slots: dict[Any, int] = {}
-        self.groups = _Groups()
+        self.groups = _UnionFind()
         self.dims = {id(b): [_Dim() for _ in b.shape] for b in kernel.buffers}
         for s in _accesses(kernel.body, {}):
             self.join(*s)
@@ -151,7 +151,7 @@ class _Dim:
 
 
 def _accesses(
-    block: ir.Block, loops: dict[ir.Value, ir.For]
+    block: ir.StatementList, loops: dict[ir.Value, ir.For]
 ) -> Iterator[tuple[ir.BufferDecl, tuple[ir.Operand, ...], dict[ir.Value, ir.For]]]:
     """The loads and stores with the loops around them."""
     for s in block.statements:

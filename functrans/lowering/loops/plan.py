@@ -110,4 +110,4 @@ def _lives(kernel: ir.Kernel) -> dict[str, _Life]:
 
 def _touched(statement: ir.Statement) -> list[ir.BufferDecl]:
     """The buffers that a statement uses, in order: the plan must not depend on the order of a set."""
-    return list(dict.fromkeys(touch.buffer for touch in ir.touches(ir.Block([statement]))))
+    return list(dict.fromkeys(touch.buffer for touch in ir.touches(ir.StatementList([statement]))))

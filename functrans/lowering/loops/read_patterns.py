@@ -45,7 +45,7 @@ class _Watch:
 
     __slots__ = ("axis", "dtype", "emitter")
 
-    def __init__(self, emitter: _Watcher, dtype: np.dtype, axis: int | None = None):
+    def __init__(self, emitter: _CostEmitter, dtype: np.dtype, axis: int | None = None):
         self.emitter = emitter
         self.dtype = dtype
         self.axis = axis
@@ -78,7 +78,7 @@ for _name, _op in (
 class _Operand:
     """An operand of an indexed rule: records the indices it is read at."""
 
-    def __init__(self, emitter: _Watcher, number: int, aval: Aval):
+    def __init__(self, emitter: _CostEmitter, number: int, aval: Aval):
         self.emitter = emitter
         self.number = number
         self.aval = aval
@@ -93,7 +93,7 @@ class _Operand:
         return _Watch(self.emitter, self.aval.dtype)
 
 
-class _Watcher:
+class _CostEmitter:
     """An `IndexEmitter` that adds up costs."""
 
     def __init__(self) -> None:
@@ -145,7 +145,7 @@ def accesses(eqn: Eqn) -> Accesses:
         streamed = range(len(eqn.invars))[streamed_from(eqn) :]
         return Accesses(tuple([Access(i, (None,) * eqn.invars[i].aval.ndim) for i in streamed]), 0)
     assert type(rule) is Indexed
-    watcher = _Watcher()
+    watcher = _CostEmitter()
     operands = [_Operand(watcher, i, a.aval) for i, a in enumerate(eqn.invars)]
     index = tuple(_Watch(watcher, INT64, axis) for axis in range(out.ndim))
     rule.emit(watcher, index, *operands, out=out, **eqn.params)
@@ -161,7 +161,7 @@ def streamed_from(eqn: Eqn) -> int:
 
 def pointwise_cost(eqn: Eqn) -> int:
     """The cost of one element of an elementwise equation."""
-    watcher = _Watcher()
+    watcher = _CostEmitter()
     rule = eqn.primitive.kernel
     assert type(rule) is Pointwise
     rule.emit(watcher, *[_Watch(watcher, a.aval.dtype) for a in eqn.invars], **eqn.params)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from .ir import (
-    Block,
     BufferDecl,
     Call,
     Const,
     Copy,
+    Declare,
     Extent,
     Fail,
     For,
@@ -19,12 +19,12 @@ from .ir import (
     Kernel,
     Let,
     Load,
-    Local,
     LocalVar,
     Param,
     Ref,
     Reserve,
     Set,
+    StatementList,
     Store,
     Value,
     While,
@@ -61,10 +61,10 @@ def show(kernel: Kernel) -> str:
       v2:f64 = mul v1 2.0:f64
       b1[v0] = v2
     """
-    return "\n".join(_Printer(kernel).lines)
+    return "\n".join(_KernelPrinter(kernel).lines)
 
 
-class _Printer:
+class _KernelPrinter:
     def __init__(self, kernel: Kernel):
         self.values: dict[Value, str] = {}
         self.locals: dict[LocalVar, str] = {}
@@ -108,7 +108,7 @@ class _Printer:
         name = self.values[value] = f"v{len(self.values)}"
         return f"{name}:{short(value.dtype)}"
 
-    def block(self, block: Block, indent: str) -> None:
+    def block(self, block: StatementList, indent: str) -> None:
         out, show = self.lines, self.operand
         for s in block.statements:
             match s:
@@ -122,7 +122,7 @@ class _Printer:
                     out.append(f"{indent}{self.define(s.value)} = {source}")
                 case Store():
                     out.append(f"{indent}{self.element(s.buffer, s.index, s.part)} = {show(s.x)}")
-                case Local():
+                case Declare():
                     name = self.locals[s.var] = f"l{len(self.locals)}"
                     out.append(f"{indent}local {name}:{short(s.var.dtype)} = {show(s.init)}")
                 case Get():

@@ -17,12 +17,12 @@ from ...core.scalar_functions import FUNCTIONS
 from . import ir
 from .builder import Builder
 from .check import real_dtype
-from .handles import Scalar
+from .handles import ScalarHandle
 
 C128 = np.dtype("c16")
 F64 = np.dtype("f8")
 
-Pair = tuple[Scalar, Scalar]
+Pair = tuple[ScalarHandle, ScalarHandle]
 
 
 def has_complex(kernel: ir.Kernel) -> bool:
@@ -55,15 +55,17 @@ class _Splitter:
             return self.pairs[x]
         real = real_dtype(x.dtype)
         if type(x) is ir.Param:
-            return Scalar(self.b, ir.Param(x.slot, real)), Scalar(self.b, ir.Param(x.slot + 1, real))
+            return ScalarHandle(self.b, ir.Param(x.slot, real)), ScalarHandle(
+                self.b, ir.Param(x.slot + 1, real)
+            )
         return self.b.const(x.value.real, real), self.b.const(x.value.imag, real)
 
-    def block(self, block: ir.Block) -> None:
+    def block(self, block: ir.StatementList) -> None:
         for s in block.statements:
             self.statement(s)
 
-    def nested(self, block: ir.Block) -> ir.Block:
-        new = ir.Block()
+    def nested(self, block: ir.StatementList) -> ir.StatementList:
+        new = ir.StatementList()
         with self.b.inside(new):
             self.block(block)
         return new
@@ -77,11 +79,11 @@ class _Splitter:
             case ir.Store() if s.x.dtype.kind == "c":
                 for part, x in enumerate(self.pair(s.x)):
                     self.b.append(ir.Store(s.buffer, s.index, x.operand, part))
-            case ir.Local() if s.var.dtype.kind == "c":
+            case ir.Declare() if s.var.dtype.kind == "c":
                 real = real_dtype(s.var.dtype)
                 variables = self.locals[s.var] = ir.LocalVar(real), ir.LocalVar(real)
                 for var, x in zip(variables, self.pair(s.init)):
-                    self.b.append(ir.Local(var, x.operand))
+                    self.b.append(ir.Declare(var, x.operand))
             case ir.Get() if s.var in self.locals:
                 self.pairs[s.value] = self.get(self.locals[s.var][0]), self.get(self.locals[s.var][1])
             case ir.Set() if s.var in self.locals:
@@ -99,15 +101,15 @@ class _Splitter:
             case _:
                 self.b.append(s)
 
-    def load(self, s: ir.Load, part: int) -> Scalar:
+    def load(self, s: ir.Load, part: int) -> ScalarHandle:
         value = ir.Value(real_dtype(s.value.dtype))
         self.b.append(ir.Load(value, s.buffer, s.index, part))
-        return Scalar(self.b, value)
+        return ScalarHandle(self.b, value)
 
-    def get(self, var: ir.LocalVar) -> Scalar:
+    def get(self, var: ir.LocalVar) -> ScalarHandle:
         value = ir.Value(var.dtype)
         self.b.append(ir.Get(value, var))
-        return Scalar(self.b, value)
+        return ScalarHandle(self.b, value)
 
     def call(self, s: ir.Call) -> None:
         def argument(a: Any) -> Any:
@@ -121,7 +123,7 @@ class _Splitter:
 
     def parts(self, value: ir.Value) -> Pair:
         """``real`` and ``imag`` of what a C function returned."""
-        whole = Scalar(self.b, value)
+        whole = ScalarHandle(self.b, value)
         return self.b.let("real", (whole,)), self.b.let("imag", (whole,))
 
     def c_function(self, name: str, *args: Pair) -> Pair:
@@ -137,11 +139,11 @@ class _Splitter:
     def let(self, s: ir.Let) -> None:
         b, op = self.b, s.op
         if op == "complex":
-            self.pairs[s.value] = Scalar(b, s.args[0]), Scalar(b, s.args[1])
+            self.pairs[s.value] = ScalarHandle(b, s.args[0]), ScalarHandle(b, s.args[1])
         elif op == "cast":
             self.cast(s)
         elif op == "select":
-            c = Scalar(b, s.args[0])
+            c = ScalarHandle(b, s.args[0])
             (xr, xi), (yr, yi) = self.pair(s.args[1]), self.pair(s.args[2])
             self.pairs[s.value] = b.where(c, xr, yr), b.where(c, xi, yi)
         else:
@@ -152,7 +154,7 @@ class _Splitter:
             else:
                 self.same(s.value, found)
 
-    def same(self, value: ir.Value, x: Scalar) -> None:
+    def same(self, value: ir.Value, x: ScalarHandle) -> None:
         """Define a real `value` of the old kernel as `x` (a cast to its own dtype costs nothing)."""
         self.b.append(ir.Let(value, "cast", (x.operand,)))
 
@@ -164,7 +166,7 @@ class _Splitter:
                 re, im = self.pair(x)
                 self.pairs[s.value] = b.cast(re, real), b.cast(im, real)
             else:
-                self.pairs[s.value] = b.cast(Scalar(b, x), real), b.const(0.0, real)
+                self.pairs[s.value] = b.cast(ScalarHandle(b, x), real), b.const(0.0, real)
             return
         re, im = self.pair(x)
         if dtype.kind == "b":
@@ -172,7 +174,7 @@ class _Splitter:
         else:
             self.same(s.value, b.cast(re, dtype))
 
-    def operation(self, op: str, args: list[Pair], reassoc: bool) -> Pair | Scalar:
+    def operation(self, op: str, args: list[Pair], reassoc: bool) -> Pair | ScalarHandle:
         b = self.b
         function = FUNCTIONS.get(op)
         if function is not None and function.complex and function.operands == 1:
@@ -209,35 +211,35 @@ class _Splitter:
     def op_conj(self, x: Pair) -> Pair:
         return x[0], -x[1]
 
-    def op_real(self, x: Pair) -> Scalar:
+    def op_real(self, x: Pair) -> ScalarHandle:
         return x[0]
 
-    def op_imag(self, x: Pair) -> Scalar:
+    def op_imag(self, x: Pair) -> ScalarHandle:
         return x[1]
 
-    def op_abs(self, x: Pair) -> Scalar:
+    def op_abs(self, x: Pair) -> ScalarHandle:
         return self.b.call("hypot", *x)
 
-    def op_eq(self, x: Pair, y: Pair) -> Scalar:
+    def op_eq(self, x: Pair, y: Pair) -> ScalarHandle:
         return x[0].eq(y[0]) & x[1].eq(y[1])
 
-    def op_ne(self, x: Pair, y: Pair) -> Scalar:
+    def op_ne(self, x: Pair, y: Pair) -> ScalarHandle:
         return x[0].ne(y[0]) | x[1].ne(y[1])
 
-    def op_lt(self, x: Pair, y: Pair) -> Scalar:
+    def op_lt(self, x: Pair, y: Pair) -> ScalarHandle:
         """NumPy's order: by real part, then by imaginary part; false with NaN."""
         return self.ordered(x, y) & ((x[0] < y[0]) | (x[0].eq(y[0]) & (x[1] < y[1])))
 
-    def op_le(self, x: Pair, y: Pair) -> Scalar:
+    def op_le(self, x: Pair, y: Pair) -> ScalarHandle:
         return self.ordered(x, y) & ((x[0] < y[0]) | (x[0].eq(y[0]) & (x[1] <= y[1])))
 
-    def op_gt(self, x: Pair, y: Pair) -> Scalar:
+    def op_gt(self, x: Pair, y: Pair) -> ScalarHandle:
         return self.op_lt(y, x)
 
-    def op_ge(self, x: Pair, y: Pair) -> Scalar:
+    def op_ge(self, x: Pair, y: Pair) -> ScalarHandle:
         return self.op_le(y, x)
 
-    def ordered(self, x: Pair, y: Pair) -> Scalar:
+    def ordered(self, x: Pair, y: Pair) -> ScalarHandle:
         """No imaginary part is NaN (a NaN real part is false in every comparison)."""
         return x[1].eq(x[1]) & y[1].eq(y[1])
 
@@ -247,7 +249,7 @@ class _Splitter:
     def op_min(self, x: Pair, y: Pair) -> Pair:
         return self.extreme(self.op_le(x, y), x, y)
 
-    def extreme(self, first: Scalar, x: Pair, y: Pair) -> Pair:
+    def extreme(self, first: ScalarHandle, x: Pair, y: Pair) -> Pair:
         nan = x[0].ne(x[0]) | x[1].ne(x[1])
         take = first | nan
         return self.b.where(take, x[0], y[0]), self.b.where(take, x[1], y[1])

@@ -66,7 +66,7 @@ def split(kernel: ir.Kernel) -> list[PartCall] | None:
     return _verified([chunks.call(n, chunks.is_own(n)) for n in range(len(chunks.chunks))])
 
 
-def shared(body: ir.Block) -> list[Any]:
+def shared(body: ir.StatementList) -> list[Any]:
     """The statements of a loop's body, with calls in place of those that occur more than once."""
     if not _is_large(body):
         return body.statements
@@ -89,7 +89,7 @@ def _verified(calls: list[PartCall]) -> list[PartCall]:
     return calls
 
 
-def _is_large(block: ir.Block) -> bool:
+def _is_large(block: ir.StatementList) -> bool:
     return sum(type(s) in _HEAVY for s in block.statements) >= FEWEST
 
 
@@ -97,7 +97,7 @@ def _can_move(chunk: list[ir.Statement]) -> bool:
     """Whether statements in the body of a loop can be a part of their own: they do not leave the loop, use none of its
     variables, and have loops long enough to be worth a call and memory in place of registers.
     """
-    statements = list(ir.walk(ir.Block(chunk)))
+    statements = list(ir.walk(ir.StatementList(chunk)))
     if any(type(s) in (ir.HostCall, ir.Reserve) or ir.is_long(s) for s in statements):
         return False
     defined = {v for s in chunk for v in _all_defined(s)}
@@ -110,12 +110,12 @@ def _can_move(chunk: list[ir.Statement]) -> bool:
 class _Chunks:
     """The statements of a block in runs, and who uses what."""
 
-    def __init__(self, block: ir.Block):
+    def __init__(self, block: ir.StatementList):
         self.chunks = list(_chunks(block.statements))
         self.parts: dict[str, ir.Kernel] = {}
         self.users: dict[Any, set[int]] = {}  # the chunks that use a value or a storage
         for n, chunk in enumerate(self.chunks):
-            for x in (*_uses(chunk), *(t.buffer.place for t in ir.touches(ir.Block(chunk)))):
+            for x in (*_uses(chunk), *(t.buffer.place for t in ir.touches(ir.StatementList(chunk)))):
                 self.users.setdefault(x, set()).add(n)
 
     def is_own(self, n: int) -> Callable[[str], bool]:
@@ -145,7 +145,7 @@ class _Part(Mapping):
         self.known: dict[Any, ir.Param] = {}
         self.defined = {v for s in chunk for v in _all_defined(s)}
         self.extra: list[ir.BufferDecl] = []
-        body = ir.Block(chunk)
+        body = ir.StatementList(chunk)
         self.written: set[str] = set()
         self.strided: dict[ir.BufferDecl, int] = {}  # of each buffer the first axis whose extent is needed
         for touch in ir.touches(body):
@@ -208,7 +208,7 @@ def _chunks(statements: list[ir.Statement]) -> Iterator[list[ir.Statement]]:
     busy = -1  # the last statement that uses what a cut must not separate
     heavy = False
     for n, s in enumerate(statements):
-        begins = type(s) in _HEAVY or type(s) is ir.Local
+        begins = type(s) in _HEAVY or type(s) is ir.Declare
         if chunk and heavy and begins and n > busy:
             yield chunk
             chunk, heavy = [], False
@@ -228,7 +228,7 @@ def _passes(dtype: np.dtype) -> bool:
 
 def _defines(s: ir.Statement) -> list[Any]:
     """The values and variables that a statement defines for those behind it."""
-    if type(s) is ir.Local:
+    if type(s) is ir.Declare:
         return [s.var]
     value = getattr(s, "value", None)
     return [] if value is None else [value]
@@ -245,7 +245,7 @@ def _all_defined(s: ir.Statement) -> Iterator[Any]:
 
 def _uses(chunk: list[ir.Statement]) -> Iterator[Any]:
     """Values and variables used in a chunk, at any depth."""
-    for s in ir.walk(ir.Block(chunk)):
+    for s in ir.walk(ir.StatementList(chunk)):
         for x in ir.operands_of(s):
             yield from x if isinstance(x, tuple) else (x.offset,) if type(x) is ir.Ref else (x,)
         if isinstance(s, (ir.Get, ir.Set)):

@@ -30,7 +30,7 @@ _INFIX = {
 #: NumPy's complex scalars disagree with its arrays about the order of NaN.
 _ORDER = {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
 _SELECT, _COMPARE, _UNARY, _ATOM = -1, 0, 7, 9
-#: dtypes whose Python numbers compute as NumPy's do (but for division and overflow, which `_Source.typed`
+#: dtypes whose Python numbers compute as NumPy's do (but for division and overflow, which `_SourceWriter.typed`
 #: guards).
 _NATURAL = ("bool", "int64", "float64", "complex128")
 _WIDTH = 72
@@ -79,10 +79,10 @@ def emit_python(kernel: ir.Kernel, *, explicit: bool = False) -> str:
         y[()] = s
         return status
     """
-    return _Source(kernel, explicit).text()
+    return _SourceWriter(kernel, explicit).text()
 
 
-class _Source:
+class _SourceWriter:
     def __init__(self, kernel: ir.Kernel, explicit: bool):
         self.kernel = kernel
         self.explicit = explicit
@@ -97,7 +97,7 @@ class _Source:
         self.count(kernel.body)
         self.fails = any(type(s) is ir.Fail for s in ir.walk(kernel.body))
 
-    def count(self, block: ir.Block) -> None:
+    def count(self, block: ir.StatementList) -> None:
         """How often each value is used; a use inside a block counts as many."""
         for s in block.statements:
             for x in ir.operands_of(s):
@@ -275,11 +275,11 @@ class _Source:
                 del self.pending[value]
                 self.assign(value, e)
 
-    def block(self, block: ir.Block) -> None:
+    def block(self, block: ir.StatementList) -> None:
         for s in block.statements:
             _EMIT[type(s)](self, s)
 
-    def nested(self, head: str, block: ir.Block) -> None:
+    def nested(self, head: str, block: ir.StatementList) -> None:
         self.line(head)
         outer, self.indent = self.indent, self.indent + "    "
         start = len(self.lines)
@@ -343,7 +343,7 @@ class _Source:
         if s.orelse.statements:
             self.nested("else:", s.orelse)
 
-    def emit_local(self, s: ir.Local) -> None:
+    def emit_local(self, s: ir.Declare) -> None:
         x = self.operand(s.init)
         if s.var in self.boxed:
             name = self.name("info")
@@ -431,18 +431,18 @@ class _Source:
 
 
 _EMIT: dict[type, Any] = {
-    ir.Let: _Source.emit_let,
-    ir.Load: _Source.emit_load,
-    ir.Store: _Source.emit_store,
-    ir.For: _Source.emit_for,
-    ir.While: _Source.emit_while,
-    ir.If: _Source.emit_if,
-    ir.Local: _Source.emit_local,
-    ir.Get: _Source.emit_get,
-    ir.Set: _Source.emit_set,
-    ir.Copy: _Source.emit_copy,
-    ir.Fail: _Source.emit_fail,
-    ir.Call: _Source.emit_call,
-    ir.Reserve: _Source.emit_reserve,
-    ir.HostCall: _Source.emit_host_call,
+    ir.Let: _SourceWriter.emit_let,
+    ir.Load: _SourceWriter.emit_load,
+    ir.Store: _SourceWriter.emit_store,
+    ir.For: _SourceWriter.emit_for,
+    ir.While: _SourceWriter.emit_while,
+    ir.If: _SourceWriter.emit_if,
+    ir.Declare: _SourceWriter.emit_local,
+    ir.Get: _SourceWriter.emit_get,
+    ir.Set: _SourceWriter.emit_set,
+    ir.Copy: _SourceWriter.emit_copy,
+    ir.Fail: _SourceWriter.emit_fail,
+    ir.Call: _SourceWriter.emit_call,
+    ir.Reserve: _SourceWriter.emit_reserve,
+    ir.HostCall: _SourceWriter.emit_host_call,
 }

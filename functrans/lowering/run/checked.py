@@ -44,7 +44,7 @@ def checked(run: Run, kernel: ir.Kernel, ints: tuple[int, ...]) -> Run:
         From the function that is returned: for a write beside a buffer, a write to an input, an element of an output
         that was not written, and a pool that is too small for its records.
     """
-    return _Checked(run, kernel, ints)
+    return _CheckedKernel(run, kernel, ints)
 
 
 class _Layout:
@@ -63,7 +63,7 @@ class _Layout:
         self.words = total // 8
 
 
-class _Checked:
+class _CheckedKernel:
     def __init__(self, run: Run, kernel: ir.Kernel, ints: tuple[int, ...]):
         self.run = run
         self.kernel = kernel

@@ -17,7 +17,7 @@ from ...core.tape import Tape, TapeAval, new_pool
 from ..backend import Run
 from ..host.debug_nans import any_nan
 from ..host.explain_failure import call_host, out_of_memory
-from ..host.host_calls import Entry
+from ..host.host_calls import HostEquation
 from ..jaxpr.partition import HostStep
 from ..loops import ir
 
@@ -191,7 +191,7 @@ class _Writer:
         made = ", ".join(f"{eqn}: ({outs})" for eqn, outs in self.made)
         return f"({inputs}), {{{made}}}" + (", made" if self.noted else "")
 
-    def note_calls(self, calls: Sequence[Entry]) -> None:
+    def note_calls(self, calls: Sequence[HostEquation]) -> None:
         """Have the results of calls noted that must not be made again."""
         self.noted = [entry for entry in calls if entry.counts]
         if self.noted:

@@ -61,7 +61,7 @@ def _dot_shape(x_shape: Axes, y_shape: Axes, dimension_numbers: DimensionNumbers
 # --- NumPy --------------------------------------------------------------------------------------------------
 
 
-class _Plan(NamedTuple):
+class _DotLayout(NamedTuple):
     """How NumPy computes a product: the permutations, and the numbers of batch, free and contracted axes.
 
     `flat`: `np.dot` of the operands, transposed or not, is all.
@@ -77,13 +77,13 @@ class _Plan(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def _plan(x_ndim: int, y_ndim: int, dimension_numbers: DimensionNumbers) -> _Plan:
+def _plan(x_ndim: int, y_ndim: int, dimension_numbers: DimensionNumbers) -> _DotLayout:
     (x_contract, y_contract), (x_batch, y_batch) = dimension_numbers
     x_free = free_axes(x_ndim, x_contract, x_batch)
     y_free = free_axes(y_ndim, y_contract, y_batch)
     x_order = (*x_batch, *x_free, *x_contract)
     y_order = (*y_batch, *y_contract, *y_free)
-    return _Plan(
+    return _DotLayout(
         None if x_order == tuple(range(x_ndim)) else x_order,
         None if y_order == tuple(range(y_ndim)) else y_order,
         len(x_batch),

@@ -29,8 +29,8 @@ def dot_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, dim
     """The `Block` rule of dot_general."""
     x, y = operands
     (x_contract, y_contract), (x_batch, y_batch) = dimension_numbers
-    left = _Side(x, x_batch, _free(x, x_contract, x_batch), x_contract)
-    right = _Side(y, y_batch, _free(y, y_contract, y_batch), y_contract)
+    left = _DotOperand(x, x_batch, _free(x, x_contract, x_batch), x_contract)
+    right = _DotOperand(y, y_batch, _free(y, y_contract, y_batch), y_contract)
     rows, columns, depth = prod(left.extents(left.free)), prod(right.extents(right.free)), left.depth
     vectors = (rows == 1) + (columns == 1)
     work = min(rows, _LONG) * min(columns, _LONG) * min(depth, _LONG)
@@ -44,7 +44,7 @@ def _free(a: Buffer, contract: Axes, batch: Axes) -> Axes:
     return tuple(d for d in range(len(a.shape)) if d not in contract and d not in batch)
 
 
-class _Side(NamedTuple):
+class _DotOperand(NamedTuple):
     """An operand and what its axes are for."""
 
     buffer: Buffer
@@ -73,7 +73,7 @@ class _Side(NamedTuple):
 # --- loops --------------------------------------------------------------------------------------------------
 
 
-def _by_loops(k: BlockEmitter, left: _Side, right: _Side, out: Buffer) -> None:
+def _by_loops(k: BlockEmitter, left: _DotOperand, right: _DotOperand, out: Buffer) -> None:
     batch, rows = left.extents(left.batch), left.extents(left.free)
     columns, depth = right.extents(right.free), left.extents(left.contract)
     zero = k.const(0, out.dtype)
@@ -142,7 +142,7 @@ def _merged_stride(shape: Sequence[int], strides: Sequence[int], axes: Axes) -> 
     return live[-1][1] if live else 1
 
 
-def _as_matrix(k: BlockEmitter, side: _Side, vector: bool) -> _Matrix:
+def _as_matrix(k: BlockEmitter, side: _DotOperand, vector: bool) -> _Matrix:
     """The operand as BLAS takes it (a vector: with any stride), packed if need be."""
     shape = side.buffer.shape
     strides = _strides(shape)
@@ -162,7 +162,9 @@ def _as_matrix(k: BlockEmitter, side: _Side, vector: bool) -> _Matrix:
     return _Matrix(packed, _strides(packed.shape)[: len(side.batch)], side.depth, 1)
 
 
-def _by_blas(k: BlockEmitter, left: _Side, right: _Side, out: Buffer, rows: int, columns: int) -> None:
+def _by_blas(
+    k: BlockEmitter, left: _DotOperand, right: _DotOperand, out: Buffer, rows: int, columns: int
+) -> None:
     depth = left.depth
     order = sorted(range(len(left.contract)), key=left.contract.__getitem__)
     x = _as_matrix(k, left._replace(contract=tuple(left.contract[i] for i in order)), rows == 1)

@@ -45,7 +45,7 @@ _NARROW = 32
 """Rows of so few bytes are short even when they are joined: vectors leave a large rest, which BLAS does not."""
 
 
-class _Plan(NamedTuple):
+class _ConvExtents(NamedTuple):
     """Extents: examples, groups, channels in and out, the window, its places, and what lies under them."""
 
     n: int
@@ -83,7 +83,7 @@ def conv_kernel(
     n, g, i, *spatial = x.shape
     window, places = w.shape[3:], out.shape[3:]
     under = tuple(map(covered, places, window, window_strides, rhs_dilation))
-    plan = _Plan(n, g, i, w.shape[1], window, places, under, window_strides, rhs_dilation)
+    plan = _ConvExtents(n, g, i, w.shape[1], window, places, under, window_strides, rhs_dilation)
     if not prod(out.shape):
         return
     if not prod(w.shape):
@@ -91,7 +91,7 @@ def conv_kernel(
             k.store(out, index, k.const(0, out.dtype))
         return
     base, low = lhs_dilation, tuple(lo for lo, _ in padding)
-    source = _Source(x, tuple(spatial), base, low)
+    source = _PaddedOperand(x, tuple(spatial), base, low)
     blas = out.dtype.kind in "fc"
     joined = plan.has_short_rows() and places[-1] * out.dtype.itemsize > _NARROW
     slow = joined and prod(window) > 1 and not (blas and k.has_quick_products(out.dtype))
@@ -105,7 +105,7 @@ def conv_kernel(
         _by_rows(k, source, w, out, plan)
 
 
-class _Source(NamedTuple):
+class _PaddedOperand(NamedTuple):
     """The left operand, and where its elements stand in the padded array."""
 
     x: Any
@@ -167,7 +167,7 @@ def _at_most(k: BlockEmitter, x: Scalar, n: int) -> Scalar:
 # --- loops over rows ----------------------------------------------------------------------------------------
 
 
-def _by_rows(k: BlockEmitter, source: _Source, w: Any, out: Buffer, plan: _Plan) -> None:
+def _by_rows(k: BlockEmitter, source: _PaddedOperand, w: Any, out: Buffer, plan: _ConvExtents) -> None:
     weights = _weights(k, w)
     padded = k.scratch((plan.i, *plan.under), out.dtype)
     source.prepare(k, padded)
@@ -185,7 +185,7 @@ def _by_rows(k: BlockEmitter, source: _Source, w: Any, out: Buffer, plan: _Plan)
                 _under_long_windows(k, plan, row)
 
 
-def _by_images(k: BlockEmitter, source: _Source, w: Any, out: Buffer, plan: _Plan) -> None:
+def _by_images(k: BlockEmitter, source: _PaddedOperand, w: Any, out: Buffer, plan: _ConvExtents) -> None:
     """Short rows one behind the other as a single one, in which windows move by 1 too; the places between them, where
     windows reach over the end of a row, are left out in the end.
     """
@@ -260,14 +260,14 @@ class _Rows(NamedTuple):
                 yield [i]
 
 
-def _add_channels(k: BlockEmitter, plan: _Plan, row: _Rows) -> None:
+def _add_channels(k: BlockEmitter, plan: _ConvExtents, row: _Rows) -> None:
     taps = list(product(*map(range, plan.window)))
     row.add(0, taps, begin=True)
     with k.loop(plan.i, 1) as i:
         row.add(i, taps)
 
 
-def _under_long_windows(k: BlockEmitter, plan: _Plan, row: _Rows) -> None:
+def _under_long_windows(k: BlockEmitter, plan: _ConvExtents, row: _Rows) -> None:
     length, count = plan.places[-1], plan.window[-1]
     with k.loop(-(-length // _ROW)) as tile:
         first = tile * _ROW
@@ -286,7 +286,7 @@ def _under_long_windows(k: BlockEmitter, plan: _Plan, row: _Rows) -> None:
 # --- BLAS ---------------------------------------------------------------------------------------------------
 
 
-def _by_columns(k: BlockEmitter, source: _Source, w: Any, out: Buffer, plan: _Plan) -> None:
+def _by_columns(k: BlockEmitter, source: _PaddedOperand, w: Any, out: Buffer, plan: _ConvExtents) -> None:
     weights = _weights(k, w)
     padded = k.scratch((plan.i, *plan.under), out.dtype)
     source.prepare(k, padded)
@@ -321,7 +321,7 @@ def _flat(index: Index, extents: Sequence[int]) -> Any:
     return total
 
 
-def _by_windows(k: BlockEmitter, source: _Source, w: Any, out: Buffer, plan: _Plan) -> None:
+def _by_windows(k: BlockEmitter, source: _PaddedOperand, w: Any, out: Buffer, plan: _ConvExtents) -> None:
     weights = _weights(k, w)
     padded = k.scratch((plan.n, *plan.under), out.dtype)
     source.prepare(k, padded)
