@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from ..arrays.array import Array, read_only_copy, unwrap
+from ..core.aval import Aval
 from ..core.config import config
 from ..core.context import Override
 from ..core.errors import (
@@ -30,7 +31,7 @@ from ..frontend.checked import checked
 from ..frontend.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_unflatten
 from ..frontend.pytree.nodes import kind_of
 from .closures import StandInTracer
-from .partition import NUMBERS, is_array, own_value
+from .partition import NUMBERS, Outputs, is_array, own_value
 
 #: Types of what is saved as it is, and of attributes that hold no array.
 _SAVED_AS_IS = NUMBERS | {type(None)}
@@ -384,7 +385,7 @@ Known = dict[int, tuple[Any, Any]]
 
 
 class Kept:
-    """A context without its arrays: these are residuals.
+    """What ``backward`` and ``jvp`` get beside residuals: the context without its arrays, types and structures.
 
     Parameters
     ----------
@@ -396,13 +397,29 @@ class Kept:
         See `Known`.
     clear : bool
         Whether saved values can be read once only.
+
+    Attributes
+    ----------
+    materialize : bool
+    outputs : Outputs
+    avals : list of Aval
+        The types of the operands.
+    perturbed : tuple of bool
+        Which operands are being differentiated.
     """
 
     __slots__ = (
-        "_attributes", "_clear", "_count", "_freed", "_known", "_missing", "_phase", "_residuals", "_saved", "_unpack",
+        "_attributes", "_clear", "_count", "_freed", "_known", "_missing", "_needs", "_phase", "_residuals", "_saved",
+        "_unpack", "avals", "materialize", "outputs", "perturbed",
     )  # fmt: skip
 
+    outputs: Outputs
+    avals: list[Aval]
+    perturbed: tuple[bool, ...]
+
     def __init__(self, record: Record, ctx: Context, phase: Phase, known: Known, clear: bool):
+        self.materialize = record.materialize is not False
+        self._needs = record.needs
         backward = phase is Phase.BACKWARD
         saved, other = record.saved, record.saved_forward
         if not backward:
@@ -442,9 +459,9 @@ class Kept:
         residuals, self._residuals, self._known = self._residuals, [], {}
         return residuals
 
-    def context(self, definition: Any, needs: tuple[bool, ...], residuals: Sequence[Any]) -> Any:
+    def context(self, definition: Any, residuals: Sequence[Any]) -> Any:
         """The context as ``backward`` and ``jvp`` get it, with the values that residuals have now."""
-        record = Record(definition.name, needs, self._phase)
+        record = Record(definition.name, self._needs, self._phase)
         read = partial(self._read, definition.name, residuals)
         record.read = _read_once(read) if self._clear else read
         ctx = object.__new__(definition.context)

@@ -131,14 +131,17 @@ def _linearize(
     residuals = found.residuals
     if found.materialized and any(map(is_abstract, residuals)):
         residuals = pull.traced_now(operands[:count], residuals)
-    known = [*operands[:count], *residuals, *(operands[count:] if slots.has_forward else ())]
     moved = pull.perturbed(ts)
+    args = [*operands[:count], *residuals, *(operands[count:] if slots.has_forward else ()), *moved]
     trace = current_trace.get()
     if type(trace) is TangentTrace and type(moved[0]) is LinearTracer and moved[0]._trace is trace:
-        pushed = iter(trace.record(custom_linear_p, [*known, *moved], {"pull": pull}, pull.moving_avals))
+        pushed = trace.record(custom_linear_p, args, {"pull": pull}, pull.moving_avals)
     else:
-        pushed = iter(custom_linear_p.bind(*known, *moved, pull=pull))
-    return found.outs, [next(pushed) if m else Zero(x) for x, m in zip(found.outs, pull.moving)]
+        pushed = custom_linear_p.bind(*args, pull=pull)
+    if False not in pull.moving:
+        return found.outs, pushed
+    rest = iter(pushed)
+    return found.outs, [next(rest) if m else Zero(x) for x, m in zip(found.outs, pull.moving)]
 
 
 # --- transposition -------------------------------------------------------------------------------------------

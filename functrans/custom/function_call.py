@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from ..arrays.array import Array
+from ..arrays.array import Array, unwrap
 from ..core.aval import Aval, Zero, aval_of
 from ..core.debug_nans import blamed, debug_nans_active
 from ..core.errors import (
@@ -38,17 +38,6 @@ from .host import HostForward
 from .partition import SIMPLE, SINGLE, Arguments, Outputs, own_value
 from .returned import Gradients, Tangents, exact, gradient_given
 from .rule import CustomRule, Forward, Mask, Values
-
-
-class _BackwardToken(NamedTuple):
-    """What ``backward`` and ``jvp`` get beside residuals: types and structures, and the context without its arrays."""
-
-    outputs: Outputs
-    avals: list[Aval]
-    perturbed: Mask
-    needs: tuple[bool, ...]
-    materialize: bool
-    kept: Kept
 
 
 class FunctionCall(CustomRule):
@@ -123,12 +112,13 @@ class FunctionCall(CustomRule):
         ctx = Context.made(d.context, record)
         if d.setup is None:
             returned = self.arguments.call(d.forward, inputs, ctx)
+            below = again if traced and any(map(is_traced, values)) else None
             if type(returned) is Array:
                 self.outputs, objects = SINGLE, [returned]
+                outs = [unwrap(returned)] if below is None else below()
             else:
                 self.outputs, objects = Outputs.of(returned)
-            below = again if traced and any(map(is_traced, values)) else None
-            outs = [own_value(x, self._output_name) for x in objects] if below is None else below()
+                outs = [own_value(x, self._output_name) for x in objects] if below is None else below()
             if known is not None and traced and (below is not None or again is None):
                 known.update((id(x), (x, v)) for x, v in zip([*objects, *arrays], [*outs, *values]))
         else:
@@ -184,10 +174,8 @@ class FunctionCall(CustomRule):
         known: Known = {}
         record, outs, differentiable, ctx = self._recorded(values, perturbed, again, known, traced)
         kept = Kept(record, ctx, phase, known, d.clear)
-        materialize = record.materialize is not False
-        avals = list(map(aval_of, values))
-        token = _BackwardToken(self.outputs, avals, perturbed, record.needs, materialize, kept)
-        return Forward(outs, kept.taken(), token, differentiable, materialize)
+        kept.outputs, kept.avals, kept.perturbed = self.outputs, list(map(aval_of, values)), perturbed
+        return Forward(outs, kept.taken(), kept, differentiable, kept.materialize)
 
     def _kept_once(
         self, values: Values, perturbed: Mask, again: Callable[[], list[Any]], phase: Phase
@@ -215,7 +203,7 @@ class FunctionCall(CustomRule):
             self._refuse_moving(found.outs, found.differentiable, "reverse", _NO_REVERSE)
         return found
 
-    def bwd(self, token: _BackwardToken, residuals: Values, cts: Values) -> list[Any]:
+    def bwd(self, token: Kept, residuals: Values, cts: Values) -> list[Any]:
         """Gradients of the arguments."""
         d = self.definition
         if (not token.materialize or d.backward is None) and all(type(ct) is Zero for ct in cts):
@@ -237,10 +225,10 @@ class FunctionCall(CustomRule):
         gradients = iter(once(d.name, flat, values, d.capturing))
         return [next(gradients) if m else None for m in mask]
 
-    def _gradients(self, token: _BackwardToken, residuals: Values, cts: Values) -> list[Any]:
+    def _gradients(self, token: Kept, residuals: Values, cts: Values) -> list[Any]:
         d = self.definition
         assert d.backward is not None
-        ctx = token.kept.context(d, token.needs, residuals)
+        ctx = token.context(d, residuals)
         backward = ctx.apply
         if debug_nans_active():
             backward = blamed(d.context.__name__)(backward)
@@ -282,7 +270,7 @@ class FunctionCall(CustomRule):
             self._refuse_moving(outs, differentiable, "forward", self.no_forward)
             return outs, [Zero(x) for x in outs]
         outs, residuals, token, differentiable, _ = self._kept_once(values, perturbed, again, Phase.JVP)
-        ctx = token.kept.context(d, token.needs, residuals)
+        ctx = token.context(d, residuals)
         moved = [_tangent(x, t, token.materialize) for x, t in zip(values, tangents)]
         found = ctx.apply_jvp(*self.arguments.layout.filled(moved))
         avals = [aval_of(x).strong() for x in outs]
