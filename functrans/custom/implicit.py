@@ -43,7 +43,7 @@ from ..transforms.stage import stage
 from ..transforms.transpose import backward, transpose_jaxpr
 from .custom_call import bind_rule
 from .rule import CustomRule, Values
-from .tree_spec import Checked, Model, TracedTree, trace_map
+from .tree_spec import Checked, TracedTree, TreeSpec, trace_map
 
 Solver = Callable[[Callable[[PyTree], PyTree], PyTree], PyTree]
 
@@ -57,34 +57,34 @@ class Solution:
         The number of leaves of the solution; those of auxiliary data that are arrays or numbers stand behind them.
     """
 
-    def __init__(self, model: Model, who: str, solver: Callable[..., Any], has_aux: bool):
-        self.model = model
+    def __init__(self, spec: TreeSpec, who: str, solver: Callable[..., Any], has_aux: bool):
+        self.spec = spec
         self.who = f"{who} ({name_of(solver)})"
         self.solver = solver
         self.has_aux = has_aux
-        self.count = len(model.avals)
+        self.count = len(spec.avals)
         self._aux: tuple[PyTreeDef, list[Any]] | None = None  # structure, and leaves that are no arrays
 
     def leaves(self, out: PyTree) -> list[Any]:
         """All leaves, as values."""
         source = last_line(self.solver)
         if not self.has_aux:
-            return self.model.leaves(out, self.who, source)
+            return self.spec.leaves(out, self.who, source)
         if not (isinstance(out, tuple | list) and len(out) == 2):
             raise ArgumentError(
-                f"{self.model.what}: has_aux=True, so {self.who} must return a pair (solution, auxiliary data), but it "
+                f"{self.spec.what}: has_aux=True, so {self.who} must return a pair (solution, auxiliary data), but it "
                 f"returned {type(out).__name__}",
                 source,
             )
-        leaves = self.model.leaves(out[0], self.who, source)
+        leaves = self.spec.leaves(out[0], self.who, source)
         found, tree = tree_flatten(out[1])
         self._aux = tree, [None if _is_array(x) else x for x in found]
-        arrays = [value_of(x, lambda: f"{self.model.what}: auxiliary data") for x in found if _is_array(x)]
+        arrays = [value_of(x, lambda: f"{self.spec.what}: auxiliary data") for x in found if _is_array(x)]
         return leaves + [read_only_copy(strong(x, aval_of(x).dtype)) for x in arrays]
 
     def handed_out(self, outs: Sequence[Any]) -> PyTree:
         """What the caller gets."""
-        x = self.model.handed_out(outs[: self.count])
+        x = self.spec.handed_out(outs[: self.count])
         if self._aux is None:
             return x
         tree, others = self._aux
@@ -102,7 +102,7 @@ class System(CustomRule):
 
     Attributes
     ----------
-    model : Model
+    spec : TreeSpec
         Of the right-hand side, and so of the solution.
     matvec : Jaxpr
         From what it captured, and a vector, to a vector.
@@ -118,7 +118,7 @@ class System(CustomRule):
         Whether it gives the solution without auxiliary data.
     """
 
-    model: Model
+    spec: TreeSpec
     matvec: Jaxpr
     solve: Solver
     transpose_solve: Solver | None = None
@@ -132,7 +132,7 @@ class System(CustomRule):
     @property
     def name(self) -> str:  # type: ignore[override]
         """The public function."""
-        return self.model.what
+        return self.spec.what
 
     @property
     def arity(self) -> int:  # type: ignore[override]
@@ -142,7 +142,7 @@ class System(CustomRule):
     @property
     def outs(self) -> tuple[Aval, ...] | None:  # type: ignore[override]
         """The types of the solution; those of auxiliary data are not known."""
-        return self.model.avals if self.alone or not self.has_aux else None
+        return self.spec.avals if self.alone or not self.has_aux else None
 
     @property
     def functions(self) -> tuple[Any, ...]:
@@ -152,12 +152,12 @@ class System(CustomRule):
     @cached_property
     def solution(self) -> Solution:
         """What takes apart the solver's results."""
-        return Solution(self.model, self.names[0], self.solve, self.has_aux)
+        return Solution(self.spec, self.names[0], self.solve, self.has_aux)
 
     @cached_property
     def count(self) -> int:
         """The number of values that `matvec` captured."""
-        return len(self.matvec.invars) - len(self.model.avals)
+        return len(self.matvec.invars) - len(self.spec.avals)
 
     @cached_property
     def transposed(self) -> System:
@@ -166,12 +166,12 @@ class System(CustomRule):
             return self
         if self.transpose_solve is None:
             raise MissingRuleError(
-                f"reverse mode through {self.model.what}: it needs {self.names[1]}, which solves the transposed "
+                f"reverse mode through {self.spec.what}: it needs {self.names[1]}, which solves the transposed "
                 f"system. Pass {self.names[1]}=..., or symmetric=True where the matrix equals its transpose"
             )
         return System(
-            self.model,
-            transposed_map(self.model, self.operator, self.matvec),
+            self.spec,
+            transposed_map(self.spec, self.operator, self.matvec),
             self.transpose_solve,
             self.solve,
             has_aux=self.has_aux,
@@ -194,7 +194,7 @@ class System(CustomRule):
 
     def solved(self, captured: Values, b: Values) -> PyTree:
         """What the solver returns."""
-        return self.solve(TracedTree(self.operator, self.matvec, captured, self.model), self.model.filled(b))
+        return self.solve(TracedTree(self.operator, self.matvec, captured, self.spec), self.spec.filled(b))
 
     def jvp(self, values: Values, tangents: Values, again: Callable[[], list[Any]]) -> tuple[Any, Any]:
         """Outputs and their tangents."""
@@ -215,7 +215,7 @@ class System(CustomRule):
         captured, b = values[: self.count], values[self.count :]
         if any(type(c) is Linear for c in captured):
             raise NoRuleError(
-                f"{self.model.what} is linear in the right-hand side, not in what {self.operator} captured"
+                f"{self.spec.what} is linear in the right-hand side, not in what {self.operator} captured"
             )
         wanted = [instantiate(ct) for ct in cts[: len(b)]]
         found = self.transposed.again(captured, wanted)
@@ -228,7 +228,7 @@ def _minus(x: Any, y: Any) -> Any:
     return neg_p.bind(y) if type(x) is Zero else sub_p.bind(x, y)
 
 
-def transposed_map(model: Model, name: str, jaxpr: Jaxpr) -> Jaxpr:
+def transposed_map(spec: TreeSpec, name: str, jaxpr: Jaxpr) -> Jaxpr:
     """The transpose of a map in all but what it captured; kept on its jaxpr.
 
     Raises
@@ -236,25 +236,25 @@ def transposed_map(model: Model, name: str, jaxpr: Jaxpr) -> Jaxpr:
     GradientError
         If the map is not linear.
     """
-    return jaxpr.derive("transposed map", lambda: _transposed(model, name, jaxpr))
+    return jaxpr.derive("transposed map", lambda: _transposed(spec, name, jaxpr))
 
 
-def _transposed(model: Model, name: str, jaxpr: Jaxpr) -> Jaxpr:
-    count = len(jaxpr.invars) - len(model.avals)
+def _transposed(spec: TreeSpec, name: str, jaxpr: Jaxpr) -> Jaxpr:
+    count = len(jaxpr.invars) - len(spec.avals)
     linear = tuple([i >= count for i in range(len(jaxpr.invars))])
     try:
-        body, has = transpose_jaxpr(jaxpr, linear, (True,) * len(model.avals))
+        body, has = transpose_jaxpr(jaxpr, linear, (True,) * len(spec.avals))
     except NoRuleError as error:
-        raise GradientError(f"{model.what}: {name} ({jaxpr.name}) is not linear: {error.message}") from error
-    return body if all(has) else padded(body, has, model)
+        raise GradientError(f"{spec.what}: {name} ({jaxpr.name}) is not linear: {error.message}") from error
+    return body if all(has) else padded(body, has, spec)
 
 
-def padded(jaxpr: Jaxpr, has: Sequence[bool], model: Model) -> Jaxpr:
+def padded(jaxpr: Jaxpr, has: Sequence[bool], spec: TreeSpec) -> Jaxpr:
     """A jaxpr with zeros for the outputs that it lacks."""
 
     def full(*values: Any) -> list[Any]:
         found = iter(evaluate(jaxpr, values))
-        return [next(found) if h else instantiate(Zero(a)) for h, a in zip(has, model.avals)]
+        return [next(found) if h else instantiate(Zero(a)) for h, a in zip(has, spec.avals)]
 
     return stage(full, jaxpr.in_avals, jaxpr.name, jaxpr.stats)
 
@@ -273,14 +273,14 @@ def linear_solve(
         check_function(what, fun)
     if transpose_solve is not None:
         check_function(what, transpose_solve)
-    model, values = Model.of(what, "b", b)
+    spec, values = TreeSpec.of(what, "b", b)
     if current_trace.get() is eval_trace:  # nothing is differentiated, mapped or traced
-        solution = Solution(model, "solve", solve, has_aux)
+        solution = Solution(spec, "solve", solve, has_aux)
         return solution.handed_out(
-            solution.leaves(solve(Checked("matvec", matvec, model), model.filled(values)))
+            solution.leaves(solve(Checked("matvec", matvec, spec), spec.filled(values)))
         )
-    jaxpr, captured = trace_map(matvec, "matvec", model)
-    system = System(model, jaxpr, solve, transpose_solve, bool(symmetric), bool(has_aux))
+    jaxpr, captured = trace_map(matvec, "matvec", spec)
+    system = System(spec, jaxpr, solve, transpose_solve, bool(symmetric), bool(has_aux))
     return system.solution.handed_out(system.first(captured, values))
 
 
@@ -294,7 +294,7 @@ class Equation(CustomRule):
 
     Attributes
     ----------
-    model : Model
+    spec : TreeSpec
         Of the initial guess, and so of the root.
     f : Jaxpr
         From what it captured, and `x`, to what is to be zero.
@@ -303,7 +303,7 @@ class Equation(CustomRule):
     has_aux : bool
     """
 
-    model: Model
+    spec: TreeSpec
     f: Jaxpr
     solve: Solver
     tangent_solve: Solver
@@ -314,12 +314,12 @@ class Equation(CustomRule):
     @cached_property
     def solution(self) -> Solution:
         """What takes apart the solver's results."""
-        return Solution(self.model, "solve", self.solve, self.has_aux)
+        return Solution(self.spec, "solve", self.solve, self.has_aux)
 
     @cached_property
     def count(self) -> int:
         """The number of values that `f` captured."""
-        return len(self.f.invars) - len(self.model.avals)
+        return len(self.f.invars) - len(self.spec.avals)
 
     @property
     def arity(self) -> int:  # type: ignore[override]
@@ -329,8 +329,8 @@ class Equation(CustomRule):
     def fwd(self, values: Values) -> list[Any]:
         """The outputs."""
         captured, guess = values[: self.count], values[self.count :]
-        f = TracedTree("f", self.f, captured, self.model)
-        return self.solution.leaves(self.solve(f, self.model.filled(guess)))
+        f = TracedTree("f", self.f, captured, self.spec)
+        return self.solution.leaves(self.solve(f, self.spec.filled(guess)))
 
     def jvp(self, values: Values, tangents: Values, again: Callable[[], list[Any]]) -> tuple[Any, Any]:
         """Outputs and their tangents."""
@@ -361,9 +361,9 @@ class Equation(CustomRule):
     def tangent_system(self) -> System:
         """The system for the tangent of the root; what its matrix captured are the residuals."""
         parts = self.linearized
-        jacobian = parts.linear if all(parts.nonzero) else padded(parts.linear, parts.nonzero, self.model)
+        jacobian = parts.linear if all(parts.nonzero) else padded(parts.linear, parts.nonzero, self.spec)
         return TangentSystem(
-            self.model,
+            self.spec,
             jacobian,
             self.tangent_solve,
             names=("tangent_solve", "tangent_solve"),
@@ -378,9 +378,9 @@ class TangentSystem(System):
     @cached_property
     def transposed(self) -> System:
         """The system with the transposed Jacobian."""
-        matvec = transposed_map(self.model, self.operator, self.matvec)
+        matvec = transposed_map(self.spec, self.operator, self.matvec)
         return TransposedSystem(
-            self.model,
+            self.spec,
             matvec,
             self.solve,
             names=self.names,
@@ -410,22 +410,22 @@ class TransposedSystem(System):
         """What the solver returns, or the solution itself."""
         assert self.of is not None
         try:
-            return self.model.filled(self._run_backwards(self.of, captured, b))
+            return self.spec.filled(self._run_backwards(self.of, captured, b))
         except (NoRuleError, ConcretizationError) as error:
             return self._with_transposed(captured, b, error)
 
     def _run_backwards(self, of: System, captured: Values, cts: Values) -> list[Any]:
         """Record what the solver does to a right-hand side, and transpose that."""
         trace = TangentTrace(current_trace.get())
-        right = [trace.input(a) for a in self.model.avals]
+        right = [trace.input(a) for a in self.spec.avals]
         outs = tracing(trace, lambda: of.solution.leaves(of.solved(captured, right)))
         pairs = [(t.linear, ct) for t, ct in zip(outs, cts) if type(t) is LinearTracer and t._trace is trace]
         return backward(trace.tape, [v for v, _ in pairs], [ct for _, ct in pairs], [t.linear for t in right])
 
     def _with_transposed(self, captured: Values, b: Values, error: FunctransError) -> PyTree:
         """Let the solver solve for another Jacobian, if it looks at the one that it is given."""
-        matvec = TracedTree(self.operator, self.matvec, captured, self.model)
-        found = self.solve(matvec, self.model.filled(b))
+        matvec = TracedTree(self.operator, self.matvec, captured, self.spec)
+        found = self.solve(matvec, self.spec.filled(b))
         if not matvec.called:
             raise MissingRuleError(
                 f"reverse mode through {_WHAT}: tangent_solve cannot be transposed ({error.message}), nor does it "
@@ -441,11 +441,11 @@ def root(
     """``lax.custom_root``."""
     for fun in (f, solve, tangent_solve):
         check_function(_WHAT, fun)
-    model, values = Model.of(_WHAT, "initial_guess", initial_guess)
+    spec, values = TreeSpec.of(_WHAT, "initial_guess", initial_guess)
     if current_trace.get() is eval_trace:  # nothing is differentiated, mapped or traced
-        solution = Solution(model, "solve", solve, has_aux)
-        return solution.handed_out(solution.leaves(solve(Checked("f", f, model), model.filled(values))))
-    jaxpr, captured = trace_map(f, "f", model)
-    equation = Equation(model, jaxpr, solve, tangent_solve, bool(has_aux))
+        solution = Solution(spec, "solve", solve, has_aux)
+        return solution.handed_out(solution.leaves(solve(Checked("f", f, spec), spec.filled(values))))
+    jaxpr, captured = trace_map(f, "f", spec)
+    equation = Equation(spec, jaxpr, solve, tangent_solve, bool(has_aux))
     outs = bind_rule(equation, [*captured, *values], (solve, tangent_solve))
     return equation.solution.handed_out(outs)

@@ -26,7 +26,7 @@ _FLOAT = np.dtype(np.float64)
 
 
 @dataclass(frozen=True)
-class Model:
+class TreeSpec:
     """What other trees must look like.
 
     Attributes
@@ -34,7 +34,7 @@ class Model:
     what : str
         The public function, for messages.
     name : str
-        The argument that is the model: ``"b"``.
+        The argument whose types others must have: ``"b"``.
     tree : PyTreeDef
     avals : tuple of Aval
         The types of its leaves, float or complex, not weak.
@@ -46,13 +46,13 @@ class Model:
     avals: tuple[Aval, ...]
 
     @staticmethod
-    def of(what: str, name: str, tree: PyTree) -> tuple[Model, list[Any]]:
-        """The model that an argument is, and its leaves as values; integers become floats."""
+    def of(what: str, name: str, tree: PyTree) -> tuple[TreeSpec, list[Any]]:
+        """The spec of an argument, and its leaves as values; integers become floats."""
         values, treedef = flatten_values(tree, lambda path: f"{what}: {name}{keystr(path)}")
         for i, x in enumerate(values):
             dtype = aval_of(x).dtype
             values[i] = strong(x, dtype if is_inexact(dtype) else _FLOAT)
-        return Model(what, name, treedef, tuple([aval_of(x) for x in values])), values
+        return TreeSpec(what, name, treedef, tuple([aval_of(x) for x in values])), values
 
     def filled(self, values: Sequence[Any]) -> PyTree:
         """A tree of this structure, as users' functions get it."""
@@ -72,25 +72,31 @@ class Model:
         ShapeError, DtypeError
             If a leaf differs; Python numbers take on the dtype.
         """
-        values, found = flatten_values(tree, lambda path: f"{self.what}: what {who} returned{keystr(path)}")
-        self._check_structure(found, f"{who} must return", "it returned", source)
-        for i, (x, aval) in enumerate(zip(values, self.avals)):
-            own = aval_of(x)
-            self._check_shape(own, i, f"{who} returned", source)
-            if own.dtype != aval.dtype and not (own.weak and _fits(own.dtype, aval.dtype)):
-                self._refuse_dtype(own, i, f"{who} returned", source)
-            values[i] = read_only_copy(strong(x, aval.dtype))
-        return values
+        words = (f"what {who} returned", f"{who} must return", "it returned", f"{who} returned")
+        values = self._checked(tree, words, source, _same)
+        return [read_only_copy(x) for x in values]
 
     def arguments(self, tree: PyTree, who: str) -> list[Any]:
         """The leaves of an argument for `who`, as values of the very types; other real dtypes are converted."""
-        values, found = flatten_values(tree, lambda path: f"{self.what}: the argument of {who}{keystr(path)}")
-        self._check_structure(found, f"{who} takes", "it was given", None)
+        words = (f"the argument of {who}", f"{who} takes", "it was given", f"{who} was given")
+        return self._checked(tree, words, None, _fits)
+
+    def _checked(
+        self,
+        tree: PyTree,
+        words: tuple[str, str, str, str],
+        source: Source | None,
+        takes: Callable[[Aval, Aval], bool],
+    ) -> list[Any]:
+        """The leaves in the very types; `words` name the tree, what is wanted, and what was met: all of it, a leaf."""
+        what, wants, met, met_leaf = words
+        values, treedef = flatten_values(tree, lambda path: f"{self.what}: {what}{keystr(path)}")
+        self._check_structure(treedef, wants, met, source)
         for i, (x, aval) in enumerate(zip(values, self.avals)):
             own = aval_of(x)
-            self._check_shape(own, i, f"{who} was given", None)
-            if not _fits(own.dtype, aval.dtype):
-                self._refuse_dtype(own, i, f"{who} was given", None)
+            self._check_shape(own, i, met_leaf, source)
+            if not takes(own, aval):
+                self._refuse_dtype(own, i, met_leaf, source)
             values[i] = strong(x, aval.dtype)
         return values
 
@@ -130,21 +136,26 @@ class Model:
         return f" at {keystr(path)}" if path else ""
 
 
-def _fits(given: np.dtype, dtype: np.dtype) -> bool:
-    """Whether one dtype can become another without losing the imaginary part."""
-    return is_complex(dtype) or not is_complex(given)
+def _fits(own: Aval, aval: Aval) -> bool:
+    """Whether a value of one type can take on the dtype of another without losing the imaginary part."""
+    return is_complex(aval.dtype) or not is_complex(own.dtype)
+
+
+def _same(own: Aval, aval: Aval) -> bool:
+    """Whether it has that dtype; Python numbers take it on."""
+    return own.dtype == aval.dtype or (own.weak and _fits(own, aval))
 
 
 # --- equations as jaxprs -------------------------------------------------------------------------------------
 
 
-def trace_map(fun: Callable[..., Any], who: str, model: Model) -> tuple[Jaxpr, tuple[Any, ...]]:
+def trace_map(fun: Callable[..., Any], who: str, spec: TreeSpec) -> tuple[Jaxpr, tuple[Any, ...]]:
     """A user's function from a tree to a tree of the same types as a jaxpr, and what it captured: leading operands."""
 
     def flat(*values: Any) -> list[Any]:
-        return model.leaves(fun(model.filled(values)), f"{who} ({name_of(fun)})", last_line(fun))
+        return spec.leaves(fun(spec.filled(values)), f"{who} ({name_of(fun)})", last_line(fun))
 
-    jaxpr, captured = lift_constants(stage(flat, model.avals, name_of(fun)))
+    jaxpr, captured = lift_constants(stage(flat, spec.avals, name_of(fun)))
     return interned(jaxpr), captured
 
 
@@ -157,37 +168,37 @@ class TracedTree:
         Whether it has been.
     """
 
-    __slots__ = ("__name__", "called", "captured", "jaxpr", "model")
+    __slots__ = ("__name__", "called", "captured", "jaxpr", "spec")
 
-    def __init__(self, name: str, jaxpr: Jaxpr, captured: Sequence[Any], model: Model):
+    def __init__(self, name: str, jaxpr: Jaxpr, captured: Sequence[Any], spec: TreeSpec):
         self.__name__ = name
         self.jaxpr = jaxpr
         self.captured = captured
-        self.model = model
+        self.spec = spec
         self.called = False
 
     def __call__(self, x: PyTree) -> PyTree:
         """The function at `x`."""
         self.called = True
-        values = self.model.arguments(x, self.__name__)
-        return self.model.filled(evaluate(self.jaxpr, [*self.captured, *values]))
+        values = self.spec.arguments(x, self.__name__)
+        return self.spec.filled(evaluate(self.jaxpr, [*self.captured, *values]))
 
 
 class Checked:
     """A user's function itself, as his solvers get it where nothing is traced: the first result is checked."""
 
-    __slots__ = ("__name__", "checked", "fun", "model")
+    __slots__ = ("__name__", "checked", "fun", "spec")
 
-    def __init__(self, name: str, fun: Callable[..., Any], model: Model):
+    def __init__(self, name: str, fun: Callable[..., Any], spec: TreeSpec):
         self.__name__ = name
         self.fun = fun
-        self.model = model
+        self.spec = spec
         self.checked = False
 
     def __call__(self, x: PyTree) -> PyTree:
         """The function at `x`."""
         out = self.fun(x)
         if not self.checked:
-            self.model.leaves(out, f"{self.__name__} ({name_of(self.fun)})", last_line(self.fun))
+            self.spec.leaves(out, f"{self.__name__} ({name_of(self.fun)})", last_line(self.fun))
             self.checked = True
         return out
