@@ -131,7 +131,7 @@ def call_primitive(
         transpose=transpose,
         batch=batch,
         effects=effects_of_bodies,
-        multiple=True,
+        multiple_results=True,
         call=CallRules(),
         moves_data=moves_data,
     )

@@ -326,7 +326,7 @@ pure_callback_p: Primitive = Primitive(
     jvp=_jvp_of("pure_callback", lambda: pure_callback_p),
     transpose=_no_derivative("pure_callback", "transpose", "custom_vjp"),
     batch=_pure_batch,
-    multiple=True,
+    multiple_results=True,
     show=_show,
 )
 
@@ -338,7 +338,7 @@ io_callback_p: Primitive = Primitive(
     transpose=_no_derivative("io_callback", "transpose", "custom_vjp"),
     batch=_io_batch,
     effects=lambda **params: Effect.HOST,
-    multiple=True,
+    multiple_results=True,
     show=_show,
 )
 
@@ -351,7 +351,7 @@ debug_callback_p: Primitive = Primitive(
     transpose=lambda cts, *args, call, ordered: [None] * len(args),
     batch=_debug_batch,
     effects=lambda **params: Effect.HOST,
-    multiple=True,
+    multiple_results=True,
     show=_show,
 )
 

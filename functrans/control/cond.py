@@ -268,5 +268,5 @@ cond_p: Primitive = Primitive(
     batch=_batch,
     kernel=Block(_kernel),
     effects=effects_of_bodies,
-    multiple=True,
+    multiple_results=True,
 )

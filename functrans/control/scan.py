@@ -313,6 +313,6 @@ scan_p: Primitive = Primitive(
     batch=_batch,
     kernel=Block(kernel),
     effects=effects_of_bodies,
-    multiple=True,
+    multiple_results=True,
     narrow=_narrow,
 )

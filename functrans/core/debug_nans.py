@@ -78,6 +78,6 @@ def debug_nans_active() -> bool:
 def check_results(prim: Primitive, params: dict[str, Any], args: Sequence[Any], out: Any) -> None:
     """Raise a `NaNError` if an operation outside of `jit` has made a NaN."""
     if not only_moves(prim):
-        error = nan_of(title(prim, params), out if prim.multiple else (out,), args)
+        error = nan_of(title(prim, params), out if prim.multiple_results else (out,), args)
         if error is not None:
             raise error

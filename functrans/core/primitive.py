@@ -5,11 +5,11 @@ Interpreters look in the record and nowhere else; there are no tables of rules. 
 ============== =========================================================== ======================================
 slot           call                                                        returns
 ============== =========================================================== ======================================
-``abstract``   ``(*avals, **params)``                                      Aval (tuple of Avals if `multiple`)
+``abstract``   ``(*avals, **params)``                                      Aval (tuple of Avals if `multiple_results`)
 ``impl``       ``(*arrays, **params)``, NumPy or Python scalars too        ndarray or NumPy scalar (tuple)
-``jvp``        ``(primals, tangents, **params)``, a tangent may be a Zero  ``(out, tangent)`` (tuples if `multiple`)
+``jvp``        ``(primals, tangents, **params)``, a tangent may be a Zero  ``(out, tangent)`` (tuples)
 ``transpose``  ``(ct, *args, **params)``, linear args are `Linear`         list: a cotangent or None for each arg
-``batch``      ``(size, args, dims, **params)``, dims are int or None      ``(out, dim)`` (tuples if `multiple`)
+``batch``      ``(size, args, dims, **params)``, dims are int or None      ``(out, dim)`` (tuples)
 ``kernel``     a rule of `functrans.core.kernel`                           see there
 ``factors``    each ``(ans, *arrays, **params)``, or None; elementwise     what multiplies that operand's tangent
 ``linearize``  ``(primals, tangents, **params)``, higher-order only        ``(outs, tangents)``
@@ -189,7 +189,7 @@ class Primitive:
     linear: bool = False  # in the first operand, for all others fixed: the tangent goes the way of the value
     linearize: Callable[..., Any] | None = None
     effects: Callable[..., Effect] = _no_effects
-    multiple: bool = False
+    multiple_results: bool = False
     call: CallRules | None = None
     weak: bool = False  # the output is weak (a Python scalar) where every operand is
     cheap: bool = False

@@ -128,7 +128,7 @@ class StandInTrace(Trace):
             args, params = self._handed_on(args, params)
         values = tuple([self.lower(a) if isinstance(a, Tracer) else a for a in args])
         out = self.parent.process(prim, values, params)
-        if prim.multiple:
+        if prim.multiple_results:
             return [self.lift(x) for x in out]
         return self.lift(out)
 

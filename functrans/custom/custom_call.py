@@ -230,7 +230,7 @@ custom_call_p: Primitive = Primitive(
     transpose=_transpose,
     batch=_batch,
     effects=effects_of_bodies,
-    multiple=True,
+    multiple_results=True,
     call=CallRules(opaque=True, trace=_stage),
 )
 
@@ -265,5 +265,5 @@ custom_linear_p: Primitive = Primitive(
     transpose=_linear_transpose,
     batch=lambda size, args, dims, *, pull: batching.batch(partial(_pushed, pull), size, args, dims),
     call=CallRules(opaque=True, expand=lambda *avals, pull: stage(partial(_pushed, pull), avals, pull.name)),
-    multiple=True,
+    multiple_results=True,
 )

@@ -130,7 +130,7 @@ class _Checker:
             found = eqn.primitive.abstract(*[a.aval for a in eqn.invars], **eqn.params)
         except (FunctransError, TypeError, ValueError) as error:
             self.fail(where, f"the abstract rule refuses the operands: {error}", eqn.source)
-        return found if eqn.primitive.multiple else (found,)
+        return found if eqn.primitive.multiple_results else (found,)
 
 
 def _alike(a: Aval, b: Aval) -> bool:

@@ -58,7 +58,7 @@ def run_equations(eqns: Iterable[Eqn], env: MutableMapping[Atom, Any], visit: Vi
             values = [a.value if type(a) is Literal else env[a] for a in eqn.invars]
             if visit is not None:
                 env.update(zip(eqn.outvars, visit(eqn, values)))
-            elif eqn.primitive.multiple:
+            elif eqn.primitive.multiple_results:
                 env.update(zip(eqn.outvars, eqn.primitive.bind(*values, **eqn.params)))
             else:
                 env[eqn.outvars[0]] = eqn.primitive.bind(*values, **eqn.params)
@@ -69,7 +69,7 @@ def run_equations(eqns: Iterable[Eqn], env: MutableMapping[Atom, Any], visit: Vi
 def bind_equation(eqn: Eqn, values: Sequence[Any]) -> Sequence[Any]:
     """The results of an equation in the current trace: the default visitor of `evaluate`."""
     out = eqn.primitive.bind(*values, **eqn.params)
-    return out if eqn.primitive.multiple else (out,)
+    return out if eqn.primitive.multiple_results else (out,)
 
 
 # --- construction -------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ def new_equation(
 ) -> Eqn:
     """An equation with new output variables, of the types that the primitive's abstract rule gives."""
     out = prim.abstract(*[a.aval for a in invars], **params)
-    outvars = [Var(a) for a in out] if prim.multiple else [Var(out)]
+    outvars = [Var(a) for a in out] if prim.multiple_results else [Var(out)]
     return Eqn(prim, invars, outvars, params, source)
 
 

@@ -91,7 +91,7 @@ def _laws(prim: Primitive, domain: Domain, rng: int, backends: tuple[str, ...]) 
 
 
 def _outputs(prim: Primitive, out: Any) -> list[Any]:
-    return list(out) if prim.multiple else [out]
+    return list(out) if prim.multiple_results else [out]
 
 
 def _impl(prim: Primitive, operands: Sequence[Any], params: Any) -> list[np.ndarray]:
@@ -217,7 +217,7 @@ def _check_transpose(report: Report, prim: Primitive, domain: Domain, rng: int) 
         if any(y.dtype.kind not in "fc" for y in image):
             continue
         given = [Linear(aval_of(x)) if i in v else x for i, x in enumerate(operands)]
-        back = prim.transpose(cts if prim.multiple else cts[0], *given, **params)
+        back = prim.transpose(cts if prim.multiple_results else cts[0], *given, **params)
         where = f"{s.describe()}, linear in operands {linear}"
         if len(back) != len(operands):
             report.fail(where, f"the rule returned {len(back)} cotangents for {len(operands)} operands")

@@ -56,7 +56,7 @@ class BatchTrace(Trace):
             out, dim = rule(self.size, values, dims, **params)
         finally:
             current_trace.set(outer)
-        if prim.multiple:
+        if prim.multiple_results:
             return [self.lift(x, d) for x, d in zip(out, dim)]
         return self.lift(out, dim)
 

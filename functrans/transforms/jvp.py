@@ -104,7 +104,7 @@ class JVPTrace(Trace):
             out, tangent = rule(primals, tangents, **params)
         finally:
             current_trace.set(outer)
-        if prim.multiple:
+        if prim.multiple_results:
             return [self.pair(x, t) for x, t in zip(out, tangent)]
         return out if type(tangent) is Zero else JVPTracer(self, out, tangent)
 

@@ -107,7 +107,7 @@ class TangentTrace(Trace):
                 # A user's rule, compiled, that has other results, too: only what is linear is recorded.
                 return tracing(self, evaluate, params["jaxpr"], args)
         out = prim.abstract(*map(aval_of, args), **params)
-        if prim.multiple:
+        if prim.multiple_results:
             return self.record(prim, args, params, out)
         return self.record(prim, args, params, (out,))[0]
 
@@ -334,7 +334,7 @@ def replay(linearized: Linearized, tangents: Sequence[Any]) -> list[Any]:
     env: dict[Linear, Any] = {v: t for v, t in zip(linearized.inputs, tangents) if v is not None}
     for prim, args, params, outs in linearized.tape:
         out = prim.bind(*[env[a] if type(a) is Linear else a for a in args], **params)
-        env.update(zip(outs, out if prim.multiple else (out,)))
+        env.update(zip(outs, out if prim.multiple_results else (out,)))
     return [env[t] if type(t) is Linear else t for t in linearized.tangents]
 
 

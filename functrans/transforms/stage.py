@@ -66,9 +66,9 @@ class StageTrace(Trace):
             args, params = prim.call.trace(self, args, params)
         invars = [a._var if type(a) is StagedTracer and a._trace is self else self.atom(a) for a in args]
         out = prim.abstract(*[v.aval for v in invars], **params)
-        outvars = [Var(a) for a in out] if prim.multiple else [Var(out)]
+        outvars = [Var(a) for a in out] if prim.multiple_results else [Var(out)]
         self.eqns.append(Eqn(prim, invars, outvars, params, user_source()))
-        if prim.multiple:
+        if prim.multiple_results:
             return [StagedTracer(self, v) for v in outvars]
         return StagedTracer(self, outvars[0])
 

@@ -43,12 +43,12 @@ def backward(
     if debug_nans_active():
         tape = [located(entry) for entry in tape]
     for prim, args, params, results in reversed(tape):
-        if prim.multiple and len(results) == 1:
+        if prim.multiple_results and len(results) == 1:
             ct = cts.pop(results[0], None)
             if ct is None:
                 continue
             ct = [ct]
-        elif prim.multiple:
+        elif prim.multiple_results:
             ct = [cts.pop(v, None) for v in results]
             if all(c is None for c in ct):
                 continue

@@ -78,7 +78,7 @@ def test_an_equation_of_which_a_part_is_read_is_the_narrower_one():
             name,
             lambda x: (Aval((), x.dtype),) * 2,
             lambda x: (np.min(x), np.max(x)),
-            multiple=True,
+            multiple_results=True,
             narrow=lambda eqn, needed, strict, same=same: (
                 eqn.replace(primitive=low_p, outvars=eqn.outvars[:1])
                 if eqn.outvars[1] not in needed and (same or not strict)

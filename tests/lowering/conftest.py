@@ -40,10 +40,10 @@ class _Stage(Trace):
     def process(self, prim, args, params):
         atoms = [self.atom(a) for a in args]
         avals = prim.abstract(*[a.aval for a in atoms], **params)
-        outs = [Var(a) for a in (avals if prim.multiple else (avals,))]
+        outs = [Var(a) for a in (avals if prim.multiple_results else (avals,))]
         self.eqns.append(Eqn(prim, atoms, outs, params))
         tracers = tuple(_Staged(self, v) for v in outs)
-        return tracers if prim.multiple else tracers[0]
+        return tracers if prim.multiple_results else tracers[0]
 
 
 def _stage(f, *args, stats=None):

@@ -67,7 +67,7 @@ def call_host(eqn: Eqn, args: Sequence[Any]) -> tuple[Any, ...]:
         if has_body and isinstance(error, errors.FunctransError) and error.source is not None:
             raise  # it names the line of the body
         raise _at(error, eqn.source) from None
-    return tuple(outs) if eqn.primitive.multiple else (outs,)
+    return tuple(outs) if eqn.primitive.multiple_results else (outs,)
 
 
 def out_of_memory(jaxpr: Jaxpr, error: MemoryError) -> MemoryError:

@@ -123,10 +123,12 @@ def _impl(*args: Any, eqn: Eqn) -> tuple[Any, ...]:
 
 
 #: An equation evaluated by Python from inside a kernel.
-host_p = Primitive("host", _abstract, _impl, kernel=Block(_host_kernel), effects=_effects, multiple=True)
+host_p = Primitive(
+    "host", _abstract, _impl, kernel=Block(_host_kernel), effects=_effects, multiple_results=True
+)
 #: A loop or a branch without results, whose body calls the host.
 silent_p = Primitive(
-    "silent", _abstract, _impl, kernel=Block(_silent_kernel), effects=_effects, multiple=True
+    "silent", _abstract, _impl, kernel=Block(_silent_kernel), effects=_effects, multiple_results=True
 )
 
 

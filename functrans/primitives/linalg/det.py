@@ -187,5 +187,5 @@ slogdet_p: Primitive = Primitive(
     jvp=_slogdet_jvp,
     batch=_slogdet_batch,
     kernel=Block(_slogdet_kernel),
-    multiple=True,
+    multiple_results=True,
 )

@@ -123,6 +123,6 @@ eig_p: Primitive = Primitive(
     jvp=_jvp,
     batch=_batch,
     effects=may_raise,
-    multiple=True,
+    multiple_results=True,
     narrow=values_alone(0),
 )

@@ -261,5 +261,5 @@ lstsq_p: Primitive = Primitive(
     batch=_lstsq_batch,
     kernel=Block(_lstsq_kernel),
     effects=may_raise,
-    multiple=True,
+    multiple_results=True,
 )

@@ -194,7 +194,7 @@ lu_p: Primitive = Primitive(
     jvp=_lu_jvp,
     batch=_lu_batch,
     kernel=Block(_lu_kernel),
-    multiple=True,
+    multiple_results=True,
 )
 
 

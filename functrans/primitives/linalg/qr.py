@@ -196,7 +196,7 @@ geqrf_p: Primitive = Primitive(
     jvp=_geqrf_jvp,
     batch=_geqrf_batch,
     kernel=Block(_geqrf_kernel),
-    multiple=True,
+    multiple_results=True,
 )
 
 
@@ -284,7 +284,7 @@ qr_p: Primitive = Primitive(
     jvp=_qr_jvp,
     batch=_qr_batch,
     kernel=Block(_qr_kernel),
-    multiple=True,
+    multiple_results=True,
     narrow=_qr_narrow,
 )
 

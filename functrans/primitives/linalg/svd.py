@@ -264,7 +264,7 @@ svd_p: Primitive = Primitive(
     batch=_batch,
     kernel=Block(_kernel),
     effects=may_raise,
-    multiple=True,
+    multiple_results=True,
     narrow=values_alone(1),
 )
 

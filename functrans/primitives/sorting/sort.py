@@ -96,7 +96,7 @@ sort_p: Primitive = Primitive(
     jvp=_sort_jvp,
     batch=_sort_batch,
     kernel=Block(sort_kernel, streamed_from=0),
-    multiple=True,
+    multiple_results=True,
     moves_data=True,
 )
 
@@ -188,7 +188,7 @@ top_k_p: Primitive = Primitive(
     jvp=_top_k_jvp,
     batch=_top_k_batch,
     kernel=Block(_top_k_kernel, streamed_from=0),
-    multiple=True,
+    multiple_results=True,
     moves_data=True,
 )
 
