@@ -102,8 +102,8 @@ class TangentTrace(Trace):
             out = self.parent.process(prim, args, params)
             return self._kept(out, args) if self.retain else out
         if prim.is_transparent:
-            moving = tuple([type(a) is LinearTracer and a._trace is self for a in args])
-            if not all(_reached(params["jaxpr"], moving)):
+            has_tangent = tuple([type(a) is LinearTracer and a._trace is self for a in args])
+            if not all(_reached(params["jaxpr"], has_tangent)):
                 # A user's rule, compiled, that has other results, too: only what is linear is recorded.
                 return tracing(self, evaluate, params["jaxpr"], args)
         out = prim.abstract(*map(aval_of, args), **params)
@@ -137,15 +137,15 @@ def _reached(jaxpr: Jaxpr, mask: tuple[bool, ...]) -> tuple[bool, ...]:
     """Which outputs depend on the inputs marked, as far as calls in it tell."""
 
     def found() -> tuple[bool, ...]:
-        moving = {v for v, m in zip(jaxpr.invars, mask) if m}
+        with_tangent = {v for v, m in zip(jaxpr.invars, mask) if m}
         for e in jaxpr.eqns:
-            ins = tuple([type(a) is Var and a in moving for a in e.invars])
+            ins = tuple([type(a) is Var and a in with_tangent for a in e.invars])
             if not any(ins):
                 continue
             inner = e.params["jaxpr"] if e.primitive.is_transparent else None
             outs = (True,) * len(e.outvars) if inner is None else _reached(inner, ins)
-            moving.update(v for v, m in zip(e.outvars, outs) if m)
-        return tuple([type(a) is Var and a in moving for a in jaxpr.outvars])
+            with_tangent.update(v for v, m in zip(e.outvars, outs) if m)
+        return tuple([type(a) is Var and a in with_tangent for a in jaxpr.outvars])
 
     return jaxpr.derive(("reached", mask), found)
 
@@ -173,17 +173,17 @@ class LinearizeTrace(JVPTrace):
             if type(a.tangent) is LinearTracer:
                 return self._unary_product(prim, a.primal, a.tangent.linear, factors[0], params)
         primals = []
-        moving = []
+        terms = []
         for a, factor in zip(args, factors):
             if type(a) is JVPTracer and a._trace is self:
                 if type(a.tangent) is not LinearTracer:
                     return JVPTrace.process(self, prim, args, params)
                 primals.append(a.primal)
                 if factor is not None:
-                    moving.append((a.tangent.linear, factor))
+                    terms.append((a.tangent.linear, factor))
             else:
                 primals.append(a)
-        return self._product(prim, primals, moving, params)
+        return self._product(prim, primals, terms, params)
 
     def _linear(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """The short way of linear operations: the tangent has the type of the output."""
@@ -227,7 +227,7 @@ class LinearizeTrace(JVPTrace):
         self,
         prim: Primitive,
         primals: Sequence[Any],
-        moving: Sequence[tuple[Linear, Callable[..., Any]]],
+        terms: Sequence[tuple[Linear, Callable[..., Any]]],
         params: dict[str, Any],
     ) -> Any:
         """The short way of elementwise operations: what the jvp rule would have recorded is known beforehand."""
@@ -236,11 +236,11 @@ class LinearizeTrace(JVPTrace):
         try:  # as `run_with`, without a call
             current_trace.set(primal_trace)
             ans = primal_trace.process(prim, tuple(primals), params)
-            if not moving:
+            if not terms:
                 return ans
             shape = shape_of(ans)
             found = []
-            for v, factor in moving:
+            for v, factor in terms:
                 d = factor(ans, *primals, **params)
                 spread = v.aval.shape != shape and shape_of(d) != shape
                 found.append((v, broadcast_to(d, shape) if spread else d))
