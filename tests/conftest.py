@@ -1,6 +1,7 @@
 """Every test runs with the verifier between passes and in checked mode, and hypothesis without clocks."""
 
 import os
+import signal
 from collections import Counter
 
 import pytest
@@ -20,6 +21,13 @@ def _verify_between_passes():
     config.verify = True
     yield
     config.verify = False
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _interruptible():
+    """Ctrl-C interrupts, also where a shell started the tests in the background, which ignores it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)
