@@ -8,11 +8,16 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.core.aval import Aval
+from functrans.core.aval import Aval, aval_of
 from functrans.core.config import config
-from functrans.core.primitive import Effect, Primitive
+from functrans.core.errors import NoRuleError
+from functrans.core.primitive import Effect, Linear, Primitive
+from functrans.core.trace import current_trace, eval_trace
 from functrans.lowering.jaxpr.simplify import simplify
 from functrans.primitives.families import elementwise, mul_p
+from functrans.transforms.batch import batch
+from functrans.transforms.jvp import jvp
+from functrans.transforms.transpose import backward
 
 
 def swapped(**slots):
@@ -158,3 +163,19 @@ def test_passes_do_what_the_effects_allow(effects):
 def test_a_record_is_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         mul_p.cheap = False
+
+
+def test_a_missing_rule_names_the_file_to_open():
+    bare = Primitive("bare", lambda a: a, lambda x: x)
+    x = np.array([0.3, -1.1, 2.0])
+    v, w = Linear(aval_of(x)), Linear(aval_of(x))
+    for run in (
+        lambda: jvp(lambda x: [bare.bind(x)], [x], [x]),
+        lambda: batch(lambda x: [bare.bind(x)], 3, [x], [0]),
+        lambda: backward([(bare, (v,), {}, (w,))], [w], [x], [v]),
+    ):
+        with pytest.raises(
+            NoRuleError, match=r"primitive 'bare' has no (jvp|batch|transpose) rule; .*test_primitive"
+        ):
+            run()
+        assert current_trace.get() is eval_trace

@@ -17,6 +17,7 @@ from functrans.core.ir import Eqn, Jaxpr, Literal, Var, has_subjaxprs
 from functrans.core.primitive import Primitive
 from functrans.core.source import user_source
 from functrans.core.tape import Tape, TapeAval
+from functrans.core.trace import current_trace, eval_trace
 from functrans.passes.check import check_jaxpr
 from functrans.passes.toolkit import (
     backward_slice,
@@ -37,6 +38,7 @@ from functrans.passes.toolkit import (
 )
 from functrans.primitives.elementwise.arithmetic import mul_p, neg_p
 from functrans.primitives.elementwise.exp_log import exp_p
+from functrans.primitives.elementwise.trig import sin_p
 from functrans.primitives.structure.linear import add_p, empty_tape_p, instantiate, zeros
 from functrans.transforms.stage import stage
 
@@ -291,3 +293,24 @@ def test_equations_are_not_copied_by_hand():
         return [c for c in calls(tree, "Eqn") if any(getattr(a, "attr", "") == "source" for a in c.args)]
 
     assert [name for name, tree in trees().items() if copies(tree)] == ["core/ir.py"]
+
+
+def wave(x, y):
+    s = sin_p.bind(x)
+    return [mul_p.bind(s, y), s]
+
+
+def test_evaluate_computes_and_leaves_no_trace_behind():
+    x = np.array([0.3, -1.1, 2.0])
+    out, s = evaluate(stage(wave, [VECTOR, VECTOR], "wave"), [x, x])
+    np.testing.assert_array_equal(out, np.sin(x) * x)
+    np.testing.assert_array_equal(s, np.sin(x))
+    assert current_trace.get() is eval_trace
+
+
+def test_replayed_equations_keep_their_line():
+    jaxpr = stage(wave, [VECTOR, VECTOR], "wave")
+    again = stage(lambda *xs: evaluate(jaxpr, xs), jaxpr.in_avals, "again")
+    assert [e.source for e in again.eqns] == [e.source for e in jaxpr.eqns]
+    assert "sin_p.bind(x)" in again.eqns[0].source.text
+    assert "user_source()" in user_source().text

@@ -1,0 +1,66 @@
+"""`stage`: a function of primitives becomes a jaxpr."""
+
+import numpy as np
+import pytest
+
+from functrans.core.aval import Aval, aval_of
+from functrans.core.errors import UnexpectedTracerError
+from functrans.core.ir import Literal
+from functrans.core.primitive import Effect
+from functrans.core.trace import current_trace, eval_trace
+from functrans.primitives.elementwise.arithmetic import mul_p
+from functrans.primitives.elementwise.exp_log import exp_p
+from functrans.primitives.elementwise.trig import cos_p, sin_p
+from functrans.primitives.indexing.gather_scatter import gather_p
+from functrans.transforms.stage import stage
+
+X = np.array([0.3, -1.1, 2.0])
+VECTOR = aval_of(X)
+
+
+def wave(x, y):
+    s = sin_p.bind(x)
+    return [mul_p.bind(s, y), s]
+
+
+def staged(f=wave, *avals):
+    return stage(f, avals or (VECTOR, VECTOR), "wave")
+
+
+def test_stage_makes_an_equation_of_everything_bound():
+    w = np.ones(3)
+
+    def f(x):
+        known = exp_p.bind(np.zeros(3))
+        dead = cos_p.bind(x)  # noqa: F841
+        return [mul_p.bind(mul_p.bind(x, known), w), 2.0, x, w]
+
+    jaxpr = stage(f, [VECTOR])
+    assert [e.primitive.name for e in jaxpr.eqns] == ["exp", "mul", "mul"]
+    assert len(jaxpr.consts) == 2
+    assert jaxpr.consts[1] is not w
+    assert type(jaxpr.outvars[1]) is Literal
+    assert jaxpr.outvars[2] is jaxpr.invars[0]
+    assert jaxpr.outvars[3] is jaxpr.constvars[1]
+
+
+def test_stage_keeps_dead_equations_with_effects():
+    i = Aval((2,), np.dtype(int))
+
+    def f(x, i):
+        for mode in ("raise", "clip"):
+            gather_p.bind(x, i, axes=(0,), mode=mode, fill_value=None)
+        return [x]
+
+    jaxpr = stage(f, [VECTOR, i])
+    assert [e.effects for e in jaxpr.eqns] == [Effect.RAISE]
+
+
+def test_stage_refuses_tracers_of_traces_that_are_over():
+    kept = []
+    stage(lambda x: kept.append(x) or [x], [VECTOR], "first")
+    with pytest.raises(UnexpectedTracerError, match="a leak from jit of first"):
+        stage(lambda x: [mul_p.bind(x, kept[0])], [VECTOR])
+    with pytest.raises(UnexpectedTracerError, match="first"):
+        sin_p.bind(kept[0])
+    assert current_trace.get() is eval_trace

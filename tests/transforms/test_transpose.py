@@ -1,0 +1,85 @@
+"""`backward` and `transpose_jaxpr`, by themselves: cotangents, and the dot-product law."""
+
+import numpy as np
+import pytest
+
+from functrans.core.aval import Zero, aval_of
+from functrans.passes.check import check_jaxpr
+from functrans.passes.toolkit import evaluate
+from functrans.primitives.elementwise.arithmetic import gt_p, mul_p, select_p
+from functrans.primitives.elementwise.exp_log import exp_p
+from functrans.primitives.elementwise.trig import cos_p, sin_p
+from functrans.primitives.structure.linear import add_p, reduce_sum_p
+from functrans.transforms.linearize import linearize, replay
+from functrans.transforms.stage import stage
+from functrans.transforms.transpose import backward, transpose_jaxpr
+
+X = np.array([0.3, -1.1, 2.0])
+VECTOR = aval_of(X)
+
+
+Y = np.array([1.5, 0.4, -0.7])
+
+
+def folded(x, y):
+    """A value used three times, and a sum."""
+    e = exp_p.bind(mul_p.bind(x, y))
+    total = reduce_sum_p.bind(mul_p.bind(e, x), axes=(0,))
+    return [add_p.bind(e, mul_p.bind(x, x)), total]
+
+
+def branched(x, y):
+    """A selection between two functions."""
+    return [select_p.bind(gt_p.bind(x, y), sin_p.bind(x), mul_p.bind(x, mul_p.bind(y, y)))]
+
+
+def wave(x, y):
+    s = sin_p.bind(x)
+    return [mul_p.bind(s, y), s]
+
+
+def staged(f=wave, *avals):
+    return stage(f, avals or (VECTOR, VECTOR), "wave")
+
+
+def test_backward_adds_cotangents_of_values_used_twice():
+    found = linearize(lambda x: [mul_p.bind(x, x), add_p.bind(x, x)], [X], [True])
+    (ct,) = backward(found.tape, found.tangents, [np.ones(3), np.ones(3)], found.inputs)
+    np.testing.assert_allclose(ct, 2 * X + 2)
+    (ct,) = backward(found.tape, found.tangents, [Zero(X), np.ones(3)], found.inputs)
+    np.testing.assert_allclose(ct, [2.0, 2.0, 2.0])
+    (ct,) = backward(found.tape, found.tangents, [Zero(X), Zero(X)], found.inputs)
+    assert type(ct) is Zero
+
+
+def test_transposed_jaxpr():
+    def f(x, w, y):
+        return [reduce_sum_p.bind(mul_p.bind(x, sin_p.bind(w)), axes=(0,)), y]
+
+    jaxpr = staged(f, VECTOR, VECTOR, VECTOR)
+    back, mask = transpose_jaxpr(jaxpr, (True, False, True), (True, False))
+    check_jaxpr(back)
+    assert mask == (True, False)
+    np.testing.assert_allclose(evaluate(back, [X, 2.0])[0], 2 * np.sin(X))
+
+
+@pytest.mark.parametrize("f", [wave, folded, branched], ids=lambda f: f.__name__)
+def test_dot_product_law(f):
+    """What a tape makes of tangents, times cotangents, is tangents times what its transpose makes of them."""
+    linear = linearize(f, [X, Y], [True, True])
+    tangents = [np.cos(X), np.sin(2 * X)]
+    images = replay(linear, tangents)
+    cotangents = [np.exp(-(np.asarray(t) ** 2)) for t in images]
+    back = backward(linear.tape, linear.tangents, cotangents, linear.inputs)
+    left = sum(np.sum(c * t) for c, t in zip(cotangents, images, strict=True))
+    right = sum(np.sum(c * t) for c, t in zip(back, tangents, strict=True))
+    np.testing.assert_allclose(left, right, rtol=1e-12)
+
+
+def test_transposing_twice_is_the_linear_map_itself():
+    def f(w, x):
+        return [reduce_sum_p.bind(mul_p.bind(x, cos_p.bind(w)), axes=(0,))]
+
+    back, _ = transpose_jaxpr(staged(f), (False, True), (True,))
+    again, _ = transpose_jaxpr(back, (False, True), (True,))
+    np.testing.assert_allclose(evaluate(again, [X, Y])[0], np.sum(np.cos(X) * Y), rtol=1e-14)
