@@ -36,7 +36,7 @@ def test_select_broadcasts(check, operands):
 
 def test_select_wants_a_boolean():
     f8 = Aval((), np.dtype(float))
-    with pytest.raises(DtypeError, match="compare"):
+    with pytest.raises(DtypeError, match="expected bool; use a comparison"):
         select_p.abstract(f8, f8, f8)
 
 

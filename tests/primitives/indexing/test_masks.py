@@ -89,7 +89,7 @@ def test_writing_a_value_for_each_true_element_wants_known_numbers():
     values = np.arange(float(MASK.sum()))
     np.testing.assert_array_equal(fnp.array(X).at[MASK].set(values)[MASK], values)
     np.testing.assert_array_equal(ft.jit(lambda x: x.at[MASK].set(values))(X)[MASK], values)
-    with pytest.raises(NonConcreteBooleanIndexError, match="how many"):
+    with pytest.raises(NonConcreteBooleanIndexError, match="number of elements under the mask is unknown"):
         ft.jit(lambda x, m: x.at[m].set(values))(X, MASK)
     with pytest.raises(ShapeError):
         fnp.array(X).at[MASK].set(values[1:])
