@@ -288,7 +288,7 @@ def over_lanes(
 
 
 def _narrow(eqn: Eqn, needed: Collection[Atom], strict: bool) -> Eqn | None:
-    """Without the stacked rows that nobody reads."""
+    """Without the stacked rows that are never read."""
     num_carry, body = eqn.params["num_carry"], eqn.params["jaxpr"]
     kept = tuple([i for i, v in enumerate(eqn.outvars) if i < num_carry or v in needed])
     if len(kept) == len(eqn.outvars):

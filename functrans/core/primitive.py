@@ -51,7 +51,7 @@ class Effect(enum.Flag):
     ============ ==================================================================== ===== ====
     property     what a pass may do, or must know                                     RAISE HOST
     ============ ==================================================================== ===== ====
-    `removable`  an equation whose outputs nobody reads may go                        no    no
+    `removable`  an equation with unused outputs may go                               no    no
     `shareable`  it makes no difference whether it runs once or twice                 yes   no
     `movable`    it may run where the program would not run it, as before a loop      no    no
     `ordered`    it keeps its place among the others of this kind                     no    yes
@@ -68,7 +68,7 @@ class Effect(enum.Flag):
 
     @property
     def removable(self) -> bool:
-        """Whether an equation whose outputs nobody reads may go."""
+        """Whether an equation with unused outputs may be removed."""
         return self is Effect.NONE
 
     @property

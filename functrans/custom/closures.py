@@ -325,7 +325,7 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     Raises
     ------
     ArgumentError
-        If `fun` is no function; when called: if the number of arguments is wrong.
+        If `fun` is not a function; when called: if the number of arguments is wrong.
     PytreeError, ShapeError, DtypeError
         When called: arguments of another structure, shape, or kind of dtype than the example.
 

@@ -111,13 +111,13 @@ def hooked() -> bool:
 
 
 class _Place(NamedTuple):
-    """In the place of an array: which residual it is."""
+    """Stands for an array: which residual it is."""
 
     number: int
 
 
 class _Tree(NamedTuple):
-    """In the place of a tree that holds arrays: its leaves, arrays replaced by `_Place`."""
+    """Stands for a pytree with arrays: its leaves, with each array replaced by a `_Place`."""
 
     tree: PyTreeDef
     leaves: tuple[Any, ...]

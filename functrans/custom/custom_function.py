@@ -293,13 +293,13 @@ class custom_vjp(CustomFunction):
 
     Notes
     -----
-    Reverse mode runs `fwd` of `defvjp` in the place of the function, and `bwd` when cotangents are known. Forward mode
+    Reverse mode runs `fwd` of `defvjp` instead of the function, and `bwd` when cotangents are known. Forward mode
     runs the rule given by `defjvp`; without one it transposes `bwd`, which must be linear in the cotangent then. All
     transformations compose: `vmap` maps the rules, `jit` compiles them, and derivatives of higher order differentiate
     `fwd` and `bwd`, or apply the rule once more where `fwd` calls the function itself.
 
     Arguments given by name, and defaults, reach the rules by position. As a method, the function gets ``self`` as its
-    first argument; a class that is no pytree needs ``nondiff_argnums=0``.
+    first argument; a class that is not a pytree needs ``nondiff_argnums=0``.
 
     Rules may read traced values from around them, and from arguments in `nondiff_argnums`, as long as these are not
     differentiated: that is `CapturedTracerError`.
@@ -377,7 +377,7 @@ class custom_jvp(CustomFunction):
     function itself.
 
     Arguments given by name, and defaults, reach the rules by position. As a method, the function gets ``self`` as its
-    first argument; a class that is no pytree needs ``nondiff_argnums=0``.
+    first argument; a class that is not a pytree needs ``nondiff_argnums=0``.
 
     Rules may read traced values from around them as long as these are not differentiated: that is
     `CapturedTracerError`.

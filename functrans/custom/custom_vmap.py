@@ -81,7 +81,7 @@ class MapReturned:
         Raises
         ------
         VmapRuleError
-            If it is no pair of arrays and flags.
+            If it is not a pair of arrays and flags.
         """
         if not (isinstance(out, tuple | list) and len(out) == 2):
             met = f"{len(out)} values" if isinstance(out, tuple | list) else type(out).__name__
@@ -199,7 +199,7 @@ class Mappable(CustomRule):
         return self._fun(values)
 
     def fwd_res(self, values: Values, perturbed: Mask, again: Callable[[], list[Any]]) -> Forward:
-        """The outputs; `bwd` computes the function anew from its operands."""
+        """The outputs; `bwd` computes the function again from its operands."""
         return Forward(again(), list(values), perturbed)
 
     def vmap(self, size: int, values: Values, dims: Sequence[int | None]) -> tuple[Any, Any]:

@@ -1,6 +1,6 @@
 """One call of ``MyOp.apply``: the slots of its rule, and the context that is recorded while ``forward`` runs.
 
-At each level of differentiation the context is recorded anew, with what that level knows: its inputs, the outputs of
+At each level of differentiation the context is made again, with what that level knows: its inputs, the outputs of
 the rule applied one level down, and which inputs it differentiates in. So inputs, outputs and values in between that
 were saved all have derivatives, to any order.
 """
@@ -407,7 +407,7 @@ class VmapInfo(NamedTuple):
     batch_size : int
         The size of the mapped axis.
     randomness : str
-        Always ``'error'``: there is no hidden random state that examples could share.
+        Always ``'error'``: examples share no hidden random state.
     axis_name : None
         Mapped axes have no names.
     """

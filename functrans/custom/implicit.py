@@ -63,7 +63,7 @@ class Solution:
         self.solver = solver
         self.has_aux = has_aux
         self.count = len(spec.avals)
-        self._aux: tuple[PyTreeDef, list[Any]] | None = None  # structure, and leaves that are no arrays
+        self._aux: tuple[PyTreeDef, list[Any]] | None = None  # structure, and leaves that are not arrays
 
     def leaves(self, out: PyTree) -> list[Any]:
         """All leaves, as values."""

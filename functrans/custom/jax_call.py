@@ -194,7 +194,7 @@ _STATIC = (*PYTHON_KEYS, str, bytes, type, np.dtype, enum.Enum, Staged)
 
 
 class _Token(NamedTuple):
-    """What ``bwd`` needs beside arrays: structures, and what of the residuals is no array, by position."""
+    """What ``bwd`` needs beside arrays: structures, and residuals that are not arrays, by position."""
 
     residuals: PyTreeDef
     static: list[tuple[int, Any]]
@@ -230,7 +230,7 @@ class JaxCall(CustomRule):
         self.flat = treedef.num_nodes == count + 1 == arity + 1  # no argument is a tree
         self.out_tree: Any = None
         self.out_avals: list[Aval] = []
-        self.source: Callable[..., Any] = declared.fun  # what told the type of the outputs
+        self.source: Callable[..., Any] = declared.fun  # gave the type of the outputs
 
     @property
     def no_reverse(self) -> str:  # type: ignore[override]

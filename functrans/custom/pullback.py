@@ -92,7 +92,7 @@ class Pullback(UserCode):
 
     @property
     def known(self) -> int:
-        """The number of operands that are no tangents."""
+        """The number of operands that are not tangents."""
         primals = self.rule.rule.arity if self.rule.rule.has_forward else 0
         return self.captured + self.residuals + primals
 
@@ -147,7 +147,7 @@ class Pullback(UserCode):
 def independent(jaxpr: Jaxpr, inputs: Sequence[Var]) -> Jaxpr | None:
     """The jaxpr without all that depends on some of its inputs; None where an output does.
 
-    What depends on them is gone also where it has an effect: a gradient that nobody wants gathers from them.
+    What depends on them is gone also where it has an effect: a gradient that is not requested gathers from them.
     """
     reached = forward_slice(jaxpr.eqns, inputs)
     if not reached.isdisjoint(jaxpr.outvars):

@@ -40,7 +40,7 @@ class Forward(NamedTuple):
     residuals : list of values
         What `bwd` gets again; of the same trace as `outs`.
     token : object
-        What else `bwd` gets again: structures, flags, anything that is no array.
+        What else `bwd` gets again: structures, flags, anything that is not an array.
     differentiable : tuple of bool or None
         Which outputs have a derivative; None: all of float or complex dtype.
     materialized : bool

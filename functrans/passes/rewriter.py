@@ -60,7 +60,7 @@ class Rewriter:
 
 
 def is_number(value: Any, number: float) -> bool:
-    """Whether a uniform value is that number, zeros told apart by sign."""
+    """Whether a uniform value is that number; zeros of either sign differ."""
     if value is None or isinstance(value, (bool, complex)) or value != number:
         return False
     return number != 0 or isinstance(value, int) or math.copysign(1, value) == math.copysign(1, number)

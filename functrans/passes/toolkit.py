@@ -271,7 +271,7 @@ def inline(jaxpr: Jaxpr, body_of: Callable[[Eqn], Jaxpr | None]) -> Jaxpr:
 
 
 def constants_to_literals(jaxpr: Jaxpr) -> Jaxpr:
-    """The jaxpr with literals in the place of captured arrays of rank 0."""
+    """The jaxpr with literals instead of captured arrays of rank 0."""
     numbers: dict[Any, Atom] = {
         v: Literal(c[()] if isinstance(c, np.ndarray) else c)
         for v, c in jaxpr.constants

@@ -94,10 +94,10 @@ def compile_entry(code: LLVMKernel) -> tuple[Any, int]:
     finally:
         del _texts[number]
     result: Any = next(iter(entry.overloads.values()))
-    found = result.library.get_pointer_to_function(code.entry)
-    if not found:
+    address = result.library.get_pointer_to_function(code.entry)
+    if not address:
         raise RuntimeError(f"Numba's library has no symbol {code.entry}")
-    return entry, found
+    return entry, address
 
 
 def _make_entry(number: int, kernel: Callable[..., Any]) -> Callable[[int, int], int]:

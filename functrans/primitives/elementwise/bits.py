@@ -172,6 +172,6 @@ def _reduce_precision(x: Any, *, exponent_bits: int, mantissa_bits: int) -> np.n
 reduce_precision_p = elementwise(
     "reduce_precision",
     _reduce_precision,
-    terms=(lambda t, ans, x, **params: t,),  # of what is rounded: a slope of 0 would serve nobody
+    terms=(lambda t, ans, x, **params: t,),  # of what is rounded: a slope of 0 would be useless
     kinds="fc",
 )

@@ -355,7 +355,7 @@ def _operator(ufunc: np.ufunc, prim: Primitive) -> Body:
 
 
 def _equality(ufunc: np.ufunc, prim: Primitive, outcome: np.bool_) -> Body:
-    """== and != take any object, as NumPy's do: what is no number differs from every number."""
+    """== and != take any object, as NumPy's do: anything but a number differs from every number."""
     compare = _operator(ufunc, prim)
 
     def apply(x: Any, y: Any) -> Any:

@@ -278,7 +278,7 @@ def _kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> None:
 
 
 def _regular(k: BlockEmitter, factors: Buffer, inner: Buffer) -> Any:
-    """Put small pivots in the place of zeros, and ones on the diagonal of `inner`; gives the product of the pivots."""
+    """Put small pivots instead of zeros, and ones on the diagonal of `inner`; gives the product of the pivots."""
     n, dtype, real = factors.shape[0], factors.dtype, real_dtype(factors.dtype)
     largest, zeros = k.local(k.const(0, real)), k.local(k.const(0, real))
     nothing = k.const(0, dtype)

@@ -108,7 +108,7 @@ def zeros(aval: Aval, bind: Callable[..., Any] = Primitive.bind) -> Any:
 
 
 def instantiate(x: Any, aval: Aval | None = None) -> Any:
-    """A tangent or cotangent as a value: zeros in the place of a `Zero`, and of None, for which `aval` is needed."""
+    """A tangent or cotangent as a value: zeros instead of a `Zero` or None, for which `aval` is needed."""
     if type(x) is Zero:
         return zeros(x.aval)
     if x is None:
