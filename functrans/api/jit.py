@@ -17,7 +17,7 @@ from ..control import body_cache
 from ..control.call import call_p, executable, set_compiler
 from ..core.aval import PYTHON_SCALARS, Aval, aval_of
 from ..core.config import config, trace_key
-from ..core.locks import new_rlock
+from ..core.context import new_rlock
 from ..core.portable import Portable, in_words
 from ..core.trace import WEAK_KEYS, Tracer, current_trace, eval_trace, leaked
 from ..core.tracebacks import show_users_frames

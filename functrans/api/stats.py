@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 from typing import NamedTuple
 
-from ..core.locks import new_lock
+from ..core.context import new_lock
 
 
 class CacheInfo(NamedTuple):

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.context import new_lock
 from ..core.ir import Atom, Jaxpr, Var
-from ..core.locks import new_lock
 
 #: Jaxprs that are kept; the one not used for longest goes first.
 MOST = 512

@@ -17,9 +17,8 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any, Generic, TypeVar, overload
 
-from .context import Override
+from .context import Override, new_lock
 from .errors import ConfigError, UnknownOptionError
-from .locks import new_lock
 
 T = TypeVar("T")
 

@@ -1,13 +1,19 @@
-"""Values of context variables for the length of a call, whatever ends the call.
+"""State that threads share: context variables set for the length of a call, and locks that survive a fork.
 
 Python runs the handlers of signals, and so raises `KeyboardInterrupt`, where a call returns, at the start of a function
 and at the end of a loop's round. A context manager written in Python has such instants between its setting a variable
 and the start of the block, and between the end of the block and the resetting. These functions have none.
+
+A fork copies the locks that other threads hold, but not the threads that would release them. What the locks of
+`new_lock` protect is whole at any instant (tables changed by one operation), so in a child they start released.
 """
 
 from __future__ import annotations
 
 import functools
+import os
+import threading
+import weakref
 from collections.abc import Callable
 from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
@@ -103,3 +109,31 @@ class Override:
             return run_with(self._variable, self._made(self._variable.get()), f, *args, **kwargs)
 
         return overridden  # type: ignore[return-value]
+
+
+_locks: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def new_lock() -> Any:
+    """As `threading.Lock`."""
+    lock = threading.Lock()
+    _locks.add(lock)
+    return lock
+
+
+def new_rlock() -> Any:
+    """As `threading.RLock`: the thread that holds it may take it again."""
+    lock = threading.RLock()
+    _locks.add(lock)
+    return lock
+
+
+def _open_all() -> None:
+    for lock in list(_locks):
+        # The thread that forked goes on, and opens its own.
+        if not (hasattr(lock, "_is_owned") and lock._is_owned()):
+            lock._at_fork_reinit()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_open_all)

@@ -11,7 +11,7 @@ from typing import Any
 
 from .aval import Aval, aval_of
 from .config import trace_key
-from .locks import new_rlock
+from .context import new_rlock
 from .portable import Unportable
 from .primitive import Effect, Primitive
 from .printing import show

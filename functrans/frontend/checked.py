@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from ..arrays.arguments import FLAG, kind_of, shown, too_large
+from ..core.context import new_rlock
 from ..core.errors import (
     ArgumentError,
     ArgumentValueError,
@@ -26,7 +27,6 @@ from ..core.errors import (
     IntegerRangeError,
     InvalidIndexError,
 )
-from ..core.locks import new_rlock
 from ..core.source import is_internal
 from ..core.trace import Tracer
 from ..core.tracebacks import show_users_frames

@@ -20,42 +20,41 @@ from .arrays import (
     ShapeError,
     UnsupportedDtypeError,
 )
-from .base import FunctransError
+from .base import ConfigError, FunctransError, NoAttributeError, UnknownOptionError
 from .custom import (
+    BackwardError,
     CapturedTracerError,
     ContextAttributeError,
     FunctionContractError,
     FunctionDefinitionError,
     FunctionError,
-    MissingRuleError,
-    OnceDifferentiableError,
-    SavedValuesFreedError,
-)
-from .derivatives import GradientError, NoRuleError
-from .host import CallbackError, FormatError
-from .kernels import MemoryDamageError
-from .loops import BranchTypeError, CarryTypeError, ConditionTypeError, TapeLimitError
-from .numerics import LinAlgError, NaNError, SolverError
-from .options import ConfigError, NoAttributeError, UnknownOptionError
-from .returned import (
-    BackwardError,
     GradientCountError,
     GradientDtypeError,
     GradientShapeError,
     GradientStructureError,
+    MissingRuleError,
+    OnceDifferentiableError,
+    SavedValuesFreedError,
     TangentCountError,
     TangentDtypeError,
     TangentError,
     TangentShapeError,
     VmapRuleError,
 )
+from .running import CallbackError, FormatError, LinAlgError, MemoryDamageError, NaNError, SolverError
 from .tracing import (
+    BranchTypeError,
+    CarryTypeError,
     ConcretizationError,
+    ConditionTypeError,
+    GradientError,
     JaxprError,
     NonConcreteBooleanIndexError,
+    NoRuleError,
     PicklingError,
     StaleInstanceError,
     StaticArgumentError,
+    TapeLimitError,
     TracerArrayConversionError,
     TracerBoolConversionError,
     TracerIntegerConversionError,

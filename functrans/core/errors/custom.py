@@ -1,9 +1,10 @@
-"""Operations with custom rules: how they are defined, and what their context allows."""
+"""Custom rules: how they are defined, what their context allows, what they return."""
 
 from __future__ import annotations
 
+from .arrays import DtypeError, ShapeError
 from .base import FunctransError
-from .derivatives import NoRuleError
+from .tracing import GradientError, NoRuleError
 
 
 class FunctionError(FunctransError, RuntimeError):
@@ -185,4 +186,219 @@ class CapturedTracerError(FunctionError):
     argument: ``def scaled(w, x)``. A rule may capture traced values that are not differentiated (those of ``vmap`` and
     ``jit``) in its closure or in an argument. functrans does not see them elsewhere (in a global variable, in an
     attribute of a class), and raises this error too.
+    """
+
+
+class GradientCountError(FunctionError, TypeError):
+    """A backward returned more or fewer gradients than the operation has arguments.
+
+    >>> import functrans as ft
+    >>> class Scale(ft.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x, factor):
+    ...         ctx.factor = factor
+    ...         return x * factor
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         return g * ctx.factor
+    >>> ft.grad(lambda x: Scale.apply(x, 3))(1.0)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.GradientCountError: function ScaleBackward returned an incorrect number of gradients...
+
+    Return one for each argument of `forward` except `ctx`, with None where there is no gradient:
+    ``return g * ctx.factor, None``. Only None may follow the last one.
+    """
+
+
+class BackwardError(FunctionError, GradientError):
+    """A backward returned a gradient where none can exist, or a value that is not a gradient.
+
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> class Apply(ft.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x, name):
+    ...         ctx.save_for_backward(x)
+    ...         return getattr(fnp, name)(x)
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         (x,) = ctx.saved_tensors
+    ...         return fnp.cos(x) * g, g
+    >>> ft.grad(lambda x: Apply.apply(x, "sin"))(2.0)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.BackwardError: function ApplyBackward returned a gradient different than None at position 1...
+
+    Return None for arguments that are not arrays, and for integer arrays; a gradient for a Python number is dropped.
+    Return arrays; a Python number is valid only if the argument is a scalar.
+    """
+
+
+class GradientShapeError(FunctionError, ShapeError):
+    """A gradient does not have the shape of its argument, and cannot be summed to it.
+
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> class Head(ft.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         return x[:2]
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         return g
+    >>> ft.grad(lambda x: fnp.sum(Head.apply(x)))(fnp.ones(3))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.GradientShapeError: function HeadBackward returned an invalid gradient at index 0 - got [2]...
+
+    A gradient must have the shape of its argument (``fnp.pad(g, (0, 1))``), or a shape to which the argument
+    broadcasts, which is then summed. `custom_vjp` requires exactly the shape of the argument.
+    """
+
+
+class GradientDtypeError(FunctionError, DtypeError):
+    """A backward returned a complex gradient for a real argument.
+
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> class Turn(ft.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         return 1j * x
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         return -1j * g
+    >>> ft.grad(lambda x: fnp.abs(Turn.apply(x)))(2.0)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.GradientDtypeError: function TurnBackward returned a complex gradient for argument 0 ('x')...
+
+    Return the real part: ``(-1j * g).real``. Gradients of other float dtypes, and real ones of complex arguments, are
+    converted.
+    """
+
+
+class GradientStructureError(FunctionError, TypeError):
+    """The gradient of a pytree argument (tuple, list, dict) has another structure than the argument.
+
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> class Affine(ft.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, p, x):
+    ...         ctx.save_for_backward(x)
+    ...         return p["w"] * x + p["b"]
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         (x,) = ctx.saved_tensors
+    ...         return {"w": g * x}, None
+    >>> ft.grad(lambda p: Affine.apply(p, fnp.asarray(2.0)))({"w": 1.0, "b": 0.0})
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.GradientStructureError: function AffineBackward returned a gradient of another structure...
+
+    Return the structure of the argument, ``{"w": g * x, "b": g}``, with None for a leaf without a gradient; or
+    None for the whole argument.
+    """
+
+
+class TangentError(FunctionError, TypeError):
+    """A jvp rule returned a tangent where none can exist, or a value that is not a tangent.
+
+    >>> import functrans as ft
+    >>> class Step(ft.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         y = (x > 0) * 1.0
+    ...         ctx.mark_non_differentiable(y)
+    ...         return y
+    ...     @staticmethod
+    ...     def jvp(ctx, t):
+    ...         return t
+    >>> ft.jvp(Step.apply, (1.0,), (1.0,))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.TangentError: the jvp of Step returned a tangent for the output, but it is marked...
+
+    Return None for outputs that are marked non-differentiable, and for integers and booleans.
+    """
+
+
+class TangentCountError(TangentError):
+    """A jvp rule returned more or fewer tangents than the operation has outputs.
+
+    >>> import functrans as ft
+    >>> class Twice(ft.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         return 2 * x
+    ...     @staticmethod
+    ...     def jvp(ctx, t):
+    ...         return 2 * t, None
+    >>> ft.jvp(Twice.apply, (1.0,), (1.0,))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.TangentCountError: the jvp of Twice returned an invalid number of forward gradients...
+
+    Return one for each output of `forward`, with None for zero; here ``return 2 * t``.
+    """
+
+
+class TangentShapeError(TangentError, ShapeError):
+    """A tangent does not have the shape of its output.
+
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> class Total(ft.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         return fnp.sum(x)
+    ...     @staticmethod
+    ...     def jvp(ctx, t):
+    ...         return t
+    >>> ft.jvp(Total.apply, (fnp.ones(3),), (fnp.ones(3),))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.TangentShapeError: the jvp of Total returned a tangent of shape (3,) for the output of...
+
+    Apply the derivative of `forward` to the tangents: ``return fnp.sum(t)``.
+    """
+
+
+class TangentDtypeError(TangentError, DtypeError):
+    """A jvp rule returned a complex tangent for a real output.
+
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> class Length(ft.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, z):
+    ...         ctx.save_for_forward(z)
+    ...         return fnp.abs(z)
+    ...     @staticmethod
+    ...     def jvp(ctx, t):
+    ...         (z,) = ctx.saved_tensors
+    ...         return fnp.conj(z) * t / fnp.abs(z)
+    >>> ft.jvp(Length.apply, (3 + 4j,), (1j,))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.TangentDtypeError: the jvp of Length returned a complex tangent for the output, which is...
+
+    Return the real part: ``(fnp.conj(z) * t).real / fnp.abs(z)``. Tangents of other float dtypes are converted.
+    """
+
+
+class VmapRuleError(FunctionError):
+    """A `vmap` rule did not return outputs and their batch axes, or is missing.
+
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> class Plain(ft.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         return 2 * x
+    ...     @staticmethod
+    ...     def vmap(info, in_dims, x):
+    ...         return Plain.apply(x)
+    >>> ft.vmap(Plain.apply)(fnp.ones(3))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.VmapRuleError: Plain: Expected the vmap staticmethod to have two returns...
+
+    Return a pair, the outputs and their batch axes: ``return Plain.apply(x), in_dims[0]``, with None for outputs that
+    have none. Or omit `vmap`, and functrans derives it.
     """

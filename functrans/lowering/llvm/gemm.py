@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...core.locks import new_lock
+from ...core.context import new_lock
 from ..blas import OWN_PRODUCTS, address, has_own_products, symbol
 
 _BYTES = 64

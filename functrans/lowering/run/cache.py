@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.locks import new_lock
+from ...core.context import new_lock
 from ..backend import Options
 from ..loops import ir
 from ..loops.show import show

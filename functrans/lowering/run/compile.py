@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...core.locks import new_lock
+from ...core.context import new_lock
 from ..backend import DEFAULT_OPTIONS, Backend, Code, Options, Run, UnsupportedKernelError
 from ..llvm.backend import LLVM
 from ..loops import ir

@@ -12,9 +12,8 @@ import numpy as np
 from ...control.body_cache import interned
 from ...control.callback import Replay, made_before
 from ...core.config import config
-from ...core.context import run_with
+from ...core.context import new_lock, run_with
 from ...core.ir import Eqn, Jaxpr, subjaxprs
-from ...core.locks import new_lock
 from ...core.printing import show
 from ...core.source import Source
 from ...core.tape import Tape, TapeAval

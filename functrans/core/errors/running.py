@@ -1,0 +1,121 @@
+"""A program that runs: numbers without a result, host calls that fail, kernels that damage memory."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .base import FunctransError
+
+
+class LinAlgError(FunctransError, np.linalg.LinAlgError):
+    """A decomposition failed: a matrix that is not positive definite, or singular.
+
+    >>> import numpy as np, functrans as ft, functrans.numpy as fnp
+    >>> ft.jit(fnp.linalg.cholesky)(-np.eye(2))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.LinAlgError: cholesky: the matrix is not positive definite...
+
+    ``except numpy.linalg.LinAlgError`` catches it. Add a small multiple of the identity, or let the result be NaN:
+
+    >>> with ft.config.patch(linalg_errors="nan"):
+    ...     bool(np.isnan(fnp.linalg.cholesky(-np.eye(2))).any())
+    True
+    """
+
+
+class NaNError(FunctransError, FloatingPointError):
+    """An operation returned NaN while ``config.debug_nans`` is on.
+
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> @ft.jit
+    ... def f(x):
+    ...     return fnp.sum(fnp.log(x) * x)
+    >>> with ft.config.patch(debug_nans=True):
+    ...     f(fnp.asarray([1.0, -1.0]))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.NaNError: log returned NaN (1 of 2 elements, the first at (1,))...
+
+    The message names the operation that returned it (in compiled functions too), or the backward of a custom operation
+    (``MyOpBackward``), and shows your line. If the NaN is discarded, as in ``fnp.where(x > 0, fnp.log(x), 0.0)``, give
+    the function valid numbers: ``fnp.log(fnp.where(x > 0, x, 1.0))``. This also fixes the gradient.
+    """
+
+
+class SolverError(FunctransError, RuntimeError):
+    """A SciPy solver found no solution, but its derivative is needed.
+
+    >>> import functrans as ft
+    >>> from functrans.scipy.optimize import brentq
+    >>> ft.grad(lambda a: brentq(lambda y: y**3 + a * y - 1, 0.0, 1.0, maxiter=2))(1.3)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.SolverError: brentq: no root was found: convergence error...
+
+    The derivative follows from the equation, which holds only at a solution. Without derivatives, SciPy's own warnings
+    and flags apply. Start closer, widen the bracket, allow more iterations, or loosen the tolerances.
+    """
+
+
+class CallbackError(FunctransError, ValueError):
+    """A callback did not return what was declared, or a transformation cannot go through it.
+
+    >>> import numpy as np, functrans as ft
+    >>> declared = ft.ShapeDtypeStruct((3,), float)
+    >>> ft.jit(lambda x: ft.pure_callback(lambda x: x[:2], declared, x))(np.ones(3))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.CallbackError: pure_callback: the callback '<lambda>' returned an array of shape (2,)...
+
+    The message names the callback, the leaf of its result, and both types. Callbacks have no derivative:
+
+    >>> ft.grad(lambda x: ft.pure_callback(np.sin, ft.ShapeDtypeStruct((), float), x))(1.0)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.CallbackError: pure_callback: the callback 'sin' has no derivative (JVP)...
+
+    Define one with ``custom_jvp`` or ``custom_vjp``, or stop the derivative: ``functrans.lax.stop_gradient(x)``. To
+    inspect values, use ``functrans.debug.print`` and ``functrans.debug.callback``, which derivatives pass through.
+    """
+
+
+class FormatError(FunctransError, ValueError, KeyError, IndexError):
+    """A format string of ``debug.print`` does not match its arguments.
+
+    >>> import functrans as ft
+    >>> ft.debug.print("x = {x}", y=1.0)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.FormatError: debug.print: 'x = {x}' asks for 'x', which is missing...
+
+    Write ``debug.print("x = {x}", x=x)``, not an f-string, which is evaluated before the numbers are known.
+    """
+
+    __str__ = Exception.__str__  # that of KeyError would quote the message
+
+
+class MemoryDamageError(FunctransError, RuntimeError):
+    """A compiled function wrote outside its memory, or did not write its result. ``config.checked`` detects this.
+
+    Programs written with functrans cannot cause it, unless functrans itself has a bug. A kernel written by hand in the
+    loop IR can:
+
+    >>> import numpy as np, functrans as ft
+    >>> from functrans.lowering.backend import Options
+    >>> from functrans.lowering.loops.builder import Builder
+    >>> from functrans.lowering.run.compile import compile_kernel
+    >>> b = Builder("shift")
+    >>> x = b.buffer("x", np.dtype(float), (3,), "in")
+    >>> y = b.buffer("y", np.dtype(float), (3,), "out")
+    >>> with b.loop(3) as i:
+    ...     b.store(y, (i + 1,), b.load(x, (i,)))
+    >>> compile_kernel(b.finish(), Options(checked=True)).run((np.ones(3), np.zeros(3)))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.MemoryDamageError: kernel 'shift' wrote past the end of 'y', an output of type float64[3]...
+
+    Outside checked mode, such a write corrupts other memory, and the process crashes later or computes wrong numbers.
+    Please report it, with the program. Meanwhile, ``functrans.config.backend = "python"`` or
+    ``functrans.disable_jit()`` run the program without compiled code.
+    """
