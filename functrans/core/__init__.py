@@ -1,1 +1,1 @@
-"""What everything else stands on: avals, jaxprs, primitives, traces, arrays, pytrees, errors."""
+"""The foundation: avals, jaxprs, primitives, traces, options, errors."""

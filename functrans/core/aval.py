@@ -1,7 +1,7 @@
-"""Abstract values: what is known of an array without its numbers.
+"""Abstract values: what is known about an array except its numbers.
 
 Values that flow through interpreters are plain `ndarray`s, NumPy scalars, Python scalars and tracers. A Python
-`int`, `float` or `complex` **is** the weak value: NumPy's promotion (NEP 50) then applies to it by itself.
+`int`, `float` or `complex` **is** the weak value: NumPy's promotion (NEP 50) then applies to it automatically.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from .errors import ShapeError
 
-#: Python's numbers, which are weak values (a bool is not); and all of Python's scalars.
+#: Python's numbers, which are weak values (a bool is not), and all Python scalars.
 PYTHON_NUMBERS = frozenset((int, float, complex))
 PYTHON_SCALARS = PYTHON_NUMBERS | {bool}
 
@@ -30,14 +30,14 @@ class Aval:
     shape : tuple of int
     dtype : numpy.dtype
     weak : bool
-        True where the dtype came from a Python scalar and gives way to any array of the same kind (NEP 50).
+        Whether the dtype came from a Python scalar, and so yields to any array dtype of the same kind (NEP 50).
     """
 
     __slots__ = ("dtype", "shape", "weak")
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype, weak: bool = False):
         if len(shape) > 64:
-            raise ShapeError(f"an array of {len(shape)} axes: arrays have at most 64, in NumPy too")
+            raise ShapeError(f"an array of {len(shape)} axes: arrays can have at most 64, as in NumPy")
         self.shape = shape
         self.dtype = dtype
         self.weak = weak
@@ -57,11 +57,11 @@ class Aval:
 
     @property
     def is_number(self) -> bool:
-        """Whether values of it are Python numbers, outside of any trace."""
+        """Whether its values are Python numbers outside a trace."""
         return self.weak and not self.shape
 
     def strong(self) -> Aval:
-        """The same aval, not weak."""
+        """The same aval without the weakness."""
         return Aval(self.shape, self.dtype) if self.weak else self
 
     def with_shape(self, shape: tuple[int, ...]) -> Aval:
@@ -106,12 +106,12 @@ def aval_of(x: Any) -> Aval:
 
 
 class Zero:
-    """A symbolic zero: the tangent or cotangent of a value that does not matter.
+    """A symbolic zero: the tangent or cotangent of a value that does not affect the result.
 
     Parameters
     ----------
     like : Aval or a value
-        What the zero is a zero of.
+        The value or aval that the zero belongs to.
     """
 
     __slots__ = ("_like",)

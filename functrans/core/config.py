@@ -1,7 +1,7 @@
-"""Options: values for the whole process, and patches of them for one context.
+"""Options: values for the whole process, and overrides for one context.
 
-`config.x = v` sets the value of the process; `config.patch(x=v)` overrides it in the running thread (or task) until
-the block or the call ends. Options that change what is traced or compiled are part of `trace_key`, and so of the key
+`config.x = v` sets the value for the process; `config.patch(x=v)` overrides it in the running thread (or task) until
+the block or the call ends. Options that affect tracing or compilation are part of `trace_key`, and so of the key
 of every cache.
 
 To add an option, write one line in `Config`.
@@ -29,24 +29,24 @@ _BOOLEANS = {
 
 
 class Option(Generic[T]):
-    """One option: its default, whose type is its type; what it does; and which values it takes.
+    """One option: its default (which also gives its type), its documentation, and its valid values.
 
     Parameters
     ----------
     default : bool, int or str
     doc : str
     least : int
-        The least value, of a number.
+        The minimum of a number.
     choices : tuple of str
-        The values, of a text.
+        The valid values of a string.
     traced : bool
-        Whether it changes what is traced or compiled.
+        Whether it affects tracing or compilation.
 
     Attributes
     ----------
     ever_changed : bool
-        Whether it has had another value than the default anywhere in this process. Code that runs often asks for this
-        first, and for the value only then.
+        Whether it has ever had a value other than the default in this process. Hot code tests this first and looks up
+        the value only then.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Option(Generic[T]):
 
     @property
     def allowed(self) -> str:
-        """The values it takes, in words."""
+        """The valid values, in words."""
         if isinstance(self.default, bool):
             return "True or False"
         return (
@@ -90,21 +90,21 @@ class Option(Generic[T]):
         )
 
     def takes(self, value: Any) -> bool:
-        """Whether a value is one of those it takes."""
+        """Whether a value is valid."""
         kind: Any = type(self.default)
         if type(value) is not kind:
             return False
         return value in self.choices if self.choices else kind is bool or value >= self.least
 
     def checked(self, value: Any, where: str | None = None) -> T:
-        """The value, which is about to be set; a `ConfigError` if it takes no such value."""
+        """The value, validated; raises a `ConfigError` if it is invalid."""
         if not self.takes(value):
             raise ConfigError(f"{where or f'config.{self.name}'} must be {self.allowed}, got {value!r}")
         self.ever_changed = self.ever_changed or value != self.default
         return value
 
     def parsed(self, text: str) -> Any:
-        """The value that an environment variable means; the text itself if it means none."""
+        """The value of an environment variable's text; the text itself if it has none."""
         text = text.strip()
         if isinstance(self.default, bool):
             return _BOOLEANS.get(text.lower(), text)
@@ -121,7 +121,7 @@ class Option(Generic[T]):
 
 
 class Patch:
-    """The overrides of a context, with those around it, and the key they give until the process's values change."""
+    """The overrides of a context, including outer ones, and their trace key until the process's values change."""
 
     __slots__ = ("key", "outer", "overrides", "version")
 
@@ -133,7 +133,7 @@ class Patch:
 
 
 class OptionValues:
-    """The values of the process. Apart from `Config`, whose `__getattr__` makes attributes slow to read."""
+    """The values of the process. Separate from `Config`, whose `__getattr__` makes attribute access slow."""
 
     __slots__ = ("current", "key", "lock", "patch", "values", "version")
 
@@ -146,7 +146,7 @@ class OptionValues:
         self.key = self.key_with({})
 
     def set(self, name: str, value: Any) -> None:
-        """Change a value of the process."""
+        """Set the value for the process."""
         with self.lock:
             self.values = {**self.values, name: value}
             self.key = self.key_with({})
@@ -158,24 +158,26 @@ class OptionValues:
         return tuple([values[name] for name, option in _OPTIONS.items() if option.traced])
 
     def trace_key(self) -> tuple[Any, ...]:
-        """The trace key of this context, kept ready: compiled functions ask for it at each call."""
+        """The trace key of this context, cached because compiled functions need it at every call."""
         patch = self.current()
         if patch is None:
             return self.key
         if patch.version != self.version:
-            version = self.version  # read first: a change in between makes the key stale, not wrong for good
+            version = (
+                self.version
+            )  # read first: a concurrent change then makes the key stale, not wrong forever
             patch.key = self.key_with(patch.overrides)
             patch.version = version
         return patch.key
 
 
 class Config:
-    """The options of functrans. There is one object, ``functrans.config``.
+    """The options of functrans, as ``functrans.config``.
 
     Parameters
     ----------
     environment : mapping of str to str
-        Where initial values are read from.
+        The source of initial values.
 
     Notes
     -----
@@ -189,9 +191,9 @@ class Config:
     Raises
     ------
     ConfigError
-        When an option is set to a value that it does not take.
+        If an option is set to an invalid value.
     UnknownOptionError
-        When an option does not exist; an `AttributeError` that names the nearest one.
+        If the option does not exist. It is an `AttributeError`, and names the nearest option.
 
     Examples
     --------
@@ -218,41 +220,41 @@ class Config:
     )
     backend = Option(
         "llvm",
-        "What kernels are made of: LLVM inside a Numba-jitted function, or readable Python source.",
+        "How kernels are generated: as LLVM inside a Numba-jitted function, or as readable Python source.",
         choices=("llvm", "python"),
     )
     tape_limit = Option(
         1 << 32,
-        "The most bytes that reverse mode through a loop of unknown length may keep of each residual; beyond it "
+        "The most bytes that reverse mode through a loop of unknown length may store for each residual; beyond it "
         "`TapeLimitError` is raised.",
         least=1,
     )
     disable_jit = Option(False, "Run everything as Python and NumPy.")
     strict_ctx = Option(
         False,
-        "An array that a `Function` assigns to an attribute of its `ctx` is an error, instead of being kept as if it "
-        "had been saved: everything that is kept then stands in `save_for_backward`.",
+        "Raise an error if a `Function` assigns an array to an attribute of its `ctx`, instead of treating it as "
+        "saved: every array must then go through `save_for_backward`.",
     )
     debug_nans = Option(
         False,
-        "A NaN that appears raises `NaNError`, with the operation that made it and your line: in what an operation "
-        "outside `jit` returns, in the results of a compiled function (which is then evaluated again, equation by "
-        "equation, to find where), and in the gradients that a rule of your own returns. Operations that only move "
-        "numbers (indexing, ``where``, ``sort``) pass on a NaN that is there; arithmetic with it raises.",
+        "Raise `NaNError` when a NaN appears, with the operation that made it and your line: in the result of an "
+        "operation outside `jit`, in the results of a compiled function (which is then evaluated again, equation by "
+        "equation, to locate it), and in the gradients that your own rules return. Operations that only move numbers "
+        "(indexing, ``where``, ``sort``) pass an existing NaN on; arithmetic with it raises.",
     )
     traceback_filtering = Option(
         True,
-        "Errors that leave a transformation, a loop, a branch or a custom rule show your frames, without those of "
-        "functrans between them. Set it to False to see all.",
+        "Show your frames, without the frames of functrans between them, in errors that leave a transformation, a "
+        "loop, a branch or a custom rule. Set it to False to see all.",
         traced=False,
     )
     verify = Option(False, "Check every jaxpr between passes.", traced=False)
     checked = Option(
         False,
-        "Look for writes of compiled code to memory that is not its own: every buffer of a kernel stands between guard "
-        "words, which are looked at after each call; memory not written yet, or given up, is filled with NaN. "
-        "`MemoryDamageError` says which kernel and which buffer. Kernels are compiled for it, arguments and results "
-        "copied.",
+        "Detect writes of compiled code outside its memory: guard words surround every buffer of a kernel and are "
+        "checked after each call; memory that is not yet written, or already released, is filled with NaN. "
+        "`MemoryDamageError` names the kernel and the buffer. Kernels are compiled differently, and arguments and "
+        "results are copied.",
     )
     _store: OptionValues
 
@@ -266,26 +268,26 @@ class Config:
         self.__dict__["_store"] = OptionValues(values)  # __setattr__ takes options only
 
     def patch(self, **options: Any) -> Override:
-        """Override options in this thread, for a block or for the calls of a function.
+        """Override options in this thread, within a block or during the calls of a function.
 
         Parameters
         ----------
         **options
-            Values by name of option.
+            New values by option name.
 
         Returns
         -------
         context manager and decorator
-            May be nested and used again; the former values come back however the block ends.
+            May be nested and reused. The previous values return however the block ends.
 
         Raises
         ------
         ConfigError, UnknownOptionError
-            At once, before the block is entered.
+            Immediately, before the block is entered.
 
         Notes
         -----
-        A thread started inside the block does not see the patch: it starts from the values of the process.
+        A thread started inside the block does not see the patch: it uses the values of the process.
         Setting ``config.x`` inside a block that patches `x` changes the process, not the block.
 
         Examples
@@ -300,12 +302,12 @@ class Config:
         return Override(self._store.patch, functools.partial(Patch, overrides))
 
     def trace_key(self) -> tuple[Any, ...]:
-        """The options that affect what is traced or compiled: part of the key of every cache."""
+        """The values of the options that affect tracing or compilation: part of the key of every cache."""
         return self._store.trace_key()
 
     def __getattr__(self, name: str) -> Any:
         _option(name)
-        raise AttributeError(name)  # while an object without a store is being copied
+        raise AttributeError(name)  # a half-built object, which is being copied
 
     def __setattr__(self, name: str, value: Any) -> None:
         _option(name)
@@ -325,7 +327,7 @@ Config.__doc__ = (Config.__doc__ or "").replace(
 
 
 def _option(name: str) -> Option[Any]:
-    """The option of that name, or an `UnknownOptionError` that names the nearest one."""
+    """The option with that name; raises an `UnknownOptionError` that names the nearest one."""
     if name in _OPTIONS:
         return _OPTIONS[name]
     near = difflib.get_close_matches(name, _OPTIONS, n=1, cutoff=0.5)
@@ -334,4 +336,4 @@ def _option(name: str) -> Option[Any]:
 
 
 config = Config(os.environ)
-trace_key = config._store.trace_key  # as `config.trace_key`, in half the time
+trace_key = config._store.trace_key  # the same as `config.trace_key`, in half the time

@@ -1,11 +1,12 @@
-"""State that threads share: context variables set for the length of a call, and locks that survive a fork.
+"""State that threads share: context variables set for the duration of a call, and locks that survive a fork.
 
-Python runs the handlers of signals, and so raises `KeyboardInterrupt`, where a call returns, at the start of a function
-and at the end of a loop's round. A context manager written in Python has such instants between its setting a variable
-and the start of the block, and between the end of the block and the resetting. These functions have none.
+Python runs signal handlers, and so raises `KeyboardInterrupt`, when a call returns, when a function starts, and at the
+end of a loop iteration. A context manager written in Python has such moments between setting a variable and the start
+of the block, and between the end of the block and the reset. These functions have none.
 
-A fork copies the locks that other threads hold, but not the threads that would release them. What the locks of
-`new_lock` protect is whole at any instant (tables changed by one operation), so in a child they start released.
+A fork copies the locks that other threads hold, but not the threads that would release them. The data that the locks of
+`new_lock` protect is consistent at every instant (tables changed by single operations), so a child starts with them
+released.
 """
 
 from __future__ import annotations
@@ -25,25 +26,27 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def run_with(variable: ContextVar[T], value: T, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """``f(*args, **kwargs)`` while `variable` has a value; then it has the former one again."""
+    """``f(*args, **kwargs)`` while `variable` has this value; the previous value then returns."""
     before = variable.get()
-    try:  # before it is set: an interrupt may be raised as soon as `set` returns
+    try:  # entered before the variable is set: an interrupt may arrive as soon as `set` returns
         variable.set(value)
         return f(*args, **kwargs)
-    finally:  # one call of C, and no instant before it
+    finally:  # a single C call, with no chance for an interrupt before it
         variable.set(before)
 
 
 def run_quietly(f: Callable[..., Any], *args: Any, **kinds: Any) -> Any:
-    """``f(*args)``, a function of ours, without NumPy's warnings: all, or those of the `kinds` of `numpy.errstate`.
+    """``f(*args)``, for an internal function, with NumPy's warnings off: all, or those of `kinds` (see
+    `numpy.errstate`).
 
-    In a copy of the context, which C leaves: the methods of `numpy.errstate` are Python and can be interrupted.
+    It runs in a copy of the context, which C code leaves: the methods of `numpy.errstate` are Python and can be
+    interrupted.
     """
     return copy_context().run(_quiet, kinds or _ALL, f, args, {})
 
 
 def quietly(f: F) -> F:
-    """A function of ours without NumPy's warnings of overflow and the like."""
+    """An internal function with NumPy's floating-point warnings off."""
 
     @functools.wraps(f)
     def quiet(*args: Any, **kwargs: Any) -> Any:
@@ -63,18 +66,19 @@ def _quiet(
 
 
 class Override:
-    """A value of a context variable for a ``with`` block, or for the calls of a function that it decorates.
+    """Set a context variable within a ``with`` block, or during the calls of a decorated function.
 
     Parameters
     ----------
     variable : ContextVar
-        Its value outside of all blocks is None.
+        The variable, whose value outside all blocks is None.
     made : callable
-        ``made(outer)`` is the value for the block, from that around it, and holds that as its attribute `outer`.
+        ``made(outer)`` returns the value for the block, given the outer value, which it stores as its attribute
+        `outer`.
 
     Notes
     -----
-    May be nested, and used again, by several threads at once.
+    May be nested and reused, also by several threads at once.
     """
 
     __slots__ = ("_made", "_variable")
@@ -87,22 +91,22 @@ class Override:
         value = self._made(outer)
         try:
             self._variable.set(value)
-        except BaseException:  # an interrupt, as soon as it was set: the block does not begin
+        except BaseException:  # an interrupt right after it was set: the block does not start
             self._variable.set(outer)
             raise
 
     def __exit__(self, *exception: object) -> None:
-        # The former value hangs on the present one, not on this object, which several threads may be using.
+        # The current value holds the previous one. This object does not: several threads may use it.
         try:
             value = self._variable.get()
-        except BaseException:  # an interrupt, as soon as it returned
+        except BaseException:  # an interrupt right after it returned
             value = self._variable.get()
             self._variable.set(None if value is None else value.outer)
             raise
         self._variable.set(None if value is None else value.outer)
 
     def __call__(self, f: F) -> F:
-        """The function, whose calls have the value."""
+        """The function, with the value set during its calls."""
 
         @functools.wraps(f)
         def overridden(*args: Any, **kwargs: Any) -> Any:

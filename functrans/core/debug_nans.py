@@ -1,4 +1,4 @@
-"""NaN as an error, while ``config.debug_nans`` is on. `EvalTrace` checks what operations outside of `jit` return."""
+"""NaN as an error, while ``config.debug_nans`` is on. `EvalTrace` checks the results of operations outside `jit`."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _option = Config.debug_nans
 
 
 def has_nan(x: Any) -> bool:
-    """Whether a value (array or number of any dtype) has a NaN."""
+    """Whether a value (array or number of any dtype) contains a NaN."""
     if isinstance(x, float | complex):
         return x != x
     return isinstance(x, np.ndarray | np.generic) and x.dtype.kind in "fc" and bool(np.isnan(x).any())
 
 
 def only_moves(prim: Primitive) -> bool:
-    """Whether an operation passes numbers on, so that a NaN cannot begin there."""
+    """Whether an operation only moves numbers, so that a NaN cannot originate in it."""
     return prim.moves_data or isinstance(prim.kernel, Indexed | Reshape)
 
 
 def describe(x: Any) -> str:
-    """Where the NaN of an array are: ``(2 of 5 elements, the first at (1,))``; nothing for a number."""
+    """Where the NaNs of an array are: ``(2 of 5 elements, the first at (1,))``; empty for a number."""
     if not np.ndim(x):
         return ""
     bad = np.argwhere(np.isnan(x))
@@ -43,19 +43,19 @@ def describe(x: Any) -> str:
 def nan_of(
     name: str, outs: Sequence[Any], operands: Sequence[Any], source: Source | None = None
 ) -> NaNError | None:
-    """The error for an operation that returned these; None where there is no NaN among them."""
+    """The error for an operation with these results; None if they contain no NaN."""
     for i, x in enumerate(outs):
         if has_nan(x):
             which = f" in output {i}" if len(outs) > 1 else ""
             before = [str(k) for k, a in enumerate(operands) if has_nan(a)]
-            known = f". It was there before: in operand {' and '.join(before)}" if before else ""
+            known = f". The input already contained it: operand {' and '.join(before)}" if before else ""
             return NaNError(f"{name} returned NaN{which}{describe(x)}{known}", source)
     return None
 
 
 @contextmanager
 def blamed(what: str) -> Iterator[None]:
-    """Name a rule of the user's (``MyOpBackward``) in the errors for NaN that appear in a ``with`` block."""
+    """Name a user's rule (``MyOpBackward``) in the errors for NaNs that appear within a ``with`` block."""
     try:
         yield
     except NaNError as error:
@@ -65,18 +65,18 @@ def blamed(what: str) -> Iterator[None]:
 
 
 def title(prim: Primitive, params: dict[str, Any]) -> str:
-    """The name of an operation for messages, with that of the function or rule that it applies."""
+    """The name of an operation for messages, with the name of the function or rule that it applies."""
     names = [p.name for p in params.values() if isinstance(getattr(p, "name", None), str)]
     return f"{prim.name} of {names[0]}" if names else prim.name
 
 
 def debug_nans_active() -> bool:
-    """Whether ``config.debug_nans`` is on here; quick where it has never been on."""
+    """Whether ``config.debug_nans`` is on in this context; fast if it has never been on."""
     return _option.ever_changed and config.debug_nans
 
 
 def check_results(prim: Primitive, params: dict[str, Any], args: Sequence[Any], out: Any) -> None:
-    """Raise a `NaNError` if an operation outside of `jit` has made a NaN."""
+    """Raise a `NaNError` if an operation outside `jit` produced a NaN."""
     if not only_moves(prim):
         error = nan_of(title(prim, params), out if prim.multiple_results else (out,), args)
         if error is not None:

@@ -1,8 +1,8 @@
-"""dtypes: which are supported, and NumPy 2's promotion (NEP 50) with weak Python scalars.
+"""Supported dtypes, and NumPy 2's promotion (NEP 50) with weak Python scalars.
 
-NumPy itself is asked, and the answer is kept: `np.result_type` for promotion, `ufunc.resolve_dtypes` for the
-loop that a ufunc computes in. There is one difference: where NumPy would compute in float16 (``np.sin`` of
-int8 or bool), which is not supported, functrans computes in float32.
+The rules are NumPy's own, cached: `np.result_type` for promotion, `ufunc.resolve_dtypes` for the loop of a ufunc. There
+is one difference: where NumPy would compute in float16 (``np.sin`` of int8 or bool), which is not supported, functrans
+computes in float32.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ SUPPORTED: tuple[np.dtype, ...] = (
     COMPLEX128,
 )
 _SUPPORTED = frozenset(SUPPORTED)
-# One object for each dtype, whatever alias it came by (on Linux, long and long long are both int64).
+# One object for each dtype, whatever its alias (on Linux, long and long long are both int64).
 _CANONICAL: dict[np.dtype, np.dtype] = {dtype: dtype for dtype in SUPPORTED}
 
 _PYTHON_SCALARS: dict[type, np.dtype] = {bool: BOOL, int: INT64, float: FLOAT64, complex: COMPLEX128}
-# What stands for a weak dtype in NumPy's functions. A Python bool is not weak: it is a bool array of no axes.
+# Stand-ins for weak dtypes in NumPy's functions. A Python bool is not weak: it acts as a bool array without axes.
 _WEAK_VALUES: dict[str, Any] = {"i": 0, "u": 0, "f": 0.0, "c": 0j}
 _WEAK_TYPES: dict[str, type] = {"i": int, "u": int, "f": float, "c": complex}
 
@@ -55,18 +55,18 @@ _CURES = {
 
 
 def check_supported(dtype: np.dtype, what: str) -> np.dtype:
-    """The dtype in its canonical form, if functrans has arrays of it.
+    """The canonical form of a dtype, if functrans supports arrays of it.
 
     Parameters
     ----------
     dtype : numpy.dtype
     what : str
-        What has the dtype, for the message: ``"sin: argument 0"``.
+        The owner of the dtype, for the message: ``"sin: argument 0"``.
 
     Raises
     ------
     UnsupportedDtypeError
-        Says what to use instead.
+        If it is not supported. The message says what to use instead.
 
     Examples
     --------
@@ -82,18 +82,18 @@ def check_supported(dtype: np.dtype, what: str) -> np.dtype:
 
 
 def is_float0(x: Any) -> bool:
-    """Whether `x` is an array without bits, as programs written for JAX give the tangent of an integer."""
+    """Whether `x` is an array of dtype float0, which JAX uses for the tangents of integers."""
     dtype = getattr(x, "dtype", None)
     return isinstance(dtype, np.dtype) and dtype.kind == "V" and dtype.itemsize == 0
 
 
 def native(x: np.ndarray, what: str) -> np.ndarray:
-    """The array in native byte order; a copy, where it is not.
+    """The array in native byte order, copied only if necessary.
 
     Raises
     ------
     UnsupportedDtypeError
-        If functrans has no arrays of its dtype.
+        If functrans does not support its dtype.
     """
     swapped = x.dtype.newbyteorder("=")
     if x.dtype.isnative or swapped not in _SUPPORTED:
@@ -117,19 +117,19 @@ def _cure(dtype: np.dtype) -> str:
 
 
 def canonical(dtype: Any, what: str = "dtype argument") -> np.dtype:
-    """The supported `numpy.dtype` that a user's dtype means.
+    """The supported `numpy.dtype` for a dtype given by the user.
 
     Parameters
     ----------
     dtype : dtype-like
         ``float``, ``np.float32``, ``"int8"``, a `numpy.dtype`.
     what : str
-        For the message.
+        The name of the argument, for the message.
 
     Raises
     ------
     UnsupportedDtypeError
-        If NumPy knows the dtype and functrans does not, or if it is no dtype.
+        If functrans does not support the dtype, or it is not a dtype.
 
     Examples
     --------
@@ -138,9 +138,9 @@ def canonical(dtype: Any, what: str = "dtype argument") -> np.dtype:
     """
     try:
         if isinstance(dtype, np.ndarray):
-            raise TypeError("an array is none; write x.dtype")
+            raise TypeError("an array is not a dtype: write x.dtype")
         found = np.dtype(dtype)
-    except Exception as error:  # NumPy raises several classes, and asks attributes of the user's object
+    except Exception as error:  # NumPy raises several classes, and reads attributes of the user's object
         raise UnsupportedDtypeError(
             f"{what}: {dtype!r} is not a dtype ({error}); use one of {', '.join(map(str, SUPPORTED))}"
         ) from None
@@ -158,7 +158,7 @@ def is_complex(dtype: np.dtype) -> bool:
 
 
 def is_inexact(dtype: np.dtype) -> bool:
-    """Whether the dtype is floating point, real or complex: whether it has derivatives."""
+    """Whether the dtype is real or complex floating point, and so has derivatives."""
     return dtype.kind in "fc"
 
 
@@ -168,14 +168,14 @@ def is_integer(dtype: np.dtype) -> bool:
 
 
 def real_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype of the real part: float32 for complex64, any other than complex unchanged."""
+    """The dtype of the real part: float32 for complex64; a dtype that is not complex is unchanged."""
     if dtype.kind != "c":
         return dtype
     return FLOAT32 if dtype.itemsize == 8 else FLOAT64
 
 
 def complex_dtype(dtype: np.dtype) -> np.dtype:
-    """The complex dtype that holds the values: complex64 for float32, complex128 for float64 and integers."""
+    """The smallest complex dtype that holds the values: complex64 for float32, complex128 for float64 and integers."""
     if dtype.kind == "c":
         return dtype
     return COMPLEX64 if dtype == FLOAT32 else COMPLEX128
@@ -192,18 +192,18 @@ def python_scalar_dtype(cls: type) -> np.dtype:
     dtype = _PYTHON_SCALARS.get(cls)
     if dtype is None:
         raise UnsupportedDtypeError(
-            f"{cls.__name__} is not a type of Python scalar: use bool, int, float or complex"
+            f"{cls.__name__} is not a Python scalar type: use bool, int, float or complex"
         )
     return dtype
 
 
 def promote(dtypes_and_weak: Sequence[tuple[np.dtype, bool]]) -> tuple[np.dtype, bool]:
-    """The common dtype of several operands, as ``np.result_type`` gives it.
+    """The common dtype of several operands, as given by ``np.result_type``.
 
     Parameters
     ----------
     dtypes_and_weak : sequence of (numpy.dtype, bool)
-        A weak dtype is that of a Python scalar: of its kind alone.
+        A weak dtype comes from a Python scalar: only its kind matters.
 
     Returns
     -------
@@ -257,7 +257,7 @@ def resolve_ufunc(
     Returns
     -------
     inputs : tuple of numpy.dtype
-        What the inputs are cast to.
+        The dtypes that the inputs are cast to.
     outputs : tuple of numpy.dtype
 
     Raises
@@ -267,7 +267,7 @@ def resolve_ufunc(
 
     Notes
     -----
-    NumPy computes ``sin`` of int8, uint8 and bool in float16; functrans, which has no float16, in float32.
+    NumPy computes ``sin`` of int8, uint8 and bool in float16. functrans does not support float16, and uses float32.
 
     Examples
     --------
@@ -280,10 +280,11 @@ def resolve_ufunc(
         raise DtypeError(f"{ufunc.__name__} takes {ufunc.nin} arrays, got {len(operands)}")
     resolved = _resolve(ufunc, operands)
     if any(dtype.char == "O" for dtype in resolved):
-        # NumPy compares two Python integers as objects, because they may be large; here they are int64.
+        # NumPy compares two Python integers as objects, because they may be large; functrans treats them as int64.
         resolved = _resolve(ufunc, tuple((dtype, False) for dtype, _ in operands))
     if any(dtype.char == "e" for dtype in resolved):
-        # The float32 loop of the same form, which NumPy takes if what it would cast to float16 is float32.
+        # The float32 loop of the same form, which NumPy chooses if float32 replaces the inputs it would cast to
+        # float16.
         raised = tuple(
             (FLOAT32, False) if inner.char == "e" else operand for operand, inner in zip(operands, resolved)
         )
@@ -305,9 +306,9 @@ def _resolve(ufunc: np.ufunc, operands: tuple[tuple[np.dtype, bool], ...]) -> tu
 def _ufunc_cure(ufunc: np.ufunc, kinds: set[str]) -> str:
     loops = {loop.split("->")[0] for loop in ufunc.types}
     if "c" in kinds and not any("D" in loop for loop in loops):
-        return "it is not defined for complex numbers; take x.real, x.imag or abs(x) first"
+        return "it is not defined for complex numbers; use x.real, x.imag or abs(x)"
     if kinds & set("fc") and not any("d" in loop for loop in loops):
         return "convert the arguments to an integer or bool dtype with .astype"
     if kinds == {"b"}:
         return "convert bool arguments with .astype(int), or use the logical functions"
-    return f"bring the arguments to one dtype with .astype (NumPy's loops are {', '.join(ufunc.types)})"
+    return f"convert the arguments to one dtype with .astype (NumPy's loops are {', '.join(ufunc.types)})"

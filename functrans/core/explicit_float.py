@@ -1,13 +1,13 @@
-"""Whether the user's code itself converts a value by ``float``, ``int`` or ``complex``.
+"""Detect whether the user's own code converts a value with ``float``, ``int`` or ``complex``.
 
 Converting a value under differentiation loses its derivative. ``float(t)`` in the user's code asks for exactly that. C
 code (``math.sin``, ``map(float, ts)``, SciPy's solvers) calls the same methods ``__float__``, ``__int__`` and
-``__complex__``, although the user never asked for a number. The bytecode of the calling frame separates the two: its
+``__complex__``, although the user never asked for a number. The bytecode of the calling frame tells the two apart: its
 current instruction must be a call, and the callee one of the three built-in classes.
 
-The callee is the value that one instruction, a *load*, pushed below the arguments. To find it, the depth of the stack
-is followed from each load before the call. Anything that is not understood on the way proves nothing: with the bytecode
-of a future Python, conversions are refused, and no derivative is lost.
+The callee is the value that one instruction, a *load*, pushed below the arguments. To find it, we follow the stack
+depth from each load up to the call. Bytecode that we do not understand proves nothing: under a future Python,
+conversions are then refused, and no derivative is lost.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from .source import Source, is_installed, is_internal
 
 _NUMBERS = (float, int, complex)
 
-#: Since 3.13 a call has a place for `self` above the callee, before that beneath it.
+#: Since 3.13 the slot for `self` is above the callee; before, it was below.
 _SELF_ABOVE = int(sys.version_info >= (3, 13))
-#: How many entries of the stack lie above the arguments. (3.11 calls in two steps, of which either may be current.)
+#: The number of stack entries above the arguments. (3.11 calls in two steps, either of which may be current.)
 _CALLS = {"PRECALL": 0, "CALL": 0, "CALL_KW": 1}
 _LOCAL = {"LOAD_NAME", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW", "LOAD_DEREF", "LOAD_CLASSDEREF"}
 _NAMES = {*_LOCAL, "LOAD_GLOBAL"}
 _ATTRIBUTES = {"LOAD_ATTR", "LOAD_METHOD"}
-#: Instructions that leave the rest of the stack as it is, even where nothing lies on the callee.
+#: Instructions that leave the rest of the stack unchanged, even where nothing lies on the callee.
 _HARMLESS = {"NOP", "CACHE", "EXTENDED_ARG", "KW_NAMES", "PUSH_NULL", "POP_TOP", "NOT_TAKEN"}
 _JUMPS = {*dis.hasjrel, *dis.hasjabs}
 _UNCONDITIONAL = {"JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"}
 
 
 class CalleeLoad(NamedTuple):
-    """What puts the callee on the stack: ``name``, or ``name.attribute.attribute``."""
+    """The source of the callee on the stack: ``name``, or ``name.attribute.attribute``."""
 
     kind: str
     name: str
     attributes: tuple[str, ...]
 
     def value(self, frame: FrameType) -> Any:
-        """What the names refer to in a frame; None where that takes more than looking at modules."""
+        """The object that the names refer to in a frame; None if finding it takes more than looking into modules."""
         spaces = [frame.f_globals, frame.f_builtins]
         if self.kind in _LOCAL:
             spaces = [frame.f_locals, *(spaces if self.kind == "LOAD_NAME" else ())]
@@ -56,15 +56,15 @@ class CalleeLoad(NamedTuple):
 
 
 class Site(NamedTuple):
-    """The instruction at which a frame stands.
+    """The current instruction of a frame.
 
     Attributes
     ----------
     name : str
     operator : str
-        Of a binary operation, else empty.
+        The operator of a binary operation, else empty.
     callee : CalleeLoad or None
-        Of a call: the one load of what it calls, None where that is not certain.
+        For a call, the one load of its callee; None if that is uncertain.
     """
 
     name: str
@@ -73,9 +73,9 @@ class Site(NamedTuple):
 
 
 def is_explicit(frame: FrameType) -> bool:
-    """Whether a frame is the user's and calls ``float``, ``int`` or ``complex``, or formats a number by ``%``.
+    """Whether a frame is the user's and calls ``float``, ``int`` or ``complex``, or formats a number with ``%``.
 
-    A ``%`` that asks for a number is that of a string: a traced operand defines all the others itself.
+    A ``%`` that asks for a number is string formatting: a traced operand implements all other uses itself.
     """
     if site(frame.f_code, frame.f_lasti).operator in ("%", "%="):
         return True
@@ -83,28 +83,28 @@ def is_explicit(frame: FrameType) -> bool:
 
 
 def is_users(code: CodeType) -> bool:
-    """Whether code belongs neither to functrans, nor to Python's library, nor to an installed package."""
+    """Whether code belongs to the user: not to functrans, Python's library or an installed package."""
     return not (is_internal(code) or is_installed(code))
 
 
 def called(frame: FrameType) -> Any:
-    """What a frame calls at the moment; None where it calls nothing, or that is not certain."""
+    """What a frame is calling; None if it is not calling anything, or if that is uncertain."""
     callee = site(frame.f_code, frame.f_lasti).callee
     return None if callee is None else callee.value(frame)
 
 
 def asker(frame: FrameType | None) -> tuple[str, Source | None]:
-    """What asks for a number, by the name under which the user knows it, and the user's line.
+    """What asks for a number, by the name that the user knows, and the user's line.
 
     Parameters
     ----------
     frame : FrameType
-        The innermost.
+        The innermost frame.
 
     Returns
     -------
     str
-        Empty where what the line calls has no certain name.
+        Empty if the callee has no certain name.
     Source or None
     """
     inner = None
@@ -115,7 +115,7 @@ def asker(frame: FrameType | None) -> tuple[str, Source | None]:
         module, name = inner.f_globals.get("__name__", ""), inner.f_code.co_name
         if module.endswith(
             ".tracebacks"
-        ):  # a transformation called C code: math.sin itself, a functools.partial of it
+        ):  # a transformation called C code: math.sin, or a functools.partial of it
             return "", source
         if module.startswith(f"{__name__.partition('.')[0]}."):  # methods of traced values
             return f"{name.lstrip('_')}()", source
@@ -129,7 +129,7 @@ def asker(frame: FrameType | None) -> tuple[str, Source | None]:
 
 
 def _public(module: str | None) -> str:
-    """A module's name with a dot, up to the first private part; nothing for built-in functions."""
+    """A module's name with a dot, up to the first private part; empty for built-in functions."""
     first, *rest = (module or "").split(".")
     parts = [first.lstrip("_"), *takewhile(lambda part: not part.startswith("_"), rest)]
     return "".join(f"{part}." for part in parts if part not in ("", "builtins"))
@@ -168,9 +168,9 @@ def _load(steps: Sequence[dis.Instruction], i: int) -> CalleeLoad | None:
 def _reaches(
     steps: Sequence[dis.Instruction], place: dict[int, int], load: int, call: int, entries: int
 ) -> bool:
-    """Whether the call calls what a load pushed, whichever way it is reached.
+    """Whether the call's callee is the value that a load pushed, on every path between them.
 
-    Depths are counted in entries above the value that was loaded; None once that has been used.
+    Depth counts the entries above the loaded value; None once the value has been consumed.
     """
     effect = dis.stack_effect(steps[load].opcode, steps[load].arg)
     pushed = effect - 1 if steps[load].opname in _NAMES else effect
@@ -199,7 +199,7 @@ def _reaches(
 def _following(
     steps: Sequence[dis.Instruction], place: dict[int, int], i: int, depth: int | None
 ) -> Iterator[tuple[int, int | None]]:
-    """Where an instruction leads, with the depth of the stack there."""
+    """Where an instruction leads, with the stack depth there."""
     step = steps[i]
     if step.opname.startswith(("RETURN_", "RAISE_", "RERAISE")) and step.opname != "RETURN_GENERATOR":
         return

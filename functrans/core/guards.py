@@ -1,7 +1,7 @@
-"""Guard words: what stands around memory that native code writes, so that a write beside it can be seen.
+"""Guard words: they surround the memory that native code writes, so that a stray write can be detected.
 
-The word is a NaN as a float64 and, in each half, as a float32, and no number that programs compute with: memory filled
-with it shows where it is read before it is written, and after it is given up.
+The word is a NaN as a float64 and, in each half, as a float32, and is a number that programs do not compute with:
+memory filled with it shows reads before the first write, and reads after release.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import struct
 import numpy as np
 
 WORD = 0xFFFDAFE5_FFFDAFE5
-#: How many bytes of guard words stand on each side.
+#: The number of bytes of guard words on each side.
 GUARD = 128
 
 _PATTERN = struct.pack("=Q", WORD)
 
 
 def words(nbytes: int, start: int = 0) -> bytes:
-    """So many bytes of guard words, as they stand `start` bytes behind the beginning of one."""
+    """`nbytes` bytes of guard words, beginning `start` bytes into a word."""
     whole = _PATTERN * (nbytes // 8 + 2)
     return whole[start % 8 : start % 8 + nbytes]
 

@@ -1,7 +1,7 @@
 """The intermediate representation: variables, literals, equations, jaxprs.
 
-A `Jaxpr` is typed, closed (the arrays it captured are attached) and printable one equation a line. What is derived
-from it (its linearisation, its transpose, its batched form, its kernel) is kept on it and dies with it.
+A `Jaxpr` is typed, closed (the arrays it captured are attached) and prints one equation per line. Everything derived
+from it (its linearisation, transpose, batched form, kernel) is cached on it and freed with it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .primitive import Effect, Primitive
 from .printing import show
 from .source import Source
 
-#: What is kept of what was derived from one jaxpr, at most; then it is dropped, and derived again where it is needed.
+#: The most derived objects cached on one jaxpr. Beyond it all are dropped, and derived again when needed.
 MOST_DERIVED = 256
 
 
@@ -34,7 +34,7 @@ class Var:
 
 
 class Literal:
-    """A number in the place of a variable: a Python scalar (weak) or a NumPy scalar."""
+    """A number where a variable could be: a Python scalar (weak) or a NumPy scalar."""
 
     __slots__ = ("aval", "value")
 
@@ -50,7 +50,7 @@ Atom = Var | Literal
 
 
 class Eqn:
-    """``outvars = primitive[params] invars``, with the user's line and what it does besides computing."""
+    """``outvars = primitive[params] invars``, with the user's line and its effects."""
 
     __slots__ = ("effects", "invars", "outvars", "params", "primitive", "source")
 
@@ -77,7 +77,7 @@ class Eqn:
         outvars: Sequence[Var] | None = None,
         params: dict[str, Any] | None = None,
     ) -> Eqn:
-        """The same equation but for what is named; it keeps its source line."""
+        """A copy with the given fields replaced; it keeps its source line."""
         return Eqn(
             self.primitive if primitive is None else primitive,
             self.invars if invars is None else invars,
@@ -102,11 +102,11 @@ class Jaxpr(Unportable):
         The captured arrays (read-only copies) and the variables that name them.
     name : str
         The name of the function, for printing and for kernels.
-    stats : object, optional
+    Counters of the `jit` object that traced this jaxpr; programs derived from it count there too.
         Counters of the `jit` object that this jaxpr was traced for; what is derived from it counts there too.
     """
 
-    _instead = "Send the function that was traced, and trace it there"
+    _instead = "Send the function instead, and trace it there"
     __slots__ = (
         "__weakref__",
         "_derived",
@@ -150,9 +150,9 @@ class Jaxpr(Unportable):
         constants: Sequence[tuple[Var, Any]] | None = None,
         name: str | None = None,
     ) -> Jaxpr:
-        """The same jaxpr but for what is named; `constants` are pairs of a variable and its array.
+        """A copy with the given fields replaced; `constants` are pairs of a variable and its array.
 
-        It counts where this one counts. What was derived from this one it does not have.
+        The copy shares the counters. It starts without derived objects.
         """
         constants = self.constants if constants is None else constants
         return Jaxpr(
@@ -167,7 +167,7 @@ class Jaxpr(Unportable):
 
     @property
     def constants(self) -> list[tuple[Var, Any]]:
-        """The captured arrays, each with its variable."""
+        """The captured arrays with their variables."""
         return list(zip(self.constvars, self.consts))
 
     @property
@@ -189,9 +189,9 @@ class Jaxpr(Unportable):
         return found
 
     def derive(self, key: Hashable, build: Callable[[], Any]) -> Any:
-        """``build()``, computed once for each key and kept as long as this jaxpr lives (safe among threads).
+        """``build()``, computed once for each key and cached for the life of this jaxpr (thread-safe).
 
-        Once for each setting of the options that affect what is traced or compiled, too: see `config`.
+        Also once for each setting of the options that affect tracing or compilation (see `config`).
         """
         key = (trace_key(), key)
         found = self._derived.get(key)
@@ -200,7 +200,7 @@ class Jaxpr(Unportable):
                 found = self._derived.get(key)
                 if found is None:
                     found = build()
-                    if len(self._derived) >= MOST_DERIVED:  # one for each length of a loop, size of a batch
+                    if len(self._derived) >= MOST_DERIVED:  # one for each loop length or batch size
                         self._derived.clear()
                     self._derived[key] = found
         return found
@@ -211,7 +211,7 @@ class Jaxpr(Unportable):
             self._derived.clear()
 
     def pretty_print(self, *, source_info: bool = False) -> str:
-        """The text of the jaxpr, one equation a line; with `source_info` the user's file and line on each."""
+        """The text of the jaxpr, one equation per line; with `source_info` the user's file and line after each."""
         return show(self, source=source_info)
 
     def __str__(self) -> str:
@@ -231,5 +231,5 @@ def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:
 
 
 def has_subjaxprs(params: dict[str, Any]) -> bool:
-    """Whether there is a jaxpr among an equation's parameters."""
+    """Whether an equation's parameters contain a jaxpr."""
     return any(True for _ in subjaxprs(params))

@@ -1,7 +1,7 @@
-"""The vocabulary in which a primitive tells how it is computed in a kernel.
+"""The vocabulary in which a primitive describes its computation in a kernel.
 
-A kernel rule stands beside its primitive, below `lowering/`; so the rules are written against the protocols
-declared here and `lowering/` implements them. There are five kinds of rule, by how an output element is found:
+Kernel rules live beside their primitives, below `lowering/` in the layers. So they are written against the protocols
+declared here, and `lowering/` implements these. There are five kinds of rule, by how they compute an output element:
 
 ========== =============================================================================== ==================
 `Pointwise` from the operands' elements at the same (broadcast) index                       ``sin``, ``add``
@@ -11,8 +11,8 @@ declared here and `lowering/` implements them. There are five kinds of rule, by 
 `Block`     by statements that fill whole buffers: loops, BLAS and LAPACK calls             ``dot_general``
 ========== =============================================================================== ==================
 
-All but the last fuse: they never need their operands in memory. A primitive without a rule is evaluated by
-NumPy in a host call between two kernels.
+All but `Block` fuse: their operands need not be in memory. A primitive without a rule is evaluated by NumPy in a host
+call between two kernels.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from .aval import Aval
 
 
 class Scalar(Protocol):
-    """A scalar of a kernel: combine with Python's operators, compare to get booleans.
+    """A scalar in a kernel: combine it with Python's operators, compare it to get booleans.
 
     ``+ - *`` take two scalars of one dtype (or a Python number as the second); ``/`` only floats and complex
     numbers; ``& | ^ ~`` integers and booleans; ``<< >>`` integers (the shift amount must be in range).
-    Comparisons with NaN are false but for ``!=``. Use `ScalarEmitter.where` instead of ``if``.
+    Comparisons with NaN are false, except ``!=``. Use `ScalarEmitter.where` instead of ``if``.
     """
 
     dtype: np.dtype
@@ -65,18 +65,18 @@ class Scalar(Protocol):
 
 
 class ScalarEmitter(Protocol):
-    """What a `Pointwise` rule may say."""
+    """The operations available to a `Pointwise` rule."""
 
     def const(self, value: Any, dtype: np.dtype) -> Scalar:
         """A literal number of the given dtype."""
         ...
 
     def call(self, name: str, *args: Scalar) -> Scalar:
-        """A function of `scalar_functions.FUNCTIONS`; complex operands where NumPy takes them.
+        """A function of `scalar_functions.FUNCTIONS`; with complex operands if NumPy supports them.
 
-        ``bits`` gives the bits of a float as a signed integer of its size. ``multiply`` always rounds the product,
-        where ``x * y`` and an addition may become one operation.
-        ``idiv`` and ``irem`` truncate towards zero and must not meet a zero divisor or overflow: guard with
+        ``bits`` returns the bits of a float as a signed integer of its size. ``multiply`` always rounds the product,
+        whereas ``x * y`` and an addition may be contracted.
+        ``idiv`` and ``irem`` truncate towards zero and must not be given a zero divisor or overflow: guard with
         `where`. ``min`` and ``max`` propagate NaN.
         """
         ...
@@ -86,12 +86,12 @@ class ScalarEmitter(Protocol):
         ...
 
     def where(self, condition: Scalar, x: Scalar, y: Scalar) -> Scalar:
-        """`x` where the condition holds, else `y`; both are computed."""
+        """`x` if the condition holds, else `y`; both are computed."""
         ...
 
 
 class Operand(Protocol):
-    """An operand of an `Indexed` rule: something that can be read at an index."""
+    """An operand of an `Indexed` rule, readable at any index."""
 
     aval: Aval
 
@@ -101,14 +101,14 @@ class Operand(Protocol):
 
 
 class IndexEmitter(ScalarEmitter, Protocol):
-    """What an `Indexed` rule may say besides: integer arithmetic on indices, guarded reads, failures."""
+    """The additional operations of an `Indexed` rule: integer arithmetic on indices, guarded reads, failures."""
 
     def guarded(self, condition: Scalar, read: Callable[[], Scalar], otherwise: Scalar) -> Scalar:
-        """``read()`` where the condition holds, else `otherwise`; nothing out of bounds is touched."""
+        """``read()`` if the condition holds, else `otherwise`; it never reads out of bounds."""
         ...
 
     def fail_if(self, condition: Scalar) -> None:
-        """Make the kernel report failure of this equation (the wrapper then finds and names the culprit)."""
+        """Report that this equation failed (the wrapper then finds and names the cause)."""
         ...
 
 
@@ -123,18 +123,18 @@ class Local(Protocol):
     """A scalar variable that can be assigned, for accumulators."""
 
     def get(self) -> Scalar:
-        """The value now."""
+        """The current value."""
         ...
 
     def set(self, value: Scalar) -> None:
-        """Assign."""
+        """Assign a value."""
         ...
 
 
 class BlockEmitter(IndexEmitter, Protocol):
-    """What a `Block` rule may say besides: loops, loads, stores, scratch memory, BLAS and LAPACK."""
+    """The additional operations of a `Block` rule: loops, loads, stores, scratch memory, BLAS and LAPACK."""
 
-    #: Whether sums are to be taken in the order that is written.
+    #: Whether sums must follow the written order.
     in_order: bool
 
     def loop(
@@ -145,62 +145,63 @@ class BlockEmitter(IndexEmitter, Protocol):
         reverse: bool = False,
         interruptible: bool = False,
     ) -> AbstractContextManager[Scalar]:
-        """A loop whose context value is the int64 index from `start` to `stop` - 1 (downwards if `reverse`).
+        """A loop over int64 indices from `start` to `stop` - 1 (downwards if `reverse`); the context value is the
+        index.
 
-        One that the user wrote should be `interruptible`: Ctrl-C ends it.
+        A loop that the user wrote should be `interruptible`, so that Ctrl-C ends it.
         """
         ...
 
     def while_(self, test: Callable[[], Scalar]) -> AbstractContextManager[None]:
-        """A loop that runs as long as ``test()``, evaluated before each iteration, holds."""
+        """A loop that runs while ``test()``, evaluated before each iteration, holds."""
         ...
 
     def if_(self, condition: Scalar) -> AbstractContextManager[None]:
-        """Statements that run only where the condition holds."""
+        """Statements that run only if the condition holds."""
         ...
 
     def inline(self, jaxpr: Any, operands: Sequence[Buffer], results: Sequence[Buffer]) -> None:
-        """The statements of a jaxpr without captured arrays, from buffers to buffers.
+        """Write the statements of a jaxpr without captured arrays, from buffers to buffers.
 
-        A result may be the buffer of an operand: it holds the old value until the last operand is read. All other
-        memory is apart.
+        A result may share the buffer of an operand, which keeps the old value until the last operand is read. No other
+        buffers may overlap.
         """
         ...
 
     def host_call(self, entry: Any, memory: Sequence[Buffer], reads: int) -> None:
-        """Have Python evaluate an equation: its operands are the first so many buffers, its results the others."""
+        """Evaluate an equation in Python: its operands are the first buffers, its results the others."""
         ...
 
     def local(self, initial: Scalar) -> Local:
-        """A new variable; as a register if it lives in one kernel."""
+        """A new variable; a register if it is local to one kernel."""
         ...
 
     def scratch(self, shape: tuple[int, ...], dtype: np.dtype) -> Buffer:
-        """Memory that lives until the rule's last statement, uninitialised."""
+        """Uninitialised memory that lives until the rule's last statement."""
         ...
 
     def overwritable(self, jaxpr: Any, first: int, count: int) -> list[bool]:
-        """Whether each of the first results may be written over the operand of its number from `first` on."""
+        """For each of the first results, whether it may overwrite the operand with its number, counted from `first`."""
         ...
 
     def row(self, buffer: Buffer, index: Scalar | int) -> Buffer:
-        """The part of a buffer at an index of its first axis; it is a buffer, too."""
+        """The part of a buffer at an index of its first axis, itself a buffer."""
         ...
 
     def span(self, tape: Any) -> tuple[Scalar, Scalar]:
-        """Of a tape (see `core.tape`) the number of its first record, and how many there are."""
+        """The number of the first record of a tape (see `core.tape`), and its number of records."""
         ...
 
     def begin_tape(self, tape: Any) -> Scalar:
-        """The number of the record that will be the first of a new tape."""
+        """The number that the first record of a new tape will have."""
         ...
 
     def reserve(self, tape: Any, records: Scalar) -> None:
-        """Make room for so many records in the pool of a tape; the kernel fails where that is beyond the limit."""
+        """Make room for `count` more records in the pool of a tape; the kernel fails if that exceeds the limit."""
         ...
 
     def record(self, tape: Any, number: Scalar) -> Any:
-        """The memory of a record, by its number."""
+        """The memory of a record, given its number."""
         ...
 
     def end_tape(self, tape: Any, start: Scalar, count: Scalar) -> None:
@@ -208,7 +209,7 @@ class BlockEmitter(IndexEmitter, Protocol):
         ...
 
     def load(self, buffer: Buffer, index: Sequence[Scalar | int]) -> Scalar:
-        """One element."""
+        """Read one element."""
         ...
 
     def store(self, buffer: Buffer, index: Sequence[Scalar | int], value: Scalar) -> None:
@@ -216,20 +217,21 @@ class BlockEmitter(IndexEmitter, Protocol):
         ...
 
     def copy(self, target: Buffer, source: Buffer) -> None:
-        """All of `source` into `target`, of equal size and dtype."""
+        """Copy `source` to `target`, which has the same size and dtype."""
         ...
 
     def extern(self, name: str, *args: Any) -> Scalar | None:
-        """Call a BLAS or LAPACK routine by its name without the type letter (``"gemm"``, ``"potrf"``), Fortran order.
+        """Call a BLAS or LAPACK routine by its name without the type letter (``"gemm"``, ``"potrf"``), in Fortran
+        order.
 
-        Arguments are one-character strings, Python ints, scalars (both passed by address as Fortran wants: int32
+        Arguments are one-character strings, Python ints, scalars (both passed by address, as in Fortran: int32
         or the routine's number type), buffers or ``(buffer, offset)`` pairs with an element offset. ``info``
         arguments are `Local`s of int32. The letter is chosen from the first buffer's dtype.
         """
         ...
 
     def has_quick_products(self, dtype: np.dtype) -> bool:
-        """Whether ``gemm`` is quicker than loops for narrow matrices, too."""
+        """Whether ``gemm`` beats loops for narrow matrices too."""
         ...
 
 
@@ -262,18 +264,18 @@ class Reduction:
 
 @dataclass(frozen=True)
 class Reshape:
-    """The operand's elements in row-major order; costs nothing, or changes the index, or aliases the buffer."""
+    """The operand's elements in row-major order: free, or a change of index, or an alias of the buffer."""
 
 
 @dataclass(frozen=True)
 class Block:
     """``emit(k, operands, results, **params)``: fill the result buffers from the operand buffers.
 
-    `reuse` names the operand whose buffer the first result may overwrite when nobody else reads it (the rule must
-    then begin with ``k.copy(results[0], operands[reuse])``, which costs nothing in that case); None for none.
+    `reuse` is the number of the operand whose buffer the first result may overwrite if nothing else reads it (the rule
+    must then begin with ``k.copy(results[0], operands[reuse])``, which is free in that case), or None.
 
-    Operands from number `streamed_from` on are only read by ``k.load``, each element about once. They need not be in
-    memory: what computes them is put in the place of the load.
+    Operands from number `streamed_from` on are only read with ``k.load``, each element about once. They need not be in
+    memory: their computation is inlined at the load.
     """
 
     emit: Callable[..., None]

@@ -1,4 +1,4 @@
-"""What public modules answer: ``dir`` with what is public, a name that is not there with the nearest that is."""
+"""``__getattr__`` and ``__dir__`` of public modules: list public names, suggest the nearest for a missing one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .errors import NoAttributeError
 
 
 def nearest_names(name: str, known: Any, n: int = 3) -> list[str]:
-    """Names alike, most similar first; those that contain it, or are part of it, too."""
+    """Similar names, most similar first, including those that contain it or are part of it."""
     names = sorted(k for k in known if not k.startswith("_"))
     close = difflib.get_close_matches(name, names, n=n, cutoff=0.6)
     lower = name.lower()
@@ -28,11 +28,11 @@ def module_attributes(
     Parameters
     ----------
     module : str
-        Its name, for the message.
+        The module's name, for the message.
     names : dict
         Its ``globals()``.
     hints : dict from str to str, optional
-        What to write instead of some names.
+        The replacement to suggest for particular names.
     """
 
     def __getattr__(name: str) -> NoReturn:
@@ -40,7 +40,7 @@ def module_attributes(
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         hint = (hints or {}).get(name)
         close = nearest_names(name, names["__all__"])
-        text = hint or (f"Nearest: {', '.join(close)}" if close else "See dir() for what there is")
+        text = hint or (f"Nearest: {', '.join(close)}" if close else "See dir() for the available names")
         raise NoAttributeError(f"{module} has no '{name}'. {text}")
 
     def __dir__() -> list[str]:

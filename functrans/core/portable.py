@@ -1,10 +1,10 @@
-"""Objects that stand for functions, and travel to other processes as functions do.
+"""Objects that stand for functions, and that pickle as functions do.
 
-`pickle` writes a function that is a global of a module by name, and refuses any other. ``cloudpickle`` takes a function
-along with its code where the other process cannot import it, as one of ``__main__``. Only the pickler knows which of
+`pickle` writes a function that is a global of a module by name, and refuses any other. ``cloudpickle`` includes the
+code of a function that the other process cannot import, such as one of ``__main__``. Only the pickler knows which of
 the two it does, and it does so for functions only. So an object that is a global hands the pickler two functions,
 *signposts*, which are attributes of that global: `pickle` writes their names, and finds the object by them;
-``cloudpickle`` writes what they carry.
+``cloudpickle`` writes their contents.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _Anything = TypeVar("_Anything")
 
 
 def _global_named(module: Any, path: Any) -> Any:
-    """What a module has under a dotted name; None where there is nothing."""
+    """The object with a dotted name in a module; None if it does not exist."""
     owner = sys.modules.get(module) if isinstance(path, str) else None
     for name in path.split(".") if owner is not None else ():
         owner = getattr(owner, name, None)
@@ -32,23 +32,23 @@ def _global_named(module: Any, path: Any) -> Any:
 
 
 class Portable:
-    """An object that stands for a function: pickled by name where it is a global, else by its state.
+    """An object that stands for a function: pickled by name if it is a global, else by its state.
 
-    Copies are the object itself, as copies of functions are. Subclasses call `functools.update_wrapper`, and say in
-    `__getstate__` and `__setstate__` what is taken along besides attributes.
+    Copying returns the object itself, as for functions. Subclasses call `functools.update_wrapper`, and define in
+    `__getstate__` and `__setstate__` what is pickled besides attributes.
     """
 
-    #: Attributes that other processes make for themselves.
+    #: Attributes that each process creates for itself.
     _transient: ClassVar[frozenset[str]] = frozenset()
 
     @cached_property
     def _which(self) -> FunctionType:
-        """The signpost to the object."""
+        """The signpost that leads to the object."""
         return _signpost(self, "_which")
 
     @cached_property
     def _what(self) -> FunctionType:
-        """The signpost to its state."""
+        """The signpost that carries its state."""
         return _signpost(self, "_what")
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
@@ -65,13 +65,13 @@ class Portable:
     def __setstate__(self, state: Any) -> None:
         if isinstance(state, FunctionType):
             if state is vars(self).get("_what"):
-                return  # of the global that was found by name
+                return  # the global found by name already has its state
             state = vars(state)["state"]
         vars(self).update(state)
         self._arrived()
 
     def _arrived(self) -> None:
-        """Make what is not taken along."""
+        """Create what is not pickled."""
 
     def __copy__(self: _Object) -> _Object:
         return self
@@ -94,7 +94,7 @@ def _signpost(owner: Any, attribute: str) -> FunctionType:
 
 
 def _named(signpost: FunctionType) -> Any:
-    """The object that a signpost, written by name, belongs to; a blank one for a signpost that was taken along."""
+    """The object of a signpost: the global itself if it was pickled by name; a blank one if it was pickled by value."""
     owner = _global_named(signpost.__module__, signpost.__qualname__.rpartition(".")[0])
     if isinstance(owner, Portable) and vars(owner).get("_which") is signpost:
         return owner
@@ -102,19 +102,19 @@ def _named(signpost: FunctionType) -> Any:
 
 
 def _blank(kind: type[_Object]) -> _Object:
-    # Filled by __setstate__: the functions in the state may refer to the object.
+    # __setstate__ fills it later: the functions in the state may refer to the object.
     return object.__new__(kind)
 
 
 class Bound(functools.partial[Any]):
-    """A portable object as the method of an instance, and pickled as these two.
+    """A portable object bound as a method to an instance; it pickles as these two.
 
-    A bound method of Python's is pickled by its name: ``slope = grad(energy)`` would arrive as ``energy``.
+    Python pickles a bound method by its name: ``slope = grad(energy)`` would arrive as ``energy``.
     """
 
     @classmethod
     def of(cls, method: Any, instance: Any) -> Bound:
-        """The method of an instance."""
+        """Call the function on the instance."""
         bound = cls(method, instance)
         vars(bound).update(__doc__=method.__doc__, __module__=method.__module__)
         return bound
@@ -128,16 +128,16 @@ class Bound(functools.partial[Any]):
 
 
 class Transformed(Portable):
-    """What a transformation makes of a function: ``grad(f)``, ``vmap(f)``. A method where it stands in a class.
+    """A function made by a transformation: ``grad(f)``, ``vmap(f)``. In a class it acts as a method.
 
     Parameters
     ----------
     what : str
-        The transformation.
+        The name of the transformation.
     fun : callable
     """
 
-    #: As `functools.wraps` copies them; a docstring of its own says what became of the function.
+    #: The attributes that `functools.wraps` copies; the docstring is its own, and names the transformation.
     _kept: ClassVar[tuple[str, ...]] = ("__module__", "__name__", "__qualname__")
 
     def __init_subclass__(cls) -> None:
@@ -153,7 +153,7 @@ class Transformed(Portable):
             self.__doc__ = f"{what} of {in_words(fun)}." + (f"\n\n{own}" if isinstance(own, str) else "")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What the transformation makes of a call."""
+        """Apply the transformation to one call."""
         raise NotImplementedError
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -164,14 +164,14 @@ class Transformed(Portable):
 
 
 class Unportable:
-    """What belongs to this process, and cannot be pickled. Copies are the object itself: nothing changes it."""
+    """An immutable object that belongs to this process, and cannot be pickled. Copying returns the object itself."""
 
     __slots__ = ()
     #: What to pickle instead.
     _instead: ClassVar[str] = "Send the function and its arguments, and call it there"
 
     def _called(self) -> str:
-        """What messages call the object."""
+        """What messages call this object."""
         return f"a {type(self).__name__}"
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
@@ -185,7 +185,7 @@ class Unportable:
 
 
 def in_words(fun: Any) -> str:
-    """A function as representations of what was made of it name it: ``f``, ``grad of f``."""
+    """The name of a function in representations of what was made from it: ``f``, ``grad of f``."""
     if isinstance(fun, Portable):
         return repr(fun)[1:-1]
     name, owner = getattr(fun, "__name__", None), getattr(fun, "__self__", None)

@@ -1,6 +1,6 @@
 """A primitive: one frozen record with every rule in sight.
 
-Interpreters look in the record and nowhere else; there are no tables of rules. What each slot is called with:
+Interpreters look nowhere else: no tables of rules exist. Each slot and how it is called:
 
 ============== =========================================================== ======================================
 slot           call                                                        returns
@@ -15,16 +15,16 @@ slot           call                                                        retur
 ``linearize``  ``(primals, tangents, **params)``, higher-order only        ``(outs, tangents)``
 ``narrow``     ``(eqn, needed, strict)``, of several outputs               an Eqn for the `needed` ones, or None
 ``simplify``   ``(rewriter, eqn)``, see `functrans.passes.rewriter`          an Atom, an Eqn, or None
-``call``       see `CallRules`: of equations that apply a jaxpr
+``call``       see `CallRules`; for equations that apply a jaxpr
 ============== =========================================================== ======================================
 
-`cheap`: computing an output costs about as much as storing and reading it, so that passes which trade memory for
-arithmetic compute it again. `moves_data`: the outputs hold numbers of the operands, so that no NaN begins here (an
-`Indexed` or a `Reshape` kernel rule says so by itself). `narrow` gives a cheaper equation where only some outputs are
-read; with `strict` only one whose results are the same to the last bit.
+`cheap`: computing an output costs about as much as storing and reading it, so passes that trade memory for arithmetic
+rematerialize it. `moves_data`: the outputs are numbers from the operands, so a NaN cannot originate here (implied by an
+`Indexed` or a `Reshape` kernel rule). `narrow` returns a cheaper equation if only some outputs are needed; with
+`strict`, only one with bitwise identical results.
 
-`jvp`, `transpose` and `batch` bind primitives (never functions of ``functrans.numpy``); the interpreter has then
-already stepped down one level.
+`jvp`, `transpose` and `batch` bind primitives (never functions of ``functrans.numpy``); by then the interpreter has
+stepped down one level.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ from .trace import current_trace
 class Effect(enum.Flag):
     """What an equation does besides computing its outputs.
 
-    A pass asks for the property that it means:
+    A pass tests the property that it depends on:
 
     ============ ==================================================================== ===== ====
-    property     what a pass may do, or must know                                     RAISE HOST
+    property     what a pass may do, or must respect                                  RAISE HOST
     ============ ==================================================================== ===== ====
-    `removable`  an equation with unused outputs may go                               no    no
-    `shareable`  it makes no difference whether it runs once or twice                 yes   no
-    `movable`    it may run where the program would not run it, as before a loop      no    no
+    `removable`  an equation with unused outputs may be dropped                       no    no
+    `shareable`  running it once or twice makes no difference                         yes   no
+    `movable`    it may run where the program would not, such as before a loop        no    no
     `ordered`    it keeps its place among the others of this kind                     no    yes
     `on_host`    Python runs it, also in a kernel                                     no    yes
-    `may_raise`  it can end the program (a bad index, a singular matrix, a callback)  yes   yes
+    `may_raise`  it can stop the program (bad index, singular matrix, callback)       yes   yes
     ============ ==================================================================== ===== ====
 
-    An equation without effects may be removed, shared and moved. Of several effects each restricts what a pass may do.
+    An equation without effects may be removed, shared and moved. If it has several, each restricts what a pass may do.
     """
 
     NONE = 0
@@ -73,7 +73,7 @@ class Effect(enum.Flag):
 
     @property
     def shareable(self) -> bool:
-        """Whether it makes no difference how often the equation runs, if it does at all."""
+        """Whether it makes no difference how often the equation runs, as long as it runs."""
         return not self._value_ & _HOST
 
     @property
@@ -83,17 +83,17 @@ class Effect(enum.Flag):
 
     @property
     def ordered(self) -> bool:
-        """Whether the equation keeps its place among the others of this kind."""
+        """Whether the equation keeps its order among those with this effect."""
         return bool(self._value_ & _HOST)
 
     @property
     def on_host(self) -> bool:
-        """Whether Python runs the equation, also from inside of a kernel."""
+        """Whether Python runs the equation, even from inside a kernel."""
         return bool(self._value_ & _HOST)
 
     @property
     def may_raise(self) -> bool:
-        """Whether the equation can end the program."""
+        """Whether the equation can stop the program."""
         return self is not Effect.NONE
 
 
@@ -101,9 +101,9 @@ _HOST = Effect.HOST.value
 
 
 class Linear:
-    """Stands for a linear argument in a transpose rule: only its aval is known.
+    """A linear argument of a transpose rule: only its aval is known.
 
-    `source`, the user's line that computes it, is set where ``config.debug_nans`` may need it; elsewhere it is missing.
+    `source`, the user's line that computes it, is set only if ``config.debug_nans`` may need it.
     """
 
     __slots__ = ("aval", "source")
@@ -115,23 +115,25 @@ class Linear:
 
     @property
     def dtype(self) -> NoReturn:
-        """Refused: a rule asks for it where it wants a value, of which there is none."""
+        """Raise: a rule asks for the value of a linear argument, which does not exist."""
         self._refuse()
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
-        """Refused, for the same reason; NumPy would take it for an object that is true."""
+        """Raise, for the same reason; NumPy would treat the object as true."""
         self._refuse()
 
     def __array_ufunc__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refused, for the same reason."""
+        """Raise, for the same reason."""
         self._refuse()
 
     def __int__(self) -> NoReturn:
-        """Refused, for the same reason: it would be the number of a branch."""
+        """Raise, for the same reason: it would be the index of a branch."""
         self._refuse()
 
     def _refuse(self) -> NoReturn:
-        raise NoRuleError("it multiplies, divides or chooses by values of which both depend on its arguments")
+        raise NoRuleError(
+            "it is not linear: both operands of a product, a quotient or a choice depend on its arguments"
+        )
 
     def __repr__(self) -> str:
         return f"Linear({self.aval})"
@@ -142,7 +144,7 @@ def _no_effects(**params: Any) -> Effect:
 
 
 def _file_of_caller() -> str:
-    """The file the record is written in."""
+    """The file that contains the record."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename in (__file__, "<string>"):
         frame = frame.f_back
@@ -150,23 +152,23 @@ def _file_of_caller() -> str:
 
 
 def _in_package(file: str) -> str:
-    """A file of this package relative to the folder that the package is in; any other as it is."""
+    """A file of this package relative to the package's parent folder; any other unchanged."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     return os.path.relpath(file, root) if file.startswith(root) else file
 
 
 @dataclass(frozen=True)
 class CallRules:
-    """What is special about an equation that stands for a jaxpr: a kernel gets the equations of that in its place.
+    """How to treat an equation that stands for a jaxpr, whose equations replace it in a kernel.
 
     Attributes
     ----------
     opaque : bool
-        Whether it has derivatives of its own, so that nothing looks into it before there are kernels.
+        Whether it has its own derivatives, so that nothing looks inside before lowering.
     trace : callable, optional
-        ``trace(trace, args, params) -> (args, params)``: those of the equation, where parameters are functions first.
+        ``trace(trace, args, params) -> (args, params)``: traces parameters that are still functions.
     expand : callable, optional
-        ``expand(*avals, **params) -> Jaxpr``, where the jaxpr is not the parameter `jaxpr`.
+        ``expand(*avals, **params) -> Jaxpr``, if the jaxpr is not the parameter `jaxpr`.
     """
 
     opaque: bool = False
@@ -185,13 +187,13 @@ class Primitive:
     transpose: Callable[..., Any] | None = None
     batch: Callable[..., Any] | None = None
     kernel: KernelRule | None = None
-    factors: tuple[Callable[..., Any] | None, ...] | None = None  # as jvp, which it saves linearize
-    linear: bool = False  # in the first operand, for all others fixed: the tangent goes the way of the value
+    factors: tuple[Callable[..., Any] | None, ...] | None = None  # equivalent to jvp, cheaper to linearize
+    linear: bool = False  # in the first operand, with the others fixed: tangents take the same path as values
     linearize: Callable[..., Any] | None = None
     effects: Callable[..., Effect] = _no_effects
     multiple_results: bool = False
     call: CallRules | None = None
-    weak: bool = False  # the output is weak (a Python scalar) where every operand is
+    weak: bool = False  # the output is weak (a Python scalar) if every operand is
     cheap: bool = False
     moves_data: bool = False
     narrow: Callable[..., Any] | None = None
@@ -201,12 +203,12 @@ class Primitive:
 
     @property
     def is_call(self) -> bool:
-        """Whether it applies its parameter `jaxpr`."""
+        """Whether it applies the jaxpr in its parameter `jaxpr`."""
         return self.call is not None and self.call.expand is None
 
     @property
     def is_transparent(self) -> bool:
-        """Whether it does nothing else: any pass may put the equations in its place."""
+        """Whether it does nothing else, so that any pass may inline it."""
         return self.call is not None and self.call.expand is None and not self.call.opaque
 
     def bind(self, *args: Any, **params: Any) -> Any:
@@ -214,7 +216,7 @@ class Primitive:
         return current_trace.get().process(self, args, params)
 
     def rule(self, slot: str) -> Callable[..., Any]:
-        """The rule in `slot`, or a `NoRuleError` that names the file to open."""
+        """The rule in `slot`; raises a `NoRuleError` that names the file to edit if it is missing."""
         found = getattr(self, slot)
         if found is None:
             raise NoRuleError(

@@ -1,4 +1,4 @@
-"""Printing a jaxpr: one equation a line, like mathematics."""
+"""Print a jaxpr: one equation per line, like mathematics."""
 
 from __future__ import annotations
 

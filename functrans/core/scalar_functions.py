@@ -1,6 +1,6 @@
-"""The functions of scalars that kernel rules may call, in one table.
+"""The scalar functions that kernel rules may call, in one table.
 
-A new one is a row here, and its code where neither C, NumPy nor SciPy has it: `llvm.own_maths` for native kernels,
+To add one, write a row here and, if C, NumPy and SciPy lack it, its code: in `llvm.own_maths` for native kernels,
 `python.runtime` for Python ones, `loops.split_complex` for complex numbers.
 """
 
@@ -8,29 +8,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: What a call of a mathematical library costs, in additions.
+#: The cost of a call of a maths library, in additions.
 CALL = 20
 
 
 @dataclass(frozen=True)
 class ScalarFunction:
-    """Where a function of scalars is found, and what it costs.
+    """Where to find a scalar function, and what it costs.
 
     Attributes
     ----------
     operands : int
     libm : str
-        The function of doubles in C's library; with an ``f`` at the end that of floats.
+        Its name in C's library, for doubles; append ``f`` for floats.
     numpy : bool
         Whether NumPy has it under the same name.
     scipy : str
-        The function in ``scipy.special``; what C lacks is called from there.
+        Its name in ``scipy.special``, which is used if C lacks it.
     exported : str
-        What ``scipy.special.cython_special`` exports for doubles, if that has another name.
+        Its name for doubles in ``scipy.special.cython_special``, if different.
     complex : str
-        The function of complex doubles in C's library.
+        Its name in C's library, for complex doubles.
     cost : int
-        Of one call, in additions.
+        The cost of one call, in additions.
     """
 
     operands: int = 1
@@ -54,7 +54,7 @@ def _special(name: str, operands: int = 1, exported: str = "", libm: str = "") -
     return ScalarFunction(operands, libm, scipy=name, exported=exported)
 
 
-#: By the name that `ScalarEmitter.call` takes, with NumPy's meaning at NaN and infinities.
+#: Keyed by the name that `ScalarEmitter.call` takes. NaN and infinities behave as in NumPy.
 FUNCTIONS: dict[str, ScalarFunction] = {
     "abs": _instruction(),
     "floor": _instruction(),

@@ -1,16 +1,16 @@
-"""Tapes: what a loop keeps of each iteration when nobody knows beforehand how many there will be.
+"""Tapes: the residuals of a loop whose trip count is unknown in advance.
 
-Reverse mode through a ``while_loop`` needs the residuals of every iteration, last one first. They are records of one
-type, one after the other in memory that grows, the *pool*. A tape is a *span* of a pool: the number of its first record
-and how many there are. So a loop inside a loop appends to one pool, and the tapes of all its runs are an array of
-spans: it is stacked, and read by rows, like any array of integers. A record may be a span itself (a tape of tapes, for
-a loop of unknown length inside another one): its type is a `TapeAval` again, and there is one pool for each level.
+Reverse mode through a ``while_loop`` needs the residuals of every iteration, the last one first. They are records of
+one type, stored consecutively in growable memory, the *pool*. A tape is a *span* of a pool: the number of its first
+record and its record count. So a loop inside a loop appends to one pool, and the tapes of all its runs form an array of
+spans, which can be stacked and read by rows like any array of integers. A record may itself be a span (a tape of tapes,
+for a loop of unknown length inside another one): its type is then a `TapeAval`, and each level has its own pool.
 
 In a program a tape is a value like any other: only loops make, read, stack and add them. In memory it is the array of
-spans and the headers of the pools, whose memory is freed with the last header that refers to it.
+spans and the headers of the pools; a pool's memory is freed with the last header that refers to it.
 
-The memory of a pool stands between guard words (see `core.guards`), the first of which is its size in bytes. It always
-does, since one kernel may fill a pool, and another one look at it; but they are looked at in checked mode alone.
+Guard words (see `core.guards`) surround the memory of a pool; the first of them holds its size in bytes. They are
+always present, since one kernel may fill a pool and another one inspect it, but only checked mode inspects them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _free.argtypes, _free.restype = [ctypes.c_void_p], None
 _malloc.argtypes, _malloc.restype = [ctypes.c_size_t], ctypes.c_void_p
 _realloc.argtypes, _realloc.restype = [ctypes.c_void_p, ctypes.c_size_t], ctypes.c_void_p
 
-#: The fewest records that a pool gets memory for.
+#: The minimum number of records that a pool allocates.
 FEWEST = 64
 
 
@@ -41,9 +41,9 @@ class TapeAval(Aval):
     Parameters
     ----------
     item : Aval
-        Of one record; a `TapeAval` for tapes of tapes.
+        The type of one record; a `TapeAval` for tapes of tapes.
     axes : tuple of int
-        The shape of the array of tapes; ``()`` for one tape. `shape` is that of the spans, with one axis more.
+        The shape of the array of tapes; ``()`` for one tape. `shape`, that of the spans, has one more axis.
     """
 
     __slots__ = ("item",)
@@ -58,7 +58,7 @@ class TapeAval(Aval):
         return 1 + (self.item.levels if isinstance(self.item, TapeAval) else 0)
 
     def record_bytes(self) -> int:
-        """The size of a record."""
+        """The size of a record in bytes."""
         return max(self.item.size * self.item.dtype.itemsize, 1)
 
     def strong(self) -> TapeAval:
@@ -80,7 +80,7 @@ class TapeAval(Aval):
 
 
 class Pool(np.ndarray):
-    """The header of a pool, as kernels see it: address of the memory, records that it can hold, records held."""
+    """The header of a pool, as kernels see it: address of the memory, capacity in records, number of records."""
 
     def __del__(self) -> None:
         if self.base is None and self[0]:
@@ -90,7 +90,7 @@ class Pool(np.ndarray):
 
     @property
     def capacity(self) -> int:
-        """How many records the memory can hold."""
+        """How many records fit in the memory."""
         return int(self[1])
 
 
@@ -102,12 +102,12 @@ def new_pool() -> Pool:
 
 
 def size_of(pool: np.ndarray) -> int:
-    """How many bytes of memory a pool has."""
+    """The size of a pool's memory in bytes."""
     return ctypes.c_size_t.from_address(int(pool[0]) - GUARD).value if pool[0] else 0
 
 
 def damage(pool: np.ndarray) -> str:
-    """Where the memory of a pool was overrun: ``before the start``, ``past the end``; empty where it was not."""
+    """Where the memory of a pool was overrun: ``before the start``, ``past the end``; empty if it was not."""
     address = int(pool[0])
     if address and ctypes.string_at(address - GUARD + 8, GUARD - 8) != words(GUARD - 8):
         return "before the start"
@@ -117,7 +117,7 @@ def damage(pool: np.ndarray) -> str:
 
 
 def reserve(pool: np.ndarray, records: int, record_bytes: int, limit: int) -> bool:
-    """Make room for so many records; false where that needs more than `limit` bytes."""
+    """Make room for `count` more records; False if that needs more than `limit` bytes."""
     if records <= pool[1]:
         return True
     wanted = max(2 * int(pool[1]), records, FEWEST)
@@ -125,7 +125,7 @@ def reserve(pool: np.ndarray, records: int, record_bytes: int, limit: int) -> bo
     if wanted < records:
         return False
     size, held, address = int(wanted * record_bytes), size_of(pool), int(pool[0])
-    # Guards move as they are: damage done before is seen afterwards.
+    # Guards move unchanged, so that earlier damage is still detected later.
     after = ctypes.string_at(address + held, GUARD) if address else words(GUARD)
     block = _grown(address - GUARD if address else 0, held + GUARD, size + 2 * GUARD)
     if not block:
@@ -139,7 +139,7 @@ def reserve(pool: np.ndarray, records: int, record_bytes: int, limit: int) -> bo
 
 
 def _grown(block: int, held: int, nbytes: int) -> int | None:
-    """Memory of another size that begins with what a block holds; zero is no block."""
+    """Resize a block of memory, keeping its contents; block 0 means a new one."""
     if not config.checked:
         return _realloc(block or None, nbytes)
     found = _malloc(nbytes)
@@ -153,7 +153,7 @@ def _grown(block: int, held: int, nbytes: int) -> int | None:
 
 
 def records(pool: np.ndarray, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """The memory of a pool as an array whose first axis counts records."""
+    """A pool's memory as an array whose first axis counts records."""
     dtype = np.dtype(dtype)
     capacity = int(pool[1])
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
@@ -168,9 +168,9 @@ class Tape:
     Parameters
     ----------
     spans : ndarray of int64, shape (..., 2)
-        First record and number of records.
+        First record and number of records of each tape.
     pools : tuple of Pool
-        One for each level, that of the spans first.
+        One per level; that of the spans comes first.
     aval : TapeAval
     """
 
@@ -192,7 +192,7 @@ class Tape:
         return INT64
 
     def __len__(self) -> int:
-        """How many records one tape has."""
+        """The number of records of a single tape."""
         return int(self.spans[1])
 
     def __getitem__(self, i: int) -> Tape:
@@ -200,7 +200,7 @@ class Tape:
         return Tape(self.spans[i], self.pools, self.aval.with_shape(self.aval.shape[1:]))
 
     def record(self, i: int) -> Any:
-        """A record of one tape."""
+        """One record of a single tape."""
         item = self.aval.item
         found = records(self.pools[0], item.shape, item.dtype)[int(self.spans[0]) + i]
         if isinstance(item, TapeAval):
@@ -212,12 +212,12 @@ class Tape:
 
 
 class TapeWriter:
-    """Writes tapes of one type by Python; what kernels do by themselves.
+    """Write tapes of one type from Python; kernels have their own code for it.
 
     Parameters
     ----------
     item : Aval
-        Of a record.
+        The type of a record.
     limit : int
         The most bytes for one pool.
     """
@@ -234,7 +234,7 @@ class TapeWriter:
         return (self.pool, *(() if self.inner is None else self.inner.pools))
 
     def write(self, values: Any) -> np.ndarray | None:
-        """The span of a new tape of these records; None where there is no room."""
+        """The span of a new tape of these records; None if they exceed the limit."""
         start = int(self.pool[2])
         item = self.aval.item
         if self.inner is not None:

@@ -1,7 +1,7 @@
-"""The current trace, and the values that stand for arrays while it looks on.
+"""The current trace, and the tracers that stand for arrays in it.
 
 Every primitive that is bound goes to one interpreter: the *current trace*, a context variable (so each thread,
-and each level of nesting, has its own). An interpreter deals with its own tracers, and passes everything else to
+and each level of nesting, has its own). An interpreter handles its own tracers, and passes everything else to
 its parent; the outermost, `EvalTrace`, computes with NumPy.
 """
 
@@ -39,16 +39,16 @@ class Trace:
     parent: Trace
 
     def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        """Apply `prim` to values of which some may be tracers of this trace."""
+        """Apply `prim` to values, some of which may be tracers of this trace."""
         raise NotImplementedError
 
     def knows(self, tracer: Tracer) -> bool:
-        """Whether a tracer means something to this trace."""
+        """Whether this trace can handle a tracer."""
         return tracer._trace is self
 
 
 class EvalTrace(Trace):
-    """Computes with NumPy. The end of every chain of parents."""
+    """Compute with NumPy. Ends every chain of parents."""
 
     __slots__ = ()
 
@@ -76,21 +76,21 @@ class EvalTrace(Trace):
 
 
 _debug_nans = Config.debug_nans
-#: What promotion goes by (a dtype, or a Python type for weak values): of Python's numbers, and of weak dtypes by kind.
+#: Promotion keys: Python types for Python's numbers, and for weak dtypes by their kind.
 PYTHON_KEYS: dict[type, Any] = {int: int, float: float, complex: complex, bool: np.dtype(bool)}
 WEAK_KEYS: dict[str, type] = {"i": int, "f": float, "c": complex}
 eval_trace = EvalTrace()
 current_trace: ContextVar[Trace] = ContextVar("functrans_trace", default=eval_trace)
 
 
-#: What makes the last error for a tracer that was asked for its number: compiled code may replace that by its own.
+#: Rebuilds the last error raised for a tracer whose number was needed: compiled code may replace the error by its own.
 _last_refusal: ContextVar[tuple[Any, ...] | None] = ContextVar("functrans_refusal", default=None)
 
 
 def tracing(trace: Trace, f: Callable[..., Any], *args: Any) -> Any:
-    """``f(*args)`` with `trace` as the current one."""
+    """``f(*args)`` with `trace` as the current trace."""
     outer = current_trace.get()
-    try:  # as `run_with`
+    try:  # as in `run_with`
         current_trace.set(trace)
         return f(*args)
     except errors.FunctransError:
@@ -110,7 +110,7 @@ def _refused(
     trace: weakref.ref[Trace],
     source: Source | None = None,
 ) -> errors.ConcretizationError:
-    """The error for a tracer that was asked for its number. What would make it again is kept, not its traceback."""
+    """The error for a tracer whose number was needed. It stores how to rebuild the error, not its traceback."""
     found = error(message, source)
     found.trace = trace
     _last_refusal.set((error, message, trace, found.source))
@@ -127,7 +127,7 @@ def leaked(tracer: Tracer) -> errors.UnexpectedTracerError:
 
 
 class Operators:
-    """What Python's operators, NumPy's ufuncs and functions, and method names do to tracers.
+    """How Python's operators, NumPy's ufuncs and functions, and methods act on tracers.
 
     `primitives/` fills `operator` (by special-method name) and `ufunc`; `numpy/` fills `function` and `method`.
     """
@@ -138,13 +138,13 @@ class Operators:
         self.function: dict[Callable[..., Any], Callable[..., Any]] = {}
         self.method: dict[str, Callable[..., Any]] = {}
         self.property: dict[str, Callable[..., Any]] = {}
-        #: What to write instead of functions that convert their arguments to arrays, by the names of their code.
+        #: Replacements for functions that convert their arguments to arrays, by function name.
         self.converting: dict[str, str] = {}
-        #: What to write instead of an attribute that ndarrays have and tracers do not.
+        #: Replacements for attributes that ndarrays have and tracers do not.
         self.absent: dict[str, str] = {}
 
 
-#: What tracers have themselves, beside `Operators.property` and `Operators.method`.
+#: Attributes of tracers themselves, besides `Operators.property` and `Operators.method`.
 _ARRAY_ATTRIBUTES = ("at", "dtype", "ndim", "shape", "size")
 
 operators = Operators()
@@ -158,7 +158,7 @@ _SCALAR_CURE = (
 
 
 def _cure(taker: str) -> str:
-    """What to write instead of a function that asks for a number."""
+    """What to write instead of a function that needs a number."""
     module, _, name = taker.rpartition(".")
     if module in ("math", "cmath") and hasattr(np, name):
         return f"Write functrans.numpy.{name}"
@@ -166,25 +166,25 @@ def _cure(taker: str) -> str:
 
 
 class Tracer(Unportable):
-    """A value of a trace: it has a shape and a dtype, and behaves like an ndarray that cannot be changed."""
+    """A value in a trace: it has a shape and a dtype, and behaves like an immutable ndarray."""
 
     __slots__ = ("_trace",)
     _instead = "Return it from the function that is being transformed, and pickle the result"
     __array_priority__ = 1000.0
     _trace: Trace
-    #: Whether it is a tangent known by its place on a tape only.
+    #: Whether it is a tangent known only by its position on a tape.
     is_symbolic = False
-    #: Whether a number taken from it lacks a derivative.
+    #: Whether a number taken from it would lose a derivative.
     differentiated = True
 
     aval: Aval
 
     def concrete(self) -> Any:
-        """The value behind the tracer where there is one (eager differentiation), else None."""
+        """The tracer's value if it is known (eager differentiation), else None."""
         return None
 
     def describe(self) -> str:
-        """Which transformation the tracer belongs to, for messages."""
+        """The name of the transformation that made the tracer, for messages."""
         return type(self._trace).__name__
 
     @property
@@ -209,11 +209,11 @@ class Tracer(Unportable):
 
     @property
     def weak_type(self) -> bool:
-        """Whether the dtype came from a Python scalar and gives way to an array's."""
+        """Whether the dtype came from a Python scalar, and so yields to an array's."""
         return self.aval.weak
 
     def key(self) -> Any:
-        """What decides promotion: the dtype, or the Python type where weak."""
+        """The promotion key: the dtype, or the Python type if weak."""
         aval = self.aval
         return WEAK_KEYS[aval.dtype.kind] if aval.weak else aval.dtype
 
@@ -226,7 +226,7 @@ class Tracer(Unportable):
         return value
 
     def _unknown(self, error: type[errors.ConcretizationError], before: str, after: str) -> Exception:
-        """The error for what needs the number of this value."""
+        """The error for an operation that needs the number of this value."""
         by = self.describe()
         message = f"{before} a traced value of type {self.aval} (traced by {by}){after}".lstrip()
         return _refused(error, message, weakref.ref(self._trace))
@@ -252,13 +252,13 @@ class Tracer(Unportable):
         return value
 
     def _lost(self, kind: str, frame: FrameType) -> Exception:
-        """The error for a conversion that the user's code does not ask for."""
+        """The error for a conversion that the user's code did not request."""
         taker, source = asker(frame)
         by = self.describe()
         message = (
             f"{taker or 'compiled code'} asked for the number of a value of type {self.aval} that is being "
-            f"differentiated (by {by}): its derivative would be lost. {_cure(taker)}. Where a constant is meant, say "
-            f"so: functrans.lax.stop_gradient(x), or {kind}(x) in your own code"
+            f"differentiated (by {by}): its derivative would be lost. {_cure(taker)}. If you mean a constant, write "
+            f"functrans.lax.stop_gradient(x), or {kind}(x) in your own code"
         )
         return _refused(errors.TracerScalarConversionError, message, weakref.ref(self._trace), source)
 
@@ -363,7 +363,7 @@ class Tracer(Unportable):
         method = operators.method.get(name)
         if method is not None:
             return partial(method, self)
-        if name.startswith("__"):  # asked for by protocols, often: no error to be read by users
+        if name.startswith("__"):  # protocols look these up often: users never see the error
             raise AttributeError(name)
         known = {*operators.property, *operators.method, *_ARRAY_ATTRIBUTES}
         close = nearest_names(name, known)
@@ -494,10 +494,10 @@ class Tracer(Unportable):
 
 
 def concrete(x: Any) -> Any:
-    """The numbers of a value; None where they are not known while tracing."""
+    """The known numbers of a value; None while tracing without them."""
     return x.concrete() if isinstance(x, Tracer) else x
 
 
 def is_abstract(x: Any) -> bool:
-    """Whether the numbers of a value are not known."""
+    """Whether the numbers of a value are unknown."""
     return isinstance(x, Tracer) and x.concrete() is None

@@ -1,9 +1,8 @@
 """Tracebacks that show the user's frames.
 
-An error that leaves a function of functrans passes a *boundary*, which takes the frames of functrans out of its
-traceback. The boundaries are what users call with functions of their own (transformations, control flow, custom rules,
-callbacks), and every function whose arguments are checked. Nothing is done, and nothing measurable spent, where no
-error is raised.
+An error that leaves functrans passes a *boundary*, which removes the frames of functrans from its traceback. Boundaries
+are the functions to which users pass functions of their own (transformations, control flow, custom rules, callbacks),
+and every function that checks its arguments. A boundary costs nothing measurable unless an error is raised.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def boundary(function: F) -> F:
-    """The function, with the frames of functrans taken out of the errors that leave it."""
+    """The function, with the frames of functrans removed from errors that leave it."""
 
     @functools.wraps(function)
     def outermost(*args: Any, **kwargs: Any) -> Any:
@@ -35,9 +34,9 @@ def boundary(function: F) -> F:
 
 
 def show_users_frames(error: BaseException) -> None:
-    """Take the frames of functrans out of the traceback of an error, and of those it came from.
+    """Remove the frames of functrans from the traceback of an error and of its causes.
 
-    The frame that raised an error which is none of functrans's own stays: it may be a fault of functrans.
+    If the error is not a `FunctransError`, the frame that raised it stays: the fault may be in functrans.
     """
     if config.traceback_filtering:
         _filter(error, set())

@@ -200,7 +200,7 @@ def test_an_unsupported_dtype_says_what_to_use(dtype, cure):
 def test_what_is_no_dtype():
     with pytest.raises(UnsupportedDtypeError, match="zeros: 'flaot32' is not a dtype"):
         canonical("flaot32", "zeros")
-    with pytest.raises(UnsupportedDtypeError, match="str is not a type of Python scalar"):
+    with pytest.raises(UnsupportedDtypeError, match="str is not a Python scalar type"):
         python_scalar_dtype(str)
 
 

@@ -13,7 +13,7 @@ class FunctransError(Exception):
     Parameters
     ----------
     message : str
-        What is wrong, the value or shape found, and how to fix it.
+        What is wrong, the actual value or shape, and how to fix it.
     source : Place, optional
         The user's line; by default the innermost frame outside functrans.
 
@@ -40,7 +40,7 @@ class FunctransError(Exception):
 def _arrived(
     kind: type[FunctransError], message: str, source: Place | None, args: tuple[Any, ...]
 ) -> FunctransError:
-    """An unpickled error from another process, with the source line that it had there."""
+    """A pickled error from another process, with its source line there."""
     error = kind(message, source)
     error.args = args
     return error

@@ -31,10 +31,14 @@ class ConcretizationError(FunctransError, TypeError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         make, args, state = super().__reduce__()
-        return make, args, {k: v for k, v in state.items() if k != "trace"}  # traces stay in their process
+        return (
+            make,
+            args,
+            {k: v for k, v in state.items() if k != "trace"},
+        )  # a trace cannot leave its process
 
     def is_of(self, trace: Any) -> bool:
-        """Whether the number that was needed is that of a value of this trace."""
+        """Whether the value whose number was needed belongs to this trace."""
         return self.trace is not None and self.trace() is trace
 
 
