@@ -163,9 +163,7 @@ class OptionValues:
         if patch is None:
             return self.key
         if patch.version != self.version:
-            version = (
-                self.version
-            )  # read first: a concurrent change then makes the key stale, not wrong forever
+            version = self.version  # read first: a concurrent change makes the key stale, but not forever
             patch.key = self.key_with(patch.overrides)
             patch.version = version
         return patch.key

@@ -36,8 +36,7 @@ def run_with(variable: ContextVar[T], value: T, f: Callable[..., Any], *args: An
 
 
 def run_quietly(f: Callable[..., Any], *args: Any, **kinds: Any) -> Any:
-    """``f(*args)``, for an internal function, with NumPy's warnings off: all, or those of `kinds` (see
-    `numpy.errstate`).
+    """``f(*args)``, for an internal function, without NumPy's warnings: all, or those of `kinds` (see `numpy.errstate`).
 
     It runs in a copy of the context, which C code leaves: the methods of `numpy.errstate` are Python and can be
     interrupted.
@@ -119,14 +118,14 @@ _locks: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def new_lock() -> Any:
-    """As `threading.Lock`."""
+    """Like `threading.Lock`."""
     lock = threading.Lock()
     _locks.add(lock)
     return lock
 
 
 def new_rlock() -> Any:
-    """As `threading.RLock`: the thread that holds it may take it again."""
+    """Like `threading.RLock`: the thread that holds it may acquire it again."""
     lock = threading.RLock()
     _locks.add(lock)
     return lock

@@ -60,7 +60,7 @@ class ConfigError(FunctransError, ValueError):
 
 
 class UnknownOptionError(FunctransError, AttributeError):
-    """The option does not exist.
+    """No option has this name.
 
     >>> import functrans as ft
     >>> ft.config.strickt = True

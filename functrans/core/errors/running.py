@@ -92,7 +92,7 @@ class FormatError(FunctransError, ValueError, KeyError, IndexError):
     Write ``debug.print("x = {x}", x=x)``, not an f-string, which is evaluated before the numbers are known.
     """
 
-    __str__ = Exception.__str__  # that of KeyError would quote the message
+    __str__ = Exception.__str__  # KeyError's would quote the message
 
 
 class MemoryDamageError(FunctransError, RuntimeError):
