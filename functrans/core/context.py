@@ -36,7 +36,7 @@ def run_with(variable: ContextVar[T], value: T, f: Callable[..., Any], *args: An
 
 
 def run_quietly(f: Callable[..., Any], *args: Any, **kinds: Any) -> Any:
-    """``f(*args)``, for an internal function, without NumPy's warnings: all, or those of `kinds` (see `numpy.errstate`).
+    """``f(*args)``, an internal function, without NumPy's warnings: all, or those of `kinds` (see `numpy.errstate`).
 
     It runs in a copy of the context, which C code leaves: the methods of `numpy.errstate` are Python and can be
     interrupted.
@@ -133,7 +133,7 @@ def new_rlock() -> Any:
 
 def _open_all() -> None:
     for lock in list(_locks):
-        # The thread that forked goes on, and opens its own.
+        # The forking thread continues in the child, and releases its own locks.
         if not (hasattr(lock, "_is_owned") and lock._is_owned()):
             lock._at_fork_reinit()
 

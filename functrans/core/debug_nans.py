@@ -48,7 +48,7 @@ def nan_of(
         if has_nan(x):
             which = f" in output {i}" if len(outs) > 1 else ""
             before = [str(k) for k, a in enumerate(operands) if has_nan(a)]
-            known = f". The input already contained it: operand {' and '.join(before)}" if before else ""
+            known = f". It was there before: in operand {' and '.join(before)}" if before else ""
             return NaNError(f"{name} returned NaN{which}{describe(x)}{known}", source)
     return None
 
