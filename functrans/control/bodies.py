@@ -1,8 +1,8 @@
 """Bodies of loops and branches: jaxprs without captured arrays, rearranged and derived.
 
-What the higher-order primitives have in common. A body's inputs and outputs come in groups (constants, carry, rows);
-its derivatives and batched forms want other groups, and a carry must have the same type, tangent and batch axis going
-in and coming out: `fixpoint` finds which.
+Shared parts of the higher-order primitives. A body's inputs and outputs come in groups (constants, carry, rows); its
+derivatives and batched forms need other groups, and a carry must have the same type, tangent and batch axis at the
+start and the end of an iteration: `fixpoint` finds these.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..primitives.structure.linear import broadcast_in_dim_p, zeros
 
 
 def fixpoint(start: Sequence[bool], step: Callable[[Mask], Sequence[bool]]) -> Mask:
-    """The least mask above `start` that `step` (from a carry's mask to that of the next carry) stays within."""
+    """The least mask above `start` that `step` (from a carry's mask to the next carry's mask) maps into itself."""
     mask = tuple(start)
     while True:
         after = tuple([a or b for a, b in zip(mask, step(mask), strict=True)])
@@ -33,29 +33,29 @@ def fixpoint(start: Sequence[bool], step: Callable[[Mask], Sequence[bool]]) -> M
 
 
 def invariant_part(jaxpr: Jaxpr, count: int, kept: Sequence[Any]) -> tuple[Jaxpr | None, Jaxpr, list[int]]:
-    """Take what depends on the first `count` inputs alone out of a body.
+    """Split off the part of a body that depends only on the first `count` inputs.
 
     Parameters
     ----------
     jaxpr : Jaxpr
     count : int
-        The inputs that are the same in each iteration.
+        The number of loop-invariant inputs.
     kept : sequence of Var
-        Outputs that are wanted outside, if they do not vary.
+        Outputs to compute outside if they are invariant.
 
     Returns
     -------
     outside : Jaxpr or None
         From the first inputs to new constants; None if there are none.
     inside : Jaxpr
-        The body, with the new constants behind the first `count` inputs.
+        The body, with the new constants after the first `count` inputs.
     found : list of int
-        For each of `kept` the number of the new constant, -1 where it varies.
+        For each of `kept` the number of the new constant, or -1 if it varies.
 
     Notes
     -----
-    What has an effect stays inside, and what makes tapes: they are stacked, not summed up. So does what is larger than
-    its operands: broadcasts cost less where they are read.
+    Equations with effects stay inside, and so do those that make tapes: tapes are stacked, not summed. Results larger
+    than their operands also stay: a broadcast is cheaper where it is read.
     """
     fixed: set[Any] = set(jaxpr.invars[:count])
     moved = []
@@ -86,14 +86,14 @@ def invariant_part(jaxpr: Jaxpr, count: int, kept: Sequence[Any]) -> tuple[Jaxpr
 
 
 class JaxprBuilder:
-    """Adds equations to those of a jaxpr, and makes another one of them, with other inputs and outputs."""
+    """Append equations to a jaxpr's, and build another jaxpr from them with new inputs and outputs."""
 
     def __init__(self, jaxpr: Jaxpr):
         self.jaxpr = jaxpr
         self.eqns = list(jaxpr.eqns)
 
     def bind(self, prim: Primitive, *args: Any, **params: Any) -> Var:
-        """Add an equation of one result; an operand is a variable, a literal or a number."""
+        """Append an equation with one result; an operand is a variable, a literal or a number."""
         atoms = [a if isinstance(a, Atom) else Literal(a) for a in args]
         self.eqns.append(new_equation(prim, atoms, params, user_source()))
         (out,) = self.eqns[-1].outvars
@@ -107,7 +107,7 @@ class JaxprBuilder:
     def batched(
         self, outs: Sequence[Atom], dims: Sequence[int | None], mask: Sequence[bool], size: int
     ) -> list[Atom]:
-        """Outputs with a batch axis in front where the mask is true; those without one are broadcast."""
+        """Outputs with a leading batch axis where the mask is true; outputs without one are broadcast."""
 
         def spread(v: Atom) -> Var:
             axes = tuple(range(1, v.aval.ndim + 1))
@@ -116,14 +116,14 @@ class JaxprBuilder:
         return [spread(v) if m and d is None else v for v, d, m in zip(outs, dims, mask)]
 
     def made(self, stage: str, outvars: Sequence[Atom], invars: Sequence[Var] | None = None) -> Jaxpr:
-        """The jaxpr with these outputs, and these inputs where they are other ones."""
+        """The jaxpr with these outputs, and with these inputs if given."""
         return verified(self.jaxpr.replace(invars=invars, eqns=self.eqns, outvars=outvars), stage)
 
 
 def is_host(eqn: Eqn) -> bool:
     """Whether an equation is a host call: it has no kernel rule, or an effect other than raising.
 
-    A loop or a branch is none, also where its body has host calls: the kernel makes them.
+    A loop or a branch is not one, even if its body contains host calls: the kernel makes these.
     """
     rule = eqn.primitive.kernel
     if rule is None:

@@ -1,12 +1,12 @@
-"""One object for equal jaxprs, so that what was derived from one is found when it is traced again.
+"""Share one object between equal jaxprs, so that a jaxpr traced again reuses what was derived from it.
 
-A loop that is run eagerly traces its body at each call. What costs time comes after that: lowering, linearising,
-transposing; and all of it is kept on the jaxpr. So a jaxpr that is traced a second time is exchanged for the first
-one. Equal are jaxprs of the same equations (primitives, parameters, literals, wiring, the user's lines) between inputs
-of the same types. What a body captures is among its inputs, never in it.
+A loop that runs eagerly traces its body at each call. The expensive steps come later (lowering, linearizing,
+transposing), and their results are cached on the jaxpr. So when a jaxpr is traced again, the first one replaces it.
+Jaxprs are equal if they have the same equations (primitives, parameters, literals, wiring, user's lines) between inputs
+of the same types. Values that a body captures are among its inputs, never inside it.
 
-A jaxpr with a rule of the user's is neither exchanged nor kept: what the rule does may depend on anything. Nor is one
-that holds arrays, or a function that dies before the process does: it would be kept alive here.
+A jaxpr with a user's rule is neither replaced nor cached: the rule may depend on anything. The same holds for a jaxpr
+that holds arrays, or a function that would otherwise die before the process: the cache would keep it alive.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ import numpy as np
 from ..core.context import new_lock
 from ..core.ir import Atom, Jaxpr, Var
 
-#: Jaxprs that are kept; the one not used for longest goes first.
+#: The most jaxprs in the cache; the least recently used one is dropped first.
 MOST = 512
 _bodies: OrderedDict[Hashable, Jaxpr] = OrderedDict()
 _lock = new_lock()
 
 
 class UserCode:
-    """Base class of parameters that hold functions of the user's.
+    """Base class of parameters that hold users' functions.
 
     Attributes
     ----------
     shared : bool
-        Whether jaxprs with an equal parameter are equal, and may be kept.
+        Whether jaxprs with an equal parameter are equal, and may be cached.
     """
 
     __slots__ = ()
@@ -42,7 +42,7 @@ class UserCode:
 
 
 def lasting(f: Any) -> bool:
-    """Whether a function lives as long as the process, and holds nothing: one of a module, without a closure."""
+    """Whether a function lives as long as the process and holds nothing: a module's function without a closure."""
     if isinstance(f, np.ufunc | type):
         return True
     if isinstance(f, BuiltinFunctionType):
@@ -54,11 +54,11 @@ def lasting(f: Any) -> bool:
 
 
 class _Unshared(Exception):
-    """The jaxpr holds what must not be kept, or cannot be compared."""
+    """Raised for a jaxpr that holds something that must not be cached, or that cannot be compared."""
 
 
 def interned(jaxpr: Jaxpr) -> Jaxpr:
-    """The jaxpr, or an equal one that was met before; itself where it must not be exchanged."""
+    """The jaxpr, or an equal one from the cache; the jaxpr itself if it must not be replaced."""
     try:
         key = tuple(_structure(jaxpr))
         with _lock:
@@ -66,15 +66,15 @@ def interned(jaxpr: Jaxpr) -> Jaxpr:
             _bodies.move_to_end(key)
             if len(_bodies) > MOST:
                 _bodies.popitem(last=False)
-    except (_Unshared, TypeError):  # TypeError: a parameter that is not hashable
+    except (_Unshared, TypeError):  # TypeError: an unhashable parameter
         return jaxpr
     return found
 
 
 def derive_from_all(jaxprs: Sequence[Jaxpr], key: Hashable, build: Callable[[], Any]) -> Any:
-    """As `Jaxpr.derive`, for what is made of several jaxprs.
+    """Like `Jaxpr.derive`, for objects derived from several jaxprs.
 
-    It holds them all. So it is kept on one with code of the user's, if there is one: that does not live long.
+    The object holds all of them. So it is cached on one with user's code, if any: that one does not live long.
     """
     holder = next((j for j in jaxprs if not _is_shareable(j)), jaxprs[0])
     return holder.derive((*jaxprs, key), build)
@@ -94,7 +94,7 @@ def _is_shareable(jaxpr: Jaxpr) -> bool:
 
 
 def clear() -> None:
-    """Forget all jaxprs, and what was derived from them."""
+    """Drop all jaxprs, and what was derived from them."""
     with _lock:
         found = list(_bodies.values())
         _bodies.clear()
@@ -103,7 +103,7 @@ def clear() -> None:
 
 
 def _structure(jaxpr: Jaxpr) -> Iterator[Hashable]:
-    """What two equal jaxprs have in common; variables are numbered in the order of their definition."""
+    """The key that equal jaxprs share; variables are numbered in the order of their definition."""
     if jaxpr.consts:
         raise _Unshared
     number: dict[Atom, int] = {v: i for i, v in enumerate(jaxpr.invars)}
@@ -125,7 +125,7 @@ def _structure(jaxpr: Jaxpr) -> Iterator[Hashable]:
 
 
 def _literal(a: Any) -> Hashable:
-    """Numbers that are equal may compute differently: 1 and 1.0, 0.0 and -0.0."""
+    """Equal numbers may compute differently: 1 and 1.0, 0.0 and -0.0."""
     value = a.value
     if isinstance(value, np.generic):
         return value.dtype, value.tobytes()

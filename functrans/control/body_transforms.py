@@ -1,6 +1,6 @@
-"""What is derived from the body of a loop: pushing tangents, its two halves, transposed, batched.
+"""Transformations of a loop's body: its jvp, linearization, transpose and batched form.
 
-Each takes a body from (constants, carry, rows) to (carry, rows) and gives another one of that form, and is kept on the
+Each takes a body from (constants, carry, rows) to (carry, rows), returns another one of that form, and caches it on the
 body. `scan` and `while_loop` are built from these.
 """
 
@@ -23,12 +23,12 @@ from .min_cut import economical
 
 
 def carry_mask(jaxpr: Jaxpr, mask: Mask, num_consts: int, num_carry: int, *, reverse: bool) -> Mask:
-    """The mask of the body's inputs, with the tangents that the carry takes on in forward or in reverse mode."""
+    """The mask of the body's inputs, including the carry's tangents in forward or reverse mode."""
     consts, carry, rows = split(mask, num_consts, num_carry)
 
     def step(now: Mask) -> Sequence[bool]:
         inputs = (*consts, *now, *rows)
-        if reverse:  # a custom rule may have no forward mode
+        if reverse:  # a custom rule may lack forward mode
             return linearize_jaxpr(jaxpr, inputs).nonzero[:num_carry]
         return jvp_jaxpr(jaxpr, inputs)[1][:num_carry]
 
@@ -36,15 +36,15 @@ def carry_mask(jaxpr: Jaxpr, mask: Mask, num_consts: int, num_carry: int, *, rev
 
 
 class JvpBody(NamedTuple):
-    """A body that pushes tangents, too; its groups are primals, then tangents."""
+    """A body that also computes tangents; its groups are primals, then tangents."""
 
     body: Jaxpr
     captured: tuple[Any, ...]
-    nonzero: Mask  # the outputs that have a tangent
+    nonzero: Mask  # the outputs with a tangent
 
 
 def pushed_body(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> JvpBody:
-    """The body that pushes the tangents of the inputs in `mask` (a fixpoint: see `carry_mask`) forward."""
+    """The jvp of the body in the inputs in `mask` (a fixpoint: see `carry_mask`)."""
 
     def build() -> JvpBody:
         opened, captured = lift_constants(jvp_jaxpr(jaxpr, mask)[0])
@@ -66,18 +66,18 @@ def pushed_body(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> JvpBody:
 
 
 class Halves(NamedTuple):
-    """A body taken apart into the half that stacks residuals and the linear half over them.
+    """A body split into a primal half that stacks residuals and a linear half over them.
 
     Attributes
     ----------
     outside : Jaxpr or None
-        Computes what does not vary: new constants of `primal`, behind its old ones.
+        Computes the loop-invariant values: the new constants of `primal`, after its old ones.
     primal : Jaxpr
-        Returns, behind the body's rows, the residuals that are stacked.
+        Returns the stacked residuals after the body's rows.
     linear : Jaxpr
-        Constants, carry, rows: residuals first in each group, then tangents.
+        Constants, carry, rows: in each group residuals come before tangents.
     consts, rows : list of (str, int)
-        Where the residuals of a group are found: ``("in", i)`` operand i, ``("new", i)`` new constant i, ``("out", i)``
+        The origin of each residual in a group: ``("in", i)`` operand i, ``("new", i)`` new constant i, ``("out", i)``
         stacked output i.
     """
 
@@ -143,11 +143,11 @@ def _linear_half(
 
 
 class Transposed(NamedTuple):
-    """A body that pulls cotangents back; those of constants are sums in its carry."""
+    """A transposed body; the cotangents of constants are sums in its carry."""
 
     body: Jaxpr
     captured: tuple[Any, ...]
-    carry: Mask  # which of the carry has a cotangent
+    carry: Mask  # which carry values have a cotangent
     has: list[list[bool]]  # which linear constants and rows have one
 
 
@@ -189,7 +189,7 @@ def transposed_body(jaxpr: Jaxpr, linear: Mask, nonzero: Mask, sizes: tuple[int,
 def batched_body(
     jaxpr: Jaxpr, size: int, dims: tuple[int | None, ...], sizes: tuple[int, int]
 ) -> tuple[Any, ...]:
-    """The batched body, what it captured, which of the carry is batched, and the batch axes of the rows."""
+    """The batched body, its captured values, which carry values are batched, and the batch axes of the rows."""
 
     def build() -> tuple[Any, ...]:
         _, num_carry = sizes

@@ -1,7 +1,7 @@
-"""Calls: primitives that apply a jaxpr. `call`, which `jit` binds, and whatever else `call_primitive` makes.
+"""Calls: primitives that apply a jaxpr. These are `call`, which `jit` binds, and the others made by `call_primitive`.
 
-The derivatives of a call, its transpose and its batched form are derived from the jaxpr once, kept on it, and are calls
-again; so ``grad(jit(f))`` runs two kernels, and a fresh ``grad`` of a known ``jit(f)`` derives nothing.
+A call's derivatives, transpose and batched form are derived from its jaxpr once, cached on it, and are calls
+themselves. So ``grad(jit(f))`` runs two kernels, and a new ``grad`` of a known ``jit(f)`` derives nothing.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _compiler: list[Compiler] = []
 
 
 def set_compiler(compiler: Compiler) -> None:
-    """Install what turns a jaxpr into a callable of arrays; without one, calls are evaluated by NumPy."""
+    """Install the function that turns a jaxpr into a callable of arrays; without one, NumPy evaluates calls."""
     _compiler[:] = [compiler]
 
 
 def executable(jaxpr: Jaxpr) -> Callable[..., list[np.ndarray]]:
-    """The compiled form of `jaxpr` under the present configuration, kept on it."""
+    """The compiled form of `jaxpr` under the current configuration, cached on it."""
     return jaxpr.derive("executable", lambda: _compiler[0](jaxpr))
 
 
 def effects_of_bodies(**params: Any) -> Effect:
-    """The effects of a primitive whose parameters hold jaxprs: theirs."""
+    """The effects of a primitive whose parameters hold jaxprs: those of the jaxprs."""
     effects = Effect.NONE
     for body in subjaxprs(params):
         effects |= body.effects
@@ -53,7 +53,7 @@ def _abstract(*avals: Aval, jaxpr: Jaxpr, **options: Any) -> tuple[Aval, ...]:
 
 
 def evaluate_call(*args: Any, jaxpr: Jaxpr, **options: Any) -> list[Any]:
-    """The `impl` of a call that is not compiled by itself: operation by operation."""
+    """The `impl` of a call that is not compiled as a unit: it evaluates one operation after another."""
     return tracing(eval_trace, evaluate, jaxpr, args)
 
 
@@ -76,14 +76,14 @@ def call_primitive(
     impl : callable
         ``impl(*args, jaxpr=..., **options)``.
     linearized : callable
-        ``linearized(jaxpr, perturbed, **options)`` takes the jaxpr apart for reverse mode.
+        ``linearized(jaxpr, perturbed, **options)`` splits the jaxpr for reverse mode.
     moves_data : bool
-        As in `Primitive`: `impl` checks for NaN itself.
+        As in `Primitive`; true if `impl` checks for NaN itself.
 
     Returns
     -------
     Primitive
-        Its further parameters, `options`, are those of the calls that are derived from it, too.
+        Its other parameters, `options`, are passed on to the calls derived from it.
     """
 
     def jvp(

@@ -1,7 +1,7 @@
-"""Calls of the user's Python functions from inside a program: ``pure_callback``, ``io_callback``, ``debug_callback``.
+"""Calls of users' Python functions inside a program: ``pure_callback``, ``io_callback``, ``debug_callback``.
 
-What such an equation carries is a `FlatCallback`: the function, the structure of its arguments and results, and the
-mapped axes over which it is called lane by lane. The three differ in what transformations may do with them:
+Such an equation carries a `FlatCallback`: the function, the structure of its arguments and results, and the mapped axes
+over which it is called lane by lane. The primitives differ in how they transform:
 
 ================== =========== ========================= ================ ======================
 primitive          not needed  differentiated            ``vmap``         order
@@ -41,33 +41,33 @@ SEQUENTIAL = ("sequential", "sequential_unrolled")
 VMAP_METHODS = (*SEQUENTIAL, "expand_dims", "broadcast_all", "legacy_vectorized")
 
 _NOTE = "in the callback "
-#: Python's numbers take the dtype that was promised, where NumPy's promotion would let them.
+#: Python numbers take the declared dtype if NumPy's promotion would allow it.
 _RANKS: dict[type, str] = {bool: "biufc", int: "iufc", float: "fc", complex: "c"}
 
 
 class Replay(deque[Any]):
-    """The results of calls that were made already, while a program is evaluated again to find out why it failed."""
+    """The results of earlier calls, while a failed program is evaluated again to find the cause."""
 
 
-#: Where kernels that may fail note the results of the calls that they make; a `Replay` while one is told why it failed.
+#: Where kernels that may fail record the results of their calls; a `Replay` while a failure is being explained.
 made_before: ContextVar[Any] = ContextVar("functrans_made_before", default=None)
 
 
 @dataclass(frozen=True, eq=False)
 class FlatCallback(UserCode):
-    """A function of the user's, with what is needed to call it with flat values.
+    """A user's function, with everything needed to call it with flat values.
 
     Attributes
     ----------
     function : callable
     in_tree : PyTreeDef
-        Of ``(args, kwargs)``.
+        The structure of ``(args, kwargs)``.
     static : tuple of (int, object)
-        The leaves of the arguments that are no arrays (strings, flags), with their places.
+        The leaves of the arguments that are not arrays (strings, flags), with their positions.
     out_tree : PyTreeDef or None
-        Of the result; None where it is not looked at.
+        The structure of the result; None if it is ignored.
     lanes : tuple of (int, tuple of bool)
-        Mapped axes, outermost first: the size, and which operands have the axis. The function is called for each lane.
+        Mapped axes, outermost first: the size, and which operands have the axis. The function is called once per lane.
     """
 
     function: Callable[..., Any]
@@ -87,10 +87,10 @@ class FlatCallback(UserCode):
 
     @property
     def shared(self) -> bool:  # type: ignore[override]
-        """Whether it holds nothing that dies before the process. It is called again each time in any case."""
+        """Whether it holds nothing that dies before the process. Sharing never skips a call."""
         return not self.static and lasting(self.function)
 
-    # Functions are compared by identity: an ``__eq__`` of the user's may call equal what computes differently.
+    # Functions are compared by identity: a user's ``__eq__`` may equate functions that compute differently.
 
     def _key(self) -> Hashable:
         f = self.function
@@ -105,31 +105,31 @@ class FlatCallback(UserCode):
         return hash(self._key())
 
     def mapped(self, size: int, dims: Sequence[int | None]) -> FlatCallback:
-        """The call of each of `size` lanes; operands whose `dims` are not None have the axis, in front."""
+        """One call for each of `size` lanes; operands whose `dims` are not None have a leading axis for them."""
         lane = (size, tuple([d is not None for d in dims]))
         return FlatCallback(self.function, self.in_tree, self.static, self.out_tree, (lane, *self.lanes))
 
     def effect(self, kind: str, values: Sequence[Any], avals: Sequence[Aval]) -> list[np.ndarray]:
-        """The same as `run`, but not for a call that a kernel has made before it failed: its results are known."""
+        """Like `run`, but a call that a kernel made before it failed is not repeated: its results are known."""
         log = made_before.get()
         return log.popleft() if type(log) is Replay and log else self.run(kind, values, avals)
 
     def run(self, kind: str, values: Sequence[Any], avals: Sequence[Aval]) -> list[np.ndarray]:
-        """Call the function, and check what it returns.
+        """Call the function, and check its result.
 
         Parameters
         ----------
         kind : str
-            Which primitive, for messages.
+            The name of the primitive, for messages.
         values : sequence
             ndarrays and numbers, in the order of the leaves that are not static.
         avals : sequence of Aval
-            What was promised.
+            The declared types of the results.
 
         Returns
         -------
         list of ndarray
-            Copies.
+            Copies of the results.
         """
         arrays = [read_only_copy(np.asarray(x)) for x in values]
         return self._lanes(kind, arrays, avals, self.lanes)
@@ -154,7 +154,7 @@ class FlatCallback(UserCode):
         leaves = [static[i] if i in static else wrap(next(given)) for i in range(self.in_tree.num_leaves)]
         args, kwargs = tree_unflatten(self.in_tree, leaves)
         try:
-            # By NumPy, as if no transformation were under way.
+            # Evaluate with NumPy, outside any transformation.
             found = run_with(replayed, None, tracing, eval_trace, partial(self.function, *args, **kwargs))
         except Exception as error:
             source = user_source()
@@ -171,7 +171,7 @@ class FlatCallback(UserCode):
         if tree != self.out_tree and not _alike(self.out_tree, tree) and (leaves or avals):
             raise CallbackError(
                 f"{kind}: the callback '{self.name}' returned {_structure(tree)}, but result_shape_dtypes "
-                f"promise {_structure(self.out_tree)}"
+                f"declares {_structure(self.out_tree)}"
             )
         return [self._leaf(kind, i, x, aval) for i, (x, aval) in enumerate(zip(leaves, avals))]
 
@@ -192,12 +192,12 @@ class FlatCallback(UserCode):
             cure = f"Convert it: np.asarray(result, np.{aval.dtype}), or change result_shape_dtypes"
         raise CallbackError(
             f"{kind}: the callback '{self.name}' returned an array of shape {met.shape} and dtype {met.dtype}{where}, "
-            f"but result_shape_dtypes promise shape {aval.shape} and dtype {aval.dtype}. {cure}"
+            f"but result_shape_dtypes declares shape {aval.shape} and dtype {aval.dtype}. {cure}"
         )
 
 
 def is_from_callback(error: BaseException) -> bool:
-    """Whether a callback raised it: then it must arrive as it is."""
+    """Whether a callback raised the error, which must then reach the user unchanged."""
     return any(note.startswith(_NOTE) for note in getattr(error, "__notes__", ()))
 
 
@@ -232,7 +232,7 @@ def _no_derivative(kind: str, what: str, instead: str) -> Callable[..., NoReturn
     def rule(*args: Any, call: FlatCallback, **params: Any) -> NoReturn:
         raise CallbackError(
             f"{kind}: the callback '{call.name}' has no {what}: callbacks do not support it. Please use {instead} "
-            "to say how to differentiate, or functrans.lax.stop_gradient on its arguments where no derivative is meant"
+            "to define the derivative, or functrans.lax.stop_gradient on its arguments if none is needed"
         )
 
     return rule
@@ -261,8 +261,8 @@ def _pure_batch(
 ) -> tuple[Any, Any]:
     if vmap_method is None:
         raise NoRuleError(
-            f"vmap of pure_callback with the callback '{call.name}': say how by vmap_method= "
-            f"{', '.join(map(repr, VMAP_METHODS))}. 'sequential' calls it for each lane; with 'expand_dims' and "
+            f"vmap of pure_callback with the callback '{call.name}': choose vmap_method from "
+            f"{', '.join(map(repr, VMAP_METHODS))}. 'sequential' calls it once per lane; with 'expand_dims' and "
             "'broadcast_all' it is called once, with a leading axis on every argument"
         )
     values = _moved(args, dims)
@@ -287,8 +287,8 @@ def _io_batch(
 ) -> tuple[Any, Any]:
     if ordered:
         raise CallbackError(
-            f"vmap of io_callback with the callback '{call.name}' and ordered=True: lanes have no order. Pass "
-            "ordered=False, or call it outside of vmap with the whole batch"
+            f"vmap of io_callback with the callback '{call.name}' and ordered=True: lanes run in no defined "
+            "order. Pass ordered=False, or call it outside vmap with the whole batch"
         )
     avals = _batched(size, result_avals)
     call = call.mapped(size, dims)

@@ -1,4 +1,4 @@
-"""Where the carry of a loop lives in its kernel."""
+"""The memory of a loop's carry in its kernel."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from ..core.ir import Jaxpr
 from ..core.kernel import BlockEmitter, Buffer
 from ..core.tape import TapeAval
 
-#: A carry of at most this many bytes is kept in registers, or on the stack.
+#: A carry of at most this many bytes lives in registers or on the stack.
 SMALL = 256
 
 
 class Carries:
-    """The memory of the carry of a loop, from one iteration to the next.
+    """The memory of a loop's carry, from one iteration to the next.
 
-    A small value lives apart: it becomes registers. A larger one lives where the result goes, if the body can write
-    the next value over it; else in one of two places in turn, which saves a copy at the end of each iteration.
+    A small value has memory of its own, which becomes registers. A larger one lives in the buffer of the result, if the
+    body can overwrite it with the next value; otherwise it alternates between two buffers, which saves a copy in each
+    iteration.
 
     Parameters
     ----------
@@ -28,9 +29,9 @@ class Carries:
     body : Jaxpr
         Its first results are the carry.
     first : int
-        The number of its operand that is the first of the carry.
+        The number of the operand at which the carry starts.
     init, last : sequence of Buffer
-        The carry at first, and where the last one goes.
+        The initial carry, and the buffers of the final one.
     """
 
     def __init__(
@@ -56,26 +57,26 @@ class Carries:
             k.copy(k.row(place, 0) if t else place, x)
 
     def now(self) -> list[Any]:
-        """The memory of the carry that an iteration is given."""
+        """The memory from which an iteration reads its carry."""
         if self.turn is None:
             return self.places
         here = self.turn.get()
         return [self.k.row(p, here) if t else p for p, t in zip(self.places, self.twice)]
 
     def following(self) -> list[Any]:
-        """The memory of the next one; the same one where it may be."""
+        """The memory for the next carry; the same memory if possible."""
         if self.turn is None:
             return self.places
         there = 1 - self.turn.get()
         return [self.k.row(p, there) if t else p for p, t in zip(self.places, self.twice)]
 
     def advance(self) -> None:
-        """At the end of an iteration: the next carry is the carry."""
+        """At the end of an iteration, the next carry becomes the current one."""
         if self.turn is not None:
             self.turn.set(1 - self.turn.get())
 
     def finish(self) -> None:
-        """Behind the loop: the carry goes to the results."""
+        """After the loop, copy the carry to the results."""
         for result, place in zip(self.last, self.now()):
             if place is not result:
                 self.k.copy(result, place)

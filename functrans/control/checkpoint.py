@@ -1,8 +1,8 @@
-"""``checkpoint``: a call whose reverse mode computes again what it needs, instead of keeping it.
+"""``checkpoint``: a call whose reverse mode rematerializes what it needs instead of storing it.
 
-Its linearisation runs the body, and keeps the operands and what the policy says. Its linear half is one equation, a
-checkpoint itself: it computes the rest anew and pushes the tangents. Transposition evaluates what is not linear in the
-backward pass; so memory is that of one checkpoint at a time. All else is as for `call`.
+Its linearization runs the body, and stores the operands and what the policy selects. Its linear half is one equation,
+itself a checkpoint: it computes the rest again and applies the linear operations. Transposition evaluates the nonlinear
+part in the backward pass, so memory is needed for one checkpoint at a time. Otherwise it behaves like `call`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from .call import call_primitive, evaluate_call
 from .rematerialize import by_policy, inline_calls
 
-#: ``policy(primitive, *avals, **params)``: whether the results of an equation are kept.
+#: ``policy(primitive, *avals, **params)``: whether to store the results of an equation.
 Policy = Callable[..., bool]
 
 
@@ -33,7 +33,7 @@ def _taken_apart(jaxpr: Jaxpr, mask: Mask, *, policy: Policy | None, prevent_cse
 
     def build() -> LinearizedJaxpr:
         parts = linearize_jaxpr(jaxpr, mask)
-        if policy is not None:  # it is asked about the equations of calls, too
+        if policy is not None:  # the policy also applies to the equations inside calls
             parts = parts._replace(primal=inline_calls(parts.primal))
         return by_policy(parts, keep, apart=prevent_cse)
 

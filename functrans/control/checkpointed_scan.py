@@ -1,6 +1,4 @@
-"""Scans in chunks: reverse mode keeps the carry at the beginning of each chunk, and runs a chunk again when its turn
-comes. With chunks of about sqrt(n) iterations memory grows as sqrt(n), at the price of one more forward pass.
-"""
+"""Scans in chunks: reverse mode stores the carry at the start of each chunk, and later runs the chunk again."""
 
 from __future__ import annotations
 
@@ -29,17 +27,17 @@ def bind(
     reverse: bool = False,
     unroll: int = 1,
 ) -> list[Any]:
-    """As `scan.bind`, with a checkpoint before every `every` iterations.
+    """Like `scan.bind`, with a checkpoint before every `every` iterations.
 
     Parameters
     ----------
     jaxpr, consts, carry, rows, length, reverse, unroll
-        As for `scan.bind`.
+        As in `scan.bind`.
     every : int
-        Positive. What is left at the end of the rows is a chunk of its own, shorter than the others.
+        The size of a chunk, positive. The remaining rows form a final, shorter chunk.
     """
     chunks = length // every
-    if chunks <= 1:  # the only chunk would be run twice, and nothing gained
+    if chunks <= 1:  # a single chunk would run twice for no gain
         return bind_scan(jaxpr, consts, carry, rows, length=length, reverse=reverse, unroll=unroll)
     whole = chunks * every
     parts: dict[str, list[Any]] = {}
@@ -89,7 +87,7 @@ def _chunk(jaxpr: Jaxpr, num_consts: int, num_carry: int, length: int, reverse: 
         }
         params.update(jaxpr=jaxpr, length=length)
         loop = single_equation(scan_p, avals, params, name=jaxpr.name, stats=jaxpr.stats)
-        # The two runs are in loops of their own: there is nothing to keep apart.
+        # The two runs are in separate loops, so nothing needs to be kept apart.
         options = {"jaxpr": loop, "policy": None, "prevent_cse": False}
         chunk = single_equation(checkpoint_p, avals, options, name=jaxpr.name, stats=jaxpr.stats)
         return verified(chunk, "chunks of a scan")

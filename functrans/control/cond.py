@@ -1,8 +1,8 @@
-"""``cond``: one of several branches, of which only the one that is taken runs.
+"""``cond``: one of several branches; only the selected one runs.
 
-All branches take the same operands (what each captured stands behind them) and give the same types. Where lanes of a
-batch may take different branches, they run one after the other: no lane sees the errors, or the NaN, of a branch that
-it does not take.
+All branches take the same operands (their captured values follow these) and return the same types. If lanes of a batch
+may take different branches, they run one after the other: no lane sees the errors or the NaN of a branch that it does
+not take.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ def bind(index: Any, branches: Sequence[tuple[Jaxpr, Sequence[Any]]], operands: 
     Parameters
     ----------
     index : scalar of int64
-        Which branch, in range.
+        The number of the branch, in range.
     branches : sequence of (Jaxpr, values)
-        Each from (constants of its own, operands), with these constants.
+        Each from (its own constants, operands), with the values of these constants.
     operands : sequence of values
 
     Returns
     -------
     list
-        What the branch returns.
+        The results of the branch.
     """
     common, captured = _with_common_operands(branches, len(operands))
     return cond_p.bind(index, *captured, *operands, branches=common)
@@ -53,7 +53,7 @@ def bind(index: Any, branches: Sequence[tuple[Jaxpr, Sequence[Any]]], operands: 
 def _with_common_operands(
     branches: Sequence[tuple[Jaxpr, Sequence[Any]]], count: int
 ) -> tuple[Branches, list[Any]]:
-    """The branches, each taking the constants of all before the operands."""
+    """The branches, each taking the constants of all branches before the operands."""
     if not any(consts for _, consts in branches):
         return tuple([jaxpr for jaxpr, _ in branches]), []
     avals = [[v.aval for v in jaxpr.invars[: len(consts)]] for jaxpr, consts in branches]
@@ -110,9 +110,9 @@ def _any(masks: Sequence[Sequence[bool]]) -> Mask:
 
 
 def _with_zeros(jaxpr: Jaxpr, first: int, has: Mask, wanted: Mask, avals: Sequence[Aval]) -> Jaxpr:
-    """The jaxpr with zeros for what only other branches have.
+    """The jaxpr with zeros for outputs that only other branches have.
 
-    Its outputs from number `first` on are those marked in `has`, of the types `avals`; the new ones are those in
+    Its outputs from number `first` on are those marked in `has`, with types `avals`; the new ones are those in
     `wanted`.
     """
     if has == wanted:
@@ -135,15 +135,15 @@ def _with_zeros(jaxpr: Jaxpr, first: int, has: Mask, wanted: Mask, avals: Sequen
 
 
 class _Halves(NamedTuple):
-    """The branches taken apart: each half takes and gives the same types in all of them.
+    """The linearized branches: all primal halves have the same types, and so have all linear halves.
 
     Attributes
     ----------
     primal, linear : tuple of (Jaxpr, values)
-        Branches with their constants. `primal` returns, behind the outputs, the residuals in slots of common types;
-        `linear` takes operands, outputs, slots, tangents.
+        Branches with their constants. `primal` returns the residuals after the outputs, in slots of common types;
+        `linear` takes operands, outputs, slots and tangents.
     nonzero : tuple of bool
-        The outputs that have a tangent.
+        The outputs with a tangent.
     """
 
     primal: tuple[tuple[Jaxpr, tuple[Any, ...]], ...]
@@ -166,7 +166,7 @@ def _halves(branches: Branches, mask: Mask) -> _Halves:
 
 
 def _in_slots(parts: LinearizedJaxpr, count: int, slots: list[Aval]) -> dict[int, int]:
-    """Where the residuals go that only the branch itself has: residual to slot; adds slots that are missing."""
+    """Assign a slot to each residual that only the branch itself has; adds slots that are missing."""
     free = list(range(len(slots)))
     found: dict[int, int] = {}
     for r, (where, i) in enumerate(parts.residuals):

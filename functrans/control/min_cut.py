@@ -1,9 +1,9 @@
-"""The fewest bytes that the linear half of a loop's body must be given, where arithmetic may be done twice.
+"""Minimize the residuals of a loop's body by a min-cut: recompute cheap operations, store the rest.
 
-Every value that a residual is computed from is a vertex, whose capacity is its size; between what must be kept if it is
-needed at all (the carry, and what is dear to compute) and the residuals lies a smallest cut: that is kept, and cheap
-arithmetic leads from it to the residuals. A step of a Runge-Kutta method has dozens of residuals and a carry of a few
-numbers: it keeps the carry.
+Each value that a residual depends on is a vertex whose capacity is its size. The sources are the values that must be
+stored if needed at all (the carry, and expensive results); the residuals are the sink. The values in a minimal cut
+between them are stored, and cheap arithmetic recomputes the residuals from these. A step of a Runge-Kutta method has
+dozens of residuals and a carry of a few numbers: it stores the carry.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from ..passes.toolkit import forward_slice
 from ..transforms.linearize import LinearizedJaxpr
 from .rematerialize import inline_calls, recomputing, residual_atoms, second_run
 
-#: Sums over at most this many elements are cheap, too.
+#: Sums over at most this many elements count as cheap.
 SHORT = 64
-#: At most this many elements are computed again for each element that is not kept.
+#: At most this many elements are recomputed for each element that is not stored.
 WORK = 16
 
 
 def economical(parts: LinearizedJaxpr, num_consts: int, num_carry: int) -> LinearizedJaxpr:
-    """The body of a loop taken apart with the fewest bytes to keep for each iteration.
+    """A linearized loop body that stores the fewest bytes per iteration.
 
     Parameters
     ----------
     parts : LinearizedJaxpr
-        From (constants, carry, rows) to (carry, rows): the constants are the same in each iteration; the rows of both
+        From (constants, carry, rows) to (carry, rows). The constants are the same in each iteration; the rows of both
         sides are in memory anyway.
     num_consts, num_carry : int
     """
@@ -50,13 +50,13 @@ def economical(parts: LinearizedJaxpr, num_consts: int, num_carry: int) -> Linea
 
 
 class _Network:
-    """The values of a body, and what it costs to keep them.
+    """The values of a body, and the cost of storing them.
 
     Attributes
     ----------
     free : set of Var
-        What costs nothing: rows, and values that are the same in each iteration (those that are larger than what they
-        are computed from are computed again, all the same).
+        Values that cost nothing: rows and loop-invariant values (but invariant values larger than their operands are
+        recomputed all the same).
     """
 
     def __init__(self, primal: Jaxpr, num_consts: int, num_carry: int, num_outs: int):
@@ -73,15 +73,15 @@ class _Network:
         self.free.update(a for a in primal.outvars[num_carry:num_outs] if type(a) is Var)
 
     def costs(self, a: Atom) -> bool:
-        """Whether keeping the value takes memory in each iteration."""
+        """Whether storing the value takes memory in each iteration."""
         return type(a) is Var and a not in self.free and a not in self.fixed
 
     def size(self, values: Iterable[Atom]) -> int:
-        """The bytes of those values that take memory in each iteration."""
+        """The total bytes of the values that take memory in each iteration."""
         return sum(_bytes(a) for a in set(values) if self.costs(a))
 
     def cut(self, residuals: Iterable[Atom]) -> set[Atom]:
-        """The fewest bytes from which the residuals follow by cheap arithmetic; of several cuts the last."""
+        """The fewest bytes from which cheap arithmetic computes the residuals; of equal cuts the last."""
         goal = {a for a in residuals if self.costs(a)}
         sources: dict[Atom, list[Atom]] = {}
         waiting = list(goal)
@@ -97,8 +97,8 @@ class _Network:
 
 
 def _smallest_cut(sources: dict[Atom, list[Atom]], roots: set[Atom], goal: set[Atom]) -> set[Atom]:
-    """The vertices between `roots` and `goal` of the least total size, nearest to the goal."""
-    # A vertex is two nodes, (v, 0) and (v, 1), with an arc of its size between; arcs between vertices have no limit.
+    """The vertices between `roots` and `goal` with the least total size, nearest to the goal."""
+    # A vertex is two nodes, (v, 0) and (v, 1), joined by an arc of its size; arcs between vertices are unlimited.
     readers: dict[Atom, list[Atom]] = {v: [] for v in sources}
     for v, found in sources.items():
         for a in found:
@@ -108,7 +108,7 @@ def _smallest_cut(sources: dict[Atom, list[Atom]], roots: set[Atom], goal: set[A
     along: dict[tuple[Atom, Atom], int] = {}
 
     def behind(node: tuple[Atom, int]) -> list[tuple[Atom, int]]:
-        """The nodes from which one may still send to this one."""
+        """The nodes that can still send flow to this one."""
         v, side = node
         if side:
             found = [(v, 0)] if left[v] else []
@@ -138,7 +138,7 @@ def _smallest_cut(sources: dict[Atom, list[Atom]], roots: set[Atom], goal: set[A
         for (v, i), (w, j) in arcs:
             if v is w:
                 room.append(left[v] if i < j else sent[v])
-            elif not i:  # takes back what went from w to v
+            elif not i:  # cancel flow from w to v
                 room.append(along[w, v])
         most = min(room)
         for (v, i), (w, j) in arcs:

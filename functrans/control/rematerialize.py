@@ -1,11 +1,11 @@
-"""Residuals computed again: what a linearised jaxpr keeps for its linear half, and what that half computes anew.
+"""Rematerialization: recompute some residuals of a linearized jaxpr in its linear half instead of storing them.
 
 ::
 
     inputs --primal--> outputs, residuals          residuals, tangents --linear--> tangents
-    inputs --primal--> outputs, kept     inputs, kept, tangents --some of primal, linear--> tangents
+    inputs --primal--> outputs, kept     inputs, kept, tangents --parts of primal, linear--> tangents
 
-Transposition evaluates equations without a linear operand where it meets them: in the backward pass.
+Transposition evaluates equations without a linear operand when it reaches them: in the backward pass.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ..transforms.linearize import LinearizedJaxpr
 
 
 def inline_calls(jaxpr: Jaxpr) -> Jaxpr:
-    """The jaxpr with the bodies of calls in their place, but for calls with rules of their own. Kept on it."""
+    """The jaxpr with calls inlined, except those with their own rules. Cached on it."""
 
     def body_of(eqn: Eqn) -> Jaxpr | None:
         return eqn.params["jaxpr"] if eqn.primitive.is_transparent else None
 
-    if not any(map(body_of, jaxpr.eqns)):  # a jaxpr kept on itself would outlive its last user
+    if not any(map(body_of, jaxpr.eqns)):  # a jaxpr cached on itself would outlive its last user
         return jaxpr
     return jaxpr.derive("inlined", lambda: inline(jaxpr, body_of))
 
@@ -38,15 +38,15 @@ def residual_atoms(parts: LinearizedJaxpr) -> list[Atom]:
 
 
 def recomputing(parts: LinearizedJaxpr, stored: Collection[Any], *, apart: bool = False) -> LinearizedJaxpr:
-    """The same function and derivative with other residuals: inputs and `stored` values only.
+    """The same function and derivative with other residuals: only inputs and `stored` values.
 
     Parameters
     ----------
     parts : LinearizedJaxpr
     stored : collection of Var
-        Values of the primal half that may be kept. What else the linear half needs, it computes anew.
+        Values of the primal half that may be stored. The linear half recomputes everything else it needs.
     apart : bool
-        Whether compilers must keep the second computation apart from the first.
+        Whether compilers must not merge the second computation with the first.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def recomputing(parts: LinearizedJaxpr, stored: Collection[Any], *, apart: bool 
 def second_run(
     primal: Jaxpr, residuals: Sequence[Atom], stored: Collection[Any]
 ) -> tuple[list[Eqn], list[Var]]:
-    """The equations that give `residuals` from inputs, constants and stored values; and which of these are read."""
+    """The equations that compute `residuals` from inputs, constants and stored values; and which of these they read."""
     again = backward_slice(primal.eqns, residuals, stored)
     leaves = variables_read(again, residuals)
     made = {v for e in again for v in e.outvars}
@@ -92,7 +92,7 @@ def _with_recomputation(
     consts = [(v, c) for v, c in primal.constants if v in read]
     invars, constvars, eqns = list(leaves), [v for v, _ in consts], []
     if apart:
-        # Nothing is gained by computing numbers twice.
+        # Recomputing constants gains nothing.
         behind = {v: Var(v.aval) if v.aval.shape else v for v in [*invars, *constvars]}
         eqns = [Eqn(barrier_p, [new], [v], {}) for v, new in behind.items() if new is not v]
         invars, constvars = [behind[v] for v in invars], [behind[v] for v in constvars]
@@ -107,11 +107,11 @@ def _with_recomputation(
 
 
 def by_policy(parts: LinearizedJaxpr, keep: Callable[[Eqn], bool], *, apart: bool) -> LinearizedJaxpr:
-    """`recomputing` that stores the results of the equations for which `keep` holds.
+    """Like `recomputing`, with the results of the equations for which `keep` holds stored.
 
     Notes
     -----
-    Results of equations with an effect other than raising are kept in any case: an effect happens once.
+    Results of equations with an effect other than raising are always stored: an effect happens once.
     """
     kept: set[Atom] = set()
     for e in reversed(parts.primal.eqns):
@@ -119,7 +119,7 @@ def by_policy(parts: LinearizedJaxpr, keep: Callable[[Eqn], bool], *, apart: boo
             kept.update(e.outvars)
         if (
             e.primitive is name_p and e.outvars[0] in kept
-        ):  # the same value: derivatives may read that without name
+        ):  # the same value: derivatives may read it without its name
             kept.remove(e.outvars[0])
             kept.add(e.invars[0])
     return recomputing(parts, kept, apart=apart)

@@ -1,4 +1,4 @@
-"""How higher-order equations outside of kernels are evaluated, and their bodies where all is to run as Python."""
+"""Evaluate higher-order equations outside kernels, and their bodies when everything runs in Python."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .call import executable
 
 
 def run_compiled(prim: Primitive, args: Sequence[Any], params: dict[str, Any], body: Jaxpr) -> list[Any]:
-    """Evaluate a higher-order equation by a kernel of its own, kept on its body."""
+    """Evaluate a higher-order equation with its own kernel, cached on its body."""
     avals = [aval_of(a).strong() for a in args]
     bodies = list(subjaxprs(params))
     key = ("alone", prim.name, *sorted((k, v) for k, v in params.items() if v not in bodies), *avals)
@@ -30,7 +30,7 @@ def run_compiled(prim: Primitive, args: Sequence[Any], params: dict[str, Any], b
 
 
 def computed(body: Jaxpr, args: Sequence[Any]) -> list[Any]:
-    """The outputs of a body by NumPy, or by its kernel unless all is to run as Python."""
+    """The outputs of a body, computed by NumPy or, unless everything runs in Python, by its kernel."""
     if config.disable_jit:
         return tracing(eval_trace, evaluate, body, args)
     return executable(body)(*args)

@@ -1,16 +1,16 @@
-"""``scan``: a loop of a known number of iterations over the rows of arrays.
+"""``scan``: a loop with a known trip count over the rows of arrays.
 
-Operands are constants (the same in each iteration), the carry, and rows (arrays whose first axis is the loop's);
-results the last carry and the stacked rows that the body returns::
+The operands are constants (the same in each iteration), the carry, and rows (arrays whose first axis is the loop's);
+the results are the last carry and the stacked rows that the body returns::
 
     consts, carry, rows[i] --body--> carry, rows'[i]
 
-Where the number of iterations is known only at run time, `length` is None, it is the first operand, and stacked rows
-are tapes (see `core.tape`).
+If the trip count is known only at run time, `length` is None, the first operand is the trip count, and stacked rows are
+tapes (see `core.tape`).
 
-Its linearisation is two scans: one that also stacks the residuals, and one over them that is linear. Residuals that do
-not vary are constants of the second, and computed once. Its transpose runs in the other direction; cotangents of
-constants become part of the carry, since every iteration adds to them.
+Its linearization consists of two scans: one that also stacks the residuals, and a linear one over them. Loop-invariant
+residuals are computed once, and are constants of the second scan. The transpose runs in the other direction; cotangents
+of constants become part of the carry, since every iteration adds to them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def bind(
     reverse: bool = False,
     unroll: int = 1,
 ) -> list[Any]:
-    """Bind a scan; what of the body does not vary is computed before.
+    """Bind a scan; the loop-invariant part of the body is computed before it.
 
     Parameters
     ----------
@@ -55,12 +55,12 @@ def bind(
         From (constants, carry, row) to (carry, row), without captured arrays.
     consts, carry, rows : sequences of values
     length : int or None
-        The number of iterations; None where it is `count`, and rows are tapes.
+        The trip count; None if it is `count`, and rows are tapes.
     count : scalar of int64, optional
     reverse : bool
-        From the last row to the first.
+        Whether to go from the last row to the first.
     unroll : int
-        How many iterations are written out in the kernel's loop.
+        How many iterations the kernel's loop body contains.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def bind(
 
 
 def _without_unread(jaxpr: Jaxpr, before: int) -> tuple[Jaxpr, list[bool]]:
-    """The body without the rows that it does not read (a counter, often), and which of its rows it reads."""
+    """The body without the rows that it does not read (often a counter), and which of its rows it reads."""
     used = variables_read(jaxpr.eqns, jaxpr.outvars)
     first, rows = split(jaxpr.invars, before)
     read = [v in used for v in rows]
@@ -264,9 +264,9 @@ def _batch(
 def over_lanes(
     prim: Primitive, size: int, args: Sequence[Any], dims: Sequence[int | None], params: dict[str, Any]
 ) -> tuple[list[Any], list[int | None]]:
-    """Apply a primitive to each lane of a batch by itself, one after the other: a loop around it.
+    """Apply a primitive to each lane of a batch separately, one after the other, in a loop.
 
-    So each lane of a ``while_loop`` runs to its own end, and no lane sees what the branch of another one does.
+    So each lane of a ``while_loop`` stops independently, and no lane is affected by another lane's branch.
     """
     lanes = [batched_first(size, x, d) for x, d in zip(args, dims) if d is not None]
     fixed = [x for x, d in zip(args, dims) if d is None]
@@ -288,7 +288,7 @@ def over_lanes(
 
 
 def _narrow(eqn: Eqn, needed: Collection[Atom], strict: bool) -> Eqn | None:
-    """Without the stacked rows that are never read."""
+    """Drop the stacked rows that are never read."""
     num_carry, body = eqn.params["num_carry"], eqn.params["jaxpr"]
     kept = tuple([i for i, v in enumerate(eqn.outvars) if i < num_carry or v in needed])
     if len(kept) == len(eqn.outvars):

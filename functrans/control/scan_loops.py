@@ -1,4 +1,4 @@
-"""The loop of a scan: in Python, and in a kernel."""
+"""The loop of a scan, in Python and in a kernel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .vectorized_while import fits, in_step
 
 
 def head_of(values: Sequence[Any], length: int | None) -> tuple[Sequence[Any], Sequence[Any]]:
-    """The operand that tells the number of iterations, if there is one, and the others."""
+    """The operand with the trip count, if any, and the other operands."""
     return (values[:1], values[1:]) if length is None else ((), values)
 
 
@@ -31,7 +31,7 @@ def in_python(
     num_consts: int,
     num_carry: int,
 ) -> list[Any]:
-    """The scan as a loop of Python's."""
+    """The scan as a Python loop."""
     head, rest = head_of(args, length)
     consts, carry, rows = split(rest, num_consts, num_carry)
     count = length if length is not None else max(int(head[0]), 0)
@@ -64,7 +64,7 @@ def kernel(
     num_consts: int,
     num_carry: int,
 ) -> None:
-    """The kernel rule: a native loop with the body's statements inside."""
+    """The kernel rule: a native loop around the body's statements."""
     head, rest = head_of(operands, length)
     consts, init, rows = split(rest, num_consts, num_carry)
     last, out_rows = split(results, num_carry)

@@ -1,11 +1,11 @@
-"""Many small ``while_loop``s, one for each lane of a batch, in groups that a processor computes side by side.
+"""Many small ``while_loop``s, one per lane of a batch, in groups of lanes that fill a SIMD register.
 
-A loop over lanes whose body is nothing but a ``while_loop`` over numbers cannot be vectorised as it stands: each lane
-takes as many iterations as it needs. So lanes go in groups: as long as one of a group goes on, an iteration is done for
-all of them, and those that have come to their end keep what they had. Each has the same value as alone.
+A loop over lanes whose body is nothing but a ``while_loop`` over numbers cannot be vectorized directly: each lane has
+its own trip count. So lanes run in groups: while any lane of a group continues, all of them execute an iteration, and
+finished lanes keep their values. Each lane has the same result as alone.
 
-This is a form of the kernel only; derivatives are those of the loop over lanes. Hence what a lane computes after its
-end is seen by nobody, and cannot fail: only elementwise operations are done so.
+Only the kernel has this form; derivatives are those of the loop over lanes. So a finished lane's results are never
+observed and must not fail: only elementwise operations run this way.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from ..core.ir import Jaxpr, Literal
 from ..core.kernel import BlockEmitter, Buffer, Pointwise
 from ..passes.masks import split
 
-#: Lanes side by side.
+#: The number of lanes side by side.
 WIDTH = 16
-#: From so many lanes on.
+#: The minimum number of lanes.
 FEWEST = 64
 
 BOOL = np.dtype(bool)
 
 
 def fits(jaxpr: Jaxpr, length: int) -> bool:
-    """Whether the body of a scan without carry is a loop that lanes may take in step."""
+    """Whether the body of a scan without carry is a loop that can run in groups of lanes."""
     if length < FEWEST or len(jaxpr.eqns) != 1 or jaxpr.eqns[0].primitive.name != "while":
         return False
     eqn = jaxpr.eqns[0]
@@ -61,8 +61,8 @@ def in_step(
     """Write the loop over groups of lanes (see `fits`)."""
     (eqn,) = jaxpr.eqns
     group = _Group(k, eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"])
-    # The last group is filled up with the last lane, which is then computed more than once.
-    last: Any = length - 1  # an extent, so that all lengths have one kernel
+    # The last lane fills up the last group, and is then computed more than once.
+    last: Any = length - 1  # an extent, so that all lengths share one kernel
     with k.loop(-(-length // WIDTH), interruptible=True) as j:
 
         def lane(i: Any) -> Any:
@@ -109,7 +109,7 @@ class _Group:
         self.flag = k.scratch((), BOOL)
 
     def run(self, operands: Any) -> None:
-        """All iterations of all lanes, from the operands of the loop (a function of the lane)."""
+        """All iterations of all lanes, given the operands of the loop (a function of the lane)."""
         k = self.k
         with k.loop(WIDTH) as i:
             cond_consts, _, init = operands(i)
@@ -130,11 +130,11 @@ class _Group:
             k.store(self.going, (i,), going & k.load(self.flag, ()))
 
     def look(self, i: Any, consts: Sequence[Any]) -> None:
-        """Whether a lane would go on."""
+        """Whether a lane continues."""
         self.k.inline(self.cond, [*consts, *[self.k.row(c, i) for c in self.carry]], [self.flag])
 
     def any_going(self) -> Any:
-        """Whether a lane of the group goes on."""
+        """Whether any lane of the group continues."""
         k = self.k
         found = k.local(k.const(False, BOOL))
         with k.loop(WIDTH) as i:

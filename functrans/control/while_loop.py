@@ -1,8 +1,8 @@
-"""``while_loop``: a loop that runs as long as a condition on its carry holds.
+"""``while_loop``: a loop that runs while a condition on its carry holds.
 
-Its body is one of `scan`'s without rows going in; rows that come out (residuals of its linearisation) go to tapes. The
-results are the last carry, the number of iterations, and the tapes. So its linearisation is this loop, writing tapes,
-and a `scan` of that many iterations, reading them; derivatives of any order follow from `scan`'s.
+Its body is a `scan` body without input rows; output rows (the residuals of its linearization) go to tapes. The results
+are the last carry, the trip count and the tapes. So its linearization is this loop, writing tapes, and a `scan` of the
+same trip count that reads them; derivatives of any order follow from `scan`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def bind(
     body_consts: Sequence[Any],
     carry: Sequence[Any],
 ) -> list[Any]:
-    """Bind a while loop; what of its body does not vary is computed before.
+    """Bind a while loop; the loop-invariant part of its body is computed before it.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def bind(
     Returns
     -------
     list
-        The last carry, the number of iterations, the tapes.
+        The last carry, the trip count, the tapes.
     """
     known = len(body_consts)
     outside, inside, _ = body_jaxpr.derive(
@@ -176,7 +176,7 @@ def _jvp(
 
 
 def _with_tangents(cond_jaxpr: Jaxpr, avals: Sequence[Aval]) -> Jaxpr:
-    """The condition, for a carry with these tangents, of which it takes no notice."""
+    """The condition, for a carry with tangents, which it ignores."""
 
     def build() -> Jaxpr:
         return cond_jaxpr.replace(invars=[*cond_jaxpr.invars, *[Var(a) for a in avals]])

@@ -1,4 +1,4 @@
-"""Batching: each value may carry one axis more, each primitive's batch rule moves it through."""
+"""Batching: a value may have an additional axis, which each primitive's batch rule propagates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .stage import stage
 
 
 class BatchTracer(Tracer):
-    """A batched value and the place of its batch axis; its own shape is that of one example."""
+    """A batched value and the position of its batch axis; its own shape is that of one example."""
 
     __slots__ = ("aval", "dim", "value")
 
@@ -35,7 +35,7 @@ class BatchTracer(Tracer):
 
 
 class BatchTrace(Trace):
-    """Moves batch axes of one size through primitives."""
+    """Propagates batch axes of one size through primitives."""
 
     __slots__ = ("size",)
 
@@ -51,7 +51,7 @@ class BatchTrace(Trace):
         dims = [a.dim if m else None for a, m in zip(args, mine)]
         rule = prim.batch if prim.batch is not None else prim.rule("batch")
         outer = current_trace.get()
-        try:  # as `run_with`, without a call
+        try:  # like `run_with`, without a call
             current_trace.set(self.parent)
             out, dim = rule(self.size, values, dims, **params)
         finally:
@@ -61,11 +61,11 @@ class BatchTrace(Trace):
         return self.lift(out, dim)
 
     def lift(self, x: Any, dim: int | None) -> Any:
-        """A tracer for a value with a batch axis; the value itself without."""
+        """A tracer for a value with a batch axis; the value itself without one."""
         return x if dim is None else BatchTracer(self, x, dim)
 
     def lower(self, x: Any) -> tuple[Any, int | None]:
-        """The value and batch axis of something that the traced function returned."""
+        """The value and batch axis of a result of the traced function."""
         if type(x) is BatchTracer and x._trace is self:
             return x.value, x.dim
         return x, None
@@ -84,7 +84,7 @@ def batch(
 def batch_jaxpr(
     jaxpr: Jaxpr, size: int, dims: tuple[int | None, ...]
 ) -> tuple[Jaxpr, tuple[int | None, ...]]:
-    """The batched jaxpr, kept on `jaxpr`, and the batch axis of each output (0, or None: not batched)."""
+    """The batched jaxpr, cached on `jaxpr`, and the batch axis of each output (0, or None: not batched)."""
 
     def build() -> tuple[Jaxpr, tuple[int | None, ...]]:
         out_dims: list[int | None] = []

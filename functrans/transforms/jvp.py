@@ -1,7 +1,7 @@
-"""Forward mode: each value carries a tangent, each primitive's jvp rule pushes both.
+"""Forward mode: each value carries a tangent, and each primitive's jvp rule computes both.
 
-The rule of a primitive runs one level down (`JVPTrace.inner`), so that what it binds is computed, or differentiated
-once more, by the trace outside.
+The rule of a primitive runs one level down (`JVPTrace.inner`), so the enclosing trace computes what it binds, or
+differentiates it once more.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ class JVPTracer(Tracer):
 
 
 class JVPTrace(Trace):
-    """Pushes tangents forward.
+    """Computes tangents along with the primals.
 
     Attributes
     ----------
     inner : Trace
-        Where the rules run.
+        The trace in which the rules run.
     """
 
     __slots__ = ("inner",)
@@ -80,7 +80,7 @@ class JVPTrace(Trace):
     def rule(self, prim: Primitive, tangents: Sequence[Any]) -> Callable[..., Any]:
         """The rule of `prim` that this interpreter applies."""
         if prim.linearize is not None and any(isinstance(t, Tracer) and t.is_symbolic for t in tangents):
-            return prim.linearize  # one equation from primals and tangents would be recorded as a whole
+            return prim.linearize  # one equation from primals and tangents would go to the tape whole
         return prim.jvp if prim.jvp is not None else prim.rule("jvp")
 
     def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
@@ -99,7 +99,7 @@ class JVPTrace(Trace):
             return self.parent.process(prim, args, params)
         rule = self.rule(prim, tangents)
         outer = current_trace.get()
-        try:  # as `run_with`, without a call
+        try:  # like `run_with`, without a call
             current_trace.set(self.inner)
             out, tangent = rule(primals, tangents, **params)
         finally:
@@ -109,11 +109,11 @@ class JVPTrace(Trace):
         return out if type(tangent) is Zero else JVPTracer(self, out, tangent)
 
     def pair(self, primal: Any, tangent: Any) -> Any:
-        """A tracer for the pair; the primal alone where the tangent is a symbolic zero."""
+        """A tracer for the pair; the primal alone if the tangent is a symbolic zero."""
         return primal if type(tangent) is Zero else JVPTracer(self, primal, tangent)
 
     def split(self, x: Any) -> tuple[Any, Any]:
-        """Primal and tangent of a value that the traced function returned."""
+        """The primal and tangent of a result of the traced function."""
         if type(x) is JVPTracer and x._trace is self:
             return x.primal, x.tangent
         return x, Zero(x)
@@ -130,7 +130,7 @@ def jvp(
 
 
 def jvp_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...]) -> tuple[Jaxpr, tuple[bool, ...]]:
-    """The jaxpr from (inputs, tangents of the perturbed ones) to (outputs, their tangents that are not zero).
+    """The jaxpr from (inputs, tangents of the perturbed ones) to (outputs, their nonzero tangents).
 
     Returns
     -------

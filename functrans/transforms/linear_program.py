@@ -1,7 +1,7 @@
-"""A linearisation taken apart: the values that it keeps of the evaluation, and its program.
+"""A linearization as a pytree: the residuals of the evaluation, and its program.
 
-So a function that `vjp` or `linearize` gave is a tree of arrays: it goes through `jit` and `vmap`, and custom rules may
-save it.
+So a function that `vjp` or `linearize` returned is a tree of arrays: it can go through `jit` and `vmap`, and custom
+rules may save it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .linearize import Linearized
 
 
 class LinearProgram:
-    """A linearisation without its values. Compared by identity: each linearisation has its own."""
+    """A linearization without its residuals. Compared by identity: each linearization has its own."""
 
     __slots__ = ("_inputs", "_places", "_tangents", "_tape")
 
@@ -28,11 +28,11 @@ class LinearProgram:
         self._tape = [e._replace(args=_cleared(e.args, p)) for e, p in zip(linear.tape, self._places)]
 
     def values(self, linear: Linearized) -> list[Any]:
-        """The values that a linearisation with this program keeps."""
+        """The residuals of a linearization with this program."""
         return [e.args[i] for e, places in zip(linear.tape, self._places) for i in places]
 
     def filled(self, values: Sequence[Any]) -> Linearized:
-        """The linearisation that keeps these values."""
+        """The linearization with these residuals."""
         rest = iter(values)
         tape = []
         for entry, places in zip(self._tape, self._places):

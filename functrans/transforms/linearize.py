@@ -1,8 +1,8 @@
-"""Linearisation: the primal computed now, the tangent recorded as a linear program for later.
+"""Linearization: compute the primal now, and record the tangent as a linear program for later.
 
-A jvp rule mixes the two: ``sin`` gives ``mul(t, cos(x))``. Run with a `TangentTrace` as the current trace it comes
-apart by itself: an operation without a linear operand (``cos(x)``) falls through to the trace outside, and one with
-a linear operand (the ``mul``) is recorded on the tape, with the values it met as *residuals*.
+A jvp rule mixes the two: ``sin`` gives ``mul(t, cos(x))``. With a `TangentTrace` as the current trace, the parts
+separate: an operation without a linear operand (``cos(x)``) goes to the enclosing trace, and one with a linear operand
+(the ``mul``) is recorded on the tape, with its other operands as *residuals*.
 
 ::
 
@@ -34,7 +34,7 @@ from .tape_sources import LocatedTape, source_of
 
 
 class Entry(NamedTuple):
-    """One recorded linear operation. Linear operands and results are `Linear`s, all else are values."""
+    """One recorded linear operation. Linear operands and results are `Linear`s, all others are values."""
 
     primitive: Primitive
     args: tuple[Any, ...]
@@ -56,7 +56,7 @@ _NOTHING: dict[str, Any] = {}
 
 
 class LinearTracer(Tracer):
-    """A tangent: known by its place on the tape only."""
+    """A tangent, known only by its position on the tape."""
 
     __slots__ = ("linear",)
     is_symbolic = True
@@ -78,13 +78,14 @@ class LinearTracer(Tracer):
 
 
 class TangentTrace(Trace):
-    """Records operations with a linear operand, and passes on all others.
+    """Records operations with a linear operand, and passes all others on.
 
     Parameters
     ----------
     parent : Trace
     retain : bool
-        Whether the tape outlives the call that records it: residuals must then not be arrays that a user may change.
+        Whether the tape outlives the call that records it: its residuals must then not be arrays that a user can
+        modify.
     """
 
     __slots__ = ("retain", "tape")
@@ -104,7 +105,7 @@ class TangentTrace(Trace):
         if prim.is_transparent:
             has_tangent = tuple([type(a) is LinearTracer and a._trace is self for a in args])
             if not all(_reached(params["jaxpr"], has_tangent)):
-                # A user's rule, compiled, that has other results, too: only what is linear is recorded.
+                # A compiled custom rule that also has other results: record only the linear part.
                 return tracing(self, evaluate, params["jaxpr"], args)
         out = prim.abstract(*map(aval_of, args), **params)
         if prim.multiple_results:
@@ -114,7 +115,7 @@ class TangentTrace(Trace):
     def record(
         self, prim: Primitive, args: Sequence[Any], params: dict[str, Any], avals: Sequence[Aval]
     ) -> list[LinearTracer]:
-        """Write an entry whose results have these types."""
+        """Append an entry whose results have these types."""
         operands = tuple([a.linear if type(a) is LinearTracer and a._trace is self else a for a in args])
         outs = tuple(map(Linear, avals))
         self.tape.append(Entry(prim, operands, params, outs))
@@ -122,7 +123,7 @@ class TangentTrace(Trace):
 
     @staticmethod
     def _kept(out: Any, args: tuple[Any, ...]) -> Any:
-        """Mark fresh results read-only, so that they are told from arrays of the user's (see `read_only_copy`)."""
+        """Mark fresh results read-only, to distinguish them from users' arrays (see `read_only_copy`)."""
         for x in (out,) if type(out) is np.ndarray else out if isinstance(out, tuple | list) else ():
             if type(x) is np.ndarray and not any(x is a for a in args):
                 x.flags.writeable = False
@@ -134,7 +135,7 @@ class TangentTrace(Trace):
 
 
 def _reached(jaxpr: Jaxpr, mask: tuple[bool, ...]) -> tuple[bool, ...]:
-    """Which outputs depend on the inputs marked, as far as calls in it tell."""
+    """Which outputs depend on the marked inputs, as far as calls inside it can tell."""
 
     def found() -> tuple[bool, ...]:
         with_tangent = {v for v, m in zip(jaxpr.invars, mask) if m}
@@ -186,7 +187,7 @@ class LinearizeTrace(JVPTrace):
         return self._product(prim, primals, terms, params)
 
     def _linear(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        """The short way of linear operations: the tangent has the type of the output."""
+        """The shortcut for linear operations: the tangent has the type of the output."""
         for a in args[1:]:
             if type(a) is JVPTracer and a._trace is self:
                 return JVPTrace.process(self, prim, args, params)
@@ -211,7 +212,7 @@ class LinearizeTrace(JVPTrace):
         tangents = self.tangents
         primal_trace = tangents if tangents.retain else self.parent
         outer = current_trace.get()
-        try:  # as `run_with`, without a call
+        try:  # like `run_with`, without a call
             current_trace.set(primal_trace)
             ans = primal_trace.process(prim, (x,), params)
             if factor is None:
@@ -230,10 +231,10 @@ class LinearizeTrace(JVPTrace):
         terms: Sequence[tuple[Linear, Callable[..., Any]]],
         params: dict[str, Any],
     ) -> Any:
-        """The short way of elementwise operations: what the jvp rule would have recorded is known beforehand."""
+        """The shortcut for elementwise operations: the entry that the jvp rule would record is known in advance."""
         primal_trace = self.tangents if self.tangents.retain else self.parent
         outer = current_trace.get()
-        try:  # as `run_with`, without a call
+        try:  # like `run_with`, without a call
             current_trace.set(primal_trace)
             ans = primal_trace.process(prim, tuple(primals), params)
             if not terms:
@@ -266,14 +267,14 @@ class LinearizeTrace(JVPTrace):
 
 
 class Linearized(NamedTuple):
-    """A function's outputs, and its derivative there as a tape.
+    """The outputs of a function, and its derivative at that point as a tape.
 
     Attributes
     ----------
     outs : list
         Primal outputs.
     inputs : list of Linear or None
-        The linear variable of each input, None where it is not perturbed.
+        The linear variable of each input; None if it is not perturbed.
     tangents : list of Linear or Zero
         The tangent of each output.
     tape : list of Entry
@@ -285,11 +286,11 @@ class Linearized(NamedTuple):
     tape: list[Entry]
 
     def pruned(self) -> Linearized:
-        """Without the entries that no output needs (transposition passes over them by itself)."""
+        """Without the entries that no output depends on (transposition skips them anyway)."""
         return self._replace(tape=backward_slice(self.tape, self.tangents))
 
     def secured(self) -> Linearized:
-        """With residuals that nobody else can write to; each is copied at most once."""
+        """With residuals that nothing else can write to; each is copied at most once."""
         copies: dict[int, Any] = {}
 
         def own(x: Any) -> Any:
@@ -310,9 +311,9 @@ def linearize(
     *,
     retain: bool = False,
 ) -> Linearized:
-    """Linearise a function of flat values at `primals`, in the inputs marked `perturbed`.
+    """Linearize a function of flat values at `primals`, in the inputs marked `perturbed`.
 
-    With `retain` the tape is safe to keep: residuals that a user could still change are copied.
+    With `retain` the tape may outlive the call: residuals that a user could still modify are copied.
     """
     parent = current_trace.get()
     trace = LinearizeTrace(parent, retain)
@@ -339,16 +340,16 @@ def replay(linearized: Linearized, tangents: Sequence[Any]) -> list[Any]:
 
 
 class LinearizedJaxpr(NamedTuple):
-    """A jaxpr taken apart into its primal and its linear half.
+    """A jaxpr split into its primal half and its linear half.
 
     Attributes
     ----------
     primal : Jaxpr
-        From the inputs to the outputs, followed by the residuals that nobody else holds.
+        From the inputs to the outputs, followed by the residuals that are neither inputs nor outputs.
     linear : Jaxpr
-        From (residuals, tangents of the perturbed inputs) to the tangents that are not zero.
+        From (residuals, tangents of the perturbed inputs) to the nonzero tangents.
     residuals : tuple of (str, int)
-        Where each residual is found: ``("in", i)`` input i, ``("out", i)`` output i of `primal`.
+        The origin of each residual: ``("in", i)`` input i, ``("out", i)`` output i of `primal`.
     nonzero : tuple of bool
         For each output, whether it has a tangent.
     """
@@ -360,7 +361,7 @@ class LinearizedJaxpr(NamedTuple):
 
 
 def linearize_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...]) -> LinearizedJaxpr:
-    """Linearise a jaxpr in its perturbed inputs; kept on the jaxpr."""
+    """Linearize a jaxpr in its perturbed inputs; cached on the jaxpr."""
     return jaxpr.derive(("linearize", perturbed), lambda: _linearize_jaxpr(jaxpr, perturbed))
 
 
@@ -389,7 +390,7 @@ def _linearize_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...]) -> LinearizedJax
 
 
 class _TapeToJaxpr:
-    """Turns entries into equations: linear variables and residuals to variables, numbers to literals."""
+    """Turns entries into equations: linear variables and residuals into variables, numbers into literals."""
 
     def __init__(self, outer: StageTrace):
         self.outer = outer

@@ -1,7 +1,7 @@
-"""Stage a Python function out to a jaxpr: every primitive becomes an equation.
+"""Stage a Python function to a jaxpr: every primitive becomes an equation.
 
-All primitives bound while the trace is current are staged, also those whose operands are all known: a `zeros`
-inside a jitted function is an equation, not a constant of that size.
+All primitives bound while the trace is current are staged, even if all operands are known: a `zeros` inside a jitted
+function becomes an equation, not a constant of that size.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..passes.toolkit import live_equations, variables_read
 
 
 class StagedTracer(Tracer):
-    """A value that is known by its aval only, and named by a variable."""
+    """A value known only by its aval, and named by a variable."""
 
     __slots__ = ("_var", "aval")
     _trace: StageTrace
@@ -39,12 +39,12 @@ class StagedTracer(Tracer):
 
 
 class StageTrace(Trace):
-    """Collects equations. Values of enclosing traces, and arrays, become constants.
+    """Collects equations. Values of enclosing traces and arrays become constants.
 
     Parameters
     ----------
     parent : Trace
-        The trace that was current outside.
+        The enclosing trace.
     name : str
         The function's name, for messages.
     """
@@ -106,7 +106,7 @@ class StageTrace(Trace):
         return False
 
     def jaxpr(self, inputs: Sequence[StagedTracer], outs: Sequence[Any], stats: Any = None) -> Jaxpr:
-        """Close the trace: the jaxpr from `inputs` to `outs`, without dead equations and constants."""
+        """Finish the trace: the jaxpr from `inputs` to `outs`, without dead equations and unused constants."""
         outvars = [self.atom(unwrap(x)) for x in outs]
         eqns = live_equations(self.eqns, outvars)
         read = variables_read(eqns, outvars)

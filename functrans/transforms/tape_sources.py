@@ -1,6 +1,6 @@
-"""Which line each entry of a tape comes from: kept while ``config.debug_nans`` is on.
+"""The source line of each entry of a tape, recorded while ``config.debug_nans`` is on.
 
-So a NaN of the reverse pass is told at the line whose derivative it is.
+A NaN in the reverse pass is then reported at the line whose derivative it is.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..core.source import Source, replayed, user_source
 
 
 class LocatedTape(list[Any]):
-    """A tape that notes the user's line with what each entry computes."""
+    """A tape that records the user's line for each entry."""
 
     def append(self, entry: Any) -> None:
         """Record an entry."""
@@ -26,12 +26,12 @@ class LocatedTape(list[Any]):
 
 
 def source_of(outs: tuple[Linear, ...]) -> Source | None:
-    """The line that linear variables were computed by, where it is known."""
+    """The line that computed linear variables, if known."""
     return getattr(outs[0], "source", None) if outs else None
 
 
 def located(entry: Any) -> Any:
-    """The same entry, transposed as if its line ran."""
+    """The same entry, transposed as if its line were running."""
     source = source_of(entry.outs)
     if source is None:
         return entry

@@ -1,6 +1,6 @@
-"""Transposition: a linear program run backwards, cotangents of its outputs to cotangents of its inputs.
+"""Transposition: run a linear program backwards, from cotangents of its outputs to cotangents of its inputs.
 
-Reverse mode is nothing else: `linearize`, then this. Variables used twice have their cotangents added.
+Reverse mode is `linearize` followed by this. If a variable is used twice, its cotangents are added.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ def backward(
     Parameters
     ----------
     tape : sequence of Entry
-        In the order of evaluation.
+        Entries in the order of evaluation.
     outs : sequence of Linear or Zero
         The linear variables that the tape computes.
     cotangents : sequence
         A value or a `Zero` for each of `outs`.
     inputs : sequence of Linear or None
-        None gives None.
+        The linear inputs; None gives None.
     """
     cts: dict[Linear, Any] = {}
     for v, ct in zip(outs, cotangents):
@@ -75,7 +75,7 @@ def _accumulate(cts: dict[Linear, Any], v: Linear, ct: Any) -> None:
 def transpose_jaxpr(
     jaxpr: Jaxpr, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
 ) -> tuple[Jaxpr, tuple[bool, ...]]:
-    """The jaxpr from (inputs that are not linear, cotangents that are not zero) to cotangents of linear inputs.
+    """The jaxpr from (nonlinear inputs, nonzero cotangents) to cotangents of linear inputs.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def transpose_jaxpr(
     -------
     Jaxpr
     tuple of bool
-        For each linear input, whether the new jaxpr has an output for it (else its cotangent is zero).
+        For each linear input, whether the new jaxpr has an output for it (otherwise its cotangent is zero).
     """
 
     def build() -> tuple[Jaxpr, tuple[bool, ...]]:
@@ -114,7 +114,7 @@ def transpose_jaxpr(
 
 
 def _linear_part(jaxpr: Jaxpr, values: Sequence[Any]) -> tuple[list[Any], list[Entry]]:
-    """Evaluate the equations without a linear operand; the others as a tape."""
+    """Evaluate the equations without a linear operand; the others form a tape."""
     tape = []
 
     def visit(eqn: Eqn, args: list[Any]) -> Sequence[Any]:

@@ -115,7 +115,7 @@ def test_nothing_is_nothing():
     for made in (None, (), [], {}):
         for wanted in (None, (), {}):
             assert ft.io_callback(lambda made=made: made, wanted) == wanted
-        with pytest.raises(CallbackError, match="promise an array"):
+        with pytest.raises(CallbackError, match="declares an array"):
             ft.io_callback(lambda made=made: made, SCALAR)
     with pytest.raises(CallbackError, match="returned an array"):
         ft.io_callback(lambda: 1.0, None)
@@ -138,7 +138,7 @@ def test_sequences_of_any_kind_fit_and_dictionaries_do_not():
     values, vectors = ft.pure_callback(np.linalg.eigh, (X, np.zeros((3, 3))), np.diag(X))
     np.testing.assert_allclose(vectors @ np.diag(values) @ vectors.T, np.diag(X), atol=1e-14)
     for made in ({"a": 1.0}, (1.0,), (1.0, (2.0,)), 1.0, None):
-        with pytest.raises(CallbackError, match="promise the structure"):
+        with pytest.raises(CallbackError, match="declares the structure"):
             ft.pure_callback(lambda made=made: made, (SCALAR, SCALAR))
 
 
