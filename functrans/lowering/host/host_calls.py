@@ -3,7 +3,7 @@
 An equation of a body that must run on the host becomes one of `host_p`, whose kernel rule is a single statement of the
 loop IR. It names the equation by a number, which the kernel gets at run time, so that its code does not depend on it.
 Native code calls `from_kernel` with that number and the addresses of the operands and results; an exception stays
-pending, and the kernel leaves its loops and lets it pass (`lowering/llvm/backend.py`).
+pending, and the kernel leaves its loops and lets it pass (`lowering/llvm/native_call.py`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The LLVM backend: kernels inside Numba-jitted entries, and the quick call of them.
+"""The LLVM backend: kernels inside Numba-jitted entries.
 
 One intrinsic serves all kernels: its literal argument is a number under which the kernel's LLVM text waits.
 The entry is an ``@njit`` function whose body is that intrinsic, so that compiling it compiles the kernel,
-in Numba's library and under Numba's symbol resolution. Entries have no CPython wrapper of their own (it
-would cost 10 ms each): one jitted caller for all takes the address of an entry.
+in Numba's library and under Numba's symbol resolution. Entries have no CPython wrapper (it would cost
+10 ms each): Python calls kernels through `native_call`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import numpy as np
 from ..backend import Options, Run, UnsupportedKernelError
 from ..blas import MissingRoutineError, publish
 from ..loops import ir
-from ..undisturbed import undisturbed
-from .emit import ARRAY_DATA, TUPLE_ITEMS, LLVMKernel, emit_llvm
+from .emit import LLVMKernel, emit_llvm
 from .gemm import publish_products
+from .native_call import ARRAY_DATA, TUPLE_ITEMS, native_call
 
 
 class LLVM:
@@ -58,15 +58,8 @@ class NativeCode:
 
     def bind(self, ints: tuple[int, ...], floats: tuple[float, ...], nogil: bool) -> Run:
         """See `Code.bind`."""
-        words = np.frombuffer(
-            struct.pack(f"{len(ints)}q{len(floats)}d", *ints, *floats) or bytes(8), np.int64
-        )
-        numbers, address, call = words.ctypes.data, self.address, caller(nogil)
-
-        def run(arrays: tuple[np.ndarray, ...], _keep: Any = (words, self.entry)) -> int:
-            return call(address, id(arrays), numbers)
-
-        return run
+        numbers = struct.pack(f"{len(ints)}q{len(floats)}d", *ints, *floats)
+        return native_call(self.address, numbers, nogil, self.entry)
 
 
 _texts: dict[int, LLVMKernel] = {}
@@ -77,7 +70,7 @@ def compile_entry(code: LLVMKernel) -> tuple[Any, int]:
     """The jitted entry of a kernel and the address of the kernel's code.
 
     The entry may be called from jitted code with two integers, the addresses of a tuple of arrays and of
-    the parameter words; from Python, pass the address to what `caller` gives.
+    the parameter words; from Python, through `native_call`.
     """
     import numba
     from numba.core import types
@@ -129,55 +122,6 @@ def _kernel_intrinsic() -> Any:
         return types.intp(number, types.intp, types.intp), generate
 
     return kernel
-
-
-@functools.cache
-def _jump() -> Any:
-    """The jitted form of a call of an address."""
-    from llvmlite import ir
-    from numba.core import cgutils, types
-    from numba.extending import intrinsic
-
-    word = ir.IntType(64)
-
-    @intrinsic
-    def jump(typing_context: Any, address: Any, arrays: Any, numbers: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            pointer = builder.inttoptr(args[0], ir.FunctionType(word, [word, word]).as_pointer())
-            status = builder.call(pointer, args[1:])
-            # A negative one says that an exception is pending.
-            with cgutils.if_unlikely(builder, builder.icmp_signed("<", status, word(0))):
-                context.call_conv.return_exc(builder)
-            return status
-
-        return types.intp(types.intp, types.intp, types.intp), generate
-
-    return jump
-
-
-_callers: dict[bool, Callable[[int, int, int], int]] = {}
-
-
-def caller(nogil: bool) -> Callable[[int, int, int], int]:
-    """``call(address, arrays, numbers) -> status`` of a kernel's address, holding the GIL or releasing it."""
-    known = _callers.get(nogil)
-    return known if known is not None else _callers.setdefault(nogil, undisturbed(_make_caller, nogil))
-
-
-def _make_caller(nogil: bool) -> Callable[[int, int, int], int]:
-    import numba
-    from numba.core import types
-
-    jump = _jump()
-
-    def call(address: int, arrays: int, numbers: int) -> int:
-        return jump(address, arrays, numbers)
-
-    signature = types.intp(types.intp, types.intp, types.intp)
-    options: Any = {"no_cfunc_wrapper": True, "no_rewrites": True}
-    dispatcher = numba.njit(signature, nogil=nogil, **options)(call)
-    result: Any = next(iter(dispatcher.overloads.values()))
-    return result.entry_point
 
 
 @functools.cache

@@ -19,11 +19,8 @@ from ..loops import ir
 from ..loops.split_complex import has_complex, split_complex
 from ..loops.split_functions import PartCall, split
 from .function import KernelFunction
+from .native_call import ARRAY_DATA, TUPLE_ITEMS
 from .statements import Statements
-
-#: Where CPython keeps the items of a tuple and NumPy the data pointer of an array (`backend` checks it).
-TUPLE_ITEMS = tuple.__basicsize__
-ARRAY_DATA = object.__basicsize__
 
 
 @dataclass(frozen=True)

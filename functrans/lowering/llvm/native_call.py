@@ -1,0 +1,117 @@
+"""Python's call of a kernel: a built-in function whose machine code is a few instructions of LLVM.
+
+``run(arrays)`` reads the address and the parameters of the kernel from an array of words, calls the kernel, and returns
+its status as an int. A call through ctypes or a Numba-jitted function takes several times as long.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..undisturbed import undisturbed
+
+#: Where CPython keeps the items of a tuple and NumPy the data pointer of an array (`layout_is_known` checks it).
+TUPLE_ITEMS = tuple.__basicsize__
+ARRAY_DATA = object.__basicsize__
+
+_METH_O = 0x0008
+#: Functions ``PyObject *(PyObject *words, PyObject *arrays)``. A negative status means that an exception is pending.
+_TEXT = """define ptr @functrans.{name}(ptr %self, ptr %tuple) {{
+  %field = getelementptr i8, ptr %self, i64 {data}
+  %words = load ptr, ptr %field
+  %kernel = load ptr, ptr %words
+  %after = getelementptr i8, ptr %words, i64 8
+  %arrays = ptrtoint ptr %tuple to i64
+  %numbers = ptrtoint ptr %after to i64
+  {save}
+  %status = call i64 %kernel(i64 %arrays, i64 %numbers)
+  {restore}
+  %pending = icmp slt i64 %status, 0
+  br i1 %pending, label %raise, label %return
+raise:
+  ret ptr null
+return:
+  %number = call ptr @PyLong_FromLongLong(i64 %status)
+  ret ptr %number
+}}
+"""
+_DECLARATIONS = """declare ptr @PyLong_FromLongLong(i64)
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+"""
+
+
+class _MethodDef(ctypes.Structure):
+    """``PyMethodDef`` of the C API."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+def native_call(
+    address: int, numbers: bytes, nogil: bool, keep: Any
+) -> Callable[[tuple[np.ndarray, ...]], int]:
+    """A kernel as a built-in function of the tuple of its arrays.
+
+    Parameters
+    ----------
+    address : int
+        Of its machine code, ``i64 (i64 arrays, i64 numbers)``.
+    numbers : bytes
+        The parameter words.
+    nogil : bool
+        Release the GIL while the kernel runs.
+    keep : object
+        What the machine code lives in; the function keeps it alive.
+    """
+    words = np.frombuffer(address.to_bytes(8, "little") + numbers, np.int64)
+    # The last argument, the module of the function, may be any object.
+    return _new_function()(ctypes.byref(_methods()[nogil]), words, keep)
+
+
+@functools.cache
+def _new_function() -> Callable[..., Any]:
+    new = ctypes.pythonapi.PyCFunction_NewEx
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.py_object]
+    return new
+
+
+@functools.cache
+def _methods() -> tuple[_MethodDef, _MethodDef]:
+    """The functions that hold the GIL and that release it. Python refers to these structures: they live for ever."""
+    return undisturbed(_make_methods)
+
+
+def _make_methods() -> tuple[_MethodDef, _MethodDef]:
+    import llvmlite.binding as llvm
+
+    save = "%thread = call ptr @PyEval_SaveThread()"
+    restore = "call void @PyEval_RestoreThread(ptr %thread)"
+    names = ("run", "run_without_gil")
+    texts = [
+        _TEXT.format(name=name, data=ARRAY_DATA, save=before, restore=after)
+        for name, before, after in zip(names, ("", save), ("", restore))
+    ]
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine(opt=1)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly("".join([*texts, _DECLARATIONS])), machine)
+    engine.finalize_object()
+    _engines.append(engine)
+    first, second = [
+        _MethodDef(name.encode(), engine.get_function_address(f"functrans.{name}"), _METH_O, None)
+        for name in names
+    ]
+    return first, second
+
+
+_engines: list[Any] = []
