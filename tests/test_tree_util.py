@@ -73,7 +73,7 @@ def test_dataclass_errors():
 
     with pytest.raises(PytreeError, match=r"has the fields \['a', 'b'\].*name \['a', 'c'\]"):
         tree_util.register_dataclass(Both, ["a"], ["c"])
-    with pytest.raises(PytreeError, match="give both"):
+    with pytest.raises(PytreeError, match="pass both"):
         tree_util.register_dataclass(Both, ["a"])
     with pytest.raises(PytreeError, match="is not a dataclass"):
         tree_util.register_dataclass(int)

@@ -50,7 +50,7 @@ def pure_callback(
 
     Returns
     -------
-    pypytree of Array
+    pytree of Array
         With the structure, shapes and dtypes of `result_shape_dtypes`. Copies of the callback's results.
 
     Raises

@@ -1,1 +1,1 @@
-"""The arrays that users hold and pass: Array, what arguments may be, and what immutable arrays refuse."""
+"""The arrays that users hold and pass: `Array`, the kinds of arguments, and errors for writes to immutable arrays."""

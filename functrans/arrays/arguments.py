@@ -1,7 +1,7 @@
-"""What annotations ask of arguments: `kind_of` turns one into a check that names the argument where it fails.
+"""Argument checks from annotations: `kind_of` turns one into a check whose error names the argument.
 
-``keepdims: bool`` takes True and False, ``axis: int | None`` an integer or None, ``fun: Callable`` what can be
-called. ``Any`` asks for nothing: arrays, dtypes and shapes are checked where they are used.
+``keepdims: bool`` accepts True and False, ``axis: int | None`` an integer or None, ``fun: Callable`` anything callable.
+``Any`` is not checked: arrays, dtypes and shapes are checked where they are used.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ _LARGEST = 2**63 - 1
 
 
 class Unfit(Exception):
-    """A value is not of a kind. It never leaves this package."""
+    """Raised internally for a value that is not of a kind; never leaves this package."""
 
 
 @dataclass(frozen=True)
 class ArgumentKind:
-    """What an argument may be: in words, and as the function that takes a value or raises `Unfit`."""
+    """A kind of argument: its description, and a function that converts a value or raises `Unfit`."""
 
     wanted: str
     take: Callable[[Any], Any]
 
     @property
     def is_function(self) -> bool:
-        """Whether it is a function, or one of the other things it may be."""
+        """Whether it accepts a function, possibly among other things."""
         return "a function" in self.wanted
 
     def check(self, value: Any, function: str, parameter: str) -> Any:
-        """The value, in the form that the function computes with.
+        """The value, in the form that the function expects.
 
         Raises
         ------
         ArgumentError
             If it is not of this kind.
         ArgumentValueError
-            If it is an integer beyond 64 bits.
+            If it is an integer outside the range of 64 bits.
         TracerBoolConversionError, TracerIntegerConversionError
-            If it must be known while tracing, and is traced.
+            If it must be known while tracing, but is traced.
         """
         if value is _NO_VALUE:
             return value
@@ -68,7 +68,7 @@ class ArgumentKind:
         if isinstance(value, Tracer):
             error = TracerBoolConversionError if self is FLAG else TracerIntegerConversionError
             raise error(
-                f"{where} must be {self.wanted}, known while tracing, and is a traced value of type {value.aval}. "
+                f"{where} must be {self.wanted} known while tracing, but is a traced value of type {value.aval}. "
                 f"Mark the argument static: jit(f, static_argnames={parameter!r})"
             )
         if isinstance(value, int) and abs(value) > _LARGEST:
@@ -82,18 +82,18 @@ class ArgumentKind:
 
 
 def shown(value: Any) -> str:
-    """A value as a message shows it: short, an array by its shape."""
+    """A value as messages show it: short, and an array by its shape."""
     if isinstance(value, np.ndarray) and value.ndim:
         return f"an array of shape {value.shape}"
     try:
         text = repr(value)
-    except Exception:  # whatever the user's object does
+    except Exception:  # a user's object may raise anything
         text = f"<{type(value).__name__}>"
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def too_large(value: int, where: str = "") -> IntegerRangeError:
-    """The error of a Python integer beyond 64 bits."""
+    """The error for a Python integer outside the range of 64 bits."""
     return IntegerRangeError(
         f"{where}the Python integer {shown(value)} does not fit into 64 bits, and functrans has no arrays of objects "
         "(NumPy computes with them). Write a float"
@@ -104,14 +104,14 @@ CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 
 
 def one_of(value: Any, known: Sequence[str], where: str) -> None:
-    """Raise if an option is none of those there are.
+    """Raise if an option is not one of the known ones.
 
     Raises
     ------
     ArgumentError
-        If it is no string.
+        If it is not a string.
     ArgumentValueError
-        If it is none of them.
+        If it is not one of them.
     """
     listed = ", ".join(map(repr, known))
     if not isinstance(value, str):
@@ -126,7 +126,7 @@ def one_of(value: Any, known: Sequence[str], where: str) -> None:
 
 
 def _flag(x: Any) -> bool:
-    """Booleans, also as arrays without axes, which comparisons give, and 0 and 1."""
+    """Booleans, 0 and 1; also as arrays without axes, which comparisons return."""
     if isinstance(x, bool | np.bool_) or (
         isinstance(x, np.ndarray) and x.shape == () and x.dtype.kind == "b"
     ):
@@ -150,7 +150,7 @@ def _integer(x: Any) -> int:
 
 
 def _real(x: Any) -> Any:
-    """Numbers, also as arrays without axes, and traced values."""
+    """Numbers, including arrays without axes and traced values."""
     if isinstance(x, Tracer):
         return x
     if isinstance(x, np.ndarray | np.generic):
@@ -197,7 +197,7 @@ def _choice(*known: str) -> ArgumentKind:
 
 
 def _scalar(x: Any) -> Any:
-    """A number, perhaps traced, or an array without axes."""
+    """A number, possibly traced, or an array without axes."""
     if x is None or isinstance(x, int | float | complex) or (isinstance(x, Tracer) and not x.aval.shape):
         return x
     if isinstance(x, np.ndarray | np.generic) and x.ndim == 0 and x.dtype.kind in "biufc":
@@ -259,7 +259,7 @@ def _sequence(element: ArgumentKind, length: int | None = None) -> ArgumentKind:
         if length is not None and len(x) != length:
             raise Unfit
         if element is _ANYTHING or any(isinstance(part, Tracer) for part in x):
-            return x  # of traced sizes the function says which may not be
+            return x  # the function itself rejects traced sizes if necessary
         return tuple([element.take(part) for part in x])
 
     return ArgumentKind(wanted, take)
@@ -291,7 +291,7 @@ def _union(kinds: list[ArgumentKind]) -> ArgumentKind:
 
 
 def kind_of(hint: Any) -> ArgumentKind | None:
-    """The check that an annotation asks for, None where it asks for nothing.
+    """The check for an annotation; None if it allows everything.
 
     Parameters
     ----------
@@ -342,7 +342,7 @@ def _kind(hint: Any) -> ArgumentKind:
     return _ANYTHING
 
 
-#: Annotations of what has the same meaning in many functions.
+#: Annotations with the same meaning in many functions.
 Order = Annotated[str, _choice("C", "F", "A", "K")]
 Casting = Annotated[str, _choice(*CASTINGS)]
 Scalar = Annotated[Any, ArgumentKind("a number or None", _scalar)]
@@ -356,20 +356,20 @@ POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR
 
 
 class Parameters:
-    """The parameters of a user's function; of a ufunc its operands.
+    """The parameters of a user's function; for a ufunc, its operands.
 
     Parameters
     ----------
     fun : callable
     skip : int
-        How many positional parameters at the front to leave out.
+        How many leading positional parameters to leave out.
 
     Attributes
     ----------
     signature : inspect.Signature or None
-        None: a builtin that does not tell.
+        None for a builtin without a signature.
     names : list of str
-        Of the positional parameters.
+        The names of the positional parameters.
     variadic : bool
         Whether there may be more positional arguments.
     """
@@ -387,12 +387,12 @@ class Parameters:
         self.variadic = self.signature is None or any(p.kind is p.VAR_POSITIONAL for p in kinds)
 
     def place(self, position: int) -> str:
-        """How messages call an argument: ``argument 1 ('w')``."""
+        """The name of an argument in messages: ``argument 1 ('w')``."""
         name = f" ('{self.names[position]}')" if position < len(self.names) else ""
         return f"argument {position}{name}"
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
-        """The arguments by parameter, defaults filled in. Raises `TypeError` where they do not fit."""
+        """The arguments by parameter, with defaults. Raises `TypeError` if they do not match the signature."""
         bound = (self.signature or _UNKNOWN).bind(*args, **kwargs)
         bound.apply_defaults()
         return bound
@@ -402,7 +402,7 @@ _UNKNOWN = inspect.Signature([inspect.Parameter("args", inspect.Parameter.VAR_PO
 
 
 def _signature_of(fun: Callable[..., Any]) -> inspect.Signature | None:
-    if isinstance(fun, np.ufunc):  # its keywords exclude each other
+    if isinstance(fun, np.ufunc):  # some of its keywords exclude each other
         names = ["x"] if fun.nin == 1 else [f"x{i + 1}" for i in range(fun.nin)]
         return inspect.Signature([inspect.Parameter(name, POSITIONAL[0]) for name in names])
     try:

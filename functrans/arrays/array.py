@@ -1,13 +1,13 @@
 """`Array`: the immutable subclass of ndarray that users receive.
 
-Interpreters and rules work on plain ndarrays, since NumPy is several times slower on a subclass. Public
-functions `unwrap` on the way in and `wrap` on the way out.
+Interpreters and rules work on plain ndarrays, since NumPy is several times slower on a subclass. Public functions
+`unwrap` their arguments and `wrap` their results.
 
-Operators, methods and indexing of an `Array` give Arrays. NumPy's own functions and ufuncs give plain arrays that
-may be written to: libraries compute with what users pass, and write into what they have computed.
+Operators, methods and indexing of an `Array` return Arrays. NumPy's own functions and ufuncs return plain writable
+arrays: libraries compute with what users pass, and modify their results.
 
-Immutable is what is read-only by its flags, as all that `wrap` makes is. An `Array` that NumPy allocates itself
-(``np.array(x, subok=True)``, the data of a masked array) is somebody's work space: it can be written to.
+An `Array` is immutable if its flags make it read-only, as `wrap` always does. An `Array` that NumPy allocates itself
+(``np.array(x, subok=True)``, the data of a masked array) is a work buffer, and writable.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ _NUMBER_DTYPES = frozenset(map(np.dtype, PYTHON_NUMBERS))
 
 
 def wrap(x: Any) -> Any:
-    """What a user receives for `x`: an `Array` for an ndarray or a number, anything else as it is.
+    """The user's form of `x`: an `Array` for an ndarray or a number, anything else unchanged.
 
-    That of a Python number is weak: it takes part in further operations as the number does.
+    A Python number becomes weak: it takes part in further operations as the number does.
 
-    The flags of `x` stay as they are: the array is a read-only view of it.
+    The flags of `x` do not change: the array is a read-only view of it.
     """
     kind = type(x)
     if kind is not _ndarray:
@@ -69,7 +69,7 @@ def wrap(x: Any) -> Any:
 
 
 def weak(x: np.ndarray) -> Any:
-    """An array without axes for the user, of what is a Python number to promotion: a `WeakArray`."""
+    """A value that promotes like a Python number, as the user's `WeakArray` without axes."""
     if x.dtype not in _NUMBER_DTYPES:
         return wrap(x)
     array = _view(x, WeakArray)
@@ -78,7 +78,7 @@ def weak(x: np.ndarray) -> Any:
 
 
 def wrap_all(x: Any) -> Any:
-    """`wrap` inside tuples, named tuples, lists and dicts too, as NumPy's functions return them."""
+    """`wrap`, also inside the tuples, named tuples, lists and dicts that NumPy's functions return."""
     if isinstance(x, tuple):
         parts = [wrap_all(part) for part in x]
         return type(x)(*parts) if hasattr(x, "_fields") else type(x)(parts)
@@ -90,7 +90,7 @@ def wrap_all(x: Any) -> Any:
 
 
 def unwrap(x: Any) -> Any:
-    """The plain (read-only) ndarray behind an `Array`, the number behind a weak one; anything else as it is."""
+    """The plain (read-only) ndarray of an `Array`, the number of a weak one; anything else unchanged."""
     kind = type(x)
     if kind is Array:
         return _view(x, _ndarray)
@@ -98,7 +98,7 @@ def unwrap(x: Any) -> Any:
 
 
 def unwrap_all(x: Any) -> Any:
-    """`unwrap` inside tuples, lists and dicts too."""
+    """`unwrap`, also inside tuples, lists and dicts."""
     kind = type(x)
     if kind is Array:
         return _view(x, _ndarray)
@@ -110,7 +110,7 @@ def unwrap_all(x: Any) -> Any:
 
 
 def read_only_copy(x: Any) -> Any:
-    """`x`, or a read-only copy where it is (a view of) an array that somebody may still write to."""
+    """`x`, or a read-only copy if `x` is (a view of) an array that somebody may still write to."""
     base = x
     while isinstance(base, _ndarray):
         if base.flags.writeable:
@@ -130,7 +130,7 @@ def _has_tracer(x: Any) -> bool:
 
 
 def _is_work_space(x: Any) -> bool:
-    """Whether an `Array` can be written to, because NumPy allocated it for somebody."""
+    """Whether an `Array` is writable, because NumPy allocated it as a work buffer."""
     return _flags(x).writeable
 
 
@@ -141,28 +141,28 @@ def _is_ours(x: Any) -> bool:
 
 
 class _ArrayType(type):
-    """Lets traced values pass for instances of `Array`, so that type checks of user code hold while tracing."""
+    """Makes traced values instances of `Array`, so that type checks in user code hold while tracing."""
 
     def __instancecheck__(cls, x: Any) -> bool:
         return isinstance(x, Tracer) or type.__instancecheck__(cls, x)
 
 
 class Array(np.ndarray, metaclass=_ArrayType):
-    """An array that never changes: what functions of functrans return.
+    """An immutable array, as functions of functrans return it.
 
-    It is an ndarray, and NumPy, SciPy, Matplotlib and pandas take it as one. What would change it raises
-    `ImmutableArrayError`; ``x += 1`` binds the name to a new array. ``np.array(x)`` is a plain array, yours
-    to change, and so is what NumPy's functions and ufuncs compute from an `Array`.
+    It is an ndarray, and NumPy, SciPy, Matplotlib and pandas accept it as one. Operations that would modify it raise
+    `ImmutableArrayError`; ``x += 1`` binds the name to a new array. ``np.array(x)`` is a plain array for you to modify,
+    and so are the results of NumPy's functions and ufuncs.
 
-    Make one with `functrans.numpy.asarray` and its like.
+    Create one with `functrans.numpy.asarray` and similar functions.
 
     Attributes
     ----------
     at
-        Changed copies: ``x.at[i].set(v)``, ``.add``, ``.multiply``, ``.min``, ``.max``, and reads that say
-        what an index out of bounds means: ``x.at[i].get(mode="clip")``.
+        Modified copies: ``x.at[i].set(v)``, ``.add``, ``.multiply``, ``.min``, ``.max``, and reads with a mode for
+        indices out of bounds: ``x.at[i].get(mode="clip")``.
     weak_type : bool
-        Whether it was computed from Python numbers alone, and gives way to the dtype of what it meets, as they do.
+        Whether it was computed only from Python numbers, and so yields to the dtypes of other operands, as they do.
 
     Examples
     --------
@@ -179,11 +179,11 @@ class Array(np.ndarray, metaclass=_ArrayType):
     weak_type = False
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Array:
-        """An `Array` of a list or an ndarray, for libraries that write ``type(x)(y)``."""
+        """An `Array` from a list or an ndarray, for libraries that write ``type(x)(y)``."""
         if len(args) == 1 and isinstance(args[0], list | np.ndarray) and not kwargs:
             return wrap(np.array(args[0]))
         raise ArgumentError(
-            "Array(...) makes no arrays: write functrans.numpy.asarray(...), or zeros, ones, full"
+            "Array(...) does not create arrays: write functrans.numpy.asarray(...), or zeros, ones, full"
         )
 
     # --- NumPy's protocols ----------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
     # --- reading --------------------------------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> Any:
-        """Refused: what arrays do not have; what to write instead is told, where it is known."""
+        """Raise for a missing attribute; suggest a replacement if one is known."""
         hint = operators.absent.get(name)
         if hint is None:
             raise AttributeError(f"'Array' object has no attribute '{name}'")
@@ -250,11 +250,11 @@ class Array(np.ndarray, metaclass=_ArrayType):
 
     @property
     def at(self) -> Any:
-        """Changed copies: ``x.at[i].set(v)`` and its like."""
+        """Modified copies: ``x.at[i].set(v)`` and similar."""
         return operators.property["at"](self)
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
-        """The module `functrans.numpy`, by the array API standard."""
+        """The module `functrans.numpy`, as the array API standard requires."""
         return operators.method["__array_namespace__"](self, api_version=api_version)
 
     @property
@@ -263,7 +263,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
         return Flags(_flags(self))
 
     def view(self, dtype: Any = None, type: Any = None) -> Any:
-        """The same memory as another dtype, or as another class of array (``x.view(np.ndarray)``)."""
+        """The same memory with another dtype, or as another class of array (``x.view(np.ndarray)``)."""
         plain = _view(self, _ndarray)
         if isinstance(dtype, builtins.type) and issubclass(dtype, _ndarray):
             dtype, type = None, dtype
@@ -271,7 +271,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
         return wrap(plain) if type is None or type is Array else plain.view(type)
 
     def copy(self, order: Any = "C") -> Any:
-        """A plain array with the same values, the caller's to change."""
+        """A plain array with the same values, which the caller may modify."""
         return _view(self, _ndarray).copy(order)
 
     def __copy__(self) -> Any:
@@ -287,7 +287,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
         return self.__reduce__()
 
     def __repr__(self) -> str:
-        # "array(" and "Array(" are of equal length: the lines stay aligned.
+        # "array(" and "Array(" have the same length, so the lines stay aligned.
         return f"A{repr(_view(self, _ndarray))[1:]}"
 
     def __divmod__(self, other: Any) -> Any:
@@ -319,15 +319,15 @@ class Array(np.ndarray, metaclass=_ArrayType):
         refuse(f"x.{name} = ...", ATTRIBUTES.get(name, "Make a new array instead"))
 
     def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
-        """Refused for ``write=True``."""
+        """Raise for ``write=True``."""
         if write:
-            refuse("x.setflags(write=True)", "Take a copy that is yours: y = np.array(x)")
+            refuse("x.setflags(write=True)", "Make a copy to modify: y = np.array(x)")
 
 
 class WeakArray(Array):
-    """What users receive of a weak type: an `Array` without axes that is a Python number to promotion.
+    """The user's form of a weak value: an `Array` without axes that promotes like a Python number.
 
-    A class of its own, so that what asks for the type of an `Array` need not ask for more.
+    It is a separate class so that tests for the type of an `Array` stay cheap.
     """
 
     __slots__ = ()
@@ -388,8 +388,8 @@ def _binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable[..., A
         try:
             if kind is float or kind is int or isinstance(other, _ndarray):
                 return wrap(op(other, plain) if swapped else op(plain, other))
-            # NotImplemented where the other side knows better: sparse matrices, pandas, classes of users. (Masked
-            # arrays and matrices never come here: Python asks the subclass first.)
+            # NotImplemented if the other side has its own operator: sparse matrices, pandas, users' classes. (Masked
+            # arrays and matrices never get here: Python asks the subclass first.)
             return wrap_all(generic(plain, other))
         except (ValueError, TypeError, MemoryError) as error:
             raise operator_refused(error, op, *((other, plain) if swapped else (plain, other))) from None
@@ -409,7 +409,7 @@ def _weakly_unary(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _weakly_binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable[..., Any]:
-    """Weak beside numbers and weak arrays; beside anything else what the number is there."""
+    """Weak with numbers and weak arrays; with anything else it acts as the number."""
 
     def method(self: Array, other: Any) -> Any:
         kind = type(other)
@@ -420,7 +420,7 @@ def _weakly_binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable
             if kind in PYTHON_NUMBERS or kind is WeakArray:
                 plain, other = _view(self, _ndarray), unwrap(other)
                 return weak(_asarray(op(other, plain) if swapped else op(plain, other)))
-            # Sequences and bools meet an array, as they do where the number is traced.
+            # Sequences and bools are combined with an array, as for traced numbers.
             own = _view(self, _ndarray) if isinstance(other, bool | list | tuple | str) else self.item()
             return wrap_all(op(other, own) if swapped else op(own, other))
         except (ValueError, TypeError, MemoryError) as error:
@@ -431,7 +431,7 @@ def _weakly_binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable
 
 
 def _in_place(name: str, kind: type = Array) -> Callable[..., Any]:
-    """``x += other`` is ``x = x + other``; but work space is changed."""
+    """``x += other`` means ``x = x + other``; but a work buffer is modified."""
     generic = getattr(_ndarray, name)
     binary = getattr(kind, name.replace("__i", "__", 1))
 
@@ -458,12 +458,12 @@ def _refused_method(name: str, instead: str) -> Callable[..., Any]:
             refuse(f"x.{name}(...)", f"{instead}. {COPY}")
         generic(_view(self, _ndarray), *unwrap_all(args), **unwrap_all(kwargs))
 
-    _named(method, name).__doc__ = f"Refused: an Array cannot be changed. {instead}."
+    _named(method, name).__doc__ = f"Raises an error: an Array is immutable. {instead}."
     return method
 
 
 def _plain_method(name: str) -> Callable[..., Any]:
-    """The method of ndarray on the plain array, so that what it returns can be made read-only."""
+    """The ndarray method applied to the plain array, so that its result can be made read-only."""
     generic = getattr(_ndarray, name)
 
     def method(self: Array, *args: Any, **kwargs: Any) -> Any:
@@ -476,7 +476,7 @@ def _plain_method(name: str) -> Callable[..., Any]:
         except (ValueError, LookupError, TypeError, MemoryError) as error:
             raise refused(error, name, operators.method[name], plain, *args, **kwargs) from None
 
-    _named(method, name).__doc__ = f"As `numpy.ndarray.{name}`; the result is an `Array`."
+    _named(method, name).__doc__ = f"Like `numpy.ndarray.{name}`; the result is an `Array`."
     return method
 
 

@@ -1,4 +1,4 @@
-"""What an `Array` refuses, with the form to use instead; and what NumPy's functions return, made writable."""
+"""Errors for writes to an `Array`, with replacements; and writable results of NumPy's functions."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ..core.trace import operators
 
 
 def refuse(what: str, instead: str) -> NoReturn:
-    """Raise the error for `what` would change an `Array`."""
+    """Raise the error for `what`, which would modify an `Array`."""
     raise ImmutableArrayError(f"{what}: an Array of functrans cannot be changed in place. {instead}")
 
 
-COPY = "Or take a copy that is yours: np.array(x)"
+COPY = "Or make a copy to modify: np.array(x)"
 
 
 class Flags:
-    """The flags of an `Array`: to be read, not to be set."""
+    """The flags of an `Array`, read-only."""
 
     __slots__ = ("_flags",)
 
@@ -37,7 +37,7 @@ class Flags:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if value:
-            refuse(f"x.flags.{name} = {value}", "Take a copy that is yours: y = np.array(x)")
+            refuse(f"x.flags.{name} = {value}", "Make a copy to modify: y = np.array(x)")
 
     def __setitem__(self, key: str, value: Any) -> None:
         self.__setattr__(key.lower(), value)
@@ -47,7 +47,7 @@ class Flags:
 
 
 def refused(error: Exception, by: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Exception:
-    """What to raise where NumPy refused: functrans's own error of the same call, with shapes and the user's line."""
+    """The error to raise when NumPy raised one: functrans's own for the same call, with shapes and the user's line."""
     if isinstance(error, FunctransError):
         return error
     if isinstance(error, MemoryError):
@@ -62,7 +62,7 @@ def refused(error: Exception, by: str, function: Callable[..., Any], *args: Any,
 
 
 def operator_refused(error: Exception, op: Callable[..., Any], *operands: Any) -> Exception:
-    """The same for an operator. The errors of objects that NumPy asks element by element are their own."""
+    """The same for an operator. Errors of objects that NumPy processes element by element are their own."""
     if not all(map(_is_numeric, operands)):
         return error
     stem = op.__name__.rstrip("_")
@@ -70,7 +70,7 @@ def operator_refused(error: Exception, op: Callable[..., Any], *operands: Any) -
 
 
 def _is_numeric(x: Any) -> bool:
-    """Whether `x` is an array of NumPy's types, or converted to one."""
+    """Whether `x` is an array of NumPy's types, or converts to one."""
     if isinstance(x, np.ndarray | np.generic):
         return x.dtype.kind != "O"
     return isinstance(x, bool | int | float | complex | list | tuple)
@@ -93,14 +93,14 @@ WRITERS: dict[Any, str] = {
     np.put_along_axis: "Write x = x.at[...].set(v) with the indices of all axes",
 }
 
-#: What prints arrays, and so wants one, also of a number.
+#: Functions that print arrays, and so need an array even for a number.
 PRINTERS = frozenset((np.array_repr, np.array_str, np.array2string))
-#: What NumPy itself makes read-only, or too large to be copied: elements that occur in it more than once.
+#: Results that NumPy itself makes read-only, or that are too large to copy: they contain elements more than once.
 READ_ONLY = frozenset((np.broadcast_to, np.broadcast_arrays, np.lib.stride_tricks.sliding_window_view))
 
 
 def writable(x: Any) -> Any:
-    """What a function of NumPy returned, in memory that may be written to: not in that of an `Array`."""
+    """The result of a NumPy function in writable memory, separate from that of any `Array`."""
     kind = type(x)
     if kind is np.ndarray:
         return x if x.flags.writeable else x.copy(order="K")
@@ -111,13 +111,13 @@ def writable(x: Any) -> Any:
 
 
 def calls_operator(frame: FrameType) -> bool:
-    """Whether a frame is at an operator of Python: NumPy's scalars on its left side go by way of the ufunc."""
+    """Whether a frame is at a Python operator: with a NumPy scalar on the left, these call the ufunc."""
     return opcode.opname[frame.f_code.co_code[frame.f_lasti]] in _OPERATORS
 
 
 _OPERATORS = frozenset(("BINARY_OP", "COMPARE_OP"))
 
-#: Methods of ndarray that write, and what to write instead.
+#: Methods of ndarray that write, and their replacements.
 METHODS = (
     ("sort", "Write x = functrans.numpy.sort(x)"),
     ("partition", "Write x = functrans.numpy.partition(x, k)"),

@@ -1,1 +1,1 @@
-"""What users hand in, and get back: trees of arrays, arguments checked and made values of interpreters."""
+"""What users pass in and get back: pytrees of arrays, and arguments checked and converted for interpreters."""

@@ -1,4 +1,4 @@
-"""From a user's arguments to flat values and back."""
+"""Convert a user's arguments to flat values and back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ARRAYS = (np.ndarray, np.generic)
 
 @dataclass(frozen=True)
 class ShapeDtypeStruct:
-    """The shape and dtype of an array, in the place of one.
+    """A shape and a dtype, instead of an array.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class ShapeDtypeStruct:
         try:
             object.__setattr__(self, "dtype", np.dtype(self.dtype))
         except Exception as error:  # NumPy raises several classes
-            raise ArgumentError(f"ShapeDtypeStruct: {self.dtype!r} is no dtype: {error}") from None
+            raise ArgumentError(f"ShapeDtypeStruct: {self.dtype!r} is not a dtype: {error}") from None
 
     @property
     def ndim(self) -> int:
@@ -65,7 +65,7 @@ class ShapeDtypeStruct:
 
 
 def name_of(fun: Callable[..., Any]) -> str:
-    """The name of a function for messages and printing; of a method of a class itself: ``MyOp.apply``."""
+    """The name of a function for messages and printing; for a method of a class itself, ``MyOp.apply``."""
     found = getattr(fun, "__name__", None)
     if not isinstance(found, str):
         return type(fun).__name__
@@ -74,7 +74,7 @@ def name_of(fun: Callable[..., Any]) -> str:
 
 
 def check_function(what: str, fun: Any) -> None:
-    """Raise `ArgumentError` where a transformation is given something that cannot be called."""
+    """Raise `ArgumentError` if a transformation receives something that is not callable."""
     if not callable(fun):
         raise ArgumentError(
             f"{what}: the argument must be a function, got {str(fun)[:60]!r} of type {type(fun).__name__}"
@@ -82,12 +82,12 @@ def check_function(what: str, fun: Any) -> None:
 
 
 def argument_name(fun: Callable[..., Any], position: int) -> str:
-    """``argument 1 ('w')``, with the name where the signature tells it."""
+    """``argument 1 ('w')``, with the name if the signature gives it."""
     return Parameters(fun).place(position)
 
 
 def argument_at(what: str, fun: Callable[..., Any], path: KeyPath) -> str:
-    """How messages name a leaf of ``(args, kwargs)``: ``jit of f: argument 1 ('w')['bias']``."""
+    """The name of a leaf of ``(args, kwargs)`` in messages: ``jit of f: argument 1 ('w')['bias']``."""
     return f"{what} of {name_of(fun)}: {argument_place(fun, path)}"
 
 
@@ -102,12 +102,12 @@ def argument_place(fun: Callable[..., Any], path: KeyPath) -> str:
 
 
 def value_of(x: Any, where: Callable[[], str]) -> Any:
-    """A leaf as a value that flows through interpreters; lists are trees here, not arrays.
+    """A leaf as a value that flows through interpreters; a list is not a leaf but a pytree.
 
     Raises
     ------
     ArgumentError, UnsupportedDtypeError
-        Naming ``where()``.
+        The message names ``where()``.
     """
     kind = type(x)
     if kind is Array:
@@ -148,7 +148,7 @@ def _unnamed() -> str:
 
 
 def returned_values(fun: Callable[..., Any], tree: PyTree) -> tuple[list[Any], PyTreeDef]:
-    """The leaves of what a traced function returned, as values; arrays that it still holds are copied."""
+    """The leaves of a traced function's result, as values; arrays that the function still holds are copied."""
     if type(tree) is Array:
         return [unwrap(tree)], LEAF
     leaves, treedef = flatten_values(tree, lambda path: f"the result of {name_of(fun)}{keystr(path)}")
@@ -156,18 +156,18 @@ def returned_values(fun: Callable[..., Any], tree: PyTree) -> tuple[list[Any], P
 
 
 class Flat:
-    """A user's function as a function of flat values; remembers the structure of what it returned.
+    """A user's function as a function of flat values; records the structure of its results.
 
     Parameters
     ----------
     fun : callable
     treedef : PyTreeDef
-        Of the arguments that `call` receives.
+        The structure of the arguments that `call` receives.
     call : callable
         ``call(fun, tree) -> result``.
     has_aux : bool
-        Whether the result is a pair, of which the second part is not differentiated. Traced values in it are returned
-        behind the outputs, so that the interpreter takes its tracers back; see `separate`.
+        Whether the result is a pair whose second part is not differentiated. Traced values in it follow the outputs, so
+        that the interpreter can convert its tracers; see `separate`.
     """
 
     __slots__ = ("_aux", "call", "fun", "has_aux", "out_tree", "treedef")
@@ -183,7 +183,7 @@ class Flat:
         self._aux: tuple[list[Any], Any] = ([], None)
 
     def __call__(self, *values: Any) -> list[Any]:
-        """The function at these values: the leaves of its result; keeps its structure, and auxiliary data."""
+        """Call the function; return the leaves of its result, and store their structure and the auxiliary data."""
         out = self.call(self.fun, tree_unflatten(self.treedef, [given(x) for x in values]))
         if not self.has_aux:
             leaves, self.out_tree = returned_values(self.fun, out)
@@ -198,9 +198,9 @@ class Flat:
         return leaves + [x for x in self._aux[0] if isinstance(x, Tracer)]
 
     def separate(self, outs: list[Any], inputs: Collection[int] = ()) -> tuple[list[Any], Any]:
-        """The outputs proper, and the auxiliary data with the values that its tracers stood for.
+        """The outputs proper, and the auxiliary data with tracers replaced by their values.
 
-        `inputs` are the ``id`` of values that came from the user; none of them is handed out.
+        `inputs` holds the ``id`` of the values that came from the user; none of these is returned as it is.
         """
         n = self.out_tree.num_leaves
         if not self.has_aux:
@@ -212,17 +212,17 @@ class Flat:
 
 
 def _own(x: Any) -> Any:
-    """A leaf of auxiliary data: an array in memory of its own, anything else as it is."""
+    """A leaf of auxiliary data: a copy of an array, anything else unchanged."""
     return wrap(np.array(x)) if isinstance(x, np.ndarray | np.generic) and x.dtype in _SUPPORTED else x
 
 
 def given(x: Any) -> Any:
-    """What a user's function receives for a value: tracers and Python numbers as they are, arrays as `Array`."""
+    """A value as a user's function receives it: tracers and Python numbers unchanged, arrays as `Array`."""
     return wrap(x) if isinstance(x, _ARRAYS) else x
 
 
 def result(x: Any, inputs: Collection[int] = ()) -> Any:
-    """What a transformation hands out for a value: an `Array` of its own at the top, tracers as they are.
+    """A value as a transformation returns it: outside all traces a separate `Array`; tracers unchanged.
 
     Parameters
     ----------
@@ -238,19 +238,19 @@ def result(x: Any, inputs: Collection[int] = ()) -> Any:
 
 
 def results(treedef: PyTreeDef, values: Sequence[Any], inputs: Collection[int] = ()) -> PyTree:
-    """A tree of results."""
+    """A pytree of results."""
     if treedef is LEAF:
         return result(values[0], inputs)
     return tree_unflatten(treedef, [result(x, inputs) for x in values])
 
 
 def struct_aval(x: Any, what: Callable[[], str]) -> Aval:
-    """The aval of an argument of `eval_shape` and its like: an array, a number, or anything with shape and dtype."""
+    """The aval of an argument of `eval_shape` and similar: an array, a number, or an object with shape and dtype."""
     if isinstance(x, ShapeDtypeStruct):
         return Aval(x.shape, x.dtype, x.weak_type)
     return aval_of(value_of(x, what))
 
 
 def struct_of(aval: Aval) -> ShapeDtypeStruct:
-    """An aval as users see it."""
+    """An aval in the form that users see."""
     return ShapeDtypeStruct(aval.shape, aval.dtype, aval.weak)

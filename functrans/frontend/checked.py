@@ -1,8 +1,8 @@
-"""`checked`: a public function whose arguments are what its signature says they are.
+"""`checked`: make a public function check its arguments against its signature.
 
-The check is a function of the same signature in front of it, written when it is first called: writing hundreds of
-them would be a quarter of the import. What is an argument's default costs a comparison, everything else one call.
-Errors that arise inside, without a name of the argument, are explained.
+The check is a front function with the same signature. It is generated at the first call: generating hundreds of them
+would take a quarter of the import time. An argument that has its default value costs one comparison, any other one
+call. Errors raised inside without naming an argument get an explanation.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from ..core.tracebacks import show_users_frames
 
 F = TypeVar("F", bound=Callable[..., Any])
 _Parameter = inspect.Parameter
-#: What says nothing of arguments: of the last two the user has asked NumPy and Python to raise.
+#: Errors that pass unchanged: the last two arise only if the user asks NumPy or Python for them.
 _PASSING = (FunctransError, AssertionError, NotImplementedError, FloatingPointError, Warning)
 
 
 def checked(function: F) -> F:
-    """The function, which raises a typed error for an argument that its annotation does not allow.
+    """The function with argument checks: a typed error for each argument that its annotation does not allow.
 
     Parameters
     ----------
     function : callable
-        Annotated. ``Any`` allows everything.
+        An annotated function. ``Any`` allows everything.
 
     Returns
     -------
     callable
-        Of the same signature, name and docstring.
+        The front, with the same signature, name and docstring.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def checked(function: F) -> F:
 
 
 def _unwritten() -> CodeType:
-    """The code of a front that writes itself when it is called."""
+    """The initial code of a front, which generates the real code when called."""
     _front: Any = None
 
     def front(*arguments: Any, **named: Any) -> Any:
@@ -84,9 +84,9 @@ _writing = new_rlock()
 
 
 class _Front:
-    """What the function in front of another one uses: it holds this object in its only cell.
+    """The data of a front, which holds this object in its only cell.
 
-    The front is one function object all the time, since modules and users hold it: its code is replaced.
+    The front remains one function object, since modules and users hold it: only its code is replaced.
     """
 
     __slots__ = ("front", "function", "functions", "name", "parts")
@@ -95,13 +95,13 @@ class _Front:
         self.function, self.name = function, _name(function)
         self.functions: list[str] = []
         self.parts: tuple[Any, ...] = ()
-        #: Its globals are those of the module, where doctests look for them.
+        #: Its globals are those of the module, where doctests look for it.
         self.front = FunctionType(
             _UNWRITTEN, function.__globals__, function.__name__, None, (CellType(self),)
         )
 
     def first_call(self, *arguments: Any, **named: Any) -> Any:
-        """Write the front and call it."""
+        """Generate the front and call it."""
         with _writing:
             if self.front.__code__ is _UNWRITTEN:
                 self._write()
@@ -113,10 +113,10 @@ class _Front:
         self.parts = tuple(parts.values())
         written = _written(parameters, list(parts), lines, self.function)
         self.front.__defaults__, self.front.__kwdefaults__ = written.__defaults__, written.__kwdefaults__
-        self.front.__code__ = written.__code__  # last: until now other threads come to `first_call`
+        self.front.__code__ = written.__code__  # last: until then, other threads enter `first_call`
 
     def _checks(self, parameters: list[inspect.Parameter]) -> tuple[dict[str, Any], list[str]]:
-        """The function and the checks by name, and the lines that check."""
+        """The function and the checks by name, and the lines of code that check."""
         hints = typing.get_type_hints(self.function, include_extras=True)
         parts: dict[str, Any] = {"_inner": self.function}
         lines: list[str] = []
@@ -145,14 +145,14 @@ class _Front:
         return parts, lines
 
     def explain(self, error: Exception, arguments: dict[str, Any]) -> None:
-        """Raise a typed error that shows the arguments, if this one arose inside and shows none.
+        """Raise a typed error that shows the arguments, if this error arose inside and shows none.
 
-        Errors of the user's own functions, which were called inside, pass.
+        Errors of the user's own functions, called inside, pass unchanged.
         """
         if isinstance(error, _PASSING) or not _inside(error.__traceback__):
             return
         if any(callable(arguments[p]) and not hasattr(arguments[p], "__code__") for p in self.functions):
-            return  # a function of the user's written in C leaves no frame
+            return  # a user's function written in C leaves no frame
         for parameter, value in arguments.items():
             _refuse_large(self.name, parameter, value, error)
         listed = ", ".join(
@@ -162,22 +162,22 @@ class _Front:
         raise _class_for(error)(message) from error
 
     def show_users_frames(self, error: Exception) -> None:
-        """As `tracebacks.show_users_frames`."""
+        """Call `tracebacks.show_users_frames`."""
         show_users_frames(error)
 
 
 def _name(function: Callable[..., Any]) -> str:
-    """How messages name the function: a method that makes an instance by its class."""
+    """The name of the function in messages; for a method that creates an instance, its class."""
     if function.__name__ in ("__init__", "__new__"):
         return function.__qualname__.split(".")[-2]
     return f"lax.{function.__name__}" if ".lax." in function.__module__ else function.__name__
 
 
 def refuse_out(name: str, out: Any) -> None:
-    """Raise if an array to write into was given."""
+    """Raise if the caller passed an array to write into."""
     if out is not None:
         raise ImmutableArrayError(
-            f"{name}(..., out=x): functrans writes into no array. Use the returned value"
+            f"{name}(..., out=x): functrans does not write into arrays. Use the returned value"
         )
 
 
@@ -188,7 +188,7 @@ def _check(check: Callable[[Any, str, str], Any], function: str, parameter: str,
 def _written(
     parameters: list[inspect.Parameter], parts: list[str], lines: list[str], function: Callable[..., Any]
 ) -> FunctionType:
-    """The function of the same signature, whose code and defaults are those of the front."""
+    """The function with the same signature, whose code and defaults the front takes over."""
     header, call, named, previous = [], [], [], None
     for p in parameters:
         default = "" if p.default is _Parameter.empty else f"=_defaults[{p.name!r}]"
@@ -237,7 +237,7 @@ def _written(
 
 
 def _class_for(error: Exception) -> type[FunctransError]:
-    """The typed error that whoever catches this one catches too."""
+    """The typed error that the same ``except`` clauses catch."""
     if isinstance(error, MemoryError) or any(text in str(error) for text in _TOO_LARGE):
         return ArrayTooLargeError
     if isinstance(error, OverflowError):
@@ -253,7 +253,7 @@ _TOO_LARGE = ("array is too big", "Maximum allowed size", "Maximum allowed dimen
 
 
 def _inside(trace: TracebackType | None) -> bool:
-    """Whether all frames below the one that caught the error are of functrans, NumPy and SciPy."""
+    """Whether all frames below the one that caught the error belong to functrans, NumPy and SciPy."""
     trace = trace.tb_next if trace is not None else None
     while trace is not None:
         if not is_internal(trace.tb_frame.f_code):

@@ -1,6 +1,6 @@
-"""The verifier of jaxprs: what every interpreter and pass relies on, checked.
+"""The verifier of jaxprs: checks the invariants that every interpreter and pass relies on.
 
-It runs between passes where ``config.verify`` is set (in the tests), and never in use.
+It runs between passes if ``config.verify`` is set (as in the tests), and is off by default.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NUMBERS = (bool, int, float, complex, np.generic)
 
 
 def verified(jaxpr: Jaxpr, stage: str) -> Jaxpr:
-    """`jaxpr` itself, checked first where ``config.verify`` is set; `stage` tells who made it."""
+    """`jaxpr` itself, checked first if ``config.verify`` is set; `stage` names the pass that made it."""
     if config.verify:
         check_jaxpr(jaxpr, stage)
     return jaxpr
@@ -30,20 +30,20 @@ def verified(jaxpr: Jaxpr, stage: str) -> Jaxpr:
 def check_jaxpr(jaxpr: Jaxpr, stage: str = "") -> None:
     """Check that a jaxpr, and every jaxpr inside it, is well formed.
 
-    Each variable is defined once and before it is used; the avals of an equation's outputs are what its primitive's
-    abstract rule says; a literal is a number of its aval; constants are arrays of the avals of their variables;
-    effects are those of the primitive.
+    Each variable is defined once, and before its use; the avals of an equation's outputs agree with its primitive's
+    abstract rule; a literal is a number of its aval; constants are arrays with the avals of their variables; effects
+    are those of the primitive.
 
     Parameters
     ----------
     jaxpr : Jaxpr
     stage : str
-        What made the jaxpr, for the message.
+        The name of the pass that made the jaxpr, for the message.
 
     Raises
     ------
     JaxprError
-        Naming the equation, and the user's line that it came from.
+        The message names the equation and the user's line.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def check_jaxpr(jaxpr: Jaxpr, stage: str = "") -> None:
 
 
 class _Checker:
-    """One pass over a jaxpr, with the variables defined so far."""
+    """Checks one jaxpr; holds the variables defined so far."""
 
     def __init__(self, jaxpr: Jaxpr, stage: str):
         self.jaxpr = jaxpr
@@ -94,7 +94,9 @@ class _Checker:
             if not isinstance(a.value, _NUMBERS):
                 self.fail(where, f"a literal must be a number, but is a {type(a.value).__name__}", source)
             if aval_of(a.value) != a.aval:
-                self.fail(where, f"literal {a.value!r} is {aval_of(a.value)}, but says {a.aval}", source)
+                self.fail(
+                    where, f"literal {a.value!r} is {aval_of(a.value)}, but has the aval {a.aval}", source
+                )
         elif type(a) is not Var:
             self.fail(where, f"must be a variable or a literal, but is {a!r}", source)
         elif a not in self.defined:
@@ -119,20 +121,20 @@ class _Checker:
         for v, aval in zip(eqn.outvars, found):
             self.define(v, where, eqn.source)
             if not _alike(v.aval, aval):
-                self.fail(where, f"an output is {v.aval}, but the abstract rule says {aval}", eqn.source)
+                self.fail(where, f"an output is {v.aval}, but the abstract rule gives {aval}", eqn.source)
         expected = eqn.primitive.effects(**eqn.params)
         if eqn.effects != expected:
             self.fail(where, f"effects are {eqn.effects}, but the primitive has {expected}", eqn.source)
 
     def abstract(self, eqn: Eqn, where: str) -> Sequence[Aval]:
-        """What the primitive's abstract rule says of the outputs."""
+        """The outputs according to the primitive's abstract rule."""
         try:
             found = eqn.primitive.abstract(*[a.aval for a in eqn.invars], **eqn.params)
         except (FunctransError, TypeError, ValueError) as error:
-            self.fail(where, f"the abstract rule refuses the operands: {error}", eqn.source)
+            self.fail(where, f"the abstract rule rejects the operands: {error}", eqn.source)
         return found if eqn.primitive.multiple_results else (found,)
 
 
 def _alike(a: Aval, b: Aval) -> bool:
-    """Equal but for weakness, which decides promotion while tracing and nothing afterwards."""
+    """Equal except for weakness, which decides promotion while tracing, and has no effect later."""
     return a.shape == b.shape and a.dtype == b.dtype

@@ -1,4 +1,4 @@
-"""Sequences taken apart and put together: by the sizes of groups, and by masks."""
+"""Split and merge sequences, by the sizes of groups and by masks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Mask = tuple[bool, ...]
 
 
 def split(values: Iterable[Any], *sizes: int) -> list[list[Any]]:
-    """`values` in groups of the given sizes, and the rest."""
+    """`values` in groups of the given sizes, followed by the rest."""
     rest = iter(values)
     return [*[list(islice(rest, n)) for n in sizes], list(rest)]
 
@@ -23,7 +23,7 @@ def chosen(values: Sequence[Any], mask: Sequence[bool]) -> list[Any]:
 
 
 def scatter(mask: Iterable[Any], values: Iterable[Any], fill: Iterable[Any] | None = None) -> list[Any]:
-    """`values`, in order, where the mask is true; what `fill` has at that place elsewhere (None without)."""
+    """`values`, in order, where the mask is true; elsewhere the elements of `fill` (None by default)."""
     rest = iter(values)
     if fill is None:
         return [next(rest) if m else None for m in mask]
@@ -31,7 +31,7 @@ def scatter(mask: Iterable[Any], values: Iterable[Any], fill: Iterable[Any] | No
 
 
 def with_zeros(mask: Iterable[bool], values: Iterable[Any], like: Iterable[Any]) -> list[Any]:
-    """`values`, in order, where the mask is true; symbolic zeros of what is in `like` elsewhere."""
+    """`values`, in order, where the mask is true; elsewhere symbolic zeros for the elements of `like`."""
     rest = iter(values)
     return [next(rest) if m else Zero(x) for m, x in zip(mask, like)]
 

@@ -1,8 +1,8 @@
-"""What `simplify` rules of primitives are written with.
+"""The interface for the `simplify` rules of primitives.
 
-A rule takes the rewriter and an equation whose operands are already rewritten, and returns an atom that
-equals its output, another equation for the same output, or None. Rules that would change a rounding, a signed
-zero or a NaN are not allowed: ``x + 0.0`` stays (it turns -0 into 0), ``x - 0.0`` goes.
+A rule takes the rewriter and an equation whose operands are already rewritten. It returns an atom equal to the output,
+another equation for the same output, or None. A rule must not change a rounding, a signed zero or a NaN: ``x + 0.0``
+stays (it turns -0 into 0), ``x - 0.0`` goes.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from .toolkit import new_equation
 
 
 class Rewriter:
-    """The state of one pass: what replaces each variable, and the equations so far."""
+    """The state of one pass: the replacement of each variable, and the equations so far."""
 
     def __init__(self) -> None:
         self.env: dict[Var, Atom] = {}
         self.eqns: list[Eqn] = []
         self.producer: dict[Var, Eqn] = {}
-        self.source: Source | None = None  # of the equation being rewritten
+        self.source: Source | None = None  # that of the current equation
 
     def read(self, a: Atom) -> Atom:
-        """What stands for `a` now."""
+        """The current replacement of `a`."""
         return self.env.get(a, a) if isinstance(a, Var) else a
 
     def emit(self, eqn: Eqn) -> None:
@@ -38,13 +38,13 @@ class Rewriter:
             self.producer[v] = eqn
 
     def new(self, prim: Primitive, *args: Atom, **params: Any) -> Var:
-        """The result of a new equation."""
+        """Append an equation, and return its result."""
         eqn = new_equation(prim, args, params, self.source)
         self.emit(eqn)
         return eqn.outvars[0]
 
     def made_by(self, a: Atom, name: str) -> Eqn | None:
-        """The equation that gives `a`, if its primitive has that name."""
+        """The equation that defines `a`, if its primitive has that name."""
         found = self.producer.get(a) if isinstance(a, Var) else None
         return found if found is not None and found.primitive.name == name else None
 
@@ -60,7 +60,7 @@ class Rewriter:
 
 
 def is_number(value: Any, number: float) -> bool:
-    """Whether a uniform value is that number; zeros of either sign differ."""
+    """Whether a uniform value is that number; zeros of opposite sign differ."""
     if value is None or isinstance(value, (bool, complex)) or value != number:
         return False
     return number != 0 or isinstance(value, int) or math.copysign(1, value) == math.copysign(1, number)

@@ -1,7 +1,7 @@
 """Passes over jaxprs, each written once: evaluate, inline, eliminate dead code, lift constants, slice.
 
-A pass never changes a jaxpr. It returns another one, with the same name, counters and source lines, or the jaxpr
-itself where there is nothing to do. A pass of its own starts from these, from `Jaxpr.replace` and from `Eqn.replace`.
+A pass never changes a jaxpr. It returns a new one with the same name, counters and source lines, or the jaxpr itself if
+nothing changes. To write your own pass, combine these functions with `Jaxpr.replace` and `Eqn.replace`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..core.primitive import Primitive
 from ..core.source import Source, replayed, user_source
 from ..core.trace import Tracer
 
-#: Computes one equation: ``visit(eqn, operands) -> its results``.
+#: Computes one equation: ``visit(eqn, operands) -> results``.
 Visit = Callable[[Eqn, list[Any]], Iterable[Any]]
 
 
@@ -25,15 +25,15 @@ Visit = Callable[[Eqn, list[Any]], Iterable[Any]]
 
 
 def evaluate(jaxpr: Jaxpr, args: Sequence[Any], visit: Visit | None = None) -> list[Any]:
-    """The outputs of `jaxpr` at `args`.
+    """Compute the outputs of `jaxpr` at `args`.
 
     Parameters
     ----------
     jaxpr : Jaxpr
     args : sequence
-        One value for each input. With NumPy values this computes; with tracers it is how interpreters walk a jaxpr.
+        One value for each input. NumPy values give numbers; with tracers, an interpreter processes the jaxpr.
     visit : callable, optional
-        ``visit(eqn, operands) -> results`` computes an equation. By default its primitive is bound in the current
+        ``visit(eqn, operands) -> results`` computes an equation. By default it binds the primitive in the current
         trace.
 
     Returns
@@ -47,9 +47,9 @@ def evaluate(jaxpr: Jaxpr, args: Sequence[Any], visit: Visit | None = None) -> l
 
 
 def run_equations(eqns: Iterable[Eqn], env: MutableMapping[Atom, Any], visit: Visit | None = None) -> None:
-    """Compute equations in order; operands are read from `env`, results are added to it.
+    """Compute equations in order, reading operands from `env` and adding results to it.
 
-    What is traced meanwhile keeps the source line of the equation it comes from.
+    Values traced meanwhile keep the source line of their equation.
     """
     before = replayed.get()
     try:
@@ -67,7 +67,7 @@ def run_equations(eqns: Iterable[Eqn], env: MutableMapping[Atom, Any], visit: Vi
 
 
 def bind_equation(eqn: Eqn, values: Sequence[Any]) -> Sequence[Any]:
-    """The results of an equation in the current trace: the default visitor of `evaluate`."""
+    """Bind an equation in the current trace: the default visitor of `evaluate`."""
     out = eqn.primitive.bind(*values, **eqn.params)
     return out if eqn.primitive.multiple_results else (out,)
 
@@ -78,7 +78,7 @@ def bind_equation(eqn: Eqn, values: Sequence[Any]) -> Sequence[Any]:
 def new_equation(
     prim: Primitive, invars: Sequence[Atom], params: dict[str, Any], source: Source | None
 ) -> Eqn:
-    """An equation with new output variables, of the types that the primitive's abstract rule gives."""
+    """An equation with new output variables, whose types follow from the primitive's abstract rule."""
     out = prim.abstract(*[a.aval for a in invars], **params)
     outvars = [Var(a) for a in out] if prim.multiple_results else [Var(out)]
     return Eqn(prim, invars, outvars, params, source)
@@ -92,14 +92,14 @@ def single_equation(
     name: str | None = None,
     stats: Any = None,
 ) -> Jaxpr:
-    """The jaxpr of one equation, of the user's line, from its operands to its results."""
+    """The jaxpr of one equation, with the user's line, from its operands to its results."""
     invars = [Var(a) for a in avals]
     eqn = new_equation(prim, invars, params, user_source())
     return Jaxpr(invars, [eqn], eqn.outvars, name=name or prim.name, stats=stats)
 
 
 def map_subjaxprs(params: dict[str, Any], change: Callable[[Jaxpr], Jaxpr]) -> dict[str, Any]:
-    """Parameters with ``change(j)`` for each jaxpr `j` among them; themselves where each is the same one."""
+    """Parameters with each jaxpr `j` among them replaced by ``change(j)``; the same object if nothing changes."""
     if not has_subjaxprs(params):
         return params
     same = True
@@ -120,22 +120,22 @@ def map_subjaxprs(params: dict[str, Any], change: Callable[[Jaxpr], Jaxpr]) -> d
 
 
 class Operation(Protocol):
-    """What slices work on: an `Eqn`, or an entry of a linear tape."""
+    """An operation that slices work on: an `Eqn`, or an entry of a linear tape."""
 
     @property
     def invars(self) -> Iterable[Any]:
-        """What it reads."""
+        """The operands."""
 
     @property
     def outvars(self) -> Sequence[Any]:
-        """What it defines."""
+        """The results."""
 
 
 Op = TypeVar("Op", bound=Operation)
 
 
 def backward_slice(ops: Sequence[Op], targets: Iterable[Any], stored: Collection[Any] = ()) -> list[Op]:
-    """The operations that `targets` are computed by, in order; what they read of `stored` needs none."""
+    """The operations that compute `targets`, in order; values in `stored` count as given."""
     needed = {a for a in targets if a not in stored}
     live = []
     for op in reversed(ops):
@@ -146,7 +146,7 @@ def backward_slice(ops: Sequence[Op], targets: Iterable[Any], stored: Collection
 
 
 def forward_slice(ops: Iterable[Operation], variables: Iterable[Any]) -> set[Any]:
-    """`variables`, and all that is computed from them."""
+    """`variables`, and everything computed from them."""
     reached = set(variables)
     for op in ops:
         if not reached.isdisjoint(op.invars):
@@ -159,15 +159,15 @@ def live_equations(
     outvars: Iterable[Atom],
     narrow: Callable[[Eqn, Collection[Atom]], Eqn] | None = None,
 ) -> list[Eqn]:
-    """The equations that an output needs, and those with an effect.
+    """The equations that the outputs need, and those with an effect.
 
     Parameters
     ----------
     eqns : sequence of Eqn
     outvars : iterable of Var or Literal
     narrow : callable, optional
-        ``narrow(eqn, needed) -> eqn`` may exchange an equation for a cheaper one with those of its results only
-        that are among the variables `needed`.
+        ``narrow(eqn, needed) -> eqn`` may replace an equation by a cheaper one that computes only those of its results
+        that are in `needed`.
     """
     needed = set(outvars)
     live = []
@@ -181,34 +181,34 @@ def live_equations(
 
 
 def narrowed(eqn: Eqn, needed: Collection[Atom], *, strict: bool) -> Eqn:
-    """The equation, or a cheaper one for those of its outputs that are `needed` (see `Primitive.narrow`)."""
+    """The equation, or a cheaper one for only its `needed` outputs (see `Primitive.narrow`)."""
     rule = eqn.primitive.narrow
     return (rule(eqn, needed, strict) if rule is not None else None) or eqn
 
 
 def eliminate_dead_code(jaxpr: Jaxpr, outvars: Sequence[Atom] | None = None) -> Jaxpr:
-    """The jaxpr that computes `outvars` (by default its outputs), without dead equations and constants."""
+    """The jaxpr that computes `outvars` (by default its outputs), without dead equations and unused constants."""
     outvars = jaxpr.outvars if outvars is None else outvars
     eqns = live_equations(jaxpr.eqns, outvars)
     return drop_unused_constants(jaxpr.replace(eqns=eqns, outvars=outvars))
 
 
 def variables_read(eqns: Iterable[Eqn], outvars: Iterable[Atom] = ()) -> dict[Var, None]:
-    """The variables that equations and outputs read, in the order of reading."""
+    """The variables that equations and outputs read, in the order of their first use."""
     read = dict.fromkeys(a for e in eqns for a in e.invars if type(a) is Var)
     read.update(dict.fromkeys(a for a in outvars if type(a) is Var))
     return read
 
 
 def extract(jaxpr: Jaxpr, eqns: Sequence[Eqn], outvars: Sequence[Var]) -> Jaxpr:
-    """Some equations of a jaxpr as one of their own, from what they read and do not define to `outvars`."""
+    """Some equations of a jaxpr as a separate jaxpr; its inputs are what they read and do not define."""
     defined = {v for e in eqns for v in e.outvars}
     invars = [v for v in variables_read(eqns) if v not in defined]
     return jaxpr.replace(invars=invars, eqns=eqns, outvars=outvars, constants=())
 
 
 def drop_unused_constants(jaxpr: Jaxpr) -> Jaxpr:
-    """The jaxpr without constants that no equation and no output reads."""
+    """The jaxpr without the constants that nothing reads."""
     if not jaxpr.constvars:
         return jaxpr
     read = variables_read(jaxpr.eqns, jaxpr.outvars)
@@ -219,7 +219,7 @@ def drop_unused_constants(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def substitute(eqns: Iterable[Eqn], env: MutableMapping[Any, Atom]) -> list[Eqn]:
-    """The equations with operands exchanged as `env` says."""
+    """The equations with operands replaced according to `env`."""
     return [_reading(e, env) for e in eqns]
 
 
@@ -229,18 +229,18 @@ def _reading(eqn: Eqn, env: MutableMapping[Any, Atom]) -> Eqn:
 
 
 def inline(jaxpr: Jaxpr, body_of: Callable[[Eqn], Jaxpr | None]) -> Jaxpr:
-    """The jaxpr with bodies in the place of the equations that stand for them, in these bodies too.
+    """The jaxpr with equations replaced by bodies, including equations inside these bodies.
 
     Parameters
     ----------
     jaxpr : Jaxpr
     body_of : callable
-        The jaxpr from an equation's operands to its results; None for an equation that stays.
+        The jaxpr from an equation's operands to its results; None for an equation to keep.
 
     Returns
     -------
     Jaxpr
-        One constant for each array, by identity. Itself where nothing is inlined and no array is held twice.
+        One constant per array, by identity. The jaxpr itself if there is nothing to inline or merge.
     """
     bodies = [body_of(e) for e in jaxpr.eqns]
     known = {id(c): v for v, c in jaxpr.constants}
@@ -271,7 +271,7 @@ def inline(jaxpr: Jaxpr, body_of: Callable[[Eqn], Jaxpr | None]) -> Jaxpr:
 
 
 def constants_to_literals(jaxpr: Jaxpr) -> Jaxpr:
-    """The jaxpr with literals instead of captured arrays of rank 0."""
+    """The jaxpr with captured arrays of rank 0 turned into literals."""
     numbers: dict[Any, Atom] = {
         v: Literal(c[()] if isinstance(c, np.ndarray) else c)
         for v, c in jaxpr.constants
@@ -290,7 +290,7 @@ def constants_to_literals(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def lift_tracers(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Any, ...]]:
-    """The jaxpr with captured values of enclosing traces as leading inputs, and these; arrays stay constants."""
+    """Make captured values of enclosing traces leading inputs, and return them too; arrays stay constants."""
     traced = [(v, c) for v, c in jaxpr.constants if isinstance(c, Tracer)]
     if not traced:
         return jaxpr, ()
@@ -300,7 +300,7 @@ def lift_tracers(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Any, ...]]:
 
 
 def lift_constants(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Any, ...]]:
-    """The jaxpr with all constants as leading inputs, those of the calls in it too; and their values. Kept on it."""
+    """Make all constants, including those of calls inside, leading inputs; returns their values too. Cached on it."""
     return jaxpr.derive("lifted constants", lambda: _lift_constants(jaxpr))
 
 

@@ -165,7 +165,7 @@ def refuse_out(name: str, out: Any) -> None:
     """Raise if an array to write into was given."""
     if out is not None and not (type(out) is tuple and len(out) > 0 and all(x is None for x in out)):
         raise ImmutableArrayError(
-            f"{name}(..., out=x): functrans writes into no array. Use the returned value"
+            f"{name}(..., out=x): functrans does not write into arrays. Use the returned value"
         )
 
 

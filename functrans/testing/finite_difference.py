@@ -395,7 +395,7 @@ def _coarsest_eps(inputs: list[np.ndarray], outputs: list[np.ndarray]) -> float:
 
 
 def _largest(arrays: Sequence[np.ndarray | None]) -> float:
-    """Largest finite magnitude among all elements, 0 where there are none."""
+    """The largest finite magnitude among all elements; 0 if there are none."""
     sizes = [np.abs(a[np.isfinite(a)]).max(initial=0) for a in arrays if a is not None and _is_inexact(a)]
     return float(max(sizes, default=0.0))
 

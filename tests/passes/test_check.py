@@ -53,12 +53,12 @@ def test_outputs_are_known():
 
 
 def test_avals_agree_with_the_abstract_rule():
-    with pytest.raises(JaxprError, match=r"an output is f32\[3\], but the abstract rule says f64\[3\]"):
+    with pytest.raises(JaxprError, match=r"an output is f32\[3\], but the abstract rule gives f64\[3\]"):
         check_jaxpr(program(NARROW))
     x, y = Var(VECTOR), Var(NARROW)
-    with pytest.raises(JaxprError, match=r"equation 0 .*refuses the operands.*float32"):
+    with pytest.raises(JaxprError, match=r"equation 0 .*rejects the operands.*float32"):
         check_jaxpr(Jaxpr([x, y], [Eqn(add_p, [x, y], [Var(VECTOR)], {})], []))
-    with pytest.raises(JaxprError, match=r"equation 0 .*refuses the operands"):
+    with pytest.raises(JaxprError, match=r"equation 0 .*rejects the operands"):
         check_jaxpr(Jaxpr([x], [Eqn(reshape_p, [x], [Var(VECTOR)], {"size": 3})], []))
     with pytest.raises(JaxprError, match="2 outputs, but the primitive has 1"):
         check_jaxpr(Jaxpr([x], [Eqn(add_p, [x, x], [Var(VECTOR), Var(VECTOR)], {})], []))
@@ -70,7 +70,7 @@ def test_literals_are_numbers_of_their_aval():
     with pytest.raises(JaxprError, match="a literal must be a number, but is a ndarray"):
         check_jaxpr(Jaxpr([], [], [wrong]))
     wrong.value = 1
-    with pytest.raises(JaxprError, match=r"literal 1 is i64\[\]\*, but says f64"):
+    with pytest.raises(JaxprError, match=r"literal 1 is i64\[\]\*, but has the aval f64"):
         check_jaxpr(Jaxpr([], [], [wrong]))
 
 

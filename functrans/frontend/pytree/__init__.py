@@ -1,8 +1,8 @@
-"""Pytrees: nested containers of leaves, taken apart and put together.
+"""Pytrees: nested containers of leaves.
 
-`definition` is the structure without the leaves, and how a tree is held against it; `flatten` takes trees apart
-and maps functions over them; `prefix` compares structures, and spreads the values of a prefix over the leaves below;
-`register` makes node types of users' classes. The table of node types is `frontend.pytree.nodes`.
+`definition` is the structure without the leaves, and compares trees with it; `flatten` splits trees into leaves and
+structure, and maps functions over them; `prefix` compares structures, and spreads the values of a prefix over the
+leaves below; `register` turns users' classes into node types. The table of node types is `frontend.pytree.nodes`.
 """
 
 from __future__ import annotations

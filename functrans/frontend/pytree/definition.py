@@ -1,6 +1,6 @@
-"""The structure of a pytree: printed, compared, filled with leaves, and held against a tree.
+"""The structure of a pytree: printed, compared, filled with leaves, and compared with a tree.
 
-A `PyTreeDef` is compared and hashed on every call of a compiled function, so its hash is kept.
+Every call of a compiled function compares and hashes a `PyTreeDef`, so its hash is cached.
 """
 
 from __future__ import annotations
@@ -30,15 +30,14 @@ IsLeaf = Callable[[Any], bool] | None
 class PyTreeDef:
     """The structure of a pytree.
 
-    Made by `tree_structure` and `tree_flatten`, not directly. Two definitions are equal if the node types,
-    the aux data (keys of a dictionary, class of a namedtuple, what a registered type says) and the children
-    are.
+    Made by `tree_structure` and `tree_flatten`, not directly. Two structures are equal if their node types, aux data
+    (keys of a dictionary, class of a namedtuple, data of a registered type) and children are equal.
 
     Attributes
     ----------
     num_leaves : int
     num_nodes : int
-        Leaves and containers together.
+        The number of leaves and containers.
 
     Examples
     --------
@@ -81,7 +80,7 @@ class PyTreeDef:
         return (self._aux if is_namedtuple_kind(self._kind) else self._kind.type), self._aux
 
     def unflatten(self, leaves: Iterable[Any]) -> PyTree:
-        """The tree of this structure with the given leaves.
+        """The tree with this structure and the given leaves.
 
         Raises
         ------
@@ -107,19 +106,19 @@ class PyTreeDef:
         return kind.unflatten(self._aux, [child._build(leaves) for child in self._children])
 
     def flatten_up_to(self, tree: PyTree, name: str = "tree") -> list[PyTree]:
-        """The subtrees of `tree` that stand where this structure has leaves.
+        """The subtrees of `tree` at the positions of this structure's leaves.
 
         Parameters
         ----------
         tree : pytree
             A tree of which this structure is a prefix.
         name : str
-            What error messages call `tree`.
+            The name of `tree` in error messages.
 
         Raises
         ------
         PytreeError
-            If this structure is not a prefix of `tree`'s; names the key path at which they part.
+            If this structure is not a prefix of `tree`'s; the message names the key path at which they differ.
         """
         subtrees: list[PyTree] = []
         if not _collect_subtrees(self, tree, subtrees):
@@ -127,7 +126,7 @@ class PyTreeDef:
         return subtrees
 
     def compose(self, inner: PyTreeDef) -> PyTreeDef:
-        """This structure with `inner` in the place of each leaf."""
+        """This structure with each leaf replaced by `inner`."""
         if self._kind is None:
             return inner
         return PyTreeDef(self._kind, self._aux, tuple(child.compose(inner) for child in self._children))
@@ -181,7 +180,7 @@ def _rebuild(cls: type | None, aux: Any, children: tuple[PyTreeDef, ...]) -> PyT
 
 
 def same_aux(a: Any, b: Any) -> bool:
-    """Whether aux data are equal; data that cannot be compared are an error."""
+    """Whether aux data are equal; raises if they cannot be compared."""
     if a is b:
         return True
     try:
@@ -194,7 +193,7 @@ def same_aux(a: Any, b: Any) -> bool:
 
 
 def _same_types(a: Any, b: Any) -> bool:
-    """Whether equal data make the same program: 1, 1.0 and True are equal, and so are 0.0 and -0.0, but do not."""
+    """Whether equal data also make the same program: 1, 1.0 and True are equal, as are 0.0 and -0.0, but do not."""
     if type(a) is not type(b):
         return False
     if isinstance(a, tuple):
@@ -235,12 +234,12 @@ def matching_children(treedef: PyTreeDef, node: Any) -> Sequence[Any] | None:
 
 
 def raise_mismatch(treedef: PyTreeDef, tree: PyTree, name: str, collect: Collect) -> NoReturn:
-    """Say where `tree` first departs from `treedef`, as `collect` found that it does."""
+    """Raise the error that shows where `tree` first differs from `treedef`; `collect` found that it does."""
     path, expected, met = _departure(treedef, tree, (), collect)
     raise PytreeError(
         f"{name} does not match at {keystr(path) if path else 'the root'}: expected {expected}, got {met}\n"
         f"  expected structure: {treedef}\n"
-        f"  met structure:      {_structure_of(tree, ())}"
+        f"  actual structure:   {_structure_of(tree, ())}"
     )
 
 
@@ -265,7 +264,7 @@ def describe(treedef: PyTreeDef) -> str:
 
 
 def _structure_of(tree: PyTree, path: KeyPath) -> PyTreeDef:
-    """The structure of what stands at `path`, for messages."""
+    """The structure of the subtree at `path`, for messages."""
     kind = kind_of(tree)
     if kind is None:
         return LEAF

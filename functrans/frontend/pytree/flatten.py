@@ -1,7 +1,7 @@
-"""Trees taken apart to leaves and structure, put together, and mapped over.
+"""Split trees into leaves and structure, put them together again, and map functions over them.
 
-It is done on every call of a compiled function, so the structures of flat tuples, lists and string-keyed dictionaries
-are shared.
+Every call of a compiled function does this, so the structures of flat tuples, lists and string-keyed dictionaries are
+shared.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _TUPLE_DEFS = [PyTreeDef(TUPLE, None, (LEAF,) * n) for n in range(_MOST_SHARED)]
 _LIST_DEFS = [PyTreeDef(LIST, None, (LEAF,) * n) for n in range(_MOST_SHARED)]
 for _treedef in (LEAF, _NONE_DEF, *_TUPLE_DEFS, *_LIST_DEFS):
     _treedef._shared = True
-# From the keys of a dictionary, in their order, to a getter of the values in sorted order and the definition.
-# Only for string keys: 1, True and 1.0 are one key of a dictionary.
+# From the keys of a dictionary, in their order, to a getter of its values in sorted order and its structure. Only for
+# string keys: 1, True and 1.0 are the same key.
 _DICT_DEFS: dict[tuple[str, ...], tuple[Callable[[dict], Iterable[Any]], PyTreeDef]] = {}
 _STR_ONLY = frozenset({str})
-# Nested tuples, lists and string-keyed dictionaries, by kind, keys and identity of the children, which the
-# value keeps alive. Nodes with aux data of users' own are not shared: the data would never be freed.
+# Nested tuples, lists and string-keyed dictionaries, by kind, keys and identity of the children, which the value keeps
+# alive. Nodes with users' aux data are not shared: the data would never be freed.
 _NESTED_DEFS: dict[tuple[Any, ...], PyTreeDef] = {}
 _MOST_NESTED = 4096
 
@@ -120,7 +120,7 @@ def tree_flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTre
         Tuples, lists, dictionaries (in the order of their sorted keys), `OrderedDict`, `defaultdict`,
         namedtuples, None (a node without children), registered types; anything else is a leaf.
     is_leaf : callable, optional
-        Called on each node first; where it returns True, the node is taken as a leaf.
+        Called first on each node; if it returns True, the node is a leaf.
 
     Returns
     -------
@@ -143,18 +143,18 @@ def tree_flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTre
             return leaves, _flatten_into(tree, leaves)
         return leaves, _flatten_until(tree, leaves, is_leaf)
     except UnsortableKeysError:
-        for _ in _walk(tree, (), is_leaf):  # raises where the path is known
+        for _ in _walk(tree, (), is_leaf):  # raises an error that names the path
             pass
         raise
 
 
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> PyTree:
-    """The tree of the given structure and leaves: the inverse of `tree_flatten`.
+    """The tree with the given structure and leaves: the inverse of `tree_flatten`.
 
     Raises
     ------
     PytreeError
-        If the number of leaves is not that of the structure.
+        If the number of leaves does not match the structure.
 
     Examples
     --------
@@ -195,22 +195,22 @@ def tree_map(f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_leaf: IsLeaf
     Parameters
     ----------
     f : callable
-        Takes one leaf of `tree` and what stands in its place in each tree of `rest`.
+        Takes one leaf of `tree`, and the subtree at the same position in each tree of `rest`.
     tree : pytree
     *rest : pytrees
-        Of the structure of `tree`, or with deeper trees in the place of its leaves.
+        Trees with the structure of `tree`, possibly with subtrees in place of its leaves.
     is_leaf : callable, optional
         As in `tree_flatten`; applied to `tree`.
 
     Returns
     -------
     pytree
-        Of the structure of `tree`.
+        It has the structure of `tree`.
 
     Raises
     ------
     PytreeError
-        If `tree` is not a prefix of a tree in `rest`; names the key path at which they part.
+        If `tree` is not a prefix of a tree in `rest`; the message names the key path at which they differ.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""The node types of pytrees: how each is taken apart, put together, and how its children are named.
+"""The node types of pytrees: how to flatten, rebuild and print each, and how to name its children.
 
-The table is keyed on the exact type: a subclass of dict or list is a leaf until it is registered. The one
-exception is a namedtuple, recognised by its `_fields`.
+The table is keyed by the exact type: a subclass of dict or list is a leaf until it is registered. The one exception is
+a namedtuple, recognised by its `_fields`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..checked import checked
 
 @dataclass(frozen=True, slots=True)
 class SequenceKey:
-    """The step of a key path into a tuple or list: ``[idx]``."""
+    """The key-path entry of a child of a tuple or list: ``[idx]``."""
 
     idx: int
 
@@ -28,7 +28,7 @@ class SequenceKey:
 
 @dataclass(frozen=True, slots=True)
 class DictKey:
-    """The step of a key path into a dictionary: ``['key']``."""
+    """The key-path entry of a dictionary's value: ``['key']``."""
 
     key: Hashable
 
@@ -38,7 +38,7 @@ class DictKey:
 
 @dataclass(frozen=True, slots=True)
 class GetAttrKey:
-    """The step of a key path into an object's attribute: ``.name``."""
+    """The key-path entry of an object's attribute: ``.name``."""
 
     name: str
 
@@ -48,7 +48,7 @@ class GetAttrKey:
 
 @dataclass(frozen=True, slots=True)
 class FlattenedIndexKey:
-    """The step of a key path into a registered node that does not name its children."""
+    """The key-path entry of a child of a registered node that does not name its children."""
 
     key: int
 
@@ -68,9 +68,9 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
     ----------
     keys : tuple of key entries
     simple : bool
-        Only the key, index or name of each entry, without brackets and dots.
+        Whether to show only the key, index or name of each entry, without brackets and dots.
     separator : str
-        Put between the entries.
+        The text between entries.
 
     Examples
     --------
@@ -91,12 +91,12 @@ def _simple(key: KeyEntry) -> str:
 
 
 class UnsortableKeysError(Exception):
-    """A dictionary whose keys have no order; turned into a `PytreeError` where the key path is known."""
+    """A dictionary whose keys cannot be sorted; becomes a `PytreeError` once the key path is known."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeKind:
-    """How nodes of one type are taken apart and put together.
+    """How to flatten and rebuild nodes of one type.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ _DEFAULT_DICT = NodeKind(
     lambda node, aux, n: map(DictKey, aux[1]),
     _custom_shower("defaultdict"),
 )
-# All namedtuples share one kind; the class is the aux data.
+# All namedtuples share one kind; their class is the aux data.
 _NAMEDTUPLE = NodeKind(
     tuple,
     lambda node: (node, type(node)),
@@ -201,15 +201,15 @@ _NAMEDTUPLE = NodeKind(
     _custom_shower("namedtuple", lambda cls: cls.__name__),
 )
 
-#: The attribute of a class by which its registration travels with it to other processes.
+#: The class attribute through which a registration reaches other processes together with the class.
 _REGISTRATION = "__functrans_pytree__"
 
 _KINDS: dict[type, NodeKind] = {
     kind.type: kind for kind in (TUPLE, LIST, DICT, NONE, _ORDERED_DICT, _DEFAULT_DICT)
 }
 
-# Types known to be leaves, learnt as they are met, so that a flat container is recognised by one set
-# operation in C. Bounded, because the set keeps classes alive.
+# Types known to be leaves, collected on the way, so that one set operation in C recognises a flat container. Bounded,
+# because the set keeps classes alive.
 LEAF_TYPES: set[type] = {bool, int, float, complex, str}
 _MOST_LEAF_TYPES = 256
 
@@ -228,7 +228,7 @@ def kind_of(node: Any) -> NodeKind | None:
         return _arrived(cls)
     if len(LEAF_TYPES) < _MOST_LEAF_TYPES:
         LEAF_TYPES.add(cls)
-        if cls in _KINDS:  # registered by another thread in between
+        if cls in _KINDS:  # another thread registered it meanwhile
             LEAF_TYPES.discard(cls)
             return _KINDS[cls]
     return None
@@ -243,17 +243,17 @@ def kind_of_type(cls: type) -> NodeKind:
 
 
 def is_namedtuple_kind(kind: NodeKind) -> bool:
-    """Whether `kind` is the one that all namedtuple classes share."""
+    """Whether `kind` is the one shared by all namedtuple classes."""
     return kind is _NAMEDTUPLE
 
 
 def keyed_children(kind: NodeKind, node: Any, path: KeyPath) -> tuple[list[tuple[KeyEntry, Any]], Any]:
-    """The children of a node with the steps to them, and the aux data of the node at `path`.
+    """The children of a node with their key-path entries, and the aux data of the node at `path`.
 
     Raises
     ------
     PytreeError
-        If the keys of a dictionary cannot be sorted; names its key path.
+        If the keys of a dictionary cannot be sorted; the message names its key path.
     """
     try:
         children, aux = kind.flatten(node)
@@ -291,21 +291,19 @@ def register_kind(
     Raises
     ------
     PytreeError
-        If `cls` is not a class, or has been registered before.
+        If `cls` is not a class, or is already registered.
     """
     if not isinstance(cls, type):
         raise PytreeError(f"a pytree node type must be a class, got {cls!r}")
     if cls in _KINDS:
         raise PytreeError(f"cls={cls.__name__} is a pytree node type already: register each class once")
     _add_kind(cls, flatten, unflatten, keys)
-    with contextlib.suppress(
-        TypeError, AttributeError
-    ):  # a class written in C: there is one in every process
+    with contextlib.suppress(TypeError, AttributeError):  # a class written in C exists in every process
         setattr(cls, _REGISTRATION, (flatten, unflatten, keys))
 
 
 def _arrived(cls: type) -> NodeKind:
-    """The kind of a class that another process registered, and cloudpickle brought here."""
+    """The kind of a class that another process registered, and that cloudpickle sent here."""
     _add_kind(cls, *cls.__dict__[_REGISTRATION])
     return _KINDS[cls]
 

@@ -1,4 +1,4 @@
-"""Structures against structures: where two of them part, and what a prefix of one says of the leaves below."""
+"""Compare structures: where two of them differ, and the values of a prefix for the leaves below."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: PyTree) -> list[Any]:
     Parameters
     ----------
     name : str
-        What error messages call `axis_tree`, for example ``"vmap in_axes"``.
+        The name of `axis_tree` in error messages, for example ``"vmap in_axes"``.
     treedef : PyTreeDef
         The structure of the full tree.
     axis_tree : pytree
@@ -23,12 +23,12 @@ def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: PyTree) -> list[Any]:
     Returns
     -------
     list
-        Of length ``treedef.num_leaves``.
+        One for each leaf of `treedef`.
 
     Raises
     ------
     PytreeError
-        If `axis_tree` is not a prefix; names the key path at which they part.
+        If `axis_tree` is not a prefix; the message names the key path at which they differ.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def _collect_axes(treedef: PyTreeDef, axes: PyTree, out: list[Any]) -> bool:
 
 
 def first_difference(a: PyTreeDef, b: PyTreeDef) -> tuple[KeyPath, str, str] | None:
-    """Where two structures first part, and what stands there in each of them; None where they are equal.
+    """Where two structures first differ, and the subtrees of each at that point; None if they are equal.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Classes made node types of pytrees: by functions, by methods, by the fields of a dataclass."""
+"""Register classes as node types of pytrees: by functions, by methods, by the fields of a dataclass."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ def register_pytree_node(
     Parameters
     ----------
     nodetype : type
-        Met by exact type; subclasses are registered on their own.
+        The exact type; subclasses must be registered separately.
     flatten_func : callable
         From an object to ``(children, aux_data)``; `aux_data` must be hashable and comparable.
     unflatten_func : callable
-        From ``(aux_data, children)`` to an object. The children may be any objects, tracers among them: do
-        not check or convert them.
+        From ``(aux_data, children)`` to an object. The children may be any objects, including tracers: do not check or
+        convert them.
     flatten_with_keys_func : callable, optional
         From an object to ``(((key, child), ...), aux_data)``, for key paths.
 
     Raises
     ------
     PytreeError
-        If `nodetype` is not a class, or has been registered before.
+        If `nodetype` is not a class, or is already registered.
 
     Examples
     --------
@@ -108,12 +108,12 @@ def register_pytree_with_keys(
     unflatten_func : callable
         From ``(aux_data, children)`` to an object.
     flatten_func : callable, optional
-        From an object to ``(children, aux_data)``, where that is faster.
+        From an object to ``(children, aux_data)``, if that is faster.
 
     Raises
     ------
     PytreeError
-        If `nodetype` is not a class, or has been registered before.
+        If `nodetype` is not a class, or is already registered.
 
     Examples
     --------
@@ -142,7 +142,7 @@ def register_pytree_with_keys(
 def register_pytree_with_keys_class(cls: _Class) -> _Class:
     """Register a class by its methods ``tree_flatten_with_keys`` and ``tree_unflatten``.
 
-    Use as a decorator. A method ``tree_flatten``, where there is one, is used when no keys are needed.
+    Use as a decorator. If there is a method ``tree_flatten``, it is used when keys are not needed.
 
     Examples
     --------
@@ -176,14 +176,14 @@ def register_dataclass(
     Parameters
     ----------
     nodetype : type
-        A dataclass. Its constructor is called with the fields by name to put an object together.
+        A dataclass. Objects are rebuilt by calling its constructor with all fields as keywords.
     data_fields : sequence of str, optional
-        Fields that are children. With both left out, all fields of the constructor whose metadata do not have
+        Fields that are children. If both are omitted, all constructor fields whose metadata do not have
         ``static=True``.
     meta_fields : sequence of str, optional
-        Fields that belong to the structure; hashable and comparable.
+        Fields that belong to the structure; they must be hashable and comparable.
     drop_fields : sequence of str
-        Fields that are neither; they need a default.
+        All other fields; they need a default.
 
     Returns
     -------
@@ -193,7 +193,7 @@ def register_dataclass(
     Raises
     ------
     PytreeError
-        If the fields named are not those of the constructor, or the class is not a dataclass.
+        If the named fields are not those of the constructor, or the class is not a dataclass.
 
     Examples
     --------
@@ -215,7 +215,7 @@ def register_dataclass(
         data_fields = [name for name in kept if not fields[name].metadata.get("static", False)]
         meta_fields = [name for name in kept if fields[name].metadata.get("static", False)]
     elif data_fields is None or meta_fields is None:
-        raise PytreeError("register_dataclass: give both data_fields and meta_fields, or neither")
+        raise PytreeError("register_dataclass: pass both data_fields and meta_fields, or omit both")
     named = [*data_fields, *meta_fields, *drop_fields]
     if sorted(named) != sorted(fields):
         raise PytreeError(
@@ -240,7 +240,7 @@ def _register_fields(cls: type, data: tuple[str, ...], meta: tuple[str, ...]) ->
 
 @checked
 def register_static(cls: _Class) -> _Class:
-    """Make objects of a class part of the structure: nodes without children.
+    """Treat objects of a class as part of the structure: nodes without children.
 
     The class needs ``__eq__`` and ``__hash__``. Use as a decorator.
 
