@@ -18,8 +18,8 @@ from ..core.ir import Jaxpr, Var
 from ..core.source import Source, last_line, user_source
 from ..core.trace import WEAK_KEYS
 from ..frontend.arguments import Flat, name_of, result
-from ..frontend.pytree import PyTreeDef, first_difference, leaf_path
-from ..frontend.pytree.nodes import keystr
+from ..frontend.pytree import PyTreeDef
+from ..frontend.tree_spec import TreeSpec
 from ..passes.toolkit import lift_constants
 from ..primitives.elementwise.arithmetic import weakly
 from ..primitives.operands import strong
@@ -150,18 +150,15 @@ def carry_out(values: Sequence[Any], weak: Sequence[bool]) -> list[Any]:
 
 def check_structure(what: str, fun: Callable[..., Any], tree: PyTreeDef, found: PyTreeDef) -> None:
     """Raise `CarryTypeError` if a carry comes out with another structure than it went in with."""
-    parted = first_difference(tree, found)
-    if parted is None:
-        return
-    path, given, met = parted
-    place = f" at {keystr(path)}" if path else ""
-    raise CarryTypeError(
-        f"{what} of {name_of(fun)}: the carry changes its structure{place}: {given} goes in, {met} comes out. The body "
-        f"must return a carry with the structure that it receives\n"
-        f"  goes in as:   {tree}\n"
-        f"  comes out as: {found}",
-        last_line(fun),
-    )
+    mismatch = TreeSpec(tree, ()).mismatch(found, ())
+    if mismatch is not None:
+        raise CarryTypeError(
+            f"{what} of {name_of(fun)}: the carry changes its structure{mismatch.at}: {mismatch.expected} goes in, "
+            f"{mismatch.got} comes out. The body must return a carry with the structure that it receives\n"
+            f"  goes in as:   {tree}\n"
+            f"  comes out as: {found}",
+            last_line(fun),
+        )
 
 
 def check_types(
@@ -173,16 +170,15 @@ def check_types(
     sources: Sequence[Source | None],
 ) -> None:
     """Raise `CarryTypeError` if a leaf of a carry comes out with another shape or dtype."""
-    for i, (a, b) in enumerate(zip(before, after)):
-        if a.shape == b.shape and a.dtype == b.dtype:
-            continue
-        path = leaf_path(tree, i)
-        place = f" at {keystr(path)}" if path else ""
-        if a.shape != b.shape:
-            cure = "Start with a carry of the shape that the body returns, or return the shape that the body receives"
-        else:
-            cure = f"Start with a carry of dtype {b.dtype}, or return it converted by `.astype({str(a.dtype)!r})`"
-        raise CarryTypeError(
-            f"{what} of {name_of(fun)}: the carry changes its type{place}: {a} goes in, {b} comes out. {cure}",
-            sources[i],
-        )
+    mismatch = TreeSpec(tree, before).mismatch(tree, after)
+    if mismatch is None:
+        return
+    aspect, _, a, b, i = mismatch
+    if aspect == "shape":
+        cure = "Start with a carry of the shape that the body returns, or return the shape that the body receives"
+    else:
+        cure = f"Start with a carry of dtype {b.dtype}, or return it converted by `.astype({str(a.dtype)!r})`"
+    raise CarryTypeError(
+        f"{what} of {name_of(fun)}: the carry changes its type{mismatch.at}: {a} goes in, {b} comes out. {cure}",
+        sources[i],
+    )

@@ -8,7 +8,7 @@ from typing import Any
 from ..arrays.array import unwrap
 from ..control.call import call_p
 from ..core.aval import Aval, Zero, aval_of
-from ..core.dtypes import is_complex, is_float0, is_inexact
+from ..core.dtypes import is_float0, is_inexact
 from ..core.errors import (
     ArgumentError,
     GradientError,
@@ -31,10 +31,11 @@ from ..frontend.arguments import (
     value_of,
 )
 from ..frontend.checked import checked
-from ..frontend.pytree import PyTree, PyTreeDef, tree_flatten, tree_structure, tree_unflatten
+from ..frontend.pytree import PyTree, PyTreeDef, tree_flatten, tree_structure
 from ..frontend.pytree.nodes import keystr, register_kind
+from ..frontend.tree_spec import Mismatch, derivative_leaves, leaf_mismatch, real_for_real
 from ..passes.toolkit import lift_tracers
-from ..primitives.elementwise.arithmetic import convert_element_type_p
+from ..primitives.elementwise.arithmetic import convert
 from ..primitives.structure.linear import instantiate
 from ..transforms.jvp import jvp as jvp_flat
 from ..transforms.linear_program import LinearProgram
@@ -68,46 +69,41 @@ def _linearized(flat: Flat, leaves: Sequence[Any]) -> tuple[Linearized, Any]:
     return linear._replace(outs=outs, tangents=linear.tangents[: len(outs)]), aux
 
 
-def fitted(x: Any, aval: Aval, what: str) -> Any:
-    """A tangent or cotangent, checked and converted to the type of its primal.
+def _fit_tree(tree: PyTree, treedef: PyTreeDef, avals: Sequence[Aval], what: str) -> list[Any]:
+    """The leaves of a tangent or cotangent, each converted to the type of its primal; None counts as zero.
 
     Raises
     ------
+    ArgumentError
+        If the structure differs.
     ShapeError
-        If the shape differs.
+        If a shape differs.
     GradientError
-        If it is complex and its primal is real.
+        If one is complex and its primal is real.
     """
+    leaves = derivative_leaves(tree, treedef)
+    if isinstance(leaves, Mismatch):
+        raise ArgumentError(f"{what} must have the structure {treedef}, but has {tree_structure(tree)}")
+    many = len(avals) > 1
+    return [
+        Zero(a) if x is None or is_float0(x) else _fitted(x, a, f"{what}, leaf {i}" if many else what)
+        for i, (x, a) in enumerate(zip(leaves, avals))
+    ]
+
+
+def _fitted(x: Any, aval: Aval, what: str) -> Any:
     x = value_of(x, lambda: what)
     own = aval_of(x)
-    if own.shape != aval.shape:
+    mismatch = leaf_mismatch(own, aval, real_for_real)
+    if mismatch == "shape":
         raise ShapeError(
             f"{what} has shape {own.shape}, but its primal has shape {aval.shape}; they must be equal"
         )
     if not is_inexact(aval.dtype):
         return Zero(aval)
-    if own.dtype == aval.dtype:
-        return x
-    if is_complex(own.dtype) and not is_complex(aval.dtype):
+    if mismatch == "dtype":
         raise GradientError(f"{what} is complex, but its primal has dtype {aval.dtype}; take the real part")
-    return convert_element_type_p.bind(x, dtype=aval.dtype)
-
-
-def _fit_tree(tree: PyTree, treedef: PyTreeDef, avals: Sequence[Aval], what: str) -> list[Any]:
-    """The leaves of a tangent or cotangent pytree, each converted to its aval; None counts as zero."""
-    leaves, found = tree_flatten(tree, is_leaf=lambda x: x is None)
-    if (
-        len(leaves) != len(avals)
-        or found.num_leaves != treedef.num_leaves
-        or tree_structure(tree_unflatten(found, [0] * len(leaves)))
-        != tree_structure(tree_unflatten(treedef, [0] * len(avals)))
-    ):
-        raise ArgumentError(f"{what} must have the structure {treedef}, but has {tree_structure(tree)}")
-    many = len(avals) > 1
-    return [
-        Zero(a) if x is None or is_float0(x) else fitted(x, a, f"{what}, leaf {i}" if many else what)
-        for i, (x, a) in enumerate(zip(leaves, avals))
-    ]
+    return convert(x, aval.dtype)
 
 
 @boundary

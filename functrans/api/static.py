@@ -13,6 +13,7 @@ from ..core.errors import ArgumentError, StaticArgumentError
 from ..core.ir import Jaxpr
 from ..frontend.arguments import argument_name, name_of
 from ..frontend.pytree import PyTree, PyTreeDef
+from ..frontend.tree_spec import TreeSpec
 
 
 @dataclass(frozen=True)
@@ -166,14 +167,15 @@ def _check_hashable(fun: Callable[..., Any], place: int | str, value: Any) -> No
 
 def check_types(jaxpr: Jaxpr, expected: PyTreeDef, met: PyTreeDef, values: Sequence[Any]) -> None:
     """Raise `ArgumentError` if the arguments differ from those that a function was compiled for."""
-    if met != expected:
+    avals = jaxpr.in_avals[len(jaxpr.in_avals) - len(values) :]
+    mismatch = TreeSpec(expected, avals).mismatch(met, map(aval_of, values))
+    if mismatch is None:
+        return
+    if mismatch.aspect == "structure":
         raise ArgumentError(
             f"compiled {jaxpr.name}: arguments have the structure {met}, but it was compiled for {expected}"
         )
-    avals = [aval_of(x) for x in values]
-    wanted = jaxpr.in_avals[len(jaxpr.in_avals) - len(avals) :]
-    for i, (a, b) in enumerate(zip(avals, wanted)):
-        if a.shape != b.shape or a.dtype != b.dtype:
-            raise ArgumentError(
-                f"compiled {jaxpr.name}: argument leaf {i} is {a}, but it was compiled for {b}"
-            )
+    raise ArgumentError(
+        f"compiled {jaxpr.name}: argument leaf {mismatch.leaf} is {mismatch.got}, but it was compiled for "
+        f"{mismatch.expected}"
+    )

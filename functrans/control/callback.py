@@ -31,8 +31,9 @@ from ..core.errors import CallbackError, NoRuleError
 from ..core.primitive import Effect, Primitive
 from ..core.source import replayed, user_source
 from ..core.trace import Tracer, eval_trace, tracing
-from ..frontend.pytree import PyTreeDef, leaf_path, tree_flatten, tree_unflatten
+from ..frontend.pytree import PyTreeDef, tree_flatten, tree_unflatten
 from ..frontend.pytree.nodes import keystr
+from ..frontend.tree_spec import Mismatch, TreeSpec
 from ..primitives.operands import plain
 from ..primitives.structure.linear import batched_first, move_axis
 from .body_cache import UserCode, lasting
@@ -165,34 +166,39 @@ class FlatCallback(UserCode):
 
     # --- results --------------------------------------------------------------------------------------------
 
-    def _checked(self, kind: str, found: Any, avals: Sequence[Aval]) -> list[np.ndarray]:
+    def _checked(self, kind: str, returned: Any, avals: Sequence[Aval]) -> list[np.ndarray]:
         assert self.out_tree is not None
-        leaves, tree = tree_flatten(found)
-        if tree != self.out_tree and not _alike(self.out_tree, tree) and (leaves or avals):
+        leaves, tree = tree_flatten(returned)
+        if _alike(self.out_tree, tree) or not (leaves or avals):
+            tree = self.out_tree
+        arrays = []
+        if tree == self.out_tree:
+            arrays = [self._array(kind, x, a) for x, a in zip(leaves, avals)]
+        mismatch = TreeSpec(self.out_tree, avals).mismatch(tree, [Aval(x.shape, x.dtype) for x in arrays])
+        if mismatch is not None:
+            self._refuse(kind, mismatch, tree)
+        return [np.array(x, a.dtype, order="C", subok=False) for x, a in zip(arrays, avals)]
+
+    def _array(self, kind: str, x: Any, aval: Aval) -> Any:
+        if type(x) in _RANKS and not aval.shape and aval.dtype.kind in _RANKS[type(x)]:
+            return np.array(x, aval.dtype)
+        return x if isinstance(x, Tracer) else plain(x, f"{kind}: the result of the callback '{self.name}'")
+
+    def _refuse(self, kind: str, mismatch: Mismatch, tree: PyTreeDef) -> NoReturn:
+        assert self.out_tree is not None
+        aspect, path, expected, got, _ = mismatch
+        if aspect == "structure":
             raise CallbackError(
                 f"{kind}: the callback '{self.name}' returned {_structure(tree)}, but result_shape_dtypes "
                 f"declares {_structure(self.out_tree)}"
             )
-        return [self._leaf(kind, i, x, aval) for i, (x, aval) in enumerate(zip(leaves, avals))]
-
-    def _leaf(self, kind: str, place: int, x: Any, aval: Aval) -> np.ndarray:
-        if type(x) in _RANKS and not aval.shape and aval.dtype.kind in _RANKS[type(x)]:
-            return np.array(x, aval.dtype)
-        array = x if isinstance(x, Tracer) else plain(x, f"{kind}: the result of the callback '{self.name}'")
-        if array.shape != aval.shape or array.dtype != aval.dtype:
-            self._mismatch(kind, place, array, aval)
-        return np.array(array, aval.dtype, order="C", subok=False)
-
-    def _mismatch(self, kind: str, place: int, met: Any, aval: Aval) -> NoReturn:
-        assert self.out_tree is not None
-        path = keystr(leaf_path(self.out_tree, place))
-        where = f" at result{path}" if path else ""
+        where = f" at result{keystr(path)}" if path else ""
         cure = "Return an array of that shape, or change result_shape_dtypes"
-        if met.shape == aval.shape:
-            cure = f"Convert it: np.asarray(result, np.{aval.dtype}), or change result_shape_dtypes"
+        if aspect == "dtype":
+            cure = f"Convert it: np.asarray(result, np.{expected.dtype}), or change result_shape_dtypes"
         raise CallbackError(
-            f"{kind}: the callback '{self.name}' returned an array of shape {met.shape} and dtype {met.dtype}{where}, "
-            f"but result_shape_dtypes declares shape {aval.shape} and dtype {aval.dtype}. {cure}"
+            f"{kind}: the callback '{self.name}' returned an array of shape {got.shape} and dtype {got.dtype}{where}, "
+            f"but result_shape_dtypes declares shape {expected.shape} and dtype {expected.dtype}. {cure}"
         )
 
 

@@ -15,8 +15,6 @@ from functools import partial
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..core.aval import PYTHON_NUMBERS, Aval, aval_of
 from ..core.errors import ArgumentError, CapturedTracerError, DtypeError, PytreeError, ShapeError
 from ..core.ir import Jaxpr
@@ -32,10 +30,11 @@ from ..frontend.arguments import (
     struct_aval,
 )
 from ..frontend.checked import checked
-from ..frontend.pytree import PyTree, PyTreeDef, first_difference, leaf_path, tree_flatten, tree_unflatten
+from ..frontend.pytree import PyTree, PyTreeDef, tree_flatten, tree_unflatten
 from ..frontend.pytree.nodes import KeyPath, keystr
+from ..frontend.tree_spec import TreeSpec, same_kind
 from ..passes.toolkit import evaluate, lift_tracers
-from ..primitives.elementwise.arithmetic import convert_element_type_p
+from ..primitives.elementwise.arithmetic import convert
 from ..transforms.stage import stage
 
 _ATOMS = frozenset((int, float, complex, bool, str, bytes, type(None)))
@@ -388,22 +387,15 @@ def _fitted(
     def place(path: KeyPath) -> str:
         return f"{places[path[0].idx]}{keystr(path[1:])}"
 
-    values, found = flatten_values(args, place)
-    if found != treedef:
-        path, wanted, met = first_difference(treedef, found) or ((), str(treedef), str(found))
-        raise PytreeError(f"{place(path)} is {met}, but it was converted for {wanted}")
-    out = []
-    for i, (x, aval) in enumerate(zip(values, avals)):
-        own = aval_of(x)
-        if own.shape == aval.shape and own.dtype == aval.dtype:
-            out.append(x)
-            continue
-        what = f"{place(leaf_path(treedef, i))} has"
-        if own.shape != aval.shape:
-            raise ShapeError(f"{what} shape {own.shape}, but it was converted for shape {aval.shape}")
-        if not np.can_cast(own.dtype, aval.dtype, "same_kind"):
-            raise DtypeError(
-                f"{what} dtype {own.dtype}, but it was converted for {aval.dtype}; convert with .astype"
-            )
-        out.append(convert_element_type_p.bind(x, dtype=aval.dtype))
-    return out
+    values, tree = flatten_values(args, place)
+    mismatch = TreeSpec(treedef, avals).mismatch(tree, map(aval_of, values), same_kind)
+    if mismatch is None:
+        return [convert(x, a.dtype) for x, a in zip(values, avals)]
+    aspect, path, expected, got, _ = mismatch
+    if aspect == "structure":
+        raise PytreeError(f"{place(path)} is {got}, but it was converted for {expected}")
+    error, cure = (ShapeError, "") if aspect == "shape" else (DtypeError, "; convert with .astype")
+    raise error(
+        f"{place(path)} has {aspect} {getattr(got, aspect)}, but it was converted for "
+        f"{aspect} {getattr(expected, aspect)}{cure}"
+    )

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -31,8 +30,9 @@ from ..frontend.arguments import (
     results,
     returned_values,
 )
-from ..frontend.pytree import PyTree, PyTreeDef, first_difference, flatten_axes, tree_unflatten
+from ..frontend.pytree import PyTree, PyTreeDef, flatten_axes, tree_unflatten
 from ..frontend.pytree.nodes import KeyPath, keystr
+from ..frontend.tree_spec import Mismatch, TreeSpec, same_kind
 from ..passes.masks import Mask, chosen, perturbed
 from ..primitives.elementwise.arithmetic import mul_p
 from ..primitives.operands import strong
@@ -45,111 +45,6 @@ from ..transforms.transpose import backward
 from .arguments import Positions
 from .custom_call import bind_rule
 from .rule import CustomRule, Forward, Values
-
-
-class Types(NamedTuple):
-    """What the function returns for one example."""
-
-    tree: PyTreeDef
-    avals: list[Aval]
-
-
-@dataclass(frozen=True)
-class MapReturned:
-    """Leaves and structure of a rule's results, and which of them are mapped.
-
-    Attributes
-    ----------
-    fun, rule : callable
-        The function and its rule, for messages.
-    size : int
-        Of the mapped axis.
-    leaves, tree, flags
-    """
-
-    fun: Callable[..., Any]
-    rule: Callable[..., Any]
-    size: int
-    leaves: list[Any]
-    tree: PyTreeDef
-    flags: Mask
-
-    @staticmethod
-    def of(fun: Callable[..., Any], rule: Callable[..., Any], size: int, out: Any) -> MapReturned:
-        """Take apart what the rule returned.
-
-        Raises
-        ------
-        VmapRuleError
-            If it is not a pair of arrays and flags.
-        """
-        if not (isinstance(out, tuple | list) and len(out) == 2):
-            met = f"{len(out)} values" if isinstance(out, tuple | list) else type(out).__name__
-            refuse(fun, rule, f"must return a pair (out, out_batched), but returned {met}")
-        try:
-            leaves, tree = returned_values(rule, out[0])
-        except (ArgumentError, DtypeError) as error:
-            refuse(fun, rule, f"returned what is no tree of arrays: {error.message}")
-        return MapReturned(fun, rule, size, leaves, tree, _flags(fun, rule, tree, out[1]))
-
-    def check_axes(self) -> None:
-        """Raise where a result that is said to be mapped has no such axis."""
-        for i, (x, flag) in enumerate(zip(self.leaves, self.flags)):
-            shape = aval_of(x).shape
-            if flag and (not shape or shape[0] != self.size):
-                self.refuse(
-                    f"returned the shape {shape}{self._at(i)}, which has no axis of size {self.size} in front"
-                )
-
-    def problem(self, wanted: Types) -> str | None:
-        """In what the results differ from those of the function; None where they do not."""
-        parted = first_difference(wanted.tree, self.tree)
-        if parted is not None:
-            path, one, other = parted
-            return (
-                f"returned another structure than the function{f' at {keystr(path)}' if path else ''}: expected {one}, "
-                f"got {other}\n  function: {wanted.tree}\n  rule:     {self.tree}"
-            )
-        for i, (x, aval, flag) in enumerate(zip(self.leaves, wanted.avals, self.flags)):
-            own = aval_of(x)
-            want = (self.size, *aval.shape) if flag else aval.shape
-            if own.shape != want:
-                kind = "mapped" if flag else "not mapped"
-                return f"returned the shape {own.shape}{self._at(i)}, {kind}, where the function's makes it {want}"
-            takes = own.weak and np.can_cast(own.dtype, aval.dtype, "same_kind")
-            if own.dtype != aval.dtype and not takes:
-                return f"returned the dtype {own.dtype}{self._at(i)}, where the function returns {aval.dtype}"
-        return None
-
-    def typed(self, avals: Sequence[Aval]) -> list[Any]:
-        """The leaves, numbers in the dtypes that the function returns."""
-        return [strong(x, a.dtype) for x, a in zip(self.leaves, avals)]
-
-    def refuse(self, problem: str) -> NoReturn:
-        """Raise `VmapRuleError`."""
-        refuse(self.fun, self.rule, problem)
-
-    def _at(self, i: int) -> str:
-        return "" if self.tree.num_leaves == 1 else f" as result {i} of {self.tree}"
-
-
-def refuse(fun: Callable[..., Any], rule: Callable[..., Any], problem: str) -> NoReturn:
-    """Raise `VmapRuleError` at the end of the rule."""
-    raise VmapRuleError(
-        f"custom_vmap of {name_of(fun)}: its rule ({name_of(rule)}) {problem}", last_line(rule)
-    )
-
-
-def _flags(fun: Callable[..., Any], rule: Callable[..., Any], tree: PyTreeDef, out_batched: PyTree) -> Mask:
-    try:
-        flags = flatten_axes("out_batched", tree, out_batched)
-    except PytreeError as error:
-        refuse(fun, rule, f"returned an out_batched that does not fit its out: {error.message}")
-    for flag in flags:
-        if not isinstance(flag, bool | np.bool_):
-            refuse(fun, rule, f"returned {flag!r} in out_batched; expected True or False for each result")
-    return tuple([bool(flag) for flag in flags])
-
 
 #: ``mapped(size, batched, values) -> (outs, batched)``: values that are mapped have the axis in front.
 Mapped = Callable[[int, Mask, Values], tuple[list[Any], Mask]]
@@ -381,7 +276,7 @@ class custom_vmap(Portable):
         self._arrived()
 
     def _arrived(self) -> None:
-        self._types: dict[Any, Types] = {}
+        self._types: dict[Any, TreeSpec] = {}
 
     def def_vmap(self, vmap_rule: Rule) -> Rule:
         """Set the rule; may stand above it as a decorator.
@@ -453,13 +348,13 @@ class _MappableCall(Mappable):
     """
 
     def __init__(
-        self, fun: Callable[..., Any], vmap_rule: Rule | None, tree: PyTreeDef, known: dict[Any, Types]
+        self, fun: Callable[..., Any], vmap_rule: Rule | None, tree: PyTreeDef, known: dict[Any, TreeSpec]
     ):
         self.name = name_of(fun)
         self.arity = tree.num_leaves
         self.functions = (fun, vmap_rule)
         self.fun = fun
-        self.vmap_rule = vmap_rule
+        self.vmap_rule: Any = vmap_rule
         self.tree = tree
         self.known = known
         self.out_tree: Any = None
@@ -472,43 +367,109 @@ class _MappableCall(Mappable):
 
     def mapped(self, size: int, batched: Mask, values: Values) -> tuple[list[Any], Mask]:
         """The leaves of what the rule returns, and which of them are mapped."""
-        rule = self.vmap_rule
-        if rule is None:
+        if self.vmap_rule is None:
             raise VmapRuleError(
                 f"custom_vmap of {self.name}: it is mapped by vmap, but has no rule. Define one: "
                 f"@{self.name}.def_vmap"
             )
         args = tree_unflatten(self.tree, [given(x) for x in values])
-        out = rule(size, list(tree_unflatten(self.tree, batched)), *args)
-        found = MapReturned.of(self.fun, rule, size, out)
-        found.check_axes()
-        wanted = self._checked(found, batched, values)
-        self.out_tree = found.tree
-        return found.leaves if wanted is None else found.typed(wanted.avals), found.flags
+        out = self.vmap_rule(size, list(tree_unflatten(self.tree, batched)), *args)
+        returned = self._returned(size, out)
+        spec = self._checked(returned, size, batched, values)
+        self.out_tree = returned.tree
+        if spec is None:
+            return returned.leaves, returned.flags
+        return [strong(x, a.dtype) for x, a in zip(returned.leaves, spec.avals)], returned.flags
 
-    def _checked(self, found: MapReturned, batched: Mask, values: Values) -> Types | None:
+    def _returned(self, size: int, out: Any) -> _Returned:
+        """What the rule returned, taken apart."""
+        if not (isinstance(out, tuple | list) and len(out) == 2):
+            got = f"{len(out)} values" if isinstance(out, tuple | list) else type(out).__name__
+            self._refuse(f"must return a pair (out, out_batched), but returned {got}")
+        try:
+            leaves, tree = returned_values(self.vmap_rule, out[0])
+        except (ArgumentError, DtypeError) as error:
+            self._refuse(f"must return a tree of arrays: {error.message}")
+        try:
+            flags = flatten_axes("out_batched", tree, out[1])
+        except PytreeError as error:
+            self._refuse(f"returned an out_batched of another structure than its out: {error.message}")
+        for i, (x, flag) in enumerate(zip(leaves, flags)):
+            if not isinstance(flag, bool | np.bool_):
+                self._refuse(f"returned {flag!r} in out_batched; expected True or False for each result")
+            shape = aval_of(x).shape
+            if flag and shape[:1] != (size,):
+                self._refuse(
+                    f"returned the shape {shape}{_at(tree, i)}, which has no axis of size {size} in front"
+                )
+        return _Returned(leaves, tree, tuple(map(bool, flags)))
+
+    def _checked(self, returned: _Returned, size: int, batched: Mask, values: Values) -> TreeSpec | None:
         """What the function would return for one example; raises where the rule returned anything else."""
-        avals = [aval_of(x) for x in values]
-        one = tuple([a.with_shape(a.shape[1:]) if b else a for a, b in zip(avals, batched)])
-        wanted = self.known.get((self.tree, one))
-        if wanted is not None and found.problem(wanted) is None:
-            return wanted
-        wanted = self._types(one)  # anew: it may return something else by now
-        if wanted is None:
+        one = tuple([a.with_shape(a.shape[1:]) if b else a for a, b in zip(map(aval_of, values), batched)])
+        spec = self.known.get((self.tree, one))
+        if spec is not None and returned.mismatch(spec, size) is None:
+            return spec
+        spec = self._spec(one)  # again: it may return something else by now
+        if spec is None:
             return None
-        problem = found.problem(wanted)
-        if problem is not None:
-            found.refuse(problem)
+        mismatch = returned.mismatch(spec, size)
+        if mismatch is not None:
+            self._refuse_mismatch(returned, mismatch, spec)
         if len(self.known) >= _MOST:
             self.known.clear()
-        self.known[self.tree, one] = wanted
-        return wanted
+        self.known[self.tree, one] = spec
+        return spec
 
-    def _types(self, avals: Sequence[Aval]) -> Types | None:
-        """What the function returns for arguments of these types; None where it wants their numbers."""
+    def _spec(self, avals: Sequence[Aval]) -> TreeSpec | None:
+        """What the function returns for arguments of these types; None where it needs their numbers."""
         other = _MappableCall(self.fun, None, self.tree, {})
         try:
-            found = stage(lambda *xs: other.fwd(xs), avals, self.name).out_avals
+            out_avals = stage(lambda *xs: other.fwd(xs), avals, self.name).out_avals
         except ConcretizationError:
             return None
-        return Types(other.out_tree, found)
+        return TreeSpec(other.out_tree, out_avals)
+
+    def _refuse_mismatch(self, returned: _Returned, mismatch: Mismatch, spec: TreeSpec) -> NoReturn:
+        aspect, _, expected, got, i = mismatch
+        if aspect == "structure":
+            self._refuse(
+                f"returned another structure than the function{mismatch.at}: expected {expected}, got {got}\n"
+                f"  function: {spec.tree}\n  rule:     {returned.tree}"
+            )
+        at = _at(returned.tree, i)
+        if aspect == "dtype":
+            self._refuse(f"returned the dtype {got.dtype}{at}, where the function returns {expected.dtype}")
+        self._refuse(
+            f"returned the shape {got.shape}{at}, {'mapped' if returned.flags[i] else 'not mapped'}, where the "
+            f"function's makes it {expected.shape}"
+        )
+
+    def _refuse(self, problem: str) -> NoReturn:
+        """Raise `VmapRuleError` at the end of the rule."""
+        rule = self.vmap_rule
+        raise VmapRuleError(
+            f"custom_vmap of {self.name}: its rule ({name_of(rule)}) {problem}", last_line(rule)
+        )
+
+
+class _Returned(NamedTuple):
+    """Leaves and structure of a rule's results, and which of them are mapped."""
+
+    leaves: list[Any]
+    tree: PyTreeDef
+    flags: Mask
+
+    def mismatch(self, spec: TreeSpec, size: int) -> Mismatch | None:
+        """Where the results differ from those of the function, mapped over an axis of this size."""
+        avals = [a.with_shape((size, *a.shape)) if m else a for a, m in zip(spec.avals, self.flags)]
+        return TreeSpec(spec.tree, avals).mismatch(self.tree, map(aval_of, self.leaves), _takes_on)
+
+
+def _takes_on(own: Aval, aval: Aval) -> bool:
+    """Whether it is a number that takes on the dtype."""
+    return own.weak and same_kind(own, aval)
+
+
+def _at(tree: PyTreeDef, i: int) -> str:
+    return "" if tree.num_leaves == 1 else f" as result {i} of {tree}"

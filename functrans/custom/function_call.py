@@ -28,6 +28,7 @@ from ..core.source import last_line
 from ..core.trace import Tracer
 from ..frontend.arguments import given
 from ..frontend.pytree import flatten_axes, tree_structure
+from ..passes.masks import chosen, perturbed, scatter
 from ..primitives.structure.linear import instantiate
 from ..transforms.stage import stage
 from .closures import Apart, StandInTracer
@@ -212,18 +213,16 @@ class FunctionCall(CustomRule):
             return self._gradients(token, residuals, cts)
         # Values go in as operands: what `flat` holds itself counts as captured.
         count = len(residuals)
-        zeros = [Zero(ct.aval) if type(ct) is Zero else None for ct in cts]
+        given = perturbed(cts)
+        zeros = [None if m else ct for ct, m in zip(cts, given)]
         mask: list[bool] = []
 
         def flat(values: Values) -> list[Any]:
-            rest = iter(values[count:])
-            found = self._gradients(token, values[:count], [z or next(rest) for z in zeros])
-            mask[:] = [g is not None for g in found]
-            return [g for g in found if g is not None]
+            gradients = self._gradients(token, values[:count], scatter(given, values[count:], zeros))
+            mask[:] = perturbed(gradients)
+            return chosen(gradients, mask)
 
-        values = [*residuals, *[ct for ct in cts if type(ct) is not Zero]]
-        gradients = iter(once(d.name, flat, values, d.capturing))
-        return [next(gradients) if m else None for m in mask]
+        return scatter(mask, once(d.name, flat, [*residuals, *chosen(cts, given)], d.capturing))
 
     def _gradients(self, token: Kept, residuals: Values, cts: Values) -> list[Any]:
         d = self.definition
@@ -262,14 +261,14 @@ class FunctionCall(CustomRule):
     ) -> tuple[list[Any], list[Any]]:
         """Outputs and their tangents."""
         d = self.definition
-        perturbed = tuple([type(t) is not Zero for t in tangents])
+        mask = perturbed(tangents)
         if d.jvp is None and d.transpose is not None:
-            return self._linear_jvp(values, tangents, perturbed, again)
+            return self._linear_jvp(values, tangents, mask, again)
         if d.jvp is None:  # nor any other rule: outputs that have no derivative need none
-            _, outs, differentiable, _ = self._recorded(values, perturbed, again)
+            _, outs, differentiable, _ = self._recorded(values, mask, again)
             self._refuse_moving(outs, differentiable, "forward", self.no_forward)
             return outs, [Zero(x) for x in outs]
-        outs, residuals, token, differentiable, _ = self._kept_once(values, perturbed, again, Phase.JVP)
+        outs, residuals, token, differentiable, _ = self._kept_once(values, mask, again, Phase.JVP)
         ctx = token.context(d, residuals)
         moved = [_tangent(x, t, token.materialize) for x, t in zip(values, tangents)]
         found = ctx.apply_jvp(*self.arguments.layout.filled(moved))
@@ -292,8 +291,12 @@ class FunctionCall(CustomRule):
     def _check_together(self, values: Values, moving: Sequence[bool], avals: Sequence[Aval]) -> None:
         """Refuse what is linear in each of the operands alone: a product of two that both move."""
         mixed = [Linear(aval_of(x).strong()) if m else x for x, m in zip(values, moving)]
+
+        def nonzero(*cts: Any) -> list[Any]:
+            return [g for g in self.transpose(cts, mixed) if g is not None and type(g) is not Zero]
+
         try:
-            found = stage(lambda *cts: [g for g in self.transpose(cts, mixed) if g is not None], avals)
+            found = stage(nonzero, avals)
             if not found.outvars:
                 raise GradientError(f"{self.name}: transpose returned None for all of them")
         except Exception as error:

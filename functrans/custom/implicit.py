@@ -15,12 +15,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
-from ..arrays.array import read_only_copy
-from ..core.aval import Aval, Zero, aval_of
+from ..core.aval import Aval, Zero
 from ..core.errors import (
-    ArgumentError,
     ConcretizationError,
     FunctransError,
     GradientError,
@@ -29,13 +25,11 @@ from ..core.errors import (
 )
 from ..core.ir import Jaxpr
 from ..core.primitive import Linear
-from ..core.source import last_line
-from ..core.trace import Tracer, current_trace, eval_trace, tracing
-from ..frontend.arguments import check_function, name_of, result, value_of
-from ..frontend.pytree import PyTree, PyTreeDef, tree_flatten, tree_unflatten
+from ..core.trace import current_trace, eval_trace, tracing
+from ..frontend.arguments import check_function
+from ..frontend.pytree import PyTree
 from ..passes.toolkit import evaluate
 from ..primitives.elementwise.arithmetic import neg_p, sub_p
-from ..primitives.operands import strong
 from ..primitives.structure.linear import instantiate
 from ..transforms import jvp as forward
 from ..transforms.linearize import LinearizedJaxpr, LinearTracer, TangentTrace, linearize_jaxpr
@@ -43,57 +37,7 @@ from ..transforms.stage import stage
 from ..transforms.transpose import backward, transpose_jaxpr
 from .custom_call import bind_rule
 from .rule import CustomRule, Values
-from .tree_spec import Checked, TracedTree, TreeSpec, trace_map
-
-Solver = Callable[[Callable[[PyTree], PyTree], PyTree], PyTree]
-
-
-class Solution:
-    """Takes apart what a solver returned: leaves of the solution, and with `has_aux` of what else it tells.
-
-    Attributes
-    ----------
-    count : int
-        The number of leaves of the solution; those of auxiliary data that are arrays or numbers stand behind them.
-    """
-
-    def __init__(self, spec: TreeSpec, who: str, solver: Callable[..., Any], has_aux: bool):
-        self.spec = spec
-        self.who = f"{who} ({name_of(solver)})"
-        self.solver = solver
-        self.has_aux = has_aux
-        self.count = len(spec.avals)
-        self._aux: tuple[PyTreeDef, list[Any]] | None = None  # structure, and leaves that are not arrays
-
-    def leaves(self, out: PyTree) -> list[Any]:
-        """All leaves, as values."""
-        source = last_line(self.solver)
-        if not self.has_aux:
-            return self.spec.leaves(out, self.who, source)
-        if not (isinstance(out, tuple | list) and len(out) == 2):
-            raise ArgumentError(
-                f"{self.spec.what}: has_aux=True, so {self.who} must return a pair (solution, auxiliary data), but it "
-                f"returned {type(out).__name__}",
-                source,
-            )
-        leaves = self.spec.leaves(out[0], self.who, source)
-        found, tree = tree_flatten(out[1])
-        self._aux = tree, [None if _is_array(x) else x for x in found]
-        arrays = [value_of(x, lambda: f"{self.spec.what}: auxiliary data") for x in found if _is_array(x)]
-        return leaves + [read_only_copy(strong(x, aval_of(x).dtype)) for x in arrays]
-
-    def handed_out(self, outs: Sequence[Any]) -> PyTree:
-        """What the caller gets."""
-        x = self.spec.handed_out(outs[: self.count])
-        if self._aux is None:
-            return x
-        tree, others = self._aux
-        arrays = iter(outs[self.count :])
-        return x, tree_unflatten(tree, [result(next(arrays)) if y is None else y for y in others])
-
-
-def _is_array(x: Any) -> bool:
-    return isinstance(x, Tracer | np.ndarray | np.generic | int | float | complex)
+from .solution import Checked, Solution, SolutionSpec, Solver, TracedTree, trace_map
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +62,7 @@ class System(CustomRule):
         Whether it gives the solution without auxiliary data.
     """
 
-    spec: TreeSpec
+    spec: SolutionSpec
     matvec: Jaxpr
     solve: Solver
     transpose_solve: Solver | None = None
@@ -228,7 +172,7 @@ def _minus(x: Any, y: Any) -> Any:
     return neg_p.bind(y) if type(x) is Zero else sub_p.bind(x, y)
 
 
-def transposed_map(spec: TreeSpec, name: str, jaxpr: Jaxpr) -> Jaxpr:
+def transposed_map(spec: SolutionSpec, name: str, jaxpr: Jaxpr) -> Jaxpr:
     """The transpose of a map in all but what it captured; kept on its jaxpr.
 
     Raises
@@ -239,7 +183,7 @@ def transposed_map(spec: TreeSpec, name: str, jaxpr: Jaxpr) -> Jaxpr:
     return jaxpr.derive("transposed map", lambda: _transposed(spec, name, jaxpr))
 
 
-def _transposed(spec: TreeSpec, name: str, jaxpr: Jaxpr) -> Jaxpr:
+def _transposed(spec: SolutionSpec, name: str, jaxpr: Jaxpr) -> Jaxpr:
     count = len(jaxpr.invars) - len(spec.avals)
     linear = tuple([i >= count for i in range(len(jaxpr.invars))])
     try:
@@ -249,7 +193,7 @@ def _transposed(spec: TreeSpec, name: str, jaxpr: Jaxpr) -> Jaxpr:
     return body if all(has) else padded(body, has, spec)
 
 
-def padded(jaxpr: Jaxpr, has: Sequence[bool], spec: TreeSpec) -> Jaxpr:
+def padded(jaxpr: Jaxpr, has: Sequence[bool], spec: SolutionSpec) -> Jaxpr:
     """A jaxpr with zeros for the outputs that it lacks."""
 
     def full(*values: Any) -> list[Any]:
@@ -273,7 +217,7 @@ def linear_solve(
         check_function(what, fun)
     if transpose_solve is not None:
         check_function(what, transpose_solve)
-    spec, values = TreeSpec.of(what, "b", b)
+    spec, values = SolutionSpec.of(what, "b", b)
     if current_trace.get() is eval_trace:  # nothing is differentiated, mapped or traced
         solution = Solution(spec, "solve", solve, has_aux)
         return solution.handed_out(
@@ -303,7 +247,7 @@ class Equation(CustomRule):
     has_aux : bool
     """
 
-    spec: TreeSpec
+    spec: SolutionSpec
     f: Jaxpr
     solve: Solver
     tangent_solve: Solver
@@ -441,7 +385,7 @@ def root(
     """``lax.custom_root``."""
     for fun in (f, solve, tangent_solve):
         check_function(_WHAT, fun)
-    spec, values = TreeSpec.of(_WHAT, "initial_guess", initial_guess)
+    spec, values = SolutionSpec.of(_WHAT, "initial_guess", initial_guess)
     if current_trace.get() is eval_trace:  # nothing is differentiated, mapped or traced
         solution = Solution(spec, "solve", solve, has_aux)
         return solution.handed_out(solution.leaves(solve(Checked("f", f, spec), spec.filled(values))))

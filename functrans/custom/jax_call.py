@@ -29,17 +29,16 @@ from ..frontend.pytree import (
     LEAF,
     PyTree,
     PyTreeDef,
-    first_difference,
-    leaf_path,
     tree_flatten,
     tree_map,
     tree_unflatten,
 )
 from ..frontend.pytree.nodes import KeyPath, SequenceKey, keystr
+from ..frontend.tree_spec import TreeSpec
 from ..primitives.structure.linear import added, instantiate, zeros
 from .arguments import Positions
 from .closures import Sealed, Staged, may_capture
-from .returned import GRADIENT, TANGENT, Kind, Returned, exact, output_place
+from .returned import GRADIENT, TANGENT, DerivativeCheck, Kind, exact, output_place
 from .rule import CustomRule, Forward, Mask, Values
 
 
@@ -351,7 +350,7 @@ class JaxCall(CustomRule):
         if found is not None:
             return found
         place = self._argument if kind is GRADIENT else output_place
-        return Returned(kind, partial(self._title, slot, rule), rule, place).fitted(tree, like, avals)
+        return DerivativeCheck(kind, partial(self._title, slot, rule), rule, place).fitted(tree, like, avals)
 
     def _argument(self, path: KeyPath) -> str:
         d = self.declared
@@ -366,21 +365,17 @@ class JaxCall(CustomRule):
         if self.out_tree is None:
             self.source, self.out_tree, self.out_avals = rule, tree, avals
             return leaves
-        title, other = f"{self.declared.positions.what}: {name_of(rule)} returned", name_of(self.source)
-        if tree is not self.out_tree and tree != self.out_tree:
-            path, wanted, met = first_difference(self.out_tree, tree) or ((), self.out_tree, tree)
+        mismatch = TreeSpec(self.out_tree, self.out_avals).mismatch(tree, avals)
+        if mismatch is not None:
+            aspect, path, expected, got, _ = mismatch
+            if aspect != "structure":
+                aspect, expected, got = "shape and dtype", expected.strong(), got.strong()
             raise FunctionDefinitionError(
-                f"{title} {met} as {output_place(path)}, but {other} returned {wanted}: the function and its rules "
-                "must return outputs of one structure",
+                f"{self.declared.positions.what}: {name_of(rule)} returned {got} as {output_place(path)}, but "
+                f"{name_of(self.source)} returned {expected}: the function and its rules must return outputs of one "
+                f"{aspect}",
                 last_line(rule),
             )
-        for i, (a, b) in enumerate(zip(self.out_avals, avals)):
-            if a.shape != b.shape or a.dtype != b.dtype:
-                raise FunctionDefinitionError(
-                    f"{title} {b.strong()} as {output_place(leaf_path(tree, i))}, but {other} returned {a.strong()}: "
-                    "the function and its rules must return outputs of one shape and dtype",
-                    last_line(rule),
-                )
         return leaves
 
     def _residuals(

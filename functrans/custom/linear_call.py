@@ -29,12 +29,10 @@ from ..frontend.pytree.nodes import KeyPath, keystr
 from ..primitives.structure.linear import added, instantiate
 from ..transforms import jvp as forward
 from .custom_call import bind_rule
-from .returned import Kind, Returned
+from .returned import DerivativeCheck, Kind
 from .rule import CustomRule, Values
 
-_COTANGENT = Kind(
-    "cotangent", "argument", GradientStructureError, GradientShapeError, GradientDtypeError, BackwardError
-)
+_COTANGENT = Kind("cotangent", GradientStructureError, GradientShapeError, GradientDtypeError, BackwardError)
 
 
 @boundary
@@ -177,8 +175,8 @@ class _LinearCall(CustomRule):
         if self.transposed:
             assert self.results is not None
             out = self.fun_transpose(residuals, tree_unflatten(self.results.tree, map(given, moving)))
-            returned = Returned(_COTANGENT, self._title, self.fun_transpose, _place)
-            return [instantiate(ct) for ct in returned.fitted(out, self.ins.tree, self.ins.avals)]
+            check = DerivativeCheck(_COTANGENT, self._title, self.fun_transpose, _place)
+            return [instantiate(ct) for ct in check.fitted(out, self.ins.tree, self.ins.avals)]
         out = self.fun(residuals, tree_unflatten(self.ins.tree, map(given, moving)))
         leaves, tree = returned_values(self.fun, out)
         self.results = _Side(tree, tuple([aval_of(x).strong() for x in leaves]))

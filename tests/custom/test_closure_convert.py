@@ -104,7 +104,7 @@ def test_trees_and_types():
         (
             (np.ones(2), 1j),
             "DtypeError",
-            r"argument 1 \('n'\) has dtype complex128, but it was converted for float64",
+            r"argument 1 \('n'\) has dtype complex128, but it was converted for dtype float64",
         ),
         (
             ((np.ones(2),), 1.0),

@@ -101,14 +101,14 @@ WRONG_TANGENTS = {
     "structure": (
         lambda p, t: (p, (t,)),
         "TangentError",
-        "another structure for the output: expected a leaf, got a tuple",
+        "another structure for the output: expected an array, got a tuple",
     ),
     "shape": (
         lambda p, t: (p, t[:2]),
         "TangentShapeError",
-        r"got \[2\] but expected shape compatible with \[4\]",
+        r"returned a tangent of shape \(2,\) for the output, which has shape \(4,\)",
     ),
-    "one more axis": (lambda p, t: (p, t[None]), "TangentShapeError", r"got \[1, 4\]"),
+    "one more axis": (lambda p, t: (p, t[None]), "TangentShapeError", r"shape \(1, 4\)"),
     "complex": (lambda p, t: (p, 1j * t), "TangentDtypeError", "complex tangent for the output.*take .real"),
     "text": (lambda p, t: (p, "a"), "TangentError", "'a' of type str as the tangent of the output"),
 }

@@ -104,7 +104,7 @@ WRONG_GRADIENTS = {
     "tree": (
         lambda g: ((g, g), 1.0),
         "GradientStructureError",
-        r"argument 0 \('x'\): expected a leaf, got a tuple of length 2",
+        r"argument 0 \('x'\): expected an array, got a tuple of length 2",
     ),
 }
 

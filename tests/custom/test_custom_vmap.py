@@ -178,8 +178,8 @@ BAD = {
     "not mapped": (lambda n, b, x: ({"a": x}, False), r"\(3,\), not mapped[\s\S]*\(\)"),
     "dtype": (lambda n, b, x: ({"a": x.astype("float32")}, True), "float32"),
     "flag": (lambda n, b, x: ({"a": x}, 0), "0 in out_batched"),
-    "flags": (lambda n, b, x: ({"a": x}, {"b": True}), "does not fit"),
-    "no array": (lambda n, b, x: ({"a": "x"}, True), "no tree of arrays"),
+    "flags": (lambda n, b, x: ({"a": x}, {"b": True}), "another structure than its out"),
+    "no array": (lambda n, b, x: ({"a": "x"}, True), "must return a tree of arrays"),
 }
 
 

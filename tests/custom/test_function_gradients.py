@@ -115,7 +115,7 @@ def test_gradient_of_an_integer_array(dtype):
         x, _n = pull(lambda ctx, g, zero=zero: (g, zero), X, k)
         np.testing.assert_array_equal(x, np.ones(3))
     for bad in (np.ones(3), np.array([0, 1, 0]), 1.0):
-        with pytest.raises(errors.GradientError, match="not zero for argument 1, an array of integers"):
+        with pytest.raises(errors.GradientError, match="not zero for argument 1, which is of dtype"):
             pull(lambda ctx, g, bad=bad: (g, bad), X, k)
 
 
@@ -169,23 +169,24 @@ def test_structure_of_the_argument():
 
 def test_a_tree_for_an_array():
     with pytest.raises(
-        errors.GradientStructureError, match=r"returned a list as the gradient of argument 0 \('x'\)"
+        errors.GradientStructureError,
+        match=r"another structure for argument 0 \('x'\): expected an array, got a list",
     ):
         pull(lambda ctx, g: ([g, g], None), A, B)
 
 
 @pytest.mark.parametrize("value", ["text", object(), np.sin])
 def test_something_that_is_no_gradient(value):
-    with pytest.raises(TypeError, match="expected Variable or None"):
+    with pytest.raises(
+        TypeError, match=r"as the gradient of argument 0 .*Return an array of that shape, or None"
+    ):
         pull(lambda ctx, g: value, A)
 
 
 def test_python_numbers():
     assert pull(lambda ctx, g: 2.5, A) == (2.5,)
     assert pull(lambda ctx, g: 2, fnp.asarray(2.0, "float32"))[0].dtype == np.float32
-    with pytest.raises(
-        TypeError, match=r"expected Variable or None \(got float\) as the gradient of argument 0"
-    ):
+    with pytest.raises(TypeError, match=r"returned '2.5' of type float as the gradient of argument 0"):
         pull(lambda ctx, g: 2.5, X)
     with pytest.raises(errors.BackwardError):
         pull(lambda ctx, g: 0, X)
