@@ -1,6 +1,6 @@
-"""What a backend is: one way from an outlined kernel to something that runs.
+"""The protocols of a backend: a way to run an outlined kernel.
 
-`llvm.backend` and `python.backend` implement the protocols; `run.compile` chooses among the backends.
+`llvm.backend` and `python.backend` implement them; `run.compile` chooses a backend.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ import numpy as np
 
 from .loops import ir
 
-#: A kernel with fixed parameters, called with one array for each of its storages; returns the kernel's status.
+#: A kernel with fixed parameters, called with one array per storage; returns the kernel's status.
 Run = Callable[[tuple[np.ndarray, ...]], int]
 
 
 @dataclass(frozen=True)
 class Options:
-    """How kernels are made.
+    """Options for compiling kernels.
 
-    Equal options make equal code of a kernel's text: they are part of a cache's key.
+    Equal options turn equal text into equal code: they are part of the cache key.
 
     Parameters
     ----------
     strict : bool
-        The C library's scalar functions and no contraction: arithmetic equals NumPy's bit for bit.
+        Use only the C library's scalar functions and no contraction, so that arithmetic equals NumPy's bit for bit.
     backend : {'llvm', 'python'}
         'python' forces the Python form.
     checked : bool
-        Look for writes beside the memory that the kernel is given.
+        Detect writes outside the kernel's memory.
     specialize_below : int
-        Extents up to this one are literals of the text; so it does not matter to equality.
+        Extents up to this one are literals in the text, so this option need not be part of equality.
     """
 
     strict: bool = False
@@ -50,9 +50,9 @@ class Code(Protocol):
     Attributes
     ----------
     entry : callable
-        What keeps the code alive: a Numba dispatcher, or the Python function.
+        The object that keeps the code alive: a Numba dispatcher, or the Python function.
     llvm : str
-        Its LLVM text; empty where there is none.
+        Its LLVM text; empty if it has none.
     """
 
     @property
@@ -66,7 +66,7 @@ class Code(Protocol):
         ...
 
     def bind(self, ints: tuple[int, ...], floats: tuple[float, ...], nogil: bool) -> Run:
-        """A function of the arrays alone, with the kernel's parameters fixed; `nogil` releases the GIL in a call."""
+        """A function of the arrays alone, with the kernel's parameters fixed; with `nogil` it releases the GIL."""
         ...
 
 
@@ -76,7 +76,7 @@ class Backend(Protocol):
     Attributes
     ----------
     name : str
-        For users: how a kernel was made.
+        How a kernel was made, for users.
     """
 
     @property
@@ -85,7 +85,7 @@ class Backend(Protocol):
         ...
 
     def takes(self, kernel: ir.Kernel) -> bool:
-        """Whether it can compile kernels of statements such as this one has."""
+        """Whether it can compile kernels with the kinds of statements in this one."""
         ...
 
     def compile(self, kernel: ir.Kernel, options: Options) -> Code:
@@ -94,7 +94,7 @@ class Backend(Protocol):
         Raises
         ------
         UnsupportedKernelError
-            If it cannot be compiled here all the same.
+            If it cannot compile this kernel after all.
         """
         ...
 

@@ -1,7 +1,7 @@
 """Addresses of BLAS, LAPACK and special functions in SciPy, and their use from Python.
 
 SciPy's Cython modules export C functions: those of ``scipy.linalg.cython_blas`` and ``cython_lapack`` take
-addresses, as Fortran does; matrices are column-major, so that a row-major C = A B is asked for as C' = B'
+addresses, as Fortran does; matrices are column-major, so a row-major C = A B is computed as C' = B'
 A'. Kernels call them by symbols, which `publish` makes known to LLVM; the Python form of a kernel calls
 them through ctypes.
 """
@@ -20,7 +20,7 @@ from ..core.scalar_functions import FUNCTIONS
 
 PREFIX = "functrans."
 C_PREFIX = "functrans.c."
-#: BLAS functions that return a number: of the "type" of the routine, or of its "real" type.
+#: BLAS functions that return a number, of the routine's "type" or its "real" type.
 RETURNS = {"dot": "type", "dotu": "type", "dotc": "type", "nrm2": "real", "asum": "real"}
 LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 _MODULES = ("scipy.linalg.cython_blas", "scipy.linalg.cython_lapack")
@@ -28,20 +28,20 @@ _MODULES = ("scipy.linalg.cython_blas", "scipy.linalg.cython_lapack")
 SPECIAL = {f.scipy: f.exported or f.scipy for f in FUNCTIONS.values() if f.scipy and not f.libm}
 
 
-#: Types of numbers that `llvm.gemm` multiplies matrices of.
+#: Number types for which `llvm.gemm` multiplies matrices.
 OWN_PRODUCTS = ("s", "d")
 
 
 @functools.cache
 def has_own_products(letter: str) -> bool:
-    """Whether `llvm.gemm` is used instead of BLAS's ``gemm``: on processors with AVX-512."""
+    """Whether `llvm.gemm` replaces BLAS's ``gemm``: on processors with AVX-512."""
     import llvmlite.binding as llvm
 
     return letter in OWN_PRODUCTS and bool(llvm.get_host_cpu_features().get("avx512f"))
 
 
 class MissingRoutineError(LookupError):
-    """A routine that a kernel calls is not in the libraries loaded here."""
+    """The loaded libraries lack a routine that a kernel calls."""
 
 
 def symbol(routine: str) -> str:
@@ -56,14 +56,14 @@ def address(routine: str) -> int:
     Raises
     ------
     MissingRoutineError
-        If SciPy exports no such routine.
+        If SciPy does not export the routine.
     """
     if routine in SPECIAL:
         return _capsule("scipy.special.cython_special", SPECIAL[routine])
     for module in _MODULES:
         if routine in importlib.import_module(module).__pyx_capi__:
             return _capsule(module, routine)
-    raise MissingRoutineError(f"SciPy exports no routine '{routine}'")
+    raise MissingRoutineError(f"SciPy does not export the routine '{routine}'")
 
 
 def _capsule(module: str, name: str) -> int:
@@ -76,12 +76,12 @@ def _capsule(module: str, name: str) -> int:
 
 
 def publish(symbols: Iterable[str]) -> None:
-    """Tell LLVM the addresses behind symbols that start with `PREFIX`.
+    """Register the addresses of symbols that start with `PREFIX` with LLVM.
 
     Raises
     ------
     MissingRoutineError
-        If there is no such function: a call of it would be a jump to nowhere.
+        If the function does not exist: calling it would jump to an invalid address.
     """
     import llvmlite.binding as llvm
 
@@ -115,14 +115,14 @@ def python_routine(routine: str, result: str) -> Callable[..., Any]:
     Parameters
     ----------
     routine : str
-        With its letter: ``"dgemm"``.
+        Its full name, such as ``"dgemm"``.
     result : {'', 's', 'd', 'c', 'z'}
-        The type of what it returns, '' for a subroutine.
+        The type of its result, '' for a subroutine.
 
     Returns
     -------
     callable
-        Takes one-character strings, numbers (Python ints as int32, NumPy scalars as they are), arrays, pairs
+        Takes one-character strings, numbers (Python ints as int32, NumPy scalars unchanged), arrays, and pairs
         ``(array, offset)``.
     """
     function = ctypes.CFUNCTYPE(_RESULTS.get(result))(address(routine))

@@ -1,4 +1,4 @@
-"""From a jaxpr to kernels that a backend can compile: the whole way, in one function."""
+"""From a jaxpr to kernels that a backend can compile: the whole pipeline in one function."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from .loops.outline import outline
 from .loops.plan import plan, scratch_bytes
 from .python.runtime import NAMES
 
-#: Kernels that touch at least this many elements release the GIL.
+#: Kernels that access at least this many elements release the GIL.
 LARGE = 20_000
 
 
 @dataclass(eq=False)
 class LoweredKernel:
-    """A kernel ready for a backend, and how this program calls it.
+    """A kernel ready for a backend, and the arguments with which this program calls it.
 
     Attributes
     ----------
     kernel : Kernel
         Outlined: its text is the same for other shapes and literals.
     ints, floats : tuples
-        The numbers that were taken out of it.
+        The numbers that outlining removed from it.
     outvars : tuple of Atom
-        What it computes.
+        The values that it computes.
     interface : dict of str to (Var, int)
         See `Loops.interface`.
     scratch : dict of str to int
         See `scratch_bytes`.
     calls : tuple of HostEquation
-        The equations that Python evaluates; the kernel finds them as long as these are kept.
+        The equations that Python evaluates; they must stay alive as long as the kernel runs.
     large : bool
-        Whether it runs long enough to release the GIL.
+        Whether it runs long enough to make releasing the GIL worthwhile.
     """
 
     kernel: ir.Kernel
@@ -66,7 +66,7 @@ class Program:
 
 
 def lower(jaxpr: Jaxpr, options: Options) -> Program:
-    """The kernels and host calls of a jaxpr; nothing is compiled yet.
+    """The kernels and host calls of a jaxpr, not compiled yet.
 
     Parameters
     ----------
@@ -76,21 +76,23 @@ def lower(jaxpr: Jaxpr, options: Options) -> Program:
     # Jaxpr to jaxpr: calls inlined, dead and common equations removed, exact algebra.
     jaxpr = simplify(jaxpr, strict=options.strict)
     steps: list[LoweredKernel | HostStep] = []
-    # What has no kernel rule is a host call; all equations between two rounds of host calls are one kernel.
+    # Equations without a kernel rule are host calls; all equations between two rounds of host calls form one kernel.
     for step in partition(jaxpr):
         if isinstance(step, HostStep):
             steps.append(step)
             continue
 
-        # Jaxpr to loops: which values are kept, which of them share loops, which share memory; then the statements.
+        # Jaxpr to loops: decide which values to store, which of them share loops and memory; then write the statements.
         body = with_host_calls(step.jaxpr)
         loops = build_loops(schedule(body), strict=options.strict)
         kernel = _verified(loops.kernel)
 
         # Loops to loops.
         kernel = collapse(kernel)  # adjacent axes that are used together become one
-        kernel = with_blocks(kernel)  # long sums are taken in blocks, for accuracy
-        kernel = plan(_verified(kernel), options.specialize_below)  # scratch on the stack, or sharing memory
+        kernel = with_blocks(kernel)  # long sums are computed in blocks, for accuracy
+        kernel = plan(
+            _verified(kernel), options.specialize_below
+        )  # scratch on the stack, or with shared memory
         scratch, work = scratch_bytes(kernel), sum(b.size for b in kernel.buffers)
         kernel.name = _identifier(jaxpr.name)
         kernel, ints = outline(_verified(kernel), options.specialize_below)  # numbers become parameters
@@ -110,14 +112,14 @@ def lower(jaxpr: Jaxpr, options: Options) -> Program:
 
 
 def _verified(kernel: ir.Kernel) -> ir.Kernel:
-    """The kernel itself, checked first where ``config.verify`` is set."""
+    """The kernel itself, checked first if ``config.verify`` is set."""
     if config.verify:
         verify(kernel)
     return kernel
 
 
 def _identifier(name: str) -> str:
-    """A name for the kernel's Python form, in which functions like ``log`` keep theirs."""
+    """A name for the kernel's Python form, chosen so as not to hide functions like ``log``."""
     found = re.sub(r"\W", "_", name)
     if not found.isascii():
         return "kernel"

@@ -1,9 +1,9 @@
-"""Compilation that neither an interrupt nor a fork meets half done.
+"""Compilation that an interrupt or a fork cannot break off halfway.
 
-Numba and LLVM keep tables for the whole process, and an exception in their midst (`KeyboardInterrupt`, or whatever else
-the handler of a signal raises) leaves them broken; the next compilation may crash. Python runs handlers in the main
-thread only. So a compilation that the main thread wants is done by a thread of its own: an interrupt ends the waiting
-for it at once, and the compilation ends by itself, to be found by the next call.
+Numba and LLVM keep process-wide tables. An exception in their midst (`KeyboardInterrupt`, or anything else that a
+signal handler raises) corrupts these, and the next compilation may crash. Python runs signal handlers only in the main
+thread. So when the main thread needs a compilation, another thread does it: an interrupt ends the wait at once, and the
+compilation continues to its end, so that the next call finds its result.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from contextvars import copy_context
 from typing import Any
 
-#: Bytes; LLVM recurses deeply, and threads have small stacks in places.
+#: Stack size in bytes; LLVM recurses deeply, and threads have small stacks on some systems.
 _STACK = 1 << 24
 
 
@@ -32,14 +32,14 @@ def undisturbed(f: Callable[..., Any], *args: Any) -> Any:
     try:
         threading.stack_size(max(size, _STACK))
         thread.start()
-    except RuntimeError:  # no more threads: the interpreter ends, or a limit is reached
+    except RuntimeError:  # cannot start a thread: the interpreter is ending, or a limit is reached
         return _alone(f, args)
     finally:
         threading.stack_size(size)
     try:
         return outcome.result()
     finally:
-        del outcome  # an exception in it would hold this frame, and that the exception
+        del outcome  # break the cycle between an exception in it and this frame
 
 
 def _run(outcome: Future[Any], f: Callable[..., Any], args: tuple[Any, ...]) -> None:
@@ -49,7 +49,7 @@ def _run(outcome: Future[Any], f: Callable[..., Any], args: tuple[Any, ...]) -> 
         outcome.set_exception(error)
 
 
-#: Closed while something is compiled, and while the process forks: a child cannot end what another thread began.
+#: Held while compiling and while the process forks: a child cannot finish another thread's compilation.
 _compiling = threading.RLock()
 
 
@@ -71,7 +71,7 @@ def _after_fork() -> None:
 
 
 def _native_locks() -> list[Any]:
-    """Numba's and llvmlite's: users' functions are compiled, and LLVM's objects freed, without ours."""
+    """Wrap Numba and llvmlite: compiling users' functions and freeing LLVM's objects also take the lock."""
     numba, llvm = map(sys.modules.get, ("numba.core.compiler_lock", "llvmlite.binding.ffi"))
     locks = getattr(numba, "global_compiler_lock", None), getattr(getattr(llvm, "lib", None), "_lock", None)
     return [lock for lock in locks if lock is not None]

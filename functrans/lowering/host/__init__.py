@@ -1,1 +1,1 @@
-"""Equations that Python evaluates: inside of kernels, and after one has failed or returned NaN."""
+"""Equations that Python evaluates: inside kernels, and after a kernel failed or returned NaN."""

@@ -1,6 +1,6 @@
-"""Where a NaN in the results of a compiled function began: the jaxpr evaluated again, and the way back from the result.
+"""Locate the origin of a NaN in a compiled function's results: evaluate the jaxpr again, and trace the result back.
 
-Only what the result is made of is looked at: a NaN that ``where`` drops is no fault.
+Only values that contribute to the result count: a NaN that ``where`` discards is not an error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .explain_failure import call_host, inputs
 
 
 def any_nan(outs: Sequence[Any]) -> bool:
-    """Whether one of the results has a NaN."""
+    """Whether one of the results contains a NaN."""
     return any(has_nan(x) for x in outs)
 
 
@@ -31,7 +31,7 @@ def look(
     known: Mapping[Eqn, Sequence[Any]],
     made: Sequence[Any] = (),
 ) -> None:
-    """Raise the `NaNError` for results that have a NaN.
+    """Raise the `NaNError` for results that contain a NaN.
 
     Parameters
     ----------
@@ -40,11 +40,11 @@ def look(
     outs, arrays : sequence
         Results and arguments.
     known, made
-        The results of the host calls of this run: of those between kernels by equation, of those in kernels in order.
+        The results of this run's host calls: those between kernels by equation, those inside kernels in order.
 
     Notes
     -----
-    No error where the NaN was among the arguments and was moved only, as in ``x[::-1]``.
+    Nothing is raised if an argument contained the NaN, and the program only moved it, as in ``x[::-1]``.
     """
     env, calls_left = config.patch(debug_nans=False)(_evaluated)(jaxpr, arrays, known, made)
     for i, (a, x) in enumerate(zip(jaxpr.outvars, outs)):
@@ -68,7 +68,7 @@ def _read(env: Mapping[Atom, Any], a: Atom) -> Any:
 def _evaluated(
     jaxpr: Jaxpr, arrays: Sequence[Any], known: Mapping[Eqn, Sequence[Any]], made: Sequence[Any]
 ) -> tuple[dict[Atom, Any], dict[Eqn, int]]:
-    """The values of all variables; and for each equation how many calls were still to be made before it."""
+    """The values of all variables; and for each equation the number of calls still to replay before it."""
     env: dict[Atom, Any] = dict(jaxpr.constants)
     env.update(zip(jaxpr.invars, inputs(jaxpr, arrays)))
     calls_left = {}
@@ -83,14 +83,14 @@ def _evaluated(
 
 
 def _computed(eqn: Eqn, args: Sequence[Any], replays: bool) -> Sequence[Any]:
-    """One equation; loops by their kernels, unless these would make calls again that were made."""
+    """One equation; loops run as kernels, unless these would repeat host calls."""
     if replays or not has_subjaxprs(eqn.params):
         return call_host(eqn, args)
     return run_quietly(partial(eqn.primitive.impl, *args, **eqn.params))
 
 
 def _origin(jaxpr: Jaxpr, env: Mapping[Atom, Any], a: Atom) -> Eqn | None:
-    """The first equation that computes with or to NaN on the way back from a variable; None where all only move it."""
+    """The first equation, going back from a variable, that computes with or to NaN; None if all only move it."""
     made = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
     found = None
     at: Atom | None = a
@@ -103,10 +103,10 @@ def _origin(jaxpr: Jaxpr, env: Mapping[Atom, Any], a: Atom) -> Eqn | None:
 
 
 def _error(eqn: Eqn, env: Mapping[Atom, Any], made: Sequence[Any]) -> NaNError:
-    """The error for an equation; of a loop or a branch, for the operation of its body."""
+    """The error for an equation; for a loop or a branch, the error for the operation in its body."""
     args = [_read(env, a) for a in eqn.invars]
     if has_subjaxprs(eqn.params):
-        try:  # as Python, where each operation is looked at
+        try:  # as Python, which checks each operation
             run_with(made_before, Replay(made), call_host, eqn, args)
         except NaNError as inner:
             return inner

@@ -1,6 +1,4 @@
-"""What a kernel's failure means: the jaxpr evaluated by NumPy, whose error names the culprit and the user's
-line.
-"""
+"""Explain a kernel's failure: NumPy evaluates the jaxpr again, and its error names the cause and the user's line."""
 
 from __future__ import annotations
 
@@ -24,20 +22,20 @@ from ...passes.toolkit import evaluate
 def evaluate_on_host(
     jaxpr: Jaxpr, arrays: Sequence[Any], known: Mapping[Eqn, Sequence[Any]] = MappingProxyType({})
 ) -> list[Any]:
-    """The outputs of a jaxpr without calls, by its primitives' NumPy functions.
+    """The outputs of a jaxpr without calls, computed by its primitives' NumPy functions.
 
     Parameters
     ----------
     jaxpr : Jaxpr
     arrays : sequence
         Its inputs.
-    known : mapping
+    The outputs of host calls that were already made; these are not repeated.
         The outputs of the host calls that were made already; they are not made again.
 
     Raises
     ------
     FunctransError
-        Whatever an equation raises, with the line of the user's code that the equation came from.
+        Any error that an equation raises, with the user's line of that equation.
     """
 
     def visit(eqn: Eqn, args: list[Any]) -> Sequence[Any]:
@@ -47,31 +45,31 @@ def evaluate_on_host(
 
 
 def inputs(jaxpr: Jaxpr, arrays: Sequence[Any]) -> list[Any]:
-    """The arguments in the dtypes of the inputs."""
+    """The arguments, converted to the dtypes of the inputs."""
     pairs = zip(jaxpr.in_avals, arrays, strict=True)
     return [x if isinstance(x, Tape) else np.asarray(x, a.dtype) for a, x in pairs]
 
 
 def call_host(eqn: Eqn, args: Sequence[Any]) -> tuple[Any, ...]:
-    """One equation by NumPy, or by the user's function."""
+    """One equation, computed by NumPy or by the user's function."""
     if eqn.primitive in CALLBACKS:
         return _call_back(eqn, args)
-    # A loop as Python: as a kernel it would fail as it did.
+    # Run a loop as Python: as a kernel it would fail again.
     has_body = has_subjaxprs(eqn.params)
     impl = partial(eqn.primitive.impl, *args, **eqn.params)
     try:
         outs = run_quietly(config.patch(disable_jit=True)(impl) if has_body else impl)
     except (errors.FunctransError, IndexError, np.linalg.LinAlgError) as error:
-        if is_from_callback(error):  # of a callback inside a loop
+        if is_from_callback(error):  # raised by a callback inside a loop
             raise
         if has_body and isinstance(error, errors.FunctransError) and error.source is not None:
-            raise  # it names the line of the body
+            raise  # it already names the line in the body
         raise _at(error, eqn.source) from None
     return tuple(outs) if eqn.primitive.multiple_results else (outs,)
 
 
 def out_of_memory(jaxpr: Jaxpr, error: MemoryError) -> MemoryError:
-    """The error for memory that a call did not get, with the line of the largest array that the program makes."""
+    """The error for a failed allocation, with the line of the largest array that the program makes."""
     if is_from_callback(error) or isinstance(error, errors.FunctransError):
         return error
     made = [(v.aval.size * v.aval.dtype.itemsize, v.aval, e) for e in jaxpr.eqns for v in e.outvars]
@@ -79,20 +77,20 @@ def out_of_memory(jaxpr: Jaxpr, error: MemoryError) -> MemoryError:
         return errors.ArrayTooLargeError(f"{jaxpr.name}: {error}")
     size, aval, eqn = max(made, key=lambda x: x[0])
     return errors.ArrayTooLargeError(
-        f"{jaxpr.name}: a call found no memory ({error}); the largest array that it computes is "
+        f"{jaxpr.name}: a call ran out of memory ({error}); the largest array that it computes is "
         f"of {eqn.primitive.name}, {aval}, {size:,} bytes",
         eqn.source,
     )
 
 
 def _call_back(eqn: Eqn, args: Sequence[Any]) -> tuple[Any, ...]:
-    """A callback of the user's: what it raises arrives as it is, with the line where it was traced."""
+    """A user's callback: its exceptions propagate unchanged, with the line where it was traced."""
     impl = partial(eqn.primitive.impl, *args, **eqn.params)
     return tuple(run_with(replayed, eqn.source, run_with, made_before, None, impl))
 
 
 def _at(error: Exception, source: Source | None) -> Exception:
-    """The same error, told at the line where the equation was traced."""
+    """The same error, located at the line where the equation was traced."""
     if source is None:
         return error
     kind = type(error)

@@ -1,9 +1,9 @@
-"""Host calls inside the loops of a kernel: Python for one equation, in the middle of native code.
+"""Host calls inside the loops of a kernel: Python evaluates one equation in the middle of native code.
 
 An equation of a body that must run on the host becomes one of `host_p`, whose kernel rule is a single statement of the
-loop IR. It names the equation by a number, which the kernel gets at run time, so that its code does not depend on it.
+loop IR. It identifies the equation by a number passed at run time, so that the kernel's code does not depend on it.
 Native code calls `from_kernel` with that number and the addresses of the operands and results; an exception stays
-pending, and the kernel leaves its loops and lets it pass (`lowering/llvm/native_call.py`).
+pending, and the kernel leaves its loops and propagates it (`lowering/llvm/native_call.py`).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _WORD = ctypes.sizeof(ctypes.c_void_p)
 
 
 class HostEquation:
-    """An equation that a kernel has Python evaluate; the kernel can find it as long as somebody holds the entry.
+    """An equation of a kernel that Python evaluates; it must stay alive as long as the kernel runs.
 
     Attributes
     ----------
     number : int
-        What the kernel calls it by.
+        The number by which the kernel identifies it.
     counts : bool
-        Whether it matters how often the call is made.
+        Whether the number of calls matters.
     """
 
     __slots__ = ("__weakref__", "avals", "counts", "eqn", "number")
@@ -49,9 +49,9 @@ class HostEquation:
         _entries[self.number] = self
 
     def run(self, memory: Sequence[np.ndarray]) -> None:
-        """Evaluate the equation from the arrays of its operands to those of its results, which follow them."""
+        """Evaluate the equation on the arrays of its operands, which come first, and write those of its results."""
         n = len(self.eqn.invars)
-        args = [x.copy() for x in memory[:n]]  # the loop goes on to overwrite them
+        args = [x.copy() for x in memory[:n]]  # the loop overwrites them later
         outs = call_host(self.eqn, args)
         for target, x in zip(memory[n:], outs, strict=True):
             np.copyto(target, np.reshape(x, target.shape), casting="unsafe")
@@ -65,19 +65,19 @@ _entries: WeakValueDictionary[int, HostEquation] = WeakValueDictionary()
 
 
 def from_kernel(number: int, addresses: int) -> None:
-    """A call of native code: the number of the equation, and where the addresses of its operands and results are."""
+    """A call from native code: the equation's number, and the array of addresses of its operands and results."""
     entry = _entries[number]
     words = (ctypes.c_size_t * len(entry.avals)).from_address(addresses)
     entry.run([_array(place, aval) for place, aval in zip(words, entry.avals)])
 
 
 def main_thread() -> int:
-    """The thread that Python runs the handlers of signals in."""
+    """The thread in which Python runs signal handlers."""
     return threading.main_thread().ident or 0
 
 
 def from_python(number: int, *memory: Any) -> None:
-    """The same from a kernel in Python: operands and results are arrays, or pairs of an array and an offset."""
+    """The same from a Python kernel: operands and results are arrays, or pairs of an array and an offset."""
     entry = _entries[number]
     found = []
     for x, aval in zip(memory, entry.avals, strict=True):
@@ -122,11 +122,11 @@ def _impl(*args: Any, eqn: Eqn) -> tuple[Any, ...]:
     return call_host(eqn, args)
 
 
-#: An equation evaluated by Python from inside a kernel.
+#: An equation that Python evaluates from inside a kernel.
 host_p = Primitive(
     "host", _abstract, _impl, kernel=Block(_host_kernel), effects=_effects, multiple_results=True
 )
-#: A loop or a branch without results, whose body calls the host.
+#: A loop or a branch without results, whose body contains host calls.
 silent_p = Primitive(
     "silent", _abstract, _impl, kernel=Block(_silent_kernel), effects=_effects, multiple_results=True
 )

@@ -1,1 +1,1 @@
-"""Passes from jaxpr to jaxpr."""
+"""Passes that turn a jaxpr into another one."""

@@ -1,13 +1,13 @@
-"""A jaxpr as a sequence of kernels and host calls.
+"""Partition a jaxpr into a sequence of kernels and host calls.
 
-An equation without a kernel rule, or with an effect other than raising, is a host call: NumPy evaluates it. (Those
-inside of loops and branches are made by the kernel that holds the loop: `lowering/host/host_calls.py`.)
-All equations between two rounds of host calls form one kernel; each is computed as early as its operands
-allow, but an equation that would only carry more memory from one kernel to the next waits for its reader.
+An equation without a kernel rule, or with an effect other than raising, is a host call: NumPy evaluates it. (The kernel
+that contains a loop or a branch makes the calls inside it: `lowering/host/host_calls.py`.) All equations between two
+rounds of host calls form one kernel. Each is computed as early as its operands allow, but an equation that would only
+make one kernel pass more memory to the next is computed where it is read.
 
-Host calls with effects happen in the order of the program. What may raise before one of them in the program has run
-before it; what may raise after it may run earlier, in a kernel: where that reports failure, the host calls that come
-first are made before the error is raised (`lowering/host/explain_failure.py`).
+Host calls with effects run in program order. What may raise before one of them in the program runs before it. What may
+raise after it may run earlier, in a kernel: if that kernel fails, the earlier host calls are made before the error is
+raised (`lowering/host/explain_failure.py`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ...passes.toolkit import extract, variables_read
 
 @dataclass(eq=False)
 class KernelStep:
-    """Equations that become one kernel, as a jaxpr of their own."""
+    """Equations that form one kernel, as a separate jaxpr."""
 
     jaxpr: Jaxpr
 
@@ -57,7 +57,7 @@ def partition(jaxpr: Jaxpr) -> list[Step]:
 
 
 def _levels(jaxpr: Jaxpr) -> dict[Eqn, int]:
-    """Even levels are kernels, odd ones rounds of host calls."""
+    """The level of each equation: even levels are kernels, odd ones rounds of host calls."""
     at: dict[Atom, int] = {}
     levels: dict[Eqn, int] = {}
     last_host = last_raising = -1
@@ -71,7 +71,7 @@ def _levels(jaxpr: Jaxpr) -> dict[Eqn, int]:
             operands.append(last_raising)
         if is_host(e):
             level = max([1, *[n + (n % 2 == 0) for n in operands]])
-        else:  # a kernel; one with effects is a loop or a branch that calls the host
+        else:  # a kernel; if it has effects, it is a loop or a branch that calls the host
             level = max([0, *[n + n % 2 for n in operands if n >= 0]])
         if ordered:
             last_host = level
@@ -104,7 +104,7 @@ def _delay(jaxpr: Jaxpr, levels: dict[Eqn, int]) -> None:
 
 
 def _part(jaxpr: Jaxpr, eqns: list[Eqn], levels: dict[Eqn, int], level: int) -> Jaxpr:
-    """The equations of one kernel as a jaxpr: inputs are what it reads, outputs what is read elsewhere."""
+    """The equations of one kernel as a jaxpr: its inputs are what they read, its outputs what is read elsewhere."""
     elsewhere = variables_read([e for e in jaxpr.eqns if levels[e] != level], jaxpr.outvars)
     outs = [v for e in eqns for v in e.outvars if v in elsewhere]
     return extract(jaxpr, eqns, outs)
@@ -112,7 +112,7 @@ def _part(jaxpr: Jaxpr, eqns: list[Eqn], levels: dict[Eqn, int], level: int) -> 
 
 # --- outputs in memory of their own -------------------------------------------------------------------------
 
-#: A value as it is, in memory of its own.
+#: Copies a value to its own memory.
 same_p = Primitive("same", lambda x: x, lambda x: x, kernel=Pointwise(lambda k, x: x), moves_data=True)
 
 
@@ -120,12 +120,12 @@ def _same_tape_kernel(k: BlockEmitter, operands: Sequence[Any], results: Sequenc
     k.copy(results[0], operands[0])
 
 
-#: Tapes as they are, in pools of their own.
+#: Copies tapes to their own pools.
 same_tape_p = Primitive("same_tape", lambda x: x, lambda x: x, kernel=Block(_same_tape_kernel))
 
 
 def with_distinct_outputs(jaxpr: Jaxpr) -> Jaxpr:
-    """An equivalent jaxpr whose outputs are distinct variables that its equations define."""
+    """An equivalent jaxpr whose outputs are distinct variables, defined by its equations."""
     defined = {v for e in jaxpr.eqns for v in e.outvars}
     eqns, outvars = list(jaxpr.eqns), []
     for a in jaxpr.outvars:

@@ -1,6 +1,4 @@
-"""Reshapes that merge axes, moved to where they cost nothing: to inputs and to values that stand in memory
-anyway.
-"""
+"""Move reshapes that merge axes to where they are free: to inputs, and to values that are in memory anyway."""
 
 from __future__ import annotations
 
@@ -15,11 +13,11 @@ from ...primitives.structure.linear import broadcast_in_dim_p, reshape_p
 
 
 def raise_reshapes(eqns: list[Eqn], outvars: Iterable[Atom]) -> list[Eqn]:
-    """Reshapes moved above elementwise operations.
+    """Move reshapes above elementwise operations.
 
-    ``reshape(f(x, y))`` becomes ``f(reshape(x), reshape(y))`` where nothing else reads ``f(x, y)``, the
-    operands have its shape or none, and each is in memory (an input, the result of a block or a reduction) or
-    such a function itself. A reshape that only splits axes is an index map, and stays.
+    ``reshape(f(x, y))`` becomes ``f(reshape(x), reshape(y))`` if nothing else reads ``f(x, y)``, each operand has its
+    shape or is a scalar, and each is in memory (an input, the result of a block or a reduction) or is itself such a
+    function. A reshape that only splits axes is an index map, and stays.
     """
     if not any(e.primitive is reshape_p for e in eqns):
         return eqns
@@ -27,7 +25,7 @@ def raise_reshapes(eqns: list[Eqn], outvars: Iterable[Atom]) -> list[Eqn]:
 
 
 class _Raiser:
-    """Goes through the equations from the last to the first; reshapes wait at their operand's definition."""
+    """Visits the equations from last to first; reshapes wait for their operand's definition."""
 
     def __init__(self, eqns: list[Eqn], outvars: Iterable[Atom]):
         self.readers = Counter(a for e in eqns for a in set(e.invars))
@@ -41,7 +39,7 @@ class _Raiser:
             self.settle(a)
 
     def _in_memory(self, eqns: list[Eqn]) -> dict[Atom, bool]:
-        """For each value that an equation defines whether a reshape of it costs nothing or moves on."""
+        """For each defined value, whether a reshape of it is free or can move further up."""
         found: dict[Atom, bool] = {}
         for e in eqns:
             rule = e.primitive.kernel
@@ -64,12 +62,12 @@ class _Raiser:
         return self.waiting.setdefault(a, {}).setdefault(result.aval.shape, result)
 
     def settle(self, a: Atom) -> None:
-        """Reshape a value here."""
+        """Place the pending reshapes of a value here."""
         for shape, r in self.waiting.pop(a, {}).items():
             self.done.append(Eqn(reshape_p, [a], [r], {"shape": shape}))
 
     def visit(self, eqn: Eqn) -> None:
-        """Move the reshapes that wait for this equation's result above it, or put them behind it."""
+        """Move the pending reshapes of this equation's result above it, or place them after it."""
         if not eqn.outvars:
             self.done.append(eqn)
             return
@@ -90,7 +88,7 @@ class _Raiser:
 
 
 def _same_shape(eqn: Eqn) -> bool:
-    """Whether an equation is elementwise without broadcasting but of scalars."""
+    """Whether an equation is elementwise, and broadcasts only scalars."""
     shape = eqn.outvars[0].aval.shape
     return (
         type(eqn.primitive.kernel) is Pointwise
@@ -104,8 +102,9 @@ def _same_shape(eqn: Eqn) -> bool:
 
 
 def reshape_groups(source: tuple[int, ...], target: tuple[int, ...]) -> list[tuple[list[int], list[int]]]:
-    """The axes of both shapes, units left out, in the smallest groups of equal products. Neither shape holds
-    a zero.
+    """The axes of both shapes, without those of size 1, in the smallest groups with equal products.
+
+    The shapes must not contain a zero.
     """
     groups = []
     i = j = 0

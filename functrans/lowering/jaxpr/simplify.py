@@ -1,7 +1,7 @@
-"""Jaxpr to jaxpr: calls inlined, dead and common equations removed, algebra that is exact in IEEE arithmetic.
+"""Simplify a jaxpr: inline calls, remove dead and common equations, apply algebra that is exact in IEEE arithmetic.
 
-What may be removed and shared is up to the effects of an equation (`Effect.removable`, `Effect.shareable`). The order
-of equations never changes, so host calls keep theirs.
+Effects decide which equations may be removed and shared (`Effect.removable`, `Effect.shareable`). The order of
+equations never changes, so host calls keep theirs.
 """
 
 from __future__ import annotations
@@ -38,15 +38,14 @@ def simplify(jaxpr: Jaxpr, *, strict: bool = False, within: bool = False) -> Jax
     ----------
     jaxpr : Jaxpr
     strict : bool
-        Keep the order of additions, too.
+        Whether to keep the order of additions as well.
     within : bool
-        Whether it is the body of a loop or a branch, which captures no arrays.
+        Whether it is the body of a loop or a branch, which has no captured arrays.
 
     Returns
     -------
     Jaxpr
-        With the same inputs and as many outputs, without calls; captured arrays of rank 0 have become
-        literals.
+        With the same inputs and the same number of outputs, without calls; captured arrays of rank 0 become literals.
     """
     jaxpr = inlined(jaxpr, within=within)
     eqns, outvars = [_with_simple_bodies(e, strict) for e in jaxpr.eqns], list(jaxpr.outvars)
@@ -72,9 +71,9 @@ def simplify(jaxpr: Jaxpr, *, strict: bool = False, within: bool = False) -> Jax
 
 
 def inlined(jaxpr: Jaxpr, *, within: bool = False) -> Jaxpr:
-    """The jaxpr with the bodies of calls in their place, also in its loops and branches; itself where it has none.
+    """The jaxpr with calls inlined, including those in its loops and branches; itself if it has none.
 
-    `within` says that it is the body of a loop or a branch. Captured arrays of rank 0 become literals.
+    With `within`, it is the body of a loop or a branch. Captured arrays of rank 0 become literals.
     """
     if not jaxpr.consts and all(map(_without_calls, jaxpr.eqns)):
         return jaxpr
@@ -86,7 +85,7 @@ def inlined(jaxpr: Jaxpr, *, within: bool = False) -> Jaxpr:
         if prim.call.expand is None:
             return eqn.params["jaxpr"]
         expanded = inlined(prim.call.expand(*[a.aval for a in eqn.invars], **eqn.params))
-        # What a loop's body captured are operands of the loop; what only its expansion captured has no place there.
+        # Captured values of a loop's body are operands of the loop; those of its expansion alone have nowhere to go.
         return None if within and expanded.consts else expanded
 
     flat = constants_to_literals(inline(jaxpr, body_of))
@@ -112,7 +111,7 @@ def _with_simple_bodies(eqn: Eqn, strict: bool) -> Eqn:
 
 
 def _with_bodies(eqn: Eqn, of: Callable[[Jaxpr], Jaxpr]) -> Eqn:
-    """The equation of a loop or a branch with other bodies; itself where they are the same."""
+    """The equation of a loop or a branch with other bodies; itself if they are unchanged."""
     if eqn.primitive.is_call:
         return eqn
     params = map_subjaxprs(eqn.params, of)
@@ -123,7 +122,7 @@ def _with_bodies(eqn: Eqn, of: Callable[[Jaxpr], Jaxpr]) -> Eqn:
 
 
 def rewrite(eqns: Iterable[Eqn], outvars: Iterable[Atom]) -> tuple[list[Eqn], list[Atom]]:
-    """One pass of algebra, folding of literals and sharing of equal equations."""
+    """One pass of algebra, constant folding and common-subexpression elimination."""
     rw = Rewriter()
     seen: dict[Any, tuple[Var, ...]] = {}
     for eqn in eqns:
@@ -144,7 +143,7 @@ def rewrite(eqns: Iterable[Eqn], outvars: Iterable[Atom]) -> tuple[list[Eqn], li
 
 
 def _apply(rw: Rewriter, eqn: Eqn) -> Eqn | None:
-    """The equation that is left after all rules, or None when its output is now known under another name."""
+    """The equation after all rules; None if its output is now another variable."""
     if not eqn.effects.removable or len(eqn.outvars) != 1:
         return eqn
     for _ in range(8):
@@ -163,7 +162,7 @@ def _apply(rw: Rewriter, eqn: Eqn) -> Eqn | None:
 
 
 def _fold(eqn: Eqn) -> Literal | None:
-    """The number that an equation between literals gives."""
+    """The value of an equation between literals."""
     literals = [a for a in eqn.invars if isinstance(a, Literal)]
     if not literals or len(literals) != len(eqn.invars):
         return None
@@ -176,7 +175,7 @@ def _fold(eqn: Eqn) -> Literal | None:
 
 
 def _key(eqn: Eqn) -> Any:
-    """Equal for equations that compute the same; None for one that must not be shared."""
+    """A key that is equal for equations that compute the same; None for an equation that must not be shared."""
     if not eqn.effects.shareable or eqn.primitive is barrier_p:
         return None
     atoms = tuple([a if isinstance(a, Var) else (repr(a.value), a.aval) for a in eqn.invars])

@@ -1,11 +1,11 @@
-"""Sums of arrays that are mostly zero, added where they are not.
+"""Sums of mostly zero arrays, which add only the nonzero parts.
 
-The gradient of a program that reads many elements of an array one by one is a sum of pads, each zero but for
-one element. Added as arrays they cost (number of pads) x (size of the array); here each piece is added where
-it stands, in the same order.
+The gradient of a program that reads many elements of an array one by one is a sum of pads, each zero except for one
+element. Adding the arrays costs (number of pads) x (size of the array); instead, each piece is added in place, in the
+same order.
 
-The gradient of a look-up is a scatter into zeros, which is added to other gradients: it goes into them
-directly. Where an index occurs twice this changes the order of additions.
+The gradient of a look-up is a scatter into zeros, which is then added to other gradients: it is scattered into them
+directly. If an index occurs twice, this changes the order of additions.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from ...primitives.indexing.gather_scatter import scatter_add_p
 from ...primitives.structure.linear import add_p, broadcast_in_dim_p
 from ...primitives.structure.shape import window_p
 
-#: Sums with fewer windows, or with windows that are larger on average than the array by this factor, stay
-#: sums.
+#: Sums with fewer windows than this, or whose average window exceeds the array by this factor, stay sums.
 FEWEST = 4
 
 
@@ -66,7 +65,7 @@ def _sum_kernel(
         loops(x.shape, [], add)
 
 
-#: The sum of arrays that stand at ``starts`` in an array of zeros.
+#: The sum of arrays placed at ``starts`` in an array of zeros.
 sum_of_windows_p = Primitive(
     "sum_of_windows",
     lambda *xs, starts, shape: Aval(shape, xs[0].dtype),
@@ -76,7 +75,7 @@ sum_of_windows_p = Primitive(
 
 
 def gather_sums(eqns: list[Eqn], outvars: Iterable[Atom]) -> list[Eqn]:
-    """Equations with sums of sparse arrays replaced; the equations that they replace are left dead."""
+    """The equations with sums of sparse arrays replaced; the equations of these become dead code."""
     outs = tuple(outvars)
     return _gather_windows(_into_sums(eqns, outs), outs)
 
@@ -103,7 +102,7 @@ def _into_sums(eqns: list[Eqn], outvars: tuple[Atom, ...]) -> list[Eqn]:
 
 
 def _scatter_term(e: Eqn, producer: dict[Var, Eqn], readers: Counter[Atom]) -> tuple[Eqn, Atom] | None:
-    """The scatter into zeros that an addition adds to something, and that."""
+    """The scatter into zeros among an addition's operands, and the other operand."""
     if e.primitive is not add_p or any(a.aval.shape != e.outvars[0].aval.shape for a in e.invars):
         return None
     for term, other in (e.invars, e.invars[::-1]):
@@ -123,7 +122,7 @@ def _is_zero(a: Atom) -> bool:
 
 
 def _gather_windows(eqns: list[Eqn], outvars: tuple[Atom, ...]) -> list[Eqn]:
-    """Long sums of windows, each in one equation."""
+    """Long sums of windows, each as one equation."""
     producer = {v: e for e in eqns for v in e.outvars}
     windows = [e for e in eqns if _is_window(e)]
     if len(windows) < FEWEST:
@@ -141,7 +140,7 @@ def _is_window(e: Eqn) -> bool:
 
 
 def _replaced(e: Eqn, producer: dict[Var, Eqn], uses: Counter[Atom], inner: set[Atom]) -> Eqn:
-    """The sum that an addition ends, in one equation if that is worth it."""
+    """The sum whose last addition this is, as one equation if that is worthwhile."""
     out = e.outvars[0]
     if e.primitive is not add_p or out in inner:
         return e
@@ -161,7 +160,7 @@ def _replaced(e: Eqn, producer: dict[Var, Eqn], uses: Counter[Atom], inner: set[
 
 
 def _terms(e: Eqn, producer: dict[Var, Eqn], uses: Counter[Atom]) -> list[Atom | Eqn]:
-    """The terms of a sum in the order in which they are added: windows as equations, others as they are."""
+    """The terms of a sum in the order of addition: windows as equations, others unchanged."""
     terms: list[Atom | Eqn] = []
     shape = e.outvars[0].aval.shape
     while True:
