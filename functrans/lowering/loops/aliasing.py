@@ -1,7 +1,7 @@
-"""Values that live in another one's memory from the start: reshapes, and what is overwritten in place.
+"""Values stored in another value's memory: reshapes, and values that overwrite others in place.
 
-It is decided before there are statements, because these name their buffers when they are written. So it rests on what
-items are known to read, and `verify_reads` checks later that the statements touch nothing else.
+This is decided before the statements are written, because these name their buffers. So it relies on what items are
+known to read, and `verify_reads` checks later that the statements access nothing else.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from .materialize import Root, Roots
 
 
 def verify_reads(item: Loop | Root, statements: list[ir.Statement], memory: Mapping[Var, Place]) -> None:
-    """Check that statements touch no values but those that their item is known to read or to compute.
+    """Check that statements access only the values that their item is known to read or compute.
 
-    Whether a value may be overwritten is decided by what items read before there are any statements.
+    Whether a value may be overwritten is decided from what items read, before the statements exist.
 
     Parameters
     ----------
     item : Loop or Root
     statements : list of Statement
-        What was written for the item.
+        The statements written for the item.
     memory : mapping
-        Where values are.
+        The memory of each value.
 
     Raises
     ------
     LoopIRError
-        Naming the values.
+        The message names the values.
     """
     members = list(_members(item))
     named = {v for root in members for v, _ in root.reads} | {root.var for root in members}
@@ -44,26 +44,26 @@ def verify_reads(item: Loop | Root, statements: list[ir.Statement], memory: Mapp
     others = {place for m in memory.values() for place in storages_of(m)} - allowed
     found = others & {touch.buffer.place for touch in ir.touches(ir.StatementList(statements))}
     if found:
-        raise LoopIRError(f"statements touch {sorted(found)}, of which {item} does not know")
+        raise LoopIRError(f"statements access {sorted(found)}, which {item} does not declare")
 
 
 def home(owner: dict[Var, Var], v: Var) -> Var:
-    """The value in whose memory `v` lives at last."""
+    """The value whose memory finally holds `v`."""
     while v in owner:
         v = owner[v]
     return v
 
 
 def shared_storage(roots: Roots, fusion: Fusion, updates: Mapping[Var, Var]) -> dict[Var, Var]:
-    """For values without memory of their own the value in whose memory they live.
+    """For each value without its own memory, the value whose memory it uses.
 
-    `updates` names inputs that an output must overwrite in the end: where it may do so at once, the input is said to
-    live in the output's memory.
+    `updates` names inputs that an output must finally overwrite: if it may do so at once, the input is assigned to the
+    output's memory.
 
-    * A reshape lives in its operand; but an operand that is no output lives in the output that reshapes it.
+    * A reshape uses its operand's memory; but an operand that is not an output uses that of an output reshaping it.
     * The first result of a block takes the operand that its rule may overwrite, if nothing reads it later.
-    * A value that is read for the last time, element by element, by a loop that stores another of the same
-      shape, lives where that one will be stored.
+    * A value read for the last time, element by element, by a loop that stores another value of the same shape, uses
+      the memory of that value.
     """
     return _Sharing(roots, fusion, updates).owner
 
@@ -79,7 +79,7 @@ class _Sharing:
         for item in fusion.body:
             self.last.update((v, item) for root in _members(item) for v, _ in root.reads)
         self.views()
-        # From the end: whether a value may live with a later one depends on where that one lives (`movable`).
+        # From the end: whether a value may share a later one's memory depends on where that one is stored (`movable`).
         for item in reversed(fusion.body):
             if isinstance(item, Loop):
                 self.loop(item)
@@ -90,11 +90,11 @@ class _Sharing:
         return home(self.owner, v)
 
     def free(self, v: Var) -> bool:
-        """Whether a value has memory of its own that nobody outside the kernel sees."""
+        """Whether a value has its own memory, invisible outside the kernel."""
         return v not in self.owner and v not in self.roots.inputs and v not in self.outputs
 
     def movable(self, v: Var, target: Var) -> bool:
-        """Whether a value may live in the memory of `target`."""
+        """Whether a value may use the memory of `target`."""
         if v in self.updates:
             return v not in self.owner and self.home(target) is self.updates[v]
         return self.free(v)
@@ -108,7 +108,7 @@ class _Sharing:
                 self.owner[base] = v
 
     def block(self, item: Root) -> None:
-        """A block that may overwrite an operand."""
+        """The operand that a block may overwrite."""
         assert item.eqn is not None
         rule = item.eqn.primitive.kernel
         if not isinstance(rule, Block) or rule.reuse is None:
@@ -125,7 +125,7 @@ class _Sharing:
             self.owner[base] = self.home(item.var)
 
     def loop(self, item: Loop) -> None:
-        """Values stored by a nest, in the place of values that it reads for the last time."""
+        """Values stored by a nest in place of values that it reads for the last time."""
         readers: dict[Var, list[tuple[Root, tuple[int | None, ...]]]] = {}
         for root in item.members:
             for v, index in root.reads:
@@ -148,7 +148,7 @@ class _Sharing:
         return axes is not None and len(axes) == v.aval.ndim and v.aval.ndim > 0
 
     def _replaces(self, target: Root, source: Var, reads: list[tuple[Root, tuple[int | None, ...]]]) -> bool:
-        """Whether each element of `source` is last read just before the same one of `target` is stored."""
+        """Whether each element of `source` is last read just before the same element of `target` is stored."""
         a, b = source.aval, target.var.aval
         if a.shape != b.shape or a.dtype != b.dtype or self.home(target.var) is source:
             return False
@@ -166,7 +166,7 @@ class _Sharing:
 
 
 def _position(root: Root, axis: int | None, extent: int) -> int | None:
-    """Which of a root's loops runs along an axis; -1 if none, None if the index is computed."""
+    """The number of a root's loop that runs along an axis; -1 if none, None if the index is computed."""
     if extent == 1:
         return -1
     return None if axis is None else root.loops.index(axis)
@@ -183,7 +183,7 @@ def _members(item: Loop | Root) -> Iterator[Root]:
 
 
 class Schedule(NamedTuple):
-    """What is decided about a jaxpr before its loops are written."""
+    """The decisions about a jaxpr before its loops are written."""
 
     roots: Roots
     fusion: Fusion
@@ -191,14 +191,14 @@ class Schedule(NamedTuple):
 
 
 def schedule(jaxpr: Jaxpr, updates: Mapping[Var, Var] = MappingProxyType({})) -> Schedule:
-    """Decide which values are kept, which of them share loops, and which share memory.
+    """Decide which values to store, which of them share loops, and which share memory.
 
     Parameters
     ----------
     jaxpr : Jaxpr
-        All of its equations have kernel rules; its outputs are distinct variables that its equations define.
+        All its equations have kernel rules; its outputs are distinct variables defined by its equations.
     updates : mapping
-        Inputs that an output must overwrite in the end.
+        Inputs that an output must finally overwrite.
     """
     roots = Roots(jaxpr)
     fusion = fuse(roots)

@@ -1,7 +1,7 @@
-"""The scalars of a kernel under construction: literals, and operations that have no effect.
+"""The scalars of a kernel under construction: literals, and operations without effects.
 
-Equal operations inside a block become one. Folding is light and only of integers, so that the structure of a kernel
-does not come to depend on sizes: extents combine to extents, and zeros and ones vanish.
+Equal operations inside a block are shared. Only integers are folded, and little, so that a kernel's structure does not
+depend on sizes: extents combine to extents, and zeros and ones disappear.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def make_const(value: Any, dtype: np.dtype) -> ir.Const:
 
 
 class Arithmetic:
-    """Adds operations to the block at hand.
+    """Adds operations to the current block.
 
     Parameters
     ----------
@@ -45,17 +45,17 @@ class Arithmetic:
         self._known: list[dict[Any, ScalarHandle]] = [{}]
 
     def append(self, statement: ir.Statement) -> None:
-        """Add a statement at the current place."""
+        """Add a statement at the current position."""
         self._blocks[-1].statements.append(statement)
 
     @property
     def statements(self) -> list[ir.Statement]:
-        """The statements of the block that is being built."""
+        """The statements of the block under construction."""
         return self._blocks[-1].statements
 
     @contextmanager
     def inside(self, block: ir.StatementList) -> Iterator[None]:
-        """Build in `block` for a while."""
+        """Build in `block` within a ``with`` block."""
         self._blocks.append(block)
         self._known.append({})
         try:
@@ -77,15 +77,15 @@ class Arithmetic:
         return ScalarHandle(self, make_const(value, np.dtype(dtype)))
 
     def extent(self, n: int) -> ScalarHandle:
-        """A number that follows from shapes: it may become a run-time parameter."""
+        """A number that follows from shapes, and may become a run-time parameter."""
         return ScalarHandle(self, ir.Extent(n))
 
     def parameter(self, slot: int, dtype: np.dtype) -> ScalarHandle:
-        """A run-time parameter; the kernel's `ints` and `floats` are for the caller to set."""
+        """A run-time parameter; the caller must set the kernel's `ints` and `floats`."""
         return ScalarHandle(self, ir.Param(slot, dtype))
 
     def known(self, key: Any) -> ScalarHandle | None:
-        """What was noted under a key in this block, or one around it."""
+        """The scalar cached under a key in this block or an enclosing one."""
         for known in reversed(self._known):
             found = known.get(key)
             if found is not None:
@@ -93,12 +93,12 @@ class Arithmetic:
         return None
 
     def note(self, key: Any, value: ScalarHandle) -> ScalarHandle:
-        """Remember a scalar to the end of the block."""
+        """Cache a scalar until the end of the block."""
         self._known[-1][key] = value
         return value
 
     def remember(self, key: Any, make: Callable[[], ScalarHandle]) -> ScalarHandle:
-        """What is known under a key, made where nothing is."""
+        """The scalar cached under a key, created if missing."""
         found = self.known(key)
         return found if found is not None else self.note(key, make())
 
@@ -131,7 +131,7 @@ class Arithmetic:
         Raises
         ------
         TypeError
-            If the dtypes differ, or the operator does not take them.
+            If the dtypes differ, or the operator does not support them.
         """
         shift = op in ("shl", "shr")
         y = (
@@ -190,7 +190,7 @@ class Arithmetic:
         return self.let("cast", (x,), dtype)
 
     def where(self, condition: ScalarHandle, x: ScalarHandle, y: ScalarHandle) -> ScalarHandle:
-        """`x` where the condition holds, else `y`."""
+        """`x` if the condition holds, else `y`."""
         y = self.scalar(y, x.dtype)
         if x.dtype != y.dtype or condition.dtype != BOOL:
             raise TypeError(f"kernel rule: where of {condition.dtype}, {x.dtype} and {y.dtype}")
@@ -203,7 +203,7 @@ class Arithmetic:
 
 
 def _simple_power(b: Arithmetic, x: ScalarHandle, y: ScalarHandle) -> ScalarHandle | None:
-    """Powers that need no general function, exactly rounded."""
+    """Powers that need no general function, correctly rounded."""
     if type(x.operand) is ir.Const and x.operand.value == 2.0:
         return b.let("exp2", (y,))
     if type(y.operand) is not ir.Const:
@@ -224,7 +224,7 @@ def _fold_integers(op: str, x: ScalarHandle, y: ScalarHandle) -> ScalarHandle | 
     a, b = x.operand, y.operand
     if type(a) is ir.Extent and type(b) is ir.Extent and op in ("add", "sub", "mul"):
         n = a.value + b.value if op == "add" else a.value - b.value if op == "sub" else a.value * b.value
-        return x.builder.extent((n + 2**63) % 2**64 - 2**63)  # wraps as int64 does
+        return x.builder.extent((n + 2**63) % 2**64 - 2**63)  # wraps like int64
     known_a, known_b = _integer(a), _integer(b)
     if op == "add" and known_a == 0:
         return y

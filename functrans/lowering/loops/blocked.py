@@ -1,7 +1,7 @@
-"""Long sums in blocks, so that their error does not grow with the number of elements.
+"""Compute long sums in blocks, so that their error does not grow with the number of elements.
 
-The loop in which a sum comes to a block's size is cut, and the sum of each block goes into a total, with what that
-addition loses. The loops inside stay as they were, and are vectorised as they were.
+The loop at which a sum reaches the size of a block is split, and the sum of each block is added to a total together
+with the rounding error of that addition. Inner loops do not change, and are vectorized as before.
 
 References
 ----------
@@ -16,29 +16,29 @@ import numpy as np
 
 from . import ir
 
-#: Elements in a block: where sums may be reordered, in as many running sums as fit into registers, or else in one.
+#: Elements per block: where sums may be reordered, for as many running sums as fit into registers; else for one.
 SIZE, SIZE_IN_ORDER = 1024, 128
 _DOUBLE = (np.dtype(np.float64), np.dtype(np.complex128))
 
 
 def block_size(fold: str, dtype: np.dtype, reassoc: bool) -> int:
-    """Elements in a block of a fold; 0 where it is not taken in blocks (sums in single precision are in double)."""
+    """The elements per block of a fold; 0 if it has no blocks (single-precision sums are computed in double)."""
     return (SIZE if reassoc else SIZE_IN_ORDER) if fold == "sum" and dtype in _DOUBLE else 0
 
 
 def with_blocks(kernel: ir.Kernel) -> ir.Kernel:
-    """Cut the loops of long sums, in place; the kernel is not outlined yet."""
+    """Split the loops of long sums, in place; the kernel must not be outlined yet."""
     _BlockedSums().sums_of(kernel.body)
     return kernel
 
 
 class _BlockedSums:
     def __init__(self) -> None:
-        #: The total of each sum whose loop is cut, and the error of its additions.
+        #: The total of each sum whose loop is split, and the accumulated error of its additions.
         self.totals: dict[ir.LocalVar, tuple[ir.LocalVar, ir.LocalVar]] = {}
 
     def sums_of(self, block: ir.StatementList) -> dict[ir.LocalVar, int]:
-        """Cut loops in a block; returns the sums of blocks around it that it adds to, with the number of elements."""
+        """Split loops in a block; returns the enclosing sums that it adds to, with the number of elements."""
         found: dict[ir.LocalVar, int] = {}
         for place, s in enumerate(block.statements):
             if type(s) is ir.Set and s.var.block:
@@ -57,7 +57,7 @@ class _BlockedSums:
         return {v: n for v, n in found.items() if v not in self.totals and v not in own}
 
     def cut(self, loop: ir.For, size: int, sums: list[ir.LocalVar]) -> ir.For:
-        """A loop over blocks of a loop, each of which ends a part of some sums."""
+        """A loop over the blocks of a loop; each block completes a part of some sums."""
         number, start, end, stop = (ir.Value(ir.INT64) for _ in range(4))
         inside = ir.Value(ir.BOOL)
         body: list[Any] = [
@@ -74,7 +74,7 @@ class _BlockedSums:
         return ir.For(number, ir.Extent(0), count, ir.StatementList(body), interruptible=loop.interruptible)
 
     def finished(self, s: Any) -> list[Any]:
-        """A statement of the block that a sum is declared and read in."""
+        """A statement in the block where a sum is declared and read."""
         if type(s) is ir.Declare and s.var in self.totals:
             return [s, *[ir.Declare(var, s.init) for var in self.totals[s.var]]]
         if type(s) is ir.Get and s.var in self.totals:
@@ -91,7 +91,7 @@ class _BlockedSums:
 
 
 def _trips(s: Any) -> int:
-    """How often a loop whose extent is known runs; 1 for other statements."""
+    """How often a loop with known extent runs; 1 for other statements."""
     plain = type(s) is ir.For and s.start == ir.Extent(0) and type(s.stop) is ir.Extent
     return s.stop.value if plain else 1
 
@@ -101,7 +101,7 @@ def _values(dtype: np.dtype, number: int) -> list[ir.Value]:
 
 
 def _flushed(var: ir.LocalVar, total: ir.LocalVar, error: ir.LocalVar) -> list[Any]:
-    """Move a sum to the total, and what the addition loses to the error."""
+    """Add the sum to the total, and the rounding error of that addition to the error."""
     x, old, new, part, rest, low, high, lost, before, after = _values(var.dtype, 10)
     return [
         ir.Get(x, var),

@@ -1,4 +1,4 @@
-"""Fused roots to loop IR: the tree of loops written out, every value evaluated where it is read."""
+"""Write fused roots as loop IR: the tree of loops, with every value evaluated where it is read."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .read_patterns import streamed_from
 
 Index = tuple[ScalarHandle, ...]
 
-#: Nests of so many rounds can be interrupted.
+#: Nests with this many iterations can be interrupted.
 HUGE = 1 << 24
 
 
@@ -40,13 +40,14 @@ class Loops:
     Attributes
     ----------
     kernel : Kernel
-        Neither planned nor outlined yet; float literals are parameters already.
+        Neither planned nor outlined yet; float literals are already parameters.
     floats : tuple of float
         The values of these parameters.
     interface : dict of str to (Var, int)
-        The inputs and outputs, by the storage that holds them; of tapes the spans are number 0, the pools follow.
+        The inputs and outputs, by the storage that holds them; for a tape, the spans are number 0, followed by the
+        pools.
     calls : tuple of HostEquation
-        The equations that Python evaluates; the kernel finds them as long as these are kept.
+        The equations that Python evaluates; they must stay alive as long as the kernel runs.
     """
 
     kernel: ir.Kernel
@@ -56,13 +57,13 @@ class Loops:
 
 
 def build_loops(plan: Schedule, *, strict: bool = False) -> Loops:
-    """The loops of a jaxpr, as they were scheduled.
+    """Write the loops of a jaxpr as scheduled.
 
     Parameters
     ----------
     plan : Schedule
     strict : bool
-        Sums are not reordered.
+        Whether sums must not be reordered.
     """
     jaxpr = plan.roots.jaxpr
     builder = _Builder(jaxpr.name, not strict)
@@ -87,7 +88,7 @@ def build_loops(plan: Schedule, *, strict: bool = False) -> Loops:
 
 
 class _Builder(Builder):
-    """A builder that also remembers values by what they are values of, and writes whole jaxprs.
+    """A builder that also caches scalars by the values they hold, and writes whole jaxprs.
 
     Parameters
     ----------
@@ -107,8 +108,10 @@ class _Builder(Builder):
         return buffer[index] if type(buffer) is _NestOperand else super().load(buffer, index)
 
     def inline(self, jaxpr: Jaxpr, operands: Sequence[Place], results: Sequence[Place]) -> None:
-        """The statements of a jaxpr; a result may be the memory of an operand (see `core.kernel`)."""
-        assert not jaxpr.constvars, "what a body captured are operands: nobody else writes its memory"
+        """The statements of a jaxpr; a result may share the memory of an operand (see `core.kernel`)."""
+        assert not jaxpr.constvars, (
+            "captured values must be operands, so that nothing else writes their memory"
+        )
         body = with_distinct_outputs(with_host_calls(jaxpr))
         places = dict(zip(body.invars, operands, strict=True))
         inputs = {memory_key(m): v for v, m in places.items()}
@@ -121,7 +124,7 @@ class _Builder(Builder):
         _Nests(schedule(body, updates), self, places, _names(body), updates).write()
 
     def overwritable(self, jaxpr: Jaxpr, first: int, count: int) -> list[bool]:
-        """Whether each of the first results may be written over the operand of its number from `first` on."""
+        """For each of the first results, whether it may overwrite the operand with its number, counted from `first`."""
         body = with_distinct_outputs(with_host_calls(jaxpr))
         pairs = zip(body.invars[first : first + count], body.outvars)
         updates = {old: new for old, new in pairs if isinstance(new, Var)}
@@ -147,18 +150,18 @@ class _NestOperand:
 
 
 class _Nests:
-    """Writes the statements of a jaxpr at the builder's present place.
+    """Writes the statements of a jaxpr at the builder's current position.
 
     Parameters
     ----------
     plan : Schedule
     builder : _Builder
     places : dict of Var to memory
-        Where the inputs are and the outputs go.
+        The memory of the inputs and outputs.
     names : dict of Var to str
-        For the buffers of what is kept in between.
+        Names for the buffers of intermediate values.
     updates : mapping, optional
-        Inputs whose memory is an output's, too: the output that they are overwritten by.
+        Inputs whose memory an output shares: the output that overwrites each.
     """
 
     def __init__(
@@ -204,14 +207,14 @@ class _Nests:
     # --- buffers --------------------------------------------------------------------------------------------
 
     def buffer(self, v: Var) -> Place:
-        """The memory of a kept value (or of a reshape of one)."""
+        """The memory of a stored value (or of a reshape of one)."""
         found = self.buffers.get(v)
         if found is None:
             found = self.buffers[v] = self._declare(v)
         return found
 
     def memory(self, v: Var) -> Memory:
-        """The memory of a value that is no tape."""
+        """The memory of a value that is not a tape."""
         found = self.buffer(v)
         assert not isinstance(found, TapeMemory)
         return found
@@ -232,7 +235,7 @@ class _Nests:
         return self._of_shape(self.buffer(owner), name, shape)
 
     def _of_shape(self, memory: Place, name: str, shape: tuple[int, ...]) -> Place:
-        """Another declaration of some memory."""
+        """Another declaration of the same memory."""
         assert not isinstance(memory, TapeMemory)
         b = self.builder
         if isinstance(memory, View):
@@ -242,7 +245,7 @@ class _Nests:
         return b.buffer(name, memory.dtype, shape, memory.role, memory.place)
 
     def source(self, v: Var) -> Place:
-        """The memory to read a value from: of an output that is a copy of a reshape, the original's."""
+        """The memory from which to read a value: for an output that copies a reshape, the original's."""
         found = self.buffer(v)
         if v not in self.roots.views or v not in self.outputs:
             return found
@@ -259,7 +262,7 @@ class _Nests:
         return self.builder.load(self.source(v), place)
 
     def keep(self, v: Var, index: Index, value: ScalarHandle) -> None:
-        """Note a finished root's value, in memory or in a register."""
+        """Record where a finished root's value is: in memory or in a register."""
         axes = self.fusion.kept_axes[v]
         if axes is None:
             self.registers[v] = value
@@ -270,7 +273,7 @@ class _Nests:
     # --- values ---------------------------------------------------------------------------------------------
 
     def _key(self, v: Atom, index: Index) -> Any:
-        # A jaxpr may be written twice into one block: its variables mean something else each time.
+        # A jaxpr may be written twice into one block, and its variables then have other values each time.
         return (self, v, *[i.operand for i in index])
 
     def read(self, atom: Atom, index: Index) -> ScalarHandle:
@@ -278,7 +281,7 @@ class _Nests:
         found = self._leaf(atom, index)
         if found is not None:
             return found
-        # An explicit stack: chains of elementwise operations may be longer than Python's.
+        # An explicit stack: chains of elementwise operations may be longer than Python's stack allows.
         waiting = [(atom, index)]
         while waiting:
             v, where = waiting[-1]
@@ -297,7 +300,7 @@ class _Nests:
         return found
 
     def _leaf(self, atom: Atom, index: Index) -> ScalarHandle | None:
-        """The element, if it can be had without evaluating an equation."""
+        """The element, if it is available without evaluating an equation."""
         if isinstance(atom, Literal):
             return self.literal(atom)
         found = self.registers.get(atom)
@@ -319,13 +322,13 @@ class _Nests:
         if param is not None:
             return self.builder.parameter(param.slot, param.dtype)
         if dtype == ir.INT64 and abs(int(atom.value)) < 1 << 31:
-            # Often a bound that follows from a shape; in any case outlined as extents are. (Extents fold without
+            # Often a bound that follows from a shape; it is outlined like an extent in any case. (Extents fold without
             # wrapping, so larger numbers stay data.)
             return self.builder.extent(int(atom.value))
         return self.builder.const(atom.value, dtype)
 
     def _missing(self, eqn: Eqn, index: Index) -> list[tuple[Atom, Index]]:
-        """The operands that must be evaluated first, for rules that tell the index beforehand."""
+        """The operands to evaluate first, for rules that determine the index in advance."""
         rule = eqn.primitive.kernel
         if isinstance(rule, Indexed):
             return []
@@ -343,7 +346,7 @@ class _Nests:
         return tuple([self.zero if n == 1 else index[d + shift] for d, n in enumerate(shape)])
 
     def _evaluate(self, eqn: Eqn, index: Index) -> ScalarHandle:
-        """The rule of an equation at an index of its output."""
+        """Apply an equation's rule at an index of its output."""
         b, rule = self.builder, eqn.primitive.kernel
         if isinstance(rule, Pointwise):
             args = [self.read(a, self._operand_index(eqn, a, index)) for a in eqn.invars]
@@ -361,9 +364,9 @@ class _Nests:
     def body(
         self, items: Iterable[Loop | Root], at: list[ScalarHandle], rounds: int = 1, watched: bool = False
     ) -> None:
-        """Write the items of a body, inside the loops whose indices are `at`.
+        """Write the items of a body, inside loops with the indices `at`.
 
-        It is run so many `rounds`; `watched` tells whether a loop around looks for signals.
+        The body runs `rounds` times; `watched` tells whether an enclosing loop checks for signals.
         """
         for item in items:
             if isinstance(item, Root):
@@ -372,7 +375,8 @@ class _Nests:
             for fold in item.folds:
                 self.begin(fold, at)
             long = not watched and item.extent > ir.SHORT and rounds * _rounds(item) >= HUGE
-            # Another part of a view's storage may be read in the same loop: a carry that lives in two places in turn.
+            # Another part of a view's storage may be read in the same loop: a carry that alternates between two
+            # buffers.
             views = any(isinstance(self.buffers.get(home(self.shared, r.var)), View) for r in item.members)
             independent = not views and self.fusion.is_independent(item, len(at))
             with self.builder.loop(item.extent, interruptible=long, independent=independent) as i:
@@ -382,7 +386,7 @@ class _Nests:
                     self.keep(fold.var, self._index(fold, at), self.folds[fold].result())
 
     def _space(self, root: Root, at: Sequence[ScalarHandle]) -> Index:
-        """The index into a root's space; zero along loops not entered yet."""
+        """The index into a root's space; zero along loops that are not entered yet."""
         index = [self.zero] * len(root.space)
         for axis, i in zip(root.loops, at):
             index[axis] = i
@@ -393,7 +397,7 @@ class _Nests:
         return tuple([space[a] for a in root.axes])
 
     def root(self, root: Root, at: list[ScalarHandle]) -> None:
-        """Evaluate a root in the innermost of its loops."""
+        """Evaluate a root inside the innermost of its loops."""
         eqn, v = root.eqn, root.var
         if root.kind == "block":
             assert eqn is not None
@@ -429,19 +433,19 @@ class _Nests:
         results = [self.buffer(v) for v in eqn.outvars]
         for v, memory in zip(eqn.outvars, results):
             if isinstance(memory, TapeMemory) and v not in self.given:
-                for pool in memory.pools:  # nobody needs what it held in the last iteration of a loop around
+                for pool in memory.pools:  # discard the records of the enclosing loop's last iteration
                     self.builder.store(pool, (2,), 0)
         rule.emit(self.builder, operands, results, **eqn.params)
 
     # --- reductions -----------------------------------------------------------------------------------------
 
     def _in_memory(self, root: Root) -> list[int]:
-        """The axes of a fold's value that run inside of the reduction; it is summed in memory if any."""
+        """The axes of a fold's value that run inside the reduction; if there are any, it is summed in memory."""
         inner = root.loops[root.done :]
         return [a for a, axis in enumerate(root.axes) if axis in inner]
 
     def begin(self, root: Root, at: list[ScalarHandle]) -> None:
-        """What must happen before a fold's outermost reduced loop."""
+        """The statements before a fold's outermost reduced loop."""
         eqn, v = root.eqn, root.var
         assert eqn is not None
         fold = fold_of(eqn)
@@ -449,7 +453,8 @@ class _Nests:
         if not axes:
             self.folds[root] = Accumulator(self.builder, fold, v.aval.dtype, self.builder.reassoc)
             return
-        # Sums of columns: the loops follow the rows, as memory does, and a row of sums is kept, not one sum at a time.
+        # Sums of columns: the loops follow the rows, as memory does, and store a row of sums instead of one sum at a
+        # time.
         zero = self.builder.const(neutral(fold, v.aval.dtype), v.aval.dtype)
         self._fill(v, list(self._index(root, at)), axes, zero)
 
@@ -483,7 +488,7 @@ def _rounds(loop: Loop) -> int:
 
 
 def _names(jaxpr: Jaxpr) -> dict[Var, str]:
-    """The names that the printed jaxpr gives its variables, as identifiers."""
+    """The variable names of the printed jaxpr, as identifiers."""
     names: dict[Var, str] = {}
     numbers = count()
     for v in (*jaxpr.constvars, *jaxpr.invars, *[v for e in jaxpr.eqns for v in e.outvars]):

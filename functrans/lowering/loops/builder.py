@@ -1,7 +1,7 @@
-"""The builder of loop IR: what kernel rules are written against (`functrans.core.kernel`), implemented.
+"""The builder of loop IR: implements the protocols of `functrans.core.kernel` for kernel rules.
 
-Loops, branches, memory, tapes and calls; operations on scalars are those of `arithmetic`. Equal loads of input buffers
-inside a block become one.
+It provides loops, branches, memory, tapes and calls; `arithmetic` provides the operations on scalars. Equal loads of
+input buffers inside a block are shared.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Builder(Arithmetic):
     def __init__(self, name: str):
         super().__init__(name)
         self.equation = 0
-        self.calls: list[Any] = []  # the equations that Python evaluates
+        self.calls: list[Any] = []  # equations that Python evaluates
         self._names: set[str] = set()
         self._tapes: dict[str, ir.BufferDecl] = {}
 
@@ -51,7 +51,7 @@ class Builder(Arithmetic):
     def buffer(
         self, name: str, dtype: np.dtype, shape: tuple[Any, ...], role: str, storage: str | None = None
     ) -> ir.BufferDecl:
-        """Declare a buffer; the name is made unique with a number."""
+        """Declare a buffer; a number makes its name unique."""
         unique, n = name, 1
         while unique in self._names:
             n += 1
@@ -66,14 +66,14 @@ class Builder(Arithmetic):
     def guarded(
         self, condition: ScalarHandle, read: Callable[[], ScalarHandle], otherwise: ScalarHandle
     ) -> ScalarHandle:
-        """``read()`` where the condition holds, else `otherwise`."""
+        """``read()`` if the condition holds, else `otherwise`."""
         result = self.local(otherwise)
         with self.if_(condition):
             result.set(read())
         return result.get()
 
     def fail_if(self, condition: ScalarHandle) -> None:
-        """Report failure of the current `equation`."""
+        """Report that the current `equation` failed."""
         self.append(ir.Fail(condition.operand, self.equation))
 
     @contextmanager
@@ -95,7 +95,7 @@ class Builder(Arithmetic):
 
     @contextmanager
     def while_(self, test: Callable[[], ScalarHandle]) -> Iterator[None]:
-        """A loop that runs as long as ``test()``, evaluated before each iteration, holds."""
+        """A loop that runs while ``test()``, evaluated before each iteration, holds."""
         statements, body = ir.StatementList(), ir.StatementList()
         with self.inside(statements):
             condition = test()
@@ -112,7 +112,7 @@ class Builder(Arithmetic):
             yield
 
     def local(self, initial: ScalarHandle, block: int = 0) -> LocalHandle:
-        """A new variable; a sum that is taken in blocks of so many elements if there are more."""
+        """A new variable; a sum of more than `block` elements is computed in blocks of that many."""
         var = ir.LocalVar(initial.dtype, block)
         self.append(ir.Declare(var, initial.operand))
         return LocalHandle(self, var)
@@ -134,20 +134,20 @@ class Builder(Arithmetic):
     # --- tapes -----------------------------------------------------------------------------------------
 
     def span(self, tape: TapeMemory) -> tuple[ScalarHandle, ScalarHandle]:
-        """The first record of a tape, and how many there are."""
+        """The number of a tape's first record, and its number of records."""
         return self.load(tape.spans, (0,)), self.load(tape.spans, (1,))
 
     def begin_tape(self, tape: TapeMemory) -> ScalarHandle:
-        """The number of the record that will be the first of a new tape."""
+        """The number that the first record of a new tape will have."""
         return self.load(tape.pools[0], (2,))
 
     def reserve(self, tape: TapeMemory, records: ScalarHandle) -> None:
-        """Make room for so many records in the pool of a tape."""
+        """Make room for more records in the pool of a tape."""
         limit = self.extent(config.tape_limit)
         self.append(ir.Reserve(self._records(tape), records.operand, limit.operand))
 
     def end_tape(self, tape: TapeMemory, start: ScalarHandle, count: ScalarHandle) -> None:
-        """The tape is the records from `start` on."""
+        """Make the tape consist of the records from `start` on."""
         self.store(tape.spans, (0,), start)
         self.store(tape.spans, (1,), count)
         self.store(tape.pools[0], (2,), start + count)
@@ -172,7 +172,7 @@ class Builder(Arithmetic):
         return tuple(x.operand if isinstance(x, ScalarHandle) else ir.Extent(int(x)) for x in index)
 
     def load(self, buffer: Memory, index: Sequence[ScalarHandle | int]) -> ScalarHandle:
-        """One element."""
+        """Read one element."""
         if isinstance(buffer, View):
             index, buffer = (*buffer.prefix, *index), buffer.buffer
         place = self._index(index)
@@ -191,7 +191,7 @@ class Builder(Arithmetic):
         self.append(ir.Store(buffer, self._index(index), self.scalar(value, buffer.dtype).operand))
 
     def copy(self, target: Place, source: Place) -> None:
-        """All of `source` into `target`."""
+        """Copy all of `source` to `target`."""
         if isinstance(target, ir.BufferDecl) and isinstance(source, ir.BufferDecl):
             self.append(ir.Copy(target, source))
         elif isinstance(target, TapeMemory) and isinstance(source, TapeMemory):
@@ -212,7 +212,7 @@ class Builder(Arithmetic):
             self._copy_elements(target, source, (*index, i))
 
     def _copy_tapes(self, target: TapeMemory, source: TapeMemory) -> None:
-        """Records from one pool to another."""
+        """Copy records from one pool to another."""
         if len(target.shape) > 1:
             with self.loop(target.shape[0]) as i:
                 self._copy_tapes(self.row(target, i), self.row(source, i))
@@ -225,7 +225,7 @@ class Builder(Arithmetic):
         self.end_tape(target, start, count)
 
     def extern(self, name: str, *args: Any) -> ScalarHandle | None:
-        """A BLAS or LAPACK routine by its name without the type letter."""
+        """Call a BLAS or LAPACK routine by its name without the type letter."""
         dtype = next(b.dtype for b in map(_buffer_of, args) if b is not None)
         passed = tuple(self._argument(a, dtype) for a in args)
         value, letter = None, LETTERS[dtype.name]
@@ -237,17 +237,17 @@ class Builder(Arithmetic):
         return None if value is None else ScalarHandle(self, value)
 
     def has_quick_products(self, dtype: np.dtype) -> bool:
-        """Whether products of matrices are our own (`llvm.gemm`)."""
+        """Whether matrix products use functrans's own code (`llvm.gemm`)."""
         return has_own_products(LETTERS[dtype.name])
 
     def host_call(self, entry: Any, memory: Sequence[Memory], reads: int) -> None:
-        """Have Python evaluate a `host.host_calls.HostEquation`, from the first so many buffers to the others."""
+        """Have Python evaluate a `host.host_calls.HostEquation`, from the first `reads` buffers to the others."""
         self.calls.append(entry)
         refs = tuple([self._argument(m, m.dtype) for m in memory])
         self.append(ir.HostCall(ir.Extent(entry.number), refs, reads))
 
     def _offset(self, view: View) -> ScalarHandle:
-        """How many elements of the buffer stand before a view."""
+        """The number of elements of the buffer before a view."""
         offset = self.extent(0)
         for i, n in zip(view.prefix, view.buffer.shape):
             offset = offset * n + i

@@ -50,16 +50,16 @@ if TYPE_CHECKING:
 
 
 class LoopIRError(AssertionError):
-    """A kernel breaks a rule of the loop IR: an error of a pass, never of the user."""
+    """A kernel violates a rule of the loop IR: a bug in a pass, never the user's error."""
 
 
 def real_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype of the parts of a complex dtype; others unchanged."""
+    """The dtype of the parts of a complex dtype; other dtypes unchanged."""
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
 def result_dtype(op: str, dtypes: tuple[np.dtype, ...]) -> np.dtype:
-    """The dtype of an operation's value (``cast`` excepted)."""
+    """The dtype of an operation's value (except for ``cast``)."""
     if op in COMPARISONS:
         return BOOL
     if op == "select":
@@ -74,30 +74,30 @@ def result_dtype(op: str, dtypes: tuple[np.dtype, ...]) -> np.dtype:
 
 
 def verify(kernel: Kernel) -> None:
-    """Check definitions before uses, dtypes, ranks, roles.
+    """Check definitions before uses, dtypes, ranks and roles.
 
     Raises
     ------
     LoopIRError
-        Naming the statement.
+        The message names the statement.
     """
     _Verifier(kernel)
 
 
 def verify_plan(kernel: Kernel, before: Mapping[int, str]) -> None:
-    """Check that values which are needed at the same time did not get the same storage.
+    """Check that values needed at the same time do not share a storage.
 
     Parameters
     ----------
     kernel : Kernel
         After `plan`.
     before : mapping
-        The storage that each declaration had before the plan, by its id.
+        The storage of each declaration before the plan, by its id.
 
     Raises
     ------
     LoopIRError
-        Naming the storages.
+        The message names the storages.
     """
     check = _Verifier(kernel)
     lives: dict[str, list[int]] = {}
@@ -120,7 +120,7 @@ def verify_plan(kernel: Kernel, before: Mapping[int, str]) -> None:
 
 
 def verify_parts(calls: Sequence[PartCall]) -> None:
-    """Check that the parts of a kernel are kernels, and that each gets the memory and the extents that it touches.
+    """Check that the parts of a kernel are valid, and that each receives the memory and extents that it accesses.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def verify_parts(calls: Sequence[PartCall]) -> None:
     Raises
     ------
     LoopIRError
-        Naming the part's statement.
+        The message names the part's statement.
     """
     users = Counter(place for call in calls for place in {b.place for b in call.buffers})
     checks: dict[int, _Verifier] = {}
@@ -177,7 +177,7 @@ class _Verifier:
         raise LoopIRError(f"kernel '{self.kernel.name}': {message} (at {self.where})")
 
     def part(self, call: PartCall, users: Counter[str]) -> None:
-        """What a call gives to a part; `users` counts the calls that get a storage."""
+        """Check what a call passes to a part; `users` counts the calls that receive a storage."""
         part, given = call.part, dict(zip(call.part.storages, call.places))
         if len(part.storages) != len(call.places) + len(call.results):
             self.fail(f"storages {call.places}")
@@ -196,7 +196,7 @@ class _Verifier:
         callers = {id(b): their for b, their in pairs}
         for touch in touches(part.body):
             b, first = touch.buffer, touch.strided
-            if id(b) in callers:  # others are for results
+            if id(b) in callers:  # the others hold results
                 extents = [call.ints[n.slot] if type(n) is Param else n for n in b.shape[first:]]
                 expected = [*callers[id(b)].shape[first:]]
                 if extents != expected:
@@ -211,10 +211,10 @@ class _Verifier:
             if not (x.dtype == INT64 or x.dtype.kind in "fc"):
                 self.fail(f"a parameter of dtype {x.dtype}")
             if not (0 <= x.slot < n):
-                self.fail(f"{x} is outside of the parameter slots")
+                self.fail(f"{x} is outside the parameter slots")
         else:
             if type(x) not in (Const, Extent):
-                self.fail(f"{x!r} is no operand")
+                self.fail(f"{x!r} is not an operand")
         if not (dtype is None or x.dtype == dtype):
             self.fail(f"{x!r} should have dtype {dtype}")
         return x.dtype
@@ -271,14 +271,14 @@ class _Verifier:
             self.statement(s, scope)
 
     def touched(self, s: Any) -> None:
-        """Every buffer that a statement holds is declared, and named by `touches_of`, on which all plans rest."""
+        """Every buffer in a statement is declared, and `touches_of`, on which all plans rely, reports it."""
         named = {id(touch.buffer) for touch in touches_of(s)}
         for name in type(s).__slots__:
             for b in _buffers_in(getattr(s, name)):
                 if id(b) not in self.buffers:
                     self.fail(f"buffer {b.name} is not declared")
                 if id(b) not in named:
-                    self.fail(f"touches_of does not name buffer {b.name}")
+                    self.fail(f"touches_of does not report buffer {b.name}")
 
     def statement(self, s: Any, scope: set[Any]) -> None:
         self.touched(s)
@@ -345,10 +345,10 @@ class _Verifier:
                 self.operand(s.needed, INT64, scope)
                 self.operand(s.limit, INT64, scope)
             case _:
-                self.fail(f"{s!r} is no statement")
+                self.fail(f"{s!r} is not a statement")
 
     def independence(self, loop: For) -> None:
-        """Each iteration writes to elements of its own, and reads none that another one writes."""
+        """Each iteration writes only its own elements, and reads none that another one writes."""
         inside = list(walk(loop.body))
         own = {s.var for s in inside if type(s) is Declare}
         written = {touch.buffer.place for touch in touches(loop.body) if touch.writes}
@@ -362,7 +362,7 @@ class _Verifier:
                     continue
                 if not isinstance(s, Load | Store):
                     self.fail(f"iterations share {place}")
-                # The elements at different numbers on one axis are different ones, whatever the other axes are.
+                # The elements at different numbers on one axis are different, whatever the other axes are.
                 axes = [d for d, i in enumerate(s.index) if i is loop.var]
                 if len(axes) != 1:
                     self.fail(f"iterations share elements of {place}")
@@ -383,7 +383,7 @@ class _Verifier:
                     self.fail("the local is not declared here")
             elif type(a) is Ref:
                 self.operand(a.offset, INT64, scope)
-            elif isinstance(a, tuple):  # a complex number, taken apart
+            elif isinstance(a, tuple):  # the parts of a complex number
                 for part in a:
                     self.operand(part, None, scope)
             else:

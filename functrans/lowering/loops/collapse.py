@@ -1,8 +1,8 @@
-"""Nested loops over adjacent axes that are always used together become one loop.
+"""Merge nested loops over adjacent axes that are always used together.
 
-An elementwise operation on an array of a million rows of 3 has an inner loop of three iterations; over the
-same memory as one axis of three million elements it runs at full width. The accesses go through declarations
-of other shapes with the same storage.
+An elementwise operation on an array of a million rows of 3 has an inner loop of three iterations; as one axis of three
+million elements, the same memory is processed at full vector width. Accesses go through declarations with other shapes
+and the same storage.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _Site = tuple[Any, int]  # a load or a store, and the position of the outer inde
 
 
 def collapse(kernel: ir.Kernel) -> ir.Kernel:
-    """Merge loops of a kernel that is not outlined yet, in place."""
+    """Merge loops of a kernel, in place; it must not be outlined yet."""
     merged = _Collapse(kernel)
     merged.block(kernel.body)
     views = merged.views_of
@@ -28,8 +28,8 @@ class _Collapse:
     def __init__(self, kernel: ir.Kernel):
         self.names = {b.name for b in kernel.buffers}
         self.views: dict[tuple[int, tuple[int, ...]], ir.BufferDecl] = {}
-        self.views_of: dict[int, list[ir.BufferDecl]] = {}  # of each buffer, and of its views' views
-        self.first: dict[int, int] = {}  # of each view the buffer that it is a view of
+        self.views_of: dict[int, list[ir.BufferDecl]] = {}  # by buffer, including views of views
+        self.first: dict[int, int] = {}  # by view, the buffer that it views
 
     def block(self, block: ir.StatementList) -> None:
         for s in block.statements:
@@ -39,7 +39,7 @@ class _Collapse:
                 pass
 
     def merge(self, outer: ir.For) -> bool:
-        """Merge a loop with the only statement of its body, if that is a loop that fits."""
+        """Merge a loop with its body, if that is a single suitable loop."""
         if len(outer.body.statements) != 1:
             return False
         (inner,) = outer.body.statements
@@ -78,15 +78,13 @@ class _Collapse:
 
 
 def _trips(loop: ir.For) -> int | None:
-    """How often a plain loop runs."""
+    """How often a simple loop runs."""
     plain = loop.start == ir.Extent(0) and not loop.reverse
     return loop.stop.value if plain and isinstance(loop.stop, ir.Extent) else None
 
 
 def _pairs(block: ir.StatementList, i: ir.Value, j: ir.Value, m: int) -> list[_Site] | None:
-    """Where `i` and `j` index adjacent axes, the second of extent `m`; None if either is used in any other
-    way.
-    """
+    """Where `i` and `j` index adjacent axes, the second with extent `m`; None if either is used in any other way."""
     sites: list[_Site] = []
     for s in ir.walk(block):
         used = [x for x in _all_operands(s) if x is i or x is j]

@@ -1,4 +1,4 @@
-"""Reductions in a nest: how a fold begins, takes an element, and ends."""
+"""Reductions in a nest: how a fold starts, adds an element, and ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .handles import Memory, ScalarHandle
 
 
 def neutral(fold: str, dtype: np.dtype) -> Any:
-    """The number that a fold of no elements gives."""
+    """The result of a fold of no elements."""
     if fold in ("sum", "any"):
         return 0
     if fold in ("prod", "all"):
@@ -28,17 +28,17 @@ def neutral(fold: str, dtype: np.dtype) -> Any:
 
 
 def combine(b: Builder, fold: str, acc: ScalarHandle, x: ScalarHandle, reassoc: bool) -> ScalarHandle:
-    """The accumulator with one more element."""
+    """The accumulator after one more element."""
     if fold == "sum":
         return b.binary("add", acc, x, reassoc=reassoc)
-    if fold == "prod":  # in order, as NumPy: another one may overflow on its way, and meet a zero there
+    if fold == "prod":  # in NumPy's order: any other may overflow midway, and multiply that by zero
         return b.binary("mul", acc, x)
     if fold in ("max", "min"):
         return b.call(fold, acc, x)
     return b.binary("or" if fold == "any" else "and", acc, x)
 
 
-#: Sums in single precision are taken in double: in single, ten million equal numbers come out wrong in the third digit.
+#: Sums in single precision are computed in double: in single, the sum of ten million equal numbers has three digits.
 _WIDE = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.complex64): np.dtype(np.complex128)}
 
 
@@ -55,18 +55,18 @@ class Accumulator:
         self.variable = b.local(b.const(neutral(fold, self.wide), self.wide), size)
 
     def take(self, x: ScalarHandle) -> None:
-        """One element."""
+        """Add one element."""
         x = self.builder.cast(self.builder.cast(x, self.dtype), self.wide)
         self.variable.set(combine(self.builder, self.fold, self.variable.get(), x, self.reassoc))
 
     def result(self) -> ScalarHandle:
-        """The folded value."""
+        """The result."""
         return self.builder.cast(self.variable.get(), self.dtype)
 
 
 def accumulate(
     b: Builder, fold: str, buffer: Memory, index: Sequence[ScalarHandle], x: ScalarHandle, reassoc: bool
 ) -> None:
-    """One element into a fold that is kept in memory."""
+    """Add one element to a fold in memory."""
     acc = b.load(buffer, index)
     b.store(buffer, index, combine(b, fold, acc, b.cast(x, buffer.dtype), reassoc))

@@ -1,10 +1,9 @@
-"""Roots in loop nests: which of them share loops, and how little of each must be kept.
+"""Fuse roots into loop nests: which of them share loops, and how little memory each needs.
 
-The result is a tree: loops, with the roots that are evaluated in them. Each root starts as a chain of loops
-of its own and is merged, loop by loop from the outside, into a nest built before, where that is right and
-shares something. Two loops may become one if what the second root reads of the first is read only at the
-iteration that computes it. So softmax runs row by row (maximum, exponentials, sum, division), with one row of
-exponentials kept.
+The result is a tree of loops, with the roots that are evaluated in them. Each root starts as its own chain of loops,
+and is merged from the outside in, loop by loop, into an earlier nest if that is correct and shares something. Two loops
+may be merged if what the second root reads of the first is read only in the iteration that computes it. So softmax runs
+row by row (maximum, exponentials, sum, division), and stores one row of exponentials.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from .materialize import LARGEST, Root, Roots
 
 @dataclass(eq=False)
 class Loop:
-    """A loop of `extent` iterations; the folds in `folds` begin before it and end with it.
+    """A loop of `extent` iterations; the folds in `folds` start before it and end with it.
 
     `first` is the number of its first root.
     """
@@ -38,9 +37,9 @@ class Fusion:
     Attributes
     ----------
     body : list of Loop and Root
-        In the order of execution. A root in a body is evaluated there.
+        In execution order. A root in a body is evaluated there.
     kept_axes : dict of Var to tuple of int
-        For each fused root the axes of its value that its buffer has; None if it lives in a register.
+        For each fused root, the axes of its value that its buffer has; None if it lives in a register.
     paths : dict of Root to list of Loop
         The loops around each root, outermost first.
     """
@@ -50,10 +49,10 @@ class Fusion:
     paths: dict[Root, list[Loop]]
 
     def is_independent(self, loop: Loop, depth: int) -> bool:
-        """Whether no iteration of a loop, inside of `depth` others, reads or overwrites what another one writes.
+        """Whether no iteration of a loop, inside `depth` others, reads or overwrites what another one writes.
 
-        Fused roots are read at the iteration that computes them, so it is enough that each writes elements of its own:
-        what is folded along the loop does not, nor what is kept without the loop's axis and used again.
+        Fused roots are read in the iteration that computes them, so it suffices that each writes its own elements. A
+        value folded along the loop does not, nor a value stored without the loop's axis and reused.
         """
         for root in loop.members:
             axis, kept = root.loops[depth], self.kept_axes[root.var]
@@ -63,7 +62,7 @@ class Fusion:
 
 
 def fuse(roots: Roots) -> Fusion:
-    """Merge the roots' loops into nests, and find what each nest must keep of its values."""
+    """Merge the roots' loops into nests, and decide how much of its values each nest must store."""
     tree = _LoopTree()
     for root in roots.roots:
         tree.place(tree.body, 0, root)
@@ -79,7 +78,7 @@ class _LoopTree:
         self.readers: dict[tuple[int, Var], list[Loop]] = {}  # the loops in a body that read a value
 
     def place(self, body: list[Loop | Root], depth: int, root: Root) -> None:
-        """Put a root into a body that is `depth` loops deep."""
+        """Insert a root into a body at loop depth `depth`."""
         if depth == 0:
             self.paths[root] = []
             for v in root.eqn.outvars if root.kind == "block" and root.eqn else [root.var]:
@@ -103,14 +102,15 @@ class _LoopTree:
         self.place(loop.body, depth + 1, root)
 
     def append(self, body: list[Loop | Root], item: Loop | Root) -> None:
-        """Put an item at the end of a body."""
+        """Append an item to a body."""
         self.positions[item] = len(body)
         body.append(item)
 
     def _shared(self, body: list[Loop | Root], depth: int, root: Root) -> Loop | None:
-        """The last loop that the root may join: nothing after it may be read by the root.
+        """The last loop that the root may join: the root must not read anything after it.
 
-        Candidates are the items that read what the root reads, or compute it; of a thousand others none is looked at.
+        Candidates are the items that read what the root reads, or compute it; the others, possibly thousands, are
+        skipped.
         """
         parent = self.paths[root][depth - 1] if depth else None
         found: dict[Loop, None] = {}
@@ -129,7 +129,7 @@ class _LoopTree:
             if isinstance(item, Loop):
                 found[item] = None
         extent = root.space[root.loops[depth]]
-        # The latest first, which is the nearest to what the root reads. In a loop before `last` the root would run too
+        # The latest first, which is closest to what the root reads. In a loop before `last` the root would run too
         # early: an item that it depends on comes later.
         for loop in sorted(found, key=self.positions.__getitem__, reverse=True):
             if self.positions[loop] < last:
@@ -143,7 +143,7 @@ class _LoopTree:
             return False
         shares = False
         for v, index in root.reads:
-            # What does not change along the loop saves no memory traffic: a number that a thousand updates share.
+            # A value constant along the loop, such as a number shared by a thousand updates, saves no memory traffic.
             shares = shares or (v in loop.reads and root.loops[depth] in index)
             other = self.roots.get(v)
             if other in loop.members:
@@ -157,7 +157,7 @@ class _LoopTree:
 
 
 def _kept_axes(roots: Roots, paths: dict[Root, list[Loop]]) -> dict[Var, tuple[int, ...] | None]:
-    """The axes that the buffer of each root needs: none along loops shared with all of its readers."""
+    """The axes that the buffer of each root needs: none along loops shared with all its readers."""
     shared = {r: r.done for r in roots.roots if r.kind in ("map", "fold")}
     by_var = {r.var: r for r in shared}
     for reader in roots.roots:

@@ -1,4 +1,4 @@
-"""What a kernel rule holds: scalars, variables, and places in memory (`functrans.core.kernel`, implemented)."""
+"""The objects that kernel rules work with: scalars, variables and memory (implements `functrans.core.kernel`)."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class ScalarHandle:
         return self._binary("eq", other)
 
     def ne(self, other: Any) -> ScalarHandle:
-        """Inequality, true for NaN."""
+        """Inequality (true for NaN)."""
         return self._binary("ne", other)
 
     def __bool__(self) -> bool:
@@ -107,7 +107,7 @@ class ScalarHandle:
 
 
 class View:
-    """A part of a buffer: the elements whose first indices are given. To a rule it is a buffer."""
+    """A part of a buffer: the elements with given first indices. Rules treat it as a buffer."""
 
     __slots__ = ("buffer", "prefix", "shape")
 
@@ -123,7 +123,7 @@ class View:
 
     @property
     def key(self) -> Any:
-        """Equal for views of the same memory."""
+        """Whether the other is a view of the same memory."""
         return self.buffer.place, tuple([i.operand for i in self.prefix])
 
 
@@ -162,25 +162,25 @@ class LocalHandle:
         self.var = var
 
     def get(self) -> ScalarHandle:
-        """The variable's value now."""
+        """The variable's current value."""
         value = ir.Value(self.var.dtype)
         self.builder.append(ir.Get(value, self.var))
         return ScalarHandle(self.builder, value)
 
     def set(self, value: ScalarHandle) -> None:
-        """Assign."""
+        """Assign a value."""
         self.builder.append(ir.Set(self.var, self.builder.scalar(value, self.var.dtype).operand))
 
 
 def storages_of(memory: Place) -> tuple[str, ...]:
-    """The storages that some memory lies in."""
+    """The storages of some memory."""
     if isinstance(memory, TapeMemory):
         return (*storages_of(memory.spans), *[pool.place for pool in memory.pools])
     return (memory.buffer.place if isinstance(memory, View) else memory.place,)
 
 
 def memory_key(memory: Place) -> Any:
-    """Equal for the same memory."""
+    """Whether both are the same memory."""
     if isinstance(memory, TapeMemory):
         return memory_key(memory.spans)
     return memory.key if isinstance(memory, View) else (memory.place, ())

@@ -1,5 +1,4 @@
-"""The loop IR: structured, typed, in SSA form but for locals; what is left of a jaxpr when its loops are
-decided.
+"""The loop IR, to which a jaxpr is lowered: structured, typed, and in SSA form except for locals.
 
 A `Kernel` is a list of buffer declarations and a `StatementList` of statements:
 
@@ -18,10 +17,9 @@ A `Kernel` is a list of buffer declarations and a `StatementList` of statements:
 ``Reserve(tape, needed, limit)``  makes room in a pool of tapes, or ends the kernel with a status
 =============================== =============================================================================
 
-Operands are `Value` (what a statement defines), `Const` (data literals), `Extent` (numbers that come from
-shapes: extents, strides, offsets) and, after outlining, `Param` (a number given at run time). Buffers are
-row-major and contiguous; the multi-index of an access is kept until emission. Booleans are one byte in
-memory.
+Operands are `Value` (defined by a statement), `Const` (data literals), `Extent` (numbers that come from shapes:
+extents, strides, offsets) and, after outlining, `Param` (numbers given at run time). Buffers are row-major and
+contiguous; accesses have multi-indices until emission. Booleans take one byte in memory.
 """
 
 from __future__ import annotations
@@ -39,9 +37,9 @@ INT32 = np.dtype(np.int32)
 INT64 = np.dtype(np.int64)
 
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
-#: Operations with the number of their operands. ``cast`` goes to its value's dtype; ``select`` takes a
-#: condition first. ``shl``/``shr`` want an amount in range; ``div`` is for floats and complex numbers;
-#: ``not`` is bitwise; ``bits`` gives those of a float, as a signed integer.
+#: Operations and their numbers of operands. ``cast`` converts to its value's dtype; ``select`` takes a condition first.
+#: ``shl``/``shr`` need an amount in range; ``div`` is for floats and complex numbers; ``not`` is bitwise; ``bits``
+#: returns those of a float as a signed integer.
 OPERATIONS: dict[str, int] = {
     **dict.fromkeys(("neg", "not", "cast", "bits"), 1),
     **dict.fromkeys(("add", "sub", "mul", "div", "and", "or", "xor", "shl", "shr"), 2),
@@ -49,33 +47,33 @@ OPERATIONS: dict[str, int] = {
     "select": 3,
     **{name: f.operands for name, f in FUNCTIONS.items()},
 }
-#: What each costs, in additions.
+#: The cost of each, in additions.
 COSTS: dict[str, int] = {
     **dict.fromkeys(OPERATIONS, 1),
     "div": 4,
     **{name: f.cost for name, f in FUNCTIONS.items()},
 }
-#: Functions of the C library on the parts of complex128 numbers; kernels have them after `split_complex`.
+#: C library functions on the parts of complex128 numbers; kernels contain them after `split_complex`.
 C_CALLS: dict[str, int] = {f.complex: 2 * f.operands for f in FUNCTIONS.values() if f.complex}
 
 ROLES = ("in", "out", "scratch", "stack", "pool", "tape")
 
-#: Loops of at most so many rounds, if known, do not look for signals.
+#: Loops with at most this many iterations, if known, do not check for signals.
 SHORT = 32
 
-#: The last bit of a kernel's status that tells of an equation.
+#: The last status bit that stands for an equation.
 LAST_EQUATION = 60
-#: The bit that tells of a tape without room.
+#: The status bit for a tape without room.
 TAPE_FULL = 1 << 61
-#: The bit that tells, in checked mode, of a write beside memory on the stack; the lower ones are the number of its
+#: In checked mode, the status bit for a write outside memory on the stack; the lower bits hold the number of its
 #: declaration.
 OVERWRITTEN = 1 << 62
-#: The bit that tells of a pending Python exception: the status is negative.
+#: The status bit for a pending Python exception: it makes the status negative.
 PENDING = -(1 << 63)
 
 
 class Value:
-    """What a statement defines; its identity is its name."""
+    """The result of a statement; its identity is its name."""
 
     __slots__ = ("dtype",)
 
@@ -94,7 +92,7 @@ class Const:
     dtype: np.dtype
 
     def __eq__(self, other: object) -> bool:
-        # repr tells -0.0 from 0.0 and nan from nothing.
+        # repr distinguishes -0.0 from 0.0, and makes nan equal itself.
         return type(other) is Const and self.dtype == other.dtype and repr(self.value) == repr(other.value)
 
     def __hash__(self) -> int:
@@ -120,8 +118,8 @@ class Param:
     Parameters
     ----------
     slot : int
-        Position among the kernel's ``ints`` where `dtype` is int64, else among its ``floats``; a complex
-        parameter takes `slot` (real part) and ``slot + 1``.
+        Its position among the kernel's ``ints`` if `dtype` is int64, else among its ``floats``; a complex parameter
+        takes `slot` (real part) and ``slot + 1``.
     dtype : numpy.dtype
         int64, float32, float64, complex64 or complex128.
     """
@@ -145,11 +143,11 @@ class BufferDecl:
     shape : tuple of int (or Param after outlining)
     role : {'in', 'out', 'scratch', 'stack', 'pool', 'tape'}
         'in' is never written. 'stack' has a small literal shape and lives in the kernel's frame. 'pool' is the header
-        of a pool (see `core.tape`) that nobody outside the kernel sees; 'tape' the records of the pool whose header is
-        its storage: the first axis counts them, its extent means nothing.
+        of a pool (see `core.tape`) that is invisible outside the kernel; 'tape' is the records of the pool whose header
+        is its storage: its first axis counts them, and the extent of that axis means nothing.
     storage : str, optional
-        Declarations with the same storage name are the same memory (reuse, reshapes); by default each has
-        its own. Different storages never overlap: their pointers are marked ``noalias``.
+        Declarations with the same storage name share the same memory (reuse, reshapes); by default each has its own.
+        Different storages never overlap: their pointers are marked ``noalias``.
     """
 
     name: str
@@ -173,7 +171,7 @@ class BufferDecl:
 
 
 class LocalVar:
-    """A scalar variable. One with a `block` is a sum, taken in blocks of so many elements (see `blocked`)."""
+    """A scalar variable. If it has a `block`, it is a sum, computed in blocks of that many elements (see `blocked`)."""
 
     __slots__ = ("block", "dtype")
 
@@ -184,7 +182,7 @@ class LocalVar:
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """The address of a buffer's element number `offset`, as an argument of a routine."""
+    """The address of a buffer's element with number `offset`, as an argument of a routine."""
 
     buffer: BufferDecl
     offset: Operand = Extent(0)
@@ -192,7 +190,7 @@ class Ref:
 
 @dataclass(eq=False, slots=True)
 class Let:
-    """``value = op(*args)``. With `reassoc` a sum may be reordered (reductions)."""
+    """``value = op(*args)``. With `reassoc` a sum may be reordered (in reductions)."""
 
     value: Value
     op: str
@@ -231,8 +229,8 @@ class StatementList:
 class For:
     """``for var in range(start, stop)``, from ``stop - 1`` down to `start` if `reverse`.
 
-    One that is `interruptible` looks for signals now and then, as every `While` does. The iterations of one that is
-    `independent` may run in any order, or at once: none reads or overwrites what another one writes.
+    An `interruptible` loop checks for signals from time to time, as every `While` does. The iterations of an
+    `independent` loop may run in any order or in parallel: none reads or overwrites what another one writes.
     """
 
     var: Value
@@ -246,7 +244,7 @@ class For:
 
 @dataclass(eq=False, slots=True)
 class While:
-    """``while True: test; if not condition: break; body``: `test` defines the condition, which `body` does not see."""
+    """``while True: test; if not condition: break; body``: `test` defines the condition; `body` cannot see it."""
 
     test: StatementList
     condition: Operand
@@ -264,7 +262,7 @@ class If:
 
 @dataclass(eq=False, slots=True)
 class Declare:
-    """Declares a variable, visible to the end of the block."""
+    """Declare a variable, visible until the end of the block."""
 
     var: LocalVar
     init: Operand
@@ -288,7 +286,7 @@ class Set:
 
 @dataclass(eq=False, slots=True)
 class Copy:
-    """All of `source` into `target`, of equal size and dtype; nothing if they share storage."""
+    """Copy all of `source` to `target`, which has the same size and dtype; a no-op if they share storage."""
 
     target: BufferDecl
     source: BufferDecl
@@ -298,7 +296,7 @@ class Copy:
 class Call:
     """``value = routine(*args)`` in Fortran's convention; `letter` is the routine's type.
 
-    Arguments: one-character strings, operands (int64 is passed as int32, the rest as they are; by address),
+    Arguments: one-character strings, operands (by address; int64 as int32, others unchanged),
     `Ref` (arrays), `LocalVar` (int32, written by the routine). `value` is None for a subroutine.
     """
 
@@ -310,7 +308,7 @@ class Call:
 
 @dataclass(eq=False, slots=True)
 class Fail:
-    """Set bit ``min(equation, LAST_EQUATION)`` of the kernel's status where the condition holds."""
+    """Set bit ``min(equation, LAST_EQUATION)`` of the kernel's status if the condition holds."""
 
     condition: Operand
     equation: int
@@ -318,9 +316,9 @@ class Fail:
 
 @dataclass(eq=False, slots=True)
 class HostCall:
-    """Have Python evaluate the equation of this number (`host.host_calls.HostEquation`), if nothing has failed yet.
+    """Have Python evaluate the equation with this number (`host.host_calls.HostEquation`), unless something failed.
 
-    `refs` are its operands, of which there are `reads`, and results. What it raises ends the kernel.
+    `refs` are its operands, `reads` in number, followed by its results. If it raises, the kernel ends.
     """
 
     number: Operand
@@ -330,8 +328,9 @@ class HostCall:
 
 @dataclass(eq=False, slots=True)
 class Reserve:
-    """Make room for `needed` records in the pool of a 'tape' buffer; where it would take more than `limit` bytes, the
-    kernel returns with `TAPE_FULL` in its status.
+    """Make room for `needed` records in the pool of a 'tape' buffer.
+
+    If that takes more than `limit` bytes, the kernel returns with `TAPE_FULL` in its status.
     """
 
     tape: BufferDecl
@@ -348,7 +347,7 @@ Statement = (
 class Kernel:
     """A function of buffers and parameters that returns a status, zero for success.
 
-    `ints` and `floats` are the numbers of parameter slots (zero before outlining).
+    `ints` and `floats` count the parameter slots (zero before outlining).
     """
 
     name: str
@@ -359,23 +358,23 @@ class Kernel:
 
     @property
     def storages(self) -> list[str]:
-        """The storages whose addresses the caller gives, in the order of `CompiledKernel.run`."""
+        """The storages whose addresses the caller passes, in the order of `CompiledKernel.run`."""
         return list(dict.fromkeys(b.place for b in self.buffers if b.role != "stack"))
 
 
 def may_fail(block: StatementList) -> bool:
-    """Whether anything in a block may set the status."""
+    """Whether any statement in a block may set the status."""
     return any(type(s) in (Fail, HostCall) for s in walk(block))
 
 
 def rounds(loop: For, otherwise: int) -> int:
-    """How often a loop runs, if that stands in the code."""
+    """How often a loop runs, if that is a literal."""
     a, b = loop.start, loop.stop
     return b.value - a.value if type(a) is Extent and type(b) is Extent else otherwise
 
 
 def is_long(statement: Statement) -> bool:
-    """Whether a statement is a loop that looks for signals: it may be interrupted, and is not short."""
+    """Whether a statement is a loop that checks for signals: it may be interrupted, and is not short."""
     if type(statement) is While:
         return True
     return (
@@ -422,7 +421,7 @@ def walk(block: StatementList) -> Iterator[Statement]:
 
 
 def operands_of(statement: Statement) -> tuple[Any, ...]:
-    """The operands a statement reads (for a `Call` its arguments as they are)."""
+    """The operands that a statement reads (for a `Call`, its arguments)."""
     match statement:
         case Let(args=args) | Call(args=args):
             return args
@@ -448,7 +447,7 @@ def operands_of(statement: Statement) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """What a statement does with a buffer.
+    """How a statement uses a buffer.
 
     Parameters
     ----------
@@ -456,8 +455,8 @@ class Touch:
     writes : bool
         False if it only reads.
     strided : int
-        The first axis whose extent the statement needs to know, with all that follow: 0 for the size of the whole
-        buffer, 1 for the address of an element, ``len(buffer.shape)`` for none.
+        The first axis from which the statement needs extents: 0 if it needs the size of the whole buffer, 1 for the
+        address of an element, ``len(buffer.shape)`` for none.
     """
 
     buffer: BufferDecl
@@ -466,9 +465,9 @@ class Touch:
 
 
 def touches_of(statement: Statement) -> tuple[Touch, ...]:
-    """The buffers that a statement touches, without those of its blocks.
+    """The buffers that a statement uses, without those in its blocks.
 
-    Whoever decides about memory (which storage, which parameters, which role) must ask here, and nowhere else.
+    All code that decides about memory (storages, parameters, roles) must ask this function.
     """
     match statement:
         case Load(buffer=buffer):
@@ -488,6 +487,6 @@ def touches_of(statement: Statement) -> tuple[Touch, ...]:
 
 
 def touches(block: StatementList) -> Iterator[Touch]:
-    """What the statements of a block do with buffers, at any depth."""
+    """The uses of buffers by the statements of a block, at any depth."""
     for statement in walk(block):
         yield from touches_of(statement)

@@ -1,4 +1,4 @@
-"""Kernels with other operands: what `outline` and `split_functions` begin from."""
+"""Kernels with replaced operands: the basis of `outline` and `split_functions`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import ir
 class Mapping:
     """A copy of a kernel with every operand replaced by ``f(operand)``; `kernel` is the result.
 
-    Extents of buffer shapes are passed as `Extent` too (but for 'stack' buffers), and may become `Param`.
+    Extents of buffer shapes are passed as `Extent` too (except for 'stack' buffers), and may become `Param`.
     Values and local variables are shared with the original.
     """
 

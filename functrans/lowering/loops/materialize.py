@@ -1,9 +1,9 @@
-"""Which values of a kernel are computed once and kept, and how each of them iterates.
+"""Decide which values of a kernel to compute once and store, and how to iterate over each.
 
-Every equation that fuses can be evaluated at an index by evaluating its operands, so a value need not exist
-in memory. The values that are computed once and kept are the *roots*: outputs, reductions, what blocks (BLAS,
-LAPACK, scatters) read and write, what may raise, and whatever is too dear to be computed again where it is
-read more than once. Everything else is inlined into the roots that read it.
+Every equation that fuses can be evaluated at an index by evaluating its operands, so a value need not exist in memory.
+The values that are computed once and stored are the *roots*: outputs, reductions, operands and results of blocks (BLAS,
+LAPACK, scatters), equations that may raise, and values that are read more than once and are too expensive to recompute.
+All others are inlined into the roots that read them.
 """
 
 from __future__ import annotations
@@ -20,47 +20,45 @@ from ...primitives.reductions.reduce import place_p
 from ..jaxpr.reshapes import reshape_inlines
 from .read_patterns import Accesses, IndexMap, accesses, streamed_from
 
-#: A value of at most this cost (in additions, loads counted) is computed again rather than kept.
+#: A value with at most this cost (in additions, including loads) is recomputed rather than stored.
 CHEAP = 8
-#: The same where it would be computed `MANY` times for each element (a row added to a matrix).
+#: The same if it would be computed `MANY` times per element (a row added to a matrix).
 TRIVIAL = 2
 MANY = 4
-#: The most equations inlined into one root, and about the most in one loop body.
+#: The most equations inlined into one root, and roughly the most in one loop body.
 LARGEST = 1000
-#: A leading reduced axis up to this extent becomes the innermost loop, unrolled, instead of passes over
-#: memory.
+#: A leading reduced axis up to this extent becomes the innermost loop, unrolled, instead of several passes over memory.
 SHORT = 8
 
 
 @dataclass(eq=False)
 class Root:
-    """A value that is computed once.
+    """A value that is computed once and stored.
 
     Attributes
     ----------
     var : Var
         The value; the first result of a block.
     eqn : Eqn or None
-        None for a literal or a reshape of another root that must stand in a buffer of its own.
+        None for a literal, or a reshape of another root, that needs its own buffer.
     kind : {'map', 'fold', 'block', 'copy'}
-        Elementwise in some index space, a reduction of one, statements of their own, or a copy of a buffer.
+        Elementwise in some index space, a reduction of one, a block's own statements, or a copy of a buffer.
     space : tuple of int
-        The extents iterated over: the value's own shape, or the operand's of a fold.
+        The extents iterated over: the shape of the value, or of a fold's operand.
     loops : tuple of int
-        The axes of `space` in the order of loops, outermost first; axes of extent 1 have none.
+        The axes of `space` in loop order, outermost first, without axes of extent 1.
     done : int
-        How many of the loops the finished value lives in: all for a map, for a fold those outside of the
-        reduction.
+        The number of loops that contain the finished value: all for a map, those outside the reduction for a fold.
     axes : tuple of int
-        For each axis of the value the axis of `space` that runs along it.
+        For each axis of the value, the axis of `space` along it.
     reads : list of (Var, IndexMap)
-        The kept values and inputs read, and the axes of `space` that index them.
+        The stored values and inputs that it reads, and the axes of `space` that index them.
     weight : int
         The number of equations evaluated in the innermost loop.
     number : int
         The number of the root's equation.
     behind : int
-        The number of the last barrier that the value depends on: it is not computed before.
+        The number of the last barrier that the value depends on: it must be computed after it.
     """
 
     var: Var
@@ -76,7 +74,7 @@ class Root:
     behind: int = -1
 
     def axis_of_loop(self, depth: int) -> int | None:
-        """The axis of the value that the loop at `depth` runs along; None for a reduced one."""
+        """The axis of the value along the loop at `depth`; None for a reduced one."""
         axis = self.loops[depth]
         return self.axes.index(axis) if axis in self.axes else None
 
@@ -87,16 +85,16 @@ class Roots:
     Parameters
     ----------
     jaxpr : Jaxpr
-        All of its equations have kernel rules; its outputs are distinct variables that its equations define.
+        All its equations have kernel rules; its outputs are distinct variables defined by its equations.
 
     Attributes
     ----------
     roots : list of Root
         In an order in which they can be computed.
     pinned : set of Var
-        Values that must stand in memory whole.
+        Values that must be in memory as a whole.
     views : dict of Var to Var
-        Reshapes that are other declarations of a buffer, and whose.
+        Reshapes that are other declarations of a buffer, and the value of that buffer.
     literals : dict of Literal to Var
         Literals that a block reads from memory.
     producer : dict of Var to Eqn
@@ -129,7 +127,7 @@ class Roots:
             elif isinstance(rule, Reshape) and isinstance(e.invars[0], Var):
                 out = e.outvars[0]
                 whole = not reshape_inlines(e.invars[0].aval.shape, out.aval.shape)
-                # An inlined reshape costs nothing either, but a block wants the buffer itself.
+                # An inlined reshape is free too, but a block needs the buffer itself.
                 if whole or out in self.pinned:
                     self.views[out] = e.invars[0]
                     self.pinned.add(e.invars[0])
@@ -177,9 +175,7 @@ class Roots:
             root.behind = barriers.get(root.var, -1)
 
     def _spread_values(self) -> tuple[set[Atom], set[Atom]]:
-        """The values read at several places or under a condition, and those read more often than they have
-        elements.
-        """
+        """The values read in several places or under a condition, and those read more often than they have elements."""
         spread: set[Atom] = set()
         enlarged: set[Atom] = set()
         seen: set[Atom] = set()
@@ -198,7 +194,7 @@ class Roots:
         return spread, enlarged
 
     def _compared_values(self) -> set[Atom]:
-        """Values tested for equality, maybe with their own maximum: computed twice, they might differ."""
+        """Values compared for equality, possibly with their own maximum: computed twice, they might differ."""
         found: set[Atom] = set()
         for e in reversed(self.jaxpr.eqns):
             rule = e.primitive.kernel
@@ -236,7 +232,7 @@ class Roots:
         return v
 
     def _collect(self, e: Eqn, own: IndexMap) -> tuple[list[tuple[Var, IndexMap]], int]:
-        """What a root reads through the equations inlined into it, and how many these are."""
+        """What a root reads through the equations inlined into it, and the number of these."""
         reads: dict[tuple[Var, IndexMap], None] = {}
         seen: set[tuple[Var, IndexMap]] = set()
         waiting: list[tuple[Eqn, IndexMap]] = [(e, own)]
@@ -261,7 +257,7 @@ class Roots:
         return list(reads), count
 
     def _viewed(self, v: Var, place: IndexMap) -> tuple[Var, IndexMap]:
-        """A read of a reshape as a read of the value it views: leading axes in common stay known."""
+        """A read of a reshape as a read of the value that it views: common leading axes stay known."""
         base = self.base(v)
         a, b = base.aval.shape, v.aval.shape
         common = 0
@@ -271,7 +267,7 @@ class Roots:
 
 
 def _iterate(v: Var, e: Eqn) -> Root:
-    """The loops of a map or a fold: memory order, but for reductions that do better otherwise."""
+    """The loops of a map or a fold: in memory order, except for reductions that another order suits better."""
     rule = e.primitive.kernel
     if not isinstance(rule, Reduction):
         loops = tuple(d for d, n in enumerate(v.aval.shape) if n != 1)
@@ -290,12 +286,12 @@ def _iterate(v: Var, e: Eqn) -> Root:
 
 
 def reduced_axes(e: Eqn) -> tuple[int, ...]:
-    """The axes that a reduction folds."""
+    """The axes that a reduction reduces."""
     return tuple(e.params["axes"])
 
 
 def fold_of(e: Eqn) -> str:
-    """The name of what a reduction does."""
+    """The name of a reduction's operation."""
     rule = e.primitive.kernel
     assert isinstance(rule, Reduction)
     return rule.fold

@@ -1,10 +1,10 @@
-"""Numbers out of the code: shapes and literals that would otherwise make a new kernel of each value.
+"""Move numbers out of the code: shapes and literals that would otherwise make a new kernel for each value.
 
-Literals of the jaxpr become parameters while the loops are built (`Literals`); what a kernel rule writes as a
-constant (the coefficients of a polynomial) stays. Extents, strides and offsets become parameters here.
+The jaxpr's literals become parameters while the loops are built (`Literals`); constants written by kernel rules (the
+coefficients of a polynomial) stay. Extents, strides and offsets become parameters here.
 
-Equal numbers share a parameter only where they must be equal: two axes of 64 are one parameter if a loop runs
-along both, and two otherwise, so that the same program at batch size 63 has the same text.
+Equal numbers share a parameter only if they must be equal: two axes of 64 are one parameter if a loop runs along both,
+and two otherwise, so that the same program with batch size 63 has the same text.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _COMMON = (0.0, 1.0, -1.0, 2.0, 0.5)
 
 
 class Literals:
-    """The float and complex literals of one kernel that are given at run time.
+    """The float and complex literals of one kernel that become parameters.
 
-    Equal ones share a parameter, but for whole numbers, which often are extents that may be equal by chance
-    (a mean divides by one).
+    Equal ones share a parameter, except whole numbers, which are often extents that happen to be equal (a mean divides
+    by one).
     """
 
     def __init__(self) -> None:
@@ -51,13 +51,13 @@ class Literals:
 
 
 def outline(kernel: ir.Kernel, specialize_below: int) -> tuple[ir.Kernel, tuple[int, ...]]:
-    """The kernel with large extents as parameters, and the parameters' values.
+    """The kernel with large extents turned into parameters, and the values of these.
 
     Parameters
     ----------
     kernel : Kernel
     specialize_below : int
-        Extents up to this one stay literal.
+        Extents up to this one stay literals.
     """
     mapping = _Outline(kernel, specialize_below)
     mapping.kernel.ints = len(mapping.values)
@@ -153,7 +153,7 @@ class _Dim:
 def _accesses(
     block: ir.StatementList, loops: dict[ir.Value, ir.For]
 ) -> Iterator[tuple[ir.BufferDecl, tuple[ir.Operand, ...], dict[ir.Value, ir.For]]]:
-    """The loads and stores with the loops around them."""
+    """The loads and stores, with their enclosing loops."""
     for s in block.statements:
         if type(s) in (ir.Load, ir.Store):
             yield s.buffer, s.index, loops

@@ -1,7 +1,7 @@
-"""Where the scratch buffers of a kernel live: small ones on the stack, the rest sharing memory by liveness.
+"""Plan the memory of scratch buffers: small ones on the stack, the others sharing memory according to liveness.
 
-Storages never overlap, so their pointers may be marked ``noalias``; two buffers that are not needed at the
-same time get the same storage (not merely the same bytes), which keeps that promise.
+Storages never overlap, so their pointers may be marked ``noalias``. Two buffers that are not needed at the same time
+share the same storage (not just the same bytes), which preserves this.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from ...core.config import config
 from . import ir
 from .check import verify_plan
 
-#: The largest buffer on the stack, in bytes; its extents must be literals too.
+#: The largest buffer on the stack, in bytes; its extents must also be literals.
 STACK_BYTES = 2048
 
 
 @dataclass(slots=True)
 class _Life:
-    """A scratch storage: its declarations and the first and last statement of the kernel that touch them."""
+    """A scratch storage: its declarations, and the first and last statement of the kernel that use them."""
 
     buffers: list[ir.BufferDecl]
     first: int
@@ -30,19 +30,19 @@ class _Life:
 
 
 def plan(kernel: ir.Kernel, specialize_below: int) -> ir.Kernel:
-    """Choose role and storage of every scratch buffer, in place.
+    """Choose the role and storage of every scratch buffer, in place.
 
     Parameters
     ----------
     kernel : Kernel
-        Before outlining.
+        It must not be outlined yet.
     specialize_below : int
         Extents up to this one are literals.
 
     Returns
     -------
     Kernel
-        The same object; buffers that nothing touches are gone.
+        The same object, without unused buffers.
     """
     before = {id(b): b.place for b in kernel.buffers}
     lives = _lives(kernel)
@@ -56,7 +56,7 @@ def plan(kernel: ir.Kernel, specialize_below: int) -> ir.Kernel:
         if not free:
             slots.append(_Life(life.buffers, life.first, life.last))
             continue
-        # The one used last is warm in the cache. Sizes must not decide: each batch size would be a kernel.
+        # The most recently used one is warm in the cache. Sizes must not decide: each batch size would be a new kernel.
         slot = max(free, key=lambda s: s.last)
         for b in life.buffers:
             b.storage = slot.buffers[0].place
@@ -79,7 +79,7 @@ def scratch_bytes(kernel: ir.Kernel) -> dict[str, int]:
 
 
 def _drop_untouched(kernel: ir.Kernel) -> None:
-    """Remove declarations that nothing uses, as long as each input and output has one."""
+    """Remove unused declarations, but keep one for each input and output."""
     touched = {id(b) for s in kernel.body.statements for b in _touched(s)}
     places = {b.place for b in kernel.buffers if id(b) in touched}
     kernel.buffers = [

@@ -1,7 +1,7 @@
-"""What an equation reads, and at what cost: its kernel rule run on scalars that only watch.
+"""What an equation reads, and at what cost; found by running its kernel rule on recording scalars.
 
-An *index map* tells, for each axis of an operand, which axis of the output indexes it; None where the index
-is computed (a slice's offset, a gather) or does not matter (axes of extent 1).
+For each axis of an operand, an *index map* holds the axis of the output that indexes it; None if the index is computed
+(a slice's offset, a gather) or does not matter (axes of extent 1).
 """
 
 from __future__ import annotations
@@ -22,17 +22,16 @@ IndexMap = tuple[int | None, ...]
 
 
 class Access(NamedTuple):
-    """One operand read at one place."""
+    """One read of an operand."""
 
     operand: int
     place: IndexMap
 
 
 class Accesses(NamedTuple):
-    """The reads of an equation and the cost of one output element, reads not counted.
+    """The reads of an equation, and the cost of one output element without them.
 
-    `guarded` are the operands that are read under a condition, where calls of the mathematical library would
-    keep the loop from being vectorised.
+    `guarded` are the operands read under a condition, where calls of the maths library would prevent vectorization.
     """
 
     reads: tuple[Access, ...]
@@ -41,7 +40,7 @@ class Accesses(NamedTuple):
 
 
 class _Watch:
-    """A scalar that only has a dtype; as an index also the axis it comes from."""
+    """A scalar with only a dtype; as an index, also the axis that it comes from."""
 
     __slots__ = ("axis", "dtype", "emitter")
 
@@ -76,7 +75,7 @@ for _name, _op in (
 
 
 class _Operand:
-    """An operand of an indexed rule: records the indices it is read at."""
+    """An operand of an indexed rule: records the indices at which it is read."""
 
     def __init__(self, emitter: _CostEmitter, number: int, aval: Aval):
         self.emitter = emitter
@@ -111,7 +110,7 @@ class _CostEmitter:
 
     def call(self, name: str, *args: _Watch) -> _Watch:
         if OPERATIONS.get(name) != len(args):
-            raise TypeError(f"kernel rule: no function {name!r} of {len(args)} operands")
+            raise TypeError(f"kernel rule: {name!r} is not a function of {len(args)} operands")
         return self.made(name, args[0])
 
     def cast(self, x: _Watch, dtype: np.dtype) -> _Watch:
@@ -132,7 +131,7 @@ class _CostEmitter:
 
 
 def accesses(eqn: Eqn) -> Accesses:
-    """The reads of an equation that need no memory (of a `Block` those of its streamed operands)."""
+    """The reads of an equation that need no memory (for a `Block`, those of its streamed operands)."""
     rule, out = eqn.primitive.kernel, eqn.outvars[0].aval
     if type(rule) is Pointwise:
         reads = [Access(i, _aligned(a.aval, out)) for i, a in enumerate(eqn.invars)]
@@ -153,7 +152,7 @@ def accesses(eqn: Eqn) -> Accesses:
 
 
 def streamed_from(eqn: Eqn) -> int:
-    """The first operand of a block that needs no memory."""
+    """The first operand of a block that does not need memory."""
     rule = eqn.primitive.kernel
     assert type(rule) is Block
     return len(eqn.invars) if rule.streamed_from is None else rule.streamed_from
@@ -174,7 +173,7 @@ def _aligned(operand: Aval, out: Aval) -> IndexMap:
 
 
 def _reshape_map(source: tuple[int, ...], target: tuple[int, ...]) -> IndexMap:
-    """The axes that a reshape leaves as they are."""
+    """The axes that a reshape does not change."""
     where: list[int | None] = [None] * len(source)
     if 0 not in source:
         for left, right in reshape_groups(source, target):

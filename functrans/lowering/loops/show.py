@@ -41,7 +41,7 @@ def short(dtype: Any) -> str:
 
 
 def show(kernel: Kernel) -> str:
-    """The kernel's text, the name of the kernel and of its buffers left out.
+    """The kernel's text, without the names of the kernel and its buffers.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""Complex numbers taken apart: a kernel in which every scalar is real.
+"""Split complex numbers into parts, so that every scalar of a kernel is real.
 
-A complex value becomes a pair of real ones, a complex buffer is read and written by parts. Arithmetic is
-written out; division and the functions of the C library follow NumPy at infinities and NaN. What remains
-complex are the results of C functions (``cexp`` and its like, internal operations with the parts as
-arguments), which ``real`` and ``imag`` take apart at once.
+A complex value becomes a pair of real ones; a complex buffer is read and written by parts. Arithmetic is expanded;
+division and the functions of the C library follow NumPy for infinities and NaN. The only complex values left are
+results of C functions (``cexp`` and others, internal operations with the parts as arguments), which ``real`` and
+``imag`` split immediately.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Pair = tuple[ScalarHandle, ScalarHandle]
 
 
 def has_complex(kernel: ir.Kernel) -> bool:
-    """Whether anything in the kernel is complex."""
+    """Whether a kernel contains anything complex."""
     return any(b.dtype.kind == "c" for b in kernel.buffers) or any(
         type(s) is ir.Let and s.value.dtype.kind == "c" for s in ir.walk(kernel.body)
     )
 
 
 def split_complex(kernel: ir.Kernel) -> ir.Kernel:
-    """The kernel with complex scalars taken apart; buffers stay as they are."""
+    """The kernel with complex scalars split into parts; buffers do not change."""
     return _Splitter(kernel).run()
 
 
@@ -122,7 +122,7 @@ class _Splitter:
             self.pairs[s.value] = self.parts(s.value)
 
     def parts(self, value: ir.Value) -> Pair:
-        """``real`` and ``imag`` of what a C function returned."""
+        """``real`` and ``imag`` of a C function's result."""
         whole = ScalarHandle(self.b, value)
         return self.b.let("real", (whole,)), self.b.let("imag", (whole,))
 
@@ -155,7 +155,7 @@ class _Splitter:
                 self.same(s.value, found)
 
     def same(self, value: ir.Value, x: ScalarHandle) -> None:
-        """Define a real `value` of the old kernel as `x` (a cast to its own dtype costs nothing)."""
+        """Define a real `value` of the old kernel as `x` (a cast to its own dtype is free)."""
         self.b.append(ir.Let(value, "cast", (x.operand,)))
 
     def cast(self, s: ir.Let) -> None:
@@ -192,7 +192,7 @@ class _Splitter:
         return ar * br - ai * bi, ar * bi + ai * br
 
     def op_div(self, x: Pair, y: Pair) -> Pair:
-        """Smith's algorithm, as NumPy does it: no needless overflow."""
+        """Smith's algorithm, as in NumPy: no needless overflow."""
         b = self.b
         (ar, ai), (br, bi) = x, y
         sr, si = b.call("abs", br), b.call("abs", bi)
@@ -227,7 +227,7 @@ class _Splitter:
         return x[0].ne(y[0]) | x[1].ne(y[1])
 
     def op_lt(self, x: Pair, y: Pair) -> ScalarHandle:
-        """NumPy's order: by real part, then by imaginary part; false with NaN."""
+        """NumPy's order: by real part, then by imaginary part; false for NaN."""
         return self.ordered(x, y) & ((x[0] < y[0]) | (x[0].eq(y[0]) & (x[1] < y[1])))
 
     def op_le(self, x: Pair, y: Pair) -> ScalarHandle:
@@ -255,7 +255,7 @@ class _Splitter:
         return self.b.where(take, x[0], y[0]), self.b.where(take, x[1], y[1])
 
     def op_pow(self, x: Pair, y: Pair) -> Pair:
-        """C's power, with NumPy's answers where it gives NaN: z**0 is 1, and 0**y is 0 where Re y > 0."""
+        """C's power, with NumPy's results where C returns NaN: z**0 is 1, and 0**y is 0 if Re y > 0."""
         b, dtype = self.b, x[0].dtype
         zero = x[0].eq(0.0) & x[1].eq(0.0)
         positive = y[0] > 0.0
@@ -280,14 +280,14 @@ class _Splitter:
         return b.cast(re, dtype), b.cast(im, dtype)
 
     def op_log1p(self, x: Pair) -> Pair:
-        """As NumPy: log(hypot(x + 1, y)) + i atan2(y, x + 1), of doubles."""
+        """As in NumPy: log(hypot(x + 1, y)) + i atan2(y, x + 1), in doubles."""
         b, dtype = self.b, x[0].dtype
         re, im = b.cast(x[0], F64) + 1.0, b.cast(x[1], F64)
         size, angle = b.call("log", b.call("hypot", re, im)), b.call("arctan2", im, re)
         return b.cast(size, dtype), b.cast(angle, dtype)
 
     def op_expm1(self, x: Pair) -> Pair:
-        """As NumPy: expm1(x) cos(y) - 2 sin(y / 2)^2, exp(x) sin(y)."""
+        """As in NumPy: expm1(x) cos(y) - 2 sin(y / 2)^2, exp(x) sin(y)."""
         b = self.b
         half = b.call("sin", x[1] * 0.5)
         re = b.call("expm1", x[0]) * b.call("cos", x[1]) - half * half * 2.0

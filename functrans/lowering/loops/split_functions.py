@@ -1,12 +1,11 @@
-"""Large kernels in parts: functions of a few loops each, equal ones shared.
+"""Split large kernels into parts: functions of a few loops each, shared if they are equal.
 
-LLVM's time grows faster than a function's length, and programs repeat themselves: the layers of a network,
-the steps of an unrolled loop. A part is a kernel of its own, whose parameters are the storages and numbers
-that its statements use, in the order of first use; so the parts of equal layers have equal text, and are
-compiled once.
+LLVM's time grows faster than the length of a function, and programs repeat themselves: the layers of a network, the
+steps of an unrolled loop. A part is a kernel whose parameters are the storages and numbers that its statements use, in
+the order of first use. So the parts of equal layers have equal text, and are compiled once.
 
-A kernel of many loops consists of parts only (`split`). In the body of a loop, such as the stages of a Runge-Kutta
-step, only what occurs more than once is a part (`shared`), so that LLVM sees the rest in one piece.
+A kernel of many loops consists only of parts (`split`). In the body of a loop, such as the stages of a Runge-Kutta
+step, only repeated statements become parts (`shared`), so that LLVM sees the rest as a whole.
 """
 
 from __future__ import annotations
@@ -36,17 +35,17 @@ class PartCall:
     Attributes
     ----------
     part : Kernel
-        Shared by all calls of equal parts.
+        The part, shared by all its equal calls.
     text : str
-        Of the part; equal for equal parts.
+        The part's text.
     buffers : list of BufferDecl
-        The caller's declarations for ``part.buffers``, but for those of `results`.
+        The caller's declarations for ``part.buffers``, except those for `results`.
     places : list of str
-        The caller's storages for ``part.storages``; the last ones are slots for `results`.
+        The caller's storages for ``part.storages``; the last ones hold `results`.
     ints, floats : list of operands
-        What the part's parameters are.
+        The arguments for the part's parameters.
     results : list of Value
-        Values of the caller that the part computes, each in a storage of its own behind `places`.
+        Values of the caller that the part computes, each in its own storage at the end of `places`.
     """
 
     part: ir.Kernel
@@ -59,7 +58,7 @@ class PartCall:
 
 
 def split(kernel: ir.Kernel) -> list[PartCall] | None:
-    """The calls that do what a kernel does, or None if it should stay whole."""
+    """The calls equivalent to a kernel; None if it should stay whole."""
     if not _is_large(kernel.body):
         return None
     chunks = _Chunks(kernel.body)
@@ -67,7 +66,7 @@ def split(kernel: ir.Kernel) -> list[PartCall] | None:
 
 
 def shared(body: ir.StatementList) -> list[Any]:
-    """The statements of a loop's body, with calls in place of those that occur more than once."""
+    """The statements of a loop's body, with repeated ones replaced by calls."""
     if not _is_large(body):
         return body.statements
     chunks = _Chunks(body)
@@ -83,7 +82,7 @@ def shared(body: ir.StatementList) -> list[Any]:
 
 
 def _verified(calls: list[PartCall]) -> list[PartCall]:
-    """The calls themselves, checked first where ``config.verify`` is set."""
+    """The calls themselves, checked first if ``config.verify`` is set."""
     if config.verify:
         verify_parts(calls)
     return calls
@@ -94,8 +93,10 @@ def _is_large(block: ir.StatementList) -> bool:
 
 
 def _can_move(chunk: list[ir.Statement]) -> bool:
-    """Whether statements in the body of a loop can be a part of their own: they do not leave the loop, use none of its
-    variables, and have loops long enough to be worth a call and memory in place of registers.
+    """Whether statements in the body of a loop can form a part.
+
+    They must not leave the loop, must not use its variables, and must have loops long enough to make up for the call and
+    for memory in place of registers.
     """
     statements = list(ir.walk(ir.StatementList(chunk)))
     if any(type(s) in (ir.HostCall, ir.Reserve) or ir.is_long(s) for s in statements):
@@ -108,7 +109,7 @@ def _can_move(chunk: list[ir.Statement]) -> bool:
 
 
 class _Chunks:
-    """The statements of a block in runs, and who uses what."""
+    """The statements of a block in chunks, and the users of each value and storage."""
 
     def __init__(self, block: ir.StatementList):
         self.chunks = list(_chunks(block.statements))
@@ -119,11 +120,11 @@ class _Chunks:
                 self.users.setdefault(x, set()).add(n)
 
     def is_own(self, n: int) -> Callable[[str], bool]:
-        """Whether nothing but the chunk uses a storage."""
+        """Whether only this chunk uses a storage."""
         return lambda place: self.users.get(place) == {n}
 
     def call(self, n: int, own: Callable[[str], bool]) -> PartCall:
-        """The chunk as a call of a part, the same one where its text is the same."""
+        """The chunk as a call of a part, which is shared if its text is equal."""
         made = _Part(self.chunks[n], own)
         defined = [v for s in self.chunks[n] for v in _defines(s)]
         results = [v for v in defined if self.users.get(v, set()) - {n}]
@@ -139,7 +140,7 @@ class _Part(Mapping):
     """The statements of a chunk as a kernel."""
 
     def __init__(self, chunk: list[ir.Statement], own: Callable[[str], bool]):
-        self.own = own  # whether nothing else uses a storage
+        self.own = own  # whether only this chunk uses a storage
         self.ints: list[ir.Operand] = []
         self.floats: list[ir.Operand] = []
         self.known: dict[Any, ir.Param] = {}
@@ -147,7 +148,7 @@ class _Part(Mapping):
         self.extra: list[ir.BufferDecl] = []
         body = ir.StatementList(chunk)
         self.written: set[str] = set()
-        self.strided: dict[ir.BufferDecl, int] = {}  # of each buffer the first axis whose extent is needed
+        self.strided: dict[ir.BufferDecl, int] = {}  # by buffer, the first axis whose extent is needed
         for touch in ir.touches(body):
             b = touch.buffer
             self.strided[b] = min(touch.strided, self.strided.get(b, touch.strided))
@@ -160,7 +161,7 @@ class _Part(Mapping):
         role = "tape" if b.role == "tape" else "out" if b.place in self.written else "in"
         if b.role == "stack" and self.own(b.place):
             role = "stack"
-        # Extents that no address needs would only be more parameters.
+        # Extents that no address needs would only add parameters.
         shape = [1 if type(n) is ir.Param and d < self.strided[b] else n for d, n in enumerate(b.shape)]
         shape = [n if isinstance(n, int) else self.operand(n) for n in shape]
         return ir.BufferDecl(b.name, b.dtype, tuple(shape), role, b.place)
@@ -192,7 +193,7 @@ class _Part(Mapping):
         return [*self.kernel.buffers, *self.extra]
 
     def places(self) -> list[str]:
-        """The storages, but for the results'."""
+        """The storages, except those for results."""
         return [place for place in self.kernel.storages if place not in {b.place for b in self.extra}]
 
 
@@ -200,12 +201,12 @@ class _Part(Mapping):
 
 
 def _chunks(statements: list[ir.Statement]) -> Iterator[list[ir.Statement]]:
-    """Runs of statements of about one loop or call each; no variable is used on both sides of a cut."""
+    """Chunks of about one loop or call each; no variable is used on both sides of a cut."""
     last_use: dict[Any, int] = {}
     for n, s in enumerate(statements):
         last_use.update((x, n) for x in _uses([s]) if type(x) in (ir.LocalVar, ir.Value))
     chunk: list[ir.Statement] = []
-    busy = -1  # the last statement that uses what a cut must not separate
+    busy = -1  # the last statement that uses something which a cut must not separate
     heavy = False
     for n, s in enumerate(statements):
         begins = type(s) in _HEAVY or type(s) is ir.Declare
@@ -227,7 +228,7 @@ def _passes(dtype: np.dtype) -> bool:
 
 
 def _defines(s: ir.Statement) -> list[Any]:
-    """The values and variables that a statement defines for those behind it."""
+    """The values and variables that a statement defines for later ones."""
     if type(s) is ir.Declare:
         return [s.var]
     value = getattr(s, "value", None)
