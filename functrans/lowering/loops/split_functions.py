@@ -95,7 +95,7 @@ def _is_large(block: ir.StatementList) -> bool:
 def _can_move(chunk: list[ir.Statement]) -> bool:
     """Whether statements in the body of a loop can form a part.
 
-    They must not leave the loop, must not use its variables, and must have loops long enough to make up for the call and
+    They must not leave the loop or use its variables, and must have loops long enough to make up for the call and
     for memory in place of registers.
     """
     statements = list(ir.walk(ir.StatementList(chunk)))
