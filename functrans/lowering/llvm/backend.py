@@ -1,9 +1,9 @@
 """The LLVM backend: kernels inside Numba-jitted entries.
 
-One intrinsic serves all kernels: its literal argument is a number under which the kernel's LLVM text waits.
-The entry is an ``@njit`` function whose body is that intrinsic, so that compiling it compiles the kernel,
-in Numba's library and under Numba's symbol resolution. Entries have no CPython wrapper (it would cost
-10 ms each): Python calls kernels through `native_call`.
+One intrinsic serves all kernels: its literal argument is a number that identifies the kernel's LLVM text. The entry is
+an ``@njit`` function that consists of this intrinsic, so compiling it compiles the kernel, in Numba's library and with
+Numba's symbol resolution. Entries have no CPython wrapper (it would cost 10 ms each): Python calls kernels through
+`native_call`.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from .native_call import ARRAY_DATA, TUPLE_ITEMS, native_call
 
 
 class LLVM:
-    """Implements `Backend`: native code, of a kernel's LLVM text."""
+    """Implements `Backend`: native code from a kernel's LLVM text."""
 
     name = "intrinsic"
 
     def takes(self, kernel: ir.Kernel) -> bool:
-        """All."""
+        """It supports every kernel."""
         return True
 
     def compile(self, kernel: ir.Kernel, options: Options) -> NativeCode:
-        """See `Backend.compile`; it fails where SciPy or the C library lacks a routine that the kernel calls."""
+        """See `Backend.compile`; fails if SciPy or the C library lacks a routine that the kernel calls."""
         if not layout_is_known():
-            raise UnsupportedKernelError("arrays lie in memory in an unknown way")
+            raise UnsupportedKernelError("arrays have an unknown memory layout")
         code = emit_llvm(kernel, strict=options.strict, checked=options.checked)
         try:
             entry, address = compile_entry(code)
@@ -69,8 +69,8 @@ _numbers = itertools.count()
 def compile_entry(code: LLVMKernel) -> tuple[Any, int]:
     """The jitted entry of a kernel and the address of the kernel's code.
 
-    The entry may be called from jitted code with two integers, the addresses of a tuple of arrays and of
-    the parameter words; from Python, through `native_call`.
+    Jitted code may call the entry with two integers, the addresses of a tuple of arrays and of the parameter words;
+    Python calls it through `native_call`.
     """
     import numba
     from numba.core import types
@@ -126,7 +126,7 @@ def _kernel_intrinsic() -> Any:
 
 @functools.cache
 def layout_is_known() -> bool:
-    """Whether tuples and arrays lie in memory as the kernels assume."""
+    """Whether tuples and arrays have the memory layout that kernels assume."""
     if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
     arrays = tuple(np.zeros(n) for n in (1, 5, 2))

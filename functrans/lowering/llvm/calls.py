@@ -1,4 +1,4 @@
-"""Calls out of a kernel: BLAS and LAPACK, C functions of complex numbers, Python, memory for a tape."""
+"""Calls from a kernel: BLAS and LAPACK, C functions of complex numbers, Python, and memory for tapes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .function import KernelFunction
 from .interrupts import NEEDED_BY_HOST
 from .maths import PURE
 
-#: How C's complex numbers come back, by size in bytes (outside of Windows).
+#: The types in which C returns complex numbers, by size in bytes (except on Windows).
 COMPLEX = {
     16: "{ double, double }",
     8: "<2 x float>" if platform.machine() in ("x86_64", "AMD64") else "{ float, float }",
 }
 _GUARDS = f"<{GUARD // 8} x i64>"
 _WORDS = f"<{', '.join([f'i64 {WORD}'] * (GUARD // 8))}>"
-#: Makes room in a pool: twice as much as before, as far as the limit allows. Guards are as in `core.tape.reserve`.
+#: Enlarges a pool: to twice its size, as far as the limit allows. The guards work as in `core.tape.reserve`.
 _RESERVE = f"""define internal i1 @functrans.reserve(ptr captures(none) %h, i64 %needed, i64 %record, i64 %limit)
 noinline cold {{
   %capacity = getelementptr i64, ptr %h, i64 1
@@ -75,7 +75,7 @@ _RESIZE = """define internal ptr @functrans.resize(ptr %block, i64 %kept, i64 %b
   %new = call ptr @realloc(ptr %block, i64 %bytes)
   ret ptr %new
 }"""
-#: The same in checked mode: memory always moves, and what is new or given up is full of guard words.
+#: The same in checked mode: memory always moves, and new and released memory is filled with guard words.
 _RESIZE_CHECKED = """define internal ptr @functrans.resize(ptr %block, i64 %kept, i64 %bytes) {
   %new = call ptr @malloc(i64 %bytes)
   %lost = icmp eq ptr %new, null
@@ -164,7 +164,7 @@ def _complex_by_address(fn: KernelFunction, pair: tuple[Any, Any]) -> str:
 
 
 def c_function(fn: KernelFunction, name: str, args: list[str]) -> str:
-    """A C function of complex doubles, whose parts travel in registers of their own."""
+    """A C function of complex doubles, whose parts travel in separate registers."""
     ours = C_PREFIX + name
     fn.symbols.add(ours)
     fn.globals[ours] = f"declare {COMPLEX[16]} @{ours}({', '.join(['double'] * len(args))})"
@@ -172,7 +172,7 @@ def c_function(fn: KernelFunction, name: str, args: list[str]) -> str:
 
 
 def part_of(fn: KernelFunction, x: str, dtype: np.dtype, imag: bool) -> str:
-    """A part of the complex number that a C function returned."""
+    """A part of the complex number returned by a C function."""
     t = COMPLEX[dtype.itemsize]
     return fn.new(
         f"extractelement {t} {x}, i32 {int(imag)}" if t[0] == "<" else f"extractvalue {t} {x}, {int(imag)}"
@@ -203,7 +203,7 @@ def host_call(fn: KernelFunction, s: ir.HostCall) -> None:
 
 
 def _copied(fn: KernelFunction, buffer: ir.BufferDecl) -> str:
-    """A copy of a small buffer for Python to see: what is seen from outside cannot be a register."""
+    """A copy of a small buffer for Python: the original stays invisible outside, so that it can be a register."""
     copy = fn.stack(buffer)
     _move(fn, copy, fn.bases[buffer.place], buffer)
     return copy
@@ -216,7 +216,7 @@ def _move(fn: KernelFunction, target: str, source: str, buffer: ir.BufferDecl) -
 
 
 def reserve(fn: KernelFunction, s: ir.Reserve) -> None:
-    """Room in the pool of a tape; the kernel returns where there is none."""
+    """Make room in the pool of a tape; the kernel returns if that fails."""
     fn.globals.update(_NEEDED_IN_CHECKED_MODE if fn.checked else _NEEDED_BY_RESERVE)
     header, needed = fn.bases[s.tape.place], fn.operand(s.needed)
     fn.count += 1

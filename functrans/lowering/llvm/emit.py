@@ -1,9 +1,9 @@
 """Loop IR to LLVM text.
 
-A kernel becomes two functions. ``NAME`` is the entry, ``i64 (i64 arrays, i64 numbers)``: `arrays` is the
-address of a Python tuple of ndarrays, whose data pointers it reads, and `numbers` that of the parameter
-words. It calls ``NAME.body``, which is not inlined (an inlined copy would be optimised twice and lose its
-vector width) and whose pointers do not alias.
+A kernel becomes two functions. ``NAME`` is the entry, ``i64 (i64 arrays, i64 numbers)``: `arrays` is the address of a
+Python tuple of ndarrays, whose data pointers it reads, and `numbers` the address of the parameter words. It calls
+``NAME.body``, whose pointers do not alias, and which is not inlined (an inlined copy would be optimised twice and lose
+its vector width).
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from .statements import Statements
 
 @dataclass(frozen=True)
 class LLVMKernel:
-    """Text of a module, its entry's name, and the BLAS and special-function symbols that it needs."""
+    """The text of a module, the name of its entry, and the BLAS and special-function symbols that it needs."""
 
     text: str
     entry: str
     symbols: frozenset[str]
 
 
-#: What the functions of a module are called until its text is complete.
+#: The name of a module's functions until its text is complete.
 _NAME = "functrans_kernel"
 
 
@@ -43,14 +43,14 @@ def emit_llvm(kernel: ir.Kernel, *, strict: bool = False, checked: bool = False)
     ----------
     kernel : Kernel
     strict : bool
-        No contraction, and the C library's scalar functions everywhere.
+        Use no contraction, and the C library's scalar functions everywhere.
     checked : bool
-        Guard words around memory on the stack, and memory of tapes that moves at each growth.
+        Put guard words around memory on the stack, and move the memory of tapes each time it grows.
 
     Notes
     -----
-    The entry's name ends in a hash of the text: equal kernels have equal symbols, in every process and in any order
-    of compilation, and different ones different symbols.
+    The entry's name ends in a hash of the text: equal kernels have equal symbols, in every process and in any order of
+    compilation, and different kernels different ones.
     """
     if has_complex(kernel):
         kernel = split_complex(kernel)
@@ -62,12 +62,12 @@ def emit_llvm(kernel: ir.Kernel, *, strict: bool = False, checked: bool = False)
 
 
 class _Module(Statements):
-    """The kernel's own function, and what stands around it."""
+    """The kernel's own function, and the module around it."""
 
     def __init__(self, kernel: ir.Kernel, name: str, strict: bool, checked: bool):
         super().__init__(kernel, name, strict, checked)
-        self.rows: list[int] = []  # where parts find their arguments
-        self.slots: dict[ir.Value, int] = {}  # the words that hold what parts give to others
+        self.rows: list[int] = []  # the locations of the parts' arguments
+        self.slots: dict[ir.Value, int] = {}  # the words that hold values which parts pass to others
 
     def module(self) -> str:
         """The whole module."""
@@ -93,7 +93,7 @@ class _Module(Statements):
             if row is None:
                 self.in_entry(call, f"{name}.body", self.arguments_of(call))
                 continue
-            # One part may give a number to other parts here, and write it to an output there.
+            # A part may pass a number to other parts through a word, and also write it to an output.
             given = len(call.results)
             unpacking = f"{name}.row{given}"
             if unpacking not in by_row:
@@ -111,7 +111,7 @@ class _Module(Statements):
         return [*self.entry_head(), *self.frame(), *self.lines, "}"]
 
     def frame(self) -> list[str]:
-        """The status, and one row of words for the parameters and for what parts give to others."""
+        """The status, and one row of words for the parameters and for values passed between parts."""
         count = self.kernel.ints + self.kernel.floats
         return [
             "  %status = alloca i64",
@@ -122,7 +122,7 @@ class _Module(Statements):
         ]
 
     def row_of(self, call: PartCall) -> list[int] | None:
-        """Where a part finds its arguments, as byte offsets; None if they cannot all be addressed so."""
+        """The locations of a part's arguments, as byte offsets; None if some cannot be addressed this way."""
         numbers = [*call.results, *call.ints, *call.floats]
         if any(x.dtype not in (np.int64, np.float64) for x in numbers if type(x) is not ir.Param):
             return None
@@ -132,17 +132,17 @@ class _Module(Statements):
         return [*storages, *(8 * self.slot_of(x) for x in numbers)]
 
     def slot_of(self, x: Any) -> int:
-        """The number of the word that holds a parameter, or a value of a part."""
+        """The number of the word that holds a parameter, or a value computed by a part."""
         if type(x) is ir.Param:
             return super().slot_of(x)
         first = self.kernel.ints + self.kernel.floats
         return self.slots.setdefault(x, first + len(self.slots))
 
     def unpacking(self, part: ir.Kernel, given: int, name: str) -> list[str]:
-        """The function that calls a part with what a row of the table says; the last `given` storages are results.
+        """The function that calls a part with the arguments in a table row; the last `given` storages are results.
 
-        A program of a thousand arrays has a thousand calls of few parts: one instruction for each, instead of all
-        those that fetch arguments, is quicker to compile by far.
+        A program of a thousand arrays makes a thousand calls of few parts. A single instruction per call compiles much
+        faster than the instructions that fetch all arguments.
         """
         fetch = KernelFunction(part, name, self.strict, self.checked, self)
 
@@ -167,7 +167,7 @@ class _Module(Statements):
         ]
 
     def arguments_of(self, call: PartCall) -> list[str]:
-        """What a part is called with, fetched at the call: values that live throughout cost LLVM quadratic time."""
+        """The arguments of a part, fetched at each call: long-lived values would take LLVM quadratic time."""
         places = [self.base(place) for place in call.places]
         return [
             *(f"ptr {place}" for place in (*places, *map(self.slot, call.results))),
@@ -194,7 +194,7 @@ class _Module(Statements):
         return self.bases[place]
 
     def in_entry(self, call: PartCall, name: str, arguments: list[str]) -> None:
-        """Call a part; leave where it found no room, or an exception is pending."""
+        """Call a part; return if it ran out of memory, or if an exception is pending."""
         found, status = self.call_part(name, arguments)
         self.leave_if_overwritten(call, found)
         if any(type(s) is ir.Reserve for s in ir.walk(call.part.body)):
@@ -203,12 +203,12 @@ class _Module(Statements):
             self.leave_if(self.new(f"icmp ne i64 {status}, 0"), status)
 
     def leave_if_full(self, status: str) -> None:
-        """Return where a part found no room for a tape."""
+        """Return if a part had no room for a tape."""
         full = self.new(f"icmp ne i64 {self.new(f'and i64 {status}, {ir.TAPE_FULL}')}, 0")
         self.leave_if(full, status)
 
     def leave_if_overwritten(self, call: PartCall, found: str) -> None:
-        """Return where a part wrote beside memory on its stack; it numbers declarations in its own way."""
+        """Return if a part wrote outside memory on its stack; each part numbers declarations in its own way."""
         numbers = {id(b): i for i, b in enumerate(self.kernel.buffers)}
         stacks = [i for i, b in enumerate(call.part.buffers) if b.role == "stack"]
         if self.checked and stacks:
@@ -220,7 +220,7 @@ class _Module(Statements):
             self.leave_if(self.new(f"icmp sge i64 {found}, {ir.OVERWRITTEN}"), status)
 
     def leave_if(self, condition: str, status: str) -> None:
-        """Return the status where a condition holds."""
+        """Return the status if a condition holds."""
         self.count += 1
         n = self.count
         self.lines.append(f"  br i1 {condition}, label %leave{n}, label %stay{n}")
@@ -248,7 +248,7 @@ class _Module(Statements):
 
 
 def fetch_storage(fn: KernelFunction, offset: str) -> str:
-    """Code that fetches the address of a storage: `offset` bytes into the tuple stands its array."""
+    """Code that fetches the address of a storage, whose array is at `offset` bytes in the tuple."""
     item = fn.new(f"getelementptr i8, ptr %tuple, i32 {offset}")
     field = fn.new(f"getelementptr i8, ptr {fn.new(f'load ptr, ptr {item}')}, i64 {ARRAY_DATA}")
     return fn.new(f"load ptr, ptr {field}")

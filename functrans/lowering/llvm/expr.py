@@ -1,7 +1,7 @@
 """A small language for writing LLVM functions of numbers in Python, without branches.
 
-The functions are meant to be inlined in loops and vectorised with them, so they choose with
-`FunctionText.select`. Every operation rounds once: where a fused multiply-add is meant, it is written.
+The functions are meant to be inlined into loops and vectorized with them, so they use `FunctionText.select` instead of
+branches. Every operation rounds once: a fused multiply-add must be written explicitly.
 
 >>> f = FunctionText("square", "double")
 >>> x = f.arguments[0]
@@ -23,7 +23,7 @@ _WORD = {"double": "i64", "float": "i32"}
 
 
 class Expr:
-    """A value of such a function: combine with operators; Python numbers become literals of the same type."""
+    """A value in such a function: combine with operators; Python numbers become literals of the same type."""
 
     __slots__ = ("function", "text", "type")
 
@@ -108,7 +108,7 @@ class FunctionText:
     ----------
     name : str
     type_ : {'double', 'float'}
-        Of the arguments and the result.
+        The type of the arguments and the result.
     arity : int
     """
 

@@ -1,4 +1,4 @@
-"""One LLVM function in the making: its lines, the names of values, addresses in memory."""
+"""One LLVM function under construction: its lines, the names of values, addresses in memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..loops import ir
 from . import ops
 from .maths import Maths
 
-#: Guard words on each side of memory on the stack, and how many bytes they are.
+#: Guard words on each side of memory on the stack, and their size in bytes.
 _WORDS = f"<8 x i64> <{', '.join([f'i64 {WORD}'] * 8)}>"
 _GUARD = 64
 
@@ -22,15 +22,15 @@ class KernelFunction:
     Parameters
     ----------
     kernel : Kernel
-        What it computes; without complex scalars.
+        The kernel that it computes, without complex scalars.
     name : str
         The function is ``NAME.body``.
     strict : bool
-        No contraction, and the C library's scalar functions everywhere.
+        Use no contraction, and the C library's scalar functions everywhere.
     checked : bool
-        Guard words around memory on the stack, which are looked at in the end.
+        Put guard words around memory on the stack, and check them at the end.
     whole : KernelFunction, optional
-        Of the kernel that this is a part of: what belongs to the module is shared.
+        The function of the kernel that this is a part of; they share module-level state.
     """
 
     def __init__(
@@ -47,22 +47,22 @@ class KernelFunction:
         self.checked = checked
         self.guarded: list[
             tuple[str, int]
-        ] = []  # guard words on the stack, and the number of the declaration
+        ] = []  # guard words on the stack, with the number of the declaration
         self.fast = "" if strict else "contract "
-        self.head: list[str] = []  # allocas and what is computed once
+        self.head: list[str] = []  # allocas and values computed once
         self.lines: list[str] = []
         self.count = 0
         self.is_entry = False  # whether parameters are read from memory
-        # What belongs to the module, shared by the functions of a kernel in parts.
+        # Module-level state, shared by the functions of a kernel in parts.
         self.library: Maths = Maths(strict) if whole is None else whole.library
         self.globals: dict[str, str] = {} if whole is None else whole.globals
         self.symbols: set[str] = set() if whole is None else whole.symbols
-        self.loops: list[str] = [] if whole is None else whole.loops  # the hints of each
-        self.parts: dict[str, str] = {} if whole is None else whole.parts  # names of functions by text
-        self.functions: list[str] = [] if whole is None else whole.functions  # the parts' own lines
+        self.loops: list[str] = [] if whole is None else whole.loops  # the hints of each loop
+        self.parts: dict[str, str] = {} if whole is None else whole.parts  # function names by text
+        self.functions: list[str] = [] if whole is None else whole.functions  # the text of the parts
         self.prefix: str = name if whole is None else whole.prefix
         self.label = "entry"
-        self.accumulators = 0  # variables that the innermost loop around updates
+        self.accumulators = 0  # variables that the innermost enclosing loop updates
         self.values: dict[ir.Value, str] = {}
         self.locals: dict[ir.LocalVar, str] = {}
         self.storages = kernel.storages
@@ -70,7 +70,7 @@ class KernelFunction:
         self.bases: dict[str, str] = {place: f"%s{i}" for place, i in self.positions.items()}
 
     def fresh(self) -> str:
-        """A name for a value."""
+        """A new name for a value."""
         self.count += 1
         return f"%v{self.count}"
 
@@ -94,7 +94,7 @@ class KernelFunction:
         return self.new(code)
 
     def operand(self, x: Any) -> str:
-        """An operand of a statement as LLVM writes it."""
+        """The LLVM text of a statement's operand."""
         kind = type(x)
         if kind is ir.Value:
             return self.values[x]
@@ -113,7 +113,7 @@ class KernelFunction:
         return f"%f{x.slot}" if x.dtype == np.float64 else f"%g{x.slot}"
 
     def word(self, x: ir.Param) -> str:
-        """A parameter read from memory, where it is needed: the entry of a kernel in parts may have hundreds."""
+        """A parameter read from memory where it is used: the entry of a kernel in parts may have hundreds."""
         place = self.new(f"getelementptr i64, ptr %words, i64 {self.slot_of(x)}")
         return self.new(f"load {'i64' if x.dtype == ir.INT64 else 'double'}, ptr {place}")
 
@@ -169,7 +169,7 @@ class KernelFunction:
         return found
 
     def leave(self) -> None:
-        """Return the status, after a look at the guard words."""
+        """Return the status, after checking the guard words."""
         status = self.new("load i64, ptr %status")
         t, expected = _WORDS.split(">", 1)
         for guard, number in self.guarded:
@@ -180,7 +180,7 @@ class KernelFunction:
         self.lines.append(f"  ret i64 {status}")
 
     def mark(self, label: str) -> None:
-        """Begin a basic block."""
+        """Start a basic block."""
         self.lines.append(f"{label}:")
         self.label = label
 
@@ -197,7 +197,7 @@ class KernelFunction:
         ]
 
     def text(self) -> list[str]:
-        """The function around the lines."""
+        """The complete function text around the lines."""
         self.leave()
         operands = [x for s in ir.walk(self.kernel.body) for x in ir.operands_of(s)]
         operands += [part for x in operands if isinstance(x, tuple) for part in x]

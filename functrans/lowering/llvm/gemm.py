@@ -1,11 +1,11 @@
-"""Matrix products of our own, where SciPy's BLAS makes too little of the processor's vectors.
+"""functrans's own matrix products, for processors on which SciPy's BLAS makes poor use of vectors.
 
-OpenBLAS chooses its kernels by the processor's name, and takes those for 256 bits on processors that it does not know.
-On a processor with AVX-512 these products need half the time. They also pay for small and narrow matrices, since
-nothing is copied that can be read where it is: BLAS packs both matrices.
+OpenBLAS chooses its kernels by the processor's name, and uses 256-bit vectors on processors that it does not know. On a
+processor with AVX-512 these products take half the time. They also help for small and narrow matrices, since they read
+data in place if possible, while BLAS packs both matrices.
 
-An element of the result is a sum in the order of its index, in blocks of `_DEPTH`, wherever it stands in a matrix of
-whatever size. The code is compiled once per process, when the first kernel that multiplies matrices is.
+Each element of the result is a sum in index order, in blocks of `_DEPTH`, whatever its position and the size of the
+matrix. The code is compiled once per process, with the first kernel that multiplies matrices.
 
 References
 ----------
@@ -26,15 +26,15 @@ from ...core.context import new_lock
 from ..blas import OWN_PRODUCTS, address, has_own_products, symbol
 
 _BYTES = 64
-"""Of a vector."""
+"""The size of a vector in bytes."""
 _ROWS, _VECTORS = 8, 2
-"""Of the tile whose sums are in registers: 16 of 32."""
+"""The size of the tile whose sums are in registers: 16 of 32."""
 _DEPTH, _HEIGHT = 256, 256
-"""Of the blocks: a tile's rows of the right matrix stay in the first cache, a block of the left one in the second."""
+"""Block sizes: a tile's rows of the right matrix stay in the first cache, a block of the left one in the second."""
 _FEW = 4
-"""Tiles in a column from which rows of the right matrix that lie far apart are copied side by side first."""
+"""From this many tiles in a column on, rows of the right matrix that are far apart are packed first."""
 _ALONE = 2.0**20
-"""Multiplications up to which one thread does as well as BLAS with many."""
+"""The number of multiplications up to which one thread is as fast as BLAS with many."""
 _TYPES = {"s": ("float", 4), "d": ("double", 8)}
 _COUNT = "functrans.blas_threads"
 _THREADS = ("scipy_openblas_get_num_threads", "openblas_get_num_threads")
@@ -45,7 +45,7 @@ _engines: list[Any] = []
 
 
 def publish_products(symbols: Iterable[str]) -> None:
-    """Let LLVM know our own products by the symbols of BLAS's, where they are the better ones."""
+    """Register functrans's own products with LLVM under the symbols of BLAS's, if they are faster."""
     import llvmlite.binding as llvm
 
     for letter in OWN_PRODUCTS:
@@ -54,7 +54,7 @@ def publish_products(symbols: Iterable[str]) -> None:
 
 
 def own_gemm(letter: str) -> int:
-    """The address of our own product, which takes what ``sgemm`` or ``dgemm`` takes."""
+    """The address of our own product, which has the signature of ``sgemm`` or ``dgemm``."""
     with _loading:
         return _own_gemm(letter)
 
@@ -72,19 +72,19 @@ def _own_gemm(letter: str) -> int:
     machine = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3
     )
-    # No pass would find anything to improve: 30 ms in place of 100.
+    # No optimisation pass would improve it: 30 ms instead of 100.
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(gemm_text(letter, bool(threads))), machine)
     engine.finalize_object()
-    _engines.append(engine)  # the code lives as long as it does
+    _engines.append(engine)  # it owns the code
     return engine.get_function_address(_own(letter))
 
 
 def _thread_count() -> int:
-    """The address of the function that says how many threads BLAS uses; 0 where there is none."""
+    """The address of the function that returns BLAS's number of threads; 0 if there is none."""
     with suppress(OSError):
         library = ctypes.CDLL(importlib.import_module("scipy.linalg.cython_blas").__file__)
         for name in _THREADS:
-            with suppress(AttributeError):  # symbols of the libraries it needs are found too
+            with suppress(AttributeError):  # also finds symbols of the libraries that it depends on
                 return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
     return 0
 
@@ -112,13 +112,13 @@ class _Text:
         self.lines.append("entry:")
 
     def new(self, code: str) -> str:
-        """The value of an instruction."""
+        """Append an instruction, and name its value."""
         self.count += 1
         self.lines.append(f"  %v{self.count} = {code}")
         return f"%v{self.count}"
 
     def do(self, code: str) -> None:
-        """Add an instruction without a value."""
+        """Append an instruction without a value."""
         self.lines.append(f"  {code}")
 
     def label(self, name: str) -> str:
@@ -127,7 +127,7 @@ class _Text:
         return f"{name}{self.count}"
 
     def mark(self, label: str) -> None:
-        """Begin a block, to which the one before leads unless it has ended."""
+        """Start a basic block; the previous one falls through unless it has ended."""
         self.lines.append(f"{label}:")
         self.block = label
 
@@ -140,7 +140,7 @@ class _Text:
         return self.new(f"mul nsw i64 {x}, {y}")
 
     def least(self, x: str | int, y: str | int) -> str:
-        """The smaller one of two integers."""
+        """The smaller of two integers."""
         return self.new(f"call i64 @llvm.smin.i64(i64 {x}, i64 {y})")
 
     def at(self, t: str, base: str, *offsets: str | int) -> str:
@@ -168,7 +168,7 @@ class _Text:
 
     @contextmanager
     def when(self, condition: str) -> Iterator[None]:
-        """What is done on a condition."""
+        """Statements that run only if a condition holds."""
         then, done = self.label("then"), self.label("done")
         self.do(f"br i1 {condition}, label %{then}, label %{done}")
         self.mark(then)
@@ -179,7 +179,7 @@ class _Text:
 
 @dataclass(frozen=True)
 class _Type:
-    """A type of numbers, and its vectors."""
+    """A number type, and its vectors."""
 
     letter: str
 
@@ -208,21 +208,21 @@ class _Type:
         return f"v{self.lanes}f{8 * self.size}"
 
     def load(self, f: _Text, place: str, mask: str) -> str:
-        """Those numbers of a vector that a mask names; zero for the others."""
+        """Load the elements of a vector selected by a mask; zero for the others."""
         return f.new(
             f"call {self.vector} @llvm.masked.load.{self.suffix}.p0(ptr {place}, i32 {self.size}, "
             f"{self.mask} {mask}, {self.vector} zeroinitializer)"
         )
 
     def store(self, f: _Text, x: str, place: str, mask: str) -> None:
-        """Store those numbers of a vector that a mask names."""
+        """Store the elements of a vector selected by a mask."""
         f.do(
             f"call void @llvm.masked.store.{self.suffix}.p0({self.vector} {x}, ptr {place}, i32 {self.size}, "
             f"{self.mask} {mask})"
         )
 
     def masks(self, f: _Text, columns: str, vectors: int) -> list[str]:
-        """Which numbers of each vector are among the first columns."""
+        """For each vector, which elements are among the first columns."""
         words = f"<{self.lanes} x i32>"
         narrow = f.new(f"trunc i64 {columns} to i32")
         all_columns = _spread(f, "i32", narrow, self.lanes)
@@ -235,20 +235,20 @@ class _Type:
 
 
 def _spread(f: _Text, t: str, x: str, lanes: int) -> str:
-    """A vector of one number."""
+    """A vector with all elements equal."""
     first = f.new(f"insertelement <{lanes} x {t}> poison, {t} {x}, i32 0")
     zeros = f"<{lanes} x i32> zeroinitializer"
     return f.new(f"shufflevector <{lanes} x {t}> {first}, <{lanes} x {t}> poison, {zeros}")
 
 
 def gemm_text(letter: str, threads: bool) -> str:
-    """A module with ``functrans.own.sgemm`` or ``functrans.own.dgemm``, which take what BLAS's take.
+    """A module with ``functrans.own.sgemm`` or ``functrans.own.dgemm``, which have the signatures of BLAS's.
 
     Parameters
     ----------
     letter : {'s', 'd'}
     threads : bool
-        Whether there is a function to ask how many threads BLAS uses.
+        Whether a function is available that returns BLAS's number of threads.
     """
     t = _Type(letter)
     pointers = ", ".join(["ptr"] * 13)
@@ -267,9 +267,9 @@ def gemm_text(letter: str, threads: bool) -> str:
 
 
 def _tile(t: _Type, vectors: int) -> str:
-    """The product of a few rows by a few columns, which is stored or added to what is there.
+    """The product of a few rows by a few columns, which is stored, or added to the existing numbers.
 
-    Rows after the last one are computed as the last one is, and not stored.
+    Rows after the last one are computed like the last one, and not stored.
     """
     f = _Text()
     masks = t.masks(f, "%columns", vectors)
@@ -324,7 +324,7 @@ def _function(head: str, f: _Text) -> str:
 
 
 def _product(t: _Type, threads: bool) -> str:
-    """The whole product, as BLAS: column-major matrices C = A B, which are row-major C' = B' A'."""
+    """The whole product, as in BLAS: column-major matrices C = A B, which are row-major C' = B' A'."""
     f = _Text()
     f.do(f"%packed = alloca [{_DEPTH * _VECTORS * t.lanes} x {t.number}], align {_BYTES}")
     columns, rows, depth, lda, ldb, ldc = (
@@ -373,7 +373,7 @@ def _product(t: _Type, threads: bool) -> str:
 
 
 def _is_ours(t: _Type, f: _Text, extents: tuple[str, str, str], beta: str, adds: str, threads: bool) -> str:
-    """Whether to compute it here: not where BLAS has threads for it, or factors are given."""
+    """Whether to compute it here: not if BLAS has threads for it, or if there are factors."""
     unscaled = f.new(f"fcmp oeq {t.number} {f.new(f'load {t.number}, ptr %alpha')}, 1.0")
     sets = f.new(f"fcmp oeq {t.number} {beta}, 0.0")
     simple = f.new(f"and i1 {unscaled}, {f.new(f'or i1 {sets}, {adds}')}")
@@ -398,7 +398,7 @@ def _chosen(f: _Text, condition: str, x: str | int, y: str | int) -> str:
 
 
 def _pack(t: _Type, f: _Text, y: str, strides: tuple[str, str], extents: tuple[str, str], flat: str) -> None:
-    """Copy rows of a few columns side by side."""
+    """Pack rows of a few columns side by side."""
     (row, column), (deep, some) = strides, extents
     wide = _VECTORS * t.lanes
     by_rows, by_columns, done = (f.label(name) for name in ("rows", "columns", "done"))

@@ -1,9 +1,8 @@
-"""Elementary functions of doubles without branches or tables, to be inlined and vectorised with the loop
-around.
+"""Elementary functions of doubles without branches or tables, for inlining into vectorized loops.
 
-Within 2 units in the last place over the whole range, and right at zeros, infinities, NaN and denormals. A
-libmvec call spills every vector register around itself; in a loop with several live accumulators these are
-twice as fast. The polynomials are Chebyshev interpolants of the functions named, computed with 150 digits.
+They are accurate to 2 units in the last place over the whole range, and exact for zeros, infinities, NaN and denormals.
+A libmvec call spills every live vector register; in a loop with several accumulators these functions are twice as fast.
+The polynomials are Chebyshev interpolants, computed with 150 digits.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ import math
 from .expr import Expr, FunctionText
 
 LOG2E = 1.4426950408889634
-#: log 2 in two parts; the first has 20 trailing zero bits, so that its product with an exponent is exact.
+#: log 2 in two parts; the first ends in 20 zero bits, so that its product with an exponent is exact.
 LN2_HIGH, LN2_LOW = 0.6931471804855391, 7.440617110012397e-11
-#: Adding it to a double leaves the nearest integer in the low bits.
+#: Adding it to a double puts the nearest integer into the low bits.
 MAGIC = 1.5 * 2.0**52
 MAGIC_BITS = 0x4338000000000000
 

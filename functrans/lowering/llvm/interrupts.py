@@ -1,12 +1,12 @@
-"""Ctrl-C inside of native loops.
+"""Ctrl-C inside native loops.
 
-Interruptible loops count down the work that they do, in statements or so. When the count is used up they read the
-clock, and every `INTERVAL` (in the main thread; Python gives signals to no other) they take the GIL and let Python run
-the handlers of signals that have arrived. Where one raises (`KeyboardInterrupt`), the exception stays pending, the
-status gets its `PENDING` bit, and the count stays at zero, so that the loops around end at their next look as well.
+Interruptible loops count down their work, in units of about one statement. When the count reaches zero they read the
+clock, and every `INTERVAL` (in the main thread, the only one to which Python delivers signals) they take the GIL and
+let Python run pending signal handlers. If a handler raises (`KeyboardInterrupt`), the exception stays pending, the
+status gets its `PENDING` bit, and the count stays at zero, so that enclosing loops also end at their next check.
 
-A loop without interruptible loops inside is cut in pieces whose work is about the count: the inner loop is as it was,
-and is vectorised as it was. Others look at the count in every iteration.
+A loop without interruptible inner loops is split into pieces whose work is about the count: the inner loop does not
+change, and is vectorized as before. Other loops check the count in every iteration.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Any
 from ..loops import ir
 from .function import KernelFunction
 
-#: How much work is done between two looks at the clock: some 20 us.
+#: The amount of work between two readings of the clock: about 20 us.
 BUDGET = 1 << 16
-#: Nanoseconds between two questions for signals.
+#: Nanoseconds between two checks for signals.
 INTERVAL = 50_000_000
-#: What a mathematical function is counted as at most, and a routine at least, whose work grows with the matrices.
+#: The most that a mathematical function counts, and the least for a routine, whose work grows with the matrices.
 MATHS, ROUTINE = 8, 256
-#: What a loop inside is counted as whose number of rounds is not known before.
+#: The count of an inner loop whose trip count is unknown in advance.
 UNKNOWN = 64
 
 _CLOCKS = {"darwin": 6}  # CLOCK_MONOTONIC
@@ -41,7 +41,7 @@ _NOW_ON_WINDOWS = """  %ms = call i64 @GetTickCount64()
 
 _MODULE = "functrans.lowering.host.host_calls"
 _IDENT = "i32" if sys.platform == "win32" else "i64"
-#: Whether a handler raised. `%last` is the time of the last question, zero before the first look at the clock.
+#: Returns whether a handler raised. `%last` is the time of the last check, zero before the first reading of the clock.
 POLL = f"""define internal i1 @functrans.poll(ptr %last) noinline cold {{
 {_NOW_ON_WINDOWS if sys.platform == "win32" else _NOW}
   %old = load i64, ptr %last
@@ -91,7 +91,7 @@ go:
   ret i1 false
 }}"""
 
-#: Whether a host call raised.
+#: Returns whether a host call raised.
 HOST = """define internal i1 @functrans.host(i64 %number, ptr %places) noinline cold {
   %gil = call i32 @PyGILState_Ensure()
   %module = call ptr @PyImport_ImportModule(ptr @functrans.module)
@@ -117,7 +117,7 @@ def _text(name: str, value: str) -> str:
     return f'@functrans.{name} = private constant [{len(value) + 1} x i8] c"{value}\\00"'
 
 
-#: What the functions above need, by name, for the head of a module.
+#: Declarations that the functions above need, by name, for the head of a module.
 _PYTHON = {
     "functrans.module": _text("module", _MODULE),
     "PyGILState_Ensure": "declare i32 @PyGILState_Ensure()",
@@ -147,7 +147,7 @@ NEEDED_BY_HOST = {
 
 
 def is_innermost(block: ir.StatementList) -> bool:
-    """Whether nothing in the body of a loop can be interrupted on its own."""
+    """Whether the body of a loop contains nothing that can be interrupted by itself."""
     return not any(ir.is_long(s) or type(s) is ir.HostCall for s in ir.walk(block))
 
 
@@ -160,7 +160,7 @@ class Work:
         self.terms: list[tuple[int, tuple[Any, ...]]] = []
 
     def add(self, block: ir.StatementList, times: int = 1, factors: tuple[Any, ...] = ()) -> None:
-        """Count a block that runs `times`, times the parameters `factors`."""
+        """Count a block that runs `times` times the product of the parameters `factors`."""
         count = 0
         for s in block.statements:
             match s:
@@ -196,7 +196,7 @@ class Work:
             self.fixed += number
 
     def total(self) -> str:
-        """The number as an LLVM operand; at least 1."""
+        """The number as an LLVM operand, at least 1."""
         found = str(max(self.fixed, 1))
         for number, factors in self.terms:
             product = str(number)
@@ -214,12 +214,12 @@ def work_of(fn: KernelFunction, block: ir.StatementList) -> str:
 
 
 class Countdown:
-    """The count of one function, and what loops do with it.
+    """The count of one function, and how loops use it.
 
     Parameters
     ----------
     fn : emitter of a function
-        Its head gets the variables, its module the functions.
+        Variables are added to its head, functions to its module.
     """
 
     def __init__(self, fn: KernelFunction):
@@ -229,7 +229,7 @@ class Countdown:
         fn.head += [f"  store i64 {BUDGET}, ptr {self.left}", f"  store i64 0, ptr {self.last}"]
 
     def spend(self, work: str, n: int, then: str, end: str) -> None:
-        """Count down, and go to the label `then`; to `end` where the loop is to be left."""
+        """Count down, and go to the label `then`; go to `end` to leave the loop."""
         fn = self.fn
         old = fn.new(f"load i64, ptr {self.left}")
         new = fn.new(f"sub i64 {old}, {work}")
@@ -251,7 +251,7 @@ class Countdown:
     def pieces(
         self, s: ir.For, start: str, stop: str, end: str, rounds: Callable[[str, str, str], None]
     ) -> None:
-        """The iterations of a loop in pieces of about the count; `rounds` emits those of one, and a label behind."""
+        """The iterations of a loop in pieces of about the count; `rounds` emits those of one, ending at a label."""
         fn = self.fn
         work = work_of(fn, s.body)
         if work.isdigit():

@@ -1,17 +1,16 @@
-"""Mathematical functions in kernels: which symbol computes what, and how loops with calls stay vector loops.
+"""Mathematical functions in kernels: which symbol computes what, and how loops with calls stay vectorized.
 
 In order of preference:
 
-1. code of our own (`inline_maths`), inlined and vectorised with the loop around it, where the loop keeps
-   several accumulators: a call would spill them all, and take twice the time. Elsewhere the gain is a fifth,
-   and does not pay for 3 ms of compile time at each place;
-2. glibc's libmvec: a call of the scalar function carries the attribute ``vector-function-abi-variant`` that
-   names the vector variants, each of them only if the loaded library has it (a missing one would be a jump
-   to nowhere);
-3. code of our own where libmvec is missing;
+1. our own code (`inline_maths`), inlined and vectorized with the enclosing loop, if the loop keeps several
+   accumulators: a call would spill them all, and take twice the time. Elsewhere it gains a fifth, which is not worth
+   3 ms of compile time per call;
+2. glibc's libmvec: a call of the scalar function has the attribute ``vector-function-abi-variant``, which names the
+   vector variants that the loaded library has (calling a missing one would jump to an invalid address);
+3. our own code, if libmvec is missing;
 4. the C library's scalar function.
 
-Strict kernels use 4 alone.
+Strict kernels use only 4.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ from .inline_maths import FASTER, FUNCTIONS
 from .ops import llvm_type
 from .own_maths import definition_of
 
-#: The C library's name of each function that it has.
+#: The C library's names of its functions.
 LIBM = {name: f.libm for name, f in scalar_functions.FUNCTIONS.items() if f.libm}
-#: A call of one of these neither reads nor writes memory that a kernel knows of (nobody reads errno).
+#: Attributes of a call that neither reads nor writes memory of the kernel (nothing reads errno).
 PURE = " nounwind willreturn memory(none)"
 
 
 @dataclass(frozen=True)
 class MathFunction:
-    """A symbol and the attributes of a call of it."""
+    """A symbol, and the attributes of calls of it."""
 
     symbol: str
     attributes: str
@@ -61,7 +60,7 @@ class Maths:
         self.function_attributes = f'"prefer-vector-width"="{width}"' if width else ""
 
     def use(self, name: str, dtype: np.dtype, inline: bool = False) -> MathFunction:
-        """The function for operands of `dtype`; `inline` where a call would be dear."""
+        """The function for operands of `dtype`; `inline` if a call would be expensive."""
         key = (name, dtype.name, inline)
         if key not in self._used:
             self._used[key] = self._find(name, dtype, inline)
@@ -90,7 +89,7 @@ class Maths:
             variants = self._variants(symbol, t, arity)
             if own and not variants:
                 return self._define(name, t, dtype.kind)
-        # Under a name of ours: where LLVM knows the C function, it rewrites cos(-x) as a new call of cos,
+        # Under our own name: if LLVM knows the C function, it rewrites cos(-x) as a new call of cos,
         # which has lost its vector variants.
         ours = C_PREFIX + symbol
         self.symbols.add(ours)
@@ -98,7 +97,7 @@ class Maths:
         return MathFunction(ours, PURE + variants)
 
     def _variants(self, symbol: str, t: str, arity: int) -> str:
-        """The attribute that lists the vector variants of a C function, declared on the way."""
+        """The attribute that lists the vector variants of a C function; also declares them."""
         found = []
         for isa, bits in _host().vectors:
             lanes = bits // (64 if t == "double" else 32)
@@ -111,7 +110,7 @@ class Maths:
         return f' "vector-function-abi-variant"="{",".join(found)}"' if found else ""
 
     def _define(self, name: str, t: str, kind: str) -> MathFunction:
-        """A function of our own, with what it calls."""
+        """One of our own functions, with the functions that it calls."""
         definition = definition_of(name, t, kind)
         self._declarations.update(definition.texts)
         self.symbols |= definition.symbols
@@ -120,9 +119,9 @@ class Maths:
 
 @dataclass(frozen=True)
 class _Host:
-    """What the processor and the loaded libraries offer."""
+    """The features of the processor and the loaded libraries."""
 
-    vectors: tuple[tuple[str, int], ...]  # libmvec's letter and bits of each vector instruction set
+    vectors: tuple[tuple[str, int], ...]  # libmvec's letter and the bits of each vector instruction set
     preferred_width: int  # of vectors, in bits; 0 for LLVM's own choice
     fma: bool  # whether a fused multiply-add is an instruction
 

@@ -1,4 +1,4 @@
-"""Python's call of a kernel: a built-in function whose machine code is a few instructions of LLVM.
+"""Fast calls of kernels from Python: built-in functions whose machine code is a few instructions of LLVM.
 
 ``run(arrays)`` reads the address and the parameters of the kernel from an array of words, calls the kernel, and returns
 its status as an int. A call through ctypes or a Numba-jitted function takes several times as long.
@@ -65,13 +65,13 @@ def native_call(
     Parameters
     ----------
     address : int
-        Of its machine code, ``i64 (i64 arrays, i64 numbers)``.
+        The address of its machine code, ``i64 (i64 arrays, i64 numbers)``.
     numbers : bytes
         The parameter words.
     nogil : bool
-        Release the GIL while the kernel runs.
+        Whether to release the GIL while the kernel runs.
     keep : object
-        What the machine code lives in; the function keeps it alive.
+        The owner of the machine code, which the function keeps alive.
     """
     words = np.frombuffer(address.to_bytes(8, "little") + numbers, np.int64)
     # The last argument, the module of the function, may be any object.
@@ -87,7 +87,7 @@ def _new_function() -> Callable[..., Any]:
 
 @functools.cache
 def _methods() -> tuple[_MethodDef, _MethodDef]:
-    """The functions that hold the GIL and that release it. Python refers to these structures: they live for ever."""
+    """The functions that hold the GIL and that release it. Python refers to these structures, so they live forever."""
     return undisturbed(_make_methods)
 
 

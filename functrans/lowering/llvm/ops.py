@@ -1,8 +1,8 @@
 """LLVM instructions of the loop IR's operations on real numbers, integers and booleans.
 
-Every function returns the text of an instruction sequence through an `Emitter`, which gives names to
-values. Flags: `contract` (a multiplication and an addition may become one rounding) unless strict, `reassoc`
-where the IR allows it; never `nnan` nor `ninf`, which would break isnan and isinf.
+Each function emits instructions through an `Emitter`, which names values, and returns the name of the result. Flags:
+`contract` (a multiplication and an addition may be rounded once) unless strict, `reassoc` where the IR allows it; never
+`nnan` or `ninf`, which would break isnan and isinf.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def literal(value: Any, dtype: np.dtype) -> str:
 
 
 class Emitter(Protocol):
-    """What the operations need of `function.Function`."""
+    """The part of `function.Function` that the operations use."""
 
     fast: str
 
@@ -88,7 +88,7 @@ def _float(e: Emitter, op: str, args: list[str], dtype: np.dtype, reassoc: str) 
         return e.new(f"fcmp {_FLOAT_COMPARE[op]} {t} {args[0]}, {args[1]}")
     if op in _INTRINSICS:
         suffix = "f64" if t == "double" else "f32"
-        # NumPy leaves open which of two zeros is the greater; so do we, at half the cost.
+        # NumPy does not specify which of two zeros is greater; nor do we, at half the cost.
         flags = e.fast and e.fast + "nsz " if op in ("min", "max") else e.fast
         return intrinsic(e, f"llvm.{_INTRINSICS[op]}.{suffix}", t, args, flags)
     return e.maths(op, dtype, args)
@@ -132,7 +132,7 @@ def select(e: Emitter, dtype: np.dtype, args: list[str]) -> str:
 
 
 def cast(e: Emitter, x: str, source: np.dtype, target: np.dtype) -> str:
-    """``astype``; a float out of an integer's range gives what C gives on x86 (NumPy promises nothing)."""
+    """``astype``; a float outside an integer's range gives C's result on x86 (NumPy leaves it undefined)."""
     if source == target:
         return x
     s, t = llvm_type(source), llvm_type(target)
@@ -154,7 +154,7 @@ def cast(e: Emitter, x: str, source: np.dtype, target: np.dtype) -> str:
 
 
 def _float_to_integer(e: Emitter, x: str, s: str, target: np.dtype) -> str:
-    """Through a signed integer that is wide enough, so that negative numbers wrap in unsigned types."""
+    """Convert through a wide enough signed integer, so that negative numbers wrap in unsigned types."""
     t = llvm_type(target)
     if target == np.uint64:
         half = literal(2.0**63, np.dtype("f8"))

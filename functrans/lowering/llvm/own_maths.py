@@ -1,6 +1,6 @@
-"""Mathematical functions as LLVM definitions: what the C library lacks, and the functions of `inline_maths`.
+"""Mathematical functions as LLVM definitions: those that the C library lacks, and those of `inline_maths`.
 
-Each is a function definition that the kernel's module carries and LLVM inlines.
+Each is a function definition that is part of the kernel's module, for LLVM to inline.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .inline_maths import FUNCTIONS
 
 @dataclass(frozen=True)
 class FunctionDefinition:
-    """A function's symbol, the texts (by symbol) that define it, and the outside symbols it needs."""
+    """A function's symbol, the texts (by symbol) that define it, and the external symbols that it needs."""
 
     symbol: str
     texts: Mapping[str, str]
@@ -27,7 +27,7 @@ class FunctionDefinition:
 
 @functools.cache
 def definition_of(name: str, t: str, kind: str) -> FunctionDefinition:
-    """The definition of a function of LLVM type `t`; `kind` tells signed from unsigned integers."""
+    """The definition of a function of LLVM type `t`; `kind` distinguishes signed from unsigned integers."""
     if t == "float":
         double = definition_of(name, "double", kind)
         return _narrowed(name, double, _arguments(name))
@@ -50,7 +50,7 @@ def _define(name: str, text: str, symbols: frozenset[str] = frozenset(), **texts
 
 
 def _narrowed(name: str, double: FunctionDefinition, arguments: list[str]) -> FunctionDefinition:
-    """A float32 function by the double one."""
+    """A float32 function computed by the double one."""
     own = f"functrans.{name}.f32"
     widened = "\n".join(f"  {a}.w = fpext float {a} to double" for a in arguments)
     text = f"""define internal float @{own}({", ".join(f"float {a}" for a in arguments)}) alwaysinline nounwind {{
@@ -63,7 +63,7 @@ def _narrowed(name: str, double: FunctionDefinition, arguments: list[str]) -> Fu
 
 
 def _scipy(name: str, routine: str, arguments: list[str]) -> FunctionDefinition:
-    """A special function of SciPy, whose Cython form takes an unused integer besides."""
+    """A special function of SciPy, whose Cython form has an additional unused integer argument."""
     own, target = f"functrans.{name}.f64", symbol(routine)
     listed = ", ".join(f"double {a}" for a in arguments)
     text = f"""declare double @{target}({"double, " * len(arguments)}i32)
@@ -75,7 +75,7 @@ define internal double @{own}({listed}) alwaysinline nounwind {{
 
 
 def _integer_power(t: str) -> FunctionDefinition:
-    """Square and multiply; the exponent must not be negative."""
+    """Exponentiation by squaring; the exponent must not be negative."""
     own = f"functrans.pow.{t}"
     text = f"""define internal {t} @{own}({t} %x, {t} %n) nounwind {{
 entry:
@@ -100,7 +100,7 @@ end:
 def _trigamma() -> FunctionDefinition:
     """The second derivative of the logarithm of the gamma function.
 
-    Reflection to x > 0 (DLMF 5.15.6), recurrence to x >= 12 (5.15.5), asymptotic series (5.15.8). Poles
+    Uses reflection to x > 0 (DLMF 5.15.6), recurrence to x >= 12 (5.15.5), and an asymptotic series (5.15.8). Poles
     give infinity.
     """
     f = FunctionText("functrans.trigamma.f64", "double")
@@ -118,7 +118,7 @@ def _trigamma() -> FunctionDefinition:
     series = f.polynomial(w2, [1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6])
     tail = w + w2 * (0.5 + w * series)
     right = f.select(low, total + tail, tail)
-    # sin(pi x) of the distance to the nearest integer, by Taylor: pi / 2 at most.
+    # sin(pi x) of the distance to the nearest integer, by its Taylor series: at most pi / 2.
     distance = (x - f.intrinsic("rint", x)) * math.pi
     d2 = distance * distance
     taylor = [(-1) ** k / math.factorial(2 * k + 1) for k in range(12)]

@@ -14,18 +14,18 @@ from .function import KernelFunction
 from .interrupts import Countdown, is_innermost, work_of
 from .maths import LIBM
 
-#: Loops of at most so many rounds, those of the loops inside included, may be unrolled; those with mathematical
-#: functions only up to the length of a vector: unrolled, they are computed one at a time.
+#: Loops with at most this many iterations, counting those of inner loops, may be unrolled; those with mathematical
+#: functions only up to the length of a vector: unrolled calls are computed one at a time.
 SHORT, VECTOR = 32, 4
 
 
 class Statements(KernelFunction):
-    """A function that can be told to do the statements of a kernel."""
+    """A function that emits the statements of a kernel."""
 
     _countdown: Countdown | None = None
 
     def function(self) -> list[str]:
-        """The function of all statements."""
+        """Emit the function of all statements."""
         for b in self.kernel.buffers:
             if b.role == "stack" and b.place not in self.bases:
                 self.bases[b.place] = self.stack(b)
@@ -38,7 +38,7 @@ class Statements(KernelFunction):
             _EMIT[type(s)](self, s)
 
     def part(self, call: PartCall) -> str:
-        """The function of a part, written when it is first called."""
+        """Emit the function of a part when it is first called."""
         name = self.parts.get(call.text)
         if name is None:
             name = self.parts[call.text] = f"{self.prefix}.part{len(self.parts)}"
@@ -58,14 +58,14 @@ class Statements(KernelFunction):
             self.values[v] = self.new(f"load {ops.memory_type(v.dtype)}, ptr {slot}")
 
     def double(self, x: Any) -> str:
-        """A floating-point number as parts take it."""
+        """A floating-point number in the form that parts receive."""
         if type(x) is ir.Param:
             return f"%f{x.slot}"
         found = self.operand(x)
         return found if x.dtype == np.float64 else self.new(f"fpext float {found} to double")
 
     def call_part(self, name: str, arguments: list[str]) -> tuple[str, str]:
-        """Call the function of a part, and note its status; returns that and the status of all."""
+        """Call the function of a part, and update the status; returns the part's status and the total."""
         old = self.new("load i64, ptr %status")
         found = self.new(f"call i64 @{name}({', '.join(arguments)})")
         status = self.new(f"or i64 {old}, {found}")
@@ -117,7 +117,7 @@ class Statements(KernelFunction):
         self.mark(f"end{n}")
 
     def rounds(self, s: ir.For, last: str, start: str, stop: str, end: str) -> None:
-        """The iterations of a loop from `start` to `stop`, at least one; downwards from `last` if that is not empty."""
+        """The iterations of a loop from `start` to `stop`, at least one; downwards from `last` if it is not empty."""
         before = self.label
         self.count += 1
         n = self.count
@@ -144,15 +144,15 @@ class Statements(KernelFunction):
 
     @property
     def countdown(self) -> Countdown:
-        """What interruptible loops look at."""
+        """The counter that interruptible loops check."""
         if self._countdown is None:
             self._countdown = Countdown(self)
         return self._countdown
 
     def hint(self, s: ir.For) -> str:
-        """Only short nests of loops are unrolled: the vectoriser interleaves, more doubles the compile time.
+        """Unroll only short nests of loops: the vectorizer interleaves, and more would double the compile time.
 
-        A loop around a long one gains nothing from copies of it, and LLVM optimises each copy.
+        Copies of a loop around a long one gain nothing, and LLVM optimises each copy.
         """
         n = _rounds_of_nest(s)
         if n <= VECTOR or (n <= SHORT and not _calls_maths(s.body)):
@@ -161,12 +161,12 @@ class Statements(KernelFunction):
         return f", !llvm.loop !{len(self.loops) + 1}"
 
     def repeat(self, s: ir.While) -> None:
-        """A loop that runs as long as its test holds."""
+        """A loop that runs while its test holds."""
         self.count += 1
         n = self.count
         self.lines.append(f"  br label %test{n}")
         self.mark(f"test{n}")
-        if ir.may_fail(s.body) or ir.may_fail(s.test):  # what follows a failure might never end
+        if ir.may_fail(s.body) or ir.may_fail(s.test):  # after a failure the loop might never end
             self.lines.append(f"  br i1 {self.is_good()}, label %good{n}, label %end{n}")
             self.mark(f"good{n}")
         self.block(s.test)
@@ -194,7 +194,7 @@ class Statements(KernelFunction):
         self.mark(f"end{n}")
 
     def local(self, s: ir.Declare) -> None:
-        """Declare a variable: LLVM makes registers of what lies in the frame."""
+        """Declare a variable: LLVM turns small stack memory into registers."""
         t = ops.llvm_type(s.var.dtype)
         slot = self.locals[s.var] = self.alloca(t)
         self.lines.append(f"  store {t} {self.operand(s.init)}, ptr {slot}")
@@ -221,7 +221,7 @@ class Statements(KernelFunction):
         )
 
     def fail(self, s: ir.Fail) -> None:
-        """Note a failure in the status."""
+        """Record a failure in the status."""
         bit = 1 << min(s.equation, ir.LAST_EQUATION)
         old = self.new("load i64, ptr %status")
         found = self.new(f"select i1 {self.operand(s.condition)}, i64 {bit}, i64 0")
@@ -229,7 +229,7 @@ class Statements(KernelFunction):
 
 
 def _rounds_of_nest(s: ir.Statement) -> int:
-    """How many rounds the innermost loops run in all; more than `SHORT` where that is not known."""
+    """The total number of iterations of the innermost loops; more than `SHORT` if unknown."""
     if type(s) is ir.While:
         return SHORT + 1
     inner = sum(_rounds_of_nest(x) for block in ir.blocks_of(s) for x in block.statements)
@@ -237,7 +237,7 @@ def _rounds_of_nest(s: ir.Statement) -> int:
 
 
 def _calls_maths(block: ir.StatementList) -> bool:
-    """Whether there are mathematical functions."""
+    """Whether there are calls of mathematical functions."""
     return any(type(s) is ir.Let and s.op in LIBM for s in ir.walk(block))
 
 

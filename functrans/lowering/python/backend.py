@@ -1,4 +1,4 @@
-"""The backends of the Python form: as it is, and under plain ``@njit``."""
+"""The backends of the Python form: plain Python, and plain ``@njit``."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .emit import emit_python
 
 
 class Plain:
-    """Implements `Backend`: Python runs the Python form. It takes every kernel."""
+    """Implements `Backend`: Python runs the Python form. It supports every kernel."""
 
     name = "python"
 
     def takes(self, kernel: ir.Kernel) -> bool:
-        """All."""
+        """It supports every kernel."""
         return True
 
     def compile(self, kernel: ir.Kernel, options: Options) -> PythonCode:
@@ -35,7 +35,7 @@ class Njit:
     name = "njit"
 
     def takes(self, kernel: ir.Kernel) -> bool:
-        """Those without BLAS, host calls and tapes."""
+        """It supports kernels without BLAS, host calls and tapes."""
         return not any(type(s) in (ir.Call, ir.HostCall, ir.Reserve) for s in ir.walk(kernel.body))
 
     def compile(self, kernel: ir.Kernel, options: Options) -> PythonCode:
@@ -53,7 +53,7 @@ class Njit:
         signature: Any = (*arrays, *numbers)
         try:
             return PythonCode(kernel, numba.njit(signature, error_model="numpy")(names[kernel.name]))
-        except Exception as error:  # Numba's errors have no base of their own
+        except Exception as error:  # Numba's errors have no common base class
             raise UnsupportedKernelError(f"Numba cannot compile it: {error}") from error
 
 
@@ -66,7 +66,7 @@ class PythonCode:
     llvm: str = ""
 
     def bind(self, ints: tuple[int, ...], floats: tuple[float, ...], nogil: bool) -> Run:
-        """See `Code.bind`; the GIL is kept."""
+        """See `Code.bind`; the GIL is never released."""
         function, kernel = self.entry, self.kernel
         typed = tuple(map(float, floats))
 

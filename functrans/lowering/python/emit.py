@@ -1,12 +1,10 @@
 """Loop IR to readable Python.
 
-The source takes one NumPy array for each buffer, then the parameters; it is what is printed, what a
-debugger steps through, and the oracle that the LLVM route is tested against. It runs on NumPy scalars,
-which wrap and round as the dtype says. Names such as ``exp`` and ``float32`` come from
-`functrans.lowering.python.runtime`.
+The source takes one NumPy array for each buffer, then the parameters. It is printed for users, can be stepped through
+in a debugger, and is the oracle for tests of the LLVM backend. It runs on NumPy scalars, which wrap and round according
+to their dtypes. Names such as ``exp`` and ``float32`` come from `functrans.lowering.python.runtime`.
 
-Values that are used once stand in the expression that uses them, as long as nothing they read is written in
-between.
+A value used once is written inside the expression that uses it, unless something that it reads is written in between.
 """
 
 from __future__ import annotations
@@ -27,10 +25,10 @@ _INFIX = {
     "xor": ("^", 2), "shl": ("<<", 4), "shr": (">>", 4), "lt": ("<", 0), "le": ("<=", 0), "gt": (">", 0),
     "ge": (">=", 0), "eq": ("==", 0), "ne": ("!=", 0),
 }  # fmt: skip
-#: NumPy's complex scalars disagree with its arrays about the order of NaN.
+#: NumPy's complex scalars and arrays order NaN differently.
 _ORDER = {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
 _SELECT, _COMPARE, _UNARY, _ATOM = -1, 0, 7, 9
-#: dtypes whose Python numbers compute as NumPy's do (but for division and overflow, which `_SourceWriter.typed`
+#: dtypes for which Python numbers compute as NumPy's do (except for division and overflow, which `_SourceWriter.typed`
 #: guards).
 _NATURAL = ("bool", "int64", "float64", "complex128")
 _WIDTH = 72
@@ -38,7 +36,7 @@ _WIDTH = 72
 
 @dataclass
 class _Expr:
-    """Source text, how tightly it binds, whether it may be a Python number, and the places that it reads."""
+    """Source text, its binding strength, whether it may be a Python number, and the memory that it reads."""
 
     text: str
     binding: int = _ATOM
@@ -46,18 +44,18 @@ class _Expr:
     reads: frozenset[Any] = frozenset()
 
     def at(self, binding: int) -> str:
-        """The text, in parentheses where it binds less tightly."""
+        """The text, in parentheses if it binds less tightly."""
         return self.text if self.binding >= binding else f"({self.text})"
 
 
 def emit_python(kernel: ir.Kernel, *, explicit: bool = False) -> str:
-    """The source of a function named as the kernel.
+    """The source of a function with the kernel's name.
 
     Parameters
     ----------
     kernel : Kernel
     explicit : bool
-        Round and wrap after each operation on a narrow dtype, for compilers that promote as C does (Numba).
+        Whether to round and wrap after each operation on a narrow dtype, for compilers that promote as C does (Numba).
 
     Examples
     --------
@@ -92,13 +90,13 @@ class _SourceWriter:
         self.exprs: dict[Any, _Expr] = {}
         self.pending: dict[ir.Value, _Expr] = {}
         self.uses: dict[ir.Value, int] = {}
-        self.boxed: set[ir.LocalVar] = set()  # locals that a routine writes: arrays of one element
+        self.boxed: set[ir.LocalVar] = set()  # locals written by a routine: arrays of one element
         self.buffers = {id(b): self.name(b.name) for b in kernel.buffers}
         self.count(kernel.body)
         self.fails = any(type(s) is ir.Fail for s in ir.walk(kernel.body))
 
     def count(self, block: ir.StatementList) -> None:
-        """How often each value is used; a use inside a block counts as many."""
+        """How often each value is used; a use inside a block counts as several."""
         for s in block.statements:
             for x in ir.operands_of(s):
                 x = x.offset if type(x) is ir.Ref else x
@@ -174,11 +172,11 @@ class _SourceWriter:
             parts = x.value.real, x.value.imag
             signed_zero = 0.0 in parts and any(math.copysign(1.0, p) < 0 for p in parts)
             if signed_zero or not math.isfinite(sum(parts)):
-                # -0-0j is an expression, and +0 in its real part; infj is a name
+                # -0-0j is an expression whose real part is +0, and infj is a name
                 text = f"complex({parts[0]!r}, {parts[1]!r})"
         if self.explicit and x.dtype.name not in _NATURAL:
             return _Expr(f"{x.dtype.name}({text})")
-        # The difference from an extent: next to a Python int this must wrap.
+        # The difference from an extent: combined with a Python int, this must wrap.
         return _Expr(text, _UNARY if text[0] == "-" else _ATOM, True)
 
     def typed(self, x: _Expr, dtype: np.dtype) -> _Expr:
@@ -205,7 +203,7 @@ class _SourceWriter:
         plain = all(a.plain for a in args)
         if op == "select":
             c, x, y = args
-            # A mixture of a literal and a NumPy scalar may be either; it is guarded like a literal.
+            # A mixture of a literal and a NumPy scalar may be either, so it is guarded like a literal.
             text = f"{x.at(_COMPARE)} if {c.at(_COMPARE)} else {y.at(_SELECT)}"
             return _Expr(text, _SELECT, x.plain or y.plain)
         if op == "cast":
@@ -232,7 +230,7 @@ class _SourceWriter:
         )
 
     def natural(self, s: ir.Let, dtype: np.dtype) -> bool:
-        """Whether Python numbers give what NumPy scalars give."""
+        """Whether Python numbers give the same result as NumPy scalars."""
         if dtype == INT64:
             return all(type(a) is not ir.Const or s.op in ("shl", "shr") for a in s.args)
         return dtype.name in _NATURAL and s.op not in ("div", "pow")
@@ -269,7 +267,7 @@ class _SourceWriter:
         self.exprs[value] = _Expr(name, plain=e.plain)
 
     def flush(self, *places: Any) -> None:
-        """Name what is pending and reads one of the places about to be written (all of it without places)."""
+        """Assign names to pending expressions that read memory about to be written (to all, if none is given)."""
         for value, e in list(self.pending.items()):
             if not places or any(p in e.reads for p in places):
                 del self.pending[value]
@@ -375,14 +373,14 @@ class _SourceWriter:
         self.line(f"{target}[...] = {source}{reshaped}")
 
     def memory(self, b: ir.BufferDecl) -> str:
-        """The array that a buffer is."""
+        """The expression for a buffer's array."""
         if b.role != "tape":
             return self.buffers[id(b)]
         shape = "".join(f"{n if isinstance(n, int) else f'n{n.slot}'}, " for n in b.shape[1:])
         return f"records({self.header(b)}, ({shape}), '{b.dtype.name}')"
 
     def header(self, tape: ir.BufferDecl) -> str:
-        """The header of a tape's pool."""
+        """The expression for the header of a tape's pool."""
         found = next(b for b in self.kernel.buffers if b.place == tape.place and b.role != "tape")
         return self.buffers[id(found)]
 

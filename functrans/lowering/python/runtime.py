@@ -1,7 +1,7 @@
 """The names that the Python form of a kernel uses: NumPy's and SciPy's functions on scalars.
 
-Casts follow ``ndarray.astype`` (a NumPy scalar type would refuse NaN as an integer); `min` and `max` are
-Python's on integers.
+Casts follow ``ndarray.astype`` (NumPy scalar types refuse to convert NaN to an integer); `min` and `max` are Python's
+for integers.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _DTYPES = (
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
     "complex64", "complex128",
 )  # fmt: skip
-#: What the Python form has of SciPy, by the names that kernels call it by.
+#: The functions from SciPy, by the names that kernels use.
 _SCIPY = {name: f.scipy for name, f in FUNCTIONS.items() if f.scipy}
-#: Every name that the Python form may use (but for routines of BLAS and LAPACK).
+#: All names that the Python form may use (except BLAS and LAPACK routines).
 NAMES = frozenset((
     *FUNCTIONS, *_NUMPY, *_DTYPES, "bits32", "bits64", "power", "range", "records", "reserve", "host",
     "make_complex64", "make_complex128",
@@ -48,13 +48,13 @@ def _caster(name: str) -> Callable[[Any], Any]:
 
 
 def _power(x: Any, y: Any) -> Any:
-    """``pow`` of C: for one exponent NumPy takes short cuts that differ at infinity."""
+    """C's ``pow``: for one exponent NumPy takes shortcuts that differ at infinity."""
     dtype = np.result_type(x, y)
     return np.power(np.array([x, x], dtype), np.array([y, y], dtype))[0]
 
 
 def _irem(a: Any, b: Any) -> Any:
-    """The remainder of truncating division, of Python or NumPy integers."""
+    """The remainder of truncating division of Python or NumPy integers."""
     if type(a) is int and type(b) is int:
         return abs(a) % abs(b) * (1 if a >= 0 else -1)
     return np.fmod(a, b)
@@ -83,7 +83,7 @@ def namespace(kernel: ir.Kernel) -> dict[str, Any]:
     """The globals of a kernel's Python form."""
     names: dict[str, Any] = {name: getattr(np, name) for name in _NUMPY}
     names.update((name, _caster(name)) for name in _DTYPES)
-    # The dtypes' names are functions that cast here.
+    # The names of dtypes are functions that cast here.
     names.update(empty=lambda shape, cast: np.empty(shape, cast.__name__))
     names.update(array=lambda items, cast: np.array(items, cast.__name__))
     names.update(inf=np.inf, nan=np.nan, records=records, reserve=reserve, host=from_python)
@@ -98,13 +98,13 @@ def namespace(kernel: ir.Kernel) -> dict[str, Any]:
 
 
 def njit_namespace() -> dict[str, Any]:
-    """The globals for the Python form under ``@njit``: names that Numba itself knows."""
+    """The globals of the Python form under ``@njit``: names that Numba knows."""
     import numba
 
     names: dict[str, Any] = {name: getattr(np, name) for name in (*_NUMPY, *_DTYPES)}
     names.update(inf=np.inf, nan=np.nan)
     names.update(erf=math.erf, erfc=math.erfc, lgamma=math.lgamma, power=np.power)
-    names.update(bool=np.bool_)  # Numba takes Python's for no dtype
+    names.update(bool=np.bool_)  # Numba does not accept Python's as a dtype
     names.update(bits32=numba.njit(_bits32), bits64=numba.njit(_bits64))
     return names
 
@@ -112,7 +112,7 @@ def njit_namespace() -> dict[str, Any]:
 def _trigamma(x: Any) -> Any:
     wide = np.float64(x)
     if wide < 0:
-        # SciPy's zeta steps up from a negative argument one by one, and never arrives from -1e20: reflect it.
+        # SciPy's zeta steps up from a negative argument by ones, and never finishes from -1e20: use reflection.
         sine = np.sin(np.pi * (wide - np.rint(wide)))
         pole = np.floor(wide) == wide
         value = np.inf if pole else (np.pi / sine) ** 2 - special.polygamma(1, 1 - wide)
@@ -129,14 +129,14 @@ def _result_letter(s: ir.Call) -> str:
 
 
 def python_function(kernel: ir.Kernel, source: str) -> Callable[..., int]:
-    """The function that a kernel's Python form defines."""
+    """The function defined by a kernel's Python form."""
     names = namespace(kernel)
     exec(compile(source, f"<kernel {kernel.name}>", "exec"), names)
     return names[kernel.name]
 
 
 def views(kernel: ir.Kernel, arrays: tuple[np.ndarray, ...], ints: tuple[int, ...]) -> list[np.ndarray]:
-    """Every declared buffer as an array, given one array (of any shape) for each storage."""
+    """Every declared buffer as an array, from one array (of any shape) per storage."""
     memory = {place: a.reshape(-1).view(np.uint8) for place, a in zip(kernel.storages, arrays, strict=True)}
     found = []
     for b in kernel.buffers:
