@@ -40,6 +40,7 @@ LEVEL = {room: level for level, rooms in ROOMS.items() for room in rooms}
 STAGES = [
     "__init__",
     "undisturbed",
+    "processor",
     "blas",
     "host",
     "jaxpr",

@@ -403,7 +403,7 @@ def jit(
     donate_argnums: int | Sequence[int] | None = None,
     donate_argnames: str | Iterable[str] | None = None,
 ) -> Any:
-    """Compile a function: trace it once per combination of argument types, then run Numba-jitted kernels.
+    """Compile a function: trace it once per combination of argument types, then run native kernels.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ class CacheInfo(NamedTuple):
     hits, misses : int
         Calls whose argument types had been traced before, and calls whose had not.
     routes : dict of str to int
-        Kernels by how they were made: ``"intrinsic"`` (LLVM through a Numba intrinsic), ``"njit"``, ``"python"``.
+        Kernels by what they are: ``"llvm"`` (native code), ``"njit"`` (Python source, jitted), ``"python"``.
     """
 
     traces: int

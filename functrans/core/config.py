@@ -218,7 +218,7 @@ class Config:
     )
     backend = Option(
         "llvm",
-        "How kernels are generated: as LLVM inside a Numba-jitted function, or as readable Python source.",
+        "How kernels are generated: as native code, or as readable Python source.",
         choices=("llvm", "python"),
     )
     tape_limit = Option(

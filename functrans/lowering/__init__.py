@@ -15,7 +15,7 @@ The stages, in order; each imports only earlier ones:
              and for LLVM `split_complex` and `split_functions`.
 `backend`    The protocols that a backend implements.
 `llvm`       Loops as LLVM: `emit` (`function`, `statements`, `calls`, `ops`; `maths`: scalar functions; `gemm`:
-             matrix products; `interrupts`: Ctrl-C) and `backend`, which passes the text to Numba.
+             matrix products; `interrupts`: Ctrl-C), `objects`, which compiles and loads it, and `backend`.
 `python`     Loops as readable Python: `emit`, `runtime` (the names that it uses) and `backend`. It is
              printed for users, and serves as the oracle in tests and as the fallback.
 `lower`      The pipeline.

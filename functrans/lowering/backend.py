@@ -33,12 +33,15 @@ class Options:
         Detect writes outside the kernel's memory.
     specialize_below : int
         Extents up to this one are literals in the text, so this option need not be part of equality.
+    cpu : str
+        The processor, as `processor.processor` takes it.
     """
 
     strict: bool = False
     backend: str = "llvm"
     checked: bool = False
     specialize_below: int = field(default=16, compare=False)
+    cpu: str = "native"
 
 
 DEFAULT_OPTIONS = Options()
@@ -50,7 +53,7 @@ class Code(Protocol):
     Attributes
     ----------
     entry : callable
-        The object that keeps the code alive: a Numba dispatcher, or the Python function.
+        The kernel as a function: one that Numba jitted, or the Python function.
     llvm : str
         Its LLVM text; empty if it has none.
     """

@@ -2,8 +2,7 @@
 
 SciPy's Cython modules export C functions: those of ``scipy.linalg.cython_blas`` and ``cython_lapack`` take
 addresses, as Fortran does; matrices are column-major, so a row-major C = A B is computed as C' = B'
-A'. Kernels call them by symbols, which `publish` makes known to LLVM; the Python form of a kernel calls
-them through ctypes.
+A'. Kernels call them by symbols (`llvm.symbols`); the Python form of a kernel calls them through ctypes.
 """
 
 from __future__ import annotations
@@ -11,12 +10,13 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..core.scalar_functions import FUNCTIONS
+from .processor import processor
 
 PREFIX = "functrans."
 C_PREFIX = "functrans.c."
@@ -32,12 +32,9 @@ SPECIAL = {f.scipy: f.exported or f.scipy for f in FUNCTIONS.values() if f.scipy
 OWN_PRODUCTS = ("s", "d")
 
 
-@functools.cache
 def has_own_products(letter: str) -> bool:
     """Whether `llvm.gemm` replaces BLAS's ``gemm``: on processors with AVX-512."""
-    import llvmlite.binding as llvm
-
-    return letter in OWN_PRODUCTS and bool(llvm.get_host_cpu_features().get("avx512f"))
+    return letter in OWN_PRODUCTS and "avx512f" in processor().features
 
 
 class MissingRoutineError(LookupError):
@@ -73,28 +70,6 @@ def _capsule(module: str, name: str) -> int:
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
     get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     return get_pointer(capsule, get_name(capsule))
-
-
-def publish(symbols: Iterable[str]) -> None:
-    """Register the addresses of symbols that start with `PREFIX` with LLVM.
-
-    Raises
-    ------
-    MissingRoutineError
-        If the function does not exist: calling it would jump to an invalid address.
-    """
-    import llvmlite.binding as llvm
-
-    for name in symbols:
-        if llvm.address_of_symbol(name) is not None:
-            continue
-        if name.startswith(C_PREFIX):
-            found = llvm.address_of_symbol(name.removeprefix(C_PREFIX))
-        else:
-            found = address(name.removeprefix(PREFIX))
-        if found is None:
-            raise MissingRoutineError(f"the C library has no function for '{name}'")
-        llvm.add_symbol(name, found)
 
 
 class _Complex64(ctypes.Structure):

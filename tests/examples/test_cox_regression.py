@@ -43,7 +43,7 @@ def test_the_fit_is_the_published_one(tmp_path):
 def test_it_shows_jaxpr_kernel_and_route():
     done = run("--show")
     assert done.returncode == 0, done.stderr
-    assert "'intrinsic': 1" in done.stdout
+    assert "'llvm': 1" in done.stdout
     assert "dot_general" in done.stdout
     assert "def negative_log_likelihood(" in done.stdout
 

@@ -1,36 +1,35 @@
-"""The LLVM backend: kernels inside Numba-jitted entries.
+"""The LLVM backend: kernels as native code.
 
-One intrinsic serves all kernels: its literal argument is a number that identifies the kernel's LLVM text. The entry is
-an ``@njit`` function that consists of this intrinsic, so compiling it compiles the kernel, in Numba's library and with
-Numba's symbol resolution. Entries have no CPython wrapper (it would cost 10 ms each): Python calls kernels through
-`native_call`.
+LLVM compiles a kernel's text to object code, with the settings that Numba uses. The object is loaded and called by its
+address. This does not need Numba itself, whose import and first use take half a second. Numba comes in where jitted
+code of the user's is to call a kernel: `NativeCode.entry`.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import itertools
 import struct
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ..backend import Options, Run, UnsupportedKernelError
-from ..blas import MissingRoutineError, publish
+from ..blas import MissingRoutineError
 from ..loops import ir
+from ..processor import processor
 from .emit import LLVMKernel, emit_llvm
-from .gemm import publish_products
 from .native_call import ARRAY_DATA, TUPLE_ITEMS, native_call
+from .objects import LoadedCode, ObjectCode, compile_object
+from .symbols import address_of, load
 
 
 class LLVM:
     """Implements `Backend`: native code from a kernel's LLVM text."""
 
-    name = "intrinsic"
+    name = "llvm"
 
     def takes(self, kernel: ir.Kernel) -> bool:
         """It supports every kernel."""
@@ -40,88 +39,88 @@ class LLVM:
         """See `Backend.compile`; fails if SciPy or the C library lacks a routine that the kernel calls."""
         if not layout_is_known():
             raise UnsupportedKernelError("arrays have an unknown memory layout")
-        code = emit_llvm(kernel, strict=options.strict, checked=options.checked)
+        text = emit_llvm(kernel, options)
         try:
-            entry, address = compile_entry(code)
+            return NativeCode(kernel, options, load(compile_text(text, options)))
         except MissingRoutineError as error:
             raise UnsupportedKernelError(error.args[0]) from error
-        return NativeCode(entry, code.text, address)
 
 
-@dataclass(frozen=True, eq=False)
+def compile_text(code: LLVMKernel, options: Options) -> ObjectCode:
+    """The object code of a kernel's text."""
+    for name in code.symbols:
+        address_of(name)
+    return compile_object(code.text, code.entry, processor(options.cpu))
+
+
 class NativeCode:
-    """Implements `Code`; `address` is that of the kernel's machine code."""
+    """Implements `Code`.
 
-    entry: Any
-    llvm: str
-    address: int
+    Attributes
+    ----------
+    address : int
+        Of the kernel's machine code: a function of the address of a tuple of arrays and that of the parameter words,
+        which returns the status. It is good for as long as this object lives.
+    """
+
+    def __init__(self, kernel: ir.Kernel, options: Options, loaded: LoadedCode):
+        self._kernel = kernel
+        self._options = options
+        self._loaded = loaded
+        self.address = loaded.address
+
+    @property
+    def llvm(self) -> str:
+        """See `Code`."""
+        return emit_llvm(self._kernel, self._options).text
+
+    @cached_property
+    def entry(self) -> Any:
+        """The kernel as a function that Numba jitted, of two integers: see `address`. Jitted code may call it."""
+        return _jitted(self.address, self._loaded)
 
     def bind(self, ints: tuple[int, ...], floats: tuple[float, ...], nogil: bool) -> Run:
         """See `Code.bind`."""
         numbers = struct.pack(f"{len(ints)}q{len(floats)}d", *ints, *floats)
-        return native_call(self.address, numbers, nogil, self.entry)
+        return native_call(self.address, numbers, nogil, self._loaded)
 
 
-_texts: dict[int, LLVMKernel] = {}
-_numbers = itertools.count()
-
-
-def compile_entry(code: LLVMKernel) -> tuple[Any, int]:
-    """The jitted entry of a kernel and the address of the kernel's code.
-
-    Jitted code may call the entry with two integers, the addresses of a tuple of arrays and of the parameter words;
-    Python calls it through `native_call`.
-    """
+def _jitted(address: int, keep: LoadedCode) -> Any:
+    """A jitted function that jumps to an address."""
     import numba
     from numba.core import types
 
-    publish_products(code.symbols)
-    publish(sorted(code.symbols))
-    number = next(_numbers)
-    _texts[number] = code
-    try:
-        options: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "no_rewrites": True}
-        entry = numba.njit(types.intp(types.intp, types.intp), **options)(
-            _make_entry(number, _kernel_intrinsic())
-        )
-    finally:
-        del _texts[number]
-    result: Any = next(iter(entry.overloads.values()))
-    address = result.library.get_pointer_to_function(code.entry)
-    if not address:
-        raise RuntimeError(f"Numba's library has no symbol {code.entry}")
-    return entry, address
+    jump = _jump()
 
+    def kernel(arrays: int, numbers: int) -> int:
+        return jump(address, arrays, numbers)
 
-def _make_entry(number: int, kernel: Callable[..., Any]) -> Callable[[int, int], int]:
-    def entry(arrays: int, numbers: int) -> int:
-        return kernel(number, arrays, numbers)
-
-    return entry
+    kernel.__dict__["keep"] = keep
+    return numba.njit(types.intp(types.intp, types.intp))(kernel)
 
 
 @functools.cache
-def _kernel_intrinsic() -> Any:
-    """The intrinsic that adds a kernel's LLVM to the library being compiled and calls it."""
-    import llvmlite.binding as llvm
+def _jump() -> Any:
+    """The jitted form of a call of an address."""
     from llvmlite import ir
-    from numba.core import types
+    from numba.core import cgutils, types
     from numba.extending import intrinsic
 
     word = ir.IntType(64)
 
-    @intrinsic(prefer_literal=True)
-    def kernel(typing_context: Any, number: Any, arrays: Any, numbers: Any) -> Any:
-        code = _texts[number.literal_value]
-
+    @intrinsic
+    def jump(typing_context: Any, address: Any, arrays: Any, numbers: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            context.active_code_library.add_llvm_module(llvm.parse_assembly(code.text))
-            function = ir.Function(builder.module, ir.FunctionType(word, [word, word]), code.entry)
-            return builder.call(function, args[1:])
+            pointer = builder.inttoptr(args[0], ir.FunctionType(word, [word, word]).as_pointer())
+            status = builder.call(pointer, args[1:])
+            # A negative one says that an exception is pending.
+            with cgutils.if_unlikely(builder, builder.icmp_signed("<", status, word(0))):
+                context.call_conv.return_exc(builder)
+            return status
 
-        return types.intp(number, types.intp, types.intp), generate
+        return types.intp(types.intp, types.intp, types.intp), generate
 
-    return kernel
+    return jump
 
 
 @functools.cache

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import FLOAT64
+from ..backend import DEFAULT_OPTIONS, Options
 from ..loops import ir
 from ..loops.split_complex import has_complex, split_complex
 from ..loops.split_functions import PartCall, split
@@ -36,16 +37,15 @@ class LLVMKernel:
 _NAME = "functrans_kernel"
 
 
-def emit_llvm(kernel: ir.Kernel, *, strict: bool = False, checked: bool = False) -> LLVMKernel:
+def emit_llvm(kernel: ir.Kernel, options: Options = DEFAULT_OPTIONS) -> LLVMKernel:
     """The LLVM module of an outlined kernel.
 
     Parameters
     ----------
     kernel : Kernel
-    strict : bool
-        Use no contraction, and the C library's scalar functions everywhere.
-    checked : bool
-        Put guard words around memory on the stack, and move the memory of tapes each time it grows.
+    options : Options
+        `strict` kernels use no contraction, and the C library's scalar functions everywhere. `checked` kernels put
+        guard words around memory on the stack, and move the memory of tapes each time it grows.
 
     Notes
     -----
@@ -54,7 +54,7 @@ def emit_llvm(kernel: ir.Kernel, *, strict: bool = False, checked: bool = False)
     """
     if has_complex(kernel):
         kernel = split_complex(kernel)
-    writer = _Module(kernel, _NAME, strict, checked)
+    writer = _Module(kernel, _NAME, options)
     text = writer.module()
     name = f"{_NAME}_{blake2b(text.encode(), digest_size=16).hexdigest()}"
     symbols = frozenset(writer.symbols | writer.library.symbols)
@@ -64,8 +64,8 @@ def emit_llvm(kernel: ir.Kernel, *, strict: bool = False, checked: bool = False)
 class _Module(Statements):
     """The kernel's own function, and the module around it."""
 
-    def __init__(self, kernel: ir.Kernel, name: str, strict: bool, checked: bool):
-        super().__init__(kernel, name, strict, checked)
+    def __init__(self, kernel: ir.Kernel, name: str, options: Options):
+        super().__init__(kernel, name, options)
         self.rows: list[int] = []  # the locations of the parts' arguments
         self.slots: dict[ir.Value, int] = {}  # the words that hold values which parts pass to others
 
@@ -144,7 +144,7 @@ class _Module(Statements):
         A program of a thousand arrays makes a thousand calls of few parts. A single instruction per call compiles much
         faster than the instructions that fetch all arguments.
         """
-        fetch = KernelFunction(part, name, self.strict, self.checked, self)
+        fetch = KernelFunction(part, name, self.options, self)
 
         def offset(i: int) -> str:
             return fetch.new(f"load i32, ptr {fetch.new(f'getelementptr i32, ptr %row, i64 {i}')}")

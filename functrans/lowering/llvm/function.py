@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from ...core.guards import WORD
+from ..backend import Options
 from ..loops import ir
+from ..processor import processor
 from . import ops
 from .maths import Maths
 
@@ -25,10 +27,7 @@ class KernelFunction:
         The kernel that it computes, without complex scalars.
     name : str
         The function is ``NAME.body``.
-    strict : bool
-        Use no contraction, and the C library's scalar functions everywhere.
-    checked : bool
-        Put guard words around memory on the stack, and check them at the end.
+    options : Options
     whole : KernelFunction, optional
         The function of the kernel that this is a part of; they share module-level state.
     """
@@ -37,24 +36,27 @@ class KernelFunction:
         self,
         kernel: ir.Kernel,
         name: str,
-        strict: bool,
-        checked: bool = False,
+        options: Options,
         whole: KernelFunction | None = None,
     ):
         self.kernel = kernel
         self.name = name
-        self.strict = strict
-        self.checked = checked
+        self.options = options
+        self.checked = (
+            options.checked
+        )  # put guard words around memory on the stack, and check them at the end
         self.guarded: list[
             tuple[str, int]
         ] = []  # guard words on the stack, with the number of the declaration
-        self.fast = "" if strict else "contract "
+        self.fast = "" if options.strict else "contract "
         self.head: list[str] = []  # allocas and values computed once
         self.lines: list[str] = []
         self.count = 0
         self.is_entry = False  # whether parameters are read from memory
         # Module-level state, shared by the functions of a kernel in parts.
-        self.library: Maths = Maths(strict) if whole is None else whole.library
+        self.library: Maths = (
+            Maths(options.strict, processor(options.cpu)) if whole is None else whole.library
+        )
         self.globals: dict[str, str] = {} if whole is None else whole.globals
         self.symbols: set[str] = set() if whole is None else whole.symbols
         self.loops: list[str] = [] if whole is None else whole.loops  # the hints of each loop

@@ -17,13 +17,14 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 from ...core.context import new_lock
-from ..blas import OWN_PRODUCTS, address, has_own_products, symbol
+from ..blas import address
+from ..processor import processor
+from .objects import LoadedCode, compile_object, load_object
 
 _BYTES = 64
 """The size of a vector in bytes."""
@@ -38,45 +39,22 @@ _ALONE = 2.0**20
 _TYPES = {"s": ("float", 4), "d": ("double", 8)}
 _COUNT = "functrans.blas_threads"
 _THREADS = ("scipy_openblas_get_num_threads", "openblas_get_num_threads")
-_ATTRIBUTES = f'nounwind "prefer-vector-width"="{8 * _BYTES}" "min-legal-vector-width"="{8 * _BYTES}"'
-
 _loading = new_lock()
-_engines: list[Any] = []
-
-
-def publish_products(symbols: Iterable[str]) -> None:
-    """Register functrans's own products with LLVM under the symbols of BLAS's, if they are faster."""
-    import llvmlite.binding as llvm
-
-    for letter in OWN_PRODUCTS:
-        if symbol(f"{letter}gemm") in symbols and has_own_products(letter):
-            llvm.add_symbol(symbol(f"{letter}gemm"), own_gemm(letter))
+_ATTRIBUTES = f'nounwind "prefer-vector-width"="{8 * _BYTES}" "min-legal-vector-width"="{8 * _BYTES}"'
 
 
 def own_gemm(letter: str) -> int:
     """The address of our own product, which has the signature of ``sgemm`` or ``dgemm``."""
     with _loading:
-        return _own_gemm(letter)
+        return _own_product(letter).address
 
 
 @functools.cache
-def _own_gemm(letter: str) -> int:
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    llvm.add_symbol(_of_blas(letter), address(f"{letter}gemm"))
+def _own_product(letter: str) -> LoadedCode:
     threads = _thread_count()
-    if threads:
-        llvm.add_symbol(_COUNT, threads)
-    machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3
-    )
     # No optimisation pass would improve it: 30 ms instead of 100.
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(gemm_text(letter, bool(threads))), machine)
-    engine.finalize_object()
-    _engines.append(engine)  # it owns the code
-    return engine.get_function_address(_own(letter))
+    code = compile_object(gemm_text(letter, bool(threads)), _own(letter), processor(), optimize=False)
+    return load_object(code, {_of_blas(letter): address(f"{letter}gemm"), _COUNT: threads})
 
 
 def _thread_count() -> int:

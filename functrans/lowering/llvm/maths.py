@@ -15,17 +15,17 @@ Strict kernels use only 4.
 
 from __future__ import annotations
 
-import contextlib
-import functools
 from dataclasses import dataclass
 
 import numpy as np
 
 from ...core import scalar_functions
 from ..blas import C_PREFIX
+from ..processor import Processor
 from .inline_maths import FASTER, FUNCTIONS
 from .ops import llvm_type
 from .own_maths import definition_of
+from .symbols import has_libmvec, is_in_process
 
 #: The C library's names of its functions.
 LIBM = {name: f.libm for name, f in scalar_functions.FUNCTIONS.items() if f.libm}
@@ -48,15 +48,17 @@ class Maths:
     ----------
     strict : bool
         The C library's scalar functions only.
+    cpu : Processor
     """
 
-    def __init__(self, strict: bool):
+    def __init__(self, strict: bool, cpu: Processor):
         self.strict = strict
+        self._cpu = cpu
         self.symbols: set[str] = set()
         self._used: dict[tuple[str, str, bool], MathFunction] = {}
         self._declarations: dict[str, str] = {}
         self._vector: list[str] = []
-        width = _host().preferred_width
+        width = cpu.vector_bits
         self.function_attributes = f'"prefer-vector-width"="{width}"' if width else ""
 
     def use(self, name: str, dtype: np.dtype, inline: bool = False) -> MathFunction:
@@ -83,7 +85,7 @@ class Maths:
         arity = scalar_functions.FUNCTIONS[name].operands
         variants = ""
         if not self.strict:
-            own = name in FUNCTIONS and _host().fma
+            own = name in FUNCTIONS and self._cpu.fma
             if own and inline and name in FASTER and t == "double":
                 return self._define(name, t, dtype.kind)
             variants = self._variants(symbol, t, arity)
@@ -99,10 +101,10 @@ class Maths:
     def _variants(self, symbol: str, t: str, arity: int) -> str:
         """The attribute that lists the vector variants of a C function; also declares them."""
         found = []
-        for isa, bits in _host().vectors:
+        for isa, bits in _variant_kinds(self._cpu):
             lanes = bits // (64 if t == "double" else 32)
             variant = f"_ZGV{isa}N{lanes}{'v' * arity}_{symbol}"
-            if _host().has_symbol(variant):
+            if is_in_process(variant):
                 v = f"<{lanes} x {t}>"
                 self._declarations[variant] = f"declare {v} @{variant}({', '.join([v] * arity)})"
                 self._vector.append(variant)
@@ -117,36 +119,10 @@ class Maths:
         return MathFunction(definition.symbol, PURE)
 
 
-@dataclass(frozen=True)
-class _Host:
-    """The features of the processor and the loaded libraries."""
-
-    vectors: tuple[tuple[str, int], ...]  # libmvec's letter and the bits of each vector instruction set
-    preferred_width: int  # of vectors, in bits; 0 for LLVM's own choice
-    fma: bool  # whether a fused multiply-add is an instruction
-
-    @functools.cache  # noqa: B019 - the one host lives as long as the process
-    def has_symbol(self, name: str) -> bool:
-        import llvmlite.binding as llvm
-
-        return bool(llvm.address_of_symbol(name))
+#: libmvec's letter and bits for each vector instruction set, the widest first.
+_KINDS = {"avx512f": ("e", 512), "avx2": ("d", 256), "sse4.2": ("b", 128), "neon": ("n", 128)}
 
 
-@functools.cache
-def _host() -> _Host:
-    import llvmlite.binding as llvm
-
-    features = llvm.get_host_cpu_features()
-    vectors: list[tuple[str, int]] = []
-    with contextlib.suppress(RuntimeError):
-        llvm.load_library_permanently("libmvec.so.1")
-        if features.get("avx512f"):
-            vectors.append(("e", 512))
-        if features.get("avx2"):
-            vectors.append(("d", 256))
-        if features.get("sse4.2"):
-            vectors.append(("b", 128))
-        if features.get("neon"):
-            vectors.append(("n", 128))
-    fma = bool(features.get("fma") or features.get("neon") or features.get("fp-armv8"))
-    return _Host(tuple(vectors), 512 if features.get("avx512f") else 0, fma)
+def _variant_kinds(cpu: Processor) -> list[tuple[str, int]]:
+    """The kinds of vector variants that a processor can run."""
+    return [kind for feature, kind in _KINDS.items() if feature in cpu.features] if has_libmvec() else []

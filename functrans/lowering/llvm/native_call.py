@@ -13,7 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from ..processor import processor
 from ..undisturbed import undisturbed
+from .objects import LoadedCode, compile_object
+from .symbols import load
 
 #: Where CPython keeps the items of a tuple and NumPy the data pointer of an array (`layout_is_known` checks it).
 TUPLE_ITEMS = tuple.__basicsize__
@@ -21,7 +24,10 @@ ARRAY_DATA = object.__basicsize__
 
 _METH_O = 0x0008
 #: Functions ``PyObject *(PyObject *words, PyObject *arrays)``. A negative status means that an exception is pending.
-_TEXT = """define ptr @functrans.{name}(ptr %self, ptr %tuple) {{
+_TEXT = """declare ptr @PyLong_FromLongLong(i64)
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+define ptr @functrans.{name}(ptr %self, ptr %tuple) {{
   %field = getelementptr i8, ptr %self, i64 {data}
   %words = load ptr, ptr %field
   %kernel = load ptr, ptr %words
@@ -39,10 +45,6 @@ return:
   %number = call ptr @PyLong_FromLongLong(i64 %status)
   ret ptr %number
 }}
-"""
-_DECLARATIONS = """declare ptr @PyLong_FromLongLong(i64)
-declare ptr @PyEval_SaveThread()
-declare void @PyEval_RestoreThread(ptr)
 """
 
 
@@ -75,7 +77,7 @@ def native_call(
     """
     words = np.frombuffer(address.to_bytes(8, "little") + numbers, np.int64)
     # The last argument, the module of the function, may be any object.
-    return _new_function()(ctypes.byref(_methods()[nogil]), words, keep)
+    return _new_function()(ctypes.byref(_method(nogil)), words, keep)
 
 
 @functools.cache
@@ -86,32 +88,24 @@ def _new_function() -> Callable[..., Any]:
 
 
 @functools.cache
-def _methods() -> tuple[_MethodDef, _MethodDef]:
-    """The functions that hold the GIL and that release it. Python refers to these structures, so they live forever."""
-    return undisturbed(_make_methods)
+def _method(nogil: bool) -> _MethodDef:
+    """The function that holds the GIL, or the one that releases it."""
+    return undisturbed(_make_method, nogil)
 
 
-def _make_methods() -> tuple[_MethodDef, _MethodDef]:
-    import llvmlite.binding as llvm
-
-    save = "%thread = call ptr @PyEval_SaveThread()"
-    restore = "call void @PyEval_RestoreThread(ptr %thread)"
-    names = ("run", "run_without_gil")
-    texts = [
-        _TEXT.format(name=name, data=ARRAY_DATA, save=before, restore=after)
-        for name, before, after in zip(names, ("", save), ("", restore))
-    ]
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    machine = llvm.Target.from_default_triple().create_target_machine(opt=1)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly("".join([*texts, _DECLARATIONS])), machine)
-    engine.finalize_object()
-    _engines.append(engine)
-    first, second = [
-        _MethodDef(name.encode(), engine.get_function_address(f"functrans.{name}"), _METH_O, None)
-        for name in names
-    ]
-    return first, second
+def _make_method(nogil: bool) -> _MethodDef:
+    name = "run_without_gil" if nogil else "run"
+    text = _TEXT.format(
+        name=name,
+        data=ARRAY_DATA,
+        save="%thread = call ptr @PyEval_SaveThread()" if nogil else "",
+        restore="call void @PyEval_RestoreThread(ptr %thread)" if nogil else "",
+    )
+    code = load(compile_object(text, f"functrans.{name}", processor(), optimize=False))
+    method = _MethodDef(name.encode(), code.address, _METH_O, None)
+    _kept.append((method, code))
+    return method
 
 
-_engines: list[Any] = []
+#: Python refers to these structures: they live forever, also one of two that threads make at once.
+_kept: list[tuple[_MethodDef, LoadedCode]] = []

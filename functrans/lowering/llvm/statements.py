@@ -42,7 +42,7 @@ class Statements(KernelFunction):
         name = self.parts.get(call.text)
         if name is None:
             name = self.parts[call.text] = f"{self.prefix}.part{len(self.parts)}"
-            self.functions += Statements(call.part, name, self.strict, self.checked, self).function()
+            self.functions += Statements(call.part, name, self.options, self).function()
         return name
 
     def part_call(self, call: PartCall) -> None:

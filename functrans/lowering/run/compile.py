@@ -47,12 +47,12 @@ class CompiledKernel:
 
     @property
     def route(self) -> str:
-        """The name of the backend: 'intrinsic', 'njit' or 'python'."""
+        """The name of the backend: 'llvm', 'njit' or 'python'."""
         return self.backend.name
 
     @property
     def llvm(self) -> str:
-        """The LLVM text given to Numba; empty on the other routes."""
+        """The kernel's LLVM text; empty on the other routes."""
         return self.code.llvm
 
     @functools.cached_property

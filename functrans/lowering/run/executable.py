@@ -57,12 +57,12 @@ class KernelUnit(LoweredKernel):
 
     @property
     def llvm(self) -> str:
-        """The LLVM text given to Numba; empty on other routes."""
+        """The kernel's LLVM text; empty on other routes."""
         return self.code.llvm
 
     @property
     def route(self) -> str:
-        """How the kernel was made: 'intrinsic', 'njit' or 'python'."""
+        """How the kernel was made: 'llvm', 'njit' or 'python'."""
         return self.code.route
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,6 +13,7 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans.lowering.blas import has_own_products
 from functrans.lowering.llvm.gemm import own_gemm
+from functrans.lowering.llvm.symbols import address_of
 
 DTYPES = {"s": np.float32, "d": np.float64}
 #: Beside the sizes of tiles, of vectors, and of blocks.
@@ -103,5 +103,4 @@ def test_what_is_not_finite_stays_in_its_rows_and_columns(letter):
 def test_kernels_call_them():
     x = np.random.default_rng(2).normal(size=(40, 50))
     np.testing.assert_allclose(ft.jit(lambda x: fnp.matmul(x, x.T))(x), x @ x.T, rtol=1e-13, atol=1e-13)
-    engine_of_functrans = llvm.address_of_symbol("functrans.dgemm")
-    assert engine_of_functrans == own_gemm("d")
+    assert address_of("functrans.dgemm") == own_gemm("d")

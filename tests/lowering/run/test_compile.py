@@ -32,10 +32,10 @@ def doubling(factor=2.0):
     return kernel
 
 
-def test_the_intrinsic_route_serves_here():
-    assert best_backend().name == "intrinsic"
+def test_the_native_route_serves_here():
+    assert best_backend().name == "llvm"
     kernel = compile_kernel(doubling())
-    assert kernel.route == "intrinsic"
+    assert kernel.route == "llvm"
     assert "noinline" in kernel.llvm
     assert "def scale(x, y, n0):" in kernel.python_source
     x, y = np.arange(9.0), np.zeros(9)
@@ -45,12 +45,20 @@ def test_the_intrinsic_route_serves_here():
     assert kernel.bind((4,), nogil=True)((x, x.copy())) == 0
 
 
-def test_entries_are_numba_jitted():
-    from numba.core.dispatcher import Dispatcher
+def test_jitted_code_calls_a_kernel():
+    from numba import njit
 
-    kernel = compile_kernel(doubling(3.0))
-    assert isinstance(kernel.code.entry, Dispatcher)
-    assert len(kernel.code.entry.signatures) == 1
+    entry = compile_kernel(doubling(3.0)).code.entry
+    gc.collect()  # the entry keeps the machine code
+
+    @njit
+    def twice(arrays, numbers):
+        return entry(arrays, numbers) + entry(arrays, numbers)
+
+    x, y, words = np.arange(9.0), np.zeros(9), np.array([9])
+    arrays = (x, y)
+    assert twice(id(arrays), words.ctypes.data) == 0
+    np.testing.assert_array_equal(y, 3 * x)
 
 
 @pytest.mark.parametrize("backend", BACKENDS, ids=lambda b: b.name)
@@ -115,7 +123,7 @@ def test_fallback_to_njit_and_to_python(monkeypatch):
         raise RuntimeError("no such thing")
 
     monkeypatch.setattr(compiling, "_best", [])
-    monkeypatch.setattr(native, "compile_entry", fails)
+    monkeypatch.setattr(native, "compile_text", fails)
     with pytest.warns(RuntimeWarning, match="slower route 'njit'.*|no such thing"):
         kernel = compile_kernel(doubling())
     assert kernel.route == "njit"

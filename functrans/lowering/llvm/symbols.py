@@ -1,0 +1,63 @@
+"""The addresses, in this process, of what object code calls by name."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+
+from ..blas import C_PREFIX, OWN_PRODUCTS, PREFIX, MissingRoutineError, address, has_own_products, symbol
+from .gemm import own_gemm
+from .objects import LoadedCode, ObjectCode, load_object
+
+_GEMM = {symbol(f"{letter}gemm"): letter for letter in OWN_PRODUCTS}
+
+
+def load(code: ObjectCode) -> LoadedCode:
+    """Object code, with the functions of this process that it calls.
+
+    Raises
+    ------
+    MissingRoutineError
+        If there is no such function: a call of it would be a jump to nowhere.
+    RuntimeError
+        If the code cannot be loaded here.
+    """
+    return load_object(code, {name: address_of(name) for name in code.symbols})
+
+
+@functools.cache
+def address_of(name: str) -> int:
+    """The address of a function; see `load`."""
+    if name in _GEMM and has_own_products(_GEMM[name]):
+        return own_gemm(_GEMM[name])
+    if name.startswith(PREFIX) and not name.startswith(C_PREFIX):
+        return address(name.removeprefix(PREFIX))
+    found = _in_process(name.removeprefix(C_PREFIX))
+    if found is None:
+        raise MissingRoutineError(f"the C library has no function for '{name}'")
+    return found
+
+
+@functools.cache
+def is_in_process(name: str) -> bool:
+    """Whether the libraries of this process have a function."""
+    return _in_process(name) is not None
+
+
+def _in_process(name: str) -> int | None:
+    import llvmlite.binding as llvm
+
+    if name.startswith("_ZGV"):
+        has_libmvec()  # which loads it
+    return llvm.address_of_symbol(name)
+
+
+@functools.cache
+def has_libmvec() -> bool:
+    """Whether glibc's library of vector functions is there; it is loaded now."""
+    import llvmlite.binding as llvm
+
+    with contextlib.suppress(RuntimeError):
+        llvm.load_library_permanently("libmvec.so.1")
+        return True
+    return False
