@@ -1,10 +1,16 @@
-"""``__getattr__`` and ``__dir__`` of public modules: list public names, suggest the nearest for a missing one."""
+"""What modules answer when they are asked for a name.
+
+`module_attributes` serves public modules: ``dir`` lists the public names, a missing name raises with the nearest one,
+and parts load when they are first used. `lazy_import` gives a stand-in for a module that loads at the first use.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
-from typing import Any, NoReturn
+from collections.abc import Callable, Collection
+from importlib import import_module
+from types import ModuleType
+from typing import Any
 
 from .errors import NoAttributeError
 
@@ -21,8 +27,11 @@ def nearest_names(name: str, known: Any, n: int = 3) -> list[str]:
 
 
 def module_attributes(
-    module: str, names: dict[str, Any], hints: dict[str, str] | None = None
-) -> tuple[Callable[[str], NoReturn], Callable[[], list[str]]]:
+    module: str,
+    names: dict[str, Any],
+    hints: dict[str, str] | None = None,
+    parts: Collection[str] = (),
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """``__getattr__`` and ``__dir__`` for a module with an ``__all__``.
 
     Parameters
@@ -33,9 +42,13 @@ def module_attributes(
         Its ``globals()``.
     hints : dict from str to str, optional
         The replacement to suggest for particular names.
+    parts : collection of str, optional
+        Submodules that load when they are first asked for.
     """
 
-    def __getattr__(name: str) -> NoReturn:
+    def __getattr__(name: str) -> Any:
+        if name in parts:
+            return import_module(f"{module}.{name}")
         if name.startswith("__"):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         hint = (hints or {}).get(name)
@@ -47,3 +60,38 @@ def module_attributes(
         return sorted({*names["__all__"], *[n for n in names if n.startswith("__")]})
 
     return __getattr__, __dir__
+
+
+class _LazyModule(ModuleType):
+    """See `lazy_import`."""
+
+    def __getattr__(self, name: str) -> Any:
+        module = import_module(self.__name__)
+        try:
+            found = getattr(module, name)
+        except AttributeError:
+            if name.startswith("__"):
+                raise
+            try:
+                found = import_module(f"{self.__name__}.{name}")
+            except ModuleNotFoundError:
+                raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}") from None
+        self.__dict__[name] = found
+        return found
+
+
+def lazy_import(name: str) -> Any:
+    """A module that is imported when one of its names is first used; submodules are names as well.
+
+    Parameters
+    ----------
+    name : str
+        Absolute.
+
+    Examples
+    --------
+    >>> calendar = lazy_import("calendar")
+    >>> calendar.isleap(2024)
+    True
+    """
+    return _LazyModule(name)

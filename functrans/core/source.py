@@ -12,14 +12,15 @@ import sys
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
+from importlib.util import find_spec
 from types import CodeType, FrameType, FunctionType, ModuleType, TracebackType
 from typing import Any
 
 import numpy as np
-import scipy
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_SKIPPED = (_PACKAGE, *[os.path.dirname(os.path.abspath(str(m.__file__))) + os.sep for m in (np, scipy)])
+_HOMES = (np.__file__, getattr(find_spec("scipy"), "origin", None))
+_SKIPPED = (_PACKAGE, *[os.path.dirname(os.path.abspath(str(file))) + os.sep for file in _HOMES])
 _STDLIB = tuple(
     os.path.join(os.path.dirname(os.__file__), name) for name in ("contextlib.py", "functools.py")
 )

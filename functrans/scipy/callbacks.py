@@ -138,8 +138,3 @@ def known(name: str, what: str, x: Any) -> Any:
             f"{name}: {what} must be known while tracing, got a traced value of type {x.aval}"
         )
     return value
-
-
-def unpatched(solver: Callable[..., Any]) -> Callable[..., Any]:
-    """SciPy's own function, even if `functrans.scipy.patch` has replaced it."""
-    return getattr(solver, "_unpatched", solver)

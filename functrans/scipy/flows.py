@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy
 
 from ..core.aval import Zero, aval_of
 from ..core.errors import ArgumentError, ShapeError, SolverError
+from ..core.libraries import scipy
 from ..custom.closures import Sealed
 from ..custom.function import Function
 from ..frontend.arguments import ShapeDtypeStruct
@@ -33,7 +33,8 @@ from ..primitives import ops
 from ..transforms.jvp import jvp
 from ..transforms.linearize import linearize
 from ..transforms.transpose import backward
-from .callbacks import Callback, as_array, is_moving, unpatched
+from .callbacks import Callback, as_array, is_moving
+from .patched import unpatched
 
 #: Options that describe the user's function to a solver, and do not apply to its derivatives.
 _OF_THE_FUNCTION = ("jac", "jac_sparsity", "lband", "uband", "first_step")

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import scipy
-
 from ..core.aval import aval_of
 from ..core.dtypes import is_inexact
 from ..core.errors import ArgumentError
+from ..core.libraries import scipy
 from ..core.module_getattr import module_attributes as _module_attributes
 from ..core.trace import is_abstract
 from ..numpy.creation.filled import asarray
 from ..numpy.shaping.joining import concatenate
 from ..primitives import ops
 from . import quadrature
-from .callbacks import Callback, as_array, is_traced, known, numbers_only, unpatched
+from .callbacks import Callback, as_array, is_traced, known, numbers_only
 from .flows import Flow, Problem, UserOde
+from .patched import unpatched
 from .quadrature import Integral, Quad
 
 __all__ = ["quad", "solve_ivp"]

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy
 
 from ..core.errors import ArgumentError, SolverError
+from ..core.libraries import scipy
 from ..core.module_getattr import module_attributes as _module_attributes
 from ..core.trace import is_abstract
 from ..primitives import ops
-from .callbacks import Callback, as_array, is_traced, numbers_only, unpatched
+from .callbacks import Callback, as_array, is_traced, numbers_only
+from .patched import unpatched
 from .roots import FindRoot, RootProblem
 
 __all__ = ["bisect", "brenth", "brentq", "fsolve", "ridder", "root", "root_scalar"]

@@ -6,7 +6,8 @@ wrapper only calls SciPy's function. Inside one it calls the function of the sam
 checks whether traced values are involved. So the only calls that change are those that would raise an error. SciPy's
 function is the wrapper's ``__wrapped__``, and `unpatch` restores it.
 
-This does not import either module: a module that is not loaded yet is patched when it is loaded.
+This does not import SciPy's modules: each is patched when it is loaded. At that moment the module of functrans of the
+same name is imported too, which registers what it has for traced values, such as the ufuncs of ``scipy.special``.
 """
 
 from __future__ import annotations
@@ -15,23 +16,25 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
+from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
 from ..core.trace import current_trace, eval_trace, operators
-from . import integrate, optimize
-from .callbacks import unpatched
 
-#: Our module for each of SciPy's.
-_SOLVERS: dict[str, ModuleType] = {"scipy.integrate": integrate, "scipy.optimize": optimize}
+#: SciPy's modules with solvers to wrap, and those for which functrans has a module of the same name.
+_SOLVERS = ("scipy.integrate", "scipy.optimize")
+_MODULES = (*_SOLVERS, "scipy.special")
 
 
 class _AfterImport:
-    """Finds the modules as the finders after it do, and patches them once loaded."""
+    """Finds the modules as the finders after it do, and prepares them once loaded."""
+
+    patching = False
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        if name not in _SOLVERS:
+        if name not in _MODULES:
             return None
         for finder in [f for f in sys.meta_path if f is not self and hasattr(f, "find_spec")]:
             spec = finder.find_spec(name, path, target)
@@ -49,8 +52,7 @@ def _listen(loader: Any) -> None:
 
     def exec_module(module: ModuleType) -> None:
         execute(module)
-        if _after_import in sys.meta_path:
-            _patch(module)
+        _prepare(module)
 
     with suppress(AttributeError):  # a loader without settable attributes: patch() after the import does it
         loader.exec_module = exec_module
@@ -70,9 +72,10 @@ def patch() -> None:
     """
     if _after_import not in sys.meta_path:
         sys.meta_path.insert(0, _after_import)
-    for name in _SOLVERS:
+    _after_import.patching = True
+    for name in _MODULES:
         if name in sys.modules:
-            _patch(sys.modules[name])
+            _prepare(sys.modules[name])
 
 
 def unpatch() -> None:
@@ -88,22 +91,32 @@ def unpatch() -> None:
     >>> hasattr(scipy.integrate.quad, "__wrapped__")
     True
     """
-    if _after_import in sys.meta_path:
-        sys.meta_path.remove(_after_import)
-    for name, ours in _SOLVERS.items():
-        module = sys.modules.get(name)
-        for solver in ours.__all__ if module is not None else ():
-            found = getattr(module, solver)
-            setattr(module, solver, unpatched(found))
+    _after_import.patching = False
+    for module in [sys.modules[name] for name in _SOLVERS if name in sys.modules]:
+        for solver in _ours(module).__all__:
+            setattr(module, solver, unpatched(getattr(module, solver)))
 
 
-def _patch(module: ModuleType) -> None:
-    for solver in _SOLVERS[module.__name__].__all__:
+def unpatched(solver: Callable[..., Any]) -> Callable[..., Any]:
+    """SciPy's own function, even if `functrans.scipy.patch` has replaced it."""
+    return getattr(solver, "_unpatched", solver)
+
+
+def _ours(module: ModuleType) -> ModuleType:
+    """The module of functrans of the same name."""
+    return import_module(f"functrans.{module.__name__}")
+
+
+def _prepare(module: ModuleType) -> None:
+    """Load our module, and wrap the solvers of SciPy's."""
+    ours, name = _ours(module), module.__name__
+    if name not in _SOLVERS:
+        return
+    operators.converting.update({f"{name}.{n}": f"Call functrans.{name}.{n}" for n in ours.__all__})
+    for solver in ours.__all__ if _after_import.patching else ():
         found = getattr(module, solver)
         if unpatched(found) is found:
-            setattr(
-                module, solver, _wrapped(found, module.__name__, getattr(_SOLVERS[module.__name__], solver))
-            )
+            setattr(module, solver, _wrapped(found, name, getattr(ours, solver)))
 
 
 def _wrapped(solver: Callable[..., Any], module: str, ours: Callable[..., Any]) -> Callable[..., Any]:
@@ -118,9 +131,8 @@ def _wrapped(solver: Callable[..., Any], module: str, ours: Callable[..., Any]) 
     return wrapper
 
 
-#: Alternatives to SciPy's functions that do not accept traced values.
+#: Alternatives to further functions of SciPy that do not accept traced values.
 _CURES = {
-    **{f"{m}.{n}": f"Call functrans.{m}.{n}" for m, ours in _SOLVERS.items() for n in ours.__all__},
     **dict.fromkeys(
         ("scipy.integrate.dblquad", "scipy.integrate.tplquad", "scipy.integrate.nquad"),
         "Call functrans.scipy.integrate.quad in the integrand of another quad",

@@ -15,14 +15,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy
 
 from ..core.aval import aval_of
+from ..core.libraries import scipy
 from ..custom.closures import Sealed
 from ..custom.function import Function
 from ..frontend.arguments import ShapeDtypeStruct, struct_of
 from ..passes.masks import scatter
-from .callbacks import Callback, as_array, is_moving, pulled, pushed, unpatched
+from .callbacks import Callback, as_array, is_moving, pulled, pushed
+from .patched import unpatched
 
 
 class Integrand:

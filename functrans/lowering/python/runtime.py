@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import special
 
+from ...core.libraries import scipy
 from ...core.scalar_functions import FUNCTIONS
 from ...core.tape import records, reserve
 from ..blas import LETTERS, RETURNS, python_routine
@@ -87,7 +87,7 @@ def namespace(kernel: ir.Kernel) -> dict[str, Any]:
     names.update(empty=lambda shape, cast: np.empty(shape, cast.__name__))
     names.update(array=lambda items, cast: np.array(items, cast.__name__))
     names.update(inf=np.inf, nan=np.nan, records=records, reserve=reserve, host=from_python)
-    names.update((name, getattr(special, found)) for name, found in _SCIPY.items())
+    names.update((name, getattr(scipy.special, found)) for name, found in _SCIPY.items())
     names.update(trigamma=_trigamma, power=_power, idiv=_idiv, irem=_irem)
     names.update(bits32=_bits32, bits64=_bits64)
     names.update(make_complex64=_complex_maker(np.complex64), make_complex128=_complex_maker(np.complex128))
@@ -115,9 +115,9 @@ def _trigamma(x: Any) -> Any:
         # SciPy's zeta steps up from a negative argument by ones, and never finishes from -1e20: use reflection.
         sine = np.sin(np.pi * (wide - np.rint(wide)))
         pole = np.floor(wide) == wide
-        value = np.inf if pole else (np.pi / sine) ** 2 - special.polygamma(1, 1 - wide)
+        value = np.inf if pole else (np.pi / sine) ** 2 - scipy.special.polygamma(1, 1 - wide)
     else:
-        value = special.polygamma(1, wide)
+        value = scipy.special.polygamma(1, wide)
     return np.asarray(value).astype(np.asarray(x).dtype)[()]
 
 

@@ -10,9 +10,9 @@ import math
 from typing import Any
 
 import numpy as np
-import scipy.special
 
 from ...core.context import quietly
+from ...core.libraries import scipy
 from ...core.primitive import Primitive
 from ..families import elementwise, literal
 from ..structure.linear import Rule, add_p, dtype_of
@@ -207,7 +207,7 @@ def _logistic_kernel(k: Any, x: Any) -> Any:
 
 logistic_p: Primitive = elementwise(
     "logistic",
-    scipy.special.expit,
+    lambda x: scipy.special.expit(x),
     factors=(lambda ans, x: logistic_slope_p.bind(x),),
     kernel=_logistic_kernel,
     kinds="f",
@@ -245,7 +245,7 @@ def _logit_kernel(k: Any, x: Any) -> Any:
 
 logit_p: Primitive = elementwise(
     "logit",
-    scipy.special.logit,
+    lambda x: scipy.special.logit(x),
     terms=(lambda t, ans, x: add_p.bind(div_p.bind(t, x), div_p.bind(t, sub_p.bind(literal(1.0, x), x))),),
     kernel=_logit_kernel,
     kinds="f",

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.linalg.lapack import get_lapack_funcs
 
 from ...core.aval import Aval, Zero
 from ...core.dtypes import INT32
 from ...core.errors import LinAlgError, ShapeError
 from ...core.kernel import Block, BlockEmitter, Buffer
+from ...core.libraries import scipy
 from ...core.primitive import Primitive
 from ..elementwise.arithmetic import sub_p
 from ..indexing.gather_scatter import gather_p
@@ -36,7 +36,7 @@ def _lu_impl(x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     *batch, m, n = x.shape
     lu, pivots = np.empty(x.shape, x.dtype), np.empty((*batch, min(m, n)), INT32)
     if lu.size:
-        getrf = get_lapack_funcs("getrf", dtype=x.dtype)
+        getrf = scipy.linalg.lapack.get_lapack_funcs("getrf", dtype=x.dtype)
         for place in np.ndindex(*batch):
             lu[place], pivots[place], _ = getrf(x[place])
     return lu, pivots, permutation_of(pivots, m)

@@ -9,13 +9,13 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.linalg.lapack import get_lapack_funcs
 
 from ...core.aval import Aval, Zero
 from ...core.dtypes import INT32, real_dtype
 from ...core.errors import LinAlgError
 from ...core.ir import Atom, Eqn
 from ...core.kernel import Block, BlockEmitter, Buffer
+from ...core.libraries import scipy
 from ...core.primitive import Primitive
 from ..elementwise.arithmetic import eq_p, mul_p, neg_p, select_p, sub_p
 from ..elementwise.complexes import complex_p, imag_p
@@ -344,7 +344,7 @@ def _impl(x: Any) -> np.ndarray:
     out = np.empty((*x.shape[:-2], n), INT32)
     out[...] = np.arange(n)
     if x.size:
-        geqp3 = get_lapack_funcs("geqp3", dtype=x.dtype)
+        geqp3 = scipy.linalg.lapack.get_lapack_funcs("geqp3", dtype=x.dtype)
         for place in np.ndindex(x.shape[:-2]):
             out[place] = geqp3(x[place])[1] - 1
     return out

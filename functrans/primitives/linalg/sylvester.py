@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from ...core.aval import Aval, Zero
 from ...core.dtypes import complex_dtype
 from ...core.errors import LinAlgError
+from ...core.libraries import scipy
 from ...core.primitive import Linear, Primitive
 from ..elementwise.arithmetic import neg_p, sub_p
 from ..structure.linear import batched_first, dtype_of, same_dtype, shape_of

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.linalg.blas import get_blas_funcs
 
 from ...core.aval import Aval, Zero
 from ...core.errors import LinAlgError
 from ...core.kernel import Block, BlockEmitter, Buffer
+from ...core.libraries import scipy
 from ...core.primitive import Effect, Linear, Primitive
 from ..elementwise.arithmetic import neg_p, sub_p
 from ..elementwise.complexes import conj_p
@@ -70,7 +70,7 @@ def _solve_impl(
         _check_diagonal(a)
     if conjugate_a and not transpose_a:
         a = np.conj(a)
-    trsm = get_blas_funcs("trsm", dtype=a.dtype)
+    trsm = scipy.linalg.blas.get_blas_funcs("trsm", dtype=a.dtype)
     trans = 2 if conjugate_a and transpose_a else int(transpose_a)
     out = np.empty(b.shape, b.dtype)
     if not out.size:

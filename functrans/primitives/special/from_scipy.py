@@ -11,9 +11,9 @@ import math
 from typing import Any, NoReturn
 
 import numpy as np
-import scipy.special
 
 from ...core.errors import NoRuleError
+from ...core.libraries import scipy
 from ...core.primitive import Primitive
 from ..elementwise.arithmetic import mul_p, neg_p, sub_p
 from ..elementwise.exp_log import exp_p, integer_pow_p
@@ -40,7 +40,7 @@ def _less_one(x: Any) -> Any:
 
 erfinv_p = elementwise(
     "erfinv",
-    scipy.special.erfinv,
+    lambda x: scipy.special.erfinv(x),
     factors=(
         lambda ans, x: mul_p.bind(
             literal(math.sqrt(math.pi) / 2, x), exp_p.bind(integer_pow_p.bind(ans, y=2))
@@ -51,7 +51,7 @@ erfinv_p = elementwise(
 )
 ndtri_p = elementwise(
     "ndtri",
-    scipy.special.ndtri,
+    lambda x: scipy.special.ndtri(x),
     factors=(
         lambda ans, x: mul_p.bind(
             literal(math.sqrt(2 * math.pi), x),
@@ -80,7 +80,7 @@ def _beta_density(a: Any, b: Any, x: Any) -> Any:
 
 gammainc_p = elementwise(
     "gammainc",
-    scipy.special.gammainc,
+    lambda a, x: scipy.special.gammainc(a, x),
     factors=(
         _refused("the derivative of the incomplete gamma function in its parameter a"),
         lambda ans, a, x: _gamma_density(a, x),
@@ -90,7 +90,7 @@ gammainc_p = elementwise(
 )
 gammaincc_p = elementwise(
     "gammaincc",
-    scipy.special.gammaincc,
+    lambda a, x: scipy.special.gammaincc(a, x),
     factors=(
         _refused("the derivative of the incomplete gamma function in its parameter a"),
         lambda ans, a, x: neg_p.bind(_gamma_density(a, x)),
@@ -100,7 +100,7 @@ gammaincc_p = elementwise(
 )
 betainc_p = elementwise(
     "betainc",
-    scipy.special.betainc,
+    lambda a, b, x: scipy.special.betainc(a, b, x),
     factors=(
         _refused("the derivative of the incomplete beta function in its parameter a"),
         _refused("the derivative of the incomplete beta function in its parameter b"),

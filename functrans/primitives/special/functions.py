@@ -8,10 +8,10 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
-import scipy.special
 
 from ...core.context import quietly
 from ...core.dtypes import FLOAT64
+from ...core.libraries import scipy
 from ...core.primitive import Primitive
 from ..elementwise.arithmetic import div_p, ge_p, mul_p, neg_p, select_p, sub_p
 from ..elementwise.complexes import abs_p
@@ -56,11 +56,13 @@ def _scaled_bell(x: Any, factor: float) -> Any:
     return mul_p.bind(literal(factor, x), bell_p.bind(x, m=0))
 
 
-erf_p: Primitive = _real("erf", scipy.special.erf, lambda ans, x: _scaled_bell(x, _SLOPE))
-erfc_p: Primitive = _real("erfc", scipy.special.erfc, lambda ans, x: _scaled_bell(x, -_SLOPE))
+erf_p: Primitive = _real("erf", lambda x: scipy.special.erf(x), lambda ans, x: _scaled_bell(x, _SLOPE))
+erfc_p: Primitive = _real("erfc", lambda x: scipy.special.erfc(x), lambda ans, x: _scaled_bell(x, -_SLOPE))
 
-lgamma_p: Primitive = _real("lgamma", scipy.special.gammaln, lambda ans, x: digamma_p.bind(x))
-digamma_p: Primitive = _real("digamma", scipy.special.psi, lambda ans, x: polygamma_p.bind(x, m=1))
+lgamma_p: Primitive = _real("lgamma", lambda x: scipy.special.gammaln(x), lambda ans, x: digamma_p.bind(x))
+digamma_p: Primitive = _real(
+    "digamma", lambda x: scipy.special.psi(x), lambda ans, x: polygamma_p.bind(x, m=1)
+)
 
 # --- x log y ------------------------------------------------------------------------------------------------
 
@@ -94,7 +96,7 @@ def _x_times(log: str) -> Callable[..., Any]:
 
 xlogy_p: Primitive = elementwise(
     "xlogy",
-    scipy.special.xlogy,
+    lambda x, y: scipy.special.xlogy(x, y),
     factors=(
         lambda ans, x, y: log_p.bind(y),
         lambda ans, x, y: xdivy_p.bind(x, y),
@@ -105,7 +107,7 @@ xlogy_p: Primitive = elementwise(
 
 xlog1py_p: Primitive = elementwise(
     "xlog1py",
-    scipy.special.xlog1py,
+    lambda x, y: scipy.special.xlog1py(x, y),
     factors=(
         lambda ans, x, y: log1p_p.bind(y),
         lambda ans, x, y: xdivy_p.bind(x, add_p.bind(y, literal(1.0, y))),
@@ -122,7 +124,7 @@ def _entr_kernel(k: Any, x: Any) -> Any:
 
 entr_p: Primitive = elementwise(
     "entr",
-    scipy.special.entr,
+    lambda x: scipy.special.entr(x),
     factors=(lambda ans, x: sub_p.bind(literal(-1.0, x), log_p.bind(x)),),
     kernel=_entr_kernel,
     kinds="f",
@@ -278,7 +280,7 @@ polygamma_gap_p: Primitive = elementwise(
 
 betaln_p: Primitive = elementwise(
     "betaln",
-    scipy.special.betaln,
+    lambda a, b: scipy.special.betaln(a, b),
     factors=(
         lambda ans, a, b: polygamma_gap_p.bind(a, b, m=0),
         lambda ans, a, b: polygamma_gap_p.bind(b, a, m=0),

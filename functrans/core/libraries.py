@@ -1,0 +1,11 @@
+"""Libraries that load at their first use, so that ``import functrans`` does not wait for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .module_getattr import lazy_import
+
+llvmlite: Any = lazy_import("llvmlite")
+numba: Any = lazy_import("numba")
+scipy: Any = lazy_import("scipy")
