@@ -18,6 +18,7 @@ from ..control.call import call_p, executable, set_compiler
 from ..core.aval import PYTHON_SCALARS, Aval, aval_of
 from ..core.config import config, trace_key
 from ..core.context import new_rlock
+from ..core.module_getattr import lazy_import
 from ..core.portable import Portable, in_words
 from ..core.trace import WEAK_KEYS, Tracer, current_trace, eval_trace, leaked
 from ..core.tracebacks import show_users_frames
@@ -32,8 +33,6 @@ from ..frontend.arguments import (
 from ..frontend.checked import checked
 from ..frontend.pytree import LEAF, PyTreeDef, tree_flatten, tree_structure, tree_unflatten
 from ..frontend.pytree.nodes import kind_of
-from ..lowering.run.cache import kernels
-from ..lowering.run.executable import compile_jaxpr
 from ..passes.toolkit import lift_tracers
 from ..transforms.stage import stage
 from .instances import check, held_weakly, instance_of, title_of, watch
@@ -42,7 +41,9 @@ from .static import Split, StaticArguments
 from .stats import CacheInfo, Stats
 from .watch import Watch
 
-set_compiler(lambda jaxpr: compile_jaxpr(jaxpr))
+#: Loads when something is first compiled: transformations outside `jit` do without.
+lowering = lazy_import("functrans.lowering.run.executable")
+set_compiler(lambda jaxpr: lowering.compile_jaxpr(jaxpr))
 
 
 class Cache:
@@ -496,4 +497,4 @@ def clear_caches() -> None:
     """
     caches.clear()
     body_cache.clear()
-    kernels.clear()
+    lowering.kernels.clear()
