@@ -14,6 +14,7 @@ from .api.callback import io_callback, pure_callback
 from .api.checkpoint import checkpoint, checkpoint_name, remat
 from .api.derivatives import jvp, linear_transpose, linearize, vjp
 from .api.grad import grad, value_and_grad
+from .api.hooks import RemovableHandle, cotangent_hook, register_hook
 from .api.jacobian import hessian, jacfwd, jacrev
 from .api.jit import clear_caches, disable_jit, jit
 from .api.progress import progress
@@ -22,6 +23,7 @@ from .api.vmap import vmap
 from .arrays.array import Array
 from .core import errors
 from .core.aval import Zero
+from .core.backward_state import BackwardState
 from .core.config import config
 from .core.errors import FunctionError
 from .core.module_getattr import module_attributes as _module_attributes
@@ -50,8 +52,10 @@ _LAZY = (
 
 __all__ = [
     "Array",
+    "BackwardState",
     "Function",
     "FunctionError",
+    "RemovableHandle",
     "ShapeDtypeStruct",
     "Zero",
     "checkpoint",
@@ -60,6 +64,7 @@ __all__ = [
     "clear_caches",
     "closure_convert",
     "config",
+    "cotangent_hook",
     "custom_batching",
     "custom_derivatives",
     "custom_gradient",
@@ -87,6 +92,7 @@ __all__ = [
     "once_differentiable",
     "progress",
     "pure_callback",
+    "register_hook",
     "remat",
     "saved_values_hooks",
     "scipy",

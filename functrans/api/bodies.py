@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..control.body_cache import interned
+from ..core.attachment import Attachment
 from ..core.aval import Aval, aval_of
 from ..core.errors import CarryTypeError
 from ..core.ir import Jaxpr, Var
@@ -23,7 +24,7 @@ from ..frontend.tree_spec import TreeSpec
 from ..passes.toolkit import lift_constants
 from ..primitives.elementwise.arithmetic import weakly
 from ..primitives.operands import strong
-from ..transforms.stage import stage
+from ..transforms.stage import attach_to, stage
 
 
 class Body(NamedTuple):
@@ -40,6 +41,8 @@ class Body(NamedTuple):
         The types of its outputs.
     sources : list of Source or None
         The user's line that each output comes from.
+    hooks : list of Attachment
+        Those that it registers on values of enclosing traces; to be attached once, however often it is traced.
     """
 
     jaxpr: Jaxpr
@@ -47,6 +50,7 @@ class Body(NamedTuple):
     out_tree: PyTreeDef
     outs: list[Aval]
     sources: list[Source | None]
+    hooks: list[Attachment]
 
 
 def trace_body(
@@ -63,9 +67,10 @@ def trace_body(
         outs = flat(*[weakly(x) if a.weak else x for x, a in zip(values, avals)])
         return [_as_wanted(x, a) for x, a in zip(outs, wanted)] + outs[len(wanted) :]
 
-    staged = stage(body, [a.strong() for a in avals], name_of(fun))
+    hooks: list[Attachment] = []
+    staged = stage(body, [a.strong() for a in avals], name_of(fun), hooks=hooks, hoist=False)
     opened, consts = lift_constants(staged)
-    return Body(interned(opened), consts, flat.out_tree, staged.out_avals, _sources(staged, fun))
+    return Body(interned(opened), consts, flat.out_tree, staged.out_avals, _sources(staged, fun), hooks)
 
 
 def _sources(jaxpr: Jaxpr, fun: Callable[..., Any]) -> list[Source | None]:
@@ -130,6 +135,7 @@ def trace_carry(
             break
         avals = after
     check_types(what, fun, tree, avals, body.outs, body.sources)
+    attach_to(body.hooks)
     weak = [a.weak and b.weak for a, b in zip(avals, body.outs)]
     return CarryBody(body, [strong(x, a.dtype) for x, a in zip(init, avals)], weak)
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from ..control.checkpoint import bind
+from ..core.attachment import Attachment
 from ..core.aval import aval_of
 from ..core.errors import ArgumentError
 from ..core.portable import Transformed
@@ -24,7 +25,7 @@ from ..frontend.checked import checked
 from ..frontend.pytree import tree_map
 from ..passes.toolkit import lift_tracers
 from ..primitives.elementwise.identities import name_p
-from ..transforms.stage import stage
+from ..transforms.stage import attach_to, stage
 from .static import StaticArguments
 
 
@@ -113,7 +114,10 @@ class _Checkpointed(Transformed):
         split = self._signature.split(fun, args, kwargs)
         values, treedef = flatten_values(split.dynamic, partial(argument_at, "checkpoint", fun))
         flat = Flat(fun, treedef, split.call)
-        jaxpr, captured = lift_tracers(stage(flat, [aval_of(x) for x in values], name_of(fun)))
+        hooks: list[Attachment] = []
+        avals = [aval_of(x) for x in values]
+        jaxpr, captured = lift_tracers(stage(flat, avals, name_of(fun), hooks=hooks))
+        attach_to(hooks, values)
         outs = bind(jaxpr, [*captured, *values], policy=self._policy, prevent_cse=self._prevent_cse)
         return results(flat.out_tree, outs, {id(x) for x in values})
 

@@ -8,6 +8,7 @@ from typing import Any
 from ..arrays.array import unwrap
 from ..control.call import call_p
 from ..core.aval import Aval, Zero, aval_of
+from ..core.backward_state import StateAval
 from ..core.dtypes import is_float0, is_inexact
 from ..core.errors import (
     ArgumentError,
@@ -23,6 +24,7 @@ from ..frontend.arguments import (
     Flat,
     argument_name,
     check_function,
+    check_states,
     flatten_values,
     given,
     name_of,
@@ -58,7 +60,9 @@ def _flatten_primals(
     for i, x in enumerate(primals):
         place = f"{what} of {name_of(fun)}: {argument_name(fun, i)}"
         leaves += flatten_values(x, lambda path, place=place: f"{place}{keystr(path)}")[0]  # type: ignore[misc]
-    return leaves, tree_structure(tuple(primals))
+    treedef = tree_structure(tuple(primals))
+    check_states(what, fun, [aval_of(x) for x in leaves], tree_structure((tuple(primals), {})))
+    return leaves, treedef
 
 
 def _linearized(flat: Flat, leaves: Sequence[Any]) -> tuple[Linearized, Any]:
@@ -248,7 +252,10 @@ class VJP(_Derivative):
         found = backward(linear.tape, linear.tangents, cts, linear.inputs)
         if not self._retain:
             self._linear = None
-        values = [as_typed(Zero(a) if c is None else c, a) for c, a in zip(found, self._in_avals)]
+        values = [
+            None if type(a) is StateAval else as_typed(Zero(a) if c is None else c, a)
+            for c, a in zip(found, self._in_avals)
+        ]
         return results(self._in_tree, values, {id(c) for c in cts})
 
     def release(self) -> None:

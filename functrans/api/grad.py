@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..core.aval import Aval, aval_of
+from ..core.backward_state import StateAval
 from ..core.dtypes import is_complex, is_inexact
-from ..core.errors import ArgumentError, ArgumentValueError, GradientError
+from ..core.errors import ArgumentError, ArgumentValueError, BackwardStateError, GradientError
 from ..core.portable import Transformed
 from ..frontend.arguments import (
     Flat,
@@ -90,8 +89,9 @@ def select(
         where = partial(_leaf_name, what, fun, i)
         found, _ = flatten_values(args[i], where)
         for k, x in enumerate(found):
-            if not is_inexact(dtype := aval_of(x).dtype) or is_complex(dtype) or holomorphic:
-                _check_input(what, where(tree_flatten_with_path(args[i])[0][k][0]), dtype, holomorphic)
+            aval = aval_of(x)
+            if not is_inexact(dtype := aval.dtype) or is_complex(dtype) or holomorphic:
+                _check_input(what, where(tree_flatten_with_path(args[i])[0][k][0]), aval, holomorphic)
         leaves += found
 
     def call(fun: Callable[..., Any], parts: tuple[Any, ...]) -> Any:
@@ -107,7 +107,12 @@ def _leaf_name(what: str, fun: Callable[..., Any], position: int, path: KeyPath)
     return f"{what} of {name_of(fun)}: {argument_name(fun, position)}{keystr(path)}"
 
 
-def _check_input(what: str, where: str, dtype: np.dtype, holomorphic: bool) -> None:
+def _check_input(what: str, where: str, aval: Aval, holomorphic: bool) -> None:
+    if type(aval) is StateAval:
+        raise BackwardStateError(
+            f"{where} is a BackwardState, which has no derivative; select others with argnums"
+        )
+    dtype = aval.dtype
     if not is_inexact(dtype):
         raise GradientError(
             f"{where} has dtype {dtype}, but only float and complex arguments have derivatives. Pass a float "

@@ -15,7 +15,9 @@ import numpy as np
 from ..arrays.array import Array, WeakArray, weak, wrap
 from ..control import body_cache
 from ..control.call import call_p, executable, set_compiler
+from ..core.attachment import Attachment
 from ..core.aval import PYTHON_SCALARS, Aval, aval_of
+from ..core.backward_state import BackwardState
 from ..core.config import config, trace_key
 from ..core.context import new_rlock
 from ..core.module_getattr import lazy_import
@@ -26,6 +28,7 @@ from ..frontend.arguments import (
     Flat,
     argument_at,
     check_function,
+    check_states,
     flatten_values,
     name_of,
     struct_aval,
@@ -34,7 +37,7 @@ from ..frontend.checked import checked
 from ..frontend.pytree import LEAF, PyTreeDef, tree_flatten, tree_structure, tree_unflatten
 from ..frontend.pytree.nodes import kind_of
 from ..passes.toolkit import lift_tracers
-from ..transforms.stage import stage
+from ..transforms.stage import attach_to, stage
 from .instances import check, held_weakly, instance_of, title_of, watch
 from .lowered import Lowered, Traced
 from .static import Split, StaticArguments
@@ -135,6 +138,8 @@ def _add_types(key: list[Any], leaves: Sequence[Any]) -> bool:
             key.append(kind)
         elif kind is WeakArray:
             key.append(WEAK_KEYS[x.dtype.kind])
+        elif kind is BackwardState:
+            key.append(kind)
         elif isinstance(x, np.generic):
             key.append(x.dtype)
             key.append(())
@@ -199,6 +204,7 @@ class Jitted(Portable):
         values, treedef = flatten_values(split.dynamic, partial(argument_at, "jit", self._fun))
         traced = self._traced(split, [aval_of(x) for x in values], treedef)
         if current_trace.get() is not eval_trace:
+            attach_to(traced.hooks, values)
             outs = call_p.bind(*traced.captured, *values, jaxpr=traced.jaxpr)
             return tree_unflatten(traced.out_tree, [wrap(x) for x in outs])
         for x in values:
@@ -221,9 +227,11 @@ class Jitted(Portable):
 
         def trace() -> Traced:
             flat = Flat(self._fun, treedef, lambda f, dynamic: split.call(f, dynamic))
-            closed, captured = lift_tracers(stage(flat, avals, name_of(self._fun), cache.stats))
+            check_states("jit", self._fun, avals, treedef)
+            hooks: list[Attachment] = []
+            closed, captured = lift_tracers(stage(flat, avals, name_of(self._fun), cache.stats, hooks))
             self._after_tracing()
-            return Traced(closed, flat.out_tree, captured)
+            return Traced(closed, flat.out_tree, captured, tuple(hooks))
 
         return cache.get(key, trace)
 

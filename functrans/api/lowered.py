@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..control.call import call_p, executable
+from ..core.attachment import Attachment
 from ..core.ir import Jaxpr
 from ..core.portable import Unportable
 from ..frontend.arguments import flatten_values, results
@@ -14,11 +15,15 @@ from .static import check_types
 
 
 class Traced(NamedTuple):
-    """A traced function: its jaxpr, the structure of its result, and values of enclosing traces that it captured."""
+    """A traced function: its jaxpr, the structure of its result, and values of enclosing traces that it captured.
+
+    `hooks` are those that it registers on its arguments, which they name by place.
+    """
 
     jaxpr: Jaxpr
     out_tree: PyTreeDef
     captured: tuple[Any, ...]
+    hooks: tuple[Attachment, ...] = ()
 
 
 class Lowered(Unportable):

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import ArgumentError, ArgumentValueError, AxisError
+from ..core.aval import aval_of
+from ..core.backward_state import StateAval
+from ..core.errors import ArgumentError, ArgumentValueError, AxisError, BackwardStateError
 from ..core.portable import Transformed
 from ..frontend.arguments import (
     Flat,
@@ -130,6 +132,11 @@ def _checked_axis(
 ) -> int | None:
     if axis is None:
         return None
+    if type(aval_of(x)) is StateAval:
+        raise BackwardStateError(
+            f"vmap of {name_of(fun)}: {places()[leaf]} is a BackwardState, which all examples share; its entry in "
+            "in_axes must be None"
+        )
     rank = len(shape_of(x))
     if type(axis) is not int:
         raise ArgumentError(f"vmap of {name_of(fun)}: axes must be ints or None, got {axis!r}")

@@ -42,8 +42,9 @@ SEQUENTIAL = ("sequential", "sequential_unrolled")
 VMAP_METHODS = (*SEQUENTIAL, "expand_dims", "broadcast_all", "legacy_vectorized")
 
 _NOTE = "in the callback "
+HOOK_NOTE = "in the hook "
 #: Python numbers take the declared dtype if NumPy's promotion would allow it.
-_RANKS: dict[type, str] = {bool: "biufc", int: "iufc", float: "fc", complex: "c"}
+PYTHON_RANKS: dict[type, str] = {bool: "biufc", int: "iufc", float: "fc", complex: "c"}
 
 
 class Replay(deque[Any]):
@@ -180,7 +181,7 @@ class FlatCallback(UserCode):
         return [np.array(x, a.dtype, order="C", subok=False) for x, a in zip(arrays, avals)]
 
     def _array(self, kind: str, x: Any, aval: Aval) -> Any:
-        if type(x) in _RANKS and not aval.shape and aval.dtype.kind in _RANKS[type(x)]:
+        if type(x) in PYTHON_RANKS and not aval.shape and aval.dtype.kind in PYTHON_RANKS[type(x)]:
             return np.array(x, aval.dtype)
         return x if isinstance(x, Tracer) else plain(x, f"{kind}: the result of the callback '{self.name}'")
 
@@ -204,7 +205,7 @@ class FlatCallback(UserCode):
 
 def is_from_callback(error: BaseException) -> bool:
     """Whether a callback raised the error, which must then reach the user unchanged."""
-    return any(note.startswith(_NOTE) for note in getattr(error, "__notes__", ()))
+    return any(note.startswith((_NOTE, HOOK_NOTE)) for note in getattr(error, "__notes__", ()))
 
 
 def _structure(tree: PyTreeDef) -> str:

@@ -123,7 +123,7 @@ class Zero:
     def aval(self) -> Aval:
         """Shape and dtype of the zero (never weak)."""
         like = self._like
-        return (like if type(like) is Aval else aval_of(like)).strong()
+        return (like if isinstance(like, Aval) else aval_of(like)).strong()
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -48,16 +48,16 @@ class Effect(enum.Flag):
 
     A pass tests the property that it depends on:
 
-    ============ ==================================================================== ===== ====
-    property     what a pass may do, or must respect                                  RAISE HOST
-    ============ ==================================================================== ===== ====
-    `removable`  an equation with unused outputs may be dropped                       no    no
-    `shareable`  running it once or twice makes no difference                         yes   no
-    `movable`    it may run where the program would not, such as before a loop        no    no
-    `ordered`    it keeps its place among the others of this kind                     no    yes
-    `on_host`    Python runs it, also in a kernel                                     no    yes
-    `may_raise`  it can stop the program (bad index, singular matrix, callback)       yes   yes
-    ============ ==================================================================== ===== ====
+    ============ ==================================================================== ===== ==== ====
+    property     what a pass may do, or must respect                                  RAISE HOST HOOK
+    ============ ==================================================================== ===== ==== ====
+    `removable`  an equation with unused outputs may be dropped                       no    no   yes
+    `shareable`  running it once or twice makes no difference                         yes   no   yes
+    `movable`    it may run where the program would not, such as before a loop        no    no   no
+    `ordered`    it keeps its place among the others of this kind                     no    yes  no
+    `on_host`    Python runs it, also in a kernel                                     no    yes  no
+    `may_raise`  it can stop the program (bad index, singular matrix, callback)       yes   yes  no
+    ============ ==================================================================== ===== ==== ====
 
     An equation without effects may be removed, shared and moved. If it has several, each restricts what a pass may do.
     """
@@ -65,11 +65,12 @@ class Effect(enum.Flag):
     NONE = 0
     RAISE = enum.auto()
     HOST = enum.auto()
+    HOOK = enum.auto()
 
     @property
     def removable(self) -> bool:
         """Whether an equation with unused outputs may be removed."""
-        return self is Effect.NONE
+        return not self._value_ & _STOPS
 
     @property
     def shareable(self) -> bool:
@@ -94,10 +95,11 @@ class Effect(enum.Flag):
     @property
     def may_raise(self) -> bool:
         """Whether the equation can stop the program."""
-        return self is not Effect.NONE
+        return bool(self._value_ & _STOPS)
 
 
 _HOST = Effect.HOST.value
+_STOPS = (Effect.RAISE | Effect.HOST).value
 
 
 class Linear:
@@ -199,6 +201,7 @@ class Primitive:
     narrow: Callable[..., Any] | None = None
     simplify: Callable[..., Any] | None = None
     show: Callable[..., str] | None = None
+    each_lane: bool = False  # under `vmap` each example has its own, even if no operand is mapped
     file: str = field(default_factory=_file_of_caller)
 
     @property

@@ -28,6 +28,7 @@ from .portable import Unportable
 from .source import Source
 
 if TYPE_CHECKING:
+    from .attachment import Attachment
     from .primitive import Primitive
 
 
@@ -37,6 +38,8 @@ class Trace:
     __slots__ = ("__weakref__", "parent")
 
     parent: Trace
+    #: Whether what is bound becomes part of a program, instead of being computed.
+    stages = False
 
     def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """Apply `prim` to values, some of which may be tracers of this trace."""
@@ -45,6 +48,10 @@ class Trace:
     def knows(self, tracer: Tracer) -> bool:
         """Whether this trace can handle a tracer."""
         return tracer._trace is self
+
+    def attach(self, attachment: Attachment) -> bool:
+        """Note a hook on values that exist already; false if nothing differentiates them, or may do so later."""
+        return self.parent.attach(attachment)
 
 
 class EvalTrace(Trace):
@@ -73,6 +80,10 @@ class EvalTrace(Trace):
         if _debug_nans.ever_changed and config.debug_nans:
             check_results(prim, params, args, out)
         return out
+
+    def attach(self, attachment: Attachment) -> bool:
+        """Nothing is differentiated here."""
+        return False
 
 
 _debug_nans = Config.debug_nans
@@ -182,6 +193,10 @@ class Tracer(Unportable):
     def concrete(self) -> Any:
         """The tracer's value if it is known (eager differentiation), else None."""
         return None
+
+    def handed(self) -> Any:
+        """What a user's function receives for the value."""
+        return self
 
     def describe(self) -> str:
         """The name of the transformation that made the tracer, for messages."""

@@ -12,12 +12,13 @@ import numpy as np
 from ..arrays.arguments import Parameters
 from ..arrays.array import Array, WeakArray, read_only_copy, unwrap, wrap
 from ..core.aval import Aval, aval_of
+from ..core.backward_state import BackwardState, StateAval, state_value
 from ..core.dtypes import SUPPORTED, native
-from ..core.errors import ArgumentError, DtypeError
+from ..core.errors import ArgumentError, BackwardStateError, DtypeError
 from ..core.trace import Tracer, current_trace, eval_trace
 from ..primitives.axes import positive_shape
 from ..primitives.operands import PYTHON_KEYS, plain
-from .pytree import LEAF, PyTree, PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
+from .pytree import LEAF, PyTree, PyTreeDef, leaf_path, tree_flatten, tree_flatten_with_path, tree_unflatten
 from .pytree.nodes import KeyPath, SequenceKey, keystr
 
 _SUPPORTED = frozenset(SUPPORTED)
@@ -121,6 +122,8 @@ def value_of(x: Any, where: Callable[[], str]) -> Any:
             x = native(plain(x, where()), where())
             kind = np.ndarray
         return x if kind is np.ndarray or isinstance(x, np.generic) else plain(x, where())
+    if kind is BackwardState:
+        return state_value(x)
     if hasattr(x, "__array__"):
         return value_of(plain(x, where()), where)
     cure = "Bind other values with functools.partial, or make the argument static under jit"
@@ -147,11 +150,24 @@ def _unnamed() -> str:
     return "a value"
 
 
+def check_states(what: str, fun: Callable[..., Any], avals: Sequence[Aval], treedef: PyTreeDef) -> None:
+    """Raise `BackwardStateError` if more than one of the leaves of ``(args, kwargs)`` is a `BackwardState`."""
+    places = [leaf_path(treedef, i) for i, a in enumerate(avals) if type(a) is StateAval]
+    if len(places) > 1:
+        listed = " and ".join([argument_place(fun, path) for path in places])
+        raise BackwardStateError(
+            f"{what} of {name_of(fun)}: at most one BackwardState per function, got {len(places)} ({listed}). One "
+            "state holds any number of hooks: give them different names"
+        )
+
+
 def returned_values(fun: Callable[..., Any], tree: PyTree) -> tuple[list[Any], PyTreeDef]:
     """The leaves of a traced function's result, as values; arrays that the function still holds are copied."""
     if type(tree) is Array:
         return [unwrap(tree)], LEAF
     leaves, treedef = flatten_values(tree, lambda path: f"the result of {name_of(fun)}{keystr(path)}")
+    if any(type(aval_of(x)) is StateAval for x in leaves):
+        raise BackwardStateError(f"{name_of(fun)} returns its BackwardState; only arguments are one")
     return [read_only_copy(x) for x in leaves], treedef
 
 
@@ -218,7 +234,9 @@ def _own(x: Any) -> Any:
 
 def given(x: Any) -> Any:
     """A value as a user's function receives it: tracers and Python numbers unchanged, arrays as `Array`."""
-    return wrap(x) if isinstance(x, _ARRAYS) else x
+    if isinstance(x, _ARRAYS):
+        return wrap(x)
+    return x.handed() if isinstance(x, Tracer) else x
 
 
 def result(x: Any, inputs: Collection[int] = ()) -> Any:

@@ -12,7 +12,7 @@ from ..control import cond as cond_primitive
 from ..core.aval import Aval, aval_of
 from ..core.config import config
 from ..core.dtypes import INT64
-from ..core.errors import ArgumentError, ArgumentValueError, BranchTypeError, ConditionTypeError
+from ..core.errors import ArgumentError, ArgumentValueError, BranchTypeError, ConditionTypeError, HookError
 from ..core.source import last_line
 from ..core.trace import concrete, is_abstract
 from ..core.tracebacks import boundary
@@ -174,6 +174,12 @@ def _branch(what: str, index: Any, branches: list[Callable[..., Any]], operands:
     values, tree = flatten_values(operands, lambda path: f"{what}: operands{keystr(path)}")
     avals = [aval_of(x) for x in values]
     bodies = [trace_body(f, avals, tree, _call) for f in branches]
+    for hook in [a.hook for b in bodies for a in b.hooks]:
+        raise HookError(
+            f"{what}: a branch calls {hook.label} on a value from outside of it, but whether the branch runs is not "
+            "known yet. Pass the value as an operand, or register the hook outside",
+            hook.source,
+        )
     _check_structures(what, branches, bodies)
     outs = [_joined([b.outs[i] for b in bodies]) for i in range(len(bodies[0].outs))]
     for k, body in enumerate(bodies):

@@ -24,6 +24,7 @@ from ..frontend.pytree import LEAF, PyTreeDef, tree_structure, tree_unflatten
 from ..frontend.pytree.nodes import keystr
 from ..primitives import ops
 from ..primitives.operands import strong
+from ..transforms.stage import attach_to
 from .loops import name_of_any, unrolled
 from .scanning import COUNTER, START, Carry, ScanLoop, pair, reporting
 
@@ -241,6 +242,7 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
     found = trace_carry("while_loop", body_fun, init, tree, trace)
     avals = [Aval(a.shape, a.dtype, w) for a, w in zip(map(aval_of, found.init), found.weak)]
     test = trace_body(cond_fun, avals, tree, _call)
+    attach_to(test.hooks)
     _check_condition(cond_fun, test.out_tree, test.outs, test.sources)
     outs = while_primitive.bind(test.jaxpr, test.consts, found.body.jaxpr, found.body.consts, found.init)
     return tree_unflatten(tree, carry_out(outs[: len(found.init)], found.weak))

@@ -11,7 +11,7 @@ from ..arrays.arguments import too_large
 from ..arrays.array import Array, WeakArray, wrap
 from ..core.aval import aval_of
 from ..core.dtypes import SUPPORTED, check_supported, native, promote
-from ..core.errors import ArgumentError, DtypeError, IntegerRangeError, ShapeError
+from ..core.errors import ArgumentError, DtypeError, FunctransError, IntegerRangeError, ShapeError
 from ..core.trace import PYTHON_KEYS, Tracer
 from .elementwise.arithmetic import convert, convert_element_type_p
 from .structure.linear import broadcast_in_dim_p, shape_of
@@ -89,6 +89,8 @@ def plain(x: Any, where: str) -> np.ndarray:
         )
     try:
         return np.asarray(x)
+    except FunctransError:
+        raise
     except Exception as error:  # whatever the user's object does
         raise ArgumentError(
             f"{where} of type {type(x).__name__} makes no array: {type(error).__name__}: {error}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..core.attachment import Attachment
 from ..core.aval import aval_of
 from ..core.ir import Jaxpr
 from ..core.primitive import Primitive
@@ -45,7 +46,7 @@ class BatchTrace(Trace):
 
     def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         mine = [type(a) is BatchTracer and a._trace is self for a in args]
-        if True not in mine:
+        if True not in mine and not prim.each_lane:
             return self.parent.process(prim, args, params)
         values = [a.value if m else a for a, m in zip(args, mine)]
         dims = [a.dim if m else None for a, m in zip(args, mine)]
@@ -59,6 +60,13 @@ class BatchTrace(Trace):
         if prim.multiple_results:
             return [self.lift(x, d) for x, d in zip(out, dim)]
         return self.lift(out, dim)
+
+    def attach(self, attachment: Attachment) -> bool:
+        pairs = [self.lower(x) for x in attachment.values]
+        values, dims = [x for x, _ in pairs], [d for _, d in pairs]
+        if all(d is None for d in dims):
+            return self.parent.attach(attachment)
+        return self.parent.attach(attachment.mapped(self.size, values, dims))
 
     def lift(self, x: Any, dim: int | None) -> Any:
         """A tracer for a value with a batch axis; the value itself without one."""

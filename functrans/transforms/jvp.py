@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..core.attachment import Attachment
 from ..core.aval import Aval, Zero, aval_of
 from ..core.ir import Jaxpr
 from ..core.primitive import Primitive
@@ -107,6 +108,12 @@ class JVPTrace(Trace):
         if prim.multiple_results:
             return [self.pair(x, t) for x, t in zip(out, tangent)]
         return out if type(tangent) is Zero else JVPTracer(self, out, tangent)
+
+    def attach(self, attachment: Attachment) -> bool:
+        """A hook belongs to its value at every level; tangents are not cotangents."""
+        pairs = [self.split(x) for x in attachment.values]
+        mine = any(type(t) is not Zero for _, t in pairs)
+        return self.parent.attach(attachment.on([x for x, _ in pairs])) or mine
 
     def pair(self, primal: Any, tangent: Any) -> Any:
         """A tracer for the pair; the primal alone if the tangent is a symbolic zero."""

@@ -13,12 +13,14 @@ separate: an operation without a linear operand (``cos(x)``) goes to the enclosi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..arrays.array import read_only_copy
+from ..core.attachment import Attachment
 from ..core.aval import Aval, Zero, aval_of
 from ..core.debug_nans import debug_nans_active
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
@@ -27,7 +29,9 @@ from ..core.trace import Trace, Tracer, current_trace, tracing
 from ..passes.check import verified
 from ..passes.toolkit import backward_slice, evaluate
 from ..primitives.elementwise.arithmetic import mul_p
+from ..primitives.elementwise.identities import name_p
 from ..primitives.structure.linear import add_p, broadcast_to, shape_of
+from .attached import Insertion
 from .jvp import JVPTrace, JVPTracer
 from .stage import StagedTracer, StageTrace
 from .tape_sources import LocatedTape, source_of
@@ -53,6 +57,7 @@ class Entry(NamedTuple):
 
 
 _NOTHING: dict[str, Any] = {}
+_NO_NAME: dict[str, Any] = {"name": ""}
 
 
 class LinearTracer(Tracer):
@@ -152,21 +157,26 @@ def _reached(jaxpr: Jaxpr, mask: tuple[bool, ...]) -> tuple[bool, ...]:
 
 
 class LinearizeTrace(JVPTrace):
-    """A `JVPTrace` whose tangents are recorded."""
+    """A `JVPTrace` whose tangents are recorded.
 
-    __slots__ = ("tangents",)
+    If `distinct`, each result has a linear variable of its own, even that of ``x + 1``, so that it may have a hook.
+    """
+
+    __slots__ = ("attached", "distinct", "tangents")
     name = "grad"
 
-    def __init__(self, parent: Trace, retain: bool = False):
+    def __init__(self, parent: Trace, retain: bool = False, distinct: bool = True):
         self.parent = parent
         self.tangents = self.inner = TangentTrace(parent, retain)
+        self.distinct = distinct
+        self.attached: list[Attachment] = []
 
     def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         if prim.linear:
             return self._linear(prim, args, params)
         factors = prim.factors
         if factors is None:
-            return JVPTrace.process(self, prim, args, params)
+            return self._by_rule(prim, args, params)
         if len(args) == 1:
             (a,) = args
             if type(a) is not JVPTracer or a._trace is not self:
@@ -178,7 +188,7 @@ class LinearizeTrace(JVPTrace):
         for a, factor in zip(args, factors):
             if type(a) is JVPTracer and a._trace is self:
                 if type(a.tangent) is not LinearTracer:
-                    return JVPTrace.process(self, prim, args, params)
+                    return self._by_rule(prim, args, params)
                 primals.append(a.primal)
                 if factor is not None:
                     terms.append((a.tangent.linear, factor))
@@ -186,16 +196,38 @@ class LinearizeTrace(JVPTrace):
                 primals.append(a)
         return self._product(prim, primals, terms, params)
 
+    def _by_rule(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        out = JVPTrace.process(self, prim, args, params)
+        if not self.distinct:
+            return out
+        taken = {id(a.tangent) for a in args if type(a) is JVPTracer}
+        for x in out if prim.multiple_results else (out,):
+            if type(x) is JVPTracer and id(x.tangent) in taken and x._trace is self:
+                v = x.tangent.linear
+                w = Linear(v.aval)
+                self.tangents.tape.append(Entry(name_p, (v,), _NO_NAME, (w,)))
+                x.tangent = LinearTracer(self.tangents, w)
+        return out
+
+    def attach(self, attachment: Attachment) -> bool:
+        pairs = [self.split(x) for x in attachment.values]
+        variables = [t.linear if type(t) is LinearTracer else None for _, t in pairs]
+        outside = self.parent.attach(attachment.on([x for x, _ in pairs]))
+        if all(v is None for v in variables):
+            return outside
+        self.attached.append(attachment.on(variables))
+        return True
+
     def _linear(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """The shortcut for linear operations: the tangent has the type of the output."""
         for a in args[1:]:
             if type(a) is JVPTracer and a._trace is self:
-                return JVPTrace.process(self, prim, args, params)
+                return self._by_rule(prim, args, params)
         a = args[0]
         if type(a) is not JVPTracer or a._trace is not self:
             return self.parent.process(prim, args, params)
         if type(a.tangent) is not LinearTracer:
-            return JVPTrace.process(self, prim, args, params)
+            return self._by_rule(prim, args, params)
         tangents = self.tangents
         primal_trace = tangents if tangents.retain else self.parent
         ans = primal_trace.process(prim, (a.primal, *args[1:]), params)
@@ -310,13 +342,15 @@ def linearize(
     perturbed: Sequence[bool],
     *,
     retain: bool = False,
+    distinct: bool = True,
 ) -> Linearized:
     """Linearize a function of flat values at `primals`, in the inputs marked `perturbed`.
 
-    With `retain` the tape may outlive the call: residuals that a user could still modify are copied.
+    With `retain` the tape may outlive the call: residuals that a user could still modify are copied. `distinct` as in
+    `LinearizeTrace`.
     """
     parent = current_trace.get()
-    trace = LinearizeTrace(parent, retain)
+    trace = LinearizeTrace(parent, retain, distinct)
     tracers = [trace.tangents.input(aval_of(x).strong()) if p else None for x, p in zip(primals, perturbed)]
     if retain:
         primals = [read_only_copy(x) for x in primals]
@@ -327,7 +361,27 @@ def linearize(
     tangents = [t if type(t) is Zero else t.linear for _, t in pairs]
     inputs = [None if t is None else t.linear for t in tracers]
     found = Linearized([x for x, _ in pairs], inputs, tangents, trace.tangents.tape)
+    if trace.attached:
+        found = _with_hooks(found, trace.attached)
     return found.pruned().secured() if retain else found
+
+
+def _with_hooks(linear: Linearized, attached: Sequence[Attachment]) -> Linearized:
+    """The linearization with the hooks that were attached to values."""
+
+    def make(prim: Primitive, args: Sequence[Any], params: dict[str, Any], source: Any) -> tuple[Entry, Any]:
+        avals = prim.abstract(*map(aval_of, args), **params)
+        outs = tuple(map(Linear, avals if prim.multiple_results else (avals,)))
+        for v in outs:
+            v.source = source
+        return Entry(prim, tuple(args), params, outs), outs
+
+    def renamed(entry: Entry, env: dict[Any, Any]) -> Entry:
+        return entry._replace(args=tuple([env.get(a, a) if type(a) is Linear else a for a in entry.args]))
+
+    insertion = Insertion([e.outs for e in linear.tape], make)
+    tape = insertion.insert(linear.tape, attached, renamed)
+    return linear._replace(tape=tape, tangents=[insertion.env.get(t, t) for t in linear.tangents])
 
 
 def replay(linearized: Linearized, tangents: Sequence[Any]) -> list[Any]:
@@ -368,7 +422,9 @@ def linearize_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...]) -> LinearizedJaxp
 def _linearize_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...]) -> LinearizedJaxpr:
     outer = StageTrace(current_trace.get(), jaxpr.name)
     inputs = [outer.input(a) for a in jaxpr.in_avals]
-    found = tracing(outer, linearize, lambda *xs: evaluate(jaxpr, xs), inputs, perturbed).pruned()
+    found = tracing(
+        outer, partial(linearize, distinct=False), lambda *xs: evaluate(jaxpr, xs), inputs, perturbed
+    ).pruned()
     linear = _TapeToJaxpr(outer)
     eqns = [linear.equation(e) for e in found.tape]
     tangents = [linear.variable(t) for t in found.tangents if type(t) is Linear]

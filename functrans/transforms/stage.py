@@ -12,15 +12,19 @@ from typing import Any
 import numpy as np
 
 from ..arrays.array import read_only_copy, unwrap
+from ..core.attachment import Attachment
 from ..core.aval import PYTHON_SCALARS, Aval
+from ..core.backward_state import StateAval, stand_in
 from ..core.dtypes import check_supported, native
+from ..core.errors import HookError
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ..core.primitive import Primitive
 from ..core.source import user_source
 from ..core.tape import Tape
 from ..core.trace import Trace, Tracer, current_trace, leaked, tracing
 from ..passes.check import verified
-from ..passes.toolkit import live_equations, variables_read
+from ..passes.toolkit import live_equations, new_equation, substitute, variables_read
+from .attached import Insertion
 
 
 class StagedTracer(Tracer):
@@ -37,6 +41,9 @@ class StagedTracer(Tracer):
     def describe(self) -> str:
         return f"jit of {self._trace.name}"
 
+    def handed(self) -> Any:
+        return stand_in(self) if type(self.aval) is StateAval else self
+
 
 class StageTrace(Trace):
     """Collects equations. Values of enclosing traces and arrays become constants.
@@ -49,13 +56,15 @@ class StageTrace(Trace):
         The function's name, for messages.
     """
 
-    __slots__ = ("consts", "eqns", "name")
+    __slots__ = ("attached", "consts", "eqns", "name")
+    stages = True
 
     def __init__(self, parent: Trace, name: str):
         self.parent = parent
         self.name = name
         self.eqns: list[Eqn] = []
         self.consts: dict[int, tuple[Var, Any, Any]] = {}
+        self.attached: list[Attachment] = []
 
     def input(self, aval: Aval) -> StagedTracer:
         """A new input."""
@@ -105,10 +114,18 @@ class StageTrace(Trace):
             above = getattr(above, "parent", None)
         return False
 
+    def attach(self, attachment: Attachment) -> bool:
+        """Whether the program will be differentiated is not known yet."""
+        self.attached.append(attachment)
+        return True
+
     def jaxpr(self, inputs: Sequence[StagedTracer], outs: Sequence[Any], stats: Any = None) -> Jaxpr:
         """Finish the trace: the jaxpr from `inputs` to `outs`, without dead equations and unused constants."""
         outvars = [self.atom(unwrap(x)) for x in outs]
-        eqns = live_equations(self.eqns, outvars)
+        eqns: Sequence[Eqn] = self.eqns
+        if self.attached:
+            eqns, outvars = self._with_hooks(eqns, outvars)
+        eqns = live_equations(eqns, outvars)
         read = variables_read(eqns, outvars)
         constants = [(v, c) for v, c, _ in self.consts.values() if v in read]
         return Jaxpr(
@@ -121,12 +138,62 @@ class StageTrace(Trace):
             stats=stats,
         )
 
+    def take_hooks(self, inputs: Sequence[StagedTracer]) -> list[Attachment]:
+        """Take out the hooks on values of other traces, and those on `inputs`, which they then name by place.
+
+        Only where a program is called is the cotangent of its arguments complete.
+        """
+        places = {id(t._var): i for i, t in enumerate(inputs)}
+        found, own = [], []
+        for a in self.attached:
+            mine = [type(x) is StagedTracer and x._trace is self for x in a.values]
+            if not any(mine):
+                found.append(a)
+            elif all(m and id(x._var) in places for x, m in zip(a.values, mine)):
+                state = [places.get(id(getattr(s, "_var", None)), s) for s in a.state]
+                found.append(a.on([places[id(x._var)] for x in a.values], state))
+            elif all(mine):
+                own.append(a)
+            else:
+                raise HookError(
+                    f"{a.hook.label}: some of the values are computed in {self.name}, others outside. Register the "
+                    "hook where all of them are computed, or pass the others as arguments",
+                    a.hook.source,
+                )
+        self.attached = own
+        return found
+
+    def _with_hooks(self, eqns: Sequence[Eqn], outvars: Sequence[Atom]) -> tuple[list[Eqn], list[Atom]]:
+        def make(
+            prim: Primitive, args: Sequence[Any], params: dict[str, Any], source: Any
+        ) -> tuple[Eqn, Any]:
+            invars = [a if isinstance(a, Var) else self.atom(a) for a in args]
+            eqn = new_equation(prim, invars, params, source)
+            return eqn, eqn.outvars
+
+        def renamed(eqn: Eqn, env: dict[Any, Any]) -> Eqn:
+            return substitute([eqn], env)[0]
+
+        insertion = Insertion([e.outvars for e in eqns], make)
+        attached = [a.on([self.atom(x) for x in a.values]) for a in self.attached]
+        made = insertion.insert(eqns, attached, renamed)
+        return made, [insertion.env.get(a, a) for a in outvars]
+
+
+def attach_to(hooks: Sequence[Attachment], values: Sequence[Any] = ()) -> None:
+    """Attach hooks on the arguments of a function to what it is called with."""
+    for a in hooks:
+        state = [values[s] if type(s) is int else s for s in a.state]
+        current_trace.get().attach(a.on([values[x] if type(x) is int else x for x in a.values], state))
+
 
 def stage(
     fun: Callable[..., Sequence[Any]],
     avals: Sequence[Aval],
     name: str = "f",
     stats: Any = None,
+    hooks: list[Attachment] | None = None,
+    hoist: bool = True,
 ) -> Jaxpr:
     """The jaxpr of a function of flat values.
 
@@ -138,8 +205,18 @@ def stage(
         The types of its arguments.
     name, stats
         As in `Jaxpr`.
+    hooks : list, optional
+        Receives the hooks on values of enclosing traces, which the caller attaches. By default they are attached now.
+    hoist : bool
+        Whether it also receives those on arguments; otherwise they stay in the jaxpr.
     """
     trace = StageTrace(current_trace.get(), name)
     inputs = [trace.input(a) for a in avals]
     outs = tracing(trace, fun, *inputs)
+    if trace.attached:
+        taken = trace.take_hooks(inputs if hoist and hooks is not None else ())
+        if hooks is None:
+            attach_to(taken)
+        else:
+            hooks += taken
     return verified(trace.jaxpr(inputs, outs, stats), "staging")

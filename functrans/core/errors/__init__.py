@@ -41,6 +41,7 @@ from .custom import (
     TangentShapeError,
     VmapRuleError,
 )
+from .hooks import BackwardStateError, HookError
 from .running import CallbackError, FormatError, LinAlgError, MemoryDamageError, NaNError, SolverError
 from .tracing import (
     BranchTypeError,
@@ -68,6 +69,7 @@ __all__ = [
     "ArrayTooLargeError",
     "AxisError",
     "BackwardError",
+    "BackwardStateError",
     "BranchTypeError",
     "CallbackError",
     "CapturedTracerError",
@@ -87,6 +89,7 @@ __all__ = [
     "GradientError",
     "GradientShapeError",
     "GradientStructureError",
+    "HookError",
     "ImmutableArrayError",
     "IndexOutOfBoundsError",
     "IntegerRangeError",

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...control.callback import CALLBACKS, is_from_callback, made_before
+from ...control.hooks import run_hook_p
 from ...core import errors
 from ...core.config import config
 from ...core.context import run_quietly, run_with
@@ -17,6 +18,8 @@ from ...core.ir import Eqn, Jaxpr, has_subjaxprs
 from ...core.source import Source, replayed
 from ...core.tape import Tape
 from ...passes.toolkit import evaluate
+
+_CALLS_OF_USERS = CALLBACKS | {run_hook_p}
 
 
 def evaluate_on_host(
@@ -52,7 +55,7 @@ def inputs(jaxpr: Jaxpr, arrays: Sequence[Any]) -> list[Any]:
 
 def call_host(eqn: Eqn, args: Sequence[Any]) -> tuple[Any, ...]:
     """One equation, computed by NumPy or by the user's function."""
-    if eqn.primitive in CALLBACKS:
+    if eqn.primitive in _CALLS_OF_USERS:
         return _call_back(eqn, args)
     # Run a loop as Python: as a kernel it would fail again.
     has_body = has_subjaxprs(eqn.params)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...control.callback import made_before
+from ...core.backward_state import StateAval, state_number
 from ...core.context import run_with
 from ...core.ir import Atom, Eqn, Jaxpr, Literal
 from ...core.tape import Tape, TapeAval, new_pool
@@ -103,6 +104,7 @@ class _Writer:
             "tidy": tidy,
             "new_pool": new_pool,
             "Tape": Tape,
+            "state_number": state_number,
         }
         self.text: dict[Atom, str] = {}
         self.lines: list[str] = []
@@ -117,6 +119,9 @@ class _Writer:
         for v in jaxpr.invars:
             if isinstance(v.aval, TapeAval):
                 self.unpack(v)
+                continue
+            if isinstance(v.aval, StateAval):
+                self.lines.append(f"{self.text[v]} = state_number({self.text[v]})")
                 continue
             x, dtype = self.text[v], self.constant("d", v.aval.dtype)
             # A call of isinstance costs less than an attribute of flags: it comes first. ndarray's own getter,

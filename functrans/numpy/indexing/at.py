@@ -21,6 +21,7 @@ from ...core.trace import Tracer, concrete, is_abstract, operators
 from ...frontend.pytree import tree_structure
 from ...primitives import ops
 from ...primitives.structure.linear import shape_of
+from ...transforms.stage import attach_to
 
 Step = Callable[[Any], Any]
 
@@ -104,6 +105,7 @@ def _loop(turn: Callable[[Any, Any], Any], rows: Any, start: Any, count: Any) ->
 
     avals = [aval_of(rows).strong(), Aval((), INT64)]
     body = trace_body(turn, avals, tree_structure((0, 0)), call)
+    attach_to(body.hooks)
     number = ops.sub_p.bind(count, start)
     return scan.bind(body.jaxpr, body.consts, [rows, start], [], length=None, count=number)[0]
 

@@ -210,14 +210,17 @@ def _dot_batch(
 
 
 def _dot_simplify(rw: Rewriter, eqn: Eqn) -> Eqn | None:
-    """Transposed operands read in place: the routines take a transpose for free. An outer product multiplies."""
+    """Transposed operands read in place: the routines take a transpose for free. An outer product multiplies.
+
+    An operand that is the same for a whole batch is multiplied once, with the other one's batch as a free axis.
+    """
     (lc, rc), (lb, rb) = eqn.params["dimension_numbers"]
     if all(eqn.invars[0].aval.shape[d] == 1 for d in lc) and eqn.outvars[0].aval.dtype.kind in "iuf":
         return _outer(rw, eqn)
     x, lc, lb = _untransposed(rw, eqn.invars[0], lc, lb)
     y, rc, rb = _untransposed(rw, eqn.invars[1], rc, rb)
     if x is eqn.invars[0] and y is eqn.invars[1]:
-        return None
+        return _with_shared_operand(rw, eqn)
     params = {**eqn.params, "dimension_numbers": ((lc, rc), (lb, rb))}
     return eqn.replace(invars=[x, y], params=params)
 
@@ -240,6 +243,48 @@ def _outer(rw: Rewriter, eqn: Eqn) -> Eqn:
     # A sum starts from zero: a product of -0.0 alone gives 0.0.
     zero = Literal(out.aval.dtype.type(0))
     return eqn.replace(primitive=add_p, invars=[product, zero], params={})
+
+
+def _with_shared_operand(rw: Rewriter, eqn: Eqn) -> Eqn | None:
+    """The product without the batch axes along which one operand is a broadcast; they are free axes of the other."""
+    batches = eqn.params["dimension_numbers"][1]
+    for i in (0, 1):
+        inner = rw.made_by(eqn.invars[i], "broadcast_in_dim")
+        if inner is None:
+            continue
+        source, axes = inner.invars[0], inner.params["broadcast_dimensions"]
+        shape = eqn.invars[i].aval.shape
+        kept = tuple([k for k, d in enumerate(batches[i]) if d in axes])
+        added = {d for d in range(len(shape)) if d not in axes}
+        whole = source.aval.shape == tuple([shape[d] for d in axes]) and list(axes) == sorted(axes)
+        if added and whole and added.issubset(batches[i]):
+            return _once(rw, eqn, i, source, axes, kept)
+    return None
+
+
+def _once(rw: Rewriter, eqn: Eqn, i: int, source: Atom, axes: Axes, kept: Axes) -> Eqn:
+    contracts, batches = eqn.params["dimension_numbers"]
+    operands = list(eqn.invars)
+    operands[i] = source
+    contract, batch = list(contracts), [tuple([own[k] for k in kept]) for own in batches]
+    contract[i] = tuple([axes.index(d) for d in contract[i]])
+    batch[i] = tuple([axes.index(d) for d in batch[i]])
+    # The axes of the result by name: a batch axis by its number, a free one by operand and axis.
+    frees = [free_axes(a.aval.ndim, c, b) for a, c, b in zip(eqn.invars, contracts, batches)]
+    wanted: list[Any] = [*range(len(batches[0])), *[(k, d) for k in (0, 1) for d in frees[k]]]
+    other = 1 - i
+    names: list[list[Any]] = [[], []]
+    names[i] = [(i, d) for d in frees[i]]
+    places = {d: k for k, d in enumerate(batches[other])}
+    free = free_axes(operands[other].aval.ndim, contract[other], batch[other])
+    names[other] = [places.get(d, (other, d)) for d in free]
+    met = [*kept, *names[0], *names[1]]
+    params = {"dimension_numbers": ((contract[0], contract[1]), (batch[0], batch[1]))}
+    if met == wanted:
+        return eqn.replace(invars=operands, params=params)
+    product = rw.new(dot_general_p, *operands, **params)
+    order = tuple([met.index(name) for name in wanted])
+    return eqn.replace(primitive=transpose_p, invars=[product], params={"permutation": order})
 
 
 def _untransposed(

@@ -154,6 +154,35 @@ def test_products_that_sum_one_term_are_elementwise(stage, x, y, numbers, dtype)
     assert not np.any(np.signbit(got[got == 0]))
 
 
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("numbers", ["bij,bjk->bik", "bj,bjk->bk", "bij,bj->bi", "bcij,bcj->bci", "bj,bj->b"])
+def test_an_operand_that_a_batch_shares_is_multiplied_once(stage, numbers, side):
+    """What `vmap` of weights with a hook gives: one product, however the batch axis lies in the result."""
+    inputs = numbers.split("->")[0]
+    size = {"b": 5, "c": 2, "i": 3, "j": 4, "k": 6}
+    names_of = inputs.split(",")
+    shapes = [tuple([size[c] for c in own]) for own in names_of]
+    batch = [c for c in "bc" if c in names_of[0] and c in names_of[1]]
+    dims = (
+        tuple([(own.index("j"),) for own in names_of]),
+        tuple([tuple([own.index(c) for c in batch]) for own in names_of]),
+    )
+    rng = np.random.default_rng(0)
+    values = [rng.normal(size=shape) for shape in shapes]
+    values[side] = values[side][0]
+
+    def f(x, y):
+        pair = [x, y]
+        axes = tuple(range(1, len(shapes[side])))
+        pair[side] = broadcast_in_dim_p.bind(pair[side], shape=shapes[side], broadcast_dimensions=axes)
+        return dot_general_p.bind(*pair, dimension_numbers=dims)
+
+    simple = simplify(stage(f, *values))
+    whole = [np.broadcast_to(x, shape) for x, shape in zip(values, shapes)]
+    np.testing.assert_allclose(evaluate_on_host(simple, values)[0], np.einsum(numbers, *whole), rtol=1e-12)
+    assert "broadcast_in_dim" not in names(simple)
+
+
 def test_reduction_of_a_transpose(stage):
     x = np.arange(24.0).reshape(2, 3, 4)
 

@@ -1,0 +1,201 @@
+"""Hooks on cotangents: `cotangent_hook`, `register_hook`, `register_multi_grad_hook`, `post_accumulate_hook`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..control.hooks import Hook, hook_p, note_p
+from ..core.attachment import Attachment
+from ..core.aval import aval_of
+from ..core.backward_state import BackwardState, state_value
+from ..core.dtypes import is_inexact
+from ..core.errors import ArgumentError, ArgumentValueError, HookError
+from ..core.source import user_source
+from ..core.trace import Tracer, current_trace
+from ..core.tracebacks import boundary
+from ..frontend.arguments import result, value_of
+from ..frontend.checked import checked
+
+_MODES = ("host", "inline")
+
+
+class RemovableHandle:
+    """What a registration returns; ``remove()`` ends it, before or after the function is compiled.
+
+    Also a context manager, which removes the hook at the end of the block.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> def f(x):
+    ...     handle = ft.register_hook(x, lambda ct: 10.0 * ct)
+    ...     handle.remove()
+    ...     return x * x
+    >>> ft.grad(f)(3.0)
+    Array(6.)
+    """
+
+    __slots__ = ("_hook",)
+
+    def __init__(self, hook: Hook):
+        self._hook = hook
+
+    def remove(self) -> None:
+        """End the registration; a second call does nothing."""
+        self._hook.active = False
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.remove()
+
+    def __repr__(self) -> str:
+        return f"<handle of the hook '{self._hook.name}'{'' if self._hook.active else ', removed'}>"
+
+
+def _hook(kind: type[Hook], fn: Any, name: Any, mode: str) -> tuple[Hook, tuple[Any, ...]]:
+    """The hook of a registration, and the traced state that it needs."""
+    what = kind.label
+    if mode not in _MODES:
+        raise ArgumentValueError(f"{what}: mode must be 'host' or 'inline', got {mode!r}")
+    if isinstance(fn, BackwardState):
+        if not isinstance(name, str) or not name.isidentifier():
+            raise ArgumentError(
+                f"{what}: expected the name of a hook behind the BackwardState, {what}(x, state, 'on_x'), got {name!r}"
+            )
+        state = state_value(fn)
+        traced = isinstance(state, Tracer)
+        return kind(None, None if traced else fn, name, mode, user_source()), (state,) if traced else ()
+    if name is not None:
+        raise ArgumentError(
+            f"{what}: the name {name!r} belongs to a BackwardState, but the argument before it is of type "
+            f"{type(fn).__name__}"
+        )
+    if not callable(fn):
+        raise ArgumentError(
+            f"{what}: expected a function of the cotangent, or a BackwardState and a name, got {str(fn)[:60]!r} of "
+            f"type {type(fn).__name__}"
+        )
+    return kind(fn, None, None, mode, user_source()), ()
+
+
+def _differentiable(what: str, x: Any, where: str = "x") -> Any:
+    value = value_of(x, lambda: f"{what}: {where}")
+    dtype = aval_of(value).dtype
+    if not is_inexact(dtype):
+        raise HookError(
+            f"{what}: cannot register a hook on a value of dtype {dtype}: only float and complex values have "
+            "cotangents. Convert it: x.astype(float)"
+        )
+    return value
+
+
+def _attached(what: str, attachment: Attachment) -> RemovableHandle:
+    if not current_trace.get().attach(attachment):
+        raise HookError(
+            f"{what}: cannot register a hook on a value that is not being differentiated. Register it inside the "
+            "function that is passed to grad, value_and_grad or vjp, on a value that depends on a differentiated "
+            "argument"
+        )
+    return RemovableHandle(attachment.hook)
+
+
+@boundary
+@checked
+def cotangent_hook(x: Any, fn: Any, name: str | None = None, /, *, mode: str = "host") -> Any:
+    """Return `x`, with a hook on the cotangent of the result.
+
+    Parameters
+    ----------
+    x : array
+        Float or complex.
+    fn : callable or BackwardState
+        ``fn(ct) -> ct or None``: gets the cotangent, a read-only array, and returns another one of the same shape and
+        dtype, or None to keep it. Or a state, in which the hook is looked up as `name` when it runs.
+    name : str, optional
+        The name of the hook in the state.
+    mode : {"host", "inline"}
+        Whether compiled code calls the hook as Python, with numbers, each time; or compiles it into the backward pass,
+        again if its code or its closure changes.
+
+    Returns
+    -------
+    array
+        Equal to `x`. The hook sees the cotangent of uses of this result; `register_hook` sees all uses of `x`.
+
+    Raises
+    ------
+    HookError
+        If `x` has an integer dtype; in the backward pass if the hook returns another shape or dtype, or not an array.
+    BackwardStateError
+        In the backward pass, if the state lacks the hook.
+    NoRuleError
+        In a second derivative of compiled code with ``mode="host"``.
+
+    Notes
+    -----
+    Costs nothing where nothing is differentiated. Outside `jit` the hook is called directly, by `vmap` once on a traced
+    example. In compiled code it runs once per backward pass, in a loop once per iteration (the last one first), under
+    `vmap` once per example.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> def f(x):
+    ...     y = ft.cotangent_hook(3.0 * x, lambda ct: fnp.clip(ct, -1.0, 1.0))
+    ...     return fnp.sum(y * y)
+    >>> ft.grad(f)(fnp.asarray([0.1, 2.0]))
+    Array([1.8, 3. ])
+    """
+    hook, state = _hook(Hook, fn, name, mode)
+    value = _differentiable("cotangent_hook", x)
+    (out,) = hook_p.bind(value, *state, hook=hook, tokens=(), lanes=(), order=None)
+    return result(out, {id(value)})
+
+
+class _RegisteredHook(Hook):
+    label = "register_hook"
+
+
+@boundary
+@checked
+def register_hook(x: Any, fn: Any, name: str | None = None, /, *, mode: str = "host") -> RemovableHandle:
+    """Attach a hook to a value: it sees the total cotangent, of all uses of `x`, also those before the registration.
+
+    Parameters
+    ----------
+    x : array
+        A value that is being differentiated: an argument, or computed from one.
+    fn, name, mode
+        As for `cotangent_hook`.
+
+    Returns
+    -------
+    RemovableHandle
+
+    Raises
+    ------
+    HookError
+        If `x` is not being differentiated, or has an integer dtype; later as for `cotangent_hook`.
+
+    Notes
+    -----
+    This is ``Tensor.register_hook`` of PyTorch. Hooks of one value run in the order of registration. Inside `jit` it is
+    not known yet what will be differentiated: a hook on any other value never runs. A hook on an argument of a jitted
+    function sees the total cotangent of what was passed, also of uses outside of that function.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> def f(x):
+    ...     y = 2.0 * x
+    ...     before = y + 1.0
+    ...     handle = ft.register_hook(y, lambda ct: 2.0 * ct)
+    ...     return before + 3.0 * y
+    >>> ft.grad(f)(1.0)
+    Array(16.)
+    """
+    hook, state = _hook(_RegisteredHook, fn, name, mode)
+    value = _differentiable("register_hook", x)
+    return _attached("register_hook", Attachment(hook_p, note_p, hook, (value,), 1, state))

@@ -1,0 +1,63 @@
+"""A hook attached to values that exist already, until the function that computes them has been traced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from .aval import Aval
+
+if TYPE_CHECKING:
+    from .primitive import Primitive
+
+
+@dataclass(frozen=True, eq=False)
+class Attachment:
+    """A registration.
+
+    Attributes
+    ----------
+    primitive, note : Primitive
+        The equation of the hook, and that by which it learns the cotangents of further values.
+    hook : object
+        With `active`, `last`, `label` and `source`.
+    values : tuple
+        What it is attached to. The cotangents of the first `count` pass through it, those of the others it only sees.
+    count : int or None
+        None for one, of those values the one that is defined first.
+    state : tuple
+        The traced `BackwardState`, if there is one.
+    lanes : tuple of (int, tuple of (int or None))
+        Mapped axes, outermost first: the size, and where each value has the axis.
+    order : tuple of int, optional
+        The place of each value in the user's list.
+    """
+
+    primitive: Primitive
+    note: Primitive
+    hook: Any
+    values: tuple[Any, ...]
+    count: int | None = 1
+    state: tuple[Any, ...] = ()
+    lanes: tuple[tuple[int, tuple[int | None, ...]], ...] = ()
+    order: tuple[int, ...] | None = None
+
+    def on(self, values: Sequence[Any], state: Sequence[Any] | None = None) -> Attachment:
+        """The same for other values: those of another trace."""
+        return replace(self, values=tuple(values), state=self.state if state is None else tuple(state))
+
+    def mapped(self, size: int, values: Sequence[Any], dims: Sequence[int | None]) -> Attachment:
+        """The same for values with a mapped axis."""
+        return replace(self, values=tuple(values), lanes=((size, tuple(dims)), *self.lanes))
+
+    def reordered(self, order: Sequence[int]) -> Attachment:
+        """The same with the values in another order, of which the first is the anchor."""
+        lanes = tuple([(size, tuple([dims[i] for i in order])) for size, dims in self.lanes])
+        return replace(
+            self, values=tuple([self.values[i] for i in order]), count=1, lanes=lanes, order=tuple(order)
+        )
+
+    def params(self, tokens: tuple[Aval, ...]) -> dict[str, Any]:
+        """The parameters of the equation."""
+        return {"hook": self.hook, "tokens": tokens, "lanes": self.lanes, "order": self.order}

@@ -1,0 +1,253 @@
+"""`BackwardState`: one argument that is empty in the forward pass and read in the backward pass.
+
+In a program it is a number, whose type is a `StateAval`; the object stays outside. So a program is the same for every
+state, and finds the object by its number when a hook runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from itertools import count
+from typing import Any, NoReturn
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from .aval import Aval
+from .dtypes import INT64
+from .errors import BackwardStateError
+from .trace import Tracer, current_trace, eval_trace
+
+
+class StateAval(Aval):
+    """The type of a `BackwardState` in a program."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__((), INT64)
+
+    def strong(self) -> StateAval:
+        """Itself."""
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is StateAval
+
+    def __hash__(self) -> int:
+        return hash(StateAval)
+
+    def __str__(self) -> str:
+        return "backward_state"
+
+
+#: Whether a hook is running: it may read and set members, also under an outer transformation.
+hook_runs: ContextVar[bool] = ContextVar("functrans_hook_runs", default=False)
+_numbers = count()
+_living: WeakValueDictionary[int, BackwardState] = WeakValueDictionary()
+
+
+class BackwardState:
+    """An argument that carries hooks: empty in the forward pass, filled afterwards, read in the backward pass.
+
+    Pass one to a function that names hooks by `cotangent_hook` or `register_hook`, and set them as attributes once the
+    function has run. The hook is looked up when it runs, so another hook, or another state, compiles nothing.
+
+    Attributes
+    ----------
+    proxy : Tracer
+        The traced value that stands for the state while a function is compiled; elsewhere an ``AttributeError``.
+
+    Raises
+    ------
+    BackwardStateError
+        If an attribute is read or set while a function is traced; if the state is computed with, returned, mapped over
+        or differentiated; if a function receives two; in the backward pass if a hook that it needs is not set.
+
+    Notes
+    -----
+    Its cotangent is None. An attribute is a hook, a list of hooks that run in order, or anything that hooks want to
+    read. A state may serve many calls; threads that set different hooks each need their own.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> @ft.jit
+    ... def loss(w, state):
+    ...     h = ft.cotangent_hook(3.0 * w, state, "on_h")
+    ...     return fnp.sum(h * h)
+    >>> state = ft.BackwardState()
+    >>> value, pull = ft.vjp(loss, fnp.asarray([1.0, 2.0]), state)
+    >>> state.on_h = lambda ct: fnp.clip(ct, -10.0, 10.0)  # set after the forward pass
+    >>> pull(1.0)
+    (Array([18., 30.]), None)
+    """
+
+    __slots__ = ("__weakref__", "_members", "_number", "_tracer")
+    aval = StateAval()
+    shape = ()
+    dtype = INT64
+    __array_priority__ = 2000.0
+    _members: dict[str, Any]
+    _number: np.ndarray
+    _tracer: Tracer | None
+
+    def __init__(self) -> None:
+        number = next(_numbers)
+        for name, value in (("_members", {}), ("_number", np.array(number)), ("_tracer", None)):
+            object.__setattr__(self, name, value)
+        _living[number] = self
+
+    @property
+    def proxy(self) -> Tracer:
+        """The traced value that stands for the state."""
+        if self._tracer is None:  # `__getattr__` explains
+            raise AttributeError
+        return self._tracer
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name == "proxy":
+            raise AttributeError(
+                "BackwardState.proxy exists only while a function is compiled that takes the state"
+            )
+        _only_backward(name, "read")
+        try:
+            return self._members[name]
+        except KeyError:
+            raise AttributeError(f"BackwardState has no '{name}'; {_listed(self)}") from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _RESERVED:
+            raise BackwardStateError(
+                f"BackwardState: '{name}' is not free as the name of a hook; choose another"
+            )
+        _only_backward(name, "set")
+        self._members[name] = value
+
+    def __delattr__(self, name: str) -> None:
+        _only_backward(name, "deleted")
+        if self._members.pop(name, self) is self:
+            raise AttributeError(f"BackwardState has no '{name}'; {_listed(self)}")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._members]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (dict(self._members),)
+
+    def __repr__(self) -> str:
+        return f"BackwardState({', '.join(self._members)})"
+
+
+_RESERVED = frozenset(("aval", "shape", "dtype", "proxy", *BackwardState.__slots__))
+
+
+def _only_backward(name: str, done: str) -> None:
+    if current_trace.get() is not eval_trace and not hook_runs.get():
+        raise BackwardStateError(
+            f"BackwardState: '{name}' was {done} in the forward pass, where the state is empty. Name the hook with "
+            f"cotangent_hook(x, state, '{name}'), and set state.{name} after the forward pass"
+        )
+
+
+def _restored(members: dict[str, Any]) -> BackwardState:
+    found = BackwardState()
+    found._members.update(members)
+    return found
+
+
+def _listed(state: BackwardState) -> str:
+    return f"set: [{', '.join(state._members)}]"
+
+
+def _refuse(*args: Any, **kwargs: Any) -> NoReturn:
+    raise BackwardStateError(
+        "a BackwardState is not a number: only cotangent_hook, register_hook and calls of other functions take it"
+    )
+
+
+_BINARY = (
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "matmul",
+    "and",
+    "or",
+    "xor",
+    "lshift",
+    "rshift",
+)
+_OTHERS = (
+    "neg",
+    "pos",
+    "abs",
+    "invert",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "float",
+    "int",
+    "complex",
+    "index",
+    "iter",
+    "getitem",
+)
+_PROTOCOLS = ("array", "array_ufunc", "array_function")
+for _name in (*_BINARY, *[f"r{op}" for op in _BINARY], *_OTHERS, *_PROTOCOLS):
+    setattr(BackwardState, f"__{_name}__", _refuse)
+
+
+def stand_in(tracer: Tracer) -> BackwardState:
+    """What a user's function receives for a traced state."""
+    found = BackwardState()
+    object.__setattr__(found, "_tracer", tracer)
+    return found
+
+
+def state_value(state: BackwardState) -> Any:
+    """The value that flows through interpreters: the tracer that a state stands for, else itself."""
+    return state if state._tracer is None else state._tracer
+
+
+def state_number(state: Any) -> np.ndarray:
+    """What kernels receive for a state: its number, in an array of rank 0."""
+    return state._number if type(state) is BackwardState else np.asarray(state, INT64)
+
+
+def state_of(value: Any) -> BackwardState:
+    """The state behind what a program passes on."""
+    return value if type(value) is BackwardState else _living[int(value)]
+
+
+def hooks_of(state: BackwardState, member: str, where: Any) -> list[Callable[..., Any]]:
+    """The hooks that are set under a name.
+
+    Raises
+    ------
+    BackwardStateError
+        At the line `where`, which names the hook; if there is none, or if it cannot be called.
+    """
+    found = state._members.get(member, _living)
+    if found is _living:
+        raise BackwardStateError(
+            f"the backward pass needs '{member}' of the BackwardState, which was never set; {_listed(state)}. Set "
+            f"state.{member} to a function, or to [] for no hook, before the backward pass",
+            where,
+        )
+    hooks = list(found) if isinstance(found, list | tuple) else [found]
+    for f in hooks:
+        if not callable(f):
+            raise BackwardStateError(
+                f"'{member}' of the BackwardState is {str(f)[:60]!r} of type {type(f).__name__}; expected a function "
+                "of the cotangent, or a list of functions",
+                where,
+            )
+    return hooks

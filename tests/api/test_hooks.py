@@ -1,0 +1,687 @@
+"""Hooks on cotangents, against programs whose hooks are written out, and against loops."""
+
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
+from functrans.core.errors import (
+    ArgumentError,
+    ArgumentValueError,
+    BackwardStateError,
+    HookError,
+    NoRuleError,
+)
+
+
+def clipped(ct):
+    return fnp.clip(ct, -1.0, 1.0)
+
+
+def doubled(ct):
+    return 2.0 * ct
+
+
+W = np.arange(6.0).reshape(2, 3) / 5.0 - 0.4
+X = np.linspace(-1.0, 1.0, 12).reshape(4, 3)
+
+
+def by_rule(f):
+    """The identity whose cotangent passes `f`: what a hook must be equal to."""
+
+    @ft.custom_vjp
+    def identity(x):
+        return x
+
+    identity.defvjp(lambda x: (x, None), lambda _, ct: (f(ct),))
+    return identity
+
+
+def layer(w, x, hook_w=lambda w: w, hook_h=lambda h: h):
+    h = hook_h(fnp.tanh(hook_w(w) @ x))
+    return fnp.sum(h**2)
+
+
+def hooked(w, x):
+    return layer(w, x, lambda w: ft.cotangent_hook(w, clipped), lambda h: ft.cotangent_hook(h, doubled))
+
+
+def expected(w, x):
+    return layer(w, x, by_rule(clipped), by_rule(doubled))
+
+
+def loop(f):
+    return lambda w, X: sum(f(w, x) for x in X)
+
+
+def total(f):
+    return lambda w, X: fnp.sum(f(w, X))
+
+
+def fori(f):
+    return lambda w, X: lax.fori_loop(0, 4, lambda i, c: c + f(w, fnp.asarray(X)[i]), 0.0)
+
+
+def while_loop(f):
+    def step(s):
+        return s[0] + 1, s[1] + f(w_(), fnp.asarray(X)[s[0]])
+
+    def run(w, X):
+        nonlocal w_
+        w_ = lambda: w
+        return lax.while_loop(lambda s: s[0] < 4, step, (0, 0.0))[1]
+
+    w_ = None
+    return run
+
+
+STACKS = {
+    "grad": lambda f: ft.grad(loop(f)),
+    "grad jit": lambda f: ft.grad(loop(ft.jit(f))),
+    "jit grad": lambda f: ft.jit(ft.grad(loop(f))),
+    "grad vmap": lambda f: ft.grad(total(ft.vmap(f, (None, 0)))),
+    "grad vmap jit": lambda f: ft.grad(total(ft.vmap(ft.jit(f), (None, 0)))),
+    "grad jit vmap": lambda f: ft.grad(ft.jit(total(ft.vmap(f, (None, 0))))),
+    "jit grad vmap": lambda f: ft.jit(ft.grad(total(ft.vmap(f, (None, 0))))),
+    "vmap grad": lambda f: lambda w, X: fnp.sum(ft.vmap(ft.grad(f), (None, 0))(w, X), 0),
+    "vmap grad jit": lambda f: lambda w, X: fnp.sum(ft.vmap(ft.grad(ft.jit(f)), (None, 0))(w, X), 0),
+    "jit vmap grad": lambda f: ft.jit(lambda w, X: fnp.sum(ft.vmap(ft.grad(f), (None, 0))(w, X), 0)),
+    "grad scan": lambda f: ft.grad(lambda w, X: lax.scan(lambda c, x: (c + f(w, x), None), 0.0, X)[0]),
+    "jit grad scan": lambda f: ft.jit(
+        ft.grad(lambda w, X: lax.scan(lambda c, x: (c + f(w, x), None), 0.0, X)[0])
+    ),
+    "grad map": lambda f: ft.grad(lambda w, X: fnp.sum(lax.map(lambda x: f(w, x), X))),
+    "grad fori": lambda f: ft.grad(fori(f)),
+    "grad while": lambda f: ft.grad(while_loop(f)),
+    "jit grad while": lambda f: ft.jit(ft.grad(while_loop(f))),
+    "grad cond": lambda f: ft.grad(
+        lambda w, X: sum(lax.cond(x[0] < 9.0, f, lambda w, x: fnp.sum(w), w, x) for x in X)
+    ),
+    "grad checkpoint": lambda f: ft.grad(loop(ft.checkpoint(f))),
+    "jit grad checkpoint": lambda f: ft.jit(ft.grad(loop(ft.checkpoint(f)))),
+    "grad scan checkpoint": lambda f: ft.grad(
+        lambda w, X: lax.scan(ft.checkpoint(lambda c, x: (c + f(w, x), None)), 0.0, X)[0]
+    ),
+    "disable_jit": lambda f: lambda w, X: ft.disable_jit()(ft.grad(loop(ft.jit(f))))(w, X),
+}
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_a_hook_under_every_stack_equals_a_rule(stack):
+    want = ft.grad(loop(expected))(W, X)
+    assert not np.allclose(want, ft.grad(loop(layer))(W, X))
+    np.testing.assert_allclose(STACKS[stack](hooked)(W, X), want, rtol=1e-12)
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_how_often_a_hook_runs(stack):
+    """Once for each example where numbers are seen; once on a traced example under an eager `vmap`."""
+    seen = []
+    gradient = STACKS[stack](lambda w, x: layer(w, x, lambda w: ft.cotangent_hook(w, seen.append)))
+    gradient(W, X)
+    once = stack in ("grad vmap", "vmap grad")
+    for calls in (1, 2):
+        assert len(seen) == calls * (1 if once else len(X))
+        gradient(W, X) if calls == 1 else None
+    assert all(ct.shape == W.shape for ct in seen)
+
+
+@pytest.mark.parametrize("stack", ["grad", "grad jit", "jit grad", "grad scan", "jit grad scan"])
+def test_a_forward_pass_runs_no_hook(stack):
+    f = lambda x: ft.cotangent_hook(x, lambda ct: 1 / 0) ** 2
+    for g in (f, ft.jit(f), ft.vmap(f), ft.jit(ft.vmap(f))):
+        np.testing.assert_allclose(g(X[0]), X[0] ** 2)
+    np.testing.assert_allclose(ft.jvp(f, (2.0,), (1.0,))[1], 4.0)
+    np.testing.assert_allclose(ft.linearize(f, 2.0)[1](1.0), 4.0)
+
+
+# --- the total cotangent of a value -----------------------------------------------------------------------------
+
+
+FORMS = {"eager": ft.grad, "grad jit": lambda f: ft.grad(ft.jit(f)), "jit grad": lambda f: ft.jit(ft.grad(f))}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_register_hook_sees_uses_before_it(form):
+    def f(x):
+        y = 2.0 * x
+        before = y + 1.0
+        ft.register_hook(y, doubled)
+        return before + 3.0 * y
+
+    def of_the_result(x):
+        y = 2.0 * x
+        return y + 1.0 + 3.0 * ft.cotangent_hook(y, doubled)
+
+    assert FORMS[form](f)(1.0) == 16.0
+    assert FORMS[form](of_the_result)(1.0) == 14.0
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_value_that_shares_its_tangent_has_a_hook_of_its_own(form):
+    def f(x):
+        y = 2.0 * x
+        a = y + 1.0
+        ft.register_hook(a, doubled)
+        return a + 3.0 * y
+
+    def g(x):
+        a = (x - 1.0) + 2.0
+        ft.register_hook(x, doubled)
+        ft.register_hook(a, lambda ct: 5.0 * ct)
+        return a * a + x
+
+    assert FORMS[form](f)(1.0) == 10.0
+    assert FORMS[form](g)(1.0) == 2.0 * (5.0 * 4.0 + 1.0)
+
+
+@pytest.mark.parametrize("outer", [lambda f: f, ft.jit])
+def test_a_hook_on_an_argument_of_an_inner_jit_sees_all_its_uses(outer):
+    seen = []
+
+    @ft.jit
+    def inner(x):
+        ft.register_hook(x, lambda ct: seen.append(float(ct)) or 2.0 * ct)
+        return 3.0 * x
+
+    def f(x):
+        y = x * x
+        return inner(y) + 10.0 * y + inner(y)
+
+    g = outer(ft.grad(f))
+    # Registered twice, by two calls: the second sees what the first returned.
+    assert g(1.0) == 16.0 * 2.0 * 2.0 * 2.0
+    assert seen == [16.0, 32.0]
+    assert g(2.0) == 2.0 * 128.0 / 2.0 * 2.0
+    assert len(seen) == 4
+
+
+def test_a_hook_on_an_argument_of_a_checkpoint_sees_all_its_uses():
+    seen = []
+
+    @ft.checkpoint
+    def inner(x):
+        ft.register_hook(x, lambda ct: seen.append(float(ct)))
+        return fnp.sin(x)
+
+    assert ft.grad(lambda x: inner(x) + 2.0 * x)(0.0) == 3.0
+    assert seen == [3.0]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_hook_on_a_captured_value_of_a_loop_runs_once(form):
+    """Also if the body is traced twice, since its carry starts as an integer."""
+    seen = []
+
+    def f(x):
+        y = 2.0 * x
+
+        def body(c, _):
+            ft.register_hook(y, lambda ct: seen.append(np.array(ct)))
+            return c + fnp.sum(y), None
+
+        return lax.scan(body, 0, None, length=3)[0]
+
+    np.testing.assert_allclose(FORMS[form](f)(np.ones(2)), [6.0, 6.0])
+    np.testing.assert_allclose(seen, [[3.0, 3.0]])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_hook_in_a_loop_runs_last_iteration_first(form):
+    seen = []
+
+    def f(x):
+        def body(c, _):
+            c = c * x
+            ft.register_hook(c, lambda ct: seen.append(float(ct)))
+            return c, None
+
+        return lax.scan(body, fnp.asarray(1.0), None, length=3)[0]
+
+    assert FORMS[form](f)(2.0) == 12.0
+    assert seen == [1.0, 2.0, 4.0]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_hooks_run_in_the_order_of_registration(form):
+    def f(x):
+        ft.register_hook(x, lambda ct: ct + 1.0)
+        ft.register_hook(x, lambda ct: 10.0 * ct)
+        ft.register_hook(x, lambda ct: None)
+        return 2.0 * x
+
+    assert FORMS[form](f)(1.0) == 30.0
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_removed_hook(form):
+    """PyTorch's case: one is removed, another registered then."""
+    seen = []
+
+    def f(x):
+        handle = ft.register_hook(x, lambda ct: 100.0 * ct)
+        handle.remove()
+        handle.remove()
+        with ft.register_hook(x, lambda ct: 100.0 * ct) as handle:
+            seen.append(handle)
+        ft.register_hook(x, lambda ct: 3.0 * ct)
+        return x + 0.0
+
+    assert FORMS[form](f)(1.0) == 3.0
+    assert "removed" in repr(seen[0])
+
+
+@pytest.mark.parametrize("form", ["grad jit", "jit grad"])
+def test_a_hook_removed_after_compilation(form):
+    handles = []
+
+    def f(x):
+        handles.append(ft.register_hook(x, doubled))
+        return x * x
+
+    g = FORMS[form](f)
+    assert g(1.0) == 4.0
+    handles[0].remove()
+    assert g(1.0) == 2.0
+    assert len(handles) == 1
+
+
+def test_a_hook_belongs_to_its_value_at_every_level():
+    def f(x):
+        y = 2.0 * x
+        ft.register_hook(y, lambda ct: 3.0 * ct)
+        return y**2
+
+    def g(x):
+        return ft.cotangent_hook(2.0 * x, lambda ct: 3.0 * ct) ** 2
+
+    for function in (f, g):
+        assert ft.grad(ft.grad(function))(1.0) == 72.0
+        assert ft.jacfwd(ft.grad(function))(1.0) == 24.0  # tangents are not cotangents
+
+
+def test_a_host_hook_has_no_derivative():
+    def f(x):
+        return fnp.sum(ft.cotangent_hook(2.0 * x, doubled) ** 2)
+
+    with pytest.raises(NoRuleError, match='needs mode="inline"'):
+        ft.grad(lambda x: fnp.sum(ft.grad(ft.jit(f))(x)))(np.ones(2))
+
+
+# --- what a hook gets and returns -------------------------------------------------------------------------------
+
+
+def identity_with(hook):
+    return lambda x: fnp.sum(ft.cotangent_hook(x, hook) * 3.0)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("hook", "message"),
+    [
+        (lambda ct: ct[:1], r"changed the size of value: it got float64\[3\] and returned float64\[1\]"),
+        (lambda ct: 1.0, r"changed the size of value: it got float64\[3\] and returned float64\[\]"),
+        (
+            lambda ct: ct.astype("float32"),
+            r"changed the type of value: it got float64\[3\].*astype\('float64'\)",
+        ),
+        (lambda ct: ct + 1j, "changed the type of value"),
+        (lambda ct: "clip", "must return an array or None, but returned 'clip' of type str"),
+        (lambda ct: object, "must return an array or None"),
+    ],
+)
+def test_a_bad_result(form, hook, message):
+    with pytest.raises(HookError, match=message) as caught:
+        FORMS[form](identity_with(hook))(np.ones(3))
+    assert "ft.cotangent_hook(x, hook)" in str(caught.value)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_number_is_a_cotangent_of_rank_0(form):
+    assert FORMS[form](lambda x: 5.0 * ft.cotangent_hook(x, lambda ct: min(float(ct), 2.0)))(1.0) == 2.0
+
+
+def test_a_hook_gets_a_read_only_array():
+    kept = []
+    f = identity_with(kept.append)
+    for form in FORMS.values():
+        form(f)(np.ones(3))
+    assert all(isinstance(ct, ft.Array) for ct in kept)
+    assert len(kept) == 3
+    with pytest.raises(ValueError):
+        np.asarray(kept[0])[0] = 1.0
+
+    def writes(ct):
+        ct[0] = 1.0
+
+    with pytest.raises(ft.errors.ImmutableArrayError) as caught:
+        ft.grad(identity_with(writes))(np.ones(3))
+    assert caught.value.__notes__
+
+
+def test_what_the_hook_keeps_or_returns_is_nobody_elses():
+    mine, kept = np.full(3, 7.0), []
+    for form in FORMS.values():
+        gradient = form(lambda x: fnp.sum(ft.cotangent_hook(x, lambda ct: mine)))(np.ones(3))
+        mine[0] = 0.0
+        assert gradient[0] == 7.0
+        mine[0] = 7.0
+    ct = np.ones(3)
+    ft.vjp(lambda x: ft.cotangent_hook(x, kept.append), np.ones(3))[1](ct)
+    ct[0] = 5.0
+    assert kept[0][0] == 1.0
+
+
+@pytest.mark.parametrize("form", [*FORMS, "scan"])
+def test_what_a_hook_raises_arrives_as_it_is(form):
+    class Mine(Exception):
+        pass
+
+    def hook(ct):
+        raise Mine("here")
+
+    if form == "scan":
+        g = ft.grad(
+            lambda x: lax.scan(lambda c, _: (ft.cotangent_hook(c * x, hook), None), 1.0, None, length=3)[0]
+        )
+    else:
+        g = FORMS[form](lambda x: ft.cotangent_hook(x, hook))
+    with pytest.raises(Mine, match="here") as caught:
+        g(2.0)
+    (note,) = caught.value.__notes__
+    assert "in the hook 'hook' of float64[]" in note
+    assert "test_hooks.py" in note
+
+
+def test_bad_arguments():
+    with pytest.raises(HookError, match="not being differentiated"):
+        ft.register_hook(fnp.ones(3), doubled)
+    with pytest.raises(HookError, match="not being differentiated"):
+        ft.grad(lambda x, y: ft.register_hook(y, doubled) and x)(1.0, fnp.ones(3))
+    with pytest.raises(HookError, match="dtype int64"):
+        ft.cotangent_hook(fnp.arange(3), doubled)
+    with pytest.raises(HookError, match="dtype bool"):
+        ft.jit(lambda x: ft.register_hook(x > 0, doubled))(1.0)
+    with pytest.raises(ArgumentError, match="expected a function of the cotangent"):
+        ft.cotangent_hook(1.0, 3)
+    with pytest.raises(ArgumentError, match="belongs to a BackwardState"):
+        ft.cotangent_hook(1.0, doubled, "on_x")
+    with pytest.raises(ArgumentError, match="the name of a hook"):
+        ft.cotangent_hook(1.0, ft.BackwardState())
+    with pytest.raises(ArgumentValueError, match="mode must be"):
+        ft.register_hook(1.0, doubled, mode="compiled")
+
+
+def test_complex_cotangents():
+    f = lambda hook: lambda z: fnp.abs(hook(z * z)) ** 2
+    z = 1.0 + 2.0j
+    want = ft.grad(f(by_rule(lambda ct: ct * 1j)))(z)
+    for form in FORMS.values():
+        np.testing.assert_allclose(
+            form(f(lambda y: ft.cotangent_hook(y, lambda ct: ct * 1j)))(z), want, rtol=1e-12
+        )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (2, 0, 3), (2, 3)])
+def test_shapes_and_dtypes(shape, dtype):
+    x, seen = np.ones(shape, dtype), []
+    _out, pull = ft.vjp(ft.jit(lambda x: ft.cotangent_hook(x, lambda ct: seen.append(ct) or 2 * ct)), x)
+    (ct,) = pull(np.full(shape, 3, dtype))
+    assert ct.shape == shape
+    assert ct.dtype == dtype
+    assert (ct == 6).all()
+    assert seen[0].shape == shape
+    assert seen[0].dtype == dtype
+
+
+# --- BackwardState ----------------------------------------------------------------------------------------------
+
+
+def with_state(w, xs, state):
+    def body(c, x):
+        c = ft.cotangent_hook(fnp.tanh(w * c + x), state, "on_c")
+        return c, c * c
+
+    return fnp.sum(lax.scan(body, 0.5, xs)[1])
+
+
+def written_out(factor):
+    def f(w, xs):
+        c, out = 0.5, 0.0
+        for i in range(len(xs)):
+            c = by_rule(lambda ct: factor * ct)(fnp.tanh(w * c + xs[i]))
+            out = out + c * c
+        return out
+
+    return f
+
+
+def test_a_hook_in_a_scan_under_jit_set_after_the_forward_pass():
+    xs, seen = np.linspace(0.0, 1.0, 5), []
+    loss = ft.jit(with_state)
+    state = ft.BackwardState()
+    value, pull = ft.vjp(loss, 0.7, xs, state)
+    np.testing.assert_allclose(value, written_out(1.0)(0.7, xs), rtol=1e-12)
+    state.on_c = lambda ct: seen.append(float(ct)) or 2.0 * ct
+    gw, gx, gs = pull(1.0)
+    want = ft.grad(written_out(2.0), (0, 1))(0.7, xs)
+    np.testing.assert_allclose([gw, *gx], [want[0], *want[1]], rtol=1e-12)
+    assert gs is None
+    assert len(seen) == 5
+    before = loss.cache_info()
+    for another in (state, ft.BackwardState()):  # another member, another object
+        another.on_c = lambda ct: 3.0 * ct
+        gw = ft.vjp(loss, 0.7, xs, another)[1](1.0)[0]
+        np.testing.assert_allclose(gw, ft.grad(written_out(3.0))(0.7, xs), rtol=1e-12)
+    after = loss.cache_info()
+    assert (after.traces, after.compiles) == (before.traces, before.compiles)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_state_in_every_form(form):
+    state, g = ft.BackwardState(), FORMS[form](with_state)
+    xs = np.linspace(0.0, 1.0, 5)
+    for factor in (1.0, 2.0):
+        state.on_c = [lambda ct, factor=factor: 2.0 * factor * ct, lambda ct: None, lambda ct: ct / 2.0]
+        np.testing.assert_allclose(g(0.7, xs, state), ft.grad(written_out(factor))(0.7, xs), rtol=1e-12)
+    state.on_c = []
+    np.testing.assert_allclose(g(0.7, xs, state), ft.grad(written_out(1.0))(0.7, xs), rtol=1e-12)
+
+
+def test_a_state_that_is_captured():
+    state = ft.BackwardState()
+    f = ft.jit(lambda x: ft.cotangent_hook(x, state, "on_x") ** 2)
+    _y, pull = ft.vjp(f, 3.0)
+    state.on_x = doubled
+    assert pull(1.0) == (12.0,)
+
+
+def test_register_hook_takes_a_state():
+    def f(x, state):
+        y = x * x
+        ft.register_hook(y, state, "on_y")
+        return y + ft.jit(lambda y, s: ft.register_hook(y, s, "on_y") and 2.0 * y)(y, state)
+
+    state = ft.BackwardState()
+    state.on_y = lambda ct: 10.0 * ct
+    for g in (ft.grad(f), ft.jit(ft.grad(f)), ft.grad(ft.jit(f))):
+        assert g(1.0, state) == 2.0 * 3.0 * 10.0 * 10.0
+
+
+def test_each_thread_has_a_state():
+    loss, xs = ft.jit(with_state), np.linspace(0.0, 1.0, 5)
+    found, start = {}, threading.Barrier(4)
+
+    def work(k):
+        state = ft.BackwardState()
+        start.wait()
+        for _ in range(20):
+            _, pull = ft.vjp(loss, 0.7, xs, state)
+            state.on_c = lambda ct: k * ct
+            found.setdefault(k, []).append(float(pull(1.0)[0]))
+
+    threads = [threading.Thread(target=work, args=(float(k),)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for k, gradients in found.items():
+        np.testing.assert_allclose(gradients, [ft.grad(written_out(k))(0.7, xs)] * 20, rtol=1e-12)
+
+
+def test_a_state_lives_as_long_as_its_backward_pass():
+    def pull():
+        state = ft.BackwardState()
+        found = ft.vjp(ft.jit(with_state), 0.7, np.ones(3), state)[1]
+        state.on_c = doubled
+        return found, weakref.ref(state)
+
+    pulled, state = pull()
+    gc.collect()
+    np.testing.assert_allclose(pulled(1.0)[0], ft.grad(written_out(2.0))(0.7, np.ones(3)), rtol=1e-12)
+    del pulled
+    gc.collect()
+    assert state() is None
+
+
+@pytest.mark.parametrize("form", [lambda f: f, ft.jit])
+def test_a_missing_member(form):
+    state = ft.BackwardState()
+    state.other = doubled
+    _, pull = ft.vjp(form(lambda x, s: ft.cotangent_hook(x, s, "on_x")), 1.0, state)
+    with pytest.raises(BackwardStateError, match=r"needs 'on_x'.*never set; set: \[other\]") as caught:
+        pull(1.0)
+    assert 'ft.cotangent_hook(x, s, "on_x")' in str(caught.value)
+    state.on_x = 3.0
+    with pytest.raises(BackwardStateError, match=r"'on_x' of the BackwardState is '3\.0' of type float"):
+        pull(1.0)
+    state.on_x = doubled
+    assert pull(1.0) == (2.0, None)
+    del state.on_x
+    with pytest.raises(BackwardStateError, match="never set"):
+        pull(1.0)
+
+
+@pytest.mark.parametrize(
+    "trace", [ft.jit, ft.grad, lambda f: lambda x, s: ft.vmap(f, (0, None))(fnp.ones(2), s)]
+)
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda s: s.on_x,
+        lambda s: hasattr(s, "on_x"),
+        lambda s: setattr(s, "on_x", 1),
+        lambda s: delattr(s, "a"),
+    ],
+)
+def test_a_state_is_empty_in_the_forward_pass(trace, use):
+    with pytest.raises(BackwardStateError, match="in the forward pass, where the state is empty"):
+        trace(lambda x, s: use(s) or x)(1.0, ft.BackwardState())
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x, s: s * x,
+        lambda x, s: x - s,
+        lambda x, s: s < x,
+        lambda x, s: -s,
+        lambda x, s: fnp.sin(s),
+        lambda x, s: np.sin(s),
+        lambda x, s: fnp.stack([x, s]),
+        lambda x, s: s[0],
+        lambda x, s: float(s),
+        lambda x, s: s,
+        lambda x, s: (x, {"state": s}),
+    ],
+)
+def test_a_state_is_not_a_number(use):
+    for form in (ft.jit, lambda f: lambda x, s: ft.vjp(f, x, s)):
+        with pytest.raises(BackwardStateError):
+            form(use)(fnp.ones(3), ft.BackwardState())
+
+
+def test_where_a_state_must_not_be():
+    state, f = ft.BackwardState(), lambda x, s: x
+    with pytest.raises(BackwardStateError, match="in_axes"):
+        ft.vmap(f)(np.ones(3), state)
+    with pytest.raises(
+        BackwardStateError, match=r"argument 1 \('s'\) is a BackwardState, which has no derivative"
+    ):
+        ft.grad(f, 1)(1.0, state)
+    with pytest.raises(
+        BackwardStateError, match=r"at most one.*got 2 \(argument 1 \('s'\) and argument 2 \('t'\)\)"
+    ):
+        ft.jit(lambda x, s, t: x)(1.0, state, state)
+    with pytest.raises(BackwardStateError, match="at most one"):
+        ft.vjp(lambda x, s, t: x, 1.0, state, ft.BackwardState())
+    with pytest.raises(BackwardStateError, match="at most one"):
+        ft.jit(lambda x, s: ft.jit(lambda x, s, t: x)(x, s, s))(1.0, state)
+    with pytest.raises(BackwardStateError, match="not free"):
+        state.proxy = doubled
+    with pytest.raises(AttributeError, match="only while a function is compiled"):
+        state.proxy
+
+
+def test_the_proxy_is_a_tracer():
+    proxies = []
+    ft.jit(lambda x, s: proxies.append(s.proxy) or x)(1.0, ft.BackwardState())
+    assert "backward_state" in str(proxies[0].aval)
+
+
+def test_a_state_has_no_tangent():
+    f, state = (lambda x, s: ft.cotangent_hook(x, s, "on_x") ** 2), ft.BackwardState()
+    assert ft.jvp(f, (3.0, state), (1.0, None)) == (9.0, 6.0)
+    assert ft.linearize(f, 3.0, state)[1](1.0, None) == 6.0
+
+
+def test_hooks_may_use_their_state():
+    """Also under an outer derivative, where the hook itself is differentiated."""
+    state = ft.BackwardState()
+    state.count, state.factor = 0, 3.0
+
+    def hook(ct):
+        state.count += 1
+        return state.factor * ct
+
+    state.on_y = hook
+    assert ft.grad(ft.grad(lambda x: ft.cotangent_hook(2.0 * x, state, "on_y") ** 2))(1.0) == 72.0
+    assert state.count == 2
+
+
+# --- what it costs ----------------------------------------------------------------------------------------------
+
+
+def test_a_hook_that_is_not_differentiated_leaves_kernels_as_they_are():
+    def text(f, *args):
+        def run(*args):
+            return f(*args)
+
+        return ft.jit(run).lower(*args).as_text()
+
+    assert text(lambda w, x: layer(w, x), W, X[0]) == text(hooked, W, X[0])
+    scan = lambda hook: lambda w: lax.scan(lambda c, _: (hook(c) * w, None), 1.0, None, length=9)[0]
+    assert text(scan(lambda c: c), 2.0) == text(scan(lambda c: ft.cotangent_hook(c, doubled)), 2.0)
+    # Under `vmap` each example has a hook on its own copy of the weights, which is never made.
+    batched = text(lambda w, X: ft.vmap(hooked, (None, 0))(w, X), W, X)
+    assert len(batched.splitlines()) == len(
+        text(lambda w, X: ft.vmap(lambda w, x: layer(w, x), (None, 0))(w, X), W, X).splitlines()
+    )
+
+
+def test_a_state_is_no_residual():
+    def f(x, state):
+        return ft.cotangent_hook(fnp.sin(x), state, "on_y") ** 2
+
+    from functrans.transforms.linearize import linearize_jaxpr
+
+    jaxpr = ft.make_jaxpr(f)(1.0, ft.BackwardState())
+    primal, _, residuals, _ = linearize_jaxpr(jaxpr, (True, False))
+    assert ("in", 1) in residuals
+    assert not any(str(v.aval) == "backward_state" for v in primal.outvars)
