@@ -28,12 +28,12 @@ from .core.config import config
 from .core.errors import FunctionError
 from .core.module_getattr import module_attributes as _module_attributes
 from .custom.closures import closure_convert
-from .custom.context import saved_values_hooks
 from .custom.custom_function import custom_jvp, custom_vjp
 from .custom.custom_gradient import custom_gradient
 from .custom.custom_vmap import custom_vmap
 from .custom.function import Function, once_differentiable
 from .custom.linear_call import linear_call
+from .custom.saving import saved_values_hooks
 from .frontend.arguments import ShapeDtypeStruct
 
 __version__ = "0.1.0"

@@ -18,7 +18,8 @@ and know nothing of transformations. Read the mechanism first, then one front en
 **`Function`**
 `function`          the class that users derive from (`function_class`: its metaclass, and what it defines)
 `function_call`     one call: its slots, and how ``forward`` is run (`host` for forwards that NumPy runs)
-`context`           ``ctx``, and what it holds, as residuals
+`context`           ``ctx``, while ``forward`` records and ``backward`` reads
+`saving`            what ``ctx`` recorded, as residuals; `saved_values_hooks`
 **`custom_vjp`**    **and its like**
 `custom_function`   the class behind `custom_vjp`, `custom_jvp`, `custom_gradient`
 `jax_call`          one call: its slots

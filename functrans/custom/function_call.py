@@ -32,13 +32,14 @@ from ..passes.masks import chosen, perturbed, scatter
 from ..primitives.structure.linear import instantiate
 from ..transforms.stage import stage
 from .closures import Apart, StandInTracer
-from .context import Context, Kept, Known, Phase, Record, hooked
+from .context import Context, Phase, Record, new_context
 from .custom_call import bind_rule
 from .function_class import Definition
 from .host import HostForward
 from .partition import SIMPLE, SINGLE, Arguments, Outputs, own_value
 from .returned import Gradients, Tangents, exact, gradient_given
 from .rule import CustomRule, Forward, Mask, Values
+from .saving import Kept, Known, hooked
 
 
 class FunctionCall(CustomRule):
@@ -110,7 +111,7 @@ class FunctionCall(CustomRule):
         arrays = list(map(given, values))
         inputs = tuple(arrays) if self.arguments.layout.plain else self.arguments.filled(arrays)
         record = Record(d.name, self.arguments.layout.any_of(perturbed))
-        ctx = Context.made(d.context, record)
+        ctx = new_context(d.context, record)
         if d.setup is None:
             returned = self.arguments.call(d.forward, inputs, ctx)
             below = again if traced and any(map(is_traced, values)) else None

@@ -28,7 +28,7 @@ from functrans.control.callback import made_before
 from functrans.core.config import config
 from functrans.core.source import replayed
 from functrans.core.trace import current_trace, eval_trace
-from functrans.custom.context import _hooks as saved_values
+from functrans.custom.saving import _hooks as saved_values
 from functrans.scipy.special import polygamma
 
 #: Where instants are counted: functrans's code, and that of the context managers of others in it.
