@@ -7,11 +7,11 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..arrays.arguments import Parameters
 from ..core.aval import aval_of
 from ..core.errors import ArgumentError, StaticArgumentError
 from ..core.ir import Jaxpr
 from ..frontend.arguments import argument_name, name_of
+from ..frontend.binding import Binder, listed
 from ..frontend.pytree import PyTree, PyTreeDef
 from ..frontend.tree_spec import TreeSpec
 
@@ -69,23 +69,14 @@ class StaticArguments:
         argnums: int | Sequence[int] | None,
         argnames: str | Iterable[str] | None,
     ):
-        numbers = () if argnums is None else (argnums,) if isinstance(argnums, int) else tuple(argnums)
-        names = () if argnames is None else (argnames,) if isinstance(argnames, str) else tuple(argnames)
-        self._check_types(fun, numbers, names)
-        parameters = Parameters(fun) if numbers or names else None
-        if parameters is not None and parameters.signature is not None:
-            numbers, names = _complete(fun, parameters, numbers, names)
+        where = f"jit of {name_of(fun)}"
+        numbers = listed(where, "static_argnums", argnums, int, ArgumentError)
+        names = listed(where, "static_argnames", argnames, str, ArgumentError)
+        if numbers or names:
+            numbers, names = _complete(Binder(where, fun, StaticArgumentError), numbers, names)
         self.argnums = tuple(sorted(set(numbers)))
         self.argnames = frozenset(names)
         self.has_static = bool(self.argnums or self.argnames)
-
-    @staticmethod
-    def _check_types(fun: Callable[..., Any], numbers: tuple[Any, ...], names: tuple[Any, ...]) -> None:
-        if not all(type(i) is int for i in numbers) or not all(isinstance(n, str) for n in names):
-            raise ArgumentError(
-                f"jit of {name_of(fun)}: static_argnums must be ints and static_argnames strings, got {numbers!r} and "
-                f"{names!r}"
-            )
 
     @property
     def key(self) -> Hashable:
@@ -120,30 +111,18 @@ class StaticArguments:
 
 
 def _complete(
-    fun: Callable[..., Any],
-    parameters: Parameters,
-    numbers: tuple[int, ...],
-    names: tuple[str, ...],
+    binder: Binder, numbers: tuple[int, ...], names: tuple[str, ...]
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Complete numbers by names and names by numbers, as far as the signature allows."""
-    assert parameters.signature is not None
-    known = parameters.signature.parameters
-    keywords = any(p.kind is p.VAR_KEYWORD for p in known.values())
-    positional, variadic = parameters.names, parameters.variadic
-    for i in numbers:
-        if not variadic and not -len(positional) <= i < len(positional):
-            raise StaticArgumentError(
-                f"jit of {name_of(fun)}: static_argnums={numbers}, but the function has "
-                f"{len(positional)} positional parameters"
-            )
-    for n in names:
-        if not keywords and n not in known:
-            listed = ", ".join(known)
-            raise StaticArgumentError(
-                f"jit of {name_of(fun)}: static_argnames names {n!r}, but the parameters are ({listed})"
-            )
-    if not variadic:
-        numbers = tuple(i % len(positional) for i in numbers)
+    if binder.parameters.signature is None:
+        return numbers, names
+    known = binder.parameters.signature.parameters
+    positional = binder.names
+    if not any(p.kind is p.VAR_KEYWORD for p in known.values()):
+        for n in names:
+            binder.check_name("static_argnames", n, known)
+    if binder.count is not None:
+        numbers = tuple([binder.position("static_argnums", i) for i in numbers])
     more_numbers = tuple(positional.index(n) for n in names if n in positional)
     more_names = tuple(
         positional[i]

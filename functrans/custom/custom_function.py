@@ -15,7 +15,6 @@ from ..core.portable import Bound, Portable
 from ..core.trace import Tracer, current_trace, eval_trace
 from ..core.tracebacks import boundary
 from ..frontend.arguments import (
-    argument_name,
     check_function,
     flatten_values,
     given,
@@ -23,10 +22,10 @@ from ..frontend.arguments import (
     results,
     returned_values,
 )
+from ..frontend.binding import Positions
 from ..frontend.pytree import PyTreeDef, tree_map, tree_unflatten
 from ..frontend.pytree.nodes import KeyPath, keystr
 from ..primitives.elementwise.arithmetic import stop_gradient_p
-from .arguments import Positions
 from .closures import Apart
 from .custom_call import bind_rule
 from .jax_call import Declared, JaxCall, check_partials
@@ -34,12 +33,48 @@ from .jax_call import Declared, JaxCall, check_partials
 _IMMUTABLE = frozenset((Array, WeakArray, float, int, complex, bool))
 
 
-class CustomFunction(Portable):
-    """A function with derivative rules of its own. Subclasses say which are to be there."""
+class RuledFunction(Portable):
+    """A function that takes rules of its own: a decorator of functions and methods."""
 
-    #: The front end, and what the error says when a function without rules is called.
+    #: The front end.
     _front: ClassVar[str]
+    #: Methods of a function inside, which takes other rules.
+    _of_function_inside: ClassVar[frozenset[str]]
+    _positions: Positions
+
+    def _wrap(self, fun: Callable[..., Any], *apart: Any) -> None:
+        """Take on the name of a function, and its parameters; some arguments go apart (see `Positions`)."""
+        check_function(self._front, fun)
+        functools.update_wrapper(self, fun, updated=())  # type: ignore[arg-type]
+        self._positions = Positions(self._front, fun, *apart)
+
+    def _flattened(self, args: Sequence[Any]) -> tuple[list[Any], PyTreeDef]:
+        """The leaves of the arguments that are not apart, as values."""
+        return flatten_values(args, self._place)
+
+    def _place(self, path: KeyPath) -> str:
+        return f"{self._positions.where}: {self._positions.place(path[0].idx)}{keystr(path[1:])}"
+
+    def __getattr__(self, name: str) -> Any:
+        """The methods of a function inside: ``def_vmap`` of a `custom_vmap` in a `custom_vjp`, and the reverse."""
+        if name in self._of_function_inside:
+            return getattr(self.__wrapped__, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """The method of an instance, which is the first argument of the function and its rules."""
+        return self if instance is None else Bound.of(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<{self._positions.where}>"
+
+
+class CustomFunction(RuledFunction):
+    """A function with derivative rules of its own. Subclasses say which must be defined."""
+
+    #: What the error says when a function without rules is called.
     _missing: ClassVar[str]
+    _of_function_inside = frozenset(("def_vmap",))
 
     def __init__(
         self,
@@ -47,9 +82,8 @@ class CustomFunction(Portable):
         nondiff_argnums: int | Sequence[int] = (),
         nondiff_argnames: str | Iterable[str] = (),
     ):
-        check_function(self._front, fun)
-        functools.update_wrapper(self, fun, updated=())
-        self._declared = Declared(fun, Positions(self._front, fun, nondiff_argnums, nondiff_argnames))
+        self._wrap(fun, nondiff_argnums, nondiff_argnames)
+        self._declared = Declared(fun, self._positions)
 
     def defvjp(
         self,
@@ -173,10 +207,10 @@ class CustomFunction(Portable):
         >>> ft.grad(f, argnums=(0, 1))(0.0, 3.0)
         (Array(3.), Array(1.))
         """
-        positions = self._declared.positions
-        if positions.nondiff:
+        positions = self._positions
+        if positions.apart:
             raise FunctionDefinitionError(
-                f"{positions.what}: defjvps gives a rule for each argument, which nondiff_argnums have none; use defjvp"
+                f"{positions.where}: defjvps takes a rule for each argument, and nondiff_argnums have none; use defjvp"
             )
         for jvp in jvps:
             if jvp is not None:
@@ -193,16 +227,16 @@ class CustomFunction(Portable):
         declared = self._declared
         if not declared.has_rule:
             raise MissingRuleError(self._missing.format(name_of(declared.fun)))
-        positions = declared.positions
+        positions = self._positions
         args = positions.resolved(args, kwargs)
         if current_trace.get() is eval_trace:
             return self._evaluated(args)
-        nondiff, others = positions.split(args) if positions.nondiff else ((), args)
+        nondiff, others = positions.split(args) if positions.apart else ((), args)
         values, treedef = self._flattened(others)
         apart: list[Apart] = []
         if nondiff:
             nondiff = self._undifferentiated(nondiff)
-            apart = [Apart(positions.name(i), x) for i, x in zip(positions.nondiff, nondiff)]
+            apart = [Apart(positions.name(i), x) for i, x in zip(positions.apart, nondiff)]
         call = JaxCall(declared, nondiff, treedef, len(values), len(others))
         outs = bind_rule(call, values, declared.functions, apart)
         return results(call.out_tree, outs, {id(x) for x in values})
@@ -212,9 +246,9 @@ class CustomFunction(Portable):
         declared = self._declared
         values: list[Any] = []
         if not _IMMUTABLE.issuperset(map(type, args)):
-            nondiff, others = declared.positions.split(tuple(args))
+            nondiff, others = self._positions.split(tuple(args))
             values, treedef = self._flattened(others)
-            args = declared.positions.merged(nondiff, tree_unflatten(treedef, [given(x) for x in values]))
+            args = self._positions.merged(nondiff, tree_unflatten(treedef, [given(x) for x in values]))
         out = declared.fun(*args)
         if type(out) is Array and not any(np.may_share_memory(out, x) for x in values):
             return out
@@ -224,33 +258,15 @@ class CustomFunction(Portable):
     @property
     def nondiff_argnums(self) -> tuple[int, ...]:
         """The positions of arguments that are not differentiated."""
-        return self._declared.positions.nondiff
+        return self._positions.apart
 
-    def __getattr__(self, name: str) -> Any:
-        """``def_vmap``, of a `custom_vmap` inside."""
-        if name == "def_vmap":
-            return getattr(self._declared.fun, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """The method of an instance, which is the first argument of the function and its rules."""
-        return self if instance is None else Bound.of(self, instance)
-
-    def __repr__(self) -> str:
-        return f"<{self._declared.positions.what}>"
-
-    def _flattened(self, args: tuple[Any, ...]) -> tuple[list[Any], PyTreeDef]:
+    def _flattened(self, args: Sequence[Any]) -> tuple[list[Any], PyTreeDef]:
         try:
-            return flatten_values(args, self._place)
+            return super()._flattened(args)
         except ArgumentError as error:
             raise ArgumentError(
                 f"{error.message}. What is no array may stand at a position in nondiff_argnums", error.source
             ) from None
-
-    def _place(self, path: KeyPath) -> str:
-        d = self._declared
-        name = argument_name(d.fun, d.positions.position(path[0].idx))
-        return f"{d.positions.what}: {name}{keystr(path[1:])}"
 
     def _undifferentiated(self, nondiff: tuple[Any, ...]) -> tuple[Any, ...]:
         return nondiff
@@ -261,7 +277,7 @@ class CustomFunction(Portable):
 
     def _refuse(self, method: str, rule: Any) -> NoReturn:
         raise FunctionDefinitionError(
-            f"{self._declared.positions.what}: {method} takes functions, got {str(rule)[:60]!r} of type "
+            f"{self._positions.where}: {method} takes functions, got {str(rule)[:60]!r} of type "
             f"{type(rule).__name__}"
         )
 

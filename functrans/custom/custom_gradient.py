@@ -66,7 +66,7 @@ class _GradientFunction(CustomFunction):
             else repr(pair)[:60]
         )
         raise FunctionDefinitionError(
-            f"{self._declared.positions.what}: the function must return a pair (result, vjp) with a function vjp from "
+            f"{self._positions.where}: the function must return a pair (result, vjp) with a function vjp from "
             f"the cotangent of the result to a tuple of gradients of the arguments, but returned {met}",
             last_line(fun),
         )

@@ -8,7 +8,6 @@ the rule computes.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
@@ -17,21 +16,17 @@ import numpy as np
 from ..core.aval import Aval, Zero, aval_of
 from ..core.dtypes import is_inexact
 from ..core.errors import ArgumentError, ConcretizationError, DtypeError, PytreeError, VmapRuleError
-from ..core.portable import Bound, Portable
 from ..core.source import last_line
 from ..core.trace import current_trace, eval_trace, is_abstract
 from ..core.tracebacks import boundary
 from ..frontend.arguments import (
-    argument_name,
     check_function,
-    flatten_values,
     given,
     name_of,
     results,
     returned_values,
 )
 from ..frontend.pytree import PyTree, PyTreeDef, flatten_axes, tree_unflatten
-from ..frontend.pytree.nodes import KeyPath, keystr
 from ..frontend.tree_spec import Mismatch, TreeSpec, same_kind
 from ..passes.masks import Mask, chosen, perturbed
 from ..primitives.elementwise.arithmetic import mul_p
@@ -42,8 +37,8 @@ from ..transforms import jvp as forward
 from ..transforms.linearize import linearize
 from ..transforms.stage import stage
 from ..transforms.transpose import backward
-from .arguments import Positions
 from .custom_call import bind_rule
+from .custom_function import RuledFunction
 from .rule import CustomRule, Forward, Values
 
 #: ``mapped(size, batched, values) -> (outs, batched)``: values that are mapped have the axis in front.
@@ -213,11 +208,10 @@ def _shared(size: int, ct: Any, batched: bool, wanted: bool) -> Any:
 
 #: Types of arguments for which it is kept what a function returns.
 _MOST = 256
-_OF_FUNCTIONS_INSIDE = ("defvjp", "defjvp", "defjvps")
 Rule = Callable[..., tuple[PyTree, PyTree]]
 
 
-class custom_vmap(Portable):
+class custom_vmap(RuledFunction):
     r"""A function that `vmap` treats by a rule of its own.
 
     Parameters
@@ -265,14 +259,14 @@ class custom_vmap(Portable):
     Array(8.)
     """
 
+    _front = "custom_vmap"
+    _of_function_inside = frozenset(("defvjp", "defjvp", "defjvps"))
     _transient = frozenset(("_types",))
 
     def __init__(self, fun: Callable[..., Any]):
-        check_function("custom_vmap", fun)
-        functools.update_wrapper(self, fun, updated=())
+        self._wrap(fun)
         self.fun = fun
         self.vmap_rule: Rule | None = None
-        self._positions = Positions("custom_vmap", fun)
         self._arrived()
 
     def _arrived(self) -> None:
@@ -309,7 +303,7 @@ class custom_vmap(Portable):
     @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function at these arguments."""
-        values, tree = flatten_values(self._positions.resolved(args, kwargs), self._place)
+        values, tree = self._flattened(self._positions.resolved(args, kwargs))
         call = _MappableCall(self.fun, self.vmap_rule, tree, self._types)
         if current_trace.get() is eval_trace:  # nothing is differentiated, mapped or traced
             outs = call.fwd(values)
@@ -318,22 +312,6 @@ class custom_vmap(Portable):
             call.has_vmap = call.has_reverse = call.has_forward = any(map(is_abstract, values))
             outs = call.apply(values)
         return results(call.out_tree, outs, {id(x) for x in values})
-
-    def _place(self, path: KeyPath) -> str:
-        return f"{self._positions.what}: {argument_name(self.fun, path[0].idx)}{keystr(path[1:])}"
-
-    def __getattr__(self, name: str) -> Any:
-        """``defvjp`` and its like, of a function inside that takes such rules."""
-        if name in _OF_FUNCTIONS_INSIDE:
-            return getattr(self.fun, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """The method of an instance, which is the first argument of the function and its rule."""
-        return self if instance is None else Bound.of(self, instance)
-
-    def __repr__(self) -> str:
-        return f"<{self._positions.what}>"
 
 
 class _MappableCall(Mappable):

@@ -192,7 +192,7 @@ class Function(metaclass=FunctionMeta):
         Array(3.)
         """
         definition = definition_of(cls)
-        bound, keywords = definition.signature.bound(args, kwargs)
+        bound, keywords = definition.binder.bound(args, kwargs)
         layout, arrays, static = taken_apart(bound)
         call = FunctionCall(definition, Arguments(layout, static, keywords))
         values = [

@@ -65,7 +65,7 @@ class FunctionCall(CustomRule):
     def place(self, position: int) -> str:
         """How messages call an argument."""
         layout, _, keywords = self.arguments
-        return self.definition.signature.place(position, keywords, len(layout.parts))
+        return self.definition.place(position, keywords, len(layout.parts))
 
     def place_of_array(self, number: int) -> str:
         """How messages call the argument that holds an array."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from ..arrays.arguments import Parameters
 from ..control.callback import VMAP_METHODS
 from ..core.errors import FunctionDefinitionError, MissingRuleError
-from .arguments import Signature
+from ..frontend.binding import Binder
 from .closures import may_capture
 from .context import Context
 
@@ -15,6 +17,8 @@ from .context import Context
 OPTIONS = ("generate_vmap_rule", "generate_jvp_rule", "host", "vmap_method", "clear_saved_tensors_on_access")
 #: The static methods that a class may define.
 RULES = ("forward", "setup_context", "backward", "vjp", "jvp", "vmap", "transpose", "shape")
+#: What users call the context.
+_CONTEXTS = ("ctx", "context")
 _VMAP_METHODS = {**{name: name for name in VMAP_METHODS}, "broadcast": "broadcast_all"}
 
 
@@ -40,14 +44,15 @@ class Definition:
         Whether saved values can be read once only.
     context : type
         The class of its contexts, ``MyOpBackward``.
-    signature : Signature
+    binder : Binder
+        Of the parameters of `forward` without its context.
     capturing : tuple of callables
         The rules that may hold values from around them.
     """
 
     __slots__ = (
-        "backward", "capturing", "clear", "context", "derive_jvp", "derive_vmap", "forward", "host", "jvp", "name",
-        "once", "setup", "shape", "signature", "slots", "transpose", "vmap", "vmap_method",
+        "backward", "binder", "capturing", "clear", "context", "derive_jvp", "derive_vmap", "forward", "host", "jvp",
+        "name", "once", "setup", "shape", "slots", "transpose", "vmap", "vmap_method",
     )  # fmt: skip
 
     def __init__(self, cls: Any, base: Any):
@@ -72,7 +77,9 @@ class Definition:
         )
         self.clear: bool = cls.clear_saved_tensors_on_access
         self.context: type[Context] = cls._backward_cls
-        self.signature = Signature(self.name, self.forward, takes_context=self.setup is None)
+        self.binder = Binder(
+            f"{self.name}.apply", self.forward, FunctionDefinitionError, int(self.setup is None), self._hint
+        )
         ruled = bool(self.backward or self.jvp or self.transpose)
         reverse = not ruled or self.backward is not None
         #: Of the rule of a call: reverse, forward, vmap, transpose, and whether forward mode may transpose backward.
@@ -91,6 +98,32 @@ class Definition:
                 "setup_context(ctx, inputs, output), which is traced. Without a derivative, call "
                 "functrans.pure_callback(f, result_shape, *args) instead"
             )
+
+    def _hint(self) -> str:
+        """What arguments that do not match ``forward`` may come from."""
+        names = Parameters(self.forward).names
+        signature = self.binder.parameters.signature
+        takes: Any = "(*args)"
+        if signature is not None:
+            takes = signature.replace(return_annotation=inspect.Signature.empty)
+        if self.setup is not None and names[:1] and names[0] in _CONTEXTS:
+            return (
+                ". Since setup_context is defined, forward takes no ctx: write forward(...) and save in "
+                "setup_context(ctx, inputs, output), or remove setup_context"
+            )
+        if self.setup is None and names[:1] and names[0] not in (*_CONTEXTS, "_"):
+            return (
+                f". forward takes {takes} after its context, which is '{names[0]}', since setup_context is not "
+                "defined: write forward(ctx, ...), or define setup_context(ctx, inputs, output)"
+            )
+        return f". forward takes {takes}"
+
+    def place(self, position: int, keywords: tuple[str, ...] = (), count: int = 0) -> str:
+        """``argument 1 ('w')``; of `count` arguments the last ones go by the given keywords."""
+        by_keyword = position - (count - len(keywords))
+        if keywords and by_keyword >= 0:
+            return f"argument {position} ('{keywords[by_keyword]}')"
+        return self.binder.parameters.place(position)
 
 
 def _overridden(cls: Any, base: Any, name: str) -> Callable[..., Any] | None:

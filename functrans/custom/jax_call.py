@@ -23,7 +23,8 @@ from ..core.errors import (
 )
 from ..core.source import last_line
 from ..core.trace import PYTHON_KEYS, Tracer
-from ..frontend.arguments import argument_name, given, name_of, returned_values, value_of
+from ..frontend.arguments import given, name_of, returned_values, value_of
+from ..frontend.binding import Positions
 from ..frontend.checked import checked
 from ..frontend.pytree import (
     LEAF,
@@ -36,7 +37,6 @@ from ..frontend.pytree import (
 from ..frontend.pytree.nodes import KeyPath, SequenceKey, keystr
 from ..frontend.tree_spec import TreeSpec
 from ..primitives.structure.linear import added, instantiate, zeros
-from .arguments import Positions
 from .closures import Sealed, Staged, may_capture
 from .returned import GRADIENT, TANGENT, DerivativeCheck, Kind, exact, output_place
 from .rule import CustomRule, Forward, Mask, Values
@@ -94,7 +94,7 @@ def check_partials(positions: Positions, rules: int, arguments: int) -> None:
     """Raise `TangentCountError` where ``defjvps`` was given too few or too many rules."""
     if rules != arguments:
         raise TangentCountError(
-            f"{positions.what}: defjvps was given {rules} rules, but the function has {arguments} arguments. Give one "
+            f"{positions.where}: defjvps was given {rules} rules, but the function has {arguments} arguments. Give one "
             "for each, None where its derivative is zero"
         )
 
@@ -331,7 +331,7 @@ class JaxCall(CustomRule):
         return tree_unflatten(self.treedef, [given(x) for x in values])
 
     def _title(self, slot: str, rule: Callable[..., Any]) -> str:
-        return f"{self.declared.positions.what}: the {slot} rule {name_of(rule)}"
+        return f"{self.declared.positions.where}: the {slot} rule {name_of(rule)}"
 
     def _fitted(
         self,
@@ -356,7 +356,7 @@ class JaxCall(CustomRule):
         d = self.declared
         if not path or not isinstance(path[0], SequenceKey):
             return "the arguments"
-        return f"{argument_name(d.fun, d.positions.position(path[0].idx))}{keystr(path[1:])}"
+        return f"{d.positions.place(path[0].idx)}{keystr(path[1:])}"
 
     def _outputs(self, rule: Callable[..., Any], out: PyTree) -> list[Any]:
         """The leaves of an output; the function and its rules must all return the same type."""
@@ -371,7 +371,7 @@ class JaxCall(CustomRule):
             if aspect != "structure":
                 aspect, expected, got = "shape and dtype", expected.strong(), got.strong()
             raise FunctionDefinitionError(
-                f"{self.declared.positions.what}: {name_of(rule)} returned {got} as {output_place(path)}, but "
+                f"{self.declared.positions.where}: {name_of(rule)} returned {got} as {output_place(path)}, but "
                 f"{name_of(self.source)} returned {expected}: the function and its rules must return outputs of one "
                 f"{aspect}",
                 last_line(rule),

@@ -240,7 +240,7 @@ def test_wrong_arguments(call, text):
         ({"nondiff_argnums": 2}, "nondiff_argnums has 2, but the function has 2 positional parameters: x, y"),
         ({"nondiff_argnums": -3}, "nondiff_argnums has -3"),
         ({"nondiff_argnums": ("x",)}, "must be integers, got 'x'"),
-        ({"nondiff_argnames": "z"}, "nondiff_argnames has 'z', but its positional parameters are: x, y"),
+        ({"nondiff_argnames": "z"}, "nondiff_argnames has 'z', but its parameters are: x, y"),
     ],
 )
 def test_wrong_options(options, text):

@@ -1,0 +1,191 @@
+"""Arguments bound to the parameters of a user's function, and those that a decorator's options list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..arrays.arguments import Parameters, shown
+from ..core.errors import FunctionDefinitionError, FunctransError
+from .arguments import name_of
+
+
+def listed(
+    where: str, option: str, given: Any, kind: type[int] | type[str], error: type[FunctransError]
+) -> tuple[Any, ...]:
+    """The integers or names that an option lists; one alone is a list of one, None an empty one.
+
+    Raises
+    ------
+    error
+        If it holds anything else.
+    """
+    if given is None:
+        return ()
+    one = isinstance(given, kind) or not isinstance(given, Iterable)
+    values = (given,) if one or (isinstance(given, np.ndarray) and given.ndim != 1) else tuple(given)
+    for x in values:
+        if not isinstance(x, kind if kind is str else int | np.integer) or isinstance(x, bool):
+            what = "strings" if kind is str else "integers"
+            raise error(f"{where}: {option} must be {what}, got {shown(x)}")
+    return values if kind is str else tuple(map(int, values))
+
+
+class Binder:
+    """Binds arguments to the parameters of a function.
+
+    Parameters
+    ----------
+    where : str
+        The beginning of messages: ``"custom_vjp of f"``.
+    fun : callable
+    error : type
+        The class of errors.
+    skip : int
+        How many positional parameters at the front to leave out.
+    hint : callable, optional
+        Gives what messages about arguments that do not match add.
+
+    Attributes
+    ----------
+    parameters : Parameters
+    names : list of str
+        Of the positional parameters.
+    count : int or None
+        Their number; None where it is not fixed, or not known.
+    """
+
+    def __init__(
+        self,
+        where: str,
+        fun: Callable[..., Any],
+        error: type[FunctransError],
+        skip: int = 0,
+        hint: Callable[[], str] = str,
+    ):
+        self.where = where
+        self.error = error
+        self.parameters = Parameters(fun, skip)
+        self.names = self.parameters.names
+        self.count = None if self.parameters.variadic else len(self.names)
+        self._hint = hint
+        signature = self.parameters.signature
+        known = () if signature is None else signature.parameters.values()
+        needs_names = any(p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in known)
+        #: How many positional arguments need no binding; -1: always bind.
+        self._complete = -1 if needs_names else len(self.names)
+
+    def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+        """All arguments in the order of the parameters, and the names of those at the end that go by keyword."""
+        if not kwargs and len(args) == self._complete:
+            return args, ()
+        try:
+            bound = self.parameters.bind(args, kwargs)
+        except TypeError as error:
+            hint = self._hint()
+            if self.parameters.signature is None:
+                hint += ". Its signature is not known: pass all arguments by position"
+            raise self.error(f"{self.where}: {error}{hint}") from None
+        return (*bound.args, *bound.kwargs.values()), tuple(bound.kwargs)
+
+    def position(self, option: str, i: int) -> int:
+        """The position of a parameter that an option gives by number; negative ones count from the end."""
+        at = i if i >= 0 or self.count is None else i + self.count
+        if at < 0 or (self.count is not None and at >= self.count):
+            raise self.error(
+                f"{self.where}: {option} has {i}, but the function has {len(self.names)} positional parameters: "
+                f"{', '.join(self.names) or 'none'}"
+            )
+        return at
+
+    def check_name(self, option: str, name: str, known: Iterable[str]) -> None:
+        """Raise where an option gives a parameter by a name that is not among those known."""
+        if name not in known:
+            raise self.error(
+                f"{self.where}: {option} has {name!r}, but its parameters are: {', '.join(known) or 'none'}"
+            )
+
+
+class Positions(Binder):
+    """A function whose arguments are all passed on by position, some of them apart.
+
+    Parameters
+    ----------
+    what : str
+        The front end, for messages: ``"custom_vjp"``.
+    fun : callable
+    argnums : int or sequence of int
+        Which arguments are passed on apart.
+    argnames : str or sequence of str
+
+    Attributes
+    ----------
+    apart : tuple of int
+        Positions in ascending order.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        fun: Callable[..., Any],
+        argnums: int | Sequence[int] = (),
+        argnames: str | Iterable[str] = (),
+    ):
+        super().__init__(f"{what} of {name_of(fun)}", fun, FunctionDefinitionError)
+        numbers = listed(self.where, "nondiff_argnums", argnums, int, self.error)
+        names = listed(self.where, "nondiff_argnames", argnames, str, self.error)
+        for name in names:
+            self.check_name("nondiff_argnames", name, self.names)
+        positions = {self.position("nondiff_argnums", i) for i in numbers}
+        self.apart = tuple(sorted(positions.union(map(self.names.index, names))))
+
+    def resolved(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """All arguments by position, defaults filled in.
+
+        Raises
+        ------
+        FunctionDefinitionError
+            If they do not match the signature, or one can be passed by name only.
+        """
+        values, keywords = self.bound(args, kwargs)
+        if keywords:
+            by_name = [name for name in keywords if name in kwargs]
+            if by_name:
+                raise self.error(
+                    f"{self.where}: {', '.join(by_name)} can be passed by name only, but rules get arguments by "
+                    "position. Make it a positional parameter (without * before it), or bind it: functools.partial"
+                )
+            values = values[: -len(keywords)]
+        if self.apart and self.apart[-1] >= len(values):
+            raise self.error(
+                f"{self.where}: nondiff_argnums has {self.apart[-1]}, but it was called with {len(values)} arguments"
+            )
+        return values
+
+    def split(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """The arguments that are passed on apart, and the others."""
+        if not self.apart:
+            return (), args
+        others = tuple([x for i, x in enumerate(args) if i not in self.apart])
+        return tuple([args[i] for i in self.apart]), others
+
+    def merged(self, apart: Sequence[Any], others: Sequence[Any]) -> Sequence[Any]:
+        """The arguments in their order again."""
+        if not self.apart:
+            return others
+        merged = list(others)
+        for i, x in zip(self.apart, apart):
+            merged.insert(i, x)
+        return merged
+
+    def name(self, position: int) -> str:
+        """The parameter at a position."""
+        return self.names[position] if position < len(self.names) else str(position)
+
+    def place(self, i: int) -> str:
+        """How messages call the i-th of the arguments that are not apart: ``argument 1 ('w')``."""
+        for k in self.apart:
+            i += k <= i
+        return self.parameters.place(i)
