@@ -1,7 +1,7 @@
-"""First-order primitives, one folder per mathematical family, each record with every rule in sight.
+"""First-order primitives, one folder per mathematical family. Each record shows all its rules in one place.
 
-Importing any of them fills the tables of `core.trace.operators`: Python's operators, NumPy's ufuncs and indexing of
-tracers.
+Importing any of them fills the tables of `core.trace.operators`: what Python's operators, NumPy's ufuncs and indexing
+do to tracers.
 """
 
 from . import ufuncs as ufuncs

@@ -1,6 +1,4 @@
-"""Axes and shapes as users write them, checked: negative axes, single numbers for tuples, ``-1`` in a
-shape.
-"""
+"""Check axes and shapes as users write them: negative axes, a single number for a tuple, ``-1`` in a shape."""
 
 from __future__ import annotations
 
@@ -21,14 +19,14 @@ from ..core.trace import Tracer, is_abstract
 
 
 def one_axis(axis: Any, ndim: int, name: str) -> int:
-    """The axis counted from the front.
+    """Return the axis, counted from the front.
 
     Raises
     ------
     AxisError
-        If there is no such axis.
+        If the axis is out of bounds.
     ArgumentError
-        If it is no integer.
+        If it is not an integer.
     TracerIntegerConversionError
         If it is traced: axes must be known while tracing.
     """
@@ -47,28 +45,28 @@ def one_axis(axis: Any, ndim: int, name: str) -> int:
 
 
 def many_axes(axes: Any, ndim: int, name: str) -> tuple[int, ...]:
-    """Distinct axes counted from the front; one integer is a tuple of it."""
+    """Return distinct axes, counted from the front. A single integer counts as a tuple of one."""
     listed = _listed(axes, f"{name}: axis")
     found = tuple([one_axis(a, ndim, name) for a in listed])
     if len(set(found)) != len(found):
-        raise ArgumentValueError(f"{name}: an axis is named twice in {tuple(listed)}")
+        raise ArgumentValueError(f"{name}: duplicate axis in {tuple(listed)}")
     return found
 
 
 def axes_or_all(axes: Any, ndim: int, name: str) -> tuple[int, ...]:
-    """`many_axes`; all of them for None."""
+    """Like `many_axes`; None means all axes."""
     return tuple(range(ndim)) if axes is None else many_axes(axes, ndim, name)
 
 
 def reduced_axes(axes: Any, ndim: int, name: str) -> tuple[int, ...]:
-    """`axes_or_all`; a number has an axis 0 and -1 to reduce along, as NumPy lets it have."""
+    """Like `axes_or_all`, but a 0-d array accepts the axes 0 and -1, as in NumPy."""
     if ndim == 0 and type(axes) is int and axes in (0, -1):
         return ()
     return axes_or_all(axes, ndim, name)
 
 
 def _listed(value: Any, where: str) -> Sequence[Any]:
-    """The parts of a sequence, or a single integer as one."""
+    """Return the elements of a sequence; a single integer counts as a sequence of one."""
     if type(value) is tuple or type(value) is list:
         return value
     if isinstance(value, np.ndarray) and value.ndim > 0:
@@ -83,36 +81,36 @@ def _listed(value: Any, where: str) -> Sequence[Any]:
 
 
 def as_shape(shape: Any, name: str) -> tuple[int, ...]:
-    """A shape as a tuple of ints; one integer is a shape of one axis.
+    """Return a shape as a tuple of ints; a single integer is a shape of one axis.
 
     Raises
     ------
     ArgumentError
-        If it holds something else than integers.
+        If an element is not an integer.
     TracerIntegerConversionError
-        If it holds traced numbers: shapes must be known while tracing.
+        If an element is traced: shapes must be known while tracing.
     """
     if type(shape) is tuple and all(type(n) is int for n in shape):
         return shape
     found = []
-    for n in _listed(shape, f"{name}: a shape"):
+    for n in _listed(shape, f"{name}: shape"):
         if isinstance(n, bool):
-            raise ArgumentError(f"{name}: a shape must be integers, got {n} of type bool")
+            raise ArgumentError(f"{name}: shape must be integers, got {n} of type bool")
         try:
             found.append(operator.index(n))
         except TypeError as error:
             if isinstance(error, ArgumentError) or type(error) is not TypeError:
                 raise
             raise ArgumentError(
-                f"{name}: a shape must be integers, got {n!r} of type {type(n).__name__}"
+                f"{name}: shape must be integers, got {n!r} of type {type(n).__name__}"
             ) from None
         if abs(found[-1]) >= 2**63:
-            raise ArgumentValueError(f"{name}: a shape of {found[-1]} does not fit into 64 bits")
+            raise ArgumentValueError(f"{name}: shape has an extent of {found[-1]}, which exceeds int64")
     return tuple(found)
 
 
 def positive_shape(shape: Any, name: str) -> tuple[int, ...]:
-    """`as_shape` without negative numbers."""
+    """Like `as_shape`, but reject negative extents."""
     found = as_shape(shape, name)
     if any(n < 0 for n in found):
         raise ArgumentValueError(f"{name}: negative dimensions are not allowed, got shape {found}")
@@ -120,7 +118,7 @@ def positive_shape(shape: Any, name: str) -> tuple[int, ...]:
 
 
 def filled_shape(shape: tuple[int, ...], size: int, name: str, own: tuple[int, ...]) -> tuple[int, ...]:
-    """A shape with its ``-1`` replaced by what is left of `size`."""
+    """Replace the ``-1`` of a shape by the extent that gives it `size` elements."""
     known = 1
     for n in shape:
         if n != -1:

@@ -1,11 +1,11 @@
-"""What follows from a primitive's family, so that no rule is written twice.
+"""Rules that follow from a primitive's family, written once.
 
-`elementwise` fills in broadcasting, batching, the jvp from the derivative in each operand, and transposition where
-the operation is linear. A derivative is written in one of two ways; None stands for an operand on which the output
-does not depend smoothly (``floor``).
+`elementwise` supplies broadcasting, batching, the jvp (from the derivative in each operand), and transposition where
+the operation is linear. A derivative has one of two forms. None stands for an operand on which the output does not
+depend smoothly (``floor``).
 
-* A *factor*, as in ``factors=(lambda ans, x: cos(x),)``, is what the operand's tangent is multiplied by.
-* A *term*, as in ``terms=(lambda t, ans, x: div(t, x),)``, is what the operand's tangent `t` contributes.
+* A *factor*, as in ``factors=(lambda ans, x: cos(x),)``, multiplies the operand's tangent.
+* A *term*, as in ``terms=(lambda t, ans, x: div(t, x),)``, is the contribution of the operand's tangent `t`.
 
 A *transpose*, as in ``transposes=(lambda ct, x, y: div(ct, y), None)``, takes the output's cotangent to that
 operand's, for operands in which the operation is linear.
@@ -62,24 +62,24 @@ def elementwise(
     ----------
     name : str
     impl : callable
-        NumPy's function (a ufunc as it is, where one exists).
+        NumPy's function (the ufunc itself, where one exists).
     factors : sequence of callable or None, optional
-        For each operand ``factor(ans, *operands)``. Without `factors` and `terms` there is no derivative anywhere
+        For each operand ``factor(ans, *operands)``. Without `factors` and `terms` the derivative is 0 everywhere
         (comparisons).
     terms : sequence of callable or None, optional
         For each operand ``term(t, ans, *operands)``, instead of `factors`.
     transposes : sequence of callable or None
-        For each operand ``transpose(ct, *operands)`` with `Linear` in the place of the linear one.
+        For each operand ``transpose(ct, *operands)`` with `Linear` in place of the linear one.
     linear : bool
-        Whether it is linear in its one operand; then there is nothing else to say of its derivative.
+        Whether it is linear in its only operand; then `factors` and `terms` are not needed.
     kernel : callable or KernelRule
         ``emit(k, *scalars, **params)``.
     kinds : str
-        The dtype kinds that it takes, as in `numpy.dtype.kind`.
+        The dtype kinds that it accepts, as in `numpy.dtype.kind`.
     out : callable, optional
-        The output's dtype from the operands'; by default the same.
+        Maps the operands' dtype to the output's; by default they are equal.
     weak : bool
-        Whether the output of weak operands is weak (false for comparisons).
+        Whether weak operands give a weak output (false for comparisons).
     cheap, moves_data, simplify
         See `functrans.core.primitive`.
     """
@@ -88,7 +88,7 @@ def elementwise(
     elif terms is None:
         factors = (None,) * _MOST_OPERANDS if factors is None else factors
         terms = [None if factor is None else _product(factor) for factor in factors]
-    # The primitive that the jvp rule belongs to, when it is made.
+    # The jvp rule needs the primitive, which is made after it.
     this: list[Primitive] = []
     prim: Primitive = Primitive(
         name,
@@ -114,9 +114,9 @@ _MOST_OPERANDS = 3
 
 
 def literal(value: float, like: Any) -> Any:
-    """`value` in the dtype of `like`, so that a rule can combine the two."""
+    """Return `value` in the dtype of `like`, so that a rule can combine the two."""
     dtype = dtype_of(like)
-    # NumPy takes a Python float faster than any scalar of its own.
+    # NumPy combines arrays with a Python float faster than with its own scalars.
     return float(value) if dtype is FLOAT64 else dtype.type(value)
 
 
@@ -127,7 +127,7 @@ def _elementwise_abstract(
         first = avals[0]
         dtype = first.dtype
         if out is None and dtype.kind in kinds:
-            # Nearly always nothing has to be built.
+            # In almost all calls an operand's aval is the answer.
             if len(avals) == 1:
                 return first if weak or not first.weak else first.strong()
             if len(avals) == 2:
@@ -143,7 +143,7 @@ def _elementwise_abstract(
 
 # --- derivatives -------------------------------------------------------------------------------------------
 
-# One jvp for each number of operands: this is where eager differentiation spends its time.
+# One jvp per number of operands: eager differentiation spends its time here.
 
 
 def _product(factor: Rule) -> Rule:
@@ -214,7 +214,7 @@ def _elementwise_transpose(transposes: Sequence[Rule | None]) -> Rule:
 
 
 def _short_transpose(first: Rule, general: Rule) -> Rule:
-    """For the commonest case: two operands, linear in the first."""
+    """Return a fast transpose for the commonest case: two operands, linear in the first."""
 
     def transpose(ct: Any, x: Any, y: Any) -> list[Any]:
         if type(y) is Linear:

@@ -1,8 +1,8 @@
-"""Discrete Fourier transforms along any axes: one primitive, four kinds.
+"""Discrete Fourier transforms along any axes: one primitive with four kinds.
 
-With ``w = exp(-2 pi i / n)`` along each axis: ``fft`` is ``y_k = sum_j x_j w^(jk)``, ``rfft`` its first ``n//2 + 1``
-outputs for a real `x`, ``ifft`` and ``irfft`` are the inverses; `norm` says as in NumPy which of the directions has the
-factor ``1/n`` (or both its root). There is no kernel: SciPy's pocketfft runs between
+With ``w = exp(-2 pi i / n)`` along each axis: ``fft`` is ``y_k = sum_j x_j w^(jk)``, ``rfft`` returns its first ``n//2
++ 1`` outputs for a real `x`, ``ifft`` and ``irfft`` are the inverses. As in NumPy, `norm` says which direction carries
+the factor ``1/n`` (or that both carry its square root). There is no kernel rule: SciPy's pocketfft runs between
 kernels.
 """
 
@@ -21,10 +21,10 @@ from ..core.primitive import Linear, Primitive
 from .elementwise.arithmetic import ge_p, le_p, mul_p, select_p
 from .elementwise.bits import and_p
 from .elementwise.complexes import conj_p, real_p
-from .structure.linear import linear_jvp, move_axis, shape_of
+from .structure.linear import check_axes, linear_jvp, move_axis, shape_of
 from .structure.shape import iota
 
-#: The other direction with the factor that this one has not.
+#: The norm that gives the opposite direction the factor that this one has.
 SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
@@ -33,8 +33,9 @@ def _abstract(x: Aval, *, kind: str, axes: tuple[int, ...], lengths: tuple[int, 
     if x.dtype.kind not in wanted:
         need = {"f": "float", "c": "complex"}.get(wanted, "float or complex")
         raise DtypeError(f"{kind}: expected {need} numbers, got {x.dtype}; convert them with .astype")
-    if not axes or len(set(axes)) != len(axes) or any(not 0 <= d < x.ndim for d in axes):
-        raise ShapeError(f"{kind}: axes {axes} do not fit an array of shape {x.shape}")
+    if not axes:
+        raise ShapeError(f"{kind}: axes must name at least one axis")
+    check_axes(kind, axes, x.shape)
     if any(n < 1 for n in lengths):
         raise ArgumentValueError(f"{kind}: lengths must be at least 1, got {lengths}")
     half = (*lengths[:-1], lengths[-1] // 2 + 1)
@@ -43,7 +44,7 @@ def _abstract(x: Aval, *, kind: str, axes: tuple[int, ...], lengths: tuple[int, 
     if met != before:
         raise ShapeError(
             f"{kind}: an array of shape {x.shape} has extents {met} along axes {axes}, where the lengths "
-            f"{lengths} need {before}"
+            f"{lengths} require {before}"
         )
     shape = list(x.shape)
     for d, n in zip(axes, after):
@@ -72,7 +73,7 @@ def _transpose(
 
 
 def _weights(z: Any, axes: tuple[int, ...], lengths: tuple[int, ...], mirrored: float) -> Any:
-    """Factors along the halved axis: 1 for the frequencies that are their own mirror image, `mirrored` for others."""
+    """Return factors along the halved axis: 1 for self-conjugate frequencies, `mirrored` for the others."""
     shape = [1] * len(shape_of(z))
     shape[axes[-1]] = shape_of(z)[axes[-1]]
     k = iota(tuple(shape), axes[-1])

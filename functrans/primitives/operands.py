@@ -1,4 +1,4 @@
-"""From what a user passes to what interpreters take: arrays, numbers, nested lists, tracers within."""
+"""Convert what a user passes (arrays, numbers, nested lists, also with tracers inside) to what interpreters take."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .structure.linear import broadcast_in_dim_p, shape_of
 from .structure.shape import concatenate_p
 
 Key = Any
-"""What decides promotion: a dtype, or for weak values the Python type ``int``, ``float`` or ``complex``."""
+"""What promotion depends on: a dtype, or for weak values the Python type ``int``, ``float`` or ``complex``."""
 
 WEAK_DTYPES: dict[type, np.dtype] = {kind: np.dtype(kind) for kind in (int, float, complex)}
 _SUPPORTED = frozenset(SUPPORTED)
@@ -26,7 +26,7 @@ _view = np.ndarray.view
 
 
 def key_of(x: Any) -> Key:
-    """The `Key` of a value that flows through interpreters."""
+    """Return the `Key` of a value that interpreters pass on."""
     key = PYTHON_KEYS.get(type(x))
     if key is not None:
         return key
@@ -34,21 +34,21 @@ def key_of(x: Any) -> Key:
 
 
 def operand(x: Any, name: str, position: int = 0) -> Any:
-    """`x` as a value that flows through interpreters: ndarray, NumPy or Python number, or tracer.
+    """Return `x` as a value that interpreters take: ndarray, NumPy or Python number, or tracer.
 
     Parameters
     ----------
     x : array_like
-        Also what NumPy makes an array of, and a nested list or tuple, with tracers among its elements.
+        Anything that NumPy converts to an array, also a nested list or tuple with tracers among its elements.
     name : str
-        The function, for messages.
+        The function's name, for messages.
     position : int
-        Which of its arguments.
+        The argument's number.
 
     Raises
     ------
     ArgumentError
-        If `x` is no array.
+        If `x` cannot become an array.
     UnsupportedDtypeError
         If its dtype is not supported.
     """
@@ -75,12 +75,12 @@ def operand(x: Any, name: str, position: int = 0) -> Any:
 
 
 def plain(x: Any, where: str) -> np.ndarray:
-    """The ndarray of a subclass, or of something that NumPy makes an array of.
+    """Convert an ndarray of a subclass, or any other object that NumPy accepts, to a plain ndarray.
 
     Raises
     ------
     ArgumentError
-        If that would lose a mask.
+        If the conversion fails, or would lose a mask.
     """
     if isinstance(x, np.ma.MaskedArray):
         raise ArgumentError(
@@ -93,7 +93,7 @@ def plain(x: Any, where: str) -> np.ndarray:
         raise
     except Exception as error:  # whatever the user's object does
         raise ArgumentError(
-            f"{where} of type {type(x).__name__} makes no array: {type(error).__name__}: {error}"
+            f"{where} of type {type(x).__name__} cannot be converted to an array: {type(error).__name__}: {error}"
         ) from error
 
 
@@ -117,7 +117,7 @@ def has_tracer(x: Any) -> bool:
 
 
 def stacked(x: Sequence[Any], name: str, position: int = 0) -> Any:
-    """A nested list as one array; tracers among its elements are joined by ``concatenate``.
+    """Convert a nested list to an array; tracers among its elements are joined by ``concatenate``.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def stacked(x: Sequence[Any], name: str, position: int = 0) -> Any:
         try:
             array = np.array(x)
         except ValueError as error:
-            raise ShapeError(f"{name}: argument {position} is a list that makes no array: {error}") from None
+            raise ShapeError(f"{name}: argument {position} is not a valid array: {error}") from None
         check_supported(array.dtype, f"{name}: argument {position}")
         return array
     parts = [operand(part, name, position) for part in x]
@@ -136,16 +136,16 @@ def stacked(x: Sequence[Any], name: str, position: int = 0) -> Any:
     if len(shapes) != 1:
         listed = ", ".join(map(str, sorted(shapes)))
         raise ShapeError(
-            f"{name}: argument {position} is a list whose elements have different shapes ({listed}); only "
-            "elements of one shape make an array"
+            f"{name}: argument {position} is a list whose elements have different shapes ({listed}); all elements "
+            "must have one shape"
         )
     return stack(parts)
 
 
 def stack(parts: Sequence[Any]) -> Any:
-    """Values of one shape along a new first axis, in their common dtype."""
+    """Stack values of one shape along a new first axis, in their common dtype."""
     avals = [aval_of(part) for part in parts]
-    dtype, _ = promote([(a.dtype, False) for a in avals])  # in lists NumPy knows no weak numbers
+    dtype, _ = promote([(a.dtype, False) for a in avals])  # numbers in lists are not weak in NumPy
     shape = avals[0].shape
     axes = tuple(range(1, len(shape) + 1))
     rows = [
@@ -156,7 +156,7 @@ def stack(parts: Sequence[Any]) -> Any:
 
 
 def strong(x: Any, dtype: np.dtype) -> Any:
-    """`x` in a dtype, and not weak."""
+    """Cast `x` to a dtype; the result is not weak."""
     if type(x) in PYTHON_KEYS:
         return number(x, dtype)
     if isinstance(x, Tracer) and x.aval.weak:
@@ -165,27 +165,27 @@ def strong(x: Any, dtype: np.dtype) -> Any:
 
 
 def number(x: Any, dtype: np.dtype) -> Any:
-    """A Python number as one of NumPy's.
+    """Convert a Python number to a NumPy scalar.
 
     Raises
     ------
     IntegerRangeError
-        If it is an integer that the dtype does not hold.
+        If it is an integer out of the dtype's range.
     DtypeError
-        If it is complex and the dtype real, or no whole number and the dtype one of integers.
+        If it is complex and the dtype real, or not a whole number and the dtype integer.
     """
     try:
         return dtype.type(x)
     except OverflowError as error:
         if isinstance(x, float):
-            raise DtypeError(f"the number {x} does not become {dtype}: {error}") from None
+            raise DtypeError(f"the number {x} cannot be converted to {dtype}: {error}") from None
         raise (IntegerRangeError(str(error)) if -(2**63) <= x < 2**64 else too_large(x)) from None
     except (TypeError, ValueError):
         raise DtypeError(
-            f"the number {x} does not become {dtype}: convert the array it meets with .astype({type(x).__name__})"
+            f"the number {x} cannot be converted to {dtype}: convert the array with .astype({type(x).__name__})"
         ) from None
 
 
 def finish(x: Any) -> Any:
-    """What the user receives: tracers as they are, anything else as `Array`, a weak one for a Python number."""
+    """Return what the user receives: tracers unchanged, anything else as an `Array`, weak for a Python number."""
     return x if isinstance(x, Tracer) else wrap(x)

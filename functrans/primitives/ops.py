@@ -1,6 +1,6 @@
 """Every operation under one name, for the namespaces above: ``ops.add_p``, ``ops.reshape``.
 
-Who writes a primitive imports from its own file instead.
+To write a primitive, import from the operations' own files instead.
 """
 
 from .elementwise.arithmetic import *

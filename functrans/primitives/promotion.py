@@ -1,7 +1,7 @@
-"""NumPy's promotion around elementwise operations: `unary` and `binary` make a public function of one.
+"""Apply NumPy's promotion around elementwise operations; `unary` and `binary` make them public functions.
 
-This is where an eager program spends its time besides NumPy, so what promotion decides is looked up by the
-operands' keys (dtype, or Python type where weak) and costs one dictionary access after the first call.
+Besides NumPy itself, this is where an eager program spends its time. So what promotion decides is looked up by the
+operands' keys (dtype, or Python type if weak), and after the first call costs one dictionary access.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Body = Callable[..., Any]
 
 
 def resolved(ufunc: np.ufunc, keys: tuple[Key, ...]) -> tuple[np.dtype, ...]:
-    """The dtypes that the ufunc's operands are cast to."""
+    """Return the dtypes that the ufunc casts its operands to."""
     operands = tuple(
         [
             (WEAK_DTYPES[k], True)
@@ -40,9 +40,9 @@ def resolved(ufunc: np.ufunc, keys: tuple[Key, ...]) -> tuple[np.dtype, ...]:
 
 
 def _make_plan(ufunc: np.ufunc, keys: tuple[Key, ...], keep_weak: bool) -> Plan:
-    """How each operand comes to the dtype that the ufunc computes in; None where nothing is to be done.
+    """Return the cast of each operand to the dtype that the ufunc computes in; None where none is needed.
 
-    Where all operands are weak the result is weak if `keep_weak` (operators), else strong (functions).
+    If all operands are weak, the result is weak with `keep_weak` (operators) and strong without (functions).
     """
     dtypes = resolved(ufunc, keys)
     weak = [k in WEAK_DTYPES for k in keys]
@@ -52,14 +52,14 @@ def _make_plan(ufunc: np.ufunc, keys: tuple[Key, ...], keep_weak: bool) -> Plan:
 
 
 def _cast(key: Key, dtype: np.dtype) -> Cast:
-    """Of an operand beside a strong one: a weak float64 may stay, it takes part as a number."""
+    """Return the cast of an operand beside a strong one. A weak float64 needs none: it takes part as a number."""
     if WEAK_DTYPES.get(key, key) == dtype:
         return None
 
     def cast(x: Any) -> Any:
         if type(x) not in PYTHON_KEYS:
             return convert_element_type_p.bind(x, dtype=dtype, weak=False)
-        # A Python float is what NumPy multiplies by fastest. A bool is not weak, so must not become one.
+        # NumPy multiplies fastest by a Python float. A bool is not weak, so it must not become a Python number.
         return float(x) if dtype is FLOAT64 and type(x) is float else number(x, dtype)
 
     return cast
@@ -70,7 +70,7 @@ def _strong_cast(dtype: np.dtype) -> Cast:
 
 
 def common_dtype(keys: tuple[Key, ...]) -> tuple[np.dtype, bool]:
-    """The dtype that ``np.result_type`` gives, and whether all are weak."""
+    """Return the dtype that ``np.result_type`` gives, and whether all operands are weak."""
     return promote([(WEAK_DTYPES[k], True) if k in WEAK_DTYPES else (k, False) for k in keys])
 
 
@@ -81,7 +81,7 @@ def _common_plan(keys: tuple[Key, ...]) -> tuple[Cast, ...]:
 
 
 def common(*values: Any) -> list[Any]:
-    """The values in the dtype that ``np.result_type`` gives them (from which Python numbers keep away)."""
+    """Cast the values to the dtype that ``np.result_type`` gives, on which Python numbers have no influence."""
     plan = _common_plan(tuple(map(key_of, values)))
     return [x if cast is None else cast(x) for x, cast in zip(values, plan)]
 
@@ -100,14 +100,14 @@ def _weak_cast(key: Key, dtype: np.dtype) -> Cast:
 
 
 def with_options(function: Body, ufunc: np.ufunc, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """`function` of the arguments in the dtypes that the keyword arguments of NumPy's ufuncs ask for.
+    """Call `function` on the arguments, cast to the dtypes that the keyword arguments of NumPy's ufuncs request.
 
     Raises
     ------
     ArgumentError
-        For `where`, and for a keyword that there is not.
+        For `where`, and for an unknown keyword.
     DtypeError
-        If `casting` does not allow what is to be cast, or the ufunc has no loop for `dtype`.
+        If `casting` does not allow a cast that is needed, or the ufunc has no loop for `dtype`.
     """
     name = ufunc.__name__
     refuse_out(name, options.pop("out", None))
@@ -124,7 +124,7 @@ def with_options(function: Body, ufunc: np.ufunc, args: tuple[Any, ...], options
     dtype = options.pop("dtype", None)
     if options:
         raise ArgumentError(
-            f"{name}: unknown keyword argument {next(iter(options))!r}; dtype= and casting= are taken"
+            f"{name}: unknown keyword argument {next(iter(options))!r}; dtype= and casting= are supported"
         )
     values = [operand(x, name, i) for i, x in enumerate(args)]
     if dtype is None and casting == "same_kind":
@@ -134,7 +134,7 @@ def with_options(function: Body, ufunc: np.ufunc, args: tuple[Any, ...], options
 
 
 def _cast_to(ufunc: np.ufunc, values: list[Any], to: np.dtype | None, casting: Any) -> list[Any]:
-    """The operands in the dtypes of the loop that gives `to`, if they may be cast to those."""
+    """Cast the operands to the dtypes of the loop whose result has dtype `to`, if `casting` allows it."""
     keys = [key_of(x) for x in values]
     if to is None:
         found = resolved(ufunc, tuple(keys))
@@ -145,13 +145,13 @@ def _cast_to(ufunc: np.ufunc, values: list[Any], to: np.dtype | None, casting: A
             found = ufunc.resolve_dtypes(wanted, signature=signature, casting=casting)[: ufunc.nin]
         except TypeError as error:
             raise DtypeError(
-                f"{ufunc.__name__}: with dtype={to} and casting={casting!r} it does not take "
+                f"{ufunc.__name__}: with dtype={to} and casting={casting!r} it has no loop for "
                 f"{', '.join(map(_key_name, keys))}: {error}. Convert the arguments with .astype"
             ) from None
     for i, (key, dtype) in enumerate(zip(keys, found)):
         if key not in WEAK_DTYPES and not np.can_cast(key, dtype, casting):
             raise DtypeError(
-                f"{ufunc.__name__}: argument {i} of dtype {key} is not cast to {dtype} with casting={casting!r}; "
+                f"{ufunc.__name__}: argument {i} of dtype {key} cannot be cast to {dtype} with casting={casting!r}; "
                 "convert it with .astype"
             )
     return [strong(x, check_supported(d, f"{ufunc.__name__}: dtype")) for x, d in zip(values, found)]
@@ -162,7 +162,7 @@ def _key_name(key: Key) -> str:
 
 
 def refuse_out(name: str, out: Any) -> None:
-    """Raise if an array to write into was given."""
+    """Raise if the caller passed an array to write into."""
     if out is not None and not (type(out) is tuple and len(out) > 0 and all(x is None for x in out)):
         raise ImmutableArrayError(
             f"{name}(..., out=x): functrans does not write into arrays. Use the returned value"
@@ -170,8 +170,8 @@ def refuse_out(name: str, out: Any) -> None:
 
 
 def _named(error: Exception, name: str, *args: Any) -> Exception:
-    """The error of shapes that do not fit, or of numbers that no dtype holds, which names the function; others as
-    they are.
+    """Return an error that names the function, for shapes that do not broadcast and for numbers out of range.
+    Other errors are returned unchanged.
     """
     if isinstance(error, OverflowError):
         for i, x in enumerate(args):
@@ -188,16 +188,16 @@ def _named(error: Exception, name: str, *args: Any) -> Exception:
 
 
 def unary(ufunc: np.ufunc, body: Body, summary: str) -> Body:
-    """The public function of one operand, which `body` computes when it has NumPy's dtype.
+    """Make a public function of one operand; `body` computes it once the operand has NumPy's dtype.
 
     Parameters
     ----------
     ufunc : numpy.ufunc
-        Decides the dtype.
+        The ufunc that decides the dtype.
     body : callable
         ``body(x)``, for example the `bind` of a primitive.
     summary : str
-        For its docstring.
+        The first line of its docstring.
     """
     called = ufunc.__name__
     plans: dict[Key, Cast] = {}
@@ -222,7 +222,7 @@ def unary(ufunc: np.ufunc, body: Body, summary: str) -> Body:
 
 
 def unary_operator(ufunc: np.ufunc, body: Body) -> Body:
-    """Python's operator of one operand: like `unary`, but a weak operand gives a weak result."""
+    """Make Python's operator of one operand: like `unary`, but a weak operand gives a weak result."""
     plans: dict[Key, Cast] = {}
 
     def apply(x: Any) -> Any:
@@ -237,7 +237,7 @@ def unary_operator(ufunc: np.ufunc, body: Body) -> Body:
 
 
 def binary(ufunc: np.ufunc, body: Body, summary: str) -> Body:
-    """The public function of two operands; see `unary`."""
+    """Make a public function of two operands; see `unary`."""
     called = ufunc.__name__
     plans: dict[tuple[Key, Key], Plan] = {}
 
@@ -263,7 +263,7 @@ def binary(ufunc: np.ufunc, body: Body, summary: str) -> Body:
 
 
 def binary_operator(ufunc: np.ufunc, body: Body) -> Body:
-    """Python's operator of two operands; NotImplemented where one is no array."""
+    """Make Python's operator of two operands; it returns NotImplemented if one of them is not an array."""
     plans: dict[tuple[Key, Key], Plan] = {}
     called = ufunc.__name__
 
@@ -291,7 +291,7 @@ def binary_operator(ufunc: np.ufunc, body: Body) -> Body:
 
 
 def operator_operand(x: Any, name: str, position: int) -> Any:
-    """The operand of a Python operator; NotImplemented where it is none: Python then asks the other side."""
+    """Return an operator's operand as a value; NotImplemented if it is not one, so that Python tries the other."""
     kind = type(x)
     if kind in PYTHON_KEYS:
         return x
@@ -334,11 +334,11 @@ ShapeError
 
 
 def publish(function: Body, ufunc: np.ufunc, summary: str) -> Body:
-    """Give `function` its name and docstring, and make it what the ufunc does to tracers."""
+    """Name and document `function`, and let the ufunc call it for tracers."""
     name = ufunc.__name__
     function.__name__ = function.__qualname__ = name
     home = "numpy" if getattr(np, name, None) is ufunc else "scipy.special"
-    function.__module__ = f"functrans.{home}"  # where pickle finds it
+    function.__module__ = f"functrans.{home}"  # so that pickle can import it
     function.__doc__ = _DOC.format(
         summary=summary,
         name=name,

@@ -1,4 +1,4 @@
-"""What can be done with tapes outside of loops: writing one, and the sum of two of the same length."""
+"""Operations on tapes outside of loops: write one, and add two of equal length."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .structure.shape import loops
 
 
 def write_tape(item: Aval, values: Sequence[Any]) -> Tape:
-    """A tape of these records."""
+    """Return a tape with these entries."""
     writer = TapeWriter(item, config.tape_limit)
     span = writer.write(values)
     if span is None:
@@ -29,13 +29,13 @@ def write_tape(item: Aval, values: Sequence[Any]) -> Tape:
 
 
 def stacked(item: Aval, values: Sequence[Any]) -> Any:
-    """Values of one type along a new first axis: an array, or an array of tapes."""
+    """Stack values of one type along a new first axis: as an array, or as an array of tapes."""
     if not isinstance(item, TapeAval):
         found = np.empty((len(values), *item.shape), item.dtype)
         for i, value in enumerate(values):
             found[i] = value
         return found
-    # A tape whose records are tapes holds their spans; without its own level it is an array of tapes.
+    # A tape whose entries are tapes stores their spans; without its outermost level it is an array of tapes.
     whole = write_tape(item, values)
     spans = records(whole.pools[0], item.shape, item.dtype)[: len(values)].copy()
     return Tape(spans, whole.pools[1:], item.with_shape((len(values), *item.shape)))
@@ -57,7 +57,7 @@ def _add_impl(x: Tape, y: Tape) -> Tape:
 
 
 def _sums(x: Tape, y: Tape) -> list[Any]:
-    if not len(x) or not len(y):  # of a branch that was not taken
+    if not len(x) or not len(y):  # from a branch that did not run
         x = x if len(x) else y
         return [x.record(i) for i in range(len(x))]
     add = _add_impl if isinstance(x.aval.item, TapeAval) else np.add
@@ -76,7 +76,7 @@ def _add_kernel(k: BlockEmitter, operands: Sequence[Any], results: Sequence[Any]
 
 
 def _add_one(k: BlockEmitter, x: Any, y: Any, out: Any) -> None:
-    """One tape; an empty operand, of a branch that was not taken, stands for zeros."""
+    """Add two tapes. An empty one comes from a branch that did not run, and stands for zeros."""
     (a, n), (b, m) = k.span(x), k.span(y)
     count = k.where(n < m, m, n)
     start = k.begin_tape(out)
@@ -105,7 +105,7 @@ def _add_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]
     return out, moving[0] if len(moving) == 1 else add_tapes_p.bind(*moving)
 
 
-#: The sum of two tapes of the same length, record by record: cotangents of a tape that is read twice.
+#: The sum of two tapes of equal length, entry by entry: adds the cotangents of a tape that is read twice.
 add_tapes_p: Primitive = Primitive(
     "add_tapes",
     _add_abstract,
@@ -118,14 +118,14 @@ add_tapes_p: Primitive = Primitive(
 
 
 def sum_primitive(aval: Aval) -> Primitive:
-    """What adds two values of a type."""
+    """Return the primitive that adds two values of a type."""
     return add_tapes_p if isinstance(aval, TapeAval) else add_p
 
 
 def tape_is_full(limit: int, source: Source | None = None) -> TapeLimitError:
-    """The error of a tape that has reached the limit."""
+    """Return the error for a tape that has reached the limit."""
     return TapeLimitError(
-        f"what the derivative of a loop must keep of its iterations exceeds config.tape_limit = {limit} bytes. "
-        "Wrap the body in functrans.checkpoint to keep less of each, make the loop shorter, or raise the limit",
+        f"the residuals of a loop exceed config.tape_limit = {limit} bytes. "
+        "Wrap the body in functrans.checkpoint to store less per iteration, make the loop shorter, or raise the limit",
         source,
     )

@@ -1,4 +1,4 @@
-"""An example for each ufunc, for its docstring: the arguments, and what a session prints."""
+"""An example for each ufunc's docstring: the arguments, and what a Python session prints."""
 
 EXAMPLES = {
     "absolute": ("[-2.0, 3.0]", "Array([2., 3.])"),

@@ -68,9 +68,9 @@ def test_bits_as_another_dtype():
     np.testing.assert_array_equal(
         ft.jit(lambda x: lax.bitcast_convert_type(x, np.uint8))(x[:, ::-1]), bytes_[:, ::-1]
     )
-    with pytest.raises(ShapeError, match="8 elements of uint8 make one of float64"):
+    with pytest.raises(ShapeError, match="one float64 takes 8 elements of uint8"):
         lax.bitcast_convert_type(np.zeros(4, np.uint8), float)
-    with pytest.raises(DtypeError, match="bool has no bits"):
+    with pytest.raises(DtypeError, match="cannot read the bits of bool"):
         lax.bitcast_convert_type(np.zeros(4, bool), np.uint8)
 
 

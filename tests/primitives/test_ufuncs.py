@@ -146,7 +146,7 @@ def test_integer_powers():
         assert fnp.power(np.arange(3), 2.0).dtype == np.float64
         assert fnp.power(np.arange(3, dtype=np.int8), 100).dtype == np.int8
     assert np.array_equal(fnp.power(np.arange(4, dtype=np.int8), 7), np.power(np.arange(4, dtype=np.int8), 7))
-    with pytest.raises(ValueError, match="no negative powers"):
+    with pytest.raises(ValueError, match=r"to (the|a) negative power"):
         fnp.power(np.arange(3), -1)
     with pytest.raises(ValueError, match="negative"):
         fnp.power(np.arange(3), np.array([-1, 2, 2]))
@@ -203,7 +203,7 @@ REFUSALS = {
     "text array": (lambda: fnp.add(np.array(["a"]), 1), UnsupportedDtypeError, "<U1"),
     "byte order": (lambda: fnp.sin(np.ones(2, ">f2")), UnsupportedDtypeError, "byte order"),
     "longdouble": (lambda: fnp.sin(np.longdouble(1)), UnsupportedDtypeError, "float64"),
-    "ragged": (lambda: fnp.sin([[1, 2], [3]]), ShapeError, "list that makes no array"),
+    "ragged": (lambda: fnp.sin([[1, 2], [3]]), ShapeError, "argument 0 is not a valid array"),
     "out": (lambda: fnp.sin(np.ones(3), out=np.ones(3)), ImmutableArrayError, "returned value"),
     "where": (lambda: fnp.sin(np.ones(3), where=np.ones(3, bool)), ArgumentError, "functrans.numpy.where"),
     "option": (lambda: fnp.sin(1.0, signature="d->d"), ArgumentError, "signature"),

@@ -1,7 +1,7 @@
 """Arithmetic, comparison, selection and casts, element by element.
 
-The records that most rules of other families are written with. Division with remainder and rounding stand in
-``rounding.py``, bits and integer functions in ``bits.py``.
+Rules of the other families mostly use these records. Division with remainder and rounding are in ``rounding.py``, bits
+and integer functions in ``bits.py``.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ div_p: Primitive = elementwise(
 
 
 def _share_impl(x: Any, y: Any) -> Any:
-    # Of NaN neither comparison holds.
+    # Both comparisons with NaN are false.
     twice = np.add(np.greater(x, y), np.greater_equal(x, y), dtype=np.result_type(x, y))
     return np.multiply(twice, literal(0.5, twice))
 
@@ -93,7 +93,7 @@ def _share_kernel(k: Any, x: Any, y: Any) -> Any:
     return k.where(_at_least(k, x, y, strict=True), one, k.where(x.eq(y), half, none))
 
 
-# How much of the tangent of `x` enters a maximum of `x` and `y`: 1, at a tie 1/2, else 0.
+# The derivative of ``maximum(x, y)`` in `x`: 1 where `x` is larger, 1/2 at a tie, else 0.
 share_p: Primitive = elementwise(
     "share", _share_impl, kernel=_share_kernel, kinds="fc", weak=False, cheap=True, moves_data=True
 )
@@ -135,7 +135,7 @@ min_p: Primitive = elementwise(
 
 
 def _at_least(k: Any, x: Any, y: Any, *, strict: bool) -> Any:
-    """``x >= y`` (``x > y`` if `strict`); complex numbers in NumPy's lexicographic order."""
+    """``x >= y`` (``x > y`` if `strict`); complex numbers compare in NumPy's lexicographic order."""
     if x.dtype.kind != "c":
         return x > y if strict else x >= y
     a, b, c, d = k.call("real", x), k.call("imag", x), k.call("real", y), k.call("imag", y)
@@ -211,7 +211,7 @@ select_p: Primitive = Primitive(
 
 
 def _inside(t: Any, low: Any, x: Any, high: Any) -> Any:
-    """`t` where `x` lies strictly between the bounds, else zero."""
+    """Return `t` where `x` lies strictly between the bounds, else zero."""
     zero = literal(0.0, t)
     return select_p.bind(gt_p.bind(x, low), select_p.bind(lt_p.bind(x, high), t, zero), zero)
 
@@ -235,7 +235,7 @@ clamp_p: Primitive = elementwise(
 )
 
 
-# As clamp, but with the derivatives of the maximum and the minimum that it is made of, shared at ties.
+# Like clamp, but with the derivatives of the maximum and minimum it consists of, which ties share.
 clip_p: Primitive = elementwise(
     "clip",
     _clipped,
@@ -260,7 +260,7 @@ def _cast(x: Any, *, dtype: np.dtype, weak: bool = False) -> Any:
     if x.dtype.kind == "c" and dtype.kind not in "cb":
         x = x.real
     if dtype == _UINT32 and x.dtype.kind == "f":
-        x = x.astype(INT64)  # as in kernels: of what does not fit, NumPy's result depends on the strides
+        x = x.astype(INT64)  # as kernels do; NumPy's result for values out of range depends on the strides
     out = x.astype(dtype, copy=False)
     return out.item() if weak and not out.ndim else out
 
@@ -282,7 +282,7 @@ def _convert_simplify(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
     inner = rw.made_by(x, eqn.primitive.name)
     if inner is None or not _holds_all(inner.invars[0].aval.dtype, x.aval.dtype):
         return None
-    # Through a dtype that holds every value of the first, the second cast alone decides.
+    # If the first cast loses nothing, the second one alone decides the result.
     source = inner.invars[0]
     if source.aval.dtype == to:
         return source
@@ -290,9 +290,7 @@ def _convert_simplify(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
 
 
 def _holds_all(source: np.dtype, target: np.dtype) -> bool:
-    """Whether `target` has every value of `source`; NumPy calls a cast of int64 to float64 safe, which it is
-    not.
-    """
+    """Return whether `target` represents every value of `source`. NumPy wrongly calls int64 to float64 a safe cast."""
     wide = source.kind in "iu" and source.itemsize == 8 and target.kind in "fc"
     return source.kind != "b" and not wide and np.can_cast(source, target, "safe")
 
@@ -313,7 +311,7 @@ convert_element_type_p: Primitive = Primitive(
 
 
 def weakly(x: Any) -> Any:
-    """A value that has no dtype of its own, where it has no axes."""
+    """Return a 0-d value as a weak one, without a dtype of its own."""
     aval = aval_of(x)
     if aval.weak or aval.shape or aval.dtype.kind not in WEAK_KEYS:
         return x
@@ -321,7 +319,7 @@ def weakly(x: Any) -> Any:
 
 
 def convert(x: Any, dtype: np.dtype) -> Any:
-    """`x` in another dtype; itself where it has that dtype already (then it may be weak)."""
+    """Cast `x` to a dtype; return it unchanged (weak or not) if it has that dtype."""
     return x if dtype_of(x) == dtype else convert_element_type_p.bind(x, dtype=dtype, weak=False)
 
 

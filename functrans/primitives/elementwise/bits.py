@@ -1,4 +1,4 @@
-"""Bits and integer functions (and, or, xor, not, shifts, gcd, lcm), and numbers read as the bits of another dtype."""
+"""Bits and integer functions (and, or, xor, not, shifts, gcd, lcm), and bitcasts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ not_p = elementwise(
 
 
 def _in_range(k: Any, x: Any, amount: Any) -> tuple[Any, Any]:
-    """Whether a shift is by less than the width (and not negative), and an amount that always is."""
+    """Return whether a shift amount is within ``[0, width)``, and the amount clamped to that range."""
     fits = amount < 8 * x.dtype.itemsize
     if x.dtype.kind == "i":
         fits = fits & (amount >= 0)
@@ -39,7 +39,7 @@ def _shift_left_kernel(k: Any, x: Any, amount: Any) -> Any:
 
 def _shift_right_kernel(k: Any, x: Any, amount: Any) -> Any:
     fits, safe = _in_range(k, x, amount)
-    # Beyond the width only copies of the sign are left.
+    # Shifts beyond the width leave copies of the sign bit.
     rest = (
         k.const(0, x.dtype)
         if x.dtype.kind == "u"
@@ -54,11 +54,11 @@ shift_right_p = elementwise("shift_right", np.right_shift, kernel=_shift_right_k
 # --- greatest common divisor --------------------------------------------------------------------------------
 
 _STEPS = {8: 13, 16: 24, 32: 47, 64: 93}
-"""Euclid's algorithm takes most steps for neighbouring Fibonacci numbers; so many fit in the width."""
+"""The most steps of Euclid's algorithm per integer size: neighbouring Fibonacci numbers are the worst case."""
 
 
 def _euclid(k: BlockEmitter, x: Any, y: Any) -> Any:
-    """The greatest common divisor of two unsigned numbers."""
+    """Return the greatest common divisor of two unsigned numbers."""
     a, b = k.local(x), k.local(y)
     with k.loop(_STEPS[8 * x.dtype.itemsize]), k.if_(b.get().ne(0)):
         divisor = b.get()
@@ -69,7 +69,7 @@ def _euclid(k: BlockEmitter, x: Any, y: Any) -> Any:
 
 
 def _integer_block(combine: Callable[[BlockEmitter, Any, Any], Any]) -> Block:
-    """A block that applies `combine` to the sizes of all elements, unsigned (so that INT_MIN has one)."""
+    """Make a block that applies `combine` to the unsigned magnitudes of all elements (INT_MIN has one, too)."""
 
     def size_at(k: BlockEmitter, x: Buffer, index: Sequence[Any]) -> Any:
         own = index[len(index) - len(x.shape) :]
@@ -105,12 +105,12 @@ lcm_p = elementwise("lcm", np.lcm, kernel=_integer_block(_least_multiple), kinds
 def _bitcast_abstract(x: Aval, *, dtype: np.dtype) -> Aval:
     old, new = x.dtype.itemsize, dtype.itemsize
     if "b" in (x.dtype.kind, dtype.kind) and x.dtype != dtype:
-        raise DtypeError(f"bitcast: dtype {x.dtype} has no bits to be read as {dtype}; convert with astype")
+        raise DtypeError(f"bitcast: cannot read the bits of {x.dtype} as {dtype}; convert with .astype")
     if new <= old:
         return Aval(x.shape if new == old else (*x.shape, old // new), dtype)
     if not x.shape or x.shape[-1] != new // old:
         raise ShapeError(
-            f"bitcast: {new // old} elements of {x.dtype} make one of {dtype}: expected a last axis of that extent, "
+            f"bitcast: one {dtype} takes {new // old} elements of {x.dtype}: expected a last axis of that extent, "
             f"got shape {x.shape}"
         )
     return Aval(x.shape[:-1], dtype)
@@ -140,7 +140,7 @@ bitcast_p: Primitive = Primitive(
 # --- rounding to fewer bits ---------------------------------------------------------------------------------
 
 _FIELDS: dict[int, tuple[Any, int, int]] = {4: (np.dtype("u4"), 8, 23), 8: (np.dtype("u8"), 11, 52)}
-"""By size: the unsigned dtype of the same size, bits of the exponent, bits of the mantissa."""
+"""By float dtype: the unsigned dtype of the same size, exponent bits, mantissa bits."""
 
 
 def _reduce_precision(x: Any, *, exponent_bits: int, mantissa_bits: int) -> np.ndarray:
@@ -155,7 +155,7 @@ def _reduce_precision(x: Any, *, exponent_bits: int, mantissa_bits: int) -> np.n
     one = unsigned.type(1)
     bits = np.array(x, order="C").view(unsigned)
     drop = mantissa - mantissa_bits
-    if drop > 0:  # to the nearest, the even one of two
+    if drop > 0:  # round to nearest, ties to even
         last = (bits >> unsigned.type(drop)) & one
         bits = bits + last + unsigned.type((1 << (drop - 1)) - 1)
         bits = bits & ~unsigned.type((1 << drop) - 1)
@@ -172,6 +172,6 @@ def _reduce_precision(x: Any, *, exponent_bits: int, mantissa_bits: int) -> np.n
 reduce_precision_p = elementwise(
     "reduce_precision",
     _reduce_precision,
-    terms=(lambda t, ans, x, **params: t,),  # of what is rounded: a slope of 0 would be useless
+    terms=(lambda t, ans, x, **params: t,),  # straight-through: a derivative of 0 would be useless
     kinds="fc",
 )

@@ -1,4 +1,4 @@
-"""Complex numbers: parts, conjugation, and the absolute value of all numbers.
+"""Complex numbers: real and imaginary parts, conjugation, and the absolute value (also of real numbers).
 
 Cotangents of complex values follow JAX: a transpose is that of the complex-linear map, without conjugation,
 and real numbers pair with the real part.
@@ -85,7 +85,7 @@ complex_p: Primitive = elementwise(
 
 
 def _abs_term(t: Any, ans: Any, x: Any) -> Any:
-    """``t sign(x)``; for complex numbers the real part of ``t conj(x) / |x|``. Zero at 0."""
+    """Return ``t sign(x)``, or for complex numbers the real part of ``t conj(x) / |x|``; zero at 0."""
     dtype = dtype_of(x)
     if dtype.kind != "c":
         return mul_p.bind(t, sign_p.bind(x))

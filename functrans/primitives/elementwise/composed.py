@@ -1,7 +1,7 @@
 """Elementwise functions composed of primitives: powers, comparisons, and NumPy's ufuncs that need no primitive.
 
-The operands have the dtype in which NumPy computes. Known integer exponents become products, all others ``pow``;
-comparisons are exact where operands have no common dtype.
+The operands have the dtype in which NumPy computes. Known integer exponents become products, all others ``pow``.
+Comparisons of operands without a common dtype are exact.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from .rounding import copysign_p, is_finite_p, is_inf_p, is_nan_p, nextafter_p, 
 
 
 def constant(value: Any, x: Any, *others: Any) -> Any:
-    """A number in the shape that the operands broadcast to."""
+    """Return a constant in the shape that the operands broadcast to."""
     return broadcast_to(value, broadcast_shapes("broadcast", shape_of(x), *map(shape_of, others)))
 
 
 def unchanged(x: Any) -> Any:
-    """The same values; a copy of an array, as the caller may change his."""
+    """Return the same values. Arrays are copied, since the caller may modify the original."""
     return x.copy() if type(x) is np.ndarray else x
 
 
@@ -57,7 +57,7 @@ def square(x: Any) -> Any:
 
 
 def reciprocal(x: Any) -> Any:
-    """``1 / x``; of integers truncated to 0 but for 1 and -1."""
+    """``1 / x``; for integers, truncated to 0 except for 1 and -1."""
     if dtype_of(x).kind in "fc":
         return div_p.bind(literal(1.0, x), x)
     unit = eq_p.bind(integer_pow_p.bind(x, y=2), literal(1, x))
@@ -65,7 +65,7 @@ def reciprocal(x: Any) -> Any:
 
 
 def sign(x: Any) -> Any:
-    """-1, 0 or 1; of a complex number ``x / |x|``."""
+    """-1, 0 or 1; for a complex number, ``x / |x|``."""
     if dtype_of(x).kind != "c":
         return sign_p.bind(x)
     size = abs_p.bind(x)
@@ -74,12 +74,12 @@ def sign(x: Any) -> Any:
 
 
 def conjugate(x: Any) -> Any:
-    """The complex conjugate; a real number as it is."""
+    """The complex conjugate; real numbers are returned unchanged."""
     return conj_p.bind(x) if dtype_of(x).kind == "c" else unchanged(x)
 
 
 def real(x: Any) -> Any:
-    """The real part; a real number as it is."""
+    """The real part; real numbers are returned unchanged."""
     return real_p.bind(x) if dtype_of(x).kind == "c" else x
 
 
@@ -89,7 +89,7 @@ def imag(x: Any) -> Any:
 
 
 def scaled(factor: float) -> Any:
-    """Multiplication by a number."""
+    """Return a function that multiplies by a number."""
     return lambda x: mul_p.bind(x, literal(factor, x))
 
 
@@ -97,17 +97,17 @@ def scaled(factor: float) -> Any:
 
 
 def is_finite(x: Any) -> Any:
-    """Neither NaN nor infinite: all integers are."""
+    """Whether a number is neither NaN nor infinite; true for all integers."""
     return is_finite_p.bind(x) if dtype_of(x).kind in "fc" else constant(np.True_, x)
 
 
 def is_inf(x: Any) -> Any:
-    """Infinite: no integer is."""
+    """Whether a number is infinite; false for all integers."""
     return is_inf_p.bind(x) if dtype_of(x).kind in "fc" else constant(np.False_, x)
 
 
 def is_nan(x: Any) -> Any:
-    """NaN: no integer is."""
+    """Whether a number is NaN; false for all integers."""
     return is_nan_p.bind(x) if dtype_of(x).kind in "fc" else constant(np.False_, x)
 
 
@@ -117,22 +117,22 @@ def truth(x: Any) -> Any:
 
 
 def logical_and(x: Any, y: Any) -> Any:
-    """Both are true."""
+    """Whether both are true."""
     return and_p.bind(truth(x), truth(y))
 
 
 def logical_or(x: Any, y: Any) -> Any:
-    """One is true, or both."""
+    """Whether at least one is true."""
     return or_p.bind(truth(x), truth(y))
 
 
 def logical_xor(x: Any, y: Any) -> Any:
-    """Just one is true."""
+    """Whether exactly one is true."""
     return xor_p.bind(truth(x), truth(y))
 
 
 def logical_not(x: Any) -> Any:
-    """It is false."""
+    """Whether it is false."""
     return not_p.bind(truth(x))
 
 
@@ -140,12 +140,12 @@ def logical_not(x: Any) -> Any:
 
 
 def fmax(x: Any, y: Any) -> Any:
-    """The larger; where one is NaN, the other."""
+    """The larger number; if one is NaN, the other."""
     return _without_nan(x, y, max_p)
 
 
 def fmin(x: Any, y: Any) -> Any:
-    """The smaller; where one is NaN, the other."""
+    """The smaller number; if one is NaN, the other."""
     return _without_nan(x, y, min_p)
 
 
@@ -157,22 +157,22 @@ def _without_nan(x: Any, y: Any, prim: Any) -> Any:
 
 
 def heaviside(x: Any, y: Any) -> Any:
-    """0 left of 0, 1 right of it, `y` at 0, NaN of NaN."""
+    """0 for negative `x`, 1 for positive `x`, `y` at 0, NaN for NaN."""
     step = select_p.bind(gt_p.bind(x, literal(0.0, x)), literal(1.0, x), literal(0.0, x))
     step = select_p.bind(eq_p.bind(x, literal(0.0, x)), y, step)
     return select_p.bind(is_nan_p.bind(x), literal(math.nan, x), step)
 
 
 def spacing(x: Any) -> Any:
-    """The distance to the next number away from 0, with the sign of `x`."""
+    """The distance to the next float away from 0, with the sign of `x`."""
     away = copysign_p.bind(literal(math.inf, x), x)
     return sub_p.bind(nextafter_p.bind(x, away), x)
 
 
 def ldexp(x: Any, n: Any) -> Any:
-    """``x * 2**n`` for integers `n`: exact, as products with the powers of two in the digits of `n`."""
+    """``x * 2**n`` for integers `n`: exact, by multiplying with one power of two per binary digit of `n`."""
     double = dtype_of(x) == FLOAT64
-    digits, bound = (9, 2200) if double else (6, 300)  # beyond the bound every number is 0 or infinite
+    digits, bound = (9, 2200) if double else (6, 300)  # beyond the bound every result is 0 or infinite
     n = max_p.bind(min_p.bind(n, literal(bound, n)), literal(-bound, n))
     down = lt_p.bind(n, literal(0, n))
     size = abs_p.bind(n)
@@ -191,14 +191,14 @@ def ldexp(x: Any, n: Any) -> Any:
 
 
 def fraction(x: Any) -> Any:
-    """What is left without the integer part, with the sign of `x`; 0 of infinities."""
+    """The fractional part, with the sign of `x`; 0 for infinities."""
     rest = sub_p.bind(x, trunc_p.bind(x))
     rest = select_p.bind(is_inf_p.bind(x), literal(0.0, x), rest)
     return copysign_p.bind(rest, x)
 
 
 def rounded(x: Any, decimals: int) -> Any:
-    """``np.round``: to a number of decimals, or to tens, hundreds, ... if negative; the even one of two."""
+    """``np.round``: round to a number of decimals (negative: to tens, hundreds, ...), ties to even."""
     dtype = dtype_of(x)
     if dtype.kind in "iub":
         if decimals >= 0 or dtype.kind == "b":
@@ -213,11 +213,11 @@ def rounded(x: Any, decimals: int) -> Any:
 
 
 _LARGEST_EXPONENT = 16
-"""Up to this an integer exponent of a float is worked out by products, beyond it by ``pow``."""
+"""Integer exponents of floats up to this one become products, larger ones ``pow``."""
 
 
 def _integer_exponent(y: Any) -> int | None:
-    """The number that `y` is, if it is a known integer."""
+    """Return the value of `y` if it is a known integer, else None."""
     if isinstance(y, np.number) and y.dtype.kind in "iuf":
         y = y.item()
     if type(y) is int:
@@ -226,11 +226,11 @@ def _integer_exponent(y: Any) -> int | None:
 
 
 def _power_by_integer(x: Any, n: int, dtype: np.dtype, weak: bool) -> Any:
-    """``x**n`` in `dtype` for a known integer; None where ``pow`` is to do it."""
+    """Return ``x**n`` in `dtype` for a known integer, or None where ``pow`` should compute it."""
     if dtype.kind in "iu" and n < 0:
         if not weak:
             raise ArgumentValueError(
-                f"power: an integer array to the power {n}: integers have no negative powers; "
+                f"power: cannot raise an integer array to the negative power {n}: "
                 f"write x**{float(n)}, or convert x to float"
             )
         dtype = FLOAT64
@@ -251,7 +251,7 @@ def _weak_tracer(x: Any, dtype: np.dtype) -> Any:
 
 
 def _power(ufunc: np.ufunc) -> tuple[Body, Body]:
-    """The public function and the operator, which has ways of its own for squares and square roots."""
+    """Return the public function, and the operator, which has shortcuts for squares and square roots."""
     general = binary(ufunc, pow_p.bind, "")
     general_operator = binary_operator(ufunc, pow_p.bind)
 
@@ -284,7 +284,7 @@ def _power(ufunc: np.ufunc) -> tuple[Body, Body]:
     return function, apply
 
 
-# What NumPy's operator does for these exponents (a square of booleans is int8, their power by 2 int64).
+# NumPy's operator treats these exponents like this (squares of booleans are int8, ``np.power(x, 2)`` is int64).
 _square = unary_operator(np.square, square)
 _root = unary_operator(np.sqrt, sqrt_p.bind)
 _function, power_operator = _power(np.power)
@@ -297,7 +297,7 @@ float_power = publish(_power(np.float_power)[0], np.float_power, "``x**y`` in do
 
 
 def _compared(prim: Primitive, ufunc: np.ufunc) -> Body:
-    """A comparison; int64 with uint64 exactly, which have no common dtype."""
+    """Make a comparison. It compares int64 with uint64 exactly, though they have no common dtype."""
 
     def body(x: Any, y: Any) -> Any:
         a, b = dtype_of(x), dtype_of(y)
@@ -316,7 +316,7 @@ def _compared(prim: Primitive, ufunc: np.ufunc) -> Body:
 
 
 def _beyond(compare: Body, ufunc: np.ufunc) -> Body:
-    """The same comparison with Python integers that the other's dtype does not hold: its outcome is plain."""
+    """Extend a comparison to Python integers out of the other operand's range, where the outcome is certain."""
 
     def function(x: Any, y: Any, /, **options: Any) -> Any:
         try:
@@ -355,7 +355,7 @@ def _operator(ufunc: np.ufunc, prim: Primitive) -> Body:
 
 
 def _equality(ufunc: np.ufunc, prim: Primitive, outcome: np.bool_) -> Body:
-    """== and != take any object, as NumPy's do: anything but a number differs from every number."""
+    """Make ``==`` or ``!=``, which accept any object, as in NumPy: only numbers can equal numbers."""
     compare = _operator(ufunc, prim)
 
     def apply(x: Any, y: Any) -> Any:

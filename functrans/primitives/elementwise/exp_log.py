@@ -41,7 +41,7 @@ exp2_p: Primitive = elementwise(
 expm1_p: Primitive = elementwise(
     "expm1",
     np.expm1,
-    factors=(lambda ans, x: exp_p.bind(x),),  # of ``ans + 1`` nothing is left where the result is nearly -1
+    factors=(lambda ans, x: exp_p.bind(x),),  # ``ans + 1`` cancels where the result is nearly -1
     kernel=lambda k, x: k.call("expm1", x),
     kinds="fc",
 )
@@ -85,7 +85,7 @@ log1p_p: Primitive = elementwise(
 
 
 def multiplied(x: Any, n: int) -> Any:
-    """``x ** n`` for ``n >= 1`` by squaring, for anything with a product."""
+    """``x ** n`` for ``n >= 1`` by squaring, for anything that supports multiplication."""
     result = None
     while True:
         if n & 1:
@@ -150,7 +150,7 @@ def _weighted(w: Any, x: Any) -> Any:
     return np.where(w == 0, w, w * x)[()]
 
 
-#: ``w * x``, and 0 where `w` is 0, also of an infinite `x`.
+#: ``w * x``, and 0 where `w` is 0, even if `x` is infinite.
 weighted_p: Primitive = elementwise(
     "weighted",
     _weighted,
@@ -162,12 +162,12 @@ weighted_p: Primitive = elementwise(
 
 
 def _pow_base_factor(ans: Any, x: Any, y: Any) -> Any:
-    """``y x**(y - 1)``, and 0 where ``y == 0``, also at ``x == 0``."""
+    """``y x**(y - 1)``, and 0 where ``y == 0``, even at ``x == 0``."""
     return weighted_p.bind(y, pow_p.bind(x, sub_p.bind(y, literal(1.0, y))))
 
 
 def _pow_exponent_factor(ans: Any, x: Any, y: Any) -> Any:
-    """``x**y log(x)``, and 0 at ``x == y == 0``: ``0**y`` is a constant on the right."""
+    """``x**y log(x)``, and 0 at ``x == y == 0``: ``0**y`` is constant for ``y > 0``."""
     zero = literal(0.0, x)
     origin = and_p.bind(eq_p.bind(x, zero), eq_p.bind(y, zero))
     return select_p.bind(origin, zero, pow_log_p.bind(x, y, m=1))
@@ -192,7 +192,7 @@ def _pow_log_factor(ans: Any, x: Any, y: Any, *, m: int) -> Any:
     )
 
 
-#: ``x**y log(x)**m`` for a positive `m`, and 0 where the power is: the derivatives of the power in its exponent.
+#: ``x**y log(x)**m`` for ``m > 0``, and 0 where the power is 0: derivatives of the power in its exponent.
 pow_log_p: Primitive = elementwise(
     "pow_log",
     _pow_log,
@@ -214,7 +214,7 @@ def _pow(x: Any, y: Any) -> Any:
         if "negative integer powers" not in str(error):
             raise
         raise ArgumentValueError(
-            "power: an integer array to a negative power: integers have no negative powers; convert x to float"
+            "power: cannot raise an integer array to a negative power; convert x to float"
         ) from None
 
 
@@ -229,7 +229,7 @@ pow_p: Primitive = elementwise(
 
 
 def _integer_by_integer(k: Any, x: Any, y: Any) -> Any:
-    """Squaring over all bits of the exponent; products wrap as NumPy's."""
+    """Square and multiply over all bits of the exponent; products wrap as in NumPy."""
     bits = 8 * y.dtype.itemsize - (y.dtype.kind == "i")
     one, zero = k.const(1, x.dtype), k.const(0, x.dtype)
     result, base = one, x
@@ -239,7 +239,7 @@ def _integer_by_integer(k: Any, x: Any, y: Any) -> Any:
         x = x * x
     if y.dtype.kind == "u":
         return result
-    # NumPy refuses a negative exponent; a kernel, which cannot, truncates the fraction.
+    # NumPy refuses negative exponents. A kernel cannot, so it truncates the fraction.
     return k.where(
         y < 0,
         k.where(base.eq(1) | (base.eq(-1) & (y & one).eq(0)), one, k.where(base.eq(-1), -one, zero)),

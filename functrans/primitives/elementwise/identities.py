@@ -1,6 +1,4 @@
-"""Values as they are, marked: with a name, as a place that equal computations are not shared across, or as free of
-NaN.
-"""
+"""Identities that mark a value: with a name, as a barrier to common-subexpression elimination, or as free of NaN."""
 
 from __future__ import annotations
 
@@ -28,8 +26,8 @@ def _barrier_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, 
     return ans, Zero(ans) if type(t) is Zero else barrier_p.bind(t)
 
 
-#: The operand. What is computed behind a barrier is not shared with what is computed before it, nor fused with loops
-#: before it: so that a value that is computed anew is not kept instead.
+#: The operand. Values computed after a barrier are not shared with equal ones computed before it, nor fused with loops
+#: before it, so a rematerialized value is really computed again.
 barrier_p: Primitive = Primitive(
     "barrier",
     _identity,
@@ -48,7 +46,7 @@ def _name_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, name: str) -> 
     return ans, Zero(ans) if type(t) is Zero else name_p.bind(t, name=name)
 
 
-#: The operand, under a name by which the policy of a checkpoint knows it.
+#: The operand, under a name that checkpoint policies can refer to.
 name_p: Primitive = Primitive(
     "name",
     _identity,
@@ -63,16 +61,16 @@ name_p: Primitive = Primitive(
 
 
 def check_nans(x: Any, what: str, source: Source | None = None) -> Any:
-    """The value itself; a `NaNError` where it has a NaN, also where a compiled function computes it.
+    """Return the value; raise `NaNError` if it contains NaN, in compiled functions too.
 
     Parameters
     ----------
     x : value
-        Of any dtype; integers are not looked at.
+        Of any dtype; integers are not checked.
     what : str
-        What the message calls it: ``gradient 0 ('x') returned by MyOpBackward``.
+        The name of the value in the message: ``gradient 0 ('x') returned by MyOpBackward``.
     source : Source, optional
-        The line that the message shows; by default the user's line now.
+        The line that the message shows; by default the user's current line.
     """
     if not is_inexact(aval_of(x).dtype):
         return x
@@ -97,7 +95,7 @@ def _check_kernel(k: Any, index: Any, x: Any, *, out: Aval, what: str) -> Any:
     return value
 
 
-#: The operand, if it has no NaN. Bound while ``config.debug_nans`` is on only: it keeps loops from being fused.
+#: The operand, if it has no NaN. Bound only while ``config.debug_nans`` is on, because it prevents loop fusion.
 check_nans_p: Primitive = Primitive(
     "check_nans",
     _identity,

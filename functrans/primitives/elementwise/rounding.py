@@ -1,7 +1,7 @@
 """Rounding, division with remainder, signs, and the tests for NaN and infinity.
 
-Where NumPy is exact about a corner (a zero divisor, ``INT_MIN // -1``, the sign of a zero), so are the
-kernels: they follow the same case distinctions.
+Kernels follow NumPy's case distinctions wherever NumPy is exact about a corner case: a zero divisor, ``INT_MIN // -1``,
+the sign of a zero.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .arithmetic import eq_p, mul_p, neg_p, select_p
 
 
 def _rounding(name: str, impl: Rule) -> Primitive:
-    # NumPy gives integers back as they are, booleans too.
+    # NumPy returns integers and booleans unchanged.
     return elementwise(
         name,
         impl,
@@ -54,7 +54,7 @@ def _by_parts(k: Any, f: Rule, x: Any) -> Any:
 
 
 def _safe_divisor(k: Any, y: Any) -> tuple[Any, Any, Any]:
-    """A divisor that no integer division fails on, and where `y` was 0 and -1."""
+    """Return a divisor on which integer division never fails, and whether `y` was 0 or -1."""
     zero = y.eq(0)
     if y.dtype.kind == "u":
         return k.where(zero, k.const(1, y.dtype), y), zero, None
@@ -135,7 +135,7 @@ fmod_p: Primitive = elementwise(
 
 
 def _truncated_quotient(x: Any, y: Any) -> Any:
-    """How often fmod subtracts `y`: the quotient of the sizes, floored exactly, with its sign."""
+    """Return how often fmod subtracts `y`: the exact quotient, truncated."""
     size = floor_divide_p.bind(_magnitude(x), _magnitude(y))
     return mul_p.bind(size, mul_p.bind(_sign_of(x), _sign_of(y)))
 
@@ -188,7 +188,7 @@ copysign_p: Primitive = elementwise(
 nextafter_p: Primitive = elementwise(
     "nextafter",
     np.nextafter,
-    # A step of one unit in the last place: the identity, as far as derivatives see.
+    # A step of one unit in the last place: derivatives treat it as the identity.
     terms=(lambda t, ans, x, y: t, None),
     kernel=lambda k, x, y: k.call("nextafter", x, y),
     kinds="f",

@@ -1,6 +1,6 @@
 """Trigonometric and hyperbolic functions, their inverses, hypot, the logistic function and logaddexp.
 
-The derivative of the logistic function is computed from its argument, which keeps the digits in the tails; that of tanh
+The derivative of the logistic function is computed from its argument, which keeps the digits in the tails, that of tanh
 from its result.
 """
 
@@ -35,7 +35,7 @@ def _square(x: Any) -> Any:
     return integer_pow_p.bind(x, y=2)
 
 
-#: ``1 - x**2`` without cancellation, near ``|x| = 1`` and in its derivative near 0.
+#: ``1 - x**2`` without cancellation near ``|x| = 1``, nor in its derivative near 0.
 one_minus_square_p: Primitive = elementwise(
     "one_minus_square",
     lambda x: (1 - x) * (1 + x),
@@ -47,7 +47,7 @@ one_minus_square_p: Primitive = elementwise(
 # --- of two real numbers ------------------------------------------------------------------------------------
 
 # Quotients by the distance r from the origin: ``x / r**2``, ``x / r`` and ``1 / r``. Their derivatives are products of
-# them, so that those of any order neither overflow nor are 0 times infinity.
+# these quotients, so derivatives of any order neither overflow nor multiply 0 by infinity.
 
 
 @quietly
@@ -65,7 +65,7 @@ def _reciprocal_part_kernel(k: Any, x: Any, y: Any) -> Any:
     return k.where(wide, k.const(1, x.dtype), ratio) / size
 
 
-#: ``x / (x**2 + y**2)``, the real part of ``1 / (x + 1j * y)``, by R. Smith's division.
+#: ``x / (x**2 + y**2)``, the real part of ``1 / (x + 1j * y)``, by R. Smith's algorithm for division.
 reciprocal_part_p: Primitive = elementwise(
     "reciprocal_part",
     _reciprocal_part,
@@ -92,7 +92,7 @@ def _direction_kernel(k: Any, x: Any, y: Any) -> Any:
     return k.where(along, k.call("copysign", one, x), x / k.where(r.eq(0.0), one, r))
 
 
-#: ``x / hypot(x, y)``, and 0 at the origin, as the derivative of ``abs`` is.
+#: ``x / hypot(x, y)``, and 0 at the origin, like the derivative of ``abs``.
 direction_p: Primitive = elementwise(
     "direction",
     _direction,
@@ -178,7 +178,7 @@ arcsinh_p: Primitive = _unary(
         else mul_p.bind(t, inverse_hypot_p.bind(_one(x), x))
     ),
 )
-# Two roots, not the root of the product: the same on the real line, and the right branch for complex numbers.
+# Two roots, not the root of the product: equal on the real line, and the right branch for complex numbers.
 arccosh_p: Primitive = _unary(
     "arccosh",
     np.arccosh,
@@ -237,7 +237,7 @@ logistic_slope_p: Primitive = elementwise(
 
 def _logit_kernel(k: Any, x: Any) -> Any:
     one = k.const(1, x.dtype)
-    # Near 1/2, where the quotient is near 1, its logarithm loses digits.
+    # Near 1/2 the quotient is near 1, and its logarithm would lose digits.
     twice = x * 2.0 - one
     middle = k.call("log1p", twice) - k.call("log1p", -twice)
     return k.where(k.call("abs", twice) < 0.4, middle, k.call("log", x / (one - x)))
@@ -254,8 +254,9 @@ logit_p: Primitive = elementwise(
 # --- tanh ---------------------------------------------------------------------------------------------------
 
 
-# The derivative is taken from the result, which the next layer keeps anyway: from the argument, whose tail would have
-# all its digits, gradients keep twice the memory, and policies of `checkpoint` that save the result compute it again.
+# The derivative is taken from the result, which the next layer stores anyway. Taken from the argument it would be
+# accurate in the tails, but gradients would store twice the memory, and `checkpoint` policies that save the result
+# would compute it again.
 tanh_p: Primitive = elementwise(
     "tanh",
     np.tanh,
@@ -268,9 +269,9 @@ tanh_p: Primitive = elementwise(
 
 
 def log_share(x: Any, ans: Any) -> Any:
-    """``x - ans``, the logarithm of how much of the tangent of `x` enters ``logaddexp``; 0 where they are equal.
+    """Return ``x - ans``, the logarithm of the derivative of ``logaddexp`` in `x`; 0 where they are equal.
 
-    So it is not NaN at infinities, but 1 for an operand as infinite as the result.
+    So at infinities the derivative is not NaN, but 1 for an operand equal to the result.
     """
     zero = literal(0.0, x)
     same = eq_p.bind(x, ans)
@@ -278,7 +279,7 @@ def log_share(x: Any, ans: Any) -> Any:
 
 
 def _gap(x: Any, y: Any) -> Any:
-    """``x - y``, and 0 where both are the same infinity."""
+    """Return ``x - y``, and 0 where both are the same infinity."""
     same, zero = and_p.bind(is_inf_p.bind(x), eq_p.bind(x, y)), literal(0.0, x)
     return sub_p.bind(select_p.bind(same, zero, x), select_p.bind(same, zero, y))
 
@@ -287,7 +288,7 @@ def _logaddexp_kernel(base: float, exp: str, log: str | None) -> Any:
     def emit(k: Any, x: Any, y: Any) -> Any:
         top, gap = k.call("max", x, y), k.call("abs", x - y)
         one = k.const(1, x.dtype)
-        # Equal infinities have no difference.
+        # The difference of equal infinities is NaN.
         if log is None:
             return k.where(x.eq(y), x + math.log(2.0), top + k.call("log1p", k.call("exp", -gap)))
         rest = k.call("log1p", k.call(exp, -gap)) * (1 / math.log(base))

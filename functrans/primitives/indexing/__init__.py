@@ -1,1 +1,1 @@
-"""Gather and scatter, and NumPy's index expressions that become them."""
+"""Gather and scatter, and the translation of NumPy's index expressions into them."""

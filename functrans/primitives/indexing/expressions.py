@@ -1,8 +1,8 @@
 """NumPy's index expressions: ``x[...]`` and ``x.at[...]`` of traced values and of arrays.
 
-An expression is read into a `Plan`: a slice of every axis (integers are slices of one element), a reshape
-that drops the axes of integers and puts in new ones, and a gather by the index arrays. Reading follows the
-plan, writing runs it backwards.
+An expression is parsed into a `Plan`: a slice of every axis (integers are slices of one element), a reshape that drops
+the axes of integers and inserts new ones, and a gather by the index arrays. Reads follow the plan; writes run it
+backwards.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .item import getitem_p
 
 
 class Plan(NamedTuple):
-    """An index expression, read for an array of one shape.
+    """An index expression, parsed for an array of one shape.
 
     Attributes
     ----------
@@ -41,17 +41,17 @@ class Plan(NamedTuple):
     flipped : tuple of int
         Axes whose slice runs backwards.
     expression : tuple
-        Slices, integers and new axes once more, as `item.getitem_p` takes them.
+        The same slices, integers and new axes in the form that `item.getitem_p` takes.
     view : tuple of int
-        The shape behind slices, integers and new axes.
+        The shape after slices, integers and new axes.
     axes : tuple of int
         The axes of `view` that index arrays index.
     indices : list
         The index arrays, broadcast to one shape.
     place : int
-        Where the axes of the index arrays stand in the result.
+        The position of the index arrays' axes in the result.
     mode : str
-        For the gather or scatter.
+        The mode of the gather or scatter.
     shape : tuple of int
         The shape of the result.
     """
@@ -69,16 +69,16 @@ class Plan(NamedTuple):
     shape: tuple[int, ...]
 
     def sliced_shape(self) -> tuple[int, ...]:
-        """The shape behind the slices."""
+        """The shape after the slices."""
         extents = zip(self.starts, self.limits, self.strides)
         return tuple([(limit - start + step - 1) // step for start, limit, step in extents])
 
     def is_whole(self, shape: tuple[int, ...]) -> bool:
-        """Whether the slices take everything, in order."""
+        """Whether the slices take every element, in order."""
         return self.sliced_shape() == shape and not self.flipped
 
     def order(self) -> tuple[int, ...] | None:
-        """The permutation that takes ``S + rest`` to the result's axes; None where they agree."""
+        """The permutation that takes ``S + rest`` to the result's axes; None if they agree."""
         common = len(self.shape) - (len(self.view) - len(self.axes))
         if not self.place or not common:
             return None
@@ -90,17 +90,17 @@ class Plan(NamedTuple):
 
 
 def plan_index(index: Any, shape: tuple[int, ...], mode: str = "raise", staged: bool = False) -> Plan:
-    """Read an index expression for an array of a shape.
+    """Parse an index expression for an array of a shape.
 
     Parameters
     ----------
     index : any
-        What stood between the brackets.
+        What was between the brackets.
     shape : tuple of int
     mode : str
         See `bounds`.
     staged : bool
-        Whether the array's numbers are unknown: then constant indices are checked now, once.
+        Whether the array's values are unknown. Then constant indices are checked here, once.
     """
     key, arrays = _key(index)
     if key is None or (arrays and staged):
@@ -123,8 +123,8 @@ _INT_OR_NONE = frozenset((int, type(None)))
 
 
 def _key(index: Any) -> tuple[tuple[Any, ...] | None, list[np.ndarray]]:
-    """What the plan of an expression follows from, if it is plain: integers, slices of them, None, Ellipsis, and the
-    shapes of integer arrays; and these arrays.
+    """Return what the plan of a simple expression depends on (integers, slices of them, None, Ellipsis, and the shapes
+    of integer arrays), and these arrays.
     """
     key: list[Any] = []
     arrays = []
@@ -144,7 +144,7 @@ def _key(index: Any) -> tuple[tuple[Any, ...] | None, list[np.ndarray]]:
 
 @lru_cache(maxsize=4096)
 def _known_plan(key: tuple[Any, ...], shape: tuple[int, ...], mode: str) -> Plan:
-    """The plan of a plain expression; arrays of zeros stand for the index arrays."""
+    """Return the cached plan of a simple expression; arrays of zeros stand for the index arrays."""
     entries = [
         e if type(e) is not tuple else slice(*e) if len(e) == 3 else np.broadcast_to(np.int64(0), e[0])
         for e in key
@@ -153,7 +153,7 @@ def _known_plan(key: tuple[Any, ...], shape: tuple[int, ...], mode: str) -> Plan
 
 
 class _Mask(NamedTuple):
-    """A boolean index: the positions of its true elements, one array for each of its axes, and its shape."""
+    """A boolean index: the positions of its true elements (one array per axis), and its shape."""
 
     positions: tuple[np.ndarray, ...]
     shape: tuple[int, ...]
@@ -164,7 +164,7 @@ def _entries(index: Any) -> list[Any]:
 
 
 def _entry(e: Any) -> Any:
-    """One part of an expression as int, slice, None, Ellipsis, `_Mask`, or an integer array."""
+    """Convert one part of an expression to an int, slice, None, Ellipsis, `_Mask`, or integer array."""
     kind = type(e)
     if kind is int or kind is slice or e is None or e is Ellipsis:
         return e
@@ -191,13 +191,13 @@ def _entry(e: Any) -> Any:
 
 
 def index_array(e: Any) -> np.ndarray:
-    """An object that is neither array, number nor list as the index array that NumPy takes it for: what has
-    ``__index__``, a range, a pandas Series, a memoryview, whatever has ``__array__`` or is a sequence.
+    """Convert an object that is not an array, number or list to an index array, as NumPy does: anything with
+    ``__index__`` or ``__array__``, a range, a pandas Series, a memoryview, any sequence.
 
     Raises
     ------
     InvalidIndexError
-        If it makes no array of integers or booleans.
+        If the result is not an array of integers or booleans.
     """
     try:
         return np.asarray(operator.index(e))
@@ -207,7 +207,7 @@ def index_array(e: Any) -> np.ndarray:
         a = np.asarray(e)
     except (TypeError, ValueError):
         raise _not_an_index(type(e).__name__) from None
-    if a.size == 0 and a.dtype.kind in "fO":  # as of an empty list
+    if a.size == 0 and a.dtype.kind in "fO":  # an empty list
         a = a.astype(INT64)
     if a.dtype.kind not in "biu":
         raise _not_an_index(repr(e) if isinstance(e, (float, complex, str)) else type(e).__name__)
@@ -237,7 +237,7 @@ def _mask(a: np.ndarray) -> _Mask:
 
 
 def _from_sequence(e: Any) -> Any:
-    """A nested list as an index array; traced elements are stacked."""
+    """Convert a nested list to an index array; traced elements are stacked."""
     if not _holds_tracer(e):
         a = np.asarray(e)
         return a.astype(INT64) if a.size == 0 else a
@@ -247,7 +247,7 @@ def _from_sequence(e: Any) -> Any:
         raise InvalidIndexError(f"an index list holds elements of different shapes {sorted(shapes)}")
     dtypes = [row.dtype if hasattr(row, "dtype") else np.asarray(row).dtype for row in rows]
     if any(d.kind not in "iu" for d in dtypes):
-        raise _not_an_index("a list that holds other numbers than integers")
+        raise _not_an_index("a list with elements that are not integers")
     return concatenate_p.bind(
         *[reshape_p.bind(as_int64(row), shape=(1, *shape_of(row))) for row in rows], dimension=0
     )
@@ -258,21 +258,19 @@ def _holds_tracer(e: Any) -> bool:
 
 
 def as_int64(x: Any) -> Any:
-    """Any integer as int64 (or itself, where it is)."""
+    """Convert integers to int64."""
     return convert(x, INT64) if hasattr(x, "dtype") else np.int64(x)
 
 
 def _consumed(entry: Any) -> int:
-    """How many axes of the array a part of the expression takes."""
+    """Return how many axes of the array a part of the expression consumes."""
     if entry is None or entry is Ellipsis:
         return 0
     return len(entry.shape) if type(entry) is _Mask else 1
 
 
 def _with_ellipsis(entries: list[Any], shape: tuple[int, ...]) -> list[Any]:
-    """Slices for the axes that are not mentioned. The ellipsis stays before them: it separates index
-    arrays.
-    """
+    """Add slices for the remaining axes. The ellipsis stays before them: it separates index arrays."""
     used = sum(map(_consumed, entries))
     if used > len(shape):
         raise InvalidIndexError(
@@ -287,7 +285,7 @@ def _with_ellipsis(entries: list[Any], shape: tuple[int, ...]) -> list[Any]:
 
 
 class _Reader:
-    """Goes through the parts of an expression and the axes of the array side by side."""
+    """Walks through the parts of an expression and the axes of the array in parallel."""
 
     def __init__(self, shape: tuple[int, ...], mode: str):
         self.shape = shape
@@ -302,12 +300,12 @@ class _Reader:
         self.axes: list[int] = []
         self.original: list[int] = []  # the array's axes, for messages
         self.indices: list[Any] = []
-        self.first: int | None = None  # the axis of the view at which the first integer or array stands
+        self.first: int | None = None  # the axis of the view with the first integer or array
         self.run_ended = False
         self.separated = False
 
     def read(self, entry: Any) -> None:
-        """Take one part of the expression."""
+        """Process one part of the expression."""
         if entry is None or entry is Ellipsis or type(entry) is slice:
             self.run_ended = self.first is not None
             if entry is None:
@@ -367,7 +365,7 @@ class _Reader:
         self.indices.append(a)
 
     def mask(self, mask: _Mask) -> None:
-        if not mask.shape:  # a single boolean: a new axis of which all or nothing is taken
+        if not mask.shape:  # a single boolean: a new axis of size 1 or 0
             self.original.append(self.axis)
             self.axes.append(len(self.view))
             self.view.append(1)
@@ -393,7 +391,7 @@ class _Reader:
             common = _common_shape(indices)
             indices = [broadcast_to(i, common) for i in indices]
             if not self.separated and self.first is not None:
-                place = self.first  # all axes of the view before it are taken whole
+                place = self.first  # full slices take all axes of the view before it
             shape = rest[:place] + common + rest[place:]
         return Plan(
             tuple(self.starts),
@@ -410,7 +408,7 @@ class _Reader:
         )
 
     def checked(self) -> tuple[list[Any], str]:
-        """Constant indices, checked here: then nothing can fail later."""
+        """Check constant indices now, so that nothing can fail later."""
         if any(isinstance(i, Tracer) for i in self.indices):
             return self.indices, self.mode
         resolved = []
@@ -451,7 +449,7 @@ def _common_shape(indices: Sequence[Any]) -> tuple[int, ...]:
 
 
 def take_view(x: Any, plan: Plan) -> Any:
-    """The slices, integers and new axes of an expression."""
+    """Apply the slices, integers and new axes of an expression."""
     shape = shape_of(x)
     if not is_abstract(x):
         if plan.view == shape and plan.is_whole(shape):
@@ -465,7 +463,7 @@ def take_view(x: Any, plan: Plan) -> Any:
 
 
 def take(x: Any, plan: Plan, fill_value: Any = None) -> Any:
-    """The elements that an expression names."""
+    """Return the elements that an expression selects."""
     out = take_view(x, plan)
     if not plan.axes:
         return out
@@ -476,16 +474,16 @@ def take(x: Any, plan: Plan, fill_value: Any = None) -> Any:
 
 
 def getitem(x: Any, index: Any) -> Any:
-    """``x[index]``, of a tracer or a plain array.
+    """Return ``x[index]``, for a tracer or an ndarray.
 
     Raises
     ------
     IndexOutOfBoundsError
-        An index beyond its axis (in a kernel too).
+        If an index is out of bounds (in kernels too).
     InvalidIndexError
-        Too many indices, indices that are no integers, arrays that do not broadcast.
+        If there are too many indices, an index is not an integer, or index arrays do not broadcast.
     NonConcreteBooleanIndexError
-        A boolean mask whose numbers are unknown.
+        If a boolean mask is traced.
     """
     x = unwrap(x)
     staged = is_abstract(x)

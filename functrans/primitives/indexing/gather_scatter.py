@@ -1,11 +1,12 @@
 """Gather and scatter, in one canonical form.
 
-The operand has `k` integer index arrays of one common shape ``S``, which index its `k` axes ``axes``; the
-other axes are taken whole. So a gather has shape ``S + rest``, and a scatter takes updates of that shape.
-What NumPy's index expressions have besides (slices, new axes, the place of the result's axes) is done around
-it, by `indexing`; what becomes of indices out of bounds is told by ``mode``, see `bounds`.
+The operand has `k` integer index arrays of one common shape ``S``, which index its `k` axes ``axes``; full slices take
+the other axes. So a gather has shape ``S + rest``, and a scatter takes updates of that shape. `expressions` adds the
+rest of NumPy's indexing (slices, new axes, the position of the result's axes). ``mode`` says how indices out of bounds
+behave, see `GatherScatterMode`.
 
-Gathering, replacing and adding are here, each other's transposes; `scatter_folds` has products, minima and maxima.
+Gathering, replacing and adding are here; they are each other's transposes. `scatter_folds` has products, minima and
+maxima.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from .index_shapes import (
 
 
 def scatter_abstract(name: str) -> Rule:
-    """The type: the operand's, if the updates fit."""
+    """Return the rule for the result's type: the operand's, if the updates have the expected type."""
 
     def abstract(
         x: Aval, updates: Aval, *indices: Aval, axes: tuple[int, ...], mode: str, unique_indices: bool = False
@@ -65,11 +66,11 @@ def scatter_abstract(name: str) -> Rule:
 
 
 _FEW = 256
-"""Updates up to which ``ufunc.at`` on several axes is quick enough."""
+"""Up to this many updates ``ufunc.at`` on several axes is fast enough."""
 
 
 def scatter_impl(ufunc: np.ufunc | None) -> Rule:
-    """NumPy's evaluation; None: updates replace what is there."""
+    """Return the evaluation by NumPy. With None, updates replace the elements."""
 
     def impl(
         x: Any,
@@ -86,7 +87,7 @@ def scatter_impl(ufunc: np.ufunc | None) -> Rule:
             try:
                 return _write(ufunc, out, view, updates, indices, unique_indices)
             except IndexError:
-                resolve(indices, out.shape, axes, mode)  # names the culprit
+                resolve(indices, out.shape, axes, mode)  # names the bad index
                 raise
         found, valid = resolve(indices, out.shape, axes, mode)
         if valid is not None and not valid.all():
@@ -120,9 +121,7 @@ def _write(
 def _accumulate(
     ufunc: np.ufunc, out: np.ndarray, updates: np.ndarray, indices: list[np.ndarray], axes: tuple[int, ...]
 ) -> None:
-    """``ufunc.at`` on a flat view: NumPy is quick there, and an order of magnitude slower with several
-    axes.
-    """
+    """Call ``ufunc.at`` on a flat view, where NumPy is ten times faster than with several axes."""
     steps = [s // out.itemsize for s in out.strides]
     flat = np.zeros(indices[0].shape, np.int64)
     for d, i in zip(axes, indices):
@@ -134,7 +133,7 @@ def _accumulate(
 
 
 def scatter_batch(prim: Callable[[], Primitive]) -> Rule:
-    """The batch axis is one more axis that is taken whole, or indexed by the number of the lane."""
+    """Batch a scatter: a full slice takes the batch axis, or the lane number indexes it."""
 
     def batch(
         size: int, args: Sequence[Any], dims: Sequence[int | None], *, axes: tuple[int, ...], **params: Any
@@ -154,7 +153,7 @@ def scatter_batch(prim: Callable[[], Primitive]) -> Rule:
 
 
 def scatter_kernel(combination: Primitive | None) -> Block:
-    """`combination` of the element there is and the update; None: the update."""
+    """Return the kernel, which combines each element with its update; with None the update replaces it."""
     rule = None if combination is None else combination.kernel
     combine = rule.emit if isinstance(rule, Pointwise) else None
 
@@ -205,7 +204,7 @@ def _gather_impl(
         try:
             return _take(x, indices, axes)
         except IndexError:
-            resolve(indices, x.shape, axes, mode)  # names the culprit
+            resolve(indices, x.shape, axes, mode)  # names the bad index
             raise
     found, valid = resolve(indices, x.shape, axes, mode)
     if valid is None or valid.all():
@@ -220,7 +219,7 @@ def _gather_impl(
 def _take(x: np.ndarray, indices: Sequence[Any], axes: tuple[int, ...]) -> np.ndarray:
     i = indices[0]
     if axes == (0,) and type(i) is np.ndarray and i.dtype == INT64 and x.flags.c_contiguous:
-        return x.take(i, 0)  # three times as quick as x[i]
+        return x.take(i, 0)  # three times faster than x[i]
     return with_leading(x, axes)[tuple(indices)]
 
 
@@ -238,7 +237,7 @@ def _gather_batch(
     if all(e is None for e in dims[1:]):
         assert d is not None
         shifted = tuple([a + (a >= d) for a in axes])
-        before = d - sum(a < d for a in shifted)  # among the axes that are taken whole
+        before = d - sum(a < d for a in shifted)  # among the axes that are not indexed
         out = gather_p.bind(x, *args[1:], axes=shifted, **params)
         return out, len(shape_of(args[1])) + before
     indices = batched_indices(size, args[1:], dims[1:], d is None)
@@ -281,7 +280,7 @@ def _gather_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) 
     if type(t) is Zero:
         return ans, Zero(ans)
     if params["mode"] in ("fill", "drop"):
-        params = {**params, "fill_value": 0}  # what lies outside does not depend on x
+        params = {**params, "fill_value": 0}  # elements out of bounds do not depend on x
     return ans, gather_p.bind(t, *primals[1:], **params)
 
 
@@ -301,20 +300,20 @@ gather_p: Primitive = Primitive(
 
 
 def gathered(x: Any, indices: Sequence[Any], axes: tuple[int, ...], mode: str, fill_value: Any = 0) -> Any:
-    """What a scatter at these indices meets; `fill_value` where it is left out."""
+    """Return the elements at a scatter's indices, and `fill_value` where the scatter drops the update."""
     fill = {"fill_value": fill_value} if mode in ("fill", "drop") else {}
     return gather_p.bind(x, *indices, axes=axes, mode=mode, **fill)
 
 
 def _as_rows(condition: Any, shape: tuple[int, ...]) -> Any:
-    """A condition for each index, as one for each update."""
+    """Broadcast a condition per index to one per update."""
     return broadcast_in_dim_p.bind(
         condition, shape=shape, broadcast_dimensions=tuple(range(len(shape_of(condition))))
     )
 
 
 def _is_last(shape: tuple[int, ...], indices: Sequence[Any], axes: tuple[int, ...], mode: str) -> Any:
-    """For each index whether its update is the one that stays: the last at its place."""
+    """Return for each index whether its update wins, as the last at its position."""
     common = shape_of(indices[0])
     number = iota((prod(common),), 0)
     number = number if len(common) == 1 else reshape_p.bind(number, shape=common)
@@ -351,8 +350,8 @@ scatter_p: Primitive = Primitive(
     "scatter",
     scatter_abstract("scatter"),
     scatter_impl(None),
-    # The last update at a place wins, for tangents as for numbers: so the operation is linear, with repeated
-    # indices too.
+    # The last update at a position wins, for tangents as for values. So the operation is linear, even with repeated
+    # indices.
     jvp=jointly_linear_jvp(lambda: scatter_p, 2),
     transpose=_scatter_transpose,
     batch=scatter_batch(lambda: scatter_p),

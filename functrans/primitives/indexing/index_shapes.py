@@ -1,4 +1,4 @@
-"""The shapes of gathers and scatters, under batching and in NumPy's order of axes; indices out of bounds."""
+"""Shapes of gathers and scatters, also under batching and in NumPy's order of axes; indices out of bounds."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ..structure.shape import iota
 
 
 def rest_of(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
-    """The extents of the axes that are taken whole."""
+    """The extents of the axes that are not indexed."""
     return tuple([n for d, n in enumerate(shape) if d not in axes])
 
 
 def indexed_shape(
     name: str, x: Aval, indices: Sequence[Aval], axes: tuple[int, ...], mode: str
 ) -> tuple[int, ...]:
-    """``S + rest``, if operand and indices fit together."""
+    """Return ``S + rest`` after checking operand and indices."""
     for i in indices:
         if i.dtype.kind not in "iu":
             raise DtypeError(f"{name}: index arrays must be integers, got {i.dtype}")
@@ -44,7 +44,7 @@ def _indexed_shape(
     if mode not in ("fill", "drop") and 0 not in common:
         for d in axes:
             if shape[d] == 0:
-                raise IndexOutOfBoundsError(f"{name}: nothing can be taken from axis {d} of size 0")
+                raise IndexOutOfBoundsError(f"{name}: index is out of bounds for axis {d} with size 0")
     return common + rest_of(shape, axes)
 
 
@@ -54,13 +54,13 @@ def _fit(axes: tuple[int, ...], ndim: int) -> bool:
 
 @lru_cache(maxsize=1024)
 def _leading(axes: tuple[int, ...], ndim: int) -> tuple[int, ...] | None:
-    """The permutation that brings the indexed axes to the front; None where they stand there."""
+    """Return the permutation that moves the indexed axes to the front; None if they are there."""
     order = axes + tuple([d for d in range(ndim) if d not in axes])
     return None if order == tuple(range(ndim)) else order
 
 
 def with_leading(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """A view of an array with the indexed axes at the front."""
+    """Return a view of an array with the indexed axes in front."""
     order = _leading(axes, x.ndim)
     return x if order is None else x.transpose(order)
 
@@ -68,8 +68,8 @@ def with_leading(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 def batched_indices(
     size: int, indices: Sequence[Any], dims: Sequence[int | None], shared_lane: bool
 ) -> list[Any]:
-    """Index arrays with the batch axis first; with a number of the lane before them where lanes index their
-    own operand.
+    """Return index arrays with the batch axis first, preceded by an array of lane numbers if each lane indexes its own
+    operand.
     """
     moved = [batched_first(size, i, d) for i, d in zip(indices, dims)]
     if shared_lane:
@@ -81,7 +81,7 @@ MODES = ("raise", "clip", "wrap", "fill", "drop", "promise_in_bounds")
 
 
 class GatherScatterMode(enum.StrEnum):
-    """What becomes of indices out of bounds, under JAX's names; wherever a mode is asked for, its text will do.
+    """How gathers and scatters treat indices out of bounds, under JAX's names. Functions also accept the name as a str.
 
     Examples
     --------
@@ -98,23 +98,23 @@ class GatherScatterMode(enum.StrEnum):
 
     @staticmethod
     def from_any(mode: Any) -> GatherScatterMode:
-        """The mode that a text or a mode says; None is `FILL_OR_DROP`.
+        """Return the mode for a name or a mode; None means `FILL_OR_DROP`.
 
         Raises
         ------
         ArgumentValueError
-            If there is no such mode.
+            If the mode is unknown.
         """
         return GatherScatterMode(checked_mode("fill" if mode is None else mode).replace("drop", "fill"))
 
 
 def checked_mode(mode: Any) -> str:
-    """The mode as text.
+    """Return the mode as a str.
 
     Raises
     ------
     ArgumentValueError
-        If there is no such mode.
+        If the mode is unknown.
     """
     if not isinstance(mode, str) or mode not in MODES:
         raise ArgumentValueError(f"mode must be one of {', '.join(map(repr, MODES))}, got {mode!r}")
@@ -122,14 +122,14 @@ def checked_mode(mode: Any) -> str:
 
 
 def raises(*, mode: str, **params: Any) -> Effect:
-    """The effects of a gather or scatter."""
+    """Return the effects of a gather or scatter."""
     return Effect.RAISE if mode == "raise" else Effect.NONE
 
 
 def resolve(
     indices: Sequence[Any], shape: tuple[int, ...], axes: tuple[int, ...], mode: str
 ) -> tuple[list[Any], np.ndarray | None]:
-    """Indices within bounds and not negative, and which of them were (None: all).
+    """Return indices moved into bounds, and a mask of those that were in bounds (None: all).
 
     Raises
     ------
@@ -147,7 +147,7 @@ def resolve(
         if i.dtype != np.int64:
             i = i.astype(np.int64)
         if not n and i.size and mode in ("clip", "wrap"):
-            raise IndexOutOfBoundsError(f"nothing can be taken from axis {d} of size 0")
+            raise IndexOutOfBoundsError(f"index is out of bounds for axis {d} with size 0")
         if mode == "wrap":
             found.append(i % n if n else i)
             continue
@@ -171,16 +171,13 @@ def check_bounds(i: np.ndarray, n: int, axis: int) -> None:
     place = tuple(np.argwhere(bad)[0].tolist())
     where = f" (at position {place[0] if len(place) == 1 else place} of the index array)" if place else ""
     raise IndexOutOfBoundsError(
-        f"index {int(i[place])} is out of bounds for axis {axis} with size {n}{where}. Where indices may "
-        "lie outside on "
-        'purpose, use x.at[i].get(mode="clip") or mode="fill", x.at[i].set(v, mode="drop")'
+        f"index {int(i[place])} is out of bounds for axis {axis} with size {n}{where}. If indices may be out "
+        'of bounds on purpose, use x.at[i].get(mode="clip") or mode="fill", x.at[i].set(v, mode="drop")'
     )
 
 
 def fill_for(dtype: np.dtype, fill_value: Any = None) -> Any:
-    """The number that stands for elements out of bounds: NaN, the lowest signed or the highest unsigned
-    integer, True.
-    """
+    """Return the value for elements out of bounds: NaN, the lowest signed or the highest unsigned integer, True."""
     if fill_value is not None:
         return np.asarray(fill_value).astype(dtype)[()]
     if dtype.kind in "fc":
@@ -191,7 +188,7 @@ def fill_for(dtype: np.dtype, fill_value: Any = None) -> Any:
 
 
 def kernel_index(k: Any, i: Any, n: int, mode: str) -> tuple[Any, Any]:
-    """An index of a kernel as int64 within ``[0, n)``, and the condition that it was (None: always)."""
+    """Return a kernel's index moved into ``[0, n)``, as int64, and whether it was in bounds (None: always)."""
     i = k.cast(i, np.dtype(np.int64))
     if mode == "promise_in_bounds":
         return i, None

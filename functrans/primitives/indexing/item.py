@@ -1,8 +1,8 @@
-"""getitem and putitem: a basic index expression as one operation, for values whose numbers are known.
+"""getitem and putitem: a basic index expression as one operation, for concrete values.
 
 `index` has an entry for each axis and new axis: an int, None, or ``(start, stop, step)`` with as many elements as
-``range`` gives (`stop` may be -1 where `step` is negative). Staged programs say the same with slice, rev and reshape,
-which fuse better; eagerly each operation costs time.
+``range`` gives (`stop` may be -1 if `step` is negative). Staged programs use slice, rev and reshape instead, which fuse
+better. Eagerly, each operation costs time.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Index = tuple[Any, ...]
 
 @lru_cache(maxsize=4096)
 def numpy_index(index: Index) -> Index:
-    """The index as NumPy takes it."""
+    """Return the index in NumPy's form."""
     return tuple([slice(e[0], None if e[1] < 0 else e[1], e[2]) if type(e) is tuple else e for e in index])
 
 
 def _at(index: Index, where: Sequence[Any]) -> list[Any]:
-    """The place in the array of the element at `where` of the result."""
+    """Return the position in the array of the result's element at `where`."""
     places = []
     axes = iter(where)
     for e in index:

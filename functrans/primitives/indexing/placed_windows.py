@@ -1,8 +1,8 @@
-"""Windows of an array at places that are data, as gathers and scatters in canonical form.
+"""Windows of an array at positions given by data, as gathers and scatters in canonical form.
 
-A *window* has an extent along each axis of the operand, and begins where a row of the start indices says. What is
-asked of each axis, an `Axis`, gives the index arrays of `index.gather_p` and `index.scatter_p`: one for each axis
-that is not taken whole, of the shape ``batch + extents`` of the windows. Axes that are taken whole need none.
+A *window* has an extent along each axis of the operand, and begins where a row of the start indices says. An `Axis`
+describes what the windows take of one axis. From it come the index arrays of `gather_p` and `scatter_p`: one for each
+indexed axis, of the shape ``batch + extents`` of the windows. Axes of which windows take everything need none.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from ..structure.shape import iota, slice_p
 
 
 class Axis(NamedTuple):
-    """What windows take of one axis of the operand.
+    """What the windows take of one axis of the operand.
 
     Attributes
     ----------
     column : int or None
-        The column of the start indices that says where they begin; None for 0.
+        The column of the start indices with their position on this axis; None for 0.
     batch : int or None
-        The axis of the batch with which the index runs along, instead.
+        The batch axis whose index replaces the start index.
     size : int
-        The extent of the windows.
+        The extent of the windows along this axis.
     window : int or None
-        The axis of the windows at which it stands; None where it is dropped.
+        The windows' axis that it becomes; None if it is dropped.
     """
 
     column: int | None
@@ -42,18 +42,18 @@ class Axis(NamedTuple):
 
 
 class PlacedWindows(NamedTuple):
-    """A gather or scatter of windows, read for one shape of operand and start indices.
+    """A gather or scatter of windows, for one shape of operand and start indices.
 
     Attributes
     ----------
     shape : tuple of int
-        Of the operand.
+        The shape of the operand.
     axes : tuple of Axis
         One for each axis of the operand.
     batch : tuple of int
         The shape of the start indices without their last axis.
     places : tuple of int
-        Where the axes of the windows stand in the result (of a gather) or in the updates (of a scatter).
+        The positions of the windows' axes in the result (of a gather) or in the updates (of a scatter).
     """
 
     shape: tuple[int, ...]
@@ -70,7 +70,7 @@ class PlacedWindows(NamedTuple):
         ])  # fmt: skip
 
     def expanded(self) -> tuple[int, ...]:
-        """Those of them that windows extend along."""
+        """Those of them that remain axes of the windows."""
         return tuple([d for d in self.indexed() if self.axes[d].window is not None])
 
     def order(self) -> tuple[int, ...]:
@@ -85,11 +85,10 @@ class PlacedWindows(NamedTuple):
 
 
 def index_arrays(windows: PlacedWindows, starts: Any, mode: str) -> tuple[list[Any], str]:
-    """The index arrays, and the mode in which a canonical gather or scatter takes them.
+    """Return the index arrays, and the mode for the canonical gather or scatter.
 
-    In mode "clip" a window is moved until it fits, in mode "fill" (and "drop") it counts as a whole, so that one which
-    does not fit is left out as a whole, and negative starts are out of bounds. In mode "raise" and "wrap" they count
-    from the end.
+    Mode "clip" moves a window until it fits. Modes "fill" and "drop" leave out a whole window if it does not fit, and
+    treat negative starts as out of bounds. In modes "raise" and "wrap" negative starts count from the end.
     """
     expanded = windows.expanded()
     common = windows.batch + tuple([windows.axes[d].size for d in expanded])
@@ -110,7 +109,7 @@ def index_arrays(windows: PlacedWindows, starts: Any, mode: str) -> tuple[list[A
 
 
 def _column(starts: Any, i: int) -> Any:
-    """One column of the start indices, as int64."""
+    """Return one column of the start indices, as int64."""
     shape = shape_of(starts)
     if shape[-1] != 1:
         starts = slice_p.bind(
@@ -123,16 +122,16 @@ def _column(starts: Any, i: int) -> Any:
 
 
 def _start(start: Any, n: int, size: int, mode: str) -> Any:
-    """Where windows begin, such that the elements of a canonical gather are in or out of bounds as they should be."""
+    """Return adjusted starts, with which the canonical gather treats elements out of bounds as `mode` says."""
     zero, last = np.int64(0), np.int64(n - size)
     if mode in ("clip", "promise_in_bounds"):
-        # A promise of the user is not trusted with memory.
+        # A broken promise must not read or write foreign memory.
         return clamp_p.bind(zero, start, last)
     if mode in ("fill", "drop"):
         fits = and_p.bind(ge_p.bind(start, zero), le_p.bind(start, last))
         return select_p.bind(fits, start, np.int64(n))
     if mode == "raise" and size != 1:
-        # Counted from the end here: what is added to a start must not make it look like a valid index.
+        # Count from the end here: adding an offset to a negative start must not give a valid index.
         from_end = and_p.bind(lt_p.bind(start, zero), ge_p.bind(start, np.int64(-n)))
         return select_p.bind(from_end, add_p.bind(start, np.int64(n)), start)
     return start
@@ -146,22 +145,22 @@ def _spread(x: Any, common: tuple[int, ...]) -> Any:
 
 
 def check_sizes(name: str, windows: PlacedWindows) -> None:
-    """Refuse windows where nothing can be taken though nothing may be left out."""
+    """Refuse windows that are larger than the operand."""
     if 0 in windows.batch:
         return
     for d, a in enumerate(windows.axes):
         if a.size > windows.shape[d]:
             raise IndexOutOfBoundsError(
-                f"{name}: windows of {a.size} elements do not fit axis {d} of size {windows.shape[d]}"
+                f"{name}: the window size {a.size} exceeds the size {windows.shape[d]} of axis {d}"
             )
 
 
 def arranged(x: Any, order: Sequence[int]) -> Any:
-    """Axes in another order."""
+    """Reorder the axes."""
     order = tuple(order)
     return x if order == tuple(range(len(order))) else transpose_p.bind(x, permutation=order)
 
 
 def inverse(order: Sequence[int]) -> tuple[int, ...]:
-    """The permutation that undoes another."""
+    """Return the inverse permutation."""
     return tuple(sorted(range(len(order)), key=order.__getitem__))

@@ -1,4 +1,4 @@
-"""Scatters whose derivative depends on the values: products, quotients, minima and maxima of updates of one element."""
+"""Scatters whose derivative depends on the values: products, quotients, minima and maxima."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ from .index_shapes import raises, resolve
 
 
 def flat_places(shape: tuple[int, ...], indices: Sequence[Any], axes: tuple[int, ...], mode: str) -> Any:
-    """The element of the indexed axes that each index means, counted in row-major order; -1 where it is left out."""
+    """Return the flat position in the indexed axes of each index, in row-major order; -1 if it is dropped."""
     extents = tuple([shape[d] for d in axes])
     numbers = reshape_p.bind(iota((prod(extents),), 0), shape=extents)
     return gathered(numbers, indices, tuple(range(len(axes))), mode, -1)
 
 
 def all_different(shape: tuple[int, ...], indices: Sequence[Any], axes: tuple[int, ...], mode: str) -> bool:
-    """Whether indices name no element twice, as far as their numbers are known."""
+    """Whether all indices are known and distinct."""
     if any(isinstance(i, Tracer) for i in indices):
         return False
     if np.size(indices[0]) < 2 or not prod([shape[d] for d in axes]):
@@ -73,34 +73,34 @@ def all_different(shape: tuple[int, ...], indices: Sequence[Any], axes: tuple[in
 
 
 class Meetings(NamedTuple):
-    """Updates in the order of their places; those of one place keep their own order.
+    """Updates in the order of their positions; updates of one position keep their order.
 
     Attributes
     ----------
     order : array of int64, shape (n,)
-        The update that stands at each position.
+        The number of each update, in sorted order.
     places : array of int64, shape (n,)
-        Their places, ascending.
+        Their positions, ascending.
     """
 
     order: Any
     places: Any
 
     def restored(self, x: Any) -> Any:
-        """Rows by position as rows by update."""
+        """Return sorted rows to the updates' own order."""
         empty = zeros(Aval(shape_of(x), dtype_of(x)))
         return scatter_p.bind(empty, x, self.order, axes=(0,), mode="promise_in_bounds", unique_indices=True)
 
 
 def meetings(places: Any) -> Meetings:
-    """Sort updates by the places that `flat_places` gives."""
+    """Sort updates by the positions that `flat_places` gives."""
     places = reshape_p.bind(places, shape=(prod(shape_of(places)),))
     order = argsort(places, 0)
     return Meetings(order, gathered(places, [order], (0,), "promise_in_bounds"))
 
 
 def ranks(places: Any) -> Any:
-    """How many updates with the same place come before each one."""
+    """Return for each update the number of earlier ones at the same position."""
     met = meetings(places)
     position = iota(shape_of(met.places), 0)
     joins = _joins(met.places, 1)
@@ -112,9 +112,9 @@ def ranks(places: Any) -> Any:
 
 
 def products_of_others(updates: Any, places: Any, size: int) -> Any:
-    """For each update the product of all others at its place, of which there are `size`.
+    """Return for each update the product of all others at its position; there are `size` positions.
 
-    Without division, so zeros do no harm, to any order of derivative.
+    It does not divide, so zeros are safe in derivatives of any order.
     """
     n = prod(shape_of(places))
     shape = shape_of(updates)
@@ -126,7 +126,9 @@ def products_of_others(updates: Any, places: Any, size: int) -> Any:
 
 def _others_abstract(rows: Aval, places: Aval, *, size: int) -> Aval:
     if places.shape != rows.shape[:1] or places.dtype != INT64:
-        raise ShapeError(f"others_at: places of type {places} do not go with rows of type {rows}")
+        raise ShapeError(
+            f"others_at: places must be int64[{rows.shape[0]}] for rows of type {rows}, got {places}"
+        )
     return rows.strong()
 
 
@@ -172,8 +174,8 @@ Pair = tuple[Any, Any]
 
 
 def _doubled(rows: Any, t: Any, places: Any) -> Pair:
-    """The products of others and their tangents, by products alone: each of ``2 log2(n)`` passes doubles the number
-    of factors that a product takes in.
+    """Return the products of others and their tangents by products alone. Each of ``2 log2(n)`` passes doubles the
+    number of factors in a product.
     """
     met = meetings(places)
     sorted_rows = tuple([gathered(x, [met.order], (0,), "promise_in_bounds") for x in (rows, t)])
@@ -184,7 +186,7 @@ def _doubled(rows: Any, t: Any, places: Any) -> Pair:
 
 
 def _before(rows: Pair, places: Any) -> Pair:
-    """The product of the rows before each one that have its place."""
+    """Return for each row the product of the earlier rows at the same position."""
     n = shape_of(places)[0]
     product = _shifted(rows, places, 1)
     distance = 1
@@ -195,7 +197,7 @@ def _before(rows: Pair, places: Any) -> Pair:
 
 
 def _times(x: Pair, y: Pair) -> Pair:
-    """The product of two values with tangents."""
+    """Multiply two values with tangents."""
     (a, s), (b, t) = x, y
     return mul_p.bind(a, b), add_p.bind(mul_p.bind(s, b), mul_p.bind(a, t))
 
@@ -205,7 +207,7 @@ def _reversed(x: Pair) -> Pair:
 
 
 def _shifted(rows: Pair, places: Any, distance: int) -> Pair:
-    """The row so far before each one; one, of tangent zero, where that has another place."""
+    """Return the row `distance` before each one; where that has another position, 1 with tangent 0."""
     shape = shape_of(rows[0])
     config = ((distance, -distance, 0), *[(0, 0, 0)] * (len(shape) - 1))
     joins = broadcast_in_dim_p.bind(_joins(places, distance), shape=shape, broadcast_dimensions=(0,))
@@ -219,7 +221,7 @@ def _shifted(rows: Pair, places: Any, distance: int) -> Pair:
 
 
 def _joins(places: Any, distance: int) -> Any:
-    """Whether the element so far before each one exists and is equal."""
+    """Return whether the element `distance` before each one exists and is equal."""
     earlier = pad_p.bind(places, np.int64(-2), padding_config=((distance, -distance, 0),))
     return eq_p.bind(places, earlier)
 
@@ -228,7 +230,7 @@ def _others_impl(rows: Any, places: Any, *, size: int) -> np.ndarray:
     return np.asarray(tracing(eval_trace, _doubled, rows, np.zeros_like(rows), places)[0])
 
 
-# For each row, the product of all others that have the same place.
+# For each row, the product of all others at the same position.
 others_at_p: Primitive = Primitive(
     "others_at",
     _others_abstract,
@@ -240,7 +242,7 @@ others_at_p: Primitive = Primitive(
 
 
 def _others(x: Any, updates: Any, indices: Sequence[Any], params: dict[str, Any]) -> Any:
-    """For each update the product of all else at its place: what its tangent is multiplied with."""
+    """Return the factor of each update's tangent: the product of everything else at its position."""
     axes, mode = params["axes"], params["mode"]
     if params.get("unique_indices") or prod(shape_of(indices[0])) <= 1:
         return gathered(x, indices, axes, mode)
@@ -280,7 +282,7 @@ scatter_mul_p: Primitive = Primitive(
 
 
 def _scatter_div_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
-    """A divisor contributes minus the result by itself, wherever among the divisors of its place it stands."""
+    """A divisor contributes ``-result / divisor``, whatever the order of the divisors at a position."""
     x, updates, *indices = primals
     t_x, t_u = tangents[:2]
     ans = scatter_div_p.bind(x, updates, *indices, **params)
@@ -311,7 +313,7 @@ scatter_div_p: Primitive = Primitive(
 
 
 def _extremal_jvp(prim: Callable[[], Primitive]) -> Rule:
-    """The tangent of the extreme element; equal ones share it evenly."""
+    """Return the jvp: the tangent of the extreme element. Equal ones share it evenly."""
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         x, updates, *indices = primals

@@ -1,1 +1,1 @@
-"""Decompositions, determinants and systems of equations, in batches."""
+"""Decompositions, determinants and systems of linear equations, in batches."""

@@ -1,4 +1,4 @@
-"""Cholesky factors in batches, with the derivative of real factors, and its transpose, by blocks."""
+"""Cholesky factors in batches. The derivative of real factors and its transpose work in blocks."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ __all__ = [
 
 
 _BLOCK = 32
-"""Rows that are taken together; within them loops do the work, else BLAS."""
+"""Rows of one block. Loops work within a block, BLAS between blocks."""
 
 
 def halved(x: Any) -> Any:
-    """The lower triangle, and half of the diagonal."""
+    """Return the strict lower triangle and half of the diagonal."""
     both = add_p.bind(triangle(x, lower=True), triangle(x, lower=True, strict=True))
     return mul_p.bind(dtype_of(x).type(0.5), both)
 
 
 def _mirrored(x: Any) -> Any:
-    """The symmetric matrix with that lower triangle."""
+    """Return the symmetric matrix with this lower triangle."""
     return add_p.bind(triangle(x, lower=True), matrix_transpose(triangle(x, lower=True, strict=True)))
 
 
 def _folded(x: Any) -> Any:
-    """The transpose of `_mirrored`: both triangles added to the lower one."""
+    """Return the transpose of `_mirrored`: the upper triangle added to the lower one."""
     return add_p.bind(triangle(x, lower=True), triangle(matrix_transpose(x), lower=True, strict=True))
 
 
@@ -76,7 +76,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, back: bool) -> tupl
 
 
 def _moved(factor: Any, t: Any, e: Any) -> Any:
-    """The change of ``L phi(M)``, ``M = L^-1 S L^-T``, with L: ``M' = -(F M + M F^T)`` where ``F = L^-1 L'``."""
+    """The derivative of ``L phi(M)``, ``M = L^-1 S L^-T``, in L: ``M' = -(F M + M F^T)`` where ``F = L^-1 L'``."""
     m = _left(factor, _right(factor, _mirrored(t), True))
     f = matrix_product(_left(factor, e), m)
     change = neg_p.bind(add_p.bind(f, matrix_transpose(f)))
@@ -84,7 +84,7 @@ def _moved(factor: Any, t: Any, e: Any) -> Any:
 
 
 def _moved_back(factor: Any, ct: Any, e: Any) -> Any:
-    """The change of ``S = L^-T phi(L^T C) L^-1`` with L, folded."""
+    """The derivative of ``S = L^-T phi(L^T C) L^-1`` in L, folded."""
     ct = triangle(ct, lower=True)
     inner = halved(matrix_product(matrix_transpose(factor), ct))
     s = _right(factor, _left(factor, inner, True))
@@ -127,7 +127,7 @@ def _kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, back: 
         with k.loop(n) as i, k.loop(i) as j:
             k.store(out, [*b, j, i], k.load(out, [*b, i, j]))
         lower, target = (factor, offset_of(b, factor.shape)), (out, offset_of(b, out.shape))
-        # Rows are columns to BLAS: it sees all matrices transposed.
+        # BLAS is column-major: it sees all matrices transposed.
         k.extern("trsm", "L", "U", "T", "N", n, n, 1.0, lower, size, target, size)
         k.extern("trsm", "R", "U", "N", "N", n, n, 1.0, lower, size, target, size)
         with k.loop(n) as i:
@@ -140,7 +140,7 @@ def _kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, back: 
 def _back_block(
     k: BlockEmitter, factor: Buffer, out: Buffer, b: Sequence[Any], j: Any, width: Any, square: Buffer
 ) -> None:
-    """One block of rows from j on: of the factor ``[R D]``, with ``[B C]`` below it; of what is sought likewise."""
+    """Process the rows of one block from j on: ``[R D]`` of the factor with ``[B C]`` below, and the same of `out`."""
     n = out.shape[-1]
     after = j + width
     rows = -after + n
@@ -149,7 +149,7 @@ def _back_block(
     def at(x: Buffer, i: Any, column: Any) -> tuple[Buffer, Any]:
         return x, i * n + column + start
 
-    # Rows are columns to BLAS: it sees all matrices transposed.
+    # BLAS is column-major: it sees all matrices transposed.
     c = at(out, after, j)
     k.extern("trsm", "L", "U", "N", "N", width, rows, 1.0, at(factor, j, j), n, c, n)
     k.extern("gemm", "N", "N", j, rows, width, -1.0, at(factor, j, 0), n, c, n, 1.0, at(out, after, 0), n)
@@ -170,7 +170,7 @@ def _back_block(
 def _back_rows(
     k: BlockEmitter, factor: Buffer, out: Buffer, b: Sequence[Any], first: Any, width: Any
 ) -> None:
-    """Within a diagonal block, row by row from the last."""
+    """Process a diagonal block, row by row from the last."""
     after = first + width
     with k.loop(after, first, reverse=True) as j:
         pivot = k.load(factor, [*b, j, j])
@@ -228,7 +228,7 @@ def _cholesky_impl(x: Any, *, on_error: str) -> np.ndarray:
 
 
 def _each(x: np.ndarray) -> tuple[np.ndarray, tuple[int, ...] | None]:
-    """The factors one by one, NaN where there is none; and the first place where there is none."""
+    """Factorize one by one, NaN where it fails. Also return the index of the first failure."""
     out = np.full(x.shape, np.nan, x.dtype)
     bad = None
     for place in np.ndindex(x.shape[:-2]):
@@ -244,7 +244,7 @@ def _cholesky_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, on_error: 
     t = tangents[0]
     if type(t) is Zero:
         return factor, Zero(factor)
-    # Only the lower triangle of the matrix is read: its tangent is the symmetric one with that triangle.
+    # Only the lower triangle of the matrix counts, so its tangent is the symmetric matrix with the tangent's triangle.
     if dtype_of(t).kind == "f":
         return factor, cholesky_slope_p.bind(factor, t, back=False)
     below = triangle(t, lower=True, strict=True)
@@ -269,7 +269,7 @@ def _cholesky_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], 
     zero, nan = k.const(0, out.dtype), k.const(np.nan, out.dtype)
     with loops(k, batch) as b:
         info = k.local(k.const(0, np.dtype(np.int32)))
-        # Rows are columns to LAPACK: what it takes for the upper triangle is the lower one.
+        # LAPACK is column-major: its upper triangle is our lower one.
         k.extern("potrf", "U", n, (out, offset_of(b, out.shape)), max(n, 1), info)
         failed = info.get().ne(0)
         if on_error == "raise":

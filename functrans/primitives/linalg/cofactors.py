@@ -1,4 +1,4 @@
-"""Cofactors of square matrices, also singular ones: the derivative of the determinant, and their own derivatives."""
+"""Cofactors of square matrices, singular ones included: the determinant's derivative, and their own derivatives."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from .small_det import elements, small_cofactors
 from .solve import lu_solve_p, solve_p
 
 _REST = 3
-"""How much of the rank may be missing."""
+"""The largest rank deficiency handled exactly."""
 
 
 def cofactors_slope(a: Any, t: Any) -> Any:
-    """The tangent of the cofactors of `a`, at least 2 x 2.
+    """Return the tangent of the cofactors of `a`, which is at least 2 x 2.
 
-    Right of all orders if at most three of the rank are missing, else of orders up to the second (those of the
-    determinant up to the third; they are zero).
+    Exact to all orders if the rank deficiency is at most three, else up to the second order (the determinant's third).
+    There these derivatives are zero.
     """
     frozen = stop_gradient_p.bind(a)
     order = column_order_p.bind(frozen)
@@ -61,18 +61,18 @@ def cofactors_slope(a: Any, t: Any) -> Any:
 
 
 def _as_matrices(x: Any) -> Any:
-    """Numbers as matrices of one element."""
+    """Return numbers as 1 x 1 matrices."""
     return reshape_p.bind(x, shape=(*shape_of(x), 1, 1))
 
 
 def _total(x: Any) -> Any:
-    """The sum of the elements of each matrix, as matrices of one element."""
+    """Return the sum of the elements of each matrix, as 1 x 1 matrices."""
     rank = len(shape_of(x))
     return _as_matrices(reduce_sum_p.bind(x, axes=(rank - 2, rank - 1)))
 
 
 def _determinant(x: Any) -> Any:
-    """Of regular matrices, by their factors."""
+    """Return the determinant of nonsingular matrices, by their LU factors."""
     lu, pivots, _ = lu_p.bind(x)
     shape, dtype = shape_of(pivots), dtype_of(lu)
     last = len(shape) - 1
@@ -94,19 +94,19 @@ def _rolled(x: Any, rows: int, columns: int) -> Any:
 
 
 def _crossed(x: Any, y: Any) -> Any:
-    """The bilinear form of which the cofactors of 3 x 3 matrices are the values at equal arguments."""
+    """The bilinear form that gives the cofactors of a 3 x 3 matrix when both arguments are that matrix."""
     return sub_p.bind(
         mul_p.bind(_rolled(x, 1, 1), _rolled(y, 2, 2)), mul_p.bind(_rolled(x, 1, 2), _rolled(y, 2, 1))
     )
 
 
 def _small(x: Any) -> Any:
-    """Cofactors of matrices of two or three rows."""
+    """The cofactors of matrices with two or three rows."""
     return _crossed(x, x) if shape_of(x)[-1] == _REST else _written_out_slope(x, x)
 
 
 def _written_out_slope(x: Any, t: Any) -> Any:
-    """The tangent of `_small`: of 2 x 2 matrices cofactors are linear."""
+    """The tangent of `_small`. The cofactors of 2 x 2 matrices are linear."""
     if shape_of(x)[-1] == _REST:
         return add_p.bind(_crossed(x, t), _crossed(t, x))
     rank, dtype = len(shape_of(t)), dtype_of(t)
@@ -120,7 +120,7 @@ def _written_out_slope(x: Any, t: Any) -> Any:
 
 
 class _Blocks(NamedTuple):
-    """A matrix in four: the leading block, and the last three rows and columns."""
+    """A matrix in four blocks, split before its last three rows and columns."""
 
     head: Any
     right: Any
@@ -152,7 +152,7 @@ def _sum(*terms: Any) -> Any:
 
 
 def _gaps(r: Any) -> Any:
-    """1 on the diagonal of the leading block where it is zero but for rounding, of a triangular factor; else 0."""
+    """Return 1 where the leading block of a triangular factor has a zero diagonal up to rounding, else 0."""
     n, dtype = shape_of(r)[-1], dtype_of(r)
     size = abs_p.bind(diagonal_of(r))
     shape = shape_of(size)
@@ -215,7 +215,7 @@ def _bordered_slope(b: Any, f: Any, r: Any) -> Any:
 
 
 def _limits(dtype: np.dtype) -> tuple[float, float]:
-    """Decimal exponents: of what stands for a zero pivot, and of the product of all that do."""
+    """Decimal exponents: of the value that replaces a zero pivot, and of the product of all such values."""
     return (100.0, 200.0) if real_dtype(dtype).itemsize == 8 else (12.0, 24.0)
 
 
@@ -278,7 +278,7 @@ def _kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> None:
 
 
 def _regular(k: BlockEmitter, factors: Buffer, inner: Buffer) -> Any:
-    """Put small pivots instead of zeros, and ones on the diagonal of `inner`; gives the product of the pivots."""
+    """Replace zero pivots by small ones, and the diagonal of `inner` by ones; return the product of the pivots."""
     n, dtype, real = factors.shape[0], factors.dtype, real_dtype(factors.dtype)
     largest, zeros = k.local(k.const(0, real)), k.local(k.const(0, real))
     nothing = k.const(0, dtype)
@@ -333,7 +333,7 @@ class _Dual(NamedTuple):
 
 
 def _small_slope(a: Any, t: Any) -> Any:
-    """The tangent of cofactors that are written out."""
+    """The tangent of cofactors with explicit formulas."""
     rank, n = len(shape_of(a)), shape_of(a)[-1]
 
     def element(x: Any, i: int, j: int) -> Any:
@@ -350,8 +350,8 @@ def _batch(size: int, args: Sequence[Any], dims: Sequence[int | None]) -> tuple[
     return cofactors_p.bind(*[batched_first(size, x, d) for x, d in zip(args, dims)]), 0
 
 
-#: Of a matrix and its factors: ``det(A) A^-T``, which is a polynomial in A. A zero pivot is given a tiny value instead
-#: (backward stable: the cofactors are those of a matrix that close). Of a small matrix alone: the polynomial itself.
+#: Of a matrix and its factors: ``det(A) A^-T``, a polynomial in A. A tiny value replaces a zero pivot (backward stable:
+#: the result is exact for a matrix that close). Of a small matrix alone: the polynomial itself.
 cofactors_p: Primitive = Primitive(
     "cofactors", _abstract, _impl, jvp=_jvp, batch=_batch, kernel=Block(_kernel)
 )

@@ -1,7 +1,7 @@
-"""Determinants by LU factors, of at most four rows written out, in batches.
+"""Determinants in batches: by LU factors, and by explicit formulas up to four rows.
 
-Both primitives take the matrix, or the matrix and its factors as `lu_p` gives them. Derivatives are with respect to
-the matrix: so one factorisation serves values and derivatives of all orders.
+Both primitives take the matrix, or the matrix and its factors from `lu_p`. They are differentiated with respect to the
+matrix, so one factorization serves values and derivatives of all orders.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from .solve import lu_solve
 
 
 def parity_of(pivots: np.ndarray) -> np.ndarray:
-    """1 or -1: whether an even or an odd number of rows was exchanged."""
+    """Return 1 for an even number of row exchanges, -1 for an odd one."""
     exchanged = pivots != np.arange(pivots.shape[-1])
     return 1 - 2 * (exchanged.sum(-1) & 1)
 
 
 def _with_factors(k: BlockEmitter, operands: Any) -> Any:
-    """A function that gives, for a batch index, the diagonal's place and the parity of the exchanges."""
+    """Return a function of the batch index that gives the LU factors and the parity of the exchanges."""
     a = operands[0]
     n = a.shape[-1]
     if len(operands) > 1:
@@ -48,7 +48,7 @@ def _with_factors(k: BlockEmitter, operands: Any) -> Any:
         if not own and len(operands) == 1:
             factored(k, a, b, lu, pivots)
         parity = k.local(k.const(1, a.dtype))
-        first = 0 if len(operands) > 1 else 1  # LAPACK counts from 1
+        first = 0 if len(operands) > 1 else 1  # LAPACK's indices start at 1
         with k.loop(n) as i, k.if_(k.load(pivots, [*own, i]).ne(k.cast(i + first, INT32))):
             parity.set(-parity.get())
         return (lu, own), parity
@@ -130,7 +130,7 @@ def _slogdet_impl(a: Any, *factors: Any) -> tuple[np.ndarray, np.ndarray]:
     diagonal = np.diagonal(lu, axis1=-2, axis2=-1)
     signs = np.sign(diagonal)
     if a.dtype.kind == "f":
-        signs[np.isnan(signs)] = 1  # as NumPy
+        signs[np.isnan(signs)] = 1  # as in NumPy
     signs = np.multiply.reduce(signs, -1) * parity_of(pivots).astype(a.dtype)
     return signs, np.add.reduce(np.log(np.abs(diagonal)), -1)
 
@@ -173,7 +173,7 @@ def _slogdet_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -
 
 
 def _unit(k: BlockEmitter, x: Any, size: Any) -> Any:
-    """The sign of a number; 1 of a NaN that is real, as NumPy."""
+    """Return the sign of a number; 1 for a real NaN, as in NumPy."""
     zero, one = k.const(0, size.dtype), k.const(1, size.dtype)
     if x.dtype.kind == "c":
         return x / k.cast(k.where(size.eq(zero), one, size), x.dtype)

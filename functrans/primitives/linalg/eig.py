@@ -1,4 +1,4 @@
-"""Eigenvalues and eigenvectors of square matrices of any kind, in batches; always complex."""
+"""Eigenvalues and eigenvectors of general square matrices, in batches; always complex."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _impl(x: Any, *, vectors: bool, on_error: str) -> tuple[np.ndarray, ...]:
         outs = np.linalg.eig(a) if vectors else (np.linalg.eigvals(a),)
         return tuple([out.astype(avals[0].dtype) for out in outs])
 
-    problem = "the eigenvalues did not converge, or it has NaN or infinite elements"
+    problem = "the eigenvalues did not converge, or the matrix contains NaN or infinity"
     return matrix_by_matrix("eig", problem, function, (x,), avals, on_error)
 
 
@@ -71,16 +71,16 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, vectors: bool, on_e
 
 
 def _certain(gaps: Any, pivots: Any) -> Any:
-    """1, but NaN for eigenvalues that equal another one and have no eigenvector of their own.
+    """Return 1, but NaN for multiple eigenvalues without a full set of eigenvectors.
 
-    Their derivative is infinite; the inverse of the eigenvectors, singular but for rounding, would give any number.
+    Their derivative is infinite. The inverse of the eigenvectors, singular up to rounding, would give arbitrary values.
     """
     axis = len(shape_of(pivots)) - 1
     zero, one, size = dtype_of(gaps).type(0), dtype_of(gaps).type(1), shape_of(pivots)[-1]
     real = np.finfo(dtype_of(gaps)).dtype
     least = neg_p.bind(reduce_max_p.bind(neg_p.bind(abs_p.bind(pivots)), axes=(axis,)))
     defective = le_p.bind(least, real.type(size * np.finfo(real).eps))
-    # Of equal eigenvalues the gap is NaN.
+    # The reciprocal gap of equal eigenvalues is NaN.
     tied = reduce_sum_p.bind(mul_p.bind(gaps, zero), axes=(axis,))
     column = broadcast_in_dim_p.bind(defective, shape=shape_of(tied), broadcast_dimensions=tuple(range(axis)))
     return select_p.bind(column, add_p.bind(tied, one), one)
@@ -93,7 +93,7 @@ def _spread(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _normalised(v: Any, t: Any) -> Any:
-    """The tangents that keep each column of `v` of norm 1 and its largest element real, as LAPACK makes them."""
+    """Return tangents that keep each column of `v` at norm 1 with its largest element real, LAPACK's normalization."""
     real = real_dtype(dtype_of(v))
     size = abs_p.bind(v)
     size = select_p.bind(eq_p.bind(imag_p.bind(v), real.type(0)), size, real.type(-1))

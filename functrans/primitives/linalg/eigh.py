@@ -33,9 +33,9 @@ from .spectral import (
 )
 
 Columns = tuple[int, int] | None
-"""Which eigenvectors are given: from the first to before the second, by default all.
+"""The range of eigenvectors to compute, by default all.
 
-To differentiate a slice of all of them is not the same: where others have equal eigenvalues, its gradient is NaN.
+A slice of all eigenvectors differs in its derivative: equal eigenvalues outside the slice make its gradient NaN.
 """
 
 
@@ -100,7 +100,7 @@ def _batch(size: int, args: Sequence[Any], dims: Sequence[int], **params: Any) -
 
 
 def _workspace(n: int, is_complex: bool, vectors: bool) -> tuple[int, int, int]:
-    """LWORK, LRWORK and LIWORK of syevd and heevd, with room for blocks of 32 in the reduction."""
+    """Return LWORK, LRWORK and LIWORK of syevd and heevd, with room for blocks of 32 in the reduction."""
     block = 32 * n
     if vectors:
         integers = 3 + 5 * n

@@ -1,4 +1,4 @@
-"""The pseudo-inverse, and least squares of the least norm, in batches."""
+"""Pseudo-inverses, and minimum-norm least squares, in batches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...core.primitive import Primitive
 from ..elementwise.arithmetic import neg_p, sub_p
 from ..structure.linear import add_p, batched_first, same_dtype, shape_of
 from ..structure.shape import loops
-from .matrices import check_kind, check_matrix, matrix_product, matrix_transpose
+from .matrices import check_kind, check_matrix, check_right_side, matrix_product, matrix_transpose
 from .spectral import (
     column_products,
     matrix_by_matrix,
@@ -42,7 +42,7 @@ def _wide(x: np.ndarray) -> np.ndarray:
 
 
 def _thin_svd(a: np.ndarray, rtol: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """``U^H``, the singular values, their reciprocals (0 for the negligible ones), ``V``."""
+    """Return ``U^H``, the singular values, their reciprocals (0 for negligible ones), and ``V``."""
     u, s, vh = np.linalg.svd(_wide(a), full_matrices=False)
     large = s > rtol[..., None] * s.max(-1, keepdims=True, initial=0)
     inverse = np.divide(1, s, where=large, out=np.zeros_like(s))
@@ -80,7 +80,7 @@ def _pinv_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, on_error: str)
     # P' = -P A' P + P P^H A'^H (I - A P) + (I - P A) A'^H P^H P, at constant rank (Golub & Pereyra 1973).
     m, n = shape_of(a)[-2:]
     t_h, p_h = matrix_transpose(t, conjugate=True), matrix_transpose(p, conjugate=True)
-    if m >= n:  # products of the smaller extent
+    if m >= n:  # multiply by the smaller matrices
         inner = matrix_product(p, t)
         first = matrix_product(inner, p)
         rows = matrix_product(matrix_product(p, p_h), t_h)
@@ -100,7 +100,7 @@ def _pinv_batch(size: int, args: Sequence[Any], dims: Sequence[int | None], **pa
 
 
 def _kept(k: BlockEmitter, w: Workspace, rtol: Buffer, batch: Sequence[Scalar]) -> Scalar:
-    """The least singular value that is not negligible is larger than this."""
+    """Return the cutoff: smaller singular values are negligible."""
     return k.load(rtol, batch) * k.load(w.s, [0])
 
 
@@ -130,7 +130,7 @@ def _pinv_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, o
         cutoff = _kept(k, w, rtol, b)
         with k.loop(rank) as j, k.loop(m) as i:
             k.store(w.u, [j, i], k.load(w.u, [j, i]) * _reciprocal(k, w, cutoff, j))
-        # In Fortran order U and V^H are U^T and conj(V) in C order: this is the conjugate of V S^-1 U^H.
+        # U and V^H in Fortran order are U^T and conj(V) in C order: this is the conjugate of V S^-1 U^H.
         k.extern("gemm", "N", "N", m, n, rank, 1.0, w.u, m, w.vh, rank, 0.0, product, m)
         with k.loop(n) as i, k.loop(m) as j:
             value = k.call("conj", k.load(product, [i, j]))
@@ -158,10 +158,7 @@ def _lstsq_abstract(a: Aval, b: Aval, rtol: Aval, *, on_error: str) -> tuple[Ava
     same_dtype("lstsq", (a, b))
     _check_cutoff("lstsq", a, rtol)
     *batch, m, n = a.shape
-    if b.ndim != a.ndim or b.shape[:-1] != a.shape[:-1]:
-        raise LinAlgError(
-            f"lstsq: a right-hand side of shape {b.shape} does not fit a matrix of shape {a.shape}"
-        )
+    check_right_side("lstsq", a, b)
     values = Aval((*batch, min(m, n)), real_dtype(a.dtype))
     return Aval((*batch, n, b.shape[-1]), a.dtype), values, Aval(tuple(batch), INT32)
 
@@ -188,7 +185,7 @@ def _lstsq_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, on_error: str
     p = pinv_p.bind(a, rtol, on_error=on_error)
     if type(t_a) is Zero:
         return (x, s, rank), (matrix_product(p, t_b), Zero(s), Zero(rank))
-    # P' b of `pinv` above, from the right: X' = P (B' - A' X) + P P^H A'^H R + (I - P A) A'^H P^H X, R = B - A X.
+    # P' b, with P' of `pinv` above: X' = P (B' - A' X) + P P^H A'^H R + (I - P A) A'^H P^H X, R = B - A X.
     t_h, p_h = matrix_transpose(t_a, conjugate=True), matrix_transpose(p, conjugate=True)
     residual = sub_p.bind(b, matrix_product(a, x))
     right = neg_p.bind(matrix_product(t_a, x))
@@ -201,7 +198,7 @@ def _lstsq_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, on_error: str
 
 
 def _slope_of_values(a: Any, t: Any, on_error: str) -> Any:
-    """The tangents of the singular values."""
+    """Return the tangents of the singular values."""
     u, _, vh = svd_p.bind(a, full_matrices=False, vectors=True, on_error=on_error)
     return real_part(column_products(u, matrix_product(t, matrix_transpose(vh, conjugate=True))))
 
@@ -221,7 +218,7 @@ def _lstsq_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, 
         _zeros(k, results[2])
         return
     w = Workspace.make(k, m, n, a.dtype, "S")
-    # Right-hand sides in C order, which are rows to LAPACK: its products are transposed ones.
+    # LAPACK is column-major and reads right-hand sides in C order as rows: it computes transposed products.
     given, turned, solved = (k.scratch((size, count), w.a.dtype) for size in (m, rank, n))
     with loops(k, batch) as b:
         info = w.decompose(k, a, b)

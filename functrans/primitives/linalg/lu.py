@@ -43,7 +43,7 @@ def _lu_impl(x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def permutation_of(pivots: np.ndarray, size: int) -> np.ndarray:
-    """The permutation that exchanging row ``i`` with row ``pivots[i]``, one after the other, makes."""
+    """Return the permutation that results from exchanging row ``i`` with row ``pivots[i]``, in order."""
     flat = pivots.reshape(-1, pivots.shape[-1]) if pivots.size else np.empty((0, 0), INT32)
     out = np.empty((*pivots.shape[:-1], size), INT32)
     out[...] = np.arange(size, dtype=INT32)
@@ -68,11 +68,11 @@ def _lu_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
 
 
 def _slope(lu: Any, t: Any, m: int, n: int) -> Any:
-    """The tangent of both factors, packed as they are.
+    """Return the tangent of both factors, packed like them.
 
-    With ``X = L1^-1 A1' U1^-1`` of the leading square blocks, ``L1' = L1 tril(X, -1)`` and ``U1' = triu(X) U1``
-    (Giles 2008, An extended collection of matrix derivative results). Below them A2 = L2 U1, so that
-    ``L2' = (A2' - L2 U1') U1^-1``; to the right of them A2 = L1 U2, so that ``U2' = L1^-1 (A2' - L1' U2)``.
+    With ``X = L1^-1 A1' U1^-1`` for the leading square blocks, ``L1' = L1 tril(X, -1)`` and ``U1' = triu(X) U1``
+    (Giles 2008, An extended collection of matrix derivative results). Below them A2 = L2 U1, so ``L2' = (A2' - L2 U1')
+    U1^-1``. To the right of them A2 = L1 U2, so ``U2' = L1^-1 (A2' - L1' U2)``.
     """
     k, rank = min(m, n), len(shape_of(lu))
     axis = rank - 2 if m > n else rank - 1
@@ -102,12 +102,12 @@ def _slope(lu: Any, t: Any, m: int, n: int) -> Any:
 
 
 def columns_taken(x: Any, order: Any) -> Any:
-    """The columns of matrices in another order, each batch element in its own."""
+    """Permute the columns of matrices, each batch element by its own permutation."""
     return matrix_transpose(rows_taken(matrix_transpose(x), order))
 
 
 def rows_taken(x: Any, permutation: Any) -> Any:
-    """The rows of matrices in another order, each batch element in its own."""
+    """Permute the rows of matrices, each batch element by its own permutation."""
     *batch, n, _ = shape_of(x)
     shape = (*batch, n)
     places = [iota(shape, d) for d in range(len(batch))]
@@ -120,7 +120,7 @@ def _lu_batch(size: int, args: Sequence[Any], dims: Sequence[int]) -> tuple[Any,
 
 
 def factored(k: BlockEmitter, a: Buffer, batch: Sequence[Any], work: Buffer, swaps: Buffer) -> None:
-    """LAPACK's factors of the matrix at a batch index, in its column-major order: `work` has shape (n, m)."""
+    """Factorize the matrix at a batch index by LAPACK, in its column-major order: `work` has shape (n, m)."""
     m, n = a.shape[-2:]
 
     def by_lapack() -> None:
@@ -136,10 +136,10 @@ def factored(k: BlockEmitter, a: Buffer, batch: Sequence[Any], work: Buffer, swa
 
 
 def _two_rows(k: BlockEmitter, rows: Any, work: Buffer, swaps: Buffer, by_lapack: Callable[[], None]) -> None:
-    """The factors written out, which costs a sixth of a call.
+    """Factorize a matrix of two rows by explicit formulas, which takes a sixth of the time of a call.
 
-    These are LAPACK's operations, each of them rounded: so the same matrices are singular, to the last bit. What it
-    makes of pivots that have no reciprocal, of infinities and NaN, is left to it.
+    They round as LAPACK does, so the same matrices are singular, to the last bit. LAPACK handles infinities, NaN, and
+    pivots whose reciprocal overflows.
     """
     (p, q), (r, s) = rows
     swapped = k.call("abs", r) > k.call("abs", p)
@@ -155,7 +155,7 @@ def _two_rows(k: BlockEmitter, rows: Any, work: Buffer, swaps: Buffer, by_lapack
         k.store(work, [0, 0], pivot)
         k.store(work, [1, 0], right)
         k.store(work, [0, 1], factor)
-        # A sum that begins with zero: this decides the sign of a zero.
+        # The sum begins with zero, which decides the sign of a zero.
         product = k.call("multiply", factor, right) + 0.0
         k.store(work, [1, 1], last - product)
         k.store(swaps, [0], k.cast(swapped, INT32) + 1)
@@ -229,7 +229,7 @@ def _permutation_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer
             exchange(k, out, b, i, k.cast(k.load(pivots, [*b, i]), np.dtype(np.int64)))
 
 
-#: The order of rows that exchanging row i with row ``pivots[i]``, one after the other, makes.
+#: The order of rows that results from exchanging row i with row ``pivots[i]``, in order.
 permutation_p: Primitive = Primitive(
     "lu_pivots_to_permutation",
     _permutation_abstract,

@@ -1,4 +1,4 @@
-"""Small algebra of matrices in the last two axes, for the rules of decompositions; triangular solves in place."""
+"""Basic matrix algebra on the last two axes, for the rules of decompositions; triangular solves in place."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from ..structure.shape import diagonal_mask, iota, slice_along
 
 
 def matrix_transpose(x: Any, conjugate: bool = False) -> Any:
-    """The last two axes exchanged; complex conjugate too if asked for."""
+    """Exchange the last two axes, and conjugate if asked to."""
     n = len(shape_of(x))
     x = transpose_p.bind(x, permutation=(*range(n - 2), n - 1, n - 2))
     return conj_p.bind(x) if conjugate and dtype_of(x).kind == "c" else x
 
 
 def matrix_product(x: Any, y: Any) -> Any:
-    """``x @ y`` of arrays with the same axes before the last two."""
+    """Return ``x @ y`` for arrays with equal batch axes."""
     n = len(shape_of(x))
     batch = tuple(range(n - 2))
     return dot_general_p.bind(x, y, dimension_numbers=(((n - 1,), (n - 2,)), (batch, batch)))
 
 
 def triangle(x: Any, lower: bool, strict: bool = False) -> Any:
-    """`x` with zeros outside one triangle; also on the diagonal if `strict`."""
+    """Return `x` with zeros outside one triangle; `strict` zeroes the diagonal as well."""
     n, m = shape_of(x)[-2:]
     rows, columns = iota((n, 1), 0), iota((1, m), 1)
     first, second = (rows, columns) if lower else (columns, rows)
@@ -40,7 +40,7 @@ def triangle(x: Any, lower: bool, strict: bool = False) -> Any:
 
 
 def check_matrix(name: str, a: Any) -> None:
-    """Refuse what has fewer than two axes."""
+    """Refuse arrays with fewer than two axes."""
     if a.ndim < 2:
         raise LinAlgError(
             f"{name}: expected matrices (at least two axes), got shape {a.shape}; add an axis with x[:, None]"
@@ -48,9 +48,17 @@ def check_matrix(name: str, a: Any) -> None:
 
 
 def check_square(name: str, a: Any) -> None:
-    """Refuse what is no square matrix, or no stack of these."""
+    """Refuse anything but square matrices or stacks of them."""
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        raise LinAlgError(f"{name}: the last two axes must be equal (square matrices), got shape {a.shape}")
+        raise LinAlgError(f"{name}: expected square matrices (equal last two axes), got shape {a.shape}")
+
+
+def check_right_side(name: str, a: Any, b: Any, left_side: bool = True) -> None:
+    """Refuse the `b` of ``a x = b`` (``x a = b`` without `left_side`) if its shape does not match that of `a`."""
+    *batch, n = a.shape[:-1]
+    if b.ndim != a.ndim or list(b.shape[:-2]) != batch or b.shape[-2 if left_side else -1] != n:
+        expected = ", ".join(map(str, [*batch, n, "k"] if left_side else [*batch, "k", n]))
+        raise LinAlgError(f"{name}: a has shape {a.shape}, so b must have shape ({expected}), got {b.shape}")
 
 
 def check_kind(name: str, dtype: np.dtype) -> None:
@@ -60,7 +68,7 @@ def check_kind(name: str, dtype: np.dtype) -> None:
 
 
 def offset_of(index: Sequence[Any], shape: Sequence[int]) -> Any:
-    """Where in memory the matrix at a batch index begins, in elements."""
+    """Return the offset in elements of the matrix at a batch index."""
     total: Any = 0
     for d, i in enumerate(index):
         step = 1
@@ -71,34 +79,34 @@ def offset_of(index: Sequence[Any], shape: Sequence[int]) -> Any:
 
 
 def columns_of(x: Any, start: int, stop: int) -> Any:
-    """Some columns of matrices."""
+    """Return some columns of matrices."""
     shape = shape_of(x)
     return x if (start, stop) == (0, shape[-1]) else slice_along(x, len(shape) - 1, start, stop)
 
 
 def rows_of(x: Any, start: int, stop: int) -> Any:
-    """Some rows of matrices."""
+    """Return some rows of matrices."""
     shape = shape_of(x)
     return x if (start, stop) == (0, shape[-2]) else slice_along(x, len(shape) - 2, start, stop)
 
 
 def adjoint(x: Any) -> Any:
-    """The conjugate transpose."""
+    """Return the conjugate transpose."""
     return matrix_transpose(x, conjugate=True)
 
 
 def diagonal_of(x: Any) -> Any:
-    """The main diagonals of square matrices."""
+    """Return the main diagonals of square matrices."""
     n = shape_of(x)[-1]
     chosen = select_p.bind(diagonal_mask(n, n), x, dtype_of(x).type(0))
     return reduce_sum_p.bind(chosen, axes=(len(shape_of(x)) - 1,))
 
 
-#: Up to this size loops are quicker than two calls of BLAS.
+#: Up to this size loops are faster than two BLAS calls.
 SMALL = 8
 
 Place = tuple[Buffer, Sequence[Any]]
-"""A buffer, and the index of a matrix in it (of the axes before the last two)."""
+"""A buffer, and the batch index of a matrix in it."""
 
 
 def substitute(
@@ -109,17 +117,17 @@ def substitute(
     Parameters
     ----------
     factor : Place, shape (..., n, n)
-        Only one triangle is read.
+        The solve reads only one triangle.
     out : Place, shape (..., n, m)
     lower, transpose, unit : bool
-        Which triangle is read, whether it is transposed, whether its diagonal is taken for ones.
+        Which triangle to read, whether to transpose it, whether to assume ones on its diagonal.
     """
     n, columns = out[0].shape[-2:]
     if n <= SMALL:
         _by_loops(k, factor, out, lower, transpose, unit)
         return
     matrix, target = [(x, offset_of(at, x.shape)) for x, at in (factor, out)]
-    # Rows are columns to BLAS: it sees both matrices transposed.
+    # BLAS is column-major: it sees both matrices transposed.
     uplo, diagonal = "U" if lower else "L", "U" if unit else "N"
     if columns == 1:
         k.extern("trsv", uplo, "N" if transpose else "T", diagonal, n, matrix, n, target, 1)

@@ -1,6 +1,6 @@
 """QR factors by Householder reflections, in batches.
 
-LAPACK's signs: the diagonal of R is not positive in general.
+The signs are LAPACK's: the diagonal of R can be negative.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from .matrices import adjoint, check_kind, columns_of, diagonal_of, matrix_produ
 
 
 def _as_rows(x: Any) -> Any:
-    """Vectors as matrices of one row."""
+    """Return vectors as matrices of one row."""
     shape = shape_of(x)
     return reshape_p.bind(x, shape=(*shape[:-1], 1, shape[-1]))
 
 
 def with_unit_diagonal(x: Any) -> Any:
-    """What is below the diagonal, and ones on it."""
+    """Return the strict lower triangle with ones on the diagonal."""
     m, n = shape_of(x)[-2:]
     return add_p.bind(triangle(x, lower=True, strict=True), eye(m, n, 0, dtype_of(x)))
 
 
 def compact(vectors: Any, taus: Any) -> tuple[Any, Any]:
-    """V and T of ``H1 H2 ... Hk = I - V T V^H`` (Schreiber and Van Loan 1989)."""
+    """Return V and T of ``H1 H2 ... Hk = I - V T V^H`` (Schreiber and Van Loan 1989)."""
     v = with_unit_diagonal(vectors)
-    # T^-1 = D^-1 + triu(V^H V, 1); written so that zeros among the taus do no harm.
+    # T^-1 = D^-1 + triu(V^H V, 1); in a form that allows zeros among the taus.
     inner = triangle(matrix_product(adjoint(v), v), lower=False, strict=True)
     inner = mul_p.bind(inner, _as_rows(taus))
     k = shape_of(taus)[-1]
@@ -50,7 +50,7 @@ def compact(vectors: Any, taus: Any) -> tuple[Any, Any]:
 
 
 def householder_product(vectors: Any, taus: Any) -> Any:
-    """The first n columns of ``H1 H2 ... Hk``, of the vectors below the diagonal of an (m, n) matrix."""
+    """Return the first n columns of ``H1 H2 ... Hk``; the vectors are below the diagonal of an (m, n) matrix."""
     m, n = shape_of(vectors)[-2:]
     k = shape_of(taus)[-1]
     v, t = compact(columns_of(vectors, 0, k), taus)
@@ -59,15 +59,15 @@ def householder_product(vectors: Any, taus: Any) -> Any:
 
 
 def reflections_slope(vectors: Any, taus: Any, t_q: Any) -> tuple[Any, Any, Any]:
-    """The tangents of V, of T, and of ``W = T V1^H`` from that of the first k columns of Q.
+    """Return the tangents of V, T and ``W = T V1^H``, given that of the first k columns of Q.
 
-    ``E - Q = V W`` is an LU factorisation without pivoting (Ballard et al. 2015), of which the derivative is known.
+    ``E - Q = V W`` is an LU factorization without pivoting (Ballard et al. 2015), whose derivative is known.
     """
     v, t = compact(vectors, taus)
     m, k = shape_of(v)[-2:]
     top = rows_of(v, 0, k)
     w = matrix_product(t, adjoint(top))
-    # A last reflection that is the identity has tau = 0, and nothing depends on it.
+    # If the last reflection is the identity, its tau is 0, and nothing depends on it.
     unit = select_p.bind(diagonal_mask(k, k), dtype_of(w).type(1), dtype_of(w).type(0))
     regular = select_p.bind(eq_p.bind(w, dtype_of(w).type(0)), unit, w)
     moved = neg_p.bind(t_q)
@@ -85,7 +85,7 @@ def reflections_slope(vectors: Any, taus: Any, t_q: Any) -> tuple[Any, Any, Any]
 
 
 _BLOCK = 32
-"""Columns that LAPACK reflects at once, if it has so many times their number as workspace."""
+"""Columns that LAPACK reflects at once, given workspace for this many per column."""
 
 
 def _check(name: str, x: Aval) -> None:
@@ -109,7 +109,7 @@ def _geqrf_impl(x: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def reflected(k: BlockEmitter, a: Buffer, b: Sequence[Any], work: Buffer, taus: Any, memory: Buffer) -> None:
-    """LAPACK's geqrf of the matrix at a batch index, in its column-major order: `work` has at least n rows."""
+    """Call LAPACK's geqrf on the matrix at a batch index, in column-major order: `work` has at least n rows."""
     m, n = a.shape[-2:]
     with k.loop(n) as j, k.loop(m) as i:
         k.store(work, [j, i], k.load(a, [*b, i, j]))
@@ -152,11 +152,12 @@ def _geqrf_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, An
 
 
 def slopes(q: Any, r: Any, x: Any, t: Any) -> tuple[Any, Any]:
-    """The tangents of ``x = q r`` with k = min(m, n) columns in q (only the upper triangle of `r` is read).
+    """Return the tangents of q and r in ``x = q r``, where q has k = min(m, n) columns. Only the upper triangle of r is
+    read.
 
-    With ``C = Q^H X' R^-1`` and skew ``W = tril(C, -1) - tril(C, -1)^H + i diag(Im C)``, as the diagonal of R stays
-    real: ``Q' = Q (W - C) + X' R^-1``, ``R' = (C - W) R`` (Walter and Lehmann 2010). In a wide matrix [X1 X2] the
-    first columns decide, ``R2 = Q^H X2`` (Roberts and Roberts 2020).
+    With ``C = Q^H X' R^-1`` and skew ``W = tril(C, -1) - tril(C, -1)^H + i diag(Im C)``, since the diagonal of R stays
+    real: ``Q' = Q (W - C) + X' R^-1``, ``R' = (C - W) R`` (Walter and Lehmann 2010). In a wide matrix [X1 X2] the first
+    columns determine Q, and ``R2 = Q^H X2`` (Roberts and Roberts 2020).
     """
     *_, m, n = shape_of(x)
     k = min(m, n)
@@ -181,7 +182,7 @@ def slopes(q: Any, r: Any, x: Any, t: Any) -> tuple[Any, Any]:
 
 
 def _as_columns(x: Any) -> Any:
-    """Vectors as matrices of one column."""
+    """Return vectors as matrices of one column."""
     return reshape_p.bind(x, shape=(*shape_of(x), 1))
 
 
@@ -231,7 +232,7 @@ def _qr_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, full: bool) -> t
 
 
 def _complement_slope(x: Any, t_q: Any) -> Any:
-    """The tangent of the columns of Q that follow no column of `x`: the reflections decide where they turn."""
+    """Return the tangent of those columns of Q that complete the basis: the reflections determine it."""
     h, taus = geqrf_p.bind(x)
     v, t = compact(h, taus)
     t_v, t_t, _ = reflections_slope(h, taus, t_q)
@@ -269,7 +270,7 @@ def _qr_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, ful
 
 
 def _qr_narrow(eqn: Eqn, needed: Collection[Atom], strict: bool) -> Eqn | None:
-    """R without Q, which is the same to the last bit."""
+    """Compute R without Q, which gives identical values."""
     (x,), (q, r) = eqn.invars, eqn.outvars
     rows, columns = x.aval.shape[-2:]
     if q in needed or r not in needed or (eqn.params["full"] and rows > columns):
@@ -370,7 +371,7 @@ def _kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> None:
         info = k.local(k.const(0, INT32))
         k.extern("geqp3", m, n, work, max(m, 1), order, taus, memory, memory.shape[0], *reals, info)
         with k.loop(n) as j:
-            # Of a matrix without rows LAPACK leaves the order as it was given.
+            # LAPACK leaves the order unchanged if the matrix has no rows.
             k.store(out, [*b, j], k.load(order, [j]) - 1 if m else k.cast(j, INT32))
 
 

@@ -1,7 +1,7 @@
-"""Determinants and cofactors of matrices of at most four rows, written out.
+"""Explicit formulas for determinants and cofactors of matrices with at most four rows.
 
-The formulas are written once, for anything with ``+ - *``: scalars of a kernel, arrays, traced values. Cofactors of
-four rows are sums of products with the six minors of the upper and of the lower two rows (Laplace's expansion).
+The formulas work for anything with ``+ - *``: scalars of a kernel, arrays, traced values. The cofactors of a matrix
+with four rows are sums of products with the six minors of its upper and of its lower two rows (Laplace expansion).
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Any
 
 from ...core.kernel import BlockEmitter, Buffer
 
-#: Matrices of at most so many rows are written out: beyond, a factorization needs fewer operations.
+#: The largest size with explicit formulas: beyond it a factorization needs fewer operations.
 LARGEST = 4
 
 Rows = Sequence[Sequence[Any]]
 
 
 def small_cofactors(a: Rows, one: Any) -> list[list[Any]]:
-    """The cofactors of a matrix given by its elements; `one` is that of the matrix of one element."""
+    """Return the cofactors of a matrix given by its elements; `one` is the cofactor of a 1 x 1 matrix."""
     n = len(a)
     if n == 1:
         return [[one]]
@@ -26,7 +26,7 @@ def small_cofactors(a: Rows, one: Any) -> list[list[Any]]:
         (p, q), (r, s) = a
         return [[s, -r], [-q, p]]
     if n == 3:
-        # Indices modulo 3 carry the sign.
+        # With indices modulo 3, the signs are right.
         return [
             [_minor(a[(i + 1) % 3], a[(i + 2) % 3], (j + 1) % 3, (j + 2) % 3) for j in range(3)]
             for i in range(3)
@@ -36,7 +36,7 @@ def small_cofactors(a: Rows, one: Any) -> list[list[Any]]:
 
 
 def small_determinant(a: Rows, one: Any) -> Any:
-    """The determinant of a matrix given by its elements, by its first row."""
+    """Return the determinant of a matrix given by its elements, expanded along its first row."""
     if len(a) == 1:
         return a[0][0]
     if len(a) == LARGEST:
@@ -59,7 +59,7 @@ def _minors(first: Sequence[Any], second: Sequence[Any]) -> dict[tuple[int, int]
 
 
 def _row(x: Sequence[Any], minors: dict[tuple[int, int], Any], sign: int) -> list[Any]:
-    """The cofactors of a row of four: of the other row `x` of its pair, and the minors of the other pair."""
+    """Return the cofactors of a row of four, given the other row `x` of its pair, and the minors of the other pair."""
     row = []
     for j in range(4):
         p, q, r = (i for i in range(4) if i != j)
@@ -69,6 +69,6 @@ def _row(x: Sequence[Any], minors: dict[tuple[int, int], Any], sign: int) -> lis
 
 
 def elements(k: BlockEmitter, a: Buffer, batch: Sequence[Any]) -> list[list[Any]]:
-    """The elements of the matrix at a batch index."""
+    """Load the elements of the matrix at a batch index."""
     m, n = a.shape[-2:]
     return [[k.load(a, [*batch, i, j]) for j in range(n)] for i in range(m)]

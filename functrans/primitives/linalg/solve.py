@@ -17,23 +17,20 @@ from ..structure.linear import batched_first, move_axis, reshape_p, same_dtype, 
 from ..structure.shape import loops
 from .cholesky import triangular_solve_p
 from .lu import factored, lu_p
-from .matrices import check_kind, check_square, matrix_product, matrix_transpose, substitute
+from .matrices import check_kind, check_right_side, check_square, matrix_product, matrix_transpose, substitute
 
 # --- lu_solve -----------------------------------------------------------------------------------------------
 
 
 def check_system(name: str, a: Aval, b: Aval) -> None:
-    """Refuse what is no system of linear equations."""
+    """Check the operands of a system of linear equations."""
     check_square(name, a)
     check_kind(name, same_dtype(name, (a, b)))
-    if b.ndim != a.ndim or a.shape[:-2] != b.shape[:-2] or b.shape[-2] != a.shape[-1]:
-        raise LinAlgError(
-            f"{name}: a right-hand side of shape {b.shape} does not fit a matrix of shape {a.shape}"
-        )
+    check_right_side(name, a, b)
 
 
 def singular(name: str, place: tuple[int, ...]) -> LinAlgError:
-    """The error for the matrix at an index of the batch."""
+    """Return the error for the matrix at a batch index."""
     which = f"matrix {place if len(place) != 1 else place[0]} of the batch" if place else "the matrix"
     return LinAlgError(
         f"{name}: singular matrix: {which} has no inverse. Solve by least squares, add a small multiple of the "
@@ -84,7 +81,7 @@ def lu_solve(
     on_error: str = "ignore",
     name: str = "",
 ) -> Any:
-    """The solution of ``op(a) x = b`` from the factors of `a`, which have no derivatives of their own here."""
+    """Solve ``op(a) x = b`` with the factors of `a`. The derivative is in `a`, not in the factors."""
     return lu_solve_p.bind(a, lu, permutation, b, transpose=transpose, on_error=on_error, name=name)
 
 
@@ -101,7 +98,7 @@ def _lu_solve_jvp(
 
 
 def _moved(t_a: Any, t_b: Any, ans: Any, transpose: bool = False) -> Any:
-    """``B' - op(A') X``, or None where both tangents are zero."""
+    """Return ``B' - op(A') X``, or None if both tangents are zero."""
     right = None if type(t_b) is Zero else t_b
     if type(t_a) is Zero:
         return right
@@ -125,11 +122,11 @@ def _lu_solve_batch(
 def batch_of_systems(
     prim: Primitive, size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
 ) -> tuple[Any, int]:
-    """Batching of a solver whose last operand is the right-hand side."""
+    """Batch a solver whose last operand is the right-hand side."""
     *matrix, b = args
     if any(d is not None for d in dims[:-1]):
         return prim.bind(*[batched_first(size, x, d) for x, d in zip(args, dims)], **params), 0
-    # One matrix for all lanes: they become columns of one right-hand side.
+    # All lanes share one matrix, so they become columns of one right-hand side.
     place = len(shape_of(b)) - 2
     assert dims[-1] is not None
     b = move_axis(b, dims[-1], place)
@@ -205,7 +202,7 @@ def _solve_impl(a: Any, b: Any, *, on_error: str, name: str) -> np.ndarray:
     try:
         return np.linalg.solve(a, b)
     except np.linalg.LinAlgError:
-        # The others one by one, with NaN for those that are singular.
+        # Solve one by one, with NaN for singular matrices.
         out = np.full(b.shape, np.nan, b.dtype)
         for place in np.ndindex(a.shape[:-2]):
             try:
@@ -228,7 +225,7 @@ def _solve_jvp(
 
 
 def _solve_transpose(ct: Any, a: Any, b: Any, **params: Any) -> list[Any]:
-    """In the right-hand side alone; asked for where that is all that is linear, as in `linear_transpose`."""
+    """Transpose in the right-hand side, for programs that are linear in it alone, as in `linear_transpose`."""
     if type(a) is Linear:
         raise NoRuleError("solve is linear in the right-hand side, not in the matrix")
     return [None, solve_p.bind(matrix_transpose(a), ct, **params)]
@@ -264,7 +261,7 @@ def _solve_kernel(
             _nan_where_singular(k, work, [], out, b)
 
 
-#: Differentiated, it becomes lu and lu_solve, so that one factorisation serves values and all derivatives.
+#: Its derivative rule replaces it by lu and lu_solve, so one factorization serves values and all derivatives.
 solve_p: Primitive = Primitive(
     "solve",
     _solve_abstract,

@@ -1,5 +1,5 @@
-"""What the rules of eigh, svd, eig, pinv and lstsq share: failures matrix by matrix, safe differences of
-eigenvalues, column-major scratch matrices for LAPACK.
+"""Shared by the rules of eigh, svd, eig, pinv and lstsq: failures of single matrices, safe differences of eigenvalues,
+column-major scratch matrices for LAPACK.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from .matrices import matrix_transpose, triangle
 
 
 def may_raise(*, on_error: str, **params: Any) -> Effect:
-    """The effects of a decomposition."""
+    """Return the effects of a decomposition."""
     return Effect.RAISE if on_error == "raise" else Effect.NONE
 
 
 def values_alone(place: int) -> Callable[[Eqn, Collection[Atom], bool], Eqn | None]:
-    """The `narrow` rule of a decomposition whose output at that place is the values, and the others are vectors.
+    """Make the `narrow` rule of a decomposition with values at one output position and vectors at the others.
 
-    The routines without vectors compute in other ways than those with: results may differ in their last bits.
+    Routines that compute values only use different algorithms, so results may differ in the last bits.
     """
 
     def narrow(eqn: Eqn, needed: Collection[Atom], strict: bool) -> Eqn | None:
@@ -54,23 +54,23 @@ def matrix_by_matrix(
     avals: Sequence[Aval],
     on_error: str,
 ) -> tuple[np.ndarray, ...]:
-    """The results of NumPy's `function`; where it raises for a batch, NaN for the matrices that fail.
+    """Call NumPy's `function`; if it raises for a batch, return NaN for the matrices that fail.
 
     Parameters
     ----------
     name, problem : str
-        For the message: ``"eigh: matrix 3 of the batch: the eigenvalues did not converge"``.
+        For the message, ``"eigh: matrix 3 of the batch: the eigenvalues did not converge"``.
     function : callable
-        Takes arrays with equal axes before the last two (the first decides how many), gives several results.
+        Takes arrays with equal batch axes (those of the first), and returns several results.
     arrays : sequence of ndarray
     avals : sequence of Aval
-        Of the results.
+        The types of the results.
     on_error : {'raise', 'nan'}
 
     Raises
     ------
     LinAlgError
-        For the first matrix that fails, if `on_error` is ``"raise"``.
+        If `on_error` is ``"raise"``, for the first matrix that fails.
     """
     try:
         return function(*arrays)
@@ -100,7 +100,7 @@ def _which(place: tuple[int, ...]) -> str:
 
 
 def hermitian(x: Any, lower: bool) -> Any:
-    """The symmetric (Hermitian) matrix of which one triangle is given; a diagonal loses its imaginary part."""
+    """Return the symmetric (Hermitian) matrix with a given triangle; the imaginary part of the diagonal is dropped."""
     strict = triangle(x, lower, strict=True)
     diagonal = sub_p.bind(triangle(x, lower), strict)
     if dtype_of(x).kind == "c":
@@ -109,38 +109,38 @@ def hermitian(x: Any, lower: bool) -> Any:
 
 
 def real_part(x: Any) -> Any:
-    """The real part, also of real numbers."""
+    """Return the real part; real numbers are returned unchanged."""
     return real_p.bind(x) if dtype_of(x).kind == "c" else x
 
 
 def cast(x: Any, dtype: np.dtype) -> Any:
-    """`x` in another dtype of the same precision (real numbers as complex ones)."""
+    """Cast `x` to another dtype of the same precision (real to complex)."""
     return x if dtype_of(x) == dtype else convert_element_type_p.bind(x, dtype=dtype)
 
 
 def as_row(x: Any) -> Any:
-    """Numbers along the last axis as matrices of one row."""
+    """Return the vectors along the last axis as matrices of one row."""
     shape = shape_of(x)
     axes = (*range(len(shape) - 1), len(shape))
     return broadcast_in_dim_p.bind(x, shape=(*shape[:-1], 1, shape[-1]), broadcast_dimensions=axes)
 
 
 def as_column(x: Any) -> Any:
-    """Numbers along the last axis as matrices of one column."""
+    """Return the vectors along the last axis as matrices of one column."""
     shape = shape_of(x)
     return broadcast_in_dim_p.bind(x, shape=(*shape, 1), broadcast_dimensions=tuple(range(len(shape))))
 
 
 def column_products(u: Any, v: Any) -> Any:
-    """The products ``u[:, j]^H v[:, j]`` of columns."""
+    """Return the inner products ``u[:, j]^H v[:, j]`` of columns."""
     u = conj_p.bind(u) if dtype_of(u).kind == "c" else u
     return reduce_sum_p.bind(mul_p.bind(u, v), axes=(len(shape_of(u)) - 2,))
 
 
 def negligible(w: Any, order: int) -> Any:
-    """What LAPACK cannot tell from zero among eigenvalues or singular values: ``order * eps * max |w|``.
+    """Return the size below which LAPACK's eigenvalues or singular values are noise: ``order * eps * max |w|``.
 
-    Its shape has an extent of one in the place of the last axis.
+    The last axis of the result has extent 1.
     """
     axis = len(shape_of(w)) - 1
     real = np.finfo(dtype_of(w)).dtype
@@ -149,18 +149,18 @@ def negligible(w: Any, order: int) -> Any:
 
 
 def safe_reciprocal(x: Any, least: Any, otherwise: Any) -> Any:
-    """``1 / x``, and `otherwise` where ``|x| <= least``."""
+    """Return ``1 / x``, and `otherwise` where ``|x| <= least``."""
     one = dtype_of(x).type(1)
     small = le_p.bind(abs_p.bind(x), least)
     return select_p.bind(small, otherwise, div_p.bind(one, select_p.bind(small, one, x)))
 
 
 def reciprocal_matrix(x: Any, w: Any, order: int) -> Any:
-    """The reciprocals of sums or differences ``x[i, j]`` of the numbers `w`.
+    """Return the reciprocals of sums or differences ``x[i, j]`` of the numbers `w`.
 
-    Where these are zero but for rounding: 0 on the diagonal, else NaN. The vectors of equal numbers are not
-    determined, so they have no derivative. A zero in its place would be wrong, and finite, for functions that do
-    have one (``V @ diag(g(w)) @ V.T``).
+    Where these are zero up to rounding: 0 on the diagonal, else NaN. The vectors of equal numbers are not unique, so
+    they have no derivative. A finite zero instead would be wrong for functions that do have one (``V @ diag(g(w)) @
+    V.T``).
     """
     size = shape_of(w)[-1]
     zero, nan = dtype_of(x).type(0), dtype_of(x).type(np.nan)
@@ -169,7 +169,7 @@ def reciprocal_matrix(x: Any, w: Any, order: int) -> Any:
 
 
 def reciprocal_gaps(w: Any, order: int) -> Any:
-    """The matrix of ``1 / (w[j] - w[i])``; see `reciprocal_matrix`."""
+    """Return the matrix of ``1 / (w[j] - w[i])``; see `reciprocal_matrix`."""
     return reciprocal_matrix(sub_p.bind(as_row(w), as_column(w)), w, order)
 
 
@@ -177,7 +177,7 @@ def reciprocal_gaps(w: Any, order: int) -> Any:
 
 
 def wide_dtype(dtype: np.dtype) -> np.dtype:
-    """What NumPy computes decompositions in: always double precision."""
+    """Return the dtype that NumPy decomposes in: always double precision."""
     return COMPLEX128 if dtype.kind == "c" else FLOAT64
 
 
@@ -191,7 +191,7 @@ def load_columns(k: BlockEmitter, target: Buffer, source: Buffer, batch: Sequenc
 def store_columns(
     k: BlockEmitter, target: Buffer, source: Buffer, batch: Sequence[Scalar], first: int = 0
 ) -> None:
-    """The way back from `load_columns`, from the first of the columns on."""
+    """Reverse `load_columns`, starting at column `first`."""
     rows, columns = target.shape[-2:]
     with k.loop(rows) as i, k.loop(columns) as j:
         value = k.load(source, [j + first if first else j, i])
@@ -207,7 +207,7 @@ def store_vector(k: BlockEmitter, target: Buffer, source: Buffer, batch: Sequenc
 def settle(
     k: BlockEmitter, info: Local, results: Sequence[Buffer], batch: Sequence[Scalar], on_error: str
 ) -> None:
-    """What a non-zero `info` means: failure of the kernel, or NaN in the results at a batch index."""
+    """Handle a nonzero `info`: the kernel fails, or the results at a batch index become NaN."""
     failed = info.get().ne(0)
     if on_error == "raise":
         k.fail_if(failed)

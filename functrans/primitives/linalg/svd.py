@@ -96,11 +96,11 @@ def _jvp(
 
 
 def _parts(inner: Any, s: Any, order: int) -> tuple[Any, Any]:
-    """The two parts of the rotations within the span of the thin factors, from ``U^H A' V``.
+    """Return the two parts of the rotations within the span of the thin factors, given ``U^H A' V``.
 
-    With its Hermitian part H and skew part K (twice each), ``U^H U'`` and ``V^H V'`` are ``(H / (s[j] - s[i]) ±
-    K / (s[j] + s[i])) / 2``: Townsend (2016), Seeger et al. (2017). On the diagonal, where only the difference of
-    the two is determined, each gets half of it.
+    With its Hermitian part H and skew part K (each doubled), ``U^H U'`` and ``V^H V'`` are ``(H / (s[j] - s[i]) ± K /
+    (s[j] + s[i])) / 2``: Townsend (2016), Seeger et al. (2017). On the diagonal only the difference of the two is
+    determined; each gets half of it.
     """
     dtype = dtype_of(inner)
     half = dtype.type(0.5)
@@ -113,12 +113,12 @@ def _parts(inner: Any, s: Any, order: int) -> tuple[Any, Any]:
 
 
 def _inverse(s: Any, order: int) -> Any:
-    """``1 / s``, and NaN where `s` is zero but for rounding."""
+    """Return ``1 / s``, and NaN where `s` is zero up to rounding."""
     return safe_reciprocal(s, negligible(s, order), dtype_of(s).type(np.nan))
 
 
 def _outside(u: Any, x: Any) -> Any:
-    """The part of the columns of `x` that is orthogonal to those of `u`."""
+    """Return the part of the columns of `x` that is orthogonal to those of `u`."""
     return sub_p.bind(x, matrix_product(u, matrix_product(matrix_transpose(u, conjugate=True), x)))
 
 
@@ -129,7 +129,7 @@ def _columns(x: Any, start: int, stop: int) -> Any:
 
 
 def _completed(u: Any, t_thin: Any) -> Any:
-    """The tangent of an orthogonal matrix from that of its first columns; the others turn no more than they must."""
+    """Return the tangent of an orthogonal matrix given that of its first columns; the others move minimally."""
     rank, size = shape_of(t_thin)[-1], shape_of(u)[-1]
     if rank == size:
         return t_thin
@@ -150,7 +150,7 @@ def _batch(size: int, args: Sequence[Any], dims: Sequence[int], **params: Any) -
 
 class Workspace(NamedTuple):
     """Scratch memory for one matrix and its singular value decomposition by gesdd, in Fortran order: each buffer has
-    the shape (columns, rows).
+    shape (columns, rows).
     """
 
     job: str
@@ -164,7 +164,7 @@ class Workspace(NamedTuple):
 
     @classmethod
     def make(cls, k: BlockEmitter, m: int, n: int, dtype: np.dtype, job: str) -> Workspace:
-        """For matrices of `m` rows and `n` columns; `job` is 'A' (square factors), 'S' (thin ones) or 'N' (none)."""
+        """Allocate for `m` rows and `n` columns; `job` is 'A' (square factors), 'S' (thin ones) or 'N' (none)."""
         wide = wide_dtype(dtype)
         real, rank = real_dtype(wide), min(m, n)
         left, right = {"A": (m, n), "S": (rank, rank), "N": (0, 0)}[job]
@@ -181,7 +181,7 @@ class Workspace(NamedTuple):
         )
 
     def decompose(self, k: BlockEmitter, source: Buffer, batch: Sequence[Scalar]) -> Local:
-        """Decompose the matrix at a batch index; the value is LAPACK's `info`."""
+        """Decompose the matrix at a batch index; return LAPACK's `info`."""
         m, n = source.shape[-2:]
         load_columns(k, self.a, source, batch)
         info = k.local(k.const(0, INT32))
@@ -208,7 +208,7 @@ class Workspace(NamedTuple):
 
 
 def workspace(m: int, n: int, is_complex: bool, job: str) -> tuple[int, int]:
-    """LWORK and LRWORK of gesdd, with room for blocks of 64."""
+    """Return LWORK and LRWORK of gesdd, with room for blocks of 64."""
     large, rank = max(m, n), max(min(m, n), 1)
     block = 64 * (m + n)
     if is_complex:
@@ -248,7 +248,7 @@ def _kernel(
 
 
 def _empty_kernel(k: BlockEmitter, results: Sequence[Buffer]) -> None:
-    """Without rows or without columns the factor that has elements is the identity."""
+    """Handle matrices without rows or columns: the factor that has elements is the identity."""
     for out in (results[0], results[-1]) if len(results) > 1 else ():
         *batch, rows, columns = out.shape
         with loops(k, batch) as b, k.loop(rows) as i, k.loop(columns) as j:
@@ -321,7 +321,7 @@ def _polar_abstract(x: Aval, *, on_error: str) -> Aval:
     return x.strong()
 
 
-#: ``U @ Vh``, which equal singular values leave its derivative: the terms with their differences cancel.
+#: ``U @ Vh``, differentiable even at equal singular values: the terms with their differences cancel.
 polar_p: Primitive = Primitive(
     "polar",
     _polar_abstract,

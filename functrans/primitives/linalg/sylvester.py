@@ -1,4 +1,4 @@
-"""Sylvester's equation ``a x + x b = q``, and square roots of matrices, whose derivative is one. Calls of SciPy."""
+"""The Sylvester equation ``a x + x b = q``, and matrix square roots, whose derivative solves one. Both call SciPy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def _sylvester_abstract(a: Aval, b: Aval, q: Aval, *, rtol: float) -> Aval:
     check_kind("solve_sylvester", same_dtype("solve_sylvester", (a, b, q)))
     if q.shape != (*a.shape[:-1], b.shape[-1]) or b.shape[:-2] != a.shape[:-2]:
         raise LinAlgError(
-            f"solve_sylvester: shapes {a.shape}, {b.shape} and {q.shape} do not fit: a has the rows of q, b its columns"
+            f"solve_sylvester: a has shape {a.shape} and b {b.shape}, so q must have shape "
+            f"{(*a.shape[:-1], b.shape[-1])} (and a and b equal batch axes), got {q.shape}"
         )
     return q.strong()
 
@@ -41,14 +42,14 @@ def _sylvester_impl(a: Any, b: Any, q: Any, *, rtol: float) -> np.ndarray:
 
 
 def _is_regular(a: np.ndarray, b: np.ndarray, rtol: float) -> bool:
-    """Whether no sum of two eigenvalues, one of each, is zero but for rounding: LAPACK would replace it by another."""
+    """Return whether no sum of eigenvalues of `a` and `b` is zero up to rounding: LAPACK would perturb such a sum."""
     v, w = np.linalg.eigvals(a), np.linalg.eigvals(b)
     least = rtol * max(np.abs(v).max(), np.abs(w).max())
     return bool(np.abs(v[:, None] + w).min() > least)
 
 
 def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
-    """The solution of ``a x + x b = q``; NaN where it is not determined."""
+    """Solve ``a x + x b = q``; NaN where the solution is not unique."""
     order = shape_of(a)[-1] + shape_of(b)[-1]
     return sylvester_p.bind(a, b, q, rtol=float(order * np.finfo(dtype_of(a)).eps))
 
@@ -69,8 +70,8 @@ def _sylvester_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, rtol: flo
 
 
 def _sylvester_transpose(ct: Any, a: Any, b: Any, q: Any, *, rtol: float) -> list[Any]:
-    assert type(a) is not Linear, "a solution is not linear in the matrices"
-    assert type(b) is not Linear, "a solution is not linear in the matrices"
+    assert type(a) is not Linear, "the solution is not linear in a"
+    assert type(b) is not Linear, "the solution is not linear in b"
     return [None, None, sylvester_p.bind(matrix_transpose(a), matrix_transpose(b), ct, rtol=rtol)]
 
 
@@ -109,8 +110,8 @@ def _sqrtm_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, An
     t = tangents[0]
     if type(t) is Zero:
         return root, Zero(root)
-    # root root' + root' root = x' (Higham, Functions of Matrices, 2008, section 6.1). Of a singular matrix the
-    # root has an eigenvalue that is the square root of a rounding error.
+    # root root' + root' root = x' (Higham, Functions of Matrices, 2008, section 6.1). The root of a singular matrix has
+    # an eigenvalue that is the square root of a rounding error.
     rtol = float(np.sqrt(shape_of(root)[-1] * np.finfo(dtype_of(root)).eps))
     return root, sylvester_p.bind(root, root, cast(t, dtype_of(root)), rtol=rtol)
 

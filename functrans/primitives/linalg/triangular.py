@@ -1,4 +1,4 @@
-"""Triangular systems, in batches: axes before the last two run in parallel."""
+"""Triangular systems of equations, in batches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ from ..elementwise.arithmetic import neg_p, sub_p
 from ..elementwise.complexes import conj_p
 from ..structure.linear import batched_first, dtype_of, move_axis, reshape_p, same_dtype, shape_of
 from ..structure.shape import loops
-from .matrices import check_kind, check_square, matrix_product, matrix_transpose, offset_of, triangle
+from .matrices import (
+    check_kind,
+    check_right_side,
+    check_square,
+    matrix_product,
+    matrix_transpose,
+    offset_of,
+    triangle,
+)
 
 
 def solve(
@@ -30,7 +38,7 @@ def solve(
     unit_diagonal: bool = False,
     check: bool = False,
 ) -> Any:
-    """`triangular_solve` with defaults."""
+    """Bind `triangular_solve` with defaults."""
     return triangular_solve_p.bind(
         a,
         b,
@@ -47,11 +55,7 @@ def _solve_abstract(a: Aval, b: Aval, *, left_side: bool, **params: Any) -> Aval
     dtype = same_dtype("triangular_solve", (a, b))
     check_square("triangular_solve", a)
     check_kind("triangular_solve", dtype)
-    side = -2 if left_side else -1
-    if b.ndim != a.ndim or a.shape[:-2] != b.shape[:-2] or b.shape[side] != a.shape[-1]:
-        raise LinAlgError(
-            f"triangular_solve: a right-hand side of shape {b.shape} does not fit a matrix of shape {a.shape}"
-        )
+    check_right_side("triangular_solve", a, b, left_side)
     return b.strong()
 
 
@@ -76,7 +80,7 @@ def _solve_impl(
     if not out.size:
         return out
     for place in np.ndindex(b.shape[:-2]):
-        # Transposed, C order is the Fortran order that BLAS takes without a copy: X op(A) = B.
+        # BLAS takes the transpose of a C-ordered matrix without a copy: X op(A) = B.
         out[place] = trsm(
             1.0, a[place].T, b[place].T, side=left_side, lower=not lower, trans_a=trans, diag=unit_diagonal
         ).T
@@ -88,7 +92,7 @@ def _check_diagonal(a: np.ndarray) -> None:
     if singular.any():
         *batch, row = np.argwhere(singular)[0].tolist()
         where = f" of matrix {tuple(batch) if len(batch) != 1 else batch[0]} of the batch" if batch else ""
-        raise LinAlgError(f"solve_triangular: singular matrix: element {row} of the diagonal{where} is zero")
+        raise LinAlgError(f"solve_triangular: singular matrix: diagonal element {row}{where} is zero")
 
 
 def _solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
@@ -99,7 +103,7 @@ def _solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -
         return ans, Zero(ans)
     right = None if type(t_b) is Zero else t_b
     if type(t_a) is not Zero:
-        # op(A) X = B gives op(A) X' = B' - op(A') X; what lies outside the triangle is not read.
+        # op(A) X = B gives op(A) X' = B' - op(A') X; elements outside the triangle are not read.
         t_a = triangle(t_a, params["lower"], strict=params["unit_diagonal"])
         if params["transpose_a"]:
             t_a = matrix_transpose(t_a)
@@ -123,7 +127,7 @@ def _solve_batch(
     if dims[0] is not None:
         a, b = batched_first(size, a, dims[0]), batched_first(size, b, dims[1])
         return triangular_solve_p.bind(a, b, left_side=left_side, **params), 0
-    # One matrix for all lanes: they become columns of one right-hand side (rows, if it stands on the left).
+    # All lanes share one matrix, so they become columns of one right-hand side (rows if X is left of A).
     ndim = len(shape_of(b))
     place = ndim - 2 if left_side else ndim - 3
     assert dims[1] is not None
@@ -159,7 +163,7 @@ def _solve_kernel(
             k.store(conjugate, index, k.call("conj", k.load(a, index)))
         a, conjugate_a = conjugate, False
     with loops(k, batch) as b:
-        # Rows are columns to BLAS: it solves the transposed system from the other side.
+        # BLAS is column-major: it solves the transposed system from the other side.
         k.extern(
             "trsm",
             "R" if left_side else "L",

@@ -1,1 +1,1 @@
-"""Products of arrays, summed over some axes."""
+"""Products of arrays, summed over axes."""

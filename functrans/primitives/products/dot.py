@@ -1,8 +1,7 @@
-"""dot_general: every product of arrays that is summed over some axes and runs over others in parallel.
+"""dot_general: products of arrays that contract some axes and batch over others.
 
-``dimension_numbers = ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch))``. The result's axes are the
-batch axes, then the free axes of the left operand, then those of the right one. Its kernel stands in
-`dot_kernel`.
+``dimension_numbers = ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch))``. The result has the batch axes, then the
+free axes of the left operand, then those of the right one. The kernel is in `dot_kernel`.
 """
 
 from __future__ import annotations
@@ -21,7 +20,15 @@ from ...core.kernel import Block
 from ...core.primitive import Linear, Primitive
 from ...passes.rewriter import Rewriter
 from ..families import mul_p
-from ..structure.linear import add_p, broadcast_in_dim_p, reshape_p, same_dtype, shape_of, transpose_p
+from ..structure.linear import (
+    add_p,
+    broadcast_in_dim_p,
+    check_axes,
+    reshape_p,
+    same_dtype,
+    shape_of,
+    transpose_p,
+)
 from .dot_kernel import dot_kernel
 
 Axes = tuple[int, ...]
@@ -30,7 +37,7 @@ DimensionNumbers = tuple[tuple[Axes, Axes], tuple[Axes, Axes]]
 
 @lru_cache(maxsize=4096)
 def free_axes(ndim: int, contract: Axes, batch: Axes) -> Axes:
-    """The axes that are neither summed over nor batch axes."""
+    """The axes that are neither contracted nor batch axes."""
     return tuple([d for d in range(ndim) if d not in contract and d not in batch])
 
 
@@ -43,9 +50,7 @@ def _dot_abstract(x: Aval, y: Aval, *, dimension_numbers: DimensionNumbers) -> A
 def _dot_shape(x_shape: Axes, y_shape: Axes, dimension_numbers: DimensionNumbers) -> Axes:
     (x_contract, y_contract), (x_batch, y_batch) = dimension_numbers
     for own, contract, batch in ((x_shape, x_contract, x_batch), (y_shape, y_contract, y_batch)):
-        used = contract + batch
-        if len(set(used)) != len(used) or any(not 0 <= d < len(own) for d in used):
-            raise ShapeError(f"dot_general: axes {contract} and {batch} do not fit an array of shape {own}")
+        check_axes("dot_general: dimension_numbers", contract + batch, own)
     for kind, ds, es in (("contracted", x_contract, y_contract), ("batch", x_batch, y_batch)):
         if [x_shape[d] for d in ds] != [y_shape[e] for e in es]:
             raise ShapeError(
@@ -62,9 +67,9 @@ def _dot_shape(x_shape: Axes, y_shape: Axes, dimension_numbers: DimensionNumbers
 
 
 class _DotLayout(NamedTuple):
-    """How NumPy computes a product: the permutations, and the numbers of batch, free and contracted axes.
+    """How NumPy computes a product: permutations, and the numbers of batch, free and contracted axes.
 
-    `flat`: `np.dot` of the operands, transposed or not, is all.
+    `flat`: `np.dot` of the operands, transposed or not, is all that is needed.
     """
 
     x_order: Axes | None
@@ -103,8 +108,8 @@ def _dot_impl(x: Any, y: Any, *, dimension_numbers: DimensionNumbers) -> Any:
     if plan.flat:
         return np.dot(x, y)
     batch, x_free, y_free, contract = plan.batch, plan.x_free, plan.y_free, plan.contract
-    # One axis each is what matmul takes (and passes to BLAS without copies); merge or insert axes until it is
-    # so.
+    # Merge or insert axes until each operand has one free and one contracted axis: matmul then calls BLAS without
+    # copies.
     left, right = x.shape[: batch + x_free], y.shape[batch + contract :]
     x3 = x if x_free == contract == 1 else _merged(x, batch, x_free)
     y3 = y if y_free == contract == 1 else _merged(y, batch, contract)
@@ -113,7 +118,7 @@ def _dot_impl(x: Any, y: Any, *, dimension_numbers: DimensionNumbers) -> Any:
 
 
 def _merged(a: np.ndarray, batch: int, first: int) -> np.ndarray:
-    """The axes behind the batch axes as two: the next `first` merged, and the rest merged."""
+    """Merge the axes after the batch axes into two: the next `first` axes, and the rest."""
     shape = a.shape
     middle, last = shape[batch : batch + first], shape[batch + first :]
     return a.reshape(*shape[:batch], prod(middle), prod(last))
@@ -135,9 +140,9 @@ def _dot_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> 
 
 
 class _Back(NamedTuple):
-    """The product that takes a cotangent to an operand's, and the transposition behind it.
+    """The product that maps the output's cotangent to an operand's, and a final transposition.
 
-    For the right operand the other one stands on the left: in matrix products nothing is to be transposed.
+    For the right operand's cotangent, the left operand comes first, so matrix products need no transposition.
     """
 
     dimension_numbers: DimensionNumbers
@@ -146,7 +151,7 @@ class _Back(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _back(ndim: int, other_ndim: int, dimension_numbers: DimensionNumbers, operand: int) -> _Back:
-    """Contract the cotangent with the other operand along the other's free axes."""
+    """Return the product that contracts the cotangent with the other operand along the other's free axes."""
     contracts, batches = dimension_numbers
     contract, other_contract = contracts[operand], contracts[1 - operand]
     batch, other_batch = batches[operand], batches[1 - operand]
@@ -155,8 +160,7 @@ def _back(ndim: int, other_ndim: int, dimension_numbers: DimensionNumbers, opera
     start = len(batch) + (0 if operand else len(free))
     ct_contract = tuple(range(start, start + len(other_free)))
     ct_batch = tuple(range(len(batch)))
-    # The product's axes: batch, the operand's free axes, and the contracted ones in the other operand's
-    # order.
+    # The product's axes: batch, the operand's free axes, and the contracted axes in the order of the other operand.
     contracted = [contract[i] for i in sorted(range(len(contract)), key=other_contract.__getitem__)]
     if operand:
         dims = ((other_free, ct_contract), (other_batch, ct_batch))
@@ -210,9 +214,9 @@ def _dot_batch(
 
 
 def _dot_simplify(rw: Rewriter, eqn: Eqn) -> Eqn | None:
-    """Transposed operands read in place: the routines take a transpose for free. An outer product multiplies.
+    """Read transposed operands in place, which costs BLAS nothing, and turn outer products into multiplications.
 
-    An operand that is the same for a whole batch is multiplied once, with the other one's batch as a free axis.
+    An operand shared by a whole batch is multiplied once, with the other operand's batch as a free axis.
     """
     (lc, rc), (lb, rb) = eqn.params["dimension_numbers"]
     if all(eqn.invars[0].aval.shape[d] == 1 for d in lc) and eqn.outvars[0].aval.dtype.kind in "iuf":
@@ -226,7 +230,7 @@ def _dot_simplify(rw: Rewriter, eqn: Eqn) -> Eqn | None:
 
 
 def _outer(rw: Rewriter, eqn: Eqn) -> Eqn:
-    """A product that sums one term per element: elementwise, so it fuses with what reads it."""
+    """Rewrite a product that sums one term per element as an elementwise one, which fuses with its consumers."""
     (x, y), out = eqn.invars, eqn.outvars[0]
     contracts, batches = eqn.params["dimension_numbers"]
     first = len(batches[0])
@@ -240,7 +244,7 @@ def _outer(rw: Rewriter, eqn: Eqn) -> Eqn:
         dims = tuple([place[d] for d in kept])
         factors.append(rw.new(broadcast_in_dim_p, thin, shape=out.aval.shape, broadcast_dimensions=dims))
     product = rw.new(mul_p, *factors)
-    # A sum starts from zero: a product of -0.0 alone gives 0.0.
+    # A sum starts from zero, so a single product of -0.0 gives 0.0.
     zero = Literal(out.aval.dtype.type(0))
     return eqn.replace(primitive=add_p, invars=[product, zero], params={})
 

@@ -1,8 +1,6 @@
-"""The kernel of dot_general: BLAS for large products of floats and complex numbers, plain loops for all
-others.
-
-BLAS takes matrices of which one axis has stride 1, transposed or not; so most products need no copies: batch
-axes may stand anywhere, they only shift the start. Operands whose axes cannot be merged so are packed first.
+"""The kernel of dot_general: BLAS for large products of floats and complex numbers, loops for all others.
+BLAS takes matrices with stride 1 along one axis, transposed or not. So most products need no copies: batch axes may be
+anywhere, since they only shift the start. Operands whose axes cannot be merged without a copy are packed first.
 """
 
 from __future__ import annotations
@@ -18,11 +16,11 @@ from ..structure.shape import loops
 Axes = tuple[int, ...]
 
 _GEMM_FROM, _GEMV_FROM, _DOT_FROM = 200, 64, 16
-"""Multiplications in one product from which BLAS is quicker than loops: of matrices (a call costs about 40 ns), of a
-matrix and a vector, of vectors (where a loop adds in order, one addition after the other, and a call costs 5 ns).
+"""BLAS is faster than loops from this many multiplications per product on: of matrices (a call costs about 40 ns), of a
+matrix and a vector, and of vectors (where a loop adds sequentially, and a call costs 5 ns).
 """
 _LONG = 16
-"""Extents from this one on count alike there: a kernel serves all sizes, so its form must not hang on a batch size."""
+"""Larger extents count as this one there: a kernel serves all sizes, so its form must not depend on a batch size."""
 
 
 def dot_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, dimension_numbers: Any) -> None:
@@ -45,7 +43,7 @@ def _free(a: Buffer, contract: Axes, batch: Axes) -> Axes:
 
 
 class _DotOperand(NamedTuple):
-    """An operand and what its axes are for."""
+    """An operand, and the roles of its axes."""
 
     buffer: Buffer
     batch: Axes
@@ -53,16 +51,16 @@ class _DotOperand(NamedTuple):
     contract: Axes
 
     def extents(self, axes: Axes) -> list[int]:
-        """The extents of some axes."""
+        """Return the extents of some axes."""
         return [self.buffer.shape[d] for d in axes]
 
     @property
     def depth(self) -> int:
-        """How many products are summed."""
+        """How many products each element sums."""
         return prod(self.extents(self.contract))
 
     def at(self, batch: Sequence[Any], free: Sequence[Any], contract: Sequence[Any]) -> list[Any]:
-        """The index of an element from the indices along each kind of axis."""
+        """Return the index of an element, given the indices along each kind of axis."""
         index: list[Any] = [0] * len(self.buffer.shape)
         for axes, values in ((self.batch, batch), (self.free, free), (self.contract, contract)):
             for d, i in zip(axes, values):
@@ -80,7 +78,7 @@ def _by_loops(k: BlockEmitter, left: _DotOperand, right: _DotOperand, out: Buffe
     x, y = left.buffer, right.buffer
     with loops(k, batch) as b, loops(k, rows) as i:
         if right.free and right.free[-1] == len(y.shape) - 1:
-            # Rows of the right operand lie in memory: add multiples of them, a loop that vectorises.
+            # Rows of the right operand are contiguous: add multiples of them, a loop that vectorises.
             with loops(k, columns) as j:
                 k.store(out, [*b, *i, *j], zero)
             with loops(k, depth) as d:
@@ -101,9 +99,7 @@ def _by_loops(k: BlockEmitter, left: _DotOperand, right: _DotOperand, out: Buffe
 
 
 class _Matrix(NamedTuple):
-    """A matrix in a buffer: strides of the batch axes, and of the merged free and contracted axes, in
-    elements.
-    """
+    """A matrix in a buffer: strides, in elements, of the batch axes and of the merged free and contracted axes."""
 
     buffer: Buffer
     batch: list[int]
@@ -111,11 +107,11 @@ class _Matrix(NamedTuple):
     contract: int
 
     def start(self, index: Sequence[Scalar]) -> tuple[Buffer, Any]:
-        """Where the matrix of one batch index begins."""
+        """Return where the matrix of one batch index begins."""
         return self.buffer, _offset(index, self.batch)
 
     def layout(self, extent: int, depth: int) -> tuple[bool, int]:
-        """Whether the contracted axis is the one that lies in memory, and the leading dimension."""
+        """Return whether the contracted axis is contiguous, and the leading dimension."""
         return (True, max(self.free, depth)) if self.contract == 1 else (False, max(self.contract, extent))
 
 
@@ -127,7 +123,7 @@ def _offset(index: Sequence[Scalar], strides: Sequence[int]) -> Any:
 
 
 def _strides(shape: Sequence[int]) -> list[int]:
-    """Strides of a C-contiguous array, in elements."""
+    """Return the strides of a C-contiguous array, in elements."""
     strides = [1] * len(shape)
     for d in range(len(shape) - 2, -1, -1):
         strides[d] = strides[d + 1] * shape[d + 1]
@@ -135,7 +131,7 @@ def _strides(shape: Sequence[int]) -> list[int]:
 
 
 def _merged_stride(shape: Sequence[int], strides: Sequence[int], axes: Axes) -> int | None:
-    """The stride of several axes taken as one; None where they are not equally spaced."""
+    """Return the stride of several axes merged into one; None if they are not equally spaced."""
     live = [(shape[d], strides[d]) for d in axes if shape[d] != 1]
     if any(s != n * t for (_, s), (n, t) in pairwise(live)):
         return None
@@ -143,7 +139,7 @@ def _merged_stride(shape: Sequence[int], strides: Sequence[int], axes: Axes) -> 
 
 
 def _as_matrix(k: BlockEmitter, side: _DotOperand, vector: bool) -> _Matrix:
-    """The operand as BLAS takes it (a vector: with any stride), packed if need be."""
+    """Return the operand in a form that BLAS takes (vectors with any stride), packed if necessary."""
     shape = side.buffer.shape
     strides = _strides(shape)
     free = _merged_stride(shape, strides, side.free)
@@ -183,7 +179,7 @@ def _by_blas(
         elif columns == 1:
             _gemv(k, x, y, target, b, rows, depth)
         else:
-            # BLAS takes what lies in memory as columns: it computes the transposed product, y.T @ x.T.
+            # BLAS is column-major: it computes the transposed product, y.T @ x.T.
             x_flat, x_lead = x.layout(rows, depth)
             y_flat, y_lead = y.layout(columns, depth)
             # fmt: off

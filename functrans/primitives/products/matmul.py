@@ -1,5 +1,4 @@
-"""Products of arrays by labelled axes, and NumPy's matmul family, whose ufuncs and operator are registered
-here.
+"""Products of arrays by labelled axes, and NumPy's matmul family, with its ufuncs and operator.
 
 `contract` is einsum of two operands: it chooses between dot_general and, where nothing is summed,
 multiplication.
@@ -31,9 +30,7 @@ Axes = tuple[int, ...]
 
 
 class _Prepared(NamedTuple):
-    """What is done to an operand before the product: axes summed, then a shape without the axes that are
-    broadcast.
-    """
+    """What happens to an operand before the product: axes to sum, then a shape without the broadcast axes."""
 
     summed: Axes
     shape: Axes | None
@@ -48,10 +45,10 @@ class _Contraction(NamedTuple):
 
 
 def contract(x: Any, x_labels: Labels, y: Any, y_labels: Labels, out: Labels) -> Any:
-    """The product of two operands of one dtype, summed over labels that are not in `out`.
+    """Multiply two operands of one dtype, and sum over labels that are not in `out`.
 
-    Labels are distinct within each operand; an axis of extent 1 is broadcast against the other operand's.
-    `out` names labels of the operands only.
+    Labels are distinct within each operand. An axis of extent 1 broadcasts against the other operand's. All labels of
+    `out` occur in an operand.
     """
     return _carried_out(_contraction(shape_of(x), x_labels, shape_of(y), y_labels, out), x, y, out)
 
@@ -75,8 +72,8 @@ def _contraction(
                 extents[label] = n
             elif n not in (1, extents[label]):
                 raise ShapeError(
-                    f"shapes {x_shape} and {y_shape} do not fit: extents {extents[label]} and {n} meet "
-                    f"(axis '{label}')"
+                    f"shapes {x_shape} and {y_shape} do not match: axis '{label}' has extents "
+                    f"{extents[label]} and {n}"
                 )
     x_kept, y_kept = _unbroadcast(x_shape, x_labels, extents), _unbroadcast(y_shape, y_labels, extents)
     x = _preparation(x_shape, x_labels, x_kept, y_kept, out)
@@ -100,9 +97,7 @@ def _places(labels: Labels, wanted: Any) -> Axes:
 
 
 def _unbroadcast(shape: Axes, labels: Labels, extents: dict[Any, int]) -> Labels:
-    """Without axes of extent 1 that are broadcast against a longer one: that one is then free, or summed
-    alone.
-    """
+    """Drop axes of extent 1 that broadcast against a longer axis, which is then free, or summed on its own."""
     return tuple([a for n, a in zip(shape, labels) if n != 1 or extents[a] == 1])
 
 
@@ -121,7 +116,7 @@ def _prepare(x: Any, how: _Prepared) -> Any:
 
 
 def _spread(x: Any, labels: Labels, out: Labels) -> Any:
-    """Axes in the order of `out`, of extent 1 where the operand has none (leading ones left out)."""
+    """Put axes in the order of `out`, with extent 1 where the operand has none (leading ones are omitted)."""
     order = _places(labels, [a for a in out if a in labels])
     if order != tuple(range(len(order))):
         x = transpose_p.bind(x, permutation=order)
@@ -136,8 +131,8 @@ def _spread(x: Any, labels: Labels, out: Labels) -> Any:
 
 
 def pair(x: Any, y: Any, name: str) -> tuple[Any, Any]:
-    """Two operands in their common dtype. Python numbers are float64, int64, ... here, as in NumPy: only
-    ufuncs know weak ones.
+    """Return two operands in their common dtype. Python numbers count as float64, int64, ..., as in NumPy, where only
+    ufuncs have weak numbers.
     """
     x = x if isinstance(x, Tracer) else operand(x, name, 0)
     y = y if isinstance(y, Tracer) else operand(y, name, 1)
@@ -149,7 +144,7 @@ def pair(x: Any, y: Any, name: str) -> tuple[Any, Any]:
 
 
 class _Signature(NamedTuple):
-    """The core axes of a function of the family, and what it is of complex numbers."""
+    """The core axes of a function of the family, and whether it conjugates its first operand."""
 
     x: str
     y: str
@@ -178,12 +173,12 @@ _DOC = """
 Returns
 -------
 Array
-    Leading axes are broadcast against each other.
+    Leading axes broadcast against each other.
 
 Raises
 ------
 DtypeError
-    If the operands are no numbers.
+    If an operand is not numeric.
 ShapeError
     If an operand has too few axes, summed axes differ, or leading axes do not broadcast.
 
@@ -232,12 +227,12 @@ def _apply(name: str, signature: _Signature, x: Any, y: Any) -> Any:
 
 _MOST_PLANS = 4096
 _plans: dict[tuple[str, Axes, Axes], tuple[_Contraction, Labels]] = {}
-"""By function and shapes."""
+"""Cached by function and shapes."""
 
 
 def _labels(name: str, signature: _Signature, x_shape: Axes, y_shape: Axes) -> tuple[Labels, Labels, Labels]:
     x_core, y_core, out_core = signature.x, signature.y, signature.out
-    if name == "matmul":  # vectors are rows on the left, columns on the right, and leave no axis
+    if name == "matmul":  # vectors are rows on the left and columns on the right; that axis is then dropped
         if len(x_shape) == 1:
             x_core, out_core = "k", out_core.replace("i", "")
         if len(y_shape) == 1:
@@ -245,15 +240,15 @@ def _labels(name: str, signature: _Signature, x_shape: Axes, y_shape: Axes) -> t
     for position, (shape, core) in enumerate(((x_shape, x_core), (y_shape, y_core))):
         if len(shape) < len(core):
             raise ShapeError(
-                f"{name}: operand {position} of shape {shape} has not enough axes (expected at least "
+                f"{name}: x{position + 1} of shape {shape} has too few axes (expected at least "
                 f"{1 if name == 'matmul' else len(core)}); for numbers use multiplication"
             )
     x_batch, y_batch = x_shape[: len(x_shape) - len(x_core)], y_shape[: len(y_shape) - len(y_core)]
     k, m = x_shape[len(x_batch) + x_core.index("k")], y_shape[len(y_batch) + y_core.index("k")]
     if k != m:
         raise ShapeError(
-            f"{name}: shapes {x_shape} and {y_shape} do not fit: the summed axes have extents {k} and {m}. "
-            "Transpose one of the operands"
+            f"{name}: x1 of shape {x_shape} and x2 of shape {y_shape} do not match: the summed axes have extents {k} "
+            f"and {m}. Transpose one of the operands"
         )
     try:
         ndim = len(np.broadcast_shapes(x_batch, y_batch))

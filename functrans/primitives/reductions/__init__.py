@@ -1,1 +1,1 @@
-"""Reductions and running sums along axes."""
+"""Reductions and cumulative operations along axes."""

@@ -1,10 +1,10 @@
-"""Running sums, products, extrema and logsumexp along one axis, and the linear recurrence of their derivatives.
+"""Cumulative sums, products, extrema and logsumexp along one axis, and the linear recurrence of their derivatives.
 
-Each takes ``axis``, a non-negative axis, and ``reverse``, which begins at its end. All of them are folds
-``y[i] = step(y[i - 1], x[i])`` that keep every value, so the derivative of each is one too: with ``a`` the derivative
-of the step in ``y[i - 1]`` and ``b`` what ``x[i]`` contributes, ``y'[i] = a[i] y'[i - 1] + b[i]``. That is
-`recurrence_p`, linear in ``b``, whose derivative in ``a`` and whose transpose are recurrences again. Nothing is
-divided, so zeros in a product do no harm, to any order.
+Each takes ``axis``, a non-negative axis, and ``reverse``, which begins at its end. All are folds ``y[i] = step(y[i -
+1], x[i])`` that store every value, so the derivative of each is a fold, too. With ``a`` the derivative of the step in
+``y[i - 1]`` and ``b`` the contribution of ``x[i]``, it is ``y'[i] = a[i] y'[i - 1] + b[i]``. This is `recurrence_p`,
+linear in ``b``; its derivative in ``a`` and its transpose are recurrences again. Nothing is divided, so zeros in a
+product are safe in derivatives of any order.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from ..structure.linear import (
     Rule,
     add_p,
     batched_first,
+    check_axes,
     dtype_of,
     instantiate,
     linear_jvp,
@@ -41,8 +42,7 @@ Pair = tuple[Any, Any]
 
 
 def _check(name: str, x: Aval, axis: int, kinds: str) -> Aval:
-    if not 0 <= axis < x.ndim:
-        raise ShapeError(f"{name}: axis {axis} does not fit an array of shape {x.shape}")
+    check_axes(name, (axis,), x.shape)
     if x.dtype.kind not in kinds:
         raise DtypeError(f"{name}: dtype {x.dtype} is not supported; convert the operand with .astype first")
     return x.strong()
@@ -57,7 +57,7 @@ def _batch(prim: Callable[[], Primitive]) -> Rule:
 
 
 def _accumulated(ufunc: np.ufunc) -> Rule:
-    """NumPy's ``ufunc.accumulate``, from either end."""
+    """Return NumPy's ``ufunc.accumulate``, from either end."""
 
     def impl(x: Any, *, axis: int, reverse: bool) -> np.ndarray:
         if not reverse:
@@ -69,15 +69,15 @@ def _accumulated(ufunc: np.ufunc) -> Rule:
     return impl
 
 
-#: Running sums are taken in blocks of so many elements, where there are more.
+#: Longer cumulative sums are computed in blocks of this many elements.
 _BLOCK = 1024
 
 
 def _sum_in_blocks(
     k: BlockEmitter, x: Any, out: Buffer, before: list[Any], behind: list[Any], reverse: bool
 ) -> None:
-    """The running sum of a block besides the total of the blocks before, which takes it in at the end with what the
-    addition loses: so the error does not grow with the number of elements.
+    """Emit the cumulative sum of a block and, separately, the total of the blocks before. At its end the block's sum is
+    added to the total with compensation, so the error does not grow with the number of elements.
     """
     zero = k.const(0, out.dtype)
     total, part = k.local(zero), k.local(zero)
@@ -95,14 +95,14 @@ def _sum_in_blocks(
         rest = found - old
         lost = (old - (found - rest)) + (now - rest)
         total.set(found)
-        part.set(k.where(lost.eq(lost), lost, zero))  # NaN of an infinite sum
+        part.set(k.where(lost.eq(lost), lost, zero))  # NaN if the sum is infinite
 
 
 def _kernel(begin: Step, step: Step, blocks: bool = False) -> Block:
-    """The loop of a fold that keeps every value, its operands computed where they are read.
+    """Make the loop of a fold that stores every value; operands are computed where they are read.
 
-    Along the last axis the value before stays in a register; along another one a whole row of values is carried at a
-    time, a loop that vectorises. With `blocks` it is a sum, and long ones are taken in blocks.
+    Along the last axis a register carries the previous value. Along another axis the loop carries a whole row of
+    values, and vectorises. `blocks` marks sums; long sums are computed in blocks.
     """
 
     def emit(
@@ -141,21 +141,21 @@ def _kernel(begin: Step, step: Step, blocks: bool = False) -> Block:
 
 
 def shifted(x: Any, initial: float, axis: int, reverse: bool) -> Any:
-    """What stands before each element along an axis, `initial` before the first one."""
+    """Return the previous element along an axis, `initial` for the first one."""
     config = [(0, 0, 0)] * len(shape_of(x))
     config[axis] = (-1, 1, 0) if reverse else (1, -1, 0)
     return pad_p.bind(x, dtype_of(x).type(initial), padding_config=tuple(config))
 
 
 def _opened(x: Any, initial: float, axis: int, reverse: bool) -> Any:
-    """`x` with one more element where the fold begins."""
+    """Return `x` with one more element where the fold begins."""
     config = [(0, 0, 0)] * len(shape_of(x))
     config[axis] = (0, 1, 0) if reverse else (1, 0, 0)
     return pad_p.bind(x, dtype_of(x).type(initial), padding_config=tuple(config))
 
 
 def _steps(x: Any, y: Any, axis: int, reverse: bool) -> Pair:
-    """The operands of all steps but the first: the elements, and the results before them."""
+    """Return the operands of all steps but the first: the elements, and the previous results."""
     shape = shape_of(x)
     n = shape[axis]
     early, late = slice_along(y, axis, 0, n - 1), slice_along(x, axis, 1, n)
@@ -171,7 +171,7 @@ def _recurrence_abstract(a: Aval, b: Aval, *, axis: int, reverse: bool) -> Aval:
     same_dtype("recurrence", (a, b), "iufc")
     if a.shape != b.shape:
         raise ShapeError(
-            f"recurrence: shapes {a.shape} and {b.shape} differ: expected a factor for each term"
+            f"recurrence: the factors a have shape {a.shape}, the terms b have shape {b.shape}: expected equal shapes"
         )
     return _check("recurrence", b, axis, "iufc")
 
@@ -192,7 +192,7 @@ def _recurrence_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axis: in
     if type(s) is Zero and type(t) is Zero:
         return ans, Zero(ans)
     if type(s) is not Zero:
-        # y' = a y'[before] + a' y[before] + b'
+        # y'[i] = a[i] y'[i - 1] + a'[i] y[i - 1] + b'[i]
         moved = mul_p.bind(s, shifted(ans, 0, axis, reverse))
         t = moved if type(t) is Zero else add_p.bind(moved, t)
     return ans, recurrence_p.bind(a, t, axis=axis, reverse=reverse)
@@ -200,7 +200,7 @@ def _recurrence_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axis: in
 
 def _recurrence_transpose(ct: Any, a: Any, b: Any, *, axis: int, reverse: bool) -> list[Any]:
     assert type(a) is not Linear, "a recurrence is not linear in its factors"
-    # The factor that led from a term to the next one leads back.
+    # The factor that leads from one term to the next also leads back.
     return [None, recurrence_p.bind(shifted(a, 0, axis, not reverse), ct, axis=axis, reverse=not reverse)]
 
 
@@ -239,7 +239,7 @@ cumsum_p: Primitive = Primitive(
 
 
 def _fold(name: str, kinds: str, impl: Rule, derivative: Rule, step: Step) -> Primitive:
-    """A fold; ``derivative(x, y, t, axis, reverse)`` gives the factors and terms of its tangent's recurrence."""
+    """Make a fold; ``derivative(x, y, t, axis, reverse)`` returns the factors and terms of its tangent's recurrence."""
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axis: int, reverse: bool) -> Pair:
         (x,), (t,) = primals, tangents
@@ -267,7 +267,7 @@ def _product_derivative(x: Any, y: Any, t: Any, axis: int, reverse: bool) -> Pai
 def _extremum_derivative(largest: bool) -> Rule:
     def derivative(x: Any, y: Any, t: Any, axis: int, reverse: bool) -> Pair:
         late, early = _steps(x, y, axis, reverse)
-        # How much of the new element enters; all of the first one.
+        # The derivative in the new element; 1 for the first one.
         share = share_p.bind(late, early) if largest else share_p.bind(early, late)
         share = _opened(share, 1, axis, reverse)
         return sub_p.bind(literal(1.0, share), share), mul_p.bind(t, share)
@@ -284,7 +284,7 @@ def _logsumexp_derivative(x: Any, y: Any, t: Any, axis: int, reverse: bool) -> P
 
 
 def _pointwise(prim: Primitive) -> Step:
-    """The step of an elementwise primitive of two operands."""
+    """Return the step of an elementwise primitive of two operands."""
     assert isinstance(prim.kernel, Pointwise)
     return prim.kernel.emit
 

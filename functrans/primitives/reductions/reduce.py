@@ -1,7 +1,7 @@
-"""Reductions along axes: prod, max, min, all, any, argmax, argmin. reduce_sum stands in ``linear.py``.
+"""Reductions along axes: prod, max, min, all, any, argmax, argmin. reduce_sum is in ``linear.py``.
 
-Each takes ``axes``, a tuple of non-negative axes, and keeps the operand's dtype (argmax and argmin give int64):
-sums and products of small integers are widened by the public functions.
+Each takes ``axes``, a tuple of non-negative axes, and preserves the operand's dtype (argmax and argmin return int64).
+The public functions widen sums and products of small integers.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def _abstract(name: str, kinds: str, out: np.dtype | None = None, identity: bool
             )
         if not identity and any(x.shape[d] == 0 for d in axes):
             raise ShapeError(
-                f"{name}: an array of shape {x.shape} has no elements along axes {axes}, and there is no value to "
-                "begin with. Give `initial=`, or treat the empty array apart"
+                f"{name}: an array of shape {x.shape} has no elements along axes {axes}, and the reduction has no "
+                "identity. Pass `initial=`, or handle empty arrays separately"
             )
         return Aval(shape, x.dtype if out is None else out)
 
@@ -68,7 +68,7 @@ def _no_jvp(prim: Callable[[], Primitive]) -> Rule:
 
 
 def _others_impl(x: Any) -> np.ndarray:
-    """The product of what stands before each element, times that of what stands behind it."""
+    """Return for each element the product of those before it times the product of those after it."""
     n = len(x)
     out = np.ones_like(x)
     behind = np.ones_like(x)
@@ -93,7 +93,7 @@ Pair = tuple[Any, Any]
 
 
 def _times(x: Pair, y: Pair) -> Pair:
-    """The product of two values with tangents."""
+    """Multiply two values with tangents."""
     (a, s), (b, t) = x, y
     return mul_p.bind(a, b), add_p.bind(mul_p.bind(s, b), mul_p.bind(a, t))
 
@@ -104,7 +104,7 @@ def _part(x: Pair, start: int, stop: int) -> Pair:
 
 
 def _others_of(x: Pair) -> Pair:
-    """`others_p` with its tangent, by halves: the others of `a` are the others of ``a * b``, and `b`."""
+    """Compute `others_p` with its tangent by halving: the others of `a` are the others in ``a * b``, times `b`."""
     n = shape_of(x[0])[0]
     if n == 1:
         return broadcast_to(literal(1.0, x[0]), shape_of(x[0])), mul_p.bind(x[1], literal(0.0, x[0]))
@@ -131,7 +131,7 @@ def _others_batch(size: int, args: Sequence[Any], dims: Sequence[int]) -> tuple[
     return others_p.bind(move_axis(args[0], dims[0], 1)), 1
 
 
-# For each element, the product of all others along the first axis: without division, so zeros do no harm.
+# For each element, the product of all others along the first axis. It does not divide, so zeros are safe.
 others_p: Primitive = Primitive(
     "others",
     lambda x: x.strong(),
@@ -221,7 +221,7 @@ def _place_kernel(
     return k.where(found, index[axis], index[axis] * 0 + out.shape[axis])
 
 
-#: The index along ``axis`` where an element equals the extreme one (or both are NaN), else the axis' extent.
+#: The index along ``axis`` where an element equals the extreme one (or both are NaN), else the axis's extent.
 place_p = Primitive(
     "place",
     lambda x, extreme, *, axis: Aval(x.shape, np.dtype(np.int64)),
@@ -231,7 +231,7 @@ place_p = Primitive(
 
 
 def _place_of_extreme(rw: Rewriter, eqn: Eqn) -> Eqn | None:
-    """``argmax`` as the first place that equals the maximum: two reductions, which vectorise."""
+    """Rewrite ``argmax`` as the first position that equals the maximum: two reductions, which vectorise."""
     x, axes = eqn.invars[0], eqn.params["axes"]
     if x.aval.dtype.kind == "c":
         return None

@@ -1,1 +1,1 @@
-"""Sorting, and searching in what is sorted."""
+"""Sorting, and searching in sorted arrays."""

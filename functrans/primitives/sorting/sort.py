@@ -1,7 +1,7 @@
-"""Sorting along an axis: several operands at once, and the largest elements of rows.
+"""Sorting along an axis: several operands at once, the largest elements of rows, and binary search.
 
-`sort_p` moves all operands alike, in the order of the first `num_keys` of them; an argsort is the sort of an array and
-an iota. `top_k_p` is for few of many. Both are stable. The kernels stand in `sort_kernel`.
+`sort_p` moves all operands alike, ordered by the first `num_keys` of them; an argsort sorts an array together with an
+iota. `top_k_p` is for a few of many elements. Both are stable. The kernels are in `sort_kernel`.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from ...core.errors import ArgumentValueError, ShapeError
 from ...core.kernel import Block, BlockEmitter, Buffer, Scalar
 from ...core.primitive import Primitive
 from ..indexing.gather_scatter import gather_p
-from ..structure.linear import batched_first, move_axis, same_dtype, shape_of
+from ..structure.linear import batched_first, check_axes, move_axis, same_dtype, shape_of
 from ..structure.shape import iota, loops, rev_p, slice_along
 from .sort_kernel import before, sort_kernel
 
 
 def take_along(x: Any, index: Any, dimension: int) -> Any:
-    """For each place of `index` the element of `x` at that index along one axis; indices are within bounds."""
+    """Return the elements of `x` at indices along one axis, like ``np.take_along_axis``; indices must be in bounds."""
     shape = shape_of(index)
     places = [index if d == dimension else iota(shape, d) for d in range(len(shape))]
     return gather_p.bind(x, *places, axes=tuple(range(len(shape))), mode="promise_in_bounds")
 
 
 def argsort(x: Any, dimension: int) -> Any:
-    """The stable order of the elements along an axis, as int64."""
+    """Return the stable order of the elements along an axis, as int64."""
     return sort_p.bind(x, iota(shape_of(x), dimension), dimension=dimension, num_keys=1)[1]
 
 
@@ -39,8 +39,7 @@ def argsort(x: Any, dimension: int) -> Any:
 
 def _sort_abstract(*avals: Aval, dimension: int, num_keys: int) -> tuple[Aval, ...]:
     shape = avals[0].shape
-    if not 0 <= dimension < len(shape):
-        raise ShapeError(f"sort: axis {dimension} does not fit an array of shape {shape}")
+    check_axes("sort", (dimension,), shape)
     if any(a.shape != shape for a in avals):
         listed = ", ".join(str(a.shape) for a in avals)
         raise ShapeError(f"sort: operands have different shapes ({listed}); broadcast them first")
@@ -60,7 +59,7 @@ def _sort_impl(*xs: Any, dimension: int, num_keys: int) -> tuple[np.ndarray, ...
 
 
 def _sorted(x: np.ndarray, axis: int) -> np.ndarray:
-    """NumPy's quickest sort, and its stable one only where the two can be told apart: by the signs of zeros."""
+    """Sort by NumPy's fastest algorithm, or by its stable one where the two can differ: in the signs of zeros."""
     if x.dtype.kind in "fc":
         zeros = x == 0
         signed = np.signbit(x.real) | np.signbit(x.imag) if x.dtype.kind == "c" else np.signbit(x)
@@ -103,13 +102,13 @@ sort_p: Primitive = Primitive(
 
 # --- top_k ----------------------------------------------------------------------------------------------------
 
-#: Up to so many elements are kept in a sorted list while a row goes by; more are taken from the sorted row.
+#: Up to this many elements are collected in a sorted list in one pass over a row; more are taken from the sorted row.
 _LISTED = 32
 
 
 def top_k(x: Any, k: int) -> tuple[Any, Any]:
-    """The `k` largest elements along the last axis, largest first, and where they stand; NaN is largest, of equal
-    ones the first comes first.
+    """Return the `k` largest elements along the last axis in descending order, and their indices. NaN counts as
+    largest; of equal elements the first comes first.
     """
     if k <= _LISTED:
         return tuple(top_k_p.bind(x, k=k))
@@ -160,7 +159,7 @@ def _top_k_kernel(k_: BlockEmitter, operands: Sequence[Buffer], results: Sequenc
 
 
 def _insert(k: BlockEmitter, x: Any, i: Any, values: Buffer, places: Buffer, row: Sequence[Any]) -> None:
-    """`x` into the list of the largest so far, whose empty slots have place -1."""
+    """Insert `x` into the list of the largest elements so far, whose empty slots have index -1."""
     last = values.shape[-1] - 1
 
     def wins(slot: Any) -> tuple[Any, Any, Any]:
@@ -198,8 +197,8 @@ def _search_abstract(a: Aval, v: Aval, *, side: str) -> Aval:
     lead = a.shape[:-1]
     if not a.ndim or v.shape[: len(lead)] != lead:
         raise ShapeError(
-            f"searchsorted: expected a sorted array of at least one axis, and numbers of shape {lead} + any, got "
-            f"shapes {a.shape} and {v.shape}"
+            f"searchsorted: expected a sorted array with at least one axis, and values whose shape begins with {lead}, "
+            f"got shapes {a.shape} and {v.shape}"
         )
     if side not in ("left", "right"):
         raise ArgumentValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
@@ -226,7 +225,7 @@ def _search_batch(
     (a, v), (d, e) = args, dims
     if d is None:
         assert e is not None
-        last = len(shape_of(v)) - 1  # behind the axes that go with those of the sorted array
+        last = len(shape_of(v)) - 1  # after the axes shared with the sorted array
         return searchsorted_p.bind(a, move_axis(v, e, last), side=side), last
     rows, numbers = batched_first(size, a, d), batched_first(size, v, e)
     return searchsorted_p.bind(rows, numbers, side=side), 0
@@ -240,8 +239,8 @@ def _search_kernel(
     rank = len(a.shape) - 1
     with loops(k, out.shape) as index:
         x = k.load(v, index)
-        # The answer is among the `left` places from `place` on, or just after them. How many are left does not depend
-        # on the data, so the halving is unrolled and has no branch: the processor searches for several numbers at once.
+        # The answer is among the `left` positions from `place` on, or just after them. `left` does not depend on the
+        # data, so the halving is unrolled and has no branch: the processor searches for several values at once.
         place, left = k.const(0, INT64), n
 
         def further(at: Scalar) -> Scalar:
@@ -257,7 +256,7 @@ def _search_kernel(
         k.store(out, index, place)
 
 
-# The rows of the sorted array go with the first axes of the numbers; each number is read once.
+# The sorted array's rows correspond to the first axes of the values; each value is read once.
 searchsorted_p: Primitive = Primitive(
     "searchsorted",
     _search_abstract,

@@ -1,12 +1,12 @@
-"""Sorting in kernels: rows of any length, stable, several operands moved alike.
+"""Stable sorting in kernels, for rows of any length and several operands moved alike.
 
-Three ways, by the length of a row. Up to `RUN` elements each finds its place by counting those before it, which
-compares n² times without a branch and in vectors. Longer rows are made of such runs, merged. Rows of at least `RADIX`
-elements with one key that is no complex number are dealt into 256 heaps by each byte of the key, the last first; bytes
-that are equal everywhere cost nothing, so small integers take one or two rounds.
+The length of a row decides between three algorithms. Up to `RUN` elements, each finds its position by counting the
+elements before it: n² comparisons without a branch, in vectors. Longer rows are made of such runs, and merged. Rows of
+at least `RADIX` elements with one real key are radix-sorted: dealt into 256 buckets by each byte of the key, the lowest
+byte first. Bytes that are equal everywhere cost nothing, so small integers take one or two passes.
 
-The order is NumPy's: NaN last, -0.0 and 0.0 equal, complex numbers by their real part, then the imaginary one, those
-with NaN behind all others.
+The order is NumPy's: NaN last, -0.0 equal to 0.0, complex numbers by real part, then imaginary part, those with NaN
+last.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..structure.shape import loops
 
 #: Rows up to this length are sorted by counting, and longer ones begin as runs of it.
 RUN = 16
-#: Rows from this length on are sorted by the bytes of their key.
+#: Rows from this length on are radix-sorted.
 RADIX = 128
 _DIGITS = 256
 
@@ -30,7 +30,7 @@ _DIGITS = 256
 
 
 def parts(k: BlockEmitter, x: Scalar) -> list[Scalar]:
-    """The real numbers by which one after the other `x` is compared."""
+    """Return the real numbers that compare `x`, in order of precedence."""
     if x.dtype.kind != "c":
         return [x]
     real, imag = k.call("real", x), k.call("imag", x)
@@ -47,7 +47,7 @@ def _same(x: Scalar, y: Scalar) -> Scalar:
 
 
 def before(k: BlockEmitter, xs: Sequence[Scalar], ys: Sequence[Scalar]) -> Scalar:
-    """Whether the keys `xs` come before the keys `ys`."""
+    """Return whether the keys `xs` come before the keys `ys`."""
     pairs = [pair for x, y in zip(xs, ys) for pair in zip(parts(k, x), parts(k, y))]
     found = _less(*pairs[-1])
     for x, y in reversed(pairs[:-1]):
@@ -56,7 +56,7 @@ def before(k: BlockEmitter, xs: Sequence[Scalar], ys: Sequence[Scalar]) -> Scala
 
 
 def _ordinal(k: BlockEmitter, x: Scalar) -> Scalar:
-    """A real number as an unsigned integer of its size; their order is that of the numbers."""
+    """Map a real number to an unsigned integer of its size, preserving the order."""
     dtype = x.dtype
     if dtype.kind == "b":
         return k.cast(x, np.dtype(np.uint8))
@@ -65,7 +65,7 @@ def _ordinal(k: BlockEmitter, x: Scalar) -> Scalar:
     info = np.iinfo(f"i{dtype.itemsize}")
     if dtype.kind == "f":
         bits = k.call("bits", x + 0.0)  # -0.0 becomes 0.0
-        # Negative numbers are larger the further they are from zero.
+        # The bits of negative floats grow with their magnitude.
         bits = bits ^ ((bits >> (8 * dtype.itemsize - 1)) & k.const(info.max, bits.dtype))
         x = k.where(x.ne(x), k.const(info.max, bits.dtype), bits)
     return k.cast(x ^ k.const(info.min, x.dtype), np.dtype(f"u{dtype.itemsize}"))
@@ -75,30 +75,30 @@ def _ordinal(k: BlockEmitter, x: Scalar) -> Scalar:
 
 
 class _Row:
-    """Two places for each operand of a row, between which its elements move to and fro."""
+    """Two buffers for each operand of a row, between which its elements move back and forth."""
 
     def __init__(self, k: BlockEmitter, n: int, dtypes: Sequence[np.dtype], keys: int):
         self.k = k
         self.n = n
         self.keys = keys
-        # One element more than there are: reads may go one beyond the end.
+        # One more element, since reads may go one past the end.
         self.places = [k.scratch((2, n + 1), d) for d in dtypes]
 
     def load(self, side: Any, i: Any) -> list[Scalar]:
-        """The operands' elements at a place."""
+        """Return the operands' elements at an index."""
         return [self.k.load(p, (side, i)) for p in self.places]
 
     def store(self, side: Any, i: Any, values: Sequence[Scalar]) -> None:
-        """Put elements there."""
+        """Store the operands' elements at an index."""
         for place, value in zip(self.places, values):
             self.k.store(place, (side, i), value)
 
     def before(self, xs: Sequence[Scalar], ys: Sequence[Scalar]) -> Scalar:
-        """Whether one comes before the other."""
+        """Return whether the elements `xs` come before `ys`."""
         return before(self.k, xs[: self.keys], ys[: self.keys])
 
     def sort_runs(self) -> None:
-        """From side 0 to side 1, each run of `RUN` elements sorted."""
+        """Sort each run of `RUN` elements, from side 0 to side 1."""
         k, n = self.k, self.n
         zero, one = k.const(0, INT64), k.const(1, INT64)
         with k.loop(-(-n // RUN)) as run:
@@ -115,7 +115,7 @@ class _Row:
                 self.store(1, rank.get(), mine)
 
     def merge(self) -> None:
-        """Sorted runs merged two by two, from the one side to the other, until one is left."""
+        """Merge sorted runs in pairs, from one side to the other, until one is left."""
         k, n = self.k, self.n
         with k.loop(self.rounds()) as level:
             side = (level + 1) & 1
@@ -125,7 +125,7 @@ class _Row:
                 self._merge_two(side, start, width)
 
     def rounds(self) -> int:
-        """How often runs are merged."""
+        """How many rounds of merging a row needs."""
         return max(0, (-(-self.n // RUN) - 1).bit_length())
 
     def _merge_two(self, side: Scalar, start: Scalar, width: Scalar) -> None:
@@ -137,7 +137,7 @@ class _Row:
         with k.loop(stop, start) as target:
             i, j = left.get(), right.get()
             x, y = self.load(side, i), self.load(side, j)
-            # Without a branch, which would be guessed wrong every other time.
+            # Branchless, since a branch would be mispredicted half the time.
             second = (j < stop) & ((i >= middle) | self.before(y, x))
             self.store(side ^ 1, target, [k.where(second, b, a) for a, b in zip(x, y)])
             step = k.cast(second, INT64)
@@ -145,7 +145,7 @@ class _Row:
             left.set(i + 1 - step)
 
     def deal(self) -> Local:
-        """Sorted by the bytes of the first operand; the side on which the result is."""
+        """Radix-sort by the first operand; return the side with the result."""
         k, n = self.k, self.n
         rounds = self.places[0].dtype.itemsize
         counts = k.scratch((rounds, _DIGITS), INT64)

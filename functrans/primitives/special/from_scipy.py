@@ -1,8 +1,8 @@
 """Special functions that SciPy computes: inverses of erf and of the normal distribution function, incomplete gamma and
-beta functions, Hurwitz's zeta. Kernels call them where SciPy exports them: not the incomplete beta
-function and zeta.
+beta functions, the Hurwitz zeta function. Kernels call SciPy's exported routines, which lack the incomplete beta and
+the zeta function.
 
-Where a derivative in a parameter has no closed form, asking for it raises; it is not taken for zero.
+Where a derivative in a parameter has no closed form, requesting it raises an error; it is not taken for zero.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from .functions import lgamma_p, xlog1py_p, xlogy_p
 def _refused(what: str) -> Rule:
     def factor(ans: Any, *operands: Any) -> NoReturn:
         raise NoRuleError(
-            f"{what} has no closed form, and functrans does not have it. Hold that argument fixed with "
-            "functrans.lax.stop_gradient where no derivative in it is meant"
+            f"{what} has no closed form and is not implemented. If you do not need it, hold the argument constant with "
+            "functrans.lax.stop_gradient"
         )
 
     return factor

@@ -27,13 +27,13 @@ def _real(name: str, impl: Rule, factor: Rule) -> Primitive:
 
 @quietly
 def _bell(x: Any, *, m: int) -> Any:
-    """The derivative of order `m` of ``exp(-x**2)``: a Hermite polynomial times that (DLMF 18.5.5)."""
+    """The derivative of order `m` of ``exp(-x**2)``: itself times a Hermite polynomial (DLMF 18.5.5)."""
     bell = np.exp(-np.square(x))
     return np.where(bell == 0, bell, bell * _hermite(x, np.ones_like(x), m))[()]
 
 
 def _hermite(x: Any, one: Any, m: int) -> Any:
-    """``(-1)**m H_m(x)`` by recurrence (DLMF 18.9.1), of arrays and of scalars of a kernel."""
+    """``(-1)**m H_m(x)`` by recurrence (DLMF 18.9.1), for arrays and kernel scalars."""
     before, now = one, one
     for n in range(m):
         before, now = now, x * now * -2.0 - (before * (2.0 * n) if n else 0.0)
@@ -88,7 +88,7 @@ xdivy_p: Primitive = elementwise(
 
 def _x_times(log: str) -> Callable[..., Any]:
     def emit(k: Any, x: Any, y: Any) -> Any:
-        # 0 where x is 0, but NaN stays.
+        # 0 where x is 0, except that NaN propagates.
         return k.where(x.eq(0.0) & y.eq(y), k.const(0, x.dtype), x * k.call(log, y))
 
     return emit
@@ -133,7 +133,7 @@ entr_p: Primitive = elementwise(
 # --- polygamma ----------------------------------------------------------------------------------------------
 
 _SHIFT = 10
-"""The asymptotic series is used for arguments of at least this, to which recurrence leads."""
+"""The recurrence shifts arguments to at least this, where the asymptotic series applies."""
 _BERNOULLI = (
     1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330,
 )  # fmt: skip
@@ -150,9 +150,9 @@ def _cotangent_derivative(m: int) -> tuple[int, ...]:
 
 
 def _reflected(x: Any, cot: Any, positive: Any, m: int) -> Any:
-    """Value left of 0, from ``m! zeta(m + 1, 1 - x)`` and ``cot(pi x)`` (DLMF 5.15.6)."""
+    """The value for negative `x`, from ``m! zeta(m + 1, 1 - x)`` and ``cot(pi x)`` (DLMF 5.15.6)."""
     *rest, leading = _cotangent_derivative(m)
-    polynomial = cot * float(leading) + float(rest.pop())  # no zero times an infinite cotangent, at the poles
+    polynomial = cot * float(leading) + float(rest.pop())  # no 0 * inf at the poles
     for c in reversed(rest):
         polynomial = polynomial * cot + float(c)
     return polynomial * -(math.pi ** (m + 1)) - positive
@@ -165,7 +165,7 @@ def _polygamma(x: Any, *, m: int) -> Any:
     left = wide < 0
     if not left.any():
         return (_sign(m) * math.gamma(m + 1) * scipy.special.zeta(m + 1.0, wide)).astype(x.dtype)[()]
-    # SciPy's zeta steps from a negative argument up to 9 one by one, and never arrives from -1e20.
+    # SciPy's zeta steps from a negative argument up to 9 in unit steps, which never ends from -1e20.
     value = math.gamma(m + 1) * scipy.special.zeta(m + 1.0, np.where(left, 1 - wide, wide))
     angle = np.pi * (wide - np.rint(wide))
     negative = _reflected(wide, np.cos(angle) / np.sin(angle), value, m)
@@ -223,15 +223,15 @@ polygamma_p: Primitive = elementwise(
 def _positive_gap(one: Any, log1p: Rule, a: Any, b: Any, m: int) -> Any:
     """``polygamma(m, a) - polygamma(m, a + b)`` for positive numbers, without cancellation.
 
-    The series of `_positive_polygamma`, and that of digamma (DLMF 5.11.2), term by term: differences of powers of
-    ``u = 1 / (a + k)`` and ``v = 1 / (a + b + k)`` have the factor ``u - v = u / (1 + (a + k) / b)``.
+    The series of `_positive_polygamma` and of digamma (DLMF 5.11.2), term by term: differences of powers of ``u = 1 /
+    (a + k)`` and ``v = 1 / (a + b + k)`` contain the factor ``u - v = u / (1 + (a + k) / b)``.
     """
     total = None
     for step in range(_SHIFT + 1):
         u = one / (a + float(step))
         v = one / (a + b + float(step))
         gap = u / (one + (a + float(step)) / b)
-        power, quotient = one, [one]  # of v, and of the differences of powers by that of the numbers
+        power, quotient = one, [one]  # of v; (u**(p + 1) - v**(p + 1)) / (u - v)
         for _ in range(m if step < _SHIFT else m + 2 * len(_BERNOULLI)):
             power = power * v
             quotient.append(u * quotient[-1] + power)
@@ -291,18 +291,18 @@ betaln_p: Primitive = elementwise(
 
 
 def _name(n: int, scaled: bool) -> str:
-    """SciPy's name of the function, which takes the order as an argument where it is not 0 or 1."""
+    """Return SciPy's name of the function; orders other than 0 and 1 are an argument of a general one."""
     return f"i{n if n in (0, 1) else 'v'}{'e' if scaled else ''}"
 
 
 def _bessel_i(x: Any, *, n: int, scaled: bool) -> Any:
     function = getattr(scipy.special, _name(n, scaled))
-    # Orders are real numbers to SciPy; its float32 loop would round the order too.
+    # SciPy's orders are floats; its float32 loop would round them, too.
     return function(x) if n in (0, 1) else function(np.asarray(x).dtype.type(n), x)
 
 
 _FAR = 25.0
-"""From here on derivatives of scaled functions are those of the asymptotic series: differences lose all digits."""
+"""From here on derivatives of scaled functions use the asymptotic series: differences would lose all digits."""
 _TERMS = 40
 
 
@@ -317,7 +317,7 @@ def _series(n: int, m: int) -> tuple[float, ...]:
 
 
 def _far_sum(y: Any, root: Any, n: int, m: int) -> Any:
-    """The series at ``y = 1 / abs(x)``, of arrays and of scalars of a kernel."""
+    """The series at ``y = 1 / abs(x)``, for arrays and kernel scalars."""
     *rest, total = _series(n, m)
     value = y * total + rest.pop()
     for c in reversed(rest):
@@ -339,7 +339,7 @@ def _far_slope_kernel(k: Any, x: Any, *, n: int, m: int) -> Any:
     return k.call("copysign", k.const(1, x.dtype), x) * value if (n + m) % 2 else value
 
 
-#: Derivatives of positive order `m` of scaled functions where ``abs(x) >= _FAR``; elsewhere those at that number.
+#: Derivatives of order ``m >= 1`` of scaled functions where ``abs(x) >= _FAR``; elsewhere the value at `_FAR`.
 far_slope_p: Primitive = elementwise(
     "bessel_i_far_slope",
     _far_slope,
@@ -350,7 +350,7 @@ far_slope_p: Primitive = elementwise(
 
 
 def _slope(ans: Any, x: Any, *, n: int, scaled: bool) -> Any:
-    """Half the sum of the neighbours; orders n and -n are one function (DLMF 10.27.1, 10.29.1)."""
+    """Half the sum of the neighbouring orders; orders n and -n are equal (DLMF 10.27.1, 10.29.1)."""
     if n == 0:
         slope = bessel_i_p.bind(x, n=1, scaled=scaled)
     else:

@@ -1,1 +1,1 @@
-"""Elements made, moved and repeated; nothing computed but sums over broadcast axes."""
+"""Create, move and repeat elements; the only arithmetic is sums over broadcast axes."""

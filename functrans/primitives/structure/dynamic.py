@@ -1,6 +1,6 @@
-"""Slices that begin where a number of the program says: dynamic_slice and dynamic_update_slice.
+"""Slices with computed starts: dynamic_slice and dynamic_update_slice.
 
-The start is clamped so that the slice lies inside the array: nothing is ever out of bounds.
+Starts are clamped so that the slice lies within the array, so no index is ever out of bounds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .shape import iota, jointly_linear_jvp, loops
 
 def _check(name: str, x: Aval, starts: Sequence[Aval], sizes: tuple[int, ...]) -> None:
     if len(sizes) != x.ndim or any(not 0 <= m <= n for m, n in zip(sizes, x.shape)):
-        raise ShapeError(f"{name}: a slice of shape {sizes} does not fit into an array of shape {x.shape}")
+        raise ShapeError(f"{name}: slice_sizes {sizes} must be within the shape {x.shape} of the operand")
     if len(starts) != x.ndim or any(s.shape != () for s in starts):
         raise ShapeError(
             f"{name}: expected one scalar start for each of the {x.ndim} axes, got {len(starts)}"
@@ -60,9 +60,7 @@ def _is_batched_start(dims: Sequence[int | None]) -> bool:
 def _lane_indices(
     size: int, shape: tuple[int, ...], sizes: tuple[int, ...], starts: Sequence[Any], dims: Sequence[Any]
 ) -> tuple[list[int], list[Any]]:
-    """The axes that are not taken whole, and for each lane and element the index along them (lane number
-    first).
-    """
+    """Return the indexed axes, and for each lane and element the index along them (lane number first)."""
     partial = [d for d, (n, m) in enumerate(zip(shape, sizes)) if m != n]
     common = (size, *[sizes[d] for d in partial])
     indices = [iota(common, 0)]

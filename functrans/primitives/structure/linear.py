@@ -1,7 +1,7 @@
 """The linear operations that every rule rests on: reshape, transpose, broadcast_in_dim, reduce_sum, add.
 
-Derivative rules of all families sum over broadcast axes, move batch axes and add contributions; the records and
-the helpers for that stand here, below the families.
+Rules of all families sum over broadcast axes, move batch axes and add contributions. The records and helpers for that
+are here, below the families.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ Rule = Callable[..., Any]
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
-    """The shape of any value that flows through interpreters."""
+    """Return the shape of any value that interpreters pass on."""
     return getattr(x, "shape", ())
 
 
 def dtype_of(x: Any) -> np.dtype:
-    """The dtype of any value that flows through interpreters."""
+    """Return the dtype of any value that interpreters pass on."""
     found = getattr(x, "dtype", None)
     return aval_of(x).dtype if found is None else found
 
 
 def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     ndim = max(map(len, shapes))
-    if ndim <= 32:  # NumPy's function takes no more
+    if ndim <= 32:  # NumPy's function accepts no more
         return np.broadcast_shapes(*shapes)
     rows = [(1,) * (ndim - len(s)) + s for s in shapes]
     return tuple([np.broadcast_shapes(*[(n,) for n in column])[0] for column in zip(*rows)])
 
 
 def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """NumPy's broadcast of the shapes, or a `ShapeError` that names the operation and all of them."""
+    """Broadcast shapes as NumPy does; a `ShapeError` names the operation and all shapes."""
     first = shapes[0]
     if all(s == first or not s for s in shapes):
         return first
@@ -54,13 +54,13 @@ def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
     except ValueError:
         listed = " and ".join(map(str, shapes)) if len(shapes) == 2 else ", ".join(map(str, shapes))
         raise ShapeError(
-            f"{name}: shapes {listed} do not broadcast together: each axis, counted from the last, must be equal or 1. "
-            "Insert an axis (x[:, None]), transpose or reshape one of them"
+            f"{name}: shapes {listed} do not broadcast together: extents, aligned from the last axis, must be equal or "
+            "1. Insert an axis (x[:, None]), transpose or reshape one of them"
         ) from None
 
 
 def same_dtype(name: str, avals: Sequence[Aval], kinds: str = "biufc") -> np.dtype:
-    """The one dtype of the operands, or a `DtypeError`."""
+    """Return the common dtype of the operands; raise `DtypeError` if dtypes differ."""
     dtype = avals[0].dtype
     for a in avals:
         if a.dtype != dtype:
@@ -69,6 +69,15 @@ def same_dtype(name: str, avals: Sequence[Aval], kinds: str = "biufc") -> np.dty
     if dtype.kind not in kinds:
         raise DtypeError(f"{name}: dtype {dtype} is not supported; convert the operand with .astype first")
     return dtype
+
+
+def check_axes(name: str, axes: Sequence[int], shape: tuple[int, ...]) -> None:
+    """Refuse axes that are repeated, or not within ``[0, ndim)``."""
+    for d in axes:
+        if not 0 <= d < len(shape):
+            raise ShapeError(f"{name}: axis {d} is out of bounds for an array of shape {shape}")
+    if len(set(axes)) != len(axes):
+        raise ShapeError(f"{name}: duplicate axis in {tuple(axes)}, for an array of shape {shape}")
 
 
 def unbroadcast(ct: Any, aval: Aval) -> Any:
@@ -93,9 +102,9 @@ def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 def zeros(aval: Aval, bind: Callable[..., Any] = Primitive.bind) -> Any:
-    """Zeros of a type, as a scalar broadcast (never a large constant in a jaxpr); of tapes, empty ones.
+    """Return zeros of a type as a broadcast scalar, never a large constant in a jaxpr; for tapes, empty ones.
 
-    ``bind(primitive, *operands, **params)`` may be that of a `JaxprBuilder`.
+    ``bind(primitive, *operands, **params)`` may be a `JaxprBuilder`'s.
     """
     if isinstance(aval, TapeAval):
         return bind(empty_tape_p, aval=aval)
@@ -108,7 +117,7 @@ def zeros(aval: Aval, bind: Callable[..., Any] = Primitive.bind) -> Any:
 
 
 def instantiate(x: Any, aval: Aval | None = None) -> Any:
-    """A tangent or cotangent as a value: zeros instead of a `Zero` or None, for which `aval` is needed."""
+    """Return a tangent or cotangent as a value. A `Zero` becomes zeros; so does None, which needs `aval`."""
     if type(x) is Zero:
         return zeros(x.aval)
     if x is None:
@@ -118,20 +127,20 @@ def instantiate(x: Any, aval: Aval | None = None) -> Any:
 
 
 def added(s: Any, t: Any) -> Any:
-    """The sum of two tangents or cotangents of one type, each a value or a `Zero`."""
+    """Add two tangents or cotangents of one type, each a value or a `Zero`."""
     if type(s) is Zero or type(t) is Zero:
         return t if type(s) is Zero else s
     return add_p.bind(s, t)
 
 
 def flat(x: Any) -> Any:
-    """All elements in row-major order, along one axis."""
+    """Return all elements in row-major order, along one axis."""
     shape = shape_of(x)
     return x if len(shape) == 1 else reshape_p.bind(x, shape=(math.prod(shape),))
 
 
 def move_axis(x: Any, source: int, target: int) -> Any:
-    """Transpose one axis of `x` to another place."""
+    """Move one axis of `x` to another position."""
     if source == target:
         return x
     order = [i for i in range(len(shape_of(x))) if i != source]
@@ -140,7 +149,7 @@ def move_axis(x: Any, source: int, target: int) -> Any:
 
 
 def batched_first(size: int, x: Any, dim: int | None) -> Any:
-    """`x` with its batch axis first; broadcast along a new one where it has none."""
+    """Return `x` with its batch axis first, broadcast along a new one if it has none."""
     if dim is not None:
         return move_axis(x, dim, 0)
     shape = shape_of(x)
@@ -152,7 +161,7 @@ def batched_first(size: int, x: Any, dim: int | None) -> Any:
 def elementwise_batch(
     prim: Primitive, args: Sequence[Any], dims: Sequence[int | None], **params: Any
 ) -> tuple[Any, int]:
-    """Batch axes to the front, and unit axes behind them, so that the rest stays aligned."""
+    """Move batch axes to the front and insert unit axes after them, so the other axes stay aligned."""
     ranks = [len(shape_of(x)) - (d is not None) for x, d in zip(args, dims)]
     rank = max(ranks)
     aligned = []
@@ -167,7 +176,7 @@ def elementwise_batch(
 
 
 def linear_jvp(prim: Callable[[], Primitive]) -> Rule:
-    """The jvp of an operation that is linear in its first operand and fixed in all others."""
+    """Return the jvp of an operation that is linear in its first operand and constant in all others."""
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         ans = prim().bind(*primals, **params)
@@ -201,7 +210,7 @@ def _add_transpose(ct: Any, *args: Any) -> list[Any]:
 
 def _add_simplify(rw: Rewriter, eqn: Eqn) -> Atom | None:
     x, y = eqn.invars
-    # -0.0 is the neutral element of addition; integers have but one zero.
+    # -0.0 is the neutral element of float addition; integers have a single zero.
     if is_number(rw.uniform(y), -0.0):
         return x
     return y if is_number(rw.uniform(x), -0.0) else None
@@ -230,7 +239,7 @@ def _reshape_abstract(x: Aval, *, shape: tuple[int, ...]) -> Aval:
         size *= n
     if size != x.size:
         raise ShapeError(
-            f"reshape: an array of shape {x.shape} has {x.size} elements, shape {shape} has {size}"
+            f"reshape: cannot reshape array of shape {x.shape} ({x.size} elements) into shape {shape} ({size} elements)"
         )
     return x.with_shape(shape) if shape else Aval(shape, x.dtype)
 
@@ -322,7 +331,7 @@ def _transpose_simplify(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
 
 
 def _transposed_dot(rw: Rewriter, eqn: Eqn) -> Eqn | None:
-    """``transpose(dot(x, y))`` as ``dot(y, x)``, where only the free axes of the two change places."""
+    """Rewrite ``transpose(dot(x, y))`` as ``dot(y, x)`` if it only swaps the free axes of the two."""
     dot = rw.made_by(eqn.invars[0], "dot_general")
     if dot is None:
         return None
@@ -358,14 +367,14 @@ def _broadcast_abstract(x: Aval, *, shape: tuple[int, ...], broadcast_dimensions
         n in (1, shape[d]) for n, d in zip(x.shape, broadcast_dimensions)
     )
     if not fits:
-        raise ShapeError(f"broadcast: an array of shape {x.shape} does not broadcast to {shape}")
+        raise ShapeError(f"broadcast: cannot broadcast array of shape {x.shape} to shape {shape}")
     return Aval(shape, x.dtype)
 
 
 def _broadcast_impl(x: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> np.ndarray:
     x = np.asarray(x)
     if x.flags.c_contiguous and x.size:
-        # What np.broadcast_to does, in half its time.
+        # Like np.broadcast_to, in half the time.
         strides = [0] * len(shape)
         for n, step, d in zip(x.shape, x.strides, broadcast_dimensions):
             if n != 1:
@@ -434,8 +443,7 @@ broadcast_in_dim_p: Primitive = Primitive(
 
 def reduced_shape(name: str, x: Aval, axes: tuple[int, ...]) -> tuple[int, ...]:
     """The shape without the reduced axes, which must be distinct and within range."""
-    if any(not 0 <= d < x.ndim for d in axes) or len(set(axes)) != len(axes):
-        raise ShapeError(f"{name}: axes {axes} do not fit an array of shape {x.shape}")
+    check_axes(name, axes, x.shape)
     return tuple([n for d, n in enumerate(x.shape) if d not in axes])
 
 

@@ -1,4 +1,4 @@
-"""Iota, full and eye; concatenate, pad, reverse, slice: elements made or moved, nothing computed.
+"""Iota, full and eye; concatenate, pad, reverse, slice: create or move elements, without arithmetic.
 
 The moves are linear. Reshape, transpose and broadcast, which every family uses, are in `linear`.
 """
@@ -26,6 +26,7 @@ from .linear import (
     batched_first,
     broadcast_in_dim_p,
     broadcast_to,
+    check_axes,
     dtype_of,
     instantiate,
     linear_jvp,
@@ -41,7 +42,7 @@ PaddingConfig = tuple[tuple[int, int, int], ...]
 
 
 def jointly_linear_jvp(prim: Rule, operands: int | None = None) -> Rule:
-    """The jvp of an operation that is linear in its first `operands` (by default all) taken together."""
+    """Return the jvp of an operation that is jointly linear in its first `operands` (by default in all)."""
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         ans = prim().bind(*primals, **params)
@@ -55,7 +56,7 @@ def jointly_linear_jvp(prim: Rule, operands: int | None = None) -> Rule:
 
 @contextmanager
 def loops(k: BlockEmitter, extents: Sequence[int]) -> Iterator[list[Any]]:
-    """A loop nest over all extents; the context value is the list of indices."""
+    """Open a loop nest over all extents; the context value is the list of indices."""
     if not extents:
         yield []
         return
@@ -69,14 +70,13 @@ def loops(k: BlockEmitter, extents: Sequence[int]) -> Iterator[list[Any]]:
 def _concatenate_abstract(*avals: Aval, dimension: int) -> Aval:
     dtype = same_dtype("concatenate", avals)
     first = avals[0].shape
-    if not 0 <= dimension < len(first):
-        raise ShapeError(f"concatenate: axis {dimension} does not fit an array of shape {first}")
+    check_axes("concatenate", (dimension,), first)
     before, behind = first[:dimension], first[dimension + 1 :]
     for a in avals:
         if len(a.shape) != len(first) or a.shape[:dimension] != before or a.shape[dimension + 1 :] != behind:
             listed = ", ".join(str(b.shape) for b in avals)
             raise ShapeError(
-                f"concatenate: shapes {listed} differ beside axis {dimension}: all other axes must be equal. "
+                f"concatenate: shapes {listed} must agree on all axes except axis {dimension}. "
                 "Reshape, or concatenate along another axis"
             )
     return Aval((*before, sum(a.shape[dimension] for a in avals), *behind), dtype)
@@ -103,13 +103,13 @@ def slice_along(x: Any, axis: int, start: int, stop: int) -> Any:
 
 
 def element_along(x: Any, axis: int, i: int) -> Any:
-    """``x[i]`` along one axis, which the result has not."""
+    """``x[i]`` along one axis, which is dropped."""
     shape = shape_of(x)
     return reshape_p.bind(slice_along(x, axis, i, i + 1), shape=shape[:axis] + shape[axis + 1 :])
 
 
 def neighbours(x: Any, axis: int) -> tuple[Any, Any]:
-    """All elements along one axis but the first, and those before them."""
+    """Return all elements along one axis but the first, and all but the last."""
     n = shape_of(x)[axis]
     count = max(n - 1, 0)
     return slice_along(x, axis, n - count, n), slice_along(x, axis, 0, count)
@@ -152,8 +152,8 @@ def _pad_abstract(x: Aval, value: Aval, *, padding_config: PaddingConfig) -> Ava
     dtype = same_dtype("pad", (x, value))
     if value.shape != () or len(padding_config) != x.ndim or any(i < 0 for _, _, i in padding_config):
         raise ShapeError(
-            f"pad: padding {padding_config} and a padding value of shape {value.shape} do not fit an array "
-            f"of shape {x.shape}: one (low, high, interior) for each axis with interior >= 0, and a scalar"
+            f"pad: padding_config {padding_config} must have one (low, high, interior >= 0) for each axis of "
+            f"an array of shape {x.shape}, and padding_value must be a scalar, got shape {value.shape}"
         )
     return Aval(_padded_shape(x.shape, padding_config), dtype)
 
@@ -161,12 +161,12 @@ def _pad_abstract(x: Aval, value: Aval, *, padding_config: PaddingConfig) -> Ava
 def _padded_shape(shape: tuple[int, ...], padding_config: PaddingConfig) -> tuple[int, ...]:
     extents = tuple(lo + hi + n + max(n - 1, 0) * i for n, (lo, hi, i) in zip(shape, padding_config))
     if any(n < 0 for n in extents):
-        raise ShapeError(f"pad: negative padding {padding_config} takes more than shape {shape} has")
+        raise ShapeError(f"pad: negative padding {padding_config} crops more elements than {shape} has")
     return extents
 
 
 def _kept(n: int, lo: int, extent: int, step: int) -> tuple[int, int]:
-    """Which of the operand's `n` elements, standing at ``lo + step * i``, fall inside `extent`."""
+    """Return which of the operand's `n` elements, at positions ``lo + step * i``, lie within `extent`."""
     first = max(0, -(lo // step))
     return first, max(first, min(n, -((lo - extent) // step)))
 
@@ -211,7 +211,7 @@ def _pad_batch(
     x = batched_first(size, x, dims[0])
     if dims[1] is None:
         return pad_p.bind(x, value, padding_config=config), 0
-    # A padding value for each lane: pad with anything, and mark what was padded.
+    # Each lane has its own padding value: pad with zeros, and select the value at a mask of the padding.
     filled = pad_p.bind(x, dtype_of(x).type(0), padding_config=config)
     padded = pad_p.bind(zeros(Aval(shape_of(x), np.dtype(bool))), np.True_, padding_config=config)
     lanes = broadcast_in_dim_p.bind(value, shape=shape_of(filled), broadcast_dimensions=(0,))
@@ -238,7 +238,7 @@ def _pad_kernel(
 
 
 def _pad_simplify(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
-    """A pad without gaps is a window onto its operand: an index and a condition."""
+    """Rewrite a pad without gaps as `pad_window`: an index and a condition."""
     config = eqn.params["padding_config"]
     if all(c == (0, 0, 0) for c in config):
         return eqn.invars[0]
@@ -281,7 +281,7 @@ def _window_kernel(
     return x[place] if inside is None else k.guarded(inside, lambda: x[place], value[()])
 
 
-#: ``pad`` without gaps between elements, read through its index: it fuses, and a sum of pads is one pass.
+#: ``pad`` without gaps between elements, read through its index: it fuses, and a sum of pads takes one pass.
 window_p = Primitive("window", pad_p.abstract, pad_p.impl, kernel=Indexed(_window_kernel))
 
 
@@ -289,8 +289,7 @@ window_p = Primitive("window", pad_p.abstract, pad_p.impl, kernel=Indexed(_windo
 
 
 def _rev_abstract(x: Aval, *, dimensions: tuple[int, ...]) -> Aval:
-    if any(not 0 <= d < x.ndim for d in dimensions) or len(set(dimensions)) != len(dimensions):
-        raise ShapeError(f"rev: axes {dimensions} do not fit an array of shape {x.shape}")
+    check_axes("rev", dimensions, x.shape)
     return x.strong()
 
 
@@ -329,8 +328,8 @@ def _slice_abstract(
         for start, limit, step, n in zip(start_indices, limit_indices, strides, x.shape)
     ):
         raise ArgumentValueError(
-            f"slice: start {start_indices}, limit {limit_indices} and strides {strides} do not fit an array "
-            f"of shape {x.shape}: for each axis 0 <= start <= limit <= extent and stride >= 1"
+            f"slice: start_indices {start_indices}, limit_indices {limit_indices} and strides {strides} need "
+            f"0 <= start <= limit <= extent and stride >= 1 for each axis of an array of shape {x.shape}"
         )
     extents = zip(start_indices, limit_indices, strides)
     return Aval(tuple([(limit - start + step - 1) // step for start, limit, step in extents]), x.dtype)
@@ -364,7 +363,7 @@ def _slice_batch(
 def _slice_kernel(
     k: Any, index: Any, x: Any, *, out: Aval, start_indices: Any, limit_indices: Any, strides: Any
 ) -> Any:
-    # An index that is not shifted stays what it is: then the reader sees along which axis it walks.
+    # Leave an unshifted index as it is, so that its reader recognises the axis it runs along.
     shifted = [i if step == 1 else i * step for i, step in zip(index, strides)]
     return x[[i + start if start else i for i, start in zip(shifted, start_indices)]]
 
@@ -385,17 +384,16 @@ slice_p: Primitive = Primitive(
 
 
 def _iota_abstract(*, dtype: np.dtype, shape: tuple[int, ...], dimension: int) -> Aval:
-    if not 0 <= dimension < len(shape):
-        raise ShapeError(f"iota: axis {dimension} does not fit shape {shape}")
+    check_axes("iota", (dimension,), shape)
     if dtype.kind == "b":
-        raise DtypeError("iota: bool does not count; use an integer or float dtype")
+        raise DtypeError("iota: dtype bool is not supported; use an integer or float dtype")
     return Aval(shape, dtype)
 
 
 def _iota_impl(*, dtype: np.dtype, shape: tuple[int, ...], dimension: int) -> np.ndarray:
     spread = [1] * len(shape)
     spread[dimension] = shape[dimension]
-    # Counted in int64, then cast: a counter of a small dtype wraps, and NumPy's arange would refuse it.
+    # Count in int64, then cast: a small dtype wraps, where NumPy's arange would raise.
     return np.broadcast_to(np.arange(shape[dimension]).astype(dtype).reshape(spread), shape)
 
 
@@ -407,12 +405,12 @@ iota_p: Primitive = Primitive("iota", _iota_abstract, _iota_impl, kernel=Indexed
 
 
 def iota(shape: tuple[int, ...], dimension: int, dtype: np.dtype = INT64) -> Any:
-    """The index along one axis, at every element of an array of `shape`."""
+    """Return the index along one axis, for every element of an array of `shape`."""
     return iota_p.bind(dtype=dtype, shape=shape, dimension=dimension)
 
 
 def full(shape: tuple[int, ...], value: Any, dtype: np.dtype) -> Any:
-    """A number (of any kind, maybe traced) cast to `dtype` and repeated."""
+    """Return an array filled with a number (of any kind, possibly traced) cast to `dtype`."""
     if current_trace.get() is eval_trace and not hasattr(value, "aval"):
         return np.full(shape, value, dtype)
     if not hasattr(value, "aval"):
@@ -421,13 +419,13 @@ def full(shape: tuple[int, ...], value: Any, dtype: np.dtype) -> Any:
 
 
 def eye(rows: int, columns: int, offset: int, dtype: np.dtype) -> Any:
-    """Ones on one diagonal, above the main one where `offset` is positive."""
+    """Return ones on one diagonal, above the main one if `offset` is positive."""
     if current_trace.get() is eval_trace:
         return np.eye(rows, columns, offset, dtype)
     return convert_element_type_p.bind(diagonal_mask(rows, columns, offset), dtype=dtype)
 
 
 def diagonal_mask(rows: int, columns: int, offset: int = 0) -> Any:
-    """True where ``column - row == offset``."""
+    """Return True where ``column - row == offset``."""
     row = iota((rows, 1), 0)
     return eq_p.bind(add_p.bind(row, np.int64(offset)) if offset else row, iota((1, columns), 1))

@@ -1,11 +1,11 @@
-"""Convolution (without reversal, as in machine learning: correlation), with strides, padding and dilation.
+"""Convolution as in machine learning (correlation: the window is not reversed), with strides, padding and dilation.
 
 ``out[n, g, o, p] = sum over i, k of lhs[n, g, i, p * stride + k * rhs_dilation - low] * rhs[g, o, i, k]``, where `p`
-and `k` are indices along any number of spatial axes, and the left operand has ``lhs_dilation - 1`` zeros between
-elements and zeros around. `n` counts examples, `g` groups, `i` and `o` channels in and out of a group. The public
-functions bring other layouts, and groups of channels or of examples, into this one.
+and `k` are indices along any number of spatial axes. The left operand has ``lhs_dilation - 1`` zeros between elements,
+and zeros around. `n` counts examples, `g` groups, `i` and `o` input and output channels of a group. The public
+functions convert other layouts, and groups of channels or of examples, to this one.
 
-It is linear in either operand, and both transposes are convolutions again. Its kernel stands in `conv_kernel`.
+It is linear in either operand, and both transposes are convolutions. The kernel is in `conv_kernel`.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ def _abstract(x: Aval, w: Aval, **params: Any) -> Aval:
     ):
         raise ArgumentValueError(
             f"conv: window_strides {p.window_strides}, padding {p.padding}, lhs_dilation {p.lhs_dilation} and "
-            f"rhs_dilation {p.rhs_dilation} must be positive and as many as spatial axes ({rank})"
+            f"rhs_dilation {p.rhs_dilation} need {rank} entries each (spatial axes); strides and dilations must be >= 1"
         )
     return Aval((x.shape[0], x.shape[1], w.shape[1], *_positions(x.shape, w.shape, p)), dtype)
 
 
 def _positions(x: Ints, w: Ints, p: _Params) -> Ints:
-    """The spatial extents of the result."""
+    """Return the spatial extents of the result."""
     return tuple(map(window_count, x[3:], w[3:], p.window_strides, p.padding, p.lhs_dilation, p.rhs_dilation))
 
 
@@ -103,7 +103,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tupl
 
 
 def _exchanged(x: Any, i: int, j: int) -> Any:
-    """Two axes exchanged."""
+    """Exchange two axes."""
     order = list(range(len(shape_of(x))))
     order[i], order[j] = j, i
     return transpose_p.bind(x, permutation=tuple(order))
@@ -117,7 +117,7 @@ def _transpose(ct: Any, x: Any, w: Any, **params: Any) -> list[Any]:
 
 
 def _transpose_lhs(ct: Any, x: Ints, w: Any, p: _Params) -> Any:
-    """The cotangent, spread out by the strides, under the reversed window."""
+    """Convolve the cotangent, dilated by the strides, with the reversed window."""
     window = shape_of(w)[3:]
     padding = []
     for n, out, k, step, (low, _), d, e in zip(
@@ -133,7 +133,7 @@ def _transpose_lhs(ct: Any, x: Ints, w: Any, p: _Params) -> Any:
 
 
 def _transpose_rhs(ct: Any, x: Any, w: Ints, p: _Params) -> Any:
-    """The left operand under the cotangent as a window; examples are the channels that are summed."""
+    """Convolve the left operand with the cotangent as the window; the sum runs over examples."""
     padding = []
     for n, out, k, step, (low, _), d, e in zip(
         shape_of(x)[3:], shape_of(ct)[3:], w[3:], p.window_strides, p.padding, p.lhs_dilation, p.rhs_dilation
@@ -150,14 +150,14 @@ def _transpose_rhs(ct: Any, x: Any, w: Ints, p: _Params) -> Any:
 
 
 def _merged(x: Any, dim: int, axis: int) -> Any:
-    """The batch axis merged with `axis` of the rest, in front of it."""
+    """Merge the batch axis into `axis` of the rest, in front of it."""
     x = move_axis(x, dim, axis)
     shape = shape_of(x)
     return reshape_p.bind(x, shape=(*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]))
 
 
 def _batch(size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> tuple[Any, int]:
-    """Lanes are examples, channels out, or (where both operands have them) groups."""
+    """Lanes become examples, output channels, or (if both operands are batched) groups."""
     (x, w), (d, e) = args, dims
     if e is None:
         assert d is not None

@@ -1,13 +1,12 @@
 """The kernel of a convolution: direct loops over rows, or BLAS on unrolled windows.
 
-Either way the left operand is first written with its padding and dilation, so that no loop tests bounds, and the
-right one as it lies in memory; both are computed where they are read. Then there are three ways:
+Both first write the left operand with its padding and dilation, so that no loop tests bounds, and store the right one
+contiguously; operands are computed as they are read. There are three algorithms:
 
-* `_by_rows`: rows of the result are sums of shifted rows, several taps of the window in one loop. It takes every
-  dtype, and is quickest for few channels. Short rows are joined first (`_by_images`).
-* `_by_columns`: what lies under the windows is written out as columns of a matrix, for BLAS; quickest for many
-  channels.
-* `_by_windows`: the same with windows as rows, for large windows at few places: the derivative in the right operand.
+* `_by_rows`: rows of the result are sums of shifted rows, several taps of the window per loop. It supports every dtype,
+and is fastest for few channels. Short rows are joined first (`_by_images`).
+* `_by_columns`: the elements under the windows become columns of a matrix, for BLAS; fastest for many channels.
+* `_by_windows`: the same with windows as rows, for large windows at few positions: the derivative in the right operand.
 """
 
 from __future__ import annotations
@@ -26,27 +25,27 @@ Ints = tuple[int, ...]
 Index = Sequence[Any]
 
 _UNROLLED = 32
-"""Windows of at most so many taps are written out whole; of others some at a time."""
+"""Loops over windows of at most this many taps are unrolled; larger windows are unrolled in parts."""
 _TAPS = 8
 _CHAINS, _TOGETHER = 3, 2
-"""Sums that one element is added up in, and channels out that are computed at a time: several additions under way."""
+"""Partial sums per element, and output channels computed together: they keep several additions in flight."""
 _SHORT = 128
-"""Rows of fewer elements are joined."""
+"""Shorter rows are joined."""
 _ROW = 2048
-"""Elements of a row done at a time under long windows, so that they stay in the cache."""
+"""Elements of a row processed at a time under long windows, so that they stay in the cache."""
 _COLUMNS = 1 << 18
-"""About how many elements are written out as columns at a time."""
+"""The approximate number of elements written as columns at a time."""
 _CHANNELS = 512
 _MANY_CHANNELS = 8192
-"""Products of channels in and out from which BLAS is quicker than loops over rows; over joined rows, unless products
-are quick.
+"""Products of input and output channels from which BLAS is faster than loops over rows; the second, over joined rows
+(of dtypes whose products are slow).
 """
 _NARROW = 32
-"""Rows of so few bytes are short even when they are joined: vectors leave a large rest, which BLAS does not."""
+"""Joined rows of at most this many bytes are still short: vector loops leave a large remainder, BLAS does not."""
 
 
 class _ConvExtents(NamedTuple):
-    """Extents: examples, groups, channels in and out, the window, its places, and what lies under them."""
+    """Extents: examples, groups, input and output channels, the window, its positions, the elements under them."""
 
     n: int
     g: int
@@ -59,11 +58,11 @@ class _ConvExtents(NamedTuple):
     dilation: Ints
 
     def at(self, p: Sequence[Any], k: Sequence[Any]) -> list[Any]:
-        """Where tap `k` of the window at place `p` reads."""
+        """Return where tap `k` of the window at position `p` reads."""
         return [a * s + b * d for a, s, b, d in zip(p, self.strides, k, self.dilation)]
 
     def has_short_rows(self) -> bool:
-        """Whether rows leave vector loops no room, and may be joined."""
+        """Whether rows are too short for vector loops, and can be joined."""
         joined = len(self.places) > 1 and self.strides[-2:] == (1, 1)
         return joined and self.places[-1] < _SHORT and prod(self.window) <= _UNROLLED
 
@@ -106,7 +105,7 @@ def conv_kernel(
 
 
 class _PaddedOperand(NamedTuple):
-    """The left operand, and where its elements stand in the padded array."""
+    """The left operand, and the positions of its elements in the padded array."""
 
     x: Any
     spatial: Ints
@@ -114,7 +113,7 @@ class _PaddedOperand(NamedTuple):
     low: Ints
 
     def prepare(self, k: BlockEmitter, target: Buffer, extents: Ints | None = None) -> None:
-        """Zeros where none of its elements will be written; `target` has one axis more in front."""
+        """Write zeros where no element goes; `target` has one more axis in front."""
         zero = k.const(0, target.dtype)
         sizes = target.shape if extents is None else extents
         fill(k, target, zero, sizes, (sizes[0], *self.spatial), (1, *self.base), (0, *self.low))
@@ -122,11 +121,11 @@ class _PaddedOperand(NamedTuple):
     def write_channels(
         self, k: BlockEmitter, target: Buffer, n: Scalar, g: Scalar, extents: Ints | None = None
     ) -> None:
-        """All channels of one example and group; of given extents, their last two axes flat in `target`."""
+        """Write all channels of one example and group; with `extents`, flatten their last two axes."""
         self._write(k, target, lambda at: k.load(self.x, [n, g, *at]), extents)
 
     def write_examples(self, k: BlockEmitter, target: Buffer, g: Scalar, i: Scalar) -> None:
-        """One channel of all examples."""
+        """Write one channel of all examples."""
         self._write(k, target, lambda at: k.load(self.x, [at[0], g, i, *at[1:]]))
 
     def _write(
@@ -144,7 +143,7 @@ class _PaddedOperand(NamedTuple):
 
 
 def _weights(k: BlockEmitter, w: Any) -> Buffer:
-    """The right operand in memory."""
+    """Return the right operand in memory."""
     packed = k.scratch(w.shape, w.dtype)
     with loops(k, w.shape) as index:
         k.store(packed, index, k.load(w, index))
@@ -159,7 +158,7 @@ def _sum(terms: Sequence[Scalar]) -> Scalar:
 
 
 def _at_most(k: BlockEmitter, x: Scalar, n: int) -> Scalar:
-    """The smaller of a scalar and an extent."""
+    """Return the smaller of a scalar and an extent."""
     over = x - n
     return k.where(over > 0, x - over, x)
 
@@ -186,8 +185,8 @@ def _by_rows(k: BlockEmitter, source: _PaddedOperand, w: Any, out: Buffer, plan:
 
 
 def _by_images(k: BlockEmitter, source: _PaddedOperand, w: Any, out: Buffer, plan: _ConvExtents) -> None:
-    """Short rows one behind the other as a single one, in which windows move by 1 too; the places between them, where
-    windows reach over the end of a row, are left out in the end.
+    """Join short rows into a single one, in which windows also move by 1. Drop the positions in between, where windows
+    reach past the end of a row.
     """
     weights = _weights(k, w)
     *_, height, width = plan.places
@@ -212,7 +211,7 @@ def _by_images(k: BlockEmitter, source: _PaddedOperand, w: Any, out: Buffer, pla
                     for o, image, _ in rows:
                         k.store(out, [n, g, o, *p, h, v], k.load(image, [h * pitch + v]))
 
-        # Several channels out at a time share what they read.
+        # Output channels computed together share their reads.
         blocks = plan.o // _TOGETHER
         with k.loop(blocks) as block:
             some([block * _TOGETHER + j for j in range(_TOGETHER)])
@@ -221,8 +220,8 @@ def _by_images(k: BlockEmitter, source: _PaddedOperand, w: Any, out: Buffer, pla
 
 
 class _Rows(NamedTuple):
-    """Rows of the result, one for each of some channels: of each the channel, a buffer and where in it the row
-    begins; and what is under the window at a place of the row.
+    """Rows of the result for some output channels: each channel with a buffer and the row's offset in it; and a
+    function that reads the elements under the window at a position of the row.
     """
 
     k: BlockEmitter
@@ -233,19 +232,19 @@ class _Rows(NamedTuple):
     under: Callable[[Any, Index, Index], Scalar]
 
     def add(self, i: Any, taps: Sequence[Index], part: Any = None, begin: bool = False) -> None:
-        """Some taps of one channel in, to a part of the rows (from, to)."""
+        """Add some taps of one input channel to a part of the rows (start, stop)."""
         k = self.k
         factors = [[k.load(self.weights, [self.g, o, i, *tap]) for tap in taps] for o, _, _ in self.rows]
         with self._loop(part) as q:
             under = [self.under(i, q, tap) for tap in taps]
             for (_, buffer, start), own in zip(self.rows, factors):
                 terms = [factor * x for factor, x in zip(own, under)]
-                # Short chains of additions, which need not wait for one another.
+                # Short independent chains of additions run in parallel.
                 total = _sum([_sum(terms[j::_CHAINS]) for j in range(min(_CHAINS, len(terms)))])
                 k.store(buffer, [*start, *q], total if begin else k.load(buffer, [*start, *q]) + total)
 
     def clear(self, part: Any) -> None:
-        """Zeros."""
+        """Set a part of the rows to zero."""
         for _, buffer, start in self.rows:
             with self._loop(part) as q:
                 self.k.store(buffer, [*start, *q], self.k.const(0, buffer.dtype))
@@ -291,7 +290,7 @@ def _by_columns(k: BlockEmitter, source: _PaddedOperand, w: Any, out: Buffer, pl
     padded = k.scratch((plan.i, *plan.under), out.dtype)
     source.prepare(k, padded)
     depth, inner = plan.i * prod(plan.window), prod(plan.places[1:])
-    # Some rows of places at a time.
+    # Process some rows of positions at a time.
     rows = plan.places[0] if plan.places else 1
     some = min(max(_COLUMNS // (depth * inner), 1), rows)
     columns = k.scratch((plan.i, *plan.window, some * inner), out.dtype)
@@ -303,7 +302,7 @@ def _by_columns(k: BlockEmitter, source: _PaddedOperand, w: Any, out: Buffer, pl
             with loops(k, (plan.i, *plan.window)) as it, k.loop(count) as r, loops(k, plan.places[1:]) as p:
                 at = plan.at([first + r, *p][: len(plan.places)], it[1:])
                 k.store(columns, [*it, _flat([r, *p], plan.places[1:])], k.load(padded, [it[0], *at]))
-            # What lies in memory as rows is columns to BLAS.
+            # BLAS is column-major: it sees rows as columns.
             target = ((n * plan.g + g) * (plan.o * rows) + first) * inner
             # fmt: off
             k.extern(
@@ -314,7 +313,7 @@ def _by_columns(k: BlockEmitter, source: _PaddedOperand, w: Any, out: Buffer, pl
 
 
 def _flat(index: Index, extents: Sequence[int]) -> Any:
-    """The place in row-major order; `extents` are those of all axes but the first."""
+    """Return the row-major position; `extents` are those of all axes but the first."""
     total = index[0]
     for i, n in zip(index[1:], extents):
         total = total * n + i
@@ -326,7 +325,7 @@ def _by_windows(k: BlockEmitter, source: _PaddedOperand, w: Any, out: Buffer, pl
     padded = k.scratch((plan.n, *plan.under), out.dtype)
     source.prepare(k, padded)
     lanes, inner = plan.n * prod(plan.places), prod(plan.window[1:])
-    # Some rows of the window at a time.
+    # Process some rows of the window at a time.
     rows = plan.window[0]
     some = min(max(_COLUMNS // (lanes * inner), 1), rows)
     windows = k.scratch((plan.n, *plan.places, some * inner), out.dtype)

@@ -1,8 +1,8 @@
-"""Reductions over sliding windows: sum, prod, max, min, and where the largest or smallest element stands.
+"""Reductions over sliding windows: sum, prod, max, min, argmax, argmin.
 
-All take ``window_dimensions``, ``window_strides``, ``padding`` (before and behind, for each axis), ``base_dilation``
-(the distance of neighbouring elements of the operand) and ``window_dilation`` (the same in the window), of one number
-(or pair) for each axis. Padding, and what dilation puts between elements, does not count: it is the neutral element.
+All take ``window_dimensions``, ``window_strides``, ``padding`` (before and after, for each axis), ``base_dilation``
+(the distance of neighbouring elements of the operand) and ``window_dilation`` (the same in the window), with one number
+(or pair) for each axis. Padding and the gaps of a dilation hold the neutral element, so they do not count.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Ints = tuple[int, ...]
 Pair = tuple[Any, Any]
 
 _UNROLLED = 32
-"""Windows of at most so many elements are written out whole."""
+"""Loops over windows of at most this many elements are unrolled."""
 
 
 class Windows(NamedTuple):
@@ -43,7 +43,7 @@ class Windows(NamedTuple):
     window_dilation: Ints
 
     def places(self, shape: Ints) -> Ints:
-        """How many windows there are along each axis."""
+        """Return how many windows there are along each axis."""
         return tuple(
             map(
                 window_count,
@@ -57,24 +57,24 @@ class Windows(NamedTuple):
         )
 
     def placed(self) -> Placed:
-        """Dilation and padding of the operand."""
+        """Return dilation and padding of the operand."""
         return tuple([(base, low, high) for base, (low, high) in zip(self.base_dilation, self.padding)])
 
     def padded(self, shape: Ints) -> Ints:
-        """The shape of the padded operand."""
+        """Return the shape of the padded operand."""
         return tuple([dilated(n, base) + low + high for n, (base, low, high) in zip(shape, self.placed())])
 
     def taps(self) -> list[Ints]:
-        """The elements of the window, in row-major order."""
+        """Return the elements of the window, in row-major order."""
         return list(product(*map(range, self.window_dimensions)))
 
     def at(self, p: Sequence[Any], tap: Sequence[Any]) -> list[Any]:
-        """Where in the padded operand the window at `p` has a tap."""
+        """Return the index in the padded operand of a tap of the window at `p`."""
         return [i * s + j * d for i, s, j, d in zip(p, self.window_strides, tap, self.window_dilation)]
 
 
 def neutral(fold: str, dtype: np.dtype) -> Any:
-    """What changes nothing in a fold."""
+    """Return the neutral element of a fold."""
     if fold in ("sum", "prod"):
         return dtype.type(fold == "prod")
     if dtype.kind in "fb":
@@ -102,7 +102,7 @@ def _abstract(name: str, kinds: str, out: np.dtype | None = None) -> Rule:
 
 
 def _one_axis_more(w: Windows) -> Windows:
-    """The same windows of an array with another axis in front."""
+    """Return the same windows for an array with another axis in front."""
     size, strides, padding, base, dilation = w
     return Windows((1, *size), (1, *strides), ((0, 0), *padding), (1, *base), (1, *dilation))
 
@@ -119,7 +119,7 @@ def _batch(prim: Callable[[], Primitive]) -> Rule:
 
 
 def _views(x: np.ndarray, filler: Any, w: Windows) -> np.ndarray:
-    """All windows: their places, then their elements, as a view of the padded operand."""
+    """Return all windows as a view of the padded operand: axes of positions, then axes of elements."""
     count = w.places(x.shape)
     if not prod(count):
         return np.empty((*count, *w.window_dimensions), x.dtype)
@@ -145,7 +145,7 @@ Step = Callable[[Any, Scalar, Scalar], Scalar]
 
 
 def _reader(k: BlockEmitter, x: Any, w: Windows, out: Buffer, filler: Any) -> Callable[..., Scalar]:
-    """What reads the padded operand: each element at most once from where it is computed, else from memory."""
+    """Return a reader of the padded operand. It computes elements of disjoint windows, and reads others from memory."""
     apart = all(
         s >= n and d == 1 for n, s, d in zip(w.window_dimensions, w.window_strides, w.window_dilation)
     )
@@ -182,7 +182,7 @@ def _kernel(fold: str, step: Step) -> Block:
                     total = step(k, total, read(w.at(p, tap)))
                 k.store(out, p, total)
             return
-        # A row of windows at a time, a loop that vectorises.
+        # Process a row of windows at a time, a loop that vectorises.
         with loops(k, out.shape[:-1]) as rows:
             with loops(k, out.shape[-1:]) as q:
                 k.store(out, [*rows, *q], k.const(filler, out.dtype))
@@ -197,7 +197,7 @@ def _kernel(fold: str, step: Step) -> Block:
 
 
 def _sum_transpose(ct: Any, x: Linear, **params: Any) -> list[Any]:
-    """The cotangent, spread out by the strides, summed over the windows that an element was in."""
+    """Sum the cotangent, dilated by the strides, over the windows that contain an element."""
     w = Windows(**params)
     padding = []
     for n, out, window, step, (low, _), base, dilation in zip(x.aval.shape, shape_of(ct), *w):
@@ -222,7 +222,7 @@ reduce_window_sum_p: Primitive = Primitive(
 
 
 def under_windows(x: Any, filler: Any, w: Windows) -> list[Any]:
-    """For each tap of the window an array of the elements under it, one for each window."""
+    """Return for each tap of the window an array with its elements in all windows."""
     count = w.places(shape_of(x))
     if not prod(count):
         return [zeros(Aval(count, dtype_of(x)))] * prod(w.window_dimensions)
@@ -238,7 +238,7 @@ def under_windows(x: Any, filler: Any, w: Windows) -> list[Any]:
 
 
 def _times(x: Pair, y: Pair) -> Pair:
-    """The product of two values with tangents."""
+    """Multiply two values with tangents."""
     (a, s), (b, t) = x, y
     return mul_p.bind(a, b), add_p.bind(mul_p.bind(s, b), mul_p.bind(t, a))
 
@@ -248,7 +248,7 @@ def _prod_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) ->
     ans = reduce_window_prod_p.bind(x, **params)
     if type(t) is Zero or not prod(shape_of(ans)):
         return ans, Zero(ans)
-    # Factor by factor: without division, so zeros do no harm.
+    # Multiply factor by factor: no division, so zeros are safe.
     w, dtype = Windows(**params), dtype_of(x)
     factors = under_windows(x, dtype.type(1), w)
     first, *rest = zip(factors, under_windows(t, dtype.type(0), w))
@@ -329,12 +329,12 @@ def _position_batch(
     w = Windows(**params)
     x = move_axis(args[0], dims[0], 0)
     found = window_position_p.bind(x, largest=largest, **_one_axis_more(w)._asdict())
-    # Counted in all lanes; each lane counts its own.
+    # The indices count through all lanes; convert them to indices within each lane.
     lanes = iota((size, *(1,) * len(w.padding)), 0)
     return sub_p.bind(found, mul_p.bind(lanes, np.int64(prod(w.padded(shape_of(x)[1:]))))), 0
 
 
-# Where in the padded operand, flattened, the first extreme element of each window stands; the first NaN, if any.
+# The flat index in the padded operand of the first extreme element of each window; of the first NaN, if any.
 window_position_p: Primitive = Primitive(
     "window_position",
     lambda x, *, largest, **params: _abstract("window_position", "biuf", INT64)(x, **params),

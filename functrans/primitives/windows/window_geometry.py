@@ -1,4 +1,4 @@
-"""Where windows stand: padding, dilation, strides; shared by convolutions and window reductions."""
+"""The geometry of windows (padding, dilation, strides), shared by convolutions and window reductions."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from ..structure.shape import loops
 
 Padding = tuple[tuple[int, int], ...]
 Placed = tuple[tuple[int, int, int], ...]
-"""For each axis its dilation, and what stands before and behind (negative: what is cut off)."""
+"""For each axis its dilation, and the padding before and after (negative values crop)."""
 
 
 def dilated(n: int, dilation: int) -> int:
-    """The extent of `n` elements with ``dilation - 1`` others between neighbours."""
+    """Return the extent of `n` elements with ``dilation - 1`` others between neighbours."""
     return (n - 1) * dilation + 1 if n else 0
 
 
 def window_count(n: int, window: int, stride: int, padding: tuple[int, int], base: int, dilation: int) -> int:
-    """How many windows fit along an axis of extent `n` that is dilated by `base` and then padded."""
+    """Return how many windows fit along an axis of extent `n` that is dilated by `base` and then padded."""
     room = dilated(n, base) + sum(padding) - dilated(window, dilation)
     return max(room // stride + 1, 0)
 
 
 def covered(windows: int, window: int, stride: int, dilation: int) -> int:
-    """The extent from the first element under the first window to the last under the last one."""
+    """Return the extent from the first element under the first window to the last under the last one."""
     return (windows - 1) * stride + dilated(window, dilation) if windows and window else 0
 
 
 def kept(n: int, low: int, step: int, extent: int) -> tuple[int, int]:
-    """Which of `n` elements, standing at ``low + step * i``, fall inside `extent`: the first and how many."""
+    """Return which of `n` elements at positions ``low + step * i`` lie within `extent`: the first, and how many."""
     first = max(0, -(low // step))
     return first, max(0, min(n, -((low - extent) // step)) - first)
 
 
 def padded_array(x: np.ndarray, filler: Any, placed: Placed) -> np.ndarray:
-    """A new C-contiguous array with `x` dilated, padded and cut."""
+    """Return a new C-contiguous array with `x` dilated, padded and cropped."""
     extents = [max(dilated(n, base) + low + high, 0) for n, (base, low, high) in zip(x.shape, placed)]
     out = np.full(extents, filler, x.dtype)
     source, target = [], []
@@ -60,7 +60,7 @@ def fill(
     base: Sequence[int],
     low: Sequence[int],
 ) -> None:
-    """Write `filler` where no element will stand, if there is such a place (the rest may be written too)."""
+    """Write `filler` where no element will be; it may write elsewhere, too."""
     if any(b != 1 or kept(m, lo, b, extent)[1] != extent for m, b, lo, extent in zip(n, base, low, extents)):
         with loops(k, target.shape) as index:
             k.store(target, index, filler)
@@ -75,7 +75,7 @@ def place(
     read: Callable[[list[Any]], Scalar],
     write: Callable[[list[Any], Scalar], None],
 ) -> None:
-    """Write elements, ``read(index)``, where they stand in the padded array of these extents."""
+    """Write the elements ``read(index)`` to their positions in the padded array of these extents."""
     ranges = [kept(m, lo, b, extent) for m, b, lo, extent in zip(n, base, low, extents)]
     with loops(k, [count for _, count in ranges]) as index:
         source = [i + first for i, (first, _) in zip(index, ranges)]

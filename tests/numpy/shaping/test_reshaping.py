@@ -90,5 +90,5 @@ def test_messages():
         fnp.swapaxes(CUBE, 0, 3)
     with pytest.raises(np.exceptions.AxisError):
         fnp.squeeze(CUBE, 7)
-    with pytest.raises(ArgumentValueError, match="named twice"):
+    with pytest.raises(ArgumentValueError, match="duplicate axis"):
         fnp.transpose(CUBE, (0, 0, 1))

@@ -37,7 +37,7 @@ def test_concatenate(check, dtype, shapes, dimension):
 
 def test_concatenate_of_other_shapes_is_refused():
     f8 = np.dtype(float)
-    with pytest.raises(ShapeError, match=r"\(2, 3\), \(3, 4\) differ beside axis 1"):
+    with pytest.raises(ShapeError, match=r"\(2, 3\), \(3, 4\) must agree on all axes except axis 1"):
         concatenate_p.abstract(Aval((2, 3), f8), Aval((3, 4), f8), dimension=1)
     with pytest.raises(DtypeError, match="float64, int64"):
         concatenate_p.abstract(Aval((2,), f8), Aval((2,), np.dtype(int)), dimension=0)
@@ -76,7 +76,7 @@ def test_pad_of_nothing_and_of_nan(check):
     check(pad_p, np.zeros((0, 2)), np.float64(3), padding_config=((2, 1, 4), (0, 1, 0)))
     out = pad_p.bind(np.ones(2), np.float64(np.nan), padding_config=((1, 0, 0),))
     np.testing.assert_array_equal(out, [np.nan, 1, 1])
-    with pytest.raises(ShapeError, match="takes more than"):
+    with pytest.raises(ShapeError, match="crops more elements"):
         pad_p.abstract(Aval((2,), np.dtype(float)), Aval((), np.dtype(float)), padding_config=((-2, -1, 0),))
 
 
@@ -129,7 +129,7 @@ def test_dynamic_slices_are_clamped(check, dtype, start, sizes):
 
 def test_dynamic_slice_refuses_what_does_not_fit():
     x, i = Aval((3,), np.dtype(float)), Aval((), np.dtype(int))
-    with pytest.raises(ShapeError, match="does not fit into"):
+    with pytest.raises(ShapeError, match="must be within the shape"):
         dynamic_slice_p.abstract(x, i, slice_sizes=(4,))
     with pytest.raises(DtypeError, match="must be integers"):
         dynamic_slice_p.abstract(x, Aval((), np.dtype(float)), slice_sizes=(2,))
