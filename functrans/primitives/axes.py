@@ -47,10 +47,10 @@ def one_axis(axis: Any, ndim: int, name: str) -> int:
 def many_axes(axes: Any, ndim: int, name: str) -> tuple[int, ...]:
     """Return distinct axes, counted from the front. A single integer counts as a tuple of one."""
     listed = _listed(axes, f"{name}: axis")
-    found = tuple([one_axis(a, ndim, name) for a in listed])
-    if len(set(found)) != len(found):
+    normalized = tuple([one_axis(a, ndim, name) for a in listed])
+    if len(set(normalized)) != len(normalized):
         raise ArgumentValueError(f"{name}: duplicate axis in {tuple(listed)}")
-    return found
+    return normalized
 
 
 def axes_or_all(axes: Any, ndim: int, name: str) -> tuple[int, ...]:
@@ -92,29 +92,29 @@ def as_shape(shape: Any, name: str) -> tuple[int, ...]:
     """
     if type(shape) is tuple and all(type(n) is int for n in shape):
         return shape
-    found = []
+    extents = []
     for n in _listed(shape, f"{name}: shape"):
         if isinstance(n, bool):
             raise ArgumentError(f"{name}: shape must be integers, got {n} of type bool")
         try:
-            found.append(operator.index(n))
+            extents.append(operator.index(n))
         except TypeError as error:
             if isinstance(error, ArgumentError) or type(error) is not TypeError:
                 raise
             raise ArgumentError(
                 f"{name}: shape must be integers, got {n!r} of type {type(n).__name__}"
             ) from None
-        if abs(found[-1]) >= 2**63:
-            raise ArgumentValueError(f"{name}: shape has an extent of {found[-1]}, which exceeds int64")
-    return tuple(found)
+        if abs(extents[-1]) >= 2**63:
+            raise ArgumentValueError(f"{name}: shape has an extent of {extents[-1]}, which exceeds int64")
+    return tuple(extents)
 
 
 def positive_shape(shape: Any, name: str) -> tuple[int, ...]:
     """Like `as_shape`, but reject negative extents."""
-    found = as_shape(shape, name)
-    if any(n < 0 for n in found):
-        raise ArgumentValueError(f"{name}: negative dimensions are not allowed, got shape {found}")
-    return found
+    extents = as_shape(shape, name)
+    if any(n < 0 for n in extents):
+        raise ArgumentValueError(f"{name}: negative dimensions are not allowed, got shape {extents}")
+    return extents
 
 
 def filled_shape(shape: tuple[int, ...], size: int, name: str, own: tuple[int, ...]) -> tuple[int, ...]:

@@ -29,9 +29,9 @@ SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
 def _abstract(x: Aval, *, kind: str, axes: tuple[int, ...], lengths: tuple[int, ...], norm: str) -> Aval:
-    wanted = "f" if kind == "rfft" else "c" if kind == "irfft" else "fc"
-    if x.dtype.kind not in wanted:
-        need = {"f": "float", "c": "complex"}.get(wanted, "float or complex")
+    dtype_kinds = "f" if kind == "rfft" else "c" if kind == "irfft" else "fc"
+    if x.dtype.kind not in dtype_kinds:
+        need = {"f": "float", "c": "complex"}.get(dtype_kinds, "float or complex")
         raise DtypeError(f"{kind}: expected {need} numbers, got {x.dtype}; convert them with .astype")
     if not axes:
         raise ShapeError(f"{kind}: axes must name at least one axis")
@@ -40,10 +40,10 @@ def _abstract(x: Aval, *, kind: str, axes: tuple[int, ...], lengths: tuple[int, 
         raise ArgumentValueError(f"{kind}: lengths must be at least 1, got {lengths}")
     half = (*lengths[:-1], lengths[-1] // 2 + 1)
     before, after = {"rfft": (lengths, half), "irfft": (half, lengths)}.get(kind, (lengths, lengths))
-    met = tuple([x.shape[d] for d in axes])
-    if met != before:
+    extents = tuple([x.shape[d] for d in axes])
+    if extents != before:
         raise ShapeError(
-            f"{kind}: an array of shape {x.shape} has extents {met} along axes {axes}, where the lengths "
+            f"{kind}: an array of shape {x.shape} has extents {extents} along axes {axes}, where the lengths "
             f"{lengths} require {before}"
         )
     shape = list(x.shape)

@@ -137,24 +137,24 @@ def _cast_to(ufunc: np.ufunc, values: list[Any], to: np.dtype | None, casting: A
     """Cast the operands to the dtypes of the loop whose result has dtype `to`, if `casting` allows it."""
     keys = [key_of(x) for x in values]
     if to is None:
-        found = resolved(ufunc, tuple(keys))
+        dtypes = resolved(ufunc, tuple(keys))
     else:
-        wanted = (*keys, *[None] * ufunc.nout)
+        unresolved = (*keys, *[None] * ufunc.nout)
         signature = (*[None] * ufunc.nin, *[to] * ufunc.nout)
         try:
-            found = ufunc.resolve_dtypes(wanted, signature=signature, casting=casting)[: ufunc.nin]
+            dtypes = ufunc.resolve_dtypes(unresolved, signature=signature, casting=casting)[: ufunc.nin]
         except TypeError as error:
             raise DtypeError(
                 f"{ufunc.__name__}: with dtype={to} and casting={casting!r} it has no loop for "
                 f"{', '.join(map(_key_name, keys))}: {error}. Convert the arguments with .astype"
             ) from None
-    for i, (key, dtype) in enumerate(zip(keys, found)):
+    for i, (key, dtype) in enumerate(zip(keys, dtypes)):
         if key not in WEAK_DTYPES and not np.can_cast(key, dtype, casting):
             raise DtypeError(
                 f"{ufunc.__name__}: argument {i} of dtype {key} cannot be cast to {dtype} with casting={casting!r}; "
                 "convert it with .astype"
             )
-    return [strong(x, check_supported(d, f"{ufunc.__name__}: dtype")) for x, d in zip(values, found)]
+    return [strong(x, check_supported(d, f"{ufunc.__name__}: dtype")) for x, d in zip(values, dtypes)]
 
 
 def _key_name(key: Key) -> str:

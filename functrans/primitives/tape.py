@@ -31,10 +31,10 @@ def write_tape(item: Aval, values: Sequence[Any]) -> Tape:
 def stacked(item: Aval, values: Sequence[Any]) -> Any:
     """Stack values of one type along a new first axis: as an array, or as an array of tapes."""
     if not isinstance(item, TapeAval):
-        found = np.empty((len(values), *item.shape), item.dtype)
+        array = np.empty((len(values), *item.shape), item.dtype)
         for i, value in enumerate(values):
-            found[i] = value
-        return found
+            array[i] = value
+        return array
     # A tape whose entries are tapes stores their spans; without its outermost level it is an array of tapes.
     whole = write_tape(item, values)
     spans = records(whole.pools[0], item.shape, item.dtype)[: len(values)].copy()
@@ -99,10 +99,10 @@ def _add_records(k: BlockEmitter, records: tuple[Any, Any], has: tuple[Any, Any]
 
 def _add_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     out = add_tapes_p.bind(*primals)
-    moving = [t for t in tangents if type(t) is not Zero]
-    if not moving:
+    nonzero = [t for t in tangents if type(t) is not Zero]
+    if not nonzero:
         return out, Zero(out)
-    return out, moving[0] if len(moving) == 1 else add_tapes_p.bind(*moving)
+    return out, nonzero[0] if len(nonzero) == 1 else add_tapes_p.bind(*nonzero)
 
 
 #: The sum of two tapes of equal length, entry by entry: adds the cotangents of a tape that is read twice.

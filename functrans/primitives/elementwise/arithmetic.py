@@ -23,6 +23,7 @@ from ..families import elementwise, literal
 from ..families import mul_p as mul_p
 from ..structure.linear import (
     Rule,
+    add_p,
     broadcast_shapes,
     broadcast_to,
     dtype_of,
@@ -130,6 +131,16 @@ min_p: Primitive = elementwise(
     kernel=_min_kernel,
     cheap=True,
 )
+
+Pair = tuple[Any, Any]
+"""A value and its tangent."""
+
+
+def dual_product(x: Pair, y: Pair) -> Pair:
+    """Multiply two values with tangents."""
+    (a, s), (b, t) = x, y
+    return mul_p.bind(a, b), add_p.bind(mul_p.bind(s, b), mul_p.bind(a, t))
+
 
 # --- comparison ---------------------------------------------------------------------------------------------
 

@@ -267,8 +267,8 @@ def _power(ufunc: np.ufunc) -> tuple[Body, Body]:
         if options:
             return general(x, y, **options)
         x = operand(x, ufunc.__name__)
-        found = by_integer(x, y, keep_weak=False)
-        return general(x, y) if found is None else finish(found)
+        power = by_integer(x, y, keep_weak=False)
+        return general(x, y) if power is None else finish(power)
 
     def apply(x: Any, y: Any) -> Any:
         if isinstance(x, Tracer):
@@ -276,9 +276,9 @@ def _power(ufunc: np.ufunc) -> tuple[Body, Body]:
                 return _square(x)
             if type(y) is float and y == 0.5:
                 return _root(x)
-            found = by_integer(x, y, keep_weak=True)
-            if found is not None:
-                return finish(found)
+            power = by_integer(x, y, keep_weak=True)
+            if power is not None:
+                return finish(power)
         return general_operator(x, y)
 
     return function, apply

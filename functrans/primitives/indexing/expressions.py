@@ -214,22 +214,22 @@ def index_array(e: Any) -> np.ndarray:
     return a
 
 
-def _not_an_index(met: str) -> InvalidIndexError:
+def _not_an_index(what: str) -> InvalidIndexError:
     return InvalidIndexError(
         "only integers, slices (`:`), ellipsis (`...`), None and integer or boolean arrays are indices, got "
-        f"{met}; convert with int(...) or .astype(int)"
+        f"{what}; convert with int(...) or .astype(int)"
     )
 
 
 def _concrete_mask(e: Tracer) -> np.ndarray:
-    found = e.concrete()
-    if found is None:
+    mask = e.concrete()
+    if mask is None:
         raise NonConcreteBooleanIndexError(
             f"a boolean mask of type {e.aval} as an index, traced by {e.describe()}: the shape of the "
             "result would depend on data. Use where(mask, x, fill), x.at[mask].set(v) with a scalar v, or "
             "x[nonzero(mask, size=n)] to take at most n elements"
         )
-    return np.asarray(found)
+    return np.asarray(mask)
 
 
 def _mask(a: np.ndarray) -> _Mask:

@@ -89,12 +89,12 @@ def scatter_impl(ufunc: np.ufunc | None) -> Rule:
             except IndexError:
                 resolve(indices, out.shape, axes, mode)  # names the bad index
                 raise
-        found, valid = resolve(indices, out.shape, axes, mode)
+        resolved, valid = resolve(indices, out.shape, axes, mode)
         if valid is not None and not valid.all():
-            found, updates = [i[valid] for i in found], updates[valid]
+            resolved, updates = [i[valid] for i in resolved], updates[valid]
         if ufunc is None or unique_indices or updates.size <= _FEW:
-            return _write(ufunc, out, view, updates, found, unique_indices)
-        _accumulate(ufunc, out, updates, found, axes)
+            return _write(ufunc, out, view, updates, resolved, unique_indices)
+        _accumulate(ufunc, out, updates, resolved, axes)
         return out
 
     return impl
@@ -206,13 +206,13 @@ def _gather_impl(
         except IndexError:
             resolve(indices, x.shape, axes, mode)  # names the bad index
             raise
-    found, valid = resolve(indices, x.shape, axes, mode)
+    resolved, valid = resolve(indices, x.shape, axes, mode)
     if valid is None or valid.all():
-        return _take(x, found, axes)
+        return _take(x, resolved, axes)
     fill = fill_for(x.dtype, fill_value)
     if x.size == 0:
         return np.full(valid.shape + rest_of(x.shape, axes), fill, x.dtype)
-    taken = _take(x, found, axes)
+    taken = _take(x, resolved, axes)
     return np.where(valid.reshape(valid.shape + (1,) * (taken.ndim - valid.ndim)), taken, fill)
 
 

@@ -136,20 +136,20 @@ def resolve(
     IndexOutOfBoundsError
         In mode "raise"; it names the index, the axis and its size.
     """
-    found: list[Any] = []
+    resolved: list[Any] = []
     valid = None
     for i, d in zip(indices, axes):
         n = shape[d]
         i = np.asarray(i)
         if mode == "promise_in_bounds":
-            found.append(i)
+            resolved.append(i)
             continue
         if i.dtype != np.int64:
             i = i.astype(np.int64)
         if not n and i.size and mode in ("clip", "wrap"):
             raise IndexOutOfBoundsError(f"index is out of bounds for axis {d} with size 0")
         if mode == "wrap":
-            found.append(i % n if n else i)
+            resolved.append(i % n if n else i)
             continue
         if mode == "raise":
             check_bounds(i, n, d)
@@ -159,8 +159,8 @@ def resolve(
             if mode != "clip":
                 valid = inside if valid is None else valid & inside
             i = np.clip(i, 0, max(n - 1, 0))
-        found.append(i)
-    return found, valid
+        resolved.append(i)
+    return resolved, valid
 
 
 def check_bounds(i: np.ndarray, n: int, axis: int) -> None:

@@ -92,7 +92,7 @@ def index_arrays(windows: PlacedWindows, starts: Any, mode: str) -> tuple[list[A
     """
     expanded = windows.expanded()
     common = windows.batch + tuple([windows.axes[d].size for d in expanded])
-    found = []
+    arrays = []
     for d in windows.indexed():
         axis, n = windows.axes[d], windows.shape[d]
         parts = []
@@ -103,9 +103,9 @@ def index_arrays(windows: PlacedWindows, starts: Any, mode: str) -> tuple[list[A
         if d in expanded and (axis.size > 1 or not parts):
             parts.append(iota(common, len(windows.batch) + expanded.index(d)))
         total = parts[0] if parts else _spread(np.int64(0), common)
-        found.append(add_p.bind(total, parts[1]) if len(parts) > 1 else total)
+        arrays.append(add_p.bind(total, parts[1]) if len(parts) > 1 else total)
     inside = mode in ("clip", "promise_in_bounds") or all(a.column is None for a in windows.axes)
-    return found, "promise_in_bounds" if inside else mode
+    return arrays, "promise_in_bounds" if inside else mode
 
 
 def _column(starts: Any, i: int) -> Any:

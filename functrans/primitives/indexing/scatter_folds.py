@@ -15,8 +15,10 @@ from ...core.kernel import Block, BlockEmitter, Buffer
 from ...core.primitive import Primitive
 from ...core.trace import Tracer, eval_trace, tracing
 from ..elementwise.arithmetic import (
+    Pair,
     convert_element_type_p,
     div_p,
+    dual_product,
     eq_p,
     ge_p,
     max_p,
@@ -66,8 +68,8 @@ def all_different(shape: tuple[int, ...], indices: Sequence[Any], axes: tuple[in
         return False
     if np.size(indices[0]) < 2 or not prod([shape[d] for d in axes]):
         return True
-    found, valid = resolve(indices, shape, axes, mode)
-    places = np.ravel_multi_index(tuple(found), tuple([shape[d] for d in axes]), mode="wrap")
+    resolved, valid = resolve(indices, shape, axes, mode)
+    places = np.ravel_multi_index(tuple(resolved), tuple([shape[d] for d in axes]), mode="wrap")
     places = np.sort(places[valid] if valid is not None else places, axis=None)
     return not (places[1:] == places[:-1]).any()
 
@@ -101,11 +103,11 @@ def meetings(places: Any) -> Meetings:
 
 def ranks(places: Any) -> Any:
     """Return for each update the number of earlier ones at the same position."""
-    met = meetings(places)
-    position = iota(shape_of(met.places), 0)
-    joins = _joins(met.places, 1)
+    updates = meetings(places)
+    position = iota(shape_of(updates.places), 0)
+    joins = _joins(updates.places, 1)
     start = cummax_p.bind(select_p.bind(joins, np.int64(0), position), axis=0, reverse=False)
-    return reshape_p.bind(met.restored(sub_p.bind(position, start)), shape=shape_of(places))
+    return reshape_p.bind(updates.restored(sub_p.bind(position, start)), shape=shape_of(places))
 
 
 # --- products of all but one --------------------------------------------------------------------------------
@@ -144,9 +146,9 @@ def _others_kernel(
         with k.loop(n, reverse=reverse) as i:
             place = k.load(places, [i])
             with loops(k, rest) as index:
-                met = k.load(product, [place, *index])
-                k.store(out, [i, *index], k.load(out, [i, *index]) * met if reverse else met)
-                k.store(product, [place, *index], met * k.load(rows, [i, *index]))
+                before = k.load(product, [place, *index])
+                k.store(out, [i, *index], k.load(out, [i, *index]) * before if reverse else before)
+                k.store(product, [place, *index], before * k.load(rows, [i, *index]))
 
 
 def _others_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, size: int) -> tuple[Any, Any]:
@@ -170,19 +172,16 @@ def _others_batch(
     return reshape_p.bind(others_at_p.bind(rows, places, size=lanes * size), shape=shape), 0
 
 
-Pair = tuple[Any, Any]
-
-
 def _doubled(rows: Any, t: Any, places: Any) -> Pair:
     """Return the products of others and their tangents by products alone. Each of ``2 log2(n)`` passes doubles the
     number of factors in a product.
     """
-    met = meetings(places)
-    sorted_rows = tuple([gathered(x, [met.order], (0,), "promise_in_bounds") for x in (rows, t)])
-    ahead = _before(sorted_rows, met.places)
-    behind = _before(_reversed(sorted_rows), rev_p.bind(met.places, dimensions=(0,)))
-    value, tangent = _times(ahead, _reversed(behind))
-    return met.restored(value), met.restored(tangent)
+    updates = meetings(places)
+    sorted_rows = tuple([gathered(x, [updates.order], (0,), "promise_in_bounds") for x in (rows, t)])
+    ahead = _before(sorted_rows, updates.places)
+    behind = _before(_reversed(sorted_rows), rev_p.bind(updates.places, dimensions=(0,)))
+    value, tangent = dual_product(ahead, _reversed(behind))
+    return updates.restored(value), updates.restored(tangent)
 
 
 def _before(rows: Pair, places: Any) -> Pair:
@@ -191,15 +190,9 @@ def _before(rows: Pair, places: Any) -> Pair:
     product = _shifted(rows, places, 1)
     distance = 1
     while distance < n - 1:
-        product = _times(product, _shifted(product, places, distance))
+        product = dual_product(product, _shifted(product, places, distance))
         distance *= 2
     return product
-
-
-def _times(x: Pair, y: Pair) -> Pair:
-    """Multiply two values with tangents."""
-    (a, s), (b, t) = x, y
-    return mul_p.bind(a, b), add_p.bind(mul_p.bind(s, b), mul_p.bind(a, t))
 
 
 def _reversed(x: Pair) -> Pair:
@@ -290,8 +283,8 @@ def _scatter_div_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: 
         return ans, Zero(ans)
     t = zeros(aval_of(ans)) if type(t_x) is Zero else scatter_div_p.bind(t_x, updates, *indices, **params)
     if type(t_u) is not Zero:
-        met = gathered(ans, indices, params["axes"], params["mode"])
-        slope = neg_p.bind(div_p.bind(met, updates))
+        quotients = gathered(ans, indices, params["axes"], params["mode"])
+        slope = neg_p.bind(div_p.bind(quotients, updates))
         t = scatter_add_p.bind(t, mul_p.bind(slope, t_u), *indices, **params)
     return ans, t
 
@@ -322,9 +315,9 @@ def _extremal_jvp(prim: Callable[[], Primitive]) -> Rule:
             return ans, Zero(ans)
         t_x, t_u = map(instantiate, tangents[:2])
         dtype = dtype_of(ans)
-        met = gathered(ans, indices, params["axes"], params["mode"])
+        extremes = gathered(ans, indices, params["axes"], params["mode"])
         here = convert_element_type_p.bind(eq_p.bind(x, ans), dtype=dtype)
-        there = convert_element_type_p.bind(eq_p.bind(updates, met), dtype=dtype)
+        there = convert_element_type_p.bind(eq_p.bind(updates, extremes), dtype=dtype)
         number = scatter_add_p.bind(here, there, *indices, **params)
         t = scatter_add_p.bind(mul_p.bind(t_x, here), mul_p.bind(t_u, there), *indices, **params)
         return ans, div_p.bind(t, number)

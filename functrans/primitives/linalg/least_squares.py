@@ -99,7 +99,7 @@ def _pinv_batch(size: int, args: Sequence[Any], dims: Sequence[int | None], **pa
     return pinv_p.bind(*[batched_first(size, x, d) for x, d in zip(args, dims)], **params), 0
 
 
-def _kept(k: BlockEmitter, w: Workspace, rtol: Buffer, batch: Sequence[Scalar]) -> Scalar:
+def _cutoff(k: BlockEmitter, w: Workspace, rtol: Buffer, batch: Sequence[Scalar]) -> Scalar:
     """Return the cutoff: smaller singular values are negligible."""
     return k.load(rtol, batch) * k.load(w.s, [0])
 
@@ -127,7 +127,7 @@ def _pinv_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, o
     product = k.scratch((n, m), w.a.dtype)
     with loops(k, batch) as b:
         info = w.decompose(k, a, b)
-        cutoff = _kept(k, w, rtol, b)
+        cutoff = _cutoff(k, w, rtol, b)
         with k.loop(rank) as j, k.loop(m) as i:
             k.store(w.u, [j, i], k.load(w.u, [j, i]) * _reciprocal(k, w, cutoff, j))
         # U and V^H in Fortran order are U^T and conj(V) in C order: this is the conjugate of V S^-1 U^H.
@@ -222,15 +222,15 @@ def _lstsq_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, 
     given, turned, solved = (k.scratch((size, count), w.a.dtype) for size in (m, rank, n))
     with loops(k, batch) as b:
         info = w.decompose(k, a, b)
-        cutoff = _kept(k, w, rtol, b)
+        cutoff = _cutoff(k, w, rtol, b)
         with k.loop(m) as i, k.loop(count) as j:
             k.store(given, [i, j], k.cast(k.load(right, [*b, i, j]), given.dtype))
         _conjugate(k, w.u)
         if count:
             k.extern("gemm", "N", "N", count, rank, m, 1.0, given, count, w.u, m, 0.0, turned, count)
-        found = k.local(k.const(0, INT32))
+        numerical_rank = k.local(k.const(0, INT32))
         with k.loop(rank) as i:
-            found.set(found.get() + k.cast(k.load(w.s, [i]) > cutoff, INT32))
+            numerical_rank.set(numerical_rank.get() + k.cast(k.load(w.s, [i]) > cutoff, INT32))
             inverse = _reciprocal(k, w, cutoff, i)
             with k.loop(count) as j:
                 k.store(turned, [i, j], k.load(turned, [i, j]) * inverse)
@@ -240,7 +240,7 @@ def _lstsq_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, 
         with k.loop(n) as i, k.loop(count) as j:
             k.store(results[0], [*b, i, j], k.cast(k.load(solved, [i, j]), a.dtype))
         store_vector(k, results[1], w.s, b)
-        k.store(results[2], list(b), found.get())
+        k.store(results[2], list(b), numerical_rank.get())
         settle(k, info, results, b, on_error)
 
 

@@ -80,12 +80,12 @@ def matrix_by_matrix(
     outs = tuple([np.full(a.shape, np.nan if a.dtype.kind in "fc" else 0, a.dtype) for a in avals])
     for place in np.ndindex(batch):
         try:
-            found = function(*[a[place] for a in arrays])
+            parts = function(*[a[place] for a in arrays])
         except np.linalg.LinAlgError:
             if on_error == "raise":
                 raise LinAlgError(f"{name}: {_which(place)}: {problem}") from None
             continue
-        for out, part in zip(outs, found, strict=True):
+        for out, part in zip(outs, parts, strict=True):
             out[place] = part
     return outs
 

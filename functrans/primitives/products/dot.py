@@ -236,12 +236,12 @@ def _outer(rw: Rewriter, eqn: Eqn) -> Eqn:
     first = len(batches[0])
     factors = []
     for a, contract, batch in zip((x, y), contracts, batches):
-        kept = [d for d in range(a.aval.ndim) if d not in contract]
-        free = [d for d in kept if d not in batch]
+        remaining = [d for d in range(a.aval.ndim) if d not in contract]
+        free = [d for d in remaining if d not in batch]
         place = {**{d: i for i, d in enumerate(batch)}, **{d: first + i for i, d in enumerate(free)}}
         first += len(free)
-        thin = rw.new(reshape_p, a, shape=tuple([a.aval.shape[d] for d in kept]))
-        dims = tuple([place[d] for d in kept])
+        thin = rw.new(reshape_p, a, shape=tuple([a.aval.shape[d] for d in remaining]))
+        dims = tuple([place[d] for d in remaining])
         factors.append(rw.new(broadcast_in_dim_p, thin, shape=out.aval.shape, broadcast_dimensions=dims))
     product = rw.new(mul_p, *factors)
     # A sum starts from zero, so a single product of -0.0 gives 0.0.

@@ -75,9 +75,9 @@ def _contraction(
                     f"shapes {x_shape} and {y_shape} do not match: axis '{label}' has extents "
                     f"{extents[label]} and {n}"
                 )
-    x_kept, y_kept = _unbroadcast(x_shape, x_labels, extents), _unbroadcast(y_shape, y_labels, extents)
-    x = _preparation(x_shape, x_labels, x_kept, y_kept, out)
-    y = _preparation(y_shape, y_labels, y_kept, x_kept, out)
+    x_full, y_full = _unbroadcast(x_shape, x_labels, extents), _unbroadcast(y_shape, y_labels, extents)
+    x = _preparation(x_shape, x_labels, x_full, y_full, out)
+    y = _preparation(y_shape, y_labels, y_full, x_full, out)
     batch = [a for a in x.labels if a in y.labels and a in out]
     summed = [a for a in x.labels if a in y.labels and a not in out]
     if not summed:
@@ -92,8 +92,8 @@ def _contraction(
     return _Contraction(x, y, dims, None if order == tuple(range(len(out))) else order)
 
 
-def _places(labels: Labels, wanted: Any) -> Axes:
-    return tuple([labels.index(a) for a in wanted])
+def _places(labels: Labels, some: Any) -> Axes:
+    return tuple([labels.index(a) for a in some])
 
 
 def _unbroadcast(shape: Axes, labels: Labels, extents: dict[Any, int]) -> Labels:
@@ -101,9 +101,9 @@ def _unbroadcast(shape: Axes, labels: Labels, extents: dict[Any, int]) -> Labels
     return tuple([a for n, a in zip(shape, labels) if n != 1 or extents[a] == 1])
 
 
-def _preparation(shape: Axes, labels: Labels, kept: Labels, others: Labels, out: Labels) -> _Prepared:
-    left = tuple([a for a in kept if a in others or a in out])
-    summed = tuple([d for d, a in enumerate(labels) if a in kept and a not in left])
+def _preparation(shape: Axes, labels: Labels, full: Labels, others: Labels, out: Labels) -> _Prepared:
+    left = tuple([a for a in full if a in others or a in out])
+    summed = tuple([d for d, a in enumerate(labels) if a in full and a not in left])
     rest = [n for d, n in enumerate(shape) if d not in summed]
     new_shape = tuple([n for n, a in zip(shape, labels) if a in left])
     return _Prepared(summed, None if len(rest) == len(new_shape) else new_shape, left)
@@ -215,14 +215,14 @@ x2 : array_like, shape ``(..., k, m)``"""
 
 def _apply(name: str, signature: _Signature, x: Any, y: Any) -> Any:
     key = (name, shape_of(x), shape_of(y))
-    found = _plans.get(key)
-    if found is None:
+    cached = _plans.get(key)
+    if cached is None:
         x_labels, y_labels, out = _labels(name, signature, shape_of(x), shape_of(y))
         plan = _contraction(shape_of(x), x_labels, shape_of(y), y_labels, out)
         if len(_plans) > _MOST_PLANS:
             _plans.clear()
-        found = _plans[key] = (plan, out)
-    return _carried_out(found[0], conjugate(x) if signature.conjugated else x, y, found[1])
+        cached = _plans[key] = (plan, out)
+    return _carried_out(cached[0], conjugate(x) if signature.conjugated else x, y, cached[1])
 
 
 _MOST_PLANS = 4096

@@ -18,7 +18,7 @@ from ...core.aval import Aval, Zero
 from ...core.errors import DtypeError, ShapeError
 from ...core.kernel import Block, BlockEmitter, Buffer, Pointwise, Scalar
 from ...core.primitive import Linear, Primitive
-from ..elementwise.arithmetic import max_p, min_p, mul_p, share_p, sub_p
+from ..elementwise.arithmetic import Pair, max_p, min_p, mul_p, share_p, sub_p
 from ..elementwise.exp_log import exp_p
 from ..elementwise.trig import log_share, logaddexp_p
 from ..families import literal
@@ -36,7 +36,6 @@ from ..structure.linear import (
 from ..structure.shape import loops, pad_p, slice_along
 
 Step = Callable[..., Scalar]
-Pair = tuple[Any, Any]
 
 # --- what the family shares ---------------------------------------------------------------------------------
 
@@ -91,10 +90,10 @@ def _sum_in_blocks(
             part.set(now)
             k.store(out, index, old + now)
         now = part.get()
-        found = old + now
-        rest = found - old
-        lost = (old - (found - rest)) + (now - rest)
-        total.set(found)
+        after = old + now
+        rest = after - old
+        lost = (old - (after - rest)) + (now - rest)
+        total.set(after)
         part.set(k.where(lost.eq(lost), lost, zero))  # NaN if the sum is infinite
 
 

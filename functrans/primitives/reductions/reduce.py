@@ -19,11 +19,10 @@ from ...core.ir import Eqn
 from ...core.kernel import Block, BlockEmitter, Buffer, Indexed, IndexEmitter, Operand, Reduction, Scalar
 from ...core.primitive import Primitive
 from ...passes.rewriter import Rewriter
-from ..elementwise.arithmetic import convert, convert_element_type_p, div_p, eq_p, mul_p
+from ..elementwise.arithmetic import Pair, convert, convert_element_type_p, div_p, dual_product, eq_p, mul_p
 from ..families import literal
 from ..structure.linear import (
     Rule,
-    add_p,
     broadcast_in_dim_p,
     broadcast_to,
     dtype_of,
@@ -89,15 +88,6 @@ def _others_kernel(k: BlockEmitter, operands: Sequence[Buffer], results: Sequenc
                 product.set(before * k.load(x, index))
 
 
-Pair = tuple[Any, Any]
-
-
-def _times(x: Pair, y: Pair) -> Pair:
-    """Multiply two values with tangents."""
-    (a, s), (b, t) = x, y
-    return mul_p.bind(a, b), add_p.bind(mul_p.bind(s, b), mul_p.bind(a, t))
-
-
 def _part(x: Pair, start: int, stop: int) -> Pair:
     value, tangent = (slice_along(a, 0, start, stop) for a in x)
     return value, tangent
@@ -110,13 +100,13 @@ def _others_of(x: Pair) -> Pair:
         return broadcast_to(literal(1.0, x[0]), shape_of(x[0])), mul_p.bind(x[1], literal(0.0, x[0]))
     half = n // 2
     a, b = _part(x, 0, half), _part(x, half, 2 * half)
-    both = _times(a, b)
+    both = dual_product(a, b)
     rest = _others_of(both)
-    parts = [_times(rest, b), _times(rest, a)]
+    parts = [dual_product(rest, b), dual_product(rest, a)]
     if n % 2:
         last = _part(x, n - 1, n)
-        whole = _times(_part(rest, 0, 1), _part(both, 0, 1))
-        parts = [_times(part, last) for part in parts] + [whole]
+        whole = dual_product(_part(rest, 0, 1), _part(both, 0, 1))
+        parts = [dual_product(part, last) for part in parts] + [whole]
     value, tangent = (concatenate_p.bind(*side, dimension=0) for side in zip(*parts))
     return value, tangent
 
@@ -180,8 +170,8 @@ def _extremum(name: str, ufunc: np.ufunc, fold: str) -> Primitive:
         if type(t) is Zero:
             return ans, Zero(ans)
         shape = shape_of(x)
-        kept = tuple([d for d in range(len(shape)) if d not in axes])
-        spread = broadcast_in_dim_p.bind(ans, shape=shape, broadcast_dimensions=kept)
+        remaining = tuple([d for d in range(len(shape)) if d not in axes])
+        spread = broadcast_in_dim_p.bind(ans, shape=shape, broadcast_dimensions=remaining)
         chosen = convert(eq_p.bind(x, spread), dtype_of(x))
         total = reduce_sum_p.bind(mul_p.bind(t, chosen), axes=axes)
         return ans, div_p.bind(total, reduce_sum_p.bind(chosen, axes=axes))
@@ -206,19 +196,19 @@ reduce_min_p = _extremum("reduce_min", np.minimum, "min")
 
 def _place_impl(x: Any, extreme: Any, *, axis: int) -> np.ndarray:
     n = x.shape[axis]
-    found = (x == extreme) | ((x != x) & (extreme != extreme))
+    equal = (x == extreme) | ((x != x) & (extreme != extreme))
     places = np.arange(n).reshape([-1 if d == axis else 1 for d in range(x.ndim)])
-    return np.where(found, places, n)
+    return np.where(equal, places, n)
 
 
 def _place_kernel(
     k: IndexEmitter, index: Sequence[Scalar], x: Operand, extreme: Operand, *, out: Aval, axis: int
 ) -> Scalar:
     a, b = x[index], extreme[index]
-    found = a.eq(b)
+    equal = a.eq(b)
     if a.dtype.kind == "f":
-        found = found | (a.ne(a) & b.ne(b))
-    return k.where(found, index[axis], index[axis] * 0 + out.shape[axis])
+        equal = equal | (a.ne(a) & b.ne(b))
+    return k.where(equal, index[axis], index[axis] * 0 + out.shape[axis])
 
 
 #: The index along ``axis`` where an element equals the extreme one (or both are NaN), else the axis's extent.
@@ -238,8 +228,8 @@ def _place_of_extreme(rw: Rewriter, eqn: Eqn) -> Eqn | None:
     if x.aval.dtype.kind == "b":
         x = rw.new(convert_element_type_p, x, dtype=np.dtype(np.int8))
     extreme = rw.new(reduce_max_p if eqn.primitive.name == "argmax" else reduce_min_p, x, axes=axes)
-    kept = tuple(d for d in range(x.aval.ndim) if d not in axes)
-    spread = rw.new(broadcast_in_dim_p, extreme, shape=x.aval.shape, broadcast_dimensions=kept)
+    remaining = tuple(d for d in range(x.aval.ndim) if d not in axes)
+    spread = rw.new(broadcast_in_dim_p, extreme, shape=x.aval.shape, broadcast_dimensions=remaining)
     places = rw.new(place_p, x, spread, axis=axes[0])
     return eqn.replace(primitive=reduce_min_p, invars=[places], params={"axes": axes})
 

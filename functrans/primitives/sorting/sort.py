@@ -76,8 +76,10 @@ def _sort_jvp(
         return outs, tuple([Zero(y) for y in outs])
     number = iota(shape_of(primals[0]), dimension)
     *outs, order = sort_p.bind(*primals, number, dimension=dimension, num_keys=num_keys)
-    found = [Zero(y) if type(t) is Zero else take_along(t, order, dimension) for y, t in zip(outs, tangents)]
-    return tuple(outs), tuple(found)
+    permuted = [
+        Zero(y) if type(t) is Zero else take_along(t, order, dimension) for y, t in zip(outs, tangents)
+    ]
+    return tuple(outs), tuple(permuted)
 
 
 def _sort_batch(

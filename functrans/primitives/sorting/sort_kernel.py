@@ -49,10 +49,10 @@ def _same(x: Scalar, y: Scalar) -> Scalar:
 def before(k: BlockEmitter, xs: Sequence[Scalar], ys: Sequence[Scalar]) -> Scalar:
     """Return whether the keys `xs` come before the keys `ys`."""
     pairs = [pair for x, y in zip(xs, ys) for pair in zip(parts(k, x), parts(k, y))]
-    found = _less(*pairs[-1])
+    less = _less(*pairs[-1])
     for x, y in reversed(pairs[:-1]):
-        found = _less(x, y) | (_same(x, y) & found)
-    return found
+        less = _less(x, y) | (_same(x, y) & less)
+    return less
 
 
 def _ordinal(k: BlockEmitter, x: Scalar) -> Scalar:

@@ -309,11 +309,11 @@ _TERMS = 40
 @lru_cache(maxsize=64)
 def _series(n: int, m: int) -> tuple[float, ...]:
     """Coefficients of ``y**k`` in the derivative of order `m` over ``y**(m + 1/2)``, ``y = 1 / x`` (DLMF 10.40.1)."""
-    found, term = [], 1 / math.sqrt(2 * math.pi)
+    coefficients, term = [], 1 / math.sqrt(2 * math.pi)
     for k in range(_TERMS):
-        found.append(term * (-1) ** m * math.prod(k + 0.5 + i for i in range(m)))
+        coefficients.append(term * (-1) ** m * math.prod(k + 0.5 + i for i in range(m)))
         term *= ((2 * k + 1) ** 2 - 4 * n * n) / (8 * (k + 1))
-    return tuple(found)
+    return tuple(coefficients)
 
 
 def _far_sum(y: Any, root: Any, n: int, m: int) -> Any:

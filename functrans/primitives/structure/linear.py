@@ -32,8 +32,8 @@ def shape_of(x: Any) -> tuple[int, ...]:
 
 def dtype_of(x: Any) -> np.dtype:
     """Return the dtype of any value that interpreters pass on."""
-    found = getattr(x, "dtype", None)
-    return aval_of(x).dtype if found is None else found
+    dtype = getattr(x, "dtype", None)
+    return aval_of(x).dtype if dtype is None else dtype
 
 
 def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
@@ -448,8 +448,8 @@ def reduced_shape(name: str, x: Aval, axes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _reduce_sum_transpose(ct: Any, x: Linear, *, axes: tuple[int, ...]) -> list[Any]:
-    kept = tuple(d for d in range(x.aval.ndim) if d not in axes)
-    return [broadcast_in_dim_p.bind(ct, shape=x.aval.shape, broadcast_dimensions=kept)]
+    remaining = tuple(d for d in range(x.aval.ndim) if d not in axes)
+    return [broadcast_in_dim_p.bind(ct, shape=x.aval.shape, broadcast_dimensions=remaining)]
 
 
 def reduction_batch(prim: Callable[[], Primitive]) -> Rule:
@@ -476,8 +476,8 @@ def reduction_simplify(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
     if inner is None or not eqn.params["axes"]:
         return None
     order, axes = inner.params["permutation"], eqn.params["axes"]
-    kept = [order[d] for d in range(len(order)) if d not in axes]
-    if kept != sorted(kept):
+    remaining = [order[d] for d in range(len(order)) if d not in axes]
+    if remaining != sorted(remaining):
         return None
     params = {**eqn.params, "axes": tuple(sorted(order[d] for d in axes))}
     return eqn.replace(invars=inner.invars, params=params)

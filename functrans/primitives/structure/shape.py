@@ -165,8 +165,8 @@ def _padded_shape(shape: tuple[int, ...], padding_config: PaddingConfig) -> tupl
     return extents
 
 
-def _kept(n: int, lo: int, extent: int, step: int) -> tuple[int, int]:
-    """Return which of the operand's `n` elements, at positions ``lo + step * i``, lie within `extent`."""
+def elements_within(extent: int, n: int, lo: int, step: int) -> tuple[int, int]:
+    """Return which of `n` elements, at positions ``lo + step * i``, lie in an extent: the first, and where to stop."""
     first = max(0, -(lo // step))
     return first, max(first, min(n, -((lo - extent) // step)))
 
@@ -176,7 +176,7 @@ def _pad_impl(x: Any, value: Any, *, padding_config: PaddingConfig) -> np.ndarra
     source, target = [], []
     for n, extent, (lo, _, interior) in zip(x.shape, out.shape, padding_config):
         step = interior + 1
-        first, stop = _kept(n, lo, extent, step)
+        first, stop = elements_within(extent, n, lo, step)
         source.append(slice(first, stop))
         begin = lo + first * step
         target.append(slice(begin, begin + max(0, (stop - first - 1) * step + (stop > first)), step))
@@ -228,7 +228,7 @@ def _pad_kernel(
         with loops(k, out.shape) as index:
             k.store(out, index, filler)
     ranges = [
-        (*_kept(n, lo, extent, i + 1), lo, i + 1)
+        (*elements_within(extent, n, lo, i + 1), lo, i + 1)
         for n, extent, (lo, _, i) in zip(x.shape, out.shape, padding_config)
     ]
     with loops(k, [stop - first for first, stop, _, _ in ranges]) as index:

@@ -20,14 +20,13 @@ from ...core.dtypes import INT64
 from ...core.errors import ArgumentValueError, DtypeError
 from ...core.kernel import Block, BlockEmitter, Buffer, Pointwise, Scalar
 from ...core.primitive import Linear, Primitive
-from ..elementwise.arithmetic import max_p, min_p, mul_p, sub_p
+from ..elementwise.arithmetic import Pair, dual_product, max_p, min_p, mul_p, sub_p
 from ..indexing.gather_scatter import gather_p
-from ..structure.linear import Rule, add_p, dtype_of, flat, linear_jvp, move_axis, shape_of, zeros
+from ..structure.linear import Rule, dtype_of, flat, linear_jvp, move_axis, shape_of, zeros
 from ..structure.shape import iota, loops, pad_p, slice_p
 from .window_geometry import Padding, Placed, covered, dilated, fill, padded_array, place, window_count
 
 Ints = tuple[int, ...]
-Pair = tuple[Any, Any]
 
 _UNROLLED = 32
 """Loops over windows of at most this many elements are unrolled."""
@@ -229,18 +228,12 @@ def under_windows(x: Any, filler: Any, w: Windows) -> list[Any]:
     config = tuple([(low, high, base - 1) for base, low, high in w.placed()])
     if any(part != (0, 0, 0) for part in config):
         x = pad_p.bind(x, filler, padding_config=config)
-    found = []
+    elements = []
     for tap in w.taps():
         start = tuple(w.at((0,) * len(count), tap))
         limit = tuple([a + (n - 1) * s + 1 for a, n, s in zip(start, count, w.window_strides)])
-        found.append(slice_p.bind(x, start_indices=start, limit_indices=limit, strides=w.window_strides))
-    return found
-
-
-def _times(x: Pair, y: Pair) -> Pair:
-    """Multiply two values with tangents."""
-    (a, s), (b, t) = x, y
-    return mul_p.bind(a, b), add_p.bind(mul_p.bind(s, b), mul_p.bind(t, a))
+        elements.append(slice_p.bind(x, start_indices=start, limit_indices=limit, strides=w.window_strides))
+    return elements
 
 
 def _prod_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Pair:
@@ -254,7 +247,7 @@ def _prod_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) ->
     first, *rest = zip(factors, under_windows(t, dtype.type(0), w))
     total: Pair = first
     for factor in rest:
-        total = _times(total, factor)
+        total = dual_product(total, factor)
     return ans, total[1]
 
 
@@ -328,10 +321,10 @@ def _position_batch(
 ) -> tuple[Any, int]:
     w = Windows(**params)
     x = move_axis(args[0], dims[0], 0)
-    found = window_position_p.bind(x, largest=largest, **_one_axis_more(w)._asdict())
+    positions = window_position_p.bind(x, largest=largest, **_one_axis_more(w)._asdict())
     # The indices count through all lanes; convert them to indices within each lane.
     lanes = iota((size, *(1,) * len(w.padding)), 0)
-    return sub_p.bind(found, mul_p.bind(lanes, np.int64(prod(w.padded(shape_of(x)[1:]))))), 0
+    return sub_p.bind(positions, mul_p.bind(lanes, np.int64(prod(w.padded(shape_of(x)[1:]))))), 0
 
 
 # The flat index in the padded operand of the first extreme element of each window; of the first NaN, if any.

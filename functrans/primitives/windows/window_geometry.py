@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core.kernel import BlockEmitter, Buffer, Scalar
-from ..structure.shape import loops
+from ..structure.shape import elements_within, loops
 
 Padding = tuple[tuple[int, int], ...]
 Placed = tuple[tuple[int, int, int], ...]
@@ -31,22 +31,16 @@ def covered(windows: int, window: int, stride: int, dilation: int) -> int:
     return (windows - 1) * stride + dilated(window, dilation) if windows and window else 0
 
 
-def kept(n: int, low: int, step: int, extent: int) -> tuple[int, int]:
-    """Return which of `n` elements at positions ``low + step * i`` lie within `extent`: the first, and how many."""
-    first = max(0, -(low // step))
-    return first, max(0, min(n, -((low - extent) // step)) - first)
-
-
 def padded_array(x: np.ndarray, filler: Any, placed: Placed) -> np.ndarray:
     """Return a new C-contiguous array with `x` dilated, padded and cropped."""
     extents = [max(dilated(n, base) + low + high, 0) for n, (base, low, high) in zip(x.shape, placed)]
     out = np.full(extents, filler, x.dtype)
     source, target = [], []
     for n, extent, (base, low, _) in zip(x.shape, extents, placed):
-        first, count = kept(n, low, base, extent)
+        first, stop = elements_within(extent, n, low, base)
         begin = low + first * base
-        source.append(slice(first, first + count))
-        target.append(slice(begin, begin + dilated(count, base), base))
+        source.append(slice(first, stop))
+        target.append(slice(begin, begin + dilated(stop - first, base), base))
     out[tuple(target)] = x[tuple(source)]
     return out
 
@@ -61,7 +55,8 @@ def fill(
     low: Sequence[int],
 ) -> None:
     """Write `filler` where no element will be; it may write elsewhere, too."""
-    if any(b != 1 or kept(m, lo, b, extent)[1] != extent for m, b, lo, extent in zip(n, base, low, extents)):
+    ranges = map(elements_within, extents, n, low, base)
+    if any(b != 1 or stop - first != extent for (first, stop), b, extent in zip(ranges, base, extents)):
         with loops(k, target.shape) as index:
             k.store(target, index, filler)
 
@@ -76,8 +71,8 @@ def place(
     write: Callable[[list[Any], Scalar], None],
 ) -> None:
     """Write the elements ``read(index)`` to their positions in the padded array of these extents."""
-    ranges = [kept(m, lo, b, extent) for m, b, lo, extent in zip(n, base, low, extents)]
-    with loops(k, [count for _, count in ranges]) as index:
+    ranges = list(map(elements_within, extents, n, low, base))
+    with loops(k, [stop - first for first, stop in ranges]) as index:
         source = [i + first for i, (first, _) in zip(index, ranges)]
         to = [i * b + (lo + first * b) for i, (first, _), b, lo in zip(index, ranges, base, low)]
         write(to, read(source))
