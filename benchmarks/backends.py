@@ -40,8 +40,8 @@ class Backend:
             "linalg": self.linalg,
             "lax": self.lax,
         }
-        wanted = {p.name for p in inspect.signature(f).parameters.values() if p.kind is p.KEYWORD_ONLY}
-        filled = {name: space for name, space in spaces.items() if name in wanted} | options
+        accepted = {p.name for p in inspect.signature(f).parameters.values() if p.kind is p.KEYWORD_ONLY}
+        filled = {name: space for name, space in spaces.items() if name in accepted} | options
 
         def bound(*arguments: Any) -> Any:
             return f(*arguments, **filled)

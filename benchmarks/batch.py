@@ -35,9 +35,9 @@ def main(options: argparse.Namespace) -> int:
     models = (("logistic regression, 20 features", logistic, logistic_batch), ("MLP 20-30-4", mlp, mlp_batch))
     for name, f, arguments in models:
         for order in ("jit(value_and_grad)", "value_and_grad(jit)"):
-            row, found = measure(f, arguments, order)
+            row, row_faults = measure(f, arguments, order)
             rows.append([f"{name}, {order}", *row])
-            faults += [f"{name}, {order}: {fault}" for fault in found]
+            faults += [f"{name}, {order}: {fault}" for fault in row_faults]
     print(f"Batch sizes {_SIZES[1]}, {_SIZES[2]} ... {_SIZES[-1]} (50 of them) after {_SIZES[0]}, float64.")
     print("Median milliseconds of the first call with a size; counts by cache_info().\n")
     counts = ("further traces", "further compiles")

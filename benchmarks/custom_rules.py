@@ -224,8 +224,11 @@ def _uncompiled(repeats: int, faults: list[str]) -> list[list[str]]:
             gradient = grad(softplus if argument == "float64" else lambda x, t=total, s=softplus: t(s(x)))
             calls[name] = lambda s=softplus, x=x: s(x)  # type: ignore[misc]
             gradients[name] = lambda g=gradient, x=x: g(x)  # type: ignore[misc]
-            for found, known in ((calls[name](), plain(x)), (gradients[name](), 1.0 / (1.0 + numpy.exp(-x)))):
-                if not disagreement(found, known) < 1e-12:
+            for result, known in (
+                (calls[name](), plain(x)),
+                (gradients[name](), 1.0 / (1.0 + numpy.exp(-x))),
+            ):
+                if not disagreement(result, known) < 1e-12:
                     faults.append(f"{name}, {argument}: differs from NumPy")
         for contestants in (calls, gradients):
             for name, seconds in rounds(contestants, repeats, clock=thread_time).items():

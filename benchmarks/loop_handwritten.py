@@ -192,23 +192,23 @@ def hmc(precision, start, momenta, uniforms):
 
 @fast
 def kepler(anomaly, eccentricity):
-    found = np.empty_like(anomaly)
+    roots = np.empty_like(anomaly)
     for i in range(anomaly.size):
         m, e = anomaly[i], eccentricity[i]
         x, change = m + e, 1.0
         while abs(change) > 1e-12:
             change = (x - e * math.sin(x) - m) / (1 - e * math.cos(x))
             x -= change
-        found[i] = x
-    return found
+        roots[i] = x
+    return roots
 
 
 @fast
 def logistic_map(x, rate):
-    found, r = x[()], rate[()]
+    state, r = x[()], rate[()]
     for _ in range(20_000):
-        found = r * found * (1 - found)
-    return found
+        state = r * state * (1 - state)
+    return state
 
 
 LOOPS_BY_HAND: dict[str, Callable[..., Any]] = {

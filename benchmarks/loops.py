@@ -23,8 +23,8 @@ def main(options: argparse.Namespace) -> int:
     for workload in LOOP_WORKLOADS:
         if options.only.lower() not in workload.name.lower():
             continue
-        times, first, found = measure(workload, options.repeats or 11)
-        faults += [f"{workload.name}: {fault}" for fault in found]
+        times, first, its_faults = measure(workload, options.repeats or 11)
+        faults += [f"{workload.name}: {fault}" for fault in its_faults]
         own, jax, hand = [times.get(name) for name in _HEADER[1:]]
         cells = [number(None if t is None else 1e3 * t) for t in (own, jax, hand)]
         rows.append([workload.name, *cells, ratio(own, jax), ratio(own, hand)])

@@ -20,8 +20,8 @@ def main(options: argparse.Namespace) -> int:
     for workload in WORKLOADS:
         if options.only.lower() not in workload.name.lower():
             continue
-        times, found = measure(workload, options.repeats or 11)
-        faults += [f"{workload.name}: {fault}" for fault in found]
+        times, its_faults = measure(workload, options.repeats or 11)
+        faults += [f"{workload.name}: {fault}" for fault in its_faults]
         own = [times.get(name) for name in _HEADER[1:3]]
         best = min((t for t in (times.get("JAX t(jit)"), times.get("JAX jit(t)")) if t), default=None)
         hand = times.get("Numba by hand")

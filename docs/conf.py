@@ -41,7 +41,7 @@ def as_written(app, what, name, obj, options, lines):
 
 def tolerable(text):
     text = re.sub(r"(`[\w.]+`)(?=\w)", r"\1\\ ", text)
-    return re.sub(r"\([^()]*\)", lambda found: re.sub(r"(?<!\\)\*", r"\\*", found[0]), text)
+    return re.sub(r"\([^()]*\)", lambda match: re.sub(r"(?<!\\)\*", r"\\*", match[0]), text)
 
 
 def setup(app):

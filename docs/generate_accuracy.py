@@ -93,11 +93,11 @@ def rounded(ulps):
 def row(entry):
     """The line of one function."""
     points = points_of(entry)
-    found = measured(entry, points, DTYPES, RUNS)
-    for dtype, part in found.items():
+    errors = measured(entry, points, DTYPES, RUNS)
+    for dtype, part in errors.items():
         assert not part.wrong, (entry.name, dtype, part.wrong[:5])
-    cells = [rounded(e) for part in found.values() for e in part.worst]
-    compared = sum(part.compared for part in found.values())
+    cells = [rounded(e) for part in errors.values() for e in part.worst]
+    compared = sum(part.compared for part in errors.values())
     name = f"`{entry.name}`" + (" \\*" if entry.conditioned else "") + (" †" if entry.slope else "")
     return "| " + " | ".join([name, str(len(points)), str(compared), *cells]) + " |"
 
@@ -117,13 +117,13 @@ def table():
 
 def stated():
     """The errors on the page: by function and dtype, the largest of each order."""
-    found = {}
+    statements = {}
     for line in PAGE.read_text().splitlines() if PAGE.exists() else ():
         match = re.match(r"\| `(.*?)`(?: (?:\\\*|†))* \| \d+ \| \d+ \| (.*) \|$", line)
         if match:
             numbers = [float(x) for x in match[2].split(" | ")]
-            found[match[1]] = {"float64": numbers[:4], "float32": numbers[4:]}
-    return found
+            statements[match[1]] = {"float64": numbers[:4], "float32": numbers[4:]}
+    return statements
 
 
 if __name__ == "__main__":

@@ -67,10 +67,10 @@ def compiled_to(entry):
     hosts = dict.fromkeys(s.eqn.primitive.name for s in steps if isinstance(s, HostStep))
     kernels = any(isinstance(s, KernelStep) for s in steps)
     if hosts:
-        found = f"{'kernel, ' if kernels else ''}host call ({', '.join(hosts)})"
+        target = f"{'kernel, ' if kernels else ''}host call ({', '.join(hosts)})"
     else:
-        found = "kernel" if kernels else "nothing"
-    return f"{found} (with `size=`)" if all(c.eager or c.sized for c in entry.calls) else found
+        target = "kernel" if kernels else "nothing"
+    return f"{target} (with `size=`)" if all(c.eager or c.sized for c in entry.calls) else target
 
 
 def derivative(entry):

@@ -44,37 +44,37 @@ FAMILIES = {
 def exported(module):
     """Public names and objects of a namespace, other namespaces left out."""
     if module is functrans.errors:
-        return [(name, found) for name, found in vars(module).items() if is_error(found)]
+        return [(name, value) for name, value in vars(module).items() if is_error(value)]
     pairs = [(name, getattr(module, name)) for name in module.__all__]
-    return [(name, found) for name, found in pairs if not inspect.ismodule(found)]
+    return [(name, value) for name, value in pairs if not inspect.ismodule(value)]
 
 
 def gather(module):
     """What a namespace defines: {family: {name: other names}}, constants, and names that are NumPy's own."""
     families, constants, foreign, names = {}, [], [], {}
-    for name, found in exported(module):
-        if not callable(found):
+    for name, value in exported(module):
+        if not callable(value):
             constants.append(name)
-        elif not (found.__module__ or "").startswith("functrans"):
+        elif not (value.__module__ or "").startswith("functrans"):
             foreign.append(name)
-        elif inspect.isclass(found) and module is not functrans and vars(functrans).get(name) is found:
+        elif inspect.isclass(value) and module is not functrans and vars(functrans).get(name) is value:
             constants.append(name)  # it stands among the names of functrans itself
         else:
-            names.setdefault(id(found), []).append((name, found))
+            names.setdefault(id(value), []).append((name, value))
     for group in names.values():
-        found = group[0][1]
+        value = group[0][1]
         others = [name for name, _ in group]
-        name = found.__name__ if found.__name__ in others else others[0]
+        name = value.__name__ if value.__name__ in others else others[0]
         others.remove(name)
-        families.setdefault(family(found), {})[name] = others
+        families.setdefault(family(value), {})[name] = others
     return families, constants, foreign
 
 
-def family(found):
+def family(value):
     """The name of the module an object is at home in; `elementwise` for what the primitives give directly."""
-    home = found.__module__
+    home = value.__module__
     if home in NAMESPACES:  # what a factory made is named after its namespace, for pickle
-        made = getattr(found, "__globals__", {}).get("__name__", "")
+        made = getattr(value, "__globals__", {}).get("__name__", "")
         home = made if made.startswith(("functrans.primitives.", ELEMENTWISE)) else home
     home = FAMILIES.get(home, home)
     return ELEMENTWISE if home.startswith("functrans.primitives.") else home
@@ -96,10 +96,10 @@ def entries(module, names):
     """A table of names with their first lines, then each with its docstring."""
     lines = [".. autosummary::", "   :nosignatures:", "", *(f"   {name}" for name in sorted(names)), ""]
     for name, others in sorted(names.items()):
-        found = getattr(module, name)
-        kind = "function" if not inspect.isclass(found) else "class"
-        lines.append(f".. auto{'exception' if is_error(found) else kind}:: {name}")
-        if kind == "class" and not is_error(found):
+        value = getattr(module, name)
+        kind = "function" if not inspect.isclass(value) else "class"
+        lines.append(f".. auto{'exception' if is_error(value) else kind}:: {name}")
+        if kind == "class" and not is_error(value):
             lines.append("   :members:")
         lines.append("")
         if others:
@@ -107,8 +107,8 @@ def entries(module, names):
     return "\n".join(lines)
 
 
-def is_error(found):
-    return inspect.isclass(found) and issubclass(found, Exception)
+def is_error(value):
+    return inspect.isclass(value) and issubclass(value, Exception)
 
 
 def rest(module, constants, foreign):

@@ -86,10 +86,10 @@ def main():
     t, y = monthly(CO2)
     past, ahead = t < SPLIT, np.arange(SPLIT, 2012.0, 1 / 24)
     objective = ft.jit(ft.value_and_grad(negative_log_likelihood))
-    found = minimize(objective, np.log([*START.values()]), (t[past], y[past] - y[past].mean()), jac=True)
-    p = dict(zip(START, np.exp(found.x)))
+    fit = minimize(objective, np.log([*START.values()]), (t[past], y[past] - y[past].mean()), jac=True)
+    p = dict(zip(START, np.exp(fit.x)))
     print(*(f"{name:13}{value:8.2f}" for name, value in p.items()), sep="\n")
-    print(f"log likelihood {-found.fun:.2f} after {found.nfev} evaluations with gradient")
+    print(f"log likelihood {-fit.fun:.2f} after {fit.nfev} evaluations with gradient")
     error = forecast(p, t[past], y[past], t[~past])[0] - y[~past]
     print(f"forecast of {len(error)} months: root mean square error {np.sqrt(np.mean(error**2)):.2f} ppmv")
     draw(picture, t, y, ahead, *forecast(p, t[past], y[past], ahead))

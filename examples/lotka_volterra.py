@@ -87,10 +87,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--picture", type=Path, default="hares_and_lynxes.png", help="the file to draw to")
     picture = parser.parse_args().picture
-    found = minimize(ft.jit(ft.value_and_grad(negative_log_posterior)), np.log(guess()), jac=True)
-    parameters = np.exp(found.x)
+    fit = minimize(ft.jit(ft.value_and_grad(negative_log_posterior)), np.log(guess()), jac=True)
+    parameters = np.exp(fit.x)
     print(*(f"{name:15}{value:8.3f}" for name, value in zip(NAMES, parameters)), sep="\n")
-    print(f"{found.nfev} evaluations with gradient, largest slope {np.abs(found.jac).max():.1e}")
+    print(f"{fit.nfev} evaluations with gradient, largest slope {np.abs(fit.jac).max():.1e}")
     print("rates apart from the published ones by", *np.round(parameters[:4] / PUBLISHED - 1, 3))
     draw(picture, parameters)
 

@@ -190,12 +190,12 @@ def flow(parameters, x, *, np):
     """Negative log likelihood under six affine coupling layers."""
     total = 0.0
     for n, (w, b, s, t) in enumerate(parameters):
-        kept, changed = (x[:, :2], x[:, 2:]) if n % 2 else (x[:, 2:], x[:, :2])
-        hidden = np.tanh(kept @ w + b)
+        fixed, changed = (x[:, :2], x[:, 2:]) if n % 2 else (x[:, 2:], x[:, :2])
+        hidden = np.tanh(fixed @ w + b)
         scale = np.tanh(hidden @ s)
         changed = changed * np.exp(scale) + hidden @ t
         total = total + np.sum(scale, axis=1)
-        x = np.concatenate([kept, changed] if n % 2 else [changed, kept], axis=1)
+        x = np.concatenate([fixed, changed] if n % 2 else [changed, fixed], axis=1)
     return np.mean(0.5 * np.sum(x**2, axis=1) - total)
 
 

@@ -105,8 +105,8 @@ def _checked_axis(name: str, values: list[Any], places: list[str], axis: int) ->
         if not 0 <= front < len(shape_of(x)):
             raise AxisError(f"{name}: axis {axis} is out of bounds for {place} of shape {shape_of(x)}")
     if len({shape_of(x)[front] for x in values}) > 1:
-        met = ", ".join(f"{place} of extent {shape_of(x)[front]}" for x, place in zip(values, places))
-        raise ArgumentValueError(f"{name}: expected equal extents along axis {front}, got {met}")
+        listed = ", ".join(f"{place} of extent {shape_of(x)[front]}" for x, place in zip(values, places))
+        raise ArgumentValueError(f"{name}: expected equal extents along axis {front}, got {listed}")
     return front
 
 

@@ -187,9 +187,9 @@ def _branch(what: str, index: Any, branches: list[Callable[..., Any]], operands:
             bodies[k] = trace_body(branches[k], avals, tree, _call, outs)
     _check_types(what, branches, bodies)
     given = [strong(x, a.dtype) for x, a in zip(values, avals)]
-    found = cond_primitive.bind(index, [(b.jaxpr, b.consts) for b in bodies], given)
+    results = cond_primitive.bind(index, [(b.jaxpr, b.consts) for b in bodies], given)
     weak = [all(b.outs[i].weak for b in bodies) for i in range(len(outs))]
-    return tree_unflatten(bodies[0].out_tree, carry_out(found, weak))
+    return tree_unflatten(bodies[0].out_tree, carry_out(results, weak))
 
 
 def _call(fun: Callable[..., Any], operands: tuple[Any, ...]) -> Any:

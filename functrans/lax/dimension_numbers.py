@@ -83,30 +83,30 @@ def read_numbers(
     if not isinstance(given, kind):
         raise ArgumentError(f"{name}: dimension_numbers must be {kind.__name__}, got {type(given).__name__}")
     places, dropped, columns, own, other = given
-    found = GatherScatterNumbers(
+    numbers = GatherScatterNumbers(
         as_shape(places, name),
         many_axes(dropped, ndim, name),
         many_axes(columns, ndim, name),
         many_axes(own, ndim, name),
         many_axes(other, len(index) - 1, name),
     )
-    if list(found.places) != sorted(set(found.places)):
-        raise ArgumentValueError(f"{name}: {kind._fields[0]} must ascend, got {found.places}")
-    if len(found.columns) != index[-1]:
+    if list(numbers.places) != sorted(set(numbers.places)):
+        raise ArgumentValueError(f"{name}: {kind._fields[0]} must ascend, got {numbers.places}")
+    if len(numbers.columns) != index[-1]:
         raise ArgumentValueError(
             f"{name}: indices of shape {index} have {index[-1]} columns along their last axis, but "
-            f"{kind._fields[2]} has {len(found.columns)} axes"
+            f"{kind._fields[2]} has {len(numbers.columns)} axes"
         )
-    if {*found.dropped, *found.columns} & {*found.own_batch}:
+    if {*numbers.dropped, *numbers.columns} & {*numbers.own_batch}:
         raise ArgumentValueError(
-            f"{name}: operand_batching_dims {found.own_batch} also appear in another field"
+            f"{name}: operand_batching_dims {numbers.own_batch} also appear in another field"
         )
-    if len(found.own_batch) != len(found.index_batch):
+    if len(numbers.own_batch) != len(numbers.index_batch):
         raise ArgumentValueError(
-            f"{name}: batching axes {found.own_batch} and {found.index_batch} differ in number; expected "
+            f"{name}: batching axes {numbers.own_batch} and {numbers.index_batch} differ in number; expected "
             "one for one"
         )
-    return found
+    return numbers
 
 
 def windows_of(
@@ -117,15 +117,15 @@ def windows_of(
     sizes: tuple[int, ...],
 ) -> ops.PlacedWindows:
     """Return the windows after checking their extents."""
-    kept = [d for d in range(len(shape)) if d not in numbers.dropped and d not in numbers.own_batch]
-    count = len(index) - 1 + len(kept)
-    if len(numbers.places) != len(kept) or any(not 0 <= p < count for p in numbers.places):
+    window_axes = [d for d in range(len(shape)) if d not in numbers.dropped and d not in numbers.own_batch]
+    count = len(index) - 1 + len(window_axes)
+    if len(numbers.places) != len(window_axes) or any(not 0 <= p < count for p in numbers.places):
         raise ArgumentValueError(
-            f"{name}: windows of an operand of shape {shape} keep the axes {tuple(kept)}; expected one place for each "
-            f"among the {count} axes, got {numbers.places}"
+            f"{name}: windows of an operand of shape {shape} keep the axes {tuple(window_axes)}; expected one position "
+            f"for each among the {count} axes, got {numbers.places}"
         )
     for d, (n, size) in enumerate(zip(shape, sizes)):
-        if d not in kept and size > 1:
+        if d not in window_axes and size > 1:
             raise ShapeError(f"{name}: axis {d} is dropped, so windows have extent 1 there, got {size}")
         if not 0 <= size <= n:
             raise ShapeError(f"{name}: windows of extent {size} along axis {d} exceed shape {shape}")
@@ -137,7 +137,7 @@ def windows_of(
             numbers.columns.index(d) if d in numbers.columns else None,
             numbers.index_batch[numbers.own_batch.index(d)] if d in numbers.own_batch else None,
             sizes[d],
-            kept.index(d) if d in kept else None,
+            window_axes.index(d) if d in window_axes else None,
         )
         for d in range(len(shape))
     ]

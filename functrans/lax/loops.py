@@ -187,12 +187,12 @@ def _over_rows(f: Callable[..., Any], rows: list[Any], tree: PyTreeDef, count: i
 def _call_pair(f: Callable[..., Any], tree: tuple[Any, Any]) -> tuple[Any, Any]:
     out = f(*tree)
     if not (isinstance(out, tuple | list) and len(out) == 2):
-        met = f"an array of shape {out.shape}" if hasattr(out, "shape") else type(out).__name__
+        returned = f"an array of shape {out.shape}" if hasattr(out, "shape") else type(out).__name__
         if isinstance(out, tuple | list):
-            met = f"{len(out)} values"
+            returned = f"{len(out)} values"
         raise ArgumentError(
-            f"scan of {name_of(f)}: the body must return a pair (carry, y), but returned {met}. Where there is nothing "
-            "to stack, return (carry, None)",
+            f"scan of {name_of(f)}: the body must return a pair (carry, y), but returned {returned}. If nothing is "
+            "to be stacked, return (carry, None)",
             last_line(f),
         )
     return tuple(out)
@@ -218,10 +218,10 @@ def _length(name: str, xs: Any, rows: list[Any], length: Any) -> int:
         return lengths.pop()
     if not lengths:
         raise ArgumentValueError(f"{name}: without arrays in xs, length is required")
-    met = [f"{place} of length {shape[0]}" for place, shape in zip(places(), shapes)]
+    counts = [f"{place} of length {shape[0]}" for place, shape in zip(places(), shapes)]
     if length is not None:
-        met.append(f"length={length}")
-    raise ArgumentValueError(f"{name}: expected one number of iterations, got {', '.join(met)}")
+        counts.append(f"length={length}")
+    raise ArgumentValueError(f"{name}: expected one number of iterations, got {', '.join(counts)}")
 
 
 def _given_length(name: str, length: Any) -> int:
@@ -230,26 +230,26 @@ def _given_length(name: str, length: Any) -> int:
             f"{name}: length must be a number, but is a traced value of type {length.aval}: it is the number of rows "
             "of the result. Mark the argument static, or use lax.fori_loop, whose bounds may be known only at run time"
         )
-    found = index(name, "length", length)
-    if found < 0:
-        raise ArgumentValueError(f"{name}: length must not be negative, got {found}")
-    return found
+    count = index(name, "length", length)
+    if count < 0:
+        raise ArgumentValueError(f"{name}: length must not be negative, got {count}")
+    return count
 
 
 def unrolled(name: str, unroll: Any, length: int) -> int:
     if isinstance(unroll, bool):
         return max(length, 1) if unroll else 1
-    found = index(name, "unroll", unroll)
-    if found < 0:
-        raise ArgumentValueError(f"{name}: unroll must not be negative, got {found}")
-    return max(found, 1)
+    count = index(name, "unroll", unroll)
+    if count < 0:
+        raise ArgumentValueError(f"{name}: unroll must not be negative, got {count}")
+    return max(count, 1)
 
 
 def _positive(name: str, argument: str, value: Any) -> int:
-    found = index(name, argument, value)
-    if found < 1:
-        raise ArgumentValueError(f"{name}: {argument} must be at least 1, got {found}")
-    return found
+    number = index(name, argument, value)
+    if number < 1:
+        raise ArgumentValueError(f"{name}: {argument} must be at least 1, got {number}")
+    return number
 
 
 def index(name: str, argument: str, value: Any) -> int:

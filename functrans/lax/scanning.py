@@ -69,11 +69,11 @@ class Carry:
         return f"the result of {name_of(self.fun)}{keystr(path)}"
 
 
-def _in_dtype(x: Any, wanted: Aval) -> Any:
+def _in_dtype(x: Any, target: Aval) -> Any:
     """Convert a Python number to the dtype of the carry, if that is of its kind."""
     aval = aval_of(x)
-    mine = aval.weak and not wanted.weak and aval.dtype.kind == wanted.dtype.kind
-    return strong(x, wanted.dtype) if mine and aval.shape == wanted.shape else x
+    mine = aval.weak and not target.weak and aval.dtype.kind == target.dtype.kind
+    return strong(x, target.dtype) if mine and aval.shape == target.shape else x
 
 
 class Rows:
@@ -156,19 +156,19 @@ class ScanLoop(NamedTuple):
             return last, ys
         if config.disable_jit:
             return self._in_python(range(length)[:: -1 if reverse else 1])
-        found = self.traced()
+        carried = self.traced()
         bind = scan_primitive.bind if every is None else partial(checkpointed_scan.bind, every=every)
         outs = bind(
-            found.body.jaxpr,
-            found.body.consts,
-            found.init,
+            carried.body.jaxpr,
+            carried.body.consts,
+            carried.init,
             [_counters(x) if type(x) is range else x for x in self.rows],
             length=length,
             reverse=reverse,
             unroll=unroll,
         )
-        ys_tree = found.body.out_tree.children()[1]
-        return self.last(outs, found), tree_unflatten(ys_tree, [result(y) for y in outs[len(self.carry) :]])
+        ys_tree = carried.body.out_tree.children()[1]
+        return self.last(outs, carried), tree_unflatten(ys_tree, [result(y) for y in outs[len(self.carry) :]])
 
     def reporting(self, progress: Progress) -> ScanLoop:
         """A copy of this loop that also reports its progress."""
@@ -176,9 +176,9 @@ class ScanLoop(NamedTuple):
         carry, tree = [*START, *self.carry], pair(tree_structure(START), self.tree)
         return self._replace(fun=progress.body, call=call, carry=carry, tree=tree)
 
-    def last(self, outs: Sequence[Any], found: CarryBody) -> Any:
+    def last(self, outs: Sequence[Any], carried: CarryBody) -> Any:
         """Select the carry from the results."""
-        return tree_unflatten(self.tree, carry_out(outs[: len(self.carry)], found.weak))
+        return tree_unflatten(self.tree, carry_out(outs[: len(self.carry)], carried.weak))
 
     def traced(self) -> CarryBody:
         """Trace the body to a jaxpr."""
@@ -210,8 +210,8 @@ COUNTER = Aval((), np.dtype(np.int64), weak=True)
 
 
 def _counters(numbers: range) -> Any:
-    found = ops.iota((len(numbers),), 0)
-    return found if numbers.start == 0 else ops.add_p.bind(found, COUNTER.dtype.type(numbers.start))
+    counters = ops.iota((len(numbers),), 0)
+    return counters if numbers.start == 0 else ops.add_p.bind(counters, COUNTER.dtype.type(numbers.start))
 
 
 def _row_aval(x: Any) -> Aval:

@@ -105,7 +105,7 @@ def _starts(x: Any, start_indices: Any, name: str) -> list[Any]:
         raise ArgumentValueError(
             f"lax.{name}: start_indices has {len(start_indices)} elements for an operand with {len(shape)} axes"
         )
-    found = []
+    resolved = []
     for s, n in zip(start_indices, shape):
         s = value_of(s, name)
         if isinstance(s, Tracer):
@@ -114,11 +114,11 @@ def _starts(x: Any, start_indices: Any, name: str) -> list[Any]:
                 if extent is None:
                     s, extent = ops.convert(s, np.dtype(np.int64)), np.int64(n)
                 s = ops.select_p.bind(ops.lt_p.bind(s, s.dtype.type(0)), ops.add_p.bind(s, extent), s)
-            found.append(s)
+            resolved.append(s)
         else:
             i = operator.index(s if not isinstance(s, np.ndarray) else s[()])
-            found.append(i + n if i < 0 else i)
-    return found
+            resolved.append(i + n if i < 0 else i)
+    return resolved
 
 
 @checked
@@ -337,8 +337,8 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
             f"lax.tile: expected {len(shape)} repetitions for shape {shape}, got {counts}"
         )
     spread = tuple([n for pair in zip(counts, shape) for n in pair])
-    kept = tuple(range(1, 2 * len(shape), 2))
-    out = ops.broadcast_in_dim_p.bind(x, shape=spread, broadcast_dimensions=kept)
+    originals = tuple(range(1, 2 * len(shape), 2))
+    out = ops.broadcast_in_dim_p.bind(x, shape=spread, broadcast_dimensions=originals)
     return owned(ops.reshape_p.bind(out, shape=tuple([n * m for n, m in zip(counts, shape)])), operand)
 
 

@@ -156,16 +156,16 @@ def _counted(
     def trace(avals: list[Aval]) -> Body:
         return trace_body(fun, [*avals, COUNTER], in_tree, call, avals)
 
-    found = trace_carry("fori_loop", fun, init, tree, trace, lambda out: out.children()[0])
+    carried = trace_carry("fori_loop", fun, init, tree, trace, lambda out: out.children()[0])
     outs = scan_primitive.bind(
-        found.body.jaxpr,
-        found.body.consts,
-        [*found.init, start],
+        carried.body.jaxpr,
+        carried.body.consts,
+        [*carried.init, start],
         [],
         length=length,
         **options,
     )
-    return tree_unflatten(tree, carry_out(outs[: len(init)], found.weak))
+    return tree_unflatten(tree, carry_out(outs[: len(init)], carried.weak))
 
 
 @boundary
@@ -239,13 +239,15 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
     def trace(avals: list[Aval]) -> Body:
         return trace_body(body_fun, avals, tree, _call, avals)
 
-    found = trace_carry("while_loop", body_fun, init, tree, trace)
-    avals = [Aval(a.shape, a.dtype, w) for a, w in zip(map(aval_of, found.init), found.weak)]
+    carried = trace_carry("while_loop", body_fun, init, tree, trace)
+    avals = [Aval(a.shape, a.dtype, w) for a, w in zip(map(aval_of, carried.init), carried.weak)]
     test = trace_body(cond_fun, avals, tree, _call)
     attach_to(test.hooks)
     _check_condition(cond_fun, test.out_tree, test.outs, test.sources)
-    outs = while_primitive.bind(test.jaxpr, test.consts, found.body.jaxpr, found.body.consts, found.init)
-    return tree_unflatten(tree, carry_out(outs[: len(found.init)], found.weak))
+    outs = while_primitive.bind(
+        test.jaxpr, test.consts, carried.body.jaxpr, carried.body.consts, carried.init
+    )
+    return tree_unflatten(tree, carry_out(outs[: len(carried.init)], carried.weak))
 
 
 def _call(fun: Callable[..., Any], val: Any) -> Any:

@@ -35,24 +35,24 @@ def of_rank(numbers: Sequence[int] | None, rank: int, name: str) -> Ints:
     """Positive integers, one for each axis; None means all ones."""
     if numbers is None:
         return (1,) * rank
-    found = as_shape(numbers, name)
-    if len(found) != rank or any(n < 1 for n in found):
-        raise ArgumentValueError(f"{name} must be {rank} positive integers, one for each axis, got {found}")
-    return found
+    extents = as_shape(numbers, name)
+    if len(extents) != rank or any(n < 1 for n in extents):
+        raise ArgumentValueError(f"{name} must be {rank} positive integers, one for each axis, got {extents}")
+    return extents
 
 
 def given_padding(padding: Any, rank: int, name: str) -> Pads:
     """Pairs of integers, one for each axis."""
     try:
-        found = tuple([as_shape(pair, f"{name}: padding") for pair in padding])
+        pairs = tuple([as_shape(pair, f"{name}: padding") for pair in padding])
     except TypeError:
-        found = ()
-    if len(found) != rank or any(len(pair) != 2 for pair in found):
+        pairs = ()
+    if len(pairs) != rank or any(len(pair) != 2 for pair in pairs):
         raise ArgumentError(
             f"{name}: padding must be 'SAME', 'SAME_LOWER', 'VALID' or {rank} pairs of integers, one for each axis, "
             f"got {padding!r}"
         )
-    return tuple([(low, high) for low, high in found])
+    return tuple([(low, high) for low, high in pairs])
 
 
 def padding_in_words(shape: Ints, window: Ints, strides: Ints, padding: str, name: str) -> Pads:
@@ -155,11 +155,11 @@ def _leaves(operands: Any, init_values: Any, name: str) -> tuple[list[Any], list
 def _applied(computation: Computation, tree: Any, name: str, left: list[Any], right: list[Any]) -> list[Any]:
     """Apply a user's operation to pytrees of arrays; it must preserve their types."""
     given = [tree_util.tree_unflatten(tree, list(map(finish, side))) for side in (left, right)]
-    out, found = tree_util.tree_flatten(computation(*given))
+    out, out_tree = tree_util.tree_flatten(computation(*given))
     values = [operand(y, f"lax.{name}: result of the computation") for y in out]
     values = [strong(v, dtype_of(x)) if aval_of(v).weak else v for v, x in zip(values, right)]
     expected = [aval_of(x).strong() for x in right]
-    if found != tree or [aval_of(v) for v in values] != expected:
+    if out_tree != tree or [aval_of(v) for v in values] != expected:
         raise ArgumentValueError(
             f"lax.{name}: the computation must work element by element and preserve types: for {_listed(expected)} it "
             f"returned {_listed([aval_of(v) for v in values])}"
@@ -228,12 +228,12 @@ def reduce(
     if fold is not None:
         return tree_util.tree_unflatten(tree, [finish(_folded(values[0], begin[0], fold, axes))])
     apply = partial(_applied, computation, tree, "reduce")
-    kept = tuple([d for d in range(ndim) if d not in axes])
+    remaining = tuple([d for d in range(ndim) if d not in axes])
     shape = shape_of(values[0])
     if 0 in [shape[d] for d in axes]:
-        rest = tuple([shape[d] for d in kept])
+        rest = tuple([shape[d] for d in remaining])
         return tree_util.tree_unflatten(tree, [finish(ops.broadcast_to(init, rest)) for init in begin])
-    values = [ops.transpose_p.bind(x, permutation=(*axes, *kept)) for x in values]
+    values = [ops.transpose_p.bind(x, permutation=(*axes, *remaining)) for x in values]
     for _ in axes:
         values = _halved(values, apply)
     return tree_util.tree_unflatten(tree, [finish(v) for v in apply(_spread(begin, values), values)])

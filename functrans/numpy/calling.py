@@ -283,15 +283,15 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
     ndim = len(shape_of(out))
     for axis in as_shape(axes, "apply_over_axes"):
         d = one_axis(axis, ndim, "apply_over_axes")
-        found = array_operand(func(out, d), "apply_over_axes")
-        shape = shape_of(found)
+        result = array_operand(func(out, d), "apply_over_axes")
+        shape = shape_of(result)
         if len(shape) == ndim - 1:
-            found = ops.reshape_p.bind(found, shape=(*shape[:d], 1, *shape[d:]))
+            result = ops.reshape_p.bind(result, shape=(*shape[:d], 1, *shape[d:]))
         elif len(shape) != ndim:
             raise ArgumentValueError(
                 f"apply_over_axes: function is not returning an array of the correct shape: {shape} for {ndim} axes"
             )
-        out = finish(found)
+        out = finish(result)
     return out
 
 

@@ -102,13 +102,13 @@ def _byteswap(x: Any, inplace: bool = False) -> NoReturn:
 
 def _contains(x: Any, value: Any) -> bool:
     """``value in t``, if the values are known."""
-    found = any_of(x == value)
-    if is_abstract(found):
+    contained = any_of(x == value)
+    if is_abstract(contained):
         raise ConcretizationError(
             "value in x of a traced x: its values are unknown while tracing. Write functrans.numpy.any(x == value), "
             "and choose with where"
         )
-    return bool(found)
+    return bool(contained)
 
 
 # --- what would change it -----------------------------------------------------------------------------------

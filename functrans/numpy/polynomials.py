@@ -140,16 +140,16 @@ def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
         d = scale * rest[k]
         quotient.append(d)
         rest = rest.at[k : k + m].add(-d * q)
-    found = stack(quotient) if quotient else zeros(1, rest.dtype)
+    quotients = stack(quotient) if quotient else zeros(1, rest.dtype)
     left = min(n, max(m - 1, 1))
-    kept = rest if n < m else rest[n - left :]
+    remainder = rest if n < m else rest[n - left :]
     if is_abstract(rest):
-        return found, kept
+        return quotients, remainder
     numbers = np.asarray(concrete(rest))
     first = 0
     while first < n - 1 and np.isclose(numbers[first], 0.0, rtol=1e-14):
         first += 1
-    return found, rest[first:]
+    return quotients, rest[first:]
 
 
 # --- values, derivatives, integrals -------------------------------------------------------------------------
@@ -194,11 +194,11 @@ def polyder(p: Any, m: int = 1) -> Any:
     times = operator.index(m)
     if times < 0:
         raise ArgumentValueError(f"polyder: order of derivative must be positive, got {times}")
-    found = coefficients(p, "polyder")
-    for _ in range(min(times, found.shape[0])):
-        n = found.shape[0] - 1
-        found = found[:-1] * np.arange(max(n, 0), 0, -1)
-    return found
+    derivative = coefficients(p, "polyder")
+    for _ in range(min(times, derivative.shape[0])):
+        n = derivative.shape[0] - 1
+        derivative = derivative[:-1] * np.arange(max(n, 0), 0, -1)
+    return derivative
 
 
 _MOST_TIMES = 1 << 16
@@ -233,10 +233,10 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
         raise ArgumentValueError(
             f"polyint: k must be a scalar or of length 1 or >m, got {constants.shape[0]}"
         )
-    found = coefficients(p, "polyint")
+    integral = coefficients(p, "polyint")
     for i in range(times):
-        found = concatenate([found / np.arange(found.shape[0], 0, -1), constants[i : i + 1]])
-    return found
+        integral = concatenate([integral / np.arange(integral.shape[0], 0, -1), constants[i : i + 1]])
+    return integral
 
 
 @implements(np.poly)
@@ -266,22 +266,22 @@ def poly(seq_of_zeros: Any) -> Any:
         z = asarray(z, float)
     if not z.shape[0]:
         return finish(np.float64(1.0))
-    found = ones(1, z.dtype)
+    product = ones(1, z.dtype)
     for i in range(z.shape[0]):
-        found = concatenate([found, zeros(1, z.dtype)]) - concatenate([zeros(1, z.dtype), found * z[i]])
+        product = concatenate([product, zeros(1, z.dtype)]) - concatenate([zeros(1, z.dtype), product * z[i]])
     if z.dtype.kind == "c" and not is_abstract(z):
         numbers = np.asarray(concrete(z))
         if np.all(np.sort(numbers) == np.sort(numbers.conjugate())):
-            return selection.real(found)
-    return found
+            return selection.real(product)
+    return product
 
 
 def _eigenvalues(matrix: Any) -> Any:
     """The eigenvalues, real if they are known to be, as in NumPy."""
-    found = linalg.eigvals(matrix)
-    if matrix.dtype.kind == "c" or is_abstract(found) or np.any(np.imag(concrete(found))):
-        return found
-    return selection.real(found)
+    values = linalg.eigvals(matrix)
+    if matrix.dtype.kind == "c" or is_abstract(values) or np.any(np.imag(concrete(values))):
+        return values
+    return selection.real(values)
 
 
 @implements(np.roots)
@@ -313,8 +313,10 @@ def roots(p: Any) -> Any:
     if n < 2:
         return zeros(zero_roots)
     companion = concatenate([(-c[1:] / c[0])[None], eye(n - 2, n - 1, dtype=c.dtype)])
-    found = _eigenvalues(companion)
-    return concatenate([found, zeros(zero_roots, found.dtype)]) if zero_roots else found
+    nonzero_roots = _eigenvalues(companion)
+    return (
+        concatenate([nonzero_roots, zeros(zero_roots, nonzero_roots.dtype)]) if zero_roots else nonzero_roots
+    )
 
 
 _MOST_COLUMNS = 1 << 20
@@ -415,12 +417,12 @@ def polyfit(
     if rcond is None:
         rcond = points.shape[0] * float(np.finfo(points.dtype).eps)
     scale = ufuncs.sqrt(reductions.sum(matrix * matrix, 0))
-    found, residuals, rank, singular = linalg.lstsq(matrix / scale, values, rcond)
-    found = found / (scale if len(values.shape) == 1 else scale[:, None])
+    fit, residuals, rank, singular = linalg.lstsq(matrix / scale, values, rcond)
+    fit = fit / (scale if len(values.shape) == 1 else scale[:, None])
     if full:
-        return found, residuals, rank, singular, rcond
+        return fit, residuals, rank, singular, rcond
     if not cov:
-        return found
+        return fit
     base = linalg.inv((matrix / scale).T @ (matrix / scale))
     base = base / outer(scale, scale)
     factor: Any = 1.0
@@ -431,8 +433,8 @@ def polyfit(
             )
         factor = residuals / (points.shape[0] - (degree + 1))
     if len(values.shape) == 1:
-        return found, base * factor
-    return found, base[:, :, None] * factor
+        return fit, base * factor
+    return fit, base[:, :, None] * factor
 
 
 def _float(v: Any, position: int) -> Any:

@@ -130,12 +130,12 @@ def _reduce(
     flat = x
     for place, d in enumerate(axes):
         flat = ops.move_axis(flat, d + sum(e > d for e in axes[:place]), place)
-    kept = tuple([shape[d] for d in others])
-    flat = ops.reshape_p.bind(flat, shape=(prod([shape[d] for d in axes]), *kept))
-    found = operand(_folded(function, ufunc, name, flat, initial), name)
+    remaining = tuple([shape[d] for d in others])
+    flat = ops.reshape_p.bind(flat, shape=(prod([shape[d] for d in axes]), *remaining))
+    total = operand(_folded(function, ufunc, name, flat, initial), name)
     if keepdims:
-        kept = tuple([1 if d in axes else n for d, n in enumerate(shape)])
-    return finish(ops.reshape_p.bind(found, shape=kept))
+        remaining = tuple([1 if d in axes else n for d, n in enumerate(shape)])
+    return finish(ops.reshape_p.bind(total, shape=remaining))
 
 
 def _masked(x: Any, where: Any, ufunc: np.ufunc, name: str) -> Any:
@@ -217,8 +217,8 @@ def _accumulate(
     if prim is not None and dtype_of(x).kind in ("f" if ufunc is np.logaddexp else "iuf"):
         return finish(prim.bind(x, axis=d, reverse=False))
     rows = ops.move_axis(x, d, 0)
-    found = _scanned(function, rows) if ufunc in _ASSOCIATIVE else _written_out(function, rows, name)
-    return finish(ops.move_axis(found, 0, d))
+    rows_out = _scanned(function, rows) if ufunc in _ASSOCIATIVE else _written_out(function, rows, name)
+    return finish(ops.move_axis(rows_out, 0, d))
 
 
 def _scanned(function: Callable[..., Any], x: Any) -> Any:

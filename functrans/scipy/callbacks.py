@@ -97,7 +97,7 @@ def as_array(x: Any) -> Any:
     return asarray(x) if is_traced(x) else np.asarray(x)
 
 
-def is_moving(x: Any) -> bool:
+def is_differentiable(x: Any) -> bool:
     """Whether a value can have a derivative."""
     return is_inexact(aval_of(x).dtype)
 
@@ -112,8 +112,8 @@ def pulled(
     fun: Callable[..., Sequence[Any]], values: Sequence[Any], mask: Sequence[bool], cts: Sequence[Any]
 ) -> list[Any]:
     """The cotangents of the marked values."""
-    found = linearize(fun, values, mask)
-    back = backward(found.tape, found.tangents, cts, found.inputs)
+    linear = linearize(fun, values, mask)
+    back = backward(linear.tape, linear.tangents, cts, linear.inputs)
     return [ops.instantiate(ct) for ct, m in zip(back, mask) if m]
 
 

@@ -65,8 +65,8 @@ def lu(
         return finish(ops.rows_taken(lower, order)), finish(upper)
     if p_indices:
         return finish(order), finish(lower), finish(upper)
-    wanted = ops.reshape_p.bind(order, shape=(*batch, m, 1))
-    p = ops.eq_p.bind(wanted, ops.iota((1, m), 1, order.dtype))
+    columns = ops.reshape_p.bind(order, shape=(*batch, m, 1))
+    p = ops.eq_p.bind(columns, ops.iota((1, m), 1, order.dtype))
     return (
         finish(ops.convert_element_type_p.bind(p, dtype=real_dtype(dtype_of(x)))),
         finish(lower),
@@ -205,8 +205,8 @@ def qr(
     ops.check_matrix("qr", x)
     order: tuple[Any, ...] = ()
     if pivoting:
-        found = ops.column_order_p.bind(ops.stop_gradient_p.bind(x))
-        x, order = ops.columns_taken(x, found), (finish(found),)
+        pivots = ops.column_order_p.bind(ops.stop_gradient_p.bind(x))
+        x, order = ops.columns_taken(x, pivots), (finish(pivots),)
     if mode == "raw":
         h, taus = ops.geqrf_p.bind(x)
         r = ops.triangle(ops.rows_of(h, 0, min(shape_of(h)[-2:])), lower=False)

@@ -33,7 +33,7 @@ from ..primitives import ops
 from ..transforms.jvp import jvp
 from ..transforms.linearize import linearize
 from ..transforms.transpose import backward
-from .callbacks import Callback, as_array, is_moving
+from .callbacks import Callback, as_array, is_differentiable
 from .patched import unpatched
 
 #: Options that describe the user's function to a solver, and do not apply to its derivatives.
@@ -58,8 +58,8 @@ class UserOde(OdeSystem):
 
     def slope(self, t: Any, y: Any, operands: Sequence[Any]) -> Any:
         """The derivative of the whole system."""
-        found = self.callback(operands, t, y[:, None] if self.vectorized else y)
-        slope = as_array(found).reshape(-1)
+        result = self.callback(operands, t, y[:, None] if self.vectorized else y)
+        slope = as_array(result).reshape(-1)
         if slope.shape == y.shape:
             return slope
         if slope.shape == (1,):  # one number for all equations, which SciPy accepts
@@ -75,12 +75,12 @@ class TangentOde(OdeSystem):
     """A system followed by its tangent in one direction; the tangents of marked operands follow the operands."""
 
     of: OdeSystem
-    moving: tuple[bool, ...]
+    has_tangent: tuple[bool, ...]
 
     def slope(self, t: Any, y: Any, operands: Sequence[Any]) -> Any:
         """The derivative of the whole system."""
-        n, count = y.shape[0] // 2, len(self.moving)
-        tangents = scatter(self.moving, operands[count:])
+        n, count = y.shape[0] // 2, len(self.has_tangent)
+        tangents = scatter(self.has_tangent, operands[count:])
         values = [y[:n], *operands[:count]]
         outs, moved = jvp(
             lambda x, *cs: [self.of.slope(t, x, cs)], values, [y[n:], *_zeros(values[1:], tangents)]
@@ -94,20 +94,22 @@ class Jacobian(OdeSystem):
 
     of: OdeSystem
     n: int
-    moving: tuple[bool, ...]
+    has_tangent: tuple[bool, ...]
 
     def slope(self, t: Any, y: Any, operands: Sequence[Any]) -> Any:
         """The derivative of the whole system."""
         n = self.n
         own = y[n:].reshape(n, -1)
-        found = linearize(lambda x, *cs: [self.of.slope(t, x, cs)], [y[:n], *operands], [True, *self.moving])
+        linear = linearize(
+            lambda x, *cs: [self.of.slope(t, x, cs)], [y[:n], *operands], [True, *self.has_tangent]
+        )
         rows = []
         for unit in np.eye(n):
-            back = backward(found.tape, found.tangents, [unit], found.inputs)
+            back = backward(linear.tape, linear.tangents, [unit], linear.inputs)
             rows.append([ops.instantiate(ct).reshape(-1) for ct in back if ct is not None])
         in_y = stack([row[0] for row in rows]) @ own
         in_c = stack([concatenate([np.zeros(n), *row[1:]]) for row in rows])
-        return concatenate([found.outs[0], (in_y + in_c).reshape(-1)])
+        return concatenate([linear.outs[0], (in_y + in_c).reshape(-1)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,8 +141,8 @@ class Problem(Sealed):
         options = {k: v for k, v in self.options.items() if k not in _OF_THE_FUNCTION}
 
         def narrowed(tolerance: Any, least: float = 0.0) -> Any:
-            found = np.maximum(np.asarray(tolerance) / np.sqrt(1 + directions), least)
-            return np.concatenate([found, np.repeat(found, directions)]) if found.ndim else float(found)
+            narrow = np.maximum(np.asarray(tolerance) / np.sqrt(1 + directions), least)
+            return np.concatenate([narrow, np.repeat(narrow, directions)]) if narrow.ndim else float(narrow)
 
         rtol = narrowed(options.get("rtol", 1e-3), _SMALLEST_RTOL)
         atol = narrowed(options.get("atol", 1e-6))
@@ -160,13 +162,13 @@ class Problem(Sealed):
                     options["jac"] = for_scipy(options["jac"])
                 return solver(for_scipy(callback.fun), span, y0, vectorized=vectorized, **options)
 
-            found = callback.reading(operands, use)
+            solution = callback.reading(operands, use)
         else:
-            found = solver(lambda t, y: system.slope(t, y, operands), span, y0, **options)
-        if not found.success:
-            raise SolverError(f"solve_ivp: no solution was found: {found.message}")
-        self.details[:] = [found]
-        return found.t, found.y
+            solution = solver(lambda t, y: system.slope(t, y, operands), span, y0, **options)
+        if not solution.success:
+            raise SolverError(f"solve_ivp: no solution was found: {solution.message}")
+        self.details[:] = [solution]
+        return solution.t, solution.y
 
 
 class Flow(Function):
@@ -225,11 +227,11 @@ class Flow(Function):
             return (None,) * (5 + len(operands))
         n = problem.n
         needs_t0, needs_tf, needs_y0, needs_times, *needs = ctx.needs_input_grad[1:]
-        moving = tuple([m and is_moving(x) for m, x in zip(needs, operands)])
+        has_tangent = tuple([m and is_differentiable(x) for m, x in zip(needs, operands)])
         at_start = np.zeros(n)
         back: list[Any] = [None] * len(operands)
-        if needs_t0 or needs_y0 or any(moving):
-            at_start, back = _pulled(ctx, ct, moving)
+        if needs_t0 or needs_y0 or any(has_tangent):
+            at_start, back = _pulled(ctx, ct, has_tangent)
         in_t0 = -(at_start @ problem.system.slope(ctx.t0, ctx.y0, operands)) if needs_t0 else None
         in_tf = in_times = None
         if ctx.times is None:
@@ -252,19 +254,19 @@ def _slope(ctx: Any, k: int) -> Any:
     return ctx.problem.system.slope(_times(ctx)[k], ctx.y[:, k], ctx.operands)
 
 
-def _pulled(ctx: Any, ct: Any, moving: tuple[bool, ...]) -> tuple[Any, list[Any]]:
+def _pulled(ctx: Any, ct: Any, has_tangent: tuple[bool, ...]) -> tuple[Any, list[Any]]:
     """The cotangents of the initial values and the marked operands, from the Jacobian of the solution."""
     problem, operands = ctx.problem, ctx.operands
     n = problem.n
     avals = [aval_of(x) for x in operands]
-    directions = n + sum([a.size for a, m in zip(avals, moving) if m])
-    system = problem.of(Jacobian(problem.system, n, moving), directions)
+    directions = n + sum([a.size for a, m in zip(avals, has_tangent) if m])
+    system = problem.of(Jacobian(problem.system, n, has_tangent), directions)
     z0 = concatenate([ctx.y0, np.eye(n, directions).reshape(-1)])
-    found = Flow.apply(system, ctx.t0, ctx.tf, z0, _times(ctx), *operands)[1]
-    total = (ct[:, None, :] * found[n:].reshape(n, directions, -1)).sum(axis=(0, 2))
+    adjoint = Flow.apply(system, ctx.t0, ctx.tf, z0, _times(ctx), *operands)[1]
+    total = (ct[:, None, :] * adjoint[n:].reshape(n, directions, -1)).sum(axis=(0, 2))
     back: list[Any] = []
     place = n
-    for a, m in zip(avals, moving):
+    for a, m in zip(avals, has_tangent):
         back.append(total[place : place + a.size].reshape(a.shape) if m else None)
         place += a.size if m else 0
     return total[:n], back

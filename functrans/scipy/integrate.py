@@ -90,8 +90,8 @@ def quad(
         "wopts": wopts, "maxp1": maxp1, "limlst": limlst,
     }  # fmt: skip
     callback = Callback("quad", func, args)
-    moving = is_traced(a, b)
-    if not (callback.operands or moving):
+    traced_limits = is_traced(a, b)
+    if not (callback.operands or traced_limits):
         return numbers_only(
             "quad",
             lambda: unpatched(scipy.integrate.quad)(
@@ -101,7 +101,7 @@ def quad(
     if full_output or complex_func:
         which = "full_output" if full_output else "complex_func"
         raise ArgumentError(f"quad: {which} is not available if a traced value is involved")
-    if moving and weight is not None:
+    if traced_limits and weight is not None:
         raise ArgumentError(
             f"quad: limits with weight={weight!r} must not be traced: the weight depends on them"
         )
@@ -205,9 +205,9 @@ def solve_ivp(
     everything = [t0, tf, y0, *callback.operands]
     if not problem.details or any(map(is_abstract, everything)):
         return scipy.optimize.OptimizeResult(t=t, y=y)
-    found = problem.details[0]
-    found.update(t=t, y=y)
-    return found
+    solution = problem.details[0]
+    solution.update(t=t, y=y)
+    return solution
 
 
 __getattr__, __dir__ = _module_attributes("functrans.scipy.integrate", globals())

@@ -206,11 +206,11 @@ def _by_norm(x: Any) -> Any:
     return fori_loop(0, count, lambda _, y: ops.matrix_product(y, y), out)
 
 
-def _squared(x: Any, wanted: Any) -> Any:
+def _squared(x: Any, mask: Any) -> Any:
     """The square where `wanted`; elsewhere the square of zero, so that neither values nor derivatives overflow."""
-    wanted = ops.broadcast_to(wanted, shape_of(x))
-    safe = ops.select_p.bind(wanted, x, dtype_of(x).type(0))
-    return ops.select_p.bind(wanted, ops.matrix_product(safe, safe), x)
+    mask = ops.broadcast_to(mask, shape_of(x))
+    safe = ops.select_p.bind(mask, x, dtype_of(x).type(0))
+    return ops.select_p.bind(mask, ops.matrix_product(safe, safe), x)
 
 
 def _coefficients(degree: int) -> list[float]:

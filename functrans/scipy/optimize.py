@@ -44,9 +44,9 @@ def _bracketed(name: str, doc: str) -> Callable[..., Any]:
             return numbers_only(name, lambda: own(f, a, b, args, full_output=full_output, **options))
 
         def find(for_scipy: Any, a: Any, b: Any) -> tuple[Any, Any]:
-            x, found = own(for_scipy(f), a, b, full_output=True, **{**options, "disp": False})
-            _check(name, found.converged, found.flag)
-            return x, found
+            x, details = own(for_scipy(f), a, b, full_output=True, **{**options, "disp": False})
+            _check(name, details.converged, details.flag)
+            return x, details
 
         equation = RootProblem(callback, find)
         x = ops.weakly(FindRoot.apply(equation, (a, b), *callback.operands))
@@ -203,9 +203,9 @@ def root_scalar(
         if "a" in start:
             start["bracket"] = (start.pop("a"), start.pop("b"))
         derivatives = {"fprime": for_scipy(fprime), "fprime2": for_scipy(fprime2)}
-        found = unpatched(scipy.optimize.root_scalar)(for_scipy(f), **start, **derivatives, **settings)
-        _check("root_scalar", found.converged, found.flag)
-        return found.root, found
+        details = unpatched(scipy.optimize.root_scalar)(for_scipy(f), **start, **derivatives, **settings)
+        _check("root_scalar", details.converged, details.flag)
+        return details.root, details
 
     equation = RootProblem(callback, find, paired=fprime is True or fprime2 is True)
     x = FindRoot.apply(equation, tuple(starts.values()), *callback.operands)
@@ -275,9 +275,9 @@ def root(
         )
 
     def find(for_scipy: Any, start: Any) -> tuple[Any, Any]:
-        found = unpatched(scipy.optimize.root)(for_scipy(fun), start, jac=for_scipy(jac), **settings)
-        _check("root", found.success, found.message)
-        return found.x, found
+        details = unpatched(scipy.optimize.root)(for_scipy(fun), start, jac=for_scipy(jac), **settings)
+        _check("root", details.success, details.message)
+        return details.x, details
 
     start = as_array(x0)
     flat = method in ("hybr", "lm") or not start.shape
@@ -366,10 +366,10 @@ def _results(equation: RootProblem, callback: Callback, guesses: Any, **parts: A
     """SciPy's results with a traced root; their other fields are known only where numbers are."""
     if equation.details is None or any(map(is_abstract, (*callback.operands, *guesses))):
         return scipy.optimize.OptimizeResult(**parts)
-    found = equation.details
-    found = type(found)(found) if type(found) is scipy.optimize.OptimizeResult else found
-    found.update(parts)
-    return found
+    details = equation.details
+    details = type(details)(details) if type(details) is scipy.optimize.OptimizeResult else details
+    details.update(parts)
+    return details
 
 
 __getattr__, __dir__ = _module_attributes("functrans.scipy.optimize", globals())

@@ -114,9 +114,9 @@ def _prepare(module: ModuleType) -> None:
         return
     operators.converting.update({f"{name}.{n}": f"Call functrans.{name}.{n}" for n in ours.__all__})
     for solver in ours.__all__ if _after_import.patching else ():
-        found = getattr(module, solver)
-        if unpatched(found) is found:
-            setattr(module, solver, _wrapped(found, name, getattr(ours, solver)))
+        function = getattr(module, solver)
+        if unpatched(function) is function:
+            setattr(module, solver, _wrapped(function, name, getattr(ours, solver)))
 
 
 def _wrapped(solver: Callable[..., Any], module: str, ours: Callable[..., Any]) -> Callable[..., Any]:

@@ -22,7 +22,7 @@ from ..custom.closures import Sealed
 from ..custom.function import Function
 from ..frontend.arguments import ShapeDtypeStruct, struct_of
 from ..passes.masks import scatter
-from .callbacks import Callback, as_array, is_moving, pulled, pushed
+from .callbacks import Callback, as_array, is_differentiable, pulled, pushed
 from .patched import unpatched
 
 
@@ -58,17 +58,17 @@ class TangentIntegrand(Integrand):
     """The tangents of an integrand; the tangents of marked operands follow the operands."""
 
     of: Integrand
-    moving: tuple[bool, ...]
+    has_tangent: tuple[bool, ...]
 
     def values(self, t: Any, operands: Sequence[Any]) -> list[Any]:
         """The values at `t`."""
-        count = len(self.moving)
-        tangents = scatter(self.moving, operands[count:])
+        count = len(self.has_tangent)
+        tangents = scatter(self.has_tangent, operands[count:])
         return pushed(lambda *cs: self.of.values(t, cs), operands[:count], tangents)
 
     def types(self, operands: Sequence[Any]) -> list[ShapeDtypeStruct]:
         """Their shapes and dtypes."""
-        return self.of.types(operands[: len(self.moving)])
+        return self.of.types(operands[: len(self.has_tangent)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,16 +76,16 @@ class Pulled(Integrand):
     """The cotangents of the marked operands; the cotangents of the values follow the operands."""
 
     of: Integrand
-    moving: tuple[bool, ...]
+    has_tangent: tuple[bool, ...]
 
     def values(self, t: Any, operands: Sequence[Any]) -> list[Any]:
         """The values at `t`."""
-        count = len(self.moving)
-        return pulled(lambda *cs: self.of.values(t, cs), operands[:count], self.moving, operands[count:])
+        count = len(self.has_tangent)
+        return pulled(lambda *cs: self.of.values(t, cs), operands[:count], self.has_tangent, operands[count:])
 
     def types(self, operands: Sequence[Any]) -> list[ShapeDtypeStruct]:
         """Their shapes and dtypes."""
-        return [_like(x) for x, m in zip(operands, self.moving) if m]
+        return [_like(x) for x, m in zip(operands, self.has_tangent) if m]
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,14 +119,14 @@ class Integral(Sealed):
 
     def _each(self, a: Any, b: Any, operands: Sequence[Any]) -> tuple[tuple[Any, ...], Any]:
         """Integrates number by number; all share the evaluations of the integrand."""
-        met: dict[float, np.ndarray] = {}
+        computed: dict[float, np.ndarray] = {}
 
         def at(t: float) -> np.ndarray:
-            found = met.get(t)
-            if found is None:
+            value = computed.get(t)
+            if value is None:
                 values = self.integrand.values(t, operands)
-                found = met[t] = np.concatenate([np.ravel(np.asarray(v)) for v in values])
-            return found
+                value = computed[t] = np.concatenate([np.ravel(np.asarray(v)) for v in values])
+            return value
 
         def number(i: int) -> Callable[[float], float]:
             return lambda t: at(t)[i]
@@ -174,26 +174,26 @@ class Quad(Function):
         if all(ct is None for ct in cts):
             return (None,) * (3 + len(operands))
         cts = [_zeros(s) if ct is None else ct for s, ct in zip(integrand.types(operands), cts)]
-        moving = tuple([n and is_moving(x) for n, x in zip(needs, operands)])
+        has_tangent = tuple([n and is_differentiable(x) for n, x in zip(needs, operands)])
         back: Iterator[Any] = iter(())
-        if any(moving):
-            pull = ctx.integral.of(Pulled(integrand, moving))
+        if any(has_tangent):
+            pull = ctx.integral.of(Pulled(integrand, has_tangent))
             back = iter(Quad.apply(pull, ctx.a, ctx.b, *operands, *cts)[0])
 
         def at(x: Any) -> Any:
             return sum([(v * ct).sum() for v, ct in zip(integrand.values(x, operands), cts)])
 
         limits = -at(ctx.a) if needs_a else None, at(ctx.b) if needs_b else None
-        return (None, *limits, *scatter(moving, back))
+        return (None, *limits, *scatter(has_tangent, back))
 
     @staticmethod
     def jvp(ctx: Any, _: Any, a: Any, b: Any, *tangents: Any) -> Any:
         """Forward mode."""
         integrand, operands = ctx.integral.integrand, ctx.operands
-        moving = tuple([t is not None for t in tangents])
+        has_tangent = tuple([t is not None for t in tangents])
         total: list[Any] = [_zeros(s) for s in integrand.types(operands)]
-        if any(moving):
-            push = ctx.integral.of(TangentIntegrand(integrand, moving))
+        if any(has_tangent):
+            push = ctx.integral.of(TangentIntegrand(integrand, has_tangent))
             given = [t for t in tangents if t is not None]
             total = list(Quad.apply(push, ctx.a, ctx.b, *operands, *given)[0])
         for x, t, sign in ((ctx.a, a, -1.0), (ctx.b, b, 1.0)):

@@ -17,7 +17,7 @@ from ..custom.function import Function
 from ..frontend.arguments import ShapeDtypeStruct
 from ..numpy.linalg import solve
 from ..passes.masks import scatter
-from .callbacks import Callback, as_array, is_moving, pulled, pushed
+from .callbacks import Callback, as_array, is_differentiable, pulled, pushed
 
 
 class RootProblem(Sealed):
@@ -59,8 +59,8 @@ class RootProblem(Sealed):
 
     def residual(self, x: Any, operands: Sequence[Any]) -> Any:
         """The residual of the equation, zero at the root, as a vector."""
-        found = self.callback(operands, x)
-        return as_array(found[0] if self.paired else found).reshape(-1)
+        result = self.callback(operands, x)
+        return as_array(result[0] if self.paired else result).reshape(-1)
 
     def solved(self, x: Any, operands: Sequence[Any], right: Any, transposed: bool = False) -> Any:
         """The solution of the system with the Jacobian (transposed) at the root."""
@@ -98,12 +98,12 @@ class FindRoot(Function):
     def backward(ctx: Any, ct: Any) -> tuple[Any, ...]:
         """Reverse mode."""
         equation, x, operands = ctx.equation, ctx.root, ctx.operands
-        moving = [n and is_moving(c) for n, c in zip(ctx.needs_input_grad[2:], operands)]
-        if ct is None or not any(moving):
+        has_tangent = [n and is_differentiable(c) for n, c in zip(ctx.needs_input_grad[2:], operands)]
+        if ct is None or not any(has_tangent):
             return (None,) * (2 + len(operands))
         right = equation.solved(x, operands, -ct.reshape(-1), transposed=True)
-        back = pulled(lambda *cs: [equation.residual(x, cs)], operands, moving, [right])
-        return (None, None, *scatter(moving, back))
+        back = pulled(lambda *cs: [equation.residual(x, cs)], operands, has_tangent, [right])
+        return (None, None, *scatter(has_tangent, back))
 
     @staticmethod
     def jvp(ctx: Any, _: Any, guesses: Any, *tangents: Any) -> Any:

@@ -226,7 +226,7 @@ def _axes(x: Any, axis: Any, name: str) -> tuple[int, ...]:
     return axes_or_all(axis, ndim, name)
 
 
-def _kept(x: Any, like: Any, axes: tuple[int, ...]) -> Any:
+def _keep_dims(x: Any, like: Any, axes: tuple[int, ...]) -> Any:
     """A reduced value with its axes restored, at extent 1."""
     return ops.reshape_p.bind(x, shape=tuple([1 if d in axes else n for d, n in enumerate(shape_of(like))]))
 
@@ -240,7 +240,7 @@ def _largest(x: Any, axes: tuple[int, ...]) -> Any:
 def _top(x: Any, axes: tuple[int, ...]) -> Any:
     """`_largest`, or 0 where it is not finite. Axes are kept."""
     top = _largest(x, axes)
-    return _kept(ops.select_p.bind(ops.is_finite_p.bind(top), top, literal(0.0, top)), x, axes)
+    return _keep_dims(ops.select_p.bind(ops.is_finite_p.bind(top), top, literal(0.0, top)), x, axes)
 
 
 @checked
@@ -287,7 +287,7 @@ def logsumexp(
         shift = _top(x, axes)
         terms = ops.exp_p.bind(ops.sub_p.bind(x, shift))
         total = ops.reduce_sum_p.bind(terms if w is None else ops.mul_p.bind(w, terms), axes=axes)
-    total = _kept(total, x, axes) if keepdims else total
+    total = _keep_dims(total, x, axes) if keepdims else total
     out = ops.log_p.bind(ops.abs_p.bind(total) if return_sign else total)
     if shift is not None:
         out = ops.add_p.bind(out, shift if keepdims else ops.reshape_p.bind(shift, shape=shape_of(out)))
@@ -318,8 +318,8 @@ def softmax(x: Any, axis: Any = None) -> Any:
     """
     value = _float(x, "softmax")
     axes = _axes(value, axis, "softmax")
-    parts = ops.exp_p.bind(ops.sub_p.bind(value, _kept(_largest(value, axes), value, axes)))
-    return finish(ops.div_p.bind(parts, _kept(ops.reduce_sum_p.bind(parts, axes=axes), value, axes)))
+    parts = ops.exp_p.bind(ops.sub_p.bind(value, _keep_dims(_largest(value, axes), value, axes)))
+    return finish(ops.div_p.bind(parts, _keep_dims(ops.reduce_sum_p.bind(parts, axes=axes), value, axes)))
 
 
 @checked
@@ -348,7 +348,7 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     axes = _axes(value, axis, "log_softmax")
     shifted = ops.sub_p.bind(value, _top(value, axes))
     total = ops.reduce_sum_p.bind(ops.exp_p.bind(shifted), axes=axes)
-    return finish(ops.sub_p.bind(shifted, _kept(ops.log_p.bind(total), value, axes)))
+    return finish(ops.sub_p.bind(shifted, _keep_dims(ops.log_p.bind(total), value, axes)))
 
 
 #: Functions of SciPy written in Python, which convert their arguments.

@@ -84,13 +84,15 @@ def eigh(
     w = finish(_part(w, first, last))
     if eigvals_only:
         return w
-    (found,) = v
+    (eigenvectors,) = v
     if factor is not None:
         if type == 3:
-            found = ops.matrix_product(factor, found)
+            eigenvectors = ops.matrix_product(factor, eigenvectors)
         else:
-            found = ops.solve(factor, found, left_side=True, lower=True, transpose_a=True, conjugate_a=True)
-    return w, finish(found)
+            eigenvectors = ops.solve(
+                factor, eigenvectors, left_side=True, lower=True, transpose_a=True, conjugate_a=True
+            )
+    return w, finish(eigenvectors)
 
 
 def _problem(name: str, a: Any, b: Any, lower: bool, type: int, check_finite: bool) -> tuple[Any, Any]:

@@ -180,8 +180,8 @@ class _Mesh:
             raise ArgumentError(
                 f"{self._name}: a bound is a traced value, but the shape depends on it; use linspace and meshgrid"
             )
-        found = self._made_by[key]
-        return tuple([finish(part) for part in found]) if isinstance(found, tuple) else finish(found)
+        made = self._made_by[key]
+        return tuple([finish(part) for part in made]) if isinstance(made, tuple) else finish(made)
 
 
 mgrid = _Mesh(

@@ -59,10 +59,10 @@ def _number(a: Any, name: str) -> Any:
     """Convert to a number that shapes may depend on."""
     if not isinstance(a, Tracer):
         return a
-    found = a.concrete()
-    if found is None:
+    number = a.concrete()
+    if number is None:
         return float(a) if a.dtype.kind == "f" else operator.index(a)  # raises an error that explains itself
-    return found
+    return number
 
 
 def _counted(count: int, first: Any, step: Any) -> Any:

@@ -67,16 +67,16 @@ def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Any:
         )
     weights = _bit_weights(bitorder, "packbits")
     bits, d = _rows(ops.truth(x), axis, "packbits")
-    *kept, n = shape_of(bits)
+    *batch, n = shape_of(bits)
     missing = -n % 8
     if missing:
-        config = ((0, 0, 0),) * len(kept) + ((0, missing, 0),)
+        config = ((0, 0, 0),) * len(batch) + ((0, missing, 0),)
         bits = ops.pad_p.bind(bits, np.False_, padding_config=config)
-    bits = ops.reshape_p.bind(bits, shape=(*kept, (n + missing) // 8, 8))
+    bits = ops.reshape_p.bind(bits, shape=(*batch, (n + missing) // 8, 8))
     packed = ops.reduce_sum_p.bind(
-        ops.select_p.bind(bits, np.broadcast_to(weights, shape_of(bits)), np.uint8(0)), axes=(len(kept) + 1,)
+        ops.select_p.bind(bits, np.broadcast_to(weights, shape_of(bits)), np.uint8(0)), axes=(len(batch) + 1,)
     )
-    return finish(ops.move_axis(packed, len(kept), d))
+    return finish(ops.move_axis(packed, len(batch), d))
 
 
 @implements(np.unpackbits)
@@ -104,23 +104,23 @@ def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bit
         raise DtypeError(f"unpackbits: expected an input array of unsigned byte data type, got {dtype_of(x)}")
     weights = _bit_weights(bitorder, "unpackbits")
     rows, d = _rows(x, axis, "unpackbits")
-    *kept, n = shape_of(rows)
-    spread = ops.reshape_p.bind(rows, shape=(*kept, n, 1))
-    shifts = np.log2(weights).astype(np.uint8).reshape((1,) * len(kept) + (1, 8))
+    *batch, n = shape_of(rows)
+    spread = ops.reshape_p.bind(rows, shape=(*batch, n, 1))
+    shifts = np.log2(weights).astype(np.uint8).reshape((1,) * len(batch) + (1, 8))
     bits = ops.and_p.bind(ops.shift_right_p.bind(spread, shifts), np.uint8(1))
-    bits = ops.reshape_p.bind(bits, shape=(*kept, 8 * n))
+    bits = ops.reshape_p.bind(bits, shape=(*batch, 8 * n))
     if count is not None:
-        wanted = operator.index(count)
-        if wanted < 0 and -wanted > 8 * n:
+        bit_count = operator.index(count)
+        if bit_count < 0 and -bit_count > 8 * n:
             raise ArgumentValueError(
-                f"unpackbits: -count ({-wanted}) is larger than the number of bits, {8 * n}"
+                f"unpackbits: -count ({-bit_count}) is larger than the number of bits, {8 * n}"
             )
-        wanted = 8 * n + wanted if wanted < 0 else wanted
-        if wanted > 8 * n:
-            config = ((0, 0, 0),) * len(kept) + ((0, wanted - 8 * n, 0),)
+        bit_count = 8 * n + bit_count if bit_count < 0 else bit_count
+        if bit_count > 8 * n:
+            config = ((0, 0, 0),) * len(batch) + ((0, bit_count - 8 * n, 0),)
             bits = ops.pad_p.bind(bits, np.uint8(0), padding_config=config)
-        bits = ops.slice_along(bits, len(kept), 0, wanted)
-    return finish(ops.move_axis(bits, len(kept), d))
+        bits = ops.slice_along(bits, len(batch), 0, bit_count)
+    return finish(ops.move_axis(bits, len(batch), d))
 
 
 # --- counting bits ------------------------------------------------------------------------------------------

@@ -36,18 +36,18 @@ def conjugated(x: Any) -> Any:
 def length(name: str, n: Any) -> int:
     """Check a number of points."""
     try:
-        found = operator.index(n)
+        points = operator.index(n)
     except TypeError as error:
         if isinstance(error, ArgumentError) or type(error) is not TypeError:
             raise
         raise ArgumentError(
             f"{name}: the number of points (n or s) along an axis must be an integer, got {n!r}"
         ) from None
-    if found < 1:
+    if points < 1:
         raise ArgumentValueError(
-            f"{name}: the number of points (n or s) along an axis must be at least 1, got {found}"
+            f"{name}: the number of points (n or s) along an axis must be at least 1, got {points}"
         )
-    return found
+    return points
 
 
 def resized(x: Any, axis: int, n: int) -> Any:

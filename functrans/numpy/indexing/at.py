@@ -279,19 +279,19 @@ def _updates(x: Any, values: Any, op: Any) -> Any:
     """Convert values to the dtype of the array, by NumPy's rules of assignment."""
     dtype = x.dtype
     if isinstance(values, Tracer):
-        met: Any = values.dtype.type(0).item() if values.weak_type else values.dtype
+        update_type: Any = values.dtype.type(0).item() if values.weak_type else values.dtype
     elif type(values) in (int, float, complex):
-        met = values
+        update_type = values
     else:
         values = np.asarray(values)
-        met = values.dtype
+        update_type = values.dtype
     if op is not None:
-        result = np.result_type(dtype, met)
+        result = np.result_type(dtype, update_type)
         if op is ops.div_p and result.kind not in "fc":
             result = np.dtype(float)
         if not np.can_cast(result, dtype, "same_kind"):
             raise DtypeError(
-                f"x.at[...] of an array of dtype {dtype}: with {_described(met)} the result is {result}, "
+                f"x.at[...] of an array of dtype {dtype}: with {_described(update_type)} the result is {result}, "
                 "which cannot be stored. Convert the array (x.astype(...)) or the values first"
             )
     if isinstance(values, Tracer):
@@ -300,8 +300,12 @@ def _updates(x: Any, values: Any, op: Any) -> Any:
     return values.astype(dtype, copy=False) if isinstance(values, np.ndarray) else np.asarray(values, dtype)
 
 
-def _described(met: Any) -> str:
-    return f"values of dtype {met}" if isinstance(met, np.dtype) else f"the value {met!r}"
+def _described(update_type: Any) -> str:
+    return (
+        f"values of dtype {update_type}"
+        if isinstance(update_type, np.dtype)
+        else f"the value {update_type!r}"
+    )
 
 
 def _fitted(values: Any, shape: tuple[int, ...]) -> Any:

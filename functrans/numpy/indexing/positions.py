@@ -177,7 +177,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
     Array([[0, 2],
            [3, 5]])
     """
-    found = []
+    arrays = []
     for d, arg in enumerate(args):
         x = operand(arg, "ix_", d)
         if len(shape_of(x)) != 1:
@@ -193,8 +193,8 @@ def ix_(*args: Any) -> tuple[Any, ...]:
             x = x.astype(np.intp)
         shape = [1] * len(args)
         shape[d] = shape_of(x)[0]
-        found.append(owned(ops.reshape_p.bind(x, shape=tuple(shape)), arg))
-    return tuple(found)
+        arrays.append(owned(ops.reshape_p.bind(x, shape=tuple(shape)), arg))
+    return tuple(arrays)
 
 
 # --- flat and many-dimensional ------------------------------------------------------------------------------
@@ -260,13 +260,13 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
         except ValueError as error:
             raise ArgumentValueError(f"unravel_index: {error}") from None
     i = _checked(i.astype(np.int64), prod(extents), "raise")
-    found = []
+    coordinates = []
     listed = extents[::-1] if order == "C" else extents
     for n in listed[:-1]:
         i, inside = ufuncs.divmod(i, n)
-        found.append(inside)
-    found.append(i)
-    return tuple(found[::-1] if order == "C" else found)
+        coordinates.append(inside)
+    coordinates.append(i)
+    return tuple(coordinates[::-1] if order == "C" else coordinates)
 
 
 @implements(np.ravel_multi_index)

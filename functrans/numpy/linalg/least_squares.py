@@ -28,10 +28,10 @@ def _epsilon(x: Any) -> float:
 
 def _real(value: Any, name: str) -> Any:
     """Convert a tolerance to double precision; it has no derivative."""
-    found = operand(value, name)
-    if aval_of(found).dtype.kind == "c":
-        raise ArgumentValueError(f"{name}: a tolerance must be real, got {aval_of(found).dtype}")
-    return strong(found, FLOAT64)
+    tolerance = operand(value, name)
+    if aval_of(tolerance).dtype.kind == "c":
+        raise ArgumentValueError(f"{name}: a tolerance must be real, got {aval_of(tolerance).dtype}")
+    return strong(tolerance, FLOAT64)
 
 
 # --- pseudo-inverse -----------------------------------------------------------------------------------------
@@ -278,10 +278,10 @@ def _element(s: Any, place: int) -> Any:
     """One element along the last axis."""
     shape = shape_of(s)
     start = (*(0,) * (len(shape) - 1), place)
-    found = ops.slice_p.bind(
+    element = ops.slice_p.bind(
         s, start_indices=start, limit_indices=(*shape[:-1], place + 1), strides=(1,) * len(shape)
     )
-    return ops.reshape_p.bind(found, shape=shape[:-1])
+    return ops.reshape_p.bind(element, shape=shape[:-1])
 
 
 def _ratio(x: Any, y: Any) -> Any:

@@ -62,7 +62,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     if axis is None:
         axes = tuple(range(ndim))
         if ord is None:
-            return finish(_kept(_two(value, axes), value, axes, keepdims))
+            return finish(_keep_dims(_two(value, axes), value, axes, keepdims))
         if ndim not in (1, 2):
             raise ArgumentValueError(
                 f"norm: ord={ord!r} is for vectors and matrices, got {ndim} axes; give axis="
@@ -70,13 +70,13 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     else:
         axes = many_axes(axis, ndim, "norm")
     if len(axes) == 1:
-        return finish(_kept(_vector(value, ord, axes), value, axes, keepdims))
+        return finish(_keep_dims(_vector(value, ord, axes), value, axes, keepdims))
     if len(axes) == 2:
-        return finish(_kept(_matrix(value, ord, axes), value, axes, keepdims))
+        return finish(_keep_dims(_matrix(value, ord, axes), value, axes, keepdims))
     raise ArgumentValueError(f"norm: axis must be one axis or a pair, got {axis!r}")
 
 
-def _kept(out: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+def _keep_dims(out: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if not keepdims:
         return out
     return ops.reshape_p.bind(out, shape=tuple([1 if d in axes else n for d, n in enumerate(shape_of(x))]))
@@ -115,9 +115,9 @@ def _matrix(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
         return _two(x, axes)
     rows, columns = axes
     if ord in (1, -1, math.inf, -math.inf):
-        summed, kept = (rows, columns) if abs(ord) == 1 else (columns, rows)
+        summed, extremal = (rows, columns) if abs(ord) == 1 else (columns, rows)
         sums = ops.reduce_sum_p.bind(ops.abs_p.bind(x), axes=(summed,))
-        return _extremum(sums, kept - (summed < kept), ord > 0)
+        return _extremum(sums, extremal - (summed < extremal), ord > 0)
     if ord in (2, -2, "nuc"):
         return _spectral(x, ord, axes)
     raise ArgumentValueError(f"norm: ord={ord!r} is no norm of matrices")
@@ -153,7 +153,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     value = inexact(x, "vector_norm")
     ndim = len(shape_of(value))
     axes = axes_or_all(axis, ndim, "vector_norm")
-    return finish(_kept(_vector(value, ord, axes), value, axes, keepdims))
+    return finish(_keep_dims(_vector(value, ord, axes), value, axes, keepdims))
 
 
 @implements(np.linalg.matrix_norm)

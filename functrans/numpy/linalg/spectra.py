@@ -41,10 +41,10 @@ class SVDResult(NamedTuple):
 
 
 def _is_lower(name: str, uplo: Any) -> bool:
-    found = {"L": True, "U": False}.get(uplo.upper() if isinstance(uplo, str) else uplo)
-    if found is None:
+    lower = {"L": True, "U": False}.get(uplo.upper() if isinstance(uplo, str) else uplo)
+    if lower is None:
         raise ArgumentValueError(f"{name}: UPLO must be 'L' or 'U', got {uplo!r}")
-    return found
+    return lower
 
 
 def _hermitian(name: str, a: Any, uplo: Any, vectors: bool) -> tuple[Any, ...]:

@@ -111,11 +111,11 @@ def _extremum(
     keepdims, initial, where = given(keepdims, False), given(initial, None), given(where, True)
     x = _checked(a, axis, name)
     value, nan = _replaced(x, worst)
-    found = function(value, axis, None, keepdims, initial, where)
+    extremum = function(value, axis, None, keepdims, initial, where)
     if nan is None or initial is not None:
-        return found
+        return extremum
     nothing = reductions.all(nan, axis, keepdims=keepdims)
-    return selection.where(nothing, literal(np.nan, x), found)
+    return selection.where(nothing, literal(np.nan, x), extremum)
 
 
 @implements(np.nanmax)
@@ -168,16 +168,16 @@ def _position(function: Callable[..., Any], worst: float, a: Any, axis: Any, out
     refuse_out(name, out)
     keepdims = given(keepdims, False)
     value, nan = _replaced(_checked(a, axis, name), worst)
-    found = function(value, axis, keepdims=keepdims)
+    position = function(value, axis, keepdims=keepdims)
     if nan is None:
-        return found
+        return position
     nothing = reductions.all(nan, axis, keepdims=keepdims)
     known = concrete(nothing)
     if known is None:
-        return selection.where(nothing, np.int64(-1), found)
+        return selection.where(nothing, np.int64(-1), position)
     if np.any(known):
         raise ArgumentValueError(f"{name}: All-NaN slice encountered: along axis {axis} there is no number")
-    return found
+    return position
 
 
 @implements(np.nanargmax)
@@ -285,11 +285,11 @@ def nanvar(
     x, mask = _numbers(a, axis, where, "nanvar")
     less = statistics.degrees_less(ddof, given(correction, None), "nanvar")
     var = partial(statistics.var, where=mask, mean=given(mean, None))
-    found = run_quietly(var, x, axis, dtype, None, less, keepdims, invalid="ignore", divide="ignore")
+    variance = run_quietly(var, x, axis, dtype, None, less, keepdims, invalid="ignore", divide="ignore")
     if mask is True:
-        return found
+        return variance
     number = reductions.sum(ops.broadcast_to(operand(mask, "nanvar"), shape_of(x)), axis, keepdims=keepdims)
-    return selection.where(number > less, found, literal(np.nan, found))
+    return selection.where(number > less, variance, literal(np.nan, variance))
 
 
 @implements(np.nanstd)

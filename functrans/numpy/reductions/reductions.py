@@ -187,8 +187,8 @@ def _extremum(
             raise ArgumentValueError(
                 f"{name}: zero-size array of shape {shape} has no {name}imum along axis {axis}; pass initial="
             )
-        kept = tuple([1 if d in axes else n for d, n in enumerate(shape) if d not in axes or keepdims])
-        return finish(ops.full(kept, initial, dtype_of(x)))
+        out_shape = tuple([1 if d in axes else n for d, n in enumerate(shape) if d not in axes or keepdims])
+        return finish(ops.full(out_shape, initial, dtype_of(x)))
     return _with_initial(combine, reduced(prim, x, axis, keepdims, name), initial)
 
 
@@ -332,13 +332,13 @@ def _position(name: str, prim: Primitive, a: Any, axis: Any, keepdims: Any) -> A
     if not shape and type(axis) is int and axis in (0, -1):
         axis = None  # a number has these, as in `reduced_axes`
     x, d = along(x, axis, name)
-    kept = (1,) * len(shape) if axis is None else (*shape[:d], 1, *shape[d + 1 :])
+    reduced = (1,) * len(shape) if axis is None else (*shape[:d], 1, *shape[d + 1 :])
     if shape_of(x)[d] == 0:
         raise ArgumentValueError(
             f"{name}: attempt to get {name} of an empty sequence (shape {shape}, axis {axis})"
         )
     out = prim.bind(x, axes=(d,))
-    return finish(ops.reshape_p.bind(out, shape=kept) if keepdims is True else out)
+    return finish(ops.reshape_p.bind(out, shape=reduced) if keepdims is True else out)
 
 
 @implements(np.argmax, method="argmax")

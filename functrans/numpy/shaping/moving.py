@@ -234,8 +234,8 @@ def _one_each(counts: Any, shape: tuple[int, ...], d: int) -> Any:
 def _each_repeated(x: Any, count: int, d: int) -> Any:
     shape = shape_of(x)
     wide = (*shape[: d + 1], count, *shape[d + 1 :])
-    kept = tuple([i for i in range(len(wide)) if i != d + 1])
-    spaced = ops.broadcast_in_dim_p.bind(x, shape=wide, broadcast_dimensions=kept)
+    originals = tuple([i for i in range(len(wide)) if i != d + 1])
+    spaced = ops.broadcast_in_dim_p.bind(x, shape=wide, broadcast_dimensions=originals)
     return ops.reshape_p.bind(spaced, shape=(*shape[:d], shape[d] * count, *shape[d + 1 :]))
 
 

@@ -218,15 +218,15 @@ def _statistic(
     taken = [n if length is None or length > n else length for length in lengths]
     if 0 in taken and mode in ("maximum", "minimum"):
         raise ArgumentValueError("pad: stat_length of 0 yields no value for padding")
-    found = []
+    statistics = []
     for part, count in zip(_edges(x, d, *taken), width):
         number: Any = _STATISTICS[mode](finish(part), axis=d, keepdims=True)
         if dtype.kind in "iu" and number.dtype.kind not in "iu":
             number = selection.round(number)
         shape = list(shape_of(number))
         shape[d] = count
-        found.append(ops.broadcast_to(ops.convert(operand(number, "pad"), dtype), tuple(shape)))
-    return _beside(x, d, *found)
+        statistics.append(ops.broadcast_to(ops.convert(operand(number, "pad"), dtype), tuple(shape)))
+    return _beside(x, d, *statistics)
 
 
 def _odd(x: Any, d: int, width: tuple[int, int], symmetric: bool) -> Any:

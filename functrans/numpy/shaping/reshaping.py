@@ -159,8 +159,8 @@ def _at_least(name: str, ndim: int) -> Any:
         return owned(x, a)
 
     def function(*arys: Any) -> Any:
-        found = tuple([widened(a, i) for i, a in enumerate(arys)])
-        return found[0] if len(found) == 1 else found
+        results = tuple([widened(a, i) for i, a in enumerate(arys)])
+        return results[0] if len(results) == 1 else results
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""Make arrays have at least {ndim} axes, by inserting axes of extent 1 where NumPy does.

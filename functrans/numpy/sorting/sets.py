@@ -181,17 +181,17 @@ def unique(
     rows, d = along(x, axis, "unique")
     rows = ops.move_axis(rows, d, 0)
     if size is not None:
-        found = _unique_of_size(rows, size_of(size, "unique"), fill_value, equal_nan)
+        result = _unique_of_size(rows, size_of(size, "unique"), fill_value, equal_nan)
     elif concrete(x) is None:
         need_size("unique", x)
     else:
-        found = _unique_known(rows, equal_nan)
-    values, indices, inverse, counts = found
+        result = _unique_known(rows, equal_nan)
+    values, indices, inverse, counts = result
     values = ops.move_axis(values, 0, d)
     if axis is None:
         inverse = ops.reshape_p.bind(inverse, shape=shape)
     asked = [(return_index, indices), (return_inverse, inverse), (return_counts, counts)]
-    outs = tuple([finish(y) for y in (values, *[y for wanted, y in asked if wanted])])
+    outs = tuple([finish(y) for y in (values, *[y for requested, y in asked if requested])])
     return outs if len(outs) > 1 else outs[0]
 
 
@@ -309,10 +309,10 @@ def _occurs(x: Any, others: Any, invert: bool) -> Any:
     x, others = common(x, others)
     (ordered,) = ops.sort_p.bind(others, dimension=0, num_keys=1)
     at = places(ordered, x, "left")
-    found = ops.gather_p.bind(
+    neighbours = ops.gather_p.bind(
         ordered, at, axes=(0,), mode="clip"
     )  # beyond the end stands nothing that is equal
-    return (ops.ne_p if invert else ops.eq_p).bind(x, found)
+    return (ops.ne_p if invert else ops.eq_p).bind(x, neighbours)
 
 
 # --- of two sets --------------------------------------------------------------------------------------------

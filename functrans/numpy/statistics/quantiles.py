@@ -91,11 +91,11 @@ def _lanes(x: Any, axis: Any, keepdims: Any, name: str) -> _Lanes:
 def _last(x: Any, axes: tuple[int, ...]) -> Any:
     """Merge some axes into one, the last."""
     shape = shape_of(x)
-    kept = [d for d in range(len(shape)) if d not in axes]
-    order = (*kept, *sorted(axes))
+    remaining = [d for d in range(len(shape)) if d not in axes]
+    order = (*remaining, *sorted(axes))
     if order != tuple(range(len(shape))):
         x = ops.transpose_p.bind(x, permutation=order)
-    return ops.reshape_p.bind(x, shape=(*[shape[d] for d in kept], prod([shape[d] for d in axes])))
+    return ops.reshape_p.bind(x, shape=(*[shape[d] for d in remaining], prod([shape[d] for d in axes])))
 
 
 def _sorted(x: Any) -> Any:
@@ -199,13 +199,13 @@ def _weighted(x: Any, weights: Any, q: Any, skip: bool) -> Any:
     if dtype_of(q).kind == "f":
         share = ops.convert(share, dtype_of(q))
     share = ops.select_p.bind(ops.eq_p.bind(share, literal(0.0, share)), literal(-1.0, share), share)
-    wanted = ops.reshape_p.bind(ops.convert(q, dtype_of(share)), shape=(prod(shape_of(q)),))
-    wanted = ops.broadcast_in_dim_p.bind(
-        wanted, shape=(*shape[:-1], *shape_of(wanted)), broadcast_dimensions=(last,)
+    targets = ops.reshape_p.bind(ops.convert(q, dtype_of(share)), shape=(prod(shape_of(q)),))
+    targets = ops.broadcast_in_dim_p.bind(
+        targets, shape=(*shape[:-1], *shape_of(targets)), broadcast_dimensions=(last,)
     )
-    at = ops.min_p.bind(ops.searchsorted_p.bind(share, wanted, side="left"), np.int64(shape[-1] - 1))
-    found = ops.move_axis(ops.take_along(ordered, at, last), last, 0)
-    return ordered, ops.reshape_p.bind(found, shape=shape_of(q) + shape[:-1])
+    at = ops.min_p.bind(ops.searchsorted_p.bind(share, targets, side="left"), np.int64(shape[-1] - 1))
+    picked = ops.move_axis(ops.take_along(ordered, at, last), last, 0)
+    return ordered, ops.reshape_p.bind(picked, shape=shape_of(q) + shape[:-1])
 
 
 def _checked_q(q: Any, name: str, scale: int) -> tuple[Any, bool]:
@@ -289,18 +289,18 @@ def _quantile(
         return finish(ops.full(lead + lanes.shape, np.nan, np.result_type(dtype, 1.0)))
     if weights is not None:
         w = _last(_checked_weights(weights, x, axis, method, name), lanes.axes)
-        ordered, found = _weighted(lanes.x, w, fractions, skip and dtype.kind == "f")
+        ordered, values = _weighted(lanes.x, w, fractions, skip and dtype.kind == "f")
     else:
         way = METHODS[method]
         ordered = _sorted(lanes.x)
         counted = skip and dtype.kind == "f"
         n = _count(ordered) if counted else shape_of(ordered)[-1]
-        found = _interpolated(ordered, fractions, n, way, weak)
+        values = _interpolated(ordered, fractions, n, way, weak)
     if dtype.kind == "f":
         # NaN comes last; if it is to be skipped, it is used only if all elements are NaN.
         witness = _pick(ordered, np.zeros((), np.int64), 0) if skip else _final(ordered)
-        found = ops.select_p.bind(_spread(ops.is_nan(witness), lead), literal(np.nan, found), found)
-    return finish(ops.reshape_p.bind(found, shape=lead + lanes.shape))
+        values = ops.select_p.bind(_spread(ops.is_nan(witness), lead), literal(np.nan, values), values)
+    return finish(ops.reshape_p.bind(values, shape=lead + lanes.shape))
 
 
 @implements(np.quantile)
@@ -459,11 +459,11 @@ def _median(name: str, a: Any, axis: Any, out: Any, keepdims: Any, skip: bool) -
         a_, b = (_pick(ordered, np.asarray(i), 0) for i in (low, high))
         single = ops.full(rows, low == high, np.dtype(bool))
     both = ops.div_p.bind(ops.add_p.bind(a_, b), literal(2.0, a_))
-    found = ops.select_p.bind(single, b, both)
+    median = ops.select_p.bind(single, b, both)
     if not skip and dtype_of(x).kind in "fc":
         witness = _final(ordered)
-        found = ops.select_p.bind(ops.is_nan(witness), witness, found)
-    return finish(ops.reshape_p.bind(found, shape=lanes.shape))
+        median = ops.select_p.bind(ops.is_nan(witness), witness, median)
+    return finish(ops.reshape_p.bind(median, shape=lanes.shape))
 
 
 @implements(np.median)

@@ -50,7 +50,7 @@ def check_matrix(name: str, a: Any) -> None:
 def check_square(name: str, a: Any) -> None:
     """Refuse anything but square matrices or stacks of them."""
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        raise LinAlgError(f"{name}: expected square matrices (equal last two axes), got shape {a.shape}")
+        raise LinAlgError(f"{name}: expected square matrices, got shape {a.shape}")
 
 
 def check_right_side(name: str, a: Any, b: Any, left_side: bool = True) -> None:
