@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..core.ir import Jaxpr
-from ..core.kernel import BlockEmitter, Buffer
+from ..core.kernel import Block, BlockEmitter, Buffer
 from ..passes.masks import split
 from ..primitives.tape import stacked, write_tape
 from .carry_memory import Carries
 from .run_body import computed
-from .vectorized_while import fits, in_step
 
 
 def head_of(values: Sequence[Any], length: int | None) -> tuple[Sequence[Any], Sequence[Any]]:
@@ -68,9 +67,11 @@ def kernel(
     head, rest = head_of(operands, length)
     consts, init, rows = split(rest, num_consts, num_carry)
     last, out_rows = split(results, num_carry)
-    if length is not None and not num_carry and fits(jaxpr, length):
-        in_step(k, jaxpr, consts, rows, out_rows, length)
-        return
+    if length is not None and not num_carry and len(jaxpr.eqns) == 1:
+        rule = jaxpr.eqns[0].primitive.kernel
+        write = rule.over_lanes if isinstance(rule, Block) else None
+        if write is not None and write(k, jaxpr, consts, rows, out_rows, length):
+            return
     carries = Carries(k, jaxpr, num_consts, init, last)
 
     def step(i: Any) -> None:

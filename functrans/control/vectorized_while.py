@@ -28,11 +28,11 @@ FEWEST = 64
 BOOL = np.dtype(bool)
 
 
-def fits(jaxpr: Jaxpr, length: int) -> bool:
-    """Whether the body of a scan without carry is a loop that can run in groups of lanes."""
-    if length < FEWEST or len(jaxpr.eqns) != 1 or jaxpr.eqns[0].primitive.name != "while":
+def _can_group(jaxpr: Jaxpr, length: int) -> bool:
+    """Whether the ``while_loop`` that is the body of a scan without carry can run in groups of lanes."""
+    if length < FEWEST:
         return False
-    eqn = jaxpr.eqns[0]
+    (eqn,) = jaxpr.eqns
     cond, body = eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"]
     numbers = [a.aval for a in (*eqn.invars, *eqn.outvars, *jaxpr.outvars)]
     own = set(eqn.outvars)
@@ -57,8 +57,10 @@ def in_step(
     rows: Sequence[Buffer],
     out_rows: Sequence[Buffer],
     length: int,
-) -> None:
-    """Write the loop over groups of lanes (see `fits`)."""
+) -> bool:
+    """The `Block.over_lanes` rule of ``while_loop``: write the loop over groups of lanes."""
+    if not _can_group(jaxpr, length):
+        return False
     (eqn,) = jaxpr.eqns
     group = _Group(k, eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"])
     # The last lane fills up the last group, and is then computed more than once.
@@ -92,6 +94,7 @@ def in_step(
         with k.loop(WIDTH) as i:
             for v, y in zip(jaxpr.outvars, out_rows):
                 k.store(y, (lane(i),), k.load(found[v], (i,)))
+    return True
 
 
 class _Group:

@@ -30,6 +30,7 @@ from .carry_memory import Carries
 from .run_body import computed, run_compiled
 from .scan import bind as bind_scan
 from .scan import over_lanes
+from .vectorized_while import in_step
 
 
 def bind(
@@ -244,7 +245,7 @@ while_p: Primitive = Primitive(
     jvp=_jvp,
     linearize=_linearize,
     batch=_batch,
-    kernel=Block(_kernel),
+    kernel=Block(_kernel, over_lanes=in_step),
     effects=effects_of_bodies,
     multiple_results=True,
 )

@@ -276,11 +276,15 @@ class Block:
 
     Operands from number `streamed_from` on are only read with ``k.load``, each element about once. They need not be in
     memory: their computation is inlined at the load.
+
+    ``over_lanes(k, jaxpr, consts, rows, out_rows, length)``, if any, writes the loop over `length` lanes whose body
+    `jaxpr` is this equation alone, in a form that vectorizes. It returns whether it could.
     """
 
     emit: Callable[..., None]
     reuse: int | None = None
     streamed_from: int | None = None
+    over_lanes: Callable[..., bool] | None = None
 
 
 KernelRule = Pointwise | Indexed | Reduction | Reshape | Block

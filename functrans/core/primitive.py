@@ -20,8 +20,9 @@ slot           call                                                        retur
 
 `cheap`: computing an output costs about as much as storing and reading it, so passes that trade memory for arithmetic
 rematerialize it. `moves_data`: the outputs are numbers from the operands, so a NaN cannot originate here (implied by an
-`Indexed` or a `Reshape` kernel rule). `narrow` returns a cheaper equation if only some outputs are needed; with
-`strict`, only one with bitwise identical results.
+`Indexed` or a `Reshape` kernel rule). `tests_equality`: the output depends on whether operands are equal, so a kernel
+must not compute an operand in two places, where it could round differently. `narrow` returns a cheaper equation if only
+some outputs are needed; with `strict`, only one with bitwise identical results.
 
 `jvp`, `transpose` and `batch` bind primitives (never functions of ``functrans.numpy``); by then the interpreter has
 stepped down one level.
@@ -198,6 +199,7 @@ class Primitive:
     weak: bool = False  # the output is weak (a Python scalar) if every operand is
     cheap: bool = False
     moves_data: bool = False
+    tests_equality: bool = False
     narrow: Callable[..., Any] | None = None
     simplify: Callable[..., Any] | None = None
     show: Callable[..., str] | None = None

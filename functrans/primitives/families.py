@@ -54,6 +54,7 @@ def elementwise(
     weak: bool = True,
     cheap: bool = False,
     moves_data: bool = False,
+    tests_equality: bool = False,
     simplify: Callable[..., Any] | None = None,
 ) -> Primitive:
     """An elementwise primitive over operands of one dtype that broadcast together.
@@ -80,7 +81,7 @@ def elementwise(
         Maps the operands' dtype to the output's; by default they are equal.
     weak : bool
         Whether weak operands give a weak output (false for comparisons).
-    cheap, moves_data, simplify
+    cheap, moves_data, tests_equality, simplify
         See `functrans.core.primitive`.
     """
     if linear:
@@ -103,6 +104,7 @@ def elementwise(
         weak=weak,
         cheap=cheap,
         moves_data=moves_data,
+        tests_equality=tests_equality,
         simplify=simplify,
         file=sys._getframe(1).f_code.co_filename,
     )

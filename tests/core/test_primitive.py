@@ -43,6 +43,28 @@ def test_a_nan_is_not_blamed_on_what_moves_data(wrap):
             wrap(swapped().bind)(x)
 
 
+@pytest.mark.parametrize("tests_equality", [False, True])
+def test_a_kernel_computes_values_that_are_tested_for_equality_once(tests_equality):
+    same = elementwise(
+        "same_value",
+        np.equal,
+        kernel=lambda k, x, y: x.eq(y),
+        out=lambda dtype: np.dtype(bool),
+        kinds="f",
+        tests_equality=tests_equality,
+    )
+
+    def f(x, y):
+        z = x * y + x
+        return same.bind(z, fnp.max(z))
+
+    x = np.random.default_rng(0).normal(size=50)
+    compiled = ft.jit(f).lower(x, x[::-1]).compile()
+    assert ("(scratch)" in compiled.as_text()) == tests_equality
+    if tests_equality:
+        assert np.asarray(compiled(x, x[::-1])).sum() == 1
+
+
 def cubed(**slots):
     return elementwise(
         "cubed",

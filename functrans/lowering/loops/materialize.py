@@ -14,9 +14,7 @@ from math import prod
 
 from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ...core.kernel import Block, Indexed, Reduction, Reshape
-from ...primitives.elementwise.arithmetic import eq_p, ne_p
 from ...primitives.elementwise.identities import barrier_p
-from ...primitives.reductions.reduce import place_p
 from ..jaxpr.reshapes import reshape_inlines
 from .read_patterns import Accesses, IndexMap, accesses, streamed_from
 
@@ -199,7 +197,7 @@ class Roots:
         for e in reversed(self.jaxpr.eqns):
             rule = e.primitive.kernel
             moves = isinstance(rule, (Indexed, Reshape)) and e.outvars[0] in found
-            if moves or e.primitive in (eq_p, ne_p, place_p):
+            if moves or e.primitive.tests_equality:
                 found.update(a for a in e.invars if a.aval.dtype.kind in "fc")
         return found
 

@@ -154,12 +154,12 @@ def _at_least(k: Any, x: Any, y: Any, *, strict: bool) -> Any:
     return ordered | (a.eq(c) & (b > d if strict else b >= d))
 
 
-def _comparison(name: str, impl: Rule, kernel: Rule) -> Primitive:
-    return elementwise(name, impl, kernel=kernel, out=lambda dtype: BOOL, weak=False, cheap=True)
+def _comparison(name: str, impl: Rule, kernel: Rule, **slots: Any) -> Primitive:
+    return elementwise(name, impl, kernel=kernel, out=lambda dtype: BOOL, weak=False, cheap=True, **slots)
 
 
-eq_p = _comparison("eq", np.equal, lambda k, x, y: x.eq(y))
-ne_p = _comparison("ne", np.not_equal, lambda k, x, y: x.ne(y))
+eq_p = _comparison("eq", np.equal, lambda k, x, y: x.eq(y), tests_equality=True)
+ne_p = _comparison("ne", np.not_equal, lambda k, x, y: x.ne(y), tests_equality=True)
 gt_p = _comparison("gt", np.greater, lambda k, x, y: _at_least(k, x, y, strict=True))
 lt_p = _comparison("lt", np.less, lambda k, x, y: _at_least(k, y, x, strict=True))
 ge_p = _comparison("ge", np.greater_equal, lambda k, x, y: _at_least(k, x, y, strict=False))

@@ -217,6 +217,7 @@ place_p = Primitive(
     lambda x, extreme, *, axis: Aval(x.shape, np.dtype(np.int64)),
     _place_impl,
     kernel=Indexed(_place_kernel),
+    tests_equality=True,
 )
 
 
