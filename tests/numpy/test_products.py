@@ -5,7 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
+import functrans as ft
 import functrans.numpy as fnp
+from functrans import lax
 from functrans.core.errors import ArgumentValueError, ShapeError
 
 RNG = np.random.default_rng(0)
@@ -19,6 +21,19 @@ ARRAYS = [A1, A2, A2.T, A3, S2, C2, I2, A2.astype(np.float32), A2 > 0, np.zeros(
 def test_pairs(same, name):
     for x, y in itertools.product(ARRAYS, ARRAYS):
         same(name, x, y)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, ft.jit], ids=["eager", "jit"])
+def test_more_axes_than_the_32_of_some_functions_of_numpy(wrap):
+    x, v = RNG.standard_normal((1,) * 33 + (2, 3)), RNG.standard_normal(3)
+    np.testing.assert_allclose(wrap(lambda x, v: x @ v)(x, v), x @ v, rtol=1e-14)
+    np.testing.assert_allclose(wrap(fnp.vecdot)(x, v), (x * v).sum(-1), rtol=1e-14)
+    slope = wrap(ft.grad(lambda x, v: fnp.sum(fnp.matmul(x, v))))(x, v)
+    np.testing.assert_array_equal(slope, np.broadcast_to(v, x.shape))
+    np.testing.assert_array_equal(wrap(lambda x: fnp.array_equiv(x, x[..., :1]))(x), False)
+    np.testing.assert_array_equal(wrap(lambda x: lax.complex(x, x + 1.0))(x), x + 1j * (x + 1))
+    with pytest.raises(ShapeError, match="matmul: batch axes: shapes"):
+        wrap(fnp.matmul)(np.ones((2, *(1,) * 33, 3)), np.ones((3, *(1,) * 32, 3, 1)))
 
 
 def test_tensordot(same):

@@ -75,7 +75,7 @@ def test_failures():
         cholesky(-np.eye(2))
     with pytest.raises(LinAlgError, match="diagonal element 1 is zero"):
         solve_triangular(np.diag([1.0, 0.0]), np.ones(2))
-    with pytest.raises(ValueError, match=r"square matrices\), got shape \(2, 3\)"):
+    with pytest.raises(ValueError, match=r"square matrices, got shape \(2, 3\)"):
         cholesky(np.ones((2, 3)))
     with pytest.raises(ValueError, match=r"shapes \(2, 2\) and \(3,\) are incompatible"):
         solve_triangular(np.eye(2), np.ones(3))

@@ -13,7 +13,7 @@ import numpy as np
 from ...core.dtypes import complex_dtype, real_dtype
 from ...core.primitive import Primitive
 from ..families import elementwise, literal
-from ..structure.linear import dtype_of
+from ..structure.linear import broadcast_shapes, dtype_of
 from .arithmetic import convert, div_p, eq_p, mul_p, neg_p, select_p
 from .rounding import sign_p
 
@@ -61,7 +61,7 @@ conj_p: Primitive = elementwise(
 
 def _complex(x: Any, y: Any) -> Any:
     dtype = complex_dtype(np.result_type(x, y))
-    out = np.empty(np.broadcast_shapes(np.shape(x), np.shape(y)), dtype)
+    out = np.empty(broadcast_shapes("complex", np.shape(x), np.shape(y)), dtype)
     out.real = x
     out.imag = y
     return out[()]

@@ -24,7 +24,7 @@ from ...core.errors import (
 )
 from ...core.trace import Tracer, is_abstract, operators
 from ..elementwise.arithmetic import convert
-from ..structure.linear import broadcast_to, reshape_p, shape_of, transpose_p
+from ..structure.linear import broadcast_shapes, broadcast_to, reshape_p, shape_of, transpose_p
 from ..structure.shape import concatenate_p, rev_p, slice_p
 from .gather_scatter import gather_p
 from .index_shapes import check_bounds, rest_of
@@ -437,7 +437,7 @@ def _slice_indices(entry: slice, n: int) -> tuple[int, int, int]:
 def _common_shape(indices: Sequence[Any]) -> tuple[int, ...]:
     shapes = [shape_of(i) for i in indices]
     try:
-        return np.broadcast_shapes(*shapes)
+        return broadcast_shapes("index", *shapes)
     except ValueError:
         listed = " ".join(map(str, shapes))
         raise InvalidIndexError(

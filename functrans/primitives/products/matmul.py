@@ -20,7 +20,7 @@ from ..elementwise.arithmetic import mul_p
 from ..elementwise.composed import conjugate
 from ..operands import WEAK_DTYPES, finish, key_of, operand, strong
 from ..promotion import operator_operand, with_options
-from ..structure.linear import reduce_sum_p, reshape_p, shape_of, transpose_p
+from ..structure.linear import broadcast_shapes, reduce_sum_p, reshape_p, shape_of, transpose_p
 from .dot import DimensionNumbers, dot_general_p
 
 Labels = tuple[Any, ...]
@@ -250,12 +250,7 @@ def _labels(name: str, signature: _Signature, x_shape: Axes, y_shape: Axes) -> t
             f"{name}: x1 of shape {x_shape} and x2 of shape {y_shape} do not match: the summed axes have extents {k} "
             f"and {m}. Transpose one of the operands"
         )
-    try:
-        ndim = len(np.broadcast_shapes(x_batch, y_batch))
-    except ValueError:
-        raise ShapeError(
-            f"{name}: the batch axes of shapes {x_shape} and {y_shape} do not broadcast"
-        ) from None
+    ndim = len(broadcast_shapes(f"{name}: batch axes", x_batch, y_batch))
     batch = tuple(range(ndim))
     return (
         (*batch[ndim - len(x_batch) :], *x_core),
