@@ -58,14 +58,14 @@ def trace_body(
     avals: Sequence[Aval],
     treedef: PyTreeDef,
     call: Callable[..., Any],
-    wanted: Sequence[Aval] = (),
+    expected: Sequence[Aval] = (),
 ) -> Body:
-    """Trace a body. Leading outputs that are Python numbers take the dtype of `wanted`, if it is of their kind."""
+    """Trace a body. Leading outputs that are Python numbers take the dtype of `expected`, if it is of their kind."""
     flat = Flat(fun, treedef, call)
 
     def body(*values: Any) -> list[Any]:
         outs = flat(*[weakly(x) if a.weak else x for x, a in zip(values, avals)])
-        return [_as_wanted(x, a) for x, a in zip(outs, wanted)] + outs[len(wanted) :]
+        return [_as_expected(x, a) for x, a in zip(outs, expected)] + outs[len(expected) :]
 
     hooks: list[Attachment] = []
     staged = stage(body, [a.strong() for a in avals], name_of(fun), hooks=hooks, hoist=False)
@@ -75,17 +75,17 @@ def trace_body(
 
 def _sources(jaxpr: Jaxpr, fun: Callable[..., Any]) -> list[Source | None]:
     """The line in the body that computed each output; the body's last line for outputs not computed in it."""
-    made = {v: eqn.source for eqn in jaxpr.eqns for v in eqn.outvars}
-    found = [made.get(a) if type(a) is Var else None for a in jaxpr.outvars]
+    lines = {v: eqn.source for eqn in jaxpr.eqns for v in eqn.outvars}
+    sources = [lines.get(a) if type(a) is Var else None for a in jaxpr.outvars]
     call, end = user_source(), last_line(fun)
-    return [end if s is None or s == call else s for s in found]
+    return [end if s is None or s == call else s for s in sources]
 
 
-def _as_wanted(x: Any, wanted: Aval) -> Any:
+def _as_expected(x: Any, expected: Aval) -> Any:
     aval = aval_of(x)
-    takes = aval.weak and not wanted.weak and aval.dtype.kind == wanted.dtype.kind
-    if takes and aval.shape == wanted.shape:
-        return strong(x, wanted.dtype)
+    takes = aval.weak and not expected.weak and aval.dtype.kind == expected.dtype.kind
+    if takes and aval.shape == expected.shape:
+        return strong(x, expected.dtype)
     return x
 
 
@@ -154,15 +154,15 @@ def carry_out(values: Sequence[Any], weak: Sequence[bool]) -> list[Any]:
     return [result(weakly(x) if w else x) for x, w in zip(values, weak)]
 
 
-def check_structure(what: str, fun: Callable[..., Any], tree: PyTreeDef, found: PyTreeDef) -> None:
+def check_structure(what: str, fun: Callable[..., Any], tree: PyTreeDef, returned: PyTreeDef) -> None:
     """Raise `CarryTypeError` if a carry comes out with another structure than it went in with."""
-    mismatch = TreeSpec(tree, ()).mismatch(found, ())
+    mismatch = TreeSpec(tree, ()).mismatch(returned, ())
     if mismatch is not None:
         raise CarryTypeError(
             f"{what} of {name_of(fun)}: the carry changes its structure{mismatch.at}: {mismatch.expected} goes in, "
             f"{mismatch.got} comes out. The body must return a carry with the structure that it receives\n"
             f"  goes in as:   {tree}\n"
-            f"  comes out as: {found}",
+            f"  comes out as: {returned}",
             last_line(fun),
         )
 

@@ -94,7 +94,7 @@ def checkpoint(
 
 
 class _Checkpointed(Transformed):
-    _kept = (*Transformed._kept, "__doc__")
+    _copied_names = (*Transformed._copied_names, "__doc__")
 
     def __init__(
         self,

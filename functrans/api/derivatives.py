@@ -188,8 +188,8 @@ class _Derivative(Unportable):
         linear, aux = _linearized(flat, leaves)
         out = results(flat.out_tree, linear.outs, {id(x) for x in leaves})
         in_avals = [aval_of(x) for x in leaves]
-        found = cls(name_of(fun), linear, in_tree, in_avals, flat.out_tree, **options)
-        return (out, found, aux) if has_aux else (out, found)
+        derivative = cls(name_of(fun), linear, in_tree, in_avals, flat.out_tree, **options)
+        return (out, derivative, aux) if has_aux else (out, derivative)
 
 
 class _Form:
@@ -218,11 +218,11 @@ class _Form:
         form, alive = aux
         if isinstance(form, _Derivative):
             return form
-        found: _Derivative = object.__new__(form._kind)
-        vars(found).update(form._attributes, _form=form)
+        derivative: _Derivative = object.__new__(form._kind)
+        vars(derivative).update(form._attributes, _form=form)
         if alive:
-            found._linear = form._program.filled([unwrap(x) for x in values])
-        return found
+            derivative._linear = form._program.filled([unwrap(x) for x in values])
+        return derivative
 
 
 class VJP(_Derivative):
@@ -249,12 +249,12 @@ class VJP(_Derivative):
                 f"{how}. Leave retain at True (the default), and call release() after the last call"
             )
         cts = _fit_tree(cotangent, self._out_tree, self._out_avals, f"vjp of {self._name}: the cotangent")
-        found = backward(linear.tape, linear.tangents, cts, linear.inputs)
+        arg_cts = backward(linear.tape, linear.tangents, cts, linear.inputs)
         if not self._retain:
             self._linear = None
         values = [
             None if type(a) is StateAval else as_typed(Zero(a) if c is None else c, a)
-            for c, a in zip(found, self._in_avals)
+            for c, a in zip(arg_cts, self._in_avals)
         ]
         return results(self._in_tree, values, {id(c) for c in cts})
 
@@ -326,8 +326,8 @@ class Pushforward(_Derivative):
         ts = _fit_tree(tangents, self._in_tree, self._in_avals, f"linearize of {self._name}: tangents")
         assert self._linear is not None
         outs = replay(self._linear, [instantiate(t) for t in ts])
-        found = [as_typed(t, a) for t, a in zip(outs, self._out_avals)]
-        return results(self._out_tree, found, {id(t) for t in ts})
+        out_tangents = [as_typed(t, a) for t, a in zip(outs, self._out_avals)]
+        return results(self._out_tree, out_tangents, {id(t) for t in ts})
 
     def __repr__(self) -> str:
         return f"<linearized {self._name}: {self._in_tree} -> {self._out_tree}>"
@@ -420,8 +420,8 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[PyTree
             raise GradientError(
                 f"linear_transpose of {name_of(fun)}: the function is not linear: {error.message}"
             ) from None
-        found = iter(call_p.bind(*captured, *[c for c in cts if type(c) is not Zero], jaxpr=body))
-        values = [next(found) if h else instantiate(Zero(a)) for h, a in zip(has, avals)]
+        arg_cts = iter(call_p.bind(*captured, *[c for c in cts if type(c) is not Zero], jaxpr=body))
+        values = [next(arg_cts) if h else instantiate(Zero(a)) for h, a in zip(has, avals)]
         return results(treedef, values, {id(c) for c in cts})
 
     return transposed

@@ -50,10 +50,10 @@ def checked_argnums(what: str, fun: Callable[..., Any], argnums: Argnums, nargs:
                 f"{what} of {name_of(fun)}: argnums={argnums!r}, but it was called with {nargs} positional "
                 f"argument{'s' if nargs != 1 else ''}; count from 0, and pass what you differentiate by position"
             )
-    found = tuple([i % nargs for i in numbers])
-    if len(set(found)) != len(found):
+    positions = tuple([i % nargs for i in numbers])
+    if len(set(positions)) != len(positions):
         raise ArgumentValueError(f"{what} of {name_of(fun)}: argnums={argnums!r} names an argument twice")
-    return found
+    return positions
 
 
 class Selected(NamedTuple):
@@ -87,12 +87,12 @@ def select(
     leaves: list[Any] = []
     for i in numbers:
         where = partial(_leaf_name, what, fun, i)
-        found, _ = flatten_values(args[i], where)
-        for k, x in enumerate(found):
+        values, _ = flatten_values(args[i], where)
+        for k, x in enumerate(values):
             aval = aval_of(x)
             if not is_inexact(dtype := aval.dtype) or is_complex(dtype) or holomorphic:
                 _check_input(what, where(tree_flatten_with_path(args[i])[0][k][0]), aval, holomorphic)
-        leaves += found
+        leaves += values
 
     def call(fun: Callable[..., Any], parts: tuple[Any, ...]) -> Any:
         full = list(args)
@@ -177,16 +177,16 @@ class _ValueAndGrad(Differentiated):
 class _Grad(Differentiated):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The gradient, and auxiliary data."""
-        value, found = _value_and_grad(
+        value, gradient = _value_and_grad(
             "grad", self._fun, self._argnums, self._has_aux, self._holomorphic, args, kwargs
         )
-        return (found, value[1]) if self._has_aux else found
+        return (gradient, value[1]) if self._has_aux else gradient
 
 
 def as_typed(t: Any, aval: Aval) -> Any:
     """A tangent or cotangent of a value of this type, for the user; weak if the value is."""
-    found = instantiate(t)
-    return weakly(found) if aval.weak else found
+    value = instantiate(t)
+    return weakly(value) if aval.weak else value
 
 
 @checked

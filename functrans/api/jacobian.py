@@ -126,8 +126,8 @@ class _Jacobian(Differentiated):
         blocks_of = _columns if what == "jacfwd" else _rows
         blocks = blocks_of(linear, [aval_of(x) for x in chosen.leaves], [aval_of(x) for x in outs])
         typed = [[as_typed(x, aval_of(leaf)) for x, leaf in zip(row, chosen.leaves)] for row in blocks]
-        found = _assembled(flat.out_tree, chosen.tree, typed, isinstance(self._argnums, int))
-        return (found, aux) if self._has_aux else found
+        jacobian = _assembled(flat.out_tree, chosen.tree, typed, isinstance(self._argnums, int))
+        return (jacobian, aux) if self._has_aux else jacobian
 
 
 def _check_outputs(what: str, fun: Callable[..., Any], outs: Sequence[Any], holomorphic: bool) -> None:
@@ -154,8 +154,8 @@ def _columns(linear: Linearized, ins: Sequence[Aval], outs: Sequence[Aval]) -> l
             tangents = [direction if j == i else instantiate(Zero(b)) for j, b in enumerate(ins)]
             return [instantiate(t) for t in replay(linear, tangents)[: len(outs)]]
 
-        found, dims = batch(push, a.size, [_basis(a)], [0])
-        for row, x, d, out in zip(blocks, found, dims, outs):
+        columns, dims = batch(push, a.size, [_basis(a)], [0])
+        for row, x, d, out in zip(blocks, columns, dims, outs):
             last = move_axis(batched_first(a.size, x, d), 0, out.ndim)
             row.append(reshape_p.bind(last, shape=out.shape + a.shape))
     return blocks
@@ -168,14 +168,14 @@ def _rows(linear: Linearized, ins: Sequence[Aval], outs: Sequence[Aval]) -> list
 
         def pull(direction: Any, j: int = j) -> list[Any]:
             cts = [direction if k == j else Zero(o) for k, o in enumerate(outs)]
-            found = backward(linear.tape, linear.tangents[: len(outs)], cts, linear.inputs)
-            return [instantiate(ct) for ct in found]
+            arg_cts = backward(linear.tape, linear.tangents[: len(outs)], cts, linear.inputs)
+            return [instantiate(ct) for ct in arg_cts]
 
-        found, dims = batch(pull, out.size, [_basis(out)], [0])
+        rows, dims = batch(pull, out.size, [_basis(out)], [0])
         blocks.append(
             [
                 reshape_p.bind(batched_first(out.size, x, d), shape=out.shape + a.shape)
-                for x, d, a in zip(found, dims, ins)
+                for x, d, a in zip(rows, dims, ins)
             ]
         )
     return blocks

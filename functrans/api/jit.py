@@ -116,8 +116,8 @@ class _Caches:
 
     def clear(self) -> None:
         with self.lock:
-            found = list(self.everything)
-        for cache in found:
+            caches = list(self.everything)
+        for cache in caches:
             cache.clear()
 
 
@@ -220,10 +220,10 @@ class Jitted(Portable):
     def _traced(self, split: Split, avals: list[Aval], treedef: PyTreeDef) -> Traced:
         key = (trace_key(), treedef, split.key, *avals)
         cache = self._cache
-        found = cache.traced.get(key)
-        if found is not None:
+        traced = cache.traced.get(key)
+        if traced is not None:
             self._hit()
-            return found
+            return traced
 
         def trace() -> Traced:
             flat = Flat(self._fun, treedef, lambda f, dynamic: split.call(f, dynamic))
@@ -281,8 +281,8 @@ class Jitted(Portable):
         None if its class has slots without room for weak references.
         """
         key = id(instance)
-        found = self._bound.get(key)
-        if found is None:
+        binding = self._bound.get(key)
+        if binding is None:
             own = weakref.ref(self)
 
             def forget(_: Any) -> None:
@@ -291,11 +291,11 @@ class Jitted(Portable):
                     jitted._bound.pop(key, None)
 
             try:
-                found = weakref.ref(instance, forget), caches.new()
+                binding = weakref.ref(instance, forget), caches.new()
             except TypeError:
                 return None
-            found = self._bound.setdefault(key, found)
-        return found[1]
+            binding = self._bound.setdefault(key, binding)
+        return binding[1]
 
     def trace(self, *args: Any, **kwargs: Any) -> tuple[Traced, PyTreeDef]:
         """The traced function at these arguments (or `ShapeDtypeStruct`s), and their structure."""

@@ -89,18 +89,18 @@ def progress(length: int, every: int | None = None, desc: str | None = None, bar
 
 def _positive(name: str, value: Any, least: int = 1) -> int:
     try:
-        found = operator.index(value)
+        number = operator.index(value)
     except TypeError:
         raise ArgumentError(f"progress: {name} must be an integer, got {value!r}") from None
-    if found < least:
-        raise ArgumentValueError(f"progress: {name} must be at least {least}, got {found}")
-    return found
+    if number < least:
+        raise ArgumentValueError(f"progress: {name} must be at least {least}, got {number}")
+    return number
 
 
 class Progress(Transformed):
     """A body whose loop has a progress bar. The loop calls `report` with the number of finished iterations."""
 
-    _kept = (*Transformed._kept, "__doc__")
+    _copied_names = (*Transformed._copied_names, "__doc__")
     _transient = frozenset(("_here",))
 
     def __init__(self, body: Callable[..., Any], length: int, every: int, desc: str, bar: Any):

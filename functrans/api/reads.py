@@ -33,11 +33,11 @@ def attributes_read(method: Any, cls: type) -> set[str] | None:
         if f in seen:
             continue
         seen.add(f)
-        found = _names_in(f.__code__, f.__code__.co_varnames[0])
-        if found is None:
+        more = _names_in(f.__code__, f.__code__.co_varnames[0])
+        if more is None:
             return None
-        names |= found
-        for name in found:
+        names |= more
+        for name in more:
             x = of_class(cls, name)
             if x is MISSING and hasattr(cls, "__getattr__"):
                 todo.append(cls.__getattr__)
@@ -79,10 +79,10 @@ def _names_in(code: CodeType, variable: str) -> set[str] | None:
             return None
     for inner in code.co_consts:
         if isinstance(inner, CodeType) and variable in inner.co_freevars:
-            found = _names_in(inner, variable)
-            if found is None:
+            more = _names_in(inner, variable)
+            if more is None:
                 return None
-            names |= found
+            names |= more
     return names
 
 

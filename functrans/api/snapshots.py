@@ -108,9 +108,9 @@ class Items(Node):
         if type(x) is not self.kind or len(x) != len(self.parts):
             return ""
         for i, (part, value) in enumerate(zip(self.parts, x)):
-            found = part.changed(value)
-            if found is not None:
-                return f"[{i}]{found}"
+            path = part.changed(value)
+            if path is not None:
+                return f"[{i}]{path}"
         return None
 
 
@@ -129,9 +129,9 @@ class Entries(Node):
         for (first, part), (key, value) in zip(self.parts, x.items()):
             if first.changed(key) is not None:
                 return ""
-            found = part.changed(value)
-            if found is not None:
-                return f"[{key!r}]{found}"
+            path = part.changed(value)
+            if path is not None:
+                return f"[{key!r}]{path}"
         return None
 
 
@@ -148,7 +148,7 @@ class Parts(Node):
         if type(x) is not self.kind:
             return ""
         return next(
-            (found for name, part in self.parts if (found := part.changed(getattr(x, name))) is not None),
+            (path for name, part in self.parts if (path := part.changed(getattr(x, name))) is not None),
             None,
         )
 
@@ -166,9 +166,9 @@ class Closure(Node):
         if self.function.changed(x) is not None:
             return ""
         for name, cell, node in zip(x.__code__.co_freevars, x.__closure__ or (), self.cells):
-            found = node.changed(in_cell(cell))
-            if found is not None:
-                return f": the variable {name}{found}"
+            path = node.changed(in_cell(cell))
+            if path is not None:
+                return f": the variable {name}{path}"
         return None
 
 
@@ -186,9 +186,9 @@ class Functions(Node):
             return ""
         for name, node in self.parts:
             value = vars(x).get(name, MISSING)
-            found = node.changed(getattr(value, "functions", value))
-            if found is not None:
-                return f": a function in it{found}"
+            path = node.changed(getattr(value, "functions", value))
+            if path is not None:
+                return f": a function in it{path}"
         return None
 
 
@@ -198,13 +198,23 @@ class Attributes(Node):
     `count` is the number of attributes in its dictionary if all of them matter, otherwise None.
     """
 
-    __slots__ = ("constant", "constants", "count", "fixed", "identity", "inherited", "kept", "own", "slots")
+    __slots__ = (
+        "constant",
+        "constants",
+        "count",
+        "fixed",
+        "identical",
+        "identity",
+        "inherited",
+        "own",
+        "slots",
+    )
 
     def __init__(self, x: Any):
         self.identity = Same(x) if type(x).__weakrefoffset__ else None
         # Immutable values are compared all at once, and then one by one if they are not identical.
         self.constants: Callable[[Any], Any] = _nothing
-        self.kept: tuple[Any, ...] = ()
+        self.identical: tuple[Any, ...] = ()
         self.constant: list[tuple[str, Node]] = []
         self.own: list[tuple[str, Node]] = []
         self.inherited: list[tuple[str, Node]] = []
@@ -221,23 +231,23 @@ class Attributes(Node):
             cls, space = x, _NOTHING
         else:
             cls, space = type(x), getattr(x, "__dict__", _NOTHING)
-        found = None
-        if not _identical(self.constants, space, self.kept):
-            found = _first(self.constant, space)
-        found = found or _first(self.own, space)
-        if found is not None:
-            return found
+        path = None
+        if not _identical(self.constants, space, self.identical):
+            path = _first(self.constant, space)
+        path = path or _first(self.own, space)
+        if path is not None:
+            return path
         fixed = self.fixed
         for name, node in self.inherited if fixed is None or not fixed(x) else ():
             entry = of_class(cls, name)
             hidden = name in space and not hasattr(type(entry), "__set__")
-            found = node.changed(space[name] if hidden else entry)
-            if found is not None:
-                return f".{name}{found}"
+            path = node.changed(space[name] if hidden else entry)
+            if path is not None:
+                return f".{name}{path}"
         for name, slot, node in self.slots:
-            found = node.changed(in_slot(slot, x))
-            if found is not None:
-                return f".{name}{found}"
+            path = node.changed(in_slot(slot, x))
+            if path is not None:
+                return f".{name}{path}"
         return None if self.count is None or self.count == len(space) else ".__dict__"
 
     def settle(self, cls: type) -> None:
@@ -263,36 +273,36 @@ class Attributes(Node):
         """A test that all objects are identical to before; None if some must be inspected."""
         if self.own or self.slots or self.count is not None or (self.inherited and self.fixed is None):
             return None
-        get, kept, fixed = self.constants, self.kept, self.fixed
+        get, values, fixed = self.constants, self.identical, self.fixed
         if fixed is None:
-            return functools.partial(_same_attributes, get, kept)
-        return lambda x: _identical(get, x.__dict__, kept) and fixed(x)
+            return functools.partial(_same_attributes, get, values)
+        return lambda x: _identical(get, x.__dict__, values) and fixed(x)
 
 
 def _nothing(space: Any) -> tuple[Any, ...]:
     return ()
 
 
-def _same_attributes(get: Callable[[Any], Any], kept: tuple[Any, ...], x: Any) -> bool:
+def _same_attributes(get: Callable[[Any], Any], values: tuple[Any, ...], x: Any) -> bool:
     try:
-        return all(map(is_, get(x.__dict__), kept))
+        return all(map(is_, get(x.__dict__), values))
     except (KeyError, AttributeError):
         return False
 
 
-def _identical(get: Callable[[Any], Any], space: Any, kept: tuple[Any, ...]) -> bool:
+def _identical(get: Callable[[Any], Any], space: Any, values: tuple[Any, ...]) -> bool:
     """Whether the attributes are still the same objects: a fast check for the usual case."""
     try:
-        return all(map(is_, get(space), kept))
+        return all(map(is_, get(space), values))
     except (KeyError, AttributeError):
         return False
 
 
 def _first(parts: list[tuple[str, Node]], space: Any) -> str | None:
     for name, node in parts:
-        found = node.changed(space.get(name, MISSING))
-        if found is not None:
-            return f".{name}{found}"
+        path = node.changed(space.get(name, MISSING))
+        if path is not None:
+            return f".{name}{path}"
     return None
 
 

@@ -85,11 +85,11 @@ class StaticArguments:
 
     def bound(self) -> StaticArguments:
         """The signature of the method bound to an instance: without its first parameter."""
-        found = object.__new__(StaticArguments)
-        found.argnums = tuple(i - 1 if i > 0 else i for i in self.argnums if i)
-        found.argnames = self.argnames
-        found.has_static = bool(found.argnums or found.argnames)
-        return found
+        rest = object.__new__(StaticArguments)
+        rest.argnums = tuple(i - 1 if i > 0 else i for i in self.argnums if i)
+        rest.argnames = self.argnames
+        rest.has_static = bool(rest.argnums or rest.argnames)
+        return rest
 
     def split(self, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Split:
         """Separate the static arguments of a call.
@@ -144,15 +144,15 @@ def _check_hashable(fun: Callable[..., Any], place: int | str, value: Any) -> No
         ) from None
 
 
-def check_types(jaxpr: Jaxpr, expected: PyTreeDef, met: PyTreeDef, values: Sequence[Any]) -> None:
+def check_types(jaxpr: Jaxpr, expected: PyTreeDef, actual: PyTreeDef, values: Sequence[Any]) -> None:
     """Raise `ArgumentError` if the arguments differ from those that a function was compiled for."""
     avals = jaxpr.in_avals[len(jaxpr.in_avals) - len(values) :]
-    mismatch = TreeSpec(expected, avals).mismatch(met, map(aval_of, values))
+    mismatch = TreeSpec(expected, avals).mismatch(actual, map(aval_of, values))
     if mismatch is None:
         return
     if mismatch.aspect == "structure":
         raise ArgumentError(
-            f"compiled {jaxpr.name}: arguments have the structure {met}, but it was compiled for {expected}"
+            f"compiled {jaxpr.name}: arguments have the structure {actual}, but it was compiled for {expected}"
         )
     raise ArgumentError(
         f"compiled {jaxpr.name}: argument leaf {mismatch.leaf} is {mismatch.got}, but it was compiled for "

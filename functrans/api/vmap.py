@@ -109,10 +109,10 @@ class _Mapped(Transformed):
         dims = [_checked_axis(fun, x, d, places, i) for i, (x, d) in enumerate(zip(values, axes))]
         size = _batch_size(fun, values, dims, places, self._axis_size)
         flat = Flat(fun, treedef, lambda f, tree: f(*tree[0], **tree[1]))
-        outs, found = batch(flat, size, values, dims)
-        wanted = flatten_axes(f"vmap of {name_of(fun)}: out_axes", flat.out_tree, self._out_axes)
+        outs, out_dims = batch(flat, size, values, dims)
+        axes_out = flatten_axes(f"vmap of {name_of(fun)}: out_axes", flat.out_tree, self._out_axes)
         ids = {id(x) for x in values}
-        return results(flat.out_tree, [_placed(fun, size, *p) for p in zip(outs, found, wanted)], ids)
+        return results(flat.out_tree, [_placed(fun, size, *p) for p in zip(outs, out_dims, axes_out)], ids)
 
 
 def _argument_axes(
@@ -168,18 +168,18 @@ def _batch_size(
         raise ArgumentValueError(
             f"vmap of {name_of(fun)}: no argument is mapped (in_axes are all None); pass axis_size, or an axis"
         )
-    met = ", ".join(
+    listed = ", ".join(
         f"axis {d} of {place} of shape {shape_of(x)}"
         for x, d, place in zip(values, dims, places())
         if d is not None
     )
-    given = f" and axis_size={axis_size}" if axis_size is not None else ""
-    raise ArgumentValueError(f"vmap of {name_of(fun)}: the mapped axes differ in size: {met}{given}")
+    explicit = f" and axis_size={axis_size}" if axis_size is not None else ""
+    raise ArgumentValueError(f"vmap of {name_of(fun)}: the mapped axes differ in size: {listed}{explicit}")
 
 
-def _placed(fun: Callable[..., Any], size: int, x: Any, dim: int | None, wanted: Any) -> Any:
+def _placed(fun: Callable[..., Any], size: int, x: Any, dim: int | None, axis: Any) -> Any:
     """The result with its batch axis at the position in `out_axes`."""
-    if wanted is None:
+    if axis is None:
         if dim is not None:
             raise ArgumentValueError(
                 f"vmap of {name_of(fun)}: out_axes is None for a result that differs between examples (one example has "
@@ -187,9 +187,9 @@ def _placed(fun: Callable[..., Any], size: int, x: Any, dim: int | None, wanted:
             )
         return x
     rank = len(shape_of(x)) + (dim is None)
-    if type(wanted) is not int or not -rank <= wanted < rank:
+    if type(axis) is not int or not -rank <= axis < rank:
         raise AxisError(
-            f"vmap of {name_of(fun)}: out_axes asks for axis {wanted!r} of a result with {rank} axes"
+            f"vmap of {name_of(fun)}: out_axes asks for axis {axis!r} of a result with {rank} axes"
         )
     first = x if dim is not None else batched_first(size, x, None)
-    return move_axis(first, dim or 0, wanted % rank)
+    return move_axis(first, dim or 0, axis % rank)

@@ -108,7 +108,7 @@ class _NodeBuilder:
         self.lenient = lenient
         self.known: dict[int, tuple[Any, Node]] = {}
         self.instance: Any = MISSING
-        self.met = False
+        self.refers_back = False
 
     def root(self, x: Any, names: set[str] | None) -> Node:
         """The node of an instance whose attributes of these names are read."""
@@ -116,7 +116,7 @@ class _NodeBuilder:
             return self.node(x, "self")
         node, self.instance = Attributes(x), x
         self._add(node, x, names, "self")
-        if not self.met:
+        if not self.refers_back:
             return node
         # Its owner can read any of its attributes.
         self.instance = MISSING
@@ -130,7 +130,7 @@ class _NodeBuilder:
         if x is MISSING or isinstance(x, _IDENTITIES):
             return Same(x)
         if x is self.instance:
-            self.met = True
+            self.refers_back = True
             return Node()
         known = self.known.get(id(x))
         if known is not None:
@@ -177,11 +177,13 @@ class _NodeBuilder:
 
     def _transformed(self, x: Any, path: str) -> Node:
         """An object of functrans: watches the user's functions in it."""
-        kept = getattr(x, "__dict__", _NOTHING).items()
-        found = {name: v for name, v in kept if callable(v) and name not in getattr(x, "_transient", ())}
-        found |= {name: v for name, v in kept if isinstance(getattr(v, "functions", None), tuple)}
-        values = [getattr(v, "functions", v) for v in found.values()]
-        return Functions(x, list(zip(found, self._captured(values, path))))
+        attributes = getattr(x, "__dict__", _NOTHING).items()
+        callables = {
+            name: v for name, v in attributes if callable(v) and name not in getattr(x, "_transient", ())
+        }
+        callables |= {name: v for name, v in attributes if isinstance(getattr(v, "functions", None), tuple)}
+        values = [getattr(v, "functions", v) for v in callables.values()]
+        return Functions(x, list(zip(callables, self._captured(values, path))))
 
     def _object(self, x: Any, path: str) -> Node:
         cls = x if isinstance(x, type) else type(x)
@@ -212,10 +214,12 @@ class _NodeBuilder:
                 node.inherited.append((name, Same(entry)))
             else:
                 node.inherited.append((name, self.node(entry, where)))
-        names_kept = [name for name, _ in node.constant]
-        if names_kept:
-            node.constants = itemgetter(*names_kept, names_kept[0])  # a tuple, for two or more names
-            node.kept = tuple([space[name] for name in [*names_kept, names_kept[0]]])
+        constant_names = [name for name, _ in node.constant]
+        if constant_names:
+            node.constants = itemgetter(
+                *constant_names, constant_names[0]
+            )  # a tuple, for two or more constant_names
+            node.identical = tuple([space[name] for name in [*constant_names, constant_names[0]]])
         if not isinstance(x, type):
             node.settle(cls)
 

@@ -38,13 +38,13 @@ class Unfit(Exception):
 class ArgumentKind:
     """A kind of argument: its description, and a function that converts a value or raises `Unfit`."""
 
-    wanted: str
+    description: str
     take: Callable[[Any], Any]
 
     @property
     def is_function(self) -> bool:
         """Whether it accepts a function, possibly among other things."""
-        return "a function" in self.wanted
+        return "a function" in self.description
 
     def check(self, value: Any, function: str, parameter: str) -> Any:
         """The value, in the form that the function expects.
@@ -68,17 +68,17 @@ class ArgumentKind:
         if isinstance(value, Tracer):
             error = TracerBoolConversionError if self is FLAG else TracerIntegerConversionError
             raise error(
-                f"{where} must be {self.wanted} known while tracing, but is a traced value of type {value.aval}. "
+                f"{where} must be {self.description} known while tracing, but is a traced value of type {value.aval}. "
                 f"Mark the argument static: jit(f, static_argnames={parameter!r})"
             )
         if isinstance(value, int) and abs(value) > _LARGEST:
-            raise ArgumentValueError(f"{where} must be {self.wanted}: {value} does not fit into 64 bits")
-        met = f"got {shown(value)} of type {type(value).__name__}"
+            raise ArgumentValueError(f"{where} must be {self.description}: {value} does not fit into 64 bits")
+        actual = f"got {shown(value)} of type {type(value).__name__}"
         if self.is_function:
-            raise ArgumentError(f"{function}: expected a function for {parameter}, {met}")
-        if self.wanted.startswith("one of ") and isinstance(value, str):
-            raise ArgumentValueError(f"{where} must be {self.wanted}, {met}")
-        raise ArgumentError(f"{where} must be {self.wanted}, {met}")
+            raise ArgumentError(f"{function}: expected a function for {parameter}, {actual}")
+        if self.description.startswith("one of ") and isinstance(value, str):
+            raise ArgumentValueError(f"{where} must be {self.description}, {actual}")
+        raise ArgumentError(f"{where} must be {self.description}, {actual}")
 
 
 def shown(value: Any) -> str:
@@ -131,22 +131,22 @@ def _flag(x: Any) -> bool:
         isinstance(x, np.ndarray) and x.shape == () and x.dtype.kind == "b"
     ):
         return bool(x)
-    found = _integer(x)
-    if found not in (0, 1):
+    number = _integer(x)
+    if number not in (0, 1):
         raise Unfit
-    return bool(found)
+    return bool(number)
 
 
 def _integer(x: Any) -> int:
     if isinstance(x, Tracer):
         raise Unfit
     try:
-        found = operator.index(x)
+        number = operator.index(x)
     except Exception:
         raise Unfit from None
-    if abs(found) > _LARGEST:
+    if abs(number) > _LARGEST:
         raise Unfit
-    return found
+    return number
 
 
 def _real(x: Any) -> Any:
@@ -241,9 +241,9 @@ def _sequence(element: ArgumentKind, length: int | None = None) -> ArgumentKind:
         "a string": "strings",
         "a sequence of two integers": "pairs of integers",
         "a sequence of three integers": "triples of integers",
-    }.get(element.wanted)
+    }.get(element.description)
     count = "" if length is None else {2: "two ", 3: "three "}.get(length, f"{length} ")
-    wanted = f"a sequence of {count}{plural or 'values'}"
+    description = f"a sequence of {count}{plural or 'values'}"
 
     def take(x: Any) -> Any:
         if isinstance(x, str) and element in (_TEXT, _ANYTHING):
@@ -262,7 +262,7 @@ def _sequence(element: ArgumentKind, length: int | None = None) -> ArgumentKind:
             return x  # the function itself rejects traced sizes if necessary
         return tuple([element.take(part) for part in x])
 
-    return ArgumentKind(wanted, take)
+    return ArgumentKind(description, take)
 
 
 def _iterable(x: Any) -> bool:
@@ -276,8 +276,8 @@ def _iterable(x: Any) -> bool:
 def _union(kinds: list[ArgumentKind]) -> ArgumentKind:
     if any(kind is _ANYTHING for kind in kinds):
         return _ANYTHING
-    words = [kind.wanted for kind in kinds]
-    wanted = " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    words = [kind.description for kind in kinds]
+    description = " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
     def take(x: Any) -> Any:
         for kind in kinds:
@@ -287,7 +287,7 @@ def _union(kinds: list[ArgumentKind]) -> ArgumentKind:
                 pass
         raise Unfit
 
-    return ArgumentKind(wanted, take)
+    return ArgumentKind(description, take)
 
 
 def kind_of(hint: Any) -> ArgumentKind | None:
@@ -300,7 +300,7 @@ def kind_of(hint: Any) -> ArgumentKind | None:
 
     Examples
     --------
-    >>> kind_of(int | None).wanted
+    >>> kind_of(int | None).description
     'an integer or None'
     >>> kind_of(bool).check("no", "sum", "keepdims")
     Traceback (most recent call last):
@@ -313,11 +313,11 @@ def kind_of(hint: Any) -> ArgumentKind | None:
 
 def _kind(hint: Any) -> ArgumentKind:
     try:
-        found = _ELEMENTARY.get(hint)
+        kind = _ELEMENTARY.get(hint)
     except TypeError:
         return _ANYTHING
-    if found is not None:
-        return found
+    if kind is not None:
+        return kind
     if isinstance(hint, typing.TypeVar):
         return _kind(hint.__bound__) if hint.__bound__ is not None else _ANYTHING
     origin, parts = typing.get_origin(hint), typing.get_args(hint)

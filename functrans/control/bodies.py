@@ -32,7 +32,7 @@ def fixpoint(start: Sequence[bool], step: Callable[[Mask], Sequence[bool]]) -> M
         mask = after
 
 
-def invariant_part(jaxpr: Jaxpr, count: int, kept: Sequence[Any]) -> tuple[Jaxpr | None, Jaxpr, list[int]]:
+def invariant_part(jaxpr: Jaxpr, count: int, outputs: Sequence[Any]) -> tuple[Jaxpr | None, Jaxpr, list[int]]:
     """Split off the part of a body that depends only on the first `count` inputs.
 
     Parameters
@@ -40,7 +40,7 @@ def invariant_part(jaxpr: Jaxpr, count: int, kept: Sequence[Any]) -> tuple[Jaxpr
     jaxpr : Jaxpr
     count : int
         The number of loop-invariant inputs.
-    kept : sequence of Var
+    outputs : sequence of Var
         Outputs to compute outside if they are invariant.
 
     Returns
@@ -49,8 +49,8 @@ def invariant_part(jaxpr: Jaxpr, count: int, kept: Sequence[Any]) -> tuple[Jaxpr
         From the first inputs to new constants; None if there are none.
     inside : Jaxpr
         The body, with the new constants after the first `count` inputs.
-    found : list of int
-        For each of `kept` the number of the new constant, or -1 if it varies.
+    positions : list of int
+        For each of `outputs` the number of the new constant, or -1 if it varies.
 
     Notes
     -----
@@ -65,24 +65,24 @@ def invariant_part(jaxpr: Jaxpr, count: int, kept: Sequence[Any]) -> tuple[Jaxpr
         if variables and not tapes and eqn.effects.movable and fixed.issuperset(variables):
             moved.append(eqn)
             fixed.update(eqn.outvars)
-    wanted = {v for v in kept if v in fixed}
+    needed = {v for v in outputs if v in fixed}
     for eqn in reversed(list(moved)):
         size = sum(a.aval.size for a in eqn.invars)
         grows = sum(v.aval.size for v in eqn.outvars) > size
-        if grows and wanted.isdisjoint(eqn.outvars):
+        if grows and needed.isdisjoint(eqn.outvars):
             moved.remove(eqn)
         else:
-            wanted.update(eqn.invars)
+            needed.update(eqn.invars)
     mine = {v for e in moved for v in e.outvars}
     left = [e for e in jaxpr.eqns if e not in moved]
-    read = variables_read(left, [*jaxpr.outvars, *kept])
+    read = variables_read(left, [*jaxpr.outvars, *outputs])
     consts = [v for e in moved for v in e.outvars if v in read]
     if not consts:
-        return None, jaxpr, [-1] * len(kept)
+        return None, jaxpr, [-1] * len(outputs)
     first, rest = jaxpr.invars[:count], jaxpr.invars[count:]
     outside = jaxpr.replace(invars=first, eqns=moved, outvars=consts, name=f"invariants({jaxpr.name})")
     inside = jaxpr.replace(invars=[*first, *consts, *rest], eqns=left)
-    return outside, inside, [consts.index(v) if v in mine else -1 for v in kept]
+    return outside, inside, [consts.index(v) if v in mine else -1 for v in outputs]
 
 
 class JaxprBuilder:

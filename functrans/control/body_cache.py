@@ -62,13 +62,13 @@ def interned(jaxpr: Jaxpr) -> Jaxpr:
     try:
         key = tuple(_structure(jaxpr))
         with _lock:
-            found = _bodies.setdefault(key, jaxpr)
+            shared = _bodies.setdefault(key, jaxpr)
             _bodies.move_to_end(key)
             if len(_bodies) > MOST:
                 _bodies.popitem(last=False)
     except (_Unshared, TypeError):  # TypeError: an unhashable parameter
         return jaxpr
-    return found
+    return shared
 
 
 def derive_from_all(jaxprs: Sequence[Jaxpr], key: Hashable, build: Callable[[], Any]) -> Any:
@@ -96,9 +96,9 @@ def _is_shareable(jaxpr: Jaxpr) -> bool:
 def clear() -> None:
     """Drop all jaxprs, and what was derived from them."""
     with _lock:
-        found = list(_bodies.values())
+        jaxprs = list(_bodies.values())
         _bodies.clear()
-    for jaxpr in found:
+    for jaxpr in jaxprs:
         jaxpr.forget()
 
 

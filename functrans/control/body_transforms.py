@@ -54,8 +54,8 @@ def pushed_body(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> JvpBody:
         tangents = split(rest, sum(masks[0]), sum(masks[1]))
         consts, carry, rows = [[*p, *t] for p, t in zip(split(primals, *sizes), tangents)]
         nonzero = jvp_jaxpr(jaxpr, mask)[1]
-        outs, moving = split(opened.outvars, len(jaxpr.outvars))
-        pushed = scatter(nonzero, moving)
+        outs, out_tangents = split(opened.outvars, len(jaxpr.outvars))
+        pushed = scatter(nonzero, out_tangents)
         t_carry = [new.zeros(x.aval) if t is None else t for x, t, m in zip(outs, pushed, masks[1]) if m]
         t_rows = [t for t in pushed[sizes[1] :] if t is not None]
         outvars = [*outs[: sizes[1]], *t_carry, *outs[sizes[1] :], *t_rows]
@@ -161,12 +161,12 @@ def transposed_body(jaxpr: Jaxpr, linear: Mask, nonzero: Mask, sizes: tuple[int,
         count = sum(masks[0])
 
         def step(now: Mask) -> Sequence[bool]:
-            found = transpose_jaxpr(jaxpr, linear, (*now, *ct_rows))[1]
-            return found[count : count + num_carry]
+            nonzero = transpose_jaxpr(jaxpr, linear, (*now, *ct_rows))[1]
+            return nonzero[count : count + num_carry]
 
         carry = fixpoint(start, step)
-        found, has = transpose_jaxpr(jaxpr, linear, (*carry, *ct_rows))
-        opened, captured = lift_constants(found)
+        transposed, has = transpose_jaxpr(jaxpr, linear, (*carry, *ct_rows))
+        opened, captured = lift_constants(transposed)
         new = JaxprBuilder(opened)
         known = num_consts - count, sum(not m for m in masks[2])
         front, consts, rows, t_carry, t_rows = split(opened.invars, len(captured), *known, sum(carry))
@@ -199,12 +199,12 @@ def batched_body(
             return (*consts, *[0 if m else None for m in mask], *rows)
 
         def step(now: Mask) -> Sequence[bool]:
-            found = batch_jaxpr(jaxpr, size, in_dims(now))[1]
-            return [d is not None for d in found[:num_carry]]
+            out_dims = batch_jaxpr(jaxpr, size, in_dims(now))[1]
+            return [d is not None for d in out_dims[:num_carry]]
 
         mask = fixpoint([d is not None for d in carry], step)
-        found, out_dims = batch_jaxpr(jaxpr, size, in_dims(mask))
-        opened, captured = lift_constants(found)
+        batched, out_dims = batch_jaxpr(jaxpr, size, in_dims(mask))
+        opened, captured = lift_constants(batched)
         new = JaxprBuilder(opened)
         outs = new.batched(opened.outvars, out_dims, mask, size)
         body = new.made("vmap of scan", [*outs, *opened.outvars[num_carry:]])

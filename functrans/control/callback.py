@@ -81,8 +81,8 @@ class FlatCallback(UserCode):
     @property
     def name(self) -> str:
         """The function's name, for messages and printing."""
-        found = getattr(self.function, "__name__", None)
-        return found if isinstance(found, str) else type(self.function).__name__
+        name = getattr(self.function, "__name__", None)
+        return name if isinstance(name, str) else type(self.function).__name__
 
     def __repr__(self) -> str:
         return self.name
@@ -157,13 +157,13 @@ class FlatCallback(UserCode):
         args, kwargs = tree_unflatten(self.in_tree, leaves)
         try:
             # Evaluate with NumPy, outside any transformation.
-            found = run_with(replayed, None, tracing, eval_trace, partial(self.function, *args, **kwargs))
+            result = run_with(replayed, None, tracing, eval_trace, partial(self.function, *args, **kwargs))
         except Exception as error:
             source = user_source()
             if source is not None:
                 error.add_note(f"{_NOTE}'{self.name}' of {kind}, called\n  at {source.describe()}")
             raise
-        return [] if self.out_tree is None else self._checked(kind, found, avals)
+        return [] if self.out_tree is None else self._checked(kind, result, avals)
 
     # --- results --------------------------------------------------------------------------------------------
 
@@ -212,15 +212,15 @@ def _structure(tree: PyTreeDef) -> str:
     return "an array" if str(tree) == "*" else f"the structure {tree}"
 
 
-def _alike(wanted: PyTreeDef, met: PyTreeDef) -> bool:
+def _alike(expected: PyTreeDef, actual: PyTreeDef) -> bool:
     """Equal but for the kinds of sequences: NumPy's functions return named tuples, and lists will do."""
-    a, b = wanted.node_data(), met.node_data()
+    a, b = expected.node_data(), actual.node_data()
     if a is None or b is None:
         return a is b
     sequences = [issubclass(kind, tuple | list) for kind, _ in (a, b)]
     if not all(sequences) and a != b:
         return False
-    children, others = wanted.children(), met.children()
+    children, others = expected.children(), actual.children()
     return len(children) == len(others) and all(map(_alike, children, others))
 
 

@@ -96,39 +96,39 @@ def _jvp(
     index, *args = primals
     mask = perturbed(tangents[1:])
     pushed = [jvp_jaxpr(b, mask) for b in branches]
-    nonzero = _any([found[1] for found in pushed])
+    nonzero = _any([results[1] for results in pushed])
     count = len(branches[0].outvars)
     avals = branches[0].out_avals
     bodies = [lift_constants(_with_zeros(body, count, has, nonzero, avals)) for body, has in pushed]
-    found = bind(index, bodies, [*args, *chosen(tangents[1:], mask)])
-    outs = found[:count]
-    return outs, with_zeros(nonzero, found[count:], outs)
+    results = bind(index, bodies, [*args, *chosen(tangents[1:], mask)])
+    outs = results[:count]
+    return outs, with_zeros(nonzero, results[count:], outs)
 
 
 def _any(masks: Sequence[Sequence[bool]]) -> Mask:
     return tuple([any(column) for column in zip(*masks, strict=True)])
 
 
-def _with_zeros(jaxpr: Jaxpr, first: int, has: Mask, wanted: Mask, avals: Sequence[Aval]) -> Jaxpr:
+def _with_zeros(jaxpr: Jaxpr, first: int, has: Mask, complete: Mask, avals: Sequence[Aval]) -> Jaxpr:
     """The jaxpr with zeros for outputs that only other branches have.
 
     Its outputs from number `first` on are those marked in `has`, with types `avals`; the new ones are those in
-    `wanted`.
+    `complete`.
     """
-    if has == wanted:
+    if has == complete:
         return jaxpr
 
     def build() -> Jaxpr:
         new = JaxprBuilder(jaxpr)
-        found = iter(jaxpr.outvars[first:])
+        outputs = iter(jaxpr.outvars[first:])
         outs = [
-            (next(found) if h else new.zeros(a.strong()))
-            for a, h, w in zip(avals, has, wanted, strict=True)
+            (next(outputs) if h else new.zeros(a.strong()))
+            for a, h, w in zip(avals, has, complete, strict=True)
             if w
         ]
         return new.made("branches of a cond", [*jaxpr.outvars[:first], *outs])
 
-    return jaxpr.derive(("with zeros", first, has, wanted), build)
+    return jaxpr.derive(("with zeros", first, has, complete), build)
 
 
 # --- reverse mode -------------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ def _halves(branches: Branches, mask: Mask) -> _Halves:
 def _in_slots(parts: LinearizedJaxpr, count: int, slots: list[Aval]) -> dict[int, int]:
     """Assign a slot to each residual that only the branch itself has; adds slots that are missing."""
     free = list(range(len(slots)))
-    found: dict[int, int] = {}
+    slots_of: dict[int, int] = {}
     for r, (where, i) in enumerate(parts.residuals):
         if where == "in" or i < count:
             continue
@@ -179,8 +179,8 @@ def _in_slots(parts: LinearizedJaxpr, count: int, slots: list[Aval]) -> dict[int
             slots.append(aval)
         else:
             free.remove(slot)
-        found[r] = slot
-    return found
+        slots_of[r] = slot
+    return slots_of
 
 
 def _primal(parts: LinearizedJaxpr, count: int, slots: Sequence[Aval], numbers: dict[int, int]) -> Jaxpr:
@@ -218,22 +218,22 @@ def _linearize(
     index, *args = primals
     mask = perturbed(tangents[1:])
     halves = _halves(branches, mask)
-    found = bind(index, halves.primal, args)
-    outs = found[: len(branches[0].outvars)]
-    moving = chosen(tangents[1:], mask)
-    pushed = bind(index, halves.linear, [*args, *found, *moving]) if any(halves.nonzero) else ()
+    results = bind(index, halves.primal, args)
+    outs = results[: len(branches[0].outvars)]
+    active = chosen(tangents[1:], mask)
+    pushed = bind(index, halves.linear, [*args, *results, *active]) if any(halves.nonzero) else ()
     return outs, with_zeros(halves.nonzero, pushed, outs)
 
 
 def _transpose(cts: Sequence[Any], index: Any, *args: Any, branches: Branches) -> list[Any]:
     linear = tuple([type(a) is Linear for a in args])
-    given = perturbed(cts)
-    found = [transpose_jaxpr(b, linear, given) for b in branches]
-    has = _any([mask for _, mask in found])
+    nonzero = perturbed(cts)
+    transposed = [transpose_jaxpr(b, linear, nonzero) for b in branches]
+    has = _any([mask for _, mask in transposed])
     avals = [a.aval for a in args if type(a) is Linear]
-    bodies = [lift_constants(_with_zeros(body, 0, mask, has, avals)) for body, mask in found]
+    bodies = [lift_constants(_with_zeros(body, 0, mask, has, avals)) for body, mask in transposed]
     operands = [a for a in args if type(a) is not Linear]
-    results = bind(index, bodies, [*operands, *chosen(cts, given)])
+    results = bind(index, bodies, [*operands, *chosen(cts, nonzero)])
     return [None, *scatter(linear, scatter(has, results))]
 
 
@@ -246,9 +246,9 @@ def _batch(
     tapes = any(isinstance(a, TapeAval) for b in branches for a in (*b.in_avals, *b.out_avals))
     if dims[0] is not None or tapes:
         return over_lanes(cond_p, size, args, dims, {"branches": branches})
-    found = [batch_jaxpr(b, size, tuple(dims[1:])) for b in branches]
-    mask = _any([[d is not None for d in out_dims] for _, out_dims in found])
-    bodies = [lift_constants(_batched_outputs(body, size, out_dims, mask)) for body, out_dims in found]
+    batched = [batch_jaxpr(b, size, tuple(dims[1:])) for b in branches]
+    mask = _any([[d is not None for d in out_dims] for _, out_dims in batched])
+    bodies = [lift_constants(_batched_outputs(body, size, out_dims, mask)) for body, out_dims in batched]
     return bind(args[0], bodies, args[1:]), [0 if m else None for m in mask]
 
 

@@ -41,12 +41,12 @@ def economical(parts: LinearizedJaxpr, num_consts: int, num_carry: int) -> Linea
     before = network.size(residuals)
     stored = network.cut(residuals)
     after = network.size(stored)
-    kept = stored | network.free
-    work = sum(v.aval.size for e in second_run(primal, residuals, kept)[0] for v in e.outvars)
+    available = stored | network.free
+    work = sum(v.aval.size for e in second_run(primal, residuals, available)[0] for v in e.outvars)
     itemsize = 8
     if after >= before or work * itemsize > WORK * (before - after):
         return parts
-    return recomputing(parts, kept)
+    return recomputing(parts, available)
 
 
 class _Network:
@@ -100,19 +100,19 @@ def _smallest_cut(sources: dict[Atom, list[Atom]], roots: set[Atom], goal: set[A
     """The vertices between `roots` and `goal` with the least total size, nearest to the goal."""
     # A vertex is two nodes, (v, 0) and (v, 1), joined by an arc of its size; arcs between vertices are unlimited.
     readers: dict[Atom, list[Atom]] = {v: [] for v in sources}
-    for v, found in sources.items():
-        for a in found:
+    for v, operands in sources.items():
+        for a in operands:
             readers[a].append(v)
     left = {v: _bytes(v) for v in sources}
     sent = dict.fromkeys(sources, 0)
     along: dict[tuple[Atom, Atom], int] = {}
 
-    def behind(node: tuple[Atom, int]) -> list[tuple[Atom, int]]:
+    def predecessors(node: tuple[Atom, int]) -> list[tuple[Atom, int]]:
         """The nodes that can still send flow to this one."""
         v, side = node
         if side:
-            found = [(v, 0)] if left[v] else []
-            return found + [(w, 0) for w in readers[v] if along.get((v, w))]
+            nodes = [(v, 0)] if left[v] else []
+            return nodes + [(w, 0) for w in readers[v] if along.get((v, w))]
         return ([(v, 1)] if sent[v] else []) + [(a, 1) for a in sources[v]]
 
     while True:
@@ -124,7 +124,7 @@ def _smallest_cut(sources: dict[Atom, list[Atom]], roots: set[Atom], goal: set[A
             if not node[1] and node[0] in roots:
                 start = node
                 break
-            for other in behind(node):
+            for other in predecessors(node):
                 if other not in came:
                     came[other] = node
                     queue.append(other)

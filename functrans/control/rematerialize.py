@@ -113,13 +113,13 @@ def by_policy(parts: LinearizedJaxpr, keep: Callable[[Eqn], bool], *, apart: boo
     -----
     Results of equations with an effect other than raising are always stored: an effect happens once.
     """
-    kept: set[Atom] = set()
+    stored: set[Atom] = set()
     for e in reversed(parts.primal.eqns):
         if not e.effects.shareable or keep(e):
-            kept.update(e.outvars)
+            stored.update(e.outvars)
         if (
-            e.primitive is name_p and e.outvars[0] in kept
+            e.primitive is name_p and e.outvars[0] in stored
         ):  # the same value: derivatives may read it without its name
-            kept.remove(e.outvars[0])
-            kept.add(e.invars[0])
-    return recomputing(parts, kept, apart=apart)
+            stored.remove(e.outvars[0])
+            stored.add(e.invars[0])
+    return recomputing(parts, stored, apart=apart)

@@ -135,14 +135,14 @@ def _jvp(
     sizes = num_consts, num_carry
     mask = carry_mask(jaxpr, perturbed(tangents), *sizes, reverse=False)
     body, captured, nonzero = pushed_body(jaxpr, mask, sizes)
-    moving = [instantiate(t, aval_of(x)) if m else None for x, t, m in zip(primals, tangents, mask)]
+    active = [instantiate(t, aval_of(x)) if m else None for x, t, m in zip(primals, tangents, mask)]
     groups = [
         [*p, *chosen(t, m)]
-        for p, t, m in zip(split(primals, *sizes), split(moving, *sizes), split(mask, *sizes))
+        for p, t, m in zip(split(primals, *sizes), split(active, *sizes), split(mask, *sizes))
     ]
-    found = bind(body, [*captured, *groups[0]], groups[1], groups[2], **params)
+    results = bind(body, [*captured, *groups[0]], groups[1], groups[2], **params)
     count = len(nonzero) - num_carry
-    carry, t_carry, rows, t_rows = split(found, num_carry, sum(nonzero[:num_carry]), count)
+    carry, t_carry, rows, t_rows = split(results, num_carry, sum(nonzero[:num_carry]), count)
     outs = [*carry, *rows]
     return outs, with_zeros(nonzero, [*t_carry, *t_rows], outs)
 
@@ -168,7 +168,7 @@ def _linearize(
     consts, carry, rows = split(primals, *sizes)
     consts = [*halves.captured[0], *consts]
     new = [] if halves.outside is None else evaluate(halves.outside, consts)
-    found = scan_p.bind(
+    results = scan_p.bind(
         *head,
         *consts,
         *new,
@@ -180,12 +180,12 @@ def _linearize(
         num_carry=num_carry,
         **params,
     )
-    values = {"in": primals, "new": new, "out": found}
-    moving = [instantiate(t, aval_of(x)) if m else None for x, t, m in zip(primals, tangents, mask)]
-    t_consts, t_carry, t_rows = [chosen(t, m) for t, m in zip(split(moving, *sizes), split(mask, *sizes))]
+    values = {"in": primals, "new": new, "out": results}
+    active = [instantiate(t, aval_of(x)) if m else None for x, t, m in zip(primals, tangents, mask)]
+    t_consts, t_carry, t_rows = [chosen(t, m) for t, m in zip(split(active, *sizes), split(mask, *sizes))]
     fixed = [values[where][i] for where, i in halves.consts]
     residuals = [values[where][i] for where, i in halves.rows]
-    outs = found[: len(jaxpr.outvars)]
+    outs = results[: len(jaxpr.outvars)]
     params.update(length=length, count=head[0] if head else None)
     pushed = bind(
         halves.linear, [*halves.captured[1], *fixed, *t_consts], t_carry, [*residuals, *t_rows], **params
@@ -214,7 +214,7 @@ def _transpose(
     totals = [zeros(a.aval) for a, h in zip([a for a in consts if type(a) is Linear], has[0]) if h]
     starts = [instantiate(ct, a.aval) for a, ct, m in zip(jaxpr.outvars, ct_carry, carry) if m]
     given_rows = [ct for ct in ct_rows if type(ct) is not Zero]
-    found = bind(
+    outs = bind(
         body,
         [*captured, *known[0]],
         [*totals, *starts],
@@ -222,7 +222,7 @@ def _transpose(
         reverse=not reverse,
         **params,
     )
-    of_consts, of_carry, of_rows = split(scatter((*has[0], *carry, *has[1]), found), len(has[0]), num_carry)
+    of_consts, of_carry, of_rows = split(scatter((*has[0], *carry, *has[1]), outs), len(has[0]), num_carry)
     results: list[Any] = [None for _ in head]
     results += scatter([type(a) is Linear for a in consts], of_consts)
     return [*results, *of_carry, *scatter([type(a) is Linear for a in rows], of_rows)]
@@ -250,7 +250,7 @@ def _batch(
     of_rows = [None if d is None else 0 for _, d in rows]
     key = (*[d for _, d in consts], *[d for _, d in carry], *of_rows)
     body, captured, mask, row_dims = batched_body(jaxpr, size, key, sizes)
-    found = bind(
+    results = bind(
         body,
         [*captured, *[x for x, _ in consts]],
         [batched_first(size, x, d) if m else x for (x, d), m in zip(carry, mask)],
@@ -258,7 +258,7 @@ def _batch(
         length=length,
         **params,
     )
-    return found, [*[0 if m else None for m in mask], *[None if d is None else 1 for d in row_dims]]
+    return results, [*[0 if m else None for m in mask], *[None if d is None else 1 for d in row_dims]]
 
 
 def over_lanes(
@@ -283,24 +283,24 @@ def over_lanes(
         )
 
     body = derive_from_all(list(subjaxprs(params)), key, build)
-    found = bind(body, fixed, [], lanes, length=size)
-    return found, [0] * len(found)
+    results = bind(body, fixed, [], lanes, length=size)
+    return results, [0] * len(results)
 
 
 def _narrow(eqn: Eqn, needed: Collection[Atom], strict: bool) -> Eqn | None:
     """Drop the stacked rows that are never read."""
     num_carry, body = eqn.params["num_carry"], eqn.params["jaxpr"]
-    kept = tuple([i for i, v in enumerate(eqn.outvars) if i < num_carry or v in needed])
-    if len(kept) == len(eqn.outvars):
+    read = tuple([i for i, v in enumerate(eqn.outvars) if i < num_carry or v in needed])
+    if len(read) == len(eqn.outvars):
         return None
 
     def build() -> Jaxpr:
-        outvars = [body.outvars[i] for i in kept]
+        outvars = [body.outvars[i] for i in read]
         eqns = live_equations(body.eqns, outvars, partial(narrowed, strict=True))
         return body.replace(eqns=eqns, outvars=outvars)
 
-    narrow = body.derive(("outputs", kept), build)
-    return eqn.replace(outvars=[eqn.outvars[i] for i in kept], params=eqn.params | {"jaxpr": narrow})
+    narrow = body.derive(("outputs", read), build)
+    return eqn.replace(outvars=[eqn.outvars[i] for i in read], params=eqn.params | {"jaxpr": narrow})
 
 
 scan_p: Primitive = Primitive(

@@ -34,19 +34,19 @@ def in_python(
     head, rest = head_of(args, length)
     consts, carry, rows = split(rest, num_consts, num_carry)
     count = length if length is not None else max(int(head[0]), 0)
-    kept: list[list[Any]] = []
+    out_rows: list[list[Any]] = []
     for i in reversed(range(count)) if reverse else range(count):
         here = [x[i] for x in rows] if length is not None else [x.record(i) for x in rows]
         outs = computed(jaxpr, [*consts, *carry, *here])
         carry = outs[:num_carry]
-        kept.append(outs[num_carry:])
+        out_rows.append(outs[num_carry:])
     if reverse:
-        kept.reverse()
-    wanted, avals = split(jaxpr.out_avals, num_carry)
-    columns = [[row[j] for row in kept] for j in range(len(avals))]
+        out_rows.reverse()
+    carry_avals, avals = split(jaxpr.out_avals, num_carry)
+    columns = [[row[j] for row in out_rows] for j in range(len(avals))]
     together = stacked if length is not None else write_tape
     return [
-        *[np.array(x, a.dtype) for x, a in zip(carry, wanted)],
+        *[np.array(x, a.dtype) for x, a in zip(carry, carry_avals)],
         *[together(a.strong(), column) for a, column in zip(avals, columns)],
     ]
 

@@ -86,14 +86,14 @@ def in_step(
             return places[a] if a in shared else k.row(places[a], i)
 
         def operands(i: Any) -> list[list[Any]]:
-            found = [memory(a, i) for a in eqn.invars]
-            return split(found, eqn.params["num_cond"], eqn.params["num_consts"])
+            buffers = [memory(a, i) for a in eqn.invars]
+            return split(buffers, eqn.params["num_cond"], eqn.params["num_consts"])
 
         group.run(operands)
-        found: dict[Any, Any] = dict(zip(eqn.outvars, [*group.carry, group.count]))
+        final: dict[Any, Any] = dict(zip(eqn.outvars, [*group.carry, group.count]))
         with k.loop(WIDTH) as i:
             for v, y in zip(jaxpr.outvars, out_rows):
-                k.store(y, (lane(i),), k.load(found[v], (i,)))
+                k.store(y, (lane(i),), k.load(final[v], (i,)))
     return True
 
 
@@ -139,7 +139,7 @@ class _Group:
     def any_going(self) -> Any:
         """Whether any lane of the group continues."""
         k = self.k
-        found = k.local(k.const(False, BOOL))
+        any_going = k.local(k.const(False, BOOL))
         with k.loop(WIDTH) as i:
-            found.set(found.get() | k.load(self.going, (i,)))
-        return found.get()
+            any_going.set(any_going.get() | k.load(self.going, (i,)))
+        return any_going.get()

@@ -92,15 +92,15 @@ def _impl(*args: Any, cond_jaxpr: Jaxpr, body_jaxpr: Jaxpr, num_cond: int, num_c
         }
         return run_compiled(while_p, args, params, body_jaxpr)
     cond_consts, consts, carry = split(args, num_cond, num_consts)
-    kept: list[list[Any]] = []
+    taped: list[list[Any]] = []
     while computed(cond_jaxpr, [*cond_consts, *carry])[0]:
         outs = computed(body_jaxpr, [*consts, *carry])
         carry, row = outs[: len(carry)], outs[len(carry) :]
-        kept.append(row)
-    wanted, avals = split([a.strong() for a in body_jaxpr.out_avals], len(carry))
-    last = [np.array(x, a.dtype) for x, a in zip(carry, wanted)]
-    columns = [[row[j] for row in kept] for j in range(len(avals))]
-    return [*last, np.int64(len(kept)), *[write_tape(a, column) for a, column in zip(avals, columns)]]
+        taped.append(row)
+    carry_avals, avals = split([a.strong() for a in body_jaxpr.out_avals], len(carry))
+    last = [np.array(x, a.dtype) for x, a in zip(carry, carry_avals)]
+    columns = [[row[j] for row in taped] for j in range(len(avals))]
+    return [*last, np.int64(len(taped)), *[write_tape(a, column) for a, column in zip(avals, columns)]]
 
 
 def _kernel(
@@ -152,9 +152,9 @@ def _jvp(
     num_consts: int,
 ) -> tuple[list[Any], list[Any]]:
     cond_consts, consts, carry = split(primals, num_cond, num_consts)
-    _, *moving = split(tangents, num_cond, num_consts)
+    _, *body_tangents = split(tangents, num_cond, num_consts)
     sizes = num_consts, len(carry)
-    mask = carry_mask(body_jaxpr, perturbed([*moving[0], *moving[1]]), *sizes, reverse=False)
+    mask = carry_mask(body_jaxpr, perturbed([*body_tangents[0], *body_tangents[1]]), *sizes, reverse=False)
     body, captured, nonzero = pushed_body(body_jaxpr, mask, sizes)
     values = [
         instantiate(t, aval_of(x)) if m else None
@@ -162,7 +162,7 @@ def _jvp(
     ]
     t_consts, t_carry = split(values, num_consts)
     t_carry = chosen(t_carry, mask[num_consts:])
-    found = bind(
+    results = bind(
         _with_tangents(cond_jaxpr, [aval_of(t).strong() for t in t_carry]),
         cond_consts,
         body,
@@ -170,7 +170,7 @@ def _jvp(
         [*carry, *t_carry],
     )
     count = len(body_jaxpr.outvars) - len(carry)
-    last, t_last, number, rows, t_rows = split(found, len(carry), len(t_carry), 1, count)
+    last, t_last, number, rows, t_rows = split(results, len(carry), len(t_carry), 1, count)
     outs = [*last, *number, *rows]
     has = [*nonzero[: len(carry)], False, *nonzero[len(carry) :]]
     return outs, with_zeros(has, [*t_last, *t_rows], outs)
@@ -200,7 +200,7 @@ def _linearize(
     halves = halves_of(body_jaxpr, mask, sizes)
     consts = [*halves.captured[0], *consts]
     new = [] if halves.outside is None else evaluate(halves.outside, consts)
-    found = while_p.bind(
+    results = while_p.bind(
         *cond_consts,
         *consts,
         *new,
@@ -210,14 +210,14 @@ def _linearize(
         num_cond=num_cond,
         num_consts=len(consts) + len(new),
     )
-    last, (number,), kept = split(found, len(carry), 1)
-    outs = found[: len(body_jaxpr.outvars) + 1]
-    values = {"in": primals[num_cond:], "new": new, "out": [*last, *kept]}
-    moving = [
+    last, (number,), tapes = split(results, len(carry), 1)
+    outs = results[: len(body_jaxpr.outvars) + 1]
+    values = {"in": primals[num_cond:], "new": new, "out": [*last, *tapes]}
+    active = [
         instantiate(t, aval_of(x)) if m else None
         for x, t, m in zip(primals[num_cond:], tangents[num_cond:], mask)
     ]
-    t_consts, t_carry = [chosen(t, m) for t, m in zip(split(moving, num_consts), split(mask, num_consts))]
+    t_consts, t_carry = [chosen(t, m) for t, m in zip(split(active, num_consts), split(mask, num_consts))]
     fixed = [values[where][i] for where, i in halves.consts]
     residuals = [values[where][i] for where, i in halves.rows]
     pushed = bind_scan(

@@ -139,12 +139,12 @@ def canonical(dtype: Any, what: str = "dtype argument") -> np.dtype:
     try:
         if isinstance(dtype, np.ndarray):
             raise TypeError("an array is not a dtype: write x.dtype")
-        found = np.dtype(dtype)
+        converted = np.dtype(dtype)
     except Exception as error:  # NumPy raises several classes, and reads attributes of the user's object
         raise UnsupportedDtypeError(
             f"{what}: {dtype!r} is not a dtype ({error}); use one of {', '.join(map(str, SUPPORTED))}"
         ) from None
-    return check_supported(found, what)
+    return check_supported(converted, what)
 
 
 def is_float(dtype: np.dtype) -> bool:
@@ -294,13 +294,13 @@ def resolve_ufunc(
 
 
 def _resolve(ufunc: np.ufunc, operands: tuple[tuple[np.dtype, bool], ...]) -> tuple[np.dtype, ...]:
-    wanted = [_WEAK_TYPES.get(dtype.kind, dtype) if weak else dtype for dtype, weak in operands]
+    requested = [_WEAK_TYPES.get(dtype.kind, dtype) if weak else dtype for dtype, weak in operands]
     try:
-        return ufunc.resolve_dtypes((*wanted, *[None] * ufunc.nout))
+        return ufunc.resolve_dtypes((*requested, *[None] * ufunc.nout))
     except TypeError:
-        met = ", ".join(f"{dtype}{' (weak)' if weak else ''}" for dtype, weak in operands)
+        listed = ", ".join(f"{dtype}{' (weak)' if weak else ''}" for dtype, weak in operands)
         cure = _ufunc_cure(ufunc, {dtype.kind for dtype, _ in operands})
-        raise DtypeError(f"{ufunc.__name__} does not take {met}: {cure}") from None
+        raise DtypeError(f"{ufunc.__name__} does not take {listed}: {cure}") from None
 
 
 def _ufunc_cure(ufunc: np.ufunc, kinds: set[str]) -> str:

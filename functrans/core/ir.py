@@ -183,10 +183,10 @@ class Jaxpr(Unportable):
     @property
     def effects(self) -> Effect:
         """The union of the equations' effects."""
-        found = Effect.NONE
+        effects = Effect.NONE
         for eqn in self.eqns:
-            found |= eqn.effects
-        return found
+            effects |= eqn.effects
+        return effects
 
     def derive(self, key: Hashable, build: Callable[[], Any]) -> Any:
         """``build()``, computed once for each key and cached for the life of this jaxpr (thread-safe).
@@ -194,16 +194,16 @@ class Jaxpr(Unportable):
         Also once for each setting of the options that affect tracing or compilation (see `config`).
         """
         key = (trace_key(), key)
-        found = self._derived.get(key)
-        if found is None:
+        derived = self._derived.get(key)
+        if derived is None:
             with self._lock:
-                found = self._derived.get(key)
-                if found is None:
-                    found = build()
+                derived = self._derived.get(key)
+                if derived is None:
+                    derived = build()
                     if len(self._derived) >= MOST_DERIVED:  # one for each loop length or batch size
                         self._derived.clear()
-                    self._derived[key] = found
-        return found
+                    self._derived[key] = derived
+        return derived
 
     def forget(self) -> None:
         """Drop everything derived."""

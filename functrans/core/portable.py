@@ -138,17 +138,17 @@ class Transformed(Portable):
     """
 
     #: The attributes that `functools.wraps` copies; the docstring is its own, and names the transformation.
-    _kept: ClassVar[tuple[str, ...]] = ("__module__", "__name__", "__qualname__")
+    _copied_names: ClassVar[tuple[str, ...]] = ("__module__", "__name__", "__qualname__")
 
     def __init_subclass__(cls) -> None:
         if "__call__" in vars(cls):
             cls.__call__ = boundary(cls.__call__)  # type: ignore[method-assign]
 
     def __init__(self, what: str, fun: Callable[..., Any]):
-        functools.update_wrapper(self, fun, assigned=self._kept, updated=())
+        functools.update_wrapper(self, fun, assigned=self._copied_names, updated=())
         self._made_by = what
         self._fun = fun
-        if "__doc__" not in self._kept:
+        if "__doc__" not in self._copied_names:
             own = getattr(fun, "__doc__", None)
             self.__doc__ = f"{what} of {in_words(fun)}." + (f"\n\n{own}" if isinstance(own, str) else "")
 

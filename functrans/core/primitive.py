@@ -222,12 +222,12 @@ class Primitive:
 
     def rule(self, slot: str) -> Callable[..., Any]:
         """The rule in `slot`; raises a `NoRuleError` that names the file to edit if it is missing."""
-        found = getattr(self, slot)
-        if found is None:
+        rule = getattr(self, slot)
+        if rule is None:
             raise NoRuleError(
                 f"primitive '{self.name}' has no {slot} rule; write it in its record in {_in_package(self.file)}"
             )
-        return found
+        return rule
 
     def __repr__(self) -> str:
         return self.name

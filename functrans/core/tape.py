@@ -96,9 +96,9 @@ class Pool(np.ndarray):
 
 def new_pool() -> Pool:
     """An empty pool."""
-    found = np.ndarray.__new__(Pool, (3,), np.int64)
-    found[:] = 0
-    return found
+    pool = np.ndarray.__new__(Pool, (3,), np.int64)
+    pool[:] = 0
+    return pool
 
 
 def size_of(pool: np.ndarray) -> int:
@@ -120,36 +120,36 @@ def reserve(pool: np.ndarray, records: int, record_bytes: int, limit: int) -> bo
     """Make room for `count` more records; False if that needs more than `limit` bytes."""
     if records <= pool[1]:
         return True
-    wanted = max(2 * int(pool[1]), records, FEWEST)
-    wanted = min(wanted, limit // record_bytes)
-    if wanted < records:
+    capacity = max(2 * int(pool[1]), records, FEWEST)
+    capacity = min(capacity, limit // record_bytes)
+    if capacity < records:
         return False
-    size, held, address = int(wanted * record_bytes), size_of(pool), int(pool[0])
+    size, old_size, address = int(capacity * record_bytes), size_of(pool), int(pool[0])
     # Guards move unchanged, so that earlier damage is still detected later.
-    after = ctypes.string_at(address + held, GUARD) if address else words(GUARD)
-    block = _grown(address - GUARD if address else 0, held + GUARD, size + 2 * GUARD)
+    after = ctypes.string_at(address + old_size, GUARD) if address else words(GUARD)
+    block = _grown(address - GUARD if address else 0, old_size + GUARD, size + 2 * GUARD)
     if not block:
         return False
     if not address:
         fill(block, GUARD)
     ctypes.c_size_t.from_address(block).value = size
     ctypes.memmove(block + GUARD + size, after, GUARD)
-    pool[0], pool[1] = block + GUARD, wanted
+    pool[0], pool[1] = block + GUARD, capacity
     return True
 
 
-def _grown(block: int, held: int, nbytes: int) -> int | None:
+def _grown(block: int, old_size: int, nbytes: int) -> int | None:
     """Resize a block of memory, keeping its contents; block 0 means a new one."""
     if not config.checked:
         return _realloc(block or None, nbytes)
-    found = _malloc(nbytes)
-    if found:
-        fill(found, nbytes)
+    grown = _malloc(nbytes)
+    if grown:
+        fill(grown, nbytes)
         if block:
-            ctypes.memmove(found, block, held)
-            fill(block, held)
+            ctypes.memmove(grown, block, old_size)
+            fill(block, old_size)
             _free(block)
-    return found
+    return grown
 
 
 def records(pool: np.ndarray, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
@@ -202,10 +202,10 @@ class Tape:
     def record(self, i: int) -> Any:
         """One record of a single tape."""
         item = self.aval.item
-        found = records(self.pools[0], item.shape, item.dtype)[int(self.spans[0]) + i]
+        record = records(self.pools[0], item.shape, item.dtype)[int(self.spans[0]) + i]
         if isinstance(item, TapeAval):
-            return Tape(found.copy(), self.pools[1:], item)
-        return found.copy()
+            return Tape(record.copy(), self.pools[1:], item)
+        return record.copy()
 
     def __repr__(self) -> str:
         return f"Tape({self.aval}, {self.spans.tolist()})"

@@ -122,10 +122,10 @@ def _refused(
     source: Source | None = None,
 ) -> errors.ConcretizationError:
     """The error for a tracer whose number was needed. It stores how to rebuild the error, not its traceback."""
-    found = error(message, source)
-    found.trace = trace
-    _last_refusal.set((error, message, trace, found.source))
-    return found
+    refusal = error(message, source)
+    refusal.trace = trace
+    _last_refusal.set((error, message, trace, refusal.source))
+    return refusal
 
 
 def leaked(tracer: Tracer) -> errors.UnexpectedTracerError:
@@ -353,8 +353,8 @@ class Tracer(Unportable):
     # --- NumPy's protocols ----------------------------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, **kwargs: Any) -> Any:
-        found = operators.ufunc.get(ufunc)
-        if found is None:
+        implementation = operators.ufunc.get(ufunc)
+        if implementation is None:
             missing = operators.function.get(NotImplemented)
             if missing is not None:
                 missing(ufunc, args, kwargs)
@@ -362,19 +362,19 @@ class Tracer(Unportable):
                 f"np.{ufunc.__name__} of a traced value of type {self.aval}: functrans has no such function"
             )
         if method == "__call__":
-            return found(*args, **kwargs)
-        return operators.function[np.ufunc](found, ufunc, method, *args, **kwargs)
+            return implementation(*args, **kwargs)
+        return operators.function[np.ufunc](implementation, ufunc, method, *args, **kwargs)
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
-        found = operators.function.get(func)
-        if found is None:
+        implementation = operators.function.get(func)
+        if implementation is None:
             return operators.function[NotImplemented](func, args, kwargs)
-        return found(*args, **kwargs)
+        return implementation(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        found = operators.property.get(name)
-        if found is not None:
-            return found(self)
+        getter = operators.property.get(name)
+        if getter is not None:
+            return getter(self)
         method = operators.method.get(name)
         if method is not None:
             return partial(method, self)

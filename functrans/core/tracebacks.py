@@ -51,15 +51,15 @@ def _filter(error: BaseException, seen: set[int]) -> None:
 
 
 def _filtered(traceback: TracebackType | None, keep_last: bool) -> TracebackType | None:
-    kept: list[TracebackType] = []
+    parts: list[TracebackType] = []
     own = False
     while traceback is not None:
         code = traceback.tb_frame.f_code
         own = is_own(code) or (own and calls_for_others(code))
         if not own or (keep_last and traceback.tb_next is None):
-            kept.append(traceback)
+            parts.append(traceback)
         traceback = traceback.tb_next
-    found = None
-    for part in reversed(kept):
-        found = TracebackType(found, part.tb_frame, part.tb_lasti, part.tb_lineno)
-    return found
+    filtered = None
+    for part in reversed(parts):
+        filtered = TracebackType(filtered, part.tb_frame, part.tb_lasti, part.tb_lineno)
+    return filtered

@@ -160,20 +160,20 @@ def _checked(fmt: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     fields = _Fields()
     try:
         fields.vformat(fmt, args, kwargs)
-        found = any(name is not None for _, name, _, _ in fields.parse(fmt))
+        has_fields = any(name is not None for _, name, _, _ in fields.parse(fmt))
     except ValueError as error:
         raise FormatError(f"debug.print: {fmt!r} is not a format string: {error}") from None
     if fields.missing:
         raise FormatError(f"debug.print: {fmt!r} asks for {_named(fields.missing[0])}, which is missing")
     unused: list[int | str] = [name for name in kwargs if name not in fields.used]
-    if found:
+    if has_fields:
         unused += [i for i in range(len(args)) if i not in fields.used]
     if unused:
         raise FormatError(
             f"debug.print: {fmt!r} does not use {', '.join(map(_named, unused))}. Name it in braces; and pass a plain "
             "string, not an f-string"
         )
-    return found
+    return has_fields
 
 
 def _named(key: int | str) -> str:

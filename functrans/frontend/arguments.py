@@ -67,11 +67,11 @@ class ShapeDtypeStruct:
 
 def name_of(fun: Callable[..., Any]) -> str:
     """The name of a function for messages and printing; for a method of a class itself, ``MyOp.apply``."""
-    found = getattr(fun, "__name__", None)
-    if not isinstance(found, str):
+    name = getattr(fun, "__name__", None)
+    if not isinstance(name, str):
         return type(fun).__name__
     owner = getattr(fun, "__self__", None)
-    return f"{owner.__name__}.{found}" if isinstance(owner, type) else found
+    return f"{owner.__name__}.{name}" if isinstance(owner, type) else name
 
 
 def check_function(what: str, fun: Any) -> None:
@@ -223,8 +223,8 @@ class Flat:
             return outs, None
         lowered = iter(outs[n:])
         leaves, tree = self._aux
-        found = [result(next(lowered), inputs) if isinstance(x, Tracer) else _own(x) for x in leaves]
-        return outs[:n], tree_unflatten(tree, found)
+        aux = [result(next(lowered), inputs) if isinstance(x, Tracer) else _own(x) for x in leaves]
+        return outs[:n], tree_unflatten(tree, aux)
 
 
 def _own(x: Any) -> Any:

@@ -94,9 +94,9 @@ class TreeSpec(NamedTuple):
         self, tree: PyTreeDef, avals: Iterable[Aval], accepts: Accepts = same_dtype
     ) -> Mismatch | None:
         """Where a tree with this structure and these leaves first differs; None where it does not."""
-        found = self.structure_mismatch(tree)
-        if found is not None:
-            return found
+        mismatch = self.structure_mismatch(tree)
+        if mismatch is not None:
+            return mismatch
         for i, (own, expected) in enumerate(zip(avals, self.avals)):
             aspect = leaf_mismatch(own, expected, accepts)
             if aspect:

@@ -103,11 +103,11 @@ def python_routine(routine: str, result: str) -> Callable[..., Any]:
     function = ctypes.CFUNCTYPE(_RESULTS.get(result))(address(routine))
 
     def call(*args: Any) -> Any:
-        kept = [_memory(a) for a in args]
-        found = function(*(ctypes.c_void_p(m.ctypes.data + skip) for m, skip in kept))
+        arrays = [_memory(a) for a in args]
+        number = function(*(ctypes.c_void_p(m.ctypes.data + skip) for m, skip in arrays))
         if result in ("c", "z"):
-            return np.dtype("c8" if result == "c" else "c16").type(complex(found.real, found.imag))
-        return None if found is None else np.dtype("f4" if result == "s" else "f8").type(found)
+            return np.dtype("c8" if result == "c" else "c16").type(complex(number.real, number.imag))
+        return None if number is None else np.dtype("f4" if result == "s" else "f8").type(number)
 
     return call
 

@@ -120,7 +120,7 @@ def _verified(kernel: ir.Kernel) -> ir.Kernel:
 
 def _identifier(name: str) -> str:
     """A name for the kernel's Python form, chosen so as not to hide functions like ``log``."""
-    found = re.sub(r"\W", "_", name)
-    if not found.isascii():
+    identifier = re.sub(r"\W", "_", name)
+    if not identifier.isascii():
         return "kernel"
-    return found if found.isidentifier() and found not in NAMES else f"kernel_{found}"
+    return identifier if identifier.isidentifier() and identifier not in NAMES else f"kernel_{identifier}"

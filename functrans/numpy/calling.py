@@ -167,7 +167,7 @@ def vectorize(
 
 
 class _Vectorized(Transformed):
-    _kept = (*Transformed._kept, "__doc__")
+    _copied_names = (*Transformed._copied_names, "__doc__")
 
     def __init__(
         self,

@@ -105,9 +105,9 @@ class _Checker:
     def constant(self, v: Var, value: Any, where: str) -> None:
         if not isinstance(value, np.ndarray | np.generic | Tracer):
             self.fail(where, f"must be an array, but is a {type(value).__name__}")
-        met = aval_of(value)
-        if not _alike(met, v.aval):
-            self.fail(where, f"the array is {met}, but its variable {v.aval}")
+        aval = aval_of(value)
+        if not _alike(aval, v.aval):
+            self.fail(where, f"the array is {aval}, but its variable {v.aval}")
 
     def equation(self, i: int, eqn: Eqn) -> None:
         where = f"equation {i} ({eqn!r})"
@@ -115,10 +115,10 @@ class _Checker:
             self.use(a, where, eqn.source)
         for inner in subjaxprs(eqn.params):
             _Checker(inner, f"{self.stage}, in {where}" if self.stage else f"in {where}").run()
-        found = self.abstract(eqn, where)
-        if len(found) != len(eqn.outvars):
-            self.fail(where, f"{len(eqn.outvars)} outputs, but the primitive has {len(found)}", eqn.source)
-        for v, aval in zip(eqn.outvars, found):
+        avals = self.abstract(eqn, where)
+        if len(avals) != len(eqn.outvars):
+            self.fail(where, f"{len(eqn.outvars)} outputs, but the primitive has {len(avals)}", eqn.source)
+        for v, aval in zip(eqn.outvars, avals):
             self.define(v, where, eqn.source)
             if not _alike(v.aval, aval):
                 self.fail(where, f"an output is {v.aval}, but the abstract rule gives {aval}", eqn.source)
@@ -129,10 +129,10 @@ class _Checker:
     def abstract(self, eqn: Eqn, where: str) -> Sequence[Aval]:
         """The outputs according to the primitive's abstract rule."""
         try:
-            found = eqn.primitive.abstract(*[a.aval for a in eqn.invars], **eqn.params)
+            avals = eqn.primitive.abstract(*[a.aval for a in eqn.invars], **eqn.params)
         except (FunctransError, TypeError, ValueError) as error:
             self.fail(where, f"the abstract rule rejects the operands: {error}", eqn.source)
-        return found if eqn.primitive.multiple_results else (found,)
+        return avals if eqn.primitive.multiple_results else (avals,)
 
 
 def _alike(a: Aval, b: Aval) -> bool:

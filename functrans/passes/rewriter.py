@@ -45,8 +45,8 @@ class Rewriter:
 
     def made_by(self, a: Atom, name: str) -> Eqn | None:
         """The equation that defines `a`, if its primitive has that name."""
-        found = self.producer.get(a) if isinstance(a, Var) else None
-        return found if found is not None and found.primitive.name == name else None
+        eqn = self.producer.get(a) if isinstance(a, Var) else None
+        return eqn if eqn is not None and eqn.primitive.name == name else None
 
     def uniform(self, a: Atom) -> Any:
         """The Python number that every element of `a` equals, or None."""

@@ -112,8 +112,8 @@ def map_subjaxprs(params: dict[str, Any], change: Callable[[Jaxpr], Jaxpr]) -> d
             return other
         return tuple(map(changed, value)) if isinstance(value, tuple) else value
 
-    found = {k: changed(v) for k, v in params.items()}
-    return params if same else found
+    mapped = {k: changed(v) for k, v in params.items()}
+    return params if same else mapped
 
 
 # --- slices and dead code -----------------------------------------------------------------------------------

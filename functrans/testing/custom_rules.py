@@ -36,12 +36,12 @@ def rules_keep_values(
     with proving("rules return the values of the function", "rules_keep_values", f, args, rng, wrt) as s:
         tolerance = s.tolerance(rtol, atol, 1e-12, 1e-5)
         expected = s.evaluate(s.primals)
-        found = {}
+        values = {}
         if "fwd" in modes:
-            found["forward mode"] = jvp(s.smooth, tuple(s.primals), tuple(s.like(s.primals)))[0]
+            values["forward mode"] = jvp(s.smooth, tuple(s.primals), tuple(s.like(s.primals)))[0]
         if "rev" in modes:
-            found["reverse mode"] = vjp(s.smooth, *s.primals)[0]
-        for mode, outs in found.items():
+            values["reverse mode"] = vjp(s.smooth, *s.primals)[0]
+        for mode, outs in values.items():
             for k, (x, y) in enumerate(zip(outs, expected, strict=True)):
                 s.report.same_type(f"{mode}, output {k}", x, y)
                 s.report.close(
@@ -99,10 +99,10 @@ def _check_second(s: Setting, modes: tuple[str, ...], weights: Sequence[Any], to
     for mode in modes:
         over, along = (_pushed, u) if mode == "fwd" else (_pulled, cotangents)
         try:
-            found, expected = over(first, along)(*s.primals), over(oracle, along)(*s.primals)
+            actual, expected = over(first, along)(*s.primals), over(oracle, along)(*s.primals)
         except OnceDifferentiableError:
             return
-        for k, (x, y) in enumerate(zip(found, expected, strict=True)):
+        for k, (x, y) in enumerate(zip(actual, expected, strict=True)):
             kind = "forward" if mode == "fwd" else "reverse"
             names = ("with the rule it is", "without it is")
             _close(s, f"second order: {kind} mode of the {word}, result {k}", x, y, tolerance, names)
@@ -140,8 +140,8 @@ def cotangents_count(
         outs, pull = vjp(s.smooth, *s.primals)
         u, v = s.like(outs), s.like(outs)
 
-        def same(where: str, found: Sequence[Any], expected: Sequence[Any], names: tuple[str, str]) -> None:
-            for k, (x, y) in enumerate(zip(found, expected, strict=True)):
+        def same(where: str, actual: Sequence[Any], expected: Sequence[Any], names: tuple[str, str]) -> None:
+            for k, (x, y) in enumerate(zip(actual, expected, strict=True)):
                 _close(s, f"{where}, gradient in {s.names[s.active[k]]}", x, y, tolerance, names)
 
         for k, ct in enumerate(pull(tuple([np.zeros_like(y) for y in outs]))):
@@ -158,9 +158,9 @@ def cotangents_count(
             names = ("the others missing", "the others zero")
             same(f"the cotangent of output {k} alone", missing, alone, names)
         for k, x in enumerate(s.primals if len(s.primals) > 1 else ()):
-            (found,) = vjp(_argument(s, k), x)[1](tuple(u))
+            (gradient,) = vjp(_argument(s, k), x)[1](tuple(u))
             where = f"only {s.names[s.active[k]]} is differentiated"
-            _close(s, where, found, first[k], tolerance, ("the gradient is", "among others it is"))
+            _close(s, where, gradient, first[k], tolerance, ("the gradient is", "among others it is"))
 
 
 def tangents_count(
@@ -181,8 +181,8 @@ def tangents_count(
         def push(v: Sequence[Any]) -> list[np.ndarray]:
             return [np.asarray(t) for t in jvp(s.smooth, tuple(s.primals), tuple(v))[1]]
 
-        def same(where: str, found: Sequence[Any], expected: Sequence[Any]) -> None:
-            for k, (x, y) in enumerate(zip(found, expected, strict=True)):
+        def same(where: str, actual: Sequence[Any], expected: Sequence[Any]) -> None:
+            for k, (x, y) in enumerate(zip(actual, expected, strict=True)):
                 _close(s, f"{where}, output {k}", x, y, tolerance)
 
         u, v = s.like(s.primals), s.like(s.primals)
@@ -264,7 +264,7 @@ def _modes(f: Callable[..., Any], args: tuple[Any, ...], rng: int, wrt: Wrt) -> 
     """Which modes have a rule, of ``'fwd'`` and ``'rev'``."""
     with proving("the function can be differentiated", "check_custom_rule", f, args, rng, wrt) as s:
         outs = s.evaluate(s.primals)
-        found = []
+        modes = []
         for mode, derivative in (
             ("fwd", _pushed(s.smooth, s.like(s.primals))),
             ("rev", _pulled(s.smooth, s.like(outs))),
@@ -272,7 +272,7 @@ def _modes(f: Callable[..., Any], args: tuple[Any, ...], rng: int, wrt: Wrt) -> 
             try:
                 if s.active and outs:
                     derivative(*s.primals)
-                    found.append(mode)
+                    modes.append(mode)
             except (
                 MissingRuleError,
                 OnceDifferentiableError,
@@ -282,7 +282,7 @@ def _modes(f: Callable[..., Any], args: tuple[Any, ...], rng: int, wrt: Wrt) -> 
                 if mode == "fwd":
                     raise
                 # Reverse mode would transpose a nonlinear jvp, which `tangents_count` reports.
-        return tuple(found)
+        return tuple(modes)
 
 
 def _pushed(f: Callable[..., Any], direction: Sequence[Any]) -> Callable[..., Any]:

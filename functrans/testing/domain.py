@@ -241,11 +241,11 @@ class Domain:
         if not self.intervals:
             return list(self.cases)
         count = len(self.intervals)
-        found = []
+        cases = []
         for params in self.params:
             for shapes in self.shapes or _shapes(count):
-                found.append(Case(tuple([Numbers(s, i) for s, i in zip(shapes, self.intervals)]), params))
-        return found
+                cases.append(Case(tuple([Numbers(s, i) for s, i in zip(shapes, self.intervals)]), params))
+        return cases
 
     def dtypes(self) -> list[np.dtype]:
         """The dtypes that the primitive accepts."""

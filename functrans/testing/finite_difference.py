@@ -162,12 +162,12 @@ def jacobian(f: ArrayFunction, x: Sequence[ArrayLike]) -> tuple[list[list[NDArra
         units = (1.0, 1j) if np.iscomplexobj(a) else (1.0,)
         columns = [_unit_direction(a, k, u) for k in range(a.size) for u in units] if _is_inexact(a) else []
         fixed: list[ArrayLike | None] = [None] * len(point)
-        found = [directional_derivative(f, point, [*fixed[:j], e, *fixed[j + 1 :]]) for e in columns]
+        derivatives = [directional_derivative(f, point, [*fixed[:j], e, *fixed[j + 1 :]]) for e in columns]
         tail = a.shape + ((2,) if len(units) == 2 else ())
         for i, y in enumerate(outputs):
             for rows, which, dtype in ((value[i], 0, y.dtype), (error[i], 1, np.dtype(float))):
                 block = np.zeros((y.size, int(np.prod(tail))), dtype)
-                for k, column in enumerate(found):
+                for k, column in enumerate(derivatives):
                     block[:, k] = column[which][i].ravel()
                 rows.append(block.reshape(y.shape + tail))
     return value, error
@@ -226,11 +226,11 @@ def is_kink(f: ArrayFunction, x: Sequence[ArrayLike], v: Sequence[ArrayLike | No
             below = _evaluate(f, _moved(point, direction, -h * scale), like=base)
             sides.append((h, above, below))
         if all(np.isfinite(y[i]).all() for _, *pair in sides for y in pair for i in floating):
-            found = [i for i in floating if _has_gap(base[i], _side_of(sides, i), eps)]
-            if not found:
+            suspects = [i for i in floating if _has_gap(base[i], _side_of(sides, i), eps)]
+            if not suspects:
                 return False
             noise = _noise(f, base, point, direction, 4 * narrow * scale)
-            return any(_has_gap(base[i], _side_of(sides, i), eps, noise[i]) for i in found)
+            return any(_has_gap(base[i], _side_of(sides, i), eps, noise[i]) for i in suspects)
         # The edge of the domain is within reach: come closer, unless x lies on it.
         scale /= 32
     return True

@@ -187,12 +187,12 @@ def _check_jacobian(s: Setting, tolerance: Tolerance) -> None:
                 cts[k][e] = unit
                 for i, (x, ct) in enumerate(zip(s.primals, pull(tuple(cts)))):
                     expected, error = slopes[k][i][e], errors[k][i][e]
-                    found = np.asarray(ct)
+                    gradient = np.asarray(ct)
                     if x.dtype.kind == "c":  # slopes in the real and in the imaginary part
-                        found = np.stack([found.real, -found.imag], axis=-1)
+                        gradient = np.stack([gradient.real, -gradient.imag], axis=-1)
                     s.report.close(
                         f"gradient of output {k}, element {e}, in {s.names[s.active[i]]}",
-                        found,
+                        gradient,
                         expected.real if unit == 1.0 else expected.imag,
                         tolerance,
                         error=np.where(np.isfinite(error), 10 * error, 0.0),
@@ -208,13 +208,13 @@ def _check_projection(s: Setting, tolerance: Tolerance) -> None:
         slopes, errors = directional_derivative(s.evaluate, s.primals, v)
         full = [np.zeros_like(x) if d is None else d for x, d in zip(s.primals, v)]
         expected, size = pairing(slopes, weights)
-        found, other = pairing(full, gradients)
+        slope, other = pairing(full, gradients)
         error = sum(
             float(np.sum(np.where(np.isfinite(e), e, 0.0) * np.abs(w))) for e, w in zip(errors, weights)
         )
         s.report.close(
             f"direction in {where}",
-            found,
+            slope,
             expected,
             Tolerance(atol=tolerance.atol),
             error=10 * error + tolerance.rtol * max(size, other),

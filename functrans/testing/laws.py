@@ -303,10 +303,10 @@ def inputs_stay(f: Callable[..., Any], *args: Any, rng: int = 0, wrt: Wrt = None
             for what, ys in results.items():
                 if any(np.shares_memory(x, np.asarray(y)) for y in ys):
                     s.report.fail(f"{s.names[i]} and a result of {what}", "they share memory")
-        kept = [np.array(ct) for ct in cotangents]
+        expected = [np.array(ct) for ct in cotangents]
         for x in mine:
             x[...] = 0
-        for k, (x, y) in enumerate(zip(pull(tuple(weights)), kept)):
+        for k, (x, y) in enumerate(zip(pull(tuple(weights)), expected)):
             where = f"the stored vjp, after changing the arguments, in {s.names[s.active[k]]}"
             s.report.close(where, x, y)
 

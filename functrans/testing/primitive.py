@@ -67,27 +67,27 @@ def _laws(prim: Primitive, domain: Domain, rng: int, backends: tuple[str, ...]) 
         line = f"functrans.testing.check_primitive({prim.name}_p, domain, rng={rng})"
         return Report(title, f"primitive {prim.name} ({prim.file})", line, rng)
 
-    found: list[tuple[Report, Law]] = [
+    laws: list[tuple[Report, Law]] = [
         (report("impl agrees with abstract"), lambda r: _check_abstract(r, prim, domain, rng))
     ]
     if prim.jvp is not None and domain.smooth:
         title = "jvp = finite differences, and its transpose"
-        found.append((report(title), lambda r: _check_derivatives(r, prim, domain, rng)))
+        laws.append((report(title), lambda r: _check_derivatives(r, prim, domain, rng)))
     if prim.jvp is not None:
         title = "tangents have the types of values"
-        found.append((report(title), lambda r: _check_tangent_types(r, prim, domain, rng)))
+        laws.append((report(title), lambda r: _check_tangent_types(r, prim, domain, rng)))
     if prim.transpose is not None:
         title = "<J v, w> = <v, J^T w>"
-        found.append((report(title), lambda r: _check_transpose(r, prim, domain, rng)))
+        laws.append((report(title), lambda r: _check_transpose(r, prim, domain, rng)))
     if prim.batch is not None:
-        found.append((report("batch = loop"), lambda r: _check_batch(r, prim, domain, rng)))
+        laws.append((report("batch = loop"), lambda r: _check_batch(r, prim, domain, rng)))
     if prim.jvp is not None and prim.batch is not None and domain.smooth:
         title = "transformations compose"
-        found.append((report(title), lambda r: _check_compositions(prim, domain, rng)))
+        laws.append((report(title), lambda r: _check_compositions(prim, domain, rng)))
     if prim.kernel is not None:
         title = "kernel = NumPy"
-        found += [(report(title), partial(_check_kernel, prim, domain, rng, b)) for b in backends]
-    return found
+        laws += [(report(title), partial(_check_kernel, prim, domain, rng, b)) for b in backends]
+    return laws
 
 
 def _outputs(prim: Primitive, out: Any) -> list[Any]:
@@ -170,11 +170,13 @@ def _check_tangent_types(report: Report, prim: Primitive, domain: Domain, rng: i
         tangents = [
             normal(random, x.shape, x.dtype) if i in _moving(s) else Zero(x) for i, x in enumerate(s.operands)
         ]
-        outs, found = prim.jvp(s.operands, tangents, **s.case.params)
+        outs, out_tangents = prim.jvp(s.operands, tangents, **s.case.params)
         wide = None
         if s.dtype in (np.float32, np.complex64):
             wide = _wide_tangents(prim, s, tangents)
-        pairs = zip(_outputs(prim, outs), _outputs(prim, found), _impl(prim, s.operands, s.case.params))
+        pairs = zip(
+            _outputs(prim, outs), _outputs(prim, out_tangents), _impl(prim, s.operands, s.case.params)
+        )
         for k, (y, t, plain) in enumerate(pairs):
             report.same_type(f"{s.describe()}, the value", y, plain)
             if type(t) is Zero:
@@ -308,11 +310,11 @@ def _check_kernel(prim: Primitive, domain: Domain, rng: int, backend: str, repor
     expected = [_impl(prim, s.operands, s.case.params) for s in tried]
     with config.patch(backend=backend):
         for layout, arrange in LAYOUTS.items():
-            found = iter(compiled(*[arrange(x) for s in tried for x in s.operands]))
+            results = iter(compiled(*[arrange(x) for s in tried for x in s.operands]))
             for s, ys in zip(tried, expected):
                 for y in ys:
                     where = f"backend {backend}, {layout} {s.describe()}"
-                    _compare(report, where, s, unwrap(next(found)), y, domain)
+                    _compare(report, where, s, unwrap(next(results)), y, domain)
 
 
 def _compare(report: Report, where: str, s: Sample, got: Any, y: np.ndarray, domain: Domain) -> None:

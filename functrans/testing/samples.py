@@ -29,19 +29,19 @@ def samples(domain: Domain, rng: int, kinds: str, *, all_dtypes: bool = True) ->
     """Every case in the widest dtype of each kind; the first case in every dtype."""
     random = np.random.default_rng(rng)
     widest = [np.dtype(name) for name in ("bool", "int64", "float64", "complex128")]
-    found = []
+    results = []
     for n, case in enumerate(domain.all_cases()):
         # Without operands of the dtype under test, any dtype works.
         for dtype in domain.dtypes() or widest[:1]:
             if dtype.kind in kinds and (dtype in widest or (n == 0 and all_dtypes)):
-                found.append(Sample(case, dtype, [o.draw(random, dtype) for o in case.operands]))
-    return found
+                results.append(Sample(case, dtype, [o.draw(random, dtype) for o in case.operands]))
+    return results
 
 
 def special_samples(domain: Domain, rng: int) -> list[Sample]:
     """For each dtype, every combination of special numbers, as long vectors; and floats of every magnitude."""
     random = np.random.default_rng(rng)
-    found = []
+    results = []
     for params, dtype in itertools.product(domain.params, domain.dtypes()):
         if dtype.kind == "c" and domain.complex_special == "none":
             continue
@@ -50,8 +50,8 @@ def special_samples(domain: Domain, rng: int) -> list[Sample]:
         grids = [g.ravel() for g in np.meshgrid(*numbers, indexing="ij")]
         if dtype.kind == "f":
             grids = [np.concatenate([g, _of_every_magnitude(random, dtype)]) for g in grids]
-        found.append(Sample(Case((), params), dtype, grids))
-    return found
+        results.append(Sample(Case((), params), dtype, grids))
+    return results
 
 
 def _of_every_magnitude(random: np.random.Generator, dtype: np.dtype) -> np.ndarray:
@@ -64,13 +64,13 @@ def _of_every_magnitude(random: np.random.Generator, dtype: np.dtype) -> np.ndar
 def sprinkled_samples(tried: Sequence[Sample], domain: Domain, rng: int) -> list[Sample]:
     """The same samples with some special numbers."""
     random = np.random.default_rng(rng)
-    found = []
+    results = []
     for s in tried:
         if s.dtype.kind == "f" or (s.dtype.kind == "c" and domain.complex_special != "none"):
             finite = s.dtype.kind == "c" and domain.complex_special == "finite"
             operands = [_sprinkled(x, random, finite) for x in s.operands]
-            found.append(Sample(s.case, s.dtype, operands))
-    return found
+            results.append(Sample(s.case, s.dtype, operands))
+    return results
 
 
 # --- special numbers ----------------------------------------------------------------------------------------------

@@ -140,9 +140,9 @@ def _copied(x: Any, where: str) -> np.ndarray:
     ArgumentError, UnsupportedDtypeError
         If it is not an array of numbers.
     """
-    found = np.array(plain(unwrap(x), where))
-    check_supported(found.dtype, where)
-    return found
+    copy = np.array(plain(unwrap(x), where))
+    check_supported(copy.dtype, where)
+    return copy
 
 
 def normal(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -163,12 +163,12 @@ def pairing(xs: Sequence[Any], ys: Sequence[Any]) -> tuple[float, float]:
 def _positions(wrt: Wrt, count: int) -> set[int] | None:
     if wrt is None:
         return None
-    found = {wrt} if isinstance(wrt, int) else set(wrt)
-    if not all(-count <= i < count for i in found):
+    positions = {wrt} if isinstance(wrt, int) else set(wrt)
+    if not all(-count <= i < count for i in positions):
         raise ArgumentError(
             f"wrt={wrt}: the function has {count} arguments, so positions run from 0 to {count - 1}"
         )
-    return {i % count for i in found}
+    return {i % count for i in positions}
 
 
 @contextmanager

@@ -78,17 +78,17 @@ def operands(shapes: Shapes = 1, *, domain: Interval | None = None, dtype: Any =
     except ImportError as error:
         raise ImportError(_WANTED) from error
 
-    def made(found: Sequence[tuple[int, ...]]) -> Any:
-        return st.tuples(*[arrays(s, domain=domain, dtype=dtype) for s in found])
+    def tuples_of(shape_list: Sequence[tuple[int, ...]]) -> Any:
+        return st.tuples(*[arrays(s, domain=domain, dtype=dtype) for s in shape_list])
 
     if not isinstance(shapes, int):
-        return made(shapes)
+        return tuples_of(shapes)
     if shapes < 1:
         raise ArgumentError(
             f"operands: shapes={shapes}: expected a number of operands, at least 1, or their shapes"
         )
     several = extra.mutually_broadcastable_shapes(num_shapes=shapes, max_dims=3, max_side=4)
-    return several.flatmap(lambda s: made(s.input_shapes))
+    return several.flatmap(lambda s: tuples_of(s.input_shapes))
 
 
 @checked

@@ -98,9 +98,9 @@ def batch_jaxpr(
         out_dims: list[int | None] = []
 
         def batched(*args: Any) -> list[Any]:
-            outs, found = batch(lambda *xs: evaluate(jaxpr, xs), size, args, dims)
-            out_dims.extend(None if d is None else 0 for d in found)
-            return [x if d is None else batched_first(size, x, d) for x, d in zip(outs, found)]
+            outs, dims_out = batch(lambda *xs: evaluate(jaxpr, xs), size, args, dims)
+            out_dims.extend(None if d is None else 0 for d in dims_out)
+            return [x if d is None else batched_first(size, x, d) for x, d in zip(outs, dims_out)]
 
         avals = [
             a if d is None else a.with_shape((*a.shape[:d], size, *a.shape[d:]))

@@ -40,14 +40,14 @@ class JVPTracer(Tracer):
 
     @property
     def dtype(self) -> Any:
-        found = getattr(self.primal, "dtype", None)
-        return self.aval.dtype if found is None else found
+        dtype = getattr(self.primal, "dtype", None)
+        return self.aval.dtype if dtype is None else dtype
 
     def key(self) -> Any:
         primal = self.primal
-        found = PYTHON_KEYS.get(type(primal))
-        if found is not None:
-            return found
+        key = PYTHON_KEYS.get(type(primal))
+        if key is not None:
+            return key
         return primal.key() if isinstance(primal, Tracer) else primal.dtype
 
     def concrete(self) -> Any:

@@ -106,7 +106,7 @@ class TangentTrace(Trace):
                 break
         else:
             out = self.parent.process(prim, args, params)
-            return self._kept(out, args) if self.retain else out
+            return self._protected(out, args) if self.retain else out
         if prim.is_transparent:
             has_tangent = tuple([type(a) is LinearTracer and a._trace is self for a in args])
             if not all(_reached(params["jaxpr"], has_tangent)):
@@ -127,7 +127,7 @@ class TangentTrace(Trace):
         return list(map(LinearTracer, repeat(self), outs))
 
     @staticmethod
-    def _kept(out: Any, args: tuple[Any, ...]) -> Any:
+    def _protected(out: Any, args: tuple[Any, ...]) -> Any:
         """Mark fresh results read-only, to distinguish them from users' arrays (see `read_only_copy`)."""
         for x in (out,) if type(out) is np.ndarray else out if isinstance(out, tuple | list) else ():
             if type(x) is np.ndarray and not any(x is a for a in args):
@@ -142,7 +142,7 @@ class TangentTrace(Trace):
 def _reached(jaxpr: Jaxpr, mask: tuple[bool, ...]) -> tuple[bool, ...]:
     """Which outputs depend on the marked inputs, as far as calls inside it can tell."""
 
-    def found() -> tuple[bool, ...]:
+    def build() -> tuple[bool, ...]:
         with_tangent = {v for v, m in zip(jaxpr.invars, mask) if m}
         for e in jaxpr.eqns:
             ins = tuple([type(a) is Var and a in with_tangent for a in e.invars])
@@ -153,7 +153,7 @@ def _reached(jaxpr: Jaxpr, mask: tuple[bool, ...]) -> tuple[bool, ...]:
             with_tangent.update(v for v, m in zip(e.outvars, outs) if m)
         return tuple([type(a) is Var and a in with_tangent for a in jaxpr.outvars])
 
-    return jaxpr.derive(("reached", mask), found)
+    return jaxpr.derive(("reached", mask), build)
 
 
 class LinearizeTrace(JVPTrace):
@@ -272,16 +272,16 @@ class LinearizeTrace(JVPTrace):
             if not terms:
                 return ans
             shape = shape_of(ans)
-            found = []
+            products = []
             for v, factor in terms:
                 d = factor(ans, *primals, **params)
                 spread = v.aval.shape != shape and shape_of(d) != shape
-                found.append((v, broadcast_to(d, shape) if spread else d))
+                products.append((v, broadcast_to(d, shape) if spread else d))
         finally:
             current_trace.set(outer)
         tape = self.tangents.tape
         total = None
-        for v, d in found:
+        for v, d in products:
             out = Linear(v.aval if v.aval.shape == shape else Aval(shape, v.aval.dtype))
             tape.append(Entry(mul_p, (v, d), _NOTHING, (out,)))
             if total is not None:
@@ -325,15 +325,15 @@ class Linearized(NamedTuple):
         """With residuals that nothing else can write to; each is copied at most once."""
         copies: dict[int, Any] = {}
 
-        def own(x: Any) -> Any:
+        def read_only(x: Any) -> Any:
             if not isinstance(x, np.ndarray):
                 return x
-            found = copies.get(id(x))
-            if found is None:
-                found = copies[id(x)] = read_only_copy(x)
-            return found
+            copy = copies.get(id(x))
+            if copy is None:
+                copy = copies[id(x)] = read_only_copy(x)
+            return copy
 
-        return self._replace(tape=[e._replace(args=tuple([own(a) for a in e.args])) for e in self.tape])
+        return self._replace(tape=[e._replace(args=tuple([read_only(a) for a in e.args])) for e in self.tape])
 
 
 def linearize(
@@ -360,10 +360,10 @@ def linearize(
     pairs = [trace.split(x) for x in outs]
     tangents = [t if type(t) is Zero else t.linear for _, t in pairs]
     inputs = [None if t is None else t.linear for t in tracers]
-    found = Linearized([x for x, _ in pairs], inputs, tangents, trace.tangents.tape)
+    linearized = Linearized([x for x, _ in pairs], inputs, tangents, trace.tangents.tape)
     if trace.attached:
-        found = _with_hooks(found, trace.attached)
-    return found.pruned().secured() if retain else found
+        linearized = _with_hooks(linearized, trace.attached)
+    return linearized.pruned().secured() if retain else linearized
 
 
 def _with_hooks(linear: Linearized, attached: Sequence[Attachment]) -> Linearized:
@@ -422,25 +422,25 @@ def linearize_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...]) -> LinearizedJaxp
 def _linearize_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...]) -> LinearizedJaxpr:
     outer = StageTrace(current_trace.get(), jaxpr.name)
     inputs = [outer.input(a) for a in jaxpr.in_avals]
-    found = tracing(
+    linearized = tracing(
         outer, partial(linearize, distinct=False), lambda *xs: evaluate(jaxpr, xs), inputs, perturbed
     ).pruned()
     linear = _TapeToJaxpr(outer)
-    eqns = [linear.equation(e) for e in found.tape]
-    tangents = [linear.variable(t) for t in found.tangents if type(t) is Linear]
+    eqns = [linear.equation(e) for e in linearized.tape]
+    tangents = [linear.variable(t) for t in linearized.tangents if type(t) is Linear]
     residuals = list(linear.residuals.values())
     places = {id(t._var): ("in", i) for i, t in enumerate(inputs)}
-    for i, x in enumerate(found.outs):
+    for i, x in enumerate(linearized.outs):
         if type(x) is StagedTracer:
             places.setdefault(id(x._var), ("out", i))
     fresh = [t for t, _ in residuals if id(t._var) not in places]
-    places.update({id(t._var): ("out", len(found.outs) + i) for i, t in enumerate(fresh)})
-    primal = verified(outer.jaxpr(inputs, [*found.outs, *fresh], jaxpr.stats), "linearize")
-    invars = [v for _, v in residuals] + [linear.variable(v) for v in found.inputs if v is not None]
+    places.update({id(t._var): ("out", len(linearized.outs) + i) for i, t in enumerate(fresh)})
+    primal = verified(outer.jaxpr(inputs, [*linearized.outs, *fresh], jaxpr.stats), "linearize")
+    invars = [v for _, v in residuals] + [linear.variable(v) for v in linearized.inputs if v is not None]
     body = jaxpr.replace(
         invars=invars, eqns=eqns, outvars=tangents, constants=linear.consts, name=f"linear({jaxpr.name})"
     )
-    nonzero = tuple(type(t) is Linear for t in found.tangents)
+    nonzero = tuple(type(t) is Linear for t in linearized.tangents)
     verified(body, "linearize")
     return LinearizedJaxpr(primal, body, tuple(places[id(t._var)] for t, _ in residuals), nonzero)
 
@@ -455,10 +455,10 @@ class _TapeToJaxpr:
         self.constants: dict[int, tuple[Var, Any]] = {}
 
     def variable(self, x: Linear) -> Var:
-        found = self.variables.get(x)
-        if found is None:
-            found = self.variables[x] = Var(x.aval)
-        return found
+        variable = self.variables.get(x)
+        if variable is None:
+            variable = self.variables[x] = Var(x.aval)
+        return variable
 
     def atom(self, x: Any) -> Atom:
         if type(x) is Linear:

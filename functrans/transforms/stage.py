@@ -87,10 +87,10 @@ class StageTrace(Trace):
             return x._var
         if type(x) in PYTHON_SCALARS or isinstance(x, np.generic):
             return Literal(x)
-        found = self.consts.get(id(x))
-        if found is None:
-            found = self.consts[id(x)] = (*self._constant(x), x)
-        return found[0]
+        constant = self.consts.get(id(x))
+        if constant is None:
+            constant = self.consts[id(x)] = (*self._constant(x), x)
+        return constant[0]
 
     def _constant(self, x: Any) -> tuple[Var, Any]:
         if isinstance(x, Tracer):

@@ -235,9 +235,9 @@ def matching_children(treedef: PyTreeDef, node: Any) -> Sequence[Any] | None:
 
 def raise_mismatch(treedef: PyTreeDef, tree: PyTree, name: str, collect: Collect) -> NoReturn:
     """Raise the error that shows where `tree` first differs from `treedef`; `collect` found that it does."""
-    path, expected, met = _departure(treedef, tree, (), collect)
+    path, expected, actual = _departure(treedef, tree, (), collect)
     raise PytreeError(
-        f"{name} does not match at {keystr(path) if path else 'the root'}: expected {expected}, got {met}\n"
+        f"{name} does not match at {keystr(path) if path else 'the root'}: expected {expected}, got {actual}\n"
         f"  expected structure: {treedef}\n"
         f"  actual structure:   {_structure_of(tree, ())}"
     )
@@ -252,8 +252,8 @@ def _departure(treedef: PyTreeDef, node: Any, path: KeyPath, collect: Collect) -
         for key, child, subtree in zip(keys, treedef._children, children):
             if not collect(child, subtree, []):
                 return _departure(child, subtree, (*path, key), collect)
-    met = f"a leaf of type {type(node).__name__}" if kind is None else describe(_structure_of(node, path))
-    return path, describe(treedef), met
+    actual = f"a leaf of type {type(node).__name__}" if kind is None else describe(_structure_of(node, path))
+    return path, describe(treedef), actual
 
 
 def describe(treedef: PyTreeDef) -> str:

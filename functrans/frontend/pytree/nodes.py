@@ -258,9 +258,9 @@ def keyed_children(kind: NodeKind, node: Any, path: KeyPath) -> tuple[list[tuple
     try:
         children, aux = kind.flatten(node)
     except UnsortableKeysError:
-        met = ", ".join(sorted({type(key).__name__ for key in node}))
+        types = ", ".join(sorted({type(key).__name__ for key in node}))
         raise PytreeError(
-            f"the keys of the dictionary at tree{keystr(path)} cannot be sorted (types met: {met}):"
+            f"the keys of the dictionary at tree{keystr(path)} cannot be sorted (types met: {types}):"
             f" {list(node)!r}. Use keys of one type, or an OrderedDict, which keeps its own order"
         ) from None
     children = list(children)

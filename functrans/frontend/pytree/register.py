@@ -211,9 +211,9 @@ def register_dataclass(
         raise PytreeError(f"register_dataclass: {nodetype!r} is not a dataclass; decorate it with @dataclass")
     fields = {field.name: field for field in dataclasses.fields(nodetype) if field.init}
     if data_fields is None and meta_fields is None:
-        kept = [name for name in fields if name not in drop_fields]
-        data_fields = [name for name in kept if not fields[name].metadata.get("static", False)]
-        meta_fields = [name for name in kept if fields[name].metadata.get("static", False)]
+        remaining = [name for name in fields if name not in drop_fields]
+        data_fields = [name for name in remaining if not fields[name].metadata.get("static", False)]
+        meta_fields = [name for name in remaining if fields[name].metadata.get("static", False)]
     elif data_fields is None or meta_fields is None:
         raise PytreeError("register_dataclass: pass both data_fields and meta_fields, or omit both")
     named = [*data_fields, *meta_fields, *drop_fields]

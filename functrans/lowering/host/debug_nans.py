@@ -91,15 +91,15 @@ def _computed(eqn: Eqn, args: Sequence[Any], replays: bool) -> Sequence[Any]:
 
 def _origin(jaxpr: Jaxpr, env: Mapping[Atom, Any], a: Atom) -> Eqn | None:
     """The first equation, going back from a variable, that computes with or to NaN; None if all only move it."""
-    made = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
-    found = None
+    producer = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
+    origin = None
     at: Atom | None = a
-    while at is not None and not isinstance(at, Literal) and at in made:
-        eqn = made[at]
+    while at is not None and not isinstance(at, Literal) and at in producer:
+        eqn = producer[at]
         if not only_moves(eqn.primitive):
-            found = eqn
+            origin = eqn
         at = next((b for b in eqn.invars if has_nan(_read(env, b))), None)
-    return found
+    return origin
 
 
 def _error(eqn: Eqn, env: Mapping[Atom, Any], made: Sequence[Any]) -> NaNError:

@@ -79,11 +79,11 @@ def main_thread() -> int:
 def from_python(number: int, *memory: Any) -> None:
     """The same from a Python kernel: operands and results are arrays, or pairs of an array and an offset."""
     entry = _entries[number]
-    found = []
+    arrays = []
     for x, aval in zip(memory, entry.avals, strict=True):
         whole, offset = x if isinstance(x, tuple) else (x, 0)
-        found.append(whole.reshape(-1)[offset : offset + aval.size].reshape(aval.shape))
-    entry.run(found)
+        arrays.append(whole.reshape(-1)[offset : offset + aval.size].reshape(aval.shape))
+    entry.run(arrays)
 
 
 def _array(address: int, aval: Aval) -> np.ndarray:

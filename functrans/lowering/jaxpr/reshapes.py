@@ -40,7 +40,7 @@ class _Raiser:
 
     def _in_memory(self, eqns: list[Eqn]) -> dict[Atom, bool]:
         """For each defined value, whether a reshape of it is free or can move further up."""
-        found: dict[Atom, bool] = {}
+        free_of: dict[Atom, bool] = {}
         for e in eqns:
             rule = e.primitive.kernel
             if isinstance(rule, (Block, Reduction)) or rule is None or e.primitive is reshape_p:
@@ -52,10 +52,10 @@ class _Raiser:
                 free = (
                     self.readers[e.outvars[0]] == 1
                     and _same_shape(e)
-                    and all(found.get(a, True) for a in whole)
+                    and all(free_of.get(a, True) for a in whole)
                 )
-            found.update(dict.fromkeys(e.outvars, free))
-        return found
+            free_of.update(dict.fromkeys(e.outvars, free))
+        return free_of
 
     def ask(self, a: Atom, result: Var) -> Var:
         """The variable that will hold `a` in the shape of `result`."""

@@ -149,15 +149,15 @@ def _apply(rw: Rewriter, eqn: Eqn) -> Eqn | None:
     for _ in range(8):
         out = eqn.outvars[0]
         rule = eqn.primitive.simplify
-        found = _fold(eqn) or (rule(rw, eqn) if rule is not None else None)
-        if found is None:
+        replacement = _fold(eqn) or (rule(rw, eqn) if rule is not None else None)
+        if replacement is None:
             return eqn
-        if not isinstance(found, Eqn):
-            if found.aval.shape != out.aval.shape or found.aval.dtype != out.aval.dtype:
+        if not isinstance(replacement, Eqn):
+            if replacement.aval.shape != out.aval.shape or replacement.aval.dtype != out.aval.dtype:
                 return eqn
-            rw.env[out] = found
+            rw.env[out] = replacement
             return None
-        eqn = found
+        eqn = replacement
     return eqn
 
 

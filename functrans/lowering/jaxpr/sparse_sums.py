@@ -93,9 +93,9 @@ def _into_sums(eqns: list[Eqn], outvars: tuple[Atom, ...]) -> list[Eqn]:
     replaced: dict[Eqn, Eqn] = {}
     gone: set[Eqn] = set()
     for e in eqns:
-        found = _scatter_term(e, producer, readers)
-        if found is not None:
-            scatter, other = found
+        term = _scatter_term(e, producer, readers)
+        if term is not None:
+            scatter, other = term
             gone.add(scatter)
             replaced[e] = scatter.replace(invars=[other, *scatter.invars[1:]], outvars=e.outvars)
     return [replaced.get(e, e) for e in eqns if e not in gone]
@@ -181,5 +181,5 @@ def _adds(e: Eqn | None) -> bool:
 
 
 def _term(a: Atom, producer: dict[Var, Eqn]) -> Atom | Eqn:
-    found = producer.get(a) if isinstance(a, Var) else None
-    return found if found is not None and _is_window(found) else a
+    definition = producer.get(a) if isinstance(a, Var) else None
+    return definition if definition is not None and _is_window(definition) else a

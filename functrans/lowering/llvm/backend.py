@@ -132,5 +132,5 @@ def layout_is_known() -> bool:
     items = (ctypes.c_size_t * 3).from_address(id(arrays) + TUPLE_ITEMS)
     if [*items] != [id(a) for a in arrays]:
         return False
-    found = [ctypes.c_size_t.from_address(id(a) + ARRAY_DATA).value for a in arrays]
-    return found == [a.ctypes.data for a in arrays]
+    pointers = [ctypes.c_size_t.from_address(id(a) + ARRAY_DATA).value for a in arrays]
+    return pointers == [a.ctypes.data for a in arrays]

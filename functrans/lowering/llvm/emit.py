@@ -195,8 +195,8 @@ class _Module(Statements):
 
     def in_entry(self, call: PartCall, name: str, arguments: list[str]) -> None:
         """Call a part; return if it ran out of memory, or if an exception is pending."""
-        found, status = self.call_part(name, arguments)
-        self.leave_if_overwritten(call, found)
+        part_status, status = self.call_part(name, arguments)
+        self.leave_if_overwritten(call, part_status)
         if any(type(s) is ir.Reserve for s in ir.walk(call.part.body)):
             self.leave_if_full(status)
         if any(type(s) is ir.HostCall or ir.is_long(s) for s in ir.walk(call.part.body)):
@@ -207,17 +207,17 @@ class _Module(Statements):
         full = self.new(f"icmp ne i64 {self.new(f'and i64 {status}, {ir.TAPE_FULL}')}, 0")
         self.leave_if(full, status)
 
-    def leave_if_overwritten(self, call: PartCall, found: str) -> None:
+    def leave_if_overwritten(self, call: PartCall, part_status: str) -> None:
         """Return if a part wrote outside memory on its stack; each part numbers declarations in its own way."""
         numbers = {id(b): i for i, b in enumerate(self.kernel.buffers)}
         stacks = [i for i, b in enumerate(call.part.buffers) if b.role == "stack"]
         if self.checked and stacks:
-            status = found
+            status = part_status
             for i in stacks:
-                mine = self.new(f"icmp eq i64 {found}, {ir.OVERWRITTEN | i}")
+                mine = self.new(f"icmp eq i64 {part_status}, {ir.OVERWRITTEN | i}")
                 theirs = ir.OVERWRITTEN | numbers[id(call.buffers[i])]
                 status = self.new(f"select i1 {mine}, i64 {theirs}, i64 {status}")
-            self.leave_if(self.new(f"icmp sge i64 {found}, {ir.OVERWRITTEN}"), status)
+            self.leave_if(self.new(f"icmp sge i64 {part_status}, {ir.OVERWRITTEN}"), status)
 
     def leave_if(self, condition: str, status: str) -> None:
         """Return the status if a condition holds."""

@@ -159,16 +159,16 @@ class KernelFunction:
         if not self.checked:
             return self.alloca(f"[{max(size, 1)} x i8], align 64")
         start = self.alloca(f"[{size + 2 * _GUARD} x i8], align 64")
-        found, end = self.fresh(), self.fresh()
+        memory, end = self.fresh(), self.fresh()
         self.head += [
-            f"  {found} = getelementptr inbounds i8, ptr {start}, i64 {_GUARD}",
-            f"  {end} = getelementptr inbounds i8, ptr {found}, i64 {size}",
+            f"  {memory} = getelementptr inbounds i8, ptr {start}, i64 {_GUARD}",
+            f"  {end} = getelementptr inbounds i8, ptr {memory}, i64 {size}",
         ]
         number = next(i for i, x in enumerate(self.kernel.buffers) if x.place == b.place)
         for guard in (start, end):
             self.head.append(f"  store {_WORDS}, ptr {guard}, align 1")
             self.guarded.append((guard, number))
-        return found
+        return memory
 
     def leave(self) -> None:
         """Return the status, after checking the guard words."""

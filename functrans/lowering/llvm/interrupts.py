@@ -197,20 +197,20 @@ class Work:
 
     def total(self) -> str:
         """The number as an LLVM operand, at least 1."""
-        found = str(max(self.fixed, 1))
+        total = str(max(self.fixed, 1))
         for number, factors in self.terms:
             product = str(number)
             for x in factors:
                 product = self.fn.new(f"mul i64 {product}, {self.fn.operand(x)}")
-            found = self.fn.new(f"add i64 {found}, {product}")
-        return found
+            total = self.fn.new(f"add i64 {total}, {product}")
+        return total
 
 
 def work_of(fn: KernelFunction, block: ir.StatementList) -> str:
     """The work of one iteration, as an LLVM operand."""
-    found = Work(fn)
-    found.add(block)
-    return found.total()
+    work = Work(fn)
+    work.add(block)
+    return work.total()
 
 
 class Countdown:

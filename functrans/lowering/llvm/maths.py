@@ -100,7 +100,7 @@ class Maths:
 
     def _variants(self, symbol: str, t: str, arity: int) -> str:
         """The attribute that lists the vector variants of a C function; also declares them."""
-        found = []
+        variants = []
         for isa, bits in _variant_kinds(self._cpu):
             lanes = bits // (64 if t == "double" else 32)
             variant = f"_ZGV{isa}N{lanes}{'v' * arity}_{symbol}"
@@ -108,8 +108,8 @@ class Maths:
                 v = f"<{lanes} x {t}>"
                 self._declarations[variant] = f"declare {v} @{variant}({', '.join([v] * arity)})"
                 self._vector.append(variant)
-                found.append(f"_ZGV{isa}N{lanes}{'v' * arity}_{C_PREFIX}{symbol}({variant})")
-        return f' "vector-function-abi-variant"="{",".join(found)}"' if found else ""
+                variants.append(f"_ZGV{isa}N{lanes}{'v' * arity}_{C_PREFIX}{symbol}({variant})")
+        return f' "vector-function-abi-variant"="{",".join(variants)}"' if variants else ""
 
     def _define(self, name: str, t: str, kind: str) -> MathFunction:
         """One of our own functions, with the functions that it calls."""

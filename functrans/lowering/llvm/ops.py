@@ -164,5 +164,5 @@ def _float_to_integer(e: Emitter, x: str, s: str, target: np.dtype) -> str:
         above = e.new(f"xor i64 {e.new('freeze i64 ' + e.new(f'fptosi {s} {low} to i64'))}, {-(2**63)}")
         return e.new(f"select i1 {large}, i64 {above}, i64 {small}")
     wide = "i64" if target.itemsize == 8 or target == np.uint32 else "i32"
-    found = e.new(f"freeze {wide} {e.new(f'fptosi {s} {x} to {wide}')}")
-    return found if wide == t else e.new(f"trunc {wide} {found} to {t}")
+    integer = e.new(f"freeze {wide} {e.new(f'fptosi {s} {x} to {wide}')}")
+    return integer if wide == t else e.new(f"trunc {wide} {integer} to {t}")

@@ -61,37 +61,37 @@ class Statements(KernelFunction):
         """A floating-point number in the form that parts receive."""
         if type(x) is ir.Param:
             return f"%f{x.slot}"
-        found = self.operand(x)
-        return found if x.dtype == np.float64 else self.new(f"fpext float {found} to double")
+        number = self.operand(x)
+        return number if x.dtype == np.float64 else self.new(f"fpext float {number} to double")
 
     def call_part(self, name: str, arguments: list[str]) -> tuple[str, str]:
         """Call the function of a part, and update the status; returns the part's status and the total."""
         old = self.new("load i64, ptr %status")
-        found = self.new(f"call i64 @{name}({', '.join(arguments)})")
-        status = self.new(f"or i64 {old}, {found}")
+        part_status = self.new(f"call i64 @{name}({', '.join(arguments)})")
+        status = self.new(f"or i64 {old}, {part_status}")
         self.lines.append(f"  store i64 {status}, ptr %status")
-        return found, status
+        return part_status, status
 
     def let(self, s: ir.Let) -> None:
         """A pure operation."""
         args = [self.operand(a) for a in s.args]
         if s.op in ir.C_CALLS:
-            found = c_function(self, s.op, args)
+            result = c_function(self, s.op, args)
         elif s.op in ("real", "imag") and s.args[0].dtype.kind == "c":
-            found = part_of(self, args[0], s.args[0].dtype, s.op == "imag")
+            result = part_of(self, args[0], s.args[0].dtype, s.op == "imag")
         elif s.op == "cast":
-            found = ops.cast(self, args[0], s.args[0].dtype, s.value.dtype)
+            result = ops.cast(self, args[0], s.args[0].dtype, s.value.dtype)
         elif s.op == "select":
-            found = ops.select(self, s.value.dtype, args)
+            result = ops.select(self, s.value.dtype, args)
         else:
-            found = ops.operation(self, s.op, args, s.args[0].dtype, s.reassoc)
-        self.values[s.value] = found
+            result = ops.operation(self, s.op, args, s.args[0].dtype, s.reassoc)
+        self.values[s.value] = result
 
     def load(self, s: ir.Load) -> None:
         """Read an element."""
         t, align = ops.memory_type(s.value.dtype), s.value.dtype.itemsize
-        found = self.new(f"load {t}, ptr {self.address(s.buffer, s.index, s.part)}, align {align}")
-        self.values[s.value] = self.new(f"icmp ne i8 {found}, 0") if s.value.dtype.kind == "b" else found
+        element = self.new(f"load {t}, ptr {self.address(s.buffer, s.index, s.part)}, align {align}")
+        self.values[s.value] = self.new(f"icmp ne i8 {element}, 0") if s.value.dtype.kind == "b" else element
 
     def store(self, s: ir.Store) -> None:
         """Write an element."""
@@ -224,8 +224,8 @@ class Statements(KernelFunction):
         """Record a failure in the status."""
         bit = 1 << min(s.equation, ir.LAST_EQUATION)
         old = self.new("load i64, ptr %status")
-        found = self.new(f"select i1 {self.operand(s.condition)}, i64 {bit}, i64 0")
-        self.lines.append(f"  store i64 {self.new(f'or i64 {old}, {found}')}, ptr %status")
+        failed = self.new(f"select i1 {self.operand(s.condition)}, i64 {bit}, i64 0")
+        self.lines.append(f"  store i64 {self.new(f'or i64 {old}, {failed}')}, ptr %status")
 
 
 def _rounds_of_nest(s: ir.Statement) -> int:

@@ -42,9 +42,9 @@ def verify_reads(item: Loop | Root, statements: list[ir.Statement], memory: Mapp
     named |= {v for root in members if root.eqn is not None for v in root.eqn.outvars}
     allowed = {place for v in named if v in memory for place in storages_of(memory[v])}
     others = {place for m in memory.values() for place in storages_of(m)} - allowed
-    found = others & {touch.buffer.place for touch in ir.touches(ir.StatementList(statements))}
-    if found:
-        raise LoopIRError(f"statements access {sorted(found)}, which {item} does not declare")
+    undeclared = others & {touch.buffer.place for touch in ir.touches(ir.StatementList(statements))}
+    if undeclared:
+        raise LoopIRError(f"statements access {sorted(undeclared)}, which {item} does not declare")
 
 
 def home(owner: dict[Var, Var], v: Var) -> Var:
@@ -144,7 +144,7 @@ class _Sharing:
 
     def _whole(self, v: Var) -> bool:
         """Whether a value is in memory with all of its axes."""
-        axes = self.fusion.kept_axes.get(v, tuple(range(v.aval.ndim)))
+        axes = self.fusion.stored_axes.get(v, tuple(range(v.aval.ndim)))
         return axes is not None and len(axes) == v.aval.ndim and v.aval.ndim > 0
 
     def _replaces(self, target: Root, source: Var, reads: list[tuple[Root, tuple[int | None, ...]]]) -> bool:

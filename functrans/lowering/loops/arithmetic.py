@@ -87,9 +87,9 @@ class Arithmetic:
     def known(self, key: Any) -> ScalarHandle | None:
         """The scalar cached under a key in this block or an enclosing one."""
         for known in reversed(self._known):
-            found = known.get(key)
-            if found is not None:
-                return found
+            scalar = known.get(key)
+            if scalar is not None:
+                return scalar
         return None
 
     def note(self, key: Any, value: ScalarHandle) -> ScalarHandle:
@@ -99,8 +99,8 @@ class Arithmetic:
 
     def remember(self, key: Any, make: Callable[[], ScalarHandle]) -> ScalarHandle:
         """The scalar cached under a key, created if missing."""
-        found = self.known(key)
-        return found if found is not None else self.note(key, make())
+        scalar = self.known(key)
+        return scalar if scalar is not None else self.note(key, make())
 
     def let(
         self, op: str, args: tuple[ScalarHandle, ...], dtype: np.dtype | None = None, reassoc: bool = False

@@ -39,10 +39,10 @@ class _BlockedSums:
 
     def sums_of(self, block: ir.StatementList) -> dict[ir.LocalVar, int]:
         """Split loops in a block; returns the enclosing sums that it adds to, with the number of elements."""
-        found: dict[ir.LocalVar, int] = {}
+        counts: dict[ir.LocalVar, int] = {}
         for place, s in enumerate(block.statements):
             if type(s) is ir.Set and s.var.block:
-                found[s.var] = 1
+                counts[s.var] = 1
             trips = _trips(s)
             for inner in ir.blocks_of(s):
                 sums = {v: n * trips for v, n in self.sums_of(inner).items()}
@@ -51,10 +51,10 @@ class _BlockedSums:
                 }
                 if long:
                     block.statements[place] = self.cut(s, max(min(long.values()), 1), list(long))
-                found.update(sums)
+                counts.update(sums)
         block.statements = [t for s in block.statements for t in self.finished(s)]
         own = {s.var for s in block.statements if type(s) is ir.Declare}
-        return {v: n for v, n in found.items() if v not in self.totals and v not in own}
+        return {v: n for v, n in counts.items() if v not in self.totals and v not in own}
 
     def cut(self, loop: ir.For, size: int, sums: list[ir.LocalVar]) -> ir.For:
         """A loop over the blocks of a loop; each block completes a part of some sums."""

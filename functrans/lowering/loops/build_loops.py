@@ -208,30 +208,30 @@ class _Nests:
 
     def buffer(self, v: Var) -> Place:
         """The memory of a stored value (or of a reshape of one)."""
-        found = self.buffers.get(v)
-        if found is None:
-            found = self.buffers[v] = self._declare(v)
-        return found
+        place = self.buffers.get(v)
+        if place is None:
+            place = self.buffers[v] = self._declare(v)
+        return place
 
     def memory(self, v: Var) -> Memory:
         """The memory of a value that is not a tape."""
-        found = self.buffer(v)
-        assert not isinstance(found, TapeMemory)
-        return found
+        place = self.buffer(v)
+        assert not isinstance(place, TapeMemory)
+        return place
 
     def _declare(self, v: Var) -> Place:
         owner = self.shared.get(v)
         name = self.names.get(v, "literal")
-        axes = self.fusion.kept_axes.get(v)
+        axes = self.fusion.stored_axes.get(v)
         shape = v.aval.shape if axes is None else tuple([v.aval.shape[a] for a in axes])
         if owner is None:
-            found = self.builder.buffer(name, v.aval.dtype, shape, "scratch")
+            buffer = self.builder.buffer(name, v.aval.dtype, shape, "scratch")
             if isinstance(v.aval, TapeAval):
                 pools = [
                     self.builder.buffer(f"{name}_pool", ir.INT64, (3,), "pool") for _ in range(v.aval.levels)
                 ]
-                return TapeMemory(found, tuple(pools), v.aval)
-            return found
+                return TapeMemory(buffer, tuple(pools), v.aval)
+            return buffer
         return self._of_shape(self.buffer(owner), name, shape)
 
     def _of_shape(self, memory: Place, name: str, shape: tuple[int, ...]) -> Place:
@@ -246,24 +246,24 @@ class _Nests:
 
     def source(self, v: Var) -> Place:
         """The memory from which to read a value: for an output that copies a reshape, the original's."""
-        found = self.buffer(v)
+        place = self.buffer(v)
         if v not in self.roots.views or v not in self.outputs:
-            return found
+            return place
         base = self.buffer(self.roots.base(v))
-        if memory_key(base) == memory_key(found):
-            return found
+        if memory_key(base) == memory_key(place):
+            return place
         if v not in self.originals:
             self.originals[v] = self._of_shape(base, self.names.get(v, "literal"), v.aval.shape)
         return self.originals[v]
 
     def load(self, v: Var, index: Index) -> ScalarHandle:
-        axes = self.fusion.kept_axes.get(v)
+        axes = self.fusion.stored_axes.get(v)
         place = index if axes is None else [index[a] for a in axes]
         return self.builder.load(self.source(v), place)
 
     def keep(self, v: Var, index: Index, value: ScalarHandle) -> None:
         """Record where a finished root's value is: in memory or in a register."""
-        axes = self.fusion.kept_axes[v]
+        axes = self.fusion.stored_axes[v]
         if axes is None:
             self.registers[v] = value
             return
@@ -278,9 +278,9 @@ class _Nests:
 
     def read(self, atom: Atom, index: Index) -> ScalarHandle:
         """The element of a value at an index."""
-        found = self._leaf(atom, index)
-        if found is not None:
-            return found
+        element = self._leaf(atom, index)
+        if element is not None:
+            return element
         # An explicit stack: chains of elementwise operations may be longer than Python's stack allows.
         waiting = [(atom, index)]
         while waiting:
@@ -295,23 +295,23 @@ class _Nests:
                 continue
             self.builder.note(self._key(v, where), self._evaluate(self.roots.producer[v], where))
             waiting.pop()
-        found = self.builder.known(self._key(atom, index))
-        assert found is not None
-        return found
+        element = self.builder.known(self._key(atom, index))
+        assert element is not None
+        return element
 
     def _leaf(self, atom: Atom, index: Index) -> ScalarHandle | None:
         """The element, if it is available without evaluating an equation."""
         if isinstance(atom, Literal):
             return self.literal(atom)
-        found = self.registers.get(atom)
-        if found is not None:
-            return found
+        element = self.registers.get(atom)
+        if element is not None:
+            return element
         key = self._key(atom, index)
-        found = self.builder.known(key)
-        if found is not None:
-            return found
+        element = self.builder.known(key)
+        if element is not None:
+            return element
         roots = self.roots
-        if atom in roots.kept or atom in roots.inputs or atom in roots.views:
+        if atom in roots.stored or atom in roots.inputs or atom in roots.views:
             return self.builder.note(key, self.load(atom, index))
         return None
 
@@ -460,9 +460,9 @@ class _Nests:
 
     def _fill(self, v: Var, index: list[ScalarHandle], axes: list[int], value: ScalarHandle) -> None:
         if not axes:
-            kept = self.fusion.kept_axes[v]
-            assert kept is not None
-            self.builder.store(self.memory(v), [index[a] for a in kept], value)
+            stored_axes = self.fusion.stored_axes[v]
+            assert stored_axes is not None
+            self.builder.store(self.memory(v), [index[a] for a in stored_axes], value)
             return
         with self.builder.loop(v.aval.shape[axes[0]], independent=True) as i:
             index[axes[0]] = i
@@ -475,11 +475,11 @@ class _Nests:
         if root in self.folds:
             self.folds[root].take(x)
             return
-        kept = self.fusion.kept_axes[v]
-        assert kept is not None
+        axes = self.fusion.stored_axes[v]
+        assert axes is not None
         index = self._index(root, at)
         fold = fold_of(eqn)
-        accumulate(self.builder, fold, self.memory(v), [index[a] for a in kept], x, self.builder.reassoc)
+        accumulate(self.builder, fold, self.memory(v), [index[a] for a in axes], x, self.builder.reassoc)
 
 
 def _rounds(loop: Loop) -> int:

@@ -154,17 +154,17 @@ class Builder(Arithmetic):
 
     def record(self, tape: TapeMemory, number: ScalarHandle) -> Place:
         """A record of the pool of a tape."""
-        found = View(self._records(tape), (number,))
+        record = View(self._records(tape), (number,))
         item = tape.aval.item
-        return TapeMemory(found, tape.pools[1:], item) if isinstance(item, TapeAval) else found
+        return TapeMemory(record, tape.pools[1:], item) if isinstance(item, TapeAval) else record
 
     def _records(self, tape: TapeMemory) -> ir.BufferDecl:
         place, item = tape.pools[0].place, tape.aval.item
-        found = self._tapes.get(place)
-        if found is None:
+        records = self._tapes.get(place)
+        if records is None:
             name = f"{tape.pools[0].name}_records"
-            found = self._tapes[place] = self.buffer(name, item.dtype, (1, *item.shape), "tape", place)
-        return found
+            records = self._tapes[place] = self.buffer(name, item.dtype, (1, *item.shape), "tape", place)
+        return records
 
     # --- memory ----------------------------------------------------------------------------------------
 

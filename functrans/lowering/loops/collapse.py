@@ -64,17 +64,17 @@ class _Collapse:
         """The buffer with the axis at `place` and the next one merged."""
         n, m = buffer.shape[place : place + 2]
         shape = (*buffer.shape[:place], n * m, *buffer.shape[place + 2 :])
-        found = self.views.get((id(buffer), shape))
-        if found is None:
+        view = self.views.get((id(buffer), shape))
+        if view is None:
             name = f"{buffer.name.removesuffix('_flat')}_flat"
             while name in self.names:
                 name += "_"
             self.names.add(name)
-            found = ir.BufferDecl(name, buffer.dtype, shape, buffer.role, buffer.place)
-            self.views[id(buffer), shape] = found
-            first = self.first[id(found)] = self.first.get(id(buffer), id(buffer))
-            self.views_of.setdefault(first, []).append(found)
-        return found
+            view = ir.BufferDecl(name, buffer.dtype, shape, buffer.role, buffer.place)
+            self.views[id(buffer), shape] = view
+            first = self.first[id(view)] = self.first.get(id(buffer), id(buffer))
+            self.views_of.setdefault(first, []).append(view)
+        return view
 
 
 def _trips(loop: ir.For) -> int | None:

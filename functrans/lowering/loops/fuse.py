@@ -38,14 +38,14 @@ class Fusion:
     ----------
     body : list of Loop and Root
         In execution order. A root in a body is evaluated there.
-    kept_axes : dict of Var to tuple of int
+    stored_axes : dict of Var to tuple of int
         For each fused root, the axes of its value that its buffer has; None if it lives in a register.
     paths : dict of Root to list of Loop
         The loops around each root, outermost first.
     """
 
     body: list[Loop | Root]
-    kept_axes: dict[Var, tuple[int, ...] | None]
+    stored_axes: dict[Var, tuple[int, ...] | None]
     paths: dict[Root, list[Loop]]
 
     def is_independent(self, loop: Loop, depth: int) -> bool:
@@ -55,8 +55,11 @@ class Fusion:
         value folded along the loop does not, nor a value stored without the loop's axis and reused.
         """
         for root in loop.members:
-            axis, kept = root.loops[depth], self.kept_axes[root.var]
-            if not any(along == axis and (kept is None or a in kept) for a, along in enumerate(root.axes)):
+            axis, stored_axes = root.loops[depth], self.stored_axes[root.var]
+            if not any(
+                along == axis and (stored_axes is None or a in stored_axes)
+                for a, along in enumerate(root.axes)
+            ):
                 return False
         return True
 
@@ -66,7 +69,7 @@ def fuse(roots: Roots) -> Fusion:
     tree = _LoopTree()
     for root in roots.roots:
         tree.place(tree.body, 0, root)
-    return Fusion(tree.body, _kept_axes(roots, tree.paths), tree.paths)
+    return Fusion(tree.body, _stored_axes(roots, tree.paths), tree.paths)
 
 
 class _LoopTree:
@@ -113,11 +116,11 @@ class _LoopTree:
         skipped.
         """
         parent = self.paths[root][depth - 1] if depth else None
-        found: dict[Loop, None] = {}
+        candidates: dict[Loop, None] = {}
         last = -1
         for v, index in root.reads:
             if root.loops[depth] in index:
-                found.update(dict.fromkeys(self.readers.get((id(body), v), ())))
+                candidates.update(dict.fromkeys(self.readers.get((id(body), v), ())))
             needed = self.roots.get(v)
             if needed is None or needed is root:
                 continue
@@ -127,11 +130,11 @@ class _LoopTree:
             item: Loop | Root = path[depth] if len(path) > depth else needed
             last = max(last, self.positions[item])
             if isinstance(item, Loop):
-                found[item] = None
+                candidates[item] = None
         extent = root.space[root.loops[depth]]
         # The latest first, which is closest to what the root reads. In a loop before `last` the root would run too
         # early: an item that it depends on comes later.
-        for loop in sorted(found, key=self.positions.__getitem__, reverse=True):
+        for loop in sorted(candidates, key=self.positions.__getitem__, reverse=True):
             if self.positions[loop] < last:
                 return None
             if loop.extent == extent and self._may_join(loop, depth, root):
@@ -156,7 +159,7 @@ class _LoopTree:
         return shares
 
 
-def _kept_axes(roots: Roots, paths: dict[Root, list[Loop]]) -> dict[Var, tuple[int, ...] | None]:
+def _stored_axes(roots: Roots, paths: dict[Root, list[Loop]]) -> dict[Var, tuple[int, ...] | None]:
     """The axes that the buffer of each root needs: none along loops shared with all its readers."""
     shared = {r: r.done for r in roots.roots if r.kind in ("map", "fold")}
     by_var = {r.var: r for r in shared}
@@ -170,7 +173,7 @@ def _kept_axes(roots: Roots, paths: dict[Root, list[Loop]]) -> dict[Var, tuple[i
                         break
                     common += 1
                 shared[root] = min(shared[root], common)
-    kept: dict[Var, tuple[int, ...] | None] = {}
+    axes_of: dict[Var, tuple[int, ...] | None] = {}
     for root, depth in shared.items():
         axes: tuple[int, ...] | None = tuple(range(root.var.aval.ndim))
         if root.var not in roots.pinned:
@@ -178,5 +181,5 @@ def _kept_axes(roots: Roots, paths: dict[Root, list[Loop]]) -> dict[Var, tuple[i
             axes = tuple(a for a, n in enumerate(root.var.aval.shape) if n != 1 and a not in dropped)
             in_register = not axes and depth == root.done
             axes = None if in_register else axes
-        kept[root.var] = axes
-    return kept
+        axes_of[root.var] = axes
+    return axes_of

@@ -131,10 +131,10 @@ class Roots:
                     self.pinned.add(e.invars[0])
 
     def _literal(self, a: Literal) -> Var:
-        found = self.literals.get(a)
-        if found is None:
-            found = self.literals[a] = Var(a.aval)
-        return found
+        var = self.literals.get(a)
+        if var is None:
+            var = self.literals[a] = Var(a.aval)
+        return var
 
     def _choose(self) -> None:
         spread, enlarged = self._spread_values()
@@ -145,20 +145,20 @@ class Roots:
             v, rule = e.outvars[0], e.primitive.kernel
             if v in self.views:
                 continue
-            kept = isinstance(rule, (Block, Reduction)) or v in self.pinned or e.effects.may_raise
-            if not kept:
+            stored = isinstance(rule, (Block, Reduction)) or v in self.pinned or e.effects.may_raise
+            if not stored:
                 reads = {(e.invars[i], index) for i, index in self.accesses[e].reads}
                 own = self.accesses[e].cost + sum(cost.get(x, 1) for x, _ in reads if isinstance(x, Var))
                 heavy = 1 + sum(weight.get(x, 0) for x, _ in reads)
-                kept = (
+                stored = (
                     heavy > LARGEST
                     or (own > CHEAP and v in spread)
                     or (own > TRIVIAL and v in enlarged)
                     or (own > 1 and v in spread and v in exact)
                 )
-                if not kept:
+                if not stored:
                     cost[v], weight[v] = own, heavy
-            if kept:
+            if stored:
                 self.kept.update(e.outvars)
 
     def _number(self) -> None:
@@ -193,13 +193,13 @@ class Roots:
 
     def _compared_values(self) -> set[Atom]:
         """Values compared for equality, possibly with their own maximum: computed twice, they might differ."""
-        found: set[Atom] = set()
+        compared: set[Atom] = set()
         for e in reversed(self.jaxpr.eqns):
             rule = e.primitive.kernel
-            moves = isinstance(rule, (Indexed, Reshape)) and e.outvars[0] in found
+            moves = isinstance(rule, (Indexed, Reshape)) and e.outvars[0] in compared
             if moves or e.primitive.tests_equality:
-                found.update(a for a in e.invars if a.aval.dtype.kind in "fc")
-        return found
+                compared.update(a for a in e.invars if a.aval.dtype.kind in "fc")
+        return compared
 
     # --- how they iterate -----------------------------------------------------------------------------------
 
@@ -272,15 +272,15 @@ def _iterate(v: Var, e: Eqn) -> Root:
         return Root(v, e, "map", v.aval.shape, loops, len(loops), tuple(range(v.aval.ndim)))
     space = e.invars[0].aval.shape
     reduced = {d for d in reduced_axes(e) if space[d] != 1}
-    kept = tuple(d for d in range(len(space)) if d not in reduced_axes(e))
+    remaining = tuple(d for d in range(len(space)) if d not in reduced_axes(e))
     if not reduced:
-        loops = tuple(d for d in kept if space[d] != 1)
-        return Root(v, e, "map", space, loops, len(loops), kept)
+        loops = tuple(d for d in remaining if space[d] != 1)
+        return Root(v, e, "map", space, loops, len(loops), remaining)
     loops = tuple(d for d, n in enumerate(space) if n != 1)
     if prod(space[d] for d in reduced) <= SHORT:
         loops = (*(d for d in loops if d not in reduced), *sorted(reduced))
     done = next(p for p, d in enumerate(loops) if d in reduced)
-    return Root(v, e, "fold", space, loops, done, kept)
+    return Root(v, e, "fold", space, loops, done, remaining)
 
 
 def reduced_axes(e: Eqn) -> tuple[int, ...]:

@@ -148,11 +148,11 @@ class _Splitter:
             self.pairs[s.value] = b.where(c, xr, yr), b.where(c, xi, yi)
         else:
             args = [self.pair(a) for a in s.args]
-            found = self.operation(op, args, s.reassoc)
-            if isinstance(found, tuple):
-                self.pairs[s.value] = found
+            result = self.operation(op, args, s.reassoc)
+            if isinstance(result, tuple):
+                self.pairs[s.value] = result
             else:
-                self.same(s.value, found)
+                self.same(s.value, result)
 
     def same(self, value: ir.Value, x: ScalarHandle) -> None:
         """Define a real `value` of the old kernel as `x` (a cast to its own dtype is free)."""

@@ -70,15 +70,15 @@ def shared(body: ir.StatementList) -> list[Any]:
     if not _is_large(body):
         return body.statements
     chunks = _Chunks(body)
-    found: list[Any] = []
+    statements: list[Any] = []
     calls = [
         chunks.call(n, lambda place: False) if _can_move(chunk) else None
         for n, chunk in enumerate(chunks.chunks)
     ]
     times = Counter(call.text for call in _verified([call for call in calls if call]))
     for chunk, call in zip(chunks.chunks, calls):
-        found += [call] if call and times[call.text] > 1 else chunk
-    return found
+        statements += [call] if call and times[call.text] > 1 else chunk
+    return statements
 
 
 def _verified(calls: list[PartCall]) -> list[PartCall]:
@@ -173,12 +173,12 @@ class _Part(Mapping):
         return self.parameter(x) if outside or type(x) is ir.Param else x
 
     def parameter(self, x: Any) -> ir.Param:
-        found = self.known.get(x)
-        if found is None:
+        parameter = self.known.get(x)
+        if parameter is None:
             numbers = self.ints if x.dtype == ir.INT64 else self.floats
-            found = self.known[x] = ir.Param(len(numbers), x.dtype)
+            parameter = self.known[x] = ir.Param(len(numbers), x.dtype)
             numbers.append(x)
-        return found
+        return parameter
 
     def argument(self, a: Any) -> Any:
         return self.operand(a) if isinstance(a, tuple) else super().argument(a)

@@ -108,12 +108,12 @@ class _SourceWriter:
                 self.count(inner)
 
     def name(self, base: str) -> str:
-        found, n = base, 1
-        while found in self.taken:
+        name, n = base, 1
+        while name in self.taken:
             n += 1
-            found = f"{base}{n}"
-        self.taken.add(found)
-        return found
+            name = f"{base}{n}"
+        self.taken.add(name)
+        return name
 
     def text(self) -> str:
         k = self.kernel
@@ -148,8 +148,8 @@ class _SourceWriter:
 
     def operand(self, x: Any) -> _Expr:
         if type(x) is ir.Value:
-            found = self.pending.pop(x, None)
-            return found if found is not None else self.exprs[x]
+            expr = self.pending.pop(x, None)
+            return expr if expr is not None else self.exprs[x]
         if type(x) is ir.Extent:
             return _Expr(str(x.value), _UNARY if x.value < 0 else _ATOM, True)
         if type(x) is ir.Param:
@@ -184,19 +184,19 @@ class _SourceWriter:
         return _Expr(f"{dtype.name}({x.text})", reads=x.reads) if x.plain else x
 
     def index(self, index: tuple[Any, ...]) -> tuple[str, frozenset[Any]]:
-        found = [self.operand(i) for i in index]
-        text = ", ".join(e.text for e in found) if found else "()"
-        return text, frozenset().union(*(e.reads for e in found))
+        exprs = [self.operand(i) for i in index]
+        text = ", ".join(e.text for e in exprs) if exprs else "()"
+        return text, frozenset().union(*(e.reads for e in exprs))
 
     def let(self, s: ir.Let) -> _Expr:
         args = [self.operand(a) for a in s.args]
         dtype = s.args[-1].dtype
-        found = self.operation(s, args, dtype)
-        found.reads = frozenset().union(*(a.reads for a in args))
+        expr = self.operation(s, args, dtype)
+        expr.reads = frozenset().union(*(a.reads for a in args))
         narrow = s.value.dtype.name not in _NATURAL and s.value.dtype.kind in "iuf"
         if self.explicit and narrow and s.op not in ("cast", "select"):
-            found = _Expr(f"{s.value.dtype.name}({found.text})", reads=found.reads)
-        return found
+            expr = _Expr(f"{s.value.dtype.name}({expr.text})", reads=expr.reads)
+        return expr
 
     def operation(self, s: ir.Let, args: list[_Expr], dtype: np.dtype) -> _Expr:
         op = s.op
@@ -381,8 +381,8 @@ class _SourceWriter:
 
     def header(self, tape: ir.BufferDecl) -> str:
         """The expression for the header of a tape's pool."""
-        found = next(b for b in self.kernel.buffers if b.place == tape.place and b.role != "tape")
-        return self.buffers[id(found)]
+        declaration = next(b for b in self.kernel.buffers if b.place == tape.place and b.role != "tape")
+        return self.buffers[id(declaration)]
 
     def emit_host_call(self, s: ir.HostCall) -> None:
         args = [self.operand(s.number).text, *map(self.argument, s.refs)]

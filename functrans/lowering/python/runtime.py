@@ -87,7 +87,7 @@ def namespace(kernel: ir.Kernel) -> dict[str, Any]:
     names.update(empty=lambda shape, cast: np.empty(shape, cast.__name__))
     names.update(array=lambda items, cast: np.array(items, cast.__name__))
     names.update(inf=np.inf, nan=np.nan, records=records, reserve=reserve, host=from_python)
-    names.update((name, getattr(scipy.special, found)) for name, found in _SCIPY.items())
+    names.update((name, getattr(scipy.special, function)) for name, function in _SCIPY.items())
     names.update(trigamma=_trigamma, power=_power, idiv=_idiv, irem=_irem)
     names.update(bits32=_bits32, bits64=_bits64)
     names.update(make_complex64=_complex_maker(np.complex64), make_complex128=_complex_maker(np.complex128))
@@ -138,11 +138,11 @@ def python_function(kernel: ir.Kernel, source: str) -> Callable[..., int]:
 def views(kernel: ir.Kernel, arrays: tuple[np.ndarray, ...], ints: tuple[int, ...]) -> list[np.ndarray]:
     """Every declared buffer as an array, from one array (of any shape) per storage."""
     memory = {place: a.reshape(-1).view(np.uint8) for place, a in zip(kernel.storages, arrays, strict=True)}
-    found = []
+    views = []
     for b in kernel.buffers:
         if b.role in ("stack", "tape"):
             continue
         shape = tuple(n if isinstance(n, int) else ints[n.slot] for n in b.shape)
         size = int(np.prod(shape, dtype=np.int64)) * b.dtype.itemsize
-        found.append(memory[b.place][:size].view(b.dtype).reshape(shape))
-    return found
+        views.append(memory[b.place][:size].view(b.dtype).reshape(shape))
+    return views

@@ -115,7 +115,7 @@ class _CheckedKernel:
             if role == "out" and i not in headers:
                 given[i][:] = guarded[i]
                 if not status:
-                    self.look_at_output(i, guarded[i])
+                    self.check_output(i, guarded[i])
         block.view(np.uint64).fill(WORD)
         return status
 
@@ -145,13 +145,13 @@ class _CheckedKernel:
         if self.roles[i] == "pool" and pool[0]:
             fill(int(pool[0]), tape.size_of(pool))
 
-    def look_at_output(self, i: int, found: np.ndarray) -> None:
+    def check_output(self, i: int, output: np.ndarray) -> None:
         """Raise where an output holds what was there before."""
         dtype = self.decls[i].dtype
         if dtype.itemsize >= 8:
-            unwritten = found.view(np.uint64) == WORD
+            unwritten = output.view(np.uint64) == WORD
         elif dtype == np.float32:
-            unwritten = found.view(np.uint32) == WORD & 0xFFFFFFFF
+            unwritten = output.view(np.uint32) == WORD & 0xFFFFFFFF
         else:
             return
         if unwritten.any():

@@ -130,8 +130,8 @@ class _Writer:
             self.lines += [f"    {x} = tidy({x}, {dtype})"]
 
     def name(self, a: Atom, stem: str) -> str:
-        found = self.text[a] = self.fresh(stem)
-        return found
+        name = self.text[a] = self.fresh(stem)
+        return name
 
     def unpack(self, v: Atom) -> None:
         """Name the arrays that a tape consists of."""
@@ -152,9 +152,9 @@ class _Writer:
 
     def constant(self, stem: str, value: Any) -> str:
         """The name of a global that holds a value."""
-        found = self.fresh(stem)
-        self.names[found] = value
-        return found
+        name = self.fresh(stem)
+        self.names[name] = value
+        return name
 
     def read(self, a: Atom) -> str:
         if isinstance(a, Literal):
@@ -225,8 +225,8 @@ class _Writer:
             f"{status} = {run}(({taken}))",
         ]
         tapes = [f"s{number}[{i}][1]" for i, n in enumerate(sizes) if n < 0]
-        kept = f"if {' + '.join(tapes)} < {POOLED >> 3}: " if tapes else ""
-        self.lines.append(f"{kept}{pool}.append(s{number})")
+        guard = f"if {' + '.join(tapes)} < {POOLED >> 3}: " if tapes else ""
+        self.lines.append(f"{guard}{pool}.append(s{number})")
 
     def host(self, step: HostStep) -> None:
         eqn = step.eqn
