@@ -106,7 +106,7 @@ class Roots:
         self.views: dict[Var, Var] = {}
         self.literals: dict[Literal, Var] = {}
         self.pinned: set[Atom] = set(jaxpr.outvars)
-        self.kept: set[Var] = set()
+        self.stored: set[Var] = set()
         self._pin()
         self._choose()
         self.roots = [Root(v, None, "map") for v in self.literals.values()]
@@ -159,7 +159,7 @@ class Roots:
                 if not stored:
                     cost[v], weight[v] = own, heavy
             if stored:
-                self.kept.update(e.outvars)
+                self.stored.update(e.outvars)
 
     def _number(self) -> None:
         numbers: dict[Atom, int] = {}
@@ -213,7 +213,7 @@ class Roots:
         elif v in self.views:
             if v in self.jaxpr.outvars:
                 yield Root(v, e, "copy", reads=[self._whole(v)])
-        elif v in self.kept:
+        elif v in self.stored:
             root = _iterate(v, e)
             own = range(len(root.space)) if isinstance(rule, Reduction) else range(v.aval.ndim)
             root.reads, root.weight = self._collect(e, tuple(own))
@@ -248,7 +248,7 @@ class Roots:
                 seen.add(place)
                 if x in self.views:
                     reads[self._viewed(*place)] = None
-                elif x in self.kept or x in self.inputs:
+                elif x in self.stored or x in self.inputs:
                     reads[place] = None
                 else:
                     waiting.append((self.producer[x], place[1]))
