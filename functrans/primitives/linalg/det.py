@@ -14,7 +14,7 @@ import numpy as np
 from ...core.aval import Aval, Zero
 from ...core.context import quietly
 from ...core.dtypes import INT32, real_dtype
-from ...core.kernel import Block, BlockEmitter, Buffer
+from ...core.kernel import Block, BlockEmitter, Buffer, Local
 from ...core.primitive import Primitive
 from ..elementwise.arithmetic import mul_p, stop_gradient_p
 from ..elementwise.complexes import complex_p, imag_p, real_p
@@ -35,7 +35,7 @@ def parity_of(pivots: np.ndarray) -> np.ndarray:
 
 
 def _with_factors(k: BlockEmitter, operands: Any) -> Any:
-    """Return a function of the batch index that gives the LU factors and the parity of the exchanges."""
+    """Return a function of the batch index that gives the place of the LU factors, and the parity of the exchanges."""
     a = operands[0]
     n = a.shape[-1]
     if len(operands) > 1:
@@ -65,11 +65,16 @@ def _det_abstract(a: Aval, *factors: Aval) -> Aval:
     return Aval(a.shape[:-2], a.dtype)
 
 
+@quietly
 def _det_impl(a: Any, *factors: Any) -> np.ndarray:
     if not factors:
         return np.linalg.det(a)
     lu, pivots, _ = factors
-    return np.multiply.reduce(np.diagonal(lu, axis1=-2, axis2=-1), -1) * parity_of(pivots).astype(a.dtype)
+    out = np.multiply.reduce(np.diagonal(lu, axis1=-2, axis2=-1), -1) * parity_of(pivots).astype(a.dtype)
+    if (np.isfinite(out) & (out != 0)).all():
+        return out
+    sign, size = _slogdet_impl(a, *factors)
+    return np.where(np.isfinite(out) & (out != 0), out, sign * np.exp(size))
 
 
 def _factors(a: Any, given: Sequence[Any]) -> Sequence[Any]:
@@ -95,16 +100,62 @@ def _det_batch(size: int, args: Sequence[Any], dims: Sequence[int | None]) -> tu
 def _det_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> None:
     (out,), a = results, operands[0]
     *batch, n, _ = a.shape
-    if 0 < n <= LARGEST and len(operands) == 1:
-        with loops(k, batch) as b:
-            k.store(out, b, small_determinant(elements(k, a, b), k.const(1, a.dtype)))
-        return
+    explicit = 0 < n <= LARGEST and len(operands) == 1
     at = _with_factors(k, operands)
     with loops(k, batch) as b:
-        (lu, own), product = at(b)
-        with k.loop(n) as i:
-            product.set(product.get() * k.load(lu, [*own, i, i]))
-        k.store(out, b, product.get())
+        if explicit:
+            value = small_determinant(elements(k, a, b), k.const(1, a.dtype))
+            k.store(out, b, value)
+            with k.if_(_is_doubtful(k, value, a, b)):
+                k.store(out, b, _by_logarithms(k, *at(b)))
+        else:
+            factors, parity = at(b)
+            product = k.local(parity.get())
+            with k.loop(n) as i:
+                product.set(product.get() * _pivot(k, factors, i))
+            value = product.get()
+            k.store(out, b, value)
+            with k.if_(~_is_finite(k, value) | value.eq(k.const(0, a.dtype))):
+                k.store(out, b, _by_logarithms(k, factors, parity))
+
+
+def _is_finite(k: BlockEmitter, x: Any) -> Any:
+    parts = [k.call("real", x), k.call("imag", x)] if x.dtype.kind == "c" else [x]
+    ordinary = [k.call("abs", part) < k.const(np.inf, part.dtype) for part in parts]
+    return ordinary[0] & ordinary[-1]
+
+
+def _is_doubtful(k: BlockEmitter, value: Any, a: Buffer, batch: Sequence[Any]) -> Any:
+    """Return whether products of elements may have overflowed, or underflowed to a determinant of zero."""
+    n = a.shape[-1]
+    doubtful = k.local(~_is_finite(k, value))
+    with k.if_(value.eq(k.const(0, a.dtype))), k.loop(n) as i, k.loop(n) as j:
+        size = k.call("abs", k.load(a, [*batch, i, j]))
+        least = k.const(float(np.finfo(a.dtype).tiny) ** (1 / n), size.dtype)
+        doubtful.set(doubtful.get() | ((size > 0.0) & (size < least)))
+    return doubtful.get()
+
+
+def _by_logarithms(k: BlockEmitter, factors: Any, parity: Local) -> Any:
+    """Return the determinant from the logarithms of the pivots, as NumPy does: only the result itself can overflow."""
+    sign, size = _sign_and_logarithm(k, factors, parity)
+    return sign * k.cast(k.call("exp", size), sign.dtype)
+
+
+def _sign_and_logarithm(k: BlockEmitter, factors: Any, parity: Local) -> tuple[Any, Any]:
+    sign = k.local(parity.get())
+    total = k.local(k.const(0, real_dtype(factors[0].dtype)))
+    with k.loop(factors[0].shape[-1]) as i:
+        pivot = _pivot(k, factors, i)
+        size = k.call("abs", pivot)
+        total.set(total.get() + k.call("log", size))
+        sign.set(sign.get() * _unit(k, pivot, size))
+    return sign.get(), total.get()
+
+
+def _pivot(k: BlockEmitter, factors: Any, i: Any) -> Any:
+    lu, batch = factors
+    return k.load(lu, [*batch, i, i])
 
 
 det_p: Primitive = Primitive(
@@ -158,18 +209,11 @@ def _slogdet_batch(size: int, args: Sequence[Any], dims: Sequence[int | None]) -
 
 def _slogdet_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> None:
     at, (signs, sizes) = _with_factors(k, operands), results
-    *batch, n, _ = operands[0].shape
-    real = sizes.dtype
+    batch = operands[0].shape[:-2]
     with loops(k, batch) as b:
-        (lu, own), sign = at(b)
-        total = k.local(k.const(0, real))
-        with k.loop(n) as i:
-            pivot = k.load(lu, [*own, i, i])
-            size = k.call("abs", pivot)
-            total.set(total.get() + k.call("log", size))
-            sign.set(sign.get() * _unit(k, pivot, size))
-        k.store(signs, b, sign.get())
-        k.store(sizes, b, total.get())
+        sign, size = _sign_and_logarithm(k, *at(b))
+        k.store(signs, b, sign)
+        k.store(sizes, b, size)
 
 
 def _unit(k: BlockEmitter, x: Any, size: Any) -> Any:

@@ -130,3 +130,57 @@ def test_small_matrices_are_written_out(n, dtype):
     np.testing.assert_allclose(pull(np.ones((2, 9), dtype))[0], expected, rtol=tolerance, atol=tolerance)
     sign, size = ft.jit(ft.numpy.linalg.slogdet)(a)
     np.testing.assert_allclose(sign * np.exp(size), np.linalg.det(a), rtol=tolerance, atol=tolerance)
+
+
+def assert_like_numpy(a, way):
+    """Equal determinants, finite where NumPy's are; for complex numbers, infinity and NaN count as equal."""
+    with np.errstate(all="ignore"):
+        expected = np.linalg.det(a)
+    actual = np.asarray(WAYS[way](a))
+    finite = np.isfinite(expected)
+    np.testing.assert_array_equal(np.isfinite(actual), finite)
+    if a.dtype.kind == "f":
+        np.testing.assert_array_equal(actual[~finite], expected[~finite])
+    scale = np.abs(expected[finite]).max(initial=0)
+    tolerance = 1e4 * np.finfo(a.dtype).eps
+    np.testing.assert_allclose(actual[finite], expected[finite], rtol=tolerance, atol=tolerance * scale)
+
+
+WAYS = {
+    "compiled": ft.jit(ft.numpy.linalg.det),
+    "eager, differentiated": lambda a: ft.vjp(ft.numpy.linalg.det, a)[0],
+    "differentiated": lambda a: ft.jit(lambda a: ft.vjp(ft.numpy.linalg.det, a)[0])(a),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6])
+def test_overflow_and_underflow_as_in_numpy(way, dtype, n):
+    rng = np.random.default_rng(n)
+    a = rng.normal(size=(6, n, n)) + (1j * rng.normal(size=(6, n, n)) if dtype == "c16" else 0)
+    big = 1e15 if dtype == "f4" else 1e120
+    a = a * np.array([1.0, big, big**2, 1 / big, 1.0, 1.0])[:, None, None]
+    a[4, -1, 0] = np.inf
+    a[5, 0, -1] = np.nan
+    assert_like_numpy(a.astype(dtype), way)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_intermediate_products_overflow_and_underflow_but_not_the_determinant(way):
+    pivots = np.array([[1e-200, 1e-200, 1e300, 1e200], [1e200, 1e200, 1e-200, 1e-200], [0, 1e200, 1e200, 1e-300]])
+    a = np.zeros((3, 4, 4))
+    a[:, range(4), range(4)] = pivots
+    np.testing.assert_allclose(WAYS[way](a), [1e100, 1.0, 0.0], rtol=1e-12)
+    larger = np.zeros((3, 5, 5))
+    larger[:, :4, :4], larger[:, 4, 4] = a, 1.0
+    np.testing.assert_allclose(WAYS[way](larger), [1e100, 1.0, 0.0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("n", [2, 3, 4, 5])
+def test_complex_determinants_overflow_to_infinity(way, n):
+    a = np.random.default_rng(n).normal(size=(2, n, n)).view(np.float64) * 1e200 * (1 + 1j)
+    with np.errstate(all="ignore"):
+        assert np.isinf(np.linalg.det(a)).all()
+    assert np.isinf(np.asarray(WAYS[way](a))).all()
