@@ -41,6 +41,11 @@ def sqrtm(A: Any) -> Any:
     LinAlgError
         If a matrix is not square.
 
+    Warns
+    -----
+    scipy.linalg.LinAlgWarning
+        From SciPy, if a matrix is singular or ill-conditioned, so that its root may be inaccurate.
+
     Notes
     -----
     The derivative solves ``root @ root' + root' @ root = A'`` [1]_. It is correct at equal eigenvalues, unlike that of

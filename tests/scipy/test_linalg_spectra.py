@@ -1,5 +1,7 @@
 """functrans.scipy.linalg: eigenvalues and singular values against SciPy."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -116,6 +118,19 @@ def test_singular_matrices_have_no_derivative_where_none_is_determined(x):
         for slope in (ft.grad(lambda x, f=f: fnp.sum(f(x))), ft.jit(ft.jacfwd(lambda x, f=f: fnp.sum(f(x))))):
             assert np.isnan(slope(x)).any()
     assert np.isnan(linalg.solve_sylvester(x, -x, np.ones(x.shape))).all()
+
+
+@pytest.mark.parametrize("x", [np.zeros((2, 2)), np.ones((3, 3)), np.eye(2)], ids=["zeros", "ones", "eye"])
+def test_square_roots_warn_as_scipy_does_and_change_no_filters(x, monkeypatch):
+    with warnings.catch_warnings(record=True) as expected:
+        warnings.simplefilter("always")
+        scipy.linalg.sqrtm(x)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        # It exchanges the filters of the whole process, also for other threads.
+        monkeypatch.setattr(warnings, "catch_warnings", None)
+        linalg.sqrtm(x)
+    assert [(w.category, str(w.message)) for w in seen] == [(w.category, str(w.message)) for w in expected]
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -100,9 +99,7 @@ def _sqrtm_impl(x: Any) -> np.ndarray:
     dtype = np.result_type(x.dtype, np.complex64)
     if not x.size:
         return np.zeros(x.shape, dtype)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of singular matrices, whose root is infinite or inaccurate
-        return np.asarray(scipy.linalg.sqrtm(x)).astype(dtype)
+    return np.asarray(scipy.linalg.sqrtm(x)).astype(dtype)
 
 
 def _sqrtm_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:

@@ -168,7 +168,9 @@ def test_overflow_and_underflow_as_in_numpy(way, dtype, n):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_intermediate_products_overflow_and_underflow_but_not_the_determinant(way):
-    pivots = np.array([[1e-200, 1e-200, 1e300, 1e200], [1e200, 1e200, 1e-200, 1e-200], [0, 1e200, 1e200, 1e-300]])
+    pivots = np.array(
+        [[1e-200, 1e-200, 1e300, 1e200], [1e200, 1e200, 1e-200, 1e-200], [0, 1e200, 1e200, 1e-300]]
+    )
     a = np.zeros((3, 4, 4))
     a[:, range(4), range(4)] = pivots
     np.testing.assert_allclose(WAYS[way](a), [1e100, 1.0, 0.0], rtol=1e-12)
