@@ -21,6 +21,7 @@ from .api.progress import progress
 from .api.stages import eval_shape, make_jaxpr
 from .api.vmap import vmap
 from .arrays.array import Array
+from .arrays.donation import donate
 from .core import errors
 from .core.aval import Zero
 from .core.backward_state import BackwardState
@@ -73,6 +74,7 @@ __all__ = [
     "custom_vmap",
     "debug",
     "disable_jit",
+    "donate",
     "errors",
     "eval_shape",
     "flatten_util",

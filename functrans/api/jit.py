@@ -14,12 +14,11 @@ import numpy as np
 
 from ..arrays.array import Array, WeakArray, weak, wrap
 from ..control import body_cache
-from ..control.call import call_p, executable, set_compiler
+from ..control.call import call_p, set_compiler
 from ..core.attachment import Attachment
 from ..core.aval import PYTHON_SCALARS, Aval, aval_of
 from ..core.backward_state import BackwardState
 from ..core.config import config, trace_key
-from ..core.context import new_rlock
 from ..core.module_getattr import lazy_import
 from ..core.portable import Portable, in_words
 from ..core.trace import WEAK_KEYS, Tracer, current_trace, eval_trace, leaked
@@ -34,97 +33,27 @@ from ..frontend.arguments import (
     struct_aval,
 )
 from ..frontend.checked import checked
-from ..frontend.pytree import LEAF, PyTreeDef, tree_flatten, tree_structure, tree_unflatten
+from ..frontend.pytree import (
+    LEAF,
+    PyTreeDef,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_structure,
+    tree_unflatten,
+)
 from ..frontend.pytree.nodes import kind_of
 from ..passes.toolkit import lift_tracers
 from ..transforms.stage import attach_to, stage
+from .caches import Cache, caches
+from .donation import donating, warn_unused, with_arrays
 from .instances import check, held_weakly, instance_of, title_of, watch
 from .lowered import Lowered, Traced
-from .static import Split, StaticArguments
-from .stats import CacheInfo, Stats
-from .watch import Watch
+from .static import DonatedArguments, Split, StaticArguments
+from .stats import CacheInfo
 
 #: Loads when something is first compiled: transformations outside `jit` do without.
 lowering = lazy_import("functrans.lowering.run.executable")
 set_compiler(lambda jaxpr: lowering.compile_jaxpr(jaxpr))
-
-
-class Cache:
-    """The traces of one function under one set of options, shared by its `Jitted` objects."""
-
-    def __init__(self) -> None:
-        self.traced: dict[Hashable, Traced] = {}
-        self.runners: dict[Hashable, Callable[..., Any]] = {}
-        self.stats = Stats()
-        self.watch: Watch | None = None
-        self._locks: dict[Hashable, Any] = {}
-
-    def get(self, key: Hashable, trace: Callable[[], Traced]) -> Traced:
-        """The program traced for a key, if another thread has finished it.
-
-        While one thread traces, others do not trace for the same key. There is one lock per key: two functions that
-        call each other, traced by two threads, would deadlock with one lock per function.
-        """
-        with self._locks.setdefault(key, new_rlock()):
-            try:
-                traced = self.traced.get(key)
-                if traced is not None:
-                    self.stats.hit()
-                    return traced
-                self.stats.miss()
-                traced = trace()
-                if not traced.captured:
-                    self.traced[key] = traced
-                return traced
-            finally:
-                self._locks.pop(key, None)
-
-    def clear(self) -> None:
-        """Drop all traces and kernels."""
-        for traced in list(self.traced.values()):
-            traced.jaxpr.forget()
-        self.traced.clear()
-        self.runners.clear()
-        self.watch = None
-
-
-class _Caches:
-    """The caches of all jitted functions; each lives as long as its function."""
-
-    def __init__(self) -> None:
-        self.by_function: weakref.WeakKeyDictionary[Any, dict[Hashable, Cache]] = weakref.WeakKeyDictionary()
-        self.everything: weakref.WeakSet[Cache] = weakref.WeakSet()
-        self.lock = new_rlock()
-
-    def get(self, fun: Callable[..., Any], options: Hashable) -> Cache:
-        with self.lock:
-            if type(fun).__eq__ not in _IDENTITY:
-                return self.new()
-            try:
-                cache = self.by_function.setdefault(fun, {}).setdefault(options, Cache())
-            except TypeError:  # no weak reference
-                return self.new()
-            self.everything.add(cache)
-            return cache
-
-    def new(self) -> Cache:
-        """A cache that is not shared."""
-        cache = Cache()
-        with self.lock:
-            self.everything.add(cache)
-        return cache
-
-    def clear(self) -> None:
-        with self.lock:
-            caches = list(self.everything)
-        for cache in caches:
-            cache.clear()
-
-
-#: Functions that are equal only if identical. Callables that define ``__eq__`` may be equal and compute differently (a
-#: dataclass holding 1 and one holding 1.0).
-_IDENTITY: tuple[Any, ...] = (object.__eq__, MethodType.__eq__)
-caches = _Caches()
 
 
 def _add_types(key: list[Any], leaves: Sequence[Any]) -> bool:
@@ -148,6 +77,10 @@ def _add_types(key: list[Any], leaves: Sequence[Any]) -> bool:
     return True
 
 
+def _is_tracer(x: Any) -> bool:
+    return isinstance(x, Tracer)
+
+
 def _swapped(key: Any) -> bool:
     """Whether an argument is not in native byte order, and so must be converted, which the fast path skips."""
     return any(isinstance(part, np.dtype) and not part.isnative for part in key)
@@ -158,23 +91,24 @@ class Jitted(Portable):
 
     _transient = frozenset(("_bound", "_unheld", "_cache", "_runners", "_hit", "_plain", "_of_methods"))
 
-    def __init__(self, fun: Callable[..., Any], signature: StaticArguments):
+    def __init__(self, fun: Callable[..., Any], signature: StaticArguments, donated: DonatedArguments):
         functools.update_wrapper(self, fun, updated=())
         self._fun = fun
         self._signature = signature
+        self._donated = donated
         self._arrived()
 
     def _arrived(self) -> None:
         self._bound: dict[int, tuple[weakref.ref[Any], Cache]] = {}
         #: Caches of instances without weak references, matched by the values that the method read from them.
         self._unheld: deque[Cache] = deque(maxlen=8)
-        self._use(caches.get(self._fun, self._signature.key))
+        self._use(caches.get(self._fun, (self._signature.key, self._donated.key)))
 
     def _use(self, cache: Cache) -> None:
         self._cache = cache
         self._runners = cache.runners
         self._hit = cache.stats.hit
-        self._plain = not self._signature.has_static
+        self._plain = not self._signature
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function's kernels, after tracing and compiling it if these argument types are new."""
@@ -207,10 +141,10 @@ class Jitted(Portable):
             attach_to(traced.hooks, values)
             outs = call_p.bind(*traced.captured, *values, jaxpr=traced.jaxpr)
             return tree_unflatten(traced.out_tree, [wrap(x) for x in outs])
-        for x in values:
-            if isinstance(x, Tracer):
-                raise leaked(x)
-        run = executable(traced.jaxpr)
+        for x in filter(_is_tracer, values):
+            raise leaked(x)
+        run = donating(traced.jaxpr, traced.donated)
+        values = with_arrays(values, split.dynamic, traced.donated)
         outs = run(*values)
         wraps = [weak if a.is_number else wrap for a in traced.jaxpr.out_avals]
         if fast_key is not None and not _swapped(fast_key):
@@ -231,7 +165,11 @@ class Jitted(Portable):
             hooks: list[Attachment] = []
             closed, captured = lift_tracers(stage(flat, avals, name_of(self._fun), cache.stats, hooks))
             self._after_tracing()
-            return Traced(closed, flat.out_tree, captured, tuple(hooks))
+            donated = self._donated.leaves(split, treedef)
+            if donated:
+                paths = [path for path, _ in tree_flatten_with_path(split.dynamic)[0]]
+                warn_unused(closed, donated, lambda i: argument_at("jit", self._fun, paths[i]))
+            return Traced(closed, flat.out_tree, captured, tuple(hooks), donated)
 
         return cache.get(key, trace)
 
@@ -253,7 +191,7 @@ class Jitted(Portable):
         attributes.update(self.__dict__)
         attributes["_unbound"] = self
         attributes["_fun"] = attributes["__wrapped__"] = MethodType(self._fun, instance)
-        attributes["_signature"] = self._of_methods
+        attributes["_signature"], attributes["_donated"] = self._of_methods
         attributes["_watched"] = 0 not in self._signature.argnums  # otherwise the user made it static
         cache = self._cache_of(instance)
         bound._use(self._cache_of_equal(instance) if cache is None else cache)
@@ -262,8 +200,8 @@ class Jitted(Portable):
         return bound
 
     @cached_property
-    def _of_methods(self) -> StaticArguments:
-        return self._signature.bound()
+    def _of_methods(self) -> tuple[StaticArguments, DonatedArguments]:
+        return self._signature.bound(), self._donated.bound()
 
     def _cache_of_equal(self, instance: Any) -> Cache:
         """The cache of an instance without weak references: any whose watched values equal this instance's."""
@@ -421,8 +359,10 @@ def jit(
     static_argnums, static_argnames : int or str, or sequences of them
         Arguments that are constants of the program (a flag, a shape, a function). They must be hashable, and each new
         value traces again. If you pass one of the two, the other follows from the signature.
-    donate_argnums, donate_argnames
-        Accepted for compatibility with JAX; inputs are never overwritten.
+    donate_argnums, donate_argnames : int or str, or sequences of them
+        Arguments whose memory results may take. An `Array` in such a place cannot be used after the call, so that an
+        update of large arrays needs no new ones: ``state = step(state)``. Other arguments are not changed; see
+        `functrans.donate` for ndarrays. If you pass one of the two, the other follows from the signature.
 
     Returns
     -------
@@ -433,6 +373,10 @@ def jit(
     ------
     StaticArgumentError
         If a static argument does not exist; when called, if one is not hashable.
+    ArgumentValueError
+        If a donated argument does not exist, or is static.
+    StaleValueError
+        When called: an argument was donated before.
     StaleInstanceError
         When called: an attribute that a jitted method read from its instance has changed since.
     ConcretizationError
@@ -441,7 +385,8 @@ def jit(
     Notes
     -----
     `fun` runs only while tracing: prints and other side effects happen once for each new combination of argument
-    types, and captured values become constants. All `jit` objects of a function share its traces and kernels, which
+    types, and captured values become constants. Donation takes effect where compiled code is called with numbers, not
+    inside of another transformation. All `jit` objects of a function share its traces and kernels, which
     live as long as the function. Sizes and most numbers are run-time parameters of the kernel: a new batch size is
     traced but not compiled.
 
@@ -462,6 +407,15 @@ def jit(
     >>> power = ft.jit(lambda x, n: x if n == 1 else x * x, static_argnums=1)
     >>> power(3.0, 2), power(3.0, 1)
     (Array(9.), Array(3.))
+
+    An update in place:
+
+    >>> step = ft.jit(lambda state, grad: state - 0.5 * grad, donate_argnums=0)
+    >>> state = fnp.ones(3)
+    >>> for _ in range(5):
+    ...     state = step(state, 2.0)
+    >>> state
+    Array([-4., -4., -4.])
     """
     if fun is None:
         return partial(
@@ -473,7 +427,10 @@ def jit(
         )
     check_function("jit", fun)
     kind = Jitted if instance_of(fun) is None else JittedMethod
-    return kind(fun, StaticArguments(fun, static_argnums, static_argnames))
+    static = StaticArguments(fun, static_argnums, static_argnames)
+    donated = DonatedArguments(fun, donate_argnums, donate_argnames)
+    donated.check_apart(fun, static)
+    return kind(fun, static, donated)
 
 
 @checked

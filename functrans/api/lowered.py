@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..control.call import call_p, executable
+from ..control.call import call_p
 from ..core.attachment import Attachment
 from ..core.ir import Jaxpr
 from ..core.portable import Unportable
+from ..core.trace import current_trace, eval_trace
 from ..frontend.arguments import flatten_values, results
 from ..frontend.pytree import PyTreeDef
 from ..frontend.pytree.nodes import keystr
+from .donation import donating, with_arrays
 from .static import check_types
 
 
@@ -18,12 +20,14 @@ class Traced(NamedTuple):
     """A traced function: its jaxpr, the structure of its result, and values of enclosing traces that it captured.
 
     `hooks` are those that it registers on its arguments, which they name by place.
+    `donated` are the numbers of the leaves whose memory the result may take.
     """
 
     jaxpr: Jaxpr
     out_tree: PyTreeDef
     captured: tuple[Any, ...]
     hooks: tuple[Attachment, ...] = ()
+    donated: tuple[int, ...] = ()
 
 
 class Lowered(Unportable):
@@ -44,11 +48,11 @@ class Lowered(Unportable):
 
     def as_text(self) -> str:
         """The kernels as readable Python, with host calls between them."""
-        return executable(self.jaxpr).as_text()  # type: ignore[attr-defined]
+        return donating(self.jaxpr, self._traced.donated).as_text()
 
     def compile(self) -> Compiled:
         """Compile now; returns a callable that takes arguments of exactly these types."""
-        executable(self.jaxpr).compile()  # type: ignore[attr-defined]
+        donating(self.jaxpr, self._traced.donated).compile()
         return Compiled(self._traced, self._in_tree)
 
     def __repr__(self) -> str:
@@ -73,9 +77,14 @@ class Compiled(Unportable):
             (args, kwargs), lambda path: f"compiled {self._traced.jaxpr.name}: the arguments" + keystr(path)
         )
         check_types(self._traced.jaxpr, self._in_tree, treedef, values)
-        outs = call_p.bind(*self._traced.captured, *values, jaxpr=self._traced.jaxpr)
+        jaxpr, donated = self._traced.jaxpr, self._traced.donated
+        if donated and current_trace.get() is eval_trace:
+            values = with_arrays(values, (args, kwargs), donated)
+            outs = donating(jaxpr, donated)(*values)
+        else:
+            outs = call_p.bind(*self._traced.captured, *values, jaxpr=jaxpr)
         return results(self._traced.out_tree, outs)
 
     def as_text(self) -> str:
         """As `Lowered.as_text`."""
-        return executable(self._traced.jaxpr).as_text()  # type: ignore[attr-defined]
+        return donating(self._traced.jaxpr, self._traced.donated).as_text()

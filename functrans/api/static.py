@@ -1,14 +1,14 @@
-"""Static arguments of a jitted function, and how a call separates them from the arrays."""
+"""Static and donated arguments of a jitted function, and how a call separates the static ones from the arrays."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from ..core.aval import aval_of
-from ..core.errors import ArgumentError, StaticArgumentError
+from ..core.errors import ArgumentError, ArgumentValueError, FunctransError, StaticArgumentError
 from ..core.ir import Jaxpr
 from ..frontend.arguments import argument_name, name_of
 from ..frontend.binding import Binder, listed
@@ -48,8 +48,8 @@ def _typed(value: Any) -> Hashable:
     return type(value), repr(value) if isinstance(value, float | complex) else value
 
 
-class StaticArguments:
-    """The static arguments of a function, by position and by name.
+class ChosenArguments:
+    """Arguments of a function that an option names, by position and by name.
 
     Parameters
     ----------
@@ -59,9 +59,12 @@ class StaticArguments:
 
     Raises
     ------
-    StaticArgumentError
+    StaticArgumentError, ArgumentValueError
         If one does not match a parameter of `fun`.
     """
+
+    option: ClassVar[str]
+    error: ClassVar[type[FunctransError]]
 
     def __init__(
         self,
@@ -70,26 +73,56 @@ class StaticArguments:
         argnames: str | Iterable[str] | None,
     ):
         where = f"jit of {name_of(fun)}"
-        numbers = listed(where, "static_argnums", argnums, int, ArgumentError)
-        names = listed(where, "static_argnames", argnames, str, ArgumentError)
+        numbers = listed(where, f"{self.option}_argnums", argnums, int, ArgumentError)
+        names = listed(where, f"{self.option}_argnames", argnames, str, ArgumentError)
         if numbers or names:
-            numbers, names = _complete(Binder(where, fun, StaticArgumentError), numbers, names)
+            numbers, names = self._complete(Binder(where, fun, self.error), numbers, names)
         self.argnums = tuple(sorted(set(numbers)))
         self.argnames = frozenset(names)
-        self.has_static = bool(self.argnums or self.argnames)
+
+    def __bool__(self) -> bool:
+        return bool(self.argnums or self.argnames)
 
     @property
     def key(self) -> Hashable:
         """The key that distinguishes sets of options."""
         return self.argnums, self.argnames
 
-    def bound(self) -> StaticArguments:
-        """The signature of the method bound to an instance: without its first parameter."""
-        rest = object.__new__(StaticArguments)
+    def bound(self) -> Self:
+        """The same of the method bound to an instance: without its first parameter."""
+        rest = object.__new__(type(self))
         rest.argnums = tuple(i - 1 if i > 0 else i for i in self.argnums if i)
         rest.argnames = self.argnames
-        rest.has_static = bool(rest.argnums or rest.argnames)
         return rest
+
+    def _complete(
+        self, binder: Binder, numbers: tuple[int, ...], names: tuple[str, ...]
+    ) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        """Complete numbers by names and names by numbers, as far as the signature allows."""
+        if binder.parameters.signature is None:
+            return numbers, names
+        known = binder.parameters.signature.parameters
+        positional = binder.names
+        if not any(p.kind is p.VAR_KEYWORD for p in known.values()):
+            for n in names:
+                binder.check_name(f"{self.option}_argnames", n, known)
+        if binder.count is not None:
+            numbers = tuple([binder.position(f"{self.option}_argnums", i) for i in numbers])
+        more_numbers = tuple(positional.index(n) for n in names if n in positional)
+        more_names = tuple(
+            positional[i]
+            for i in numbers
+            if 0 <= i < len(positional)
+            and known[positional[i]].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+        )
+        return numbers + more_numbers, names + more_names
+
+
+class StaticArguments(ChosenArguments):
+    """The static arguments of a function."""
+
+    option = "static"
+    error = StaticArgumentError
 
     def split(self, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Split:
         """Separate the static arguments of a call.
@@ -99,7 +132,7 @@ class StaticArguments:
         StaticArgumentError
             If one is not hashable.
         """
-        if not self.has_static:
+        if not self:
             return Split((args, kwargs), ())
         numbers = {i % len(args) if i < 0 else i for i in self.argnums if -len(args) <= i < len(args)}
         static: list[tuple[int | str, Any]] = [(i, args[i]) for i in sorted(numbers)]
@@ -110,26 +143,41 @@ class StaticArguments:
         return Split((dynamic, {n: v for n, v in kwargs.items() if n not in self.argnames}), tuple(static))
 
 
-def _complete(
-    binder: Binder, numbers: tuple[int, ...], names: tuple[str, ...]
-) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Complete numbers by names and names by numbers, as far as the signature allows."""
-    if binder.parameters.signature is None:
-        return numbers, names
-    known = binder.parameters.signature.parameters
-    positional = binder.names
-    if not any(p.kind is p.VAR_KEYWORD for p in known.values()):
-        for n in names:
-            binder.check_name("static_argnames", n, known)
-    if binder.count is not None:
-        numbers = tuple([binder.position("static_argnums", i) for i in numbers])
-    more_numbers = tuple(positional.index(n) for n in names if n in positional)
-    more_names = tuple(
-        positional[i]
-        for i in numbers
-        if 0 <= i < len(positional) and known[positional[i]].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
-    )
-    return numbers + more_numbers, names + more_names
+class DonatedArguments(ChosenArguments):
+    """The arguments of a jitted function whose memory results may take."""
+
+    option = "donate"
+    error = ArgumentValueError
+
+    def check_apart(self, fun: Callable[..., Any], static: StaticArguments) -> None:
+        """Raise `ArgumentValueError` if a static argument is donated as well."""
+        both = [*{*self.argnums} & {*static.argnums}, *self.argnames & static.argnames]
+        if both:
+            place = argument_name(fun, both[0]) if isinstance(both[0], int) else f"argument {both[0]!r}"
+            raise ArgumentValueError(
+                f"jit of {name_of(fun)}: {place} is both static and donated. A static argument is a constant of the "
+                "program and has no memory to donate"
+            )
+
+    def leaves(self, split: Split, treedef: PyTreeDef) -> tuple[int, ...]:
+        """The numbers of the donated leaves among those of a call, whose structure is `treedef`."""
+        if not self:
+            return ()
+        positional, keywords = treedef.children()
+        static = {place for place, _ in split.static}
+        arguments = [*positional.children(), *keywords.children()]
+        total = len(positional.children()) + sum(isinstance(place, int) for place in static)
+        chosen = {i % total for i in self.argnums if -total <= i < total}
+        data = keywords.node_data()
+        names = () if data is None else data[1]
+        marks = [i in chosen for i in range(total) if i not in static] + [n in self.argnames for n in names]
+        found: list[int] = []
+        first = 0
+        for donated, argument in zip(marks, arguments, strict=True):
+            if donated:
+                found += range(first, first + argument.num_leaves)
+            first += argument.num_leaves
+        return tuple(found)
 
 
 def _check_hashable(fun: Callable[..., Any], place: int | str, value: Any) -> None:

@@ -253,6 +253,10 @@ class Array(np.ndarray, metaclass=_ArrayType):
         """Modified copies: ``x.at[i].set(v)`` and similar."""
         return operators.property["at"](self)
 
+    def is_deleted(self) -> bool:
+        """Whether the array was donated to a call, as by ``jit(..., donate_argnums=0)``: it can no longer be used."""
+        return False
+
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
         """The module `functrans.numpy`, as the array API standard requires."""
         return operators.method["__array_namespace__"](self, api_version=api_version)
@@ -480,6 +484,12 @@ def _plain_method(name: str) -> Callable[..., Any]:
     return method
 
 
+def _plain_attribute(name: str) -> property:
+    """The attribute of the plain array: views must hold the memory, not the `Array`, which may be donated."""
+    get = getattr(_ndarray, name).__get__
+    return property(lambda self: wrap(get(_view(self, _ndarray))), doc=f"As `numpy.ndarray.{name}`.")
+
+
 for _name in (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift",
 ):  # fmt: skip
@@ -499,6 +509,8 @@ for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
     _op = getattr(operator, _name)
     setattr(Array, f"__{_name}__", _binary(f"__{_name}__", _op, swapped=False))
     setattr(WeakArray, f"__{_name}__", _weakly_binary(f"__{_name}__", _op, swapped=False))
+for _name in ("T", "mT", "real", "imag", "flat", "data"):
+    setattr(Array, _name, _plain_attribute(_name))
 for _name, _instead in METHODS:
     setattr(Array, _name, _refused_method(_name, _instead))
 for _name in (

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .errors import DtypeError, UnsupportedDtypeError
+from .errors import DtypeError, StaleValueError, UnsupportedDtypeError
+from .source import Place
 
 BOOL = np.dtype(np.bool_)
 INT32 = np.dtype(np.int32)
@@ -67,6 +68,8 @@ def check_supported(dtype: np.dtype, what: str) -> np.dtype:
     ------
     UnsupportedDtypeError
         If it is not supported. The message says what to use instead.
+    StaleValueError
+        If it is that of a donated Array.
 
     Examples
     --------
@@ -76,6 +79,8 @@ def check_supported(dtype: np.dtype, what: str) -> np.dtype:
     canonical_dtype = _CANONICAL.get(dtype)
     if canonical_dtype is not None:
         return canonical_dtype
+    if is_stale(dtype):
+        raise stale(dtype)
     raise UnsupportedDtypeError(
         f"{what} has dtype {_describe(dtype)}, which is not supported: {_cure(dtype)}"
     )
@@ -85,6 +90,29 @@ def is_float0(x: Any) -> bool:
     """Whether `x` is an array of dtype float0, which JAX uses for the tangents of integers."""
     dtype = getattr(x, "dtype", None)
     return isinstance(dtype, np.dtype) and dtype.kind == "V" and dtype.itemsize == 0
+
+
+def stale_dtype(what: str, to: str, source: Place | None, memory: Any) -> np.dtype:
+    """The dtype that an Array has after its donation: it tells what became of it, and keeps its memory."""
+    note = {"donated": (what, to, source), "memory": memory}
+    return np.dtype("V1", metadata=note)
+
+
+def is_stale(dtype: np.dtype) -> bool:
+    """Whether a dtype is that of a donated Array."""
+    return dtype.metadata is not None and "donated" in dtype.metadata
+
+
+def stale(dtype: np.dtype) -> StaleValueError:
+    """The error for the use of a donated Array of this dtype."""
+    if not is_stale(dtype):
+        return StaleValueError("an Array was donated to a call that still runs, and may not be used again")
+    assert dtype.metadata is not None
+    what, to, source = dtype.metadata["donated"]
+    line = "" if source is None else f"\n  donated at {source.describe()}"
+    return StaleValueError(
+        f"Array {what} was donated to {to} and may not be used again; use the returned value{line}"
+    )
 
 
 def native(x: np.ndarray, what: str) -> np.ndarray:

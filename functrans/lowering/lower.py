@@ -1,24 +1,25 @@
-"""From a jaxpr to kernels that a backend can compile: the whole pipeline in one function."""
+"""From a jaxpr to kernels that a backend can compile: the whole pipeline in one file."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from ..core.config import config
 from ..core.ir import Atom, Jaxpr, Var
 from .backend import Options
 from .host.host_calls import HostEquation, with_host_calls
-from .jaxpr.partition import HostStep, partition
+from .jaxpr.partition import HostStep, KernelStep, partition
 from .jaxpr.simplify import simplify
 from .loops import ir
-from .loops.aliasing import schedule
+from .loops.aliasing import Updates, schedule
 from .loops.blocked import with_blocks
-from .loops.build_loops import build_loops
+from .loops.build_loops import Loops, build_loops
 from .loops.check import verify
 from .loops.collapse import collapse
 from .loops.outline import outline
-from .loops.plan import plan, scratch_bytes
+from .loops.plan import plan, scratch_bytes, written_before_failure
 from .python.runtime import NAMES
 
 #: Kernels that access at least this many elements release the GIL.
@@ -39,6 +40,8 @@ class LoweredKernel:
         The values that it computes.
     interface : dict of str to (Var, int)
         See `Loops.interface`.
+    updates : dict of Var to Var
+        See `Loops.updates`.
     scratch : dict of str to int
         See `scratch_bytes`.
     calls : tuple of HostEquation
@@ -52,6 +55,7 @@ class LoweredKernel:
     floats: tuple[float, ...]
     outvars: tuple[Atom, ...]
     interface: dict[str, tuple[Var, int]]
+    updates: dict[Var, Var]
     scratch: dict[str, int]
     calls: tuple[HostEquation, ...]
     large: bool
@@ -65,50 +69,82 @@ class Program:
     steps: list[LoweredKernel | HostStep]
 
 
-def lower(jaxpr: Jaxpr, options: Options) -> Program:
+def lower(jaxpr: Jaxpr, options: Options, donated: Collection[int] = ()) -> Program:
     """The kernels and host calls of a jaxpr, not compiled yet.
 
     Parameters
     ----------
     jaxpr : Jaxpr
     options : Options
+    donated : collection of int
+        The inputs whose memory may become that of outputs.
     """
     # Jaxpr to jaxpr: calls inlined, dead and common equations removed, exact algebra.
     jaxpr = simplify(jaxpr, strict=options.strict)
-    steps: list[LoweredKernel | HostStep] = []
     # Equations without a kernel rule are host calls; all equations between two rounds of host calls form one kernel.
-    for step in partition(jaxpr):
+    parts = partition(jaxpr)
+    # Python may keep what a host call was given.
+    kept = [*jaxpr.outvars, *[a for part in parts if isinstance(part, HostStep) for a in part.eqn.invars]]
+    free = {jaxpr.invars[i] for i in donated}.difference(kept)
+    outputs = [v for v in jaxpr.outvars if isinstance(v, Var)]
+    steps: list[LoweredKernel | HostStep] = []
+    # The last step comes first: an input can be overwritten where no later step reads it. If a kernel reports failure,
+    # NumPy evaluates the program again, from inputs that must be intact.
+    for step in reversed(parts):
         if isinstance(step, HostStep):
             steps.append(step)
             continue
+        loops = _loops(step, options, _updates(step.jaxpr, free, outputs))
+        free.difference_update(step.jaxpr.invars)
+        if any(type(s) is ir.Fail for s in ir.walk(loops.kernel.body)):
+            free.clear()
+        steps.append(_lowered(step, loops, options, jaxpr.name))
+    return Program(jaxpr, steps[::-1])
 
-        # Jaxpr to loops: decide which values to store, which of them share loops and memory; then write the statements.
+
+def _updates(jaxpr: Jaxpr, free: Collection[Var], outputs: Collection[Var]) -> Updates:
+    """For each input of a kernel that may be overwritten, the program's outputs that could have its memory."""
+    found = {v: [y for y in jaxpr.outvars if y in outputs and _fits(v, y)] for v in jaxpr.invars if v in free}
+    return {v: [y for y in ys if isinstance(y, Var)] for v, ys in found.items() if ys}
+
+
+def _fits(v: Var, y: Atom) -> bool:
+    a, b = v.aval, y.aval
+    return a.ndim > 0 and (a.dtype, a.size) == (b.dtype, b.size)
+
+
+def _loops(step: KernelStep, options: Options, updates: Updates) -> Loops:
+    """The loops of a step; they overwrite an input only where the kernel cannot fail any more."""
+    while True:
+        # Decide which values to store, which of them share loops and memory; then write the statements.
         body = with_host_calls(step.jaxpr)
-        loops = build_loops(schedule(body), strict=options.strict)
-        kernel = _verified(loops.kernel)
+        loops = build_loops(schedule(body, updates), strict=options.strict)
+        lost = written_before_failure(loops.kernel) if loops.updates else frozenset()
+        damaged = {loops.interface[place][0] for place in lost if place in loops.interface}
+        if damaged.isdisjoint(loops.updates):
+            return loops
+        updates = {v: ys for v, ys in updates.items() if not any(loops.updates.get(y) is v for y in damaged)}
 
-        # Loops to loops.
-        kernel = collapse(kernel)  # adjacent axes that are used together become one
-        kernel = with_blocks(kernel)  # long sums are computed in blocks, for accuracy
-        kernel = plan(
-            _verified(kernel), options.specialize_below
-        )  # scratch on the stack, or with shared memory
-        scratch, work = scratch_bytes(kernel), sum(b.size for b in kernel.buffers)
-        kernel.name = _identifier(jaxpr.name)
-        kernel, ints = outline(_verified(kernel), options.specialize_below)  # numbers become parameters
-        steps.append(
-            LoweredKernel(
-                _verified(kernel),
-                ints,
-                loops.floats,
-                step.jaxpr.outvars,
-                loops.interface,
-                scratch,
-                loops.calls,
-                large=work >= LARGE or any(map(ir.is_long, ir.walk(kernel.body))),
-            )
-        )
-    return Program(jaxpr, steps)
+
+def _lowered(step: KernelStep, loops: Loops, options: Options, name: str) -> LoweredKernel:
+    """Loops to loops, up to the text that is the kernel's key."""
+    kernel = collapse(_verified(loops.kernel))  # adjacent axes that are used together become one
+    kernel = with_blocks(kernel)  # long sums are computed in blocks, for accuracy
+    kernel = plan(_verified(kernel), options.specialize_below)  # scratch shares memory
+    scratch, work = scratch_bytes(kernel), sum(b.size for b in kernel.buffers)
+    kernel.name = _identifier(name)
+    kernel, ints = outline(_verified(kernel), options.specialize_below)  # numbers become parameters
+    return LoweredKernel(
+        _verified(kernel),
+        ints,
+        loops.floats,
+        step.jaxpr.outvars,
+        loops.interface,
+        loops.updates,
+        scratch,
+        loops.calls,
+        large=work >= LARGE or any(map(ir.is_long, ir.walk(kernel.body))),
+    )
 
 
 def _verified(kernel: ir.Kernel) -> ir.Kernel:

@@ -215,3 +215,51 @@ def test_every_pass_leaves_a_sound_kernel(stage, block):
             verify(collapse(kernel))
             verify(plan(kernel, 2))
             verify(outline(kernel, 2)[0])
+
+
+def make_update(stage, seed, length):
+    """A program whose arguments and outputs are of one type, and one other output."""
+    numbers = np.random.default_rng(seed)
+    shape = (5, 5) if numbers.random() < 0.2 else SHAPES[numbers.integers(1, len(SHAPES))]
+    args = [np.asarray(numbers.normal(size=shape)) for _ in range(numbers.integers(1, 4))]
+
+    def f(*xs):
+        program = Program(seed, xs)
+        program.run(length)
+        draw = program.rng
+        same = [v for v in program.values if v.dtype.kind == "f" and v.size == args[0].size]
+        outs = [
+            draw.choice(same if draw.random() < 0.2 else same[len(xs) :] or same)
+            for _ in range(draw.randint(1, 4))
+        ]
+        return [*outs, draw.choice(program.values)]
+
+    return stage(f, *args), args
+
+
+def compare_donated(jaxpr, args):
+    """Equal results in memory of their own, whatever is overwritten; returns how many inputs were."""
+    expected = compile_jaxpr(jaxpr)(*args)
+    executable = compile_jaxpr(jaxpr, tuple(range(len(args)))).compile()
+    outs = executable(*[a.copy() for a in args])
+    for a, b in zip(outs, expected, strict=True):
+        assert a.shape == b.shape
+        np.testing.assert_array_equal(a, b)
+    assert not any(np.shares_memory(a, b) for i, a in enumerate(outs) for b in outs[:i])
+    return sum(len(kernel.updates) for kernel in executable.kernels)
+
+
+@pytest.mark.parametrize(
+    "block", [*range(4), *[pytest.param(n, marks=pytest.mark.slow) for n in range(4, 40)]]
+)
+def test_donated_inputs_by_python(stage, block):
+    with config.patch(backend="python", specialize_below=2, strict=True):
+        programs = range(30_000 + 60 * block, 30_060 + 60 * block)
+        updated = sum(compare_donated(*make_update(stage, seed, 4 + seed % 12)) for seed in programs)
+    assert updated > 10
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_donated_inputs_by_llvm(stage, seed):
+    with config.patch(backend="llvm", specialize_below=2 if seed % 2 else 16, strict=True):
+        compare_donated(*make_update(stage, 40_000 + seed, 10))

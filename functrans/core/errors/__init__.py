@@ -18,6 +18,7 @@ from .arrays import (
     InvalidIndexError,
     PytreeError,
     ShapeError,
+    StaleValueError,
     UnsupportedDtypeError,
 )
 from .base import ConfigError, FunctransError, NoAttributeError, UnknownOptionError
@@ -109,6 +110,7 @@ __all__ = [
     "ShapeError",
     "SolverError",
     "StaleInstanceError",
+    "StaleValueError",
     "StaticArgumentError",
     "TangentCountError",
     "TangentDtypeError",

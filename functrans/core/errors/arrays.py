@@ -113,6 +113,23 @@ class ArrayTooLargeError(FunctransError, MemoryError, ValueError):
     """
 
 
+class StaleValueError(FunctransError, RuntimeError):
+    """A value was donated to a call, and is used again.
+
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> step = ft.jit(lambda x: x - 0.1, donate_argnums=0)
+    >>> x = fnp.ones(3)
+    >>> y = step(x)
+    >>> x + y
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.StaleValueError: Array float64[3] was donated to <lambda> and may not...
+
+    The memory of a donated `Array` belongs to the result. Use what the call returns, usually under the same name
+    (``x = step(x)``). If you need the old values as well, donate a copy: ``step(fnp.array(x))``.
+    """
+
+
 class IndexOutOfBoundsError(FunctransError, IndexError):
     """An index is outside the array, while tracing or inside a compiled kernel.
 

@@ -6,7 +6,7 @@ known to read, and `verify_reads` checks later that the statements access nothin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -54,11 +54,15 @@ def home(owner: dict[Var, Var], v: Var) -> Var:
     return v
 
 
-def shared_storage(roots: Roots, fusion: Fusion, updates: Mapping[Var, Var]) -> dict[Var, Var]:
+#: For each input whose memory may become an output's, the outputs that may have it.
+Updates = Mapping[Var, Collection[Var]]
+
+
+def shared_storage(roots: Roots, fusion: Fusion, updates: Updates) -> dict[Var, Var]:
     """For each value without its own memory, the value whose memory it uses.
 
-    `updates` names inputs that an output must finally overwrite: if it may do so at once, the input is assigned to the
-    output's memory.
+    `updates` names inputs whose memory an output may have: if it can be written without a copy, the input is assigned
+    to the output's memory.
 
     * A reshape uses its operand's memory; but an operand that is not an output uses that of an output reshaping it.
     * The first result of a block takes the operand that its rule may overwrite, if nothing reads it later.
@@ -69,7 +73,7 @@ def shared_storage(roots: Roots, fusion: Fusion, updates: Mapping[Var, Var]) -> 
 
 
 class _Sharing:
-    def __init__(self, roots: Roots, fusion: Fusion, updates: Mapping[Var, Var]):
+    def __init__(self, roots: Roots, fusion: Fusion, updates: Updates):
         self.roots = roots
         self.fusion = fusion
         self.outputs = set(roots.jaxpr.outvars)
@@ -96,7 +100,7 @@ class _Sharing:
     def movable(self, v: Var, target: Var) -> bool:
         """Whether a value may use the memory of `target`."""
         if v in self.updates:
-            return v not in self.owner and self.home(target) is self.updates[v]
+            return v not in self.owner and self.home(target) in self.updates[v]
         return self.free(v)
 
     def views(self) -> None:
@@ -104,7 +108,7 @@ class _Sharing:
             base = self.roots.base(v)
             if v not in self.outputs:
                 self.owner[v] = base
-            elif self.free(base):
+            elif self.free(base) or (v in self.updates.get(base, ()) and base not in self.owner):
                 self.owner[base] = v
 
     def block(self, item: Root) -> None:
@@ -190,7 +194,7 @@ class Schedule(NamedTuple):
     owner: dict[Var, Var]
 
 
-def schedule(jaxpr: Jaxpr, updates: Mapping[Var, Var] = MappingProxyType({})) -> Schedule:
+def schedule(jaxpr: Jaxpr, updates: Updates = MappingProxyType({})) -> Schedule:
     """Decide which values to store, which of them share loops, and which share memory.
 
     Parameters
@@ -198,7 +202,7 @@ def schedule(jaxpr: Jaxpr, updates: Mapping[Var, Var] = MappingProxyType({})) ->
     jaxpr : Jaxpr
         All its equations have kernel rules; its outputs are distinct variables defined by its equations.
     updates : mapping
-        Inputs that an output must finally overwrite.
+        Inputs whose memory may become an output's, with the outputs that may have it.
     """
     roots = Roots(jaxpr)
     fusion = fuse(roots)

@@ -44,8 +44,9 @@ class Loops:
     floats : tuple of float
         The values of these parameters.
     interface : dict of str to (Var, int)
-        The inputs and outputs, by the storage that holds them; for a tape, the spans are number 0, followed by the
-        pools.
+        The inputs and outputs, by the storage that holds them; of a tape, the spans are number 0, then the pools.
+    updates : dict of Var to Var
+        Outputs that are written into the memory of an input, with that input.
     calls : tuple of HostEquation
         The equations that Python evaluates; they must stay alive as long as the kernel runs.
     """
@@ -53,6 +54,7 @@ class Loops:
     kernel: ir.Kernel
     floats: tuple[float, ...]
     interface: dict[str, tuple[Var, int]]
+    updates: dict[Var, Var]
     calls: tuple[HostEquation, ...]
 
 
@@ -70,12 +72,14 @@ def build_loops(plan: Schedule, *, strict: bool = False) -> Loops:
     interface: dict[str, tuple[Var, int]] = {}
     places: dict[Var, Place] = {}
     names = _names(jaxpr)
+    updates = {home(plan.owner, v): v for v in jaxpr.invars if v in plan.owner}
     for v, role in (
-        *((v, "in") for v in (*jaxpr.constvars, *jaxpr.invars)),
+        *((v, "update" if v in updates.values() else "in") for v in (*jaxpr.constvars, *jaxpr.invars)),
         *((v, "out") for v in jaxpr.outvars),
     ):
         assert isinstance(v, Var)
-        decl = places[v] = builder.buffer(names[v], v.aval.dtype, v.aval.shape, role)
+        storage = names[updates[v]] if v in updates else None
+        decl = places[v] = builder.buffer(names[v], v.aval.dtype, v.aval.shape, role, storage)
         interface[decl.place] = v, 0
         if isinstance(v.aval, TapeAval):
             pools = [builder.buffer(f"{names[v]}_pool", ir.INT64, (3,), role) for _ in range(v.aval.levels)]
@@ -84,7 +88,7 @@ def build_loops(plan: Schedule, *, strict: bool = False) -> Loops:
     _Nests(plan, builder, places, names).write()
     kernel = builder.finish()
     kernel.floats = len(builder.literals.values)
-    return Loops(kernel, tuple(builder.literals.values), interface, tuple(builder.calls))
+    return Loops(kernel, tuple(builder.literals.values), interface, updates, tuple(builder.calls))
 
 
 class _Builder(Builder):
@@ -121,15 +125,16 @@ class _Builder(Builder):
             places[v] = m
             if memory_key(m) in inputs:
                 updates[inputs[memory_key(m)]] = v
-        _Nests(schedule(body, updates), self, places, _names(body), updates).write()
+        plan = schedule(body, {v: (new,) for v, new in updates.items()})
+        _Nests(plan, self, places, _names(body), updates).write()
 
     def overwritable(self, jaxpr: Jaxpr, first: int, count: int) -> list[bool]:
         """For each of the first results, whether it may overwrite the operand with its number, counted from `first`."""
         body = with_distinct_outputs(with_host_calls(jaxpr))
         pairs = zip(body.invars[first : first + count], body.outvars)
-        updates = {old: new for old, new in pairs if isinstance(new, Var)}
+        updates = {old: (new,) for old, new in pairs if isinstance(new, Var)}
         owner = schedule(body, updates).owner
-        return [home(owner, old) is new for old, new in updates.items()]
+        return [home(owner, old) in new for old, new in updates.items()]
 
 
 class _NestOperand:
@@ -374,7 +379,7 @@ class _Nests:
                 continue
             for fold in item.folds:
                 self.begin(fold, at)
-            long = not watched and item.extent > ir.SHORT and rounds * _rounds(item) >= HUGE
+            long = not watched and item.extent > ir.SHORT and rounds * item.rounds() >= HUGE
             # Another part of a view's storage may be read in the same loop: a carry that alternates between two
             # buffers.
             views = any(isinstance(self.buffers.get(home(self.shared, r.var)), View) for r in item.members)
@@ -480,11 +485,6 @@ class _Nests:
         index = self._index(root, at)
         fold = fold_of(eqn)
         accumulate(self.builder, fold, self.memory(v), [index[a] for a in axes], x, self.builder.reassoc)
-
-
-def _rounds(loop: Loop) -> int:
-    """How often the innermost loop of a nest runs."""
-    return loop.extent * max([_rounds(item) for item in loop.body if isinstance(item, Loop)], default=1)
 
 
 def _names(jaxpr: Jaxpr) -> dict[Var, str]:

@@ -29,6 +29,10 @@ class Loop:
     reads: set[Var] = field(default_factory=set)
     weight: int = 0
 
+    def rounds(self) -> int:
+        """How often the innermost loop of the nest runs."""
+        return self.extent * max([item.rounds() for item in self.body if isinstance(item, Loop)], default=1)
+
 
 @dataclass(eq=False)
 class Fusion:
@@ -67,9 +71,26 @@ class Fusion:
 def fuse(roots: Roots) -> Fusion:
     """Merge the roots' loops into nests, and decide how much of its values each nest must store."""
     tree = _LoopTree()
-    for root in roots.roots:
+    for root in _numbers_first(roots):
         tree.place(tree.body, 0, root)
     return Fusion(tree.body, _stored_axes(roots, tree.paths), tree.paths)
+
+
+def _numbers_first(roots: Roots) -> list[Root]:
+    """The roots, first the numbers that follow from inputs alone: loops that read them can join any loop before.
+
+    Otherwise the powers in an Adam step would come between the loop of its moments and that of its parameters.
+    """
+    early: dict[Var, Root] = {}
+    for root in roots.roots:
+        is_number = root.kind == "map" and not root.loops and root.behind < 0 and not _may_raise(root)
+        if is_number and all(v in early or v in roots.inputs for v, _ in root.reads):
+            early[root.var] = root
+    return [*early.values(), *[root for root in roots.roots if root.var not in early]]
+
+
+def _may_raise(root: Root) -> bool:
+    return root.eqn is not None and root.eqn.effects.may_raise
 
 
 class _LoopTree:

@@ -56,7 +56,7 @@ COSTS: dict[str, int] = {
 #: C library functions on the parts of complex128 numbers; kernels contain them after `split_complex`.
 C_CALLS: dict[str, int] = {f.complex: 2 * f.operands for f in FUNCTIONS.values() if f.complex}
 
-ROLES = ("in", "out", "scratch", "stack", "pool", "tape")
+ROLES = ("in", "update", "out", "scratch", "stack", "pool", "tape")
 
 #: Loops with at most this many iterations, if known, do not check for signals.
 SHORT = 32
@@ -141,10 +141,11 @@ class BufferDecl:
         For the printed kernel: a Python identifier.
     dtype : numpy.dtype
     shape : tuple of int (or Param after outlining)
-    role : {'in', 'out', 'scratch', 'stack', 'pool', 'tape'}
-        'in' is never written. 'stack' has a small literal shape and lives in the kernel's frame. 'pool' is the header
-        of a pool (see `core.tape`) that is invisible outside the kernel; 'tape' is the records of the pool whose header
-        is its storage: its first axis counts them, and the extent of that axis means nothing.
+    role : {'in', 'update', 'out', 'scratch', 'stack', 'pool', 'tape'}
+        'in' is never written. 'update' is an input whose storage is also an output's. 'stack' has a small literal shape
+        and lives in the kernel's frame. 'pool' is the header of a pool (see `core.tape`) that is invisible outside the
+        kernel; 'tape' is the records of the pool whose header is its storage: its first axis counts them, and the
+        extent of that axis means nothing.
     storage : str, optional
         Declarations with the same storage name share the same memory (reuse, reshapes); by default each has its own.
         Different storages never overlap: their pointers are marked ``noalias``.

@@ -78,12 +78,50 @@ def scratch_bytes(kernel: ir.Kernel) -> dict[str, int]:
     return sizes
 
 
+def written_before_failure(kernel: ir.Kernel) -> frozenset[str]:
+    """The storages that a kernel may have written to when it reports failure, or when a host call raises."""
+    lost: set[str] = set()
+    _note_failures(kernel.body, set(), lost)
+    return frozenset(lost)
+
+
+def _note_failures(block: ir.StatementList, written: set[str], lost: set[str]) -> None:
+    """Add to `lost` the storages that are in `written` where a statement of a block may fail."""
+    for s in block.statements:
+        if isinstance(s, _FAILING):
+            lost |= written
+        elif isinstance(s, ir.If):
+            _note_failures(s.then, written, lost)
+            _note_failures(s.orelse, written, lost)
+        else:
+            written |= _written(s)
+            if any(isinstance(inner, _FAILING) for inner in ir.walk(ir.StatementList([s]))):
+                lost |= written
+
+
+_FAILING = (ir.Fail, ir.HostCall, ir.Reserve)
+
+
+def _written(statement: ir.Statement) -> set[str]:
+    """The storages that a statement, and those in its blocks, write to."""
+    found = set()
+    for s in ir.walk(ir.StatementList([statement])):
+        if not (isinstance(s, ir.Copy) and s.target.place == s.source.place):
+            found |= {touch.buffer.place for touch in ir.touches_of(s) if touch.writes}
+    return found
+
+
 def _drop_untouched(kernel: ir.Kernel) -> None:
-    """Remove unused declarations, but keep one for each input and output."""
+    """Remove unused declarations, but keep one for each input and output.
+
+    That of an updated input stays: it says that the storage has a value from the start.
+    """
     touched = {id(b) for s in kernel.body.statements for b in _touched(s)}
     places = {b.place for b in kernel.buffers if id(b) in touched}
     kernel.buffers = [
-        b for b in kernel.buffers if id(b) in touched or (b.role != "scratch" and b.place not in places)
+        b
+        for b in kernel.buffers
+        if id(b) in touched or b.role == "update" or (b.role != "scratch" and b.place not in places)
     ]
 
 

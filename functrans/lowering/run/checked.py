@@ -22,6 +22,7 @@ _ROLES = {
     "tape": "a pool of tapes",
     "in": "an input",
     "out": "an output",
+    "update": "an input that becomes an output",
     "pool": "a pool of tapes",
     "scratch": "scratch memory",
 }
@@ -95,7 +96,7 @@ class _CheckedKernel:
         guarded = tuple([block[a:b] for a, b in layout.places])
         headers = [i for i, a in enumerate(arrays) if isinstance(a, tape.Pool)]
         for i, role in enumerate(self.roles):
-            if role == "in" or i in headers:
+            if role in ("in", "update") or i in headers:
                 guarded[i][:] = given[i]
         try:
             status = self.run(guarded)
@@ -112,9 +113,9 @@ class _CheckedKernel:
         for i, role in enumerate(self.roles):
             if role == "in" and not np.array_equal(given[i], guarded[i]):
                 raise self.error(f"wrote to {self.name(i)}")
-            if role == "out" and i not in headers:
+            if role in ("out", "update") and i not in headers:
                 given[i][:] = guarded[i]
-                if not status:
+                if role == "out" and not status:
                     self.check_output(i, guarded[i])
         block.view(np.uint64).fill(WORD)
         return status

@@ -32,16 +32,18 @@ from .compile import CompiledKernel
 from .wrapper import write_wrapper
 
 
-def compile_jaxpr(jaxpr: Jaxpr) -> Executable:
+def compile_jaxpr(jaxpr: Jaxpr, donated: tuple[int, ...] = ()) -> Executable:
     """The jaxpr as an `Executable`; kernels are compiled at its first call, or by `Executable.compile`.
+
+    A call takes the memory of `donated` inputs: it may overwrite them, and return them.
 
     Options are read now, from `config`. Outside `jit`, whose functions count what is compiled for them, equal
     equations have one executable: those of an eager loop are traced at each call, with new rules of the user's.
     """
     if jaxpr.stats is not None:
-        return Executable(jaxpr)
+        return Executable(jaxpr, donated)
     plain = interned(inlined(jaxpr))
-    return plain.derive("executable", lambda: Executable(plain))
+    return plain.derive(("executable", donated), lambda: Executable(plain, donated))
 
 
 @dataclass(eq=False)
@@ -72,6 +74,8 @@ class Executable:
     Parameters
     ----------
     jaxpr : Jaxpr
+    donated : tuple of int
+        See `compile_jaxpr`.
 
     Attributes
     ----------
@@ -79,20 +83,26 @@ class Executable:
         The same as calling the object, a little quicker after the first call (ask for it anew then).
     kernels : list of KernelUnit
         Compiles if that has not happened yet.
+    overwrites_last : bool
+        Whether donated inputs are intact until the last step runs, which overwrites them only if it cannot fail.
 
     Notes
     -----
     Arguments are ndarrays, NumPy or Python scalars of the shapes and dtypes of ``jaxpr.in_avals``, with any
-    strides; they are not modified. Results are new ndarrays that alias neither arguments nor each other.
+    strides; they are not modified, but donated ones, which must be writable and C-contiguous. Results are ndarrays that
+    alias neither the other arguments nor each other.
     Several threads may call at once.
     """
 
-    def __init__(self, jaxpr: Jaxpr):
+    def __init__(self, jaxpr: Jaxpr, donated: tuple[int, ...] = ()):
         # Not the jaxpr itself: it keeps this object, and a cycle would keep its arrays alive.
         self._stats = jaxpr.stats
         self._options = Options(config.strict, config.backend, config.checked, config.specialize_below)
-        program = lower(jaxpr, self._options)
+        self._donated = donated
+        # Whoever looks for the origin of a NaN needs the inputs.
+        program = lower(jaxpr, self._options, () if config.debug_nans else donated)
         self.simplified = program.jaxpr
+        self.overwrites_last = not any(s.updates for s in program.steps[:-1] if isinstance(s, LoweredKernel))
         self._debug_nans = config.debug_nans
         self._lowered = program.steps
         self._steps: list[KernelUnit | HostStep] | None = None
@@ -113,7 +123,7 @@ class Executable:
                 steps = [s if isinstance(s, HostStep) else self._compiled(s) for s in self._lowered]
                 failed = partial(_failed, self.simplified)
                 seek = partial(look, self.simplified) if self._debug_nans else None
-                self.__dict__["call"] = write_wrapper(self.simplified, steps, failed, seek)
+                self.__dict__["call"] = write_wrapper(self.simplified, steps, failed, seek, self._donated)
                 self._steps = steps
         return self
 

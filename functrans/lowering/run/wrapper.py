@@ -4,7 +4,7 @@ not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from ...control.callback import made_before
 from ...core.backward_state import StateAval, state_number
 from ...core.context import run_with
-from ...core.ir import Atom, Eqn, Jaxpr, Literal
+from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ...core.tape import Tape, TapeAval, new_pool
 from ..backend import Run
 from ..host.debug_nans import any_nan
@@ -64,6 +64,7 @@ def write_wrapper(
     steps: Sequence[KernelUnit | HostStep],
     failed: Callable[[tuple[Any, ...], dict[Eqn, tuple[Any, ...]]], list[np.ndarray]],
     look: Callable[..., None] | None = None,
+    donated: Collection[int] = (),
 ) -> Callable[..., list[np.ndarray]]:
     """A function of the inputs that runs the steps and returns the list of outputs.
 
@@ -78,6 +79,8 @@ def write_wrapper(
         that were made before; its result is returned.
     look : callable, optional
         Called where a result has a NaN, with the list of results and then as `failed` without the status.
+    donated : collection of int
+        The inputs that a result may be, or be written to.
     """
     writer = _Writer(jaxpr)
     units = [step for step in steps if not isinstance(step, HostStep)]
@@ -88,7 +91,7 @@ def write_wrapper(
             writer.host(step)
         else:
             writer.kernel(step)
-    writer.returns(look)
+    writer.returns(look, [jaxpr.invars[i] for i in donated])
     writer.names["failed"] = failed
     return writer.function()
 
@@ -163,7 +166,7 @@ class _Writer:
 
     def kernel(self, unit: KernelUnit) -> None:
         for a in unit.outvars:
-            self.lines.append(f"{self.name(a, 'y')} = empty({self._layout(a)})")
+            self.lines.append(f"{self.name(a, 'y')} = {self._memory(a, unit.updates)}")
             if isinstance(a.aval, TapeAval):
                 self.parts[a] = [self.fresh("spans"), *[self.fresh("pool") for _ in range(a.aval.levels)]]
                 self.lines.append(f"{self.parts[a][0]} = {self.text[a]}")
@@ -203,6 +206,14 @@ class _Writer:
             self.names["partial"] = partial
             self.lines.append("made = []")
 
+    def _memory(self, a: Atom, updates: Mapping[Any, Var]) -> str:
+        """The memory of an output: that of the donated input that it overwrites, or its own."""
+        old = updates.get(a)
+        if old is None:
+            return f"empty({self._layout(a)})"
+        x = self.text[old]
+        return x if old.aval.shape == a.aval.shape else f"{x}.reshape({self.constant('shape', a.aval.shape)})"
+
     def _layout(self, a: Atom) -> str:
         shape = self.constant("shape", a.aval.shape)
         return shape if a.aval.dtype == np.float64 else f"{shape}, {self.constant('d', a.aval.dtype)}"
@@ -236,8 +247,8 @@ class _Writer:
         self.lines.append(f"{names} = {call}({args})" if names else f"{call}({args})")
         self.made.append((self.constant("eqn", eqn), names))
 
-    def returns(self, look: Callable[..., None] | None) -> None:
-        inputs = {*self.jaxpr.invars, *self.jaxpr.constvars}
+    def returns(self, look: Callable[..., None] | None, donated: Collection[Var]) -> None:
+        inputs = {*self.jaxpr.invars, *self.jaxpr.constvars}.difference(donated)
         seen: set[Atom] = set()
         outs = []
         for a in self.jaxpr.outvars:

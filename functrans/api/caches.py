@@ -1,0 +1,91 @@
+"""Where jitted functions keep their traces."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Hashable
+from types import MethodType
+from typing import Any
+
+from ..core.context import new_rlock
+from .lowered import Traced
+from .stats import Stats
+from .watch import Watch
+
+
+class Cache:
+    """The traces of one function under one set of options, shared by its `Jitted` objects."""
+
+    def __init__(self) -> None:
+        self.traced: dict[Hashable, Traced] = {}
+        self.runners: dict[Hashable, Callable[..., Any]] = {}
+        self.stats = Stats()
+        self.watch: Watch | None = None
+        self._locks: dict[Hashable, Any] = {}
+
+    def get(self, key: Hashable, trace: Callable[[], Traced]) -> Traced:
+        """The program traced for a key, if another thread has finished it.
+
+        While one thread traces, others do not trace for the same key. There is one lock per key: two functions that
+        call each other, traced by two threads, would deadlock with one lock per function.
+        """
+        with self._locks.setdefault(key, new_rlock()):
+            try:
+                traced = self.traced.get(key)
+                if traced is not None:
+                    self.stats.hit()
+                    return traced
+                self.stats.miss()
+                traced = trace()
+                if not traced.captured:
+                    self.traced[key] = traced
+                return traced
+            finally:
+                self._locks.pop(key, None)
+
+    def clear(self) -> None:
+        """Drop all traces and kernels."""
+        for traced in list(self.traced.values()):
+            traced.jaxpr.forget()
+        self.traced.clear()
+        self.runners.clear()
+        self.watch = None
+
+
+class _Caches:
+    """The caches of all jitted functions; each lives as long as its function."""
+
+    def __init__(self) -> None:
+        self.by_function: weakref.WeakKeyDictionary[Any, dict[Hashable, Cache]] = weakref.WeakKeyDictionary()
+        self.everything: weakref.WeakSet[Cache] = weakref.WeakSet()
+        self.lock = new_rlock()
+
+    def get(self, fun: Callable[..., Any], options: Hashable) -> Cache:
+        with self.lock:
+            if type(fun).__eq__ not in _IDENTITY:
+                return self.new()
+            try:
+                cache = self.by_function.setdefault(fun, {}).setdefault(options, Cache())
+            except TypeError:  # no weak reference
+                return self.new()
+            self.everything.add(cache)
+            return cache
+
+    def new(self) -> Cache:
+        """A cache that is not shared."""
+        cache = Cache()
+        with self.lock:
+            self.everything.add(cache)
+        return cache
+
+    def clear(self) -> None:
+        with self.lock:
+            known = list(self.everything)
+        for cache in known:
+            cache.clear()
+
+
+#: Functions that are equal only if identical. Callables that define ``__eq__`` may be equal and compute differently (a
+#: dataclass holding 1 and one holding 1.0).
+_IDENTITY: tuple[Any, ...] = (object.__eq__, MethodType.__eq__)
+caches = _Caches()

@@ -1,0 +1,255 @@
+"""Arrays that were handed over: whose memory may be written to, and what is left of them."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..core.context import new_rlock
+from ..core.dtypes import SUPPORTED, stale, stale_dtype
+from ..core.errors import ArgumentError, ArgumentValueError, UnsupportedDtypeError
+from ..core.source import user_source
+from .array import Array, wrap
+
+_base: Callable[[Any], Any] = vars(np.ndarray)["base"].__get__
+_dtype: Callable[[Any], np.dtype] = vars(np.ndarray)["dtype"].__get__
+_lock = new_rlock()  # reentrant: a garbage collection may run `_KeptMemory.__del__` while it is held
+_SUPPORTED = frozenset(SUPPORTED)
+#: NumPy's flags, as ``x.flags.num`` has them: C-contiguous, aligned, writable.
+_WRITABLE = 0x1 | 0x100 | 0x400
+_OWNS_DATA = 0x4
+
+
+class DonatedMemory:
+    """The base of an array of donated memory: results may be written there, although the user's ndarray shows it."""
+
+    def __init__(self, array: np.ndarray):
+        self.array = array
+        self.__array_interface__ = array.__array_interface__
+
+
+def donate(array: np.ndarray) -> Array:
+    """Give the memory of an ndarray to functrans, so that a result can be written into it.
+
+    Pass what is returned to a function that takes the memory of this argument: one jitted with `donate_argnums`, or a
+    `Function` that calls ``ctx.mark_dirty``. Until then it is an `Array` like any other.
+
+    Parameters
+    ----------
+    array : ndarray
+        C-contiguous and writable. It becomes read-only, and shows the result: the values change in place.
+
+    Returns
+    -------
+    Array
+        The same memory.
+
+    Raises
+    ------
+    ArgumentError
+        If `array` is not an ndarray, or is an `Array`, which needs no permission.
+    ArgumentValueError
+        If it is read-only or not C-contiguous.
+    UnsupportedDtypeError
+        If functrans does not support its dtype.
+
+    Notes
+    -----
+    `array` shows the result that replaces the argument: the first one of its shape and dtype that replaces no donated
+    argument before it. If there is none, `array` keeps its values. It also keeps them if a slice of the returned
+    `Array` is still in use when the `Array` is consumed, because an `Array` never changes.
+
+    Examples
+    --------
+    >>> import numpy as np, functrans as ft
+    >>> step = ft.jit(lambda x: 2.0 * x, donate_argnums=0)
+    >>> memory = np.array([1.0, 2.0, 3.0])
+    >>> x = ft.donate(memory)
+    >>> for _ in range(3):
+    ...     x = step(x)
+    >>> memory
+    array([ 8., 16., 24.])
+    """
+    if type(array) is EmptyArray:
+        raise stale(_dtype(array))
+    if isinstance(array, Array) or not isinstance(array, np.ndarray):
+        instead = "An Array is donated by donate_argnums of jit alone" if isinstance(array, Array) else ""
+        raise ArgumentError(
+            f"donate: expected an ndarray, got {type(array).__name__}. "
+            f"{instead or 'Only an array has memory to write to'}"
+        )
+    if array.dtype not in _SUPPORTED:
+        raise UnsupportedDtypeError(f"donate: the array has dtype {array.dtype}, which is not supported")
+    if array.flags.num & _WRITABLE != _WRITABLE:
+        what = "read-only (donated before?)" if not array.flags.writeable else "not C-contiguous and aligned"
+        raise ArgumentValueError(
+            f"donate: the array of shape {array.shape} is {what}, so results cannot be written into it. Donate a copy: "
+            "functrans.donate(np.array(x))"
+        )
+    memory = np.asarray(DonatedMemory(array))
+    array.flags.writeable = False
+    return wrap(memory)
+
+
+# --- an Array that is consumed ------------------------------------------------------------------------------
+
+
+class Donation:
+    """An `Array` that a call consumes: any further use of it raises.
+
+    Parameters
+    ----------
+    array : Array
+    to : str
+        What it is donated to, for messages.
+
+    Attributes
+    ----------
+    memory : ndarray
+        Its values, in memory that nobody else reads: its own, or a copy if something still views that.
+    given : ndarray or None
+        `memory` if it is the user's (see `donate`), which must show the result.
+
+    Raises
+    ------
+    StaleValueError
+        If the array was donated before.
+    """
+
+    __slots__ = ("array", "given", "memory", "to", "where")
+
+    def __init__(self, array: Array, to: str):
+        self.array = array
+        self.to = to
+        self.where = user_source()
+        with _lock:
+            if type(array) is not Array:
+                raise stale(_dtype(array))
+            own = _own_memory(array)
+            _become(array, EmptyArray)
+        self.memory = np.array(unwrap_consumed(array), order="C") if own is None else own
+        self.given = own if own is not None and type(_base(own)) is DonatedMemory else None
+
+    def release(self) -> None:
+        """Give the array back: nothing was written to its memory."""
+        _become(self.array, Array)
+
+    def finish(self) -> None:
+        """Leave the array without elements, so that functions that look past Python's methods do not read it either."""
+        x = self.array
+        # A memoryview of the array holds the array, not its memory: that must live as long.
+        memory = _KeptMemory(_base(x))
+        shape = ",".join(map(str, self.memory.shape))
+        dtype = stale_dtype(f"{self.memory.dtype.name}[{shape}]", self.to, self.where, memory)
+        np.ndarray.__setstate__(x, (1, (0,), dtype, False, b""))  # type: ignore[arg-type]
+
+
+class _KeptMemory:
+    """Keeps the memory of an empty Array, and counts for how many it is kept, by its id."""
+
+    counts: ClassVar[Counter[int]] = Counter()
+
+    def __init__(self, link: Any):
+        self.link = link
+        with _lock:
+            self.counts[id(link)] += 1
+
+    def __del__(self) -> None:
+        key = id(self.link)
+        with _lock:
+            self.counts[key] -= 1
+            if not self.counts[key]:
+                del self.counts[key]
+
+
+def unwrap_consumed(x: Any) -> np.ndarray:
+    """The plain array behind an `Array`, whatever became of it."""
+    return np.ndarray.view(x, np.ndarray)
+
+
+def _become(x: Array, kind: type) -> None:
+    np.ndarray.__setattr__(x, "__class__", kind)
+
+
+def _own_memory(x: Array) -> np.ndarray | None:
+    """The memory of an Array, writable and in its shape, if nobody else refers to it."""
+    link = _base(x)
+    while type(link) is np.ndarray:
+        if sys.getrefcount(link) > _ALONE + _KeptMemory.counts[id(link)]:
+            return None
+        below = _base(link)
+        if type(below) is DonatedMemory or (below is None and link.flags.num & _OWNS_DATA):
+            break
+        link, below = below, None
+    else:
+        return None
+    if link.flags.num & _WRITABLE != _WRITABLE or link.nbytes != x.nbytes:
+        return None
+    if link.shape == x.shape and link.dtype == x.dtype:
+        return link
+    return np.ndarray(x.shape, x.dtype, link) if np.ndarray.flags.__get__(x).c_contiguous else None
+
+
+def _count_alone() -> int:
+    """The references to the memory of an Array that nothing else views, as `_own_memory` counts them.
+
+    Measured, because Python counts references of local variables differently from version to version.
+    """
+    x = wrap(np.empty(1))
+    link = _base(x)
+    while type(link) is np.ndarray:
+        return sys.getrefcount(link)
+    raise AssertionError
+
+
+_ALONE = _count_alone()
+
+
+class EmptyArray(Array):
+    """What an `Array` becomes that was donated: all use of it raises `StaleValueError`."""
+
+    __slots__ = ()
+    __hash__ = None
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in _ALLOWED:
+            return object.__getattribute__(self, name)
+        raise stale(_dtype(self))
+
+    def is_deleted(self) -> bool:
+        """True."""
+        return True
+
+    def __repr__(self) -> str:
+        notes: Any = _dtype(self).metadata or {}
+        what, to, _ = notes.get("donated", ("", "a call", None))
+        return f"<Array {what}, donated to {to}>"
+
+    __str__ = __repr__
+
+
+#: What can be asked of an Array that was donated.
+_ALLOWED = frozenset(("__class__", "is_deleted", "__repr__", "__str__", "__doc__", "__dir__"))
+EmptyArray.__name__ = EmptyArray.__qualname__ = "Array"
+
+
+def _refusing(name: str) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        raise stale(_dtype(self))
+
+    method.__name__ = name
+    return method
+
+
+#: What Python and NumPy need of any object.
+_KEPT = {"__array_finalize__", *dir(object)}.difference(
+    ("__reduce__", "__reduce_ex__", "__format__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
+)
+for _name in dir(Array):
+    if _name.startswith("__") and _name not in _KEPT and callable(getattr(Array, _name)):
+        setattr(EmptyArray, _name, _refusing(_name))
+del _name
