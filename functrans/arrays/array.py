@@ -198,12 +198,12 @@ class Array(np.ndarray, metaclass=_ArrayType):
             else:
                 plain.append(unwrap(x))
         if kwargs:
-            given = kwargs.get("out")
+            targets = kwargs.get("out")
             _check_out(ufunc.__name__, kwargs)
             kwargs = {key: unwrap_all(value) for key, value in kwargs.items()}
-            if given is not None:
+            if targets is not None:
                 out = getattr(ufunc, method)(*plain, **kwargs)
-                return given[0] if out is not NotImplemented and len(given) == 1 else out
+                return targets[0] if out is not NotImplemented and len(targets) == 1 else out
         if method == "at" and _is_ours(inputs[0]):
             refuse(
                 f"np.{ufunc.__name__}.at(x, ...)", f"Write x = x.at[i].add(v) (or .multiply, .min). {COPY}"

@@ -74,14 +74,14 @@ def invariant_part(jaxpr: Jaxpr, count: int, outputs: Sequence[Any]) -> tuple[Ja
         else:
             needed.update(eqn.invars)
     mine = {v for e in moved for v in e.outvars}
-    left = [e for e in jaxpr.eqns if e not in moved]
-    read = variables_read(left, [*jaxpr.outvars, *outputs])
+    remaining = [e for e in jaxpr.eqns if e not in moved]
+    read = variables_read(remaining, [*jaxpr.outvars, *outputs])
     consts = [v for e in moved for v in e.outvars if v in read]
     if not consts:
         return None, jaxpr, [-1] * len(outputs)
     first, rest = jaxpr.invars[:count], jaxpr.invars[count:]
     outside = jaxpr.replace(invars=first, eqns=moved, outvars=consts, name=f"invariants({jaxpr.name})")
-    inside = jaxpr.replace(invars=[*first, *consts, *rest], eqns=left)
+    inside = jaxpr.replace(invars=[*first, *consts, *rest], eqns=remaining)
     return outside, inside, [consts.index(v) if v in mine else -1 for v in outputs]
 
 
@@ -115,7 +115,7 @@ class JaxprBuilder:
 
         return [spread(v) if m and d is None else v for v, d, m in zip(outs, dims, mask)]
 
-    def made(self, stage: str, outvars: Sequence[Atom], invars: Sequence[Var] | None = None) -> Jaxpr:
+    def finish(self, stage: str, outvars: Sequence[Atom], invars: Sequence[Var] | None = None) -> Jaxpr:
         """The jaxpr with these outputs, and with these inputs if given."""
         return verified(self.jaxpr.replace(invars=invars, eqns=self.eqns, outvars=outvars), stage)
 

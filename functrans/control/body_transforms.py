@@ -59,7 +59,7 @@ def pushed_body(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> JvpBody:
         t_carry = [new.zeros(x.aval) if t is None else t for x, t, m in zip(outs, pushed, masks[1]) if m]
         t_rows = [t for t in pushed[sizes[1] :] if t is not None]
         outvars = [*outs[: sizes[1]], *t_carry, *outs[sizes[1] :], *t_rows]
-        body = new.made("jvp of scan", outvars, [*front, *consts, *carry, *rows])
+        body = new.finish("jvp of scan", outvars, [*front, *consts, *carry, *rows])
         return JvpBody(body, captured, (*masks[1], *nonzero[sizes[1] :]))
 
     return jaxpr.derive(("scan jvp", mask, sizes), build)
@@ -139,7 +139,7 @@ def _linear_half(
     carry = [new.zeros(v.aval) if t is None else t for v, t in pairs]
     invars = [*front, *consts, *t_consts, *t_carry, *rows, *t_rows]
     outvars = [*carry, *[t for t in outs[sizes[1] :] if t is not None]]
-    return new.made("linearize of scan", outvars, invars), captured
+    return new.finish("linearize of scan", outvars, invars), captured
 
 
 class Transposed(NamedTuple):
@@ -180,7 +180,7 @@ def transposed_body(jaxpr: Jaxpr, linear: Mask, nonzero: Mask, sizes: tuple[int,
             new.zeros(a.strong()) if ct is None else ct for a, ct, m in zip(avals, ct_carry, carry) if m
         ]
         outvars = [*sums, *carried, *[ct for ct in out_rows if ct is not None]]
-        body = new.made("transpose of scan", outvars, [*front, *consts, *totals, *t_carry, *rows, *t_rows])
+        body = new.finish("transpose of scan", outvars, [*front, *consts, *totals, *t_carry, *rows, *t_rows])
         return Transposed(body, captured, carry, split(has, count, num_carry)[::2])
 
     return jaxpr.derive(("scan transpose", linear, nonzero, sizes), build)
@@ -207,7 +207,7 @@ def batched_body(
         opened, captured = lift_constants(batched)
         new = JaxprBuilder(opened)
         outs = new.batched(opened.outvars, out_dims, mask, size)
-        body = new.made("vmap of scan", [*outs, *opened.outvars[num_carry:]])
+        body = new.finish("vmap of scan", [*outs, *opened.outvars[num_carry:]])
         return body, captured, mask, out_dims[num_carry:]
 
     return jaxpr.derive(("scan batch", size, dims, sizes), build)

@@ -151,9 +151,9 @@ class FlatCallback(UserCode):
         return results
 
     def _once(self, kind: str, arrays: Sequence[np.ndarray], avals: Sequence[Aval]) -> list[np.ndarray]:
-        given = iter(arrays)
+        operands = iter(arrays)
         static = dict(self.static)
-        leaves = [static[i] if i in static else wrap(next(given)) for i in range(self.in_tree.num_leaves)]
+        leaves = [static[i] if i in static else wrap(next(operands)) for i in range(self.in_tree.num_leaves)]
         args, kwargs = tree_unflatten(self.in_tree, leaves)
         try:
             # Evaluate with NumPy, outside any transformation.
@@ -187,7 +187,7 @@ class FlatCallback(UserCode):
 
     def _refuse(self, kind: str, mismatch: Mismatch, tree: PyTreeDef) -> NoReturn:
         assert self.out_tree is not None
-        aspect, path, expected, got, _ = mismatch
+        aspect, path, expected, actual, _ = mismatch
         if aspect == "structure":
             raise CallbackError(
                 f"{kind}: the callback '{self.name}' returned {_structure(tree)}, but result_shape_dtypes "
@@ -198,8 +198,9 @@ class FlatCallback(UserCode):
         if aspect == "dtype":
             cure = f"Convert it: np.asarray(result, np.{expected.dtype}), or change result_shape_dtypes"
         raise CallbackError(
-            f"{kind}: the callback '{self.name}' returned an array of shape {got.shape} and dtype {got.dtype}{where}, "
-            f"but result_shape_dtypes declares shape {expected.shape} and dtype {expected.dtype}. {cure}"
+            f"{kind}: the callback '{self.name}' returned an array of shape {actual.shape} and "
+            f"dtype {actual.dtype}{where}, but result_shape_dtypes declares "
+            f"shape {expected.shape} and dtype {expected.dtype}. {cure}"
         )
 
 

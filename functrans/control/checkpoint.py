@@ -35,7 +35,7 @@ def _taken_apart(jaxpr: Jaxpr, mask: Mask, *, policy: Policy | None, prevent_cse
         parts = linearize_jaxpr(jaxpr, mask)
         if policy is not None:  # the policy also applies to the equations inside calls
             parts = parts._replace(primal=inline_calls(parts.primal))
-        return by_policy(parts, keep, apart=prevent_cse)
+        return by_policy(parts, keep, separate=prevent_cse)
 
     return jaxpr.derive(("checkpoint linearize", mask, policy, prevent_cse), build)
 

@@ -57,17 +57,17 @@ def _with_common_operands(
     if not any(consts for _, consts in branches):
         return tuple([jaxpr for jaxpr, _ in branches]), []
     avals = [[v.aval for v in jaxpr.invars[: len(consts)]] for jaxpr, consts in branches]
-    made = []
+    bodies = []
     for k, (jaxpr, consts) in enumerate(branches):
         others = [tuple([a for b in avals[:k] for a in b]), tuple([a for b in avals[k + 1 :] for a in b])]
 
         def build(jaxpr: Jaxpr = jaxpr, own: int = len(consts), others: Any = others) -> Jaxpr:
-            before, behind = [[Var(a) for a in group] for group in others]
-            invars = [*before, *jaxpr.invars[:own], *behind, *jaxpr.invars[own:]]
+            before, after = [[Var(a) for a in group] for group in others]
+            invars = [*before, *jaxpr.invars[:own], *after, *jaxpr.invars[own:]]
             return jaxpr.replace(invars=invars)
 
-        made.append(jaxpr.derive(("common operands", len(consts), *others), build))
-    return tuple(made), [x for _, consts in branches for x in consts]
+        bodies.append(jaxpr.derive(("common operands", len(consts), *others), build))
+    return tuple(bodies), [x for _, consts in branches for x in consts]
 
 
 def _abstract(index: Aval, *avals: Aval, branches: Branches) -> tuple[Aval, ...]:
@@ -126,7 +126,7 @@ def _with_zeros(jaxpr: Jaxpr, first: int, has: Mask, complete: Mask, avals: Sequ
             for a, h, w in zip(avals, has, complete, strict=True)
             if w
         ]
-        return new.made("branches of a cond", [*jaxpr.outvars[:first], *outs])
+        return new.finish("branches of a cond", [*jaxpr.outvars[:first], *outs])
 
     return jaxpr.derive(("with zeros", first, has, complete), build)
 
@@ -186,9 +186,9 @@ def _in_slots(parts: LinearizedJaxpr, count: int, slots: list[Aval]) -> dict[int
 def _primal(parts: LinearizedJaxpr, count: int, slots: Sequence[Aval], numbers: dict[int, int]) -> Jaxpr:
     primal = parts.primal
     new = JaxprBuilder(primal)
-    held = {slot: primal.outvars[parts.residuals[r][1]] for r, slot in numbers.items()}
-    outs = [held[n] if n in held else new.zeros(a) for n, a in enumerate(slots)]
-    return new.made("linearize of cond", [*primal.outvars[:count], *outs])
+    in_slot = {slot: primal.outvars[parts.residuals[r][1]] for r, slot in numbers.items()}
+    outs = [in_slot[n] if n in in_slot else new.zeros(a) for n, a in enumerate(slots)]
+    return new.finish("linearize of cond", [*primal.outvars[:count], *outs])
 
 
 def _linear(
@@ -202,14 +202,14 @@ def _linear(
     linear = _with_zeros(parts.linear, 0, parts.nonzero, nonzero, branch.out_avals)
     operands = [Var(a) for a in branch.in_avals]
     outs = [Var(a.strong()) for a in branch.out_avals]
-    held = [Var(a) for a in slots]
+    slot_vars = [Var(a) for a in slots]
     residuals, tangents = linear.invars[: len(parts.residuals)], linear.invars[len(parts.residuals) :]
     for r, ((where, i), v) in enumerate(zip(parts.residuals, residuals)):
         if r in numbers:
-            held[numbers[r]] = v
+            slot_vars[numbers[r]] = v
         else:
             (operands if where == "in" else outs)[i] = v
-    return linear.replace(invars=[*operands, *outs, *held, *tangents])
+    return linear.replace(invars=[*operands, *outs, *slot_vars, *tangents])
 
 
 def _linearize(
@@ -255,7 +255,7 @@ def _batch(
 def _batched_outputs(jaxpr: Jaxpr, size: int, dims: Sequence[int | None], mask: Mask) -> Jaxpr:
     """The jaxpr with a batch axis on all outputs in `mask`."""
     new = JaxprBuilder(jaxpr)
-    return new.made("vmap of cond", new.batched(jaxpr.outvars, dims, mask, size))
+    return new.finish("vmap of cond", new.batched(jaxpr.outvars, dims, mask, size))
 
 
 cond_p: Primitive = Primitive(

@@ -103,7 +103,7 @@ def _smallest_cut(sources: dict[Atom, list[Atom]], roots: set[Atom], goal: set[A
     for v, operands in sources.items():
         for a in operands:
             readers[a].append(v)
-    left = {v: _bytes(v) for v in sources}
+    capacity = {v: _bytes(v) for v in sources}
     sent = dict.fromkeys(sources, 0)
     along: dict[tuple[Atom, Atom], int] = {}
 
@@ -111,7 +111,7 @@ def _smallest_cut(sources: dict[Atom, list[Atom]], roots: set[Atom], goal: set[A
         """The nodes that can still send flow to this one."""
         v, side = node
         if side:
-            nodes = [(v, 0)] if left[v] else []
+            nodes = [(v, 0)] if capacity[v] else []
             return nodes + [(w, 0) for w in readers[v] if along.get((v, w))]
         return ([(v, 1)] if sent[v] else []) + [(a, 1) for a in sources[v]]
 
@@ -137,14 +137,14 @@ def _smallest_cut(sources: dict[Atom, list[Atom]], roots: set[Atom], goal: set[A
         room = []
         for (v, i), (w, j) in arcs:
             if v is w:
-                room.append(left[v] if i < j else sent[v])
+                room.append(capacity[v] if i < j else sent[v])
             elif not i:  # cancel flow from w to v
                 room.append(along[w, v])
         most = min(room)
         for (v, i), (w, j) in arcs:
             if v is w:
                 step = most if i < j else -most
-                left[v] -= step
+                capacity[v] -= step
                 sent[v] += step
             elif i:
                 along[v, w] = along.get((v, w), 0) + most

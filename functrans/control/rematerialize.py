@@ -37,7 +37,9 @@ def residual_atoms(parts: LinearizedJaxpr) -> list[Atom]:
     return [primal.invars[i] if where == "in" else primal.outvars[i] for where, i in parts.residuals]
 
 
-def recomputing(parts: LinearizedJaxpr, stored: Collection[Any], *, apart: bool = False) -> LinearizedJaxpr:
+def recomputing(
+    parts: LinearizedJaxpr, stored: Collection[Any], *, separate: bool = False
+) -> LinearizedJaxpr:
     """The same function and derivative with other residuals: only inputs and `stored` values.
 
     Parameters
@@ -45,7 +47,7 @@ def recomputing(parts: LinearizedJaxpr, stored: Collection[Any], *, apart: bool 
     parts : LinearizedJaxpr
     stored : collection of Var
         Values of the primal half that may be stored. The linear half recomputes everything else it needs.
-    apart : bool
+    separate : bool
         Whether compilers must not merge the second computation with the first.
 
     Returns
@@ -53,7 +55,7 @@ def recomputing(parts: LinearizedJaxpr, stored: Collection[Any], *, apart: bool 
     LinearizedJaxpr
     """
     primal = parts.primal
-    again, leaves = second_run(primal, residual_atoms(parts), stored)
+    eqns, leaves = second_run(primal, residual_atoms(parts), stored)
     outs = list(primal.outvars[: len(parts.nonzero)])
     places: list[tuple[str, int]] = []
     for v in leaves:
@@ -63,7 +65,7 @@ def recomputing(parts: LinearizedJaxpr, stored: Collection[Any], *, apart: bool 
             if v not in outs:
                 outs.append(v)
             places.append(("out", outs.index(v)))
-    linear = _with_recomputation(parts, again, leaves, apart)
+    linear = _with_recomputation(parts, eqns, leaves, separate)
     primal = verified(eliminate_dead_code(primal, outs), "recomputation")
     return LinearizedJaxpr(primal, linear, tuple(places), parts.nonzero)
 
@@ -72,41 +74,41 @@ def second_run(
     primal: Jaxpr, residuals: Sequence[Atom], stored: Collection[Any]
 ) -> tuple[list[Eqn], list[Var]]:
     """The equations that compute `residuals` from inputs, constants and stored values; and which of these they read."""
-    again = backward_slice(primal.eqns, residuals, stored)
-    leaves = variables_read(again, residuals)
-    made = {v for e in again for v in e.outvars}
-    made.update(primal.constvars)
+    eqns = backward_slice(primal.eqns, residuals, stored)
+    leaves = variables_read(eqns, residuals)
+    computed = {v for e in eqns for v in e.outvars}
+    computed.update(primal.constvars)
     order = [*primal.invars, *[v for e in primal.eqns for v in e.outvars]]
-    return again, [v for v in order if v in leaves and v not in made]
+    return eqns, [v for v in order if v in leaves and v not in computed]
 
 
 def _with_recomputation(
-    parts: LinearizedJaxpr, again: Sequence[Eqn], leaves: Sequence[Var], apart: bool
+    parts: LinearizedJaxpr, recomputed: Sequence[Eqn], leaves: Sequence[Var], separate: bool
 ) -> Jaxpr:
     """The linear half over `leaves` instead of the residuals."""
     primal, linear = parts.primal, parts.linear
     residuals = residual_atoms(parts)
     count = len(residuals)
     instead: dict[Atom, Atom] = dict(zip(linear.invars[:count], residuals))
-    read = variables_read(again, residuals)
+    read = variables_read(recomputed, residuals)
     consts = [(v, c) for v, c in primal.constants if v in read]
     invars, constvars, eqns = list(leaves), [v for v, _ in consts], []
-    if apart:
+    if separate:
         # Recomputing constants gains nothing.
-        behind = {v: Var(v.aval) if v.aval.shape else v for v in [*invars, *constvars]}
-        eqns = [Eqn(barrier_p, [new], [v], {}) for v, new in behind.items() if new is not v]
-        invars, constvars = [behind[v] for v in invars], [behind[v] for v in constvars]
-    eqns += again
+        barriers = {v: Var(v.aval) if v.aval.shape else v for v in [*invars, *constvars]}
+        eqns = [Eqn(barrier_p, [new], [v], {}) for v, new in barriers.items() if new is not v]
+        invars, constvars = [barriers[v] for v in invars], [barriers[v] for v in constvars]
+    eqns += recomputed
     eqns += substitute(linear.eqns, instead)
-    made = linear.replace(
+    half = linear.replace(
         invars=[*invars, *linear.invars[count:]],
         eqns=eqns,
         constants=[*zip(constvars, [c for _, c in consts]), *linear.constants],
     )
-    return verified(made, "recomputation")
+    return verified(half, "recomputation")
 
 
-def by_policy(parts: LinearizedJaxpr, keep: Callable[[Eqn], bool], *, apart: bool) -> LinearizedJaxpr:
+def by_policy(parts: LinearizedJaxpr, keep: Callable[[Eqn], bool], *, separate: bool) -> LinearizedJaxpr:
     """Like `recomputing`, with the results of the equations for which `keep` holds stored.
 
     Notes
@@ -122,4 +124,4 @@ def by_policy(parts: LinearizedJaxpr, keep: Callable[[Eqn], bool], *, apart: boo
         ):  # the same value: derivatives may read it without its name
             stored.remove(e.outvars[0])
             stored.add(e.invars[0])
-    return recomputing(parts, stored, apart=apart)
+    return recomputing(parts, stored, separate=separate)

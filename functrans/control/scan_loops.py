@@ -111,13 +111,13 @@ def _over_tapes(
     consts, carries, rows = groups
     count = k.where(count < 0, k.const(0, count.dtype), count)
     read = [k.span(tape)[0] for tape in rows]
-    written = [k.begin_tape(tape) for tape in out_rows]
-    for tape, start in zip(out_rows, written):
+    starts = [k.begin_tape(tape) for tape in out_rows]
+    for tape, start in zip(out_rows, starts):
         k.reserve(tape, start + count)
     with k.loop(count, reverse=reverse, interruptible=True) as i:
         here = [k.record(tape, start + i) for tape, start in zip(rows, read)]
-        there = [k.record(tape, start + i) for tape, start in zip(out_rows, written)]
+        there = [k.record(tape, start + i) for tape, start in zip(out_rows, starts)]
         k.inline(jaxpr, [*consts, *carries.now(), *here], [*carries.following(), *there])
         carries.advance()
-    for tape, start in zip(out_rows, written):
+    for tape, start in zip(out_rows, starts):
         k.end_tape(tape, start, count)

@@ -71,8 +71,8 @@ class Override:
     ----------
     variable : ContextVar
         The variable, whose value outside all blocks is None.
-    made : callable
-        ``made(outer)`` returns the value for the block, given the outer value, which it stores as its attribute
+    make : callable
+        ``make(outer)`` returns the value for the block, given the outer value, which it stores as its attribute
         `outer`.
 
     Notes
@@ -80,14 +80,14 @@ class Override:
     May be nested and reused, also by several threads at once.
     """
 
-    __slots__ = ("_made", "_variable")
+    __slots__ = ("_make", "_variable")
 
-    def __init__(self, variable: ContextVar[Any], made: Callable[[Any], Any]):
-        self._variable, self._made = variable, made
+    def __init__(self, variable: ContextVar[Any], make: Callable[[Any], Any]):
+        self._variable, self._make = variable, make
 
     def __enter__(self) -> None:
         outer = self._variable.get()
-        value = self._made(outer)
+        value = self._make(outer)
         try:
             self._variable.set(value)
         except BaseException:  # an interrupt right after it was set: the block does not start
@@ -109,7 +109,7 @@ class Override:
 
         @functools.wraps(f)
         def overridden(*args: Any, **kwargs: Any) -> Any:
-            return run_with(self._variable, self._made(self._variable.get()), f, *args, **kwargs)
+            return run_with(self._variable, self._make(self._variable.get()), f, *args, **kwargs)
 
         return overridden  # type: ignore[return-value]
 

@@ -168,7 +168,7 @@ class BlockEmitter(IndexEmitter, Protocol):
         """
         ...
 
-    def host_call(self, entry: Any, memory: Sequence[Buffer], reads: int) -> None:
+    def host_call(self, equation: Any, memory: Sequence[Buffer], reads: int) -> None:
         """Evaluate an equation in Python: its operands are the first buffers, its results the others."""
         ...
 

@@ -57,8 +57,8 @@ class _JaxprPrinter:
         if eqn.primitive.show is not None:
             params = eqn.primitive.show(**eqn.params)
         else:
-            shown = {k: v for k, v in eqn.params.items() if v is not None}
-            params = ", ".join(f"{k}={self.param(v, indent)}" for k, v in shown.items())
+            params_given = {k: v for k, v in eqn.params.items() if v is not None}
+            params = ", ".join(f"{k}={self.param(v, indent)}" for k, v in params_given.items())
         args = " ".join(map(self.atom, eqn.invars))
         head = f"{outs} = " if outs else ""
         line = f"{indent}{head}{eqn.primitive.name}{f'[{params}]' if params else ''} {args}".rstrip()

@@ -243,8 +243,8 @@ class TapeWriter:
             self.pool, start + len(values), self.aval.record_bytes(), self.limit
         ):
             return None
-        held = records(self.pool, item.shape, item.dtype)
+        written = records(self.pool, item.shape, item.dtype)
         for i, value in enumerate(values):
-            held[start + i] = value
+            written[start + i] = value
         self.pool[2] = start + len(values)
         return np.array([start, len(values)])

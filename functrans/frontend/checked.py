@@ -189,7 +189,7 @@ def _written(
     parameters: list[inspect.Parameter], parts: list[str], lines: list[str], function: Callable[..., Any]
 ) -> FunctionType:
     """The function with the same signature, whose code and defaults the front takes over."""
-    header, call, named, previous = [], [], [], None
+    header, call, shown, previous = [], [], [], None
     for p in parameters:
         default = "" if p.default is _Parameter.empty else f"=_defaults[{p.name!r}]"
         if previous is _Parameter.POSITIONAL_ONLY and p.kind is not previous:
@@ -204,7 +204,7 @@ def _written(
         )
         header.append(f"{star}{p.name}{default}")
         call.append(f"{p.name}={p.name}" if p.kind is _Parameter.KEYWORD_ONLY else f"{star}{p.name}")
-        named.append(f"{p.name!r}: {p.name}")
+        shown.append(f"{p.name!r}: {p.name}")
         previous = p.kind
     if previous is _Parameter.POSITIONAL_ONLY:
         header.append("/")
@@ -215,7 +215,7 @@ def _written(
         "    try:",
         f"        return _inner({', '.join(call)})",
         "    except Exception as error:",
-        f"        _front.explain(error, {{{', '.join(named)}}})",
+        f"        _front.explain(error, {{{', '.join(shown)}}})",
         "        raise",
         "except Exception as error:",
         "    _front.show_users_frames(error)",
@@ -227,10 +227,10 @@ def _written(
         *[f"        {line}" for line in body],
         f"    return {function.__name__}",
     ]
-    made: dict[str, Any] = {}
+    namespace: dict[str, Any] = {}
     code = compile("\n".join(source), f"<functrans arguments of {function.__name__}>", "exec")
-    exec(code, {}, made)
-    return cast(FunctionType, made["_make"]({p.name: p.default for p in parameters}, None))
+    exec(code, {}, namespace)
+    return cast(FunctionType, namespace["_make"]({p.name: p.default for p in parameters}, None))
 
 
 # --- errors without a name ----------------------------------------------------------------------------------

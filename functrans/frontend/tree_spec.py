@@ -87,8 +87,8 @@ class TreeSpec(NamedTuple):
         """Where a structure first differs; None where it does not."""
         if tree is self.tree or tree == self.tree:
             return None
-        path, expected, got = first_difference(self.tree, tree) or ((), str(self.tree), str(tree))
-        return Mismatch("structure", path, expected, got)
+        path, expected, actual = first_difference(self.tree, tree) or ((), str(self.tree), str(tree))
+        return Mismatch("structure", path, expected, actual)
 
     def mismatch(
         self, tree: PyTreeDef, avals: Iterable[Aval], accepts: Accepts = same_dtype

@@ -79,8 +79,8 @@ class _Checker:
             self.use(a, f"output {i}")
 
     def fail(self, where: str, problem: str, source: Source | None = None) -> NoReturn:
-        made = f" after {self.stage}" if self.stage else ""
-        raise JaxprError(f"jaxpr '{self.jaxpr.name}'{made}: {where}: {problem}", source)
+        after = f" after {self.stage}" if self.stage else ""
+        raise JaxprError(f"jaxpr '{self.jaxpr.name}'{after}: {where}: {problem}", source)
 
     def define(self, v: Any, where: str, source: Source | None = None) -> None:
         if type(v) is not Var:

@@ -294,8 +294,8 @@ def lift_tracers(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Any, ...]]:
     traced = [(v, c) for v, c in jaxpr.constants if isinstance(c, Tracer)]
     if not traced:
         return jaxpr, ()
-    left = [(v, c) for v, c in jaxpr.constants if not isinstance(c, Tracer)]
-    lifted = jaxpr.replace(invars=[*[v for v, _ in traced], *jaxpr.invars], constants=left)
+    remaining = [(v, c) for v, c in jaxpr.constants if not isinstance(c, Tracer)]
+    lifted = jaxpr.replace(invars=[*[v for v, _ in traced], *jaxpr.invars], constants=remaining)
     return lifted, tuple([c for _, c in traced])
 
 

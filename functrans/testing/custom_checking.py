@@ -165,8 +165,8 @@ def _subject(rule: Any, args: tuple[Any, ...]) -> tuple[Callable[..., Any], tupl
     treedef = tree_flatten(args)[1]
 
     def subject(*arrays: Any) -> tuple[Any, ...]:
-        given = iter(tree_leaves(arrays))
-        out = fun(*tree_unflatten(treedef, [next(given) if m else x for m, x in zip(mask, leaves)]))
+        remaining = iter(tree_leaves(arrays))
+        out = fun(*tree_unflatten(treedef, [next(remaining) if m else x for m, x in zip(mask, leaves)]))
         return tuple([y for y in tree_leaves(out) if _is_array(y, numbers=True)])
 
     subject.__name__ = f"{rule.__name__}.apply" if is_class else name_of(fun)

@@ -162,8 +162,8 @@ def gradgradcheck(
         cotangents = s.like(s.evaluate(s.primals))
         primals = s.primals
     if grad_outputs is not None:
-        given = grad_outputs if isinstance(grad_outputs, tuple | list) else (grad_outputs,)
-        cotangents = [np.array(x) for x in given]
+        weights = grad_outputs if isinstance(grad_outputs, tuple | list) else (grad_outputs,)
+        cotangents = [np.array(x) for x in weights]
 
     def gradient(xs: Any, cts: Any) -> Any:
         return vjp(s.smooth, *xs)[1](tuple(cts))

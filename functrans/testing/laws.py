@@ -171,10 +171,10 @@ def vmap_is_loop(
             lanes = [[_neighbour(s, x) for x in s.leaves] for _ in range(size)]
             stacked = [x if d is None else _stack([lane[i] for lane in lanes], x, d)
                        for i, (x, d) in enumerate(zip(s.leaves, mix))]  # fmt: skip
-            got = vmap(s.flat, in_axes=tuple(mix))(*stacked)
+            batched = vmap(s.flat, in_axes=tuple(mix))(*stacked)
             for k, y in enumerate(plain):
                 where = f"in_axes {mix}, batch of {size}, output {k}"
-                s.report.same_type(where, got[k], np.empty((size, *y.shape), y.dtype))
+                s.report.same_type(where, batched[k], np.empty((size, *y.shape), y.dtype))
             for n, lane in enumerate(lanes):
                 own = s.flat(
                     *[lane[i] if d is not None else x for i, (x, d) in enumerate(zip(s.leaves, mix))]
@@ -182,7 +182,7 @@ def vmap_is_loop(
                 for k, y in enumerate(own):
                     where = f"in_axes {mix}, batch of {size}, lane {n}, output {k}"
                     s.report.close(
-                        where, got[k][n], y, names=("vmap gives", "the loop gives"), tolerance=tolerance
+                        where, batched[k][n], y, names=("vmap gives", "the loop gives"), tolerance=tolerance
                     )
 
 
@@ -273,9 +273,9 @@ def gradients_keep_types(f: Callable[..., Any], *args: Any, rng: int = 0, wrt: W
     with proving("derivatives have the types of values", "gradients_keep_types", f, args, rng, wrt) as s:
         plain = s.evaluate(s.primals)
         outs, tangents = jvp(s.smooth, tuple(s.primals), tuple(s.like(s.primals)))
-        again, pull = vjp(s.smooth, *s.primals)
+        vjp_outs, pull = vjp(s.smooth, *s.primals)
         for k, y in enumerate(plain):
-            for what, x in (("output of jvp", outs), ("tangent", tangents), ("output of vjp", again)):
+            for what, x in (("output of jvp", outs), ("tangent", tangents), ("output of vjp", vjp_outs)):
                 s.report.same_type(f"{what} {k}", x[k], y)
         for k, (x, ct) in enumerate(zip(s.primals, pull(tuple(s.like(plain))))):
             s.report.same_type(f"cotangent of {s.names[s.active[k]]}", ct, x)

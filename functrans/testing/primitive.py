@@ -218,8 +218,8 @@ def _check_transpose(report: Report, prim: Primitive, domain: Domain, rng: int) 
         cts = [normal(random, y.shape, y.dtype) for y in image]
         if any(y.dtype.kind not in "fc" for y in image):
             continue
-        given = [Linear(aval_of(x)) if i in v else x for i, x in enumerate(operands)]
-        back = prim.transpose(cts if prim.multiple_results else cts[0], *given, **params)
+        rule_args = [Linear(aval_of(x)) if i in v else x for i, x in enumerate(operands)]
+        back = prim.transpose(cts if prim.multiple_results else cts[0], *rule_args, **params)
         where = f"{s.describe()}, linear in operands {linear}"
         if len(back) != len(operands):
             report.fail(where, f"the rule returned {len(back)} cotangents for {len(operands)} operands")
@@ -282,11 +282,11 @@ def _check_mix(
             report.fail(where, f"the rule returned batch axis {place} for a result of shape {np.shape(y)}")
     for n, lane in enumerate(lanes):
         for k, expected in enumerate(_impl(prim, lane, params)):
-            got = np.take(_outputs(prim, out)[k], n, _outputs(prim, out_dims)[k])
+            one = np.take(_outputs(prim, out)[k], n, _outputs(prim, out_dims)[k])
             where = f"{s.describe()}, batch axes {dims} of size {size}, lane {n}"
-            report.same_type(where, got, expected)
+            report.same_type(where, one, expected)
             exact = expected.dtype.kind in "biu"
-            report.close(where, got, expected, Tolerance() if exact else Tolerance(1e-10, 1e-10))
+            report.close(where, one, expected, Tolerance() if exact else Tolerance(1e-10, 1e-10))
 
 
 # --- kernels ------------------------------------------------------------------------------------------------------
@@ -317,15 +317,15 @@ def _check_kernel(prim: Primitive, domain: Domain, rng: int, backend: str, repor
                     _compare(report, where, s, unwrap(next(results)), y, domain)
 
 
-def _compare(report: Report, where: str, s: Sample, got: Any, y: np.ndarray, domain: Domain) -> None:
-    report.same_type(where, got, y)
+def _compare(report: Report, where: str, s: Sample, actual: Any, y: np.ndarray, domain: Domain) -> None:
+    report.same_type(where, actual, y)
     if y.dtype.kind in "biu":
-        report.close(where, got, y, operands=s.operands)
+        report.close(where, actual, y, operands=s.operands)
         return
     narrow = 1e8 if y.dtype in (np.float32, np.complex64) else 1.0
     report.close(
         where,
-        got,
+        actual,
         y,
         Tolerance(min(1e-3, domain.rtol * narrow), domain.atol * narrow),
         signed_zeros=y.dtype.kind in domain.signed_zeros,

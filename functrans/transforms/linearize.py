@@ -200,9 +200,9 @@ class LinearizeTrace(JVPTrace):
         out = JVPTrace.process(self, prim, args, params)
         if not self.distinct:
             return out
-        taken = {id(a.tangent) for a in args if type(a) is JVPTracer}
+        arg_tangents = {id(a.tangent) for a in args if type(a) is JVPTracer}
         for x in out if prim.multiple_results else (out,):
-            if type(x) is JVPTracer and id(x.tangent) in taken and x._trace is self:
+            if type(x) is JVPTracer and id(x.tangent) in arg_tangents and x._trace is self:
                 v = x.tangent.linear
                 w = Linear(v.aval)
                 self.tangents.tape.append(Entry(name_p, (v,), _NO_NAME, (w,)))

@@ -97,10 +97,10 @@ def transpose_jaxpr(
         inputs = [Linear(v.aval) for v, p in zip(jaxpr.invars, linear) if p]
 
         def transposed(*values: Any) -> list[Any]:
-            given = iter(values)
+            operands = iter(values)
             fresh = iter(inputs)
-            ins = [next(fresh) if p else next(given) for p in linear]
-            cotangents = with_zeros(nonzero, given, jaxpr.out_avals)
+            ins = [next(fresh) if p else next(operands) for p in linear]
+            cotangents = with_zeros(nonzero, operands, jaxpr.out_avals)
             outs, tape = _linear_part(jaxpr, ins)
             cts = backward(tape, outs, cotangents, inputs)
             mask.extend(type(ct) is not Zero for ct in cts)

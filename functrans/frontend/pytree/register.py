@@ -216,11 +216,11 @@ def register_dataclass(
         meta_fields = [name for name in remaining if fields[name].metadata.get("static", False)]
     elif data_fields is None or meta_fields is None:
         raise PytreeError("register_dataclass: pass both data_fields and meta_fields, or omit both")
-    named = [*data_fields, *meta_fields, *drop_fields]
-    if sorted(named) != sorted(fields):
+    listed = [*data_fields, *meta_fields, *drop_fields]
+    if sorted(listed) != sorted(fields):
         raise PytreeError(
             f"register_dataclass: the constructor of {nodetype.__name__} has the fields {sorted(fields)},"
-            f" but data_fields, meta_fields and drop_fields name {sorted(named)}"
+            f" but data_fields, meta_fields and drop_fields name {sorted(listed)}"
         )
     _register_fields(nodetype, tuple(data_fields), tuple(meta_fields))
     return nodetype

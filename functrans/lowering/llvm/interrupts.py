@@ -146,9 +146,9 @@ NEEDED_BY_HOST = {
 }
 
 
-def is_innermost(block: ir.StatementList) -> bool:
+def is_innermost(body: ir.StatementList) -> bool:
     """Whether the body of a loop contains nothing that can be interrupted by itself."""
-    return not any(ir.is_long(s) or type(s) is ir.HostCall for s in ir.walk(block))
+    return not any(ir.is_long(s) or type(s) is ir.HostCall for s in ir.walk(body))
 
 
 class Work:
@@ -159,10 +159,10 @@ class Work:
         self.fixed = 0
         self.terms: list[tuple[int, tuple[Any, ...]]] = []
 
-    def add(self, block: ir.StatementList, times: int = 1, factors: tuple[Any, ...] = ()) -> None:
+    def add(self, body: ir.StatementList, times: int = 1, factors: tuple[Any, ...] = ()) -> None:
         """Count a block that runs `times` times the product of the parameters `factors`."""
         count = 0
-        for s in block.statements:
+        for s in body.statements:
             match s:
                 case ir.Let(op=op):
                     count += min(ir.COSTS.get(op, MATHS), MATHS)
@@ -206,10 +206,10 @@ class Work:
         return total
 
 
-def work_of(fn: KernelFunction, block: ir.StatementList) -> str:
+def work_of(fn: KernelFunction, body: ir.StatementList) -> str:
     """The work of one iteration, as an LLVM operand."""
     work = Work(fn)
-    work.add(block)
+    work.add(body)
     return work.total()
 
 

@@ -29,12 +29,12 @@ class Statements(KernelFunction):
         for b in self.kernel.buffers:
             if b.role == "stack" and b.place not in self.bases:
                 self.bases[b.place] = self.stack(b)
-        self.block(self.kernel.body)
+        self.body(self.kernel.body)
         return self.text()
 
-    def block(self, block: ir.StatementList) -> None:
+    def body(self, body: ir.StatementList) -> None:
         """The statements of a block, in order."""
-        for s in shared(block):
+        for s in shared(body):
             _EMIT[type(s)](self, s)
 
     def part(self, call: PartCall) -> str:
@@ -130,7 +130,7 @@ class Statements(KernelFunction):
         self.lines.append("")
         self.values[s.var] = self.new(f"sub i64 {last}, {counter}") if last else counter
         outer, self.accumulators = self.accumulators, sum(type(x) is ir.Set for x in s.body.statements)
-        self.block(s.body)
+        self.body(s.body)
         self.accumulators = outer
         step = self.new(f"add nsw i64 {counter}, 1")
         again = self.new(f"icmp slt i64 {step}, {stop}")
@@ -169,11 +169,11 @@ class Statements(KernelFunction):
         if ir.may_fail(s.body) or ir.may_fail(s.test):  # after a failure the loop might never end
             self.lines.append(f"  br i1 {self.is_good()}, label %good{n}, label %end{n}")
             self.mark(f"good{n}")
-        self.block(s.test)
+        self.body(s.test)
         self.lines.append(f"  br i1 {self.operand(s.condition)}, label %body{n}, label %end{n}")
         self.mark(f"body{n}")
         outer, self.accumulators = self.accumulators, sum(type(x) is ir.Set for x in s.body.statements)
-        self.block(s.body)
+        self.body(s.body)
         self.accumulators = outer
         self.countdown.spend(work_of(self, s.body), n, f"test{n}", f"end{n}")
         self.mark(f"end{n}")
@@ -185,11 +185,11 @@ class Statements(KernelFunction):
         orelse = "else" if s.orelse.statements else "end"
         self.lines.append(f"  br i1 {self.operand(s.condition)}, label %then{n}, label %{orelse}{n}")
         self.mark(f"then{n}")
-        self.block(s.then)
+        self.body(s.then)
         self.lines.append(f"  br label %end{n}")
         if s.orelse.statements:
             self.mark(f"else{n}")
-            self.block(s.orelse)
+            self.body(s.orelse)
             self.lines.append(f"  br label %end{n}")
         self.mark(f"end{n}")
 
@@ -232,23 +232,23 @@ def _rounds_of_nest(s: ir.Statement) -> int:
     """The total number of iterations of the innermost loops; more than `SHORT` if unknown."""
     if type(s) is ir.While:
         return SHORT + 1
-    inner = sum(_rounds_of_nest(x) for block in ir.blocks_of(s) for x in block.statements)
+    inner = sum(_rounds_of_nest(x) for body in ir.bodies_of(s) for x in body.statements)
     return max(ir.rounds(s, SHORT + 1), 0) * max(inner, 1) if type(s) is ir.For else inner
 
 
-def _calls_maths(block: ir.StatementList) -> bool:
+def _calls_maths(body: ir.StatementList) -> bool:
     """Whether there are calls of mathematical functions."""
-    return any(type(s) is ir.Let and s.op in LIBM for s in ir.walk(block))
+    return any(type(s) is ir.Let and s.op in LIBM for s in ir.walk(body))
 
 
-def _folds_extremes(block: ir.StatementList) -> bool:
+def _folds_extremes(body: ir.StatementList) -> bool:
     """Whether a variable is a running minimum or maximum of floats, which LLVM alone does not interleave."""
-    if len(block.statements) > 12:
+    if len(body.statements) > 12:
         return False
-    lets = [s for s in block.statements if type(s) is ir.Let]
+    lets = [s for s in body.statements if type(s) is ir.Let]
     folds = [s.value for s in lets if s.op in ("min", "max") and s.value.dtype.kind == "f"]
     simple = not any(s.op in LIBM for s in lets)
-    return simple and any(type(s) is ir.Set and s.x in folds for s in block.statements)
+    return simple and any(type(s) is ir.Set and s.x in folds for s in body.statements)
 
 
 _EMIT: dict[type, Any] = {

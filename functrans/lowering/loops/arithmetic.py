@@ -54,9 +54,9 @@ class Arithmetic:
         return self._blocks[-1].statements
 
     @contextmanager
-    def inside(self, block: ir.StatementList) -> Iterator[None]:
-        """Build in `block` within a ``with`` block."""
-        self._blocks.append(block)
+    def inside(self, body: ir.StatementList) -> Iterator[None]:
+        """Build in `body` within a ``with`` block."""
+        self._blocks.append(body)
         self._known.append({})
         try:
             yield

@@ -37,23 +37,23 @@ class _BlockedSums:
         #: The total of each sum whose loop is split, and the accumulated error of its additions.
         self.totals: dict[ir.LocalVar, tuple[ir.LocalVar, ir.LocalVar]] = {}
 
-    def sums_of(self, block: ir.StatementList) -> dict[ir.LocalVar, int]:
+    def sums_of(self, body: ir.StatementList) -> dict[ir.LocalVar, int]:
         """Split loops in a block; returns the enclosing sums that it adds to, with the number of elements."""
         counts: dict[ir.LocalVar, int] = {}
-        for place, s in enumerate(block.statements):
+        for place, s in enumerate(body.statements):
             if type(s) is ir.Set and s.var.block:
                 counts[s.var] = 1
             trips = _trips(s)
-            for inner in ir.blocks_of(s):
+            for inner in ir.bodies_of(s):
                 sums = {v: n * trips for v, n in self.sums_of(inner).items()}
                 long = {
                     v: v.block * trips // n for v, n in sums.items() if n >= v.block and v not in self.totals
                 }
                 if long:
-                    block.statements[place] = self.cut(s, max(min(long.values()), 1), list(long))
+                    body.statements[place] = self.cut(s, max(min(long.values()), 1), list(long))
                 counts.update(sums)
-        block.statements = [t for s in block.statements for t in self.finished(s)]
-        own = {s.var for s in block.statements if type(s) is ir.Declare}
+        body.statements = [t for s in body.statements for t in self.finished(s)]
+        own = {s.var for s in body.statements if type(s) is ir.Declare}
         return {v: n for v, n in counts.items() if v not in self.totals and v not in own}
 
     def cut(self, loop: ir.For, size: int, sums: list[ir.LocalVar]) -> ir.For:

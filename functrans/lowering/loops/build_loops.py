@@ -446,7 +446,7 @@ class _Nests:
 
     def _in_memory(self, root: Root) -> list[int]:
         """The axes of a fold's value that run inside the reduction; if there are any, it is summed in memory."""
-        inner = root.loops[root.done :]
+        inner = root.loops[root.depth :]
         return [a for a, axis in enumerate(root.axes) if axis in inner]
 
     def begin(self, root: Root, at: list[ScalarHandle]) -> None:

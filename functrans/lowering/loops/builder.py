@@ -227,24 +227,24 @@ class Builder(Arithmetic):
     def extern(self, name: str, *args: Any) -> ScalarHandle | None:
         """Call a BLAS or LAPACK routine by its name without the type letter."""
         dtype = next(b.dtype for b in map(_buffer_of, args) if b is not None)
-        passed = tuple(self._argument(a, dtype) for a in args)
+        arguments = tuple(self._argument(a, dtype) for a in args)
         value, letter = None, LETTERS[dtype.name]
         if name in RETURNS:
             value = ir.Value(dtype if RETURNS[name] == "type" else real_dtype(dtype))
             if value.dtype != dtype:
                 letter = LETTERS[value.dtype.name] + letter  # scnrm2
-        self.append(ir.Call(name, letter, passed, value))
+        self.append(ir.Call(name, letter, arguments, value))
         return None if value is None else ScalarHandle(self, value)
 
     def has_quick_products(self, dtype: np.dtype) -> bool:
         """Whether matrix products use functrans's own code (`llvm.gemm`)."""
         return has_own_products(LETTERS[dtype.name])
 
-    def host_call(self, entry: Any, memory: Sequence[Memory], reads: int) -> None:
+    def host_call(self, equation: Any, memory: Sequence[Memory], reads: int) -> None:
         """Have Python evaluate a `host.host_calls.HostEquation`, from the first `reads` buffers to the others."""
-        self.calls.append(entry)
+        self.calls.append(equation)
         refs = tuple([self._argument(m, m.dtype) for m in memory])
-        self.append(ir.HostCall(ir.Extent(entry.number), refs, reads))
+        self.append(ir.HostCall(ir.Extent(equation.number), refs, reads))
 
     def _offset(self, view: View) -> ScalarHandle:
         """The number of elements of the buffer before a view."""

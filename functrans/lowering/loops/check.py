@@ -171,14 +171,14 @@ class _Verifier:
                     self.fail(f"bad extent {n!r} of {b.name}")
                 if type(n) is Param:
                     self.operand(n, INT64)
-        self.block(kernel.body, set())
+        self.body(kernel.body, set())
 
     def fail(self, message: str) -> NoReturn:
         raise LoopIRError(f"kernel '{self.kernel.name}': {message} (at {self.where})")
 
     def part(self, call: PartCall, users: Counter[str]) -> None:
         """Check what a call passes to a part; `users` counts the calls that receive a storage."""
-        part, given = call.part, dict(zip(call.part.storages, call.places))
+        part, place_of = call.part, dict(zip(call.part.storages, call.places))
         if len(part.storages) != len(call.places) + len(call.results):
             self.fail(f"storages {call.places}")
         if (part.ints, part.floats) != (len(call.ints), len(call.floats)):
@@ -189,7 +189,7 @@ class _Verifier:
                 if not (their.role == "stack" and users[their.place] == 1):
                     self.fail(f"{their.name} outlives the part")
             else:
-                if given[b.place] != their.place:
+                if place_of[b.place] != their.place:
                     self.fail(f"{b.name} is not {their.name}")
             if not (b.dtype == their.dtype and len(b.shape) == len(their.shape)):
                 self.fail(f"{b} is not {their}")
@@ -264,20 +264,20 @@ class _Verifier:
             self.fail(f"{s.op} gives {result_dtype(s.op, dtypes)}")
         self.define(s.value, scope)
 
-    def block(self, block: StatementList, outer: set[Any]) -> None:
+    def body(self, body: StatementList, outer: set[Any]) -> None:
         scope = set(outer)
-        for s in block.statements:
+        for s in body.statements:
             self.where = s
             self.statement(s, scope)
 
     def touched(self, s: Any) -> None:
         """Every buffer in a statement is declared, and `touches_of`, on which all plans rely, reports it."""
-        named = {id(touch.buffer) for touch in touches_of(s)}
+        reported = {id(touch.buffer) for touch in touches_of(s)}
         for name in type(s).__slots__:
             for b in _buffers_in(getattr(s, name)):
                 if id(b) not in self.buffers:
                     self.fail(f"buffer {b.name} is not declared")
-                if id(b) not in named:
+                if id(b) not in reported:
                     self.fail(f"touches_of does not report buffer {b.name}")
 
     def statement(self, s: Any, scope: set[Any]) -> None:
@@ -300,7 +300,7 @@ class _Verifier:
                 if s.var.dtype != INT64:
                     self.fail("a loop variable is int64")
                 self.define(s.var, inner)
-                self.block(s.body, inner)
+                self.body(s.body, inner)
                 if s.independent and rounds(s, 2) > 1:
                     self.independence(s)
             case While():
@@ -308,11 +308,11 @@ class _Verifier:
                 for inner in s.test.statements:
                     self.statement(inner, tested)
                 self.operand(s.condition, BOOL, tested)
-                self.block(s.body, scope)
+                self.body(s.body, scope)
             case If():
                 self.operand(s.condition, BOOL, scope)
-                self.block(s.then, scope)
-                self.block(s.orelse, scope)
+                self.body(s.then, scope)
+                self.body(s.orelse, scope)
             case Declare():
                 self.operand(s.init, s.var.dtype, scope)
                 self.define(s.var, scope)

@@ -18,7 +18,7 @@ _Site = tuple[Any, int]  # a load or a store, and the position of the outer inde
 def collapse(kernel: ir.Kernel) -> ir.Kernel:
     """Merge loops of a kernel, in place; it must not be outlined yet."""
     merged = _Collapse(kernel)
-    merged.block(kernel.body)
+    merged.body(kernel.body)
     views = merged.views_of
     kernel.buffers = [x for b in kernel.buffers for x in (b, *views.get(id(b), ()))]
     return kernel
@@ -31,10 +31,10 @@ class _Collapse:
         self.views_of: dict[int, list[ir.BufferDecl]] = {}  # by buffer, including views of views
         self.first: dict[int, int] = {}  # by view, the buffer that it views
 
-    def block(self, block: ir.StatementList) -> None:
-        for s in block.statements:
-            for inner in ir.blocks_of(s):  # innermost loops first
-                self.block(inner)
+    def body(self, body: ir.StatementList) -> None:
+        for s in body.statements:
+            for inner in ir.bodies_of(s):  # innermost loops first
+                self.body(inner)
             while type(s) is ir.For and self.merge(s):
                 pass
 
@@ -83,10 +83,10 @@ def _trips(loop: ir.For) -> int | None:
     return loop.stop.value if plain and isinstance(loop.stop, ir.Extent) else None
 
 
-def _pairs(block: ir.StatementList, i: ir.Value, j: ir.Value, m: int) -> list[_Site] | None:
+def _pairs(body: ir.StatementList, i: ir.Value, j: ir.Value, m: int) -> list[_Site] | None:
     """Where `i` and `j` index adjacent axes, the second with extent `m`; None if either is used in any other way."""
     sites: list[_Site] = []
-    for s in ir.walk(block):
+    for s in ir.walk(body):
         used = [x for x in _all_operands(s) if x is i or x is j]
         if not used:
             continue

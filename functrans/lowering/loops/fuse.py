@@ -121,7 +121,7 @@ class _LoopTree:
                 self.readers.setdefault((id(body), v), []).append(loop)
         loop.weight += root.weight
         self.paths[root].append(loop)
-        if root.kind == "fold" and depth == root.done:
+        if root.kind == "fold" and depth == root.depth:
             loop.folds.append(root)
         self.place(loop.body, depth + 1, root)
 
@@ -163,7 +163,7 @@ class _LoopTree:
         return None
 
     def _may_join(self, loop: Loop, depth: int, root: Root) -> bool:
-        if loop.weight + root.weight > LARGEST or loop.first <= root.behind:
+        if loop.weight + root.weight > LARGEST or loop.first <= root.after:
             return False
         shares = False
         for v, index in root.reads:
@@ -172,7 +172,7 @@ class _LoopTree:
             other = self.roots.get(v)
             if other in loop.members:
                 shares = True
-                if other.done <= depth or other.kind not in ("map", "fold"):
+                if other.depth <= depth or other.kind not in ("map", "fold"):
                     return False
                 axis = other.axis_of_loop(depth)
                 if axis is None or index[axis] != root.loops[depth]:
@@ -182,7 +182,7 @@ class _LoopTree:
 
 def _stored_axes(roots: Roots, paths: dict[Root, list[Loop]]) -> dict[Var, tuple[int, ...] | None]:
     """The axes that the buffer of each root needs: none along loops shared with all its readers."""
-    shared = {r: r.done for r in roots.roots if r.kind in ("map", "fold")}
+    shared = {r: r.depth for r in roots.roots if r.kind in ("map", "fold")}
     by_var = {r.var: r for r in shared}
     for reader in roots.roots:
         for v, _ in reader.reads:
@@ -200,7 +200,7 @@ def _stored_axes(roots: Roots, paths: dict[Root, list[Loop]]) -> dict[Var, tuple
         if root.var not in roots.pinned:
             dropped = {root.axis_of_loop(d) for d in range(depth)}
             axes = tuple(a for a, n in enumerate(root.var.aval.shape) if n != 1 and a not in dropped)
-            in_register = not axes and depth == root.done
+            in_register = not axes and depth == root.depth
             axes = None if in_register else axes
         axes_of[root.var] = axes
     return axes_of

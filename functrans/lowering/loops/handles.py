@@ -103,7 +103,7 @@ class ScalarHandle:
         raise TypeError("a kernel's scalar has no truth value: use `where`, `guarded` or `if_`")
 
     def __repr__(self) -> str:
-        return f"Scalar({self.operand!r})"
+        return f"ScalarHandle({self.operand!r})"
 
 
 class View:

@@ -363,9 +363,9 @@ class Kernel:
         return list(dict.fromkeys(b.place for b in self.buffers if b.role != "stack"))
 
 
-def may_fail(block: StatementList) -> bool:
+def may_fail(body: StatementList) -> bool:
     """Whether any statement in a block may set the status."""
-    return any(type(s) in (Fail, HostCall) for s in walk(block))
+    return any(type(s) in (Fail, HostCall) for s in walk(body))
 
 
 def rounds(loop: For, otherwise: int) -> int:
@@ -386,7 +386,7 @@ def is_long(statement: Statement) -> bool:
 # --- walking -------------------------------------------------------------------------------------------
 
 
-def blocks_of(statement: Statement) -> tuple[StatementList, ...]:
+def bodies_of(statement: Statement) -> tuple[StatementList, ...]:
     """The blocks inside a statement."""
     match statement:
         case For(body=body):
@@ -413,11 +413,11 @@ def blocks_of(statement: Statement) -> tuple[StatementList, ...]:
             assert_never(statement)
 
 
-def walk(block: StatementList) -> Iterator[Statement]:
+def walk(body: StatementList) -> Iterator[Statement]:
     """All statements, outer ones before inner ones."""
-    for statement in block.statements:
+    for statement in body.statements:
         yield statement
-        for inner in blocks_of(statement):
+        for inner in bodies_of(statement):
             yield from walk(inner)
 
 
@@ -487,7 +487,7 @@ def touches_of(statement: Statement) -> tuple[Touch, ...]:
             assert_never(statement)
 
 
-def touches(block: StatementList) -> Iterator[Touch]:
+def touches(body: StatementList) -> Iterator[Touch]:
     """The uses of buffers by the statements of a block, at any depth."""
-    for statement in walk(block):
+    for statement in walk(body):
         yield from touches_of(statement)

@@ -19,7 +19,7 @@ class Mapping:
         self.f = f
         self.buffers = {id(b): self.decl(b) for b in kernel.buffers}
         self.kernel = ir.Kernel(
-            kernel.name, list(self.buffers.values()), self.block(kernel.body), kernel.ints, kernel.floats
+            kernel.name, list(self.buffers.values()), self.body(kernel.body), kernel.ints, kernel.floats
         )
 
     def decl(self, b: ir.BufferDecl) -> ir.BufferDecl:
@@ -32,9 +32,9 @@ class Mapping:
         new = self.f(ir.Extent(n) if isinstance(n, int) else n)
         return new.value if type(new) is ir.Extent else new
 
-    def block(self, block: ir.StatementList) -> ir.StatementList:
+    def body(self, body: ir.StatementList) -> ir.StatementList:
         """The statements of a block."""
-        return ir.StatementList([self.statement(s) for s in block.statements])
+        return ir.StatementList([self.statement(s) for s in body.statements])
 
     def argument(self, a: Any) -> Any:
         """An argument of a routine."""
@@ -56,11 +56,11 @@ class Mapping:
                 return ir.Store(buffers[id(s.buffer)], tuple(map(f, s.index)), f(s.x), s.part)
             case ir.For():
                 bounds = f(s.start), f(s.stop)
-                return ir.For(s.var, *bounds, self.block(s.body), s.reverse, s.interruptible, s.independent)
+                return ir.For(s.var, *bounds, self.body(s.body), s.reverse, s.interruptible, s.independent)
             case ir.While():
-                return ir.While(self.block(s.test), f(s.condition), self.block(s.body))
+                return ir.While(self.body(s.test), f(s.condition), self.body(s.body))
             case ir.If():
-                return ir.If(f(s.condition), self.block(s.then), self.block(s.orelse))
+                return ir.If(f(s.condition), self.body(s.then), self.body(s.orelse))
             case ir.Declare():
                 return ir.Declare(s.var, f(s.init))
             case ir.Set():

@@ -45,7 +45,7 @@ class Root:
         The extents iterated over: the shape of the value, or of a fold's operand.
     loops : tuple of int
         The axes of `space` in loop order, outermost first, without axes of extent 1.
-    done : int
+    depth : int
         The number of loops that contain the finished value: all for a map, those outside the reduction for a fold.
     axes : tuple of int
         For each axis of the value, the axis of `space` along it.
@@ -55,7 +55,7 @@ class Root:
         The number of equations evaluated in the innermost loop.
     number : int
         The number of the root's equation.
-    behind : int
+    after : int
         The number of the last barrier that the value depends on: it must be computed after it.
     """
 
@@ -64,12 +64,12 @@ class Root:
     kind: str
     space: tuple[int, ...] = ()
     loops: tuple[int, ...] = ()
-    done: int = 0
+    depth: int = 0
     axes: tuple[int, ...] = ()
     reads: list[tuple[Var, IndexMap]] = field(default_factory=list)
     weight: int = 1
     number: int = -1
-    behind: int = -1
+    after: int = -1
 
     def axis_of_loop(self, depth: int) -> int | None:
         """The axis of the value along the loop at `depth`; None for a reduced one."""
@@ -170,7 +170,7 @@ class Roots:
             barriers.update(dict.fromkeys(e.outvars, i if e.primitive is barrier_p else last))
         for root in self.roots:
             root.number = numbers.get(root.var, -1)
-            root.behind = barriers.get(root.var, -1)
+            root.after = barriers.get(root.var, -1)
 
     def _spread_values(self) -> tuple[set[Atom], set[Atom]]:
         """The values read in several places or under a condition, and those read more often than they have elements."""
@@ -279,8 +279,8 @@ def _iterate(v: Var, e: Eqn) -> Root:
     loops = tuple(d for d, n in enumerate(space) if n != 1)
     if prod(space[d] for d in reduced) <= SHORT:
         loops = (*(d for d in loops if d not in reduced), *sorted(reduced))
-    done = next(p for p, d in enumerate(loops) if d in reduced)
-    return Root(v, e, "fold", space, loops, done, remaining)
+    depth = next(p for p, d in enumerate(loops) if d in reduced)
+    return Root(v, e, "fold", space, loops, depth, remaining)
 
 
 def reduced_axes(e: Eqn) -> tuple[int, ...]:

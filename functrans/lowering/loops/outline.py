@@ -140,7 +140,7 @@ class _Outline(Mapping):
             return super().statement(s)
         stop = self.param(s.stop.value, self.groups.find(s))
         return ir.For(
-            s.var, self.alone(s.start), stop, self.block(s.body), s.reverse, s.interruptible, s.independent
+            s.var, self.alone(s.start), stop, self.body(s.body), s.reverse, s.interruptible, s.independent
         )
 
 
@@ -151,14 +151,14 @@ class _Dim:
 
 
 def _accesses(
-    block: ir.StatementList, loops: dict[ir.Value, ir.For]
+    body: ir.StatementList, loops: dict[ir.Value, ir.For]
 ) -> Iterator[tuple[ir.BufferDecl, tuple[ir.Operand, ...], dict[ir.Value, ir.For]]]:
     """The loads and stores, with their enclosing loops."""
-    for s in block.statements:
+    for s in body.statements:
         if type(s) in (ir.Load, ir.Store):
             yield s.buffer, s.index, loops
         elif type(s) is ir.For:
             yield from _accesses(s.body, {**loops, s.var: s})
         else:
-            for inner in ir.blocks_of(s):
+            for inner in ir.bodies_of(s):
                 yield from _accesses(inner, loops)

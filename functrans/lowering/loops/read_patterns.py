@@ -50,20 +50,20 @@ class _Watch:
         self.axis = axis
 
     def eq(self, other: Any) -> _Watch:
-        return self.emitter.made("eq", self)
+        return self.emitter.operation("eq", self)
 
     def ne(self, other: Any) -> _Watch:
-        return self.emitter.made("ne", self)
+        return self.emitter.operation("ne", self)
 
     def __neg__(self) -> _Watch:
-        return self.emitter.made("neg", self)
+        return self.emitter.operation("neg", self)
 
     def __invert__(self) -> _Watch:
-        return self.emitter.made("not", self)
+        return self.emitter.operation("not", self)
 
 
 def _binary(op: str) -> Callable[[_Watch, Any], _Watch]:
-    return lambda self, other: self.emitter.made(op, self)
+    return lambda self, other: self.emitter.operation(op, self)
 
 
 for _name, _op in (
@@ -101,7 +101,7 @@ class _CostEmitter:
         self.reads: list[Access] = []
         self.conditional: set[int] = set()
 
-    def made(self, op: str, x: _Watch, dtype: np.dtype | None = None) -> _Watch:
+    def operation(self, op: str, x: _Watch, dtype: np.dtype | None = None) -> _Watch:
         self.cost += COSTS[op]
         return _Watch(self, result_dtype(op, (x.dtype,)) if dtype is None else dtype)
 
@@ -111,13 +111,13 @@ class _CostEmitter:
     def call(self, name: str, *args: _Watch) -> _Watch:
         if OPERATIONS.get(name) != len(args):
             raise TypeError(f"kernel rule: {name!r} is not a function of {len(args)} operands")
-        return self.made(name, args[0])
+        return self.operation(name, args[0])
 
     def cast(self, x: _Watch, dtype: np.dtype) -> _Watch:
-        return x if x.dtype == dtype else self.made("cast", x, np.dtype(dtype))
+        return x if x.dtype == dtype else self.operation("cast", x, np.dtype(dtype))
 
     def where(self, condition: _Watch, x: _Watch, y: Any) -> _Watch:
-        return self.made("select", x, x.dtype)
+        return self.operation("select", x, x.dtype)
 
     def guarded(self, condition: _Watch, read: Callable[[], _Watch], otherwise: Any) -> _Watch:
         self.cost += 4

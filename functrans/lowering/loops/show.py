@@ -75,7 +75,7 @@ class _KernelPrinter:
         places: dict[str, int] = {}
         for b in kernel.buffers:
             self.declare(b, places.setdefault(b.place, len(places)))
-        self.block(kernel.body, "")
+        self.body(kernel.body, "")
 
     def declare(self, b: BufferDecl, place: int) -> None:
         name = self.buffers[id(b)] = f"b{len(self.buffers)}"
@@ -108,9 +108,9 @@ class _KernelPrinter:
         name = self.values[value] = f"v{len(self.values)}"
         return f"{name}:{short(value.dtype)}"
 
-    def block(self, block: StatementList, indent: str) -> None:
+    def body(self, body: StatementList, indent: str) -> None:
         out, show = self.lines, self.operand
-        for s in block.statements:
+        for s in body.statements:
             match s:
                 case Let():
                     args = " ".join(map(show, s.args))
@@ -135,18 +135,18 @@ class _KernelPrinter:
                     bounds += " independent" if s.independent else ""
                     self.define(s.var)
                     out.append(f"{indent}for {self.values[s.var]} in {bounds}:")
-                    self.block(s.body, indent + "  ")
+                    self.body(s.body, indent + "  ")
                 case While():
                     out.append(f"{indent}while:")
-                    self.block(s.test, indent + "  ")
+                    self.body(s.test, indent + "  ")
                     out.append(f"{indent}do if {show(s.condition)}:")
-                    self.block(s.body, indent + "  ")
+                    self.body(s.body, indent + "  ")
                 case If():
                     out.append(f"{indent}if {show(s.condition)}:")
-                    self.block(s.then, indent + "  ")
+                    self.body(s.then, indent + "  ")
                     if s.orelse.statements:
                         out.append(f"{indent}else:")
-                        self.block(s.orelse, indent + "  ")
+                        self.body(s.orelse, indent + "  ")
                 case Copy():
                     out.append(f"{indent}copy {self.buffers[id(s.target)]} {self.buffers[id(s.source)]}")
                 case Call():

@@ -45,7 +45,7 @@ class _Splitter:
         self.locals: dict[ir.LocalVar, tuple[ir.LocalVar, ir.LocalVar]] = {}
 
     def run(self) -> ir.Kernel:
-        self.block(self.kernel.body)
+        self.body(self.kernel.body)
         old, new = self.kernel, self.b.finish()
         return ir.Kernel(old.name, old.buffers, new.body, old.ints, old.floats)
 
@@ -60,14 +60,14 @@ class _Splitter:
             )
         return self.b.const(x.value.real, real), self.b.const(x.value.imag, real)
 
-    def block(self, block: ir.StatementList) -> None:
-        for s in block.statements:
+    def body(self, body: ir.StatementList) -> None:
+        for s in body.statements:
             self.statement(s)
 
-    def nested(self, block: ir.StatementList) -> ir.StatementList:
+    def nested(self, body: ir.StatementList) -> ir.StatementList:
         new = ir.StatementList()
         with self.b.inside(new):
-            self.block(block)
+            self.body(body)
         return new
 
     def statement(self, s: Any) -> None:

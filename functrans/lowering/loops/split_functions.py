@@ -88,8 +88,8 @@ def _verified(calls: list[PartCall]) -> list[PartCall]:
     return calls
 
 
-def _is_large(block: ir.StatementList) -> bool:
-    return sum(type(s) in _HEAVY for s in block.statements) >= FEWEST
+def _is_large(body: ir.StatementList) -> bool:
+    return sum(type(s) in _HEAVY for s in body.statements) >= FEWEST
 
 
 def _can_move(chunk: list[ir.Statement]) -> bool:
@@ -111,8 +111,8 @@ def _can_move(chunk: list[ir.Statement]) -> bool:
 class _Chunks:
     """The statements of a block in chunks, and the users of each value and storage."""
 
-    def __init__(self, block: ir.StatementList):
-        self.chunks = list(_chunks(block.statements))
+    def __init__(self, body: ir.StatementList):
+        self.chunks = list(_chunks(body.statements))
         self.parts: dict[str, ir.Kernel] = {}
         self.users: dict[Any, set[int]] = {}  # the chunks that use a value or a storage
         for n, chunk in enumerate(self.chunks):
@@ -125,15 +125,17 @@ class _Chunks:
 
     def call(self, n: int, own: Callable[[str], bool]) -> PartCall:
         """The chunk as a call of a part, which is shared if its text is equal."""
-        made = _Part(self.chunks[n], own)
+        builder = _Part(self.chunks[n], own)
         defined = [v for s in self.chunks[n] for v in _defines(s)]
         results = [v for v in defined if self.users.get(v, set()) - {n}]
         for v in results:
-            made.give(v)
-        made.kernel.buffers = made.ordered()
-        text = show(made.kernel)
-        part = self.parts.setdefault(text, made.kernel)
-        return PartCall(part, text, list(made.strided), made.places(), made.ints, made.floats, results)
+            builder.give(v)
+        builder.kernel.buffers = builder.ordered()
+        text = show(builder.kernel)
+        part = self.parts.setdefault(text, builder.kernel)
+        return PartCall(
+            part, text, list(builder.strided), builder.places(), builder.ints, builder.floats, results
+        )
 
 
 class _Part(Mapping):
@@ -239,8 +241,8 @@ def _all_defined(s: ir.Statement) -> Iterator[Any]:
     yield from _defines(s)
     if type(s) is ir.For:
         yield s.var
-    for block in ir.blocks_of(s):
-        for inner in block.statements:
+    for body in ir.bodies_of(s):
+        for inner in body.statements:
             yield from _all_defined(inner)
 
 

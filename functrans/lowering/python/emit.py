@@ -95,16 +95,16 @@ class _SourceWriter:
         self.count(kernel.body)
         self.fails = any(type(s) is ir.Fail for s in ir.walk(kernel.body))
 
-    def count(self, block: ir.StatementList) -> None:
+    def count(self, body: ir.StatementList) -> None:
         """How often each value is used; a use inside a block counts as several."""
-        for s in block.statements:
+        for s in body.statements:
             for x in ir.operands_of(s):
                 x = x.offset if type(x) is ir.Ref else x
                 if type(x) is ir.Value:
                     self.uses[x] = self.uses.get(x, 0) + 1
                 elif type(x) is ir.LocalVar:
                     self.boxed.add(x)
-            for inner in ir.blocks_of(s):
+            for inner in ir.bodies_of(s):
                 self.count(inner)
 
     def name(self, base: str) -> str:
@@ -125,7 +125,7 @@ class _SourceWriter:
         for b in k.buffers:
             if b.role == "stack":
                 self.line(f"{self.buffers[id(b)]} = empty({b.shape!r}, {b.dtype.name})")
-        self.block(k.body)
+        self.body(k.body)
         self.line("return status")
         return "\n".join(self.lines)
 
@@ -273,15 +273,15 @@ class _SourceWriter:
                 del self.pending[value]
                 self.assign(value, e)
 
-    def block(self, block: ir.StatementList) -> None:
-        for s in block.statements:
+    def body(self, body: ir.StatementList) -> None:
+        for s in body.statements:
             _EMIT[type(s)](self, s)
 
-    def nested(self, head: str, block: ir.StatementList) -> None:
+    def nested(self, head: str, body: ir.StatementList) -> None:
         self.line(head)
         outer, self.indent = self.indent, self.indent + "    "
         start = len(self.lines)
-        self.block(block)
+        self.body(body)
         self.flush()
         if len(self.lines) == start:
             self.line("pass")
@@ -325,12 +325,12 @@ class _SourceWriter:
         if any(type(x) is ir.Fail for part in (s.test, s.body) for x in ir.walk(part)):
             self.line("if status:")
             self.line("    break")
-        self.block(s.test)
+        self.body(s.test)
         condition = self.operand(s.condition)
         self.flush()
         self.line(f"if not {condition.at(_UNARY)}:")
         self.line("    break")
-        self.block(s.body)
+        self.body(s.body)
         self.flush()
         self.indent = outer
 
