@@ -83,7 +83,7 @@ def _numbers_first(roots: Roots) -> list[Root]:
     """
     early: dict[Var, Root] = {}
     for root in roots.roots:
-        is_number = root.kind == "map" and not root.loops and root.behind < 0 and not _may_raise(root)
+        is_number = root.kind == "map" and not root.loops and root.after < 0 and not _may_raise(root)
         if is_number and all(v in early or v in roots.inputs for v, _ in root.reads):
             early[root.var] = root
     return [*early.values(), *[root for root in roots.roots if root.var not in early]]
