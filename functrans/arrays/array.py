@@ -26,7 +26,6 @@ from ..core.trace import Tracer, operators
 from .refusals import (
     ATTRIBUTES,
     COPY,
-    METHODS,
     PRINTERS,
     READ_ONLY,
     WRITERS,
@@ -121,23 +120,34 @@ def read_only_copy(x: Any) -> Any:
     return x
 
 
-def _has_tracer(x: Any) -> bool:
+def has_tracer(x: Any) -> bool:
+    """Whether a value is traced, or contains a traced one."""
     if isinstance(x, Tracer):
         return True
     if type(x) is tuple or type(x) is list:
-        return any(_has_tracer(part) for part in x)
-    return type(x) is dict and any(_has_tracer(part) for part in x.values())
+        return any(has_tracer(part) for part in x)
+    return type(x) is dict and any(has_tracer(part) for part in x.values())
 
 
-def _is_work_space(x: Any) -> bool:
+def is_work_space(x: Any) -> bool:
     """Whether an `Array` is writable, because NumPy allocated it as a work buffer."""
     return _flags(x).writeable
 
 
-def _is_ours(x: Any) -> bool:
+def is_immutable(x: Any) -> bool:
     """Whether `x` is an `Array` that never changes."""
     kind = type(x)
-    return (kind is Array or kind is WeakArray) and not _is_work_space(x)
+    return (kind is Array or kind is WeakArray) and not is_work_space(x)
+
+
+def check_out(name: str, kwargs: dict[str, Any]) -> None:
+    """Raise if a NumPy function is asked to write into an `Array`."""
+    out = kwargs.get("out")
+    if out is None:
+        return
+    for x in out if type(out) is tuple else (out,):
+        if is_immutable(x):
+            refuse(f"np.{name}(..., out=x)", f"Use the returned value: x = np.{name}(...). {COPY}")
 
 
 class _ArrayType(type):
@@ -199,12 +209,12 @@ class Array(np.ndarray, metaclass=_ArrayType):
                 plain.append(unwrap(x))
         if kwargs:
             targets = kwargs.get("out")
-            _check_out(ufunc.__name__, kwargs)
+            check_out(ufunc.__name__, kwargs)
             kwargs = {key: unwrap_all(value) for key, value in kwargs.items()}
             if targets is not None:
                 out = getattr(ufunc, method)(*plain, **kwargs)
                 return targets[0] if out is not NotImplemented and len(targets) == 1 else out
-        if method == "at" and _is_ours(inputs[0]):
+        if method == "at" and is_immutable(inputs[0]):
             refuse(
                 f"np.{ufunc.__name__}.at(x, ...)", f"Write x = x.at[i].add(v) (or .multiply, .min). {COPY}"
             )
@@ -218,9 +228,9 @@ class Array(np.ndarray, metaclass=_ArrayType):
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
         if any(issubclass(kind, Tracer) for kind in types):
             return NotImplemented
-        if func in WRITERS and args and _is_ours(args[0]):
+        if func in WRITERS and args and is_immutable(args[0]):
             refuse(f"np.{func.__name__}(x, ...)", f"{WRITERS[func]}. {COPY}")
-        _check_out(func.__name__, kwargs)
+        check_out(func.__name__, kwargs)
         if func in PRINTERS:
             return func(np.asarray(args[0]), *args[1:], **kwargs)
         out = func(*unwrap_all(args), **unwrap_all(kwargs))
@@ -238,7 +248,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
     def __getitem__(self, index: Any) -> Any:
         kind = type(index)
         if kind is not int and kind is not slice:
-            if _has_tracer(index):
+            if has_tracer(index):
                 return operators.operator["getitem"](self, index)
             index = unwrap_all(index)
         plain = _view(self, _ndarray)
@@ -279,7 +289,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
         return _view(self, _ndarray).copy(order)
 
     def __copy__(self) -> Any:
-        return self.copy() if _is_work_space(self) else self
+        return self.copy() if is_work_space(self) else self
 
     def __deepcopy__(self, memo: Any) -> Any:
         return self.__copy__()
@@ -315,7 +325,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
     # --- what would change it -------------------------------------------------------------------------------
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if not _is_work_space(self):
+        if not is_work_space(self):
             refuse("x[i] = v", f"Write x = x.at[i].set(v) (or .add, .multiply, .min, .max). {COPY}")
         _view(self, _ndarray)[unwrap_all(index)] = unwrap(value)
 
@@ -356,169 +366,3 @@ class WeakArray(Array):
 
 
 WeakArray.__name__ = WeakArray.__qualname__ = "Array"
-
-
-def _check_out(name: str, kwargs: dict[str, Any]) -> None:
-    out = kwargs.get("out")
-    if out is None:
-        return
-    for x in out if type(out) is tuple else (out,):
-        if _is_ours(x):
-            refuse(f"np.{name}(..., out=x)", f"Use the returned value: x = np.{name}(...). {COPY}")
-
-
-# --- operators, without the detour through __array_ufunc__ --------------------------------------------------
-
-
-def _unary(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
-    def method(self: Array) -> Any:
-        plain = _view(self, _ndarray)
-        try:
-            return wrap(op(plain))
-        except (TypeError, MemoryError) as error:
-            raise operator_refused(error, op, plain) from None
-
-    return _named(method, name)
-
-
-def _binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable[..., Any]:
-    generic = getattr(_ndarray, name)
-
-    def method(self: Array, other: Any) -> Any:
-        kind = type(other)
-        if kind is Array:
-            other = _view(other, _ndarray)
-        plain = _view(self, _ndarray)
-        try:
-            if kind is float or kind is int or isinstance(other, _ndarray):
-                return wrap(op(other, plain) if swapped else op(plain, other))
-            # NotImplemented if the other side has its own operator: sparse matrices, pandas, users' classes. (Masked
-            # arrays and matrices never get here: Python asks the subclass first.)
-            return wrap_all(generic(plain, other))
-        except (ValueError, TypeError, MemoryError) as error:
-            raise operator_refused(error, op, *((other, plain) if swapped else (plain, other))) from None
-
-    return _named(method, name)
-
-
-def _weakly_unary(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
-    def method(self: Array) -> Any:
-        plain = _view(self, _ndarray)
-        try:
-            return weak(_asarray(op(plain)))
-        except TypeError as error:
-            raise operator_refused(error, op, self.item()) from None
-
-    return _named(method, name)
-
-
-def _weakly_binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable[..., Any]:
-    """Weak with numbers and weak arrays; with anything else it acts as the number."""
-
-    def method(self: Array, other: Any) -> Any:
-        kind = type(other)
-        try:
-            if kind is Array or kind is _ndarray:
-                number, array = self.item(), _view(other, _ndarray)
-                return wrap(op(array, number) if swapped else op(number, array))
-            if kind in PYTHON_NUMBERS or kind is WeakArray:
-                plain, other = _view(self, _ndarray), unwrap(other)
-                return weak(_asarray(op(other, plain) if swapped else op(plain, other)))
-            # Sequences and bools are combined with an array, as for traced numbers.
-            own = _view(self, _ndarray) if isinstance(other, bool | list | tuple | str) else self.item()
-            return wrap_all(op(other, own) if swapped else op(own, other))
-        except (ValueError, TypeError, MemoryError) as error:
-            number = self.item()
-            raise operator_refused(error, op, *((other, number) if swapped else (number, other))) from None
-
-    return _named(method, name)
-
-
-def _in_place(name: str, kind: type = Array) -> Callable[..., Any]:
-    """``x += other`` means ``x = x + other``; but a work buffer is modified."""
-    generic = getattr(_ndarray, name)
-    binary = getattr(kind, name.replace("__i", "__", 1))
-
-    def method(self: Array, other: Any) -> Any:
-        if not _flags(self).writeable:
-            return binary(self, other)
-        out = generic(_view(self, _ndarray), unwrap(other))
-        return out if out is NotImplemented else self
-
-    return _named(method, name)
-
-
-def _named(method: Callable[..., Any], name: str) -> Callable[..., Any]:
-    method.__name__ = name
-    method.__qualname__ = f"Array.{name}"
-    return method
-
-
-def _refused_method(name: str, instead: str) -> Callable[..., Any]:
-    generic = getattr(_ndarray, name)
-
-    def method(self: Array, *args: Any, **kwargs: Any) -> None:
-        if not _is_work_space(self):
-            refuse(f"x.{name}(...)", f"{instead}. {COPY}")
-        generic(_view(self, _ndarray), *unwrap_all(args), **unwrap_all(kwargs))
-
-    _named(method, name).__doc__ = f"Raises an error: an Array is immutable. {instead}."
-    return method
-
-
-def _plain_method(name: str) -> Callable[..., Any]:
-    """The ndarray method applied to the plain array, so that its result can be made read-only."""
-    generic = getattr(_ndarray, name)
-
-    def method(self: Array, *args: Any, **kwargs: Any) -> Any:
-        if _has_tracer(args) or (kwargs and _has_tracer(kwargs)):
-            return operators.method[name](self, *args, **kwargs)
-        _check_out(name, kwargs)
-        plain = _view(self, _ndarray)
-        try:
-            return wrap_all(generic(plain, *unwrap_all(args), **unwrap_all(kwargs)))
-        except (ValueError, LookupError, TypeError, MemoryError) as error:
-            raise refused(error, name, operators.method[name], plain, *args, **kwargs) from None
-
-    _named(method, name).__doc__ = f"Like `numpy.ndarray.{name}`; the result is an `Array`."
-    return method
-
-
-def _plain_attribute(name: str) -> property:
-    """The attribute of the plain array: views must hold the memory, not the `Array`, which may be donated."""
-    get = getattr(_ndarray, name).__get__
-    return property(lambda self: wrap(get(_view(self, _ndarray))), doc=f"As `numpy.ndarray.{name}`.")
-
-
-for _name in (
-    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift",
-):  # fmt: skip
-    _op = getattr(operator, f"{_name}_" if _name in ("and", "or") else _name)
-    setattr(Array, f"__{_name}__", _binary(f"__{_name}__", _op, swapped=False))
-    setattr(Array, f"__r{_name}__", _binary(f"__r{_name}__", _op, swapped=True))
-    setattr(Array, f"__i{_name}__", _in_place(f"__i{_name}__"))
-    setattr(WeakArray, f"__{_name}__", _weakly_binary(f"__{_name}__", _op, swapped=False))
-    setattr(WeakArray, f"__r{_name}__", _weakly_binary(f"__r{_name}__", _op, swapped=True))
-    setattr(WeakArray, f"__i{_name}__", _in_place(f"__i{_name}__", WeakArray))
-for _name in ("neg", "pos", "abs", "invert"):
-    setattr(Array, f"__{_name}__", _unary(f"__{_name}__", getattr(operator, _name)))
-    setattr(WeakArray, f"__{_name}__", _weakly_unary(f"__{_name}__", getattr(operator, _name)))
-for _name in ("conj", "conjugate"):
-    setattr(WeakArray, _name, _weakly_unary(_name, np.conjugate))
-for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
-    _op = getattr(operator, _name)
-    setattr(Array, f"__{_name}__", _binary(f"__{_name}__", _op, swapped=False))
-    setattr(WeakArray, f"__{_name}__", _weakly_binary(f"__{_name}__", _op, swapped=False))
-for _name in ("T", "mT", "real", "imag", "flat", "data"):
-    setattr(Array, _name, _plain_attribute(_name))
-for _name, _instead in METHODS:
-    setattr(Array, _name, _refused_method(_name, _instead))
-for _name in (
-    "all", "any", "argmax", "argmin", "argpartition",
-    "argsort", "astype", "byteswap", "choose", "clip", "compress", "conj",
-    "conjugate", "cumprod", "cumsum", "diagonal", "dot", "flatten", "max", "mean", "min", "nonzero", "prod",
-    "ravel", "repeat", "reshape", "round", "searchsorted", "squeeze", "std", "sum",
-    "swapaxes", "take", "trace", "transpose", "var",
-):  # fmt: skip
-    setattr(Array, _name, _plain_method(_name))
-del _name, _op, _instead

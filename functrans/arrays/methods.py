@@ -1,0 +1,195 @@
+"""The operators and methods of `Array` and `WeakArray`: those of ndarray on the plain array, with immutable results.
+
+Operators do not go through ``__array_ufunc__``, which would take several times as long.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core.aval import PYTHON_NUMBERS
+from ..core.trace import operators
+from .array import (
+    Array,
+    WeakArray,
+    check_out,
+    has_tracer,
+    is_work_space,
+    unwrap,
+    unwrap_all,
+    weak,
+    wrap,
+    wrap_all,
+)
+from .refusals import COPY, METHODS, operator_refused, refuse, refused
+
+_ndarray = np.ndarray
+_asarray = np.asarray
+_view = np.ndarray.view
+_flags = vars(np.ndarray)["flags"].__get__
+
+
+# --- operators ----------------------------------------------------------------------------------------------
+
+
+def _unary(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Array) -> Any:
+        plain = _view(self, _ndarray)
+        try:
+            return wrap(op(plain))
+        except (TypeError, MemoryError) as error:
+            raise operator_refused(error, op, plain) from None
+
+    return _named(method, name)
+
+
+def _binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable[..., Any]:
+    generic = getattr(_ndarray, name)
+
+    def method(self: Array, other: Any) -> Any:
+        kind = type(other)
+        if kind is Array:
+            other = _view(other, _ndarray)
+        plain = _view(self, _ndarray)
+        try:
+            if kind is float or kind is int or isinstance(other, _ndarray):
+                return wrap(op(other, plain) if swapped else op(plain, other))
+            # NotImplemented if the other side has its own operator: sparse matrices, pandas, users' classes. (Masked
+            # arrays and matrices never get here: Python asks the subclass first.)
+            return wrap_all(generic(plain, other))
+        except (ValueError, TypeError, MemoryError) as error:
+            raise operator_refused(error, op, *((other, plain) if swapped else (plain, other))) from None
+
+    return _named(method, name)
+
+
+def _weakly_unary(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Array) -> Any:
+        plain = _view(self, _ndarray)
+        try:
+            return weak(_asarray(op(plain)))
+        except TypeError as error:
+            raise operator_refused(error, op, self.item()) from None
+
+    return _named(method, name)
+
+
+def _weakly_binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable[..., Any]:
+    """Weak with numbers and weak arrays; with anything else it acts as the number."""
+
+    def method(self: Array, other: Any) -> Any:
+        kind = type(other)
+        try:
+            if kind is Array or kind is _ndarray:
+                number, array = self.item(), _view(other, _ndarray)
+                return wrap(op(array, number) if swapped else op(number, array))
+            if kind in PYTHON_NUMBERS or kind is WeakArray:
+                plain, other = _view(self, _ndarray), unwrap(other)
+                return weak(_asarray(op(other, plain) if swapped else op(plain, other)))
+            # Sequences and bools are combined with an array, as for traced numbers.
+            own = _view(self, _ndarray) if isinstance(other, bool | list | tuple | str) else self.item()
+            return wrap_all(op(other, own) if swapped else op(own, other))
+        except (ValueError, TypeError, MemoryError) as error:
+            number = self.item()
+            raise operator_refused(error, op, *((other, number) if swapped else (number, other))) from None
+
+    return _named(method, name)
+
+
+def _in_place(name: str, kind: type = Array) -> Callable[..., Any]:
+    """``x += other`` means ``x = x + other``; but a work buffer is modified."""
+    generic = getattr(_ndarray, name)
+    binary = getattr(kind, name.replace("__i", "__", 1))
+
+    def method(self: Array, other: Any) -> Any:
+        if not _flags(self).writeable:
+            return binary(self, other)
+        out = generic(_view(self, _ndarray), unwrap(other))
+        return out if out is NotImplemented else self
+
+    return _named(method, name)
+
+
+def _named(method: Callable[..., Any], name: str) -> Callable[..., Any]:
+    method.__name__ = name
+    method.__qualname__ = f"Array.{name}"
+    return method
+
+
+# --- methods and attributes ---------------------------------------------------------------------------------
+
+
+def _refused_method(name: str, instead: str) -> Callable[..., Any]:
+    generic = getattr(_ndarray, name)
+
+    def method(self: Array, *args: Any, **kwargs: Any) -> None:
+        if not is_work_space(self):
+            refuse(f"x.{name}(...)", f"{instead}. {COPY}")
+        generic(_view(self, _ndarray), *unwrap_all(args), **unwrap_all(kwargs))
+
+    _named(method, name).__doc__ = f"Raises an error: an Array is immutable. {instead}."
+    return method
+
+
+def _plain_method(name: str) -> Callable[..., Any]:
+    """The ndarray method applied to the plain array, so that its result can be made read-only."""
+    generic = getattr(_ndarray, name)
+
+    def method(self: Array, *args: Any, **kwargs: Any) -> Any:
+        if has_tracer(args) or (kwargs and has_tracer(kwargs)):
+            return operators.method[name](self, *args, **kwargs)
+        check_out(name, kwargs)
+        plain = _view(self, _ndarray)
+        try:
+            return wrap_all(generic(plain, *unwrap_all(args), **unwrap_all(kwargs)))
+        except (ValueError, LookupError, TypeError, MemoryError) as error:
+            raise refused(error, name, operators.method[name], plain, *args, **kwargs) from None
+
+    _named(method, name).__doc__ = f"Like `numpy.ndarray.{name}`; the result is an `Array`."
+    return method
+
+
+def _plain_attribute(name: str) -> property:
+    """The attribute of the plain array: views must hold the memory, not the `Array`, which may be donated."""
+    get = getattr(_ndarray, name).__get__
+    return property(lambda self: wrap(get(_view(self, _ndarray))), doc=f"As `numpy.ndarray.{name}`.")
+
+
+# --- their installation --------------------------------------------------------------------------------------
+
+for _name in (
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift",
+):  # fmt: skip
+    _op = getattr(operator, f"{_name}_" if _name in ("and", "or") else _name)
+    setattr(Array, f"__{_name}__", _binary(f"__{_name}__", _op, swapped=False))
+    setattr(Array, f"__r{_name}__", _binary(f"__r{_name}__", _op, swapped=True))
+    setattr(Array, f"__i{_name}__", _in_place(f"__i{_name}__"))
+    setattr(WeakArray, f"__{_name}__", _weakly_binary(f"__{_name}__", _op, swapped=False))
+    setattr(WeakArray, f"__r{_name}__", _weakly_binary(f"__r{_name}__", _op, swapped=True))
+    setattr(WeakArray, f"__i{_name}__", _in_place(f"__i{_name}__", WeakArray))
+for _name in ("neg", "pos", "abs", "invert"):
+    setattr(Array, f"__{_name}__", _unary(f"__{_name}__", getattr(operator, _name)))
+    setattr(WeakArray, f"__{_name}__", _weakly_unary(f"__{_name}__", getattr(operator, _name)))
+for _name in ("conj", "conjugate"):
+    setattr(WeakArray, _name, _weakly_unary(_name, np.conjugate))
+for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
+    _op = getattr(operator, _name)
+    setattr(Array, f"__{_name}__", _binary(f"__{_name}__", _op, swapped=False))
+    setattr(WeakArray, f"__{_name}__", _weakly_binary(f"__{_name}__", _op, swapped=False))
+for _name in ("T", "mT", "real", "imag", "flat", "data"):
+    setattr(Array, _name, _plain_attribute(_name))
+for _name, _instead in METHODS:
+    setattr(Array, _name, _refused_method(_name, _instead))
+for _name in (
+    "all", "any", "argmax", "argmin", "argpartition",
+    "argsort", "astype", "byteswap", "choose", "clip", "compress", "conj",
+    "conjugate", "cumprod", "cumsum", "diagonal", "dot", "flatten", "max", "mean", "min", "nonzero", "prod",
+    "ravel", "repeat", "reshape", "round", "searchsorted", "squeeze", "std", "sum",
+    "swapaxes", "take", "trace", "transpose", "var",
+):  # fmt: skip
+    setattr(Array, _name, _plain_method(_name))
+del _name, _op, _instead
