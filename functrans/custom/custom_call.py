@@ -242,14 +242,14 @@ def _pushed(pull: Pullback, *args: Any) -> list[Any]:
     if not rule.rule.has_forward:
         if not rule.rule.derive_jvp:
             raise MissingRuleError(f"forward mode through {rule.name}: {rule.rule.no_forward}")
-        found = transposed_bwd(pull, known[:count], known[count:], tangents)
+        pushed: Values = transposed_bwd(pull, known[:count], known[count:], tangents)
     else:
         operands = [*known[:count], *known[count + pull.residuals :]]
         given = iter(tangents)
         ts = [next(given) if m else Zero(x) for x, m in zip(operands[count:], pull.mask)]
         fixed = [Zero(x) for x in operands[:count]]
-        _, found = rule.jvp(operands, [*fixed, *ts], partial(_again, rule, operands))
-    return [instantiate(t, a) for t, a, m in zip(found, pull.outs, pull.moving) if m]
+        _, pushed = rule.jvp(operands, [*fixed, *ts], partial(_again, rule, operands))
+    return [instantiate(t, a) for t, a, m in zip(pushed, pull.outs, pull.moving) if m]
 
 
 def _linear_impl(*args: Any, pull: Pullback) -> list[Any]:

@@ -39,7 +39,7 @@ from ..transforms.stage import stage
 from ..transforms.transpose import backward
 from .custom_call import bind_rule
 from .custom_function import RuledFunction
-from .rule import CustomRule, Forward, Values
+from .rule import Again, CustomRule, Dims, Forward, Pushed, Values
 
 #: ``mapped(size, batched, values) -> (outs, batched)``: values that are mapped have the axis in front.
 Mapped = Callable[[int, Mask, Values], tuple[list[Any], Mask]]
@@ -88,11 +88,11 @@ class Mappable(CustomRule):
         """The outputs."""
         return self._fun(values)
 
-    def fwd_res(self, values: Values, perturbed: Mask, again: Callable[[], list[Any]]) -> Forward:
+    def fwd_res(self, values: Values, perturbed: Mask, again: Again) -> Forward:
         """The outputs; `bwd` computes the function again from its operands."""
         return Forward(again(), list(values), perturbed)
 
-    def vmap(self, size: int, values: Values, dims: Sequence[int | None]) -> tuple[Any, Any]:
+    def vmap(self, size: int, values: Values, dims: Dims) -> Pushed:
         """Outputs for all examples, by the rule."""
         batched = tuple([d is not None for d in dims])
         fronted = [x if d is None else batched_first(size, x, d) for x, d in zip(values, dims)]
@@ -101,7 +101,7 @@ class Mappable(CustomRule):
 
     # --- forward mode --------------------------------------------------------------------------------------------
 
-    def jvp(self, values: Values, tangents: Values, again: Callable[[], list[Any]]) -> tuple[Any, Any]:
+    def jvp(self, values: Values, tangents: Values, again: Again) -> Pushed:
         """Outputs and their tangents."""
         mask = perturbed(tangents)
         found = self._pushed(mask).apply([*values, *chosen(tangents, mask)])

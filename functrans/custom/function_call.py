@@ -28,6 +28,7 @@ from ..core.source import last_line
 from ..core.trace import Tracer
 from ..frontend.arguments import given
 from ..frontend.pytree import flatten_axes, tree_structure
+from ..frontend.pytree.nodes import KeyPath, keystr
 from ..passes.masks import chosen, perturbed, scatter
 from ..primitives.structure.linear import instantiate
 from ..transforms.stage import stage
@@ -37,8 +38,8 @@ from .custom_call import bind_rule
 from .function_class import Definition
 from .host import HostForward
 from .partition import SIMPLE, SINGLE, Arguments, Outputs, own_value
-from .returned import Gradients, Tangents, exact, gradient_given
-from .rule import CustomRule, Forward, Mask, Values
+from .returned import GRADIENT, TANGENT, Gradients, Tangents, exact, gradient_given
+from .rule import Again, CustomRule, Dims, Forward, Mask, Pushed, UserFunction, Values
 from .saving import Kept, Known, hooked
 
 
@@ -98,7 +99,7 @@ class FunctionCall(CustomRule):
         self,
         values: Values,
         perturbed: Mask,
-        again: Callable[[], list[Any]] | None,
+        again: Again | None,
         known: Known | None = None,
         traced: bool = True,
     ) -> tuple[Record, list[Any], Mask | None, Context]:
@@ -130,7 +131,7 @@ class FunctionCall(CustomRule):
         return record, outs, self._differentiable(record, objects) if record.marked else None, ctx
 
     def _output(
-        self, values: Values, inputs: Sequence[Any], again: Callable[[], list[Any]] | None
+        self, values: Values, inputs: Sequence[Any], again: Again | None
     ) -> tuple[Any, list[Any], list[Any]]:
         """What `setup_context` gets as output; the arrays in it, and the values that they are."""
         d = self.definition
@@ -167,7 +168,7 @@ class FunctionCall(CustomRule):
         self,
         values: Values,
         perturbed: Mask,
-        again: Callable[[], list[Any]] | None,
+        again: Again | None,
         phase: Phase,
         traced: bool = True,
     ) -> Forward:
@@ -179,9 +180,7 @@ class FunctionCall(CustomRule):
         kept.outputs, kept.avals, kept.perturbed = self.outputs, list(map(aval_of, values)), perturbed
         return Forward(outs, kept.taken(), kept, differentiable, kept.materialize)
 
-    def _kept_once(
-        self, values: Values, perturbed: Mask, again: Callable[[], list[Any]], phase: Phase
-    ) -> Forward:
+    def _kept_once(self, values: Values, perturbed: Mask, again: Again, phase: Phase) -> Forward:
         """The same by one run of ``forward``: below a level that differentiates, where there is one."""
         d = self.definition
         if not any(map(is_traced, values)):
@@ -198,7 +197,7 @@ class FunctionCall(CustomRule):
 
     # --- reverse mode ---------------------------------------------------------------------------------------------
 
-    def fwd_res(self, values: Values, perturbed: Mask, again: Callable[[], list[Any]]) -> Forward:
+    def fwd_res(self, values: Values, perturbed: Mask, again: Again) -> Forward:
         """The outputs, and what `bwd` needs."""
         found = self._kept_once(values, perturbed, again, Phase.BACKWARD)
         if self.definition.backward is None:
@@ -235,13 +234,21 @@ class FunctionCall(CustomRule):
         gradients = [gradient_given(ct, token.materialize) for ct in cts]
         returned = backward(*token.outputs.layout.filled(gradients))
         if self.arguments.layout.plain:
-            found = exact(returned if type(returned) is tuple else (returned,), token.avals, "f")
-            if found is not None:
-                return found
-        check = Gradients(
-            d.context.__name__, d.backward, self.arguments, token.avals, token.perturbed, self.place
-        )
-        return check.checked(returned)
+            values = exact(returned if type(returned) is tuple else (returned,), token.avals, "f")
+            if values is not None:
+                return values
+        return self._checked(d.context.__name__, d.backward, token.avals, token.perturbed, returned)
+
+    def _checked(
+        self, name: str, rule: UserFunction, avals: Sequence[Aval], used: Sequence[bool], returned: Any
+    ) -> list[Any]:
+        """The gradients that a rule returned."""
+        layout, static, _ = self.arguments
+        title = f"function {name}"
+        return Gradients(GRADIENT, title, rule, self._place_of, layout, static, avals, used).checked(returned)
+
+    def _place_of(self, path: KeyPath) -> str:
+        return f"{self.place(path[0].idx)}{keystr(path[1:])}"
 
     def transpose(self, cts: Values, values: Values) -> list[Any]:
         """Cotangents of the operands that are `Linear`, by the user's ``transpose``; None for all others."""
@@ -252,14 +259,12 @@ class FunctionCall(CustomRule):
         inputs = layout.filled([None if m else given(x) for x, m in zip(values, linear)], static)
         returned = d.transpose(inputs, *self.outputs.layout.filled(list(map(gradient_given, cts))))
         avals = [(x.aval if m else aval_of(x)).strong() for x, m in zip(values, linear)]
-        check = Gradients(f"{d.name}.transpose", d.transpose, self.arguments, avals, linear, self.place)
-        return [g if m else None for g, m in zip(check.checked(returned), linear)]
+        gradients = self._checked(f"{d.name}.transpose", d.transpose, avals, linear, returned)
+        return [g if m else None for g, m in zip(gradients, linear)]
 
     # --- forward mode ---------------------------------------------------------------------------------------------
 
-    def jvp(
-        self, values: Values, tangents: Values, again: Callable[[], list[Any]]
-    ) -> tuple[list[Any], list[Any]]:
+    def jvp(self, values: Values, tangents: Values, again: Again) -> Pushed:
         """Outputs and their tangents."""
         d = self.definition
         mask = perturbed(tangents)
@@ -271,16 +276,16 @@ class FunctionCall(CustomRule):
             return outs, [Zero(x) for x in outs]
         outs, residuals, token, differentiable, _ = self._kept_once(values, mask, again, Phase.JVP)
         ctx = token.context(d, residuals)
-        moved = [_tangent(x, t, token.materialize) for x, t in zip(values, tangents)]
-        found = ctx.apply_jvp(*self.arguments.layout.filled(moved))
-        avals = [aval_of(x).strong() for x in outs]
-        return outs, Tangents(d.name, d.jvp, self.outputs, avals, _moving(outs, differentiable)).checked(
-            found
-        )
+        given_tangents = [_tangent(x, t, token.materialize) for x, t in zip(values, tangents)]
+        returned = ctx.apply_jvp(*self.arguments.layout.filled(given_tangents))
+        outputs, avals = self.outputs, [aval_of(x).strong() for x in outs]
+        used = _moving(outs, differentiable)
+        title = f"the jvp of {d.name}"
+        layout, static = outputs.layout, outputs.static
+        check = Tangents(TANGENT, title, d.jvp, outputs.place_of, layout, static, avals, used)
+        return outs, check.checked(returned)
 
-    def _linear_jvp(
-        self, values: Values, tangents: Values, perturbed: Mask, again: Callable[[], list[Any]]
-    ) -> tuple[list[Any], list[Any]]:
+    def _linear_jvp(self, values: Values, tangents: Values, perturbed: Mask, again: Again) -> Pushed:
         """The same of what is linear in all operands that move together: the rule applied to tangents."""
         outs = again()
         avals = [aval_of(x).strong() for x in outs]
@@ -315,9 +320,7 @@ class FunctionCall(CustomRule):
 
     # --- batching -------------------------------------------------------------------------------------------------
 
-    def vmap(
-        self, size: int, values: Values, dims: Sequence[int | None]
-    ) -> tuple[list[Any], list[int | None]]:
+    def vmap(self, size: int, values: Values, dims: Dims) -> Pushed:
         """Outputs and their batch axes, by the user's ``vmap``."""
         d = self.definition
         if d.vmap is None:
@@ -446,7 +449,7 @@ class _Once(CustomRule):
         """The outputs."""
         return self._fun([np.asarray(x.value) if type(x) is StandInTracer else x for x in values])
 
-    def fwd_res(self, values: Values, perturbed: Mask, again: Callable[[], list[Any]]) -> Forward:
+    def fwd_res(self, values: Values, perturbed: Mask, again: Again) -> Forward:
         """The outputs; nothing is kept."""
         return Forward(again(), [])
 
@@ -458,7 +461,7 @@ class _Once(CustomRule):
             "there. Forward mode differentiates backward, too, unless the class has a jvp"
         )
 
-    def jvp(self, values: Values, tangents: Values, again: Callable[[], list[Any]]) -> NoReturn:
+    def jvp(self, values: Values, tangents: Values, again: Again) -> Pushed:
         """Refuse the derivative."""
         self.bwd(None, values, tangents)
 
@@ -489,7 +492,7 @@ class _Below(CustomRule):
         """The outputs, those of `forward` by the rule."""
         return self._flat(values, lambda: self._call.bind(values))
 
-    def _flat(self, values: Values, again: Callable[[], list[Any]] | None) -> list[Any]:
+    def _flat(self, values: Values, again: Again | None) -> list[Any]:
         kept = self._call._kept(values, self._perturbed, again, self._phase)
         known = {id(x): i for i, x in enumerate([*values, *kept.outs])}
         places = [known.get(id(x)) for x in kept.residuals]

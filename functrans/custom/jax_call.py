@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,8 +38,8 @@ from ..frontend.pytree.nodes import KeyPath, SequenceKey, keystr
 from ..frontend.tree_spec import TreeSpec
 from ..primitives.structure.linear import added, instantiate, zeros
 from .closures import Sealed, Staged, may_capture
-from .returned import GRADIENT, TANGENT, DerivativeCheck, Kind, exact, output_place
-from .rule import CustomRule, Forward, Mask, Values
+from .returned import GRADIENT, TANGENT, DerivativeCheck, exact, output_place
+from .rule import Again, CustomRule, Forward, Mask, Pushed, Values
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,7 +248,7 @@ class JaxCall(CustomRule):
         d = self.declared
         return self._outputs(d.fun, d.fun(*d.positions.merged(self.nondiff, self._tree(values))))
 
-    def fwd_res(self, values: Values, perturbed: Mask, again: Callable[[], list[Any]]) -> Forward:
+    def fwd_res(self, values: Values, perturbed: Mask, again: Again) -> Forward:
         """Outputs and residuals, by the user's ``fwd``."""
         d = self.declared
         rule = d.fwd
@@ -280,14 +280,12 @@ class JaxCall(CustomRule):
         saved = leaves[0] if token.residuals is LEAF else tree_unflatten(token.residuals, leaves)
         derivatives = _derivatives(cts, d.symbolic_vjp)
         cotangents = derivatives[0] if token.outs is LEAF else tree_unflatten(token.outs, derivatives)
-        found = rule(*self.nondiff, saved, cotangents)
-        if type(found) is not tuple or len(found) != self.count:
-            self._check_count(rule, found)
-        return self._fitted(GRADIENT, "bwd", rule, tuple(found), self.treedef, token.avals)
+        gradients = rule(*self.nondiff, saved, cotangents)
+        if type(gradients) is not tuple or len(gradients) != self.count:
+            self._check_count(rule, gradients)
+        return self._gradients(rule, tuple(gradients), token.avals)
 
-    def jvp(
-        self, values: Values, tangents: Values, again: Callable[[], list[Any]]
-    ) -> tuple[list[Any], list[Any]]:
+    def jvp(self, values: Values, tangents: Values, again: Again) -> Pushed:
         """Outputs and their tangents, by the user's ``jvp``."""
         d = self.declared
         rule = d.jvp
@@ -302,11 +300,9 @@ class JaxCall(CustomRule):
                 last_line(rule),
             )
         outs = self._outputs(rule, pair[0])
-        return outs, self._fitted(TANGENT, "jvp", rule, pair[1], self.out_tree, self.out_avals)
+        return outs, self._tangents("jvp", rule, pair[1])
 
-    def _partials(
-        self, values: Values, tangents: Values, again: Callable[[], list[Any]]
-    ) -> tuple[list[Any], list[Any]]:
+    def _partials(self, values: Values, tangents: Values, again: Again) -> Pushed:
         """Outputs and their tangents, by a rule for each argument that moves."""
         d = self.declared
         assert d.partials is not None
@@ -320,9 +316,8 @@ class JaxCall(CustomRule):
             ts = [next(rest) for _ in range(tree.num_leaves)]
             if rule is None or all(type(t) is Zero for t in ts):
                 continue
-            moved = rule(tree_unflatten(tree, _derivatives(ts, False)), out, *primals)
-            fitted = self._fitted(TANGENT, f"jvp {i}", rule, moved, self.out_tree, self.out_avals)
-            totals = list(map(added, totals, fitted))
+            tangent = rule(tree_unflatten(tree, _derivatives(ts, False)), out, *primals)
+            totals = list(map(added, totals, self._tangents(f"jvp {i}", rule, tangent)))
         return outs, totals
 
     # --- trees ---------------------------------------------------------------------------------------------------
@@ -333,24 +328,17 @@ class JaxCall(CustomRule):
     def _title(self, slot: str, rule: Callable[..., Any]) -> str:
         return f"{self.declared.positions.where}: the {slot} rule {name_of(rule)}"
 
-    def _fitted(
-        self,
-        kind: Kind,
-        slot: str,
-        rule: Callable[..., Any],
-        tree: PyTree,
-        like: PyTreeDef,
-        avals: list[Aval],
-    ) -> list[Any]:
-        if kind is GRADIENT and self.flat:
-            found = exact(tree, avals, "fc")
-        else:
-            leaves, treedef = tree_flatten(tree)
-            found = exact(leaves, avals, "fc") if treedef is like else None
-        if found is not None:
-            return found
-        place = self._argument if kind is GRADIENT else output_place
-        return DerivativeCheck(kind, partial(self._title, slot, rule), rule, place).fitted(tree, like, avals)
+    def _gradients(self, rule: Callable[..., Any], returned: tuple[Any, ...], avals: list[Aval]) -> list[Any]:
+        if self.flat:
+            gradients = exact(returned, avals, "fc")
+            if gradients is not None:
+                return gradients
+        check = DerivativeCheck(GRADIENT, self._title("bwd", rule), rule, self._argument)
+        return check.fitted(returned, self.treedef, avals)
+
+    def _tangents(self, slot: str, rule: Callable[..., Any], tree: PyTree) -> list[Any]:
+        check = DerivativeCheck(TANGENT, self._title(slot, rule), rule, output_place)
+        return check.fitted(tree, self.out_tree, self.out_avals)
 
     def _argument(self, path: KeyPath) -> str:
         d = self.declared

@@ -30,7 +30,7 @@ from ..primitives.structure.linear import added, instantiate
 from ..transforms import jvp as forward
 from .custom_call import bind_rule
 from .returned import DerivativeCheck, Kind
-from .rule import CustomRule, Values
+from .rule import Again, CustomRule, Pushed, Values
 
 _COTANGENT = Kind("cotangent", GradientStructureError, GradientShapeError, GradientDtypeError, BackwardError)
 
@@ -175,15 +175,13 @@ class _LinearCall(CustomRule):
         if self.transposed:
             assert self.results is not None
             out = self.fun_transpose(residuals, tree_unflatten(self.results.tree, map(given, moving)))
-            check = DerivativeCheck(_COTANGENT, self._title, self.fun_transpose, _place)
+            title = f"fun_transpose of linear_call ({name_of(self.fun_transpose)})"
+            check = DerivativeCheck(_COTANGENT, title, self.fun_transpose, _place)
             return [instantiate(ct) for ct in check.fitted(out, self.ins.tree, self.ins.avals)]
         out = self.fun(residuals, tree_unflatten(self.ins.tree, map(given, moving)))
         leaves, tree = returned_values(self.fun, out)
         self.results = _Side(tree, tuple([aval_of(x).strong() for x in leaves]))
         return leaves
-
-    def _title(self) -> str:
-        return f"fun_transpose of linear_call ({name_of(self.fun_transpose)})"
 
     def _at(self, values: Values, moving: Values, transposed: bool) -> list[Any]:
         """The call, or its transpose, at other linear arguments."""
@@ -191,7 +189,7 @@ class _LinearCall(CustomRule):
         functions = (self.fun, self.fun_transpose)
         return bind_rule(call, [*values[: self.count], *map(instantiate, moving)], functions)
 
-    def jvp(self, values: Values, tangents: Values, again: Callable[[], list[Any]]) -> tuple[Any, Any]:
+    def jvp(self, values: Values, tangents: Values, again: Again) -> Pushed:
         outs = again()
         found: list[Any] = [Zero(y) for y in outs]
         known, moving = tangents[: self.count], tangents[self.count :]

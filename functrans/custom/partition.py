@@ -23,7 +23,7 @@ from ..frontend.pytree import (
     tree_structure,
     tree_unflatten,
 )
-from ..frontend.pytree.nodes import keystr
+from ..frontend.pytree.nodes import KeyPath, keystr
 
 _MOST = 4096
 
@@ -307,9 +307,9 @@ class Outputs:
             return parts[0]
         return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
 
-    def place(self, position: int) -> str:
-        """``output 1``, or ``the output`` of a function that has one."""
-        return f"output {position}" if self.many else "the output"
+    def place_of(self, path: KeyPath) -> str:
+        """How messages call a leaf: ``output 1``, ``the output['a']`` of a function that has one."""
+        return f"{f'output {path[0].idx}' if self.many else 'the output'}{keystr(path[1:])}"
 
 
 #: The structure of one array.

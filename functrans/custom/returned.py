@@ -44,7 +44,7 @@ from ..primitives.elementwise.complexes import conj_p
 from ..primitives.elementwise.identities import check_nans
 from ..primitives.operands import strong
 from ..primitives.structure.linear import instantiate, unbroadcast
-from .partition import NUMBERS, Arguments, Layout, Outputs, Part, is_array, own_value
+from .partition import NUMBERS, Layout, Part, Static, is_array, own_value
 
 
 def sum_to_shape(x: Any, aval: Aval) -> Any:
@@ -105,36 +105,29 @@ GRADIENT = Kind("gradient", GradientStructureError, GradientShapeError, Gradient
 TANGENT = Kind("tangent", TangentError, TangentShapeError, TangentDtypeError, TangentError)
 
 
+@dataclass(frozen=True)
 class DerivativeCheck:
     """The check of what a rule returned.
 
-    Parameters
+    Attributes
     ----------
     kind : Kind
-    title : callable
-        Gives the rule in words, at the beginning of messages.
+    title : str
+        The rule in words, at the beginning of messages.
     rule : callable
         The user's function, whose last line messages show.
     place : callable
         From the key path of a leaf to how messages call what it is the derivative of.
     """
 
+    kind: Kind
+    title: str
+    rule: Callable[..., Any]
+    place: Callable[[KeyPath], str]
     #: Whether numbers stand for arrays without axes only, and gradients of integers must be zero.
-    strict = False
+    strict: ClassVar[bool] = False
     #: Whether a derivative may have a shape to which that of its argument broadcasts: it is summed.
-    sums = False
-
-    def __init__(
-        self,
-        kind: Kind,
-        title: Callable[[], str],
-        rule: Callable[..., Any],
-        place: Callable[[KeyPath], str],
-    ):
-        self.kind = kind
-        self.title = title
-        self.rule = rule
-        self.place = place
+    sums: ClassVar[bool] = False
 
     def fitted(self, tree: PyTree, treedef: PyTreeDef, avals: Sequence[Aval]) -> list[Any]:
         """The leaves, each a value of its type or `Zero`.
@@ -153,7 +146,7 @@ class DerivativeCheck:
 
     def fail(self, error: type[FunctionError], text: str) -> NoReturn:
         """Raise an error at the last line of the user's rule."""
-        raise error(f"{self.title()} {text}", last_line(self.rule))
+        raise error(f"{self.title} {text}", last_line(self.rule))
 
     def _leaves(self, tree: PyTree, treedef: PyTreeDef, path: KeyPath) -> list[Any]:
         leaves = derivative_leaves(tree, treedef)
@@ -185,7 +178,7 @@ class DerivativeCheck:
             x = strong(x, aval.dtype)
         if not config.debug_nans:
             return x
-        what = f"the {self.kind.name} of {self.place(path())} returned by {self.title()}"
+        what = f"the {self.kind.name} of {self.place(path())} returned by {self.title}"
         return check_nans(x, what, last_line(self.rule))
 
     def _value(self, x: Any, aval: Aval, path: Callable[[], KeyPath]) -> Any:
@@ -250,42 +243,33 @@ def output_place(path: KeyPath) -> str:
 # --- of a `Function` ----------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
 class _PartsCheck(DerivativeCheck):
     """The check of what one call of a `Function`'s rule returned: something for each argument, or for each output.
 
-    Parameters
+    Key paths begin with the number of the argument or output.
+
+    Attributes
     ----------
-    kind, title, rule, place
-        As for `DerivativeCheck`; key paths begin with the number of the argument or output.
     layout : Layout
+    static : Static
     avals : sequence of Aval
         The types of the arrays.
     used : sequence of bool
         Which of these have a derivative.
     """
 
+    layout: Layout
+    static: Static
+    avals: Sequence[Aval]
+    used: Sequence[bool]
     strict = True
     #: What each element of the returned tuple belongs to.
     of: ClassVar[str]
 
-    def __init__(
-        self,
-        kind: Kind,
-        title: Callable[[], str],
-        rule: Callable[..., Any],
-        place: Callable[[KeyPath], str],
-        layout: Layout,
-        avals: Sequence[Aval],
-        used: Sequence[bool],
-    ):
-        super().__init__(kind, title, rule, place)
-        self._layout = layout
-        self._avals = avals
-        self._used = used
-
     def checked(self, returned: Any) -> list[Any]:
         """For each array what was returned, as a value of its type or `Zero`."""
-        parts = self._layout.parts
+        parts = self.layout.parts
         if type(returned) is list and not (len(parts) == 1 and parts[0].tree.node_data()):
             self.fail(
                 FunctionDefinitionError,
@@ -298,7 +282,7 @@ class _PartsCheck(DerivativeCheck):
         for i, (part, x) in enumerate(zip(parts, returned)):
             key = SequenceKey(i)
             if x is None:
-                values += map(Zero, self._avals[part.first : part.last])
+                values += map(Zero, self.avals[part.first : part.last])
             elif part.is_static:
                 self._check_static(x, part, (key,), part.leaves)
             else:
@@ -313,7 +297,7 @@ class _PartsCheck(DerivativeCheck):
         return values
 
     def _array(self, x: Any, array: int, path: Callable[[], KeyPath]) -> Any:
-        return self._leaf(x, self._avals[array], path)
+        return self._leaf(x, self.avals[array], path)
 
     def _check_count(self, returned: tuple[Any, ...], count: int) -> None:
         raise NotImplementedError
@@ -327,40 +311,10 @@ def _path(key: SequenceKey, part: Part, leaf: int) -> KeyPath:
 
 
 class Gradients(_PartsCheck):
-    """The check of one call of ``backward``.
-
-    Parameters
-    ----------
-    name : str
-        Of the backward, ``MyOpBackward``.
-    rule : callable
-        The user's function, whose last line messages show.
-    arguments : Arguments
-    avals : sequence of Aval
-        The types of the arrays in them.
-    used : sequence of bool
-        Which of these need a gradient.
-    argument : callable
-        How messages call an argument by its position: ``argument 1 ('w')``.
-    """
+    """The check of one call of ``backward`` or ``transpose``."""
 
     of = "argument"
     sums = True
-
-    def __init__(
-        self,
-        name: str,
-        rule: Callable[..., Any],
-        arguments: Arguments,
-        avals: Sequence[Aval],
-        used: Sequence[bool],
-        argument: Callable[[int], str],
-    ):
-        def place(path: KeyPath) -> str:
-            return f"{argument(path[0].idx)}{keystr(path[1:])}"
-
-        super().__init__(GRADIENT, lambda: f"function {name}", rule, place, arguments.layout, avals, used)
-        self._static = arguments.static
 
     def _check_count(self, returned: tuple[Any, ...], count: int) -> None:
         if len(returned) < count or any(g is not None for g in returned[count:]):
@@ -372,7 +326,7 @@ class Gradients(_PartsCheck):
 
     def _check_static(self, gradient: Any, part: Part, path: KeyPath, leaves: slice) -> None:
         """Refuse a gradient of what is not an array; those of numbers are dropped."""
-        static = self._static.leaves[leaves]
+        static = self.static.leaves[leaves]
         is_number = static and NUMBERS.issuperset(map(type, static))
         if not is_number and any(x is not None for x in tree_leaves(gradient)):
             self.fail(
@@ -382,43 +336,17 @@ class Gradients(_PartsCheck):
             )
 
     def _array(self, x: Any, array: int, path: Callable[[], KeyPath]) -> Any:
-        aval = self._avals[array]
-        if not self._used[array] and is_array(x) and is_inexact(aval.dtype):
+        aval = self.avals[array]
+        if not self.used[array] and is_array(x) and is_inexact(aval.dtype):
             return Zero(aval)
         gradient = self._leaf(x, aval, path)
         return gradient if type(gradient) is Zero else turned(gradient)
 
 
 class Tangents(_PartsCheck):
-    """The check of one call of ``jvp``.
-
-    Parameters
-    ----------
-    name : str
-        Of the function.
-    rule : callable
-        The user's function, whose last line messages show.
-    outputs : Outputs
-    avals : sequence of Aval
-        The types of the arrays in them.
-    used : sequence of bool
-        Which of these have a derivative.
-    """
+    """The check of one call of ``jvp``."""
 
     of = "output"
-
-    def __init__(
-        self,
-        name: str,
-        rule: Callable[..., Any],
-        outputs: Outputs,
-        avals: Sequence[Aval],
-        used: Sequence[bool],
-    ):
-        def place(path: KeyPath) -> str:
-            return f"{outputs.place(path[0].idx)}{keystr(path[1:])}"
-
-        super().__init__(TANGENT, lambda: f"the jvp of {name}", rule, place, outputs.layout, avals, used)
 
     def _check_count(self, returned: tuple[Any, ...], count: int) -> None:
         if len(returned) != count:
@@ -439,8 +367,8 @@ class Tangents(_PartsCheck):
         )
 
     def _array(self, x: Any, array: int, path: Callable[[], KeyPath]) -> Any:
-        aval = self._avals[array]
-        if x is not None and not self._used[array]:
+        aval = self.avals[array]
+        if x is not None and not self.used[array]:
             integer = not is_inexact(aval.dtype)
             self._refuse(
                 path(), f"it has dtype {aval.dtype}" if integer else "it is marked non-differentiable"

@@ -29,6 +29,12 @@ Mask = tuple[bool, ...]
 Values = Sequence[Any]
 #: For each axis of `vmap` that a rule is mapped over: its size, and where each operand has it.
 Lanes = tuple[tuple[int, tuple[int | None, ...]], ...]
+#: Applies a rule one level down, and gives the outputs.
+Again = Callable[[], list[Any]]
+#: Outputs, and their tangents (of a batching rule: their batch axes).
+Pushed = tuple[Sequence[Any], Sequence[Any]]
+Dims = Sequence[int | None]
+UserFunction = Callable[..., Any]
 
 
 class Forward(NamedTuple):
@@ -109,7 +115,7 @@ class CustomRule(UserCode):
         """The outputs, in a form that automatic differentiation may look into."""
         return self.fwd(values)
 
-    def fwd_res(self, values: Values, perturbed: Mask, again: Callable[[], list[Any]]) -> Forward:
+    def fwd_res(self, values: Values, perturbed: Mask, again: Again) -> Forward:
         """The outputs, and what `bwd` needs.
 
         ``again()`` applies the rule one level down and returns its outputs: so that the rule holds at every level of
@@ -121,15 +127,11 @@ class CustomRule(UserCode):
         """Cotangents, each a value or `Zero` (or None), an entry an operand."""
         raise NotImplementedError
 
-    def jvp(
-        self, values: Values, tangents: Values, again: Callable[[], list[Any]]
-    ) -> tuple[Values, Sequence[Any]]:
+    def jvp(self, values: Values, tangents: Values, again: Again) -> Pushed:
         """Outputs and their tangents; tangents are values or `Zero`."""
         raise NotImplementedError
 
-    def vmap(
-        self, size: int, values: Values, dims: Sequence[int | None]
-    ) -> tuple[Values, Sequence[int | None]]:
+    def vmap(self, size: int, values: Values, dims: Dims) -> Pushed:
         """Outputs for all examples, and where they have the mapped axis."""
         raise NotImplementedError
 
@@ -206,7 +208,7 @@ class Applied(UserCode):
             return lane.stacked(tracing(lane.trace, inner.plain, *lane.lifted(operands)))
         return _lowered(*self._run(self.rule.plain, operands))
 
-    def fwd_res(self, operands: Values, perturbed: Mask, again: Callable[[], list[Any]]) -> Forward:
+    def fwd_res(self, operands: Values, perturbed: Mask, again: Again) -> Forward:
         """The outputs, and what the reverse pass needs; `again` applies the whole equation one level down."""
         if not self.lanes:
             found, trace = self._run(self.rule.fwd_res, operands, perturbed[len(self.captures) :], again)
@@ -238,9 +240,7 @@ class Applied(UserCode):
         found = tracing(lane.trace, inner.bwd, token.inner, lane.lifted(captured), saved, lane.fronted(cts))
         return [lane.gathered(ct, d) for ct, d in zip(found, lane.dims[len(captured) :])]
 
-    def jvp(
-        self, operands: Values, tangents: Values, again: Callable[[], list[Any]]
-    ) -> tuple[list[Any], list[Any]]:
+    def jvp(self, operands: Values, tangents: Values, again: Again) -> Pushed:
         """Outputs and their tangents (values or `Zero`)."""
         if not self.lanes:
             moving = [_strong(t) if type(t) in PYTHON_NUMBERS else t for t in tangents[len(self.captures) :]]
@@ -266,9 +266,7 @@ class Applied(UserCode):
         found = tracing(lane.trace, inner.transpose, lane.fronted(cts), lane.lifted(operands))
         return [None if ct is None else lane.gathered(ct, d) for ct, d in zip(found, lane.dims)]
 
-    def vmap(
-        self, size: int, operands: Values, dims: Sequence[int | None]
-    ) -> tuple[list[Any], Sequence[int | None]]:
+    def vmap(self, size: int, operands: Values, dims: Dims) -> Pushed:
         """Outputs and their batch axes, by the rule's own rule."""
         (outs, found), trace = self._run(partial(self.rule.vmap, size), operands, dims[len(self.captures) :])
         return _lowered(outs, trace), found
