@@ -12,12 +12,12 @@ and know nothing of transformations. Read the mechanism first, then one front en
 `pullback`          the derivative at a point, as the reverse rule gives it; forward mode from a reverse rule,
                     and the reverse: one rule, transposed, for both modes
 `closures`          traced values that users' functions captured, as operands; `closure_convert`
-`arguments`         arguments bound to parameters
 `partition`         tuples of arguments and results partitioned into arrays and others
 `returned`          what rules returned, checked
 **`Function`**
 `function`          the class that users derive from (`function_class`: its metaclass, and what it defines)
-`function_call`     one call: its slots, and how ``forward`` is run (`host` for forwards that NumPy runs)
+`function_call`     one call: its slots
+`forward`           one run of ``forward``, traced or on the host, and what is kept of it
 `context`           ``ctx``, while ``forward`` records and ``backward`` reads
 `saving`            what ``ctx`` recorded, as residuals; `saved_values_hooks`
 **`custom_vjp`**    **and its like**
@@ -26,6 +26,6 @@ and know nothing of transformations. Read the mechanism first, then one front en
 **others**
 `linear_call`       a linear function and its transpose
 `custom_vmap`       a rule for `vmap`, and its derivatives, which have rules again
-`implicit`          `custom_linear_solve` and `custom_root` (`tree_spec`: trees that must look like another)
+`implicit`          `custom_linear_solve` and `custom_root` (`solution`: what their solvers take and return)
 =================== ========================================================================================
 """

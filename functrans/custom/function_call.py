@@ -1,9 +1,4 @@
-"""One call of ``MyOp.apply``: the slots of its rule, and the context that is recorded while ``forward`` runs.
-
-At each level of differentiation the context is made again, with what that level knows: its inputs, the outputs of
-the rule applied one level down, and which inputs it differentiates in. So inputs, outputs and values in between that
-were saved all have derivatives, to any order.
-"""
+"""One call of ``MyOp.apply``: the slots of its rule."""
 
 from __future__ import annotations
 
@@ -12,11 +7,9 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from ..arrays.array import Array, unwrap
 from ..core.aval import Aval, Zero, aval_of
 from ..core.debug_nans import blamed, debug_nans_active
 from ..core.errors import (
-    FunctionContractError,
     GradientError,
     MissingRuleError,
     OnceDifferentiableError,
@@ -25,7 +18,6 @@ from ..core.errors import (
 )
 from ..core.primitive import Linear
 from ..core.source import last_line
-from ..core.trace import Tracer
 from ..frontend.arguments import given
 from ..frontend.pytree import flatten_axes, tree_structure
 from ..frontend.pytree.nodes import KeyPath, keystr
@@ -33,14 +25,14 @@ from ..passes.masks import chosen, perturbed, scatter
 from ..primitives.structure.linear import instantiate
 from ..transforms.stage import stage
 from .closures import Apart, StandInTracer
-from .context import Context, Phase, Record, new_context
+from .context import Phase
 from .custom_call import bind_rule
+from .forward import Run, run_and_keep
 from .function_class import Definition
-from .host import HostForward
-from .partition import SIMPLE, SINGLE, Arguments, Outputs, own_value
+from .partition import SIMPLE, Arguments, Outputs, own_value
 from .returned import GRADIENT, TANGENT, Gradients, Tangents, exact, gradient_given
 from .rule import Again, CustomRule, Dims, Forward, Mask, Pushed, UserFunction, Values
-from .saving import Kept, Known, hooked
+from .saving import Kept
 
 
 class FunctionCall(CustomRule):
@@ -73,12 +65,14 @@ class FunctionCall(CustomRule):
         parts = self.arguments.layout.parts
         return self.place(next(i for i, p in enumerate(parts) if p.first <= number < p.last))
 
-    def bind(self, values: Values) -> list[Any]:
-        """Apply the rule in the current trace."""
-        return self._bound(self, values)
+    def output_name(self) -> str:
+        """How messages call an output."""
+        return f"an output of {self.name}.forward"
 
-    def _bound(self, rule: CustomRule, values: Values) -> list[Any]:
+    def bind(self, values: Values, rule: CustomRule | None = None) -> list[Any]:
+        """Apply the rule, or another one of the same arguments, in the current trace."""
         layout, static, _ = self.arguments
+        rule = rule or self
         if layout.plain:
             return bind_rule(rule, values, self.definition.capturing)
         objects: list[Apart] = []  # what may hold traced values out of sight, with the names of the arguments
@@ -89,120 +83,20 @@ class FunctionCall(CustomRule):
                     objects.append(Apart(place.partition("'")[2].partition("'")[0] or place, x))
         return bind_rule(rule, values, self.definition.capturing, objects)
 
-    # --- forward --------------------------------------------------------------------------------------------------
+    # --- slots ----------------------------------------------------------------------------------------------------
 
     def fwd(self, values: Values) -> list[Any]:
         """The outputs."""
-        return self._recorded(values, (False,) * len(values), None)[1]
-
-    def _recorded(
-        self,
-        values: Values,
-        perturbed: Mask,
-        again: Again | None,
-        known: Known | None = None,
-        traced: bool = True,
-    ) -> tuple[Record, list[Any], Mask | None, Context]:
-        """Run ``forward``: what was recorded, the outputs, which of them have a derivative (None: all), the context.
-
-        The outputs are those of `again`, the rule one level down, where there is such a level. `known` gets by their
-        ``id`` the objects of the user's that stand for inputs and outputs: where there is such a level, or none at all.
-        """
-        d = self.definition
-        arrays = list(map(given, values))
-        inputs = tuple(arrays) if self.arguments.layout.plain else self.arguments.filled(arrays)
-        record = Record(d.name, self.arguments.layout.any_of(perturbed))
-        ctx = new_context(d.context, record)
-        if d.setup is None:
-            returned = self.arguments.call(d.forward, inputs, ctx)
-            below = again if traced and any(map(is_traced, values)) else None
-            if type(returned) is Array:
-                self.outputs, objects = SINGLE, [returned]
-                outs = [unwrap(returned)] if below is None else below()
-            else:
-                self.outputs, objects = Outputs.of(returned)
-                outs = [own_value(x, self._output_name) for x in objects] if below is None else below()
-            if known is not None and traced and (below is not None or again is None):
-                known.update((id(x), (x, v)) for x, v in zip([*objects, *arrays], [*outs, *values]))
-        else:
-            output, objects, outs = self._output(values, inputs, again)
-            d.setup(ctx, inputs, output)
-        record.phase = Phase.FINISHED
-        return record, outs, self._differentiable(record, objects) if record.marked else None, ctx
-
-    def _output(
-        self, values: Values, inputs: Sequence[Any], again: Again | None
-    ) -> tuple[Any, list[Any], list[Any]]:
-        """What `setup_context` gets as output; the arrays in it, and the values that they are."""
-        d = self.definition
-        if again is None and not d.host:
-            output = self.arguments.call(d.forward, inputs)
-            self.outputs, objects = Outputs.of(output)
-            return output, objects, [own_value(x, self._output_name) for x in objects]
-        if again is None:
-            self.outputs, outs = HostForward(d, self.arguments)(values)
-        else:
-            outs = again()
-        objects = [given(x) for x in outs]
-        return self.outputs.filled(objects), objects, outs
-
-    def _output_name(self) -> str:
-        return f"an output of {self.name}.forward"
-
-    def _differentiable(self, record: Record, outputs: Sequence[Any]) -> Mask:
-        """Which outputs are not marked as non-differentiable."""
-        assert record.marked is not None
-        marked = {id(x) for x in record.marked}
-        strange = marked.difference(map(id, outputs))
-        if strange:
-            i = next(i for i, x in enumerate(record.marked) if id(x) in strange)
-            d = self.definition
-            raise FunctionContractError(
-                f"{d.name}: mark_non_differentiable was given what is not an output of this call (its argument {i}). "
-                "Mark the very objects that forward returns",
-                last_line(d.setup or d.forward),
-            )
-        return tuple([id(x) not in marked for x in outputs])
-
-    def _kept(
-        self,
-        values: Values,
-        perturbed: Mask,
-        again: Again | None,
-        phase: Phase,
-        traced: bool = True,
-    ) -> Forward:
-        """The outputs, and what a rule gets of the context."""
-        d = self.definition
-        known: Known = {}
-        record, outs, differentiable, ctx = self._recorded(values, perturbed, again, known, traced)
-        kept = Kept(record, ctx, phase, known, d.clear)
-        kept.outputs, kept.avals, kept.perturbed = self.outputs, list(map(aval_of, values)), perturbed
-        return Forward(outs, kept.taken(), kept, differentiable, kept.materialize)
-
-    def _kept_once(self, values: Values, perturbed: Mask, again: Again, phase: Phase) -> Forward:
-        """The same by one run of ``forward``: below a level that differentiates, where there is one."""
-        d = self.definition
-        if not any(map(is_traced, values)):
-            return self._kept(values, perturbed, again, phase, False)
-        if d.setup is not None or d.vmap is not None or not d.derive_vmap or d.clear or hooked():
-            return self._kept(values, perturbed, again, phase)
-        below = _Below(self, values, perturbed, phase)
-        outs = self._bound(below, values)
-        kept, places = below.result()
-        count = len(kept.outs)
-        everything, between = [*values, *outs[:count]], iter(outs[count:])
-        residuals = [next(between) if i is None else everything[i] for i in places]
-        return kept._replace(outs=outs[:count], residuals=residuals)
+        return Run(self, values, (False,) * len(values)).outs
 
     # --- reverse mode ---------------------------------------------------------------------------------------------
 
     def fwd_res(self, values: Values, perturbed: Mask, again: Again) -> Forward:
         """The outputs, and what `bwd` needs."""
-        found = self._kept_once(values, perturbed, again, Phase.BACKWARD)
+        kept = run_and_keep(self, values, perturbed, again, Phase.BACKWARD)
         if self.definition.backward is None:
-            self._refuse_moving(found.outs, found.differentiable, "reverse", _NO_REVERSE)
-        return found
+            self._refuse_moving(kept.outs, kept.differentiable, "reverse", _NO_REVERSE)
+        return kept
 
     def bwd(self, token: Kept, residuals: Values, cts: Values) -> list[Any]:
         """Gradients of the arguments."""
@@ -228,11 +122,11 @@ class FunctionCall(CustomRule):
         d = self.definition
         assert d.backward is not None
         ctx = token.context(d, residuals)
-        backward = ctx.apply
+        backward = d.backward
         if debug_nans_active():
             backward = blamed(d.context.__name__)(backward)
         gradients = [gradient_given(ct, token.materialize) for ct in cts]
-        returned = backward(*token.outputs.layout.filled(gradients))
+        returned = backward(ctx, *token.outputs.layout.filled(gradients))
         if self.arguments.layout.plain:
             values = exact(returned if type(returned) is tuple else (returned,), token.avals, "f")
             if values is not None:
@@ -271,10 +165,10 @@ class FunctionCall(CustomRule):
         if d.jvp is None and d.transpose is not None:
             return self._linear_jvp(values, tangents, mask, again)
         if d.jvp is None:  # nor any other rule: outputs that have no derivative need none
-            _, outs, differentiable, _ = self._recorded(values, mask, again)
-            self._refuse_moving(outs, differentiable, "forward", self.no_forward)
-            return outs, [Zero(x) for x in outs]
-        outs, residuals, token, differentiable, _ = self._kept_once(values, mask, again, Phase.JVP)
+            run = Run(self, values, mask, again)
+            self._refuse_moving(run.outs, run.differentiable, "forward", self.no_forward)
+            return run.outs, [Zero(x) for x in run.outs]
+        outs, residuals, token, differentiable, _ = run_and_keep(self, values, mask, again, Phase.JVP)
         ctx = token.context(d, residuals)
         given_tangents = [_tangent(x, t, token.materialize) for x, t in zip(values, tangents)]
         returned = ctx.apply_jvp(*self.arguments.layout.filled(given_tangents))
@@ -386,11 +280,6 @@ _NO_REVERSE = (
 )
 
 
-def is_traced(x: Any) -> bool:
-    """Whether an outer level looks on, and must see the rule."""
-    return isinstance(x, Tracer) and type(x) is not StandInTracer
-
-
 def _moving(outs: Values, differentiable: Mask | None) -> list[bool]:
     """Which outputs have a derivative."""
     inexact = [aval_of(x).dtype.kind in "fc" for x in outs]
@@ -464,43 +353,3 @@ class _Once(CustomRule):
     def jvp(self, values: Values, tangents: Values, again: Again) -> Pushed:
         """Refuse the derivative."""
         self.bwd(None, values, tangents)
-
-
-class _Below(CustomRule):
-    """``forward`` run once below a level that differentiates: outputs, and values in between that it saved.
-
-    Where that level differentiates as well, outputs have derivatives by the rule, and values in between those of what
-    ``forward`` does.
-    """
-
-    has_plain = True
-
-    def __init__(self, call: FunctionCall, values: Values, perturbed: Mask, phase: Phase):
-        self.name = call.name
-        self.arity = len(values)
-        self._call = call
-        self._perturbed = perturbed
-        self._phase = phase
-        self._found: Any = None
-        self._listening = True  # while the rule is applied: it lives on in jaxprs, and must not hold values
-
-    def fwd(self, values: Values) -> list[Any]:
-        """The outputs."""
-        return self._flat(values, None)
-
-    def plain(self, values: Values) -> list[Any]:
-        """The outputs, those of `forward` by the rule."""
-        return self._flat(values, lambda: self._call.bind(values))
-
-    def _flat(self, values: Values, again: Again | None) -> list[Any]:
-        kept = self._call._kept(values, self._perturbed, again, self._phase)
-        known = {id(x): i for i, x in enumerate([*values, *kept.outs])}
-        places = [known.get(id(x)) for x in kept.residuals]
-        if self._listening:
-            self._found = kept, places
-        return [*kept.outs, *[x for x, i in zip(kept.residuals, places) if i is None]]
-
-    def result(self) -> tuple[Forward, list[int | None]]:
-        """What the last run kept, and which of its residuals are values or outputs."""
-        found, self._found, self._listening = self._found, None, False
-        return found

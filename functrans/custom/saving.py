@@ -105,10 +105,10 @@ def hooked() -> bool:
     return _hooks.get() is not None
 
 
-class _Place(NamedTuple):
+class _Place(int):
     """Stands for an array: which residual it is."""
 
-    number: int
+    __slots__ = ()
 
 
 class _Tree(NamedTuple):
@@ -116,6 +116,13 @@ class _Tree(NamedTuple):
 
     tree: PyTreeDef
     leaves: tuple[Any, ...]
+
+
+class _Packed(NamedTuple):
+    """Stands for an array that `saved_values_hooks` packed."""
+
+    packed: Any
+    unpack: Callable[[Any], Any]
 
 
 _WRONG_SAVE = {
@@ -157,8 +164,8 @@ class Kept:
     """
 
     __slots__ = (
-        "_attributes", "_clear", "_count", "_freed", "_known", "_missing", "_needs", "_phase", "_residuals", "_saved",
-        "_unpack", "avals", "materialize", "outputs", "perturbed",
+        "_attributes", "_frees", "_known", "_missing", "_needs", "_once", "_phase", "_residuals", "_saved", "avals",
+        "materialize", "outputs", "perturbed",
     )  # fmt: skip
 
     outputs: Outputs
@@ -168,37 +175,26 @@ class Kept:
     def __init__(self, record: Record, ctx: Context, phase: Phase, known: Known, clear: bool):
         self.materialize = record.materialize is not False
         self._needs = record.needs
+        self._phase = phase
+        self._residuals: list[Any] = []
+        self._known = known
         backward = phase is Phase.BACKWARD
         saved, other = record.saved, record.saved_forward
         if not backward:
             saved, other = other, saved
-        self._phase = phase
-        self._residuals: list[Any] = []
-        self._known = known
         self._missing = saved is None and other is not None
-        self._clear = clear and backward
-        self._count: int | None = None
-        self._freed: list[Any] | None = None  # concrete values that are freed when they are read
-        self._unpack: Callable[[Any], Any] | None = None
-        as_is = [type(x) in SAVED_AS_IS for x in saved or ()]
-        values = [x if m else self._value(x) for x, m in zip(saved or (), as_is)]
+        self._once = clear and backward
         hooks = _hooks.get() if backward else None
-        self._saved: list[Any] | None = (
-            None  # what was saved, with its arrays as residuals; None: arrays alone
-        )
+        #: Whether reading frees what was saved, which are known numbers then.
+        self._frees = self._once and hooks is None and not any(map(is_traced, map(self._value, saved or ())))
+        #: What was saved, with its arrays as residuals; None: freed.
+        self._saved: list[Any] | None
         if hooks is not None:
-            pack, self._unpack = hooks.pack, hooks.unpack
-            self._saved = [x if m else (self._packed(pack(given(x))),) for x, m in zip(values, as_is)]
-        elif self._clear and not any(isinstance(x, Tracer) and type(x) is not StandInTracer for x in values):
-            self._freed = [
-                np.asarray(x.value) if type(x) is StandInTracer else read_only_copy(x) for x in values
-            ]
+            self._saved = [self._by_hook(hooks, x) for x in saved or ()]
+        elif self._frees:
+            self._saved = [self._alive(x) for x in saved or ()]
         else:
-            if any(as_is):
-                self._saved = [x if m else self._place(x) for x, m in zip(values, as_is)]
-            else:
-                self._residuals = values
-            self._count = len(self._residuals)
+            self._saved = [self._packed(x) for x in saved or ()]
         attributes = vars(ctx)
         self._attributes = {name: self._packed(x) for name, x in attributes.items()} if attributes else None
 
@@ -211,7 +207,7 @@ class Kept:
         """The context as ``backward`` and ``jvp`` get it, with the values that residuals have now."""
         record = Record(definition.name, self._needs, self._phase)
         read = partial(self._read, definition.name, residuals)
-        record.read = _read_once(read) if self._clear else read
+        record.read = _read_once(read) if self._once else read
         ctx = new_context(definition.context, record)
         if self._attributes is not None:
             vars(ctx).update({name: _unpacked(x, residuals) for name, x in self._attributes.items()})
@@ -221,25 +217,33 @@ class Kept:
         """What ``ctx.saved_tensors`` gives."""
         if self._missing:
             raise FunctionContractError(f"{name}: {_WRONG_SAVE[self._phase]}")
-        saved, unpack = self._saved, self._unpack
-        if self._count is None and unpack is None:
-            values, self._freed = self._freed, None
-            return tuple(map(given, _freed() if values is None else values))
-        if unpack is None:
-            if saved is None:
-                return tuple(map(given, residuals[: self._count]))
-            return tuple([_unpacked(x, residuals) for x in saved])
-        assert saved is not None
-        return tuple([unpack(_unpacked(x[0], residuals)) if type(x) is tuple else x for x in saved])
+        saved = self._saved
+        if saved is None:
+            _freed()
+        if self._frees:
+            self._saved = None
+        return tuple([_unpacked(x, residuals) for x in saved])
 
     # --- packing ----------------------------------------------------------------------------------------------
 
     def _value(self, x: Any) -> Any:
-        """The value of an array of the user's."""
+        """The value of an array of the user's; numbers and None as they are."""
         if type(x) is Array and not self._known:
             return unwrap(x)
-        found = self._known.get(id(x))
-        return own_value(x, lambda: "a value saved in ctx") if found is None else found[1]
+        if type(x) in SAVED_AS_IS:
+            return x
+        known = self._known.get(id(x))
+        return own_value(x, lambda: "a value saved in ctx") if known is None else known[1]
+
+    def _by_hook(self, hooks: _Hooks, x: Any) -> Any:
+        if type(x) in SAVED_AS_IS:
+            return x
+        return _Packed(self._packed(hooks.pack(given(self._value(x)))), hooks.unpack)
+
+    def _alive(self, x: Any) -> Any:
+        """Numbers that live until they are read."""
+        value = self._value(x)
+        return given(np.asarray(value.value) if type(value) is StandInTracer else read_only_copy(value))
 
     def _place(self, value: Any) -> _Place:
         """A value as residual."""
@@ -248,6 +252,8 @@ class Kept:
 
     def _packed(self, x: Any) -> Any:
         """What the user kept, with its arrays as residuals."""
+        if type(x) is Array:
+            return self._place(self._value(x))
         if type(x) in _SIMPLE:
             return x
         if is_array(x):
@@ -264,10 +270,17 @@ class Kept:
 def _unpacked(x: Any, residuals: Sequence[Any]) -> Any:
     """What the user kept, with the values that residuals have now."""
     if type(x) is _Place:
-        return given(residuals[x.number])
+        return given(residuals[x])
+    if type(x) is _Packed:
+        return x.unpack(_unpacked(x.packed, residuals))
     if type(x) is _Tree:
         return tree_unflatten(x.tree, [_unpacked(leaf, residuals) for leaf in x.leaves])
     return x
+
+
+def is_traced(x: Any) -> bool:
+    """Whether a value is a tracer other than the stand-in of a number."""
+    return isinstance(x, Tracer) and type(x) is not StandInTracer
 
 
 def _read_once(read: Callable[[], tuple[Any, ...]]) -> Callable[[], tuple[Any, ...]]:

@@ -1,0 +1,307 @@
+"""How the ``forward`` of a `Function` is run, and what is kept of it.
+
+At each level of differentiation the context is recorded again, with what that level knows: its inputs, the outputs of
+the rule applied one level down, and which inputs it differentiates in. So inputs, outputs and values in between that
+were saved all have derivatives, to any order.
+
+Forwards that NumPy and SciPy run cannot be traced: they are called with the numbers where these are known, and by a
+callback inside of `jit` and `vmap`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..arrays.array import Array, unwrap
+from ..control.callback import FlatCallback, pure_callback_p
+from ..core.aval import Aval, aval_of
+from ..core.dtypes import canonical
+from ..core.errors import CallbackError, FunctionContractError, FunctionDefinitionError
+from ..core.source import last_line
+from ..core.trace import PYTHON_KEYS, concrete, eval_trace, tracing
+from ..frontend.arguments import given, struct_of
+from ..frontend.pytree import tree_map, tree_structure
+from ..transforms.batch import BatchTracer
+from ..transforms.jvp import JVPTracer
+from .closures import StandInTracer
+from .context import Phase, Record, new_context
+from .function_class import Definition
+from .partition import SINGLE, Arguments, Outputs, own_value
+from .rule import Again, CustomRule, Forward, Mask, Values
+from .saving import Kept, Known, hooked, is_traced
+
+_KNOWN = frozenset((np.ndarray, np.float64, StandInTracer))
+
+
+class Run:
+    """One run of ``forward``.
+
+    Parameters
+    ----------
+    call : FunctionCall
+    values : sequence of values
+    perturbed : tuple of bool
+        Which of them this level differentiates in.
+    again : callable or None
+        Applies the rule one level down; None at the lowest level.
+    keeps : bool
+        Whether what the context recorded is kept.
+    traced : bool
+        Whether an outer level may see the values.
+
+    Attributes
+    ----------
+    outs : list of values
+        Those of `again`, where there is such a level.
+    differentiable : tuple of bool or None
+        Which outputs have a derivative; None: all.
+    """
+
+    __slots__ = ("_call", "_ctx", "_known", "_record", "differentiable", "outs")
+
+    def __init__(
+        self,
+        call: Any,
+        values: Values,
+        perturbed: Mask,
+        again: Again | None = None,
+        keeps: bool = False,
+        traced: bool = True,
+    ):
+        d, arguments = call.definition, call.arguments
+        arrays = list(map(given, values))
+        inputs = arguments.filled(arrays)
+        record = Record(d.name, arguments.layout.any_of(perturbed))
+        ctx = new_context(d.context, record)
+        #: By their ``id`` the objects of the user's that stand for inputs and outputs.
+        self._known: Known = {}
+        if d.setup is None:
+            returned = arguments.call(d.forward, inputs, ctx)
+            below = again if traced and any_traced(values) else None
+            if type(returned) is Array:
+                call.outputs, objects = SINGLE, [returned]
+                outs = [unwrap(returned)] if below is None else below()
+            else:
+                call.outputs, objects = Outputs.of(returned)
+                outs = [own_value(x, call.output_name) for x in objects] if below is None else below()
+            if keeps and traced and (below is not None or again is None):
+                self._known = {id(x): (x, v) for x, v in zip([*objects, *arrays], [*outs, *values])}
+        else:
+            output, objects, outs = _output(call, values, inputs, again)
+            d.setup(ctx, inputs, output)
+        record.phase = Phase.FINISHED
+        self._call, self._record, self._ctx, self.outs = call, record, ctx, outs
+        self.differentiable = None if record.marked is None else self._unmarked(record.marked, objects)
+
+    def _unmarked(self, marked: Sequence[Any], outputs: Sequence[Any]) -> Mask:
+        """Which outputs are not marked as non-differentiable."""
+        known = set(map(id, outputs))
+        for i, x in enumerate(marked):
+            if id(x) not in known:
+                d = self._call.definition
+                raise FunctionContractError(
+                    f"{d.name}: mark_non_differentiable was given what is not an output of this call (its argument "
+                    f"{i}). Mark the very objects that forward returns",
+                    last_line(d.setup or d.forward),
+                )
+        ids = set(map(id, marked))
+        return tuple([id(x) not in ids for x in outputs])
+
+    def kept(self, phase: Phase, values: Values, perturbed: Mask) -> Forward:
+        """The outputs, and what a rule gets of the context."""
+        kept = Kept(self._record, self._ctx, phase, self._known, self._call.definition.clear)
+        kept.outputs, kept.avals, kept.perturbed = self._call.outputs, list(map(aval_of, values)), perturbed
+        return Forward(self.outs, kept.taken(), kept, self.differentiable, kept.materialize)
+
+
+def _output(
+    call: Any, values: Values, inputs: Sequence[Any], again: Again | None
+) -> tuple[Any, list[Any], list[Any]]:
+    """What `setup_context` gets as output; the arrays in it, and the values that they are."""
+    d = call.definition
+    if again is None and not d.host:
+        output = call.arguments.call(d.forward, inputs)
+        call.outputs, objects = Outputs.of(output)
+        return output, objects, [own_value(x, call.output_name) for x in objects]
+    if again is None:
+        call.outputs, outs = HostForward(d, call.arguments)(values)
+    else:
+        outs = again()
+    objects = [given(x) for x in outs]
+    return call.outputs.filled(objects), objects, outs
+
+
+def run_and_keep(call: Any, values: Values, perturbed: Mask, again: Again, phase: Phase) -> Forward:
+    """Outputs and what a rule gets of the context, by one run: below a level that differentiates, if there is one."""
+    d = call.definition
+    traced = any_traced(values)
+    if not traced or d.setup is not None or d.vmap is not None or not d.derive_vmap or d.clear or hooked():
+        return Run(call, values, perturbed, again, True, traced).kept(phase, values, perturbed)
+    below = _Below(call, values, perturbed, phase)
+    outs = call.bind(values, below)
+    kept, places = below.result()
+    count = len(kept.outs)
+    everything, between = [*values, *outs[:count]], iter(outs[count:])
+    residuals = [next(between) if i is None else everything[i] for i in places]
+    return kept._replace(outs=outs[:count], residuals=residuals)
+
+
+def any_traced(values: Values) -> bool:
+    """Whether an outer level looks on, and must see the rule."""
+    return not _KNOWN.issuperset(map(type, values)) and any(map(is_traced, values))
+
+
+class _Below(CustomRule):
+    """``forward`` run once below a level that differentiates: outputs, and values in between that it saved.
+
+    Where that level differentiates as well, outputs have derivatives by the rule, and values in between those of what
+    ``forward`` does.
+    """
+
+    has_plain = True
+
+    def __init__(self, call: Any, values: Values, perturbed: Mask, phase: Phase):
+        self.name = call.name
+        self.arity = len(values)
+        self._call = call
+        self._perturbed = perturbed
+        self._phase = phase
+        self._found: Any = None
+        self._listening = True  # while the rule is applied: it lives on in jaxprs, and must not hold values
+
+    def fwd(self, values: Values) -> list[Any]:
+        """The outputs."""
+        return self._flat(values, None)
+
+    def plain(self, values: Values) -> list[Any]:
+        """The outputs, those of `forward` by the rule."""
+        return self._flat(values, lambda: self._call.bind(values))
+
+    def _flat(self, values: Values, again: Again | None) -> list[Any]:
+        kept = Run(self._call, values, self._perturbed, again, True).kept(
+            self._phase, values, self._perturbed
+        )
+        known = {id(x): i for i, x in enumerate([*values, *kept.outs])}
+        places = [known.get(id(x)) for x in kept.residuals]
+        if self._listening:
+            self._found = kept, places
+        return [*kept.outs, *[x for x, i in zip(kept.residuals, places) if i is None]]
+
+    def result(self) -> tuple[Forward, list[int | None]]:
+        """What the last run kept, and which of its residuals are values or outputs."""
+        found, self._found, self._listening = self._found, None, False
+        return found
+
+
+# --- on the host --------------------------------------------------------------------------------------------
+
+
+class HostForward:
+    """The forward of one call.
+
+    Parameters
+    ----------
+    definition : Definition
+    arguments : Arguments
+    """
+
+    def __init__(self, definition: Definition, arguments: Arguments):
+        self._definition = definition
+        self._arguments = arguments
+
+    def __call__(self, values: Sequence[Any]) -> tuple[Outputs, list[Any]]:
+        """The structure of the outputs, and the arrays in them."""
+        # A callback says that it has no derivative, where a value is being differentiated.
+        known = [None if isinstance(x, JVPTracer) else concrete(x) for x in values]
+        if all(x is not None for x in known):
+            outputs, arrays = Outputs.of(self._run(known))
+            return outputs, [
+                own_value(x, lambda: f"{self._definition.name}.forward: an output") for x in arrays
+            ]
+        return self._called_back(values)
+
+    def _run(self, arrays: Sequence[Any]) -> Any:
+        """What the user's function returns, numbers in it as arrays."""
+        args = self._arguments.filled([_read_only(x) for x in arrays])
+        found = tracing(eval_trace, self._arguments.call, self._definition.forward, args)
+        return tree_map(lambda x: np.asarray(x) if type(x) in PYTHON_KEYS else unwrap(x), found)
+
+    def _called_back(self, values: Sequence[Any]) -> tuple[Outputs, list[Any]]:
+        outputs, promised = Outputs.of(tree_map(self._stand_in, self._promised(values)))
+        if not promised:
+            raise FunctionDefinitionError(
+                f"{self._definition.name}: shape returned no array. Return a functrans.ShapeDtypeStruct(shape, dtype) "
+                "for each array that forward returns, in the same order and structure"
+            )
+        avals = tuple([aval_of(x) for x in promised])
+        tree = tree_structure((0,) * len(avals))
+
+        def forward(*arrays: Any) -> tuple[Any, ...]:
+            found, results = Outputs.of(self._run(arrays))
+            self._check_promise(outputs, avals, found, results)
+            return tuple(results)
+
+        forward.__name__ = f"{self._definition.name}.forward"
+        call = FlatCallback(forward, tree_structure(((0,) * len(values), {})), (), tree)
+        method = self._definition.vmap_method
+        return outputs, pure_callback_p.bind(*values, call=call, result_avals=avals, vmap_method=method)
+
+    def _check_promise(
+        self, promised: Outputs, avals: Sequence[Aval], found: Outputs, results: Sequence[Any]
+    ) -> None:
+        """Raise where forward returned another structure or dtype than shape told; shapes may be those of a batch."""
+        name = self._definition.name
+        if found.layout is not promised.layout or found.many != promised.many:
+            raise CallbackError(
+                f"{name}: forward returned {found}, but shape promises {promised}. Return the same structure from "
+                "both, with a functrans.ShapeDtypeStruct in the place of each array and number",
+                last_line(self._definition.forward),
+            )
+        for i, (x, aval) in enumerate(zip(results, avals)):
+            if x.dtype != aval.dtype:
+                raise CallbackError(
+                    f"{name}: forward returned an array of dtype {x.dtype} (array {i} of its outputs), but shape "
+                    f"promises {aval.dtype}. Convert it in forward (x.astype), or promise that dtype",
+                    last_line(self._definition.forward),
+                )
+
+    def _stand_in(self, x: Any) -> Any:
+        """An array without memory for something that has a shape and a dtype; anything else as it is."""
+        if type(x) in PYTHON_KEYS:  # what it stands for in forward, too
+            return np.asarray(x)
+        if not (hasattr(x, "shape") and hasattr(x, "dtype")):
+            return x
+        dtype = canonical(x.dtype, f"{self._definition.name}.shape: an output")
+        return np.broadcast_to(np.empty((), dtype), tuple(x.shape))
+
+    def _promised(self, values: Sequence[Any]) -> Any:
+        """The types of the results, as a tree of `ShapeDtypeStruct`."""
+        shape = self._definition.shape
+        if shape is not None:
+            args = self._arguments.filled([struct_of(aval_of(x).strong()) for x in values])
+            return self._arguments.call(shape, args)
+        example = [_first_example(x) for x in values]
+        if any(x is None for x in example):
+            raise FunctionDefinitionError(
+                f"{self._definition.name}: host forward has no shape rule. Write the staticmethod shape(*args), which "
+                "returns a functrans.ShapeDtypeStruct(shape, dtype) for each output of forward; in the place of arrays "
+                "it gets such structs"
+            )
+        return self._run(example)
+
+
+def _first_example(x: Any) -> Any:
+    """The numbers of the first of the examples that `vmap` maps over; None where they are not known."""
+    if type(x) is not BatchTracer:
+        return concrete(x)
+    whole = _first_example(x.value)
+    return None if whole is None or not whole.shape[x.dim] else whole.take(0, axis=x.dim)
+
+
+def _read_only(x: Any) -> np.ndarray:
+    found = unwrap(x).view() if isinstance(x, np.ndarray) else np.asarray(x)
+    found.flags.writeable = False
+    return found
