@@ -8,6 +8,7 @@ from types import MethodType
 from typing import Any
 
 from ..core.context import new_rlock
+from .fast_path import NO_CALL, Runner
 from .lowered import Traced
 from .stats import Stats
 from .watch import Watch
@@ -18,7 +19,8 @@ class Cache:
 
     def __init__(self) -> None:
         self.traced: dict[Hashable, Traced] = {}
-        self.runners: dict[Hashable, Callable[..., Any]] = {}
+        self.runners: dict[Hashable, Runner] = {}
+        self.latest = NO_CALL
         self.stats = Stats()
         self.watch: Watch | None = None
         self._locks: dict[Hashable, Any] = {}
@@ -49,6 +51,7 @@ class Cache:
             traced.jaxpr.forget()
         self.traced.clear()
         self.runners.clear()
+        self.latest = NO_CALL
         self.watch = None
 
 

@@ -61,6 +61,9 @@ class DonatingCall:
         self._executable.compile()
         return self
 
+    def fast_call(self, *arguments: Any) -> None:
+        """As `Executable.fast_call`: there is none, since each call has to consume its arguments."""
+
     def as_text(self) -> str:
         """As `Executable.as_text`."""
         return self._executable.as_text()

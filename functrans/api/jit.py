@@ -10,18 +10,15 @@ from functools import cached_property, partial
 from types import MethodType
 from typing import Any
 
-import numpy as np
-
-from ..arrays.array import Array, WeakArray, weak, wrap
+from ..arrays.array import weak, wrap
 from ..control import body_cache
 from ..control.call import call_p, set_compiler
 from ..core.attachment import Attachment
-from ..core.aval import PYTHON_SCALARS, Aval, aval_of
-from ..core.backward_state import BackwardState
+from ..core.aval import Aval, aval_of
 from ..core.config import config, trace_key
 from ..core.module_getattr import lazy_import
 from ..core.portable import Portable, in_words
-from ..core.trace import WEAK_KEYS, Tracer, current_trace, eval_trace, leaked
+from ..core.trace import Tracer, current_trace, eval_trace, leaked
 from ..core.tracebacks import show_users_frames
 from ..frontend.arguments import (
     Flat,
@@ -33,19 +30,13 @@ from ..frontend.arguments import (
     struct_aval,
 )
 from ..frontend.checked import checked
-from ..frontend.pytree import (
-    LEAF,
-    PyTreeDef,
-    tree_flatten,
-    tree_flatten_with_path,
-    tree_structure,
-    tree_unflatten,
-)
+from ..frontend.pytree import PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
 from ..frontend.pytree.nodes import kind_of
 from ..passes.toolkit import lift_tracers
 from ..transforms.stage import attach_to, stage
 from .caches import Cache, caches
 from .donation import donating, warn_unused, with_arrays
+from .fast_path import Runner, add_types, is_swapped
 from .instances import check, held_weakly, instance_of, title_of, watch
 from .lowered import Lowered, Traced
 from .static import DonatedArguments, Split, StaticArguments
@@ -56,34 +47,8 @@ lowering = lazy_import("functrans.lowering.run.executable")
 set_compiler(lambda jaxpr: lowering.compile_jaxpr(jaxpr))
 
 
-def _add_types(key: list[Any], leaves: Sequence[Any]) -> bool:
-    """Append to `key` what a kernel depends on in each leaf; false if a leaf is not an array or a number."""
-    for x in leaves:
-        kind = type(x)
-        if kind is np.ndarray or kind is Array:
-            key.append(x.dtype)
-            key.append(x.shape)
-        elif kind in PYTHON_SCALARS:
-            key.append(kind)
-        elif kind is WeakArray:
-            key.append(WEAK_KEYS[x.dtype.kind])
-        elif kind is BackwardState:
-            key.append(kind)
-        elif isinstance(x, np.generic):
-            key.append(x.dtype)
-            key.append(())
-        else:
-            return False
-    return True
-
-
 def _is_tracer(x: Any) -> bool:
     return isinstance(x, Tracer)
-
-
-def _swapped(key: Any) -> bool:
-    """Whether an argument is not in native byte order, and so must be converted, which the fast path skips."""
-    return any(isinstance(part, np.dtype) and not part.isnative for part in key)
 
 
 class Jitted(Portable):
@@ -113,23 +78,37 @@ class Jitted(Portable):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function's kernels, after tracing and compiling it if these argument types are new."""
         try:
-            if not self._plain or current_trace.get() is not eval_trace:
-                return self._call(args, kwargs, None)
-            leaves: Sequence[Any] = args
-            key: list[Any] = [trace_key()]
-            if kwargs or not _add_types(key, args):
-                leaves, treedef = tree_flatten((args, kwargs))
-                key = [trace_key(), treedef]
-                if not _add_types(key, leaves):
-                    return self._call(args, kwargs, None)
-            runner = self._runners.get(tuple(key))
-            if runner is None:
-                return self._call(args, kwargs, tuple(key))
-            self._hit()
-            return runner(*leaves)
+            if current_trace.get() is eval_trace:
+                options, read, match, call = self._cache.latest
+                if options is trace_key():
+                    leaves = read(args, kwargs) if read is not None else () if kwargs else args
+                    if match(leaves):
+                        self._hit()
+                        return call(*leaves)
+                if self._plain:
+                    return self._looked_up(args, kwargs)
+            return self._call(args, kwargs, None)
         except Exception as error:
             show_users_frames(error)
             raise
+
+    def _looked_up(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        leaves: Sequence[Any] = args
+        options, treedef = trace_key(), None
+        key: list[Any] = [options]
+        if kwargs or not add_types(key, args):
+            leaves, treedef = tree_flatten((args, kwargs))
+            key = [options, treedef]
+            if not add_types(key, leaves):
+                return self._call(args, kwargs, None)
+        runner = self._runners.get(tuple(key))
+        if runner is None:
+            return self._call(args, kwargs, tuple(key))
+        self._hit()
+        fast = runner.fast(options, treedef, leaves, self._guarded)
+        if fast is not None:
+            self._cache.latest = fast
+        return runner.call(*leaves)
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any], fast_key: Hashable) -> Any:
         if config.disable_jit:
@@ -146,10 +125,10 @@ class Jitted(Portable):
         run = donating(traced.jaxpr, traced.donated)
         values = with_arrays(values, split.dynamic, traced.donated)
         outs = run(*values)
-        wraps = [weak if a.is_number else wrap for a in traced.jaxpr.out_avals]
-        if fast_key is not None and not _swapped(fast_key):
-            self._runners[fast_key] = self._guarded(_runner(run, traced.out_tree, wraps))
-        return tree_unflatten(traced.out_tree, [f(x) for f, x in zip(wraps, outs)])
+        numbers = [a.is_number for a in traced.jaxpr.out_avals]
+        if fast_key is not None and not is_swapped(fast_key):
+            self._runners[fast_key] = Runner(run, traced.out_tree, numbers, self._guarded)
+        return tree_unflatten(traced.out_tree, [weak(x) if w else wrap(x) for w, x in zip(numbers, outs)])
 
     def _traced(self, split: Split, avals: list[Aval], treedef: PyTreeDef) -> Traced:
         key = (trace_key(), treedef, split.key, *avals)
@@ -323,22 +302,6 @@ class JittedMethod(Jitted):
 
 def _bind(method: Jitted, instance: Any) -> Any:
     return method.__get__(instance, type(instance))
-
-
-def _runner(run: Any, out_tree: PyTreeDef, wraps: Sequence[Callable[[Any], Any]]) -> Callable[..., Any]:
-    """The fast path from leaves to results; each result goes through its function in `wraps`."""
-    call = run.compile().call
-    if out_tree == LEAF:
-        (only,) = wraps
-        return lambda *args: only(call(*args)[0])
-    flat = out_tree == tree_structure((0,) * out_tree.num_leaves)
-    if weak in wraps:
-        if flat:
-            return lambda *args: tuple([f(x) for f, x in zip(wraps, call(*args))])
-        return lambda *args: tree_unflatten(out_tree, [f(x) for f, x in zip(wraps, call(*args))])
-    if flat:
-        return lambda *args: tuple([wrap(x) for x in call(*args)])
-    return lambda *args: tree_unflatten(out_tree, [wrap(x) for x in call(*args)])
 
 
 @checked

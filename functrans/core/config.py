@@ -135,7 +135,7 @@ class Patch:
 class OptionValues:
     """The values of the process. Separate from `Config`, whose `__getattr__` makes attribute access slow."""
 
-    __slots__ = ("current", "key", "lock", "patch", "values", "version")
+    __slots__ = ("_keys", "current", "key", "lock", "patch", "values", "version")
 
     def __init__(self, values: dict[str, Any]):
         self.patch: ContextVar[Patch | None] = ContextVar("functrans_config_patch", default=None)
@@ -143,6 +143,7 @@ class OptionValues:
         self.values = values
         self.version = 0
         self.lock = new_lock()
+        self._keys: dict[tuple[Any, ...], tuple[Any, ...]] = {}  # equal keys are one object
         self.key = self.key_with({})
 
     def set(self, name: str, value: Any) -> None:
@@ -155,7 +156,8 @@ class OptionValues:
     def key_with(self, overrides: dict[str, Any]) -> tuple[Any, ...]:
         """The trace key under these overrides."""
         values = {**self.values, **overrides}
-        return tuple([values[name] for name, option in _OPTIONS.items() if option.traced])
+        key = tuple([values[name] for name, option in _OPTIONS.items() if option.traced])
+        return self._keys.setdefault(key, key)
 
     def trace_key(self) -> tuple[Any, ...]:
         """The trace key of this context, cached because compiled functions need it at every call."""

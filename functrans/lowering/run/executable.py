@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,12 +11,14 @@ import numpy as np
 
 from ...control.body_cache import interned
 from ...control.callback import Replay, made_before
+from ...core.backward_state import StateAval
 from ...core.config import config
 from ...core.context import new_lock, run_with
 from ...core.ir import Eqn, Jaxpr, subjaxprs
 from ...core.printing import show
 from ...core.source import Source
 from ...core.tape import Tape, TapeAval
+from ...frontend.pytree import PyTreeDef
 from ...passes.toolkit import extract
 from ...primitives.tape import tape_is_full
 from ..backend import Options
@@ -24,12 +26,13 @@ from ..host.debug_nans import look
 from ..host.explain_failure import evaluate_on_host
 from ..jaxpr.partition import HostStep
 from ..jaxpr.simplify import inlined
+from ..llvm.native_call import ARRAYS, matcher
 from ..loops import ir
 from ..lower import LoweredKernel, lower
 from ..python.emit import emit_python
 from .cache import kernels
 from .compile import CompiledKernel
-from .wrapper import write_wrapper
+from .wrapper import Public, write_wrapper
 
 
 def compile_jaxpr(jaxpr: Jaxpr, donated: tuple[int, ...] = ()) -> Executable:
@@ -121,11 +124,38 @@ class Executable:
         with self._lock:
             if self._steps is None:
                 steps = [s if isinstance(s, HostStep) else self._compiled(s) for s in self._lowered]
-                failed = partial(_failed, self.simplified)
-                seek = partial(look, self.simplified) if self._debug_nans else None
-                self.__dict__["call"] = write_wrapper(self.simplified, steps, failed, seek, self._donated)
                 self._steps = steps
+                self.__dict__["call"] = self._wrapper()
         return self
+
+    def _wrapper(self, public: Public | None = None) -> Callable[..., Any]:
+        assert self._steps is not None
+        failed = partial(_failed, self.simplified)
+        seek = partial(look, self.simplified) if self._debug_nans else None
+        return write_wrapper(self.simplified, self._steps, failed, seek, self._donated, public)
+
+    def fast_call(
+        self, leaves: Sequence[Any], out_tree: PyTreeDef, weak: Sequence[bool]
+    ) -> tuple[Callable[[tuple[Any, ...]], bool], Callable[..., Any]] | None:
+        """The quickest way to run the program on arguments like these, each an array or a number.
+
+        Returns
+        -------
+        tuple of callables, or None
+            ``match(leaves)``, whether a tuple is like the arguments; and ``call(*leaves)``, the result for a user: a
+            tree `out_tree` of `Array`, or of `WeakArray` where `weak` is set. None where there is no such way.
+        """
+        self.compile()
+        if self._debug_nans or self._options.backend == "python":
+            return None
+        if any(
+            isinstance(v.aval, TapeAval | StateAval)
+            for v in (*self.simplified.invars, *self.simplified.outvars)
+        ):
+            return None
+        match = matcher(leaves)
+        tidy = tuple([type(x) in ARRAYS for x in leaves])
+        return None if match is None else (match, self._wrapper(Public(tidy, out_tree, tuple(weak))))
 
     def _compiled(self, lowered: LoweredKernel) -> KernelUnit:
         code, now = kernels.get(lowered.kernel, self._options)

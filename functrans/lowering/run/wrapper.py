@@ -5,28 +5,31 @@ not.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...arrays.array import Array, weak, wrap
 from ...control.callback import made_before
 from ...core.backward_state import StateAval, state_number
 from ...core.context import run_with
 from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ...core.tape import Tape, TapeAval, new_pool
+from ...frontend.pytree import PyTreeDef
+from ...frontend.pytree.generated import tree_expression
 from ..backend import Run
 from ..host.debug_nans import any_nan
 from ..host.explain_failure import call_host, out_of_memory
 from ..host.host_calls import HostEquation
 from ..jaxpr.partition import HostStep
+from ..llvm.native_call import TIDY
 from ..loops import ir
 
 if TYPE_CHECKING:
     from .executable import KernelUnit
 
-#: NumPy's flags for arrays that are C-contiguous and aligned, as ``x.flags.num`` has them.
-TIDY = 0x1 | 0x100
 #: Scratch memory of up to this many bytes is kept from call to call.
 POOLED = 1 << 27
 
@@ -65,7 +68,8 @@ def write_wrapper(
     failed: Callable[[tuple[Any, ...], dict[Eqn, tuple[Any, ...]]], list[np.ndarray]],
     look: Callable[..., None] | None = None,
     donated: Collection[int] = (),
-) -> Callable[..., list[np.ndarray]]:
+    public: Public | None = None,
+) -> Callable[..., Any]:
     """A function of the inputs that runs the steps and returns the list of outputs.
 
     Parameters
@@ -81,8 +85,10 @@ def write_wrapper(
         Called where a result has a NaN, with the list of results and then as `failed` without the status.
     donated : collection of int
         The inputs that a result may be, or be written to.
+    public : Public, optional
+        What to return instead of the list, and which inputs need no check.
     """
-    writer = _Writer(jaxpr)
+    writer = _Writer(jaxpr, public)
     units = [step for step in steps if not isinstance(step, HostStep)]
     if look is not None or any(type(s) is ir.Fail for unit in units for s in ir.walk(unit.kernel.body)):
         writer.note_calls([entry for unit in units for entry in unit.calls])
@@ -96,9 +102,33 @@ def write_wrapper(
     return writer.function()
 
 
+@dataclass(frozen=True)
+class Public:
+    """How users call a program.
+
+    Attributes
+    ----------
+    tidy : tuple of bool
+        For each input, whether it is always a C-contiguous, aligned ndarray of its dtype.
+    out_tree : PyTreeDef
+        The structure of the result.
+    weak : tuple of bool
+        For each output, whether the user receives a `WeakArray`, instead of an `Array`.
+    """
+
+    tidy: tuple[bool, ...]
+    out_tree: PyTreeDef
+    weak: tuple[bool, ...]
+
+    def finish(self, outs: Sequence[Any]) -> Any:
+        """What the user receives for the list of outputs."""
+        return self.out_tree.unflatten([weak(x) if w else wrap(x) for w, x in zip(self.weak, outs)])
+
+
 class _Writer:
-    def __init__(self, jaxpr: Jaxpr):
+    def __init__(self, jaxpr: Jaxpr, public: Public | None):
         self.jaxpr = jaxpr
+        self.public = public
         self.names: dict[str, Any] = {
             "ndarray": np.ndarray,
             "empty": np.empty,
@@ -119,9 +149,11 @@ class _Writer:
         for v, c in zip(jaxpr.constvars, jaxpr.consts):
             self.names[self.name(v, "c")] = c if isinstance(v.aval, TapeAval) else tidy(c, v.aval.dtype)
             self.unpack(v)
-        for v in jaxpr.invars:
+        for i, v in enumerate(jaxpr.invars):
             if isinstance(v.aval, TapeAval):
                 self.unpack(v)
+                continue
+            if public is not None and public.tidy[i]:
                 continue
             if isinstance(v.aval, StateAval):
                 self.lines.append(f"{self.text[v]} = state_number({self.text[v]})")
@@ -191,7 +223,11 @@ class _Writer:
         else:
             self._with_scratch(unit, run, status, arrays)
         # Whether a kernel can fail stands in its text; one test costs 10 ns.
-        self.lines += [f"if {status}:", f"    return failed({status}, {self.run_so_far()})"]
+        failed = f"failed({status}, {self.run_so_far()})"
+        self.lines += [
+            f"if {status}:",
+            f"    return {failed if self.public is None else f'finish({failed})'}",
+        ]
 
     def run_so_far(self) -> str:
         """The arguments, and the results of the host calls that were made."""
@@ -259,12 +295,31 @@ class _Writer:
                 text = f"array({text}, {self.constant('d', a.aval.dtype)})"
             seen.add(a)
             outs.append(text)
+        if self.public is not None:
+            self.finish(outs, self.public)
+            return
         if look is not None:
             any_ = self.constant("any_nan", any_nan)
             self.lines += [f"outs = [{', '.join(outs)}]", f"if {any_}(outs):"]
             self.lines += [f"    {self.constant('look', look)}(outs, {self.run_so_far()})", "return outs"]
             return
         self.lines.append(f"return [{', '.join(outs)}]")
+
+    def finish(self, outs: list[str], public: Public) -> None:
+        """Return what the user receives: what `Public.finish` does, written out."""
+        self.names.update(view=np.ndarray.view, setflags=np.ndarray.setflags, Array=Array, weak=weak)
+        self.names["finish"] = public.finish
+        results = [self.fresh("out") for _ in outs]
+        for result, text, is_weak in zip(results, outs, public.weak):
+            self.lines.append(f"{result} = {f'weak({text})' if is_weak else f'view({text}, Array)'}")
+            if not is_weak:
+                self.lines.append(f"setflags({result}, False)")  # by position: half the time of write=False
+        constants: dict[str, Any] = {}
+        flat = f"[{', '.join(results)}]"
+        tree = tree_expression(public.out_tree, iter(results), constants)
+        self.names.update(constants)
+        self.lines.append(f"return {tree or f'unflatten({flat})'}")
+        self.names["unflatten"] = public.out_tree.unflatten
 
     def function(self) -> Callable[..., list[np.ndarray]]:
         # Globals of the wrapper are bound as defaults: local variables are quicker to read.

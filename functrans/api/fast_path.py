@@ -1,0 +1,135 @@
+"""What a jitted function does on a call of known types: find the program, run it, wrap the results.
+
+A call first asks whether its arguments are like those of the call before, with a few machine instructions
+(`FastCall`). If they are not, it looks up their types in a dictionary, whose values are `Runner` objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arrays.array import Array, WeakArray, weak, wrap
+from ..core.aval import PYTHON_SCALARS
+from ..core.backward_state import BackwardState
+from ..core.trace import WEAK_KEYS
+from ..frontend.pytree import LEAF, PyTreeDef, tree_structure, tree_unflatten
+from ..frontend.pytree.generated import leaf_reader
+
+#: Of calls with more leaves, reading them takes most of the time, and writing a function that reads them takes long.
+_MOST_LEAVES = 64
+
+
+class FastCall(NamedTuple):
+    """A program, and how to recognise arguments that it takes as they are.
+
+    Attributes
+    ----------
+    options : tuple
+        The trace key under which it was traced, the very object.
+    read : callable or None
+        From ``(args, kwargs)`` to the tuple of leaves. None if all arguments are positional leaves.
+    match : callable
+        Whether a tuple of leaves has the types of the program.
+    call : callable
+        From the leaves to the result.
+    """
+
+    options: Any
+    read: Callable[..., tuple[Any, ...]] | None
+    match: Callable[[tuple[Any, ...]], bool]
+    call: Callable[..., Any]
+
+
+def _never(leaves: tuple[Any, ...]) -> bool:
+    return False
+
+
+#: That of a function which was not called yet.
+NO_CALL = FastCall(None, None, _never, _never)
+
+
+class Runner:
+    """A compiled program, called with leaves of the types that it was traced for."""
+
+    __slots__ = ("_fast", "_out_tree", "_run", "_tried", "_weak", "call")
+
+    def __init__(self, run: Any, out_tree: PyTreeDef, weak_outs: Sequence[bool], guard: Callable[..., Any]):
+        self._run = run
+        self._out_tree = out_tree
+        self._weak = weak_outs
+        self.call = guard(_general(run, out_tree, [weak if w else wrap for w in weak_outs]))
+        self._fast: FastCall | None = None
+        self._tried = False
+
+    def fast(
+        self, options: Any, treedef: PyTreeDef | None, leaves: Sequence[Any], guard: Callable[..., Any]
+    ) -> FastCall | None:
+        """The fast call for arguments like these; None if there is none.
+
+        It is written at the second call, since most programs that are called once are not called again.
+        """
+        if not self._tried:
+            self._fast = self._written(options, treedef, leaves, guard)
+            self._tried = True
+        return self._fast
+
+    def _written(
+        self, options: Any, treedef: PyTreeDef | None, leaves: Sequence[Any], guard: Callable[..., Any]
+    ) -> FastCall | None:
+        if not 0 < len(leaves) <= _MOST_LEAVES or not all(map(_is_recognised, leaves)):
+            return None
+        read = None if treedef is None else leaf_reader(treedef)
+        if treedef is not None and read is None:
+            return None
+        found = self._run.fast_call(leaves, self._out_tree, self._weak)
+        return None if found is None else FastCall(options, read, found[0], guard(found[1]))
+
+
+def _is_recognised(x: Any) -> bool:
+    """Whether the class of a leaf, or its class, dtype and shape, decide what is traced for it."""
+    return type(x) in (np.ndarray, Array) or type(x) in PYTHON_SCALARS or isinstance(x, np.number | np.bool_)
+
+
+def add_types(key: list[Any], leaves: Sequence[Any]) -> bool:
+    """Append to `key` what a kernel depends on in each leaf; false if a leaf is not an array or a number."""
+    for x in leaves:
+        kind = type(x)
+        if kind is np.ndarray or kind is Array:
+            key.append(x.dtype)
+            key.append(x.shape)
+        elif kind in PYTHON_SCALARS:
+            key.append(kind)
+        elif kind is WeakArray:
+            key.append(WEAK_KEYS[x.dtype.kind])
+        elif kind is BackwardState:
+            key.append(kind)
+        elif isinstance(x, np.generic):
+            key.append(x.dtype)
+            key.append(())
+        else:
+            return False
+    return True
+
+
+def is_swapped(key: Any) -> bool:
+    """Whether an argument is not in native byte order, and so must be converted, which the fast path skips."""
+    return any(isinstance(part, np.dtype) and not part.isnative for part in key)
+
+
+def _general(run: Any, out_tree: PyTreeDef, wraps: Sequence[Callable[[Any], Any]]) -> Callable[..., Any]:
+    """The fast path from leaves to results; each result goes through its function in `wraps`."""
+    call = run.compile().call
+    if out_tree == LEAF:
+        (only,) = wraps
+        return lambda *args: only(call(*args)[0])
+    flat = out_tree == tree_structure((0,) * out_tree.num_leaves)
+    if weak in wraps:
+        if flat:
+            return lambda *args: tuple([f(x) for f, x in zip(wraps, call(*args))])
+        return lambda *args: tree_unflatten(out_tree, [f(x) for f, x in zip(wraps, call(*args))])
+    if flat:
+        return lambda *args: tuple([wrap(x) for x in call(*args)])
+    return lambda *args: tree_unflatten(out_tree, [wrap(x) for x in call(*args)])
