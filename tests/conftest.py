@@ -7,7 +7,9 @@ from collections import Counter
 import pytest
 from hypothesis import settings
 
-os.environ.setdefault("FUNCTRANS_CHECKED", "1")  # for this process, and for those that tests start
+# For this process, and for those that tests start: the tests compile what they run.
+os.environ.setdefault("FUNCTRANS_CHECKED", "1")
+os.environ.setdefault("FUNCTRANS_CACHE", "0")
 
 from functrans.core.config import config
 

@@ -41,6 +41,7 @@ STAGES = [
     "__init__",
     "undisturbed",
     "processor",
+    "disk",
     "blas",
     "host",
     "jaxpr",

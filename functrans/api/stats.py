@@ -17,6 +17,8 @@ class CacheInfo(NamedTuple):
         How often the Python function was traced.
     compiles : int
         Kernels compiled, including those of derivatives, but not kernels that another function had compiled.
+    disk_hits : int
+        Kernels that another process had compiled, and that were read from the cache on disk.
     hits, misses : int
         Calls whose argument types had been traced before, and calls whose had not.
     routes : dict of str to int
@@ -25,6 +27,7 @@ class CacheInfo(NamedTuple):
 
     traces: int
     compiles: int
+    disk_hits: int
     hits: int
     misses: int
     routes: dict[str, int]
@@ -39,6 +42,7 @@ class Stats:
         self._lock = new_lock()
         self._misses = 0
         self._compiles = 0
+        self._disk_hits = 0
         self._routes: dict[str, int] = {}
 
     def miss(self) -> None:
@@ -46,14 +50,16 @@ class Stats:
         with self._lock:
             self._misses += 1
 
-    def count_kernel(self, route: str, compiled: bool) -> None:
-        """Count a kernel made by `route`; `compiled` is false if it was in the kernel cache."""
+    def count_kernel(self, route: str, origin: str) -> None:
+        """Count a kernel made by `route`; see `lowering.backend.Code` for its origin."""
         with self._lock:
-            self._compiles += compiled
+            self._compiles += origin == "compiled"
+            self._disk_hits += origin == "disk"
             self._routes[route] = self._routes.get(route, 0) + 1
 
     def info(self) -> CacheInfo:
         """The counts now."""
         with self._lock:
             hits = int(repr(self._hits)[6:-1])
-            return CacheInfo(self._misses, self._compiles, hits, self._misses, dict(self._routes))
+            counts = self._misses, self._compiles, self._disk_hits, hits, self._misses
+            return CacheInfo(*counts, dict(self._routes))

@@ -85,6 +85,8 @@ class Option(Generic[T]):
         """The valid values, in words."""
         if isinstance(self.default, bool):
             return "True or False"
+        if isinstance(self.default, str) and not self.choices:
+            return "a text"
         return (
             " or ".join(map(repr, self.choices)) if self.choices else f"an integer of at least {self.least}"
         )
@@ -94,7 +96,9 @@ class Option(Generic[T]):
         kind: Any = type(self.default)
         if type(value) is not kind:
             return False
-        return value in self.choices if self.choices else kind is bool or value >= self.least
+        if kind is int:
+            return value >= self.least
+        return value in self.choices if self.choices else True
 
     def checked(self, value: Any, where: str | None = None) -> T:
         """The value, validated; raises a `ConfigError` if it is invalid."""
@@ -255,6 +259,21 @@ class Config:
         "checked after each call; memory that is not yet written, or already released, is filled with NaN. "
         "`MemoryDamageError` names the kernel and the buffer. Kernels are compiled differently, and arguments and "
         "results are copied.",
+    )
+    cache = Option(
+        True,
+        "Keep compiled kernels on disk, where other processes find them.",
+        traced=False,
+    )
+    cache_dir = Option(
+        "",
+        "The directory of that cache; the empty text stands for ``functrans`` in the user's cache directory.",
+        traced=False,
+    )
+    cache_limit = Option(
+        1 << 30,
+        "The most bytes that the cache on disk may take; the kernels that were not used for longest are removed.",
+        traced=False,
     )
     _store: OptionValues
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from .loops import ir
 
+#: Where code comes from; see `Code`.
+Origin = Literal["compiled", "disk", "memory"]
 #: A kernel with fixed parameters, called with one array per storage; returns the kernel's status.
 Run = Callable[[tuple[np.ndarray, ...]], int]
 
@@ -56,6 +58,8 @@ class Code(Protocol):
         The kernel as a function: one that Numba jitted, or the Python function.
     llvm : str
         Its LLVM text; empty if it has none.
+    origin : {'compiled', 'disk', 'memory'}
+        Whether it was compiled now, or before: by another process, or by this one.
     """
 
     @property
@@ -65,6 +69,11 @@ class Code(Protocol):
 
     @property
     def llvm(self) -> str:
+        """See the class."""
+        ...
+
+    @property
+    def origin(self) -> Origin:
         """See the class."""
         ...
 
@@ -91,7 +100,7 @@ class Backend(Protocol):
         """Whether it can compile kernels with the kinds of statements in this one."""
         ...
 
-    def compile(self, kernel: ir.Kernel, options: Options) -> Code:
+    def compile(self, kernel: ir.Kernel, options: Options, text: str = "") -> Code:
         """The code of an outlined kernel.
 
         Raises

@@ -6,6 +6,7 @@ import pytest
 from functrans.core.aval import aval_of
 from functrans.core.ir import Eqn, Jaxpr, Literal, Var
 from functrans.core.trace import Trace, Tracer, eval_trace, tracing
+from functrans.lowering.llvm import store
 
 
 class _Staged(Tracer):
@@ -53,6 +54,14 @@ def _stage(f, *args, stats=None):
     outs = [trace.atom(x) for x in (out if isinstance(out, (tuple, list)) else [out])]
     constvars, consts = list(trace.consts), list(trace.consts.values())
     return Jaxpr(invars, trace.eqns, outs, constvars=constvars, consts=consts, stats=stats)
+
+
+@pytest.fixture(autouse=True)
+def _compiles_for_itself():
+    """Tests patch what kernels are made by: none may get the code of another one's kernel."""
+    store.forget()
+    yield
+    store.forget()
 
 
 @pytest.fixture

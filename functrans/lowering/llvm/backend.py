@@ -19,10 +19,12 @@ import numpy as np
 from ..backend import Options, Run, UnsupportedKernelError
 from ..blas import MissingRoutineError
 from ..loops import ir
+from ..loops.show import show
 from ..processor import processor
-from .emit import LLVMKernel, emit_llvm
+from .emit import emit_llvm
 from .native_call import ARRAY_DATA, TUPLE_ITEMS, native_call
 from .objects import LoadedCode, ObjectCode, compile_object
+from .store import Origin, obtain
 from .symbols import address_of, load
 
 
@@ -35,19 +37,22 @@ class LLVM:
         """It supports every kernel."""
         return True
 
-    def compile(self, kernel: ir.Kernel, options: Options) -> NativeCode:
+    def compile(self, kernel: ir.Kernel, options: Options, text: str = "") -> NativeCode:
         """See `Backend.compile`; fails if SciPy or the C library lacks a routine that the kernel calls."""
         if not layout_is_known():
             raise UnsupportedKernelError("arrays have an unknown memory layout")
-        text = emit_llvm(kernel, options)
+        cpu = processor(options.cpu)
+        wanted = f"{text or show(kernel)}\nstrict={options.strict} checked={options.checked}"
         try:
-            return NativeCode(kernel, options, load(compile_text(text, options)))
+            loaded, origin = obtain(wanted, cpu, kernel.name, lambda: compile_text(kernel, options), load)
         except MissingRoutineError as error:
             raise UnsupportedKernelError(error.args[0]) from error
+        return NativeCode(kernel, options, loaded, origin)
 
 
-def compile_text(code: LLVMKernel, options: Options) -> ObjectCode:
-    """The object code of a kernel's text."""
+def compile_text(kernel: ir.Kernel, options: Options) -> ObjectCode:
+    """The object code of a kernel."""
+    code = emit_llvm(kernel, options)
     for name in code.symbols:
         address_of(name)
     return compile_object(code.text, code.entry, processor(options.cpu))
@@ -63,7 +68,8 @@ class NativeCode:
         which returns the status. It is good for as long as this object lives.
     """
 
-    def __init__(self, kernel: ir.Kernel, options: Options, loaded: LoadedCode):
+    def __init__(self, kernel: ir.Kernel, options: Options, loaded: LoadedCode, origin: Origin):
+        self.origin = origin
         self._kernel = kernel
         self._options = options
         self._loaded = loaded

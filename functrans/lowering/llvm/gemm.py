@@ -25,6 +25,7 @@ from ...core.context import new_lock
 from ..blas import address
 from ..processor import processor
 from .objects import LoadedCode, compile_object, load_object
+from .store import obtain
 
 _BYTES = 64
 """The size of a vector in bytes."""
@@ -53,8 +54,17 @@ def own_gemm(letter: str) -> int:
 def _own_product(letter: str) -> LoadedCode:
     threads = _thread_count()
     # No optimisation pass would improve it: 30 ms instead of 100.
-    code = compile_object(gemm_text(letter, bool(threads)), _own(letter), processor(), optimize=False)
-    return load_object(code, {_of_blas(letter): address(f"{letter}gemm"), _COUNT: threads})
+    text, addresses = (
+        gemm_text(letter, bool(threads)),
+        {_of_blas(letter): address(f"{letter}gemm"), _COUNT: threads},
+    )
+    return obtain(
+        text,
+        processor(),
+        f"{letter}gemm",
+        lambda: compile_object(text, _own(letter), processor(), optimize=False),
+        lambda code: load_object(code, addresses),
+    )[0]
 
 
 def _thread_count() -> int:

@@ -20,6 +20,7 @@ from ...arrays.array import Array, wrap
 from ..processor import processor
 from ..undisturbed import undisturbed
 from .objects import LoadedCode, compile_object
+from .store import obtain
 from .symbols import load
 
 #: Where CPython keeps the items of a tuple and NumPy the data pointer of an array (`layout_is_known` checks it).
@@ -248,7 +249,8 @@ def _make_method(name: str) -> _MethodDef:
             save="%thread = call ptr @PyEval_SaveThread()" if nogil else "",
             restore="call void @PyEval_RestoreThread(ptr %thread)" if nogil else "",
         )
-    code = load(compile_object(text, f"functrans.{name}", processor(), optimize=False))
+    cpu, entry = processor(), f"functrans.{name}"
+    code, _ = obtain(text, cpu, name, lambda: compile_object(text, entry, cpu, optimize=False), load)
     method = _MethodDef(name.encode(), code.address, _METH_O, None)
     _kept.append((method, code))
     return method

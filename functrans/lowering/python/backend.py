@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.context import run_quietly
-from ..backend import Options, Run, UnsupportedKernelError
+from ..backend import Options, Origin, Run, UnsupportedKernelError
 from ..loops import ir
 from . import runtime
 from .emit import emit_python
@@ -24,7 +24,7 @@ class Plain:
         """It supports every kernel."""
         return True
 
-    def compile(self, kernel: ir.Kernel, options: Options) -> PythonCode:
+    def compile(self, kernel: ir.Kernel, options: Options, text: str = "") -> PythonCode:
         """See `Backend.compile`."""
         return PythonCode(kernel, runtime.python_function(kernel, emit_python(kernel)))
 
@@ -38,7 +38,7 @@ class Njit:
         """It supports kernels without BLAS, host calls and tapes."""
         return not any(type(s) in (ir.Call, ir.HostCall, ir.Reserve) for s in ir.walk(kernel.body))
 
-    def compile(self, kernel: ir.Kernel, options: Options) -> PythonCode:
+    def compile(self, kernel: ir.Kernel, options: Options, text: str = "") -> PythonCode:
         """See `Backend.compile`."""
         import numba
 
@@ -64,6 +64,7 @@ class PythonCode:
     kernel: ir.Kernel
     entry: Callable[..., int]
     llvm: str = ""
+    origin: Origin = "compiled"
 
     def bind(self, ints: tuple[int, ...], floats: tuple[float, ...], nogil: bool) -> Run:
         """See `Code.bind`; the GIL is never released."""

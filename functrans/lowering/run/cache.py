@@ -1,46 +1,51 @@
-"""Compiled kernels of this process, by their outlined text and options."""
+"""The compiled kernels that are in use in this process, by their outlined text and options."""
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Any
+from weakref import WeakValueDictionary
 
 from ...core.context import new_lock
-from ..backend import Options
+from ..backend import Options, Origin
+from ..llvm.store import forget
 from ..loops import ir
 from ..loops.show import show
 from ..undisturbed import undisturbed
 from .compile import CompiledKernel, compile_kernel
 
-_Key = tuple[str, Options]
+_Key = tuple[bytes, Options]
 
 
 class KernelCache:
     """Compiles each kernel once, also when several threads ask for it at the same moment.
 
-    A thread that asks for a kernel which another one is compiling waits for it.
+    A thread that asks for a kernel which another one is compiling waits for it. A kernel lives as long as somebody
+    holds it: its machine code is freed with the last function that runs it.
     """
 
     def __init__(self) -> None:
-        self._kernels: dict[_Key, CompiledKernel] = {}
+        self._kernels: WeakValueDictionary[_Key, CompiledKernel] = WeakValueDictionary()
         self._compiling: dict[_Key, Any] = {}
         self._lock = new_lock()
 
-    def get(self, kernel: ir.Kernel, options: Options) -> tuple[CompiledKernel, bool]:
-        """The compiled form of an outlined kernel, and whether it was compiled now."""
-        key = show(kernel), options
+    def get(self, kernel: ir.Kernel, options: Options) -> tuple[CompiledKernel, Origin]:
+        """The compiled form of an outlined kernel, and where it comes from."""
+        text = show(kernel)
+        key = blake2b(text.encode(), digest_size=24).digest(), options
         known = self._kernels.get(key)
-        return (known, False) if known is not None else undisturbed(self._compiled, key, kernel)
+        return (known, "memory") if known is not None else undisturbed(self._compiled, key, kernel, text)
 
-    def _compiled(self, key: _Key, kernel: ir.Kernel) -> tuple[CompiledKernel, bool]:
+    def _compiled(self, key: _Key, kernel: ir.Kernel, text: str) -> tuple[CompiledKernel, Origin]:
         with self._lock:
             mine = self._compiling.setdefault(key, new_lock())
         try:
             with mine:
                 known = self._kernels.get(key)
                 if known is not None:
-                    return known, False
-                compiled = self._kernels[key] = compile_kernel(kernel, key[1])
-                return compiled, True
+                    return known, "memory"
+                compiled = self._kernels[key] = compile_kernel(kernel, key[1], text)
+                return compiled, compiled.code.origin
         finally:
             with self._lock:
                 self._compiling.pop(key, None)
@@ -49,9 +54,10 @@ class KernelCache:
         return len(self._kernels)
 
     def clear(self) -> None:
-        """Forget all kernels (those in use stay alive)."""
+        """Forget all kernels (those in use stay alive), and the object code of those that were in use."""
         with self._lock:
             self._kernels.clear()
+        forget()
 
 
 #: The kernels of this process.

@@ -95,14 +95,14 @@ class CompiledKernel:
         return self.bind(ints, floats)(buffers)
 
 
-def compile_kernel(kernel: ir.Kernel, options: Options = DEFAULT_OPTIONS) -> CompiledKernel:
+def compile_kernel(kernel: ir.Kernel, options: Options = DEFAULT_OPTIONS, text: str = "") -> CompiledKernel:
     """Compile an outlined kernel by the best backend that works here and takes it."""
     last = BACKENDS[-1]
     backend = last if options.backend == "python" else best_backend()
     if not backend.takes(kernel):
         backend = last
     try:
-        code = backend.compile(kernel, options)
+        code = backend.compile(kernel, options, text)
     except UnsupportedKernelError as error:
         warnings.warn(f"kernel '{kernel.name}' runs as Python: {error}", RuntimeWarning, stacklevel=2)
         backend, code = last, last.compile(kernel, options)

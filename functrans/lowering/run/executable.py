@@ -158,9 +158,9 @@ class Executable:
         return None if match is None else (match, self._wrapper(Public(tidy, out_tree, tuple(weak))))
 
     def _compiled(self, lowered: LoweredKernel) -> KernelUnit:
-        code, now = kernels.get(lowered.kernel, self._options)
+        code, origin = kernels.get(lowered.kernel, self._options)
         if self._stats is not None:
-            self._stats.count_kernel(code.route, now)
+            self._stats.count_kernel(code.route, origin)
         return KernelUnit(**vars(lowered), code=code)
 
     @property

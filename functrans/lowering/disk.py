@@ -1,0 +1,263 @@
+"""A directory of small files that many processes read and write at once, none of which may trust what it finds.
+
+A file is written under a temporary name and renamed when it is complete. It contains its key and a checksum: a file
+that was cut off, damaged or exchanged for another one counts as missing, and is removed. Nothing waits for the disk:
+what a crash of the machine leaves half written fails its checksum.
+
+The directory belongs to the user alone. It is opened once, and owner and mode are checked on what was opened, so nobody
+can exchange it afterwards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+_MAGIC = b"functrn1"
+#: Magic, uses, checksum, length of the key. The number of uses is written in place, so the checksum leaves it out.
+_HEAD = struct.Struct("<8sQ32sI")
+_USES = struct.Struct("<Q")
+_USES_AT = 8
+_SUFFIX = ".entry"
+_UNFINISHED = ".tmp"
+#: Unfinished files of this age, in seconds, belong to processes that were killed.
+_ABANDONED = 3600
+#: How full the directory is after old files were removed.
+_KEPT = 0.8
+#: After so many files of its own, a process measures the directory again.
+_MEASURED_EVERY = 100
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_OWN = getattr(os, "O_CLOEXEC", 0)
+#: No symbolic link is followed, and no pipe waited for.
+_PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | _OWN
+
+
+class UntrustedDirectoryError(OSError):
+    """The directory belongs to another user, or others may write to it."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file of the directory.
+
+    Attributes
+    ----------
+    name : str
+        The file's name.
+    size : int
+        In bytes.
+    uses : int
+        How often it was read since it was written.
+    used : float
+        When it was read or written last, in seconds since the epoch.
+    key : str
+    data : bytes, optional
+        What was stored; None if the file is damaged.
+    """
+
+    name: str
+    size: int
+    uses: int
+    used: float
+    key: str = ""
+    data: bytes | None = None
+
+
+class Disk:
+    """A directory of files, by keys.
+
+    Parameters
+    ----------
+    path : str
+        Made, for the user alone, if it does not exist.
+
+    Raises
+    ------
+    UntrustedDirectoryError
+    OSError
+        If it cannot be made or read.
+    """
+
+    def __init__(self, path: str):
+        self.path = path
+        self._written = 0
+        self._size = 0
+        self._open()
+
+    def _open(self) -> None:
+        os.makedirs(self.path, mode=0o700, exist_ok=True)
+        self._by_number = {os.open, os.unlink, os.rename} <= os.supports_dir_fd
+        self._number = os.open(self.path, os.O_RDONLY | _OWN) if self._by_number else -1
+        status = os.fstat(self._number) if self._by_number else os.stat(self.path)
+        if not stat.S_ISDIR(status.st_mode):
+            raise NotADirectoryError(f"{self.path} is not a directory")
+        if hasattr(os, "geteuid"):
+            if status.st_uid != os.geteuid():
+                raise UntrustedDirectoryError(f"{self.path} belongs to another user (number {status.st_uid})")
+            if status.st_mode & _WRITABLE_BY_OTHERS:
+                mode = stat.S_IMODE(status.st_mode)
+                raise UntrustedDirectoryError(
+                    f"other users may write to {self.path} (mode {mode:o}); chmod 700 would make it private"
+                )
+
+    def _at(self, name: str) -> tuple[str, dict[str, Any]]:
+        """A file of the directory that was opened, whatever its path means now."""
+        return (name, {"dir_fd": self._number}) if self._by_number else (os.path.join(self.path, name), {})
+
+    # --- reading --------------------------------------------------------------------------------------------
+
+    def get(self, key: str) -> bytes | None:
+        """What was stored under a key; None if nothing whole is there."""
+        name = _name_of(key)
+        with contextlib.suppress(OSError):
+            entry = self._read(name, use=True)
+            if entry.data is not None and entry.key == key:
+                return entry.data
+            self.remove(name)
+        return None
+
+    def _read(self, name: str, *, use: bool = False) -> Entry:
+        """A file; counted as used where it is whole and may be written to."""
+        path, where = self._at(name)
+        try:
+            number = os.open(path, (os.O_RDWR if use else os.O_RDONLY) | _PLAIN, **where)
+        except OSError:  # a directory to read only
+            number, use = os.open(path, os.O_RDONLY | _PLAIN, **where), False
+        with open(number, "r+b" if use else "rb", buffering=0) as file:
+            status = os.fstat(number)
+            if not stat.S_ISREG(status.st_mode) or _foreign(status):
+                return Entry(name, status.st_size, 0, status.st_mtime)
+            uses, key, data = _unpacked(file.readall())
+            if use and data is not None:
+                with contextlib.suppress(OSError):  # also makes it the file that was used last
+                    file.seek(_USES_AT)
+                    file.write(_USES.pack(uses + 1))
+        return Entry(name, status.st_size, uses, status.st_mtime, key, data)
+
+    def entries(self) -> Iterator[Entry]:
+        """All files, the one used last first."""
+        for name, _, _ in reversed(self._files(_SUFFIX)):
+            with contextlib.suppress(FileNotFoundError):
+                yield self._read(name)
+
+    def _files(self, suffix: str) -> list[tuple[str, int, float]]:
+        """Names, sizes and times of files, the one used last at the end."""
+        found = []
+        with os.scandir(self._number if self._by_number else self.path) as files:
+            for file in files:
+                if file.name.endswith(suffix):
+                    with contextlib.suppress(OSError):  # another process removes files too
+                        status = file.stat(follow_symlinks=False)
+                        found.append((file.name, status.st_size, status.st_mtime))
+        return sorted(found, key=lambda f: f[2])
+
+    # --- writing --------------------------------------------------------------------------------------------
+
+    def put(self, key: str, data: bytes, limit: int) -> bool:
+        """Store bytes under a key, and remove files not used for long where all take more than `limit` bytes.
+
+        Returns
+        -------
+        bool
+            Whether they were stored: a disk may be full, or allow no writing.
+        """
+        packed = _packed(key, data)
+        if len(packed) > limit:
+            return False
+        unfinished = f"{key[:16]}-{os.getpid()}-{os.urandom(6).hex()}{_UNFINISHED}"
+        try:
+            try:
+                self._write(unfinished, packed)
+            except FileNotFoundError:  # somebody removed the directory
+                self._open()
+                self._write(unfinished, packed)
+            (old, there), (new, _) = self._at(unfinished), self._at(_name_of(key))
+            os.replace(
+                old, new, **({"src_dir_fd": there["dir_fd"], "dst_dir_fd": there["dir_fd"]} if there else {})
+            )
+            self._make_room(len(packed), limit)
+        except OSError:
+            self.remove(unfinished)
+            return False
+        return True
+
+    def _write(self, name: str, packed: bytes) -> None:
+        path, where = self._at(name)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _PLAIN
+        with open(os.open(path, flags, 0o600, **where), "wb", buffering=0) as file:
+            rest = memoryview(packed)
+            while rest:
+                rest = rest[file.write(rest) :]
+
+    def _make_room(self, added: int, limit: int) -> None:
+        """Remove the files that were not used for longest, where there are too many."""
+        if self._written % _MEASURED_EVERY == 0:
+            self._size = self.size()
+        else:
+            self._size += added
+        self._written += 1
+        if self._size <= limit:
+            return
+        files = self._files(_SUFFIX)
+        total = sum(size for _, size, _ in files)
+        for name, size, _ in files:
+            if total <= _KEPT * limit:
+                break
+            self.remove(name)
+            total -= size
+        self._size = total
+
+    def size(self) -> int:
+        """How many bytes the files take; removes what killed processes left."""
+        for name, _, time_written in self._files(_UNFINISHED):
+            if time.time() - time_written > _ABANDONED:
+                self.remove(name)
+        return sum(size for _, size, _ in self._files(_SUFFIX))
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        path, where = self._at(name)
+        with contextlib.suppress(OSError):
+            os.unlink(path, **where)
+
+    def clear(self) -> tuple[int, int]:
+        """Remove all files; returns how many there were, and their bytes."""
+        files = [*self._files(_SUFFIX), *self._files(_UNFINISHED)]
+        for name, _, _ in files:
+            self.remove(name)
+        return len(files), sum(size for _, size, _ in files)
+
+
+def _foreign(status: os.stat_result) -> bool:
+    return hasattr(os, "geteuid") and status.st_uid != os.geteuid()
+
+
+def _name_of(key: str) -> str:
+    return f"{key}{_SUFFIX}"
+
+
+def _packed(key: str, data: bytes) -> bytes:
+    body = key.encode() + data
+    return _HEAD.pack(_MAGIC, 0, _checksum(body), len(key.encode())) + body
+
+
+def _unpacked(packed: bytes) -> tuple[int, str, bytes | None]:
+    """The uses, key and data of a file; None where it is damaged."""
+    if len(packed) < _HEAD.size:
+        return 0, "", None
+    magic, uses, checksum, n = _HEAD.unpack_from(packed)
+    body = packed[_HEAD.size :]
+    if magic != _MAGIC or n > len(body) or _checksum(body) != checksum:
+        return 0, "", None
+    return uses, body[:n].decode(), body[n:]
+
+
+def _checksum(body: bytes) -> bytes:
+    return blake2b(body, digest_size=32).digest()

@@ -1,0 +1,217 @@
+"""Object code that was made before: in this process, or by another one, on disk.
+
+A key is a hash of everything that the machine code depends on: the text of a kernel in loop IR, its options, the code
+of functrans that turns it into LLVM's language, the versions of LLVM and CPython, the C library, the processor. (Not
+the version of Numba, which takes no part.) So equal keys mean equal machine code, and nothing ever goes stale.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from ...core.config import config
+from ...core.context import new_lock
+from ..backend import Origin
+from ..blas import MissingRoutineError
+from ..disk import Disk, UntrustedDirectoryError
+from ..processor import Processor
+from .objects import LoadedCode, ObjectCode
+
+#: Bytes of object code that a process keeps, of kernels that nobody uses any more.
+_KEPT = 1 << 24
+#: Whose text decides what LLVM gets to see, besides the text of a kernel.
+_SOURCES = ("lowering/llvm", "lowering/loops", "lowering/processor.py", "lowering/blas.py", "core/guards.py")
+
+
+def obtain(
+    wanted: str,
+    cpu: Processor,
+    about: str,
+    make: Callable[[], ObjectCode],
+    load: Callable[[ObjectCode], LoadedCode],
+) -> tuple[LoadedCode, Origin]:
+    """Machine code: what was made before, or else made now and kept for others.
+
+    Parameters
+    ----------
+    wanted : str
+        What decides about the code, apart from the processor and versions.
+    cpu : Processor
+    about : str
+        For people who list the cache.
+    make, load : callables
+        What compiles it, and what loads it.
+    """
+    key = blake2b(f"{fingerprint(cpu)}\n{wanted}".encode(), digest_size=24).hexdigest()
+    origins: tuple[tuple[Origin, Any], ...] = (("memory", _recent.get), ("disk", _from_disk))
+    for origin, find in origins:
+        code = find(key)
+        if code is not None:
+            try:
+                loaded = load(code)
+            except (RuntimeError, MissingRoutineError):  # a library that it calls has changed
+                continue
+            if origin == "disk":
+                _recent.put(key, code)
+            return loaded, origin
+    code = make()
+    loaded = load(code)
+    _recent.put(key, code)
+    disk = opened_disk()
+    if disk is not None:
+        disk.put(key, _packed(code, about), config.cache_limit)
+    return loaded, "compiled"
+
+
+class _Recent:
+    """The object code that was used last."""
+
+    def __init__(self) -> None:
+        self._codes: OrderedDict[str, ObjectCode] = OrderedDict()
+        self._size = 0
+        self._lock = new_lock()
+
+    def get(self, key: str) -> ObjectCode | None:
+        with self._lock:
+            found = self._codes.get(key)
+            if found is not None:
+                self._codes.move_to_end(key)
+            return found
+
+    def put(self, key: str, code: ObjectCode) -> None:
+        with self._lock:
+            self._size += len(code.image) - len(self._codes[key].image if key in self._codes else b"")
+            self._codes[key] = code
+            self._codes.move_to_end(key)
+            while self._size > _KEPT:
+                _, old = self._codes.popitem(last=False)
+                self._size -= len(old.image)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._codes.clear()
+            self._size = 0
+
+
+_recent = _Recent()
+#: Forgets the object code that this process keeps.
+forget = _recent.clear
+
+
+# --- the key ------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def fingerprint(cpu: Processor) -> str:
+    """What machine code depends on besides the text of a kernel."""
+    import llvmlite.binding as llvm
+
+    return json.dumps(
+        [
+            _hash_of_sources(),
+            llvm.llvm_version_info,
+            [platform.machine(), sys.platform, *_c_library()],
+            [sys.implementation.cache_tag, tuple.__basicsize__, object.__basicsize__],
+            [cpu.name, cpu.flags],
+        ]
+    )
+
+
+def _hash_of_sources() -> str:
+    """A hash of the modules that make LLVM's language of a kernel: their version, also while they are worked on."""
+    root = Path(__file__).parents[2]
+    found = blake2b(digest_size=16)
+    try:
+        for name in _SOURCES:
+            for path in sorted((root / name).glob("*.py")) or [root / name]:
+                found.update(path.read_bytes())
+    except OSError:  # an installation without sources
+        return importlib.metadata.version("functrans")
+    return found.hexdigest()
+
+
+def _c_library() -> tuple[str, ...]:
+    """The version of the C library, which decides which vector functions there are."""
+    try:
+        return (os.confstr("CS_GNU_LIBC_VERSION") or "",)
+    except (AttributeError, ValueError, OSError):
+        return platform.libc_ver()
+
+
+# --- files --------------------------------------------------------------------------------------------------
+
+
+def _packed(code: ObjectCode, about: str) -> bytes:
+    head = {"about": about, "entry": code.entry, "symbols": code.symbols}
+    return json.dumps(head).encode() + b"\n" + code.image
+
+
+def unpacked(data: bytes) -> tuple[ObjectCode, str]:
+    """What a file holds: code, and what it is.
+
+    Raises
+    ------
+    ValueError, LookupError, TypeError
+        If it holds something else.
+    """
+    head, image = data.split(b"\n", 1)
+    found = json.loads(head)
+    return ObjectCode(found["entry"], tuple(found["symbols"]), image), found["about"]
+
+
+def _from_disk(key: str) -> ObjectCode | None:
+    disk = opened_disk()
+    data = None if disk is None else disk.get(key)
+    try:
+        return None if data is None else unpacked(data)[0]
+    except (ValueError, LookupError, TypeError):
+        return None
+
+
+def opened_disk() -> Disk | None:
+    """The cache on disk; None where it is switched off, or cannot be used."""
+    return _opened(config.cache_dir or default_directory()) if config.cache else None
+
+
+@functools.cache
+def _opened(path: str) -> Disk | None:
+    try:
+        return Disk(path) if path else None
+    except UntrustedDirectoryError as error:
+        reason = str(error)
+    except OSError as error:
+        if not config.cache_dir:
+            return None  # a home that is missing or cannot be written to is nothing to warn about
+        reason = f"{error.strerror}: {path}"
+    warnings.warn(
+        f"compiled kernels are not cached on disk: {reason}. Set FUNCTRANS_CACHE_DIR to a directory of your own, or "
+        "FUNCTRANS_CACHE=0 to cache nothing",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return None
+
+
+def default_directory() -> str:
+    """The directory for functrans in the user's cache directory; empty if the user has none."""
+    home = os.path.expanduser("~")
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA", "")
+    elif sys.platform == "darwin":
+        base = os.path.join(home, "Library", "Caches") if os.path.isabs(home) else ""
+    else:
+        base = os.environ.get("XDG_CACHE_HOME", "")
+        if not os.path.isabs(base):
+            base = os.path.join(home, ".cache") if os.path.isabs(home) else ""
+    return os.path.join(base, "functrans") if base else ""
