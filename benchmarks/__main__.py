@@ -10,6 +10,7 @@ from .environment import describe, on_one_core, require
 
 COMMANDS = {
     "compile": "cold compile time of small programs",
+    "cache": "first calls in a second process, with the cache on disk",
     "run": "compiled value and gradient of typical workloads",
     "loops": "loops inside compiled functions, forward and gradient",
     "research": "programs that a researcher writes, warm and cold",

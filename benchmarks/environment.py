@@ -19,6 +19,7 @@ _ENVIRONMENT = {
     "JAX_ENABLE_X64": "1",
     # A compile that is read from disk is no compile.
     "JAX_ENABLE_COMPILATION_CACHE": "0",
+    "FUNCTRANS_CACHE": "0",
 }
 
 

@@ -44,7 +44,7 @@ class UntrustedDirectoryError(OSError):
 
 
 @dataclass(frozen=True)
-class Entry:
+class DiskEntry:
     """A file of the directory.
 
     Attributes
@@ -123,7 +123,7 @@ class Disk:
             self.remove(name)
         return None
 
-    def _read(self, name: str, *, use: bool = False) -> Entry:
+    def _read(self, name: str, *, use: bool = False) -> DiskEntry:
         """A file; counted as used where it is whole and may be written to."""
         path, where = self._at(name)
         try:
@@ -133,15 +133,15 @@ class Disk:
         with open(number, "r+b" if use else "rb", buffering=0) as file:
             status = os.fstat(number)
             if not stat.S_ISREG(status.st_mode) or _foreign(status):
-                return Entry(name, status.st_size, 0, status.st_mtime)
+                return DiskEntry(name, status.st_size, 0, status.st_mtime)
             uses, key, data = _unpacked(file.readall())
             if use and data is not None:
                 with contextlib.suppress(OSError):  # also makes it the file that was used last
                     file.seek(_USES_AT)
                     file.write(_USES.pack(uses + 1))
-        return Entry(name, status.st_size, uses, status.st_mtime, key, data)
+        return DiskEntry(name, status.st_size, uses, status.st_mtime, key, data)
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[DiskEntry]:
         """All files, the one used last first."""
         for name, _, _ in reversed(self._files(_SUFFIX)):
             with contextlib.suppress(FileNotFoundError):
