@@ -26,6 +26,7 @@ ROOMS = {
         "tree",
         "tree_util",
         "flatten_util",
+        "cache",
         "testing",
         "debug",
         "checkpoint_policies",
