@@ -109,7 +109,7 @@ def test_print_is_never_dropped_and_keeps_its_order(printed):
     assert printed() == ["first", "twice", "twice", "inner -1.0", "last [ 0.5 -1. ]"]
 
 
-def test_print_what_there_is_besides_arrays(printed):
+def test_print_values_other_than_arrays(printed):
     def f(x):
         ft.debug.print(
             "{label}: {tree}, {0!r}, {0.shape}, {rows[0]}",

@@ -157,11 +157,11 @@ def test_public_functions_have_examples(namespace):
     exported = REFERENCE.exported(importlib.import_module(namespace))
     missing = [
         name
-        for name, found in exported
-        if callable(found)
-        and not isinstance(found, type)
-        and found.__module__.startswith("functrans")
-        and ">>> " not in (found.__doc__ or "")
+        for name, actual in exported
+        if callable(actual)
+        and not isinstance(actual, type)
+        and actual.__module__.startswith("functrans")
+        and ">>> " not in (actual.__doc__ or "")
     ]
     assert missing == [], "no example in the docstrings of these"
 
@@ -199,6 +199,6 @@ def test_chart_is_current():
 def test_each_error_has_a_failing_program():
     from functrans.core import errors
 
-    for name, found in vars(errors).items():
-        if isinstance(found, type) and issubclass(found, errors.FunctransError):
-            assert ">>> " in (found.__doc__ or ""), f"{name}: a program that fails, in its docstring"
+    for name, actual in vars(errors).items():
+        if isinstance(actual, type) and issubclass(actual, errors.FunctransError):
+            assert ">>> " in (actual.__doc__ or ""), f"{name}: a program that fails, in its docstring"

@@ -74,8 +74,8 @@ def targets(name, node):
         return []
     base += tuple((node.module or "").split(".")[0 if node.level else 1 :]) if node.module else ()
     inner = [(*base, a.name) for a in node.names]
-    found = [m if m in FILES else (*m, "__init__") for m in inner if m in FILES or (*m, "__init__") in FILES]
-    return found if len(found) == len(inner) else [*found, base if base in FILES else (*base, "__init__")]
+    actual = [m if m in FILES else (*m, "__init__") for m in inner if m in FILES or (*m, "__init__") in FILES]
+    return actual if len(actual) == len(inner) else [*actual, base if base in FILES else (*base, "__init__")]
 
 
 def imports(name):
@@ -126,10 +126,10 @@ def test_arrows_inside_lowering_point_to_earlier_stages():
                 assert {stage, name[1]} != {"llvm", "python"}, name
 
 
-def test_there_is_no_circle():
+def test_imports_form_no_circle():
     rooms = {}
-    for name, found in EDGES.items():
-        rooms.setdefault(name[0], set()).update(t[0] for t in found if t[0] != name[0])
+    for name, actual in EDGES.items():
+        rooms.setdefault(name[0], set()).update(t[0] for t in actual if t[0] != name[0])
     for graph in (EDGES, rooms):
         left = {a: set(b) for a, b in graph.items()}
         while free := [a for a, b in left.items() if not b & left.keys()]:

@@ -153,10 +153,10 @@ def _plain_method(name: str) -> Callable[..., Any]:
     return method
 
 
-def _plain_attribute(name: str) -> property:
+def _plain_attribute(name: str, wrapped: Callable[[Any], Any] = wrap) -> property:
     """The attribute of the plain array: views must hold the memory, not the `Array`, which may be donated."""
     get = getattr(_ndarray, name).__get__
-    return property(lambda self: wrap(get(_view(self, _ndarray))), doc=f"As `numpy.ndarray.{name}`.")
+    return property(lambda self: wrapped(get(_view(self, _ndarray))), doc=f"Like `numpy.ndarray.{name}`.")
 
 
 # --- their installation --------------------------------------------------------------------------------------
@@ -182,6 +182,8 @@ for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
     setattr(WeakArray, f"__{_name}__", _weakly_binary(f"__{_name}__", _op, swapped=False))
 for _name in ("T", "mT", "real", "imag", "flat", "data"):
     setattr(Array, _name, _plain_attribute(_name))
+for _name in ("T", "real", "imag"):
+    setattr(WeakArray, _name, _plain_attribute(_name, weak))
 for _name, _instead in METHODS:
     setattr(Array, _name, _refused_method(_name, _instead))
 for _name in (

@@ -99,7 +99,7 @@ kept.defvjp(lambda x: ft.vjp(f, x), lambda pull, g: pull(g))
 
 
 @pytest.mark.parametrize("op", [Kept.apply, kept])
-def test_kept_by_custom_rules(op):
+def test_saved_by_custom_rules(op):
     loss = lambda x: fnp.sum(G * op(x))
     for gradient in (ft.grad(loss), ft.jit(ft.grad(loss)), ft.grad(ft.jit(loss))):
         np.testing.assert_allclose(gradient(X), G * SLOPE)

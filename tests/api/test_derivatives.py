@@ -32,15 +32,15 @@ def test_grad_and_argnums(wrap):
     close(ft.grad(f)(X, Y), dx)
     close(ft.grad(f, 1)(X, Y), dy)
     close(ft.grad(f, -1)(X, Y), dy)
-    for found in (ft.grad(f, (1, 0))(X, Y), wrap(ft.grad(f, argnums=[1, 0]))(X, Y)):
-        assert type(found) is tuple
-        close(found[0], dy)
-        close(found[1], dx)
-    value, found = wrap(ft.value_and_grad(f, (0,)))(X, Y)
+    for actual in (ft.grad(f, (1, 0))(X, Y), wrap(ft.grad(f, argnums=[1, 0]))(X, Y)):
+        assert type(actual) is tuple
+        close(actual[0], dy)
+        close(actual[1], dx)
+    value, actual = wrap(ft.value_and_grad(f, (0,)))(X, Y)
     close(value, np.sum(np.sin(X) * np.exp(Y) + X[0] * Y))
-    assert type(found) is tuple
-    close(found[0], dx)
-    assert type(value) is type(found[0]) is ft.Array
+    assert type(actual) is tuple
+    close(actual[0], dx)
+    assert type(value) is type(actual[0]) is ft.Array
     assert value.shape == ()
 
 
@@ -85,12 +85,12 @@ def test_aux_of_nested_gradients_is_free_of_tracers():
 
 def test_trees_of_arguments():
     params = {"w": [X, np.float32(2.0)], "b": (), "c": None}
-    found = ft.grad(lambda p: fnp.sum(p["w"][0] ** 2) * p["w"][1])(params)
-    close(found["w"][0], 4 * X)
-    assert found["w"][1].dtype == np.float32
-    np.testing.assert_allclose(found["w"][1], np.sum(X**2), rtol=1e-6)
-    assert found["b"] == ()
-    assert found["c"] is None
+    actual = ft.grad(lambda p: fnp.sum(p["w"][0] ** 2) * p["w"][1])(params)
+    close(actual["w"][0], 4 * X)
+    assert actual["w"][1].dtype == np.float32
+    np.testing.assert_allclose(actual["w"][1], np.sum(X**2), rtol=1e-6)
+    assert actual["b"] == ()
+    assert actual["c"] is None
 
 
 def test_gradients_have_dtype_and_shape_of_the_argument():
@@ -179,9 +179,9 @@ def test_jacobians(jac, wrap):
     f = lambda x, y: fnp.outer(fnp.tanh(x), y[:2])
     dx, dy = by_differences(lambda x, y: np.outer(np.tanh(x), y[:2]), X, Y)
     close(wrap(jac(f))(X, Y), dx)
-    found = wrap(jac(wrap(f), (0, 1)))(X, Y)
-    close(found[0], dx)
-    close(found[1], dy)
+    actual = wrap(jac(wrap(f), (0, 1)))(X, Y)
+    close(actual[0], dx)
+    close(actual[1], dy)
     tree = jac(lambda p: {"a": p[0] * p[1], "b": p[1]})((X, 2.0))
     close(tree["a"][0], 2 * np.eye(3))
     close(tree["a"][1], X)
@@ -227,9 +227,9 @@ def test_stored_derivatives_outlive_changes_of_the_arguments():
     x[:] = 100
     w[:] = 100
     slope = (np.cos(X) * X + np.sin(X)) * Y
-    for e, found in zip(expected, (pull(ones)[0], push(ones), jitted(ones)[0])):
-        close(found, slope)
-        np.testing.assert_array_equal(found, e)
+    for e, actual in zip(expected, (pull(ones)[0], push(ones), jitted(ones)[0])):
+        close(actual, slope)
+        np.testing.assert_array_equal(actual, e)
 
 
 def test_results_alias_neither_arguments_nor_cotangents():
@@ -245,10 +245,10 @@ def test_results_alias_neither_arguments_nor_cotangents():
     ]
     outs += [ft.value_and_grad(lambda x: (fnp.sum(x), x), has_aux=True)(x)[0][1]]
     outs += [ft.linear_transpose(identity, x)(ct)[0]]
-    for found in outs:
-        assert not np.shares_memory(found, x)
-        assert not np.shares_memory(found, ct)
-        assert not found.flags.writeable
+    for actual in outs:
+        assert not np.shares_memory(actual, x)
+        assert not np.shares_memory(actual, ct)
+        assert not actual.flags.writeable
 
 
 def test_arguments_are_never_modified():

@@ -88,8 +88,8 @@ def test_reads_of_two_outputs_and_swapped_states():
 
     a, b = arrays((6,), (6,))
     expected = [np.array(x) for x in step(a, b)]
-    for got, wanted in zip(ft.jit(step, donate_argnums=(0, 1))(a, b), expected, strict=True):
-        np.testing.assert_allclose(got, wanted, rtol=1e-14)
+    for got, target in zip(ft.jit(step, donate_argnums=(0, 1))(a, b), expected, strict=True):
+        np.testing.assert_allclose(got, target, rtol=1e-14)
 
 
 def test_outputs_in_another_order_need_no_copy():
@@ -102,7 +102,7 @@ def test_outputs_in_another_order_need_no_copy():
     assert {address(new), address(old)} == places
 
 
-def test_what_is_returned_as_it_is_is_not_copied():
+def test_results_returned_unchanged_are_not_copied():
     f = ft.jit(lambda state: {"x": state["x"] + 1.0, "frozen": state["frozen"]}, donate_argnums=0)
     state = dict(zip(("x", "frozen"), arrays((3,), (4,))))
     places = {k: address(v) for k, v in state.items()}
@@ -139,7 +139,7 @@ def test_memory_outlives_the_array_where_a_memoryview_reads_it():
     assert len(seen.tolist()) == 100_000  # not freed; the numbers are those of the result
 
 
-def test_a_name_kept_does_not_cost_a_copy():
+def test_donation_in_a_chain_costs_no_copy():
     f = ft.jit(lambda x: x + 1.0, donate_argnums=0)
     first = fnp.arange(4.0)
     where = address(first)
@@ -156,7 +156,7 @@ def test_ndarrays_numbers_and_weak_arrays_are_untouched():
     assert weak == 3
 
 
-def test_residuals_of_an_earlier_pullback_are_kept():
+def test_residuals_of_an_earlier_pullback_survive():
     x = fnp.arange(1.0, 4.0)
     y, pullback = ft.vjp(lambda x: x * x, x)
     ft.jit(lambda x: x * 0.0, donate_argnums=0)(x)
@@ -165,7 +165,7 @@ def test_residuals_of_an_earlier_pullback_are_kept():
     np.testing.assert_array_equal(pullback(fnp.ones(3))[0], [2.0, 4.0, 6.0])
 
 
-def test_captured_arrays_are_kept():
+def test_captured_arrays_stay_alive():
     x = fnp.arange(3.0)
     f = ft.jit(lambda y: x + y, donate_argnums=0)
     np.testing.assert_array_equal(f(x), [0.0, 2.0, 4.0])
@@ -229,16 +229,16 @@ def test_where_a_later_host_call_raises_the_argument_is_consumed():
         x + 1
 
 
-def test_what_a_host_call_was_given_keeps_its_values():
-    kept = []
+def test_arguments_of_a_host_call_keep_their_values():
+    stored = []
 
     def f(x):
-        ft.debug.callback(kept.append, x)
+        ft.debug.callback(stored.append, x)
         return x + 1.0
 
     jitted = ft.jit(f, donate_argnums=0)
     y = jitted(jitted(fnp.zeros(3)))
-    np.testing.assert_array_equal(kept, [[0.0] * 3, [1.0] * 3])
+    np.testing.assert_array_equal(stored, [[0.0] * 3, [1.0] * 3])
     np.testing.assert_array_equal(y, [2.0] * 3)
 
 
@@ -330,7 +330,7 @@ def test_by_number_and_by_name():
             assert "".join(k for k in "abc" if x[k].is_deleted()) == expected
 
 
-def test_beside_static_arguments():
+def test_with_static_arguments():
     f = ft.jit(
         lambda n, x, *, flag: x * n if flag else x, static_argnums=0, static_argnames="flag", donate_argnums=1
     )
@@ -415,9 +415,9 @@ def test_it_shows_the_result_also_where_that_is_computed_elsewhere():
         a, b = np.arange(3.0), np.array([5.0, -1.0, 2.0])
         expected = f(fnp.array(a), fnp.array(b))
         outs = ft.jit(f, donate_argnums=(0, 1))(ft.donate(a), ft.donate(b))
-        for memory, out, wanted in zip((a, b), outs, expected, strict=True):
-            np.testing.assert_allclose(memory, wanted)
-            np.testing.assert_allclose(out, wanted)
+        for memory, out, target in zip((a, b), outs, expected, strict=True):
+            np.testing.assert_allclose(memory, target)
+            np.testing.assert_allclose(out, target)
 
 
 def test_a_view_of_what_was_donated_keeps_its_values():
@@ -542,9 +542,9 @@ def test_random_programs_with_and_without_donation(data):
     for a, b in zip(got, expected, strict=True):
         np.testing.assert_array_equal(a, b)
     for i, x in enumerate(args):
-        kept = not any(args[k] is x for k in donated)
-        assert x.is_deleted() != kept
-        if kept:
+        stored = not any(args[k] is x for k in donated)
+        assert x.is_deleted() != stored
+        if stored:
             np.testing.assert_array_equal(x, numbers[i])
     if seen is not None:
         np.testing.assert_array_equal(seen, before)

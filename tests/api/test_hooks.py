@@ -347,14 +347,14 @@ def test_a_number_is_a_cotangent_of_rank_0(form):
 
 
 def test_a_hook_gets_a_read_only_array():
-    kept = []
-    f = identity_with(kept.append)
+    stored = []
+    f = identity_with(stored.append)
     for form in FORMS.values():
         form(f)(np.ones(3))
-    assert all(isinstance(ct, ft.Array) for ct in kept)
-    assert len(kept) == 3
+    assert all(isinstance(ct, ft.Array) for ct in stored)
+    assert len(stored) == 3
     with pytest.raises(ValueError):
-        np.asarray(kept[0])[0] = 1.0
+        np.asarray(stored[0])[0] = 1.0
 
     def writes(ct):
         ct[0] = 1.0
@@ -364,21 +364,21 @@ def test_a_hook_gets_a_read_only_array():
     assert caught.value.__notes__
 
 
-def test_what_the_hook_keeps_or_returns_is_nobody_elses():
-    mine, kept = np.full(3, 7.0), []
+def test_arrays_that_a_hook_stores_or_returns_are_not_shared():
+    mine, stored = np.full(3, 7.0), []
     for form in FORMS.values():
         gradient = form(lambda x: fnp.sum(ft.cotangent_hook(x, lambda ct: mine)))(np.ones(3))
         mine[0] = 0.0
         assert gradient[0] == 7.0
         mine[0] = 7.0
     ct = np.ones(3)
-    ft.vjp(lambda x: ft.cotangent_hook(x, kept.append), np.ones(3))[1](ct)
+    ft.vjp(lambda x: ft.cotangent_hook(x, stored.append), np.ones(3))[1](ct)
     ct[0] = 5.0
-    assert kept[0][0] == 1.0
+    assert stored[0][0] == 1.0
 
 
 @pytest.mark.parametrize("form", [*FORMS, "scan"])
-def test_what_a_hook_raises_arrives_as_it_is(form):
+def test_exceptions_of_a_hook_propagate_unchanged(form):
     class Mine(Exception):
         pass
 
@@ -516,7 +516,7 @@ def test_register_hook_takes_a_state():
 
 def test_each_thread_has_a_state():
     loss, xs = ft.jit(with_state), np.linspace(0.0, 1.0, 5)
-    found, start = {}, threading.Barrier(4)
+    actual, start = {}, threading.Barrier(4)
 
     def work(k):
         state = ft.BackwardState()
@@ -524,23 +524,23 @@ def test_each_thread_has_a_state():
         for _ in range(20):
             _, pull = ft.vjp(loss, 0.7, xs, state)
             state.on_c = lambda ct: k * ct
-            found.setdefault(k, []).append(float(pull(1.0)[0]))
+            actual.setdefault(k, []).append(float(pull(1.0)[0]))
 
     threads = [threading.Thread(target=work, args=(float(k),)) for k in range(4)]
     for t in threads:
         t.start()
     for t in threads:
         t.join()
-    for k, gradients in found.items():
+    for k, gradients in actual.items():
         np.testing.assert_allclose(gradients, [ft.grad(written_out(k))(0.7, xs)] * 20, rtol=1e-12)
 
 
 def test_a_state_lives_as_long_as_its_backward_pass():
     def pull():
         state = ft.BackwardState()
-        found = ft.vjp(ft.jit(with_state), 0.7, np.ones(3), state)[1]
+        actual = ft.vjp(ft.jit(with_state), 0.7, np.ones(3), state)[1]
         state.on_c = doubled
-        return found, weakref.ref(state)
+        return actual, weakref.ref(state)
 
     pulled, state = pull()
     gc.collect()
@@ -675,7 +675,7 @@ def test_a_hook_that_is_not_differentiated_leaves_kernels_as_they_are():
     )
 
 
-def test_a_state_is_no_residual():
+def test_a_state_is_not_a_residual():
     def f(x, state):
         return ft.cotangent_hook(fnp.sin(x), state, "on_y") ** 2
 

@@ -103,7 +103,7 @@ def _resident():
         return 0
 
 
-def test_the_users_handler_is_what_runs():
+def test_the_users_handler_runs():
     class Alarm(Exception):
         pass
 
@@ -127,15 +127,15 @@ def test_a_handler_that_does_not_raise_changes_nothing():
     old = signal.signal(signal.SIGUSR1, lambda *_: ran.append(time.monotonic()))
     try:
         with signal_after(0.06, signal.SIGUSR1):
-            found = loop(1.0, 50_000_000)
+            actual = loop(1.0, 50_000_000)
             time.sleep(0.1)
     finally:
         signal.signal(signal.SIGUSR1, old)
-    assert found == expected
+    assert actual == expected
     assert len(ran) == 1
 
 
-def test_other_threads_run_on_beside_a_loop_and_are_not_interrupted():
+def test_other_threads_run_during_a_loop_and_are_not_interrupted():
     loop = ft.jit(lambda x, n: lax.fori_loop(0, n, lambda i, c: 0.999 * c + 1.0, x))
     expected = loop(1.0, 100_000_000)
     results = []

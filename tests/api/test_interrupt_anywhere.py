@@ -179,9 +179,9 @@ def nothing_is_left():
     assert float(fnp.asarray(1.5)) == 1.5
 
 
-def same(found, expected):
-    assert len(found) == len(expected)
-    for a, b in zip(found, expected):
+def same(actual, expected):
+    assert len(actual) == len(expected)
+    for a, b in zip(actual, expected):
         np.testing.assert_array_equal(a, b)
 
 

@@ -230,7 +230,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_what_was_read_and_has_changed_is_refused(name):
+def test_changes_of_attributes_that_were_read_are_refused(name):
     make, method, change, where = CHANGES[name]
     model = make()
     y = Y if name != "large array" else np.ones((5_000, 2))
@@ -254,12 +254,12 @@ def test_another_instance_is_not_concerned(name):
     first, second = make(), make()
     y = Y if name != "large array" else np.ones((5_000, 2))
     getattr(first, method)(y)
-    wanted = getattr(second, method)(y)
+    expected = getattr(second, method)(y)
     change(first)
-    np.testing.assert_array_equal(getattr(second, method)(y), wanted)
+    np.testing.assert_array_equal(getattr(second, method)(y), expected)
 
 
-def test_what_was_not_read_may_change():
+def test_unread_attributes_may_change():
     model = Model()
     for k in range(3):
         assert model.loss(Y) == 2.0
@@ -269,7 +269,7 @@ def test_what_was_not_read_may_change():
     assert model.loss.cache_info().traces == 1
 
 
-def test_equal_values_are_no_change():
+def test_equal_values_are_not_a_change():
     model = Plain(w=np.zeros(2), layers=[{"w": 2.0}])
     model.loss(Y), model.listed(Y)
     model.w = np.zeros(2)
@@ -289,7 +289,7 @@ def test_a_class_that_changes(monkeypatch):
     refused(lambda: model.by_method(Y), r"\.scaled")
 
 
-def test_what_may_change_unseen_is_refused_at_once():
+def test_values_that_may_change_unnoticed_are_refused_at_once():
     class Noisy:
         def __init__(self):
             self.rng = np.random.default_rng(0)
@@ -350,7 +350,7 @@ def test_transformations_of_methods():
         refused(lambda: f(Y), r"\.w")  # noqa: B023
 
 
-def test_bound_methods_and_objects_that_are_called():
+def test_bound_methods_and_callable_objects():
     layer = Layer(2.0)
     for f in (ft.jit(layer), ft.jit(layer.__call__)):
         layer.w = 2.0
@@ -370,7 +370,7 @@ class Owner:
         self.closed = lambda x: self.k * x
         self.compiled = ft.jit(self.square)
         self.ruled = ft.custom_vjp(lambda x: self.k * x)
-        self.ruled.defvjp(lambda x: (self.k * x, None), lambda kept, ct: (self.k * ct,))
+        self.ruled.defvjp(lambda x: (self.k * x, None), lambda stored, ct: (self.k * ct,))
         self.partial = functools.partial(multiply, self)
 
     def square(self, x):
@@ -404,7 +404,7 @@ def test_attributes_that_lead_back_to_the_instance(way):
     refused(lambda: owner.read(1.0), "")
 
 
-def test_the_instance_as_a_static_argument_stays_what_it_was():
+def test_an_instance_as_a_static_argument_stays_as_traced():
     for names in ({"static_argnums": 0}, {"static_argnames": "self"}):
 
         class Fixed:
@@ -425,7 +425,7 @@ def test_the_instance_as_a_static_argument_stays_what_it_was():
     assert plain(1.0) == 2.0
 
 
-def test_static_arguments_beside_the_instance():
+def test_static_arguments_besides_the_instance():
     class Power:
         base = 2.0
 
@@ -569,7 +569,7 @@ def test_a_descriptor_that_holds_values():
     refused(lambda: described.scaled(1.0), r"\.rate")
 
 
-def test_a_cache_of_the_instances_own():
+def test_an_instance_has_its_own_cache():
     class Cached:
         @functools.cached_property
         def weights(self):
@@ -604,18 +604,18 @@ def test_instances_are_not_kept_alive(method):
 
 def test_many_threads():
     model = Plain(w=np.zeros(2))
-    found = []
+    actual = []
 
     def run():
         for _ in range(50):
-            found.append(float(model.loss(Y)))
+            actual.append(float(model.loss(Y)))
 
     threads = [threading.Thread(target=run) for _ in range(4)]
     for t in threads:
         t.start()
     for t in threads:
         t.join()
-    assert found == [2.0] * 200
+    assert actual == [2.0] * 200
 
 
 class Scaled:
@@ -672,7 +672,7 @@ def test_clear_cache_of_a_gradient_traces_its_method_again():
     np.testing.assert_array_equal(f(Y), 4.0 * Y)
 
 
-def test_rules_below_transformations_are_no_instances():
+def test_rules_below_transformations_are_not_instances():
     class Triple(ft.Function):
         @staticmethod
         def forward(x):

@@ -65,7 +65,7 @@ def test_the_jit_object_takes_jaxpr_and_constants_along():
     assert [r() for r in refs] == [None] * 3
 
 
-def test_arguments_and_results_are_not_kept_by_the_cache():
+def test_the_cache_does_not_keep_arguments_and_results_alive():
     f = ft.jit(lambda x: (x * 2, x))
     x = big()
     outs = f(x)

@@ -118,7 +118,7 @@ NAMES = sorted(transformations())
 
 
 def test_the_transformations_are_enumerated():
-    wanted = {
+    expected = {
         "grad",
         "value_and_grad",
         "jit",
@@ -129,11 +129,11 @@ def test_the_transformations_are_enumerated():
         "checkpoint",
         "make_jaxpr",
     }
-    assert {*NAMES} >= wanted | {"custom_jvp", "custom_vjp", "custom_vmap", "custom_gradient"}
+    assert {*NAMES} >= expected | {"custom_jvp", "custom_vjp", "custom_vmap", "custom_gradient"}
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_made_of_a_global_function_is_pickled_with_its_name(name):
+def test_a_transformed_global_function_is_pickled_by_name(name):
     made = getattr(ft, name)(square)
     for arrived in both(made):
         assert type(arrived) is type(made)
@@ -186,14 +186,14 @@ def test_methods():
         assert arrived(2.0) == 12.0
 
 
-def test_options_are_taken_along():
+def test_options_are_pickled():
     f = ft.jit(lambda x, n: x**n, static_argnums=1)
     assert cloudpickle.loads(cloudpickle.dumps(f))(2.0, 3) == 8.0
     g = ft.grad(lambda x, y: (x * y**2, y), argnums=1, has_aux=True)
     assert cloudpickle.loads(cloudpickle.dumps(g))(2.0, 3.0) == (12.0, 3.0)
 
 
-def test_rules_are_taken_along():
+def test_rules_are_pickled():
     @ft.custom_vjp
     def f(x):
         return x
@@ -222,7 +222,7 @@ def test_a_function_that_refers_to_itself():
     assert cloudpickle.loads(cloudpickle.dumps(f))(3.0) == 12.0
 
 
-def test_what_was_compiled_is_shared_by_copies_in_one_process():
+def test_copies_in_one_process_share_compiled_code():
     doubled(1.0)
     traces = doubled.cache_info().traces
     made = ft.jit(square)
@@ -235,7 +235,7 @@ def test_what_was_compiled_is_shared_by_copies_in_one_process():
     assert doubled.cache_info().traces == traces
 
 
-def test_made_functions_are_told_apart_and_documented():
+def test_generated_functions_have_distinct_names_and_docstrings():
     f = ft.grad(ft.grad(square), argnums=(0,))
     assert repr(f) == "<grad of grad of square>"
     assert repr(ft.jit(f)) == "<jit of grad of grad of square>"

@@ -203,14 +203,14 @@ class Child(ft.Function):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_child_forked_inside_a_traced_function():
-    found = []
+    actual = []
 
     def f(x):
-        found.append(in_child(lambda: ft.jit(lambda y: y + 1.0)(2.0 * x) is not None))
+        actual.append(in_child(lambda: ft.jit(lambda y: y + 1.0)(2.0 * x) is not None))
         return x * x
 
     assert ft.jit(f)(3.0) == 9.0
-    assert found == [0]
+    assert actual == [0]
     assert current_trace.get() is eval_trace
 
 

@@ -1,4 +1,4 @@
-"""`progress`: what a bar is told while a compiled loop runs."""
+"""`progress`: what a bar reports while a compiled loop runs."""
 
 import sys
 import threading
@@ -15,22 +15,22 @@ XS = np.arange(10.0)
 
 
 class Bar:
-    """Notes what it is told, for all bars of a test."""
+    """Records what it reports, for all bars of a test."""
 
     def __init__(self, total, desc):
-        self.told.append((total, desc))
+        self.reported.append((total, desc))
 
     def update(self, n):
-        self.told.append(n)
+        self.reported.append(n)
 
     def close(self):
-        self.told.append("closed")
+        self.reported.append("closed")
 
 
 @pytest.fixture
-def told():
-    Bar.told = []
-    return Bar.told
+def reported():
+    Bar.reported = []
+    return Bar.reported
 
 
 def add(c, x):
@@ -40,35 +40,35 @@ def add(c, x):
 SHOWN = [(10, "add"), 3, 3, 3, 1, "closed"]
 
 
-def test_one_call_every_so_many_iterations_and_at_the_end(told):
+def test_one_call_every_so_many_iterations_and_at_the_end(reported):
     body = ft.progress(10, every=3, bar=Bar)(add)
     f = ft.jit(lambda xs: lax.scan(body, 0.0, xs))
     for _ in range(2):
         total, ys = f(XS)
         assert total == 45.0
         np.testing.assert_array_equal(ys, 2.0 * XS)
-        assert told == SHOWN
-        told.clear()
+        assert reported == SHOWN
+        reported.clear()
     assert f.cache_info().compiles == 1
     assert f.lower(XS).as_text().count("def ") == 1
 
 
 @pytest.mark.parametrize("every", [1, 2, 5, 9, 10, 11, 1000])
-def test_all_iterations_are_told(told, every):
+def test_all_iterations_are_reported(reported, every):
     body = ft.progress(10, every=every, bar=Bar)(add)
     assert lax.scan(body, 0.0, XS)[0] == 45.0
-    assert told[0] == (10, "add")
-    assert told[-1] == "closed"
-    assert sum(told[1:-1]) == 10
-    assert len(told[1:-1]) == -(-10 // every)
-    assert all(n == every for n in told[1:-2])
+    assert reported[0] == (10, "add")
+    assert reported[-1] == "closed"
+    assert sum(reported[1:-1]) == 10
+    assert len(reported[1:-1]) == -(-10 // every)
+    assert all(n == every for n in reported[1:-2])
 
 
 def _pushed(f):
     return lambda x: ft.jvp(f, (x,), (x,))[1]
 
 
-def test_transformations(told):
+def test_transformations(reported):
     body = ft.progress(10, every=3, bar=Bar)(lambda c, x: (fnp.sin(c) + x, None))
     plain = lambda xs: lax.scan(lambda c, x: (fnp.sin(c) + x, None), 0.0, xs)[0]
     f = lambda xs: lax.scan(body, 0.0, xs)[0]
@@ -83,53 +83,53 @@ def test_transformations(told):
         (lambda f: ft.jit(ft.vmap(ft.grad(f))), lanes),
         (_pushed, XS),
     ):
-        told.clear()
+        reported.clear()
         np.testing.assert_allclose(transform(f)(x), transform(plain)(x), rtol=1e-13)
-        assert told == expected
+        assert reported == expected
 
 
-def test_in_other_loops(told):
+def test_in_other_loops(reported):
     step = ft.progress(10, every=5, bar=Bar, desc="sum")(lambda i, c: c + i)
     shown = [(10, "sum"), 5, 5, "closed"]
     assert lax.fori_loop(0, 10, step, 1.0) == 46.0
-    assert told == shown
+    assert reported == shown
     assert ft.jit(lambda n: lax.fori_loop(0, n, step, 1.0))(10) == 46.0
-    assert told == 2 * shown
+    assert reported == 2 * shown
     np.testing.assert_array_equal(
         lax.map(ft.progress(10, every=5, bar=Bar, desc="sum")(fnp.sqrt), XS), np.sqrt(XS)
     )
-    assert told == 3 * shown
+    assert reported == 3 * shown
 
 
-def test_backwards_without_rows_and_with_trees(told):
+def test_backwards_without_rows_and_with_trees(reported):
     body = ft.progress(10, every=3, bar=Bar)(lambda c, _: ({"x": c["x"] + 1, "y": c["x"]}, None))
     last, _ = lax.scan(body, {"x": 0, "y": 0}, None, length=10, reverse=True)
     assert last == {"x": 10, "y": 9}
-    assert told == [(10, "<lambda>"), *SHOWN[1:]]
+    assert reported == [(10, "<lambda>"), *SHOWN[1:]]
 
 
-def test_as_python(told):
+def test_as_python(reported):
     body = ft.progress(10, every=3, bar=Bar)(add)
     with ft.disable_jit():
         assert lax.scan(body, 0.0, XS)[0] == 45.0
-    assert told == SHOWN
+    assert reported == SHOWN
     with ft.config.patch(backend="python"):
         assert ft.jit(lambda xs: lax.scan(body, 0.0, xs)[0])(XS) == 45.0
-    assert told == 2 * SHOWN
+    assert reported == 2 * SHOWN
 
 
-def test_nested_loops(told):
+def test_nested_loops(reported):
     inner = ft.progress(3, every=3, bar=Bar, desc="inner")(lambda i, c: c + 1.0)
     outer = ft.progress(2, every=1, bar=Bar, desc="outer")(lambda c, _: (lax.fori_loop(0, 3, inner, c), None))
     assert ft.jit(lambda x: lax.scan(outer, x, None, length=2)[0])(0.0) == 6.0
     one = [(3, "inner"), 3, "closed"]
-    assert told == [(2, "outer"), *one, 1, *one, 1, "closed"]
+    assert reported == [(2, "outer"), *one, 1, *one, 1, "closed"]
 
 
-def test_an_object_of_the_users_is_not_closed(told):
+def test_an_object_of_the_users_is_not_closed(reported):
     class Own:
         def update(self, n):
-            told.append(n)
+            reported.append(n)
 
         def close(self):
             raise AssertionError
@@ -137,10 +137,10 @@ def test_an_object_of_the_users_is_not_closed(told):
     body = ft.progress(10, every=4, bar=Own())(add)
     lax.scan(body, 0.0, XS)
     lax.scan(body, 0.0, XS)
-    assert told == [4, 4, 2, 4, 4, 2]
+    assert reported == [4, 4, 2, 4, 4, 2]
 
 
-def test_a_run_that_was_interrupted_ends_its_bar_at_the_next(told):
+def test_a_run_that_was_interrupted_ends_its_bar_at_the_next(reported):
     fail = [True]
 
     def body(c, x):
@@ -150,13 +150,13 @@ def test_a_run_that_was_interrupted_ends_its_bar_at_the_next(told):
     f = ft.jit(lambda xs: lax.scan(ft.progress(10, every=3, bar=Bar, desc="add")(body), 0.0, xs)[0])
     with pytest.raises(ZeroDivisionError):
         f(XS)
-    assert told == [(10, "add"), 3]
+    assert reported == [(10, "add"), 3]
     fail[0] = False
     assert f(XS) == 45.0
-    assert told == [(10, "add"), 3, "closed", *SHOWN]
+    assert reported == [(10, "add"), 3, "closed", *SHOWN]
 
 
-def test_threads_have_bars_of_their_own():
+def test_threads_have_their_own_bars():
     bars = []
 
     class Mine:
@@ -192,13 +192,13 @@ def test_the_default_is_a_line_without_tqdm(monkeypatch, capsys):
     assert lines[-1].startswith("add: 100% [####")
 
 
-def test_the_default_is_a_bar_of_tqdm_where_there_is_one(monkeypatch, told):
+def test_the_default_is_a_bar_of_tqdm_where_there_is_one(monkeypatch, reported):
     monkeypatch.setitem(sys.modules, "tqdm", type(sys)("tqdm"))
     module = type(sys)("tqdm.auto")
     module.tqdm = Bar
     monkeypatch.setitem(sys.modules, "tqdm.auto", module)
     lax.scan(ft.progress(10, every=3)(add), 0.0, XS)
-    assert told == SHOWN
+    assert reported == SHOWN
 
 
 def test_the_body_is_still_a_function():

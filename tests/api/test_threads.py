@@ -56,8 +56,8 @@ def test_one_type_is_traced_once():
         return fnp.exp(x) * 2
 
     jitted = ft.jit(f)
-    found = together(lambda i: jitted(np.full(3, float(i))))
-    for i, out in enumerate(found):
+    actual = together(lambda i: jitted(np.full(3, float(i))))
+    for i, out in enumerate(actual):
         np.testing.assert_allclose(out, np.exp(np.full(3, float(i))) * 2)
     assert len(runs) == 1
     info = jitted.cache_info()
@@ -87,9 +87,9 @@ def test_options_of_threads_do_not_meet():
         with ft.config.patch(disable_jit=bool(i % 2), backend=["llvm", "python"][i % 4 // 2]):
             return type(f(float(i)))
 
-    found = together(work)
-    assert {t for i, t in enumerate(found) if i % 2} == {float}
-    assert all(issubclass(t, ft.Array) for i, t in enumerate(found) if not i % 2)
+    actual = together(work)
+    assert {t for i, t in enumerate(actual) if i % 2} == {float}
+    assert all(issubclass(t, ft.Array) for i, t in enumerate(actual) if not i % 2)
 
 
 def test_errors_stay_in_their_thread():
@@ -107,26 +107,26 @@ def test_errors_stay_in_their_thread():
 
 
 def test_functions_that_call_each_other_are_traced_at_once():
-    met = threading.Barrier(2)
+    seen = threading.Barrier(2)
 
     def up(x, n):
         if n == 1:
-            met.wait(10.0)
+            seen.wait(10.0)
         return x if n == 0 else down_jit(x, n - 1) + 1.0
 
     def down(x, n):
         if n == 1:
-            met.wait(10.0)
+            seen.wait(10.0)
         return x if n == 0 else up_jit(x, n - 1) * 2.0
 
     up_jit, down_jit = ft.jit(up, static_argnums=1), ft.jit(down, static_argnums=1)
-    found = {}
+    actual = {}
     workers = [
-        threading.Thread(target=lambda f=f: found.setdefault(f, float(f(3.0, 1))), daemon=True)
+        threading.Thread(target=lambda f=f: actual.setdefault(f, float(f(3.0, 1))), daemon=True)
         for f in (up_jit, down_jit)
     ]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join(30.0)
-    assert found == {up_jit: 4.0, down_jit: 6.0}
+    assert actual == {up_jit: 4.0, down_jit: 6.0}

@@ -15,8 +15,8 @@ def test_axes_in_and_out(axis, wrap):
     f = lambda x: fnp.sin(x) @ fnp.ones(x.shape[-1]) + x[0, 0]
     expected = [np.sin(x).sum(1) + x[0, 0] for x in np.moveaxis(A, axis, 0)]
     for out_axis in (0, 1, -1, -2):
-        found = wrap(ft.vmap(wrap(f), axis, out_axis))(A)
-        np.testing.assert_allclose(found, np.stack(expected, out_axis))
+        actual = wrap(ft.vmap(wrap(f), axis, out_axis))(A)
+        np.testing.assert_allclose(actual, np.stack(expected, out_axis))
 
 
 def test_trees_of_axes():
@@ -53,10 +53,10 @@ def test_keyword_arguments_are_mapped_over_axis_0():
 def test_nested_maps_make_an_outer_product(wrap):
     f = lambda x, y: x * y + fnp.sin(x)
     x, y = np.arange(3.0), np.arange(4.0)
-    found = wrap(ft.vmap(ft.vmap(wrap(f), (None, 0)), (0, None)))(x, y)
-    np.testing.assert_allclose(found, np.outer(x, y) + np.sin(x)[:, None])
-    found = wrap(ft.vmap(ft.vmap(wrap(f), (0, None)), (None, 0)))(x, y)
-    np.testing.assert_allclose(found, (np.outer(x, y) + np.sin(x)[:, None]).T)
+    actual = wrap(ft.vmap(ft.vmap(wrap(f), (None, 0)), (0, None)))(x, y)
+    np.testing.assert_allclose(actual, np.outer(x, y) + np.sin(x)[:, None])
+    actual = wrap(ft.vmap(ft.vmap(wrap(f), (0, None)), (None, 0)))(x, y)
+    np.testing.assert_allclose(actual, (np.outer(x, y) + np.sin(x)[:, None]).T)
 
 
 def test_captured_batched_values():
@@ -74,10 +74,10 @@ def test_integers_booleans_and_indices():
         ft.vmap(lambda r, j: r[j])(A[0], np.array([0, 3, 2])), A[0][range(3), [0, 3, 2]]
     )
     np.testing.assert_array_equal(ft.vmap(lambda m: ~m)(np.array([True, False])), [False, True])
-    found = ft.vmap(lambda x, i: x.at[i].add(10.0))(A[0], np.array([0, 1, 1]))
+    actual = ft.vmap(lambda x, i: x.at[i].add(10.0))(A[0], np.array([0, 1, 1]))
     expected = A[0].copy()
     expected[range(3), [0, 1, 1]] += 10
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(actual, expected)
 
 
 def test_per_example_gradients():

@@ -101,12 +101,12 @@ def test_a_program_has_one_dtype_however_it_is_run(name):
         "differentiated": lambda: ft.value_and_grad(lambda a: fnp.sum(f(a) * F32))(3.0)[0],
         "without jit": lambda: ft.config.patch(disable_jit=True)(lambda: f(3.0) * F32)(),
     }
-    found = {way: run() for way, run in ways.items()}
-    assert {way: str(x.dtype) for way, x in found.items()} == dict.fromkeys(
+    actual = {way: run() for way, run in ways.items()}
+    assert {way: str(x.dtype) for way, x in actual.items()} == dict.fromkeys(
         ways, "float32" if weak else "float64"
     )
-    for x in found.values():
-        np.testing.assert_allclose(np.sum(x), np.sum(found["eager"]), rtol=1e-6)
+    for x in actual.values():
+        np.testing.assert_allclose(np.sum(x), np.sum(actual["eager"]), rtol=1e-6)
 
 
 def test_a_counter_in_the_state_of_a_jitted_step():
@@ -158,16 +158,16 @@ def test_operators_promote_as_for_the_number(number):
                 continue
             # In NumPy, numbers take part in lists as arrays do.
             plain = np.asarray(number) if isinstance(other, list) else number
-            for found, expected in (
+            for actual, expected in (
                 (apply(ours, other), apply(plain, other)),
                 (apply(other, ours), apply(other, plain)),
             ):
                 assert isinstance(
-                    found, ft.Array | np.generic
+                    actual, ft.Array | np.generic
                 )  # NumPy's scalars are called as functions here
-                assert found.dtype == np.asarray(expected).dtype
-                np.testing.assert_allclose(found, expected, rtol=1e-6)
-                assert getattr(found, "weak_type", False) == (type(other) in (int, float, complex))
+                assert actual.dtype == np.asarray(expected).dtype
+                np.testing.assert_allclose(actual, expected, rtol=1e-6)
+                assert getattr(actual, "weak_type", False) == (type(other) in (int, float, complex))
         for apply in (operator.lt, operator.eq):
             np.testing.assert_array_equal(apply(ours, other), apply(np.asarray(number), other))
             np.testing.assert_array_equal(apply(other, ours), apply(np.asarray(other), number))
@@ -175,13 +175,13 @@ def test_operators_promote_as_for_the_number(number):
 
 def test_ndarrays_of_functrans_meet_it_as_a_number():
     x, a = fnp.asarray(F32), weakly(3.0)
-    for found in (x * a, a * x, x + a, np.multiply(F32, a), fnp.multiply(x, a), divmod(x, a)[1], x < a):
-        assert found.dtype in (np.float32, np.bool_)
+    for actual in (x * a, a * x, x + a, np.multiply(F32, a), fnp.multiply(x, a), divmod(x, a)[1], x < a):
+        assert actual.dtype in (np.float32, np.bool_)
     x *= a
     assert x.dtype == np.float32
 
 
-def test_it_is_an_array_and_stays_weak_when_it_is_kept():
+def test_it_is_an_array_and_stays_weak_when_stored():
     a = weakly(2.0)
     assert isinstance(a, ft.Array)
     assert isinstance(a, np.ndarray)

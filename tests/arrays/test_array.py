@@ -116,8 +116,8 @@ def test_operators_and_methods_give_arrays(x):
     assert np.array_equal(x, X)
 
 
-def leaves(found):
-    return [part for a in found for part in leaves(a)] if isinstance(found, tuple | list) else [found]
+def leaves(actual):
+    return [part for a in actual for part in leaves(a)] if isinstance(actual, tuple | list) else [actual]
 
 
 @pytest.mark.parametrize(
@@ -152,11 +152,11 @@ def leaves(found):
         lambda x: x.copy(),
     ],
 )
-def test_what_numpy_computes_is_plain_and_can_be_written(x, f):
-    for found, plain in zip(leaves(f(x)), leaves(f(X)), strict=True):
-        assert type(found) is np.ndarray
-        assert np.array_equal(found, plain)
-        found[...] = 0
+def test_results_of_numpy_are_plain_and_writable(x, f):
+    for actual, plain in zip(leaves(f(x)), leaves(f(X)), strict=True):
+        assert type(actual) is np.ndarray
+        assert np.array_equal(actual, plain)
+        actual[...] = 0
     assert np.array_equal(x, X)
 
 
@@ -336,7 +336,7 @@ def test_unhashable(x):
         hash(x[0, 0])
 
 
-def test_prints_as_numpy_does_under_its_own_name(x):
+def test_prints_like_numpy_under_its_own_name(x):
     assert repr(x) == repr(X).replace("array", "Array")
     assert repr(wrap(2.5)) == "Array(2.5)"
     assert repr(wrap(np.float32(2.5))) == "Array(2.5, dtype=float32)"
@@ -390,8 +390,8 @@ def test_pandas_takes_it(x):
 
 def test_scipys_solvers_start_from_an_array():
     start = wrap(np.full(2, 0.5))
-    found = scipy.optimize.least_squares(lambda p: p**2 - [1.0, 4.0], start)
-    np.testing.assert_allclose(found.x, [1.0, 2.0], rtol=1e-6)
+    actual = scipy.optimize.least_squares(lambda p: p**2 - [1.0, 4.0], start)
+    np.testing.assert_allclose(actual.x, [1.0, 2.0], rtol=1e-6)
 
 
 # --- what NumPy refuses ---------------------------------------------------------------------------------------
@@ -418,9 +418,9 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_errors_are_typed_and_name_the_line(name):
-    with pytest.raises(FunctransError, match=r"test_array\.py") as found:
+    with pytest.raises(FunctransError, match=r"test_array\.py") as actual:
         REFUSED[name]()
-    assert isinstance(found.value, ValueError | IndexError)
+    assert isinstance(actual.value, ValueError | IndexError)
 
 
 FLOATS, INTEGERS, COMPLEX = np.array([1.0, 2.0]), np.array([1, 2]), np.array([1j, 2.0])

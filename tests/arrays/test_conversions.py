@@ -82,14 +82,14 @@ LOSING = {
 
 @pytest.mark.parametrize("name", LOSING)
 @pytest.mark.parametrize("transform", [ft.grad, ft.jacfwd, lambda f: lambda t: ft.jvp(f, (t,), (1.0,))])
-def test_what_loses_a_derivative_is_refused(name, transform):
+def test_conversions_that_lose_a_derivative_are_refused(name, transform):
     fun, taker = LOSING[name]
     with pytest.raises(
         ft.errors.TracerScalarConversionError,
         match=f"^{taker} asked for the number of a value .* being differentiated .*stop_gradient",
-    ) as met:
+    ) as seen:
         transform(fun)(1.5)
-    assert met.value.source.filename in (__file__, "<string>")
+    assert seen.value.source.filename in (__file__, "<string>")
 
 
 @pytest.mark.parametrize("name", LOSING)
@@ -131,9 +131,9 @@ def test_writing_into_an_array_is_refused(write, transform):
         write(buffer, t)
         return fnp.sum(buffer) * t
 
-    with pytest.raises(ft.errors.TracerScalarConversionError, match=r"\.at\[i\]\.set\(v\)") as met:
+    with pytest.raises(ft.errors.TracerScalarConversionError, match=r"\.at\[i\]\.set\(v\)") as seen:
         transform(fun)(2.0)
-    assert "sequence" in str(met.value.__cause__)
+    assert "sequence" in str(seen.value.__cause__)
 
 
 def test_an_assignment_statement_is_refused():
@@ -148,7 +148,7 @@ def test_an_assignment_statement_is_refused():
         ft.grad(fun)(2.0)
 
 
-def test_an_error_of_the_users_own_stays():
+def test_users_own_errors_stay():
     """Even where a conversion was refused before, and that was dealt with."""
 
     def fun(t):

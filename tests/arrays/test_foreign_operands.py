@@ -108,32 +108,32 @@ def outcome(apply, x, y):
         return type(error)
 
 
-def check(found, expected):
+def check(actual, expected):
     if isinstance(expected, type):  # an error
-        assert isinstance(found, type)
+        assert isinstance(actual, type)
     elif isinstance(expected, tuple):
-        assert type(found) is tuple
-        for a, b in zip(found, expected, strict=True):
+        assert type(actual) is tuple
+        for a, b in zip(actual, expected, strict=True):
             check(a, b)
     elif type(expected) is np.ndarray or isinstance(expected, np.generic):
         # A reflected operator of SciPy's or of a user's may give an ndarray.
-        assert type(found) in (Array, type(expected))
-        np.testing.assert_array_equal(found, expected)
-        assert found.dtype == expected.dtype
+        assert type(actual) in (Array, type(expected))
+        np.testing.assert_array_equal(actual, expected)
+        assert actual.dtype == expected.dtype
     elif scipy.sparse.issparse(expected):
-        assert type(found) is type(expected)
-        np.testing.assert_array_equal(found.toarray(), expected.toarray())
+        assert type(actual) is type(expected)
+        np.testing.assert_array_equal(actual.toarray(), expected.toarray())
     elif isinstance(expected, Duck):
-        assert type(found) is Duck
-        np.testing.assert_array_equal(found.x, expected.x)
+        assert type(actual) is Duck
+        np.testing.assert_array_equal(actual.x, expected.x)
     elif isinstance(expected, scipy.sparse.linalg.LinearOperator):
-        assert type(found) is type(expected)
-        check(outcome(operator.matmul, found, V), outcome(operator.matmul, expected, V))
+        assert type(actual) is type(expected)
+        check(outcome(operator.matmul, actual, V), outcome(operator.matmul, expected, V))
     elif hasattr(expected, "shape"):
-        assert type(found) is type(expected)
-        np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
+        assert type(actual) is type(expected)
+        np.testing.assert_array_equal(np.asarray(actual), np.asarray(expected))
     else:
-        assert found == expected
+        assert actual == expected
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -125,11 +125,11 @@ def ivp(method, **options):
         given = dict(options)
         if method in ("Radau", "BDF", "LSODA"):
             given["jac"] = lambda t, y: a([[0.0, 1.0], [-1.0, -0.1]])
-        found = scipy.integrate.solve_ivp(
+        actual = scipy.integrate.solve_ivp(
             lambda t, y: a([y[1], -y[0] - 0.1 * y[1]]), (0.0, 2.0), a([1.0, 0.0]), method=method,
             t_eval=a(np.linspace(0, 2, 5)), rtol=a(1e-6), atol=a([1e-8, 1e-8]), **given,
         )  # fmt: skip
-        return found.y
+        return actual.y
 
     return case
 
@@ -350,10 +350,10 @@ def own(f):
     """What NumPy computes from an array, written to."""
 
     def case(a):
-        found = f(a)
-        found[...] = np.where(found > 2, 0, found)
-        found += 1
-        return found
+        actual = f(a)
+        actual[...] = np.where(actual > 2, 0, actual)
+        actual += 1
+        return actual
 
     return case
 
@@ -427,8 +427,8 @@ def _saved(x):
 
 def pandas(f):
     def case(a):
-        found = f(pytest.importorskip("pandas"), a)
-        return found.to_numpy() if hasattr(found, "to_numpy") else np.asarray(found)
+        actual = f(pytest.importorskip("pandas"), a)
+        return actual.to_numpy() if hasattr(actual, "to_numpy") else np.asarray(actual)
 
     return case
 

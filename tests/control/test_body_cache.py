@@ -28,14 +28,14 @@ def test_a_function_traced_twice():
     assert traced(f, X, X) is not traced(f, X.astype(np.float32), X)
 
 
-def test_what_makes_bodies_different():
+def test_bodies_that_differ():
     def with_number(c):
         return lambda x: x * c
 
     numbers = [1.0, 2.0, 0.0, -0.0, 1j, np.float32(1), np.float64(1), float("nan")]
-    found = [traced(with_number(c), X) for c in numbers]
-    assert len({id(j) for j in found}) == len(numbers)
-    assert all(traced(with_number(c), X) is j for c, j in zip(numbers, found))
+    actual = [traced(with_number(c), X) for c in numbers]
+    assert len({id(j) for j in actual}) == len(numbers)
+    assert all(traced(with_number(c), X) is j for c, j in zip(numbers, actual))
 
     def with_axis(axis):
         return lambda x: fnp.sum(x, axis)
@@ -100,7 +100,7 @@ def test_an_eager_loop_compiles_once():
     np.testing.assert_allclose(slopes, [2 * loop(s) / s for s in (1.0, 2.0, 3.0, 4.0)])
 
 
-def test_few_bodies_are_kept():
+def test_the_cache_of_bodies_is_bounded():
     first = traced(lambda x: x * 1.0, X)
     for i in range(body_cache.MOST + 5):
         traced(lambda x, i=i: x * (2.0 + i), X)
@@ -108,14 +108,14 @@ def test_few_bodies_are_kept():
     assert traced(lambda x: x * 1.0, X) is not first
 
 
-def test_what_is_kept_on_a_body_is_bounded(monkeypatch):
+def test_the_cache_on_a_body_is_bounded(monkeypatch):
     monkeypatch.setattr(ir, "MOST_DERIVED", 8)
     body, sine = lambda c: (c[0] + 1, 0.5 * c[1]), lambda x: fnp.sin(x)
     for n in range(1, 20):
         lax.while_loop(lambda c: c[0] < n, body, (0, 1.0))  # noqa: B023 - the limit is a constant of the condition
         lax.cond(True, lambda x: (n + 2.5) * x, sine, 1.0)  # noqa: B023
-        found = lax.fori_loop(0, n, lambda i, c: 2.0 * c, 1.0)
-        assert found == 2.0**n
+        actual = lax.fori_loop(0, n, lambda i, c: 2.0 * c, 1.0)
+        assert actual == 2.0**n
     assert all(len(j._derived) <= 8 for j in body_cache._bodies.values())
 
 

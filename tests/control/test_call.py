@@ -29,8 +29,8 @@ def names(jaxpr):
 
 
 def test_value(body):
-    found = call(body)(X, 2.0)
-    for out, expected in zip(found, (np.sin(X) * 2, X, 4.0)):
+    actual = call(body)(X, 2.0)
+    for out, expected in zip(actual, (np.sin(X) * 2, X, 4.0)):
         np.testing.assert_allclose(out, expected, rtol=1e-14)
 
 

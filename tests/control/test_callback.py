@@ -53,9 +53,9 @@ def pairs():
 @pytest.mark.parametrize("call", [ft.pure_callback, ft.io_callback])
 def test_value(call, how):
     f = how(lambda x: 2.0 * call(np.cosh, like(x), x + 1.0))
-    found = f(X)
-    assert type(found) is Array
-    np.testing.assert_allclose(found, 2 * np.cosh(X + 1))
+    actual = f(X)
+    assert type(actual) is Array
+    np.testing.assert_allclose(actual, 2 * np.cosh(X + 1))
 
 
 @pytest.mark.parametrize("how", [plain, ft.jit])
@@ -69,11 +69,11 @@ def test_trees_of_arguments_and_results(how):
     f = how(
         lambda x: ft.pure_callback(host, types, (x, 1.0), table={"a": x}, order="C", factor=np.float64(2))
     )
-    found = f(X)
-    np.testing.assert_array_equal(found["sum"], 2 * X + 1)
-    assert found["count"] == 3
-    assert found["count"].dtype == np.int32
-    np.testing.assert_array_equal(found["parts"][0], 2 * X)
+    actual = f(X)
+    np.testing.assert_array_equal(actual["sum"], 2 * X + 1)
+    assert actual["count"] == 3
+    assert actual["count"].dtype == np.int32
+    np.testing.assert_array_equal(actual["parts"][0], 2 * X)
 
 
 def test_no_arguments_and_no_results():
@@ -88,7 +88,7 @@ def test_no_arguments_and_no_results():
 
 
 @pytest.mark.parametrize("how", [plain, ft.jit])
-def test_what_a_callback_receives(how):
+def test_arguments_of_a_callback(how):
     given = []
     how(lambda x, y: ft.io_callback(lambda *xs: given.extend(xs), None, x, y, 2.0, 3, True))(X, np.float32(1))
     assert all(type(x) is Array for x in given)
@@ -113,8 +113,8 @@ def test_python_numbers_take_the_dtype_that_was_promised(kind):
 
 def test_nothing_is_nothing():
     for made in (None, (), [], {}):
-        for wanted in (None, (), {}):
-            assert ft.io_callback(lambda made=made: made, wanted) == wanted
+        for expected in (None, (), {}):
+            assert ft.io_callback(lambda made=made: made, expected) == expected
         with pytest.raises(CallbackError, match="declares an array"):
             ft.io_callback(lambda made=made: made, SCALAR)
     with pytest.raises(CallbackError, match="returned an array"):
@@ -131,10 +131,10 @@ def test_masks_are_not_lost():
 def test_sequences_of_any_kind_fit_and_dictionaries_do_not():
     Pair = namedtuple("Pair", "first second")
     for made in ((1.0, 2.0), [1.0, 2.0], Pair(1.0, 2.0)):
-        for wanted in ((SCALAR, SCALAR), [SCALAR, SCALAR], Pair(SCALAR, SCALAR)):
-            found = ft.pure_callback(lambda made=made: made, wanted)
-            assert type(found) is type(wanted)
-            assert [float(x) for x in found] == [1.0, 2.0]
+        for expected in ((SCALAR, SCALAR), [SCALAR, SCALAR], Pair(SCALAR, SCALAR)):
+            actual = ft.pure_callback(lambda made=made: made, expected)
+            assert type(actual) is type(expected)
+            assert [float(x) for x in actual] == [1.0, 2.0]
     values, vectors = ft.pure_callback(np.linalg.eigh, (X, np.zeros((3, 3))), np.diag(X))
     np.testing.assert_allclose(vectors @ np.diag(values) @ vectors.T, np.diag(X), atol=1e-14)
     for made in ({"a": 1.0}, (1.0,), (1.0, (2.0,)), 1.0, None):
@@ -146,15 +146,15 @@ def test_sequences_of_any_kind_fit_and_dictionaries_do_not():
 
 
 @pytest.mark.parametrize("how", [plain, ft.jit])
-def test_what_a_callback_keeps_never_changes(how):
-    kept = []
+def test_values_stored_by_a_callback_never_change(how):
+    stored = []
 
     def f(x):
         y = fnp.cumsum(fnp.sin(x) * 2.0)
-        ft.debug.callback(kept.append, x)
-        ft.debug.callback(kept.append, y)
+        ft.debug.callback(stored.append, x)
+        ft.debug.callback(stored.append, y)
         z = y + 1.0
-        ft.debug.callback(kept.append, z)
+        ft.debug.callback(stored.append, z)
         return z * z
 
     g = how(f)
@@ -164,11 +164,11 @@ def test_what_a_callback_keeps_never_changes(how):
         x = random.normal(size=100)
         inputs.append(x)
         g(x)
-        copies += [np.array(a) for a in kept[-3:]]
+        copies += [np.array(a) for a in stored[-3:]]
     for x in inputs:
         x[:] = np.nan
     g(random.normal(size=100))
-    for a, b in zip(kept, copies):
+    for a, b in zip(stored, copies):
         np.testing.assert_array_equal(a, b)
 
 
@@ -252,7 +252,7 @@ def test_interrupts_pass_untouched():
 
 
 @pytest.mark.parametrize("how", [plain, ft.jit])
-def test_results_that_are_not_what_was_promised(how):
+def test_results_of_other_types_than_declared(how):
     def host(x):
         return {"a": [np.ones(2), np.ones(3, np.float32)]}
 
@@ -310,8 +310,8 @@ def test_methods_of_vmap(method, shapes, calls, how):
 
     f = lambda x, s: ft.pure_callback(host, like(x), x, s, vmap_method=method) + 1.0
     x = np.random.default_rng(0).normal(size=(3, 4))
-    found = how(f, (1, None))(x, 2.0)
-    np.testing.assert_allclose(found, 2 * x.T + 1)
+    actual = how(f, (1, None))(x, 2.0)
+    np.testing.assert_allclose(actual, 2 * x.T + 1)
     assert seen == [shapes] * calls
 
 
@@ -330,8 +330,8 @@ def test_vmap_without_a_method():
     with pytest.raises(NotImplementedError, match="vmap_method") as caught:
         ft.vmap(lambda x: ft.pure_callback(np.sin, SCALAR, x))(X)
     assert isinstance(caught.value, NoRuleError)
-    found = ft.vmap(lambda x, y: x + ft.pure_callback(np.sin, SCALAR, y), in_axes=(0, None))(X, 1.0)
-    np.testing.assert_allclose(found, X + np.sin(1))
+    actual = ft.vmap(lambda x, y: x + ft.pure_callback(np.sin, SCALAR, y), in_axes=(0, None))(X, 1.0)
+    np.testing.assert_allclose(actual, X + np.sin(1))
 
 
 def test_vmap_over_nothing():
@@ -437,7 +437,7 @@ def test_order_under_stacks_of_transformations():
         assert [tag for tag, _ in seen] == ["first", "first", "inner", "inner", "last", "last"]
 
 
-def test_effects_stay_and_pure_calls_that_nobody_needs_go():
+def test_effects_stay_and_unused_pure_calls_are_removed():
     seen = []
 
     def f(x):
@@ -521,8 +521,8 @@ def test_kernels_between_calls(backend):
         return ft.pure_callback(np.tanh, like(d), d) * fnp.sum(c), b
 
     with ft.config.patch(backend=backend):
-        found = ft.jit(f)(X)
-    for y, e in zip(found, f(X)):
+        actual = ft.jit(f)(X)
+    for y, e in zip(actual, f(X)):
         np.testing.assert_allclose(y, e, rtol=1e-13)
 
 
@@ -683,17 +683,17 @@ def test_threads():
         return float(np.asarray(x)) * 2.0
 
     f = ft.jit(lambda x: ft.pure_callback(host, SCALAR, x + 1.0) + 1.0)
-    found = {}
+    actual = {}
 
     def work(i):
-        found[i] = [float(f(float(i + k))) for k in range(50)]
+        actual[i] = [float(f(float(i + k))) for k in range(50)]
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
     for t in threads:
         t.start()
     for t in threads:
         t.join()
-    assert found == {i: [2.0 * (i + k + 1) + 1 for k in range(50)] for i in range(6)}
+    assert actual == {i: [2.0 * (i + k + 1) + 1 for k in range(50)] for i in range(6)}
 
 
 def test_traced_values_do_not_come_out_of_a_callback():

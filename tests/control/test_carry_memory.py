@@ -43,13 +43,15 @@ def test_with_rows_in_both_directions(reverse, unroll):
     def step(u, row):
         return spread(u) + row, u
 
-    last, kept = ft.jit(lambda u, rows: lax.scan(step, u, rows, reverse=reverse, unroll=unroll))(START, rows)
+    last, stored = ft.jit(lambda u, rows: lax.scan(step, u, rows, reverse=reverse, unroll=unroll))(
+        START, rows
+    )
     u, expected = START, []
     for row in rows[::-1] if reverse else rows:
         expected.append(u)
         u = spread(u, np) + row
     np.testing.assert_allclose(last, u, rtol=1e-14)
-    np.testing.assert_allclose(kept, expected[::-1] if reverse else expected, rtol=1e-14)
+    np.testing.assert_allclose(stored, expected[::-1] if reverse else expected, rtol=1e-14)
 
 
 def test_kernel_does_not_copy_the_carry():
@@ -65,13 +67,13 @@ def test_carries_of_both_kinds():
         u, v, w = state
         return spread(u) + v, v.at[i].add(1.0), w + u[0]
 
-    found = ft.jit(lambda u: lax.fori_loop(0, 9, step, (u, fnp.zeros(50), 0.0)))(START)
+    actual = ft.jit(lambda u: lax.fori_loop(0, 9, step, (u, fnp.zeros(50), 0.0)))(START)
     u, v, w = START, np.zeros(50), 0.0
     for i in range(9):
         u, w = spread(u, np) + v, w + u[0]
         v = v.copy()
         v[i] += 1.0
-    for x, y in zip(found, (u, v, w), strict=True):
+    for x, y in zip(actual, (u, v, w), strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-14)
 
 

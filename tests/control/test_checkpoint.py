@@ -47,10 +47,10 @@ def count(jaxpr, name):
     return inner + sum(e.primitive.name == name for e in jaxpr.eqns)
 
 
-def equal(found, expected):
-    found, expected = ft.tree.leaves(found), ft.tree.leaves(expected)
-    assert len(found) == len(expected)
-    for a, b in zip(found, expected):
+def equal(actual, expected):
+    actual, expected = ft.tree.leaves(actual), ft.tree.leaves(expected)
+    assert len(actual) == len(expected)
+    for a, b in zip(actual, expected):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 
 
@@ -94,10 +94,10 @@ def backward(policy):
     ("policy", "tanhs", "products"),
     [("none", 1, 2), ("nothing", 1, 2), ("everything", 0, 0), ("dots", 1, 0), ("only", 0, 1), ("but", 0, 1)],
 )
-def test_what_is_kept_is_not_computed_again(policy, tanhs, products):
-    found = backward(EVERY_POLICY[policy])
-    assert count(found, "tanh") == tanhs
-    assert count(found, "dot_general") == products + 3  # those of the backward pass itself
+def test_stored_values_are_not_recomputed(policy, tanhs, products):
+    actual = backward(EVERY_POLICY[policy])
+    assert count(actual, "tanh") == tanhs
+    assert count(actual, "dot_general") == products + 3  # those of the backward pass itself
 
 
 def test_products_with_batch_axes():
@@ -182,7 +182,7 @@ def test_every_order_of_nesting():
             equal(d(g)(1.3), d(plain)(1.3))
 
 
-def test_a_checkpoint_inside_a_checkpoint_is_not_kept_by_the_outer():
+def test_an_outer_checkpoint_does_not_store_the_inner_one():
     inner = ft.checkpoint(lambda x: fnp.sin(fnp.exp(x)))
     f = ft.checkpoint(lambda x: inner(inner(x)))
     equal(ft.jit(ft.grad(f))(0.3), ft.grad(lambda x: fnp.sin(fnp.exp(fnp.sin(fnp.exp(x)))))(0.3))
@@ -194,13 +194,13 @@ def test_arguments():
         assert flag is True
         return {"y": tree["a"] * fnp.sin(tree["b"][0]) * scale, "n": 3}
 
-    found = ft.grad(lambda t: f(t, True, scale=2.0)["y"])({"a": 1.5, "b": (0.4,)})
-    equal(found, {"a": 2 * np.sin(0.4), "b": (3 * np.cos(0.4),)})
+    actual = ft.grad(lambda t: f(t, True, scale=2.0)["y"])({"a": 1.5, "b": (0.4,)})
+    equal(actual, {"a": 2 * np.sin(0.4), "b": (3 * np.cos(0.4),)})
     assert f({"a": 1.0, "b": (0.0,)}, True, scale=1)["n"] == 3
     assert f.__name__ == "f"
 
 
-def test_what_is_captured_counts_anew_at_each_call():
+def test_captured_values_are_read_at_each_call():
     scale = {"value": 2.0}
     f = ft.checkpoint(lambda x: scale["value"] * fnp.sin(x))
     assert float(ft.grad(f)(0.0)) == 2.0
@@ -209,7 +209,7 @@ def test_what_is_captured_counts_anew_at_each_call():
     assert float(ft.grad(lambda s: ft.grad(ft.checkpoint(lambda x: s * x * x))(2.0))(1.0)) == 4.0
 
 
-def test_the_results_of_io_callbacks_are_kept():
+def test_the_results_of_io_callbacks_are_stored():
     calls = []
 
     def host(x):

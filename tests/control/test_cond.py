@@ -21,7 +21,7 @@ XS = np.array([-1.0, 0.0, 0.5, 2.0])
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, ft.jit], ids=["eager", "jit"])
-def test_no_nan_from_the_branch_not_taken(wrap):
+def test_no_nan_from_the_other_branch(wrap):
     expected = [root_slope(x) for x in XS]
     np.testing.assert_allclose([wrap(ft.grad(root))(x) for x in XS], expected)
     np.testing.assert_allclose(wrap(ft.vmap(ft.grad(root)))(XS), expected)
@@ -30,7 +30,7 @@ def test_no_nan_from_the_branch_not_taken(wrap):
     assert np.isfinite(wrap(ft.vmap(ft.grad(ft.grad(root))))(XS)).all()
 
 
-def test_no_error_from_the_branch_not_taken():
+def test_no_error_from_the_other_branch():
     def element(i, x):
         return lax.cond(i < 3, lambda i: x[i], lambda i: -1.0, i)
 
@@ -48,7 +48,7 @@ def test_no_error_from_the_branch_not_taken():
     np.testing.assert_allclose(grads, [0.5, 1.0])
 
 
-def test_the_branch_taken_does_raise():
+def test_the_selected_branch_raises():
     def element(i, x):
         return lax.cond(i < 4, lambda i: x[i], lambda i: -1.0, i)
 

@@ -40,10 +40,10 @@ def test_large_networks_end():
         assert follows(sources, roots, goal, _smallest_cut(sources, roots, goal))
 
 
-def follows(sources, roots, goal, kept):
+def follows(sources, roots, goal, stored):
     """Whether the goal can be computed from what is kept."""
 
-    known = set(kept)
+    known = set(stored)
     for v in sources:
         if v not in roots and known.issuperset(sources[v]):
             known.add(v)
@@ -55,8 +55,8 @@ def follows(sources, roots, goal, kept):
 def test_the_cut_is_the_smallest(network):
     values, sources, roots, goal = network
 
-    def size(kept):
-        return sum(v.aval.size for v in kept)
+    def size(stored):
+        return sum(v.aval.size for v in stored)
 
     cut = _smallest_cut(sources, roots, goal)
     assert follows(sources, roots, goal, cut)
@@ -64,7 +64,7 @@ def test_the_cut_is_the_smallest(network):
     assert size(cut) == min(size(c) for c in subsets if follows(sources, roots, goal, set(c)))
 
 
-def kept_bytes(f, *args, length):
+def stored_bytes(f, *args, length):
     """The bytes that the first scan of a gradient stacks for each iteration."""
     jaxpr = ft.make_jaxpr(ft.grad(f))(*args)
     scan = next(e for e in jaxpr.eqns if e.primitive.name == "scan")
@@ -90,11 +90,11 @@ def lorenz(p, n=50):
 
 
 def test_a_step_of_arithmetic_keeps_its_carry():
-    assert kept_bytes(lorenz, np.array([10.0, 28.0, 8 / 3]), length=50) == 24
+    assert stored_bytes(lorenz, np.array([10.0, 28.0, 8 / 3]), length=50) == 24
 
 
 @pytest.mark.parametrize(
-    ("body", "kept"),
+    ("body", "stored"),
     [
         (lambda c, w: fnp.tanh(c), 800),  # the slope from the result, which is dear
         (lambda c, w: fnp.sin(c) * w, 800),  # the slope: the cosine
@@ -105,12 +105,12 @@ def test_a_step_of_arithmetic_keeps_its_carry():
         (lambda c, w: c * fnp.sum(fnp.tanh(c)), 1608),  # the sum of many is kept, beside c and tanh(c)
     ],
 )
-def test_what_other_bodies_keep(body, kept):
+def test_residuals_of_other_bodies(body, stored):
     def f(c, w):
         return fnp.sum(lax.scan(lambda c, _: (body(c, w), None), c, None, length=3)[0])
 
     c, w = np.linspace(0.1, 0.5, 100), np.linspace(0.5, 1.0, 100)
-    assert kept_bytes(f, c, w, length=3) == kept
+    assert stored_bytes(f, c, w, length=3) == stored
 
     def plain(c, w):
         for _ in range(3):
@@ -125,12 +125,12 @@ def test_what_other_bodies_keep(body, kept):
         np.testing.assert_allclose(d(f)(c, w), d(plain)(c, w), rtol=1e-9, atol=1e-12)
 
 
-def test_rows_that_a_scan_returns_anyway_are_not_kept_twice():
+def test_rows_that_a_scan_returns_anyway_are_stored_once():
     def f(c):
         last, ys = lax.scan(lambda c, _: (c * c, c * 1.0), c, None, length=4)
         return fnp.sum(last) + fnp.sum(ys)
 
-    assert kept_bytes(f, np.ones(100), length=4) <= 1600
+    assert stored_bytes(f, np.ones(100), length=4) <= 1600
     np.testing.assert_allclose(
         ft.grad(f)(np.array([1.1])),
         ft.grad(lambda c: fnp.sum(c**16 + c + c**2 + c**4 + c**8))(np.array([1.1])),

@@ -31,7 +31,7 @@ def test_linear_scans_keep_nothing():
     np.testing.assert_array_equal(ft.grad(f)(np.ones(4)), [8, 4, 2, 1])
 
 
-def test_what_does_not_vary_is_kept_once():
+def test_invariant_residuals_are_stored_once():
     def f(w, x):
         return lax.scan(lambda c, r: (c * fnp.exp(w) + r, None), 0.0, x)[0]
 
@@ -49,14 +49,14 @@ def test_nested_scans_nest():
         return lax.scan(outer, 0.5, x)
 
     x = np.random.default_rng(0).normal(size=(4, 3))
-    c, kept = 0.5, []
+    c, stored = 0.5, []
     for r in x:
         for s in r:
-            kept.append(c)
+            stored.append(c)
             c = np.sin(c * s)
     last, rows = ft.jit(f)(x)
     assert last == pytest.approx(c)
-    np.testing.assert_allclose(rows, np.reshape(kept, (4, 3)))
+    np.testing.assert_allclose(rows, np.reshape(stored, (4, 3)))
     assert text_of(f, x).count("def ") == 1
 
 
@@ -71,9 +71,9 @@ def test_order_of_rows(reverse, unroll):
     for i in reversed(range(7)) if reverse else range(7):
         c, rows[i] = 0.5 * c + x[i], c * x[i]
     for run in (f, ft.jit(f)):
-        last, found = run(x)
+        last, actual = run(x)
         assert last == c
-        np.testing.assert_array_equal(found, rows)
+        np.testing.assert_array_equal(actual, rows)
 
 
 def test_swapped_and_forwarded():

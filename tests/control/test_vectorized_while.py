@@ -46,7 +46,7 @@ def halvings(x, least):
     )[1]
 
 
-def test_what_a_lane_would_compute_after_its_end_is_not_seen():
+def test_results_of_a_finished_lane_are_discarded():
     x = np.arange(100.0)
     with np.errstate(all="raise"):
         np.testing.assert_array_equal(ft.jit(ft.vmap(halvings, (0, None)))(x, 0.0), x)
@@ -65,8 +65,8 @@ def test_operands_of_one_lane_and_of_all():
 
     a = np.linspace(0.5, 50.0, 333)
     for tolerances, axis in ((1e-13, None), (np.full(333, 1e-13), 0)):
-        found, before = ft.jit(ft.vmap(root, (0, axis)))(a, tolerances)
-        np.testing.assert_allclose(found, np.sqrt(a), rtol=1e-14)
+        actual, before = ft.jit(ft.vmap(root, (0, axis)))(a, tolerances)
+        np.testing.assert_allclose(actual, np.sqrt(a), rtol=1e-14)
         np.testing.assert_allclose(before, np.sqrt(a), rtol=1e-6)
 
 

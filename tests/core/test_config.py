@@ -101,7 +101,7 @@ def test_tasks_patch_independently():
     assert asyncio.run(main()) == [1, 2, 3, 4, 5]
 
 
-def test_trace_key_follows_what_affects_tracing():
+def test_trace_key_holds_the_options_that_affect_tracing():
     fresh = Config({})
     start = fresh.trace_key()
     assert hash(start) == hash(fresh.trace_key())

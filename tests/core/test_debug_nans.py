@@ -85,7 +85,7 @@ def test_nan_that_are_there_may_be_moved_and_dropped(program):
 
 
 @pytest.mark.usefixtures("looking")
-def test_arithmetic_with_nan_says_where_it_was_before():
+def test_arithmetic_with_nan_names_the_operand_that_contained_it():
     with raises(r"add returned NaN \(1 of 2 elements, the first at \(1,\)\)", "there before: in operand 1"):
         fnp.add(1.0, np.array([1.0, NAN]))
 
@@ -101,7 +101,7 @@ def test_off_by_default():
     assert np.isnan(fnp.add(NAN, 1.0))
 
 
-def test_until_it_is_set_the_option_is_not_asked_for():
+def test_an_option_is_not_looked_up_until_it_is_set():
     fresh = Option(False, "An option.")
     fresh.checked(False)
     assert not fresh.ever_changed
@@ -122,12 +122,12 @@ def test_set_for_the_process():
 
 
 def test_other_threads_are_not_concerned():
-    found = []
+    actual = []
     with config.patch(debug_nans=True):
-        thread = threading.Thread(target=lambda: found.append(fnp.add(NAN, 1.0)))
+        thread = threading.Thread(target=lambda: actual.append(fnp.add(NAN, 1.0)))
         thread.start()
         thread.join()
-    assert np.isnan(found[0])
+    assert np.isnan(actual[0])
 
 
 def test_a_context_that_lives_on_goes_on_looking():

@@ -153,7 +153,7 @@ def test_loops_of_mixed_dtypes():
         (np.left_shift, ["int64", "uint64"], "one dtype"),
     ],
 )
-def test_a_missing_loop_says_what_to_do(ufunc, names, words):
+def test_a_missing_loop_suggests_a_cure(ufunc, names, words):
     with pytest.raises(DtypeError, match=words) as caught:
         resolve_ufunc(ufunc, tuple((np.dtype(name), False) for name in names))
     assert names[0] in str(caught.value)
@@ -188,7 +188,7 @@ def test_supported_dtypes_are_canonical():
         (">f8", "x.astype(np.float64)"),
     ],
 )
-def test_an_unsupported_dtype_says_what_to_use(dtype, cure):
+def test_an_unsupported_dtype_suggests_another(dtype, cure):
     for check in (check_supported, canonical):
         with pytest.raises(UnsupportedDtypeError) as caught:
             check(np.dtype(dtype), "sin: argument 0")
@@ -197,7 +197,7 @@ def test_an_unsupported_dtype_says_what_to_use(dtype, cure):
         assert isinstance(caught.value, TypeError)
 
 
-def test_what_is_no_dtype():
+def test_arguments_that_are_not_dtypes():
     with pytest.raises(UnsupportedDtypeError, match="zeros: 'flaot32' is not a dtype"):
         canonical("flaot32", "zeros")
     with pytest.raises(UnsupportedDtypeError, match="str is not a Python scalar type"):

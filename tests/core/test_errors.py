@@ -38,8 +38,8 @@ KINDS = {
 
 
 def test_all_is_every_class():
-    found = {name for name, x in vars(errors).items() if inspect.isclass(x)}
-    assert found == set(errors.__all__)
+    actual = {name for name, x in vars(errors).items() if inspect.isclass(x)}
+    assert actual == set(errors.__all__)
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda c: c.__name__)

@@ -190,7 +190,7 @@ def test_libraries_are_not_the_user():
     assert not is_users(is_users.__code__)
 
 
-def test_what_asks_has_a_name():
+def test_the_caller_has_a_name():
     def name_of(use):
         class Named:
             def __float__(self):

@@ -23,7 +23,7 @@ MODULES = sorted(public_modules(functrans))
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_dir_is_what_is_public(name):
+def test_dir_lists_public_names(name):
     module = importlib.import_module(name)
     assert [n for n in dir(module) if not n.startswith("__")] == sorted(module.__all__)
     assert "__doc__" in dir(module)
@@ -32,7 +32,7 @@ def test_dir_is_what_is_public(name):
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_what_is_public_travels_to_other_processes_by_name(name):
+def test_public_objects_are_pickled_by_name(name):
     module = importlib.import_module(name)
     for public in module.__all__:
         x = getattr(module, public)

@@ -32,7 +32,7 @@ def swapped(**slots):
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, ft.jit], ids=["eager", "jit"])
-def test_a_nan_is_not_blamed_on_what_moves_data(wrap):
+def test_operations_that_move_data_are_not_blamed_for_nan(wrap):
     x = np.array([1.0, np.nan, 2.0])
     with config.patch(debug_nans=True):
         moves = swapped(moves_data=True)
@@ -77,7 +77,7 @@ def cubed(**slots):
 
 
 @pytest.mark.parametrize(("slots", "stored"), [({}, 3), ({"cheap": True}, 1)])
-def test_cheap_values_of_a_loop_are_computed_again_and_others_stored(slots, stored):
+def test_cheap_values_of_a_loop_are_recomputed_and_others_stored(slots, stored):
     prim = cubed(**slots)
 
     def body(c, _):
@@ -98,7 +98,7 @@ def test_cheap_values_of_a_loop_are_computed_again_and_others_stored(slots, stor
     np.testing.assert_allclose(ft.grad(f)(0.5), slope, rtol=1e-12)
 
 
-def test_an_equation_of_which_a_part_is_read_is_the_narrower_one():
+def test_an_equation_with_unused_outputs_becomes_narrower():
     low_p = Primitive("low", lambda x: Aval((), x.dtype), np.min)
     exact, close = [
         Primitive(

@@ -107,11 +107,11 @@ def test_tapes_of_tapes():
     ]
     writer = TapeWriter(inner.aval, 1 << 20)
     tape = Tape(writer.write(parts), writer.pools, writer.aval)
-    found = [[float(t.record(i)) for i in range(len(t))] for t in map(tape.record, range(len(tape)))]
-    assert found == [[1, 2], [], [3]]
+    actual = [[float(t.record(i)) for i in range(len(t))] for t in map(tape.record, range(len(tape)))]
+    assert actual == [[1, 2], [], [3]]
 
 
-def test_writer_says_where_there_is_no_room():
+def test_writer_reports_missing_room():
     writer = TapeWriter(Aval((), F64), 80)
     assert writer.write([np.float64(i) for i in range(10)]) is not None
     assert writer.write([np.float64(1)]) is None
@@ -224,7 +224,7 @@ def test_memory_after_an_error():
     assert resident() - before < 30e6
 
 
-def test_threads_have_tapes_of_their_own():
+def test_threads_have_their_own_tapes():
     f = ft.jit(ft.grad(lambda x: fnp.sum(halvings(x))))
     points = [np.full(20, v) for v in np.linspace(0.2, 3.0, 8)]
     expected = [np.asarray(f(p)) for p in points]

@@ -96,10 +96,10 @@ def test_tracebacks_show_the_frames_of_the_user(name):
     call, frames = CALLS[name]
     with pytest.raises((ft.errors.FunctransError, Mine)) as caught:
         call()
-    found = names(caught.value)
-    assert found[-len(frames) :] == frames if frames else found[-1] == "<lambda>"
+    actual = names(caught.value)
+    assert actual[-len(frames) :] == frames if frames else actual[-1] == "<lambda>"
     assert own_frames(caught.value) == []
-    assert not {"inner", "wrapper"} & {*found}  # of contextlib and functools
+    assert not {"inner", "wrapper"} & {*actual}  # of contextlib and functools
     with ft.config.patch(traceback_filtering=False), pytest.raises(type(caught.value)) as caught:
         call()
     assert own_frames(caught.value) != []
@@ -160,7 +160,7 @@ def line_of(error):
     return error.source.describe().rpartition("\n")[2].strip()
 
 
-def test_the_line_is_the_users_where_pandas_or_matplotlib_stands_in_between():
+def test_the_line_is_the_users_even_through_pandas_or_matplotlib():
     pandas = pytest.importorskip("pandas")
     axes = pytest.importorskip("matplotlib.figure").Figure().add_subplot()
     with pytest.raises(ft.errors.TracerArrayConversionError) as caught:

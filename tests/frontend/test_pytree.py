@@ -172,7 +172,7 @@ def test_is_leaf():
     assert tree_flatten(tree, is_leaf=lambda x: True)[0] == [tree]
 
 
-def test_a_class_registered_after_it_was_met_as_a_leaf():
+def test_a_class_registered_after_its_first_use_as_a_leaf():
     class Late:
         def __init__(self, a):
             self.a = a

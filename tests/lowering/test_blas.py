@@ -33,9 +33,9 @@ def random(dtype, *shape):
     return a.astype(dtype)
 
 
-def close(found, expected):
+def close(actual, expected):
     eps = np.finfo(expected.dtype).eps
-    np.testing.assert_allclose(found, expected, rtol=200 * eps, atol=200 * eps)
+    np.testing.assert_allclose(actual, expected, rtol=200 * eps, atol=200 * eps)
 
 
 def test_gemm_with_constant_and_computed_scalars(run, dtype):

@@ -95,14 +95,14 @@ def test_conditional_statements(run):
         b.buffer("y", F8, (50,), "out"),
         b.buffer("c", I8, (), "out"),
     )
-    found = b.local(b.const(0, I8))
+    actual = b.local(b.const(0, I8))
     with b.loop(50) as i:
         v = b.load(x, (i,))
         b.store(y, (i,), v)
         with b.if_(v > 0.5):
-            found.set(found.get() + 1)
+            actual.set(actual.get() + 1)
             b.store(y, (i,), b.const(0.5, F8))
-    b.store(count, (), found.get())
+    b.store(count, (), actual.get())
     data, out, n = rng.uniform(size=50), np.zeros(50), np.zeros((), I8)
     assert run(b, [data, out, n]) == 0
     np.testing.assert_array_equal(out, np.minimum(data, 0.5))

@@ -175,29 +175,29 @@ def evaluate(emit, arrays, out, options):
     result = np.zeros(n, out)
     before = [a.copy() for a in arrays]
     assert compile_kernel(kernel, options).run((*arrays, result)) == 0
-    for a, kept in zip(arrays, before):
-        np.testing.assert_array_equal(a, kept)
+    for a, stored in zip(arrays, before):
+        np.testing.assert_array_equal(a, stored)
     return result
 
 
-def assert_close(found, expected, ulps, scale=None):
+def assert_close(actual, expected, ulps, scale=None):
     """Equal where not finite, else within `ulps` units in the last place (of `scale`)."""
-    assert found.dtype == expected.dtype
-    if found.dtype.kind == "c":
+    assert actual.dtype == expected.dtype
+    if actual.dtype.kind == "c":
         size = np.maximum(np.abs(expected.real), np.abs(expected.imag))
         size = np.where(np.isfinite(size), size, 1)
-        assert_close(found.real, expected.real, ulps, size)
-        assert_close(found.imag, expected.imag, ulps, size)
+        assert_close(actual.real, expected.real, ulps, size)
+        assert_close(actual.imag, expected.imag, ulps, size)
         return
-    if found.dtype.kind != "f":
-        np.testing.assert_array_equal(found, expected)
+    if actual.dtype.kind != "f":
+        np.testing.assert_array_equal(actual, expected)
         return
     finite = np.isfinite(expected)
-    np.testing.assert_array_equal(found[~finite], expected[~finite])
+    np.testing.assert_array_equal(actual[~finite], expected[~finite])
     size = np.abs(expected) if scale is None else np.maximum(np.abs(expected), scale)
     with np.errstate(all="ignore"):
-        wrong = finite & (found != expected) & ~(np.abs(found - expected) <= ulps * np.spacing(size))
-    assert not wrong.any(), f"{found[wrong][:5]} instead of {expected[wrong][:5]}"
+        wrong = finite & (actual != expected) & ~(np.abs(actual - expected) <= ulps * np.spacing(size))
+    assert not wrong.any(), f"{actual[wrong][:5]} instead of {expected[wrong][:5]}"
 
 
 def binary_values(dtype):
@@ -219,11 +219,11 @@ def test_integers(dtype, options):
     with np.errstate(all="ignore"):
         for op in [*ARITHMETIC, "and", "or", "xor"]:
             expected = reference(op)(x, y)
-            found = evaluate(lambda k, a, b, op=op: k.let(op, (a, b)), [x, y], expected.dtype, options)
-            np.testing.assert_array_equal(found, expected, err_msg=op)
+            actual = evaluate(lambda k, a, b, op=op: k.let(op, (a, b)), [x, y], expected.dtype, options)
+            np.testing.assert_array_equal(actual, expected, err_msg=op)
         for op, f in (("neg", np.negative), ("not", np.invert), ("abs", np.abs)):
-            found = evaluate(lambda k, a, op=op: k.let(op, (a,)), [x], dtype, options)
-            np.testing.assert_array_equal(found, f(x), err_msg=op)
+            actual = evaluate(lambda k, a, op=op: k.let(op, (a,)), [x], dtype, options)
+            np.testing.assert_array_equal(actual, f(x), err_msg=op)
 
 
 @pytest.mark.parametrize("options", ROUTES)
@@ -233,17 +233,17 @@ def test_integer_division_shift_and_power(dtype, options):
     amount = (np.abs(y.astype(float)) % (dtype.itemsize * 8)).astype(dtype)
     with np.errstate(all="ignore"):
         for op, f in (("shl", np.left_shift), ("shr", np.right_shift)):
-            found = evaluate(lambda k, a, b, op=op: k.let(op, (a, b)), [x, amount], dtype, options)
-            np.testing.assert_array_equal(found, f(x, amount), err_msg=op)
+            actual = evaluate(lambda k, a, b, op=op: k.let(op, (a, b)), [x, amount], dtype, options)
+            np.testing.assert_array_equal(actual, f(x, amount), err_msg=op)
         exponent = np.abs(y.astype(float) % 70).astype(dtype)
-        found = evaluate(lambda k, a, b: k.call("pow", a, b), [x, exponent], dtype, options)
-        np.testing.assert_array_equal(found, np.power(x, exponent))
+        actual = evaluate(lambda k, a, b: k.call("pow", a, b), [x, exponent], dtype, options)
+        np.testing.assert_array_equal(actual, np.power(x, exponent))
         keep = (y != 0) & ~((y.astype(float) == -1) & (x == np.iinfo(dtype).min))
         x, y = x[keep], y[keep]
-        found = evaluate(lambda k, a, b: k.call("irem", a, b), [x, y], dtype, options)
-        np.testing.assert_array_equal(found, np.fmod(x, y))
-        found = evaluate(lambda k, a, b: k.call("idiv", a, b), [x, y], dtype, options)
-        np.testing.assert_array_equal(found, (x - np.fmod(x, y)) // y)
+        actual = evaluate(lambda k, a, b: k.call("irem", a, b), [x, y], dtype, options)
+        np.testing.assert_array_equal(actual, np.fmod(x, y))
+        actual = evaluate(lambda k, a, b: k.call("idiv", a, b), [x, y], dtype, options)
+        np.testing.assert_array_equal(actual, (x - np.fmod(x, y)) // y)
 
 
 @pytest.mark.parametrize("options", ROUTES)
@@ -252,16 +252,16 @@ def test_booleans(options):
     for op in [*ARITHMETIC, "and", "or", "xor"]:
         if op == "sub":
             continue
-        found = evaluate(
+        actual = evaluate(
             lambda k, a, b, op=op: k.call(op, a, b) if op in FUNCTIONS else k.binary(op, a, b),
             [x, y],
             BOOL,
             options,
         )
-        np.testing.assert_array_equal(found, reference(op)(x, y), err_msg=op)
+        np.testing.assert_array_equal(actual, reference(op)(x, y), err_msg=op)
     np.testing.assert_array_equal(evaluate(lambda k, a: ~a, [x], BOOL, options), ~x)
-    found = evaluate(lambda k, a, b: k.where(a, b, ~b), [x, y], BOOL, options)
-    np.testing.assert_array_equal(found, np.where(x, y, ~y))
+    actual = evaluate(lambda k, a, b: k.where(a, b, ~b), [x, y], BOOL, options)
+    np.testing.assert_array_equal(actual, np.where(x, y, ~y))
 
 
 @pytest.mark.parametrize("options", ROUTES)
@@ -273,11 +273,11 @@ def test_float_arithmetic(dtype, options):
     with np.errstate(all="ignore"):
         for op in [*ARITHMETIC, "div"]:
             expected = reference(op)(x, y)
-            found = evaluate(lambda k, a, b, op=op: k.let(op, (a, b)), [x, y], expected.dtype, options)
-            assert_close(found, expected, ulps)
+            actual = evaluate(lambda k, a, b, op=op: k.let(op, (a, b)), [x, y], expected.dtype, options)
+            assert_close(actual, expected, ulps)
         assert_close(evaluate(lambda k, a: -a, [x], dtype, options), -x, 0)
-        found = evaluate(lambda k, a, b: k.where(a.eq(b), a, -b), [x, y], dtype, options)
-        assert_close(found, np.where(x == y, x, -y), 0)
+        actual = evaluate(lambda k, a, b: k.where(a.eq(b), a, -b), [x, y], dtype, options)
+        assert_close(actual, np.where(x == y, x, -y), 0)
 
 
 @pytest.mark.parametrize("options", ROUTES)
@@ -288,15 +288,15 @@ def test_functions_of_one_number(name, dtype, options):
     with np.errstate(all="ignore"):
         # float32 is judged by the float64 function: NumPy's own float32 loops are off by several units.
         expected = reference(name)(x.astype("f8")).astype(dtype)
-    found = evaluate(lambda k, a: k.call(name, a), [x], dtype, options)
-    assert_close(found, expected, 400 if name == "erfc" and options is PYTHON else TOLERANCE.get(name, 4))
+    actual = evaluate(lambda k, a: k.call(name, a), [x], dtype, options)
+    assert_close(actual, expected, 400 if name == "erfc" and options is PYTHON else TOLERANCE.get(name, 4))
 
 
 def test_each_function_of_the_table_is_somewhere():
     """In C, in NumPy, in SciPy, or computed by code of our own."""
     for name, f in FUNCTIONS.items():
-        for module, found in ((np, f.numpy and name), (special, f.scipy)):
-            assert not found or hasattr(module, found), name
+        for module, actual in ((np, f.numpy and name), (special, f.scipy)):
+            assert not actual or hasattr(module, actual), name
         assert f.libm or f.numpy or f.scipy or name in {"trigamma", "complex", "idiv", "irem", "min", "max"}
 
 
@@ -316,8 +316,8 @@ def test_functions_of_two_numbers(name, dtype, options):
             expected = reference(name)(x, y)
         else:
             expected = reference(name)(x.astype("f8"), y.astype("f8")).astype(dtype)
-    found = evaluate(lambda k, a, b: k.call(name, a, b), [x, y], dtype, options)
-    assert_close(found, expected, 4)
+    actual = evaluate(lambda k, a, b: k.call(name, a, b), [x, y], dtype, options)
+    assert_close(actual, expected, 4)
 
 
 COMPLEX_CALLS = (
@@ -336,8 +336,8 @@ def test_functions_of_complex_numbers(name, dtype, options):
         # complex64 itself.
         expected = reference(name)(x if options is PYTHON else x.astype("c16"))
         expected = expected.astype(dtype if expected.dtype.kind == "c" else real_dtype(dtype))
-    found = evaluate(lambda k, a: k.call(name, a), [x], expected.dtype, options)
-    assert_close(found, expected, 8)
+    actual = evaluate(lambda k, a: k.call(name, a), [x], expected.dtype, options)
+    assert_close(actual, expected, 8)
 
 
 @pytest.mark.parametrize("options", ROUTES)
@@ -347,14 +347,14 @@ def test_complex_power_and_parts(dtype, options):
     n = min(len(x), len(y))
     x, y = x[:n], y[:n] / 4
     keep = (np.abs(x) < 100) & (np.abs(x) > 0.01) & (np.abs(y) < 4)
-    found = evaluate(lambda k, a, b: k.call("pow", a, b), [x[keep], y[keep]], dtype, options)
-    np.testing.assert_allclose(found, np.power(x[keep], y[keep]), rtol=1e-13 if dtype == "c16" else 2e-5)
+    actual = evaluate(lambda k, a, b: k.call("pow", a, b), [x[keep], y[keep]], dtype, options)
+    np.testing.assert_allclose(actual, np.power(x[keep], y[keep]), rtol=1e-13 if dtype == "c16" else 2e-5)
     x = np.array([0, 0, 0, 0, 2j, 0, 1 + 1j], dtype)
     y = np.array([0, 1, 2.5, -1, 0, 1j, 2], dtype)
     with np.errstate(all="ignore"):
         expected = np.power(x, y)
-    found = evaluate(lambda k, a, b: k.call("pow", a, b), [x, y], dtype, options)
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+    actual = evaluate(lambda k, a, b: k.call("pow", a, b), [x, y], dtype, options)
+    np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-6)
     re, im = values(real_dtype(dtype)), values(real_dtype(dtype), 3)
     np.testing.assert_array_equal(
         evaluate(lambda k, a, b: k.call("complex", a, b), [re, im], dtype, options),
@@ -376,8 +376,8 @@ def test_casts(target, options):
                 x = x[(x.real > low - 1) & (x.real < float(info.max) * (1 - 1e-7))]
         with np.errstate(all="ignore"):
             expected = (x.real if source.kind == "c" and target.kind not in "cb" else x).astype(target)
-        found = evaluate(lambda k, a: k.cast(a, target), [x], target, options)
-        assert_close(found, expected, 0)
+        actual = evaluate(lambda k, a: k.cast(a, target), [x], target, options)
+        assert_close(actual, expected, 0)
 
 
 @pytest.mark.parametrize("options", ROUTES)
@@ -385,5 +385,5 @@ def test_casts(target, options):
 def test_bits_of_a_float(dtype, options):
     x = np.array([0.0, -0.0, 1.5, -2.0, np.inf, 1e-40], dtype)
     word = np.dtype(f"i{dtype.itemsize}")
-    found = evaluate(lambda k, a: k.call("bits", a), [x], word, options)
-    np.testing.assert_array_equal(found, x.view(word))
+    actual = evaluate(lambda k, a: k.call("bits", a), [x], word, options)
+    np.testing.assert_array_equal(actual, x.view(word))

@@ -46,8 +46,8 @@ class Program:
         self.values = list(args)
 
     def pick(self, fits=lambda v: v.dtype.kind == "f"):
-        found = [v for v in self.values if fits(v)]
-        recent = found[-6:] if self.rng.random() < 0.7 else found
+        actual = [v for v in self.values if fits(v)]
+        recent = actual[-6:] if self.rng.random() < 0.7 else actual
         return self.rng.choice(recent) if recent else None
 
     def unary(self, x):
@@ -137,9 +137,9 @@ class Program:
         return mul_p.bind(dot_general_p.bind(x, y, dimension_numbers=numbers), 0.2)
 
     def indices(self, n):
-        found = self.pick(lambda v: v.dtype.kind == "i")
-        if found is not None:
-            return min_p.bind(found, np.int64(n - 1))
+        actual = self.pick(lambda v: v.dtype.kind == "i")
+        if actual is not None:
+            return min_p.bind(actual, np.int64(n - 1))
         return np.array([self.rng.randrange(n) for _ in range(self.rng.choice([1, 4, 7]))])
 
     def gather(self, x):

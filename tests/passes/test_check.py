@@ -115,7 +115,7 @@ def test_the_message_names_the_stage_and_the_users_line():
     assert "# the line that the equation came from" in str(caught.value)
 
 
-def test_it_runs_only_where_asked_for():
+def test_it_runs_only_if_enabled():
     bad = Jaxpr([], [], [Var(aval_of(1.0))])
     with config.patch(verify=False):
         assert verified(bad, "x") is bad

@@ -64,7 +64,7 @@ def called(eqn):
     return eqn.params["jaxpr"] if eqn.primitive is call_p else None
 
 
-def test_replace_keeps_what_is_not_named():
+def test_replace_keeps_the_other_fields():
     stats = Stats()
     jaxpr = traced(nested(), stats=stats)
     other = jaxpr.replace(name="g")
@@ -217,13 +217,13 @@ def test_live_equations_may_be_narrowed():
 def test_substitution_leaves_others_as_they_are():
     a, b, c = [Var(VECTOR) for _ in range(3)]
     first, second = Eqn(exp_p, [a], [b], {}), Eqn(neg_p, [b], [c], {})
-    found = substitute([first, second], {b: a})
-    assert found[0] is first
-    assert found[1].invars == (a,)
-    assert found[1].outvars == (c,)
+    actual = substitute([first, second], {b: a})
+    assert actual[0] is first
+    assert actual[1].invars == (a,)
+    assert actual[1].outvars == (c,)
 
 
-def test_inner_jaxprs_are_exchanged_wherever_they_stand():
+def test_inner_jaxprs_are_replaced_everywhere():
     jaxpr = traced(lambda x: lax.cond(x[0] > 0, lambda: x, lambda: 2 * x))
     (eqn,) = [e for e in jaxpr.eqns if has_subjaxprs(e.params)]
     assert map_subjaxprs(eqn.params, lambda j: j) is eqn.params
@@ -300,7 +300,7 @@ def wave(x, y):
     return [mul_p.bind(s, y), s]
 
 
-def test_evaluate_computes_and_leaves_no_trace_behind():
+def test_evaluate_computes_and_restores_the_trace():
     x = np.array([0.3, -1.1, 2.0])
     out, s = evaluate(stage(wave, [VECTOR, VECTOR], "wave"), [x, x])
     np.testing.assert_array_equal(out, np.sin(x) * x)

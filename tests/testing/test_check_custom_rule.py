@@ -16,8 +16,8 @@ X = np.array([0.5, 2.0, -1.25])
 def function(forward, backward=None, name="Drawn", **members):
     """A `Function` of these rules."""
     rules = {"forward": forward, "backward": backward, **members}
-    found = {k: staticmethod(f) if callable(f) else f for k, f in rules.items() if f is not None}
-    return type(name, (ft.Function,), found)
+    actual = {k: staticmethod(f) if callable(f) else f for k, f in rules.items() if f is not None}
+    return type(name, (ft.Function,), actual)
 
 
 def square(ctx, x):
@@ -31,9 +31,9 @@ def square_backward(ctx, g):
 
 
 def violation(rule, *args, **options):
-    with pytest.raises(LawViolation) as found:
+    with pytest.raises(LawViolation) as actual:
         check_custom_rule(rule, *args, **options)
-    return found.value
+    return actual.value
 
 
 # --- right rules --------------------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ def test_jax_forms():
     def norm(x):
         return fnp.sqrt(fnp.sum(x * x))
 
-    norm.defvjp(lambda x: (norm(x), (x, norm(x))), lambda kept, ct: (ct * kept[0] / kept[1],))
+    norm.defvjp(lambda x: (norm(x), (x, norm(x))), lambda stored, ct: (ct * stored[0] / stored[1],))
     check_custom_rule(norm, X)
 
     @partial(ft.custom_jvp, nondiff_argnums=(0,))
@@ -155,7 +155,7 @@ def test_meant_to_be_different():
     check_custom_rule(rounded, X, expected_different=True)
 
 
-def test_no_rule_is_no_fault():
+def test_a_missing_rule_is_not_a_fault():
     def setup_context(ctx, inputs, output):
         ctx.save_for_backward(output)
 
@@ -218,7 +218,7 @@ def test_backward_that_takes_a_missing_gradient_for_something():
     assert "the cotangent of output 1 alone" in message
 
 
-def test_backward_that_is_wrong_where_not_all_are_wanted():
+def test_backward_that_is_wrong_if_some_gradients_are_not_needed():
     def forward(ctx, x, y):
         ctx.save_for_backward(x, y)
         return x * y
@@ -268,7 +268,7 @@ def test_vmap_rule_that_is_wrong_for_one_axis():
     assert "in_axes (1,)" in message
 
 
-def test_wrong_jvp_beside_a_right_backward():
+def test_wrong_jvp_with_a_correct_backward():
     def forward(ctx, x):
         ctx.save_for_backward(x)
         ctx.save_for_forward(x)
@@ -330,7 +330,7 @@ def test_compiled_and_eager_disagree():
     assert "jit" in violation(Counted, X, laws="rules_compile").law
 
 
-def test_what_raises_is_reported_chained():
+def test_exceptions_are_reported_chained():
     def backward(ctx, g):
         return g[:1]
 

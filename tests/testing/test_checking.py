@@ -24,7 +24,7 @@ def test_modes_and_orders(modes, order):
     check(lambda x: fnp.sum(x**3), X, modes=modes, order=order)
 
 
-def test_kink_is_no_wrong_gradient():
+def test_kink_is_not_a_wrong_gradient():
     with pytest.raises(LawViolation, match=r"non-differentiable \(kink\)"):
         check(lambda x: fnp.maximum(x, 0.0), np.array([1e-9, 1.0]))
     with pytest.raises(LawViolation, match=r"kink"):  # of the derivative
@@ -36,7 +36,7 @@ def test_no_law_differentiates_more_than_order_times():
     check(lambda x: x * fnp.abs(x), np.array(0.0), order=1)
 
 
-def test_second_order_fault_is_found():
+def test_a_second_order_fault_is_detected():
     def f(x):
         held = fnp.cos(ft.lax.stop_gradient(x))
         return fnp.sin(ft.lax.stop_gradient(x)) + held * (x - ft.lax.stop_gradient(x))

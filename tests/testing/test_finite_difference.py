@@ -97,7 +97,7 @@ def test_kinks_are_noticed(f, x):
         (np.log, 1e5),
     ],
 )
-def test_smooth_points_are_no_kinks(f, x):
+def test_smooth_points_are_not_kinks(f, x):
     assert not is_kink(lambda a: [f(a[0])], [x], [1.0])
 
 
@@ -243,7 +243,7 @@ def rounding(x, size):
 
 @pytest.mark.parametrize("size", [1e-16, 3e-15, 1e-13, 1e-11])
 @pytest.mark.parametrize("x", [0.3, 1.7, 40.0])
-def test_rounding_errors_are_no_kink(size, x):
+def test_rounding_errors_are_not_a_kink(size, x):
     """A library adds in whatever order suits the machine; of ill-conditioned functions little else is left."""
     for smooth in (lambda x: 1 + 0 * x, np.sin, lambda x: 1e-4 * x):
         for n in range(20):
@@ -263,6 +263,6 @@ def test_kinks_are_noticed_beneath_rounding_errors(size):
 
 
 @pytest.mark.parametrize("x", [1e-2, 1e-3, 1e-4])
-def test_cancellation_is_no_kink(x):
+def test_cancellation_is_not_a_kink(x):
     assert not is_kink(lambda a: [(np.expm1(a[0]) - a[0]) / a[0] ** 2], [x], [1.0])
     assert not is_kink(lambda a: [(1 - np.cos(a[0])) / a[0] ** 2], [x], [1.0])

@@ -49,9 +49,9 @@ def test_wrong_gradient(fast):
 def test_the_element_is_named():
     f = ft.custom_vjp(lambda x, y: x + y)
     f.defvjp(lambda x, y: (x + y, None), lambda _, ct: (ct, ct * fnp.asarray([1.0, 1.0, 2.0])))
-    with pytest.raises(LawViolation, match=r"element \(2,\), in argument 1") as found:
+    with pytest.raises(LawViolation, match=r"element \(2,\), in argument 1") as actual:
         gradcheck(f, (X, X))
-    assert "functrans.testing.gradcheck" in str(found.value)
+    assert "functrans.testing.gradcheck" in str(actual.value)
 
 
 def test_wrong_second_derivative_only():

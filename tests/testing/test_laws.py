@@ -173,7 +173,7 @@ def test_kinks(f, x):
         is_smooth(f, np.array(x))
 
 
-def test_steep_is_no_kink():
+def test_a_steep_slope_is_not_a_kink():
     is_smooth(fnp.tan, np.array(1.5))
     jvp_is_slope(fnp.tan, np.array(1.5))
 

@@ -121,7 +121,7 @@ def test_operands_that_are_indices():
         check_primitive(index.gather_p, Domain(cases=(case,), linear=((1,),)))
 
 
-def test_samples_keep_away_from_what_is_to_be_avoided():
+def test_samples_avoid_the_excluded_points():
     random = np.random.default_rng(0)
     x = Interval(-1.0, 1.0, avoid=(0.0, 0.5)).draw(random, (2000,), np.dtype(float))
     assert np.abs(x).min() >= 0.01

@@ -42,7 +42,7 @@ def staged(f=wave, *avals):
     return stage(f, avals or (VECTOR, VECTOR), "wave")
 
 
-def test_batch_leaves_alone_what_is_not_batched():
+def test_batch_does_not_change_unbatched_values():
     rows = np.stack([X, 2 * X])
     outs, dims = batch(wave, 2, [X, rows], [None, 0])
     np.testing.assert_allclose(outs[0], np.sin(X) * rows)

@@ -54,7 +54,7 @@ def test_jvp_with_symbolic_zeros():
     assert type(t) is Zero
 
 
-def test_jvp_of_a_jaxpr_is_kept_on_it():
+def test_jvp_of_a_jaxpr_is_cached_on_it():
     jaxpr = staged()
     pushed, mask = jvp_jaxpr(jaxpr, (False, True))
     assert mask == (True, False)

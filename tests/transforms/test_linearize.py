@@ -44,22 +44,22 @@ def staged(f=wave, *avals):
 
 
 def test_linearize_records_linear_operations_only():
-    found = linearize(wave, [X, X], [True, False])
-    assert [e.primitive.name for e in found.tape] == ["mul", "mul"]
-    t, ts = replay(found, [np.ones(3), None])
+    actual = linearize(wave, [X, X], [True, False])
+    assert [e.primitive.name for e in actual.tape] == ["mul", "mul"]
+    t, ts = replay(actual, [np.ones(3), None])
     np.testing.assert_allclose(t, np.cos(X) * X)
     np.testing.assert_allclose(ts, np.cos(X))
-    assert all(type(v) is Linear for v in found.tangents)
+    assert all(type(v) is Linear for v in actual.tangents)
     unused = linearize(lambda x: [sin_p.bind(x), 1.0][1:], [X], [True], retain=True)
     assert unused.tape == []
 
 
-def test_linearize_copies_what_may_change_only_when_told_to():
+def test_linearize_copies_mutable_arrays_only_with_retain():
     x, w = X.copy(), X.copy()
-    kept = linearize(lambda x: [mul_p.bind(x, w)], [x], [True], retain=True)
+    stored = linearize(lambda x: [mul_p.bind(x, w)], [x], [True], retain=True)
     loose = linearize(lambda x: [mul_p.bind(x, w)], [x], [True])
     w[:] = 0
-    np.testing.assert_array_equal(replay(kept, [np.ones(3)])[0], X)
+    np.testing.assert_array_equal(replay(stored, [np.ones(3)])[0], X)
     np.testing.assert_array_equal(replay(loose, [np.ones(3)])[0], np.zeros(3))
 
 
@@ -75,8 +75,8 @@ def test_linearized_jaxpr_forwards_residuals():
     places = set(parts.residuals)
     assert places <= {("in", 1), ("out", 1)}  # y is an input, exp(x) an output: nothing is handed over twice
     assert len(parts.primal.outvars) == 2
-    found = evaluate(parts.primal, [X, X])
-    residuals = [X if where == "in" else found[i] for where, i in parts.residuals]
+    actual = evaluate(parts.primal, [X, X])
+    residuals = [X if where == "in" else actual[i] for where, i in parts.residuals]
     t, ts = evaluate(parts.linear, [*residuals, np.ones(3), np.ones(3)])
     np.testing.assert_allclose(t, np.exp(X) * (X + 1))
     np.testing.assert_allclose(ts, np.exp(X))

@@ -35,12 +35,12 @@ class Poly:
     def partial(self, j):
         out = []
         for t in self.terms:
-            found = {}
+            actual = {}
             for p, c in t.items():
                 if p[j]:
                     q = tuple(n - (i == j) for i, n in enumerate(p))
-                    found[q] = found.get(q, 0) + c * p[j]
-            out.append(found)
+                    actual[q] = actual.get(q, 0) + c * p[j]
+            out.append(actual)
         return out
 
     def combined(self, weights):
@@ -48,12 +48,12 @@ class Poly:
         parts = [self.partial(j) for j in range(3)]
         outs = []
         for w in weights:
-            found = {}
+            actual = {}
             for i, j in itertools.product(range(3), range(3)):
                 for (p, c), (q, d) in itertools.product(parts[j][i].items(), w[i][j].items()):
                     r = tuple(a + b for a, b in zip(p, q))
-                    found[r] = found.get(r, 0) + c * d
-            outs.append(found)
+                    actual[r] = actual.get(r, 0) + c * d
+            outs.append(actual)
         return Poly(outs)
 
 

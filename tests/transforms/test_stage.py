@@ -57,10 +57,10 @@ def test_stage_keeps_dead_equations_with_effects():
 
 
 def test_stage_refuses_tracers_of_traces_that_are_over():
-    kept = []
-    stage(lambda x: kept.append(x) or [x], [VECTOR], "first")
+    stored = []
+    stage(lambda x: stored.append(x) or [x], [VECTOR], "first")
     with pytest.raises(UnexpectedTracerError, match="a leak from jit of first"):
-        stage(lambda x: [mul_p.bind(x, kept[0])], [VECTOR])
+        stage(lambda x: [mul_p.bind(x, stored[0])], [VECTOR])
     with pytest.raises(UnexpectedTracerError, match="first"):
-        sin_p.bind(kept[0])
+        sin_p.bind(stored[0])
     assert current_trace.get() is eval_trace

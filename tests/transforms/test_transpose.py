@@ -43,12 +43,12 @@ def staged(f=wave, *avals):
 
 
 def test_backward_adds_cotangents_of_values_used_twice():
-    found = linearize(lambda x: [mul_p.bind(x, x), add_p.bind(x, x)], [X], [True])
-    (ct,) = backward(found.tape, found.tangents, [np.ones(3), np.ones(3)], found.inputs)
+    actual = linearize(lambda x: [mul_p.bind(x, x), add_p.bind(x, x)], [X], [True])
+    (ct,) = backward(actual.tape, actual.tangents, [np.ones(3), np.ones(3)], actual.inputs)
     np.testing.assert_allclose(ct, 2 * X + 2)
-    (ct,) = backward(found.tape, found.tangents, [Zero(X), np.ones(3)], found.inputs)
+    (ct,) = backward(actual.tape, actual.tangents, [Zero(X), np.ones(3)], actual.inputs)
     np.testing.assert_allclose(ct, [2.0, 2.0, 2.0])
-    (ct,) = backward(found.tape, found.tangents, [Zero(X), Zero(X)], found.inputs)
+    (ct,) = backward(actual.tape, actual.tangents, [Zero(X), Zero(X)], actual.inputs)
     assert type(ct) is Zero
 
 

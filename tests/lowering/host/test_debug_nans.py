@@ -75,23 +75,23 @@ def test_in_the_body_of_a_loop(wrap):
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, ft.jit], ids=["eager", "jit"])
-def test_host_calls_are_not_made_again(wrap):
-    met = []
+def test_host_calls_are_not_repeated(wrap):
+    seen = []
 
     def body(c, t):
-        ft.debug.callback(lambda c: met.append(float(c)), c)
+        ft.debug.callback(lambda c: seen.append(float(c)), c)
         return fnp.sqrt(c - t), c
 
     def f(x):
-        ft.debug.callback(lambda x: met.append(-float(x)), x)
+        ft.debug.callback(lambda x: seen.append(-float(x)), x)
         first = lax.scan(body, x + 100.0, fnp.arange(2.0))[0]
         return first + lax.scan(body, x, fnp.arange(3.0))[0]
 
     with raises("sqrt returned NaN\n") as error:
         wrap(f)(1.0)
     assert line(error) == "return fnp.sqrt(c - t), c"
-    assert [round(x, 2) for x in met[:5]] == [-1.0, 101.0, 10.05, 1.0, 1.0]
-    assert len(met) <= 6
+    assert [round(x, 2) for x in seen[:5]] == [-1.0, 101.0, 10.05, 1.0, 1.0]
+    assert len(seen) <= 6
 
 
 def test_host_steps_and_callbacks():
@@ -119,7 +119,7 @@ def test_derivatives():
         ft.jit(ft.vmap(ft.grad(f)))(np.array([1.0, 0.0]))
 
 
-def test_failures_of_decompositions_that_are_told_by_nan():
+def test_failed_decompositions_that_return_nan():
     with config.patch(linalg_errors="nan"), raises("cholesky returned NaN"):
         ft.jit(fnp.linalg.cholesky)(-np.eye(2))
 
@@ -164,6 +164,6 @@ def test_the_reverse_pass_names_the_line_of_the_forward_pass(name):
     assert line(error).startswith("return lax.scan(lambda")
 
 
-def test_the_message_says_that_it_is_the_reverse_pass():
+def test_the_message_mentions_the_reverse_pass():
     with raises("mul returned NaN, in the reverse pass of this line\n"):
         ft.grad(lambda x: fnp.sqrt(x) * x)(0.0)

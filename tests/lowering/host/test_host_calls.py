@@ -77,8 +77,8 @@ def test_primitives_without_kernel_are_called_the_same_way():
         w = fnp.linalg.eigvals(m)
         return m + x, fnp.sum(w).real
 
-    found = ft.jit(lambda xs: lax.scan(body, a, xs)[1])(XS)
-    np.testing.assert_allclose(found, 5.0 + 2 * np.cumsum([0.0, *XS[:-1]]))
+    actual = ft.jit(lambda xs: lax.scan(body, a, xs)[1])(XS)
+    np.testing.assert_allclose(actual, 5.0 + 2 * np.cumsum([0.0, *XS[:-1]]))
 
 
 def test_arrays_and_rows_of_arrays_of_every_dtype():
@@ -95,22 +95,22 @@ def test_arrays_and_rows_of_arrays_of_every_dtype():
         f = ft.jit(
             lambda xs, like=like: lax.scan(lambda c, x: (c, ft.pure_callback(flipped, like, x)), 0, xs)[1]
         )
-        found = f(xs)
-        assert found.dtype == dtype
-        np.testing.assert_array_equal(found, xs[:, ::-1])
+        actual = f(xs)
+        assert actual.dtype == dtype
+        np.testing.assert_array_equal(actual, xs[:, ::-1])
     empty = ft.jit(lambda n: lax.scan(lambda c, x: (c, ft.pure_callback(np.array, x, x)), 0, n)[1])
     assert empty(np.zeros((3, 0))).shape == (3, 0)
 
 
-def test_what_a_callback_keeps_does_not_change():
-    kept = []
+def test_values_stored_by_a_callback_do_not_change():
+    stored = []
 
     def body(c, x):
-        ft.debug.callback(kept.append, c)
+        ft.debug.callback(stored.append, c)
         return c + x, None
 
     ft.jit(lambda xs: lax.scan(body, np.zeros(100), xs)[0])(XS)
-    np.testing.assert_array_equal([k[0] for k in kept], [0.0, 1.0, 3.0, 6.0, 10.0])
+    np.testing.assert_array_equal([k[0] for k in stored], [0.0, 1.0, 3.0, 6.0, 10.0])
 
 
 def test_an_exception_arrives_as_itself_with_the_line():
@@ -143,7 +143,7 @@ def test_an_exception_arrives_as_itself_with_the_line():
     assert f(XS[:2]) == 3.0
 
 
-def test_even_one_that_is_no_exception_of_a_program():
+def test_even_a_base_exception():
     def leave(x):
         raise SystemExit(7)
 
@@ -204,7 +204,7 @@ def test_a_loop_for_its_effects_alone_is_not_dropped():
 
 
 @pytest.mark.parametrize("fails_at", [0, 3])
-def test_calls_before_a_failure_are_made_and_none_twice(fails_at):
+def test_calls_before_a_failure_are_made_exactly_once(fails_at):
     diary = Diary()
     table = fnp.arange(3.0)
 
@@ -293,7 +293,7 @@ def test_in_threads_at_once():
         np.testing.assert_allclose(results[k], np.sin(XS + k).sum())
 
 
-def test_what_is_called_lives_as_long_as_the_program():
+def test_callbacks_live_as_long_as_the_program():
     class Function:
         def __call__(self, x):
             return np.sin(x)
@@ -385,8 +385,8 @@ def test_lanes_of_a_mapped_while_loop_and_cond():
             x > 2.0, lambda y: ft.pure_callback(np.sin, NUMBER, y, vmap_method="sequential"), fnp.cos, y
         )
 
-    found = ft.jit(ft.vmap(f))(np.array([1.0, 3.0, 20.0]))
-    np.testing.assert_allclose(found, [np.cos(16.0), np.sin(12.0), np.sin(20.0)])
+    actual = ft.jit(ft.vmap(f))(np.array([1.0, 3.0, 20.0]))
+    np.testing.assert_allclose(actual, [np.cos(16.0), np.sin(12.0), np.sin(20.0)])
     assert sorted(seen) == [1.0, 2.0, 3.0, 4.0, 6.0, 8.0]
 
 

@@ -33,7 +33,7 @@ WHOLE = {
 @pytest.mark.parametrize(
     ("f", "x", "name", "params"), [*CASES.values(), *WHOLE.values()], ids=[*CASES, *WHOLE]
 )
-def test_no_more_than_what_is_read(f, x, name, params):
+def test_no_more_than_is_read(f, x, name, params):
     jaxpr = ft.make_jaxpr(f)(x)
     simple = simplify(jaxpr)
     (eqn,) = [e for e in simple.eqns if e.primitive.name in ("qr", "qr_triangle", "eigh", "eig", "svd")]

@@ -73,7 +73,7 @@ def test_identities_vanish(stage, f):
 
 
 @pytest.mark.parametrize("f", [lambda x: add_p.bind(x, 0.0), lambda x: sub_p.bind(x, -0.0)])
-def test_what_changes_the_sign_of_zero_stays(stage, f):
+def test_rewrites_preserve_the_sign_of_zero(stage, f):
     x = np.array([-0.0, 0.0, 1.0])
     assert len(check(stage, f, x, left=[f.__code__.co_names[0][:-2]]).eqns) == 1
 
@@ -213,7 +213,7 @@ def test_small_captured_arrays_become_literals(stage):
     assert [type(a) for a in simple.eqns[0].invars] == [Var, Literal]
 
 
-def test_what_may_raise_is_not_removed_but_shared(stage):
+def test_operations_that_may_raise_are_shared_but_not_removed(stage):
     index = np.array([0, 7])
 
     def f(x, i):

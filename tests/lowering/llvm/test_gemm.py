@@ -72,7 +72,7 @@ def test_products_are_numpys(letter, extents, x_flat, y_flat, factors):
 
 
 @pytest.mark.parametrize("letter", "sd")
-def test_an_element_is_the_same_sum_wherever_it_stands(letter):
+def test_the_sum_of_an_element_does_not_depend_on_its_position(letter):
     rng = np.random.default_rng(1)
     x, y = (rng.normal(size=s).astype(DTYPES[letter]) for s in ((37, 500), (500, 53)))
     whole, part = np.empty((37, 53), x.dtype), np.empty((3, 5), x.dtype)
@@ -89,7 +89,7 @@ def test_an_element_is_the_same_sum_wherever_it_stands(letter):
 
 
 @pytest.mark.parametrize("letter", "sd")
-def test_what_is_not_finite_stays_in_its_rows_and_columns(letter):
+def test_infinities_and_nan_stay_in_their_rows_and_columns(letter):
     x, y = np.ones((20, 40), DTYPES[letter]), np.ones((40, 35), DTYPES[letter])
     x[3, 7], y[9, 33] = np.inf, np.nan
     out = np.empty((20, 35), x.dtype)

@@ -41,7 +41,7 @@ def samples(name, dtype, n=20_001):
     return np.concatenate([rng.uniform(a, b, n) for a, b in RANGES[name]]).astype(dtype)
 
 
-def error(found, name, x):
+def error(actual, name, x):
     """The greatest error in units in the last place against long double."""
     exact = {"erf": None}.get(name, getattr(np, name, None))
     if exact is None:
@@ -55,8 +55,8 @@ def error(found, name, x):
         rounded = expected.astype(x.dtype)
         ulp = np.spacing(np.abs(rounded))
         keep = np.isfinite(rounded) & np.isfinite(ulp)
-        np.testing.assert_array_equal(found[~np.isfinite(rounded)], rounded[~np.isfinite(rounded)])
-        return float(np.max(np.abs(found - expected)[keep] / ulp[keep]))
+        np.testing.assert_array_equal(actual[~np.isfinite(rounded)], rounded[~np.isfinite(rounded)])
+        return float(np.max(np.abs(actual - expected)[keep] / ulp[keep]))
 
 
 @pytest.mark.parametrize("name", RANGES)
@@ -69,11 +69,11 @@ def test_accuracy(name, dtype):
 
 
 @pytest.mark.parametrize("name", sorted(FASTER))
-def test_accuracy_where_several_sums_are_kept(name):
+def test_accuracy_of_several_simultaneous_sums(name):
     x = samples(name, F8)
-    found, kernel = apply(name, x, accumulators=2)
+    actual, kernel = apply(name, x, accumulators=2)
     assert f"call double @functrans.{name}.f64" in kernel.llvm
-    assert error(found, name, x) <= 2.5
+    assert error(actual, name, x) <= 2.5
 
 
 @pytest.fixture
@@ -87,10 +87,10 @@ def test_without_libmvec(name, dtype, no_libmvec):
     with np.errstate(over="ignore"):
         x = samples(name, dtype)
     x = x[np.isfinite(x)]
-    found, kernel = apply(name, x)
+    actual, kernel = apply(name, x)
     assert "_ZGV" not in kernel.llvm
     assert (f"functrans.{name}" in kernel.llvm) == (name in FUNCTIONS)
-    assert error(found, name, x) <= (2.5 if name in FUNCTIONS and name != "erf" else 4)
+    assert error(actual, name, x) <= (2.5 if name in FUNCTIONS and name != "erf" else 4)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -111,13 +111,13 @@ def test_inlined_functions_at_the_edges(name, no_libmvec):
         -1.7e308,
     ]
     x = np.array([v for v in edges for _ in range(9)])
-    found, _ = apply(name, x)
+    actual, _ = apply(name, x)
     from scipy import special
 
     with np.errstate(all="ignore"):
         expected = special.erf(x) if name == "erf" else getattr(np, name)(x)
-    np.testing.assert_allclose(found, expected, rtol=1e-15, atol=0)
-    np.testing.assert_array_equal(np.signbit(found)[x == 0], np.signbit(expected)[x == 0])
+    np.testing.assert_allclose(actual, expected, rtol=1e-15, atol=0)
+    np.testing.assert_array_equal(np.signbit(actual)[x == 0], np.signbit(expected)[x == 0])
 
 
 def test_only_variants_that_the_library_has_are_named(monkeypatch):
@@ -126,6 +126,6 @@ def test_only_variants_that_the_library_has_are_named(monkeypatch):
     real = maths.is_in_process
     monkeypatch.setattr(maths, "is_in_process", lambda name: "N4" in name and real(name))
     x = np.linspace(-3, 3, 1001)
-    found, kernel = apply("sin", x)
+    actual, kernel = apply("sin", x)
     assert "_ZGVeN8v_sin" not in kernel.llvm
-    np.testing.assert_allclose(found, np.sin(x), rtol=1e-15, atol=1e-16)
+    np.testing.assert_allclose(actual, np.sin(x), rtol=1e-15, atol=1e-16)

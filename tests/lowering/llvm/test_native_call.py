@@ -73,14 +73,14 @@ def test_the_gil_is_held_or_released():
     engine, address = compiled(HELD, "held")
     assert native_call(address, words(), False, engine)(()) == 1
     assert native_call(address, words(), True, engine)(()) == 0
-    found = []
-    thread = threading.Thread(target=lambda: found.append(native_call(address, words(), True, engine)(())))
+    actual = []
+    thread = threading.Thread(target=lambda: actual.append(native_call(address, words(), True, engine)(())))
     thread.start()
     thread.join()
-    assert found == [0]
+    assert actual == [0]
 
 
-def test_references_are_neither_lost_nor_kept():
+def test_references_are_neither_lost_nor_leaked():
     _engine, address = compiled(WORD, "word")
     owner = Owner()
     gone, arrays = weakref.ref(owner), (np.ones(3),)

@@ -29,8 +29,8 @@ def test_equal_numbers(shape, axis, strict):
     exact = float(Fraction(0.1) * count)
     with ft.config.patch(strict=strict):
         for value, of in ((0.1, lambda x: x), (0.1 * (1 + 2j), lambda x: x * (1 + 2j))):
-            found = ft.jit(lambda x, of=of: fnp.sum(of(x), axis))(x)
-            np.testing.assert_allclose(found, exact * (value / 0.1), rtol=16 * EPS)
+            actual = ft.jit(lambda x, of=of: fnp.sum(of(x), axis))(x)
+            np.testing.assert_allclose(actual, exact * (value / 0.1), rtol=16 * EPS)
         mean, square = ft.jit(lambda x: (fnp.mean(x, axis), fnp.sum(x * x, axis)))(x)
         np.testing.assert_allclose(mean, 0.1, rtol=16 * EPS)
         np.testing.assert_allclose(square, float(Fraction(0.1 * 0.1) * count), rtol=16 * EPS)
@@ -93,8 +93,8 @@ def test_products_overflow_only_where_those_of_numpy_do():
 @pytest.mark.parametrize("reverse", [False, True])
 def test_cumulative_sums_of_equal_numbers(n, reverse):
     exact = [float(Fraction(0.1) * k) for k in range(1, n + 1)]
-    found = ft.jit(lambda x: ft.lax.cumsum(x, reverse=reverse))(np.full(n, 0.1))
-    np.testing.assert_allclose(found[:: -1 if reverse else 1], exact, rtol=2e-13 if n <= 1024 else 4e-14)
+    actual = ft.jit(lambda x: ft.lax.cumsum(x, reverse=reverse))(np.full(n, 0.1))
+    np.testing.assert_allclose(actual[:: -1 if reverse else 1], exact, rtol=2e-13 if n <= 1024 else 4e-14)
     rows = ft.jit(lambda x: fnp.cumsum(x * (1 - 1j), 1))(np.full((2, n), 0.1))
     np.testing.assert_allclose(rows[1], np.array(exact) * (1 - 1j), rtol=2e-13)
     single = ft.jit(fnp.cumsum)(np.full(n, np.float32(0.1)))

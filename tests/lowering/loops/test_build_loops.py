@@ -231,7 +231,7 @@ def test_outputs_that_are_reshapes_of_each_other(run):
     assert not any(np.shares_memory(a, b) for n, a in enumerate(outs) for b in [x, *outs[:n]])
 
 
-def test_overwriting_in_place_is_not_seen(run):
+def test_overwriting_in_place_is_invisible(run):
     x = RNG.normal(size=(6, 6))
 
     def f(x):

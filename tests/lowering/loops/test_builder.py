@@ -30,7 +30,7 @@ def test_equal_operations_become_one_within_their_scope():
     verify(b.finish())
 
 
-def test_consts_tell_zeros_apart():
+def test_consts_distinguish_zeros():
     b = Builder("k")
     assert b.const(0.0, F8).operand != b.const(-0.0, F8).operand
     assert b.const(np.nan, F8).operand == b.const(np.nan, F8).operand
@@ -138,7 +138,7 @@ def test_operands_can_be_replaced():
     assert "30" in show(b.finish())
 
 
-def test_verifier_finds_what_is_wrong():
+def test_verifier_reports_errors():
     def broken(change):
         b = Builder("k")
         x, y = b.buffer("x", F8, (4,), "in"), b.buffer("y", F8, (4,), "out")

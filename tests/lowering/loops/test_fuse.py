@@ -115,7 +115,7 @@ def test_value_read_in_another_order_is_not_fused(stage):
     assert loops(stage, f, np.ones((20, 20))) == (((20, (20,)), (20, (20,))), [(20, 20)])
 
 
-def test_cheap_values_are_computed_again(stage):
+def test_cheap_values_are_recomputed(stage):
     def f(x):
         d = slice_p.bind(x, start_indices=(1,), limit_indices=(50,), strides=(1,))
         d = sub_p.bind(d, slice_p.bind(x, start_indices=(0,), limit_indices=(49,), strides=(1,)))
@@ -133,7 +133,7 @@ def test_sum_of_pads_is_one_pass(stage):
     assert loops(stage, f, np.ones(50)) == (((51,),), [])
 
 
-def test_independent_programs_stay_apart(stage):
+def test_independent_programs_stay_separate(stage):
     assert loops(stage, lambda x, y: (exp_p.bind(x), exp_p.bind(y)), X, X + 1)[0] == ((40, (30,)),) * 2
 
 
@@ -146,7 +146,7 @@ def test_reshape_of_a_result_shares_its_memory(stage):
     assert scratch == []
 
 
-def test_what_may_raise_is_evaluated_everywhere(stage):
+def test_operations_that_may_raise_run_for_all_elements(stage):
     def f(x, i):
         return slice_p.bind(
             gather_p.bind(x, i, axes=(0,), mode="raise"), start_indices=(0,), limit_indices=(2,), strides=(1,)

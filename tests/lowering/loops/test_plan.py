@@ -46,7 +46,7 @@ def chain(n, length):
     return b.finish()
 
 
-def test_scratch_is_used_again_when_it_is_free():
+def test_free_scratch_is_reused():
     kernel = plan(chain(100, 6), 16)
     verify(kernel)
     assert len(scratch_bytes(kernel)) == 2
@@ -58,7 +58,7 @@ def test_scratch_is_used_again_when_it_is_free():
     np.testing.assert_array_equal(y, x + 6)
 
 
-def test_a_plan_that_forgets_a_use_is_seen(monkeypatch):
+def test_a_plan_that_forgets_a_use_is_reported(monkeypatch):
     whole = planning._touched
     forgetful = lambda s: [b for b in whole(s) if b.name != "t" or len(whole(s)) < 2]
 
@@ -108,7 +108,7 @@ def test_adjacent_axes_become_one_loop():
     np.testing.assert_array_equal(out, a + 1)
 
 
-def test_axes_used_apart_stay_loops():
+def test_axes_used_separately_stay_loops():
     b = Builder("f")
     x, v, y = b.buffer("x", F8, (4, 5), "in"), b.buffer("v", F8, (5,), "in"), b.buffer("y", F8, (4, 5), "out")
     with b.loop(4) as i, b.loop(5) as j:
@@ -134,7 +134,7 @@ def two_axes(n, m):
     return b.finish()
 
 
-def test_extents_that_happen_to_be_equal_are_told_apart():
+def test_extents_that_happen_to_be_equal_are_distinguished():
     first, numbers = outline(two_axes(30, 40), 16)
     verify(first)
     assert sorted(numbers) == [30, 40]

@@ -73,7 +73,7 @@ def test_failure_in_a_part(stage):
         executable(x, good + 18)
 
 
-def test_what_cannot_be_a_parameter_is_not_cut(monkeypatch):
+def test_statements_that_need_a_value_stay_together(monkeypatch):
     """Booleans, variables and buffers on the stack that several loops use."""
     monkeypatch.setattr(split_functions, "FEWEST", 2)
     b = Builder("f")
@@ -141,7 +141,7 @@ def test_large_kernels_of_complex_numbers(stage):
 
 
 @pytest.mark.parametrize("forgotten", [ir.Reserve, ir.Copy, ir.Load, ir.Store, ir.HostCall])
-def test_a_forgotten_buffer_is_seen(stage, monkeypatch, forgotten):
+def test_a_forgotten_buffer_is_reported(stage, monkeypatch, forgotten):
     """What `check` is for: a statement whose buffers no plan would know of."""
 
     def f(x):
@@ -182,7 +182,7 @@ def test_equal_stages_in_a_loop_are_compiled_once(dtype):
     assert len({c.text for c in calls}) <= 3
 
 
-def test_arrays_that_share_a_number_only_share_no_loop():
+def test_arrays_that_share_only_a_number_do_not_share_a_loop():
     tree = [np.arange(20.0) + n for n in range(40)]
     compiled = ft.jit(lambda tree, t: [x * (1 - 0.9**t) for x in tree])
     for x, y in zip(tree, compiled(tree, 2.0)):

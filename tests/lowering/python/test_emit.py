@@ -11,7 +11,7 @@ def body(b):
     return emit_python(b.finish()).split("status = 0\n")[1].rsplit("\n", 1)[0]
 
 
-def test_values_used_once_stand_in_their_expression():
+def test_values_used_once_are_written_in_place():
     b = Builder("k")
     x, y = b.buffer("x", F8, (30, 4), "in"), b.buffer("y", F8, (4, 30), "out")
     with b.loop(30) as i, b.loop(4) as j:

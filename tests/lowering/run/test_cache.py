@@ -68,9 +68,10 @@ def test_two_threads_compile_once(monkeypatch):
         return Compiled()
 
     monkeypatch.setattr(cache, "compile_kernel", slow)
-    found = []
+    actual = []
     threads = [
-        threading.Thread(target=lambda: found.append(kernels.get(kernel("f", 1.0), PYTHON))) for _ in range(6)
+        threading.Thread(target=lambda: actual.append(kernels.get(kernel("f", 1.0), PYTHON)))
+        for _ in range(6)
     ]
     for t in threads:
         t.start()
@@ -79,11 +80,11 @@ def test_two_threads_compile_once(monkeypatch):
     for t in threads:
         t.join(10)
     assert len(count) == 1
-    assert len({id(code) for code, _ in found}) == 1
-    assert sorted(origin for _, origin in found) == ["compiled"] + ["memory"] * 5
+    assert len({id(code) for code, _ in actual}) == 1
+    assert sorted(origin for _, origin in actual) == ["compiled"] + ["memory"] * 5
 
 
-def test_failed_compilation_is_tried_again(monkeypatch):
+def test_failed_compilation_is_retried(monkeypatch):
     kernels = cache.KernelCache()
 
     def fails(kernel, options, text):

@@ -51,11 +51,11 @@ def writes(at, dtype=F8, shape=(5,), role="out"):
 
 def memory_of(kernel):
     """Memory for the storages: zeros, and an element of zeros more."""
-    found = []
+    actual = []
     for place in kernel.storages:
         decl = next(b for b in kernel.buffers if b.place == place)
-        found.append(np.zeros(decl.shape, decl.dtype))
-    return tuple(found)
+        actual.append(np.zeros(decl.shape, decl.dtype))
+    return tuple(actual)
 
 
 @pytest.mark.parametrize(("role", "named"), [("out", "an output"), ("scratch", "scratch memory")])
@@ -63,14 +63,14 @@ def memory_of(kernel):
     ("at", "where"), [(5, "past the end"), (-1, "before the start"), (12, "past the end")]
 )
 @pytest.mark.parametrize("dtype", [F8, F4])
-def test_writes_beside_a_buffer(role, named, at, where, dtype):
+def test_writes_outside_a_buffer(role, named, at, where, dtype):
     kernel = writes(at, dtype, role=role)
     message = f"kernel 'careless' wrote {where} of 'victim', {named} of type {dtype.name}\\[5\\]"
     with pytest.raises(MemoryDamageError, match=message):
         compile_kernel(kernel, CHECKED).run(memory_of(kernel))
 
 
-def test_what_is_right_raises_nothing():
+def test_correct_functions_raise_nothing():
     for role in ("out", "scratch", "stack"):
         for at in (0, 4):
             kernel = writes(at, role=role)
@@ -86,7 +86,7 @@ def test_writes_to_an_input():
 
 
 @pytest.mark.parametrize("at", [5, 7, 12, -1, -8])
-def test_writes_beside_the_stack(at):
+def test_writes_outside_the_stack(at):
     kernel = writes(at, role="stack")
     with pytest.raises(
         MemoryDamageError, match="wrote beside 'victim', float64\\[5\\] on the stack"
@@ -161,16 +161,16 @@ def test_tapes_that_grow(monkeypatch):
     monkeypatch.setattr(split_functions, "FEWEST", 2)
     x, f = np.linspace(0.1, 1, 17), ft.jit(ft.grad(of_unknown_length))
     for n in (0, 1, 63, 64, 65, 200, 1):
-        found = f(x, n)
+        actual = f(x, n)
         with config.patch(checked=False):
-            np.testing.assert_allclose(f(x, n), found, rtol=1e-14)
+            np.testing.assert_allclose(f(x, n), actual, rtol=1e-14)
         with config.patch(backend="python"):
-            np.testing.assert_allclose(f(x, n), found, rtol=1e-12)
+            np.testing.assert_allclose(f(x, n), actual, rtol=1e-12)
 
 
 @pytest.mark.parametrize("checked", [True, False])
 @pytest.mark.parametrize("before", [True, False])
-def test_damage_to_a_tape_is_seen_after_it_has_moved(checked, before):
+def test_damage_to_a_tape_is_reported_after_it_moved(checked, before):
     with config.patch(checked=checked):
         pool = tape.new_pool()
         assert tape.reserve(pool, 5, 24, 1 << 20)
@@ -205,7 +205,7 @@ def test_pools_of_kernels_have_guards(checked):
         np.testing.assert_array_equal(held, np.arange(3.0 * records).reshape(-1, 3))
 
 
-def test_memory_that_is_not_written_is_no_number():
+def test_unwritten_memory_is_not_a_number():
     pool = tape.new_pool()
     assert tape.reserve(pool, 3, 8, 1 << 20)
     held = tape.records(pool, (), np.dtype("u8"))
@@ -215,7 +215,7 @@ def test_memory_that_is_not_written_is_no_number():
     assert GUARD % 8 == 0
 
 
-def test_the_mode_is_part_of_what_is_compiled():
+def test_the_mode_is_part_of_the_compiled_code():
     f = ft.jit(lambda x: fnp.sum(fnp.sin(x)))
     f(np.ones(3))
     with config.patch(checked=False):
@@ -231,7 +231,7 @@ def test_the_mode_is_part_of_what_is_compiled():
     assert [c.checked for c in codes] == [True, False]
 
 
-def test_an_exception_in_a_host_call_leaves_no_pool_behind():
+def test_an_exception_in_a_host_call_frees_the_pools():
     """Scratch is used again: the header must say where the memory is now."""
     calls = []
 

@@ -275,12 +275,12 @@ def nest(*extents):
 
 
 @pytest.mark.parametrize(
-    ("extents", "kept"),
+    ("extents", "remaining"),
     [((3, 3, 3), 0), ((2, 2, 2, 2), 0), ((4, 4, 4), 1), ((3, 3, 100), 3), ((3, 3, None), 3), ((40, 3), 1)],
 )
-def test_loops_around_long_ones_stay_loops(extents, kept):
+def test_loops_around_long_ones_stay_loops(extents, remaining):
     kernel = compile_kernel(nest(*extents))
-    assert len(re.findall(r"br .*!llvm\.loop", kernel.llvm)) == kept
+    assert len(re.findall(r"br .*!llvm\.loop", kernel.llvm)) == remaining
     shape = tuple(5 if n is None else n for n in extents)
     x, y = np.random.default_rng(0).normal(size=shape), np.zeros(shape)
     assert kernel.run((x, y), (5,) * kernel.kernel.ints) == 0

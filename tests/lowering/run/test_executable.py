@@ -153,7 +153,7 @@ def test_failure_names_the_index_and_the_line(stage, backend):
         np.testing.assert_allclose(executable(x, good)[0], np.exp(x)[good])
 
 
-def test_failure_of_what_nobody_reads(stage):
+def test_failure_of_an_unused_result(stage):
     def f(x, i):
         gather_p.bind(x, i, axes=(0,), mode="raise")
         return neg_p.bind(x)
