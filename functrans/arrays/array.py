@@ -22,7 +22,8 @@ import numpy as np
 
 from ..core.aval import PYTHON_NUMBERS
 from ..core.errors import ArgumentError, NoAttributeError
-from ..core.trace import Tracer, operators
+from ..core.operators import operators
+from ..core.trace import Tracer
 from .refusals import (
     ATTRIBUTES,
     COPY,

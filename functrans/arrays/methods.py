@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import PYTHON_NUMBERS
-from ..core.trace import operators
+from ..core.operators import operators
 from .array import (
     Array,
     WeakArray,

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..core.errors import ArrayTooLargeError, FunctransError, ImmutableArrayError, InvalidIndexError
-from ..core.trace import operators
+from ..core.operators import operators
 
 
 def refuse(what: str, instead: str) -> NoReturn:

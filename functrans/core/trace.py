@@ -24,6 +24,7 @@ from .config import Config, config
 from .debug_nans import check_results
 from .explicit_float import asker, is_explicit
 from .module_getattr import nearest_names
+from .operators import OperatorMethods, operators
 from .portable import Unportable
 from .source import Source
 
@@ -137,30 +138,8 @@ def leaked(tracer: Tracer) -> errors.UnexpectedTracerError:
     )
 
 
-class Operators:
-    """How Python's operators, NumPy's ufuncs and functions, and methods act on tracers.
-
-    `primitives/` fills `operator` (by special-method name) and `ufunc`; `numpy/` fills `function` and `method`.
-    """
-
-    def __init__(self) -> None:
-        self.operator: dict[str, Callable[..., Any]] = {}
-        self.ufunc: dict[np.ufunc, Callable[..., Any]] = {}
-        self.function: dict[Callable[..., Any], Callable[..., Any]] = {}
-        self.method: dict[str, Callable[..., Any]] = {}
-        self.property: dict[str, Callable[..., Any]] = {}
-        #: Replacements for functions that convert their arguments to arrays, by function name.
-        self.converting: dict[str, str] = {}
-        #: Replacements for attributes that ndarrays have and tracers do not.
-        self.absent: dict[str, str] = {}
-
-
 #: Attributes of tracers themselves, besides `Operators.property` and `Operators.method`.
 _ARRAY_ATTRIBUTES = ("at", "dtype", "ndim", "shape", "size")
-
-operators = Operators()
-_operator = operators.operator
-
 
 _SCALAR_CURE = (
     "Use functions of functrans.numpy instead of float(), the math module or C code, `.astype` to change the dtype, "
@@ -176,7 +155,7 @@ def _cure(taker: str) -> str:
     return operators.converting.get(taker, _SCALAR_CURE)
 
 
-class Tracer(Unportable):
+class Tracer(OperatorMethods, Unportable):
     """A value in a trace: it has a shape and a dtype, and behaves like an immutable ndarray."""
 
     __slots__ = ("_trace",)
@@ -333,7 +312,7 @@ class Tracer(Unportable):
         return (self[i] for i in range(self.aval.shape[0]))
 
     def __contains__(self, value: Any) -> bool:
-        return _operator["contains"](self, value)
+        return operators.operator["contains"](self, value)
 
     def __hash__(self) -> int:
         raise TypeError(f"unhashable type: a traced array ({self.aval})")
@@ -384,128 +363,6 @@ class Tracer(Unportable):
         close = nearest_names(name, known)
         hint = operators.absent.get(name) or (f". Nearest: {', '.join(close)}" if close else "")
         raise errors.NoAttributeError(f"a traced array has no attribute '{name}'{hint}")
-
-    # --- operators: a table look-up, filled by primitives/ ---------------------------------------------------------
-
-    def __add__(self, other: Any) -> Any:
-        return _operator["add"](self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return _operator["add"](other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return _operator["sub"](self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return _operator["sub"](other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return _operator["mul"](self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return _operator["mul"](other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return _operator["truediv"](self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return _operator["truediv"](other, self)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return _operator["floordiv"](self, other)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return _operator["floordiv"](other, self)
-
-    def __mod__(self, other: Any) -> Any:
-        return _operator["mod"](self, other)
-
-    def __rmod__(self, other: Any) -> Any:
-        return _operator["mod"](other, self)
-
-    def __divmod__(self, other: Any) -> Any:
-        return _operator["floordiv"](self, other), _operator["mod"](self, other)
-
-    def __rdivmod__(self, other: Any) -> Any:
-        return _operator["floordiv"](other, self), _operator["mod"](other, self)
-
-    def __pow__(self, other: Any) -> Any:
-        return _operator["pow"](self, other)
-
-    def __rpow__(self, other: Any) -> Any:
-        return _operator["pow"](other, self)
-
-    def __matmul__(self, other: Any) -> Any:
-        return _operator["matmul"](self, other)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        return _operator["matmul"](other, self)
-
-    def __and__(self, other: Any) -> Any:
-        return _operator["and"](self, other)
-
-    def __rand__(self, other: Any) -> Any:
-        return _operator["and"](other, self)
-
-    def __or__(self, other: Any) -> Any:
-        return _operator["or"](self, other)
-
-    def __ror__(self, other: Any) -> Any:
-        return _operator["or"](other, self)
-
-    def __xor__(self, other: Any) -> Any:
-        return _operator["xor"](self, other)
-
-    def __rxor__(self, other: Any) -> Any:
-        return _operator["xor"](other, self)
-
-    def __lshift__(self, other: Any) -> Any:
-        return _operator["lshift"](self, other)
-
-    def __rlshift__(self, other: Any) -> Any:
-        return _operator["lshift"](other, self)
-
-    def __rshift__(self, other: Any) -> Any:
-        return _operator["rshift"](self, other)
-
-    def __rrshift__(self, other: Any) -> Any:
-        return _operator["rshift"](other, self)
-
-    def __neg__(self) -> Any:
-        return _operator["neg"](self)
-
-    def __pos__(self) -> Any:
-        return _operator["pos"](self)
-
-    def __abs__(self) -> Any:
-        return _operator["abs"](self)
-
-    def __invert__(self) -> Any:
-        return _operator["invert"](self)
-
-    def __round__(self, ndigits: int | None = None) -> Any:
-        return _operator["round"](self, ndigits)
-
-    def __lt__(self, other: Any) -> Any:
-        return _operator["lt"](self, other)
-
-    def __le__(self, other: Any) -> Any:
-        return _operator["le"](self, other)
-
-    def __gt__(self, other: Any) -> Any:
-        return _operator["gt"](self, other)
-
-    def __ge__(self, other: Any) -> Any:
-        return _operator["ge"](self, other)
-
-    def __eq__(self, other: Any) -> Any:
-        return _operator["eq"](self, other)
-
-    def __ne__(self, other: Any) -> Any:
-        return _operator["ne"](self, other)
-
-    def __getitem__(self, index: Any) -> Any:
-        return _operator["getitem"](self, index)
 
 
 def concrete(x: Any) -> Any:

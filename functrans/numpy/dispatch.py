@@ -12,7 +12,8 @@ from ..arrays.array import Array, WeakArray
 from ..core.aval import aval_of
 from ..core.dtypes import canonical, promote
 from ..core.errors import ArgumentValueError, NoRuleError
-from ..core.trace import PYTHON_KEYS, Tracer, current_trace, eval_trace, operators
+from ..core.operators import operators
+from ..core.trace import PYTHON_KEYS, Tracer, current_trace, eval_trace
 from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.axes import one_axis

@@ -20,7 +20,8 @@ from ..core.errors import (
     NoRuleError,
     TracerArrayConversionError,
 )
-from ..core.trace import is_abstract, operators
+from ..core.operators import operators
+from ..core.trace import is_abstract
 from ..primitives import ops
 from ..primitives.operands import finish
 from . import linalg

@@ -11,7 +11,8 @@ import numpy as np
 
 from ..core.aval import aval_of
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
-from ..core.trace import Tracer, operators
+from ..core.operators import operators
+from ..core.trace import Tracer
 from ..primitives import ops
 from ..primitives.axes import many_axes, one_axis
 from ..primitives.operands import finish, operand

@@ -11,7 +11,8 @@ import numpy as np
 from ..arrays.array import Array
 from ..core.dtypes import check_supported
 from ..core.errors import ArgumentError
-from ..core.trace import Tracer, operators
+from ..core.operators import operators
+from ..core.trace import Tracer
 from ..frontend.checked import checked
 from ..primitives.operands import key_of, operand
 from ..primitives.promotion import common_dtype

@@ -17,8 +17,9 @@ from ..core.errors import (
     IndexOutOfBoundsError,
     NoRuleError,
 )
+from ..core.operators import operators
 from ..core.primitive import Primitive
-from ..core.trace import concrete, is_abstract, operators
+from ..core.trace import concrete, is_abstract
 from ..primitives import ops
 from ..primitives.axes import one_axis, reduced_axes
 from ..primitives.operands import finish, operand

@@ -1,6 +1,6 @@
 """First-order primitives, one folder per mathematical family. Each record shows all its rules in one place.
 
-Importing any of them fills the tables of `core.trace.operators`: what Python's operators, NumPy's ufuncs and indexing
+Importing any of them fills the tables of `core.operators`: what Python's operators, NumPy's ufuncs and indexing
 do to tracers.
 """
 

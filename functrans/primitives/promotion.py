@@ -15,7 +15,8 @@ import numpy as np
 from ..arrays.arguments import CASTINGS, FLAG, one_of, too_large
 from ..core.dtypes import FLOAT64, canonical, check_supported, promote, resolve_ufunc
 from ..core.errors import ArgumentError, DtypeError, ImmutableArrayError, IntegerRangeError, ShapeError
-from ..core.trace import PYTHON_KEYS, WEAK_KEYS, Tracer, operators
+from ..core.operators import operators
+from ..core.trace import PYTHON_KEYS, WEAK_KEYS, Tracer
 from .elementwise.arithmetic import convert_element_type_p
 from .operands import WEAK_DTYPES, Key, finish, key_of, number, operand, strong
 from .structure.linear import broadcast_shapes, shape_of

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.trace import operators
+from ..core.operators import operators
 from .elementwise import (
     arithmetic as elementwise,
 )

@@ -21,7 +21,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from ..core.trace import current_trace, eval_trace, operators
+from ..core.operators import operators
+from ..core.trace import current_trace, eval_trace
 
 #: SciPy's modules with solvers to wrap, and those for which functrans has a module of the same name.
 _SOLVERS = ("scipy.integrate", "scipy.optimize")

@@ -16,8 +16,8 @@ from ..core.aval import aval_of
 from ..core.dtypes import FLOAT64
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError
 from ..core.module_getattr import module_attributes as _module_attributes
+from ..core.operators import operators
 from ..core.primitive import Primitive
-from ..core.trace import operators
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops

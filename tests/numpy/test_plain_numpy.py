@@ -9,7 +9,7 @@ import functrans as ft
 import functrans.numpy as fnp
 import functrans.scipy
 from functrans import errors, lax
-from functrans.core.trace import operators
+from functrans.core.operators import operators
 
 X = np.arange(6.0).reshape(2, 3)
 

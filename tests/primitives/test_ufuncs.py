@@ -17,7 +17,7 @@ from functrans.core.errors import (
     ShapeError,
     UnsupportedDtypeError,
 )
-from functrans.core.trace import operators
+from functrans.core.operators import operators
 from functrans.primitives import ufuncs
 
 UNARY = [u for u in operators.ufunc if u.nin == 1 and u.nout == 1 and hasattr(np, u.__name__)]

@@ -12,7 +12,7 @@ from ...arrays.array import Array
 from ...core.aval import aval_of
 from ...core.dtypes import FLOAT64, canonical
 from ...core.errors import ArgumentError, ArgumentValueError, ShapeError
-from ...core.trace import operators
+from ...core.operators import operators
 from ...primitives import ops
 from ...primitives.axes import positive_shape
 from ...primitives.operands import finish, operand, strong

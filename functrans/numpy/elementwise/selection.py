@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.context import run_quietly
 from ...core.errors import ArgumentError, ArgumentValueError
-from ...core.trace import operators
+from ...core.operators import operators
 from ...primitives import ops, ufuncs
 from ...primitives.families import literal
 from ...primitives.operands import finish, operand

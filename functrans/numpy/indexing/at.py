@@ -17,7 +17,8 @@ from ...control import scan
 from ...core.aval import Aval, aval_of
 from ...core.dtypes import INT64
 from ...core.errors import DtypeError, InvalidIndexError, NonConcreteBooleanIndexError, ShapeError
-from ...core.trace import Tracer, concrete, is_abstract, operators
+from ...core.operators import operators
+from ...core.trace import Tracer, concrete, is_abstract
 from ...frontend.pytree import tree_structure
 from ...primitives import ops
 from ...primitives.structure.linear import shape_of

@@ -13,7 +13,8 @@ import numpy as np
 
 from ...core.dtypes import INT64
 from ...core.errors import ArgumentValueError, ConcretizationError, InvalidIndexError
-from ...core.trace import Tracer, concrete, operators
+from ...core.operators import operators
+from ...core.trace import Tracer, concrete
 from ...primitives import ops
 from ...primitives.operands import finish, operand, stack
 from ...primitives.promotion import refuse_out

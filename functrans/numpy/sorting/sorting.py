@@ -10,7 +10,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...core.errors import ArgumentError, ArgumentValueError, ImmutableArrayError, ShapeError
-from ...core.trace import Tracer, concrete, operators
+from ...core.operators import operators
+from ...core.trace import Tracer, concrete
 from ...primitives import ops
 from ...primitives.axes import one_axis
 from ...primitives.operands import finish, operand

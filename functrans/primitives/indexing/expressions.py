@@ -22,7 +22,8 @@ from ...core.errors import (
     NonConcreteBooleanIndexError,
     TracerIntegerConversionError,
 )
-from ...core.trace import Tracer, is_abstract, operators
+from ...core.operators import operators
+from ...core.trace import Tracer, is_abstract
 from ..elementwise.arithmetic import convert
 from ..structure.linear import broadcast_shapes, broadcast_to, reshape_p, shape_of, transpose_p
 from ..structure.shape import concatenate_p, rev_p, slice_p

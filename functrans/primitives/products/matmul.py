@@ -15,7 +15,8 @@ import numpy as np
 from ...core.aval import aval_of
 from ...core.dtypes import promote
 from ...core.errors import ShapeError
-from ...core.trace import Tracer, operators
+from ...core.operators import operators
+from ...core.trace import Tracer
 from ..elementwise.arithmetic import mul_p
 from ..elementwise.composed import conjugate
 from ..operands import WEAK_DTYPES, finish, key_of, operand, strong
