@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from ..core.aval import Aval
 from ..core.errors import FunctransError
 from ..core.ir import Jaxpr
 from ..core.module_getattr import lazy_import
-from ..core.source import user_source
+from ..core.source import warn_user
 from ..frontend.pytree import PyTree, tree_flatten
 
 lowering = lazy_import("functrans.lowering.run.executable")
@@ -154,8 +153,4 @@ def warn_unused(jaxpr: Jaxpr, donated: Sequence[int], place: Callable[[int], str
         f"{place(unused[0])}{more} is donated, but no result has its shape and dtype, {ins[unused[0]]}: its memory "
         "cannot be reused"
     )
-    source = user_source()
-    if source is None:
-        warnings.warn(message, UserWarning, stacklevel=2)
-    else:
-        warnings.warn_explicit(message, UserWarning, *source.parts()[:2])
+    warn_user(message)

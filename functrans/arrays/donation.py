@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..core.context import new_rlock
-from ..core.dtypes import SUPPORTED, stale, stale_dtype
+from ..core.dtypes import SUPPORTED, Consumer, stale, stale_dtype
 from ..core.errors import ArgumentError, ArgumentValueError, UnsupportedDtypeError
 from ..core.source import user_source
 from .array import Array, wrap
@@ -144,8 +144,20 @@ class Donation:
         # A memoryview of the array holds the array, not its memory: that must live as long.
         memory = _KeptMemory(_base(x))
         shape = ",".join(map(str, self.memory.shape))
-        dtype = stale_dtype(f"{self.memory.dtype.name}[{shape}]", self.to, self.where, memory)
-        np.ndarray.__setstate__(x, (1, (0,), dtype, False, b""))  # type: ignore[arg-type]
+        consumer = Consumer(f"Array {self.memory.dtype.name}[{shape}]", self.to, self.where)
+        _empty(x, stale_dtype(consumer.error, memory))
+
+
+def modified(consumer: Consumer) -> Array:
+    """What takes the place of a residual that must not be read any more: its use raises."""
+    x = wrap(np.empty(0))
+    _become(x, EmptyArray)
+    _empty(x, stale_dtype(consumer.error_in_backward))
+    return x
+
+
+def _empty(x: Array, dtype: np.dtype) -> None:
+    np.ndarray.__setstate__(x, (1, (0,), dtype, False, b""))  # type: ignore[arg-type]
 
 
 class _KeptMemory:
@@ -225,9 +237,7 @@ class EmptyArray(Array):
         return True
 
     def __repr__(self) -> str:
-        notes: Any = _dtype(self).metadata or {}
-        what, to, _ = notes.get("donated", ("", "a call", None))
-        return f"<Array {what}, donated to {to}>"
+        return f"<{stale(_dtype(self)).message.partition(' and may')[0]}>"
 
     __str__ = __repr__
 

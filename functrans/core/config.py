@@ -239,6 +239,12 @@ class Config:
         "Raise an error if a `Function` assigns an array to an attribute of its `ctx`, instead of treating it as "
         "saved: every array must then go through `save_for_backward`.",
     )
+    dirty_residuals = Option(
+        "copy",
+        "What becomes of a residual saved for a derivative when its value is donated later by ``ctx.mark_dirty``: the "
+        "old value is kept, or its use raises `InplaceModificationError`, as torch does.",
+        choices=("copy", "error"),
+    )
     debug_nans = Option(
         False,
         "Raise `NaNError` when a NaN appears, with the operation that made it and your line: in the result of an "

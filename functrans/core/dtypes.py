@@ -7,13 +7,19 @@ computes in float32.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .errors import DtypeError, StaleValueError, UnsupportedDtypeError
+from .errors import (
+    DtypeError,
+    FunctransError,
+    InplaceModificationError,
+    StaleValueError,
+    UnsupportedDtypeError,
+)
 from .source import Place
 
 BOOL = np.dtype(np.bool_)
@@ -92,27 +98,48 @@ def is_float0(x: Any) -> bool:
     return isinstance(dtype, np.dtype) and dtype.kind == "V" and dtype.itemsize == 0
 
 
-def stale_dtype(what: str, to: str, source: Place | None, memory: Any) -> np.dtype:
-    """The dtype that an Array has after its donation: it tells what became of it, and keeps its memory."""
-    note = {"donated": (what, to, source), "memory": memory}
-    return np.dtype("V1", metadata=note)
+class Consumer(NamedTuple):
+    """What a value was donated to: its type in words, the name of the function, and the user's line."""
+
+    value: str
+    to: str
+    source: Place | None
+
+    def error(self) -> FunctransError:
+        """The error for the use of the value."""
+        return StaleValueError(
+            f"{self.value} was donated to {self.to} and may not be used again; use the returned value{self.line()}"
+        )
+
+    def error_in_backward(self) -> FunctransError:
+        """The error for a derivative that needs the value."""
+        return InplaceModificationError(
+            "one of the variables needed for gradient computation has been modified by an inplace operation: "
+            f"{self.value} was donated to {self.to} after it was saved. With config.dirty_residuals = 'copy' the "
+            f"gradient uses the old values{self.line()}"
+        )
+
+    def line(self) -> str:
+        """Where that was, for messages."""
+        return "" if self.source is None else f"\n  donated at {self.source.describe()}"
+
+
+def stale_dtype(error: Callable[[], FunctransError], memory: Any = None) -> np.dtype:
+    """The dtype of an array that must not be used: it makes the error, and keeps the memory."""
+    return np.dtype("V1", metadata={"error": error, "memory": memory})
 
 
 def is_stale(dtype: np.dtype) -> bool:
-    """Whether a dtype is that of a donated Array."""
-    return dtype.metadata is not None and "donated" in dtype.metadata
+    """Whether a dtype is that of an array that must not be used."""
+    return dtype.metadata is not None and "error" in dtype.metadata
 
 
-def stale(dtype: np.dtype) -> StaleValueError:
-    """The error for the use of a donated Array of this dtype."""
+def stale(dtype: np.dtype) -> FunctransError:
+    """The error for the use of an array of this dtype."""
     if not is_stale(dtype):
         return StaleValueError("an Array was donated to a call that still runs, and may not be used again")
     assert dtype.metadata is not None
-    what, to, source = dtype.metadata["donated"]
-    line = "" if source is None else f"\n  donated at {source.describe()}"
-    return StaleValueError(
-        f"Array {what} was donated to {to} and may not be used again; use the returned value{line}"
-    )
+    return dtype.metadata["error"]()
 
 
 def native(x: np.ndarray, what: str) -> np.ndarray:

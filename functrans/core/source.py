@@ -9,6 +9,7 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -181,6 +182,15 @@ def user_source() -> Source | None:
             library = library or frame
         frame = frame.f_back
     return None if library is None else Source(library.f_code, library.f_lasti)
+
+
+def warn_user(message: str) -> None:
+    """Issue a `UserWarning` at the user's line."""
+    source = user_source()
+    if source is None:
+        warnings.warn(message, UserWarning, stacklevel=2)
+    else:
+        warnings.warn_explicit(message, UserWarning, *source.parts()[:2])
 
 
 def last_line(fun: Callable[..., Any]) -> Source | None:

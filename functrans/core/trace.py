@@ -30,6 +30,7 @@ from .source import Source
 
 if TYPE_CHECKING:
     from .attachment import Attachment
+    from .dtypes import Consumer
     from .primitive import Primitive
 
 
@@ -129,12 +130,22 @@ def _refused(
     return refusal
 
 
-def leaked(tracer: Tracer) -> errors.UnexpectedTracerError:
-    """The error for a tracer that outlived its trace."""
+def leaked(tracer: Tracer) -> errors.FunctransError:
+    """The error for a tracer that outlived its trace, or was donated."""
+    if tracer.consumer is not None:
+        return tracer.consumer.error()
     return errors.UnexpectedTracerError(
         f"a traced value of type {tracer.aval} was used after the function it was traced in had returned "
         f"(a leak from {tracer.describe()}). Return the value from that function instead of storing it in a global, "
         "a list or an attribute"
+    )
+
+
+def consume(tracer: Tracer, consumer: Consumer) -> None:
+    """Donate a traced value: no trace knows it any more."""
+    kind = type(tracer)
+    object.__setattr__(
+        tracer, "__class__", type(kind.__name__, (kind,), {"__slots__": (), "consumer": consumer})
     )
 
 
@@ -166,6 +177,8 @@ class Tracer(OperatorMethods, Unportable):
     is_symbolic = False
     #: Whether a number taken from it would lose a derivative.
     differentiated = True
+    #: What it was donated to.
+    consumer: Consumer | None = None
 
     aval: Aval
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from ..core.errors import (
 )
 from ..frontend.pytree import tree_leaves
 from ..frontend.pytree.nodes import kind_of
+from .dirty import Marks
 from .partition import NUMBERS, is_array
 
 #: Types of what is saved as it is.
@@ -44,6 +45,8 @@ class Record:
         What was given to ``save_for_backward`` and ``save_for_forward``; None: not called.
     marked : tuple or None
         The outputs that have no derivative.
+    dirty : Marks or None
+        The inputs that outputs replace.
     materialize : bool or None
     read : callable or None
         Gives the saved values, in `Phase.BACKWARD` and `Phase.JVP`.
@@ -52,6 +55,7 @@ class Record:
     saved: tuple[Any, ...] | None = None
     saved_forward: tuple[Any, ...] | None = None
     marked: tuple[Any, ...] | None = None
+    dirty: Marks | None = None
     materialize: bool | None = None
     read: Callable[[], tuple[Any, ...]] | None = None
 
@@ -153,12 +157,36 @@ class Context:
             )
         record.materialize = value
 
-    def mark_dirty(self, *values: Any) -> NoReturn:
-        """Refused: arrays are never changed in place, so no input can be dirty."""
-        raise FunctionContractError(
-            f"{self._record.name}: mark_dirty is not there: arrays never change in place. Compute a new array, and "
-            "return that; remove the call"
-        )
+    def mark_dirty(self, *inputs: Any, output: Any = None) -> None:
+        """Say which inputs the call consumes: an output takes the place, and the memory, of each.
+
+        Values that the user holds never change. So nothing is written by this: it lets `apply` make the argument
+        unusable, and lets a host ``forward`` change its private copy of it.
+
+        Parameters
+        ----------
+        *inputs : arrays
+            Arguments of ``forward``.
+        output : array or tuple of arrays, optional
+            The output that replaces the input, one for each of several. By default the output that is the input
+            itself, else the only one of its shape and dtype.
+
+        Raises
+        ------
+        FunctionContractError
+            If called twice; if a value is no input or is marked twice; if no output can replace it, or several can.
+        StaleValueError
+            When the argument is used after the call.
+        InplaceModificationError
+            From a derivative that needs the old value, under ``config.dirty_residuals = 'error'``.
+        """
+        record = self._recording("mark_dirty", "dirty", "mark all inputs by one call: ctx.mark_dirty(x, y)")
+        outputs = None if output is None else output if isinstance(output, tuple | list) else (output,)
+        if outputs is not None and len(outputs) != len(inputs):
+            raise FunctionContractError(
+                f"{record.name}: mark_dirty got {len(inputs)} inputs, but output names {len(outputs)}"
+            )
+        record.dirty = Marks(inputs, None if outputs is None else tuple(outputs))
 
     # --- reading --------------------------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ from ..transforms import jvp as forward
 from ..transforms.linearize import LinearTracer, TangentTrace
 from ..transforms.stage import stage
 from .closures import Capture, captured_tracers
+from .dirty import refuse_old_residuals
 from .pullback import Pullback, independent, recorded_jvp, transposed_bwd
 from .rule import Applied, CustomRule, Values
 
@@ -134,6 +135,8 @@ def _linearize(
     moved = pull.perturbed(ts)
     args = [*operands[:count], *residuals, *(operands[count:] if slots.has_forward else ()), *moved]
     trace = current_trace.get()
+    if slots.dirty and type(trace) is TangentTrace:
+        refuse_old_residuals(rule.name, slots.dirty, operands[count:], trace)
     if type(trace) is TangentTrace and type(moved[0]) is LinearTracer and moved[0]._trace is trace:
         pushed = trace.record(custom_linear_p, args, {"pull": pull}, pull.moving_avals)
     else:

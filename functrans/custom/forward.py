@@ -10,7 +10,8 @@ callback inside of `jit` and `vmap`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from ..transforms.batch import BatchTracer
 from ..transforms.jvp import JVPTracer
 from .closures import StandInTracer
 from .context import Phase, Record, new_context
+from .dirty import Marks, replacements, warn_of_old_values
 from .function_class import Definition
 from .partition import SINGLE, Arguments, Outputs, own_value
 from .rule import Again, CustomRule, Forward, Mask, Values
@@ -92,6 +94,10 @@ class Run:
         else:
             output, objects, outs = _output(call, values, inputs, again)
             d.setup(ctx, inputs, output)
+        if record.dirty is not None:
+            _mark_dirty(call, record, record.dirty, arrays, objects)
+        if call.host is not None:
+            call.host.check_changes(call.dirty)
         record.phase = Phase.FINISHED
         self._call, self._record, self._ctx, self.outs = call, record, ctx, outs
         self.differentiable = None if record.marked is None else self._unmarked(record.marked, objects)
@@ -127,11 +133,23 @@ def _output(
         call.outputs, objects = Outputs.of(output)
         return output, objects, [own_value(x, call.output_name) for x in objects]
     if again is None:
-        call.outputs, outs = HostForward(d, call.arguments)(values)
+        call.host = HostForward(call)
+        call.outputs, outs = call.host(values)
     else:
         outs = again()
     objects = [given(x) for x in outs]
     return call.outputs.filled(objects), objects, outs
+
+
+def _mark_dirty(
+    call: Any, record: Record, marks: Marks, arrays: Sequence[Any], objects: Sequence[Any]
+) -> None:
+    """Find the outputs that replace dirty inputs."""
+    d = call.definition
+    same = call.dirty or ({} if call.host is None else call.host.same)
+    call.dirty = replacements(d.name, marks, arrays, objects, same, last_line(d.setup or d.forward))
+    if d.setup is not None:
+        warn_of_old_values(d.name, record.saved or (), marks)
 
 
 def run_and_keep(call: Any, values: Values, perturbed: Mask, again: Again, phase: Phase) -> Forward:
@@ -204,13 +222,21 @@ class HostForward:
 
     Parameters
     ----------
-    definition : Definition
-    arguments : Arguments
+    call : FunctionCall
+
+    Attributes
+    ----------
+    same : dict of int to int
+        Arrays that were returned themselves, with the numbers of the outputs that they are.
     """
 
-    def __init__(self, definition: Definition, arguments: Arguments):
-        self._definition = definition
-        self._arguments = arguments
+    def __init__(self, call: Any):
+        self._call = call
+        self._definition: Definition = call.definition
+        self._arguments: Arguments = call.arguments
+        self._changed: set[int] = set()
+        self._is_marked = False  # whether setup_context has run
+        self.same: dict[int, int] = {}
 
     def __call__(self, values: Sequence[Any]) -> tuple[Outputs, list[Any]]:
         """The structure of the outputs, and the arrays in them."""
@@ -224,8 +250,39 @@ class HostForward:
         return self._called_back(values)
 
     def _run(self, arrays: Sequence[Any]) -> Any:
-        """What the user's function returns, numbers in it as arrays."""
-        args = self._arguments.filled([_read_only(x) for x in arrays])
+        """What the user's function returns, numbers in it as arrays.
+
+        It gets read-only arrays. If it writes to them, it runs again with copies, and from then on at once.
+        """
+        if not self._definition.writes:
+            try:
+                return self._returned([_read_only(x) for x in arrays])
+            except (ValueError, TypeError, BufferError) as error:
+                if not _READ_ONLY.search(str(error)):
+                    raise
+                self._definition.writes = True
+        copies = [np.array(x) for x in arrays]
+        returned = self._returned(copies)
+        self._changed |= {i for i, (x, y) in enumerate(zip(arrays, copies)) if not _is_equal(x, y)}
+        for x in copies:
+            x.flags.writeable = False  # they are ours again: what is returned needs no copy
+        outs = Outputs.of(returned)[1]
+        self.same = {i: k for i, x in enumerate(copies) for k, y in enumerate(outs) if x is y}
+        return returned
+
+    def check_changes(self, dirty: Collection[int]) -> None:
+        """Raise `FunctionContractError` if forward changed an input that is not marked as dirty."""
+        self._is_marked = True
+        for i in sorted(self._changed):
+            if i not in dirty:
+                raise FunctionContractError(
+                    f"{self._definition.name}: forward modified {self._call.place_of_array(i)} without ctx.mark_dirty. "
+                    "Write to a copy (np.array(x)); or call ctx.mark_dirty(x) in setup_context, and return the array",
+                    last_line(self._definition.forward),
+                )
+
+    def _returned(self, arrays: Sequence[np.ndarray]) -> Any:
+        args = self._arguments.filled(arrays)
         found = tracing(eval_trace, self._arguments.call, self._definition.forward, args)
         return tree_map(lambda x: np.asarray(x) if type(x) in PYTHON_KEYS else unwrap(x), found)
 
@@ -241,6 +298,8 @@ class HostForward:
 
         def forward(*arrays: Any) -> tuple[Any, ...]:
             found, results = Outputs.of(self._run(arrays))
+            if self._is_marked:
+                self.check_changes(self._call.dirty)
             self._check_promise(outputs, avals, found, results)
             return tuple(results)
 
@@ -291,6 +350,15 @@ class HostForward:
                 "it gets such structs"
             )
         return self._run(example)
+
+
+#: What NumPy, Cython and Numba say of an array that cannot be written to.
+_READ_ONLY = re.compile("read-?\\s?only", re.IGNORECASE)
+
+
+def _is_equal(x: Any, y: np.ndarray) -> bool:
+    """Whether two arrays of one type have the same bytes."""
+    return np.ascontiguousarray(x).tobytes() == y.tobytes()
 
 
 def _first_example(x: Any) -> Any:

@@ -11,6 +11,7 @@ from ..core.errors import ArgumentError, MissingRuleError
 from ..core.tracebacks import boundary
 from ..frontend.arguments import result, value_of
 from ..frontend.checked import checked
+from .dirty import hand_over
 from .function_call import FunctionCall
 from .function_class import BackwardFunction, FunctionMeta, definition_of
 from .partition import Arguments, taken_apart
@@ -83,8 +84,8 @@ class Function(metaclass=FunctionMeta):
 
     *What is different from PyTorch.* ``ctx`` is read-only in ``backward``. Its setters are called once. An array that
     is assigned to an attribute of ``ctx`` is differentiated like a saved one. An output that is returned twice has two
-    gradients. ``mark_dirty`` is not there, since arrays never change. Both styles of ``forward`` work under all
-    transformations, and `vmap` and ``jvp`` are derived unasked.
+    gradients. After ``mark_dirty`` the argument cannot be used; a derivative that needs its old value gets that. Both
+    styles of ``forward`` work under all transformations, and `vmap` and ``jvp`` are derived unasked.
 
     References
     ----------
@@ -201,6 +202,9 @@ class Function(metaclass=FunctionMeta):
         ]
         outs = call.bind(values)
         inputs = {id(x) for x in values}
+        if call.dirty:
+            values.clear()  # views of what is consumed
+            outs = hand_over(call.name, call.dirty, arrays, outs, call.place_of_array)
         return call.outputs.filled([result(x, inputs) for x in outs])
 
     @staticmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -27,7 +27,7 @@ from ..transforms.stage import stage
 from .closures import Apart, StandInTracer
 from .context import Phase
 from .custom_call import bind_rule
-from .forward import Run, run_and_keep
+from .forward import HostForward, Run, run_and_keep
 from .function_class import Definition
 from .partition import SIMPLE, Arguments, Outputs, own_value
 from .returned import GRADIENT, TANGENT, Gradients, Tangents, exact, gradient_given
@@ -53,6 +53,8 @@ class FunctionCall(CustomRule):
         self.arguments = arguments
         self.arity = arguments.layout.count
         self.outputs: Any = None
+        self.dirty: Mapping[int, int] = {}
+        self.host: HostForward | None = None
         self.has_reverse, self.has_forward, self.has_vmap, self.has_transpose, self.derive_jvp = d.slots
 
     def place(self, position: int) -> str:

@@ -48,11 +48,13 @@ class Definition:
         Of the parameters of `forward` without its context.
     capturing : tuple of callables
         The rules that may hold values from around them.
+    writes : bool
+        Whether a host `forward` has written to its arguments.
     """
 
     __slots__ = (
         "backward", "binder", "capturing", "clear", "context", "derive_jvp", "derive_vmap", "forward", "host", "jvp",
-        "name", "once", "setup", "shape", "slots", "transpose", "vmap", "vmap_method",
+        "name", "once", "setup", "shape", "slots", "transpose", "vmap", "vmap_method", "writes",
     )  # fmt: skip
 
     def __init__(self, cls: Any, base: Any):
@@ -70,6 +72,7 @@ class Definition:
         self.transpose = found["transpose"]
         self.once = getattr(self.backward, "once_differentiable", False)
         self.host: bool = cls.host
+        self.writes = False
         self.vmap_method = _VMAP_METHODS.get(cls.vmap_method)
         self.derive_jvp = cls.generate_jvp_rule is not False
         self.derive_vmap = cls.generate_vmap_rule is not False and not (

@@ -7,8 +7,9 @@ first: the size of each, and where each operand has it. Outputs have them in fro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,6 +93,8 @@ class CustomRule(UserCode):
     captured_constant : bool
         Whether derivatives in captured values are none of the rule's business: those of a solver, say, whose derivative
         follows from an equation. Otherwise a captured value that is being differentiated must not be read.
+    dirty : mapping
+        The operands that outputs replace, known when the forward pass has run: their numbers, and those of the outputs.
     """
 
     name: str
@@ -106,6 +109,7 @@ class CustomRule(UserCode):
     no_forward = "it has no rule for forward mode"
     outs: tuple[Aval, ...] | None = None
     captured_constant = False
+    dirty: Mapping[int, int] = MappingProxyType({})
 
     def fwd(self, values: Values) -> Values:
         """The outputs."""

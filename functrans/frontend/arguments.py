@@ -15,7 +15,7 @@ from ..core.aval import Aval, aval_of
 from ..core.backward_state import BackwardState, StateAval, state_value
 from ..core.dtypes import SUPPORTED, native
 from ..core.errors import ArgumentError, BackwardStateError, DtypeError
-from ..core.trace import Tracer, current_trace, eval_trace
+from ..core.trace import Tracer, current_trace, eval_trace, leaked
 from ..primitives.axes import positive_shape
 from ..primitives.operands import PYTHON_KEYS, plain
 from .pytree import LEAF, PyTree, PyTreeDef, leaf_path, tree_flatten, tree_flatten_with_path, tree_unflatten
@@ -113,7 +113,11 @@ def value_of(x: Any, where: Callable[[], str]) -> Any:
     kind = type(x)
     if kind is Array:
         return unwrap(x)
-    if kind in PYTHON_KEYS or isinstance(x, Tracer):
+    if kind in PYTHON_KEYS:
+        return x
+    if isinstance(x, Tracer):
+        if x.consumer is not None:
+            raise leaked(x)
         return x
     if kind is WeakArray:
         return x.item()

@@ -203,17 +203,6 @@ def test_strict_context():
     Keeper.apply(X)
 
 
-def test_mark_dirty_is_not_there():
-    class Dirty(ft.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.mark_dirty(x)
-            return x
-
-    with pytest.raises(errors.FunctionContractError, match="never change in place"):
-        Dirty.apply(X)
-
-
 def test_forward_cannot_change_its_arguments():
     class Writer(ft.Function):
         @staticmethod

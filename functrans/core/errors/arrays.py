@@ -130,6 +130,35 @@ class StaleValueError(FunctransError, RuntimeError):
     """
 
 
+class InplaceModificationError(FunctransError, RuntimeError):
+    """A derivative needs a value that was donated after it had been saved, under ``config.dirty_residuals = 'error'``.
+
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> class Double(ft.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         y = 2.0 * x
+    ...         ctx.mark_dirty(x, output=y)
+    ...         return y
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         return 2.0 * g
+    >>> def f(a):
+    ...     b = a * a  # its derivative needs a
+    ...     return fnp.sum(b * Double.apply(a))
+    >>> ft.grad(f)(fnp.ones(2))
+    Array([6., 6.])
+    >>> with ft.config.patch(dirty_residuals="error"):
+    ...     ft.grad(f)(fnp.ones(2))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.InplaceModificationError: one of the variables needed for gradient computation has been...
+
+    The default, ``'copy'``, keeps the old value, and the gradient is right. The error shows where the same program
+    would fail in torch.
+    """
+
+
 class IndexOutOfBoundsError(FunctransError, IndexError):
     """An index is outside the array, while tracing or inside a compiled kernel.
 

@@ -77,8 +77,8 @@ class FunctionContractError(FunctionError):
 
     Save everything in one call: ``ctx.save_for_backward(x, y)``. Call the setters of `ctx` in `forward` or
     `setup_context`, and read ``ctx.saved_tensors`` in `backward`; in `jvp` it holds what ``ctx.save_for_forward``
-    saved. Mark only outputs of the call as non-differentiable. With ``config.strict_ctx``, save arrays instead of
-    assigning them.
+    saved. Mark only outputs of the call as non-differentiable, and only inputs that an output replaces as dirty. With
+    ``config.strict_ctx``, save arrays instead of assigning them.
     """
 
 
