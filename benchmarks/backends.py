@@ -1,4 +1,4 @@
-"""The contestants behind one set of names."""
+"""The contestants under one interface."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Backend:
-    """What a workload needs of a contestant."""
+    """What a workload needs from a contestant."""
 
     name: str
     api: ModuleType
-    """Holds `grad`, `value_and_grad`, and where there is one `jit`, `hessian`."""
+    """A namespace with `grad` and `value_and_grad`, and, if the contestant compiles, `jit` and `hessian`."""
     numpy: ModuleType
     special: ModuleType
     linalg: ModuleType | None
     lax: ModuleType | None
     asarray: Callable[[Any], Any]
-    """From NumPy's array to the contestant's own: what its users hold between calls."""
+    """Converts a NumPy array to the contestant's own, which its users hold between calls."""
     wait: Callable[[Any], Any]
-    """Returns a result when it has been computed (JAX returns earlier)."""
+    """Waits until a result has been computed (JAX returns earlier)."""
     clear: Callable[[], None]
     """Forgets everything traced and compiled."""
 
@@ -50,7 +50,7 @@ class Backend:
         return bound
 
     def arrays(self, tree: Any) -> Any:
-        """The NumPy arrays in nested tuples, lists and dictionaries as arrays of the contestant."""
+        """Convert the NumPy arrays in nested tuples, lists and dictionaries to arrays of the contestant."""
         if isinstance(tree, dict):
             return {key: self.arrays(value) for key, value in tree.items()}
         if isinstance(tree, tuple | list):
@@ -80,7 +80,7 @@ def functrans() -> Backend:
 
 @functools.cache
 def jax() -> Backend:
-    """JAX on the CPU in double precision (the environment says so): its own arrays, waited for."""
+    """JAX on the CPU in double precision (set by the environment): its own arrays, computed to the end."""
     api = importlib.import_module("jax")
     numpy, special, linalg, lax = _namespaces("jax", "numpy", "scipy.special", "scipy.linalg", "lax")
     return Backend(

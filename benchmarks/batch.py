@@ -15,7 +15,7 @@ from .measure import disagreement, number, ratio, table
 from .workloads import logistic, mlp, perceptron
 
 _SIZES = [33 + 7 * k for k in range(51)]
-"""The first is compiled beforehand. All above the sizes that are specialised."""
+"""The first is compiled beforehand. All are larger than the sizes that kernels are specialized for."""
 
 
 def logistic_batch(n: int) -> tuple[Any, ...]:

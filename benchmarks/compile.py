@@ -49,7 +49,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def start_up() -> tuple[backends.Backend, backends.Backend]:
-    """Load both contestants and compile something else with each: what a process pays once, printed apart."""
+    """Load both contestants and compile something else with each, to print what a process pays once."""
     rows, loaded = [], []
     for name, load in (("functrans", backends.functrans), ("JAX", backends.jax)):
         start = perf_counter()

@@ -1,4 +1,4 @@
-"""What a custom derivative rule costs: nothing once compiled, and how much in eager code."""
+"""What a custom derivative rule costs: nothing in compiled code, and how much in eager code."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class StyleA(ft.Function):
 
 
 class StyleB(ft.Function):
-    """The rule with a forward pass that knows nothing of it."""
+    """The rule with a forward pass that does not receive a context."""
 
     @staticmethod
     def forward(x: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Cost of calling a compiled function that has next to nothing to do."""
+"""Cost of calling a compiled function that does almost nothing."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Layer:
 
 
 class Network:
-    """Layers in a list; each call of a jitted method compares all of them with what they were."""
+    """Layers in a list; each call of a jitted method checks whether any of them has changed."""
 
     def __init__(self, count: int, array: Callable[[Any], Any]):
         self.layers = [Layer(array) for _ in range(count)]
@@ -108,7 +108,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _methods(x: Any, repeats: int) -> None:
-    """Print what it costs to see whether an instance has changed, beside a function that captures the same arrays."""
+    """Print the cost of checking whether an instance has changed, next to a function that captures the same arrays."""
     functrans, rows = backends.functrans(), []
     for count in (1, 3, 8):
         networks = {"Array": Network(count, functrans.asarray), "ndarray": Network(count, numpy.array)}

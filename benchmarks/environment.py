@@ -1,4 +1,4 @@
-"""One core, one thread, for every contestant: set before anything is imported that reads it."""
+"""One core and one thread for every contestant, set before any module reads it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _ENVIRONMENT = {
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
     "JAX_PLATFORMS": "cpu",
     "JAX_ENABLE_X64": "1",
-    # A compile that is read from disk is no compile.
+    # Reading a compiled program from disk would not measure a compile.
     "JAX_ENABLE_COMPILATION_CACHE": "0",
     "FUNCTRANS_CACHE": "0",
 }
 
 
 def require(*packages: str) -> None:
-    """Exit with code 2 and a message where packages of the `bench` extra are missing."""
+    """Exit with code 2 and a message if packages of the `bench` extra are missing."""
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
         print(
@@ -36,7 +36,7 @@ def require(*packages: str) -> None:
 
 
 def on_one_core() -> None:
-    """Start this process anew, pinned to one core and with one-thread libraries, unless it already is."""
+    """Restart this process, pinned to one core and with single-threaded libraries, unless it already is."""
     if _MARK in os.environ:
         return
     core = "any"

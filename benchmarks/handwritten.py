@@ -1,6 +1,6 @@
-"""Value and gradient as a patient user would write them by hand under Numba.
+"""Value and gradient as a patient user would write them by hand with Numba.
 
-Loops where they are best, BLAS through `np.dot` where it is, the derivative worked out on paper.
+Loops and BLAS (through `np.dot`), whichever is faster, and derivatives worked out on paper.
 """
 
 from __future__ import annotations

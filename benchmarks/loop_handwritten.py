@@ -1,4 +1,4 @@
-"""The programs with loops as a patient user would write them by hand under Numba, gradients by adjoint loops."""
+"""The programs with loops as a patient user would write them by hand with Numba; gradients are adjoint loops."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def lorenz_array_forward(state, parameters):
 
 @fast
 def _slope_adjoint(x, y, z, sigma, rho, beta, a, b, c):
-    """What the cotangents a, b, c of the slope mean for the state and the parameters."""
+    """The cotangents of the state and the parameters, given the cotangents a, b, c of the slope."""
     return (
         b * (rho - z) - a * sigma + c * y,
         a * sigma - b + c * x,

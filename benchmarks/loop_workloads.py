@@ -1,6 +1,6 @@
-"""The programs with loops, written once, as in `workloads`; `lax` and `api` are namespaces, too.
+"""The programs with loops, written once, as in `workloads`; `lax` and `api` are namespaces as well.
 
-Each is compiled as a whole; where a derivative is measured, the program takes it itself.
+Each is compiled as a whole; programs whose derivative is measured take it themselves.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class LoopWorkload:
         return self.data(numpy.random.default_rng(0))
 
 
-#: The time that the Lorenz system is followed: short enough for rounding errors to stay small.
+#: The simulated time of the Lorenz system: short enough for rounding errors to stay small.
 DURATION = 10.0
 
 
@@ -41,7 +41,7 @@ def _moved(state, slope, h):
 
 
 def lorenz(state, parameters, *, lax, steps):
-    """The Lorenz system after so many steps of the classical Runge-Kutta method."""
+    """The Lorenz system after a number of steps of the classical Runge-Kutta method."""
     h = DURATION / steps
 
     def step(_, s):
@@ -131,12 +131,12 @@ def _gru_data(rng, steps=200, batch=16, inputs=16, hidden=32):
     return weights, rng.normal(size=(steps, batch, inputs)), rng.normal(size=(batch, hidden))
 
 
-#: Of each trajectory of the sampler.
+#: For each trajectory of the sampler.
 LEAPS, LEAP = 10, 0.15
 
 
 def hmc(precision, start, momenta, uniforms, *, api, np, lax):
-    """Hamiltonian Monte Carlo: the samples of a normal distribution, and the rate of acceptance."""
+    """Hamiltonian Monte Carlo: the samples of a normal distribution, and the acceptance rate."""
 
     def potential(q):
         return 0.5 * np.sum(q * (precision @ q))
@@ -169,7 +169,7 @@ def _hmc_data(rng, trajectories=1000, dimension=10):
 
 
 def kepler(anomaly, eccentricity, *, api, np, lax):
-    """Kepler's equation for many orbits by Newton's method, each to its own end."""
+    """Kepler's equation for many orbits by Newton's method, each until it converges."""
 
     def solve(m, e):
         def going(state):

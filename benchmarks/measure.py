@@ -26,9 +26,9 @@ def rounds(
 ) -> dict[str, list[float]]:
     """Seconds of one call of each contestant, in each round.
 
-    Samples are taken in turn, so that a slow moment of the machine meets all contestants alike; the order
-    changes from round to round. A sample is one call, or as many as fill `sample` seconds of `clock`:
-    ``time.thread_time`` where differences matter that are smaller than what other processes take away.
+    Contestants take turns, so that a slow moment of the machine affects all alike; the order changes from round to
+    round. A sample is one call, or as many as fill `sample` seconds of `clock`. Use ``time.thread_time`` to measure
+    differences smaller than the disturbance by other processes.
     """
     counts = {}
     for name, call in calls.items():
@@ -46,7 +46,7 @@ def rounds(
 
 
 def _sample(call: Callable[[], object], count: int, clock: Callable[[], float]) -> float:
-    """Mean seconds of `count` calls, the garbage collector held off."""
+    """Mean seconds of `count` calls, with the garbage collector off."""
     gc.collect()
     gc.disable()
     try:
@@ -99,7 +99,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def number(value: float | None) -> str:
-    """Three significant digits; a dash where nothing was measured."""
+    """Three significant digits; a dash for None."""
     if value is None:
         return "-"
     digits = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 2
@@ -107,5 +107,5 @@ def number(value: float | None) -> str:
 
 
 def ratio(a: float | None, b: float | None) -> str:
-    """How many times `b` goes into `a`."""
+    """The ratio of `a` to `b`."""
     return "-" if a is None or b is None else f"{a / b:.2f}"

@@ -1,4 +1,4 @@
-"""The programs, written once: `np`, `special` and `linalg` are the namespaces of whoever runs them.
+"""The programs, written once: `np`, `special` and `linalg` are the namespaces of the contestant that runs them.
 
 Sizes are those of the table in README.md. Data come from a seeded generator.
 """
@@ -123,7 +123,7 @@ def embedding(table, tokens, *, np):
 
 
 def unrolled(x, *, np, ops=500):
-    """A Python loop that leaves a straight program of `ops` operations behind."""
+    """A Python loop that traces to a straight-line program of `ops` operations."""
     for k in range(ops // 4):
         x = x + 0.1 * np.sin(x * (1 + k / 200))
     return np.sum(x)
@@ -151,7 +151,7 @@ def elementwise(x, *, np, ops):
 def mixed(x, weights, *, np, ops):
     """Rounds of ten operations: a small matmul, row reductions, broadcasts, elementwise functions.
 
-    Constants and functions change from round to round: equal rounds would let a compiler translate only one.
+    Constants and functions change from round to round: if rounds were equal, a compiler could translate only one.
     """
     functions = (np.tanh, np.sin, np.arctan, np.cos)
     for k in range(ops // 10):

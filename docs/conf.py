@@ -31,10 +31,10 @@ default_role = "py:obj"
 
 
 def as_written(app, what, name, obj, options, lines):
-    """Two things that read well and that reStructuredText takes amiss: `Array`s, and shapes (*batch, n)."""
+    """Escape two things that reStructuredText misreads: `Array`s, and shapes (*batch, n)."""
     for i, line in enumerate(lines):
         if not line.lstrip().startswith((">>>", "...")):
-            parts = re.split(r"(``.*?``)", line)  # every second one is code, and stays
+            parts = re.split(r"(``.*?``)", line)  # every second part is code, and stays as it is
             parts[::2] = [tolerable(part) for part in parts[::2]]
             lines[i] = "".join(parts)
 

@@ -8,14 +8,14 @@ RESULTS = DOCS.parent / "benchmarks" / "README.md"
 CHART = DOCS / "speed.svg"
 OURS, THEIRS = "functrans jit(t)", "JAX jit(t)"
 
-ROW, TOP = 21, 58  # height of a row; of the title above the first row
+ROW, TOP = 21, 58  # the height of a row, and of the title above the first row
 NAMES, ONE, END, WIDTH = (
     236,
     306,
     600,
     660,
-)  # x where names end, of equal speed, where the longest bar may end
-# The card has its own background, so the text is legible whatever the page behind it looks like.
+)  # x positions: where names end, of equal speed, where the longest bar ends at most
+# The card has its own background, so the text is legible on any page.
 STYLE = """
 .card { fill: #ffffff; stroke: #d0d7de } text { fill: #1f2328 } .faster { fill: #2f81c5 } .slower { fill: #c76b29 }
 .grid { stroke: #d0d7de } .one { stroke: #57606a } .note { fill: #57606a }
@@ -47,7 +47,7 @@ def text(x, y, words, anchor="start", kind=""):
 
 def bar(y, name, factor, x):
     kind = "faster" if factor >= 1 else "slower"
-    left, right = sorted((ONE, x))  # the figure always stands to the right, clear of the name
+    left, right = sorted((ONE, x))  # the figure is always on the right, clear of the name
     figure = f"{factor:.2f}×" if factor < 1.1 else f"{factor:.1f}×"
     return [
         text(NAMES, y + 14, name, "end"),

@@ -1,4 +1,4 @@
-"""Write docs/coverage.md from the table in tests/coverage; with --check, only say whether it is current."""
+"""Write docs/coverage.md from the table in tests/coverage; with --check, only check whether it is current."""
 
 import sys
 import warnings
@@ -58,7 +58,7 @@ def steps_of(entry):
 
 
 def compiled_to(entry):
-    """What the calls of the entry become, seen in the steps of their programs."""
+    """What the calls of the entry compile to, according to the steps of their programs."""
     if "jit" in entry.skip:
         return f"not compiled: {entry.skip['jit']}"
     steps = steps_of(entry)
@@ -74,7 +74,7 @@ def compiled_to(entry):
 
 
 def derivative(entry):
-    """yes, zero, none, or why not."""
+    """The word yes, zero or none; or the reason why there is no derivative."""
     if isinstance(entry.differentiable, str):
         return f"no: {entry.differentiable}"
     if entry.differentiable:

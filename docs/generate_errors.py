@@ -1,4 +1,4 @@
-"""Write docs/errors.md from the docstrings of the error classes; with --check, only say whether it is current."""
+"""Write docs/errors.md from the docstrings of the error classes; with --check, only check whether it is current."""
 
 import importlib
 import inspect
@@ -56,7 +56,7 @@ def section(cls):
 
 
 def chapter(name):
-    """The classes of a file under what it says it is about."""
+    """The classes of a file, with the summary of its docstring as the heading."""
     subject = importlib.import_module(f"{errors.__name__}.{name}")
     title = inspect.getdoc(subject).splitlines()[0].rstrip(".")
     return "\n".join([f"## {title}\n", *(section(c) for c in classes(subject))])

@@ -1,6 +1,6 @@
-"""Write docs/api/*.rst, a page for each public namespace (a large one in several), for Sphinx to fill.
+"""Write docs/api/*.rst, a page for each public namespace (a large one in several), that Sphinx fills in.
 
-`conf.py` calls `write` before each build. Nothing is listed by hand: what is public is what `__all__` names.
+`conf.py` calls `write` before each build. Nothing is listed by hand: the names in `__all__` are public.
 """
 
 import functools
@@ -35,10 +35,10 @@ NAMESPACES = (
     "functrans.errors",
 )
 ONE_PAGE = 60  # namespaces with more names than this have a page for each family
-ELEMENTWISE = "functrans.lax.elementwise"  # stands for the page of this name in other namespaces too
+ELEMENTWISE = "functrans.lax.elementwise"  # also serves as the page of this name in other namespaces
 FAMILIES = {
     "functrans.primitives.products.matmul": "functrans.numpy.products"
-}  # functions that stand below their family
+}  # functions listed under another family
 
 
 def exported(module):
@@ -50,7 +50,7 @@ def exported(module):
 
 
 def gather(module):
-    """What a namespace defines: {family: {name: other names}}, constants, and names that are NumPy's own."""
+    """What a namespace defines: {family: {name: other names}}, constants, and names of NumPy's own objects."""
     families, constants, foreign, names = {}, [], [], {}
     for name, value in exported(module):
         if not callable(value):
@@ -58,7 +58,7 @@ def gather(module):
         elif not (value.__module__ or "").startswith("functrans"):
             foreign.append(name)
         elif inspect.isclass(value) and module is not functrans and vars(functrans).get(name) is value:
-            constants.append(name)  # it stands among the names of functrans itself
+            constants.append(name)  # functrans itself lists it
         else:
             names.setdefault(id(value), []).append((name, value))
     for group in names.values():
@@ -71,9 +71,9 @@ def gather(module):
 
 
 def family(value):
-    """The name of the module an object is at home in; `elementwise` for what the primitives give directly."""
+    """The name of an object's home module; `elementwise` for functions made directly from primitives."""
     home = value.__module__
-    if home in NAMESPACES:  # what a factory made is named after its namespace, for pickle
+    if home in NAMESPACES:  # functions made by a factory are named after their namespace, for pickle
         made = getattr(value, "__globals__", {}).get("__name__", "")
         home = made if made.startswith(("functrans.primitives.", ELEMENTWISE)) else home
     home = FAMILIES.get(home, home)
@@ -81,7 +81,7 @@ def family(value):
 
 
 def title(home):
-    """What a module says it is about: its docstring up to the first colon or stop."""
+    """The subject of a module: its docstring up to the first colon or full stop."""
     if home.endswith(".elementwise"):
         return "Elementwise functions"
     line = inspect.getdoc(importlib.import_module(home)).splitlines()[0]
@@ -112,7 +112,7 @@ def is_error(value):
 
 
 def rest(module, constants, foreign):
-    """The paragraphs on what has no docstring of its own."""
+    """The paragraphs on objects without a docstring."""
     parts = []
     if module.__name__ == "functrans":
         constants.remove("config")
@@ -148,7 +148,7 @@ def pages(namespace):
 
 
 def write():
-    """Write what has changed, and remove what is no longer there."""
+    """Write the pages that have changed, and remove those that no longer exist."""
     FOLDER.mkdir(exist_ok=True)
     texts = {}
     for namespace in NAMESPACES:

@@ -1,8 +1,8 @@
 """Forecast the carbon dioxide above Mauna Loa by a Gaussian process whose kernel is learnt from the record.
 
-Its covariance is a sum of four causes (Rasmussen & Williams 2006, section 5.4.3): a slow trend; a yearly wave that
-may change shape over the decades; irregularities, forgotten within a year; noise. Eight numbers describe them. They
-are fitted by gradient: the likelihood below is written with a Cholesky factor, its derivative is not written at all.
+The covariance is a sum of four terms (Rasmussen & Williams 2006, section 5.4.3): a slow trend; a yearly cycle whose
+shape may change over the decades; irregularities that die out within a year; noise. Eight numbers describe them, and
+are fitted with gradients: we write the likelihood, with a Cholesky factor, and functrans derives the gradient.
 
     python examples/co2_gp.py --picture co2_forecast.png
 """
@@ -20,7 +20,7 @@ import functrans.numpy as fnp
 from functrans.scipy.linalg import solve_triangular
 
 CO2 = Path(__file__).parent / "data" / "co2.csv"
-SPLIT = 1992.0  # the record before it is learnt from, the ten years after it are forecast
+SPLIT = 1992.0  # the model learns from the record before it, and forecasts the ten years after it
 START = {"trend": 50.0, "trend_years": 50.0, "wave": 3.0, "wave_years": 100.0, "wave_shape": 1.0,
          "medium": 0.5, "medium_years": 1.0, "noise": 0.2}  # ppmv, and years  # fmt: skip
 
@@ -35,7 +35,7 @@ def monthly(path):
 
 
 def covariance(p, s, t):
-    """Covariance of the signal at times s (n,) with that at times t (m,), noise left out: (n, m)."""
+    """Covariance of the signal at times s (n,) with that at times t (m,), without noise: (n, m)."""
     apart = abs(s[:, None] - t)
     trend = p["trend"] ** 2 * fnp.exp(-0.5 * (apart / p["trend_years"]) ** 2)
     yearly = (np.sin(np.pi * apart) / p["wave_shape"]) ** 2
@@ -44,12 +44,12 @@ def covariance(p, s, t):
 
 
 def cholesky(p, t):
-    """Lower triangular factor of the covariance of what is measured at times t."""
+    """Lower triangular factor of the covariance of measurements at times t."""
     return fnp.linalg.cholesky(covariance(p, t, t) + p["noise"] ** 2 * np.eye(len(t)))
 
 
 def negative_log_likelihood(logs, t, y):
-    """Of the measurements y (n,) at times t (n,); logs (8,) are the logarithms of the parameters."""
+    """Negative log likelihood of measurements y (n,) at times t (n,); logs (8,): the logarithms of the parameters."""
     low = cholesky(dict(zip(START, fnp.exp(logs))), t)
     white = solve_triangular(low, y, lower=True)
     return 0.5 * white @ white + fnp.sum(fnp.log(fnp.diagonal(low))) + 0.5 * len(t) * np.log(2 * np.pi)
@@ -68,11 +68,11 @@ def draw(path, t, y, ahead, mean, spread):
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        print("no picture, since matplotlib is not installed: pip install matplotlib")
+        print("no picture: matplotlib is not installed (pip install matplotlib)")
         return
     axes = (figure := Figure(figsize=(9, 5), layout="constrained")).subplots()
     axes.fill_between(ahead, mean - 2 * spread, mean + 2 * spread, color="C1", alpha=0.3, linewidth=0)
-    axes.plot(ahead, mean, color="C1", label=f"forecast from what was known in {SPLIT:.0f}")
+    axes.plot(ahead, mean, color="C1", label=f"forecast from the data before {SPLIT:.0f}")
     axes.plot(t, y, "k.", markersize=2, label="monthly means")
     axes.set(xlabel="year", ylabel="CO2 (ppmv)")
     axes.legend()
@@ -81,7 +81,7 @@ def draw(path, t, y, ahead, mean, spread):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--picture", type=Path, default="co2_forecast.png", help="the file to draw to")
+    parser.add_argument("--picture", type=Path, default="co2_forecast.png", help="file for the picture")
     picture = parser.parse_args().picture
     t, y = monthly(CO2)
     past, ahead = t < SPLIT, np.arange(SPLIT, 2012.0, 1 / 24)

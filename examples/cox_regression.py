@@ -1,9 +1,9 @@
 """Cox's proportional hazards model: a real likelihood, fitted by Newton's method with compiled derivatives.
 
-432 men released from prison were followed for a year. Did financial aid keep them out of it? Cox's model:
-a man with covariates x is arrested at the rate base(t) * exp(x @ beta), whatever base(t) is. So the chance
-that it is just he who is arrested, of all who are free at the time, depends on beta alone. The product of
-these chances is the partial likelihood, written by hand below. Its derivatives and kernels are not.
+432 men released from prison were followed for a year. Did financial aid prevent another arrest? In Cox's model a man
+with covariates x is arrested at the rate base(t) * exp(x @ beta), with an unknown base(t). Given that one of the men
+who are free is arrested, the probability that it is this man depends only on beta. The product of these probabilities
+is the partial likelihood. We write it below by hand; functrans derives its derivatives and kernels.
 
     python examples/cox_regression.py --show    the estimates, then the traced program and its kernel
 """
@@ -33,10 +33,10 @@ def negative_log_likelihood(beta, covariates, arrested, weights):
 
 
 def efron_weights(week, arrested):
-    """How much each man counts among those still free at each arrest: (arrests, men), men sorted by week.
+    """The weight of each man among those still free at each arrest: (arrests, men), men sorted by week.
 
-    1 while he is free, 0 afterwards. The d arrests of one week come in unknown order (Efron 1977): at the
-    first of them each of the d men counts 1, at the second 1 - 1/d, since one has already gone, and so on.
+    1 while he is free, 0 afterwards. The order of the d arrests of one week is unknown (Efron 1977): at the first, each
+    of the d men counts 1, at the second 1 - 1/d, since one is already gone, and so on.
     """
     at = week[arrested == 1]
     gone = np.arange(len(at)) - np.searchsorted(at, at)
@@ -45,7 +45,7 @@ def efron_weights(week, arrested):
 
 
 def newton(objective, hessian, x):
-    """Minimise a convex function by Newton steps, each halved until it does not go up."""
+    """Minimise a convex function by Newton steps, each halved until the function does not increase."""
     for _ in range(50):
         value, gradient = objective(x)
         step = np.linalg.solve(hessian(x), gradient)
@@ -54,7 +54,7 @@ def newton(objective, hessian, x):
         while not objective(x - step)[0] <= value:
             step = step / 2
         x = x - step
-    return fail("no convergence in 50 steps: some covariate foretells the arrests exactly")
+    return fail("no convergence in 50 steps: some covariate predicts the arrests exactly")
 
 
 def fail(message):
@@ -89,8 +89,8 @@ def read(path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=ROSSI, help="a CSV file with the columns of rossi.csv")
-    parser.add_argument("--json", action="store_true", help="print nothing but the estimates, as JSON")
-    parser.add_argument("--show", action="store_true", help="print the traced program and its kernel too")
+    parser.add_argument("--json", action="store_true", help="print only the estimates, as JSON")
+    parser.add_argument("--show", action="store_true", help="also print the traced program and its kernel")
     options = parser.parse_args()
     data, zero = read(options.data), np.zeros(len(PUBLISHED))
     eager = ft.value_and_grad(negative_log_likelihood)

@@ -1,7 +1,8 @@
-"""Derivatives by rules of one's own: where there is none, where it is NaN, where it is dear, and where NumPy ends.
+"""Write your own derivative rules: for rounding, overflow, solutions of equations, and functions of SciPy.
 
-Rounded weights learn to read digits, since a rule passes the gradient straight through; log(1 + exp(x)) has a rule for
-each mode; a layer is differentiated as the solution of its equation; SciPy's Bessel functions get rules for all orders.
+A network with rounded weights learns to read digits, because a rule passes the gradient straight through the rounding.
+log(1 + exp(x)) has a rule for each mode. A layer that solves an equation is differentiated through the equation.
+SciPy's Bessel functions get rules for all orders.
 
     python examples/custom_rules.py
 """
@@ -22,11 +23,11 @@ HELD_OUT = 360  # the last images
 
 
 class Ternary(ft.Function):
-    """Weights rounded to -step, 0 or step; backwards as if they were not, but for those beyond (Bengio 2013)."""
+    """Round weights to -step, 0 or step. The gradient ignores the rounding, except beyond 1.5 steps (Bengio 2013)."""
 
     @staticmethod
     def forward(ctx, w, step):
-        ctx.save_for_backward(abs(w) <= 1.5 * step)  # whatever was computed may be saved
+        ctx.save_for_backward(abs(w) <= 1.5 * step)  # any computed value can be saved
         return step * fnp.clip(fnp.round(w / step), -1.0, 1.0)
 
     @staticmethod
@@ -71,7 +72,7 @@ log1pexp.defvjp(lambda x: (log1pexp(x), expit(x)), lambda slope, g: (g * slope,)
 
 
 def fixed_point(w, x):
-    """The z (n,) with z = tanh(w z + x), by an equation, a solver, and a solver for the equation linearised."""
+    """The z (n,) with z = tanh(w z + x), given by the equation, a solver, and a solver of the linearized equation."""
     iterate = lambda f, z: lax.while_loop(lambda z: fnp.max(abs(f(z))) > 1e-13, lambda z: z - f(z), z)
     linear = lambda g, y: np.linalg.solve(ft.jacfwd(g)(y), y)
     return lax.custom_root(lambda z: z - fnp.tanh(w @ z + x), 0.0 * x, iterate, linear)
@@ -82,12 +83,12 @@ def unrolled(w, x):
 
 
 class Bessel(ft.Function):
-    """J_n(x) by SciPy; its derivative needs J of n - 1 and of n + 1 (DLMF 10.6.1), which have it in turn."""
+    """J_n(x) by SciPy; its derivative needs J of n - 1 and of n + 1 (DLMF 10.6.1), which follow the same rule."""
 
-    host = True  # forward works on NumPy's arrays, also when compiled code calls it
+    host = True  # forward gets NumPy arrays, even when compiled code calls it
     vmap_method = "broadcast"
     forward = staticmethod(lambda n, x: scipy.special.jv(n, x))
-    shape = staticmethod(lambda n, x: x)  # of the result
+    shape = staticmethod(lambda n, x: x)  # the type of the result
 
     @staticmethod
     def setup_context(ctx, inputs, output):

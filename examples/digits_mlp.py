@@ -1,9 +1,9 @@
 """Read handwritten digits with two layers of weights, trained by Adam in a few seconds on one core.
 
-The parameters are a dict of arrays. The gradient is a dict of the same keys, and so are Adam's two averages;
-`tree.map` walks through them side by side. A training step, gradient and update, is one compiled kernel.
-1,437 images are few, so each is seen turned, stretched and shifted anew in every epoch: `warp` is written
-for one image, `vmap` makes it do all.
+The parameters are a dict of arrays. The gradient is a dict with the same keys, and so are Adam's two averages;
+`tree.map` walks through them in parallel. A training step (gradient and update) is one compiled kernel. There are only
+1,437 images, so each epoch rotates, stretches and shifts them differently: `warp` transforms one image, and `vmap`
+extends it to all.
 
     python examples/digits_mlp.py
 """
@@ -22,7 +22,7 @@ HELD_OUT = 360  # the last images
 
 
 def warp(pixels, angle, stretch, shift):
-    """One image, (64,), turned by an angle, stretched and shifted; stretch and shift: (2,), shift in pixels."""
+    """Rotate one image, (64,), by an angle, stretch and shift it; stretch and shift: (2,), shift in pixels."""
     grid = np.indices((8, 8)) - 3.5
     turn = fnp.stack([fnp.cos(angle), -fnp.sin(angle), fnp.sin(angle), fnp.cos(angle)]).reshape(2, 2)
     place = fnp.tensordot(stretch[:, None] * turn, grid, 1) + shift[:, None, None] + 3.5
@@ -59,7 +59,7 @@ def step(params, mean, square, count, rate, images, labels):
 
 
 def train(images, labels, epochs, *, hidden=512, batch=64, seed=0):
-    """Parameters after so many times through the images; the rate falls to zero meanwhile."""
+    """Train for a number of epochs with a learning rate that falls to zero; return the parameters."""
     rng, n = np.random.default_rng(seed), len(images)
     params = {"w1": rng.normal(0.0, np.sqrt(2 / 64), (64, hidden)), "b1": np.zeros(hidden),
               "w2": rng.normal(0.0, np.sqrt(2 / hidden), (hidden, 10)), "b2": np.zeros(10)}  # fmt: skip
@@ -71,7 +71,7 @@ def train(images, labels, epochs, *, hidden=512, batch=64, seed=0):
         losses = []
         for some in np.array_split(rng.permutation(n), n // batch):
             count += 1
-            rate = 0.006 * (1.0 - epoch / epochs)  # numbers are no part of a kernel: they may change
+            rate = 0.006 * (1.0 - epoch / epochs)  # numbers are arguments of the kernel, so they may change
             params, mean, square, value = step(params, mean, square, count, rate, warped[some], labels[some])
             losses.append(value)
         print(f"\repoch {epoch + 1:3} of {epochs}, loss {np.mean(losses):.4f}", end="", flush=True)
@@ -81,7 +81,7 @@ def train(images, labels, epochs, *, hidden=512, batch=64, seed=0):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--epochs", type=int, default=150, help="times to go through the images")
+    parser.add_argument("--epochs", type=int, default=150, help="passes through the images")
     epochs = parser.parse_args().epochs
     table = np.loadtxt(DIGITS, delimiter=",", dtype=np.int64)
     images, labels = table[:, :-1] / 16.0, table[:, -1]

@@ -1,12 +1,12 @@
 """Sample the posterior of eight schools by Hamiltonian Monte Carlo, a sampler that follows gradients.
 
-Eight schools measured what coaching does to test scores (Rubin 1981). Their true effects theta come from one normal
-distribution of mean mu and spread tau, which are what one wants to know::
+Eight schools measured the effect of coaching on test scores (Rubin 1981). The true effects theta come from a normal
+distribution with mean mu and spread tau, which we want to know::
 
     y ~ normal(theta, sigma)    theta = mu + tau z    z ~ normal(0, 1)    mu ~ normal(0, 5)    tau ~ half-Cauchy(0, 5)
 
-The whole sampler is one compiled kernel: trajectories, the steps of each, and the gradient in them are nested loops,
-and `vmap` runs the chains. Random numbers are drawn beforehand, by NumPy.
+The whole sampler is one compiled kernel: trajectories, their steps, and the gradient in each step are nested loops, and
+`vmap` runs the chains. NumPy draws the random numbers beforehand.
 
     python examples/hmc.py
 """
@@ -20,20 +20,20 @@ from functrans import lax
 EFFECT = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])  # points, of schools A to H
 SIGMA = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])  # their standard errors
 CHAINS, WARMUP, KEPT = 4, 1000, 10_000  # chains, and trajectories of each
-STEPS = 10  # of a trajectory, on average
+STEPS = 10  # steps of a trajectory, on average
 
 
 def log_posterior(q):
-    """Of q (10,): mu, log tau, and z of each school; without the normalising constant."""
+    """Unnormalized log density of q (10,): mu, log tau, and z of each school."""
     mu, log_tau, z = q[0], q[1], q[2:]
     tau = fnp.exp(log_tau)
     likelihood = -0.5 * fnp.sum(((EFFECT - mu - tau * z) / SIGMA) ** 2)
     prior = -0.5 * fnp.sum(z**2) - 0.5 * (mu / 5) ** 2 - fnp.log1p((tau / 5) ** 2)
-    return likelihood + prior + log_tau  # the last for sampling log tau in the place of tau
+    return likelihood + prior + log_tau  # the last term, since we sample log tau instead of tau
 
 
 def trajectory(q, p, size, steps):
-    """Leapfrog: where a particle that starts at q with momentum p is after so many steps."""
+    """Leapfrog: the particle that starts at q with momentum p, after a number of steps."""
     slope = ft.grad(log_posterior)
 
     def step(_, state):
@@ -57,7 +57,7 @@ def chain(q, noise):
         gain = log_posterior(q_new) - 0.5 * p_new @ p_new - energy
         accepted = fnp.log(uniform) < gain
         q = lax.cond(accepted, lambda: q_new, lambda: q)
-        # During warm-up the size of steps is moved until 4 of 5 trajectories are accepted.
+        # Warm-up adapts the step size so that 4 of 5 trajectories are accepted.
         log_size = log_size + rate * (fnp.where(accepted, 1.0, 0.0) - 0.8)
         return (q, log_size), (q, accepted)
 
@@ -65,12 +65,12 @@ def chain(q, noise):
 
 
 def random_numbers(seed):
-    """For each chain and trajectory: momentum, acceptance, number of steps, and how fast to learn the step size."""
+    """For each chain and trajectory: momentum, acceptance, number of steps, and the rate of adapting the step size."""
     rng = np.random.default_rng(seed)
     shape = (CHAINS, WARMUP + KEPT)
     start = rng.normal(size=(CHAINS, 10))
     rate = np.where(np.arange(shape[1]) < WARMUP, (1 + np.arange(shape[1])) ** -0.6, 0.0)
-    steps = rng.integers(1, 2 * STEPS, shape)  # of changing number, so that no trajectory ends where it began
+    steps = rng.integers(1, 2 * STEPS, shape)  # random, so that trajectories do not close
     return start, (rng.normal(size=(*shape, 10)), rng.uniform(size=shape), steps, np.tile(rate, (CHAINS, 1)))
 
 

@@ -1,11 +1,12 @@
-"""Fit a model of predator and prey to the record of furs: gradients through the solver of a differential equation.
+"""Fit a model of predator and prey to fur records, with gradients through the solver of a differential equation.
 
-Pelts that the Hudson's Bay Company took from 1900 on (Elton & Nicholson 1942; numbers as in Howard 2009, "Modeling
-Basics", and Carpenter 2018, "Predator-Prey Population Dynamics: the Lotka-Volterra model in Stan"), and the model::
+The data are pelts that the Hudson's Bay Company bought from 1900 on (Elton & Nicholson 1942; numbers as in Howard 2009,
+"Modeling Basics", and Carpenter 2018, "Predator-Prey Population Dynamics: the Lotka-Volterra model in Stan"). The model
+is::
 
     dhare/dt = (alpha - beta lynx) hare        dlynx/dt = (-gamma + delta hare) lynx
 
-Its parameters are those of the greatest posterior density under Carpenter's priors.
+The fit maximizes the posterior density under Carpenter's priors.
 
     python examples/lotka_volterra.py --picture hares_and_lynxes.png
 """
@@ -25,7 +26,7 @@ PELTS = np.array([
     [22.0, 8.3], [25.4, 9.1], [27.1, 7.4], [40.3, 8.0], [57.0, 12.3], [76.6, 19.5], [52.3, 45.7], [19.5, 51.1],
     [11.2, 29.7], [7.6, 15.8], [14.6, 9.7], [16.2, 10.1], [24.7, 8.6],
 ])  # hare and lynx, thousands  # fmt: skip
-STEPS = 50  # of the solver in a year
+STEPS = 50  # solver steps per year
 NAMES = "alpha", "beta", "gamma", "delta", "first hare", "first lynx", "hare spread", "lynx spread"
 PRIOR_MEAN = np.array([1.0, 0.05, 1.0, 0.05, *np.log([10.0, 10.0]), -1.0, -1.0])  # rates, logarithms
 PRIOR_SPREAD = np.array([0.5, 0.05, 0.5, 0.05, 1.0, 1.0, 1.0, 1.0])
@@ -33,13 +34,13 @@ PUBLISHED = (0.55, 0.028, 0.80, 0.024)  # posterior means of the rates by Carpen
 
 
 def slope(rates, z):
-    """The derivative in time of (hare, lynx)."""
+    """The time derivative of (hare, lynx)."""
     alpha, beta, gamma, delta = rates
     return fnp.stack([(alpha - beta * z[1]) * z[0], (-gamma + delta * z[0]) * z[1]])
 
 
 def populations(rates, first, years):
-    """Hares and lynxes at the beginning of each year (years, 2), by the classical method of Runge and Kutta."""
+    """Hares and lynxes at the beginning of each year (years, 2), by the classical Runge-Kutta method."""
     h = 1.0 / STEPS
 
     def step(_, z):
@@ -52,7 +53,7 @@ def populations(rates, first, years):
 
 
 def negative_log_posterior(logs):
-    """Of the logarithms of the parameters (8,): counts are log-normal about the solution."""
+    """Negative log posterior of the logarithms of the parameters (8,): counts are log-normal about the solution."""
     rates, first, spread = fnp.exp(logs[:4]), fnp.exp(logs[4:6]), fnp.exp(logs[6:])
     errors = (np.log(PELTS) - fnp.log(populations(rates, first, len(PELTS)))) / spread
     prior = (fnp.concatenate([rates, logs[4:]]) - PRIOR_MEAN) / PRIOR_SPREAD
@@ -60,7 +61,7 @@ def negative_log_posterior(logs):
 
 
 def guess():
-    """Where to start: d log(hare)/dt = alpha - beta lynx (and so on) as lines through differences of the record."""
+    """Starting values: fit d log(hare)/dt = alpha - beta lynx (and so on) to differences of the record."""
     (hare, lynx), growth = PELTS.T, np.gradient(np.log(PELTS), axis=0)
     (beta, alpha), (delta, gamma) = np.polyfit(lynx, growth[:, 0], 1), np.polyfit(hare, growth[:, 1], 1)
     return np.array([alpha, -beta, -gamma, delta, *PELTS[0], 0.3, 0.3])
@@ -71,7 +72,7 @@ def draw(path, parameters):
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        print("no picture, since matplotlib is not installed: pip install matplotlib")
+        print("no picture: matplotlib is not installed (pip install matplotlib)")
         return
     axes = (figure := Figure(figsize=(9, 5), layout="constrained")).subplots()
     line = populations(parameters[:4] / 12, parameters[4:6], 12 * 20 + 1)  # rates per month
@@ -85,13 +86,13 @@ def draw(path, parameters):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--picture", type=Path, default="hares_and_lynxes.png", help="the file to draw to")
+    parser.add_argument("--picture", type=Path, default="hares_and_lynxes.png", help="file for the picture")
     picture = parser.parse_args().picture
     fit = minimize(ft.jit(ft.value_and_grad(negative_log_posterior)), np.log(guess()), jac=True)
     parameters = np.exp(fit.x)
     print(*(f"{name:15}{value:8.3f}" for name, value in zip(NAMES, parameters)), sep="\n")
     print(f"{fit.nfev} evaluations with gradient, largest slope {np.abs(fit.jac).max():.1e}")
-    print("rates apart from the published ones by", *np.round(parameters[:4] / PUBLISHED - 1, 3))
+    print("relative difference from the published rates:", *np.round(parameters[:4] / PUBLISHED - 1, 3))
     draw(picture, parameters)
 
 

@@ -1,7 +1,7 @@
-"""Five functions written for NumPy, untouched, then differentiated and compiled.
+"""Five functions written for NumPy alone, differentiated and compiled without a change.
 
-They know NumPy only, which hands `np.sort`, `np.linalg.solve` and the others over to functrans whenever an argument
-is traced. The table compares with NumPy's own run of each, and the gradient with finite differences of that run.
+The functions use only NumPy, whose `np.sort`, `np.linalg.solve` and so on call functrans when an argument is traced.
+The table compares values with plain NumPy, and gradients with finite differences of plain NumPy.
 
     python examples/plain_numpy.py
 """
@@ -18,7 +18,7 @@ def huber(coef, x, y):
 
 
 def shortfall(weights, returns, cost=0.01):
-    """Mean of the worst tenth of a portfolio's days, and a fine for ending with less than one had at some time."""
+    """Mean of the worst tenth of a portfolio's days, and a penalty for ending below the peak."""
     daily = returns @ weights
     wealth, worst = np.exp(np.cumsum(daily)), np.sort(daily)[: len(daily) // 10]
     return -worst.mean() + cost * (wealth.max() - wealth[-1])
@@ -58,7 +58,7 @@ def orbit(start, steps=40, dt=0.05):
 
 
 def calibration(counts, dose, knots):
-    """Misfit of measured doses to a curve through (knots, counts), with a penalty on its bends."""
+    """Misfit of measured doses to a curve through (knots, counts), with a penalty on its curvature."""
     curve = np.interp(dose, knots, np.concatenate([[0.0], np.cumsum(counts**2)]))
     return np.median((curve - np.sqrt(dose)) ** 2) + 0.01 * np.sum(np.diff(counts, 2) ** 2)
 

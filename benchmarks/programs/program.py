@@ -18,10 +18,10 @@ class Program:
     ----------
     name : str
     f : callable
-        Of arrays, and of the namespaces that it names as keyword-only parameters (`np`, `lax`, `api`, ...). It
-        takes its derivatives itself.
+        A function of arrays, and of the namespaces that it names as keyword-only parameters (`np`, `lax`, `api`, ...).
+        It takes its derivatives itself.
     data : callable
-        From a seeded generator to the arguments.
+        Makes the arguments from a seeded generator.
     tolerance : float
         How far the contestants' results may differ, relative to the largest element.
     """

@@ -52,7 +52,7 @@ def test_rates_are_the_published_ones(tmp_path):
     assert done.returncode == 0, done.stderr
     found = [float(re.search(rf"^{name} +([\d.]+)$", done.stdout, re.M)[1]) for name in ("alpha", "gamma")]
     assert found == pytest.approx([0.55, 0.80], rel=0.05)
-    apart = re.search(r"rates apart from the published ones by (.*)", done.stdout)[1].split()
+    apart = re.search(r"relative difference from the published rates: (.*)", done.stdout)[1].split()
     assert all(abs(float(x)) < 0.05 for x in apart)
     if importlib.util.find_spec("matplotlib"):
         assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
