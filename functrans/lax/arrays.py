@@ -13,10 +13,8 @@ from ..core.errors import ArgumentError, ShapeError
 from ..frontend.checked import checked
 from ..numpy.dispatch import owned
 from ..primitives import ops
-from ..primitives.axes import as_shape, filled_shape, many_axes, positive_shape
-from ..primitives.operands import finish
 from ..primitives.operands import operand as value_of
-from ..primitives.structure.linear import shape_of
+from ..primitives.ops import as_shape, filled_shape, finish, many_axes, positive_shape, shape_of
 from .elementwise import operands
 
 __all__ = [

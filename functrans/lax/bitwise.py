@@ -13,8 +13,7 @@ from ..core.dtypes import canonical
 from ..core.errors import ArgumentValueError, DtypeError
 from ..frontend.checked import checked
 from ..primitives import ops
-from ..primitives.operands import finish
-from ..primitives.structure.linear import dtype_of
+from ..primitives.ops import dtype_of, finish
 from .elementwise import bitwise_xor, operands
 from .windows import reduce
 

@@ -11,9 +11,7 @@ from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeEr
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
-from ..primitives.axes import as_shape
-from ..primitives.operands import finish
-from ..primitives.structure.linear import dtype_of, shape_of
+from ..primitives.ops import as_shape, dtype_of, finish, shape_of
 from .windows import given_padding, of_rank, padding_in_words
 
 __all__ = [

@@ -15,9 +15,7 @@ from ..frontend.checked import checked
 from ..frontend.pytree import tree_map
 from ..numpy.dispatch import owned
 from ..primitives import ops
-from ..primitives.families import literal
-from ..primitives.operands import finish, operand, strong
-from ..primitives.structure.linear import dtype_of
+from ..primitives.ops import dtype_of, finish, literal, operand, strong
 from .elementwise_examples import EXAMPLES
 
 __all__ = [

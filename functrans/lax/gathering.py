@@ -10,10 +10,7 @@ from ..core.errors import ShapeError
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
-from ..primitives.axes import as_shape, many_axes
-from ..primitives.indexing.index_shapes import GatherScatterMode
-from ..primitives.operands import finish
-from ..primitives.structure.linear import shape_of
+from ..primitives.ops import GatherScatterMode, as_shape, finish, many_axes, shape_of
 from .dimension_numbers import (
     GatherDimensionNumbers,
     GatherScatterNumbers,

@@ -11,9 +11,7 @@ from ..core.errors import LinAlgError
 from ..core.module_getattr import module_attributes as _module_attributes
 from ..frontend.checked import checked
 from ..primitives import ops
-from ..primitives.families import literal
-from ..primitives.operands import finish
-from ..primitives.structure.linear import shape_of
+from ..primitives.ops import finish, literal, shape_of
 from .elementwise import operands
 from .spectra import eig, eigh, svd, symmetric_product
 

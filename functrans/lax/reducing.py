@@ -12,9 +12,7 @@ from ..core.primitive import Primitive
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand, owned
 from ..primitives import ops
-from ..primitives.axes import many_axes, one_axis
-from ..primitives.operands import finish
-from ..primitives.structure.linear import shape_of
+from ..primitives.ops import finish, many_axes, one_axis, shape_of
 from .arrays import ints, single
 
 __all__ = [

@@ -11,9 +11,7 @@ from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..numpy.indexing.at import one_by_one
 from ..primitives import ops
-from ..primitives.axes import as_shape, one_axis
-from ..primitives.operands import finish
-from ..primitives.structure.linear import shape_of
+from ..primitives.ops import as_shape, finish, one_axis, shape_of
 from .dimension_numbers import (
     GatherScatterNumbers,
     ScatterDimensionNumbers,

@@ -16,10 +16,8 @@ from ..frontend.checked import checked
 from ..frontend.pytree import tree_map
 from ..numpy.dispatch import array_operand, owned
 from ..primitives import ops
-from ..primitives.axes import as_shape, one_axis
-from ..primitives.operands import finish, strong
 from ..primitives.operands import operand as value_of
-from ..primitives.structure.linear import shape_of
+from ..primitives.ops import as_shape, finish, one_axis, shape_of, strong
 from .arrays import bounds, full, ints, single, squeeze
 from .elementwise import operands
 

@@ -12,9 +12,7 @@ from ..core.trace import Tracer
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
-from ..primitives.axes import one_axis
-from ..primitives.operands import finish
-from ..primitives.structure.linear import shape_of
+from ..primitives.ops import finish, one_axis, shape_of
 
 __all__ = ["sort", "sort_key_val", "top_k"]
 

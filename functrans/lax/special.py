@@ -16,8 +16,7 @@ from ..core.dtypes import complex_dtype, is_complex, is_inexact
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
 from ..frontend.checked import checked
 from ..primitives import ops
-from ..primitives.operands import finish
-from ..primitives.structure.linear import shape_of
+from ..primitives.ops import finish, shape_of
 from .elementwise import digamma, of_primitive, operands
 
 __all__ = [

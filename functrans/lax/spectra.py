@@ -8,9 +8,7 @@ from ..core.config import config
 from ..core.errors import ArgumentValueError
 from ..frontend.checked import checked
 from ..primitives import ops
-from ..primitives.families import literal
-from ..primitives.operands import finish
-from ..primitives.structure.linear import dtype_of, shape_of
+from ..primitives.ops import dtype_of, finish, literal, shape_of
 from .elementwise import operands
 
 

@@ -17,9 +17,7 @@ from ..core.trace import Tracer
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops, ufuncs
-from ..primitives.axes import as_shape, many_axes
-from ..primitives.operands import finish, operand, strong
-from ..primitives.structure.linear import dtype_of, shape_of
+from ..primitives.ops import as_shape, dtype_of, finish, many_axes, operand, shape_of, strong
 from . import elementwise
 
 __all__ = [

@@ -18,10 +18,7 @@ from ..core.trace import concrete, is_abstract
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_map
 from ..primitives import ops
-from ..primitives.axes import as_shape, one_axis
-from ..primitives.operands import finish, operand
-from ..primitives.promotion import refuse_out
-from ..primitives.structure.linear import dtype_of, shape_of
+from ..primitives.ops import as_shape, dtype_of, finish, one_axis, operand, refuse_out, shape_of
 from .creation.filled import asarray
 from .creation.ranges import indices
 from .dispatch import array_operand, implements, in_one_dtype

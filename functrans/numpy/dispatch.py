@@ -16,9 +16,7 @@ from ..core.operators import operators
 from ..core.trace import PYTHON_KEYS, Tracer, current_trace, eval_trace
 from ..frontend.checked import checked
 from ..primitives import ops
-from ..primitives.axes import one_axis
-from ..primitives.operands import WEAK_DTYPES, finish, key_of, operand, strong
-from ..primitives.structure.linear import shape_of
+from ..primitives.ops import WEAK_DTYPES, finish, key_of, one_axis, operand, shape_of, strong
 
 F = TypeVar("F", bound=Callable[..., Any])
 #: The default by which NumPy's functions and methods, when they call each other, mark an argument as not passed.

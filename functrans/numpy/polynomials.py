@@ -10,8 +10,7 @@ import numpy as np
 from ..core.errors import ArgumentError, ArgumentValueError, NoRuleError, ShapeError
 from ..core.trace import concrete, is_abstract
 from ..primitives import ufuncs
-from ..primitives.operands import finish
-from ..primitives.structure.linear import dtype_of, shape_of
+from ..primitives.ops import dtype_of, finish, shape_of
 from . import linalg
 from .creation.filled import asarray, eye, ones, zeros, zeros_like
 from .dispatch import array_operand, implements, owned

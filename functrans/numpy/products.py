@@ -14,10 +14,7 @@ from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeEr
 from ..core.operators import operators
 from ..core.trace import Tracer
 from ..primitives import ops
-from ..primitives.axes import many_axes, one_axis
-from ..primitives.operands import finish, operand
-from ..primitives.products.matmul import matmul, matvec, vecdot, vecmat
-from ..primitives.promotion import refuse_out
+from ..primitives.ops import finish, many_axes, matmul, matvec, one_axis, operand, refuse_out, vecdot, vecmat
 from ..primitives.structure.linear import shape_of
 from .dispatch import implements, in_one_dtype, owned
 

@@ -11,8 +11,7 @@ from ..arrays.array import wrap
 from ..core.errors import ArgumentError
 from ..core.trace import Tracer, concrete
 from ..frontend.checked import checked
-from ..primitives.operands import operand
-from ..primitives.structure.linear import dtype_of
+from ..primitives.ops import dtype_of, operand
 from .creation.filled import asarray
 from .dispatch import array_operand, implements, on_cpu, owned
 from .elementwise import selection

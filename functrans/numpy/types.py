@@ -14,8 +14,7 @@ from ..core.errors import ArgumentError
 from ..core.operators import operators
 from ..core.trace import Tracer
 from ..frontend.checked import checked
-from ..primitives.operands import key_of, operand
-from ..primitives.promotion import common_dtype
+from ..primitives.ops import common_dtype, key_of, operand
 from .dispatch import implements
 
 

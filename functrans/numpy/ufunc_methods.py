@@ -21,10 +21,7 @@ from ..core.operators import operators
 from ..core.primitive import Primitive
 from ..core.trace import concrete, is_abstract
 from ..primitives import ops
-from ..primitives.axes import one_axis, reduced_axes
-from ..primitives.operands import finish, operand
-from ..primitives.promotion import refuse_out
-from ..primitives.structure.linear import dtype_of, shape_of
+from ..primitives.ops import dtype_of, finish, one_axis, operand, reduced_axes, refuse_out, shape_of
 from .dispatch import NO_VALUE, array_operand, given
 from .reductions import reductions
 from .shaping.joining import stack

@@ -1,8 +1,9 @@
-"""Every operation under one name, for the namespaces above: ``ops.add_p``, ``ops.reshape``.
+"""Every operation, and the helpers to call them, in one place for the namespaces above: ``ops.add_p``, ``operand``.
 
 To write a primitive, import from the operations' own files instead.
 """
 
+from .axes import *
 from .elementwise.arithmetic import *
 from .elementwise.bits import *
 from .elementwise.complexes import *
@@ -11,6 +12,7 @@ from .elementwise.exp_log import *
 from .elementwise.identities import *
 from .elementwise.rounding import *
 from .elementwise.trig import *
+from .families import *
 from .fft import *
 from .indexing.expressions import *
 from .indexing.gather_scatter import *
@@ -33,8 +35,10 @@ from .linalg.spectral import *
 from .linalg.svd import *
 from .linalg.sylvester import *
 from .linalg.triangular import *
+from .operands import *
 from .products.dot import *
 from .products.matmul import *
+from .promotion import *
 from .reductions.cumulative import *
 from .reductions.reduce import *
 from .sorting.sort import *

@@ -23,7 +23,7 @@ from .structure.linear import broadcast_shapes, shape_of
 from .ufunc_examples import EXAMPLES
 
 Cast = Callable[[Any], Any] | None
-Plan = tuple[Cast, ...]
+Casts = tuple[Cast, ...]
 Body = Callable[..., Any]
 
 
@@ -40,7 +40,7 @@ def resolved(ufunc: np.ufunc, keys: tuple[Key, ...]) -> tuple[np.dtype, ...]:
     return resolve_ufunc(ufunc, operands)[0]
 
 
-def _make_plan(ufunc: np.ufunc, keys: tuple[Key, ...], keep_weak: bool) -> Plan:
+def _make_plan(ufunc: np.ufunc, keys: tuple[Key, ...], keep_weak: bool) -> Casts:
     """Return the cast of each operand to the dtype that the ufunc computes in; None where none is needed.
 
     If all operands are weak, the result is weak with `keep_weak` (operators) and strong without (functions).
@@ -240,7 +240,7 @@ def unary_operator(ufunc: np.ufunc, body: Body) -> Body:
 def binary(ufunc: np.ufunc, body: Body, summary: str) -> Body:
     """Make a public function of two operands; see `unary`."""
     called = ufunc.__name__
-    plans: dict[tuple[Key, Key], Plan] = {}
+    plans: dict[tuple[Key, Key], Casts] = {}
 
     def function(x: Any, y: Any, /, **options: Any) -> Any:
         if options:
@@ -265,7 +265,7 @@ def binary(ufunc: np.ufunc, body: Body, summary: str) -> Body:
 
 def binary_operator(ufunc: np.ufunc, body: Body) -> Body:
     """Make Python's operator of two operands; it returns NotImplemented if one of them is not an array."""
-    plans: dict[tuple[Key, Key], Plan] = {}
+    plans: dict[tuple[Key, Key], Casts] = {}
     called = ufunc.__name__
 
     def apply(x: Any, y: Any) -> Any:

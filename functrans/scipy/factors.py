@@ -9,8 +9,7 @@ from ..core.dtypes import real_dtype
 from ..core.errors import ArgumentValueError
 from ..frontend.checked import checked
 from ..primitives import ops
-from ..primitives.operands import finish, operand
-from ..primitives.structure.linear import dtype_of, shape_of
+from ..primitives.ops import dtype_of, finish, operand, shape_of
 from .arguments import inexact, matched
 
 

@@ -17,8 +17,7 @@ from ..lax.branching import switch
 from ..lax.loops import map as map_matrices
 from ..lax.while_loops import fori_loop
 from ..primitives import ops
-from ..primitives.operands import finish, operand, strong
-from ..primitives.structure.linear import dtype_of, shape_of
+from ..primitives.ops import dtype_of, finish, operand, shape_of, strong
 from .arguments import inexact
 
 

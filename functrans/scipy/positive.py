@@ -7,8 +7,7 @@ from typing import Any
 from ..core.config import config
 from ..frontend.checked import checked
 from ..primitives import ops
-from ..primitives.operands import finish
-from ..primitives.structure.linear import shape_of
+from ..primitives.ops import finish, shape_of
 from .arguments import inexact, matched
 
 

@@ -10,8 +10,7 @@ from ..core.module_getattr import module_attributes as _module_attributes
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand, in_one_dtype
 from ..primitives import ops
-from ..primitives.operands import finish
-from ..primitives.structure.linear import dtype_of, shape_of
+from ..primitives.ops import dtype_of, finish, shape_of
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d"]
 __getattr__, __dir__ = _module_attributes("functrans.scipy.signal", globals())

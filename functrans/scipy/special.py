@@ -21,11 +21,7 @@ from ..core.primitive import Primitive
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
-from ..primitives.axes import axes_or_all
-from ..primitives.families import literal
-from ..primitives.operands import finish
-from ..primitives.promotion import binary, common, unary
-from ..primitives.structure.linear import dtype_of, shape_of
+from ..primitives.ops import axes_or_all, binary, common, dtype_of, finish, literal, shape_of, unary
 
 __all__ = [
     "betainc",

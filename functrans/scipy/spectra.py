@@ -12,8 +12,7 @@ from ..core.dtypes import FLOAT64, INT64
 from ..core.errors import ArgumentValueError, LinAlgError
 from ..frontend.checked import checked
 from ..primitives import ops
-from ..primitives.operands import finish, operand, strong
-from ..primitives.structure.linear import shape_of
+from ..primitives.ops import finish, operand, shape_of, strong
 from .arguments import inexact
 
 # --- symmetric and Hermitian matrices -----------------------------------------------------------------------

@@ -9,8 +9,7 @@ from ..core.dtypes import COMPLEX128, FLOAT64
 from ..core.errors import ArgumentValueError
 from ..frontend.checked import checked
 from ..primitives import ops
-from ..primitives.operands import finish
-from ..primitives.structure.linear import dtype_of, shape_of
+from ..primitives.ops import dtype_of, finish, shape_of
 from .arguments import inexact, matched
 from .positive import lower_factor
 

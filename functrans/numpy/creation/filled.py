@@ -14,9 +14,7 @@ from ...core.dtypes import FLOAT64, canonical
 from ...core.errors import ArgumentError, ArgumentValueError, ShapeError
 from ...core.operators import operators
 from ...primitives import ops
-from ...primitives.axes import positive_shape
-from ...primitives.operands import finish, operand, strong
-from ...primitives.structure.linear import shape_of
+from ...primitives.ops import finish, operand, positive_shape, shape_of, strong
 from ..dispatch import array_operand, implements, on_cpu, owned, staging
 
 __all__ = [

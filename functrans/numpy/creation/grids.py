@@ -9,8 +9,7 @@ import numpy as np
 from ...core.errors import ArgumentError, ArgumentValueError
 from ...core.trace import is_abstract
 from ...primitives import ops
-from ...primitives.operands import finish, operand
-from ...primitives.structure.linear import shape_of
+from ...primitives.ops import finish, operand, shape_of
 from ..dispatch import array_operand, implements
 from ..shaping.joining import concatenate
 from .filled import array

@@ -16,9 +16,7 @@ from ...core.dtypes import COMPLEX128, FLOAT64, canonical
 from ...core.errors import ArgumentValueError
 from ...core.trace import Tracer, concrete
 from ...primitives import ops, ufuncs
-from ...primitives.axes import one_axis, positive_shape
-from ...primitives.operands import finish, operand, strong
-from ...primitives.structure.linear import shape_of
+from ...primitives.ops import finish, one_axis, operand, positive_shape, shape_of, strong
 from ..dispatch import array_operand, implements, in_one_dtype, on_cpu, owned, staging
 
 __all__ = ["arange", "geomspace", "indices", "linspace", "logspace", "meshgrid"]

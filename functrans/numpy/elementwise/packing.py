@@ -10,10 +10,7 @@ import numpy as np
 from ...core.dtypes import FLOAT64, INT32
 from ...core.errors import ArgumentValueError, DtypeError
 from ...primitives import ops, ufuncs
-from ...primitives.families import literal
-from ...primitives.operands import finish, operand
-from ...primitives.promotion import publish, unary
-from ...primitives.structure.linear import dtype_of, shape_of
+from ...primitives.ops import dtype_of, finish, literal, operand, publish, shape_of, unary
 from ..dispatch import along, array_operand, implements
 
 __all__ = ["bitwise_count", "frexp", "packbits", "unpackbits"]

@@ -12,10 +12,7 @@ from ...core.context import run_quietly
 from ...core.errors import ArgumentError, ArgumentValueError
 from ...core.operators import operators
 from ...primitives import ops, ufuncs
-from ...primitives.families import literal
-from ...primitives.operands import finish, operand
-from ...primitives.promotion import common, refuse_out
-from ...primitives.structure.linear import dtype_of, shape_of
+from ...primitives.ops import common, dtype_of, finish, literal, operand, refuse_out, shape_of
 from ..dispatch import array_operand, implements, owned
 from ..indexing.nonzero import nonzero
 from ..reductions.reductions import all as all_of

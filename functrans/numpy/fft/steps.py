@@ -13,9 +13,7 @@ from ...core.dtypes import FLOAT64, canonical, complex_dtype, is_complex, is_flo
 from ...core.errors import ArgumentError, ArgumentValueError, AxisError, DtypeError, ShapeError
 from ...frontend.checked import checked
 from ...primitives import ops
-from ...primitives.axes import axes_or_all, one_axis
-from ...primitives.operands import finish, strong
-from ...primitives.structure.linear import shape_of
+from ...primitives.ops import axes_or_all, finish, one_axis, shape_of, strong
 from ..dispatch import array_operand, implements, owned
 from ..shaping.moving import roll
 

@@ -16,9 +16,7 @@ from ...core.errors import ArgumentValueError, ConcretizationError, InvalidIndex
 from ...core.operators import operators
 from ...core.trace import Tracer, concrete
 from ...primitives import ops
-from ...primitives.operands import finish, operand, stack
-from ...primitives.promotion import refuse_out
-from ...primitives.structure.linear import dtype_of, shape_of
+from ...primitives.ops import dtype_of, finish, operand, refuse_out, shape_of, stack
 from ..dispatch import along, array_operand, implements
 
 

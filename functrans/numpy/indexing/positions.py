@@ -12,9 +12,7 @@ import numpy as np
 from ...core.errors import ArgumentError, ArgumentValueError, NonConcreteBooleanIndexError, ShapeError
 from ...core.trace import Tracer, concrete, is_abstract
 from ...primitives import ops, ufuncs
-from ...primitives.axes import as_shape, positive_shape
-from ...primitives.operands import finish, operand
-from ...primitives.structure.linear import shape_of
+from ...primitives.ops import as_shape, finish, operand, positive_shape, shape_of
 from ..dispatch import array_operand, implements, owned
 from ..elementwise import selection
 

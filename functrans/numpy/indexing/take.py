@@ -11,10 +11,7 @@ from ...core.dtypes import INT64
 from ...core.errors import ArgumentError, ArgumentValueError, ShapeError
 from ...core.trace import Tracer, is_abstract
 from ...primitives import ops
-from ...primitives.axes import many_axes, one_axis
-from ...primitives.operands import finish, operand
-from ...primitives.promotion import refuse_out
-from ...primitives.structure.linear import shape_of
+from ...primitives.ops import finish, many_axes, one_axis, operand, refuse_out, shape_of
 from ..dispatch import along, array_operand, implements, owned
 
 __all__ = [

@@ -15,9 +15,7 @@ from ...core.dtypes import INT64
 from ...core.errors import ArgumentValueError, ImmutableArrayError, ShapeError
 from ...core.trace import concrete, is_abstract
 from ...primitives import ops
-from ...primitives.axes import one_axis
-from ...primitives.operands import finish, operand
-from ...primitives.structure.linear import dtype_of, shape_of
+from ...primitives.ops import dtype_of, finish, one_axis, operand, shape_of
 from ..dispatch import array_operand, implements, owned
 from .at import At
 

@@ -12,8 +12,7 @@ from ...core.dtypes import FLOAT64, INT64, is_inexact, promote, real_dtype
 from ...core.errors import ArgumentValueError, LinAlgError
 from ...core.trace import concrete
 from ...primitives import ops
-from ...primitives.operands import finish, operand, strong
-from ...primitives.structure.linear import shape_of
+from ...primitives.ops import finish, operand, shape_of, strong
 from ..dispatch import implements
 from .norms import inexact, norm
 from .spectra import singular_values

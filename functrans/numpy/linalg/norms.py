@@ -12,9 +12,7 @@ from ...core.config import config
 from ...core.dtypes import FLOAT64, is_inexact, promote, real_dtype
 from ...core.errors import ArgumentValueError
 from ...primitives import ops
-from ...primitives.axes import axes_or_all, many_axes
-from ...primitives.operands import finish, operand, strong
-from ...primitives.structure.linear import shape_of
+from ...primitives.ops import axes_or_all, finish, many_axes, operand, shape_of, strong
 from ..dispatch import implements
 
 

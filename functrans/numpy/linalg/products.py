@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import ArgumentValueError, LinAlgError, ShapeError
-from ...primitives.operands import operand
-from ...primitives.structure.linear import shape_of
+from ...primitives.ops import operand, shape_of
 from ..dispatch import implements
 from ..indexing.take import diagonal as diagonal_of
 from ..indexing.take import trace as trace_of

@@ -9,8 +9,7 @@ import numpy as np
 from ...core.config import config
 from ...core.errors import ArgumentValueError
 from ...primitives import ops
-from ...primitives.operands import finish
-from ...primitives.structure.linear import dtype_of, shape_of
+from ...primitives.ops import dtype_of, finish, shape_of
 from ..dispatch import implements
 from .norms import inexact
 

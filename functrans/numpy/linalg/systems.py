@@ -13,8 +13,7 @@ from ...core.aval import aval_of
 from ...core.config import config
 from ...core.errors import ArgumentValueError, LinAlgError, ShapeError
 from ...primitives import ops
-from ...primitives.operands import finish, operand, strong
-from ...primitives.structure.linear import shape_of
+from ...primitives.ops import finish, operand, shape_of, strong
 from ..dispatch import implements, owned
 from .norms import all_inexact, inexact
 

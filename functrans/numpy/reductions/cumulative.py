@@ -10,9 +10,7 @@ from ...core.dtypes import BOOL, canonical
 from ...core.errors import ArgumentValueError
 from ...core.primitive import Primitive
 from ...primitives import ops
-from ...primitives.operands import finish
-from ...primitives.promotion import refuse_out
-from ...primitives.structure.linear import dtype_of, shape_of
+from ...primitives.ops import dtype_of, finish, refuse_out, shape_of
 from ..dispatch import along, array_operand, implements
 from .reductions import accumulator
 

@@ -16,11 +16,7 @@ from ...core.context import run_quietly
 from ...core.errors import ArgumentValueError
 from ...core.trace import concrete
 from ...primitives import ops, ufuncs
-from ...primitives.axes import reduced_axes
-from ...primitives.families import literal
-from ...primitives.operands import operand
-from ...primitives.promotion import refuse_out
-from ...primitives.structure.linear import dtype_of, shape_of
+from ...primitives.ops import dtype_of, literal, operand, reduced_axes, refuse_out, shape_of
 from ..dispatch import NO_VALUE, array_operand, given, implements
 from ..elementwise import selection
 from ..statistics import averages as statistics

@@ -13,10 +13,7 @@ from ...core.errors import ArgumentValueError, DtypeError, ShapeError
 from ...core.primitive import Primitive
 from ...core.trace import Tracer
 from ...primitives import ops, ufuncs
-from ...primitives.axes import reduced_axes
-from ...primitives.operands import finish, operand
-from ...primitives.promotion import refuse_out
-from ...primitives.structure.linear import dtype_of, shape_of
+from ...primitives.ops import dtype_of, finish, operand, reduced_axes, refuse_out, shape_of
 from ..dispatch import along, array_operand, given, implements
 
 _UINT64 = np.dtype(np.uint64)

@@ -12,9 +12,7 @@ from ...core.dtypes import INT64
 from ...core.errors import ArgumentValueError, ConcretizationError, IndexOutOfBoundsError, ShapeError
 from ...core.trace import Tracer, concrete, is_abstract
 from ...primitives import ops
-from ...primitives.axes import one_axis, positive_shape
-from ...primitives.operands import finish, operand
-from ...primitives.structure.linear import dtype_of, shape_of
+from ...primitives.ops import dtype_of, finish, one_axis, operand, positive_shape, shape_of
 from ..dispatch import along, array_operand, implements, owned
 from ..indexing.writing import cycled
 

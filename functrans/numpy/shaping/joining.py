@@ -15,10 +15,7 @@ from ...core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeE
 from ...core.trace import Tracer
 from ...frontend.checked import checked
 from ...primitives import ops
-from ...primitives.axes import one_axis
-from ...primitives.operands import finish, operand
-from ...primitives.promotion import refuse_out
-from ...primitives.structure.linear import dtype_of, shape_of
+from ...primitives.ops import dtype_of, finish, one_axis, operand, refuse_out, shape_of
 from ..dispatch import array_operand, implements, in_one_dtype, owned
 from .reshaping import atleast_1d, atleast_2d, atleast_3d
 

@@ -12,9 +12,7 @@ from ...core.dtypes import INT64
 from ...core.errors import ArgumentError, ArgumentValueError, ShapeError
 from ...core.trace import Tracer, concrete
 from ...primitives import ops
-from ...primitives.axes import axes_or_all, many_axes, one_axis, positive_shape
-from ...primitives.operands import operand
-from ...primitives.structure.linear import dtype_of, shape_of
+from ...primitives.ops import axes_or_all, dtype_of, many_axes, one_axis, operand, positive_shape, shape_of
 from ..dispatch import along, array_operand, implements, owned
 from ..indexing.nonzero import need_size
 from .reshaping import permuted

@@ -9,9 +9,7 @@ import numpy as np
 
 from ...core.errors import ArgumentError, ArgumentValueError, ShapeError
 from ...primitives import ops
-from ...primitives.axes import one_axis
-from ...primitives.operands import finish, operand, strong
-from ...primitives.structure.linear import dtype_of, shape_of
+from ...primitives.ops import dtype_of, finish, one_axis, operand, shape_of, strong
 from ..calling import apply_along_axis
 from ..creation.ranges import linspace
 from ..dispatch import array_operand, implements, owned

@@ -12,9 +12,7 @@ from ...core.dtypes import FLOAT64
 from ...core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
 from ...core.trace import Tracer
 from ...primitives import ops, ufuncs
-from ...primitives.axes import axes_or_all, one_axis
-from ...primitives.operands import finish, operand
-from ...primitives.structure.linear import dtype_of, shape_of
+from ...primitives.ops import axes_or_all, dtype_of, finish, one_axis, operand, shape_of
 from ..dispatch import array_operand, implements, owned
 from ..shaping.joining import joined
 

@@ -11,9 +11,7 @@ from ...core.dtypes import BOOL, FLOAT64, INT64
 from ...core.errors import ArgumentValueError, DtypeError, ShapeError
 from ...core.trace import Tracer
 from ...primitives import ops, ufuncs
-from ...primitives.axes import one_axis
-from ...primitives.operands import finish, operand
-from ...primitives.structure.linear import dtype_of, shape_of
+from ...primitives.ops import dtype_of, finish, one_axis, operand, shape_of
 from ..dispatch import array_operand, implements, in_one_dtype, staging
 
 __all__ = ["convolve", "correlate", "interp", "unwrap"]

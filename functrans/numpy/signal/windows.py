@@ -12,9 +12,7 @@ from ...core.dtypes import FLOAT64
 from ...core.errors import DtypeError
 from ...frontend.checked import checked
 from ...primitives import ops, ufuncs
-from ...primitives.families import literal
-from ...primitives.operands import finish, strong
-from ...primitives.structure.linear import dtype_of
+from ...primitives.ops import dtype_of, finish, literal, strong
 from ..creation.filled import ones
 from ..dispatch import array_operand, implements
 from ..elementwise import selection

@@ -14,9 +14,7 @@ from ...core.dtypes import BOOL, INT64
 from ...core.errors import ArgumentValueError
 from ...core.trace import concrete
 from ...primitives import ops
-from ...primitives.operands import finish, operand
-from ...primitives.promotion import common
-from ...primitives.structure.linear import dtype_of, shape_of
+from ...primitives.ops import common, dtype_of, finish, operand, shape_of
 from ..dispatch import along, array_operand, implements
 from ..indexing.nonzero import filled, need_size, size_of, true_places
 from .sorting import places

@@ -13,10 +13,7 @@ from ...core.errors import ArgumentError, ArgumentValueError, ImmutableArrayErro
 from ...core.operators import operators
 from ...core.trace import Tracer, concrete
 from ...primitives import ops
-from ...primitives.axes import one_axis
-from ...primitives.operands import finish, operand
-from ...primitives.promotion import common
-from ...primitives.structure.linear import dtype_of, shape_of
+from ...primitives.ops import common, dtype_of, finish, one_axis, operand, shape_of
 from ..dispatch import along, array_operand, implements
 
 _KINDS = ("quicksort", "mergesort", "heapsort", "stable")

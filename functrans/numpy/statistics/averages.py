@@ -13,10 +13,7 @@ from ...core.dtypes import FLOAT64, INT64, canonical, is_inexact, real_dtype
 from ...core.errors import ArgumentError, ArgumentValueError, ShapeError
 from ...core.trace import concrete, is_abstract
 from ...primitives import ops, ufuncs
-from ...primitives.axes import axes_or_all
-from ...primitives.families import literal
-from ...primitives.operands import finish, operand, strong
-from ...primitives.promotion import common, refuse_out
+from ...primitives.ops import axes_or_all, common, finish, literal, operand, refuse_out, strong
 from ...primitives.structure.linear import dtype_of, shape_of
 from ..creation.filled import zeros
 from ..dispatch import array_operand, implements

@@ -13,10 +13,7 @@ from ...core.dtypes import FLOAT64, INT64
 from ...core.errors import ArgumentError, ArgumentValueError, ConcretizationError, DtypeError, ShapeError
 from ...core.trace import Tracer, concrete, is_abstract
 from ...primitives import ops
-from ...primitives.families import literal
-from ...primitives.operands import finish, operand, strong
-from ...primitives.promotion import common
-from ...primitives.structure.linear import dtype_of, shape_of
+from ...primitives.ops import common, dtype_of, finish, literal, operand, shape_of, strong
 from ..dispatch import array_operand, implements
 from ..indexing.nonzero import need_size, size_of
 from ..sorting.sorting import places

@@ -16,10 +16,7 @@ from ...core.dtypes import FLOAT64, INT64
 from ...core.errors import ArgumentError, ArgumentValueError, DtypeError, IndexOutOfBoundsError, ShapeError
 from ...core.trace import Tracer, concrete
 from ...primitives import ops
-from ...primitives.axes import axes_or_all, many_axes
-from ...primitives.families import literal
-from ...primitives.operands import finish, operand, strong
-from ...primitives.promotion import refuse_out
+from ...primitives.ops import axes_or_all, finish, literal, many_axes, operand, refuse_out, strong
 from ...primitives.structure.linear import dtype_of, shape_of
 from ..dispatch import NO_VALUE, array_operand, given, implements
 
