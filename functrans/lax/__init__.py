@@ -11,26 +11,12 @@ Examples
 Array([3., 6.])
 """
 
+# fmt: off
+# isort: off
 from ..core.module_getattr import module_attributes as _module_attributes
 from . import (
-    arrays,
-    associative,
-    bitwise,
-    branching,
-    convolution,
-    dimension_numbers,
-    elementwise,
-    gathering,
-    linalg,
-    loops,
-    reducing,
-    scattering,
-    slicing,
-    solving,
-    sorting,
-    special,
-    while_loops,
-    windows,
+    arrays, associative, bitwise, branching, convolution, dimension_numbers, elementwise, gathering,
+    linalg, loops, reducing, scattering, slicing, solving, sorting, special, while_loops, windows,
 )
 from .arrays import *  # noqa: F403
 from .associative import *  # noqa: F403
@@ -49,6 +35,8 @@ from .sorting import *  # noqa: F403
 from .special import *  # noqa: F403
 from .while_loops import *  # noqa: F403
 from .windows import *  # noqa: F403
+# isort: on
+# fmt: on
 
 __all__ = ["linalg"]
 __all__ += arrays.__all__

@@ -11,283 +11,87 @@ from types import ModuleType as _ModuleType
 
 import numpy as np
 
+# fmt: off
+# isort: off
 from ..arrays.array import Array as ndarray
 from ..core.module_getattr import module_attributes as _module_attributes
 from ..primitives.products.matmul import matmul, matvec, vecdot, vecmat
 from ..primitives.ufuncs import (
-    absolute,
-    add,
-    arccos,
-    arccosh,
-    arcsin,
-    arcsinh,
-    arctan,
-    arctan2,
-    arctanh,
-    bitwise_and,
-    bitwise_or,
-    bitwise_xor,
-    cbrt,
-    ceil,
-    conjugate,
-    copysign,
-    cos,
-    cosh,
-    deg2rad,
-    degrees,
-    divide,
-    divmod,
-    equal,
-    exp,
-    exp2,
-    expm1,
-    fabs,
-    float_power,
-    floor,
-    floor_divide,
-    fmax,
-    fmin,
-    fmod,
-    gcd,
-    greater,
-    greater_equal,
-    heaviside,
-    hypot,
-    invert,
-    isfinite,
-    isinf,
-    isnan,
-    lcm,
-    ldexp,
-    left_shift,
-    less,
-    less_equal,
-    log,
-    log1p,
-    log2,
-    log10,
-    logaddexp,
-    logaddexp2,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
-    maximum,
-    minimum,
-    mod,
-    modf,
-    multiply,
-    negative,
-    nextafter,
-    not_equal,
-    positive,
-    power,
-    rad2deg,
-    radians,
-    reciprocal,
-    remainder,
-    right_shift,
-    rint,
-    sign,
-    signbit,
-    sin,
-    sinh,
-    spacing,
-    sqrt,
-    square,
-    subtract,
-    tan,
-    tanh,
-    true_divide,
-    trunc,
-)  # fmt: skip
+    absolute, add, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, bitwise_and, bitwise_or,
+    bitwise_xor, cbrt, ceil, conjugate, copysign, cos, cosh, deg2rad, degrees, divide, divmod, equal,
+    exp, exp2, expm1, fabs, float_power, floor, floor_divide, fmax, fmin, fmod, gcd, greater,
+    greater_equal, heaviside, hypot, invert, isfinite, isinf, isnan, lcm, ldexp, left_shift, less,
+    less_equal, log, log1p, log2, log10, logaddexp, logaddexp2, logical_and, logical_not, logical_or,
+    logical_xor, maximum, minimum, mod, modf, multiply, negative, nextafter, not_equal, positive, power,
+    rad2deg, radians, reciprocal, remainder, right_shift, rint, sign, signbit, sin, sinh, spacing, sqrt,
+    square, subtract, tan, tanh, true_divide, trunc,
+)
 from . import fft, linalg
 from . import methods as _methods
 from . import ufunc_methods as _ufunc_methods
 from .calling import apply_along_axis, apply_over_axes, choose, fromfunction, piecewise, vectorize
 from .creation.filled import (
-    array,
-    asarray,
-    astype,
-    copy,
-    empty,
-    empty_like,
-    eye,
-    full,
-    full_like,
-    identity,
-    ones,
-    ones_like,
-    tri,
-    zeros,
-    zeros_like,
+    array, asarray, astype, copy, empty, empty_like, eye, full, full_like, identity, ones, ones_like,
+    tri, zeros, zeros_like,
 )
 from .creation.grids import block, c_, mgrid, ogrid, r_
 from .creation.ranges import arange, geomspace, indices, linspace, logspace, meshgrid
 from .elementwise.packing import bitwise_count, frexp, packbits, unpackbits
 from .elementwise.selection import (
-    allclose,
-    angle,
-    around,
-    array_equal,
-    array_equiv,
-    clip,
-    fix,
-    imag,
-    isclose,
-    iscomplex,
-    isneginf,
-    isposinf,
-    isreal,
-    nan_to_num,
-    real,
-    round,
-    select,
-    where,
+    allclose, angle, around, array_equal, array_equiv, clip, fix, imag, isclose, iscomplex, isneginf,
+    isposinf, isreal, nan_to_num, real, round, select, where,
 )
 from .indexing.nonzero import argwhere, compress, extract, flatnonzero, nonzero
 from .indexing.positions import (
-    diag_indices,
-    diag_indices_from,
-    ix_,
-    mask_indices,
-    ravel_multi_index,
-    tril_indices,
-    tril_indices_from,
-    triu_indices,
-    triu_indices_from,
-    unravel_index,
+    diag_indices, diag_indices_from, ix_, mask_indices, ravel_multi_index, tril_indices,
+    tril_indices_from, triu_indices, triu_indices_from, unravel_index,
 )
 from .indexing.take import diag, diagflat, diagonal, take, take_along_axis, trace, tril, triu
 from .indexing.writing import fill_diagonal, place, put, put_along_axis, putmask
 from .polynomials import (
-    poly,
-    polyadd,
-    polyder,
-    polydiv,
-    polyfit,
-    polyint,
-    polymul,
-    polysub,
-    polyval,
-    roots,
-    vander,
+    poly, polyadd, polyder, polydiv, polyfit, polyint, polymul, polysub, polyval, roots, vander,
 )
 from .products import cross, dot, einsum, einsum_path, inner, kron, outer, tensordot, vdot
 from .reductions.cumulative import (
-    cumprod,
-    cumsum,
-    cumulative_prod,
-    cumulative_sum,
-    nancumprod,
-    nancumsum,
+    cumprod, cumsum, cumulative_prod, cumulative_sum, nancumprod, nancumsum,
 )
 from .reductions.nanreductions import (
-    nanargmax,
-    nanargmin,
-    nanmax,
-    nanmean,
-    nanmin,
-    nanprod,
-    nanstd,
-    nansum,
-    nanvar,
+    nanargmax, nanargmin, nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar,
 )
 from .reductions.reductions import (
-    all,
-    amax,
-    amin,
-    any,
-    argmax,
-    argmin,
-    count_nonzero,
-    max,
-    min,
-    prod,
-    ptp,
-    sum,
+    all, amax, amin, any, argmax, argmin, count_nonzero, max, min, prod, ptp, sum,
 )
 from .shaping.editing import delete, insert, resize, trim_zeros
 from .shaping.joining import (
-    append,
-    array_split,
-    column_stack,
-    concat,
-    concatenate,
-    dsplit,
-    dstack,
-    hsplit,
-    hstack,
-    split,
-    stack,
-    unstack,
-    vsplit,
-    vstack,
+    append, array_split, column_stack, concat, concatenate, dsplit, dstack, hsplit, hstack, split, stack,
+    unstack, vsplit, vstack,
 )
 from .shaping.moving import flip, fliplr, flipud, repeat, roll, rot90, tile
 from .shaping.padding import pad
 from .shaping.reshaping import (
-    atleast_1d,
-    atleast_2d,
-    atleast_3d,
-    broadcast_arrays,
-    broadcast_shapes,
-    broadcast_to,
-    expand_dims,
-    matrix_transpose,
-    moveaxis,
-    permute_dims,
-    ravel,
-    reshape,
-    rollaxis,
-    squeeze,
-    swapaxes,
-    transpose,
+    atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_shapes, broadcast_to, expand_dims,
+    matrix_transpose, moveaxis, permute_dims, ravel, reshape, rollaxis, squeeze, swapaxes, transpose,
 )
 from .signal.differences import diff, ediff1d, gradient, trapezoid
 from .signal.sequences import convolve, correlate, interp, unwrap
 from .signal.windows import bartlett, blackman, hamming, hanning, i0, kaiser, sinc
 from .sorting.sets import (
-    intersect1d,
-    isin,
-    setdiff1d,
-    setxor1d,
-    union1d,
-    unique,
-    unique_all,
-    unique_counts,
-    unique_inverse,
+    intersect1d, isin, setdiff1d, setxor1d, union1d, unique, unique_all, unique_counts, unique_inverse,
     unique_values,
 )
 from .sorting.sorting import (
-    argpartition,
-    argsort,
-    digitize,
-    lexsort,
-    partition,
-    searchsorted,
-    sort,
-    sort_complex,
+    argpartition, argsort, digitize, lexsort, partition, searchsorted, sort, sort_complex,
 )
 from .standard import (
-    array_repr,
-    array_str,
-    asanyarray,
-    ascontiguousarray,
-    common_type,
-    from_dlpack,
-    frombuffer,
-    fromiter,
-    fromstring,
-    may_share_memory,
-    min_scalar_type,
-    real_if_close,
-    shares_memory,
-)  # fmt: skip
+    array_repr, array_str, asanyarray, ascontiguousarray, common_type, from_dlpack, frombuffer, fromiter,
+    fromstring, may_share_memory, min_scalar_type, real_if_close, shares_memory,
+)
 from .statistics.averages import average, corrcoef, cov, mean, std, var
 from .statistics.histograms import bincount, histogram, histogram2d, histogram_bin_edges, histogramdd
 from .statistics.quantiles import median, nanmedian, nanpercentile, nanquantile, percentile, quantile
 from .types import can_cast, iscomplexobj, isrealobj, isscalar, ndim, result_type, shape, size
+# isort: on
+# fmt: on
 
 # --- other names of the same functions ----------------------------------------------------------------------
 
