@@ -15,7 +15,7 @@ Array([3., 6.])
 # isort: off
 from ..core.module_getattr import module_attributes as _module_attributes
 from . import (
-    arrays, associative, bitwise, branching, convolution, dimension_numbers, elementwise, gathering,
+    arrays, associative, bitwise, branching, convolution, elementwise, gathering,
     linalg, loops, reducing, scattering, slicing, solving, sorting, special, while_loops, windows,
 )
 from .arrays import *  # noqa: F403
@@ -23,7 +23,6 @@ from .associative import *  # noqa: F403
 from .bitwise import *  # noqa: F403
 from .branching import *  # noqa: F403
 from .convolution import *  # noqa: F403
-from .dimension_numbers import *  # noqa: F403
 from .elementwise import *  # noqa: F403
 from .gathering import *  # noqa: F403
 from .loops import *  # noqa: F403
@@ -44,7 +43,6 @@ __all__ += slicing.__all__
 __all__ += reducing.__all__
 __all__ += elementwise.__all__
 __all__ += convolution.__all__
-__all__ += dimension_numbers.__all__
 __all__ += gathering.__all__
 __all__ += scattering.__all__
 __all__ += windows.__all__

@@ -12,7 +12,7 @@ from ..numpy.dispatch import array_operand
 from ..numpy.indexing.at import one_by_one
 from ..primitives import ops
 from ..primitives.ops import as_shape, finish, one_axis, shape_of
-from .dimension_numbers import (
+from .gathering import (
     GatherScatterNumbers,
     ScatterDimensionNumbers,
     index_operand,

@@ -5,9 +5,8 @@ inside compiled functions NaN propagates.
 """
 
 from ..core.module_getattr import module_attributes as _module_attributes
-from .factors import lu, lu_factor, lu_solve, qr
+from .factors import cho_factor, cho_solve, cholesky, lu, lu_factor, lu_solve, qr
 from .matrix_functions import block_diag, expm, solve_sylvester, sqrtm, toeplitz
-from .positive import cho_factor, cho_solve, cholesky
 from .spectra import eigh, eigvalsh, pinv, polar, svd, svdvals
 from .systems import det, inv, solve, solve_triangular
 

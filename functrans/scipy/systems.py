@@ -11,7 +11,7 @@ from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, shape_of
 from .arguments import inexact, matched
-from .positive import lower_factor
+from .factors import lower_factor
 
 _GENERAL = (None, "general", "gen", "banded", "tridiagonal")
 _FULL = {"symmetric": False, "sym": False, "hermitian": True, "her": True}
