@@ -88,7 +88,8 @@ from .standard import (
 )
 from .statistics.averages import average, corrcoef, cov, mean, std, var
 from .statistics.histograms import bincount, histogram, histogram2d, histogram_bin_edges, histogramdd
-from .statistics.quantiles import median, nanmedian, nanpercentile, nanquantile, percentile, quantile
+from .statistics.medians import median, nanmedian
+from .statistics.quantiles import nanpercentile, nanquantile, percentile, quantile
 from .types import can_cast, iscomplexobj, isrealobj, isscalar, ndim, result_type, shape, size
 # isort: on
 # fmt: on

@@ -16,7 +16,7 @@ from ..dispatch import array_operand, implements, owned
 from ..elementwise import selection
 from ..reductions import reductions
 from ..statistics import averages as statistics
-from ..statistics.quantiles import median
+from ..statistics.medians import median
 from .moving import flip
 
 __all__ = ["pad"]

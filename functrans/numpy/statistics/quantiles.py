@@ -1,4 +1,4 @@
-"""Medians, quantiles and percentiles, with and without NaN, by all of NumPy's methods.
+"""Quantiles and percentiles, with and without NaN, by all of NumPy's methods.
 
 R. J. Hyndman, Y. Fan: Sample Quantiles in Statistical Packages, The American Statistician 50 (1996), counted from 0.
 """
@@ -18,7 +18,8 @@ from ...core.trace import Tracer, concrete
 from ...primitives import ops
 from ...primitives.ops import axes_or_all, finish, literal, many_axes, operand, refuse_out, strong
 from ...primitives.structure.linear import dtype_of, shape_of
-from ..dispatch import NO_VALUE, array_operand, given, implements
+from ..dispatch import NO_VALUE, array_operand, implements
+from .medians import axes_last, count_numbers, lanes_of, last_element, pick, sorted_lanes, spread_lead
 
 Place = Callable[[Any, Any], Any]
 
@@ -66,69 +67,6 @@ METHODS = {
 }
 
 
-# --- arranging ------------------------------------------------------------------------------------------------
-
-
-class _Lanes(NamedTuple):
-    """The data of the quantiles, in the last axis, and the shape of the result after the axes of `q`."""
-
-    x: Any
-    shape: tuple[int, ...]
-    axes: tuple[int, ...]
-
-
-def _lanes(x: Any, axis: Any, keepdims: Any, name: str) -> _Lanes:
-    shape = shape_of(x)
-    axes = axes_or_all(axis, len(shape), name)
-    keep = bool(given(keepdims, False))
-    result = tuple([1 if d in axes else n for d, n in enumerate(shape) if keep or d not in axes])
-    return _Lanes(_last(x, axes), result, axes)
-
-
-def _last(x: Any, axes: tuple[int, ...]) -> Any:
-    """Merge some axes into one, the last."""
-    shape = shape_of(x)
-    remaining = [d for d in range(len(shape)) if d not in axes]
-    order = (*remaining, *sorted(axes))
-    if order != tuple(range(len(shape))):
-        x = ops.transpose_p.bind(x, permutation=order)
-    return ops.reshape_p.bind(x, shape=(*[shape[d] for d in remaining], prod([shape[d] for d in axes])))
-
-
-def _sorted(x: Any) -> Any:
-    return ops.sort_p.bind(x, dimension=len(shape_of(x)) - 1, num_keys=1)[0]
-
-
-def _final(x: Any) -> Any:
-    """The last element of each row."""
-    shape = shape_of(x)
-    return ops.element_along(x, len(shape) - 1, shape[-1] - 1)
-
-
-def _count(x: Any) -> Any:
-    """The number of elements of each row that are not NaN."""
-    ones = ops.convert(ops.eq_p.bind(x, x), INT64)
-    return ops.reduce_sum_p.bind(ones, axes=(len(shape_of(x)) - 1,))
-
-
-def _pick(x: Any, index: Any, lead: int) -> Any:
-    """Take elements of rows. An index has `lead` axes of its own, then those of the rows, or none."""
-    shape = shape_of(x)
-    last = len(shape) - 1
-    if len(shape_of(index)) == lead:
-        return ops.gather_p.bind(x, index, axes=(last,), mode="promise_in_bounds")
-    common = shape_of(index)
-    rows = [ops.iota(common, lead + d) for d in range(last)]
-    return ops.gather_p.bind(x, *rows, index, axes=tuple(range(last + 1)), mode="promise_in_bounds")
-
-
-def _spread(value: Any, lead: tuple[int, ...]) -> Any:
-    """Repeat a value for each row along leading axes."""
-    shape = shape_of(value)
-    axes = tuple(range(len(lead), len(lead) + len(shape)))
-    return ops.broadcast_in_dim_p.bind(value, shape=lead + shape, broadcast_dimensions=axes)
-
-
 # --- quantiles --------------------------------------------------------------------------------------------------
 
 
@@ -156,7 +94,7 @@ def _interpolated(x: Any, q: Any, n: Any, method: Method, weak: bool) -> Any:
     to = np.result_type(own, 1.0 if weak else dtype_of(place))
     whole = dtype_of(place).kind in "iu"
     if method.weight is None or (whole and method is METHODS["linear"]):
-        return _pick(x, _clipped(place, n), rank)
+        return pick(x, _clipped(place, n), rank)
     if own.kind == "b":
         raise DtypeError(
             "quantile: a has dtype bool, and booleans cannot be interpolated; convert them with .astype(int)"
@@ -167,7 +105,7 @@ def _interpolated(x: Any, q: Any, n: Any, method: Method, weak: bool) -> Any:
     below = _clipped(low, n)
     above = _clipped(ops.add_p.bind(low, literal(1.0, low)), n)
     t = ops.convert(operand(method.weight(rest, place), "quantile"), to)
-    a, b = (_pick(x, i, rank) for i in (below, above))
+    a, b = (pick(x, i, rank) for i in (below, above))
     if own.kind == "i":  # whose differences may overflow
         a, b = ops.convert(a, to), ops.convert(b, to)
     t = ops.reshape_p.bind(t, shape=shape_of(t) + (1,) * (len(shape_of(a)) - len(shape_of(t))))
@@ -191,7 +129,9 @@ def _weighted(x: Any, weights: Any, q: Any, skip: bool) -> Any:
     total = ops.cumsum_p.bind(weights, axis=last, reverse=False)
     share = ops.div_p.bind(
         total,
-        ops.broadcast_in_dim_p.bind(_final(total), shape=shape, broadcast_dimensions=tuple(range(last))),
+        ops.broadcast_in_dim_p.bind(
+            last_element(total), shape=shape, broadcast_dimensions=tuple(range(last))
+        ),
     )
     if dtype_of(q).kind == "f":
         share = ops.convert(share, dtype_of(q))
@@ -276,7 +216,7 @@ def _quantile(
             f"{name}: method must be one of {', '.join(map(repr, METHODS))}, got {method!r}"
         )
     fractions, weak = _checked_q(q, name, scale)
-    lanes = _lanes(x, axis, keepdims, name)
+    lanes = lanes_of(x, axis, keepdims, name)
     lead = shape_of(fractions)
     if shape_of(lanes.x)[-1] == 0:
         if not skip:
@@ -285,18 +225,18 @@ def _quantile(
             )
         return finish(ops.full(lead + lanes.shape, np.nan, np.result_type(dtype, 1.0)))
     if weights is not None:
-        w = _last(_checked_weights(weights, x, axis, method, name), lanes.axes)
+        w = axes_last(_checked_weights(weights, x, axis, method, name), lanes.axes)
         ordered, values = _weighted(lanes.x, w, fractions, skip and dtype.kind == "f")
     else:
         way = METHODS[method]
-        ordered = _sorted(lanes.x)
+        ordered = sorted_lanes(lanes.x)
         counted = skip and dtype.kind == "f"
-        n = _count(ordered) if counted else shape_of(ordered)[-1]
+        n = count_numbers(ordered) if counted else shape_of(ordered)[-1]
         values = _interpolated(ordered, fractions, n, way, weak)
     if dtype.kind == "f":
         # NaN comes last; if it is to be skipped, it is used only if all elements are NaN.
-        witness = _pick(ordered, np.zeros((), np.int64), 0) if skip else _final(ordered)
-        values = ops.select_p.bind(_spread(ops.is_nan(witness), lead), literal(np.nan, values), values)
+        witness = pick(ordered, np.zeros((), np.int64), 0) if skip else last_element(ordered)
+        values = ops.select_p.bind(spread_lead(ops.is_nan(witness), lead), literal(np.nan, values), values)
     return finish(ops.reshape_p.bind(values, shape=lead + lanes.shape))
 
 
@@ -428,85 +368,3 @@ def nanpercentile(
     Array(3.)
     """
     return _quantile("nanpercentile", a, q, axis, out, method, keepdims, weights, skip=True, scale=100)
-
-
-# --- medians --------------------------------------------------------------------------------------------------
-
-
-def _median(name: str, a: Any, axis: Any, out: Any, keepdims: Any, skip: bool) -> Any:
-    refuse_out(name, out)
-    x = array_operand(a, name)
-    if dtype_of(x).kind in "biu":
-        x, skip = ops.convert(x, FLOAT64), False
-    lanes = _lanes(x, axis, keepdims, name)
-    rows, length = shape_of(lanes.x)[:-1], shape_of(lanes.x)[-1]
-    if not length:
-        return finish(ops.full(lanes.shape, np.nan, dtype_of(x)))
-    ordered = _sorted(lanes.x)
-    if skip:
-        n = _count(ordered)
-        upper = ops.shift_right_p.bind(n, np.int64(1))
-        lower = ops.max_p.bind(
-            ops.sub_p.bind(ops.sub_p.bind(n, np.int64(1)), upper), np.int64(0)
-        )  # (n - 1) // 2
-        a_, b = _pick(ordered, lower, 0), _pick(ordered, upper, 0)
-        single = ops.eq_p.bind(lower, upper)
-    else:
-        low, high = (length - 1) // 2, length // 2
-        a_, b = (_pick(ordered, np.asarray(i), 0) for i in (low, high))
-        single = ops.full(rows, low == high, np.dtype(bool))
-    both = ops.div_p.bind(ops.add_p.bind(a_, b), literal(2.0, a_))
-    median = ops.select_p.bind(single, b, both)
-    if not skip and dtype_of(x).kind in "fc":
-        witness = _final(ordered)
-        median = ops.select_p.bind(ops.is_nan(witness), witness, median)
-    return finish(ops.reshape_p.bind(median, shape=lanes.shape))
-
-
-@implements(np.median)
-def median(
-    a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
-) -> Any:
-    """The median: the middle one of the sorted numbers, or the mean of the two in the middle.
-
-    Parameters
-    ----------
-    a : array_like
-    axis : int or tuple of int, optional
-        By default all.
-    overwrite_input : bool
-        Accepted, without effect; inputs are never overwritten.
-    keepdims : bool
-        Whether to keep the axes with extent 1.
-
-    Returns
-    -------
-    Array
-        Floats; NaN if any element is NaN, or if empty.
-
-    Notes
-    -----
-    The derivative goes to the one or two numbers in the middle; ties follow the stable order.
-
-    Examples
-    --------
-    >>> import functrans.numpy as fnp
-    >>> fnp.median([4.0, 1.0, 2.0, 9.0])
-    Array(3.)
-    """
-    return _median("median", a, axis, out, keepdims, False)
-
-
-@implements(np.nanmedian)
-def nanmedian(
-    a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: Any = NO_VALUE
-) -> Any:
-    """`median` ignoring NaN; NaN if all elements are NaN.
-
-    Examples
-    --------
-    >>> import functrans.numpy as fnp
-    >>> fnp.nanmedian([4.0, fnp.nan, 2.0])
-    Array(3.)
-    """
-    return _median("nanmedian", a, axis, out, keepdims, True)
