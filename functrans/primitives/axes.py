@@ -1,4 +1,6 @@
-"""Check axes and shapes as users write them: negative axes, a single number for a tuple, ``-1`` in a shape."""
+"""Check axes, shapes and dtypes: as users write them (negative axes, a single number for a tuple, ``-1`` in a shape),
+and those of a primitive's operands.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from ..core.aval import Aval
 from ..core.errors import (
     ArgumentError,
     ArgumentValueError,
     AxisError,
+    DtypeError,
     ShapeError,
     TracerIntegerConversionError,
 )
@@ -130,3 +134,56 @@ def filled_shape(shape: tuple[int, ...], size: int, name: str, own: tuple[int, .
     if -1 in shape or known != size or any(n < 0 for n in shape):
         raise ShapeError(f"{name}: cannot reshape array of shape {own} and size {size} into shape {shape}")
     return shape
+
+
+# --- operands of primitives ---------------------------------------------------------------------------------
+
+
+def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    ndim = max(map(len, shapes))
+    if ndim <= 32:  # NumPy's function accepts no more
+        return np.broadcast_shapes(*shapes)
+    rows = [(1,) * (ndim - len(s)) + s for s in shapes]
+    return tuple([np.broadcast_shapes(*[(n,) for n in column])[0] for column in zip(*rows)])
+
+
+def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """Broadcast shapes as NumPy does; a `ShapeError` names the operation and all shapes."""
+    first = shapes[0]
+    if all(s == first or not s for s in shapes):
+        return first
+    try:
+        return _broadcast(shapes)
+    except ValueError:
+        listed = " and ".join(map(str, shapes)) if len(shapes) == 2 else ", ".join(map(str, shapes))
+        raise ShapeError(
+            f"{name}: shapes {listed} do not broadcast together: extents, aligned from the last axis, must be equal or "
+            "1. Insert an axis (x[:, None]), transpose or reshape one of them"
+        ) from None
+
+
+def same_dtype(name: str, avals: Sequence[Aval], kinds: str = "biufc") -> np.dtype:
+    """Return the common dtype of the operands; raise `DtypeError` if dtypes differ."""
+    dtype = avals[0].dtype
+    for a in avals:
+        if a.dtype != dtype:
+            listed = ", ".join(str(b.dtype) for b in avals)
+            raise DtypeError(f"{name}: operands have different dtypes ({listed}); convert them first")
+    if dtype.kind not in kinds:
+        raise DtypeError(f"{name}: dtype {dtype} is not supported; convert the operand with .astype first")
+    return dtype
+
+
+def check_axes(name: str, axes: Sequence[int], shape: tuple[int, ...]) -> None:
+    """Refuse axes that are repeated, or not within ``[0, ndim)``."""
+    for d in axes:
+        if not 0 <= d < len(shape):
+            raise ShapeError(f"{name}: axis {d} is out of bounds for an array of shape {shape}")
+    if len(set(axes)) != len(axes):
+        raise ShapeError(f"{name}: duplicate axis in {tuple(axes)}, for an array of shape {shape}")
+
+
+def reduced_shape(name: str, x: Aval, axes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape without the reduced axes, which must be distinct and within bounds."""
+    check_axes(name, axes, x.shape)
+    return tuple([n for d, n in enumerate(x.shape) if d not in axes])

@@ -27,17 +27,8 @@ from ..core.kernel import KernelRule, Pointwise
 from ..core.primitive import Linear, Primitive
 from ..core.trace import current_trace
 from ..passes.rewriter import Rewriter, is_number
-from .structure.linear import (
-    Rule,
-    add_p,
-    broadcast_shapes,
-    broadcast_to,
-    dtype_of,
-    elementwise_batch,
-    same_dtype,
-    shape_of,
-    unbroadcast,
-)
+from .axes import broadcast_shapes, same_dtype
+from .structure.linear import Rule, add_p, broadcast_to, dtype_of, elementwise_batch, shape_of, unbroadcast
 
 
 def elementwise(

@@ -18,10 +18,11 @@ from ..core.dtypes import complex_dtype, real_dtype
 from ..core.errors import ArgumentValueError, DtypeError, ShapeError
 from ..core.libraries import scipy
 from ..core.primitive import Linear, Primitive
+from .axes import check_axes
 from .elementwise.arithmetic import ge_p, le_p, mul_p, select_p
 from .elementwise.bits import and_p
 from .elementwise.complexes import conj_p, real_p
-from .structure.linear import check_axes, linear_jvp, move_axis, shape_of
+from .structure.linear import linear_jvp, move_axis, shape_of
 from .structure.shape import iota
 
 #: The norm that gives the opposite direction the factor that this one has.

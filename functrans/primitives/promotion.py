@@ -17,9 +17,10 @@ from ..core.dtypes import FLOAT64, canonical, check_supported, promote, resolve_
 from ..core.errors import ArgumentError, DtypeError, ImmutableArrayError, IntegerRangeError, ShapeError
 from ..core.operators import operators
 from ..core.trace import PYTHON_KEYS, WEAK_KEYS, Tracer
+from .axes import broadcast_shapes
 from .elementwise.arithmetic import convert_element_type_p
 from .operands import WEAK_DTYPES, Key, finish, key_of, number, operand, strong
-from .structure.linear import broadcast_shapes, shape_of
+from .structure.linear import shape_of
 from .ufunc_examples import EXAMPLES
 
 Cast = Callable[[Any], Any] | None

@@ -19,19 +19,10 @@ from ...core.kernel import Pointwise
 from ...core.primitive import Linear, Primitive
 from ...core.trace import WEAK_KEYS
 from ...passes.rewriter import Rewriter, identity, inverse_pair, is_number
+from ..axes import broadcast_shapes, same_dtype
 from ..families import elementwise, literal
 from ..families import mul_p as mul_p
-from ..structure.linear import (
-    Rule,
-    add_p,
-    broadcast_shapes,
-    broadcast_to,
-    dtype_of,
-    elementwise_batch,
-    same_dtype,
-    shape_of,
-    unbroadcast,
-)
+from ..structure.linear import Rule, add_p, broadcast_to, dtype_of, elementwise_batch, shape_of, unbroadcast
 
 # --- arithmetic ---------------------------------------------------------------------------------------------
 

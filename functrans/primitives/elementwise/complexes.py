@@ -12,8 +12,9 @@ import numpy as np
 
 from ...core.dtypes import complex_dtype, real_dtype
 from ...core.primitive import Primitive
+from ..axes import broadcast_shapes
 from ..families import elementwise, literal
-from ..structure.linear import broadcast_shapes, dtype_of
+from ..structure.linear import dtype_of
 from .arithmetic import convert, div_p, eq_p, mul_p, neg_p, select_p
 from .rounding import sign_p
 

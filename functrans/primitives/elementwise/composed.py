@@ -15,10 +15,11 @@ from ...core.dtypes import BOOL, FLOAT64
 from ...core.errors import ArgumentValueError
 from ...core.primitive import Primitive
 from ...core.trace import PYTHON_KEYS, WEAK_KEYS, Tracer
+from ..axes import broadcast_shapes
 from ..families import literal
 from ..operands import WEAK_DTYPES, finish, key_of, operand, strong
 from ..promotion import Body, binary, binary_operator, publish, resolved, unary_operator
-from ..structure.linear import broadcast_shapes, broadcast_to, dtype_of, shape_of
+from ..structure.linear import broadcast_to, dtype_of, shape_of
 from .arithmetic import (
     convert,
     convert_element_type_p,

@@ -24,8 +24,9 @@ from ...core.errors import (
 )
 from ...core.operators import operators
 from ...core.trace import Tracer, is_abstract
+from ..axes import broadcast_shapes
 from ..elementwise.arithmetic import convert
-from ..structure.linear import broadcast_shapes, broadcast_to, reshape_p, shape_of, transpose_p
+from ..structure.linear import broadcast_to, reshape_p, shape_of, transpose_p
 from ..structure.shape import concatenate_p, rev_p, slice_p
 from .gather_scatter import gather_p
 from .index_shapes import check_bounds, rest_of

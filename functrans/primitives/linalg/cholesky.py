@@ -11,9 +11,10 @@ from ...core.aval import Aval, Zero
 from ...core.errors import LinAlgError
 from ...core.kernel import Block, BlockEmitter, Buffer
 from ...core.primitive import Effect, Linear, Primitive
+from ..axes import same_dtype
 from ..elementwise.arithmetic import mul_p, neg_p, sub_p
 from ..elementwise.complexes import conj_p
-from ..structure.linear import add_p, batched_first, dtype_of, move_axis, same_dtype
+from ..structure.linear import add_p, batched_first, dtype_of, move_axis
 from ..structure.shape import loops
 from .matrices import check_kind, check_square, matrix_product, matrix_transpose, offset_of, triangle
 from .triangular import solve, triangular_solve_p

@@ -12,8 +12,9 @@ from ...core.dtypes import FLOAT64, INT32, real_dtype
 from ...core.errors import LinAlgError
 from ...core.kernel import Block, BlockEmitter, Buffer, Scalar
 from ...core.primitive import Primitive
+from ..axes import same_dtype
 from ..elementwise.arithmetic import neg_p, sub_p
-from ..structure.linear import add_p, batched_first, same_dtype, shape_of
+from ..structure.linear import add_p, batched_first, shape_of
 from ..structure.shape import loops
 from .matrices import check_kind, check_matrix, check_right_side, matrix_product, matrix_transpose
 from .spectral import (

@@ -12,8 +12,9 @@ from ...core.dtypes import INT32
 from ...core.errors import LinAlgError, NoRuleError
 from ...core.kernel import Block, BlockEmitter, Buffer
 from ...core.primitive import Effect, Linear, Primitive
+from ..axes import same_dtype
 from ..elementwise.arithmetic import neg_p, stop_gradient_p, sub_p
-from ..structure.linear import batched_first, move_axis, reshape_p, same_dtype, shape_of
+from ..structure.linear import batched_first, move_axis, reshape_p, shape_of
 from ..structure.shape import loops
 from .cholesky import triangular_solve_p
 from .lu import factored, lu_p

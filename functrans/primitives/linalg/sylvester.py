@@ -12,8 +12,9 @@ from ...core.dtypes import complex_dtype
 from ...core.errors import LinAlgError
 from ...core.libraries import scipy
 from ...core.primitive import Linear, Primitive
+from ..axes import same_dtype
 from ..elementwise.arithmetic import neg_p, sub_p
-from ..structure.linear import batched_first, dtype_of, same_dtype, shape_of
+from ..structure.linear import batched_first, dtype_of, shape_of
 from .matrices import check_kind, check_square, matrix_product, matrix_transpose
 from .spectral import cast
 

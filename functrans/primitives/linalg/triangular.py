@@ -12,9 +12,10 @@ from ...core.errors import LinAlgError
 from ...core.kernel import Block, BlockEmitter, Buffer
 from ...core.libraries import scipy
 from ...core.primitive import Effect, Linear, Primitive
+from ..axes import same_dtype
 from ..elementwise.arithmetic import neg_p, sub_p
 from ..elementwise.complexes import conj_p
-from ..structure.linear import batched_first, dtype_of, move_axis, reshape_p, same_dtype, shape_of
+from ..structure.linear import batched_first, dtype_of, move_axis, reshape_p, shape_of
 from ..structure.shape import loops
 from .matrices import (
     check_kind,

@@ -19,16 +19,9 @@ from ...core.ir import Atom, Eqn, Literal
 from ...core.kernel import Block
 from ...core.primitive import Linear, Primitive
 from ...passes.rewriter import Rewriter
+from ..axes import check_axes, same_dtype
 from ..families import mul_p
-from ..structure.linear import (
-    add_p,
-    broadcast_in_dim_p,
-    check_axes,
-    reshape_p,
-    same_dtype,
-    shape_of,
-    transpose_p,
-)
+from ..structure.linear import add_p, broadcast_in_dim_p, reshape_p, shape_of, transpose_p
 from .dot_kernel import dot_kernel
 
 Axes = tuple[int, ...]

@@ -17,11 +17,12 @@ from ...core.dtypes import promote
 from ...core.errors import ShapeError
 from ...core.operators import operators
 from ...core.trace import Tracer
+from ..axes import broadcast_shapes
 from ..elementwise.arithmetic import mul_p
 from ..elementwise.composed import conjugate
 from ..operands import WEAK_DTYPES, finish, key_of, operand, strong
 from ..promotion import operator_operand, with_options
-from ..structure.linear import broadcast_shapes, reduce_sum_p, reshape_p, shape_of, transpose_p
+from ..structure.linear import reduce_sum_p, reshape_p, shape_of, transpose_p
 from .dot import DimensionNumbers, dot_general_p
 
 Labels = tuple[Any, ...]

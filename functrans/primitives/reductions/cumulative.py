@@ -18,21 +18,12 @@ from ...core.aval import Aval, Zero
 from ...core.errors import DtypeError, ShapeError
 from ...core.kernel import Block, BlockEmitter, Buffer, Pointwise, Scalar
 from ...core.primitive import Linear, Primitive
+from ..axes import check_axes, same_dtype
 from ..elementwise.arithmetic import Pair, max_p, min_p, mul_p, share_p, sub_p
 from ..elementwise.exp_log import exp_p
 from ..elementwise.trig import log_share, logaddexp_p
 from ..families import literal
-from ..structure.linear import (
-    Rule,
-    add_p,
-    batched_first,
-    check_axes,
-    dtype_of,
-    instantiate,
-    linear_jvp,
-    same_dtype,
-    shape_of,
-)
+from ..structure.linear import Rule, add_p, batched_first, dtype_of, instantiate, linear_jvp, shape_of
 from ..structure.shape import loops, pad_p, slice_along
 
 Step = Callable[..., Scalar]

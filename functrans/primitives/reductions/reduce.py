@@ -19,6 +19,7 @@ from ...core.ir import Eqn
 from ...core.kernel import Block, BlockEmitter, Buffer, Indexed, IndexEmitter, Operand, Reduction, Scalar
 from ...core.primitive import Primitive
 from ...passes.rewriter import Rewriter
+from ..axes import reduced_shape
 from ..elementwise.arithmetic import Pair, convert, convert_element_type_p, div_p, dual_product, eq_p, mul_p
 from ..families import literal
 from ..structure.linear import (
@@ -28,7 +29,6 @@ from ..structure.linear import (
     dtype_of,
     move_axis,
     reduce_sum_p,
-    reduced_shape,
     reduction_batch,
     reduction_simplify,
     reshape_p,

@@ -16,8 +16,9 @@ from ...core.dtypes import INT64
 from ...core.errors import ArgumentValueError, ShapeError
 from ...core.kernel import Block, BlockEmitter, Buffer, Scalar
 from ...core.primitive import Primitive
+from ..axes import check_axes, same_dtype
 from ..indexing.gather_scatter import gather_p
-from ..structure.linear import batched_first, check_axes, move_axis, same_dtype, shape_of
+from ..structure.linear import batched_first, move_axis, shape_of
 from ..structure.shape import iota, loops, rev_p, slice_along
 from .sort_kernel import before, sort_kernel
 

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from ...core.aval import Aval, Zero, aval_of
-from ...core.errors import DtypeError, ShapeError
+from ...core.errors import ShapeError
 from ...core.ir import Atom, Eqn
 from ...core.kernel import Block, BlockEmitter, Indexed, Pointwise, Reduction, Reshape
 from ...core.primitive import Linear, Primitive
 from ...core.tape import Tape, TapeAval, new_pool
 from ...core.trace import current_trace, eval_trace
 from ...passes.rewriter import Rewriter, is_number
+from ..axes import broadcast_shapes, reduced_shape, same_dtype
 
 Rule = Callable[..., Any]
 
@@ -34,50 +35,6 @@ def dtype_of(x: Any) -> np.dtype:
     """Return the dtype of any value that interpreters pass on."""
     dtype = getattr(x, "dtype", None)
     return aval_of(x).dtype if dtype is None else dtype
-
-
-def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    ndim = max(map(len, shapes))
-    if ndim <= 32:  # NumPy's function accepts no more
-        return np.broadcast_shapes(*shapes)
-    rows = [(1,) * (ndim - len(s)) + s for s in shapes]
-    return tuple([np.broadcast_shapes(*[(n,) for n in column])[0] for column in zip(*rows)])
-
-
-def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """Broadcast shapes as NumPy does; a `ShapeError` names the operation and all shapes."""
-    first = shapes[0]
-    if all(s == first or not s for s in shapes):
-        return first
-    try:
-        return _broadcast(shapes)
-    except ValueError:
-        listed = " and ".join(map(str, shapes)) if len(shapes) == 2 else ", ".join(map(str, shapes))
-        raise ShapeError(
-            f"{name}: shapes {listed} do not broadcast together: extents, aligned from the last axis, must be equal or "
-            "1. Insert an axis (x[:, None]), transpose or reshape one of them"
-        ) from None
-
-
-def same_dtype(name: str, avals: Sequence[Aval], kinds: str = "biufc") -> np.dtype:
-    """Return the common dtype of the operands; raise `DtypeError` if dtypes differ."""
-    dtype = avals[0].dtype
-    for a in avals:
-        if a.dtype != dtype:
-            listed = ", ".join(str(b.dtype) for b in avals)
-            raise DtypeError(f"{name}: operands have different dtypes ({listed}); convert them first")
-    if dtype.kind not in kinds:
-        raise DtypeError(f"{name}: dtype {dtype} is not supported; convert the operand with .astype first")
-    return dtype
-
-
-def check_axes(name: str, axes: Sequence[int], shape: tuple[int, ...]) -> None:
-    """Refuse axes that are repeated, or not within ``[0, ndim)``."""
-    for d in axes:
-        if not 0 <= d < len(shape):
-            raise ShapeError(f"{name}: axis {d} is out of bounds for an array of shape {shape}")
-    if len(set(axes)) != len(axes):
-        raise ShapeError(f"{name}: duplicate axis in {tuple(axes)}, for an array of shape {shape}")
 
 
 def unbroadcast(ct: Any, aval: Aval) -> Any:
@@ -439,12 +396,6 @@ broadcast_in_dim_p: Primitive = Primitive(
 
 
 # --- reduce_sum --------------------------------------------------------------------------------------------------
-
-
-def reduced_shape(name: str, x: Aval, axes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape without the reduced axes, which must be distinct and within range."""
-    check_axes(name, axes, x.shape)
-    return tuple([n for d, n in enumerate(x.shape) if d not in axes])
 
 
 def _reduce_sum_transpose(ct: Any, x: Linear, *, axes: tuple[int, ...]) -> list[Any]:

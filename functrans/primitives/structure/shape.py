@@ -19,6 +19,7 @@ from ...core.kernel import Block, BlockEmitter, Buffer, Indexed, IndexEmitter, O
 from ...core.primitive import Linear, Primitive
 from ...core.trace import current_trace, eval_trace
 from ...passes.rewriter import Rewriter
+from ..axes import check_axes, same_dtype
 from ..elementwise.arithmetic import convert_element_type_p, eq_p, select_p, sub_p
 from .linear import (
     Rule,
@@ -26,14 +27,12 @@ from .linear import (
     batched_first,
     broadcast_in_dim_p,
     broadcast_to,
-    check_axes,
     dtype_of,
     instantiate,
     linear_jvp,
     move_axis,
     reduce_sum_p,
     reshape_p,
-    same_dtype,
     shape_of,
     zeros,
 )

@@ -21,7 +21,8 @@ from ...core.aval import Aval, Zero
 from ...core.errors import ArgumentValueError, ShapeError
 from ...core.kernel import Block
 from ...core.primitive import Linear, Primitive
-from ..structure.linear import add_p, move_axis, reshape_p, same_dtype, shape_of, transpose_p
+from ..axes import same_dtype
+from ..structure.linear import add_p, move_axis, reshape_p, shape_of, transpose_p
 from ..structure.shape import rev_p
 from .conv_kernel import conv_kernel
 from .window_geometry import Padding, dilated, padded_array, window_count
