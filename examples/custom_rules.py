@@ -1,8 +1,7 @@
 """Write your own derivative rules: for rounding, overflow, solutions of equations, and functions of SciPy.
 
-A network with rounded weights learns to read digits, because a rule passes the gradient straight through the rounding.
-log(1 + exp(x)) has a rule for each mode. A layer that solves an equation is differentiated through the equation.
-SciPy's Bessel functions get rules for all orders.
+A network with rounded weights learns to read digits: a rule passes the gradient straight through the rounding. Others
+are log(1 + exp(x)) by mode, a layer differentiated through its equation, and SciPy's Bessel functions of all orders.
 
     python examples/custom_rules.py
 """
