@@ -14,7 +14,13 @@ from .api.callback import io_callback, pure_callback
 from .api.checkpoint import checkpoint, checkpoint_name, remat
 from .api.derivatives import jvp, linear_transpose, linearize, vjp
 from .api.grad import grad, value_and_grad
-from .api.hooks import RemovableHandle, cotangent_hook, register_hook
+from .api.hooks import (
+    RemovableHandle,
+    cotangent_hook,
+    post_accumulate_hook,
+    register_hook,
+    register_multi_grad_hook,
+)
 from .api.jacobian import hessian, jacfwd, jacrev
 from .api.jit import clear_caches, disable_jit, jit
 from .api.progress import progress
@@ -92,9 +98,11 @@ __all__ = [
     "make_jaxpr",
     "numpy",
     "once_differentiable",
+    "post_accumulate_hook",
     "progress",
     "pure_callback",
     "register_hook",
+    "register_multi_grad_hook",
     "remat",
     "saved_values_hooks",
     "scipy",

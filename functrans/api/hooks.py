@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from ..control.hooks import Hook, hook_p, note_p
+from ..control.hooks import FirstHook, Hook, MultiHook, PostAccumulateHook, first_p, hook_p, note_p
 from ..core.attachment import Attachment
 from ..core.aval import aval_of
 from ..core.backward_state import BackwardState, state_value
@@ -150,7 +151,7 @@ def cotangent_hook(x: Any, fn: Any, name: str | None = None, /, *, mode: str = "
     """
     hook, state = _hook(Hook, fn, name, mode)
     value = _differentiable("cotangent_hook", x)
-    (out,) = hook_p.bind(value, *state, hook=hook, tokens=(), lanes=(), order=None)
+    (out,) = hook_p.bind(value, *state, hook=hook, tokens=(), lanes=(), order=(0,))
     return result(out, {id(value)})
 
 
@@ -199,3 +200,90 @@ def register_hook(x: Any, fn: Any, name: str | None = None, /, *, mode: str = "h
     hook, state = _hook(_RegisteredHook, fn, name, mode)
     value = _differentiable("register_hook", x)
     return _attached("register_hook", Attachment(hook_p, note_p, hook, (value,), 1, state))
+
+
+@boundary
+@checked
+def register_multi_grad_hook(values: Any, fn: Callable[..., Any], mode: str = "all") -> RemovableHandle:
+    """Attach a hook to several values: it looks at their cotangents once per backward pass.
+
+    Parameters
+    ----------
+    values : sequence of arrays
+    fn : callable
+        With ``"all"``, ``fn(cts)`` is called when all cotangents are complete, with a list in the order of `values`;
+        None stands for a value without a cotangent. With ``"any"``, ``fn(ct)`` is called with the first cotangent that
+        is complete. What it returns is ignored.
+    mode : {"all", "any"}
+
+    Returns
+    -------
+    RemovableHandle
+
+    Raises
+    ------
+    HookError
+        If none of the values is being differentiated, or one has an integer dtype; if some belong to a loop body or a
+        jitted function and others do not.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> def f(x, y):
+    ...     handle = ft.register_multi_grad_hook([x, y], lambda cts: print([float(ct) for ct in cts]))
+    ...     return x * y
+    >>> _ = ft.grad(f, (0, 1))(2.0, 3.0)
+    [3.0, 2.0]
+    """
+    what = MultiHook.label
+    if mode not in ("all", "any"):
+        raise ArgumentValueError(f"{what}: mode must be 'all' or 'any', got {mode!r}")
+    if not isinstance(values, list | tuple) or not values:
+        raise ArgumentError(
+            f"{what}: values must be a list or tuple of arrays, got an object of type {type(values).__name__}"
+            + (" without elements" if isinstance(values, list | tuple) else "")
+        )
+    hook, _ = _hook(MultiHook if mode == "all" else FirstHook, fn, None, "host")
+    found = tuple([_differentiable(what, x, f"values[{i}]") for i, x in enumerate(values)])
+    if mode == "all":
+        hook.size = len(found)
+    primitive = hook_p if mode == "all" else first_p
+    return _attached(what, Attachment(primitive, note_p, hook, found, None, order=tuple(range(len(found)))))
+
+
+@boundary
+@checked
+def post_accumulate_hook(x: Any, fn: Any, name: str | None = None, /) -> RemovableHandle:
+    """Attach a hook to an argument: it looks at the final gradient, after all other hooks of the backward pass.
+
+    Parameters
+    ----------
+    x : array
+        An argument of the function that is differentiated.
+    fn : callable or BackwardState
+        ``fn(gradient) -> None``; or a state, in which the hook is looked up as `name`.
+    name : str, optional
+
+    Returns
+    -------
+    RemovableHandle
+
+    Raises
+    ------
+    HookError
+        If `x` is not such an argument; in the backward pass if the hook returns anything.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> def f(x):
+    ...     handle = ft.post_accumulate_hook(x, lambda gradient: print("gradient", gradient))
+    ...     handle = ft.register_hook(x, lambda ct: 10.0 * ct)
+    ...     return x * x
+    >>> ft.grad(f)(3.0)
+    gradient 60.0
+    Array(60.)
+    """
+    hook, state = _hook(PostAccumulateHook, fn, name, "host")
+    value = _differentiable(hook.label, x)
+    return _attached(hook.label, Attachment(hook_p, note_p, hook, (value,), 1, state))

@@ -14,7 +14,7 @@ linear values that are zero; the other values take one each (`note`). The cotang
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NoReturn
 
@@ -57,6 +57,8 @@ class Hook(UserCode):
         The user's line.
     active : bool
         Whether it has not been removed.
+    size : int
+        How many values it is attached to.
     """
 
     function: Callable[..., Any] | None
@@ -65,11 +67,14 @@ class Hook(UserCode):
     mode: str
     source: Source | None
     active: bool = True
+    size: int = 1
     label = "cotangent_hook"
     #: Whether it must run behind all others of a backward pass.
     last = False
     #: Whether what it returns does not matter.
     observes = False
+    #: Whether it only gets the cotangent that is complete first.
+    first_only = False
     #: Whether it gets zeros for cotangents that are zero; otherwise None.
     dense = False
 
@@ -114,8 +119,8 @@ class Hook(UserCode):
         assert found is not None
         return hooks_of(found, self.member, self.source)
 
-    def call(self, f: Callable[..., Any], cts: Sequence[Any], count: int) -> Sequence[Any]:
-        """What a user's function makes of cotangents: one for each of the first `count`, None to keep it."""
+    def call(self, f: Callable[..., Any], cts: Sequence[Any]) -> Sequence[Any]:
+        """What a user's function makes of the cotangents of all values: for each another one, or None to keep it."""
         return [f(cts[0])]
 
     def place(self, k: int) -> str:
@@ -123,13 +128,9 @@ class Hook(UserCode):
         return ""
 
     def run(
-        self,
-        functions: Sequence[Callable[..., Any]],
-        values: Sequence[Any],
-        avals: Sequence[Aval],
-        count: int,
+        self, functions: Sequence[Callable[..., Any]], values: Sequence[Any], avals: Sequence[Aval | None]
     ) -> list[Any]:
-        """The first `count` cotangents behind the hook.
+        """The cotangents behind the hook.
 
         Parameters
         ----------
@@ -137,20 +138,20 @@ class Hook(UserCode):
         values : sequence
             Arrays, numbers, tracers, or None for a cotangent that is zero.
         avals : sequence of Aval
-        count : int
+            None for a value that is not differentiated.
         """
         cts = [None if x is None else wrap(read_only_copy(x)) for x in values]
         for f in functions:
             try:
-                found = run_with(hook_runs, True, self.call, f, cts, count)
+                found = run_with(hook_runs, True, self.call, f, cts)
             except Exception as error:
-                self.explain(error, avals[0])
+                self.explain(error, next(a for a in avals if a is not None))
                 raise
-            if not self.observes:
-                for k, new in enumerate(found):
-                    if new is not None and cts[k] is not None:
-                        cts[k] = self._checked(new, avals[k], k)
-        return [unwrap(x) for x in cts[:count]]
+            for k, new in enumerate(() if self.observes else found):
+                aval = avals[k]
+                if new is not None and cts[k] is not None and aval is not None:
+                    cts[k] = self._checked(new, aval, k)
+        return [unwrap(x) for x in cts]
 
     def explain(self, error: Exception, aval: Aval) -> None:
         """Note on an exception of the user's which hook raised it."""
@@ -189,6 +190,49 @@ class Hook(UserCode):
         raise HookError(f"{self.label}: the hook '{self.name}' {problem}", self.source)
 
 
+class MultiHook(Hook):
+    """A hook that sees the cotangents of several values, once all of them are complete."""
+
+    label = "register_multi_grad_hook"
+    observes = True
+
+    def call(self, f: Callable[..., Any], cts: Sequence[Any]) -> Sequence[Any]:
+        """The function gets the list of cotangents."""
+        f(list(cts))
+        return ()
+
+
+class FirstHook(Hook):
+    """A hook that sees the first of several cotangents that is complete."""
+
+    label = "register_multi_grad_hook"
+    observes = True
+    first_only = True
+
+    def call(self, f: Callable[..., Any], cts: Sequence[Any]) -> Sequence[Any]:
+        """The function gets the only one."""
+        f(cts[0])
+        return ()
+
+
+class PostAccumulateHook(Hook):
+    """A hook that sees the gradient of an argument when it is final."""
+
+    label = "post_accumulate_hook"
+    last = True
+    observes = True
+
+    def call(self, f: Callable[..., Any], cts: Sequence[Any]) -> Sequence[Any]:
+        """The function gets the gradient, and returns None."""
+        found = f(cts[0])
+        if found is not None:
+            self._fail(
+                f"must return None, but returned an object of type {type(found).__name__}: the gradient is final. Use "
+                "register_hook to replace it"
+            )
+        return ()
+
+
 def _type(aval: Aval) -> str:
     return f"{aval.dtype}{list(aval.shape)}"
 
@@ -210,6 +254,8 @@ class HookCall(UserCode):
     passing : tuple of bool
         Which of the first ones have a result.
     lanes : Lanes
+    order : tuple of int
+        Where each value stands among all that the hook is attached to; the others are not differentiated.
     """
 
     hook: Hook
@@ -217,6 +263,7 @@ class HookCall(UserCode):
     given: tuple[bool, ...]
     passing: tuple[bool, ...]
     lanes: Lanes
+    order: tuple[int, ...] = (0,)
 
     @property
     def shared(self) -> bool:  # type: ignore[override]
@@ -248,13 +295,15 @@ class HookCall(UserCode):
         return [_moved_to(size, x, d, to) for x, d, to in zip(outs, found, dims)]
 
     def _once(self, functions: Any, values: Sequence[Any]) -> list[Any]:
-        given = iter(values)
-        cts = [next(given) if g else None for g in self.given]
-        if self.hook.observes:
-            self.hook.run(functions, cts, self.avals, 0)
+        hook, given = self.hook, iter(values)
+        cts: list[Any] = [None] * hook.size
+        avals: list[Aval | None] = [None] * hook.size
+        for place, g, aval in zip(self.order, self.given, self.avals):
+            cts[place], avals[place] = next(given) if g else None, aval
+        found = hook.run(functions, cts, avals)
+        if hook.observes:
             return []
-        found = self.hook.run(functions, cts, self.avals, len(self.passing))
-        return [x for x, p in zip(found, self.passing) if p]
+        return [found[place] for place, p in zip(self.order, self.passing) if p]
 
     def on_host(self, *operands: Any) -> list[Any]:
         """Run it on numbers, for each lane; the last operand is the state where the hook needs it."""
@@ -310,8 +359,7 @@ def _run_batch(
     values = [batched_first(size, x, d) for x, d in zip(args[:count], dims)]
     whole = tuple([0 if g else None for g in call.given])
     lanes = ((size, whole), *call.lanes)
-    mapped = HookCall(call.hook, call.avals, call.given, call.passing, lanes)
-    outs = run_hook_p.bind(*values, *args[count:], call=mapped)
+    outs = run_hook_p.bind(*values, *args[count:], call=replace(call, lanes=lanes))
     return outs, (0,) * len(outs)
 
 
@@ -337,12 +385,14 @@ run_hook_p: Primitive = Primitive(
 
 
 def _abstract(
-    *avals: Aval, hook: Hook, tokens: tuple[Aval, ...], lanes: Lanes, order: Any
+    *avals: Aval, hook: Hook, tokens: tuple[Aval, ...], lanes: Lanes, order: tuple[int, ...]
 ) -> tuple[Aval, ...]:
     return (*avals[: len(avals) - hook.late], *tokens)
 
 
-def _impl(*args: Any, hook: Hook, tokens: tuple[Aval, ...], lanes: Lanes, order: Any) -> list[Any]:
+def _impl(
+    *args: Any, hook: Hook, tokens: tuple[Aval, ...], lanes: Lanes, order: tuple[int, ...]
+) -> list[Any]:
     return [*args[: len(args) - hook.late], *map(zeros, tokens)]
 
 
@@ -365,7 +415,7 @@ def _linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -
 
 
 def _transpose(
-    cts: Sequence[Any], *args: Any, hook: Hook, tokens: tuple[Aval, ...], lanes: Lanes, order: Any
+    cts: Sequence[Any], *args: Any, hook: Hook, tokens: tuple[Aval, ...], lanes: Lanes, order: tuple[int, ...]
 ) -> list[Any]:
     count = len(args) - hook.late
     linear = [type(a) is Linear for a in args[:count]]
@@ -376,17 +426,21 @@ def _transpose(
     given = [ct is not None for ct in found]
     passing = tuple([g and m for g, m in zip(given, linear)])
     avals = [_without(lanes, aval_of(ct), i) for i, ct in enumerate(cts)]
-    call = HookCall(hook, tuple(avals), tuple(given), passing, lanes)
+    call = HookCall(hook, tuple(avals), tuple(given), passing, lanes, order)
     values = [ct for ct in found if ct is not None]
     state = args[count:]
-    if not _staged():
-        outs = call.direct(values, state[0] if state else None)
-    else:
-        outs = run_hook_p.bind(*values, *state, call=call)
+    outs = _run(call, values, state)
     if hook.observes:
         return [*[ct if m else None for ct, m in zip(cts, linear)], *[None] * len(state)]
     rest = iter(outs)
     return [*[next(rest) if p else None for p in passing], *[None] * len(state)]
+
+
+def _run(call: HookCall, values: Sequence[Any], state: Sequence[Any]) -> list[Any]:
+    """Run a hook now, or have the program run it that is being written."""
+    if not _staged():
+        return call.direct(values, state[0] if state else None)
+    return run_hook_p.bind(*values, *state, call=call)
 
 
 def _without(lanes: Lanes, aval: Aval, i: int) -> Aval:
@@ -417,7 +471,7 @@ def _batch(
     hook: Hook,
     tokens: tuple[Aval, ...],
     lanes: Lanes,
-    order: Any,
+    order: tuple[int, ...],
 ) -> tuple[Any, Any]:
     """Each lane has a hook of its own, also where a value is the same in all."""
     count = len(args) - hook.late
@@ -439,7 +493,7 @@ def _same(*avals: Aval, **params: Any) -> Any:
     return stage(partial(_impl, **params), avals, "hook")
 
 
-def _show(*, hook: Hook, tokens: tuple[Aval, ...], lanes: Lanes, order: Any) -> str:
+def _show(*, hook: Hook, tokens: tuple[Aval, ...], lanes: Lanes, order: tuple[int, ...]) -> str:
     parts = [f"hook={hook.name}"]
     if lanes:
         parts.append(f"lanes={tuple(size for size, _ in lanes)}")
@@ -488,4 +542,59 @@ note_p: Primitive = Primitive(
     effects=lambda **params: Effect.HOOK,
     call=CallRules(opaque=True, expand=lambda x, token: stage(lambda a, b: [a], (x, token), "note")),
     moves_data=True,
+)
+
+
+# --- the first of several cotangents ------------------------------------------------------------------------
+
+
+def _first_linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    outs = first_p.bind(*primals, **params)
+    x, token, *state = primals
+    t, token_t = tangents[:2]
+    if type(t) is Zero and type(token_t) is Zero:
+        return outs, [Zero(o) for o in outs]
+    operands = [x if type(t) is Zero else t, token if type(token_t) is Zero else token_t]
+    pushed = first_p.bind(*operands, *state, **params)
+    return outs, [t if type(t) is Zero else pushed[0], pushed[1]]
+
+
+def _first_transpose(
+    cts: Sequence[Any], x: Any, token: Any, *state: Any, hook: Hook, lanes: Lanes
+) -> list[Any]:
+    """The cotangent of a token is not zero if the hook has run: of values that are defined later."""
+    ct, done = cts
+    ran = type(done) is not Zero
+    if not ran and type(ct) is not Zero and type(x) is Linear:
+        _run(HookCall(hook, (_without(lanes, aval_of(ct), 0),), (True,), (True,), lanes), [ct], state)
+        ran = True
+    marker = zeros(token.aval) if ran and type(token) is Linear else None
+    return [ct if type(x) is Linear else None, marker, *[None] * len(state)]
+
+
+def _first_batch(
+    size: int, args: Sequence[Any], dims: Sequence[int | None], *, hook: Hook, lanes: Lanes
+) -> tuple[Any, Any]:
+    x = batched_first(size, args[0], dims[0])
+    outs = first_p.bind(x, *args[1:], hook=hook, lanes=((size, (0,)), *lanes))
+    return outs, (0, None)
+
+
+#: The first operand, whose cotangent a hook sees unless it has seen that of a value defined later; and a token.
+first_p: Primitive = Primitive(
+    "first_hook",
+    lambda x, token, *state, hook, lanes: (x, token.strong()),
+    lambda x, token, *state, hook, lanes: [x, np.float64(token)],
+    jvp=lambda primals, tangents, **params: (first_p.bind(*primals, **params), tangents[:2]),
+    linearize=_first_linearize,
+    transpose=_first_transpose,
+    batch=_first_batch,
+    effects=lambda **params: Effect.HOOK,
+    multiple_results=True,
+    call=CallRules(
+        opaque=True, expand=lambda *avals, hook, lanes: stage(lambda x, token, *_: [x, token], avals, "hook")
+    ),
+    moves_data=True,
+    each_lane=True,
+    show=lambda *, hook, lanes: f"hook={hook.name}",
 )

@@ -30,7 +30,7 @@ class Attachment:
         The traced `BackwardState`, if there is one.
     lanes : tuple of (int, tuple of (int or None))
         Mapped axes, outermost first: the size, and where each value has the axis.
-    order : tuple of int, optional
+    order : tuple of int
         The place of each value in the user's list.
     """
 
@@ -41,7 +41,7 @@ class Attachment:
     count: int | None = 1
     state: tuple[Any, ...] = ()
     lanes: tuple[tuple[int, tuple[int | None, ...]], ...] = ()
-    order: tuple[int, ...] | None = None
+    order: tuple[int, ...] = (0,)
 
     def on(self, values: Sequence[Any], state: Sequence[Any] | None = None) -> Attachment:
         """The same for other values: those of another trace."""
@@ -51,12 +51,18 @@ class Attachment:
         """The same for values with a mapped axis."""
         return replace(self, values=tuple(values), lanes=((size, tuple(dims)), *self.lanes))
 
-    def reordered(self, order: Sequence[int]) -> Attachment:
-        """The same with the values in another order, of which the first is the anchor."""
-        lanes = tuple([(size, tuple([dims[i] for i in order])) for size, dims in self.lanes])
-        return replace(
-            self, values=tuple([self.values[i] for i in order]), count=1, lanes=lanes, order=tuple(order)
-        )
+    def chosen(self, places: Sequence[int], count: int | None) -> Attachment:
+        """The same with only these of the values, in this order."""
+        lanes = tuple([(size, tuple([dims[i] for i in places])) for size, dims in self.lanes])
+        values, order = [tuple([x[i] for i in places]) for x in (self.values, self.order)]
+        return replace(self, values=values, count=count, lanes=lanes, order=order)
+
+    def present(self) -> Attachment:
+        """The same without the values that are None: those that are not differentiated."""
+        places = [i for i, v in enumerate(self.values) if v is not None]
+        if len(places) == len(self.values):
+            return self
+        return self.chosen(places, None if self.count is None else sum(i < self.count for i in places))
 
     def params(self, tokens: tuple[Aval, ...]) -> dict[str, Any]:
         """The parameters of the equation."""

@@ -73,11 +73,17 @@ class Insertion:
                 "computed in it. Use register_hook for computed values",
                 attachment.hook.source,
             )
+        if attachment.hook.first_only:
+            for k in sorted(range(len(places)), key=places.__getitem__):
+                self.pending.setdefault(places[k], []).append(_Item(attachment, k))
+            return
         if count is None:  # of several values, the one defined first: its cotangent is complete last
             first = min(range(len(places)), key=places.__getitem__)
             order = [first, *[i for i in range(len(places)) if i != first]]
-            attachment = attachment.reordered(order)
+            attachment = attachment.chosen(order, 1)
             places, count = [places[i] for i in order], 1
+        if not count:
+            return  # nothing that it could replace is differentiated
         self.pending.setdefault(max(places[:count]), []).append(_Item(attachment, None))
         for k in range(count, len(places)):
             self.pending.setdefault(places[k], []).append(_Item(attachment, k))
@@ -86,6 +92,8 @@ class Insertion:
         for attachment, k in self.pending.get(place, ()):
             if k is None:
                 self._hook(attachment)
+            elif attachment.hook.first_only:
+                self._first(attachment, k)
             else:
                 self._note(attachment, k)
 
@@ -104,6 +112,16 @@ class Insertion:
         self.env.update(zip(anchors, results))
         for k, token in enumerate(results[count:]):
             self.tokens[id(attachment), count + k] = token
+
+    def _first(self, attachment: Attachment, k: int) -> None:
+        v = attachment.values[k]
+        token = self.tokens.get((id(attachment), 0), 0.0)
+        lanes = tuple([(size, (dims[k],)) for size, dims in attachment.lanes])
+        args = [self.env.get(v, v), token, *attachment.state]
+        params = {"hook": attachment.hook, "lanes": lanes}
+        op, results = self.make(attachment.primitive, args, params, attachment.hook.source)
+        self.made.append(op)
+        self.env[v], self.tokens[id(attachment), 0] = results
 
     def _note(self, attachment: Attachment, k: int) -> None:
         v = attachment.values[k]

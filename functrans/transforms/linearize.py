@@ -212,11 +212,12 @@ class LinearizeTrace(JVPTrace):
     def attach(self, attachment: Attachment) -> bool:
         pairs = [self.split(x) for x in attachment.values]
         variables = [t.linear if type(t) is LinearTracer else None for _, t in pairs]
-        outside = self.parent.attach(attachment.on([x for x, _ in pairs]))
-        if all(v is None for v in variables):
-            return outside
-        self.attached.append(attachment.on(variables))
-        return True
+        mine = any(v is not None for v in variables)
+        if mine:
+            self.attached.append(attachment.on(variables).present())
+        if mine and attachment.hook.last:
+            return True
+        return self.parent.attach(attachment.on([x for x, _ in pairs])) or mine
 
     def _linear(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """The shortcut for linear operations: the tangent has the type of the output."""

@@ -174,6 +174,12 @@ class StageTrace(Trace):
         def renamed(eqn: Eqn, env: dict[Any, Any]) -> Eqn:
             return substitute([eqn], env)[0]
 
+        for hook in [a.hook for a in self.attached if a.hook.last]:
+            raise HookError(
+                f"{hook.label}: the value is not an argument of the function that is differentiated, but computed in "
+                "it, or of the body of a loop. Use register_hook for such values",
+                hook.source,
+            )
         insertion = Insertion([e.outvars for e in eqns], make)
         attached = [a.on([self.atom(x) for x in a.values]) for a in self.attached]
         made = insertion.insert(eqns, attached, renamed)
