@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..control.hooks import FirstHook, Hook, MultiHook, PostAccumulateHook, first_p, hook_p, note_p
+from ..control.hook_calls import FirstHook, Hook, MultiHook, PostAccumulateHook
+from ..control.hooks import first_p, hook_p, note_p
 from ..core.attachment import Attachment
 from ..core.aval import aval_of
 from ..core.backward_state import BackwardState, state_value

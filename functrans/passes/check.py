@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..core.aval import Aval, aval_of
+from ..core.backward_state import BackwardState
 from ..core.config import config
 from ..core.errors import FunctransError, JaxprError
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var, subjaxprs
@@ -103,7 +104,7 @@ class _Checker:
             self.fail(where, f"variable {a!r} is used but not defined before", source)
 
     def constant(self, v: Var, value: Any, where: str) -> None:
-        if not isinstance(value, np.ndarray | np.generic | Tracer):
+        if not isinstance(value, np.ndarray | np.generic | Tracer | BackwardState):
             self.fail(where, f"must be an array, but is a {type(value).__name__}")
         aval = aval_of(value)
         if not _alike(aval, v.aval):

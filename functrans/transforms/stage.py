@@ -14,7 +14,7 @@ import numpy as np
 from ..arrays.array import read_only_copy, unwrap
 from ..core.attachment import Attachment
 from ..core.aval import PYTHON_SCALARS, Aval
-from ..core.backward_state import StateAval, stand_in
+from ..core.backward_state import BackwardState, StateAval, stand_in
 from ..core.dtypes import check_supported, native
 from ..core.errors import HookError
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
@@ -96,6 +96,8 @@ class StageTrace(Trace):
         if isinstance(x, Tracer):
             if not self._known_outside(x):
                 raise leaked(x)
+            return Var(x.aval), x
+        if type(x) is BackwardState:
             return Var(x.aval), x
         x = unwrap(x)
         if not x.dtype.isnative:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...control.callback import CALLBACKS, is_from_callback, made_before
-from ...control.hooks import run_hook_p
+from ...control.hook_calls import run_hook_p
+from ...control.inline_hooks import inline_hook_p
 from ...core import errors
 from ...core.config import config
 from ...core.context import run_quietly, run_with
@@ -19,7 +20,7 @@ from ...core.source import Source, replayed
 from ...core.tape import Tape
 from ...passes.toolkit import evaluate
 
-_CALLS_OF_USERS = CALLBACKS | {run_hook_p}
+_CALLS_OF_USERS = CALLBACKS | {run_hook_p, inline_hook_p}
 
 
 def evaluate_on_host(

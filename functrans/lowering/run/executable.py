@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 
 from ...control.body_cache import interned
 from ...control.callback import Replay, made_before
+from ...control.inline_hooks import guard, inline_hooks, specialized, state_among
 from ...core.backward_state import StateAval
 from ...core.config import config
 from ...core.context import new_lock, run_with
@@ -43,6 +44,8 @@ def compile_jaxpr(jaxpr: Jaxpr, donated: tuple[int, ...] = ()) -> Executable:
     Options are read now, from `config`. Outside `jit`, whose functions count what is compiled for them, equal
     equations have one executable: those of an eager loop are traced at each call, with new rules of the user's.
     """
+    if inline_hooks(jaxpr):
+        return GuardedExecutable(jaxpr)
     if jaxpr.stats is not None:
         return Executable(jaxpr, donated)
     plain = interned(inlined(jaxpr))
@@ -186,6 +189,47 @@ class Executable:
             else:
                 parts.append(step.python_source)
         return "\n\n".join(parts) + "\n"
+
+
+#: Forms of one program that are kept; then all are dropped.
+MOST_FORMS = 64
+
+
+class GuardedExecutable(Executable):
+    """A program with inline hooks: compiled for the hooks that are set when it is called, again if they change."""
+
+    def __init__(self, jaxpr: Jaxpr):
+        # Not the jaxpr itself, which keeps this object.
+        self._jaxpr = jaxpr.replace()
+        self._hooks = inline_hooks(jaxpr)
+        self._forms: dict[Hashable, Executable] = {}
+        self._lock = new_lock()
+
+    def call(self, *arrays: Any) -> list[np.ndarray]:
+        """Run the program with the hooks that are set now."""
+        state = state_among(self._jaxpr, arrays)
+        key = guard(self._hooks, state)
+        form = self._forms.get(key)
+        if form is None:
+            form = Executable(specialized(self._jaxpr, state))
+            with self._lock:
+                if len(self._forms) >= MOST_FORMS:
+                    self._forms.clear()
+                form = self._forms.setdefault(key, form)
+        return form.call(*arrays)
+
+    def compile(self) -> Executable:
+        """Nothing yet: the hooks are known when it is called."""
+        return self
+
+    @property
+    def steps(self) -> list[KernelUnit | HostStep]:
+        """Those of the forms that were compiled."""
+        return [step for form in self._forms.values() for step in form.steps]
+
+    def as_text(self) -> str:
+        """The forms that were compiled; before the first call, the program with its hooks as host calls."""
+        return "\n\n".join([f.as_text() for f in self._forms.values() or (Executable(self._jaxpr),)])
 
 
 def _failed(

@@ -147,6 +147,9 @@ class _Writer:
         self.noted: list[Any] = []  # the calls of kernels that are made once, also where a kernel fails later
         self.arguments = [self.name(v, "x") for v in jaxpr.invars]
         for v, c in zip(jaxpr.constvars, jaxpr.consts):
+            if isinstance(v.aval, StateAval):
+                self.constant("state", c)  # to keep it
+                c = state_number(c)
             self.names[self.name(v, "c")] = c if isinstance(v.aval, TapeAval) else tidy(c, v.aval.dtype)
             self.unpack(v)
         for i, v in enumerate(jaxpr.invars):

@@ -1,0 +1,366 @@
+"""A hook, and how it runs: directly on values of the current trace, or as a host call of compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..arrays.array import Array, read_only_copy, unwrap, wrap
+from ..core.aval import Aval, Zero, aval_of
+from ..core.backward_state import BackwardState, hook_runs, hooks_of, state_of
+from ..core.context import run_with
+from ..core.errors import ArgumentError, DtypeError, HookError, NoRuleError
+from ..core.primitive import Effect, Primitive
+from ..core.source import Source, replayed
+from ..core.trace import Tracer, eval_trace, tracing
+from ..frontend.arguments import value_of
+from ..primitives.structure.linear import batched_first, move_axis
+from ..transforms.batch import batch
+from .body_cache import UserCode, lasting
+from .callback import HOOK_NOTE, PYTHON_RANKS, Replay, made_before
+
+Lanes = tuple[tuple[int, tuple[int | None, ...]], ...]
+
+
+@dataclass(eq=False)
+class Hook(UserCode):
+    """One registration of a function that sees cotangents.
+
+    Attributes
+    ----------
+    function : callable or None
+        None where `member` names it.
+    state : BackwardState or None
+        Where `member` is looked up; None where the state is an operand.
+    member : str or None
+    mode : str
+        ``"host"`` or ``"inline"``.
+    source : Source or None
+        The user's line.
+    active : bool
+        Whether it has not been removed.
+    size : int
+        How many values it is attached to.
+    """
+
+    function: Callable[..., Any] | None
+    state: BackwardState | None
+    member: str | None
+    mode: str
+    source: Source | None
+    active: bool = True
+    size: int = 1
+    label = "cotangent_hook"
+    #: Whether it must run behind all others of a backward pass.
+    last = False
+    #: Whether what it returns does not matter.
+    observes = False
+    #: Whether it only gets the cotangent that is complete first.
+    first_only = False
+    #: Whether it gets zeros for cotangents that are zero; otherwise None.
+    dense = False
+
+    @property
+    def late(self) -> bool:
+        """Whether the state is an operand."""
+        return self.member is not None and self.state is None
+
+    @property
+    def name(self) -> str:
+        """The name of the hook, for messages and printing."""
+        if self.member is not None:
+            return self.member
+        found = getattr(self.function, "__name__", None)
+        return found if isinstance(found, str) else type(self.function).__name__
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @property
+    def shared(self) -> bool:  # type: ignore[override]
+        """Whether it holds nothing that dies before the process, and cannot be removed."""
+        return type(self) is Hook and (self.late or (self.function is not None and lasting(self.function)))
+
+    def _key(self) -> Hashable:
+        if not self.shared:
+            return id(self)
+        return id(self.function), self.member, self.mode, self.source
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def functions(self, state: BackwardState | None) -> Sequence[Callable[..., Any]]:
+        """The functions to call, as they are set now."""
+        if self.function is not None:
+            return (self.function,)
+        assert self.member is not None
+        found = state if self.state is None else self.state
+        assert found is not None
+        return hooks_of(found, self.member, self.source)
+
+    def call(self, f: Callable[..., Any], cts: Sequence[Any]) -> Sequence[Any]:
+        """What a user's function makes of the cotangents of all values: for each another one, or None to keep it."""
+        return [f(cts[0])]
+
+    def place(self, k: int) -> str:
+        """How messages name the `k`-th result."""
+        return ""
+
+    def run(
+        self, functions: Sequence[Callable[..., Any]], values: Sequence[Any], avals: Sequence[Aval | None]
+    ) -> list[Any]:
+        """The cotangents behind the hook.
+
+        Parameters
+        ----------
+        functions : sequence of callables
+        values : sequence
+            Arrays, numbers, tracers, or None for a cotangent that is zero.
+        avals : sequence of Aval
+            None for a value that is not differentiated.
+        """
+        cts = [None if x is None else wrap(read_only_copy(x)) for x in values]
+        for f in functions:
+            try:
+                found = run_with(hook_runs, True, self.call, f, cts)
+            except Exception as error:
+                self.explain(error, next(a for a in avals if a is not None))
+                raise
+            for k, new in enumerate(() if self.observes else found):
+                aval = avals[k]
+                if new is not None and cts[k] is not None and aval is not None:
+                    cts[k] = self._checked(new, aval, k)
+        return [unwrap(x) for x in cts]
+
+    def explain(self, error: Exception, aval: Aval) -> None:
+        """Note on an exception of the user's which hook raised it."""
+        at = "" if self.source is None else f", registered\n  at {self.source.describe()}"
+        error.add_note(f"{HOOK_NOTE}'{self.name}' of {_type(aval)} ({self.label}){at}")
+
+    def _checked(self, new: Any, aval: Aval, k: int) -> Any:
+        """A cotangent that a hook returned, in the type of that which it got."""
+        kind = type(new)
+        if kind in PYTHON_RANKS and not aval.shape and aval.dtype.kind in PYTHON_RANKS[kind]:
+            return wrap(np.array(new, aval.dtype))
+        if kind in PYTHON_RANKS:
+            new = np.asarray(new)
+        try:
+            value = value_of(new, lambda: "the result")
+        except (ArgumentError, DtypeError):
+            self._fail(
+                f"must return an array or None, but returned {str(new)[:40]!r} of type {kind.__name__}{self.place(k)}"
+            )
+        own = aval_of(value)
+        if own.shape != aval.shape:
+            self._fail(
+                f"has changed the size of value: it got {_type(aval)} and returned {_type(own)}{self.place(k)}. "
+                "Return an array of the shape that it gets, or None to keep that"
+            )
+        if own.dtype != aval.dtype and not (own.weak and own.dtype.kind == aval.dtype.kind):
+            self._fail(
+                f"has changed the type of value: it got {_type(aval)} and returned {_type(own)}{self.place(k)}. "
+                f"Convert the result: .astype({str(aval.dtype)!r})"
+            )
+        if isinstance(value, Tracer):
+            return value
+        return new if kind is Array else wrap(read_only_copy(np.asarray(value, aval.dtype)))
+
+    def _fail(self, problem: str) -> NoReturn:
+        raise HookError(f"{self.label}: the hook '{self.name}' {problem}", self.source)
+
+
+class MultiHook(Hook):
+    """A hook that sees the cotangents of several values, once all of them are complete."""
+
+    label = "register_multi_grad_hook"
+    observes = True
+
+    def call(self, f: Callable[..., Any], cts: Sequence[Any]) -> Sequence[Any]:
+        """The function gets the list of cotangents."""
+        f(list(cts))
+        return ()
+
+
+class FirstHook(Hook):
+    """A hook that sees the first of several cotangents that is complete."""
+
+    label = "register_multi_grad_hook"
+    observes = True
+    first_only = True
+
+    def call(self, f: Callable[..., Any], cts: Sequence[Any]) -> Sequence[Any]:
+        """The function gets the only one."""
+        f(cts[0])
+        return ()
+
+
+class PostAccumulateHook(Hook):
+    """A hook that sees the gradient of an argument when it is final."""
+
+    label = "post_accumulate_hook"
+    last = True
+    observes = True
+
+    def call(self, f: Callable[..., Any], cts: Sequence[Any]) -> Sequence[Any]:
+        """The function gets the gradient, and returns None."""
+        found = f(cts[0])
+        if found is not None:
+            self._fail(
+                f"must return None, but returned an object of type {type(found).__name__}: the gradient is final. Use "
+                "register_hook to replace it"
+            )
+        return ()
+
+
+def _type(aval: Aval) -> str:
+    return f"{aval.dtype}{list(aval.shape)}"
+
+
+# --- running ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class HookCall(UserCode):
+    """A hook with what is needed to run it on the cotangents that are there.
+
+    Attributes
+    ----------
+    hook : Hook
+    avals : tuple of Aval
+        Of all values, in the order of the hook, without mapped axes.
+    given : tuple of bool
+        Which of them have a cotangent among the operands; those without are None.
+    passing : tuple of bool
+        Which of the first ones have a result.
+    lanes : Lanes
+    order : tuple of int
+        Where each value stands among all that the hook is attached to; the others are not differentiated.
+    """
+
+    hook: Hook
+    avals: tuple[Aval, ...]
+    given: tuple[bool, ...]
+    passing: tuple[bool, ...]
+    lanes: Lanes
+    order: tuple[int, ...] = (0,)
+
+    @property
+    def shared(self) -> bool:  # type: ignore[override]
+        """As of the hook."""
+        return self.hook.shared
+
+    def results(self, operands: Sequence[Aval]) -> tuple[Aval, ...]:
+        """The types of the results, which are those of operands."""
+        if self.hook.observes:
+            return ()
+        found = iter(operands)
+        return tuple([next(found) for p in self.passing if p])
+
+    def direct(self, values: Sequence[Any], state: BackwardState | None) -> list[Any]:
+        """Run it on values of the current trace; under mapped axes once, on a traced example."""
+        if not self.hook.active:
+            return list(values)[: len(self.results(list(map(aval_of, values))))]
+        functions = self.hook.functions(state)
+        return self._mapped(functions, values, [(n, self._of_given(dims)) for n, dims in self.lanes])
+
+    def _of_given(self, dims: Sequence[int | None]) -> list[int | None]:
+        return [d for d, g in zip(dims, self.given) if g]
+
+    def _mapped(self, functions: Any, values: Sequence[Any], lanes: Sequence[tuple[int, Any]]) -> list[Any]:
+        if not lanes:
+            return self._once(functions, values)
+        (size, dims), *inner = lanes
+        outs, found = batch(lambda *xs: self._mapped(functions, xs, inner), size, values, dims)
+        return [_moved_to(size, x, d, to) for x, d, to in zip(outs, found, dims)]
+
+    def _once(self, functions: Any, values: Sequence[Any]) -> list[Any]:
+        hook, given = self.hook, iter(values)
+        cts: list[Any] = [None] * hook.size
+        avals: list[Aval | None] = [None] * hook.size
+        for place, g, aval in zip(self.order, self.given, self.avals):
+            cts[place], avals[place] = next(given) if g else None, aval
+        found = hook.run(functions, cts, avals)
+        if hook.observes:
+            return []
+        return [found[place] for place, p in zip(self.order, self.passing) if p]
+
+    def on_host(self, *operands: Any) -> list[Any]:
+        """Run it on numbers, for each lane; the last operand is the state where the hook needs it."""
+        log = made_before.get()
+        if type(log) is Replay and log:
+            return log.popleft()
+        hook = self.hook
+        state = None
+        if hook.late:
+            *operands, number = operands  # type: ignore[assignment]
+            state = state_of(number)
+        if not hook.active:
+            return list(operands[: 0 if hook.observes else sum(self.passing)])
+        functions = hook.functions(state)
+        lanes = [(n, self._of_given(dims)) for n, dims in self.lanes]
+        # By NumPy, as if no transformation were under way.
+        return run_with(replayed, None, tracing, eval_trace, self._each_lane, functions, operands, lanes)
+
+    def _each_lane(
+        self, functions: Any, values: Sequence[Any], lanes: Sequence[tuple[int, Any]]
+    ) -> list[Any]:
+        if not lanes:
+            return self._once(functions, values)
+        (size, dims), *inner = lanes
+        rows = []
+        for i in range(size):
+            row = [x if d is None else x[(*[slice(None)] * d, i)] for x, d in zip(values, dims)]
+            rows.append(self._each_lane(functions, row, inner))
+        if not size:
+            return [x.copy() for x in values[: 0 if self.hook.observes else sum(self.passing)]]
+        return [np.stack(column, axis=d) for column, d in zip(zip(*rows), dims)]
+
+
+def _moved_to(size: int, x: Any, dim: int | None, wanted: int | None) -> Any:
+    return x if wanted is None else move_axis(batched_first(size, x, dim), 0, wanted)
+
+
+def _run_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, call: HookCall) -> tuple[Any, Any]:
+    if not call.hook.observes and any(type(t) is not Zero for t in tangents):
+        raise NoRuleError(
+            f"{call.hook.label}: the hook '{call.hook.name}' runs as Python between two kernels, so it has no "
+            'derivative: a second derivative of compiled code needs mode="inline", which compiles the hook',
+            call.hook.source,
+        )
+    outs = run_hook_p.bind(*primals, call=call)
+    return outs, [Zero(x) for x in outs]
+
+
+def _run_batch(
+    size: int, args: Sequence[Any], dims: Sequence[int | None], *, call: HookCall
+) -> tuple[Any, Any]:
+    count = len(args) - call.hook.late
+    values = [batched_first(size, x, d) for x, d in zip(args[:count], dims)]
+    whole = tuple([0 if g else None for g in call.given])
+    lanes = ((size, whole), *call.lanes)
+    outs = run_hook_p.bind(*values, *args[count:], call=replace(call, lanes=lanes))
+    return outs, (0,) * len(outs)
+
+
+def _show_call(*, call: HookCall) -> str:
+    lanes = f", lanes={tuple(size for size, _ in call.lanes)}" if call.lanes else ""
+    return f"hook={call.hook.name}{lanes}"
+
+
+#: The cotangents behind a hook, from those that it sees: in compiled code a call of Python.
+run_hook_p: Primitive = Primitive(
+    "run_hook",
+    lambda *avals, call: call.results(avals),
+    lambda *args, call: call.on_host(*args),
+    jvp=_run_jvp,
+    batch=_run_batch,
+    effects=lambda **params: Effect.HOST,
+    multiple_results=True,
+    show=_show_call,
+)
