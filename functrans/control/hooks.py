@@ -168,30 +168,79 @@ hook_p: Primitive = Primitive(
 )
 
 
-def _note_linearize(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    out = note_p.bind(*primals)
-    t, token = tangents
-    if type(t) is Zero or type(token) is Zero:
-        return out, t
-    return out, note_p.bind(t, token)
+def _note_linearize(
+    primals: Sequence[Any], tangents: Sequence[Any], *, hook: Hook, lanes: Lanes, order: tuple[int, ...]
+) -> tuple[Any, Any]:
+    outs = note_p.bind(*primals, hook=hook, lanes=lanes, order=order)
+    count = len(outs)
+    ts, tokens = tangents[:count], tangents[count:]
+    mask = perturbed(ts)
+    if not any(mask):
+        return outs, ts
+    own = [x if type(t) is Zero else t for x, t in zip(primals, ts)]
+    if type(tokens[0]) is not Zero:
+        pushed = note_p.bind(*own, *tokens, hook=hook, lanes=lanes, order=order)
+    elif hook.dense:  # nothing that it could replace is differentiated: it looks at these cotangents alone
+        pushed = hook_p.bind(*own, hook=hook, tokens=(), lanes=lanes, order=order)
+    else:
+        return outs, ts
+    return outs, [t if m else Zero(t) for t, m in zip(pushed, mask)]
 
 
-def _note_batch(size: int, args: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, Any]:
-    return note_p.bind(*[batched_first(size, x, d) for x, d in zip(args, dims)]), 0
+def _note_transpose(cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
+    return [ct if type(a) is Linear else None for a, ct in zip(args, (*cts, *cts))]
 
 
-#: The first operand, of which a hook sees the cotangent by that of the second, a token.
+def _note_batch(
+    size: int,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    *,
+    hook: Hook,
+    lanes: Lanes,
+    order: tuple[int, ...],
+) -> tuple[Any, Any]:
+    count = len(args) // 2
+    values = [batched_first(size, x, d) for x, d in zip(args, dims)]
+    lanes = ((size, (0,) * count), *lanes)
+    return note_p.bind(*values, hook=hook, lanes=lanes, order=order), (0,) * count
+
+
+def _front(*values: Any, **params: Any) -> list[Any]:
+    return list(values[: len(values) // 2])
+
+
+#: The first half of the operands, of which a hook sees the cotangents by those of the second half, tokens.
 note_p: Primitive = Primitive(
     "note",
-    lambda x, token: x,
-    lambda x, token: x,
-    jvp=lambda primals, tangents: (note_p.bind(*primals), tangents[0]),
+    lambda *avals, **params: tuple(avals[: len(avals) // 2]),
+    _front,
+    jvp=lambda primals, tangents, **params: (note_p.bind(*primals, **params), tangents[: len(primals) // 2]),
     linearize=_note_linearize,
-    transpose=lambda ct, x, token: [ct if type(a) is Linear else None for a in (x, token)],
+    transpose=_note_transpose,
     batch=_note_batch,
     effects=lambda **params: Effect.HOOK,
-    call=CallRules(opaque=True, expand=lambda x, token: stage(lambda a, b: [a], (x, token), "note")),
+    multiple_results=True,
+    call=CallRules(opaque=True, expand=lambda *avals, **params: stage(_front, avals, "note")),
     moves_data=True,
+    each_lane=True,
+    show=lambda *, hook, lanes, order: f"hook={hook.name}",
+)
+
+#: The operands, as values that only the block reads which they are passed to, or which returns them.
+own_p: Primitive = Primitive(
+    "own",
+    lambda *avals: avals,
+    lambda *values: list(values),
+    jvp=lambda primals, tangents: (own_p.bind(*primals), list(tangents)),
+    batch=lambda size, args, dims: (
+        own_p.bind(*[batched_first(size, x, d) for x, d in zip(args, dims)]),
+        (0,) * len(args),
+    ),
+    multiple_results=True,
+    call=CallRules(opaque=True, expand=lambda *avals: stage(lambda *values: list(values), avals, "own")),
+    moves_data=True,
+    each_lane=True,
 )
 
 

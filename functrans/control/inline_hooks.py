@@ -43,7 +43,7 @@ Flat = Callable[..., list[Any]]
 
 
 @dataclass(frozen=True)
-class Pushed:
+class PushedHook:
     """Forward mode: primals and the tangents in `mask` to results and their tangents; or to the tangents alone."""
 
     mask: Mask
@@ -65,7 +65,7 @@ class Pushed:
 
 
 @dataclass(frozen=True)
-class Pulled:
+class PulledHook:
     """Reverse mode in the operands in `mask`, in which the function is linear: the others, and cotangents."""
 
     mask: Mask
@@ -87,7 +87,7 @@ class Pulled:
 
 
 @dataclass(frozen=True)
-class Batched:
+class BatchedHook:
     """Mapped over an axis of the operands; in front of the results."""
 
     size: int
@@ -115,14 +115,14 @@ class InlineHook(UserCode):
     Attributes
     ----------
     call : HookCall
-    steps : tuple of Pushed, Pulled or Batched
+    steps : tuple of PushedHook, PulledHook or BatchedHook
         The last one is applied last.
     """
 
     call: HookCall
-    steps: tuple[Pushed | Pulled | Batched, ...] = ()
+    steps: tuple[PushedHook | PulledHook | BatchedHook, ...] = ()
 
-    def then(self, step: Pushed | Pulled | Batched) -> InlineHook:
+    def then(self, step: PushedHook | PulledHook | BatchedHook) -> InlineHook:
         """With one step more."""
         return replace(self, steps=(*self.steps, step))
 
@@ -160,7 +160,7 @@ def _jvp(
     outs = inline_hook_p.bind(*primals, hook=hook, **params)
     if not any(mask):
         return outs, [Zero(x) for x in outs]
-    pushed = hook.then(Pushed(mask, tangents_only=True))
+    pushed = hook.then(PushedHook(mask, tangents_only=True))
     return outs, inline_hook_p.bind(*values, *chosen(ts, mask), *state, hook=pushed, **params)
 
 
@@ -169,7 +169,7 @@ def _transpose(cts: Sequence[Any], *args: Any, hook: InlineHook, **params: Any) 
     mask = tuple([type(a) is Linear for a in values])
     known = [a for a in values if type(a) is not Linear]
     avals = tuple([a.aval for a in values if type(a) is Linear])
-    pulled = hook.then(Pulled(mask, avals))
+    pulled = hook.then(PulledHook(mask, avals))
     found = inline_hook_p.bind(*known, *map(instantiate, cts), *state, hook=pulled, **params)
     return [*scatter(mask, found), *[None] * len(state)]
 
@@ -178,7 +178,7 @@ def _batch(
     size: int, args: Sequence[Any], dims: Sequence[int | None], *, hook: InlineHook, **params: Any
 ) -> tuple[Any, Any]:
     values, _ = hook.split(args)
-    batched = hook.then(Batched(size, tuple(dims[: len(values)])))
+    batched = hook.then(BatchedHook(size, tuple(dims[: len(values)])))
     outs = inline_hook_p.bind(*args, hook=batched, **params)
     return outs, (0,) * len(outs)
 
@@ -194,7 +194,11 @@ inline_hook_p: Primitive = Primitive(
     effects=lambda *, hook, host: Effect.HOST if host else Effect.HOOK,
     multiple_results=True,
     show=lambda *, hook, host: ", ".join(
-        [f"hook={hook.call.hook.name}", *[type(s).__name__.lower() for s in hook.steps], *["host"] * host]
+        [
+            f"hook={hook.call.hook.name}",
+            *[type(s).__name__.removesuffix("Hook").lower() for s in hook.steps],
+            *["host"] * host,
+        ]
     ),
 )
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .aval import Aval
-
 if TYPE_CHECKING:
     from .primitive import Primitive
 
@@ -51,19 +49,22 @@ class Attachment:
         """The same for values with a mapped axis."""
         return replace(self, values=tuple(values), lanes=((size, tuple(dims)), *self.lanes))
 
+    def lanes_of(self, places: Sequence[int]) -> tuple[tuple[int, tuple[int | None, ...]], ...]:
+        """The mapped axes of some of the values."""
+        return tuple([(size, tuple([dims[i] for i in places])) for size, dims in self.lanes])
+
     def chosen(self, places: Sequence[int], count: int | None) -> Attachment:
         """The same with only these of the values, in this order."""
-        lanes = tuple([(size, tuple([dims[i] for i in places])) for size, dims in self.lanes])
         values, order = [tuple([x[i] for i in places]) for x in (self.values, self.order)]
-        return replace(self, values=values, count=count, lanes=lanes, order=order)
+        return replace(self, values=values, count=count, lanes=self.lanes_of(places), order=order)
 
     def present(self) -> Attachment:
-        """The same without the values that are None: those that are not differentiated."""
+        """The same without the values that are None: those that are not differentiated.
+
+        If no value is left whose cotangent it could replace, the others pass through it.
+        """
         places = [i for i, v in enumerate(self.values) if v is not None]
         if len(places) == len(self.values):
             return self
-        return self.chosen(places, None if self.count is None else sum(i < self.count for i in places))
-
-    def params(self, tokens: tuple[Aval, ...]) -> dict[str, Any]:
-        """The parameters of the equation."""
-        return {"hook": self.hook, "tokens": tokens, "lanes": self.lanes, "order": self.order}
+        count = None if self.count is None else sum(i < self.count for i in places)
+        return self.chosen(places, len(places) if count == 0 else count)

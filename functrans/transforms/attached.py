@@ -22,10 +22,10 @@ from ..core.errors import HookError
 
 
 class _Item(NamedTuple):
-    """What is inserted behind a definition: the hook itself, or the note of one of its other values."""
+    """What is inserted behind a definition: the hook itself, or the note of some of its other values."""
 
     attachment: Attachment
-    noted: int | None
+    noted: tuple[int, ...]
 
 
 class Insertion:
@@ -66,66 +66,80 @@ class Insertion:
 
     def _schedule(self, attachment: Attachment) -> None:
         places = [self.place.get(v, -1) for v in attachment.values]
-        count = attachment.count
-        if attachment.hook.last and places[0] >= 0:
+        count, hook = attachment.count, attachment.hook
+        if hook.last and places[0] >= 0:
             raise HookError(
-                f"{attachment.hook.label}: the value is not an argument of the function that is differentiated, but "
-                "computed in it. Use register_hook for computed values",
-                attachment.hook.source,
+                f"{hook.label}: the value is not an argument of the function that is differentiated, but computed in "
+                "it. Use register_hook for computed values",
+                hook.source,
             )
-        if attachment.hook.first_only:
+        if hook.first_only:
             for k in sorted(range(len(places)), key=places.__getitem__):
-                self.pending.setdefault(places[k], []).append(_Item(attachment, k))
+                self._at(places[k], attachment, (k,))
             return
         if count is None:  # of several values, the one defined first: its cotangent is complete last
             first = min(range(len(places)), key=places.__getitem__)
             order = [first, *[i for i in range(len(places)) if i != first]]
             attachment = attachment.chosen(order, 1)
             places, count = [places[i] for i in order], 1
-        if not count:
-            return  # nothing that it could replace is differentiated
-        self.pending.setdefault(max(places[:count]), []).append(_Item(attachment, None))
-        for k in range(count, len(places)):
-            self.pending.setdefault(places[k], []).append(_Item(attachment, k))
+        self._at(max(places[:count]), attachment, ())
+        for place in dict.fromkeys(places[count:]):
+            noted = tuple([k for k in range(count, len(places)) if places[k] == place])
+            if len({attachment.values[k] for k in noted}) == len(noted):
+                self._at(place, attachment, noted)
+            else:  # one value twice: one note behind the other
+                for k in noted:
+                    self._at(place, attachment, (k,))
+
+    def _at(self, place: int, attachment: Attachment, noted: tuple[int, ...]) -> None:
+        self.pending.setdefault(place, []).append(_Item(attachment, noted))
 
     def _behind(self, place: int) -> None:
-        for attachment, k in self.pending.get(place, ()):
-            if k is None:
+        for attachment, noted in self.pending.get(place, ()):
+            if not noted:
                 self._hook(attachment)
             elif attachment.hook.first_only:
-                self._first(attachment, k)
+                self._first(attachment, noted[0])
             else:
-                self._note(attachment, k)
+                self._note(attachment, noted)
+
+    def _bind(
+        self, primitive: Any, attachment: Attachment, args: Sequence[Any], **params: Any
+    ) -> Sequence[Any]:
+        hook = attachment.hook
+        op, results = self.make(primitive, [*args, *attachment.state], {"hook": hook, **params}, hook.source)
+        self.made.append(op)
+        return results
+
+    def _now(self, values: Sequence[Any]) -> list[Any]:
+        return [self.env.get(v, v) for v in values]
 
     def _hook(self, attachment: Attachment) -> None:
         count = attachment.count
-        assert count is not None
         anchors, noted = attachment.values[:count], attachment.values[count:]
-        args = [*[self.env.get(v, v) for v in anchors], *attachment.state]
+        tokens = tuple([v.aval.strong() for v in noted])
+        params = {"tokens": tokens, "lanes": attachment.lanes, "order": attachment.order}
+        results = self._bind(attachment.primitive, attachment, self._now(anchors), **params)
+        self.env.update(zip(anchors, results))
+        for k, token in enumerate(results[count:]):
+            self.tokens[id(attachment), len(anchors) + k] = token
+
+    def _first(self, attachment: Attachment, k: int) -> None:
+        v, lanes = attachment.values[k], attachment.lanes_of((k,))
+        token = self.tokens.get((id(attachment), 0), 0.0)
+        results = self._bind(attachment.primitive, attachment, [*self._now([v]), token], lanes=lanes)
+        self.env[v], self.tokens[id(attachment), 0] = results
+
+    def _note(self, attachment: Attachment, noted: tuple[int, ...]) -> None:
+        values = [attachment.values[k] for k in noted]
+        tokens = [self.tokens[id(attachment), k] for k in noted]
+        order = tuple([attachment.order[k] for k in noted])
+        args, lanes = [*self._now(values), *tokens], attachment.lanes_of(noted)
         op, results = self.make(
-            attachment.primitive,
+            attachment.note,
             args,
-            attachment.params(tuple([v.aval.strong() for v in noted])),
+            {"hook": attachment.hook, "lanes": lanes, "order": order},
             attachment.hook.source,
         )
         self.made.append(op)
-        self.env.update(zip(anchors, results))
-        for k, token in enumerate(results[count:]):
-            self.tokens[id(attachment), count + k] = token
-
-    def _first(self, attachment: Attachment, k: int) -> None:
-        v = attachment.values[k]
-        token = self.tokens.get((id(attachment), 0), 0.0)
-        lanes = tuple([(size, (dims[k],)) for size, dims in attachment.lanes])
-        args = [self.env.get(v, v), token, *attachment.state]
-        params = {"hook": attachment.hook, "lanes": lanes}
-        op, results = self.make(attachment.primitive, args, params, attachment.hook.source)
-        self.made.append(op)
-        self.env[v], self.tokens[id(attachment), 0] = results
-
-    def _note(self, attachment: Attachment, k: int) -> None:
-        v = attachment.values[k]
-        token = self.tokens[id(attachment), k]
-        op, (result,) = self.make(attachment.note, [self.env.get(v, v), token], {}, attachment.hook.source)
-        self.made.append(op)
-        self.env[v] = result
+        self.env.update(zip(values, results))
