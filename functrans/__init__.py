@@ -14,6 +14,7 @@ from .api.callback import io_callback, pure_callback
 from .api.checkpoint import checkpoint, checkpoint_name, remat
 from .api.derivatives import jvp, linear_transpose, linearize, vjp
 from .api.grad import grad, value_and_grad
+from .api.hookable import MultiHandle, hookable, register_group_hooks
 from .api.hooks import (
     RemovableHandle,
     cotangent_hook,
@@ -62,6 +63,7 @@ __all__ = [
     "BackwardState",
     "Function",
     "FunctionError",
+    "MultiHandle",
     "RemovableHandle",
     "ShapeDtypeStruct",
     "Zero",
@@ -86,6 +88,7 @@ __all__ = [
     "flatten_util",
     "grad",
     "hessian",
+    "hookable",
     "io_callback",
     "jacfwd",
     "jacrev",
@@ -101,6 +104,7 @@ __all__ = [
     "post_accumulate_hook",
     "progress",
     "pure_callback",
+    "register_group_hooks",
     "register_hook",
     "register_multi_grad_hook",
     "remat",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from types import MethodType
 from typing import Any
 
@@ -44,6 +44,12 @@ class Cache:
                 return traced
             finally:
                 self._locks.pop(key, None)
+
+    def forget(self, keys: Iterable[Hashable]) -> None:
+        """Drop some of the traces."""
+        for key in keys:
+            self.traced.pop(key, None)
+        self.runners.clear()
 
     def clear(self) -> None:
         """Drop all traces and kernels."""

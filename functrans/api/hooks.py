@@ -18,7 +18,7 @@ from ..core.tracebacks import boundary
 from ..frontend.arguments import result, value_of
 from ..frontend.checked import checked
 
-_MODES = ("host", "inline")
+MODES = ("host", "inline")
 
 
 class RemovableHandle:
@@ -39,7 +39,7 @@ class RemovableHandle:
 
     __slots__ = ("_hook",)
 
-    def __init__(self, hook: Hook):
+    def __init__(self, hook: Any):
         self._hook = hook
 
     def remove(self) -> None:
@@ -59,7 +59,7 @@ class RemovableHandle:
 def _hook(kind: type[Hook], fn: Any, name: Any, mode: str) -> tuple[Hook, tuple[Any, ...]]:
     """The hook of a registration, and the traced state that it needs."""
     what = kind.label
-    if mode not in _MODES:
+    if mode not in MODES:
         raise ArgumentValueError(f"{what}: mode must be 'host' or 'inline', got {mode!r}")
     if isinstance(fn, BackwardState):
         if not isinstance(name, str) or not name.isidentifier():

@@ -16,6 +16,7 @@ from ..control.call import call_p, set_compiler
 from ..core.attachment import Attachment
 from ..core.aval import Aval, aval_of
 from ..core.config import config, trace_key
+from ..core.context import run_with
 from ..core.module_getattr import lazy_import
 from ..core.portable import Portable, in_words
 from ..core.trace import Tracer, current_trace, eval_trace, leaked
@@ -41,6 +42,7 @@ from .instances import check, held_weakly, instance_of, title_of, watch
 from .lowered import Lowered, Traced
 from .static import DonatedArguments, Split, StaticArguments
 from .stats import CacheInfo
+from .traced_blocks import TraceInProgress, traces
 
 #: Loads when something is first compiled: transformations outside `jit` do without.
 lowering = lazy_import("functrans.lowering.run.executable")
@@ -136,19 +138,23 @@ class Jitted(Portable):
         traced = cache.traced.get(key)
         if traced is not None:
             self._hit()
+            for block in traced.blocks:
+                block.met()
             return traced
 
         def trace() -> Traced:
             flat = Flat(self._fun, treedef, lambda f, dynamic: split.call(f, dynamic))
             check_states("jit", self._fun, avals, treedef)
             hooks: list[Attachment] = []
-            closed, captured = lift_tracers(stage(flat, avals, name_of(self._fun), cache.stats, hooks))
+            now = TraceInProgress(cache, key)
+            staged = run_with(traces, now, stage, flat, avals, name_of(self._fun), cache.stats, hooks)
+            closed, captured = lift_tracers(staged)
             self._after_tracing()
             donated = self._donated.leaves(split, treedef)
             if donated:
                 paths = [path for path, _ in tree_flatten_with_path(split.dynamic)[0]]
                 warn_unused(closed, donated, lambda i: argument_at("jit", self._fun, paths[i]))
-            return Traced(closed, flat.out_tree, captured, tuple(hooks), donated)
+            return Traced(closed, flat.out_tree, captured, tuple(hooks), donated, tuple(now.blocks))
 
         return cache.get(key, trace)
 

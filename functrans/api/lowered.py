@@ -14,13 +14,14 @@ from ..frontend.pytree import PyTreeDef
 from ..frontend.pytree.nodes import keystr
 from .donation import donating, with_arrays
 from .static import check_types
+from .traced_blocks import MetBlock
 
 
 class Traced(NamedTuple):
     """A traced function: its jaxpr, the structure of its result, and values of enclosing traces that it captured.
 
-    `hooks` are those that it registers on its arguments, which they name by place.
-    `donated` are the numbers of the leaves whose memory the result may take.
+    `hooks` are those that it registers on its arguments, which they name by place. `donated` are the numbers of the
+    leaves whose memory the result may take. `blocks` are the hookable functions that it calls.
     """
 
     jaxpr: Jaxpr
@@ -28,6 +29,7 @@ class Traced(NamedTuple):
     captured: tuple[Any, ...]
     hooks: tuple[Attachment, ...] = ()
     donated: tuple[int, ...] = ()
+    blocks: tuple[MetBlock, ...] = ()
 
 
 class Lowered(Unportable):
