@@ -50,6 +50,7 @@ class Cache:
         for key in keys:
             self.traced.pop(key, None)
         self.runners.clear()
+        self.latest = NO_CALL
 
     def clear(self) -> None:
         """Drop all traces and kernels."""

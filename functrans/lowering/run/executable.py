@@ -204,6 +204,7 @@ class GuardedExecutable(Executable):
         self._hooks = inline_hooks(jaxpr)
         self._forms: dict[Hashable, Executable] = {}
         self._lock = new_lock()
+        self.overwrites_last = True  # it overwrites nothing
 
     def call(self, *arrays: Any) -> list[np.ndarray]:
         """Run the program with the hooks that are set now."""
@@ -221,6 +222,12 @@ class GuardedExecutable(Executable):
     def compile(self) -> Executable:
         """Nothing yet: the hooks are known when it is called."""
         return self
+
+    def fast_call(
+        self, leaves: Sequence[Any], out_tree: PyTreeDef, weak: Sequence[bool]
+    ) -> tuple[Callable[[tuple[Any, ...]], bool], Callable[..., Any]] | None:
+        """None: each call looks at the hooks."""
+        return None
 
     @property
     def steps(self) -> list[KernelUnit | HostStep]:
