@@ -39,7 +39,7 @@ class Hookable(Transformed):
 
     def _arrived(self) -> None:
         self._programs = MetBlock()
-        self._groups: list[_Group] = []
+        self._groups: list[_BlockGroup] = []
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result, between its hooks."""
@@ -198,7 +198,7 @@ class _Watched:
         return tree_unflatten(self.treedef, leaves)
 
 
-class _Layout:
+class _Cotangents:
     """Where the cotangents of a tuple stand in its structure; it holds no value."""
 
     def __init__(self, watched: _Watched):
@@ -218,19 +218,19 @@ class _CallHook(Hook):
 
     dense = True
     block: Hookable
-    ins: _Layout | None
-    outs: _Layout
+    ins: _Cotangents | None
+    outs: _Cotangents
 
     @classmethod
     def of(cls, hook: _BlockHook, block: Hookable, ins: _Watched | None, outs: _Watched) -> _CallHook:
         """That of a call with these arguments and results."""
         found = cls(hook.function, None, None, hook.mode, hook.source)
         found.size = len(outs.values) + (0 if ins is None else len(ins.values))
-        found.block, found.outs = block, _Layout(outs)
-        found.ins = None if ins is None else _Layout(ins)
+        found.block, found.outs = block, _Cotangents(outs)
+        found.ins = None if ins is None else _Cotangents(ins)
         return found
 
-    def replaced(self, what: str, layout: _Layout, new: Any) -> list[Any]:
+    def replaced(self, what: str, layout: _Cotangents, new: Any) -> list[Any]:
         """The cotangents in a tuple that a hook returned."""
         if new is None:
             return [None] * len(layout.places)
@@ -278,7 +278,7 @@ class _FullBackwardHook(_CallHook):
 # --- groups -------------------------------------------------------------------------------------------------
 
 
-class _Group:
+class _BlockGroup:
     """Blocks that run together: a hook before the first of them, and one after the last."""
 
     def __init__(self, blocks: tuple[Hookable, ...], pre: Any, post: Any):
@@ -315,7 +315,7 @@ class MultiHandle:
 
     __slots__ = ("_group",)
 
-    def __init__(self, group: _Group):
+    def __init__(self, group: _BlockGroup):
         self._group = group
 
     def remove(self) -> None:
@@ -423,7 +423,7 @@ def register_group_hooks(
     for name, hook in (("pre", pre), ("post", post)):
         if hook is not None and not callable(hook):
             raise ArgumentError(f"register_group_hooks: {name} must be a function, got {str(hook)[:60]!r}")
-    group = _Group(found, pre, post)
+    group = _BlockGroup(found, pre, post)
     for block in found:
         block._groups = [group, *block._groups]
         block._programs.changed()
