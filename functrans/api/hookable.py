@@ -411,7 +411,7 @@ def register_group_hooks(
     >>> handle = ft.register_group_hooks([first, second], pre=lambda args: print("before"), post=lambda y: -y)
     >>> second(first(1.0))
     before
-    Array(-4.)
+    -4.0
     """
     found = tuple(blocks)
     for block in found:
