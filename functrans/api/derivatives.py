@@ -7,17 +7,10 @@ from typing import Any
 
 from ..arrays.array import unwrap
 from ..control.call import call_p
+from ..core import errors
 from ..core.aval import Aval, Zero, aval_of
 from ..core.backward_state import StateAval
 from ..core.dtypes import is_float0, is_inexact
-from ..core.errors import (
-    ArgumentError,
-    GradientError,
-    MissingRuleError,
-    NoRuleError,
-    SavedValuesFreedError,
-    ShapeError,
-)
 from ..core.portable import Unportable
 from ..core.tracebacks import boundary
 from ..frontend.arguments import (
@@ -87,7 +80,9 @@ def _fit_tree(tree: PyTree, treedef: PyTreeDef, avals: Sequence[Aval], what: str
     """
     leaves = derivative_leaves(tree, treedef)
     if isinstance(leaves, Mismatch):
-        raise ArgumentError(f"{what} must have the structure {treedef}, but has {tree_structure(tree)}")
+        raise errors.ArgumentError(
+            f"{what} must have the structure {treedef}, but has {tree_structure(tree)}"
+        )
     many = len(avals) > 1
     return [
         Zero(a) if x is None or is_float0(x) else _fitted(x, a, f"{what}, leaf {i}" if many else what)
@@ -100,13 +95,15 @@ def _fitted(x: Any, aval: Aval, what: str) -> Any:
     own = aval_of(x)
     mismatch = leaf_mismatch(own, aval, real_for_real)
     if mismatch == "shape":
-        raise ShapeError(
+        raise errors.ShapeError(
             f"{what} has shape {own.shape}, but its primal has shape {aval.shape}; they must be equal"
         )
     if not is_inexact(aval.dtype):
         return Zero(aval)
     if mismatch == "dtype":
-        raise GradientError(f"{what} is complex, but its primal has dtype {aval.dtype}; take the real part")
+        raise errors.GradientError(
+            f"{what} is complex, but its primal has dtype {aval.dtype}; take the real part"
+        )
     return convert(x, aval.dtype)
 
 
@@ -144,7 +141,7 @@ def jvp(
     (Array(0.), Array(2.))
     """
     if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
-        raise ArgumentError(
+        raise errors.ArgumentError(
             "jvp: primals and tangents must be tuples or lists of arguments, got "
             f"{type(primals).__name__} and {type(tangents).__name__}: write jvp(f, (x,), (t,))"
         )
@@ -243,7 +240,7 @@ class VJP(_Derivative):
         linear = self._linear
         if linear is None:
             how = "by the first call" if not self._retain else "by release()"
-            raise SavedValuesFreedError(
+            raise errors.SavedValuesFreedError(
                 f"vjp of {self._name}: Trying to backward through the graph a second time (or directly access saved "
                 "tensors after they have already been freed). Its residuals were freed "
                 f"{how}. Leave retain at True (the default), and call release() after the last call"
@@ -399,7 +396,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[PyTree
     ]
     for a in avals:
         if not is_inexact(a.dtype):
-            raise GradientError(
+            raise errors.GradientError(
                 f"linear_transpose of {name_of(fun)}: the primals (its arguments) must be float "
                 f"or complex, got {a.dtype}"
             )
@@ -414,10 +411,10 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[PyTree
         try:
             linear = (False,) * len(captured) + (True,) * len(avals)
             body, has = transpose_jaxpr(jaxpr, linear, nonzero)
-        except MissingRuleError:
+        except errors.MissingRuleError:
             raise
-        except NoRuleError as error:
-            raise GradientError(
+        except errors.NoRuleError as error:
+            raise errors.GradientError(
                 f"linear_transpose of {name_of(fun)}: the function is not linear: {error.message}"
             ) from None
         arg_cts = iter(call_p.bind(*captured, *[c for c in cts if type(c) is not Zero], jaxpr=body))

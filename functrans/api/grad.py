@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from ..core import errors
 from ..core.aval import Aval, aval_of
 from ..core.backward_state import StateAval
 from ..core.dtypes import is_complex, is_inexact
-from ..core.errors import ArgumentError, ArgumentValueError, BackwardStateError, GradientError
 from ..core.portable import Transformed
 from ..frontend.arguments import (
     Flat,
@@ -41,18 +41,20 @@ def checked_argnums(what: str, fun: Callable[..., Any], argnums: Argnums, nargs:
     """
     numbers = (argnums,) if isinstance(argnums, int) else argnums
     if not isinstance(numbers, tuple | list) or not all(type(i) is int for i in numbers):
-        raise ArgumentError(
+        raise errors.ArgumentError(
             f"{what} of {name_of(fun)}: argnums must be an int or a tuple of ints, got {argnums!r}"
         )
     for i in numbers:
         if not -nargs <= i < nargs:
-            raise ArgumentValueError(
+            raise errors.ArgumentValueError(
                 f"{what} of {name_of(fun)}: argnums={argnums!r}, but it was called with {nargs} positional "
                 f"argument{'s' if nargs != 1 else ''}; count from 0, and pass what you differentiate by position"
             )
     positions = tuple([i % nargs for i in numbers])
     if len(set(positions)) != len(positions):
-        raise ArgumentValueError(f"{what} of {name_of(fun)}: argnums={argnums!r} names an argument twice")
+        raise errors.ArgumentValueError(
+            f"{what} of {name_of(fun)}: argnums={argnums!r} names an argument twice"
+        )
     return positions
 
 
@@ -109,19 +111,19 @@ def _leaf_name(what: str, fun: Callable[..., Any], position: int, path: KeyPath)
 
 def _check_input(what: str, where: str, aval: Aval, holomorphic: bool) -> None:
     if type(aval) is StateAval:
-        raise BackwardStateError(
+        raise errors.BackwardStateError(
             f"{where} is a BackwardState, which has no derivative; select others with argnums"
         )
     dtype = aval.dtype
     if not is_inexact(dtype):
-        raise GradientError(
+        raise errors.GradientError(
             f"{where} has dtype {dtype}, but only float and complex arguments have derivatives. Pass a float "
             "(1.0 instead of 1, x.astype(float)), or select other arguments with argnums"
         )
     if holomorphic and not is_complex(dtype):
-        raise GradientError(f"{where} has dtype {dtype}, but holomorphic=True needs complex arguments")
+        raise errors.GradientError(f"{where} has dtype {dtype}, but holomorphic=True needs complex arguments")
     if what == "jacfwd" and is_complex(dtype) and not holomorphic:
-        raise GradientError(
+        raise errors.GradientError(
             f"{where} is complex. Pass holomorphic=True if the "
             "function is complex-differentiable, or differentiate in its real and imaginary parts"
         )
@@ -131,13 +133,13 @@ def _check_output(
     what: str, fun: Callable[..., Any], flat: Flat, outs: Sequence[Any], holomorphic: bool
 ) -> None:
     if len(outs) != 1 or flat.out_tree != tree_structure(0):
-        raise GradientError(
+        raise errors.GradientError(
             f"{what} of {name_of(fun)}: it must return one scalar, but returned the structure {flat.out_tree}"
             + ("; for (value, auxiliary data) pass has_aux=True" if not flat.has_aux else "")
         )
     aval = aval_of(outs[0])
     if aval.shape:
-        raise GradientError(
+        raise errors.GradientError(
             f"{what} of {name_of(fun)}: it must return a scalar, but returned an array of shape {aval.shape}. "
             "Reduce it (sum, mean), or use jacrev, jacfwd or vjp"
         )
@@ -147,7 +149,7 @@ def _check_output(
             if not is_complex(aval.dtype)
             else "Take the real part or abs, or pass holomorphic=True if the function is holomorphic"
         )
-        raise GradientError(
+        raise errors.GradientError(
             f"{what} of {name_of(fun)}: it returned a scalar of dtype {aval.dtype}"
             f"{' with holomorphic=True' if holomorphic else ''}. {cure}"
         )

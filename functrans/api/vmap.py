@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..core import errors
 from ..core.aval import aval_of
 from ..core.backward_state import StateAval
-from ..core.errors import ArgumentError, ArgumentValueError, AxisError, BackwardStateError
 from ..core.portable import Transformed
 from ..frontend.arguments import (
     Flat,
@@ -81,7 +81,7 @@ def vmap(
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not (in_axes is None or isinstance(in_axes, int | tuple)):
-        raise ArgumentError(
+        raise errors.ArgumentError(
             f"vmap of {name_of(fun)}: in_axes must be an int, None, or a tuple with one entry per "
             f"positional argument, got {in_axes!r}"
         )
@@ -100,7 +100,7 @@ class _Mapped(Transformed):
         """The results for all examples."""
         fun, in_axes = self._fun, self._in_axes
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-            raise ArgumentValueError(
+            raise errors.ArgumentValueError(
                 f"vmap of {name_of(fun)}: in_axes has {len(in_axes)} entries for {len(args)} positional arguments"
             )
         values, treedef = flatten_values((args, kwargs), partial(argument_at, "vmap", fun))
@@ -133,15 +133,15 @@ def _checked_axis(
     if axis is None:
         return None
     if type(aval_of(x)) is StateAval:
-        raise BackwardStateError(
+        raise errors.BackwardStateError(
             f"vmap of {name_of(fun)}: {places()[leaf]} is a BackwardState, which all examples share; its entry in "
             "in_axes must be None"
         )
     rank = len(shape_of(x))
     if type(axis) is not int:
-        raise ArgumentError(f"vmap of {name_of(fun)}: axes must be ints or None, got {axis!r}")
+        raise errors.ArgumentError(f"vmap of {name_of(fun)}: axes must be ints or None, got {axis!r}")
     if not -rank <= axis < rank:
-        raise AxisError(
+        raise errors.AxisError(
             f"vmap of {name_of(fun)}: in_axes asks for axis {axis} of {places()[leaf]} of shape {shape_of(x)}; use "
             "None for an argument that is not mapped"
         )
@@ -158,14 +158,14 @@ def _batch_size(
     sizes = {shape_of(x)[d] for x, d in zip(values, dims) if d is not None}
     if axis_size is not None:
         if not isinstance(axis_size, int | np.integer) or axis_size < 0:
-            raise ArgumentValueError(
+            raise errors.ArgumentValueError(
                 f"vmap of {name_of(fun)}: axis_size must be an integer of at least 0, got {axis_size!r}"
             )
         sizes.add(int(axis_size))
     if len(sizes) == 1:
         return sizes.pop()
     if not sizes:
-        raise ArgumentValueError(
+        raise errors.ArgumentValueError(
             f"vmap of {name_of(fun)}: no argument is mapped (in_axes are all None); pass axis_size, or an axis"
         )
     listed = ", ".join(
@@ -174,21 +174,23 @@ def _batch_size(
         if d is not None
     )
     explicit = f" and axis_size={axis_size}" if axis_size is not None else ""
-    raise ArgumentValueError(f"vmap of {name_of(fun)}: the mapped axes differ in size: {listed}{explicit}")
+    raise errors.ArgumentValueError(
+        f"vmap of {name_of(fun)}: the mapped axes differ in size: {listed}{explicit}"
+    )
 
 
 def _placed(fun: Callable[..., Any], size: int, x: Any, dim: int | None, axis: Any) -> Any:
     """The result with its batch axis at the position in `out_axes`."""
     if axis is None:
         if dim is not None:
-            raise ArgumentValueError(
+            raise errors.ArgumentValueError(
                 f"vmap of {name_of(fun)}: out_axes is None for a result that differs between examples (one example has "
                 f"shape {shape_of(x)[:dim] + shape_of(x)[dim + 1 :]}); pass an axis for it"
             )
         return x
     rank = len(shape_of(x)) + (dim is None)
     if type(axis) is not int or not -rank <= axis < rank:
-        raise AxisError(
+        raise errors.AxisError(
             f"vmap of {name_of(fun)}: out_axes asks for axis {axis!r} of a result with {rank} axes"
         )
     first = x if dim is not None else batched_first(size, x, None)

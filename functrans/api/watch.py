@@ -16,47 +16,26 @@ import functools
 import re
 import sys
 import threading
+import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from operator import itemgetter
-from types import (
-    BuiltinFunctionType,
-    FunctionType,
-    MemberDescriptorType,
-    MethodType,
-    ModuleType,
-    SimpleNamespace,
-)
 from typing import Any
 
 import numpy as np
 
 from ..arrays.array import Array
 from ..core.trace import Tracer
+from . import snapshots
 from .reads import MISSING, of_class
-from .snapshots import (
-    Attributes,
-    Closure,
-    Entries,
-    Functions,
-    Items,
-    Members,
-    Node,
-    Number,
-    Parts,
-    Same,
-    WritableArray,
-    in_cell,
-    in_slot,
-)
 
 _NUMBERS = (
     bool, int, float, complex, str, bytes, np.generic, range, slice, type(None), type(...), datetime.date,
     datetime.time, datetime.timedelta, decimal.Decimal,
 )  # fmt: skip
 _IDENTITIES = (
-    np.dtype, np.ufunc, ModuleType, BuiltinFunctionType, enum.Enum, re.Pattern, Array, Tracer, property, staticmethod,
-    classmethod, functools.cached_property, type(threading.Lock()), type(threading.RLock()),
+    np.dtype, np.ufunc, types.ModuleType, types.BuiltinFunctionType, enum.Enum, re.Pattern, Array, Tracer, property,
+    staticmethod, classmethod, functools.cached_property, type(threading.Lock()), type(threading.RLock()),
 )  # fmt: skip
 _LIBRARIES = sys.stdlib_module_names | {"numpy", "scipy", "numba"}
 _PACKAGE = __name__.partition(".")[0]
@@ -91,7 +70,7 @@ class Watch:
 
     def __init__(self, instance: Any, names: set[str] | None, *, lenient: bool = False):
         root = _NodeBuilder(lenient).root(instance, names)
-        quick = root.quickly() if type(root) is Attributes else None
+        quick = root.quickly() if type(root) is snapshots.Attributes else None
         self._root, self.kind = root, type(instance)
         #: Whether it has certainly not changed; each call checks this first.
         self.same: Callable[[Any], bool] = quick or (lambda x: root.changed(x) is None)
@@ -106,15 +85,15 @@ class _NodeBuilder:
 
     def __init__(self, lenient: bool):
         self.lenient = lenient
-        self.known: dict[int, tuple[Any, Node]] = {}
+        self.known: dict[int, tuple[Any, snapshots.Node]] = {}
         self.instance: Any = MISSING
         self.refers_back = False
 
-    def root(self, x: Any, names: set[str] | None) -> Node:
+    def root(self, x: Any, names: set[str] | None) -> snapshots.Node:
         """The node of an instance whose attributes of these names are read."""
         if names is None or not _is_plain(x):
             return self.node(x, "self")
-        node, self.instance = Attributes(x), x
+        node, self.instance = snapshots.Attributes(x), x
         self._add(node, x, names, "self")
         if not self.refers_back:
             return node
@@ -123,22 +102,22 @@ class _NodeBuilder:
         self.known.clear()
         return self.node(x, "self")
 
-    def node(self, x: Any, path: str) -> Node:
+    def node(self, x: Any, path: str) -> snapshots.Node:
         """The node of a value."""
         if isinstance(x, _NUMBERS):
-            return Number(x)
+            return snapshots.Number(x)
         if x is MISSING or isinstance(x, _IDENTITIES):
-            return Same(x)
+            return snapshots.Same(x)
         if x is self.instance:
             self.refers_back = True
-            return Node()
+            return snapshots.Node()
         known = self.known.get(id(x))
         if known is not None:
             return known[1]
         if len(self.known) >= _MOST:
             self._refuse(f"{path} (more than {_MOST} values are in it)", x)
-            return Node()
-        self.known[id(x)] = x, Same(x) if type(x).__weakrefoffset__ else Node()
+            return snapshots.Node()
+        self.known[id(x)] = x, snapshots.Same(x) if type(x).__weakrefoffset__ else snapshots.Node()
         node = self._made(x, path)
         self.known[id(x)] = x, node
         return node
@@ -147,35 +126,39 @@ class _NodeBuilder:
         if not self.lenient:
             raise UnwatchableError(path, x)
 
-    def _made(self, x: Any, path: str) -> Node:
+    def _made(self, x: Any, path: str) -> snapshots.Node:
         kind = type(x)
         if kind is np.ndarray and not x.dtype.hasobject:
-            return WritableArray(x)
+            return snapshots.WritableArray(x)
         if kind in (list, deque) or (isinstance(x, tuple) and not hasattr(x, "__dict__")):
-            return Items(kind, [self.node(v, f"{path}[{i}]") for i, v in enumerate(x)])
+            return snapshots.Items(kind, [self.node(v, f"{path}[{i}]") for i, v in enumerate(x)])
         if kind in (set, frozenset) and all(isinstance(v, _NUMBERS) for v in x):
-            return Members(kind(x))
+            return snapshots.Members(kind(x))
         if kind in (dict, OrderedDict, defaultdict):
-            return Entries(kind, [(self.node(k, path), self.node(v, f"{path}[{k!r}]")) for k, v in x.items()])
-        if kind is functools.partial or kind is MethodType:
+            return snapshots.Entries(
+                kind, [(self.node(k, path), self.node(v, f"{path}[{k!r}]")) for k, v in x.items()]
+            )
+        if kind is functools.partial or kind is types.MethodType:
             names = ("func", "args", "keywords") if kind is functools.partial else ("__func__", "__self__")
-            return Parts(kind, [(name, self.node(getattr(x, name), path)) for name in names])
-        if kind is FunctionType:
-            return Closure(x, self._captured([in_cell(c) for c in x.__closure__ or ()], path))
+            return snapshots.Parts(kind, [(name, self.node(getattr(x, name), path)) for name in names])
+        if kind is types.FunctionType:
+            return snapshots.Closure(
+                x, self._captured([snapshots.in_cell(c) for c in x.__closure__ or ()], path)
+            )
         if kind.__module__.partition(".")[0] == _PACKAGE:
             return self._transformed(x, path)
         if callable(x) and kind.__module__.partition(".")[0] in _LIBRARIES and not isinstance(x, type):
-            return Same(x)  # a function of a library
+            return snapshots.Same(x)  # a function of a library
         return self._object(x, path)
 
-    def _captured(self, values: list[Any], path: str) -> list[Node]:
+    def _captured(self, values: list[Any], path: str) -> list[snapshots.Node]:
         """The values that functions captured. Those that cannot be inspected are constants, as in any function."""
         before, self.lenient = self.lenient, True
         nodes = [self.node(v, path) for v in values]
         self.lenient = before
         return nodes
 
-    def _transformed(self, x: Any, path: str) -> Node:
+    def _transformed(self, x: Any, path: str) -> snapshots.Node:
         """An object of functrans: watches the user's functions in it."""
         attributes = getattr(x, "__dict__", _NOTHING).items()
         callables = {
@@ -183,13 +166,13 @@ class _NodeBuilder:
         }
         callables |= {name: v for name, v in attributes if isinstance(getattr(v, "functions", None), tuple)}
         values = [getattr(v, "functions", v) for v in callables.values()]
-        return Functions(x, list(zip(callables, self._captured(values, path))))
+        return snapshots.Functions(x, list(zip(callables, self._captured(values, path))))
 
-    def _object(self, x: Any, path: str) -> Node:
+    def _object(self, x: Any, path: str) -> snapshots.Node:
         cls = x if isinstance(x, type) else type(x)
         if not isinstance(x, type) and not _is_plain(x):
             self._refuse(path, x)
-        node = Attributes(x)
+        node = snapshots.Attributes(x)
         own = [] if isinstance(x, type) else list(getattr(x, "__dict__", ()))
         known = [
             c for c in cls.__mro__ if c.__module__.partition(".")[0] not in _LIBRARIES and c is not object
@@ -199,19 +182,19 @@ class _NodeBuilder:
         node.count = None if isinstance(x, type) else len(own)
         return node
 
-    def _add(self, node: Attributes, x: Any, names: set[str], path: str) -> None:
+    def _add(self, node: snapshots.Attributes, x: Any, names: set[str], path: str) -> None:
         cls, space = (x, _NOTHING) if isinstance(x, type) else (type(x), getattr(x, "__dict__", _NOTHING))
         for name in sorted(names):
             where = f"{path}.{name}"
             entry = of_class(cls, name)
-            if isinstance(entry, MemberDescriptorType) and not isinstance(x, type):
-                node.slots.append((name, entry, self.node(in_slot(entry, x), where)))
+            if isinstance(entry, types.MemberDescriptorType) and not isinstance(x, type):
+                node.slots.append((name, entry, self.node(snapshots.in_slot(entry, x), where)))
             elif name in space and not hasattr(type(entry), "__set__"):
                 value = space[name]
                 simple = isinstance(value, _NUMBERS) or type(value) is Array
                 (node.constant if simple else node.own).append((name, self.node(value, where)))
-            elif type(entry) is FunctionType or _is_library_descriptor(type(entry)):
-                node.inherited.append((name, Same(entry)))
+            elif type(entry) is types.FunctionType or _is_library_descriptor(type(entry)):
+                node.inherited.append((name, snapshots.Same(entry)))
             else:
                 node.inherited.append((name, self.node(entry, where)))
         constant_names = [name for name, _ in node.constant]
@@ -227,12 +210,12 @@ class _NodeBuilder:
 def _is_plain(x: Any) -> bool:
     """Whether an object's state is all in its dictionary and slots, since its classes are written in Python."""
     kind = type(x)
-    if kind is SimpleNamespace:
+    if kind is types.SimpleNamespace:
         return True
     classes = kind.__mro__[:-1]
     if not all(c.__flags__ & _HEAP and (kind.__dictoffset__ or "__slots__" in vars(c)) for c in classes):
         return False
-    slots = {id(v) for c in classes for v in vars(c).values() if isinstance(v, MemberDescriptorType)}
+    slots = {id(v) for c in classes for v in vars(c).values() if isinstance(v, types.MemberDescriptorType)}
     return kind.__itemsize__ == 0 and kind.__basicsize__ <= object.__basicsize__ + _WORD * (len(slots) + 2)
 
 
@@ -244,4 +227,4 @@ def _is_library_descriptor(kind: type) -> bool:
 
 def _may_be_read(name: str, value: Any) -> bool:
     """Whether an entry of a class is an attribute of its instances."""
-    return not name.startswith("__") or type(value) is FunctionType
+    return not name.startswith("__") or type(value) is types.FunctionType

@@ -17,13 +17,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from ..core.errors import (
-    ArgumentError,
-    ArgumentValueError,
-    IntegerRangeError,
-    TracerBoolConversionError,
-    TracerIntegerConversionError,
-)
+from ..core import errors
 from ..core.trace import Tracer
 
 _NO_VALUE = getattr(np, "_NoValue", None)
@@ -66,19 +60,21 @@ class ArgumentKind:
             pass
         where = f"{function}: {parameter}"
         if isinstance(value, Tracer):
-            error = TracerBoolConversionError if self is FLAG else TracerIntegerConversionError
+            error = errors.TracerBoolConversionError if self is FLAG else errors.TracerIntegerConversionError
             raise error(
                 f"{where} must be {self.description} known while tracing, but is a traced value of type {value.aval}. "
                 f"Mark the argument static: jit(f, static_argnames={parameter!r})"
             )
         if isinstance(value, int) and abs(value) > _LARGEST:
-            raise ArgumentValueError(f"{where} must be {self.description}: {value} does not fit into 64 bits")
+            raise errors.ArgumentValueError(
+                f"{where} must be {self.description}: {value} does not fit into 64 bits"
+            )
         actual = f"got {shown(value)} of type {type(value).__name__}"
         if self.is_function:
-            raise ArgumentError(f"{function}: expected a function for {parameter}, {actual}")
+            raise errors.ArgumentError(f"{function}: expected a function for {parameter}, {actual}")
         if self.description.startswith("one of ") and isinstance(value, str):
-            raise ArgumentValueError(f"{where} must be {self.description}, {actual}")
-        raise ArgumentError(f"{where} must be {self.description}, {actual}")
+            raise errors.ArgumentValueError(f"{where} must be {self.description}, {actual}")
+        raise errors.ArgumentError(f"{where} must be {self.description}, {actual}")
 
 
 def shown(value: Any) -> str:
@@ -92,9 +88,9 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def too_large(value: int, where: str = "") -> IntegerRangeError:
+def too_large(value: int, where: str = "") -> errors.IntegerRangeError:
     """The error for a Python integer outside the range of 64 bits."""
-    return IntegerRangeError(
+    return errors.IntegerRangeError(
         f"{where}the Python integer {shown(value)} does not fit into 64 bits, and functrans has no arrays of objects "
         "(NumPy computes with them). Write a float"
     )
@@ -115,11 +111,11 @@ def one_of(value: Any, known: Sequence[str], where: str) -> None:
     """
     listed = ", ".join(map(repr, known))
     if not isinstance(value, str):
-        raise ArgumentError(
+        raise errors.ArgumentError(
             f"{where} must be one of {listed}, got {shown(value)} of type {type(value).__name__}"
         )
     if value not in tuple(known):
-        raise ArgumentValueError(f"{where} must be one of {listed}, got {value!r}")
+        raise errors.ArgumentValueError(f"{where} must be one of {listed}, got {value!r}")
 
 
 # --- single values ------------------------------------------------------------------------------------------

@@ -24,19 +24,7 @@ from ..core.aval import PYTHON_NUMBERS
 from ..core.errors import ArgumentError, NoAttributeError
 from ..core.operators import operators
 from ..core.trace import Tracer
-from .refusals import (
-    ATTRIBUTES,
-    COPY,
-    PRINTERS,
-    READ_ONLY,
-    WRITERS,
-    Flags,
-    calls_operator,
-    operator_refused,
-    refuse,
-    refused,
-    writable,
-)
+from . import refusals
 
 _ndarray = np.ndarray
 _asarray = np.asarray
@@ -148,7 +136,9 @@ def check_out(name: str, kwargs: dict[str, Any]) -> None:
         return
     for x in out if type(out) is tuple else (out,):
         if is_immutable(x):
-            refuse(f"np.{name}(..., out=x)", f"Use the returned value: x = np.{name}(...). {COPY}")
+            refusals.refuse(
+                f"np.{name}(..., out=x)", f"Use the returned value: x = np.{name}(...). {refusals.COPY}"
+            )
 
 
 class _ArrayType(type):
@@ -216,26 +206,27 @@ class Array(np.ndarray, metaclass=_ArrayType):
                 out = getattr(ufunc, method)(*plain, **kwargs)
                 return targets[0] if out is not NotImplemented and len(targets) == 1 else out
         if method == "at" and is_immutable(inputs[0]):
-            refuse(
-                f"np.{ufunc.__name__}.at(x, ...)", f"Write x = x.at[i].add(v) (or .multiply, .min). {COPY}"
+            refusals.refuse(
+                f"np.{ufunc.__name__}.at(x, ...)",
+                f"Write x = x.at[i].add(v) (or .multiply, .min). {refusals.COPY}",
             )
-        if not (isinstance(inputs[0], np.generic) and calls_operator(sys._getframe(1))):
+        if not (isinstance(inputs[0], np.generic) and refusals.calls_operator(sys._getframe(1))):
             return getattr(ufunc, method)(*plain, **kwargs)
         try:
             return wrap_all(ufunc(*plain, **kwargs))
         except (ValueError, TypeError) as error:
-            raise refused(error, ufunc.__name__, operators.ufunc[ufunc], *plain) from None
+            raise refusals.refused(error, ufunc.__name__, operators.ufunc[ufunc], *plain) from None
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
         if any(issubclass(kind, Tracer) for kind in types):
             return NotImplemented
-        if func in WRITERS and args and is_immutable(args[0]):
-            refuse(f"np.{func.__name__}(x, ...)", f"{WRITERS[func]}. {COPY}")
+        if func in refusals.WRITERS and args and is_immutable(args[0]):
+            refusals.refuse(f"np.{func.__name__}(x, ...)", f"{refusals.WRITERS[func]}. {refusals.COPY}")
         check_out(func.__name__, kwargs)
-        if func in PRINTERS:
+        if func in refusals.PRINTERS:
             return func(np.asarray(args[0]), *args[1:], **kwargs)
         out = func(*unwrap_all(args), **unwrap_all(kwargs))
-        return out if func in READ_ONLY else writable(out)
+        return out if func in refusals.READ_ONLY else refusals.writable(out)
 
     # --- reading --------------------------------------------------------------------------------------------
 
@@ -256,7 +247,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
         try:
             part = _getitem(plain, index)
         except (IndexError, MemoryError) as error:
-            raise refused(error, "getitem", operators.operator["getitem"], plain, index) from None
+            raise refusals.refused(error, "getitem", operators.operator["getitem"], plain, index) from None
         return part if _flags(self).writeable else wrap(part)
 
     @property
@@ -275,7 +266,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
     @property
     def flags(self) -> Any:
         """Memory layout, read-only."""
-        return Flags(_flags(self))
+        return refusals.Flags(_flags(self))
 
     def view(self, dtype: Any = None, type: Any = None) -> Any:
         """The same memory with another dtype, or as another class of array (``x.view(np.ndarray)``)."""
@@ -309,13 +300,13 @@ class Array(np.ndarray, metaclass=_ArrayType):
         try:
             return wrap_all(divmod(_view(self, _ndarray), unwrap(other)))
         except (ValueError, TypeError, MemoryError) as error:
-            raise operator_refused(error, operator.floordiv, self, other) from None
+            raise refusals.operator_refused(error, operator.floordiv, self, other) from None
 
     def __rdivmod__(self, other: Any) -> Any:
         try:
             return wrap_all(divmod(unwrap(other), _view(self, _ndarray)))
         except (ValueError, TypeError, MemoryError) as error:
-            raise operator_refused(error, operator.floordiv, other, self) from None
+            raise refusals.operator_refused(error, operator.floordiv, other, self) from None
 
     def __round__(self, ndigits: int | None = None) -> Any:
         return wrap(_view(self, _ndarray).round(ndigits or 0))
@@ -327,16 +318,18 @@ class Array(np.ndarray, metaclass=_ArrayType):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if not is_work_space(self):
-            refuse("x[i] = v", f"Write x = x.at[i].set(v) (or .add, .multiply, .min, .max). {COPY}")
+            refusals.refuse(
+                "x[i] = v", f"Write x = x.at[i].set(v) (or .add, .multiply, .min, .max). {refusals.COPY}"
+            )
         _view(self, _ndarray)[unwrap_all(index)] = unwrap(value)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        refuse(f"x.{name} = ...", ATTRIBUTES.get(name, "Make a new array instead"))
+        refusals.refuse(f"x.{name} = ...", refusals.ATTRIBUTES.get(name, "Make a new array instead"))
 
     def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
         """Raise for ``write=True``."""
         if write:
-            refuse("x.setflags(write=True)", "Make a copy to modify: y = np.array(x)")
+            refusals.refuse("x.setflags(write=True)", "Make a copy to modify: y = np.array(x)")
 
 
 class WeakArray(Array):

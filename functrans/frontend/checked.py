@@ -17,16 +17,8 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from ..arrays.arguments import FLAG, kind_of, shown, too_large
+from ..core import errors
 from ..core.context import new_rlock
-from ..core.errors import (
-    ArgumentError,
-    ArgumentValueError,
-    ArrayTooLargeError,
-    FunctransError,
-    ImmutableArrayError,
-    IntegerRangeError,
-    InvalidIndexError,
-)
 from ..core.source import is_internal
 from ..core.trace import Tracer
 from ..core.tracebacks import show_users_frames
@@ -34,7 +26,7 @@ from ..core.tracebacks import show_users_frames
 F = TypeVar("F", bound=Callable[..., Any])
 _Parameter = inspect.Parameter
 #: Errors that pass unchanged: the last two arise only if the user asks NumPy or Python for them.
-_PASSING = (FunctransError, AssertionError, NotImplementedError, FloatingPointError, Warning)
+_PASSING = (errors.FunctransError, AssertionError, NotImplementedError, FloatingPointError, Warning)
 
 
 def checked(function: F) -> F:
@@ -176,7 +168,7 @@ def _name(function: Callable[..., Any]) -> str:
 def refuse_out(name: str, out: Any) -> None:
     """Raise if the caller passed an array to write into."""
     if out is not None:
-        raise ImmutableArrayError(
+        raise errors.ImmutableArrayError(
             f"{name}(..., out=x): functrans does not write into arrays. Use the returned value"
         )
 
@@ -236,17 +228,17 @@ def _written(
 # --- errors without a name ----------------------------------------------------------------------------------
 
 
-def _class_for(error: Exception) -> type[FunctransError]:
+def _class_for(error: Exception) -> type[errors.FunctransError]:
     """The typed error that the same ``except`` clauses catch."""
     if isinstance(error, MemoryError) or any(text in str(error) for text in _TOO_LARGE):
-        return ArrayTooLargeError
+        return errors.ArrayTooLargeError
     if isinstance(error, OverflowError):
-        return IntegerRangeError
+        return errors.IntegerRangeError
     if isinstance(error, IndexError):
-        return InvalidIndexError
+        return errors.InvalidIndexError
     if isinstance(error, ValueError | ArithmeticError | LookupError | RuntimeError):
-        return ArgumentValueError
-    return ArgumentError
+        return errors.ArgumentValueError
+    return errors.ArgumentError
 
 
 _TOO_LARGE = ("array is too big", "Maximum allowed size", "Maximum allowed dimension", "Unable to allocate")

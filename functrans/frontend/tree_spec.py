@@ -14,15 +14,7 @@ import numpy as np
 from ..core.aval import Aval
 from ..core.dtypes import is_complex
 from ..core.errors import PytreeError
-from .pytree import (
-    PyTree,
-    PyTreeDef,
-    first_difference,
-    leaf_path,
-    tree_flatten,
-    tree_leaves,
-    tree_unflatten,
-)
+from . import pytree
 from .pytree.nodes import KeyPath, keystr
 
 #: Whether a leaf of one type may stand for a leaf of another with the same shape: ``accepts(own, expected)``.
@@ -80,18 +72,18 @@ class TreeSpec(NamedTuple):
         The types of its leaves.
     """
 
-    tree: PyTreeDef
+    tree: pytree.PyTreeDef
     avals: Sequence[Aval]
 
-    def structure_mismatch(self, tree: PyTreeDef) -> Mismatch | None:
+    def structure_mismatch(self, tree: pytree.PyTreeDef) -> Mismatch | None:
         """Where a structure first differs; None where it does not."""
         if tree is self.tree or tree == self.tree:
             return None
-        path, expected, actual = first_difference(self.tree, tree) or ((), str(self.tree), str(tree))
+        path, expected, actual = pytree.first_difference(self.tree, tree) or ((), str(self.tree), str(tree))
         return Mismatch("structure", path, expected, actual)
 
     def mismatch(
-        self, tree: PyTreeDef, avals: Iterable[Aval], accepts: Accepts = same_dtype
+        self, tree: pytree.PyTreeDef, avals: Iterable[Aval], accepts: Accepts = same_dtype
     ) -> Mismatch | None:
         """Where a tree with this structure and these leaves first differs; None where it does not."""
         mismatch = self.structure_mismatch(tree)
@@ -100,7 +92,7 @@ class TreeSpec(NamedTuple):
         for i, (own, expected) in enumerate(zip(avals, self.avals)):
             aspect = leaf_mismatch(own, expected, accepts)
             if aspect:
-                return Mismatch(aspect, leaf_path(self.tree, i), expected, own, i)
+                return Mismatch(aspect, pytree.leaf_path(self.tree, i), expected, own, i)
         return None
 
 
@@ -111,9 +103,9 @@ def leaf_mismatch(own: Aval, expected: Aval, accepts: Accepts) -> str:
     return "" if own.dtype == expected.dtype or accepts(own, expected) else "dtype"
 
 
-def derivative_leaves(tree: PyTree, treedef: PyTreeDef) -> list[Any] | Mismatch:
+def derivative_leaves(tree: pytree.PyTree, treedef: pytree.PyTreeDef) -> list[Any] | Mismatch:
     """The leaves of a derivative of a tree with this structure: None for each leaf of a part that is None."""
-    leaves, own = tree_flatten(tree)
+    leaves, own = pytree.tree_flatten(tree)
     if own is treedef or own == treedef:
         return leaves
     completed = _completed(tree, treedef)
@@ -124,15 +116,15 @@ def derivative_leaves(tree: PyTree, treedef: PyTreeDef) -> list[Any] | Mismatch:
     return mismatch
 
 
-def _completed(tree: PyTree, treedef: PyTreeDef) -> list[Any] | None:
-    prefix, own = tree_flatten(tree, is_leaf=lambda x: x is None)
+def _completed(tree: pytree.PyTree, treedef: pytree.PyTreeDef) -> list[Any] | None:
+    prefix, own = pytree.tree_flatten(tree, is_leaf=lambda x: x is None)
     try:
-        parts = own.flatten_up_to(tree_unflatten(treedef, range(treedef.num_leaves)))
+        parts = own.flatten_up_to(pytree.tree_unflatten(treedef, range(treedef.num_leaves)))
     except PytreeError:
         return None
     leaves: list[Any] = []
     for x, part in zip(prefix, parts):
         if x is not None and type(part) is not int:
             return None
-        leaves += [x] * len(tree_leaves(part))
+        leaves += [x] * len(pytree.tree_leaves(part))
     return leaves

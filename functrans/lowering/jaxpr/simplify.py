@@ -16,16 +16,9 @@ from ...core.config import config
 from ...core.context import run_quietly
 from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ...core.kernel import Pointwise
+from ...passes import toolkit
 from ...passes.check import check_jaxpr, verified
 from ...passes.rewriter import Rewriter
-from ...passes.toolkit import (
-    constants_to_literals,
-    drop_unused_constants,
-    inline,
-    live_equations,
-    map_subjaxprs,
-    narrowed,
-)
 from ...primitives.elementwise.identities import barrier_p
 from .reshapes import raise_reshapes
 from .sparse_sums import gather_sums
@@ -49,7 +42,7 @@ def simplify(jaxpr: Jaxpr, *, strict: bool = False, within: bool = False) -> Jax
     """
     jaxpr = inlined(jaxpr, within=within)
     eqns, outvars = [_with_simple_bodies(e, strict) for e in jaxpr.eqns], list(jaxpr.outvars)
-    narrow = partial(narrowed, strict=strict)
+    narrow = partial(toolkit.narrowed, strict=strict)
 
     def checked(stage: str, eqns: list[Eqn], outvars: list[Atom]) -> tuple[list[Eqn], list[Atom]]:
         if config.verify:
@@ -57,14 +50,16 @@ def simplify(jaxpr: Jaxpr, *, strict: bool = False, within: bool = False) -> Jax
         return eqns, outvars
 
     eqns, outvars = checked("rewriting", *rewrite(eqns, outvars))
-    eqns = live_equations(eqns, outvars, narrow)
+    eqns = toolkit.live_equations(eqns, outvars, narrow)
     if not strict:
-        eqns = live_equations(gather_sums(eqns, outvars), outvars, partial(narrowed, strict=True))
+        eqns = toolkit.live_equations(
+            gather_sums(eqns, outvars), outvars, partial(toolkit.narrowed, strict=True)
+        )
         checked("gathering sums", eqns, outvars)
     eqns, _ = checked("raising reshapes", raise_reshapes(eqns, outvars), outvars)
     eqns, outvars = rewrite(eqns, outvars)
-    eqns, outvars = checked("simplification", live_equations(eqns, outvars, narrow), outvars)
-    return drop_unused_constants(jaxpr.replace(eqns=eqns, outvars=outvars))
+    eqns, outvars = checked("simplification", toolkit.live_equations(eqns, outvars, narrow), outvars)
+    return toolkit.drop_unused_constants(jaxpr.replace(eqns=eqns, outvars=outvars))
 
 
 # --- calls --------------------------------------------------------------------------------------------------
@@ -88,9 +83,9 @@ def inlined(jaxpr: Jaxpr, *, within: bool = False) -> Jaxpr:
         # Captured values of a loop's body are operands of the loop; those of its expansion alone have nowhere to go.
         return None if within and expanded.consts else expanded
 
-    flat = constants_to_literals(inline(jaxpr, body_of))
+    flat = toolkit.constants_to_literals(toolkit.inline(jaxpr, body_of))
     flat = flat.replace(eqns=[_with_bodies(e, _inlined_body) for e in flat.eqns])
-    return verified(drop_unused_constants(flat), "inlining calls")
+    return verified(toolkit.drop_unused_constants(flat), "inlining calls")
 
 
 def _without_calls(eqn: Eqn) -> bool:
@@ -114,7 +109,7 @@ def _with_bodies(eqn: Eqn, of: Callable[[Jaxpr], Jaxpr]) -> Eqn:
     """The equation of a loop or a branch with other bodies; itself if they are unchanged."""
     if eqn.primitive.is_call:
         return eqn
-    params = map_subjaxprs(eqn.params, of)
+    params = toolkit.map_subjaxprs(eqn.params, of)
     return eqn if params is eqn.params else eqn.replace(params=params)
 
 

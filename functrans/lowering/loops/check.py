@@ -9,41 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from .ir import (
-    BOOL,
-    C_CALLS,
-    COMPARISONS,
-    INT64,
-    OPERATIONS,
-    ROLES,
-    BufferDecl,
-    Call,
-    Const,
-    Copy,
-    Declare,
-    Extent,
-    Fail,
-    For,
-    Get,
-    HostCall,
-    If,
-    Kernel,
-    Let,
-    Load,
-    LocalVar,
-    Param,
-    Ref,
-    Reserve,
-    Set,
-    StatementList,
-    Store,
-    Value,
-    While,
-    rounds,
-    touches,
-    touches_of,
-    walk,
-)
+from . import ir
 
 if TYPE_CHECKING:
     from .split_functions import PartCall
@@ -60,8 +26,8 @@ def real_dtype(dtype: np.dtype) -> np.dtype:
 
 def result_dtype(op: str, dtypes: tuple[np.dtype, ...]) -> np.dtype:
     """The dtype of an operation's value (except for ``cast``)."""
-    if op in COMPARISONS:
-        return BOOL
+    if op in ir.COMPARISONS:
+        return ir.BOOL
     if op == "select":
         return dtypes[1]
     if op in ("abs", "real", "imag"):
@@ -73,7 +39,7 @@ def result_dtype(op: str, dtypes: tuple[np.dtype, ...]) -> np.dtype:
     return dtypes[0]
 
 
-def verify(kernel: Kernel) -> None:
+def verify(kernel: ir.Kernel) -> None:
     """Check definitions before uses, dtypes, ranks and roles.
 
     Raises
@@ -84,7 +50,7 @@ def verify(kernel: Kernel) -> None:
     _Verifier(kernel)
 
 
-def verify_plan(kernel: Kernel, before: Mapping[int, str]) -> None:
+def verify_plan(kernel: ir.Kernel, before: Mapping[int, str]) -> None:
     """Check that values needed at the same time do not share a storage.
 
     Parameters
@@ -103,7 +69,7 @@ def verify_plan(kernel: Kernel, before: Mapping[int, str]) -> None:
     lives: dict[str, list[int]] = {}
     places: dict[str, set[str]] = {}
     for time, statement in enumerate(kernel.body.statements):
-        for touch in touches(StatementList([statement])):
+        for touch in ir.touches(ir.StatementList([statement])):
             old = before[id(touch.buffer)]
             lives.setdefault(old, [time, time])[1] = time
             places.setdefault(old, set()).add(touch.buffer.place)
@@ -142,11 +108,11 @@ def verify_parts(calls: Sequence[PartCall]) -> None:
         check.part(call, users)
 
 
-def _buffers_in(x: Any) -> Iterator[BufferDecl]:
+def _buffers_in(x: Any) -> Iterator[ir.BufferDecl]:
     """The buffers that a field of a statement holds."""
-    if isinstance(x, BufferDecl):
+    if isinstance(x, ir.BufferDecl):
         yield x
-    elif type(x) is Ref:
+    elif type(x) is ir.Ref:
         yield x.buffer
     elif isinstance(x, tuple):
         for part in x:
@@ -154,7 +120,7 @@ def _buffers_in(x: Any) -> Iterator[BufferDecl]:
 
 
 class _Verifier:
-    def __init__(self, kernel: Kernel):
+    def __init__(self, kernel: ir.Kernel):
         self.kernel = kernel
         self.where: Any = "buffers"
         self.seen: set[Any] = set()
@@ -163,14 +129,14 @@ class _Verifier:
             self.fail(f"duplicate buffer names in {names}")
         self.buffers = {id(b) for b in kernel.buffers}
         for b in kernel.buffers:
-            if not (b.role in ROLES and b.name.isidentifier()):
+            if not (b.role in ir.ROLES and b.name.isidentifier()):
                 self.fail(f"bad declaration {b}")
             for n in b.shape:
                 literal = isinstance(n, int) and n >= 0
-                if not (literal or (type(n) is Param and b.role != "stack")):
+                if not (literal or (type(n) is ir.Param and b.role != "stack")):
                     self.fail(f"bad extent {n!r} of {b.name}")
-                if type(n) is Param:
-                    self.operand(n, INT64)
+                if type(n) is ir.Param:
+                    self.operand(n, ir.INT64)
         self.body(kernel.body, set())
 
     def fail(self, message: str) -> NoReturn:
@@ -194,26 +160,26 @@ class _Verifier:
             if not (b.dtype == their.dtype and len(b.shape) == len(their.shape)):
                 self.fail(f"{b} is not {their}")
         callers = {id(b): their for b, their in pairs}
-        for touch in touches(part.body):
+        for touch in ir.touches(part.body):
             b, first = touch.buffer, touch.strided
             if id(b) in callers:  # the others hold results
-                extents = [call.ints[n.slot] if type(n) is Param else n for n in b.shape[first:]]
+                extents = [call.ints[n.slot] if type(n) is ir.Param else n for n in b.shape[first:]]
                 expected = [*callers[id(b)].shape[first:]]
                 if extents != expected:
                     self.fail(f"extents {extents} of {b.name} should be {expected}")
 
     def operand(self, x: Any, dtype: np.dtype | None = None, scope: set[Any] | None = None) -> np.dtype:
-        if type(x) is Value:
+        if type(x) is ir.Value:
             if not (scope is not None and x in scope):
                 self.fail(f"{x} is used where it is not defined")
-        elif type(x) is Param:
-            n = self.kernel.ints if x.dtype == INT64 else self.kernel.floats - (x.dtype.kind == "c")
-            if not (x.dtype == INT64 or x.dtype.kind in "fc"):
+        elif type(x) is ir.Param:
+            n = self.kernel.ints if x.dtype == ir.INT64 else self.kernel.floats - (x.dtype.kind == "c")
+            if not (x.dtype == ir.INT64 or x.dtype.kind in "fc"):
                 self.fail(f"a parameter of dtype {x.dtype}")
             if not (0 <= x.slot < n):
                 self.fail(f"{x} is outside the parameter slots")
         else:
-            if type(x) not in (Const, Extent):
+            if type(x) not in (ir.Const, ir.Extent):
                 self.fail(f"{x!r} is not an operand")
         if not (dtype is None or x.dtype == dtype):
             self.fail(f"{x!r} should have dtype {dtype}")
@@ -225,11 +191,11 @@ class _Verifier:
         self.seen.add(value)
         scope.add(value)
 
-    def access(self, s: Load | Store, scope: set[Any]) -> np.dtype:
+    def access(self, s: ir.Load | ir.Store, scope: set[Any]) -> np.dtype:
         if len(s.index) != len(s.buffer.shape):
             self.fail(f"{len(s.index)} indices for {s.buffer}")
         for i in s.index:
-            self.operand(i, INT64, scope)
+            self.operand(i, ir.INT64, scope)
         if s.part not in (None, 0, 1):
             self.fail(f"part {s.part}")
         if s.part is None:
@@ -238,19 +204,19 @@ class _Verifier:
             self.fail(f"a part of {s.buffer.dtype}")
         return real_dtype(s.buffer.dtype)
 
-    def let(self, s: Let, scope: set[Any]) -> None:
-        if s.op in C_CALLS:
-            if C_CALLS[s.op] != len(s.args):
+    def let(self, s: ir.Let, scope: set[Any]) -> None:
+        if s.op in ir.C_CALLS:
+            if ir.C_CALLS[s.op] != len(s.args):
                 self.fail(f"{s.op} of {len(s.args)} operands")
             for a in s.args:
                 self.operand(a, real_dtype(s.value.dtype), scope)
             self.define(s.value, scope)
             return
-        if OPERATIONS.get(s.op) != len(s.args):
+        if ir.OPERATIONS.get(s.op) != len(s.args):
             self.fail(f"operation {s.op!r} of {len(s.args)} operands")
         dtypes = tuple(self.operand(a, None, scope) for a in s.args)
         if s.op == "select":
-            if not (dtypes[0] == BOOL and dtypes[1] == dtypes[2]):
+            if not (dtypes[0] == ir.BOOL and dtypes[1] == dtypes[2]):
                 self.fail(f"select of {dtypes}")
         elif s.op != "cast" and len(set(dtypes)) != 1:
             self.fail(f"{s.op} of different dtypes {dtypes}")
@@ -264,7 +230,7 @@ class _Verifier:
             self.fail(f"{s.op} gives {result_dtype(s.op, dtypes)}")
         self.define(s.value, scope)
 
-    def body(self, body: StatementList, outer: set[Any]) -> None:
+    def body(self, body: ir.StatementList, outer: set[Any]) -> None:
         scope = set(outer)
         for s in body.statements:
             self.where = s
@@ -272,7 +238,7 @@ class _Verifier:
 
     def touched(self, s: Any) -> None:
         """Every buffer in a statement is declared, and `touches_of`, on which all plans rely, reports it."""
-        reported = {id(touch.buffer) for touch in touches_of(s)}
+        reported = {id(touch.buffer) for touch in ir.touches_of(s)}
         for name in type(s).__slots__:
             for b in _buffers_in(getattr(s, name)):
                 if id(b) not in self.buffers:
@@ -283,84 +249,84 @@ class _Verifier:
     def statement(self, s: Any, scope: set[Any]) -> None:
         self.touched(s)
         match s:
-            case Let():
+            case ir.Let():
                 self.let(s, scope)
-            case Load():
+            case ir.Load():
                 if s.value.dtype != self.access(s, scope):
                     self.fail("the value's dtype is not the buffer's")
                 self.define(s.value, scope)
-            case Store():
+            case ir.Store():
                 self.operand(s.x, self.access(s, scope), scope)
                 if s.buffer.role == "in":
                     self.fail(f"store to input {s.buffer.name}")
-            case For():
-                self.operand(s.start, INT64, scope)
-                self.operand(s.stop, INT64, scope)
+            case ir.For():
+                self.operand(s.start, ir.INT64, scope)
+                self.operand(s.stop, ir.INT64, scope)
                 inner = set(scope)
-                if s.var.dtype != INT64:
+                if s.var.dtype != ir.INT64:
                     self.fail("a loop variable is int64")
                 self.define(s.var, inner)
                 self.body(s.body, inner)
-                if s.independent and rounds(s, 2) > 1:
+                if s.independent and ir.rounds(s, 2) > 1:
                     self.independence(s)
-            case While():
+            case ir.While():
                 tested = set(scope)
                 for inner in s.test.statements:
                     self.statement(inner, tested)
-                self.operand(s.condition, BOOL, tested)
+                self.operand(s.condition, ir.BOOL, tested)
                 self.body(s.body, scope)
-            case If():
-                self.operand(s.condition, BOOL, scope)
+            case ir.If():
+                self.operand(s.condition, ir.BOOL, scope)
                 self.body(s.then, scope)
                 self.body(s.orelse, scope)
-            case Declare():
+            case ir.Declare():
                 self.operand(s.init, s.var.dtype, scope)
                 self.define(s.var, scope)
-            case Get():
+            case ir.Get():
                 if s.var not in scope:
                     self.fail("the local is not declared here")
                 if s.value.dtype != s.var.dtype:
                     self.fail("the value's dtype is not the local's")
                 self.define(s.value, scope)
-            case Set():
+            case ir.Set():
                 if s.var not in scope:
                     self.fail("the local is not declared here")
                 self.operand(s.x, s.var.dtype, scope)
-            case Copy():
+            case ir.Copy():
                 if s.target.dtype != s.source.dtype:
                     self.fail("copy between dtypes")
                 if not (s.target.role != "in" or s.target.place == s.source.place):
                     self.fail("copy to an input")
-            case Call():
+            case ir.Call():
                 self.call(s, scope)
-            case Fail():
-                self.operand(s.condition, BOOL, scope)
-            case HostCall():
-                self.operand(s.number, INT64, scope)
+            case ir.Fail():
+                self.operand(s.condition, ir.BOOL, scope)
+            case ir.HostCall():
+                self.operand(s.number, ir.INT64, scope)
                 for ref in s.refs:
-                    self.operand(ref.offset, INT64, scope)
-            case Reserve():
+                    self.operand(ref.offset, ir.INT64, scope)
+            case ir.Reserve():
                 if s.tape.role != "tape":
                     self.fail("no tape")
-                self.operand(s.needed, INT64, scope)
-                self.operand(s.limit, INT64, scope)
+                self.operand(s.needed, ir.INT64, scope)
+                self.operand(s.limit, ir.INT64, scope)
             case _:
                 self.fail(f"{s!r} is not a statement")
 
-    def independence(self, loop: For) -> None:
+    def independence(self, loop: ir.For) -> None:
         """Each iteration writes only its own elements, and reads none that another one writes."""
-        inside = list(walk(loop.body))
-        own = {s.var for s in inside if type(s) is Declare}
-        written = {touch.buffer.place for touch in touches(loop.body) if touch.writes}
+        inside = list(ir.walk(loop.body))
+        own = {s.var for s in inside if type(s) is ir.Declare}
+        written = {touch.buffer.place for touch in ir.touches(loop.body) if touch.writes}
         strides: dict[str, int] = {}
         for s in inside:
-            if type(s) is Set and s.var not in own:
+            if type(s) is ir.Set and s.var not in own:
                 self.fail("iterations share a local")
-            for touch in touches_of(s):
+            for touch in ir.touches_of(s):
                 place = touch.buffer.place
                 if place not in written:
                     continue
-                if not isinstance(s, Load | Store):
+                if not isinstance(s, ir.Load | ir.Store):
                     self.fail(f"iterations share {place}")
                 # The elements at different numbers on one axis are different, whatever the other axes are.
                 axes = [d for d, i in enumerate(s.index) if i is loop.var]
@@ -373,16 +339,16 @@ class _Verifier:
                 ):
                     self.fail(f"iterations overlap in {place}")
 
-    def call(self, s: Call, scope: set[Any]) -> None:
+    def call(self, s: ir.Call, scope: set[Any]) -> None:
         for a in s.args:
             if isinstance(a, str):
                 if len(a) != 1:
                     self.fail(f"character argument {a!r}")
-            elif type(a) is LocalVar:
+            elif type(a) is ir.LocalVar:
                 if a not in scope:
                     self.fail("the local is not declared here")
-            elif type(a) is Ref:
-                self.operand(a.offset, INT64, scope)
+            elif type(a) is ir.Ref:
+                self.operand(a.offset, ir.INT64, scope)
             elif isinstance(a, tuple):  # the parts of a complex number
                 for part in a:
                     self.operand(part, None, scope)

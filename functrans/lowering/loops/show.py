@@ -4,31 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .ir import (
-    BufferDecl,
-    Call,
-    Const,
-    Copy,
-    Declare,
-    Extent,
-    Fail,
-    For,
-    Get,
-    HostCall,
-    If,
-    Kernel,
-    Let,
-    Load,
-    LocalVar,
-    Param,
-    Ref,
-    Reserve,
-    Set,
-    StatementList,
-    Store,
-    Value,
-    While,
-)
+from . import ir
 
 _SHORT = {"float": "f", "int": "i", "uint": "u", "complex": "c"}
 
@@ -40,7 +16,7 @@ def short(dtype: Any) -> str:
     return _SHORT.get(stem, stem) + name[len(stem) :]
 
 
-def show(kernel: Kernel) -> str:
+def show(kernel: ir.Kernel) -> str:
     """The kernel's text, without the names of the kernel and its buffers.
 
     Examples
@@ -65,9 +41,9 @@ def show(kernel: Kernel) -> str:
 
 
 class _KernelPrinter:
-    def __init__(self, kernel: Kernel):
-        self.values: dict[Value, str] = {}
-        self.locals: dict[LocalVar, str] = {}
+    def __init__(self, kernel: ir.Kernel):
+        self.values: dict[ir.Value, str] = {}
+        self.locals: dict[ir.LocalVar, str] = {}
         self.buffers: dict[int, str] = {}
         self.lines = [
             "kernel" + (f" ints={kernel.ints} floats={kernel.floats}" if kernel.ints or kernel.floats else "")
@@ -77,7 +53,7 @@ class _KernelPrinter:
             self.declare(b, places.setdefault(b.place, len(places)))
         self.body(kernel.body, "")
 
-    def declare(self, b: BufferDecl, place: int) -> None:
+    def declare(self, b: ir.BufferDecl, place: int) -> None:
         name = self.buffers[id(b)] = f"b{len(self.buffers)}"
         shape = ",".join(
             n if isinstance(n, str) else str(n) if isinstance(n, int) else self.operand(n) for n in b.shape
@@ -86,77 +62,77 @@ class _KernelPrinter:
 
     def operand(self, x: Any) -> str:
         kind = type(x)
-        if kind is Value:
+        if kind is ir.Value:
             return self.values[x]
-        if kind is Extent:
+        if kind is ir.Extent:
             return str(x.value)
-        if kind is Param:
+        if kind is ir.Param:
             return f"p{x.slot}:{short(x.dtype)}"
-        if kind is Const:
+        if kind is ir.Const:
             return f"{x.value!r}:{short(x.dtype)}"
-        if kind is LocalVar:
+        if kind is ir.LocalVar:
             return f"&{self.locals[x]}"
-        if kind is Ref:
+        if kind is ir.Ref:
             return f"&{self.buffers[id(x.buffer)]}+{self.operand(x.offset)}"
         return repr(x)
 
-    def element(self, buffer: BufferDecl, index: tuple[Any, ...], part: int | None) -> str:
+    def element(self, buffer: ir.BufferDecl, index: tuple[Any, ...], part: int | None) -> str:
         suffix = "" if part is None else (".real", ".imag")[part]
         return f"{self.buffers[id(buffer)]}[{','.join(map(self.operand, index))}]{suffix}"
 
-    def define(self, value: Value) -> str:
+    def define(self, value: ir.Value) -> str:
         name = self.values[value] = f"v{len(self.values)}"
         return f"{name}:{short(value.dtype)}"
 
-    def body(self, body: StatementList, indent: str) -> None:
+    def body(self, body: ir.StatementList, indent: str) -> None:
         out, show = self.lines, self.operand
         for s in body.statements:
             match s:
-                case Let():
+                case ir.Let():
                     args = " ".join(map(show, s.args))
                     out.append(
                         f"{indent}{self.define(s.value)} = {s.op}{' reassoc' if s.reassoc else ''} {args}"
                     )
-                case Load():
+                case ir.Load():
                     source = self.element(s.buffer, s.index, s.part)
                     out.append(f"{indent}{self.define(s.value)} = {source}")
-                case Store():
+                case ir.Store():
                     out.append(f"{indent}{self.element(s.buffer, s.index, s.part)} = {show(s.x)}")
-                case Declare():
+                case ir.Declare():
                     name = self.locals[s.var] = f"l{len(self.locals)}"
                     out.append(f"{indent}local {name}:{short(s.var.dtype)} = {show(s.init)}")
-                case Get():
+                case ir.Get():
                     out.append(f"{indent}{self.define(s.value)} = {self.locals[s.var]}")
-                case Set():
+                case ir.Set():
                     out.append(f"{indent}{self.locals[s.var]} = {show(s.x)}")
-                case For():
+                case ir.For():
                     bounds = f"{show(s.start)}..{show(s.stop)}{' reverse' if s.reverse else ''}"
                     bounds += " interruptible" if s.interruptible else ""
                     bounds += " independent" if s.independent else ""
                     self.define(s.var)
                     out.append(f"{indent}for {self.values[s.var]} in {bounds}:")
                     self.body(s.body, indent + "  ")
-                case While():
+                case ir.While():
                     out.append(f"{indent}while:")
                     self.body(s.test, indent + "  ")
                     out.append(f"{indent}do if {show(s.condition)}:")
                     self.body(s.body, indent + "  ")
-                case If():
+                case ir.If():
                     out.append(f"{indent}if {show(s.condition)}:")
                     self.body(s.then, indent + "  ")
                     if s.orelse.statements:
                         out.append(f"{indent}else:")
                         self.body(s.orelse, indent + "  ")
-                case Copy():
+                case ir.Copy():
                     out.append(f"{indent}copy {self.buffers[id(s.target)]} {self.buffers[id(s.source)]}")
-                case Call():
+                case ir.Call():
                     args = " ".join(map(show, s.args))
                     result = "" if s.value is None else f"{self.define(s.value)} = "
                     out.append(f"{indent}{result}{s.letter}{s.routine} {args}")
-                case HostCall():
+                case ir.HostCall():
                     refs = " ".join(map(show, s.refs))
                     out.append(f"{indent}host {show(s.number)} {refs} reads {s.reads}")
-                case Reserve():
+                case ir.Reserve():
                     out.append(f"{indent}reserve {self.buffers[id(s.tape)]} {show(s.needed)} {show(s.limit)}")
-                case Fail():
+                case ir.Fail():
                     out.append(f"{indent}fail {s.equation} if {show(s.condition)}")
