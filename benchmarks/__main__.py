@@ -9,6 +9,7 @@ import sys
 from .environment import describe, on_one_core, require
 
 COMMANDS = {
+    "import": "import and first compile in a new process",
     "compile": "cold compile time of small programs",
     "cache": "first calls in a second process, with the cache on disk",
     "run": "compiled value and gradient of typical workloads",
@@ -19,6 +20,9 @@ COMMANDS = {
     "dispatch": "cost of calling a compiled function",
     "batch": "further batch sizes: traces and compiles",
 }
+
+#: The modules of commands that have another name.
+_MODULES = {"import": "start_up"}
 
 
 def main() -> int:
@@ -41,7 +45,8 @@ def main() -> int:
     on_one_core()
     print(describe(), flush=True)
     # Late, after the environment is set: the modules import NumPy and Numba, which read it once.
-    return importlib.import_module(f".{options.command}", __package__).main(options)
+    module = _MODULES.get(options.command, options.command)
+    return importlib.import_module(f".{module}", __package__).main(options)
 
 
 if __name__ == "__main__":

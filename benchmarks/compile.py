@@ -13,12 +13,17 @@ import numpy as np
 
 from . import backends
 from .measure import number, ratio, shapes, table
+from .start_up import print_first_compiles, start_up
 from .workloads import elementwise, mixed, unrolled
 
 
 def main(options: argparse.Namespace) -> int:
     """Print start-up and cold compile times; 1 where functrans did not really compile."""
-    contestants = start_up()
+    print_first_compiles(start_up(("functrans", "jax"), options.repeats or 7))
+    print()
+    contestants = backends.functrans(), backends.jax()
+    for backend in contestants:
+        _warm_up(backend)
     programs: list[tuple[str, Callable[..., Any], tuple[np.ndarray, ...], dict[str, int]]] = []
     rng = np.random.default_rng(0)
     row, matrices = (rng.normal(size=1000),), (rng.normal(size=(32, 24)), rng.normal(size=(24, 24)) / 5)
@@ -48,28 +53,13 @@ def main(options: argparse.Namespace) -> int:
     return 1 if warm else 0
 
 
-def start_up() -> tuple[backends.Backend, backends.Backend]:
-    """Load both contestants and compile something else with each, to print what a process pays once."""
-    rows, loaded = [], []
-    for name, load in (("functrans", backends.functrans), ("JAX", backends.jax)):
-        start = perf_counter()
-        backend = load()
-        imported = perf_counter()
-        first = _warm_up(backend)
-        rows.append([name, number(1e3 * (imported - start)), number(1e3 * first)])
-        loaded.append(backend)
-    print("Once a process, in milliseconds (NumPy is already imported).\n")
-    print(table(("", "import", "first compile"), rows), "\n")
-    return loaded[0], loaded[1]
-
-
-def _warm_up(backend: backends.Backend) -> float:
-    """Seconds of the first compile in the process: matmul, reduction and elementwise, with gradient."""
+def _warm_up(backend: backends.Backend) -> None:
+    """Compile something else first: a matmul, a reduction and an elementwise function, with gradient."""
 
     def f(x: Any, *, np: Any) -> Any:
         return np.sum(np.cos(x @ x.T) * 3.0)
 
-    return cold(backend, f, (np.ones((5, 6)),), {}, "gradient")[0]
+    cold(backend, f, (np.ones((5, 6)),), {}, "gradient")
 
 
 def cold(

@@ -25,6 +25,20 @@ def tree(p: Any) -> Any:
     return {"layers": (a * c, b * c), "scale": c + 1.0}
 
 
+def four(a: Any, b: Any, c: Any, d: Any) -> Any:
+    """Four arrays in, one out."""
+    return a * b + c * d
+
+
+def nested(p: Any) -> Any:
+    """Dictionaries in a dictionary, of four arrays; the same structure out."""
+    encoder, decoder = p["encoder"], p["decoder"]
+    return {
+        "encoder": {"w": encoder["w"] * 2.0, "b": encoder["b"] + 1.0},
+        "decoder": {"w": decoder["w"] * 3.0, "b": decoder["b"] - 1.0},
+    }
+
+
 def norm(x: Any) -> Any:
     """A scalar, to be differentiated."""
     return (x * x).sum()
@@ -61,6 +75,11 @@ def _tree_by_hand(p: Any) -> Any:
 
 
 @njit
+def _nested_by_hand(w: Any, b: Any, u: Any, c: Any) -> Any:
+    return b - 1.0, w * 3.0, c + 1.0, u * 2.0
+
+
+@njit
 def _norm_by_hand(x: Any) -> Any:
     gradient = numpy.empty_like(x)
     total = 0.0
@@ -75,14 +94,25 @@ def main(options: argparse.Namespace) -> int:
     x = numpy.linspace(0, 1, 10)
     parameters = {"layers": (x, x[:5].copy()), "scale": numpy.array(2.0)}
     flat = (x, x[:5].copy(), 2.0)
-    by_hand = njit(one)
+    layers = {"encoder": {"w": x, "b": x + 1.0}, "decoder": {"w": x - 1.0, "b": x * 2.0}}
+    # In the order of sorted keys, as pytrees have them.
+    in_order = [
+        layers["decoder"]["w"],
+        layers["decoder"]["b"],
+        layers["encoder"]["w"],
+        layers["encoder"]["b"],
+    ]
+    by_hand, four_by_hand = njit(one), njit(four)
     rows, faults = [], []
     cases: list[tuple[str, str, Any, Callable[..., Any], Callable[[], Any]]] = [
         ("one array, float64 (10,)", "", x, one, lambda: by_hand(x)),
         ("Python float", "", 0.5, one, lambda: by_hand(0.5)),
+        ("four arrays in, one out", "spread", (x, x, x, x), four, lambda: four_by_hand(x, x, x, x)),
+        ("nested dict of four arrays", "", layers, nested, lambda: _nested_by_hand(*in_order)),
         ("pytree, float64 (10,), (5,), ()", "", parameters, tree, lambda: _tree_by_hand(flat)),
         ("jit(value_and_grad), float64 (10,)", "value_and_grad", x, norm, lambda: _norm_by_hand(x)),
         ("value_and_grad(jit), float64 (10,)", "inside", x, norm, lambda: _norm_by_hand(x)),
+        ("the same, made anew for each call", "anew", x, norm, lambda: _norm_by_hand(x)),
     ]
     for name, transform, argument, f, hand in cases:
         calls = {"Numba": hand}
@@ -104,6 +134,7 @@ def main(options: argparse.Namespace) -> int:
     header = ("call", "functrans", "functrans, ndarray", "JAX", "Numba njit", "functrans / JAX")
     print(table(header, rows), "", *faults, sep="\n")
     _methods(x, options.repeats or 21)
+    _signatures(x, options.repeats or 21)
     return 1 if faults else 0
 
 
@@ -121,7 +152,31 @@ def _methods(x: Any, repeats: int) -> None:
     print(table(("method", "function instead", "method, Arrays", "method, ndarrays"), rows))
 
 
+def _signatures(x: Any, repeats: int) -> None:
+    """Print what a call costs when the function was called with many other shapes before."""
+    functrans, calls = backends.functrans(), {}
+    own = functrans.asarray(x)
+    for count in (1, 10, 1000):
+        compiled = functrans.api.jit(lambda x: x * 2.0 + 1.0)
+        for n in range(count):
+            compiled(numpy.zeros(n + 11))
+        compiled(own)
+        calls[str(count)] = partial(compiled, own)
+        other = functrans.asarray(numpy.zeros(12))
+        calls[f"{count}, alternating"] = lambda f=compiled, a=own, b=other: (f(a), f(b))
+    times = {who: 1e6 * t for who, t in alternate(calls, repeats).items()}
+    rows = [[who, number(t / (2 if "alternating" in who else 1))] for who, t in times.items()]
+    print("\nMedian microseconds of one call of a function with so many other signatures in its cache.\n")
+    print(table(("signatures", "functrans"), rows))
+
+
 def _compile(api: Any, f: Callable[..., Any], transform: str) -> Callable[..., Any]:
     if transform == "inside":
         return api.value_and_grad(api.jit(f))
+    if transform == "anew":
+        inner = api.jit(f)
+        return lambda x: api.value_and_grad(inner)(x)
+    if transform == "spread":
+        outer = api.jit(f)
+        return lambda arguments: outer(*arguments)
     return api.jit(api.value_and_grad(f) if transform else f)

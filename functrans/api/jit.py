@@ -110,6 +110,8 @@ class Jitted(Portable):
         fast = runner.fast(options, treedef, leaves, self._guarded)
         if fast is not None:
             self._cache.latest = fast
+            if fast.match(leaves := tuple(leaves)):
+                return fast.call(*leaves)
         return runner.call(*leaves)
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any], fast_key: Hashable) -> Any:
