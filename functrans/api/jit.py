@@ -35,13 +35,12 @@ from ..frontend.pytree import PyTreeDef, tree_flatten, tree_flatten_with_path, t
 from ..frontend.pytree.nodes import kind_of
 from ..passes.toolkit import lift_tracers
 from ..transforms.stage import attach_to, stage
-from .caches import Cache, caches
+from .caches import Cache, CacheInfo, caches
 from .donation import donating, warn_unused, with_arrays
 from .fast_path import Runner, add_types, is_swapped
 from .instances import check, held_weakly, instance_of, title_of, watch
 from .lowered import Lowered, Traced
 from .static import DonatedArguments, Split, StaticArguments
-from .stats import CacheInfo
 from .traced_blocks import TraceInProgress, traces
 
 #: Loads when something is first compiled: transformations outside `jit` do without.

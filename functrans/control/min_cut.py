@@ -16,7 +16,7 @@ from ..core.ir import Atom, Eqn, Jaxpr, Var
 from ..core.kernel import Reduction
 from ..passes.toolkit import forward_slice
 from ..transforms.linearize import LinearizedJaxpr
-from .rematerialize import inline_calls, recomputing, residual_atoms, second_run
+from .checkpoint import inline_calls, recomputing, residual_atoms, second_run
 
 #: Sums over at most this many elements count as cheap.
 SHORT = 64

@@ -15,7 +15,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.core.printing import show
+from functrans.core.ir import show
 
 HERE = Path(__file__).parent
 N = 100

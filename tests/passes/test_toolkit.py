@@ -10,7 +10,7 @@ import pytest
 import functrans
 import functrans as ft
 from functrans import lax
-from functrans.api.stats import Stats
+from functrans.api.caches import Stats
 from functrans.control.call import call_p
 from functrans.core.aval import Aval, Zero, aval_of
 from functrans.core.ir import Eqn, Jaxpr, Literal, Var, has_subjaxprs

@@ -43,8 +43,16 @@ from .custom import (
     TangentShapeError,
     VmapRuleError,
 )
-from .hooks import BackwardStateError, HookError
-from .running import CallbackError, FormatError, LinAlgError, MemoryDamageError, NaNError, SolverError
+from .running import (
+    BackwardStateError,
+    CallbackError,
+    FormatError,
+    HookError,
+    LinAlgError,
+    MemoryDamageError,
+    NaNError,
+    SolverError,
+)
 from .tracing import (
     BranchTypeError,
     CarryTypeError,

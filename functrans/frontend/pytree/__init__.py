@@ -7,7 +7,7 @@ leaves below; `register` turns users' classes into node types. The table of node
 
 from __future__ import annotations
 
-from .definition import LEAF, IsLeaf, PyTree, PyTreeDef
+from .definition import LEAF, IsLeaf, PyTree, PyTreeDef, first_difference, flatten_axes
 from .flatten import (
     leaf_path,
     tree_flatten,
@@ -18,7 +18,6 @@ from .flatten import (
     tree_structure,
     tree_unflatten,
 )
-from .prefix import first_difference, flatten_axes
 
 __all__ = [
     "LEAF",

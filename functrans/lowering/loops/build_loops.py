@@ -10,9 +10,8 @@ from types import MappingProxyType
 from typing import Any
 
 from ...core.config import config
-from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var
+from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var, variable_name
 from ...core.kernel import Block, Indexed, Pointwise, Reduction, Reshape
-from ...core.printing import variable_name
 from ...core.tape import TapeAval
 from ..host.host_calls import HostEquation, with_host_calls
 from ..jaxpr.partition import with_distinct_outputs

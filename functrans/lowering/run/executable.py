@@ -15,8 +15,7 @@ from ...control.inline_hooks import guard, inline_hooks, specialized, state_amon
 from ...core.backward_state import StateAval
 from ...core.config import config
 from ...core.context import new_lock, run_with
-from ...core.ir import Eqn, Jaxpr, subjaxprs
-from ...core.printing import show
+from ...core.ir import Eqn, Jaxpr, show, subjaxprs
 from ...core.source import Source
 from ...core.tape import Tape, TapeAval
 from ...frontend.pytree import PyTreeDef
