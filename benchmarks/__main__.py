@@ -18,6 +18,7 @@ COMMANDS = {
     "custom_rules": "what a custom derivative rule costs, compiled and not",
     "eager": "cost of an operation under eager grad",
     "dispatch": "cost of calling a compiled function",
+    "hooks": "an update in place of donated arrays",
     "batch": "further batch sizes: traces and compiles",
 }
 

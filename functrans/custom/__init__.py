@@ -19,6 +19,7 @@ and know nothing of transformations. Read the mechanism first, then one front en
 `function_call`     one call: its slots
 `forward`           one run of ``forward``, traced or on the host, and what is kept of it
 `context`           ``ctx``, while ``forward`` records and ``backward`` reads
+`dirty`             ``mark_dirty``: which output replaces an input, and what becomes of the argument
 `saving`            what ``ctx`` recorded, as residuals; `saved_values_hooks`
 **`custom_vjp`**    **and its like**
 `custom_function`   the class behind `custom_vjp`, `custom_jvp`, `custom_gradient`
