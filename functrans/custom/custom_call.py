@@ -51,6 +51,9 @@ def bind_rule(
     return trace.process(custom_call_p, tuple(values), {"rule": Applied(rule, captures)})
 
 
+_CONCRETE = frozenset((np.ndarray, np.float64))
+
+
 def _again(rule: Applied, operands: Values) -> list[Any]:
     """Apply the rule one level down."""
     outs = custom_call_p.bind(*operands, rule=rule)
@@ -114,9 +117,10 @@ def _jvp(
 def _linearize(
     primals: Values, tangents: Values, *, rule: Applied, jaxpr: Jaxpr | None = None
 ) -> tuple[Any, Any]:
-    operands, ts = rule.own(primals), rule.own(tangents)
-    mask = perturbed(ts)
     slots, count = rule.rule, len(rule.captures)
+    first = len(primals) - count - slots.arity
+    operands, ts = (primals[first:], tangents[first:]) if first else (primals, tangents)
+    mask = perturbed(ts)
     moving = True in mask[count:]
     if slots.has_plain and not (slots.has_reverse and True not in mask[:count]):
         return forward.jvp(rule.plain, operands, ts)
@@ -130,7 +134,11 @@ def _linearize(
     found = rule.fwd_res(operands, mask, partial(_again, rule, operands))
     pull = Pullback(rule, mask[count:], found)
     residuals = found.residuals
-    if found.materialized and any(map(is_abstract, residuals)):
+    if (
+        found.materialized
+        and not _CONCRETE.issuperset(map(type, residuals))
+        and any(map(is_abstract, residuals))
+    ):
         residuals = pull.traced_now(operands[:count], residuals)
     moved = pull.perturbed(ts)
     args = [*operands[:count], *residuals, *(operands[count:] if slots.has_forward else ()), *moved]

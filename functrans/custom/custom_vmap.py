@@ -28,7 +28,7 @@ from ..frontend.arguments import (
 )
 from ..frontend.pytree import PyTree, PyTreeDef, flatten_axes, tree_unflatten
 from ..frontend.tree_spec import Mismatch, TreeSpec, same_kind
-from ..passes.masks import Mask, chosen, perturbed
+from ..passes.masks import Mask, chosen, perturbed, scatter, with_zeros
 from ..primitives.elementwise.arithmetic import mul_p
 from ..primitives.operands import strong
 from ..primitives.reductions.reduce import reduce_sum_p
@@ -41,44 +41,37 @@ from .custom_call import bind_rule
 from .custom_function import RuledFunction
 from .rule import Again, CustomRule, Dims, Forward, Pushed, Values
 
-#: ``mapped(size, batched, values) -> (outs, batched)``: values that are mapped have the axis in front.
-Mapped = Callable[[int, Mask, Values], tuple[list[Any], Mask]]
+#: ``run(size, batched, values) -> (outs, batched)``: values that are mapped have the axis in front. Without a size the
+#: function itself, with one its rule.
+Run = Callable[[int | None, Sequence[bool], Values], tuple[list[Any], Sequence[bool]]]
 
 
 class Mappable(CustomRule):
-    """A function of flat values, and what `vmap` makes of it.
+    """A function of flat values, and its rule for `vmap`.
 
     Parameters
     ----------
     name : str
     arity : int
-    fun : callable
-        ``fun(values) -> outs``.
-    mapped : callable
-        See `Mapped`.
+    run : callable
+        See `Run`.
     functions : tuple
-        The user's functions behind the two.
+        The user's functions that it calls.
     """
 
     has_reverse = has_forward = has_vmap = has_plain = True
 
-    def __init__(
-        self,
-        name: str,
-        arity: int,
-        fun: Callable[[Values], list[Any]],
-        mapped: Mapped,
-        functions: tuple[Any, ...],
-    ):
+    def __init__(self, name: str, arity: int, run: Run, functions: tuple[Any, ...]):
         self.name = name
         self.arity = arity
-        self._fun = fun
-        self._mapped = mapped
+        self._run = run
         self.functions = functions
 
-    def mapped(self, size: int, batched: Mask, values: Values) -> tuple[list[Any], Mask]:
-        """See `Mapped`."""
-        return self._mapped(size, batched, values)
+    def run(
+        self, size: int | None, batched: Sequence[bool], values: Values
+    ) -> tuple[list[Any], Sequence[bool]]:
+        """See `Run`."""
+        return self._run(size, batched, values)
 
     def apply(self, values: Values) -> list[Any]:
         """The outputs; the rule holds for all transformations outside."""
@@ -86,7 +79,7 @@ class Mappable(CustomRule):
 
     def fwd(self, values: Values) -> list[Any]:
         """The outputs."""
-        return self._fun(values)
+        return self.run(None, (False,) * len(values), values)[0]
 
     def fwd_res(self, values: Values, perturbed: Mask, again: Again) -> Forward:
         """The outputs; `bwd` computes the function again from its operands."""
@@ -94,56 +87,55 @@ class Mappable(CustomRule):
 
     def vmap(self, size: int, values: Values, dims: Dims) -> Pushed:
         """Outputs for all examples, by the rule."""
-        batched = tuple([d is not None for d in dims])
         fronted = [x if d is None else batched_first(size, x, d) for x, d in zip(values, dims)]
-        outs, found = self.mapped(size, batched, fronted)
-        return outs, [0 if b else None for b in found]
+        outs, batched = self.run(size, [d is not None for d in dims], fronted)
+        return outs, [0 if b else None for b in batched]
+
+    def _recorded(
+        self, size: int | None, batched: Sequence[bool]
+    ) -> tuple[Callable[..., list[Any]], list[bool]]:
+        """A run as a function of values alone, and a list that gets which of its outputs are mapped."""
+        flags: list[bool] = []
+
+        def fun(*values: Any) -> list[Any]:
+            outs, flags[:] = self.run(size, tuple(batched), values)
+            return outs
+
+        return fun, flags
 
     # --- forward mode --------------------------------------------------------------------------------------------
 
     def jvp(self, values: Values, tangents: Values, again: Again) -> Pushed:
         """Outputs and their tangents."""
         mask = perturbed(tangents)
-        found = self._pushed(mask).apply([*values, *chosen(tangents, mask)])
-        inexact = [is_inexact(aval_of(x).dtype) for x in found]
-        count = next(
-            n for n in range(len(found) + 1) if n + sum(inexact[:n]) == len(found)
-        )  # outputs, then tangents
-        outs, moved = found[:count], iter(found[count:])
-        return outs, [next(moved) if m else Zero(x) for x, m in zip(outs, inexact)]
+        both = self._jvp(mask).apply([*values, *chosen(tangents, mask)])
+        inexact = [is_inexact(aval_of(x).dtype) for x in both]
+        # Outputs come first, then the tangents of those that have one.
+        count = next(n for n in range(len(both) + 1) if n + sum(inexact[:n]) == len(both))
+        outs = both[:count]
+        return outs, with_zeros(inexact[:count], both[count:], outs)
 
-    def _pushed(self, mask: Mask) -> Mappable:
-        """From values and tangents of those in the mask to outputs and tangents of those that can have one."""
+    def _jvp(self, mask: Mask) -> Mappable:
+        """From values, and tangents of those in the mask, to outputs, and tangents of those that can have one."""
 
-        def both(fun: Callable[..., list[Any]], values: Values) -> list[Any]:
-            given = iter(values[self.arity :])
-            tangents = [next(given) if m else Zero(x) for x, m in zip(values, mask)]
-            outs, moved = forward.jvp(fun, values[: self.arity], tangents)
-            return [*outs, *[instantiate(t) for x, t in zip(outs, moved) if is_inexact(aval_of(x).dtype)]]
-
-        def fwd(values: Values) -> list[Any]:
-            return both(lambda *xs: self.fwd(xs), values)
-
-        def mapped(size: int, batched: Mask, values: Values) -> tuple[list[Any], Mask]:
-            moving = iter(range(self.arity, len(values)))
+        def run(
+            size: int | None, batched: Sequence[bool], values: Values
+        ) -> tuple[list[Any], Sequence[bool]]:
+            tangents = iter(range(self.arity, len(values)))
             values, own = list(values), list(batched[: self.arity])
             for i, m in enumerate(mask):
-                if m and own[i] != batched[t := next(moving)]:
-                    late = t if own[i] else i
-                    values[late] = batched_first(size, values[late], None)
+                if m and own[i] != batched[t := next(tangents)]:
+                    shared = t if own[i] else i
+                    assert size is not None
+                    values[shared] = batched_first(size, values[shared], None)
                     own[i] = True
-            flags: list[bool] = []
+            fun, flags = self._recorded(size, own)
+            primals = values[: self.arity]
+            outs, ts = forward.jvp(fun, primals, with_zeros(mask, values[self.arity :], primals))
+            inexact = [is_inexact(aval_of(x).dtype) for x in outs]
+            return [*outs, *map(instantiate, chosen(ts, inexact))], (*flags, *chosen(flags, inexact))
 
-            def fun(*xs: Any) -> list[Any]:
-                outs, found = self.mapped(size, tuple(own), xs)
-                flags[:] = found
-                return outs
-
-            outs = both(fun, values)
-            moved = [b for x, b in zip(outs, flags) if is_inexact(aval_of(x).dtype)]
-            return outs, (*flags, *moved)
-
-        return Mappable(f"jvp of {self.name}", self.arity + sum(mask), fwd, mapped, self.functions)
+        return Mappable(f"jvp of {self.name}", self.arity + sum(mask), run, self.functions)
 
     # --- reverse mode --------------------------------------------------------------------------------------------
 
@@ -152,58 +144,41 @@ class Mappable(CustomRule):
         given = perturbed(cts)
         if not any(given):
             return [None] * self.arity
-        found = iter(self._pulled(token, given).apply([*residuals, *chosen(cts, given)]))
-        return [next(found) if m and is_inexact(aval_of(x).dtype) else None for x, m in zip(residuals, token)]
+        cotangents = scatter(token, self._vjp(token, given).apply([*residuals, *chosen(cts, given)]))
+        return [ct if is_inexact(aval_of(x).dtype) else None for x, ct in zip(residuals, cotangents)]
 
-    def _pulled(self, mask: Mask, given: Mask) -> Mappable:
-        """From values and cotangents (of the outputs in `given`) to cotangents of the values in the mask."""
+    def _vjp(self, mask: Mask, given: Mask) -> Mappable:
+        """From values, and cotangents of the outputs in `given`, to cotangents of the values in the mask."""
 
-        def pull(
-            fun: Callable[..., list[Any]], values: Values, cts: Callable[[Sequence[Any]], Values]
-        ) -> list[Any]:
-            found = linearize(fun, values[: self.arity], mask)
-            back = backward(found.tape, found.tangents, cts(found.outs), found.inputs)
-            return [instantiate(ct) for ct, m in zip(back, mask) if m]
-
-        def fwd(values: Values) -> list[Any]:
-            rest = iter(values[self.arity :])
-            return pull(
-                lambda *xs: self.fwd(xs),
-                values,
-                lambda outs: [next(rest) if g else Zero(x) for x, g in zip(outs, given)],
-            )
-
-        def mapped(size: int, batched: Mask, values: Values) -> tuple[list[Any], Mask]:
-            own = [b or m for b, m in zip(batched, mask)]
-            values = [
-                x if b or not o else batched_first(size, x, None) for x, b, o in zip(values, batched, own)
-            ] + list(values[self.arity :])
-            flags: list[bool] = []
-
-            def fun(*xs: Any) -> list[Any]:
-                outs, found = self.mapped(size, tuple(own), xs)
-                flags[:] = found
-                return outs
-
-            def cts(outs: Sequence[Any]) -> list[Any]:
-                rest = iter(zip(values[self.arity :], batched[self.arity :]))
-                return [
-                    _shared(size, *next(rest), b) if g else Zero(x) for x, g, b in zip(outs, given, flags)
+        def run(
+            size: int | None, batched: Sequence[bool], values: Values
+        ) -> tuple[list[Any], Sequence[bool]]:
+            primals, own = values[: self.arity], batched[: self.arity]
+            cts = iter(zip(values[self.arity :], batched[self.arity :]))
+            if size is not None:
+                own = [b or m for b, m in zip(own, mask)]
+                primals = [
+                    x if b == o else batched_first(size, x, None) for x, b, o in zip(primals, batched, own)
                 ]
+            fun, flags = self._recorded(size, own)
+            linear = linearize(fun, primals, mask)
+            cotangents = [
+                _shared(size, *next(cts), b) if g else Zero(x) for x, g, b in zip(linear.outs, given, flags)
+            ]
+            back = backward(linear.tape, linear.tangents, cotangents, linear.inputs)
+            outs = list(map(instantiate, chosen(back, mask)))
+            return outs, (size is not None,) * len(outs)
 
-            found = pull(fun, values, cts)
-            return found, (True,) * len(found)
-
-        return Mappable(f"vjp of {self.name}", self.arity + sum(given), fwd, mapped, self.functions)
+        return Mappable(f"vjp of {self.name}", self.arity + sum(given), run, self.functions)
 
 
-def _shared(size: int, ct: Any, batched: bool, wanted: bool) -> Any:
-    """The cotangent of an output that is mapped (if `wanted`), or is the same for all examples."""
-    if wanted:
-        return ct if batched else batched_first(size, ct, None)
-    if batched:
-        return reduce_sum_p.bind(ct, axes=(0,))
-    return mul_p.bind(ct, aval_of(ct).dtype.type(size))
+def _shared(size: int | None, ct: Any, batched: bool, mapped: bool) -> Any:
+    """The cotangent of an output that is mapped, or is the same for all examples."""
+    if size is None or (batched and mapped):
+        return ct
+    if mapped:
+        return batched_first(size, ct, None)
+    return reduce_sum_p.bind(ct, axes=(0,)) if batched else mul_p.bind(ct, aval_of(ct).dtype.type(size))
 
 
 #: Types of arguments for which it is kept what a function returns.
@@ -337,21 +312,20 @@ class _MappableCall(Mappable):
         self.known = known
         self.out_tree: Any = None
 
-    def fwd(self, values: Values) -> list[Any]:
-        """The leaves of what the function returns."""
-        out = self.fun(*tree_unflatten(self.tree, [given(x) for x in values]))
-        leaves, self.out_tree = returned_values(self.fun, out)
-        return leaves
-
-    def mapped(self, size: int, batched: Mask, values: Values) -> tuple[list[Any], Mask]:
-        """The leaves of what the rule returns, and which of them are mapped."""
+    def run(
+        self, size: int | None, batched: Sequence[bool], values: Values
+    ) -> tuple[list[Any], Sequence[bool]]:
+        """The leaves of what the function or its rule returns, and which of them are mapped."""
+        args = tree_unflatten(self.tree, [given(x) for x in values])
+        if size is None:
+            leaves, self.out_tree = returned_values(self.fun, self.fun(*args))
+            return leaves, (False,) * len(leaves)
         if self.vmap_rule is None:
             raise VmapRuleError(
                 f"custom_vmap of {self.name}: it is mapped by vmap, but has no rule. Define one: "
                 f"@{self.name}.def_vmap"
             )
-        args = tree_unflatten(self.tree, [given(x) for x in values])
-        out = self.vmap_rule(size, list(tree_unflatten(self.tree, batched)), *args)
+        out = self.vmap_rule(size, list(tree_unflatten(self.tree, tuple(batched))), *args)
         returned = self._returned(size, out)
         spec = self._checked(returned, size, batched, values)
         self.out_tree = returned.tree
@@ -382,7 +356,9 @@ class _MappableCall(Mappable):
                 )
         return _Returned(leaves, tree, tuple(map(bool, flags)))
 
-    def _checked(self, returned: _Returned, size: int, batched: Mask, values: Values) -> TreeSpec | None:
+    def _checked(
+        self, returned: _Returned, size: int, batched: Sequence[bool], values: Values
+    ) -> TreeSpec | None:
         """What the function would return for one example; raises where the rule returned anything else."""
         one = tuple([a.with_shape(a.shape[1:]) if b else a for a, b in zip(map(aval_of, values), batched)])
         spec = self.known.get((self.tree, one))

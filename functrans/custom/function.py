@@ -11,10 +11,11 @@ from ..core.errors import ArgumentError, MissingRuleError
 from ..core.tracebacks import boundary
 from ..frontend.arguments import result, value_of
 from ..frontend.checked import checked
+from ..transforms.jvp import JVPTracer
 from .dirty import hand_over
 from .function_call import FunctionCall
 from .function_class import BackwardFunction, FunctionMeta, definition_of
-from .partition import Arguments, taken_apart
+from .partition import SINGLE, Arguments, taken_apart
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -197,14 +198,20 @@ class Function(metaclass=FunctionMeta):
         layout, arrays, static = taken_apart(bound)
         call = FunctionCall(definition, Arguments(layout, static, keywords))
         values = [
-            unwrap(x) if type(x) is Array else value_of(x, partial(_argument, call, i))
+            x
+            if type(x) is JVPTracer
+            else unwrap(x)
+            if type(x) is Array
+            else value_of(x, partial(_argument, call, i))
             for i, x in enumerate(arrays)
         ]
         outs = call.bind(values)
-        inputs = {id(x) for x in values}
+        inputs = set(map(id, values))
         if call.dirty:
             values.clear()  # views of what is consumed
             outs = hand_over(call.name, call.dirty, arrays, outs, call.place_of_array)
+        if call.outputs is SINGLE:
+            return result(outs[0], inputs)
         return call.outputs.filled([result(x, inputs) for x in outs])
 
     @staticmethod

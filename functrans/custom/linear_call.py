@@ -1,16 +1,16 @@
-"""``linear_call``: a linear function and its transpose, both the user's.
+"""``linear_call``: a linear function and its transpose, both written by the user.
 
-Forward mode is the call itself at the tangents; reverse mode transposes that call, which is a `linear_call` again with
+Forward mode is the call itself at the tangents. Reverse mode transposes that call: it is a `linear_call` again, with
 the two functions exchanged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ..core.aval import Aval, Zero, aval_of
+from ..core.aval import Zero, aval_of
 from ..core.dtypes import is_inexact
 from ..core.errors import (
     BackwardError,
@@ -24,8 +24,10 @@ from ..core.trace import current_trace, eval_trace
 from ..core.tracebacks import boundary
 from ..frontend.arguments import check_function, flatten_values, given, name_of, results, returned_values
 from ..frontend.checked import checked
-from ..frontend.pytree import PyTree, PyTreeDef, tree_unflatten
+from ..frontend.pytree import PyTree, tree_unflatten
 from ..frontend.pytree.nodes import KeyPath, keystr
+from ..frontend.tree_spec import TreeSpec
+from ..passes.masks import perturbed
 from ..primitives.structure.linear import added, instantiate
 from ..transforms import jvp as forward
 from .custom_call import bind_rule
@@ -76,8 +78,8 @@ def linear_call(
 
     where :math:`\dot A\,x` is the derivative of `fun` in its residuals, taken as of any function. The transpose of the
     call is a `linear_call` with the two functions exchanged, so transposing twice gives the call itself. Complex
-    functions are transposed without conjugation. Nobody checks that the two belong together: ``<A x, y> = <x, A^T y>``
-    is easy to test.
+    functions are transposed without conjugation. Whether the two belong together is not checked: test it by
+    ``<A x, y> = <x, A^T y>``.
 
     JAX has no derivative in residuals, and no `vmap`.
 
@@ -112,102 +114,92 @@ def linear_call(
     what = "linear_call"
     check_function(what, fun)
     check_function(what, fun_transpose)
-    known, known_tree = flatten_values(residual_args, lambda path: f"{what}: residual_args{keystr(path)}")
-    moving, moving_tree = flatten_values(linear_args, lambda path: f"{what}: linear_args{keystr(path)}")
-    avals = tuple([aval_of(x).strong() for x in moving])
-    residuals = _Side(known_tree, tuple([aval_of(x).strong() for x in known]))
-    call = _LinearCall(fun, fun_transpose, residuals, _Side(moving_tree, avals))
+    values: list[Any] = []
+    specs = []
+    for name, tree in (("residual_args", residual_args), ("linear_args", linear_args)):
+        leaves, treedef = flatten_values(tree, lambda path, name=name: f"{what}: {name}{keystr(path)}")  # type: ignore[misc]
+        specs.append(TreeSpec(treedef, tuple([aval_of(x).strong() for x in leaves])))
+        values += leaves
+    call = _LinearCall(fun, fun_transpose, specs[0], specs[1])
     if current_trace.get() is eval_trace:  # nothing is differentiated, mapped or traced
-        outs = call.fwd([*known, *moving])
+        outs = call.fwd(values)
     else:
-        outs = bind_rule(call, [*known, *moving], functions=(fun, fun_transpose))
+        outs = bind_rule(call, values, functions=(fun, fun_transpose))
     assert call.results is not None
-    return results(call.results.tree, outs, {id(x) for x in (*known, *moving)})
+    return results(call.results.tree, outs, set(map(id, values)))
 
 
-@dataclass(frozen=True)
-class _Side:
-    """The arguments of one of the functions, and the results of the other."""
-
-    tree: PyTreeDef
-    avals: tuple[Aval, ...]
-
-
+@dataclass(eq=False)
 class _LinearCall(CustomRule):
-    """One call of `fun` (or, `transposed`, of `fun_transpose`) as a function of flat values.
+    """One call of `fun` (or, if `transposed`, of `fun_transpose`) as a function of flat values.
 
     Attributes
     ----------
-    known, ins : _Side
-        Residuals; linear arguments of `fun`.
-    results : _Side or None
-        Its results; known when it has run once.
+    residuals, inputs : TreeSpec
+        The two arguments of `fun`.
+    results : TreeSpec or None
+        What `fun` returns; None before its first call.
     """
 
+    fun: Callable[..., Any]
+    fun_transpose: Callable[..., Any]
+    residuals: TreeSpec
+    inputs: TreeSpec
+    results: TreeSpec | None = None
+    transposed: bool = False
     has_forward = has_transpose = True
 
-    def __init__(
-        self,
-        fun: Callable[..., Any],
-        fun_transpose: Callable[..., Any],
-        known: _Side,
-        ins: _Side,
-        results: _Side | None = None,
-        transposed: bool = False,
-    ):
-        self.fun = fun
-        self.fun_transpose = fun_transpose
-        self.known = known
-        self.count = len(known.avals)
-        self.ins = ins
-        self.results = results
-        self.transposed = transposed
-        side, back = (results, ins) if transposed else (ins, results)
-        assert side is not None
-        self.name = f"linear_call of {name_of(fun_transpose if transposed else fun)}"
-        self.arity = self.count + len(side.avals)
-        self.outs = None if back is None else back.avals
+    def __post_init__(self) -> None:
+        self.name = f"linear_call of {name_of(self.fun_transpose if self.transposed else self.fun)}"
+        self.count = len(self.residuals.avals)
+        argument, returned = (self.results, self.inputs) if self.transposed else (self.inputs, self.results)
+        assert argument is not None
+        self.arity = self.count + len(argument.avals)
+        self.outs = None if returned is None else tuple(returned.avals)
 
     def fwd(self, values: Values) -> list[Any]:
         """The results of `fun`, or of `fun_transpose`."""
-        known, moving = values[: self.count], values[self.count :]
-        residuals = tree_unflatten(self.known.tree, map(given, known))
+        leaves = list(map(given, values))
+        residuals, linear = tree_unflatten(self.residuals.tree, leaves[: self.count]), leaves[self.count :]
         if self.transposed:
             assert self.results is not None
-            out = self.fun_transpose(residuals, tree_unflatten(self.results.tree, map(given, moving)))
+            out = self.fun_transpose(residuals, tree_unflatten(self.results.tree, linear))
             title = f"fun_transpose of linear_call ({name_of(self.fun_transpose)})"
             check = DerivativeCheck(_COTANGENT, title, self.fun_transpose, _place)
-            return [instantiate(ct) for ct in check.fitted(out, self.ins.tree, self.ins.avals)]
-        out = self.fun(residuals, tree_unflatten(self.ins.tree, map(given, moving)))
-        leaves, tree = returned_values(self.fun, out)
-        self.results = _Side(tree, tuple([aval_of(x).strong() for x in leaves]))
-        return leaves
+            return list(map(instantiate, check.fitted(out, *self.inputs)))
+        outs, tree = returned_values(self.fun, self.fun(residuals, tree_unflatten(self.inputs.tree, linear)))
+        self.results = TreeSpec(tree, tuple([aval_of(x).strong() for x in outs]))
+        return outs
 
-    def _at(self, values: Values, moving: Values, transposed: bool) -> list[Any]:
+    def _at(self, values: Values, linear: Values, transposed: bool) -> list[Any]:
         """The call, or its transpose, at other linear arguments."""
-        call = _LinearCall(self.fun, self.fun_transpose, self.known, self.ins, self.results, transposed)
+        call = replace(self, transposed=transposed)
         functions = (self.fun, self.fun_transpose)
-        return bind_rule(call, [*values[: self.count], *map(instantiate, moving)], functions)
+        return bind_rule(call, [*values[: self.count], *map(instantiate, linear)], functions)
 
     def jvp(self, values: Values, tangents: Values, again: Again) -> Pushed:
+        """Outputs and their tangents: the call at the tangents, and the derivative of `fun` in its residuals."""
         outs = again()
-        found: list[Any] = [Zero(y) for y in outs]
-        known, moving = tangents[: self.count], tangents[self.count :]
-        if any(type(t) is not Zero for t in moving):
-            pushed = self._at(values, moving, self.transposed)
-            found = [t if is_inexact(aval_of(t).dtype) else z for t, z in zip(pushed, found)]
-        if any(type(t) is not Zero for t in known):
+        pushed: list[Any] = [Zero(y) for y in outs]
+        t_residuals, t_linear = tangents[: self.count], tangents[self.count :]
+        if any(perturbed(t_linear)):
+            at_tangents = self._at(values, t_linear, self.transposed)
+            pushed = [t if is_inexact(aval_of(t).dtype) else z for t, z in zip(at_tangents, pushed)]
+        if any(perturbed(t_residuals)):
             linear = values[self.count :]
-            moved = forward.jvp(lambda *xs: self.fwd([*xs, *linear]), values[: self.count], known)[1]
-            found = list(map(added, found, moved))
-        return outs, found
+            moved = forward.jvp(lambda *xs: self.fwd([*xs, *linear]), values[: self.count], t_residuals)[1]
+            pushed = list(map(added, pushed, moved))
+        return outs, pushed
 
     def transpose(self, cts: Values, values: Values) -> list[Any]:
+        """Cotangents of the linear arguments: the other function at those of the outputs."""
         if any(type(x) is Linear for x in values[: self.count]):
             raise NoRuleError("linear_call is linear in linear_args, not in residual_args")
         back = self._at(values, cts, not self.transposed)
-        moving = values[self.count :]
-        return [*[None] * self.count, *[ct if type(x) is Linear else None for ct, x in zip(back, moving)]]
+        return [
+            *[None] * self.count,
+            *[ct if type(x) is Linear else None for ct, x in zip(back, values[self.count :])],
+        ]
 
 
 def _place(path: KeyPath) -> str:

@@ -215,9 +215,8 @@ def taken_apart(elements: tuple[Any, ...]) -> tuple[Layout, list[Any], Static]:
         return plain or _plain_layout(len(elements)), list(elements), NO_STATIC
     try:
         leaves, tree = tree_flatten(elements)
-    except PytreeError:  # a dictionary whose keys have no order
-        leaves, tree = tree_flatten(tuple([_leaf_if_odd(x) for x in elements]))
-        leaves = [x.whole if type(x) is _Odd else x for x in leaves]
+    except PytreeError:
+        leaves, tree = tree_flatten(elements, is_leaf=_is_opaque)
     mask = tuple(map(is_array, leaves))
     found = _layouts.get((tree, mask))
     if found is None:
@@ -231,23 +230,15 @@ def taken_apart(elements: tuple[Any, ...]) -> tuple[Layout, list[Any], Static]:
     return found, [x for x, m in zip(leaves, mask) if m], static
 
 
-class _Odd:
-    """Something that is no pytree, as a leaf."""
-
-    __slots__ = ("whole",)
-
-    def __init__(self, whole: Any):
-        self.whole = whole
-
-
-def _leaf_if_odd(x: Any) -> Any:
+def _is_opaque(x: Any) -> bool:
+    """Whether `x` is a dictionary whose keys have no order, without arrays: an object like any other."""
+    if not isinstance(x, dict) or _holds_arrays(x):
+        return False
     try:
-        tree_flatten(x)
-    except PytreeError:
-        if _holds_arrays(x):
-            raise
-        return _Odd(x)
-    return x
+        sorted(x)
+    except TypeError:
+        return True
+    return False
 
 
 def _holds_arrays(x: Any) -> bool:

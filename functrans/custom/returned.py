@@ -67,7 +67,7 @@ def gradient_given(ct: Any, materialize: bool = True) -> Any:
     """A cotangent as users' rules get it; without `materialize` None for a symbolic zero."""
     if type(ct) is Zero:
         return given(instantiate(ct)) if materialize else None
-    return given(turned(ct))
+    return given(conj_p.bind(ct) if ct.dtype.kind == "c" else ct)
 
 
 def exact(leaves: Sequence[Any], avals: Sequence[Aval], kinds: str) -> list[Any] | None:

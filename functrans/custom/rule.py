@@ -200,17 +200,17 @@ class Applied(UserCode):
 
     def fwd(self, *operands: Any) -> list[Any]:
         """The outputs."""
-        if self.lanes:
-            lane, inner = self._lane()
-            return lane.stacked(tracing(lane.trace, inner.fwd, *lane.lifted(operands)))
-        return _lowered(*self._run(self.rule.fwd, operands))
+        return self._outputs("fwd", operands)
 
     def plain(self, *operands: Any) -> list[Any]:
         """The outputs, to be differentiated."""
+        return self._outputs("plain", operands)
+
+    def _outputs(self, slot: str, operands: Values) -> list[Any]:
         if self.lanes:
             lane, inner = self._lane()
-            return lane.stacked(tracing(lane.trace, inner.plain, *lane.lifted(operands)))
-        return _lowered(*self._run(self.rule.plain, operands))
+            return lane.stacked(tracing(lane.trace, getattr(inner, slot), *lane.lifted(operands)))
+        return _lowered(*self._run(getattr(self.rule, slot), operands))
 
     def fwd_res(self, operands: Values, perturbed: Mask, again: Again) -> Forward:
         """The outputs, and what the reverse pass needs; `again` applies the whole equation one level down."""

@@ -80,8 +80,10 @@ class JVPTrace(Trace):
 
     def rule(self, prim: Primitive, tangents: Sequence[Any]) -> Callable[..., Any]:
         """The rule of `prim` that this interpreter applies."""
-        if prim.linearize is not None and any(isinstance(t, Tracer) and t.is_symbolic for t in tangents):
-            return prim.linearize  # one equation from primals and tangents would go to the tape whole
+        if prim.linearize is not None:
+            for t in tangents:
+                if isinstance(t, Tracer) and t.is_symbolic:
+                    return prim.linearize  # one equation from primals and tangents would go to the tape whole
         return prim.jvp if prim.jvp is not None else prim.rule("jvp")
 
     def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
