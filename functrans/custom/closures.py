@@ -39,6 +39,7 @@ from ..transforms.stage import stage
 
 _ATOMS = frozenset((int, float, complex, bool, str, bytes, type(None)))
 _DEPTH = 10
+_NOT_CAPTURED = (None, None)
 _PACKAGE = __name__.partition(".")[0] + "."
 
 
@@ -63,7 +64,7 @@ class Capture(NamedTuple):
 
 
 class Apart(NamedTuple):
-    """An argument that is no operand: in ``nondiff_argnums``, or an object given to a `Function`."""
+    """An argument that is not an operand: in ``nondiff_argnums``, or an object given to a `Function`."""
 
     name: str
     value: Any
@@ -103,7 +104,7 @@ class StandInTracer(Tracer):
 
 
 class StandInTrace(Trace):
-    """Passes everything on, with values in the place of numbers' stand-ins and of captured tracers.
+    """Passes everything on, with values instead of numbers' stand-ins and of captured tracers.
 
     Parameters
     ----------
@@ -132,15 +133,15 @@ class StandInTrace(Trace):
         return self.lift(out)
 
     def _handed_on(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """The operands of a rule that is applied within this one; what it captured is only refused where it is read."""
+        """The operands of a rule that is applied within this one; what it captured is refused only if it is read."""
         rule = params["rule"]
         first = len(args) - len(rule.own(args))
         operands, captures = list(args), list(rule.captures)
         for i, c in enumerate(captures):
-            found = self.captured.get(id(args[first + i]))
-            if found is not None and found[0].differentiated is not None:
-                operands[first + i] = found[1]
-                captures[i] = c._replace(differentiated=found[0].differentiated)
+            own, value = self.captured.get(id(args[first + i]), (c, None))
+            if own is not c and own.differentiated is not None:
+                operands[first + i] = value
+                captures[i] = c._replace(differentiated=own.differentiated)
         return operands, {**params, "rule": rule.capturing(captures)}
 
     def knows(self, tracer: Tracer) -> bool:
@@ -151,24 +152,21 @@ class StandInTrace(Trace):
         return StandInTracer(self, x) if type(x) in PYTHON_NUMBERS else x
 
     def lower(self, x: Any) -> Any:
-        """The value behind a stand-in or a captured tracer; any other value as it is."""
+        """The value that a stand-in or a captured tracer stands for; any other value as it is."""
         if type(x) is StandInTracer and x._trace is self:
             return x.value
-        found = self.captured.get(id(x)) if self.captured else None
-        if found is None:
+        capture, value = self.captured.get(id(x), _NOT_CAPTURED) if self.captured else _NOT_CAPTURED
+        if capture is None:
             return x
-        capture, value = found
-        if capture.differentiated is not None and capture.apart:
-            raise CapturedTracerError(
-                f"{self.name}: '{capture.name}' is being differentiated (by {capture.differentiated}) but stands in "
-                "nondiff_argnums; pass it as an argument that does not, so that the rule can give its derivative"
-            )
-        if capture.differentiated is not None:
-            raise CapturedTracerError(
-                f"{self.name}: '{capture.name}' is being differentiated (by {capture.differentiated}) but is captured "
-                "by a function with a custom rule; pass it as an argument, so that the rule can give its derivative"
-            )
-        return value
+        if capture.differentiated is None:
+            return value
+        why = "is captured by a function with a custom rule; pass it as an argument"
+        if capture.apart:
+            why = "stands in nondiff_argnums; pass it as an argument that does not"
+        raise CapturedTracerError(
+            f"{self.name}: '{capture.name}' is being differentiated (by {capture.differentiated}) but {why}, so that "
+            "the rule can give its derivative"
+        )
 
 
 # --- finding -------------------------------------------------------------------------------------------------
@@ -184,13 +182,13 @@ def captured_tracers(functions: Iterable[Any], static: Iterable[Any]) -> list[Ca
             places.append(("a static argument", x))
     if not places:
         return []
-    found: dict[int, Capture] = {}
+    captures: dict[int, Capture] = {}
     seen: set[int] = set()
     for place, x in places:
         for name, tracer in _within(x, place, seen, _DEPTH):
-            if id(tracer) not in found and _live(tracer):
-                found[id(tracer)] = Capture(name, tracer, apart=tracer is x)
-    return list(found.values())
+            if id(tracer) not in captures and _live(tracer):
+                captures[id(tracer)] = Capture(name, tracer, apart=tracer is x)
+    return list(captures.values())
 
 
 def may_capture(f: Any) -> bool:
@@ -238,9 +236,9 @@ def _parts(x: Any, name: str) -> Iterable[tuple[str, Any]]:
 
 def _attributes(x: Any) -> Iterator[tuple[str, Any]]:
     """What an object holds in its ``__dict__`` and its slots."""
-    found = getattr(x, "__dict__", None)
-    if type(found) is dict:
-        yield from found.items()
+    attributes = getattr(x, "__dict__", None)
+    if type(attributes) is dict:
+        yield from attributes.items()
     for kind in type(x).__mro__:
         slots = kind.__dict__.get("__slots__", ())
         for name in (slots,) if type(slots) is str else slots:
@@ -366,7 +364,7 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     count, extra = len(example_args), len(captured)
     places = [f"{name}: {argument_name(fun, i)}" for i in range(count)]
 
-    def converted(*args: Any) -> Any:  # holds neither `fun` nor what that captured
+    def converted(*args: Any) -> Any:  # must not hold `fun`, nor what that captured
         if len(args) != count + extra:
             raise ArgumentError(
                 f"{name}: it was converted for {count} arguments and captured {extra} values, so it takes "

@@ -76,7 +76,7 @@ class Context:
     saved_tensors, saved : tuple
         In ``backward`` what `save_for_backward` was given, in ``jvp`` what `save_for_forward` was given.
     needs_input_grad : tuple of bool
-        For each argument whether a derivative in it is wanted. All False where nothing is differentiated.
+        For each argument whether it is being differentiated.
 
     Examples
     --------
@@ -111,7 +111,7 @@ class Context:
         Raises
         ------
         FunctionDefinitionError
-            If a value is neither an array nor a number. A `TypeError`.
+            If a value is not an array or a number. A `TypeError`.
         FunctionContractError
             If called twice, or not in ``forward`` or ``setup_context``.
         """
@@ -127,7 +127,7 @@ class Context:
         Raises
         ------
         FunctionDefinitionError
-            If one is neither an array nor a number.
+            If one is not an array or a number.
         FunctionContractError
             If called twice; if one is not an output of this call.
         """
@@ -208,7 +208,7 @@ class Context:
 
     @property
     def needs_input_grad(self) -> tuple[bool, ...]:
-        """For each argument whether a derivative in it is wanted."""
+        """For each argument whether it is being differentiated."""
         return self._record.needs
 
     # --- attributes -----------------------------------------------------------------------------------------

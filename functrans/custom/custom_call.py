@@ -25,7 +25,7 @@ from ..core.errors import CapturedTracerError, GradientError, MissingRuleError
 from ..core.ir import Jaxpr
 from ..core.primitive import CallRules, Linear, Primitive
 from ..core.trace import Trace, current_trace, eval_trace, is_abstract, tracing
-from ..passes.masks import chosen, perturbed
+from ..passes.masks import chosen, perturbed, scatter, split, with_zeros
 from ..passes.toolkit import evaluate, lift_tracers
 from ..primitives.structure.linear import instantiate, zeros
 from ..transforms import batch as batching
@@ -108,9 +108,9 @@ def _jvp(
     if slots.has_forward:
         return rule.jvp(operands, ts, again)
     if slots.has_reverse and slots.derive_jvp:
-        found = rule.fwd_res(operands, mask, again)
-        pull = Pullback(rule, mask[count:], found)
-        return found.outs, transposed_bwd(pull, operands[:count], found.residuals, pull.perturbed(ts))
+        outs, residuals, *_ = result = rule.fwd_res(operands, mask, again)
+        pull = Pullback(rule, mask[count:], result)
+        return outs, transposed_bwd(pull, operands[:count], residuals, pull.perturbed(ts))
     raise MissingRuleError(f"forward mode through {rule.name}: {slots.no_forward}")
 
 
@@ -131,11 +131,11 @@ def _linearize(
         return recorded_jvp(rule.name, push, ts)
     if count:
         rule = rule.marked(mask, "grad")
-    found = rule.fwd_res(operands, mask, partial(_again, rule, operands))
-    pull = Pullback(rule, mask[count:], found)
-    residuals = found.residuals
+    result = rule.fwd_res(operands, mask, partial(_again, rule, operands))
+    pull = Pullback(rule, mask[count:], result)
+    residuals = result.residuals
     if (
-        found.materialized
+        result.materialized
         and not _CONCRETE.issuperset(map(type, residuals))
         and any(map(is_abstract, residuals))
     ):
@@ -150,9 +150,8 @@ def _linearize(
     else:
         pushed = custom_linear_p.bind(*args, pull=pull)
     if False not in pull.moving:
-        return found.outs, pushed
-    rest = iter(pushed)
-    return found.outs, [next(rest) if m else Zero(x) for x, m in zip(found.outs, pull.moving)]
+        return result.outs, pushed
+    return result.outs, with_zeros(pull.moving, pushed, result.outs)
 
 
 # --- transposition -------------------------------------------------------------------------------------------
@@ -182,30 +181,26 @@ def _transposed_by_bwd(rule: Applied, cts: Values, operands: Values) -> list[Any
     nonzero = perturbed(cts)
 
     def pulled(*values: Any) -> list[Any]:
-        moving, rest = iter(values[: len(linear)]), iter(values[len(linear) :])
-        ins = [next(moving) if m else next(rest) for m in mask]
-        found = rule.fwd_res(ins, mask, partial(_again, rule, ins))
-        pull = Pullback(rule, mask[count:], found)
-        everything = [next(rest) if m else Zero(a) for a, m in zip(pull.outs, nonzero)]
-        given = chosen(everything, pull.moving)
-        back = pull.pulled(ins[:count], found.residuals, given)
-        return list(map(instantiate, back, linear))
+        own, others, given = split(values, len(linear), len(known))
+        rest = iter(others)
+        ins = scatter(mask, own, [None if m else next(rest) for m in mask])
+        result = rule.fwd_res(ins, mask, partial(_again, rule, ins))
+        pull = Pullback(rule, mask[count:], result)
+        moving = chosen(with_zeros(nonzero, given, pull.outs), pull.moving)
+        return list(map(instantiate, pull.pulled(ins[:count], result.residuals, moving), linear))
 
     avals = [*linear, *[aval_of(x) for x in known], *[aval_of(ct) for ct in chosen(cts, nonzero)]]
     jaxpr, captured = lift_tracers(stage(pulled, avals, rule.name))
     needed = independent(jaxpr, jaxpr.invars[len(captured) : len(captured) + len(linear)])
     if needed is None:
         raise GradientError(f"{rule.name} is not linear: its reverse rule reads the values of its arguments")
-    found = iter(
-        call_p.bind(*captured, *[zeros(a) for a in linear], *known, *chosen(cts, nonzero), jaxpr=needed)
-    )
-    return [next(found) if m else None for m in mask]
+    outs = call_p.bind(*captured, *map(zeros, linear), *known, *chosen(cts, nonzero), jaxpr=needed)
+    return scatter(mask, outs)
 
 
 def _linear_transpose(cts: Values, *args: Any, pull: Pullback) -> list[Any]:
     count = pull.captured
-    found = pull.pulled(args[:count], args[count : count + pull.residuals], cts)
-    return [None] * pull.known + found
+    return [None] * pull.known + pull.pulled(args[:count], args[count : count + pull.residuals], cts)
 
 
 # --- batching ------------------------------------------------------------------------------------------------
@@ -256,10 +251,8 @@ def _pushed(pull: Pullback, *args: Any) -> list[Any]:
         pushed: Values = transposed_bwd(pull, known[:count], known[count:], tangents)
     else:
         operands = [*known[:count], *known[count + pull.residuals :]]
-        given = iter(tangents)
-        ts = [next(given) if m else Zero(x) for x, m in zip(operands[count:], pull.mask)]
-        fixed = [Zero(x) for x in operands[:count]]
-        _, pushed = rule.jvp(operands, [*fixed, *ts], partial(_again, rule, operands))
+        ts = with_zeros((*[False] * count, *pull.mask), tangents, operands)
+        _, pushed = rule.jvp(operands, ts, partial(_again, rule, operands))
     return [instantiate(t, a) for t, a, m in zip(pushed, pull.outs, pull.moving) if m]
 
 

@@ -103,13 +103,13 @@ class CustomFunction(RuledFunction):
         bwd : callable
             ``bwd(*nondiff_args, residuals, cotangent) -> gradients``: from a cotangent of the structure of the output
             to a tuple with a gradient for each argument that is not in `nondiff_argnums`, each of the structure and
-            shapes of its argument. None in the place of any part is a zero gradient; what stands in the place of an
+            shapes of its argument. None stands for a zero gradient of any part; a gradient of an
             integer is ignored. Dtypes are converted.
         symbolic_zeros : bool
-            Whether `fwd` gets each argument as a `CustomVJPPrimal`, which tells whether it is being differentiated, and
-            `bwd` a `SymbolicZero` in the place of a cotangent that is zero for sure.
+            Whether `fwd` gets each argument as a `CustomVJPPrimal`, which says whether it is being differentiated, and
+            `bwd` a `SymbolicZero` for a cotangent that is known to be zero.
         optimize_remat : bool
-            Makes no difference: what `bwd` does not read is not kept anyway.
+            Has no effect: residuals that `bwd` does not read are never kept.
 
         Notes
         -----
@@ -144,9 +144,9 @@ class CustomFunction(RuledFunction):
         jvp : callable
             ``jvp(*nondiff_args, primals, tangents) -> (output, tangent)``: `primals` is the tuple of the arguments that
             are not in `nondiff_argnums`, `tangents` has the same structure; the tangent has the structure and shapes of
-            the output, and is linear in `tangents`. None in the place of any part is a zero. Dtypes are converted.
+            the output, and is linear in `tangents`. None stands for a zero of any part. Dtypes are converted.
         symbolic_zeros : bool
-            Whether `jvp` gets a `SymbolicZero` in the place of a tangent that is zero for sure.
+            Whether `jvp` gets a `SymbolicZero` for a tangent that is known to be zero.
 
         Returns
         -------
@@ -265,7 +265,8 @@ class CustomFunction(RuledFunction):
             return super()._flattened(args)
         except ArgumentError as error:
             raise ArgumentError(
-                f"{error.message}. What is no array may stand at a position in nondiff_argnums", error.source
+                f"{error.message}. Arguments that are not arrays may be listed in nondiff_argnums",
+                error.source,
             ) from None
 
     def _undifferentiated(self, nondiff: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -301,7 +302,7 @@ class custom_vjp(CustomFunction):
     ------
     FunctionDefinitionError
         If `nondiff_argnums` or `nondiff_argnames` name no parameter; when called: if arguments do not fit the
-        signature, or `fwd` returns no pair, or another output than `fun`.
+        signature, or `fwd` does not return a pair, or returns another output than `fun`.
     MissingRuleError
         When called before `defvjp`; when differentiated forward, if no rule for it is defined, or follows.
     GradientCountError, GradientStructureError, GradientShapeError, GradientDtypeError, BackwardError

@@ -1,4 +1,4 @@
-"""``custom_gradient``: a function that returns, beside its result, its own reverse rule."""
+"""``custom_gradient``: a function that returns its own reverse rule with its result."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ..frontend.pytree import PyTree, PyTreeDef, tree_structure, tree_unflatten
 from ..frontend.pytree.nodes import keystr
 from .closures import Staged
 from .custom_function import CustomFunction
+from .jax_call import described
 
 __all__ = ["custom_gradient"]
 
@@ -49,8 +50,8 @@ class _GradientFunction(CustomFunction):
         def bwd(residuals: tuple[Staged, int, list[Any]], cotangent: PyTree) -> Any:
             staged, count, captured = residuals
             leaves = flatten_values(cotangent, lambda path: f"the cotangent{keystr(path)}")[0]
-            found = staged(captured, leaves)
-            return (found,) if count == 1 and not isinstance(found, tuple | list) else found
+            gradients = staged(captured, leaves)
+            return (gradients,) if count == 1 and not isinstance(gradients, tuple | list) else gradients
 
         bwd.__name__ = f"vjp of {name_of(fun)}"
         self._declared = replace(self._made, fun=value, fwd=fwd, bwd=bwd)
@@ -60,14 +61,9 @@ class _GradientFunction(CustomFunction):
         pair = fun(*args)
         if isinstance(pair, tuple | list) and len(pair) == 2 and callable(pair[1]):
             return pair[0], pair[1]
-        met = (
-            f"a {type(pair).__name__} of length {len(pair)}"
-            if isinstance(pair, tuple | list)
-            else repr(pair)[:60]
-        )
         raise FunctionDefinitionError(
             f"{self._positions.where}: the function must return a pair (result, vjp) with a function vjp from "
-            f"the cotangent of the result to a tuple of gradients of the arguments, but returned {met}",
+            f"the cotangent of the result to a tuple of gradients of the arguments, but returned {described(pair)}",
             last_line(fun),
         )
 
@@ -86,7 +82,7 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
     fun : callable
         Of arrays and trees of arrays. It returns a pair ``(result, vjp)``: ``vjp(cotangent)`` takes a cotangent of the
         structure of the result and returns a tuple with a gradient for each argument; for one argument the gradient
-        alone will do. None in the place of any part is zero.
+        alone will do. None stands for a zero of any part.
 
     Returns
     -------

@@ -1,9 +1,9 @@
 """``custom_vmap``: a function with a rule for `vmap` of its own.
 
-Derivatives keep the rule: the tangent of the function has the tangent of the rule as its rule; so has what pulls
-cotangents back. That one computes the function anew from its operands: what the function and the rule would keep are
-different things. So ``vmap(jvp(f))``, ``jvp(vmap(f))``, ``vmap(grad(f))`` and ``grad(vmap(f))`` all differentiate what
-the rule computes.
+Derivatives keep the rule: the rule for the tangent of the function is the tangent of the rule, and that for its
+pullback is the pullback of the rule. A pullback computes the function again from its operands, since the function and
+the rule would keep different residuals. So ``vmap(jvp(f))``, ``jvp(vmap(f))``, ``vmap(grad(f))`` and ``grad(vmap(f))``
+all differentiate what the rule computes.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def _shared(size: int | None, ct: Any, batched: bool, mapped: bool) -> Any:
     return reduce_sum_p.bind(ct, axes=(0,)) if batched else mul_p.bind(ct, aval_of(ct).dtype.type(size))
 
 
-#: Types of arguments for which it is kept what a function returns.
+#: For how many types of arguments the types of the results are kept.
 _MOST = 256
 Rule = Callable[..., tuple[PyTree, PyTree]]
 
@@ -283,7 +283,7 @@ class custom_vmap(RuledFunction):
         if current_trace.get() is eval_trace:  # nothing is differentiated, mapped or traced
             outs = call.fwd(values)
         else:
-            # With numbers behind all operands nothing can be mapped any more.
+            # If the numbers of all operands are known, nothing can be mapped.
             call.has_vmap = call.has_reverse = call.has_forward = any(map(is_abstract, values))
             outs = call.apply(values)
         return results(call.out_tree, outs, {id(x) for x in values})

@@ -175,8 +175,8 @@ def any_traced(values: Values) -> bool:
 class _Below(CustomRule):
     """``forward`` run once below a level that differentiates: outputs, and values in between that it saved.
 
-    Where that level differentiates as well, outputs have derivatives by the rule, and values in between those of what
-    ``forward`` does.
+    If that level differentiates as well, the derivatives of outputs follow from the rule, and those of values in
+    between from what ``forward`` does.
     """
 
     has_plain = True
@@ -187,7 +187,7 @@ class _Below(CustomRule):
         self._call = call
         self._perturbed = perturbed
         self._phase = phase
-        self._found: Any = None
+        self._kept: Any = None
         self._listening = True  # while the rule is applied: it lives on in jaxprs, and must not hold values
 
     def fwd(self, values: Values) -> list[Any]:
@@ -205,13 +205,13 @@ class _Below(CustomRule):
         known = {id(x): i for i, x in enumerate([*values, *kept.outs])}
         places = [known.get(id(x)) for x in kept.residuals]
         if self._listening:
-            self._found = kept, places
+            self._kept = kept, places
         return [*kept.outs, *[x for x, i in zip(kept.residuals, places) if i is None]]
 
     def result(self) -> tuple[Forward, list[int | None]]:
         """What the last run kept, and which of its residuals are values or outputs."""
-        found, self._found, self._listening = self._found, None, False
-        return found
+        kept, self._kept, self._listening = self._kept, None, False
+        return kept
 
 
 # --- on the host --------------------------------------------------------------------------------------------
@@ -283,8 +283,8 @@ class HostForward:
 
     def _returned(self, arrays: Sequence[np.ndarray]) -> Any:
         args = self._arguments.filled(arrays)
-        found = tracing(eval_trace, self._arguments.call, self._definition.forward, args)
-        return tree_map(lambda x: np.asarray(x) if type(x) in PYTHON_KEYS else unwrap(x), found)
+        returned = tracing(eval_trace, self._arguments.call, self._definition.forward, args)
+        return tree_map(lambda x: np.asarray(x) if type(x) in PYTHON_KEYS else unwrap(x), returned)
 
     def _called_back(self, values: Sequence[Any]) -> tuple[Outputs, list[Any]]:
         outputs, promised = Outputs.of(tree_map(self._stand_in, self._promised(values)))
@@ -297,10 +297,10 @@ class HostForward:
         tree = tree_structure((0,) * len(avals))
 
         def forward(*arrays: Any) -> tuple[Any, ...]:
-            found, results = Outputs.of(self._run(arrays))
+            returned, results = Outputs.of(self._run(arrays))
             if self._is_marked:
                 self.check_changes(self._call.dirty)
-            self._check_promise(outputs, avals, found, results)
+            self._check_promise(outputs, avals, returned, results)
             return tuple(results)
 
         forward.__name__ = f"{self._definition.name}.forward"
@@ -309,14 +309,14 @@ class HostForward:
         return outputs, pure_callback_p.bind(*values, call=call, result_avals=avals, vmap_method=method)
 
     def _check_promise(
-        self, promised: Outputs, avals: Sequence[Aval], found: Outputs, results: Sequence[Any]
+        self, promised: Outputs, avals: Sequence[Aval], returned: Outputs, results: Sequence[Any]
     ) -> None:
-        """Raise where forward returned another structure or dtype than shape told; shapes may be those of a batch."""
+        """Raise if forward returned another structure or dtype than shape promised; shapes may be those of a batch."""
         name = self._definition.name
-        if found.layout is not promised.layout or found.many != promised.many:
+        if returned.layout is not promised.layout or returned.many != promised.many:
             raise CallbackError(
-                f"{name}: forward returned {found}, but shape promises {promised}. Return the same structure from "
-                "both, with a functrans.ShapeDtypeStruct in the place of each array and number",
+                f"{name}: forward returned {returned}, but shape promises {promised}. Return the same structure from "
+                "both, with a functrans.ShapeDtypeStruct for each array and number",
                 last_line(self._definition.forward),
             )
         for i, (x, aval) in enumerate(zip(results, avals)):
@@ -346,8 +346,8 @@ class HostForward:
         if any(x is None for x in example):
             raise FunctionDefinitionError(
                 f"{self._definition.name}: host forward has no shape rule. Write the staticmethod shape(*args), which "
-                "returns a functrans.ShapeDtypeStruct(shape, dtype) for each output of forward; in the place of arrays "
-                "it gets such structs"
+                "returns a functrans.ShapeDtypeStruct(shape, dtype) for each output of forward; it gets such "
+                "structs instead of arrays"
             )
         return self._run(example)
 
@@ -370,6 +370,6 @@ def _first_example(x: Any) -> Any:
 
 
 def _read_only(x: Any) -> np.ndarray:
-    found = unwrap(x).view() if isinstance(x, np.ndarray) else np.asarray(x)
-    found.flags.writeable = False
-    return found
+    array = unwrap(x).view() if isinstance(x, np.ndarray) else np.asarray(x)
+    array.flags.writeable = False
+    return array

@@ -80,7 +80,7 @@ class Function(metaclass=FunctionMeta):
     that level; all levels but the lowest see traced values. So a ``forward`` with ``ctx`` must not draw random numbers:
     second derivatives would mix two draws. Pass them as an argument.
 
-    *Eagerly* all methods run anew at each call, on concrete values: ``print``, ``float`` and ``if`` work. Under `jit`
+    *Eagerly* all methods run again at each call, on concrete values: ``print``, ``float`` and ``if`` work. Under `jit`
     they are traced, and cost nothing afterwards.
 
     *What is different from PyTorch.* ``ctx`` is read-only in ``backward``. Its setters are called once. An array that
@@ -226,7 +226,7 @@ class Function(metaclass=FunctionMeta):
 
         Returns
         -------
-        Anything: an array, a tuple of outputs, trees of arrays; what is no array is passed on.
+        Anything: an array, a tuple of outputs, trees of arrays; what is not an array is passed on.
         """
         raise MissingRuleError("You must implement the forward function for custom Function")
 
@@ -252,7 +252,7 @@ class Function(metaclass=FunctionMeta):
         ----------
         ctx : Context
         *grad_outputs
-            For each output its gradient: an array, or a tree like the output; None for an output that is no array.
+            For each output its gradient: an array, or a tree like the output; None for an output that is not an array.
 
         Returns
         -------
@@ -275,7 +275,7 @@ class Function(metaclass=FunctionMeta):
         ctx : Context
             Its ``saved_tensors`` are what ``save_for_forward`` was given.
         *grad_inputs
-            For each argument its tangent; None for integers and for what is no array.
+            For each argument its tangent; None for integers and for what is not an array.
 
         Returns
         -------
@@ -310,8 +310,8 @@ class Function(metaclass=FunctionMeta):
         Parameters
         ----------
         inputs : tuple
-            The arguments, with None in the place of each array in which it is transposed: the result must not depend on
-            these. The operation must be linear in all of them together.
+            The arguments, with None for each array in which it is transposed: the result must not depend on these.
+            The operation must be linear in all of them together.
         *gs
             For each output of `forward` its gradient.
 
@@ -344,7 +344,7 @@ class Function(metaclass=FunctionMeta):
         Parameters
         ----------
         *args
-            The arguments, with a `ShapeDtypeStruct` in the place of each array.
+            The arguments, with a `ShapeDtypeStruct` for each array.
 
         Returns
         -------
@@ -353,7 +353,7 @@ class Function(metaclass=FunctionMeta):
         raise MissingRuleError("shape is not implemented")
 
 
-#: Where the function behind ``MyOp.apply`` is found: by this name cloudpickle writes it.
+#: The name by which cloudpickle writes the function of ``MyOp.apply``.
 Function.apply.__func__.__qualname__ = "Function.apply.__func__"  # type: ignore[attr-defined]
 
 
@@ -373,17 +373,17 @@ def once_differentiable(backward: F) -> F:
     Returns
     -------
     callable
-        The same function. What it computes has no derivative: it runs on values that nobody differentiates, and a
+        The same function. What it computes has no derivative: it runs on values that are not differentiated, and a
         second derivative through its result raises `OnceDifferentiableError`, in every nesting of `grad` and `jvp`.
 
     Raises
     ------
     ArgumentError
-        If it is no function: the decorator stands below ``@staticmethod``.
+        If it is not a function: the decorator stands below ``@staticmethod``.
 
     Notes
     -----
-    First derivatives are not affected; neither are second derivatives that do not go through it.
+    First derivatives are not affected, nor are second derivatives that do not go through it.
 
     Examples
     --------

@@ -182,7 +182,7 @@ class FunctionCall(CustomRule):
         return outs, check.checked(returned)
 
     def _linear_jvp(self, values: Values, tangents: Values, perturbed: Mask, again: Again) -> Pushed:
-        """The same of what is linear in all operands that move together: the rule applied to tangents."""
+        """The same for an operation that is linear in all operands with a tangent: the rule applied to tangents."""
         outs = again()
         avals = [aval_of(x).strong() for x in outs]
         if sum(perturbed) > 1:
@@ -191,15 +191,14 @@ class FunctionCall(CustomRule):
         return outs, [t if a.dtype.kind in "fc" else Zero(a) for t, a in zip(pushed, avals)]
 
     def _check_together(self, values: Values, moving: Sequence[bool], avals: Sequence[Aval]) -> None:
-        """Refuse what is linear in each of the operands alone: a product of two that both move."""
+        """Refuse what is linear in each operand alone: a product of two operands that both have a tangent."""
         mixed = [Linear(aval_of(x).strong()) if m else x for x, m in zip(values, moving)]
 
         def nonzero(*cts: Any) -> list[Any]:
             return [g for g in self.transpose(cts, mixed) if g is not None and type(g) is not Zero]
 
         try:
-            found = stage(nonzero, avals)
-            if not found.outvars:
+            if not stage(nonzero, avals).outvars:
                 raise GradientError(f"{self.name}: transpose returned None for all of them")
         except Exception as error:
             parts = enumerate(self.arguments.layout.parts)
@@ -252,7 +251,7 @@ class FunctionCall(CustomRule):
                 f"out_dims={out_dims!r} to be compatible with the structure of `output`. `out_dims` has structure "
                 f"{tree_structure(out_dims)} but `output` has structure {tree}"
             )
-        found = []
+        dims: list[int | None] = []
         places = [n for part in self.outputs.layout.parts for n in part.arrays]
         for dim, place in zip(axes, places):
             if place is None:
@@ -260,16 +259,16 @@ class FunctionCall(CustomRule):
             shape = arrays[place].shape
             if dim is not None and (type(dim) is not int or not -len(shape) <= dim < len(shape)):
                 self._refuse_vmap(
-                    f"The vmap staticmethod returned out_dims={out_dims!r}, of which {dim!r} is no axis of an output "
-                    f"of shape {shape}; each must be an axis or None"
+                    f"The vmap staticmethod returned out_dims={out_dims!r}, but {dim!r} is not an axis of an output of "
+                    f"shape {shape}; each must be an axis or None"
                 )
             if dim is not None and shape[dim] != size:
                 self._refuse_vmap(
                     f"The vmap staticmethod returned an output of shape {shape} with the batch axis at {dim}, where "
                     f"it has size {shape[dim]} instead of {size}"
                 )
-            found.append(None if dim is None else dim % len(shape))
-        return found
+            dims.append(None if dim is None else dim % len(shape))
+        return dims
 
     def _refuse_vmap(self, problem: str) -> NoReturn:
         raise VmapRuleError(
@@ -298,7 +297,7 @@ def _tangent(x: Any, t: Any, materialize: bool) -> Any:
 
 
 class VmapInfo(NamedTuple):
-    """What a ``vmap`` staticmethod is told of the transformation.
+    """What a ``vmap`` staticmethod knows of the transformation.
 
     Attributes
     ----------

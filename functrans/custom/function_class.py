@@ -1,4 +1,4 @@
-"""The class of `Function` classes, and what one defines: checked once, and kept until the class is changed."""
+"""The class of `Function` classes, and what one defines: checked once, and again when the class changes."""
 
 from __future__ import annotations
 
@@ -58,18 +58,18 @@ class Definition:
     )  # fmt: skip
 
     def __init__(self, cls: Any, base: Any):
-        found = {name: _overridden(cls, base, name) for name in RULES}
-        if found["forward"] is None:
+        rules = {name: _overridden(cls, base, name) for name in RULES}
+        if rules["forward"] is None:
             raise MissingRuleError(
                 f"{cls.__name__}: You must implement the forward function for custom Function: "
                 "forward(ctx, ...), or forward(...) and setup_context(ctx, inputs, output)"
             )
         self.name: str = cls.__name__
-        self.forward: Callable[..., Any] = found["forward"]
-        self.setup = found["setup_context"]
-        self.backward = found["backward"] or found["vjp"]
-        self.jvp, self.vmap, self.shape = found["jvp"], found["vmap"], found["shape"]
-        self.transpose = found["transpose"]
+        self.forward: Callable[..., Any] = rules["forward"]
+        self.setup = rules["setup_context"]
+        self.backward = rules["backward"] or rules["vjp"]
+        self.jvp, self.vmap, self.shape = rules["jvp"], rules["vmap"], rules["shape"]
+        self.transpose = rules["transpose"]
         self.once = getattr(self.backward, "once_differentiable", False)
         self.host: bool = cls.host
         self.writes = False
@@ -93,8 +93,7 @@ class Definition:
             self.transpose is not None,
             self.derive_jvp,
         )
-        rules = [f for f in found.values() if f is not None]
-        self.capturing = tuple([f for f in rules if may_capture(f)])
+        self.capturing = tuple([f for f in rules.values() if f is not None and may_capture(f)])
         if self.host and self.setup is None:
             raise FunctionDefinitionError(
                 f"{self.name}: host forward needs setup_context: write forward(...) without ctx, and save in "
@@ -130,12 +129,12 @@ class Definition:
 
 
 def _overridden(cls: Any, base: Any, name: str) -> Callable[..., Any] | None:
-    found = getattr(cls, name)
-    return None if found is getattr(base, name) else found
+    rule = getattr(cls, name)
+    return None if rule is getattr(base, name) else rule
 
 
 def check_class(cls: Any, base: Any) -> None:
-    """Raise `FunctionDefinitionError` where a class defines what excludes each other."""
+    """Raise `FunctionDefinitionError` where a class defines things that exclude each other."""
     name = cls.__name__
     if _overridden(cls, base, "backward") and _overridden(cls, base, "vjp"):
         raise FunctionDefinitionError(
@@ -191,7 +190,7 @@ class BackwardFunction(Context):
 class FunctionMeta(type):
     """Checks a function's class, and makes its ``MyOpBackward``."""
 
-    #: Counts changes of rules and options of classes, after which definitions are read anew.
+    #: Counts changes of rules and options of classes, after which definitions are read again.
     changes = 0
 
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]):
@@ -224,14 +223,14 @@ class FunctionMeta(type):
 
 def definition_of(cls: Any) -> Definition:
     """The rules of a class, as they are now."""
-    found, version = cls.__dict__.get("_definition", (None, -1))
+    definition, version = cls.__dict__.get("_definition", (None, -1))
     now: Any = FunctionMeta.changes
     if cls._mixed:  # changes of other classes are not counted
         now = (now, *[getattr(cls, name) for name in (*RULES, *OPTIONS)])
     if version != now:
-        found = Definition(cls, _base(cls))
-        type.__setattr__(cls, "_definition", (found, now))
-    return found
+        definition = Definition(cls, _base(cls))
+        type.__setattr__(cls, "_definition", (definition, now))
+    return definition
 
 
 def _base(cls: type) -> type:

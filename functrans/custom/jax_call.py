@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -39,7 +38,7 @@ from ..frontend.tree_spec import TreeSpec
 from ..primitives.structure.linear import added, instantiate, zeros
 from .closures import Sealed, Staged, may_capture
 from .returned import GRADIENT, TANGENT, DerivativeCheck, exact, output_place
-from .rule import Again, CustomRule, Forward, Mask, Pushed, Values
+from .rule import Again, CustomRule, Forward, Mask, Pushed, UserFunction, Values
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,12 +58,12 @@ class Declared(Sealed):
         Whether the rules take symbolic zeros.
     """
 
-    fun: Callable[..., Any]
+    fun: UserFunction
     positions: Positions
-    fwd: Callable[..., Any] | None = None
-    bwd: Callable[..., Any] | None = None
-    jvp: Callable[..., Any] | None = None
-    partials: tuple[Callable[..., Any] | None, ...] | None = None
+    fwd: UserFunction | None = None
+    bwd: UserFunction | None = None
+    jvp: UserFunction | None = None
+    partials: tuple[UserFunction | None, ...] | None = None
     symbolic_vjp: bool = False
     symbolic_jvp: bool = False
 
@@ -107,7 +106,7 @@ class CustomVJPPrimal:
     ----------
     value : array
     perturbed : bool
-        Whether it is being differentiated. Where it is not, its gradient is never used, and may be None.
+        Whether it is being differentiated. If not, its gradient is never used, and may be None.
 
     Examples
     --------
@@ -144,7 +143,7 @@ def custom_vjp_primal_tree_values(tree: PyTree) -> PyTree:
     Raises
     ------
     ArgumentError
-        If a leaf is none.
+        If a leaf is not a `CustomVJPPrimal`.
 
     Examples
     --------
@@ -188,12 +187,12 @@ def zero_from_primal(x: Any, symbolic_zeros: bool = False) -> Any:
     return Zero(aval) if symbolic_zeros else given(zeros(aval))
 
 
-#: What residuals may hold beside arrays: it is kept as it is.
+#: What residuals may hold besides arrays.
 _STATIC = (*PYTHON_KEYS, str, bytes, type, np.dtype, enum.Enum, Staged)
 
 
 class _Token(NamedTuple):
-    """What ``bwd`` needs beside arrays: structures, and residuals that are not arrays, by position."""
+    """What ``bwd`` needs besides arrays: structures, and residuals that are not arrays, by position."""
 
     residuals: PyTreeDef
     static: list[tuple[int, Any]]
@@ -229,7 +228,7 @@ class JaxCall(CustomRule):
         self.flat = treedef.num_nodes == count + 1 == arity + 1  # no argument is a tree
         self.out_tree: Any = None
         self.out_avals: list[Aval] = []
-        self.source: Callable[..., Any] = declared.fun  # gave the type of the outputs
+        self.source: UserFunction = declared.fun  # gave the type of the outputs
 
     @property
     def no_reverse(self) -> str:  # type: ignore[override]
@@ -262,7 +261,7 @@ class JaxCall(CustomRule):
         pair = rule(*d.positions.merged(self.nondiff, args)) if self.nondiff else rule(*args)
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise FunctionDefinitionError(
-                f"{self._title('fwd', rule)} must return a pair (output, residuals), but returned {_described(pair)}",
+                f"{self._title('fwd', rule)} must return a pair (output, residuals), but returned {described(pair)}",
                 last_line(rule),
             )
         outs = self._outputs(rule, pair[0])
@@ -296,7 +295,7 @@ class JaxCall(CustomRule):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise TangentError(
                 f"{self._title('jvp', rule)} must return a pair (output, tangent of the output), but returned "
-                f"{_described(pair)}",
+                f"{described(pair)}",
                 last_line(rule),
             )
         outs = self._outputs(rule, pair[0])
@@ -325,10 +324,10 @@ class JaxCall(CustomRule):
     def _tree(self, values: Values) -> Any:
         return tree_unflatten(self.treedef, [given(x) for x in values])
 
-    def _title(self, slot: str, rule: Callable[..., Any]) -> str:
+    def _title(self, slot: str, rule: UserFunction) -> str:
         return f"{self.declared.positions.where}: the {slot} rule {name_of(rule)}"
 
-    def _gradients(self, rule: Callable[..., Any], returned: tuple[Any, ...], avals: list[Aval]) -> list[Any]:
+    def _gradients(self, rule: UserFunction, returned: tuple[Any, ...], avals: list[Aval]) -> list[Any]:
         if self.flat:
             gradients = exact(returned, avals, "fc")
             if gradients is not None:
@@ -336,7 +335,7 @@ class JaxCall(CustomRule):
         check = DerivativeCheck(GRADIENT, self._title("bwd", rule), rule, self._argument)
         return check.fitted(returned, self.treedef, avals)
 
-    def _tangents(self, slot: str, rule: Callable[..., Any], tree: PyTree) -> list[Any]:
+    def _tangents(self, slot: str, rule: UserFunction, tree: PyTree) -> list[Any]:
         check = DerivativeCheck(TANGENT, self._title(slot, rule), rule, output_place)
         return check.fitted(tree, self.out_tree, self.out_avals)
 
@@ -346,7 +345,7 @@ class JaxCall(CustomRule):
             return "the arguments"
         return f"{d.positions.place(path[0].idx)}{keystr(path[1:])}"
 
-    def _outputs(self, rule: Callable[..., Any], out: PyTree) -> list[Any]:
+    def _outputs(self, rule: UserFunction, out: PyTree) -> list[Any]:
         """The leaves of an output; the function and its rules must all return the same type."""
         leaves, tree = returned_values(rule, out)
         avals = [aval_of(x) for x in leaves]
@@ -366,9 +365,7 @@ class JaxCall(CustomRule):
             )
         return leaves
 
-    def _residuals(
-        self, rule: Callable[..., Any], tree: PyTree, avals: list[Aval]
-    ) -> tuple[list[Any], _Token]:
+    def _residuals(self, rule: UserFunction, tree: PyTree, avals: list[Aval]) -> tuple[list[Any], _Token]:
         if type(tree) is Array:
             return [unwrap(tree)], _Token(LEAF, [], self.out_tree, avals)
         leaves, treedef = tree_flatten(tree)
@@ -383,7 +380,7 @@ class JaxCall(CustomRule):
                 arrays.append(self._residual(rule, x))
         return arrays, _Token(treedef, static, self.out_tree, avals)
 
-    def _residual(self, rule: Callable[..., Any], x: Any) -> Any:
+    def _residual(self, rule: UserFunction, x: Any) -> Any:
         title = self._title("fwd", rule)
         if isinstance(x, CustomVJPPrimal):
             raise ArgumentError(
@@ -391,18 +388,18 @@ class JaxCall(CustomRule):
             )
         return value_of(x, lambda: f"{title}: a residual")
 
-    def _check_count(self, rule: Callable[..., Any], found: Any) -> None:
-        count = self.count
-        if not isinstance(found, tuple | list):
+    def _check_count(self, rule: UserFunction, gradients: Any) -> None:
+        count, title = self.count, self._title("bwd", rule)
+        if not isinstance(gradients, tuple | list):
             raise GradientStructureError(
-                f"{self._title('bwd', rule)} must return a tuple with a gradient for each argument ({count}), but "
-                f"returned {_described(found)}. For one argument write: return (gradient,)",
+                f"{title} must return a tuple with a gradient for each argument ({count}), but returned "
+                f"{described(gradients)}. For one argument write: return (gradient,)",
                 last_line(rule),
             )
-        if len(found) != count:
+        if len(gradients) != count:
             raise GradientCountError(
-                f"{self._title('bwd', rule)} returned an incorrect number of gradients (expected {count}, got "
-                f"{len(found)}). Return one for each argument that is not in nondiff_argnums, None for zero",
+                f"{title} returned an incorrect number of gradients (expected {count}, got {len(gradients)}). Return "
+                "one for each argument that is not in nondiff_argnums, None for zero",
                 last_line(rule),
             )
 
@@ -412,7 +409,8 @@ def _derivatives(values: Values, symbolic: bool) -> list[Any]:
     return [given(x) if type(x) is not Zero else x if symbolic else given(instantiate(x)) for x in values]
 
 
-def _described(x: Any) -> str:
+def described(x: Any) -> str:
+    """What a rule returned, in words."""
     if isinstance(x, tuple | list):
         return f"a {type(x).__name__} of length {len(x)}"
     if x is None or isinstance(x, Tracer):

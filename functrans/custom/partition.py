@@ -24,22 +24,22 @@ from ..frontend.pytree import (
     tree_unflatten,
 )
 from ..frontend.pytree.nodes import KeyPath, keystr
+from ..passes.masks import chosen
 
 _MOST = 4096
 
 
 class _ArrayTypes(dict[type, bool | None]):
-    """Which types are arrays of numbers, learnt as they are met; None: their dtype tells."""
+    """Which types are arrays of numbers, filled in as types occur; None: it depends on the dtype."""
 
     def __missing__(self, kind: type) -> bool | None:
         if issubclass(kind, Array | Tracer):
-            found: bool | None = True
+            self[kind] = True
         elif issubclass(kind, np.ndarray | np.generic):
-            found = None
+            self[kind] = None
         else:
             return False
-        self[kind] = found
-        return found
+        return self[kind]
 
 
 _array_types = _ArrayTypes()
@@ -47,21 +47,19 @@ _array_types = _ArrayTypes()
 
 def is_array(x: Any) -> bool:
     """Whether `x` is an array; one of strings, dates or objects is an object like any other."""
-    found = _array_types[type(x)]
-    return x.dtype.kind not in "OSUMm" if found is None else found
-
-
-def as_value(x: Any, where: Callable[[], str]) -> Any:
-    """An array of the user's as a value that flows through interpreters; `where` names it in messages."""
-    return unwrap(x) if type(x) is Array else value_of(x, where)
+    known = _array_types[type(x)]
+    return x.dtype.kind not in "OSUMm" if known is None else known
 
 
 def own_value(x: Any, where: Callable[[], str]) -> Any:
-    """The same for what users' rules return or save: a copy of an array that they may still write to."""
+    """What users' rules return or save as a value that flows through interpreters; `where` names it in messages.
+
+    Arrays that users may still write to are copied.
+    """
     if type(x) is Array:
         return unwrap(x)
-    found = as_value(x, where)
-    return read_only_copy(found) if type(found) is np.ndarray else found
+    value = value_of(x, where)
+    return read_only_copy(value) if type(value) is np.ndarray else value
 
 
 class Part(NamedTuple):
@@ -105,9 +103,9 @@ class Static(NamedTuple):
     Attributes
     ----------
     leaves : list
-        All leaves, None in the place of arrays.
+        All leaves, None for arrays.
     parts : list
-        All elements that hold no array, as they were given; None in the place of others.
+        All elements that hold no array, as they were given; None for others.
     """
 
     leaves: list[Any]
@@ -152,20 +150,20 @@ class Layout:
         self.plain = all(p.is_array for p in parts)
 
     def filled(self, arrays: Sequence[Any], static: Static | None = None) -> tuple[Any, ...]:
-        """The tuple with `arrays` in the place of arrays; without `static`, with None for everything else."""
+        """The tuple with these arrays; without `static`, with None for everything else."""
         if self.plain:
             return tuple(arrays)
-        found = []
+        elements = []
         for i, p in enumerate(self.parts):
             if p.is_array:
-                found.append(arrays[p.first])
+                elements.append(arrays[p.first])
             elif p.is_static:
-                found.append(None if static is None else static.parts[i])
+                elements.append(None if static is None else static.parts[i])
             else:
                 others = (None,) * len(p.arrays) if static is None else static.leaves[p.leaves]
                 leaves = [x if n is None else arrays[n] for n, x in zip(p.arrays, others)]
-                found.append(tree_unflatten(p.tree, leaves))
-        return tuple(found)
+                elements.append(tree_unflatten(p.tree, leaves))
+        return tuple(elements)
 
     def any_of(self, mask: Sequence[bool]) -> tuple[bool, ...]:
         """For each element, whether one of its arrays is marked."""
@@ -190,7 +188,7 @@ class Arguments(NamedTuple):
     keywords: tuple[str, ...]
 
     def filled(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
-        """All arguments, with `arrays` in the place of arrays."""
+        """All arguments, with these arrays."""
         return self.layout.filled(arrays, self.static)
 
     def call(self, fun: Callable[..., Any], args: Sequence[Any], *leading: Any) -> Any:
@@ -218,16 +216,16 @@ def taken_apart(elements: tuple[Any, ...]) -> tuple[Layout, list[Any], Static]:
     except PytreeError:
         leaves, tree = tree_flatten(elements, is_leaf=_is_opaque)
     mask = tuple(map(is_array, leaves))
-    found = _layouts.get((tree, mask))
-    if found is None:
+    layout = _layouts.get((tree, mask))
+    if layout is None:
         if len(_layouts) >= _MOST:
             _layouts.clear()
-        found = _layouts.setdefault((tree, mask), Layout(tree, mask))
+        layout = _layouts.setdefault((tree, mask), Layout(tree, mask))
     static = Static(
         [None if m else x for x, m in zip(leaves, mask)],
-        [x if p.is_static else None for x, p in zip(elements, found.parts)],
+        [x if p.is_static else None for x, p in zip(elements, layout.parts)],
     )
-    return found, [x for x, m in zip(leaves, mask) if m], static
+    return layout, chosen(leaves, mask), static
 
 
 def _is_opaque(x: Any) -> bool:

@@ -19,7 +19,7 @@ from ..core.errors import ConcretizationError, MissingRuleError, NoRuleError, Ta
 from ..core.ir import Atom, Jaxpr, Var
 from ..core.primitive import Linear
 from ..core.trace import Tracer, concrete, current_trace, eval_trace, tracing
-from ..passes.masks import Mask, chosen, split
+from ..passes.masks import Mask, chosen, scatter, split, with_zeros
 from ..passes.toolkit import (
     backward_slice,
     bind_equation,
@@ -65,20 +65,20 @@ class Pullback(UserCode):
 
     __slots__ = ("captured", "mask", "moving", "nonzero", "outs", "residuals", "rule", "token", "traced")
 
-    def __init__(self, rule: Applied, mask: Mask, found: Forward):
+    def __init__(self, rule: Applied, mask: Mask, result: Forward):
         self.rule = rule
         self.captured = len(rule.captures)
         self.mask = mask
-        self.token = found.token
-        self.residuals = len(found.residuals)
+        self.token = result.token
+        self.residuals = len(result.residuals)
         self.outs: list[Aval] = []
         self.moving: list[bool] = []
-        for x in found.outs:
+        for x in result.outs:
             aval = aval_of(x)
             self.outs.append(aval.strong() if aval.weak else aval)
             self.moving.append(aval.dtype.kind in "fc")
-        if found.differentiable is not None:
-            self.moving = [a and b for a, b in zip(self.moving, found.differentiable, strict=True)]
+        if result.differentiable is not None:
+            self.moving = [a and b for a, b in zip(self.moving, result.differentiable, strict=True)]
         self.traced: Jaxpr | None = None
         self.nonzero: list[bool] = []
 
@@ -111,11 +111,9 @@ class Pullback(UserCode):
         """Cotangents (None or `Zero` where they are zero) of perturbed operands, for those of moving outputs."""
         if self.traced is not None:
             known = [instantiate(ct, a) for ct, a in zip(cts, self.moving_avals)]
-            found = iter(evaluate(self.traced, [*captured, *residuals, *known]))
-            return [next(found) if m else None for m in self.nonzero]
+            return scatter(self.nonzero, evaluate(self.traced, [*captured, *residuals, *known]))
         if len(cts) != len(self.outs):
-            moving = iter(cts)
-            cts = [next(moving) if m else Zero(a) for a, m in zip(self.outs, self.moving)]
+            cts = with_zeros(self.moving, cts, self.outs)
         back = self.rule.bwd(self.token, captured, residuals, cts)
         return chosen(back, self.mask) if False in self.mask else list(back)
 
@@ -128,9 +126,9 @@ class Pullback(UserCode):
         values = [*captured, *residuals]
 
         def pull(*xs: Any) -> list[Any]:
-            found = self.without_zeros(*split(xs, len(captured), len(residuals)))
-            self.nonzero = [ct is not None and type(ct) is not Zero for ct in found]
-            return chosen(found, self.nonzero)
+            back = self.without_zeros(*split(xs, len(captured), len(residuals)))
+            self.nonzero = [ct is not None and type(ct) is not Zero for ct in back]
+            return chosen(back, self.nonzero)
 
         avals = [*map(aval_of, values), *self.moving_avals]
         jaxpr = stage(pull, avals, f"{self.name}Backward")
@@ -187,14 +185,14 @@ def transposed_bwd(pull: Pullback, captured: Values, residuals: Values, tangents
     trace = TangentTrace(current_trace.get())
     cts = [trace.input(a) for a, m in zip(pull.outs, pull.moving) if m]
     try:
-        found = tracing(trace, pull.without_zeros, captured, residuals, cts)
+        back = tracing(trace, pull.without_zeros, captured, residuals, cts)
     except ConcretizationError as error:
         if not error.is_of(trace):  # of a number, not of a symbolic derivative
             raise
         _refuse(pull, f"it asks for numbers: {error.message.partition(':')[0]}", error)
     ends: list[Linear] = []
     given: list[Any] = []
-    for ct, t in zip(found, tangents):
+    for ct, t in zip(back, tangents):
         if type(ct) is LinearTracer and ct._trace is trace:
             ends.append(ct.linear)
             given.append(t)
@@ -205,10 +203,9 @@ def transposed_bwd(pull: Pullback, captured: Values, residuals: Values, tangents
     part = Linearized([], inputs, ends, trace.tape).pruned()
     _check_linear(pull, part)
     try:
-        pushed = iter(backward(part.tape, ends, given, inputs))
+        return with_zeros(pull.moving, backward(part.tape, ends, given, inputs), pull.outs)
     except NoRuleError as error:
-        _refuse(pull, error.message, error)
-    return [next(pushed) if m else Zero(a) for a, m in zip(pull.outs, pull.moving)]
+        return _refuse(pull, error.message, error)
 
 
 def _refuse(pull: Pullback, why: str, cause: Exception | None = None) -> NoReturn:
@@ -220,14 +217,14 @@ def _refuse(pull: Pullback, why: str, cause: Exception | None = None) -> NoRetur
 
 
 def _check_linear(pull: Pullback, part: Linearized) -> None:
-    """Refuse what is seen not to be linear; where all numbers are known, also what adds to the cotangent."""
+    """Refuse what is known not to be linear; if all numbers are known, also what adds to the cotangent."""
     why = _nonlinear(part.tape)
     if why is not None:
         _refuse(pull, why)
     if _is_known(part.tape):
         zeros = [np.zeros(v.aval.shape, v.aval.dtype) for v in part.inputs if v is not None]
-        found = run_quietly(tracing, eval_trace, replay, part, zeros)
-        if any(type(x) is np.ndarray and np.any(x[np.isfinite(x)]) for x in map(np.asarray, found)):
+        pushed = map(np.asarray, run_quietly(tracing, eval_trace, replay, part, zeros))
+        if any(type(x) is np.ndarray and np.any(x[np.isfinite(x)]) for x in pushed):
             _refuse(pull, "a cotangent of zero gives another value than zero")
 
 
@@ -273,14 +270,14 @@ def recorded_jvp(
     Raises
     ------
     TangentError
-        Where it is seen not to be linear.
+        If it is known not to be linear.
     """
     trace = current_trace.get()
     if type(trace) is not TangentTrace:  # in another rule's jvp, which is checked as a whole
         return push()
     start = len(trace.tape)
     try:
-        outs, found = push()
+        outs, tangents = push()
     except ConcretizationError as error:
         if not error.is_of(trace):  # of a number, not of a symbolic derivative
             raise
@@ -288,10 +285,10 @@ def recorded_jvp(
     if any(type(x) is LinearTracer and x._trace is trace for x in outs):
         _refuse_jvp(
             name,
-            "its outputs depend on them, as far as is seen: a loop or a branch takes arguments and tangents together. "
+            "its outputs depend on them, or seem to: a loop or a branch takes arguments and tangents together. "
             "Take the derivative of the loop by functrans.jvp instead",
         )
-    pushed = [_recorded(name, t, given) for t in found]
+    pushed = [_recorded(name, t, given) for t in tangents]
     ends = [t.linear for t in pushed if type(t) is LinearTracer]
     why = _nonlinear(Linearized([], [], ends, trace.tape[start:]).pruned().tape)
     if why is not None:

@@ -2,7 +2,7 @@
 
 Slots run on the operands of an equation, mapped over the axes that `vmap` gave it. `lanes` are these axes, outermost
 first: the size of each, and where each operand has it. Outputs have them in front. A slot without lanes runs in a
-`StandInTrace` where there is something to stand in for: captured tracers (the leading operands), and Python numbers.
+`StandInTrace` if it needs stand-ins: for captured tracers (the leading operands), and for Python numbers.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class Forward(NamedTuple):
     residuals : list of values
         What `bwd` gets again; of the same trace as `outs`.
     token : object
-        What else `bwd` gets again: structures, flags, anything that is not an array.
+        What else `bwd` gets again: structures, flags, anything but arrays.
     differentiable : tuple of bool or None
         Which outputs have a derivative; None: all of float or complex dtype.
     materialized : bool
-        Whether `bwd` takes a symbolic zero for zeros. Then residuals that it does not read are not kept.
+        Whether `bwd` takes zeros for symbolic zeros. Then residuals that it does not read are not kept.
     """
 
     outs: list[Any]
@@ -91,8 +91,8 @@ class CustomRule(UserCode):
     outs : tuple of Aval or None
         The types of the outputs, where they are known before it runs: it is then not traced to find them.
     captured_constant : bool
-        Whether derivatives in captured values are none of the rule's business: those of a solver, say, whose derivative
-        follows from an equation. Otherwise a captured value that is being differentiated must not be read.
+        Whether the rule may ignore derivatives in captured values: a solver's derivative follows from an equation,
+        whatever its functions captured. Otherwise they must not read a value that is being differentiated.
     dirty : mapping
         The operands that outputs replace, known when the forward pass has run: their numbers, and those of the outputs.
     """
@@ -154,7 +154,7 @@ class Applied(UserCode):
     ----------
     rule : CustomRule
     captures : tuple of Capture
-        Tracers that the slots' functions captured; their values are leading operands, which slots do not get.
+        Tracers that the slots' functions captured. Their values are leading operands, which slots do not receive.
     lanes : tuple
         See `Lanes`.
     """
@@ -207,76 +207,63 @@ class Applied(UserCode):
         return self._outputs("plain", operands)
 
     def _outputs(self, slot: str, operands: Values) -> list[Any]:
-        if self.lanes:
-            lane, inner = self._lane()
-            return lane.stacked(tracing(lane.trace, getattr(inner, slot), *lane.lifted(operands)))
-        return _lowered(*self._run(getattr(self.rule, slot), operands))
+        if not self.lanes:
+            return list(self._run(getattr(self.rule, slot), operands))
+        lane, inner = self._lane()
+        return lane.stacked(tracing(lane.trace, getattr(inner, slot), *lane.lifted(operands)))
 
     def fwd_res(self, operands: Values, perturbed: Mask, again: Again) -> Forward:
         """The outputs, and what the reverse pass needs; `again` applies the whole equation one level down."""
         if not self.lanes:
-            found, trace = self._run(self.rule.fwd_res, operands, perturbed[len(self.captures) :], again)
-            if trace is None:
-                return found
-            return found._replace(
-                outs=_lowered(found.outs, trace), residuals=_lowered(found.residuals, trace)
-            )
+            return self._run(self.rule.fwd_res, operands, perturbed[len(self.captures) :], again)
         lane, inner = self._lane()
-        found = tracing(
+        result = tracing(
             lane.trace, inner.fwd_res, lane.lifted(operands), perturbed, lambda: lane.fronted(again())
         )
-        pairs = [lane.trace.lower(x) for x in found.residuals]
-        token = _LaneToken(found.token, tuple([d for _, d in pairs]))
-        return found._replace(outs=lane.stacked(found.outs), residuals=[x for x, _ in pairs], token=token)
+        pairs = [lane.trace.lower(x) for x in result.residuals]
+        token = _LaneToken(result.token, tuple([d for _, d in pairs]))
+        return result._replace(outs=lane.stacked(result.outs), residuals=[x for x, _ in pairs], token=token)
 
     def bwd(self, token: Any, captured: Values, residuals: Values, cts: Values) -> Values:
         """Cotangents (values or `Zero`) of the operands that are not captured."""
         if not self.lanes:
             if not PYTHON_NUMBERS.isdisjoint(map(type, cts)):
-                cts = [_strong(x) if type(x) in PYTHON_NUMBERS else x for x in cts]
+                cts = list(map(_strong, cts))
             known = [*captured, *residuals] if captured else residuals
-            found, trace = self._run(partial(self.rule.bwd, token), known, cts)
-            if len(found) != self.rule.arity:
-                raise AssertionError(f"{self.name}: {len(found)} cotangents for {self.rule.arity} operands")
-            return found if trace is None else _lowered(found, trace)
+            back = self._run(partial(self.rule.bwd, token), known, cts)
+            if len(back) != self.rule.arity:
+                raise AssertionError(f"{self.name}: {len(back)} cotangents for {self.rule.arity} operands")
+            return back
         lane, inner = self._lane()
         saved = [lane.trace.lift(x, d) for x, d in zip(residuals, token.dims)]
-        found = tracing(lane.trace, inner.bwd, token.inner, lane.lifted(captured), saved, lane.fronted(cts))
-        return [lane.gathered(ct, d) for ct, d in zip(found, lane.dims[len(captured) :])]
+        back = tracing(lane.trace, inner.bwd, token.inner, lane.lifted(captured), saved, lane.fronted(cts))
+        return [lane.gathered(ct, d) for ct, d in zip(back, lane.dims[len(captured) :])]
 
     def jvp(self, operands: Values, tangents: Values, again: Again) -> Pushed:
         """Outputs and their tangents (values or `Zero`)."""
         if not self.lanes:
-            moving = [_strong(t) if type(t) in PYTHON_NUMBERS else t for t in tangents[len(self.captures) :]]
-            (outs, found), trace = self._run(self.rule.jvp, operands, moving, again)
-            return _lowered(outs, trace), _lowered(found, trace)
+            own = list(map(_strong, tangents[len(self.captures) :]))
+            return self._run(self.rule.jvp, operands, own, again)
         lane, inner = self._lane()
-        outs, found = tracing(
-            lane.trace,
-            inner.jvp,
-            lane.lifted(operands),
-            lane.lifted(tangents),
-            lambda: lane.fronted(again()),
-        )
-        return lane.stacked(outs), [t if type(t) is Zero else lane.stack(t) for t in found]
+        ins, ts = lane.lifted(operands), lane.lifted(tangents)
+        outs, out_ts = tracing(lane.trace, inner.jvp, ins, ts, lambda: lane.fronted(again()))
+        return lane.stacked(outs), [t if type(t) is Zero else lane.stack(t) for t in out_ts]
 
     def transpose(self, cts: Values, operands: Values) -> list[Any]:
         """Cotangents of the operands that are `Linear`, by the rule's own transpose; None for all others."""
         if not self.lanes:
-            cts = [_strong(x) if type(x) in PYTHON_NUMBERS else x for x in cts]
-            found, trace = self._run(partial(self.rule.transpose, cts), operands)
-            return [None] * len(self.captures) + _lowered(found, trace)
+            back = self._run(partial(self.rule.transpose, list(map(_strong, cts))), operands)
+            return [*[None] * len(self.captures), *back]
         lane, inner = self._lane()
-        found = tracing(lane.trace, inner.transpose, lane.fronted(cts), lane.lifted(operands))
-        return [None if ct is None else lane.gathered(ct, d) for ct, d in zip(found, lane.dims)]
+        back = tracing(lane.trace, inner.transpose, lane.fronted(cts), lane.lifted(operands))
+        return [lane.gathered(ct, d) for ct, d in zip(back, lane.dims)]
 
     def vmap(self, size: int, operands: Values, dims: Dims) -> Pushed:
         """Outputs and their batch axes, by the rule's own rule."""
-        (outs, found), trace = self._run(partial(self.rule.vmap, size), operands, dims[len(self.captures) :])
-        return _lowered(outs, trace), found
+        return self._run(partial(self.rule.vmap, size), operands, dims[len(self.captures) :])
 
-    def _run(self, slot: Callable[..., Any], operands: Values, *rest: Any) -> tuple[Any, StandInTrace | None]:
-        """The slot's result, and the trace that stood in. What it stages, and its errors, have lines of their own."""
+    def _run(self, slot: UserFunction, operands: Values, *rest: Any) -> Any:
+        """The slot's result; what it stages, and its errors, have source lines of their own."""
         count = len(self.captures)
         values = operands[count:] if count else operands
         trace = None
@@ -287,7 +274,9 @@ class Applied(UserCode):
         try:
             if before is not None:  # a jaxpr is being replayed
                 replayed.set(None)
-            return slot(values, *rest) if trace is None else tracing(trace, slot, values, *rest), trace
+            if trace is None:
+                return slot(values, *rest)
+            return _lowered(tracing(trace, slot, values, *rest), trace)
         except UnexpectedTracerError as error:
             raise CapturedTracerError(
                 f"{self.name}: its rules read a traced value from where functrans does not look for one: a global "
@@ -304,13 +293,17 @@ class Applied(UserCode):
         return _Lane(*self.lanes[0]), Applied(self.rule, self.captures, self.lanes[1:])
 
 
-def _lowered(values: Values, trace: StandInTrace | None) -> list[Any]:
-    return list(values) if trace is None else [trace.lower(x) for x in values]
+def _lowered(result: Any, trace: StandInTrace) -> Any:
+    """What a slot returned (values, a pair of sequences, a `Forward`) with the values that stand-ins stand for."""
+    if type(result) is Forward:
+        outs, residuals = _lowered(result.outs, trace), _lowered(result.residuals, trace)
+        return result._replace(outs=outs, residuals=residuals)
+    return [_lowered(x, trace) if isinstance(x, list | tuple) else trace.lower(x) for x in result]
 
 
 def _strong(x: Any) -> Any:
-    """A tangent or cotangent with a dtype of its own."""
-    return aval_of(x).dtype.type(x)
+    """A tangent or cotangent with a dtype of its own: not a Python number."""
+    return aval_of(x).dtype.type(x) if type(x) in PYTHON_NUMBERS else x
 
 
 # --- mapped --------------------------------------------------------------------------------------------------
@@ -361,11 +354,11 @@ class _Lane:
             return None
         if type(ct) is Zero:
             return Zero(_whole(ct.aval, self.size, dim))
-        value, found = self.trace.lower(ct)
+        value, own = self.trace.lower(ct)
         if dim is not None:
-            return move_axis(batched_first(self.size, value, found), 0, dim)
-        if found is not None:
-            return reduce_sum_p.bind(value, axes=(found,))
+            return move_axis(batched_first(self.size, value, own), 0, dim)
+        if own is not None:
+            return reduce_sum_p.bind(value, axes=(own,))
         return mul_p.bind(value, aval_of(value).dtype.type(self.size))
 
 

@@ -111,12 +111,12 @@ def _same(own: Aval, aval: Aval) -> bool:
 
 
 class Solution:
-    """Takes apart what a solver returned: leaves of the solution, and with `has_aux` of what else it tells.
+    """Takes apart what a solver returned: the leaves of the solution and, with `has_aux`, of auxiliary data.
 
     Attributes
     ----------
     count : int
-        The number of leaves of the solution; those of auxiliary data that are arrays or numbers stand behind them.
+        The number of leaves of the solution; those of auxiliary data that are arrays or numbers follow.
     """
 
     def __init__(self, spec: SolutionSpec, who: str, solver: Callable[..., Any], has_aux: bool):
@@ -139,9 +139,9 @@ class Solution:
                 source,
             )
         leaves = self.spec.leaves(out[0], self.who, source)
-        found, tree = tree_flatten(out[1])
-        self._aux = tree, [None if _is_array(x) else x for x in found]
-        arrays = [value_of(x, lambda: f"{self.spec.what}: auxiliary data") for x in found if _is_array(x)]
+        aux, tree = tree_flatten(out[1])
+        self._aux = tree, [None if _is_array(x) else x for x in aux]
+        arrays = [value_of(x, lambda: f"{self.spec.what}: auxiliary data") for x in aux if _is_array(x)]
         return leaves + [read_only_copy(strong(x, aval_of(x).dtype)) for x in arrays]
 
     def handed_out(self, outs: Sequence[Any]) -> PyTree:
@@ -197,7 +197,7 @@ class TracedTree:
 
 
 class Checked:
-    """A user's function itself, as his solvers get it where nothing is traced: the first result is checked."""
+    """A user's function itself, as solvers get it where nothing is traced; its first result is checked."""
 
     __slots__ = ("__name__", "checked", "fun", "spec")
 
